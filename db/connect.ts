@@ -1,0 +1,27 @@
+/** DATABASE_URL → Kysely. Below this folder nobody asks which engine runs. */
+import { Kysely } from 'kysely'
+import { mysqlDialect } from './mysql.ts'
+import { sqliteDialect } from './sqlite.ts'
+import type { Database, Tables } from './tables.ts'
+
+/** Which engine a DATABASE_URL names, and its address in words, without the password. */
+export function describeUrl(databaseUrl: string): {
+  engine: 'mysql' | 'sqlite'
+  address: string
+} {
+  if (databaseUrl.startsWith('sqlite:')) {
+    return { engine: 'sqlite', address: databaseUrl.slice('sqlite:'.length) }
+  }
+  const { host, pathname } = new URL(databaseUrl)
+  return { engine: 'mysql', address: host + pathname }
+}
+
+/**
+ * The database of a URL: `mysql://user:password@host:port/database` or `sqlite:path`.
+ * Nothing is opened before the first query; `destroy()` closes it.
+ */
+export function connect(databaseUrl: string): Database {
+  const { engine, address } = describeUrl(databaseUrl)
+  const dialect = engine === 'sqlite' ? sqliteDialect(address) : mysqlDialect(databaseUrl)
+  return new Kysely<Tables>({ dialect })
+}

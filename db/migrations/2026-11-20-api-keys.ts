@@ -1,0 +1,19 @@
+/** API keys, found by their hash. Times are milliseconds since 1970. */
+import type { Kysely } from 'kysely'
+import { idColumn, tableOptions } from '../columns.ts'
+
+export async function up(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable('api_keys')
+    .ifNotExists()
+    .addColumn('id', ...idColumn(db))
+    .addColumn('name', 'varchar(255)', (column) => column.notNull())
+    .addColumn('prefix', 'varchar(32)', (column) => column.notNull())
+    .addColumn('hash', 'char(64)', (column) => column.notNull().unique())
+    .addColumn('created_at', 'bigint', (column) => column.notNull())
+    .addColumn('expires_at', 'bigint')
+    .addColumn('revoked_at', 'bigint')
+    .addColumn('last_used_at', 'bigint')
+    .modifyEnd(tableOptions(db))
+    .execute()
+}

@@ -1,0 +1,32 @@
+/** The rows of every table, as Kysely sees them. All integers are `bigint`: no driver rounds. */
+import type { Generated, Insertable, Kysely, Selectable } from 'kysely'
+
+export interface Tables {
+  pets: PetsTable
+  api_keys: ApiKeysTable
+}
+
+export interface PetsTable {
+  id: Generated<bigint>
+  name: string
+  category_id: bigint
+  status: 'available' | 'pending' | 'sold'
+}
+
+/** Times are milliseconds since 1970 (UTC): exact, and the same on every engine. */
+export interface ApiKeysTable {
+  id: Generated<bigint>
+  name: string
+  /** The first characters of the key, so that people can tell keys apart. */
+  prefix: string
+  /** SHA-256 of the whole key, 64 hexadecimal digits. The key itself is never stored. */
+  hash: string
+  created_at: bigint
+  expires_at: bigint | null
+  revoked_at: bigint | null
+  last_used_at: bigint | null
+}
+
+export type Database = Kysely<Tables>
+export type PetRow = Selectable<PetsTable>
+export type NewPetRow = Insertable<PetsTable>

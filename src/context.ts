@@ -1,0 +1,45 @@
+/** What every call is made with, on both surfaces: who calls, and what can be reached. */
+import { TRPCError } from '@trpc/server'
+import type { PetStore } from './pets/schema.ts'
+
+/** The holder of a valid API key. */
+export interface Caller {
+  keyId: bigint
+  keyName: string
+}
+
+export interface Context {
+  /** Undefined when the request's API key is missing or invalid. */
+  caller: Caller | undefined
+  /** The WWW-Authenticate header for a request without a valid key (RFC 6750, section 3). */
+  challenge: string
+  pets: PetStore
+  /** Set by a procedure that gave a page: the cursor of the next page, if there is one. */
+  next?: bigint | undefined
+}
+
+/**
+ * The context of a request with this Authorization header.
+ * `authenticate` gives the caller of an API key; what it throws, this throws.
+ */
+export async function createContext(
+  authorization: string | undefined,
+  authenticate: (key: string) => Promise<Caller | undefined>,
+  pets: PetStore,
+): Promise<Context> {
+  // RFC 9110, section 11.1: the scheme is case-insensitive. RFC 6750, section 2.1: the token.
+  const key = authorization?.match(/^bearer +([\w.~+/-]+=*) *$/i)?.[1]
+  const caller = key === undefined ? undefined : await authenticate(key)
+  const challenge = authorization === undefined ? 'Bearer' : 'Bearer error="invalid_token"'
+  return { caller, challenge, pets }
+}
+
+/** The caller of a context. Throws UNAUTHORIZED when there is none. */
+export function requireCaller({ caller, challenge }: Context): Caller {
+  if (caller) return caller
+  const message =
+    challenge === 'Bearer'
+      ? 'The API key is missing: send the header "Authorization: Bearer <API_KEY>"'
+      : 'The API key is invalid: the header must be "Authorization: Bearer <API_KEY>" with a key of this service'
+  throw new TRPCError({ code: 'UNAUTHORIZED', message })
+}

@@ -1,0 +1,33 @@
+/** Integers of 64 bits: exact from the database to the client, a `bigint` in TypeScript. */
+import { z } from 'zod'
+
+const MIN = -(2n ** 63n)
+const MAX = 2n ** 63n - 1n
+
+// zod knows no JSON Schema for a bigint; this is OpenAPI's: https://spec.openapis.org/registry/format/int64
+const jsonSchema = { type: 'integer', format: 'int64' } as const
+const message = `must be an integer from ${MIN} to ${MAX}`
+
+/**
+ * An int64 that comes in: a bigint, or a number that is a safe integer (a greater one has lost
+ * digits before it got here). Gives a bigint.
+ */
+export const int64Input = z
+  .union([z.bigint().min(MIN).max(MAX), z.int()], {
+    error: ({ input }) =>
+      Number.isInteger(input) && !Number.isSafeInteger(input)
+        ? 'is a number too great to be exact: pass a bigint'
+        : input === undefined
+          ? 'is required'
+          : message,
+  })
+  .transform(BigInt)
+  .meta({
+    override({ jsonSchema: generated }) {
+      delete generated.anyOf
+      Object.assign(generated, jsonSchema)
+    },
+  })
+
+/** An int64 that goes out. */
+export const int64Output = z.bigint().meta({ override: jsonSchema })

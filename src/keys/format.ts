@@ -1,0 +1,19 @@
+/** What an API key looks like, and what is kept of it. */
+import { createHash, randomBytes } from 'node:crypto'
+
+const PREFIX = 'petstore_'
+
+/** Characters of a key that people may see, to tell keys apart: the prefix and six of the secret's 43. */
+const VISIBLE = PREFIX.length + 6
+
+/** A new key: `petstore_` and 32 random bytes in base64url, with what is stored of it. */
+export function newKey(): { key: string; prefix: string; hash: string } {
+  const key = PREFIX + randomBytes(32).toString('base64url')
+  return { key, prefix: key.slice(0, VISIBLE), hash: hashKey(key) }
+}
+
+/** Whether a text has the form of a key, so that it is worth looking for. */
+export const isKey = (text: string): boolean => /^petstore_[\w-]{43}$/.test(text)
+
+/** SHA-256 of a key, in hexadecimal. A key is random: a slow hash would add nothing. */
+export const hashKey = (key: string): string => createHash('sha256').update(key).digest('hex')

@@ -1,0 +1,143 @@
+/** The API keys in the database. Times are `Date`s here, milliseconds in the table. */
+import type { Database } from '../../db/tables.ts'
+import { newKey } from './format.ts'
+
+/** A key as it may be shown: everything but the key. */
+export interface ApiKey {
+  id: bigint
+  name: string
+  prefix: string
+  state: 'working' | 'expired' | 'revoked'
+  createdAt: Date
+  expiresAt: Date | undefined
+  revokedAt: Date | undefined
+  lastUsedAt: Date | undefined
+}
+
+/** A key just made: the only time that `key` itself is seen. */
+export interface NewApiKey {
+  id: bigint
+  key: string
+}
+
+/** A key that works, as the service needs to know it. */
+export interface WorkingKey {
+  id: bigint
+  name: string
+  hash: string
+  /** When it stops working, in milliseconds since 1970; Infinity for never. */
+  until: number
+}
+
+/** Makes a key. It works until `expiresAt`, or until it is revoked. */
+export async function createKey(db: Database, name: string, expiresAt?: Date): Promise<NewApiKey> {
+  const { key, prefix, hash } = newKey()
+  const { insertId } = await db
+    .insertInto('api_keys')
+    .values({
+      name,
+      prefix,
+      hash,
+      created_at: BigInt(Date.now()),
+      expires_at: expiresAt ? BigInt(expiresAt.getTime()) : null,
+    })
+    .executeTakeFirstOrThrow()
+  if (insertId === undefined) throw new Error('The database gave no id for a new API key')
+  return { id: insertId, key }
+}
+
+/** All keys, the working and the ended, in the order they were made. */
+export async function listKeys(db: Database): Promise<ApiKey[]> {
+  const rows = await db.selectFrom('api_keys').selectAll().orderBy('id').execute()
+  return rows.map((row) => {
+    const expiresAt = toDate(row.expires_at)
+    const revokedAt = toDate(row.revoked_at)
+    return {
+      id: row.id,
+      name: row.name,
+      prefix: row.prefix,
+      state: revokedAt ? 'revoked' : expiresAt && expiresAt <= new Date() ? 'expired' : 'working',
+      createdAt: new Date(Number(row.created_at)),
+      expiresAt,
+      revokedAt,
+      lastUsedAt: toDate(row.last_used_at),
+    }
+  })
+}
+
+const toDate = (time: bigint | null) => (time === null ? undefined : new Date(Number(time)))
+
+/**
+ * Makes a key of the same name in place of a working one, which ends at `graceUntil` unless it
+ * ends sooner anyway. Undefined when there is no working key with this id.
+ */
+export async function rotateKey(
+  db: Database,
+  id: bigint,
+  graceUntil: Date,
+): Promise<NewApiKey | undefined> {
+  return await db.transaction().execute(async (transaction) => {
+    const old = await working(transaction)
+      .select(['name', 'expires_at'])
+      .where('id', '=', id)
+      .executeTakeFirst()
+    if (!old) return undefined
+    const end = BigInt(graceUntil.getTime())
+    if (old.expires_at === null || old.expires_at > end) {
+      await transaction
+        .updateTable('api_keys')
+        .set({ expires_at: end })
+        .where('id', '=', id)
+        .execute()
+    }
+    return await createKey(transaction, old.name)
+  })
+}
+
+/** Ends a working key. False when there is no working key with this id. */
+export async function revokeKey(db: Database, id: bigint): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable('api_keys')
+    .set({ revoked_at: BigInt(Date.now()) })
+    .where('id', '=', id)
+    .where('revoked_at', 'is', null)
+    .executeTakeFirstOrThrow()
+  return numUpdatedRows > 0n
+}
+
+/** Whether there is any key that works. */
+export async function hasKeys(db: Database): Promise<boolean> {
+  return (await working(db).select('id').limit(1).executeTakeFirst()) !== undefined
+}
+
+/** Those keys with one of these hashes that work now. */
+export async function findKeys(db: Database, hashes: readonly string[]): Promise<WorkingKey[]> {
+  const rows = await working(db)
+    .select(['id', 'name', 'hash', 'expires_at'])
+    .where('hash', 'in', hashes)
+    .execute()
+  return rows.map(({ id, name, hash, expires_at }) => ({
+    id,
+    name,
+    hash,
+    until: expires_at === null ? Number.POSITIVE_INFINITY : Number(expires_at),
+  }))
+}
+
+/** Notes when keys were last used. */
+export async function touchKeys(db: Database, uses: ReadonlyMap<bigint, number>): Promise<void> {
+  for (const [id, time] of uses) {
+    await db
+      .updateTable('api_keys')
+      .set({ last_used_at: BigInt(time) })
+      .where('id', '=', id)
+      .execute()
+  }
+}
+
+function working(db: Database) {
+  return db
+    .selectFrom('api_keys')
+    .where('revoked_at', 'is', null)
+    .where((eb) => eb.or([eb('expires_at', 'is', null), eb('expires_at', '>', BigInt(Date.now()))]))
+}

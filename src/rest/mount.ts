@@ -1,0 +1,75 @@
+/** REST: the operations of the router as an Express router, to be mounted at `/v1`. */
+import { TRPCError } from '@trpc/server'
+import express, { type RequestHandler, type Response, type Router } from 'express'
+import { requireCaller } from '../context.ts'
+import { readBody } from '../http/body.ts'
+import { contextOf } from '../http/identify.ts'
+import { sendJson } from '../http/json.ts'
+import type { AppRouter } from '../router.ts'
+import { createAdapter } from './adapter.ts'
+import { openApiDocument, type Servers } from './document.ts'
+import { deprecationHeaders } from './headers.ts'
+import { inputReader } from './input.ts'
+import { hasBody, operationsOf } from './operations.ts'
+
+/**
+ * The Express router of REST. `guards` give a request its context or refuse it. The errors of the
+ * procedures are answered and told to `onError`; all others are passed on.
+ */
+export function restRouter(
+  router: AppRouter,
+  servers: Servers,
+  guards: RequestHandler[],
+  onError: (error: TRPCError, res: Response) => void,
+): Router {
+  const { baseUrl } = servers
+  const operations = operationsOf(router)
+  const document = openApiDocument(router, servers)
+  const answer = createAdapter(router, operations, baseUrl, onError)
+  const rest = express.Router({ caseSensitive: true, strict: true })
+
+  for (const operation of operations) {
+    const route = rest.route(expressPath(operation.path))
+    const read = inputReader(operation, document)
+    const deprecation = deprecationHeaders(operation, baseUrl)
+    const announce: RequestHandler = (_req, res, next) => {
+      res.set(deprecation)
+      next()
+    }
+    const call: RequestHandler = (req, res) =>
+      answer(req, res, { operation, input: read(req), context: contextOf(res) })
+    // Express serves HEAD where GET is.
+    const method = operation.method.toLowerCase() as 'get'
+    route[method](announce, ...guards, requireKey, ...(hasBody(operation) ? [readBody] : []), call)
+  }
+
+  const body = JSON.stringify(document)
+  rest.get('/openapi.json', (_req, res) => sendJson(res, 200, body))
+
+  const served = Map.groupBy(
+    [{ method: 'GET', path: '/openapi.json' }, ...operations],
+    ({ path }) => path,
+  )
+  for (const [path, routes] of served) {
+    rest.all(expressPath(path), notAllowed(routes.map(({ method }) => method)))
+  }
+  return rest
+}
+
+const requireKey: RequestHandler = (_req, res, next) => {
+  requireCaller(contextOf(res))
+  next()
+}
+
+const expressPath = (path: string) => path.replaceAll(/\{(.+?)\}/g, ':$1')
+
+function notAllowed(methods: string[]): RequestHandler {
+  const allow = methods
+    .flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
+    .join(', ')
+  return (req, res) => {
+    res.set('Allow', allow)
+    const message = `${req.method} is not supported here: use ${allow.replace(/, (?=[^,]*$)/, ' or ')}`
+    throw new TRPCError({ code: 'METHOD_NOT_SUPPORTED', message })
+  }
+}
