@@ -1,0 +1,35 @@
+/** Databases for tests: each new, on the engine of the project that runs. */
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { createConnection } from 'mysql2/promise'
+import { inject } from 'vitest'
+
+export const engine = inject('mysqlUrl') ? 'mysql' : 'sqlite'
+
+/** An empty database: its DATABASE_URL, and how to remove it. */
+export interface TestDatabase {
+  url: string
+  remove(): Promise<void>
+}
+
+export async function newDatabase(server = inject('mysqlUrl')): Promise<TestDatabase> {
+  if (!server) {
+    const folder = mkdtempSync(path.join(tmpdir(), 'petstore-sqlite-'))
+    return {
+      url: `sqlite:${path.join(folder, 'petstore.db')}`,
+      remove: async () => rmSync(folder, { recursive: true, force: true }),
+    }
+  }
+  const name = `petstore_${randomBytes(6).toString('hex')}`
+  const run = async (sql: string) => {
+    const connection = await createConnection(server)
+    await connection.query(sql)
+    await connection.end()
+  }
+  await run(`create database ${name}`)
+  const url = new URL(server)
+  url.pathname = name
+  return { url: url.href, remove: () => run(`drop database ${name}`) }
+}

@@ -1,0 +1,132 @@
+/** Real MySQL or MariaDB servers, run from what this machine has, in temporary folders. */
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { setTimeout } from 'node:timers/promises'
+import { createConnection } from 'mysql2/promise'
+
+export interface MysqlServer {
+  /** A URL without a database: root may do everything. */
+  url: string
+  pid: number
+  /** Starts the server again, on the same data and port, after its process has ended. */
+  restart(): Promise<void>
+  /** Ends the process in order; the data stays. */
+  stop(): Promise<void>
+  /** Ends the process, however it is, and removes the data. */
+  remove(): Promise<void>
+}
+
+/** A new server with new data. It listens on a free port of 127.0.0.1. */
+export async function startMysql(): Promise<MysqlServer> {
+  const { program, isMariadb } = findServer()
+  const folder = mkdtempSync(path.join(tmpdir(), 'petstore-mysql-'))
+  const port = await freePort()
+  const common = [
+    `--datadir=${path.join(folder, 'data')}`,
+    ...(process.getuid?.() === 0 ? ['--user=root'] : []),
+  ]
+  const [installer, ...flags] = isMariadb
+    ? ['mariadb-install-db', '--auth-root-authentication-method=normal', '--skip-test-db']
+    : [program, '--initialize-insecure']
+  execFileSync(installer as string, ['--no-defaults', ...flags, ...common], { stdio: 'pipe' })
+
+  const run = async () => {
+    const child = spawn(
+      program,
+      [
+        '--no-defaults',
+        ...common,
+        `--port=${port}`,
+        '--bind-address=127.0.0.1',
+        `--socket=${path.join(folder, 'socket')}`,
+        `--pid-file=${path.join(folder, 'pid')}`,
+        `--log-error=${path.join(folder, 'log')}`,
+        '--innodb-buffer-pool-size=64M',
+        '--performance-schema=OFF',
+        ...(isMariadb ? [] : ['--mysqlx=OFF']),
+      ],
+      { stdio: 'ignore' },
+    )
+    const kill = () => child.kill('SIGKILL')
+    process.once('exit', kill)
+    child.once('exit', () => process.off('exit', kill))
+    await answering(server.url, () => child.exitCode === null).catch((error) => {
+      kill()
+      throw new Error(
+        `${program} did not start:\n${readFileSync(path.join(folder, 'log'), 'utf8')}`,
+        { cause: error },
+      )
+    })
+    server.pid = child.pid as number
+    return child
+  }
+  const end = async (signal: NodeJS.Signals) => {
+    if (child.exitCode !== null || child.signalCode !== null) return
+    child.kill('SIGCONT')
+    child.kill(signal)
+    await once(child, 'exit')
+  }
+  const server: MysqlServer = {
+    url: `mysql://root@127.0.0.1:${port}`,
+    pid: 0,
+    async restart() {
+      child = await run()
+    },
+    stop: () => end('SIGTERM'),
+    async remove() {
+      await end('SIGKILL')
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+  let child = await run()
+  return server
+}
+
+function findServer(): { program: string; isMariadb: boolean } {
+  for (const program of ['mysqld', 'mariadbd', '/usr/sbin/mysqld', '/usr/sbin/mariadbd']) {
+    try {
+      const version = execFileSync(program, ['--no-defaults', '--version'], {
+        encoding: 'utf8',
+        stdio: 'pipe',
+      })
+      return { program, isMariadb: version.includes('MariaDB') }
+    } catch {}
+  }
+  throw new Error(
+    'The tests need a MySQL or MariaDB server: run test/install, or set TEST_DATABASE_URL',
+  )
+}
+
+async function freePort(): Promise<number> {
+  // Below 32768: above it an outgoing connection may hold a port that was free a moment ago.
+  for (;;) {
+    const port = 20_000 + Math.floor(Math.random() * 10_000)
+    const probe = createServer().listen(port, '127.0.0.1')
+    const free = await once(probe, 'listening').then(
+      () => true,
+      () => false,
+    )
+    if (!free) continue
+    probe.close()
+    await once(probe, 'close')
+    return port
+  }
+}
+
+async function answering(url: string, alive: () => boolean): Promise<void> {
+  for (let attempt = 0; ; attempt++) {
+    try {
+      const connection = await createConnection(url)
+      await connection.query('select 1')
+      connection.destroy()
+      return
+    } catch (error) {
+      if (!alive() || attempt > 300) throw error
+      await setTimeout(100)
+    }
+  }
+}

@@ -1,0 +1,133 @@
+/** A REST client that checks every answer against the service's own OpenAPI document. */
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import formats from 'ajv-formats'
+import { expect } from 'vitest'
+
+/** An answer: its status, its headers, and its body with integers as they were written. */
+export interface Answer {
+  status: number
+  headers: Headers
+  text: string
+  /** Integers are numbers where these are exact, else bigints. */
+  body: unknown
+}
+
+export interface RestInit {
+  /** Replace or, when undefined, remove what is sent otherwise. */
+  headers?: Record<string, string | undefined>
+  /** Sent as it is when it is text, else as JSON. */
+  body?: unknown
+}
+
+export type RestClient = (method: string, path: string, init?: RestInit) => Promise<Answer>
+
+/** A client for the service at `origin` that sends requests below `/v1` with the key. */
+export function restClient(origin: string, key: string): RestClient {
+  let check: Promise<Check> | undefined
+  return async (method, path, { headers = {}, body } = {}) => {
+    const sent: Record<string, string | undefined> = {
+      authorization: `Bearer ${key}`,
+      ...(body !== undefined && { 'content-type': 'application/json' }),
+      ...headers,
+    }
+    const response = await fetch(`${origin}/v1${path}`, {
+      method,
+      headers: Object.entries(sent).filter(
+        (entry): entry is [string, string] => entry[1] !== undefined,
+      ),
+      ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+      redirect: 'manual',
+    })
+    const text = await response.text()
+    check ??= documentCheck(origin)
+    const answer = {
+      status: response.status,
+      headers: response.headers,
+      text,
+      body: method === 'HEAD' ? undefined : parseExact(text),
+    }
+    ;(await check)(method, path, answer)
+    return answer
+  }
+}
+
+/** Parses JSON without rounding: integers beyond what a number holds exactly become bigints. */
+export function parseExact(text: string): unknown {
+  return JSON.parse(text, (_key, value, context?: { source?: string }) => {
+    const isLarge = Number.isInteger(value) && !Number.isSafeInteger(value)
+    return isLarge && context?.source ? BigInt(context.source) : value
+  })
+}
+
+type Check = (method: string, path: string, answer: Answer) => void
+
+interface Operation {
+  responses: Record<string, { headers?: Record<string, { $ref: string }> }>
+}
+
+async function documentCheck(origin: string): Promise<Check> {
+  const document = JSON.parse(await (await fetch(`${origin}/v1/openapi.json`)).text())
+  const ajv = new Ajv2020({ strict: false, allErrors: true })
+  formats.default(ajv)
+  ajv.addSchema(document, 'openapi')
+  const pointerOf = (text: string) => text.replaceAll('~', '~0').replaceAll('/', '~1')
+  const validate = (pointer: string, data: unknown) => {
+    const validator = ajv.getSchema(`openapi#${pointer}`)
+    if (!validator) throw new Error(`The document has no ${pointer}`)
+    expect(
+      validator(data),
+      `${pointer}: ${ajv.errorsText(validator.errors)} in ${JSON.stringify(data)}`,
+    ).toBe(true)
+  }
+  const find = (method: string, path: string): [string, Operation] | undefined => {
+    const bare = path.split('?')[0] ?? ''
+    for (const [template, item] of Object.entries<Record<string, Operation>>(document.paths)) {
+      const pattern = new RegExp(`^${template.replaceAll(/\{.+?\}/g, '[^/]+')}$`)
+      const verb = (method === 'HEAD' ? 'GET' : method).toLowerCase()
+      const operation = item[verb]
+      if (pattern.test(bare) && operation)
+        return [`/paths/${pointerOf(template)}/${verb}`, operation]
+    }
+    return undefined
+  }
+
+  return (method, path, { status, headers, text }) => {
+    expect(headers.get('content-type')).toBe('application/json')
+    const found = find(method, path)
+    // What no operation is at the address of answers with an Error all the same.
+    if (!found) {
+      if (path !== '/openapi.json') validate('/components/schemas/Error', JSON.parse(text))
+      return
+    }
+    const [pointer, operation] = found
+    const response = operation.responses[status]
+    expect(response, `${pointer} documents no ${status}: ${text}`).toBeDefined()
+    const documented = Object.keys(response?.headers ?? {})
+    for (const name of documented) {
+      const definition = document.components.headers[name]
+      const value = headers.get(name)
+      if (definition.required) expect(value, `${pointer} ${status} has no ${name}`).not.toBeNull()
+      if (value !== null && definition.schema.type === 'integer') expect(value).toMatch(/^\d+$/)
+    }
+    const undocumented = [...headers.keys()].filter(
+      (name) => !ordinary.has(name) && !documented.some((known) => known.toLowerCase() === name),
+    )
+    expect(undocumented, `${pointer} ${status} has headers that are not documented`).toEqual([])
+    if (method !== 'HEAD') {
+      validate(`${pointer}/responses/${status}/content/application~1json/schema`, JSON.parse(text))
+      if (status >= 400)
+        expect(Object.keys(JSON.parse(text))).toEqual(['code', 'message', 'status'])
+      if (status >= 400) expect(JSON.parse(text).status).toBe(status)
+    }
+  }
+}
+
+/** Headers that belong to HTTP rather than to the operation. */
+const ordinary = new Set([
+  'connection',
+  'content-length',
+  'content-type',
+  'date',
+  'keep-alive',
+  'transfer-encoding',
+])

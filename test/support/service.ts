@@ -1,0 +1,91 @@
+/** The service on a database of its own, over real HTTP, with clients for both surfaces. */
+import { once } from 'node:events'
+import type { Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { createTRPCClient, httpLink, type TRPCClient, TRPCClientError } from '@trpc/client'
+import { pino } from 'pino'
+import { connect } from '../../db/connect.ts'
+import { migrate } from '../../db/migrate.ts'
+import type { Database } from '../../db/tables.ts'
+import { createApp } from '../../src/app.ts'
+import { createHttpServer } from '../../src/http/server.ts'
+import { createKey } from '../../src/keys/store.ts'
+import type { AppRouter } from '../../src/router.ts'
+import { transformer } from '../../src/trpc/transformer.ts'
+import { newDatabase } from './database.ts'
+import { type RestClient, restClient } from './rest.ts'
+
+export interface Service {
+  /** The address, without a path. */
+  origin: string
+  /** The address of `/v1` in links: another one than `origin`, so that a mix-up shows. */
+  baseUrl: string
+  /** A valid API key. */
+  key: string
+  db: Database
+  server: Server
+  rest: RestClient
+  trpc: TRPCClient<AppRouter>
+  /** What was logged so far, a line of JSON each. */
+  logged: string[]
+  stop(): Promise<void>
+}
+
+/** Starts the service on a new database. */
+export async function startService(): Promise<Service> {
+  const database = await newDatabase()
+  const db = connect(database.url)
+  await migrate(db)
+  const { key } = await createKey(db, 'test')
+  const logged: string[] = []
+  const log = pino({ level: 'debug' }, { write: (line: string) => void logged.push(line) })
+  const servers = {
+    baseUrl: 'https://petstore.example/v1',
+    stagingUrl: 'https://staging.petstore.example/v1',
+  }
+  const server = createHttpServer(createApp(db, servers, log)).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return {
+    origin,
+    baseUrl: servers.baseUrl,
+    key,
+    db,
+    server,
+    rest: restClient(origin, key),
+    trpc: trpcClient(origin, key),
+    logged,
+    async stop() {
+      server.close()
+      server.closeAllConnections()
+      await db.destroy()
+      await database.remove()
+    },
+  }
+}
+
+/** A real tRPC client for the service at `origin`. */
+export function trpcClient(origin: string, key?: string): TRPCClient<AppRouter> {
+  return createTRPCClient<AppRouter>({
+    links: [
+      httpLink({
+        url: `${origin}/trpc`,
+        transformer,
+        headers: key === undefined ? {} : { authorization: `Bearer ${key}` },
+      }),
+    ],
+  })
+}
+
+/** The code, status and message of the error that a tRPC call ends with. Fails when there is none. */
+export async function errorOf(
+  call: Promise<unknown>,
+): Promise<{ code: string | undefined; status: number | undefined; message: string }> {
+  try {
+    await call
+  } catch (error) {
+    if (!(error instanceof TRPCClientError)) throw error
+    return { code: error.data?.code, status: error.data?.httpStatus, message: error.message }
+  }
+  throw new Error('The call did not fail')
+}

@@ -1,0 +1,22 @@
+import { configDefaults, defineConfig } from 'vitest/config'
+
+const engineTests = {
+  include: ['test/**/*.test.ts'],
+  exclude: [...configDefaults.exclude, 'test/**/*.unit.test.ts'],
+}
+
+// The integration tests run once on each engine, the unit tests once.
+export default defineConfig({
+  test: {
+    testTimeout: 30_000,
+    hookTimeout: 60_000,
+    projects: [
+      { extends: true, test: { name: 'unit', include: ['test/**/*.unit.test.ts'] } },
+      { extends: true, test: { name: 'sqlite', ...engineTests, provide: { mysqlUrl: '' } } },
+      {
+        extends: true,
+        test: { name: 'mysql', ...engineTests, globalSetup: 'test/support/mysql-server.ts' },
+      },
+    ],
+  },
+})
