@@ -90,13 +90,17 @@ export async function startServiceOn(
 }
 
 /** A real tRPC client for the service at `origin`. */
-export function trpcClient(origin: string, key?: string): TRPCClient<AppRouter> {
+export function trpcClient(
+  origin: string,
+  key?: string,
+  headers: Record<string, string> = {},
+): TRPCClient<AppRouter> {
   return createTRPCClient<AppRouter>({
     links: [
       httpLink({
         url: `${origin}/trpc`,
         transformer,
-        headers: key === undefined ? {} : { authorization: `Bearer ${key}` },
+        headers: { ...(key !== undefined && { authorization: `Bearer ${key}` }), ...headers },
       }),
     ],
   })
