@@ -1,33 +1,63 @@
 /** The Express app: what is mounted where, and in which order. */
-import type { TRPCError } from '@trpc/server'
+import { TRPCError } from '@trpc/server'
 import { getHTTPStatusCodeFromError } from '@trpc/server/http'
-import express, { type Express } from 'express'
+import express, { type Express, type RequestHandler } from 'express'
 import type { Logger } from 'pino'
 import type { Database } from '../db/tables.ts'
+import type { Config } from './config.ts'
+import { docsRouter } from './docs/mount.ts'
 import { answerErrors, notFound } from './http/errors.ts'
+import { apiHeaders, crossOrigin, noStore } from './http/headers.ts'
 import { identify } from './http/identify.ts'
-import { createAuthenticator } from './keys/authenticator.ts'
+import { limitRate } from './http/rate-limit.ts'
+import type { Authenticator } from './keys/authenticator.ts'
 import { petStore } from './pets/store.ts'
-import type { Servers } from './rest/document.ts'
 import { restRouter } from './rest/mount.ts'
 import { appRouter } from './router.ts'
 import { trpcRouter } from './trpc/mount.ts'
 
-/** The service on a migrated database, as an Express app that listens nowhere yet. */
-export function createApp(db: Database, servers: Servers, log: Logger): Express {
-  const guards = [identify(createAuthenticator(db), petStore(db))]
+/** What the app is made of; the database is migrated. */
+export interface Parts {
+  config: Pick<Config, 'baseUrl' | 'stagingUrl' | 'corsOrigins' | 'rateLimit' | 'trustProxy'>
+  db: Database
+  authenticator: Authenticator
+  log: Logger
+}
+
+/** The service as an Express app that listens nowhere yet. */
+export function createApp({ config, db, authenticator, log }: Parts): Express {
+  const { corsOrigins, rateLimit } = config
+  const guards = [
+    noStore,
+    identify(authenticator.authenticate, petStore(db)),
+    ...(rateLimit === undefined ? [] : [limitRate(rateLimit)]),
+  ]
   const onError = (error: TRPCError) => {
-    if (getHTTPStatusCodeFromError(error) >= 500)
+    if (getHTTPStatusCodeFromError(error) >= 500) {
       log.error({ err: error.cause ?? error }, error.message)
+    }
   }
 
   const app = express()
   app.disable('x-powered-by').disable('etag')
   app.enable('case sensitive routing').enable('strict routing')
   app.set('query parser', 'simple')
-  app.use('/v1', restRouter(appRouter, servers, guards, onError))
+  app.set('trust proxy', config.trustProxy)
+  app.use(apiHeaders)
+  if (corsOrigins.length > 0) app.use(crossOrigin(corsOrigins))
+  app.use(requireHost)
+  app.get('/', (_req, res) => res.redirect('/docs/'))
+  app.get('/docs', (_req, res) => res.redirect('/docs/'))
+  app.use('/docs/', docsRouter())
+  app.use('/v1', restRouter(appRouter, config, guards, onError))
   app.use('/trpc', trpcRouter(appRouter, guards, onError))
   app.use(notFound)
   app.use(answerErrors(onError))
   return app
+}
+
+// RFC 9112, section 3.2
+const requireHost: RequestHandler = (req, _res, next) => {
+  if (req.headers.host !== undefined || req.httpVersion === '1.0') return next()
+  next(new TRPCError({ code: 'BAD_REQUEST', message: 'The request must have a Host header' }))
 }

@@ -1,4 +1,5 @@
 /** The environment → Config. The only reader of process.env. */
+import { isIP } from 'node:net'
 import { z } from 'zod'
 
 /** A variable that is wrong: the message names it and says what would be right. */
@@ -6,11 +7,14 @@ export class ConfigError extends Error {
   override name = 'ConfigError'
 }
 
-const port = z
+const whole = z
   .string()
-  .regex(/^\d{1,5}$/)
+  .regex(/^\d{1,9}$/)
   .transform(Number)
-  .refine((value) => value <= 65_535)
+
+const port = whole.refine((value) => value <= 65_535)
+
+const list = z.string().transform((text) => text.split(',').map((item) => item.trim()))
 
 const address = z.url({ protocol: /^https?$/ }).refine((url) => url.endsWith('/v1'))
 
@@ -29,6 +33,18 @@ const variables = {
     schema: address.default('https://staging.petstore.example/v1'),
     expected: 'an http or https address that ends in /v1',
   },
+  CORS_ORIGINS: {
+    schema: list.pipe(z.array(z.string().refine(isOrigin))).default([]),
+    expected: 'origins such as https://shop.example, separated by commas, or *',
+  },
+  RATE_LIMIT: {
+    schema: whole.refine((value) => value > 0).optional(),
+    expected: 'a whole number of calls a minute, from 1, or empty for no limit',
+  },
+  TRUST_PROXY: {
+    schema: z.union([whole, list.pipe(z.array(z.string().refine(isNetwork)))]).default(0),
+    expected: 'the number of proxies in front, or their addresses or subnets, separated by commas',
+  },
 } as const
 
 export interface Config {
@@ -36,6 +52,12 @@ export interface Config {
   databaseUrl: string
   baseUrl: string
   stagingUrl: string
+  /** Origins whose pages may call the service; `*` among them stands for all. */
+  corsOrigins: string[]
+  /** Calls a minute per key or address; undefined for no limit. */
+  rateLimit: number | undefined
+  /** How many proxies in front are believed what they say of the client's address, or which. */
+  trustProxy: number | string[]
 }
 
 /** The configuration of an environment. An empty variable counts as unset. Throws ConfigError. */
@@ -52,6 +74,9 @@ export function readConfig(environment: Record<string, string | undefined>): Con
     databaseUrl: read('DATABASE_URL'),
     baseUrl: read('BASE_URL') ?? `http://localhost:${port}/v1`,
     stagingUrl: read('STAGING_URL'),
+    corsOrigins: read('CORS_ORIGINS'),
+    rateLimit: read('RATE_LIMIT'),
+    trustProxy: read('TRUST_PROXY'),
   }
 }
 
@@ -69,4 +94,20 @@ function isDatabaseUrl(text: string): boolean {
   if (text.startsWith('sqlite:')) return text.length > 'sqlite:'.length
   const url = URL.parse(text)
   return url?.protocol === 'mysql:' && url.hostname !== '' && url.pathname.length > 1
+}
+
+function isOrigin(text: string): boolean {
+  return text === '*' || URL.parse(text)?.origin === text
+}
+
+function isNetwork(text: string): boolean {
+  if (['loopback', 'linklocal', 'uniquelocal'].includes(text)) return true
+  const [address = '', bits = '0', extra] = text.split('/')
+  const version = isIP(address)
+  return (
+    version > 0 &&
+    extra === undefined &&
+    /^\d{1,3}$/.test(bits) &&
+    Number(bits) <= (version === 4 ? 32 : 128)
+  )
 }

@@ -57,7 +57,7 @@ export const appRouter = router({
         method: 'GET',
         path: '/pets/{petId}',
         tags: ['pets'],
-        summary: 'Get an animal',
+        summary: 'Get an animal (until 5 December 2030)',
         description:
           'Returns one animal. Deprecated: the operation will be removed on 5 December 2030. Use `GET /pets` with the `status` filter instead.',
         deprecated: true,

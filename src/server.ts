@@ -6,12 +6,14 @@ import { migrate } from '../db/migrate.ts'
 import { createApp } from './app.ts'
 import { command, UsageError } from './commands/command.ts'
 import { createHttpServer } from './http/server.ts'
+import { createAuthenticator } from './keys/authenticator.ts'
 import { startText } from './start-text.ts'
 
 await command(async (db, config) => {
   const log = pino(pino.destination(2))
   await migrate(db)
-  const server = createHttpServer(createApp(db, config, log))
+  const authenticator = createAuthenticator(db, log)
+  const server = createHttpServer(createApp({ config, db, authenticator, log }))
   server.listen(config.port)
   await once(server, 'listening').catch((error: NodeJS.ErrnoException) => {
     throw new UsageError(`PORT: cannot listen on ${config.port} (${error.code})`)
@@ -21,4 +23,5 @@ await command(async (db, config) => {
   await Promise.race([once(process, 'SIGTERM'), once(process, 'SIGINT')])
   server.close()
   await once(server, 'close')
+  await authenticator.stop()
 })

@@ -2,10 +2,11 @@
 
 import { setTimeout } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
+import type { Logger } from 'pino'
 import type { Database } from '../../db/tables.ts'
 import type { Caller } from '../context.ts'
 import { hashKey, isKey } from './format.ts'
-import { findKeys, type WorkingKey } from './store.ts'
+import { findKeys, touchKeys, type WorkingKey } from './store.ts'
 
 /** Milliseconds that a key found valid is not looked up again: how long a revoked key may work on. */
 export const KEY_LIFETIME = 10_000
@@ -19,23 +20,53 @@ const MAX_BATCH = 500
 /** Milliseconds between two queries at least: a flood of wrong keys makes them larger, not more. */
 const MIN_INTERVAL = 10
 
-/**
- * A function that gives the caller of an API key, or undefined for a key that is unknown, expired
- * or revoked: all three take the same way. Throws DatabaseUnavailableError.
- */
-export function createAuthenticator(db: Database): (key: string) => Promise<Caller | undefined> {
+/** Milliseconds between two rounds of noting when keys were last used. */
+const NOTE_INTERVAL = 60_000
+
+export interface Authenticator {
+  /**
+   * The caller of an API key, or undefined for a key that is unknown, expired or revoked: all
+   * three take the same way. Throws DatabaseUnavailableError.
+   */
+  authenticate(key: string): Promise<Caller | undefined>
+  /** Notes the last uses that are not noted yet, and ends. */
+  stop(): Promise<void>
+}
+
+/** An authenticator on the keys of a database. */
+export function createAuthenticator(db: Database, log: Logger): Authenticator {
   const valid = new LRUCache<string, WorkingKey>({ max: MAX_KEYS, ttl: KEY_LIFETIME })
   const find = batched(async (hashes: string[]) => {
     const keys = await findKeys(db, hashes)
     for (const key of keys) valid.set(key.hash, key)
     return new Map(keys.map((key) => [key.hash, key]))
   })
-  return async (key) => {
-    if (!isKey(key)) return undefined
-    const hash = hashKey(key)
-    const cached = valid.get(hash)
-    const found = cached && cached.until > Date.now() ? cached : await find(hash)
-    return found && { keyId: found.id, keyName: found.name }
+
+  let uses = new Map<bigint, number>()
+  const note = async () => {
+    const noted = uses
+    uses = new Map()
+    // Only a convenience for operators: nothing depends on it, so a failure is not tried again.
+    await touchKeys(db, noted).catch((error) =>
+      log.warn({ err: error }, 'Could not note when keys were last used'),
+    )
+  }
+  const timer = setInterval(note, NOTE_INTERVAL).unref()
+
+  return {
+    async authenticate(key) {
+      if (!isKey(key)) return undefined
+      const hash = hashKey(key)
+      const cached = valid.get(hash)
+      const found = cached && cached.until > Date.now() ? cached : await find(hash)
+      if (!found) return undefined
+      uses.set(found.id, Date.now())
+      return { keyId: found.id, keyName: found.name }
+    },
+    async stop() {
+      clearInterval(timer)
+      await note()
+    },
   }
 }
 

@@ -66,7 +66,9 @@ export const ListPets = z.object(
       .max(MAX_LIMIT, `must be at most ${MAX_LIMIT}`)
       .default(20)
       .meta({ description: 'Maximum number of animals returned.' }),
-    status: PetStatus.optional(),
+    status: PetStatus.meta({
+      description: 'Keep only animals with this availability status.',
+    }).optional(),
     cursor: int64Input
       .meta({
         description: 'The `id` of the last animal seen: only animals with a greater `id` follow.',

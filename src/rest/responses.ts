@@ -7,8 +7,9 @@ import { hasBody, type Operation } from './operations.ts'
 type Components = NonNullable<OpenAPIObject['components']>
 type Response = NonNullable<Components['responses']>[string]
 
-const text = (description: string, example: string) => ({
+const text = (description: string, example: string, required = false) => ({
   description,
+  required,
   schema: { type: 'string' as const },
   example,
 })
@@ -19,18 +20,28 @@ export const headerComponents = {
     'Related addresses (RFC 8288): `rel="next"` is the next page, there while there are more animals; `rel="successor-version"` is what replaces a deprecated operation.',
     '<https://petstore.example/v1/pets?limit=20&cursor=20>; rel="next"',
   ),
-  Location: text('The address of the new animal.', 'https://petstore.example/v1/pets/42'),
-  Deprecation: text('Since when the operation is deprecated (RFC 9745).', '@1795132800'),
-  Sunset: text('When the operation is removed (RFC 8594).', 'Thu, 05 Dec 2030 00:00:00 GMT'),
+  Location: text('The address of the new animal.', 'https://petstore.example/v1/pets/42', true),
+  Deprecation: text('Since when the operation is deprecated (RFC 9745).', '@1795132800', true),
+  Sunset: text('When the operation is removed (RFC 8594).', 'Thu, 05 Dec 2030 00:00:00 GMT', true),
   'WWW-Authenticate': text(
     'What is missing (RFC 6750): a key, or a valid one.',
     'Bearer error="invalid_token"',
+    true,
   ),
   'Retry-After': {
     description: 'Seconds after which to try again.',
+    required: true,
     schema: { type: 'integer' as const, minimum: 0 },
     example: 5,
   },
+  'RateLimit-Policy': text(
+    'How many calls are allowed (`q`) in how many seconds (`w`), where the operator set a limit (draft-ietf-httpapi-ratelimit-headers-08).',
+    '"60-in-1min"; q=60; w=60; pk=:MWM5NTRhZjZmZmMx:',
+  ),
+  RateLimit: text(
+    'How many calls are left (`r`) and in how many seconds that starts anew (`t`), where the operator set a limit.',
+    '"60-in-1min"; r=59; t=60',
+  ),
 } satisfies Components['headers']
 
 type HeaderName = keyof typeof headerComponents
@@ -44,7 +55,11 @@ interface ErrorDescription {
 /** Every answer that an operation can give, by status: the success, then the errors. */
 export function responsesOf(operation: Operation, output: object): Record<string, Response> {
   const { rest } = operation
-  const always: HeaderName[] = rest.deprecation ? ['Deprecation', 'Sunset', 'Link'] : []
+  const always: HeaderName[] = [
+    'RateLimit',
+    'RateLimit-Policy',
+    ...(rest.deprecation ? (['Deprecation', 'Sunset', 'Link'] as const) : []),
+  ]
   const success: HeaderName[] = [
     ...always,
     ...(rest.location ? (['Location'] as const) : []),
@@ -97,6 +112,15 @@ function errorsOf(operation: Operation): ErrorDescription[] {
           },
         ]),
     ...(hasBody(operation) ? bodyErrors : []),
+    {
+      error: {
+        code: 'TOO_MANY_REQUESTS',
+        message: 'There were more than 60 calls in a minute; try again in 42 seconds',
+        status: 429,
+      },
+      description: 'There were too many calls in the last minute',
+      headers: ['Retry-After'],
+    },
     {
       error: { code: 'INTERNAL_SERVER_ERROR', message: 'Internal server error', status: 500 },
       description: 'The service failed; trying again may help',

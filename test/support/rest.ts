@@ -122,12 +122,23 @@ async function documentCheck(origin: string): Promise<Check> {
   }
 }
 
-/** Headers that belong to HTTP rather than to the operation. */
+/** Headers that belong to HTTP and its security rather than to the operation. */
 const ordinary = new Set([
+  'access-control-allow-origin',
+  'access-control-expose-headers',
+  'cache-control',
   'connection',
   'content-length',
+  'content-security-policy',
   'content-type',
+  'cross-origin-opener-policy',
+  'cross-origin-resource-policy',
   'date',
   'keep-alive',
+  'referrer-policy',
+  'strict-transport-security',
   'transfer-encoding',
+  'vary',
+  'x-content-type-options',
+  'x-frame-options',
 ])

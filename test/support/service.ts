@@ -7,8 +7,9 @@ import { pino } from 'pino'
 import { connect } from '../../db/connect.ts'
 import { migrate } from '../../db/migrate.ts'
 import type { Database } from '../../db/tables.ts'
-import { createApp } from '../../src/app.ts'
-import { createHttpServer } from '../../src/http/server.ts'
+import { createApp, type Parts } from '../../src/app.ts'
+import { createHttpServer, type Patience } from '../../src/http/server.ts'
+import { createAuthenticator } from '../../src/keys/authenticator.ts'
 import { createKey } from '../../src/keys/store.ts'
 import type { AppRouter } from '../../src/router.ts'
 import { transformer } from '../../src/trpc/transformer.ts'
@@ -31,24 +32,33 @@ export interface Service {
   stop(): Promise<void>
 }
 
-/** Starts the service on a new database. */
-export async function startService(): Promise<Service> {
+/** Starts the service on a new database; `overrides` are for what a test is about. */
+export async function startService(
+  overrides: Partial<Parts['config']> = {},
+  patience?: Patience,
+): Promise<Service> {
   const database = await newDatabase()
   const db = connect(database.url)
   await migrate(db)
   const { key } = await createKey(db, 'test')
   const logged: string[] = []
   const log = pino({ level: 'debug' }, { write: (line: string) => void logged.push(line) })
-  const servers = {
+  const config: Parts['config'] = {
     baseUrl: 'https://petstore.example/v1',
     stagingUrl: 'https://staging.petstore.example/v1',
+    corsOrigins: [],
+    rateLimit: undefined,
+    trustProxy: 0,
+    ...overrides,
   }
-  const server = createHttpServer(createApp(db, servers, log)).listen(0, '127.0.0.1')
+  const authenticator = createAuthenticator(db, log)
+  const app = createApp({ config, db, authenticator, log })
+  const server = createHttpServer(app, patience).listen(0, '127.0.0.1')
   await once(server, 'listening')
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   return {
     origin,
-    baseUrl: servers.baseUrl,
+    baseUrl: config.baseUrl,
     key,
     db,
     server,
@@ -58,6 +68,7 @@ export async function startService(): Promise<Service> {
     async stop() {
       server.close()
       server.closeAllConnections()
+      await authenticator.stop()
       await db.destroy()
       await database.remove()
     },
