@@ -13,7 +13,7 @@ const message = `must be an integer from ${MIN} to ${MAX}`
  * digits before it got here). Gives a bigint.
  */
 export const int64Input = z
-  .union([z.bigint().min(MIN).max(MAX), z.int()], {
+  .union([z.bigint().min(MIN, message).max(MAX, message), z.int()], {
     error: ({ input }) =>
       Number.isInteger(input) && !Number.isSafeInteger(input)
         ? 'is a number too great to be exact: pass a bigint'
