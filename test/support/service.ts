@@ -13,7 +13,7 @@ import { createAuthenticator } from '../../src/keys/authenticator.ts'
 import { createKey } from '../../src/keys/store.ts'
 import type { AppRouter } from '../../src/router.ts'
 import { transformer } from '../../src/trpc/transformer.ts'
-import { newDatabase } from './database.ts'
+import { newDatabase, type TestDatabase } from './database.ts'
 import { type RestClient, restClient } from './rest.ts'
 
 export interface Service {
@@ -32,12 +32,13 @@ export interface Service {
   stop(): Promise<void>
 }
 
-/** Starts the service on a new database; `overrides` are for what a test is about. */
+/** Starts the service, on a new database; `overrides` are for what a test is about. */
 export async function startService(
   overrides: Partial<Parts['config']> = {},
   patience?: Patience,
+  database?: TestDatabase,
 ): Promise<Service> {
-  const database = await newDatabase()
+  database ??= await newDatabase()
   const db = connect(database.url)
   await migrate(db)
   const { key } = await createKey(db, 'test')
@@ -75,14 +76,19 @@ export async function startService(
   }
 }
 
-/** A real tRPC client for the service at `origin`. */
-export function trpcClient(origin: string, key?: string): TRPCClient<AppRouter> {
+/** A real tRPC client for the service at `origin`; `send` may change what goes over the wire. */
+export function trpcClient(
+  origin: string,
+  key: string,
+  send: typeof fetch = fetch,
+): TRPCClient<AppRouter> {
   return createTRPCClient<AppRouter>({
     links: [
       httpLink({
         url: `${origin}/trpc`,
         transformer,
-        headers: key === undefined ? {} : { authorization: `Bearer ${key}` },
+        headers: { authorization: `Bearer ${key}` },
+        fetch: (url, init) => send(url, init as RequestInit),
       }),
     ],
   })
