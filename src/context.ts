@@ -14,8 +14,11 @@ export interface Context {
   /** The WWW-Authenticate header for a request without a valid key (RFC 6750, section 3). */
   challenge: string
   pets: PetStore
-  /** Set by a procedure that gave a page: the cursor of the next page, if there is one. */
-  next?: bigint | undefined
+  /**
+   * Filled by a procedure that gave a page: `next` is the cursor of the next page, if there is one.
+   * An object of its own, for tRPC hands a copy of the context to what follows a middleware.
+   */
+  page: { next?: bigint | undefined }
 }
 
 /**
@@ -31,7 +34,7 @@ export async function createContext(
   const key = authorization?.match(/^bearer +([\w.~+/-]+=*) *$/i)?.[1]
   const caller = key === undefined ? undefined : await authenticate(key)
   const challenge = authorization === undefined ? 'Bearer' : 'Bearer error="invalid_token"'
-  return { caller, challenge, pets }
+  return { caller, challenge, pets, page: {} }
 }
 
 /** The caller of a context. Throws UNAUTHORIZED when there is none. */
