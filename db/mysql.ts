@@ -1,7 +1,7 @@
 /** MySQL, and what speaks its protocol, through mysql2 behind Kysely's MysqlDialect. */
 import { CompiledQuery, type DatabaseConnection, type Driver, MysqlDialect } from 'kysely'
 import { createPool, type TypeCast } from 'mysql2'
-import { DatabaseUnavailableError, isUnavailable } from './errors.ts'
+import { guardDriver } from './guard.ts'
 
 /** Milliseconds until a server that does not answer counts as unreachable. */
 const CONNECT_TIMEOUT = 5_000
@@ -36,31 +36,8 @@ async function onCreateConnection(connection: DatabaseConnection) {
   )
 }
 
-/** The dialect, with what only means "not now" thrown as DatabaseUnavailableError. */
 class GuardedDialect extends MysqlDialect {
   override createDriver(): Driver {
-    const driver = super.createDriver()
-    const acquire = driver.acquireConnection.bind(driver)
-    const guarded = new WeakSet<DatabaseConnection>()
-    driver.acquireConnection = async (options) => {
-      const connection = await acquire(options).catch((error) => {
-        throw new DatabaseUnavailableError(error)
-      })
-      if (!guarded.has(connection)) guarded.add(guard(connection))
-      return connection
-    }
-    return driver
+    return guardDriver(super.createDriver())
   }
-}
-
-function guard(connection: DatabaseConnection): DatabaseConnection {
-  const execute = connection.executeQuery.bind(connection)
-  connection.executeQuery = async (query, options) => {
-    try {
-      return await execute(query, options)
-    } catch (error) {
-      throw isUnavailable(error) ? new DatabaseUnavailableError(error) : error
-    }
-  }
-  return connection
 }

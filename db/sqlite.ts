@@ -3,6 +3,7 @@ import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { type Kysely, SqliteAdapter, SqliteDialect, sql } from 'kysely'
+import { guardDriver } from './guard.ts'
 
 /** Milliseconds that a writer waits for another process's transaction. */
 const BUSY_TIMEOUT = 5_000
@@ -17,6 +18,9 @@ export function sqliteDialect(path: string): SqliteDialect {
 class EmbeddedDialect extends SqliteDialect {
   override createAdapter() {
     return new EmbeddedAdapter()
+  }
+  override createDriver() {
+    return guardDriver(super.createDriver())
   }
 }
 
