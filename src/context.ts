@@ -18,8 +18,11 @@ export interface Context {
   timeout: number
   /** The Idempotency-Key header as it was sent; only some procedures look at it. */
   idempotencyHeader: string | undefined
-  /** Set by a procedure that gave a page: the cursor of the next page, if there is one. */
-  next?: bigint | undefined
+  /**
+   * Filled by a procedure that gave a page: `next` is the cursor of the next page, if there is one.
+   * An object of its own, for tRPC hands a copy of the context to what follows a middleware.
+   */
+  page: { next?: bigint | undefined }
 }
 
 /** What all contexts have in common, and where callers are found. */
@@ -43,7 +46,7 @@ export async function createContext(
   const key = authorization?.match(/^bearer +([\w.~+/-]+=*) *$/i)?.[1]
   const caller = key === undefined ? undefined : await authenticate(key)
   const challenge = authorization === undefined ? 'Bearer' : 'Bearer error="invalid_token"'
-  return { caller, challenge, pets, timeout, idempotencyHeader }
+  return { caller, challenge, pets, timeout, idempotencyHeader, page: {} }
 }
 
 /** The caller of a context. Throws UNAUTHORIZED when there is none. */

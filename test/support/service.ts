@@ -13,7 +13,7 @@ import { createKey } from '../../src/keys/store.ts'
 import type { AppRouter } from '../../src/router.ts'
 import { createService } from '../../src/service.ts'
 import { transformer } from '../../src/trpc/transformer.ts'
-import { newDatabase } from './database.ts'
+import { newDatabase, type TestDatabase } from './database.ts'
 import { type RestClient, restClient } from './rest.ts'
 
 export interface Service {
@@ -32,37 +32,22 @@ export interface Service {
   stop(): Promise<void>
 }
 
-/** Starts the service on a new database; `overrides` are for what a test is about. */
+/** Starts the service, on a new database; `overrides` are for what a test is about. */
 export async function startService(
   overrides: Partial<Config> = {},
   patience?: Patience,
+  database?: TestDatabase,
 ): Promise<Service> {
-  const database = await newDatabase()
-  const service = await startServiceOn(database.url, overrides, patience)
-  return {
-    ...service,
-    async stop() {
-      await service.stop()
-      await database.remove()
-    },
-  }
-}
-
-/** Starts the service on a database that is there already. */
-export async function startServiceOn(
-  databaseUrl: string,
-  overrides: Partial<Config> = {},
-  patience?: Patience,
-): Promise<Service> {
+  database ??= await newDatabase()
   const config: Config = {
     ...readConfig({
-      DATABASE_URL: databaseUrl,
+      DATABASE_URL: database.url,
       BASE_URL: 'https://petstore.example/v1',
       STAGING_URL: 'https://staging.petstore.example/v1',
     }),
     ...overrides,
   }
-  const admin = connect(databaseUrl)
+  const admin = connect(database.url)
   await migrate(admin)
   const { key } = await createKey(admin, 'test')
   await admin.destroy()
@@ -85,22 +70,24 @@ export async function startServiceOn(
       server.close()
       server.closeAllConnections()
       await close()
+      await database.remove()
     },
   }
 }
 
-/** A real tRPC client for the service at `origin`. */
+/** A real tRPC client for the service at `origin`; `send` may change what goes over the wire. */
 export function trpcClient(
   origin: string,
-  key?: string,
-  headers: Record<string, string> = {},
+  key: string,
+  send: typeof fetch = fetch,
 ): TRPCClient<AppRouter> {
   return createTRPCClient<AppRouter>({
     links: [
       httpLink({
         url: `${origin}/trpc`,
         transformer,
-        headers: { ...(key !== undefined && { authorization: `Bearer ${key}` }), ...headers },
+        headers: { authorization: `Bearer ${key}` },
+        fetch: (url, init) => send(url, init as RequestInit),
       }),
     ],
   })
