@@ -2,7 +2,7 @@ import { configDefaults, defineConfig } from 'vitest/config'
 
 const engineTests = {
   include: ['test/**/*.test.ts'],
-  exclude: [...configDefaults.exclude, 'test/**/*.unit.test.ts'],
+  exclude: [...configDefaults.exclude, 'test/**/*.unit.test.ts', 'test/cluster/**'],
 }
 
 // The integration tests run once on each engine, the unit tests once.
