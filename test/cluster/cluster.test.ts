@@ -118,6 +118,21 @@ test('the node that is written to freezes and wakes up', async () => {
   await expectGood(load, ['node frozen'])
 })
 
+test('the node that is written to is cut off from the others', async () => {
+  const load = startLoad(haproxy.origin, key)
+  await setTimeout(2_000)
+  const writer = await writerNode()
+  load.begin('node cut off')
+  await query(writer, "set global wsrep_provider_options = 'gmcast.isolate=1'")
+  await setTimeout(FAILOVER + 2_000)
+  expect(await writerNode()).not.toBe(writer)
+  load.begin('node connected')
+  await query(writer, "set global wsrep_provider_options = 'gmcast.isolate=0'")
+  await writer.synced()
+  await setTimeout(3_000)
+  await expectGood(load, ['node cut off'])
+})
+
 test('an instance is killed and comes back', async () => {
   const load = startLoad(haproxy.origin, key)
   await setTimeout(2_000)
