@@ -50,6 +50,19 @@ afterAll(async () => {
   await galera?.remove()
 })
 
+test('instances start at once on different nodes, on an empty database', async () => {
+  for (const name of ['empty1', 'empty2', 'empty3']) {
+    await query(galera.nodes[0], `create database ${name}`)
+    const servers = await Promise.all(
+      galera.nodes.map(({ url }) => runServer({ DATABASE_URL: `${url}/${name}` })),
+    )
+    for (const { origin, child } of servers) {
+      expect((await fetch(`${origin}/readyz`)).status).toBe(200)
+      child.kill()
+    }
+  }
+})
+
 test('instances on different nodes agree on an Idempotency-Key', async () => {
   const servers = await Promise.all(
     galera.nodes.map(({ url }) => runServer({ DATABASE_URL: `${url}/petstore` })),
