@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createTRPCClient, httpLink, type TRPCClient, TRPCClientError } from '@trpc/client'
+import type { CompiledQuery } from 'kysely'
 import { pino } from 'pino'
 import { connect } from '../../db/connect.ts'
 import { migrate } from '../../db/migrate.ts'
@@ -14,6 +15,7 @@ import { createKey } from '../../src/keys/store.ts'
 import type { AppRouter } from '../../src/router.ts'
 import { transformer } from '../../src/trpc/transformer.ts'
 import { newDatabase, type TestDatabase } from './database.ts'
+import { watch } from './queries.ts'
 import { type RestClient, restClient } from './rest.ts'
 
 export interface Service {
@@ -27,6 +29,8 @@ export interface Service {
   server: Server
   rest: RestClient
   trpc: TRPCClient<AppRouter>
+  /** Every query so far, the tests' own too. */
+  queries: CompiledQuery[]
   /** What was logged so far, a line of JSON each. */
   logged: string[]
   stop(): Promise<void>
@@ -39,7 +43,7 @@ export async function startService(
   database?: TestDatabase,
 ): Promise<Service> {
   database ??= await newDatabase()
-  const db = connect(database.url)
+  const { db, queries } = watch(connect(database.url))
   await migrate(db)
   const { key } = await createKey(db, 'test')
   const logged: string[] = []
@@ -65,6 +69,7 @@ export async function startService(
     server,
     rest: restClient(origin, key),
     trpc: trpcClient(origin, key),
+    queries,
     logged,
     async stop() {
       server.close()
