@@ -2,7 +2,12 @@ import { configDefaults, defineConfig } from 'vitest/config'
 
 const engineTests = {
   include: ['test/**/*.test.ts'],
-  exclude: [...configDefaults.exclude, 'test/**/*.unit.test.ts'],
+  exclude: [
+    ...configDefaults.exclude,
+    'test/**/*.unit.test.ts',
+    'test/third-party/**',
+    'test/faults/**',
+  ],
 }
 
 // The integration tests run once on each engine, the unit tests once.
@@ -13,6 +18,16 @@ export default defineConfig({
     projects: [
       { extends: true, test: { name: 'unit', include: ['test/**/*.unit.test.ts'] } },
       { extends: true, test: { name: 'sqlite', ...engineTests, provide: { mysqlUrl: '' } } },
+      {
+        extends: true,
+        test: {
+          name: 'third-party',
+          include: ['test/third-party/*.test.ts'],
+          globalSetup: 'test/third-party/setup.ts',
+          testTimeout: 120_000,
+          provide: { mysqlUrl: '' },
+        },
+      },
       {
         extends: true,
         test: { name: 'mysql', ...engineTests, globalSetup: 'test/support/mysql-server.ts' },
