@@ -3,9 +3,10 @@ import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { type Kysely, SqliteAdapter, SqliteDialect, sql } from 'kysely'
+import { databaseError } from './errors.ts'
 
-/** Milliseconds that a writer waits for another process's transaction. */
-const BUSY_TIMEOUT = 5_000
+/** Milliseconds that a writer waits for another process's transaction; the whole process waits. */
+const BUSY_TIMEOUT = 2_000
 
 /** A dialect on the SQLite file at `path`, which is made where it is missing, with its folder. */
 export function sqliteDialect(path: string): SqliteDialect {
@@ -41,10 +42,20 @@ function open(path: string) {
       type Values = Parameters<typeof statement.all>
       return {
         reader: statement.columns().length > 0,
-        all: (values: readonly unknown[]) => statement.all(...(values as Values)),
-        run: (values: readonly unknown[]) => statement.run(...(values as Values)),
-        iterate: (values: readonly unknown[]) => statement.iterate(...(values as Values)),
+        all: translated((values) => statement.all(...(values as Values))),
+        run: translated((values) => statement.run(...(values as Values))),
+        iterate: translated((values) => statement.iterate(...(values as Values))),
       }
     },
+  }
+}
+
+function translated<Result>(run: (values: readonly unknown[]) => Result) {
+  return (values: readonly unknown[]): Result => {
+    try {
+      return run(values)
+    } catch (error) {
+      throw databaseError(error)
+    }
   }
 }

@@ -70,6 +70,11 @@ function correct(document: OpenAPIObject, operation: Operation): void {
   if (!object) throw new TypeError(`${method} ${path} is missing in the generated document`)
   const output = object.responses?.[200].content['application/json'].schema
   object.responses = responsesOf(operation, output)
+  // Readers look for the description of a parameter beside its name, not in its schema.
+  for (const parameter of (object.parameters ?? []) as { schema: { description?: string } }[]) {
+    const { description, ...schema } = parameter.schema
+    if (description !== undefined) Object.assign(parameter, { description, schema })
+  }
   if (hasBody(operation)) {
     const schema = { $ref: `#/components/schemas/${input.meta()?.id}` }
     object.requestBody = {

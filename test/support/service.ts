@@ -7,11 +7,11 @@ import { pino } from 'pino'
 import { connect } from '../../db/connect.ts'
 import { migrate } from '../../db/migrate.ts'
 import type { Database } from '../../db/tables.ts'
-import { createApp, type Parts } from '../../src/app.ts'
-import { createHttpServer, type Patience } from '../../src/http/server.ts'
-import { createAuthenticator } from '../../src/keys/authenticator.ts'
+import { type Config, readConfig } from '../../src/config.ts'
+import type { Patience } from '../../src/http/server.ts'
 import { createKey } from '../../src/keys/store.ts'
 import type { AppRouter } from '../../src/router.ts'
+import { createService } from '../../src/service.ts'
 import { transformer } from '../../src/trpc/transformer.ts'
 import { newDatabase } from './database.ts'
 import { type RestClient, restClient } from './rest.ts'
@@ -34,26 +34,42 @@ export interface Service {
 
 /** Starts the service on a new database; `overrides` are for what a test is about. */
 export async function startService(
-  overrides: Partial<Parts['config']> = {},
+  overrides: Partial<Config> = {},
   patience?: Patience,
 ): Promise<Service> {
   const database = await newDatabase()
-  const db = connect(database.url)
-  await migrate(db)
-  const { key } = await createKey(db, 'test')
-  const logged: string[] = []
-  const log = pino({ level: 'debug' }, { write: (line: string) => void logged.push(line) })
-  const config: Parts['config'] = {
-    baseUrl: 'https://petstore.example/v1',
-    stagingUrl: 'https://staging.petstore.example/v1',
-    corsOrigins: [],
-    rateLimit: undefined,
-    trustProxy: 0,
+  const service = await startServiceOn(database.url, overrides, patience)
+  return {
+    ...service,
+    async stop() {
+      await service.stop()
+      await database.remove()
+    },
+  }
+}
+
+/** Starts the service on a database that is there already. */
+export async function startServiceOn(
+  databaseUrl: string,
+  overrides: Partial<Config> = {},
+  patience?: Patience,
+): Promise<Service> {
+  const config: Config = {
+    ...readConfig({
+      DATABASE_URL: databaseUrl,
+      BASE_URL: 'https://petstore.example/v1',
+      STAGING_URL: 'https://staging.petstore.example/v1',
+    }),
     ...overrides,
   }
-  const authenticator = createAuthenticator(db, log)
-  const app = createApp({ config, db, authenticator, log })
-  const server = createHttpServer(app, patience).listen(0, '127.0.0.1')
+  const admin = connect(databaseUrl)
+  await migrate(admin)
+  const { key } = await createKey(admin, 'test')
+  await admin.destroy()
+  const logged: string[] = []
+  const log = pino({ level: 'debug' }, { write: (line: string) => void logged.push(line) })
+  const { server, db, close } = createService(config, log, patience)
+  server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   return {
@@ -68,21 +84,23 @@ export async function startService(
     async stop() {
       server.close()
       server.closeAllConnections()
-      await authenticator.stop()
-      await db.destroy()
-      await database.remove()
+      await close()
     },
   }
 }
 
 /** A real tRPC client for the service at `origin`. */
-export function trpcClient(origin: string, key?: string): TRPCClient<AppRouter> {
+export function trpcClient(
+  origin: string,
+  key?: string,
+  headers: Record<string, string> = {},
+): TRPCClient<AppRouter> {
   return createTRPCClient<AppRouter>({
     links: [
       httpLink({
         url: `${origin}/trpc`,
         transformer,
-        headers: key === undefined ? {} : { authorization: `Bearer ${key}` },
+        headers: { ...(key !== undefined && { authorization: `Bearer ${key}` }), ...headers },
       }),
     ],
   })
