@@ -45,11 +45,12 @@ export function trpcRouter(
     },
     maxBatchSize: MAX_BATCH,
     responseMeta({ ctx, errors: [error] }) {
-      if (!error) return {}
       // A plain object replaces headers that tRPC has set; `Headers` would be added to them.
-      return {
-        headers: { 'Content-Type': 'application/json', ...errorHeaders(error, ctx?.challenge) },
-      }
+      // tRPC's own Vary would leave out what CORS has put there.
+      const headers = { Vary: 'Origin, trpc-accept, accept' }
+      if (!error) return { headers }
+      const type = { 'Content-Type': 'application/json' }
+      return { headers: { ...headers, ...type, ...errorHeaders(error, ctx?.challenge) } }
     },
     onError: ({ error, req }) => onError(toTRPCError(error), req.res as Response),
   })
