@@ -18,10 +18,11 @@ export function describeUrl(databaseUrl: string): {
 
 /**
  * The database of a URL: `mysql://user:password@host:port/database` or `sqlite:path`.
- * Nothing is opened before the first query; `destroy()` closes it. The settings are for MySQL.
+ * Nothing is opened before the first query; `destroy()` closes it. The settings bound what is waited for.
  */
 export function connect(databaseUrl: string, settings: PoolSettings = {}): Database {
   const { engine, address } = describeUrl(databaseUrl)
-  const dialect = engine === 'sqlite' ? sqliteDialect(address) : mysqlDialect(databaseUrl, settings)
+  const dialect =
+    engine === 'sqlite' ? sqliteDialect(address, settings) : mysqlDialect(databaseUrl, settings)
   return new Kysely<Tables>({ dialect })
 }

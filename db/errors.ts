@@ -12,6 +12,14 @@ export class DatabaseUnavailableError extends Error {
   }
 }
 
+/** The time for an answer is up: there is none left for another attempt. */
+export class DatabaseTimeoutError extends DatabaseUnavailableError {
+  override name = 'DatabaseTimeoutError'
+  constructor(timeout: number) {
+    super(new Error(`The database did not answer within ${timeout} ms`), false)
+  }
+}
+
 /** Somebody else's transaction holds what the statement needs, and did not let go in time. */
 export class LockedError extends DatabaseUnavailableError {
   override name = 'LockedError'
@@ -43,12 +51,16 @@ const uncertain = new Set([
   'ER_RECORD_FILE_FULL',
 ])
 
+// MariaDB's, which mysql2 has no name for: https://mariadb.com/docs/server/reference/error-codes
+const CONNECTION_KILLED = 1927
+
 // https://sqlite.org/rescode.html: BUSY, LOCKED, READONLY, IOERR, FULL, CANTOPEN
 const sqliteUnavailable = new Set([5, 6, 8, 10, 13, 14])
 const SQLITE_CONSTRAINT = 19
 
 interface DriverError extends Error {
   code?: string
+  errno?: number
   fatal?: boolean
   errcode?: number
   syscall?: string
@@ -57,7 +69,7 @@ interface DriverError extends Error {
 /** The error of mysql2 or node:sqlite as one of those above, where it is one; else as it is. */
 export function databaseError(error: unknown): unknown {
   if (!(error instanceof Error)) return error
-  const { code = '', fatal, errcode = 0, syscall, message } = error as DriverError
+  const { code = '', errno, fatal, errcode = 0, syscall, message } = error as DriverError
   if (code === 'ERR_SQLITE_ERROR') {
     if (sqliteUnavailable.has(errcode & 0xff)) return new DatabaseUnavailableError(error, true)
     return (errcode & 0xff) === SQLITE_CONSTRAINT ? new DuplicateError(message) : error
@@ -67,6 +79,6 @@ export function databaseError(error: unknown): unknown {
   if (withoutEffect.has(code)) return new DatabaseUnavailableError(error, true)
   // mysql2 marks what ended the connection as fatal; what the socket threw has a system call.
   const wasClosed = fatal === true && message.endsWith('in closed state')
-  const isLost = fatal === true || syscall !== undefined || uncertain.has(code)
-  return isLost ? new DatabaseUnavailableError(error, wasClosed) : error
+  const isLost = fatal === true || syscall !== undefined || errno === CONNECTION_KILLED
+  return isLost || uncertain.has(code) ? new DatabaseUnavailableError(error, wasClosed) : error
 }

@@ -8,7 +8,7 @@ import {
   type QueryResult,
 } from 'kysely'
 import { createConnection, createPool, type PoolOptions, type TypeCast } from 'mysql2'
-import { DatabaseUnavailableError, databaseError } from './errors.ts'
+import { DatabaseTimeoutError, DatabaseUnavailableError, databaseError } from './errors.ts'
 import { within } from './within.ts'
 
 /** How many connections a pool has at most. */
@@ -93,14 +93,18 @@ class GuardedDialect extends MysqlDialect {
     const guarded = new WeakSet<DatabaseConnection>()
 
     driver.acquireConnection = async (options) => {
+      const signal = options?.signal
       usage.waiting++
       const acquired = acquire(options)
-      const connection = await within(acquired, timeout, undefined, () => {
+      const connection = await within(acquired, timeout, signal, () => {
         acquired.then(release, () => {})
-        return new Error(`No connection was free within ${timeout} ms`)
+        return new DatabaseTimeoutError(timeout ?? 0)
       })
         .catch((error) => {
-          throw new DatabaseUnavailableError(error, true)
+          if (signal?.aborted) return nobodyWaits
+          throw error instanceof DatabaseUnavailableError
+            ? error
+            : new DatabaseUnavailableError(error, true)
         })
         .finally(() => usage.waiting--)
       usage.used++
@@ -138,9 +142,10 @@ function guard(connection: DatabaseConnection, timeout: number | undefined): voi
       return await within(execution, timeout, signal, () => {
         execution.catch(() => {})
         connection.killSession?.(noControlConnection).catch(() => {}) // the server is beyond reach
-        return signal?.aborted ? signal.reason : timedOut(timeout)
+        return new DatabaseTimeoutError(timeout ?? 0)
       })
     } catch (thrown) {
+      if (signal?.aborted) return { rows: [] } // likewise: nobody looks at them
       const error = databaseError(thrown)
       if (!(error instanceof DatabaseUnavailableError)) throw error
       isCertain &&= error.hadNoEffect
@@ -149,8 +154,8 @@ function guard(connection: DatabaseConnection, timeout: number | undefined): voi
   }
 }
 
-const timedOut = (timeout: number | undefined) =>
-  new DatabaseUnavailableError(new Error(`The database did not answer within ${timeout} ms`), false)
+// Kysely has turned away from what was aborted, and would print on the console how it failed.
+const nobodyWaits = new Promise<never>(() => {})
 
 // The dialect makes control connections of its own, beside the pool.
 const noControlConnection = async () => {}

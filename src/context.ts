@@ -1,5 +1,7 @@
 /** What every call is made with, on both surfaces: who calls, and what can be reached. */
 import { TRPCError } from '@trpc/server'
+import { DatabaseTimeoutError } from '../db/errors.ts'
+import { within } from '../db/within.ts'
 import type { PetStore } from './pets/schema.ts'
 
 /** The holder of a valid API key. */
@@ -18,8 +20,11 @@ export interface Context {
   timeout: number
   /** The Idempotency-Key header as it was sent; only some procedures look at it. */
   idempotencyHeader: string | undefined
-  /** Set by a procedure that gave a page: the cursor of the next page, if there is one. */
-  next?: bigint | undefined
+  /**
+   * Filled by a procedure that gave a page: `next` is the cursor of the next page, if there is one.
+   * An object of its own, for tRPC hands a copy of the context to what follows a middleware.
+   */
+  page: { next?: bigint | undefined }
 }
 
 /** What all contexts have in common, and where callers are found. */
@@ -41,9 +46,11 @@ export async function createContext(
 ): Promise<Context> {
   // RFC 9110, section 11.1: the scheme is case-insensitive. RFC 6750, section 2.1: the token.
   const key = authorization?.match(/^bearer +([\w.~+/-]+=*) *$/i)?.[1]
-  const caller = key === undefined ? undefined : await authenticate(key)
+  const late = () => new DatabaseTimeoutError(timeout)
+  const caller =
+    key === undefined ? undefined : await within(authenticate(key), timeout, undefined, late)
   const challenge = authorization === undefined ? 'Bearer' : 'Bearer error="invalid_token"'
-  return { caller, challenge, pets, timeout, idempotencyHeader }
+  return { caller, challenge, pets, timeout, idempotencyHeader, page: {} }
 }
 
 /** The caller of a context. Throws UNAUTHORIZED when there is none. */

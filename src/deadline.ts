@@ -1,9 +1,9 @@
 /** When a call is to be given up. */
 import { TRPCError } from '@trpc/server'
-import { DatabaseUnavailableError } from '../db/errors.ts'
+import { DatabaseTimeoutError } from '../db/errors.ts'
 
 /**
- * A signal that aborts after `timeout` milliseconds, with DatabaseUnavailableError, or when the
+ * A signal that aborts after `timeout` milliseconds, with DatabaseTimeoutError, or when the
  * client has `gone`. Call `clear` when the call is done. AbortSignal.any and AbortSignal.timeout
  * would keep every call's signal alive until its time is up.
  */
@@ -12,10 +12,7 @@ export function deadline(
   gone: AbortSignal | undefined,
 ): { signal: AbortSignal; clear: () => void } {
   const controller = new AbortController()
-  const late = () => {
-    const cause = new Error(`The call took more than ${timeout} ms`)
-    controller.abort(new DatabaseUnavailableError(cause, false))
-  }
+  const late = () => controller.abort(new DatabaseTimeoutError(timeout))
   const left = () =>
     controller.abort(
       new TRPCError({ code: 'CLIENT_CLOSED_REQUEST', message: 'The client has gone' }),

@@ -13,7 +13,8 @@ const message = `must be an integer from ${MIN} to ${MAX}`
  * digits before it got here). Gives a bigint.
  */
 export const int64Input = z
-  .union([z.bigint().min(MIN).max(MAX), z.int()], {
+  // Aborting checks leave the words to the union; others it would pass on as they are.
+  .union([z.bigint().min(MIN, { abort: true }).max(MAX, { abort: true }), z.int({ abort: true })], {
     error: ({ input }) =>
       Number.isInteger(input) && !Number.isSafeInteger(input)
         ? 'is a number too great to be exact: pass a bigint'

@@ -26,7 +26,7 @@ export const appRouter = router({
     .output(Pets)
     .query(async ({ ctx, input }) => {
       const { pets, next } = await ctx.pets.list(input, ctx.signal)
-      ctx.next = next
+      ctx.page.next = next
       return pets
     }),
 

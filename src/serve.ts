@@ -1,12 +1,16 @@
 /** One serving process, from listening to its graceful stop. */
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
-import { setTimeout } from 'node:timers/promises'
+import { setTimeout as wait } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import { connect } from '../db/connect.ts'
 import { UsageError } from './commands/command.ts'
 import type { Config } from './config.ts'
 import type { Metrics } from './metrics.ts'
 import { createService } from './service.ts'
+
+/** Milliseconds between two rounds of closing connections that have become idle, when stopping. */
+const CLOSE_INTERVAL = 50
 
 /** What serves, be it in one process or several. */
 export interface Running {
@@ -22,7 +26,9 @@ export async function serve(
   config: Config,
   log: Logger,
 ): Promise<Running & { metrics: Metrics | undefined }> {
-  const { server, readiness, metrics, close } = createService(config, log)
+  const usage = { used: 0, waiting: 0 }
+  const db = connect(config.databaseUrl, { timeout: config.databaseTimeout, usage })
+  const { server, readiness, metrics, close } = createService({ config, db, usage, log })
   server.listen(config.port)
   await once(server, 'listening').catch((error: NodeJS.ErrnoException) => {
     throw new UsageError(`PORT: cannot listen on ${config.port} (${error.code})`)
@@ -32,10 +38,14 @@ export async function serve(
     log.info('Stopping: the requests in flight are finished')
     readiness.stop()
     cutOff(config.shutdownTimeout, log)
-    await setTimeout(config.shutdownDelay)
+    await wait(config.shutdownDelay)
     server.close()
+    // A connection that was busy then would be kept open for its next request.
+    const closing = setInterval(() => server.closeIdleConnections(), CLOSE_INTERVAL)
     await once(server, 'close')
+    clearInterval(closing)
     await close()
+    await db.destroy()
     log.info('Stopped')
   }
   return {
@@ -48,10 +58,9 @@ export async function serve(
 
 /** Ends the process after `timeout` milliseconds, whatever is still going on. */
 export function cutOff(timeout: number, log: Logger): void {
-  globalThis
-    .setTimeout(() => {
-      log.warn(`Not everything was finished within ${timeout} ms; it is cut off`)
-      process.exit()
-    }, timeout)
-    .unref()
+  const exit = () => {
+    log.warn(`Not everything was finished within ${timeout} ms; it is cut off`)
+    process.exit()
+  }
+  setTimeout(exit, timeout).unref()
 }

@@ -61,7 +61,7 @@ export const Pets = z
 export const ListPets = z.object(
   {
     limit: z
-      .int({ error: `must be an integer from 1 to ${MAX_LIMIT}` })
+      .int({ error: `must be an integer from 1 to ${MAX_LIMIT}`, abort: true })
       .min(1, `must be at least 1`)
       .max(MAX_LIMIT, `must be at most ${MAX_LIMIT}`)
       .default(20)

@@ -27,7 +27,7 @@ export function successHeaders(
   baseUrl: string,
   input: Record<string, unknown>,
   output: unknown,
-  { next }: Context,
+  { page: { next } }: Context,
 ): Headers {
   if (rest.location) return { Location: baseUrl + rest.location(output as never) }
   if (!rest.paged || next === undefined) return {}

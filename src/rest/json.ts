@@ -12,13 +12,15 @@ declare global {
 
 /**
  * The value of a JSON text, with every number that is an integer (`7`, `7.0`, `7e0`) as `bigint`.
+ * One that is none but would round to one is NaN, which no schema takes for an integer.
  * Throws PARSE_ERROR for a text that is not JSON, or is nested too deep to be read.
  */
 export function parseJson(text: string): unknown {
   try {
-    return JSON.parse(text, (_key, value, context?: { source?: string }) =>
-      typeof value === 'number' && context?.source ? (integer(context.source) ?? value) : value,
-    )
+    return JSON.parse(text, (_key, value, context?: { source?: string }) => {
+      if (typeof value !== 'number' || !context?.source) return value
+      return integer(context.source) ?? (Number.isInteger(value) ? Number.NaN : value)
+    })
   } catch (cause) {
     throw malformed(cause)
   }
@@ -30,15 +32,15 @@ const MAX_EXPONENT = 400
 function integer(source: string): bigint | undefined {
   const [mantissa = '', exponentText = '0'] = source.toLowerCase().split('e')
   const [whole = '', fraction = ''] = mantissa.split('.')
+  const digits = whole + fraction
+  if (!/[1-9]/.test(digits)) return 0n
   const exponent = Number(exponentText)
   if (Math.abs(exponent) > MAX_EXPONENT) return undefined
-  const digits = whole + fraction
   const zeros = exponent - fraction.length
   if (zeros >= 0) return BigInt(digits + '0'.repeat(zeros))
   // What an exponent below zero, or a fraction, cuts off must be zeros.
-  if (/[^0]/.test(digits.slice(zeros).replace('-', ''))) return undefined
-  const kept = digits.slice(0, zeros)
-  return BigInt(kept === '' || kept === '-' ? 0 : kept)
+  if (/[^0]/.test(digits.slice(zeros))) return undefined
+  return BigInt(digits.slice(0, zeros))
 }
 
 /**

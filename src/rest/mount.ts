@@ -29,6 +29,7 @@ export function restRouter(
   const answer = createAdapter(router, operations, baseUrl, onError)
   const rest = express.Router({ caseSensitive: true, strict: true })
 
+  rest.use(keepUndecodable)
   for (const operation of operations) {
     const route = rest.route(expressPath(operation.path))
     const read = inputReader(operation, document)
@@ -56,6 +57,17 @@ export function restRouter(
     rest.all(expressPath(path), notAllowed(routes.map(({ method }) => method)))
   }
   return rest
+}
+
+// Express refuses escapes that are not UTF-8 while it looks for the route: before the key, and
+// without the headers of the operation. Escaped once more they reach the schema, which refuses them.
+const keepUndecodable: RequestHandler = (req, _res, next) => {
+  try {
+    decodeURIComponent(req.path)
+  } catch {
+    req.url = req.url.replaceAll('%', '%25')
+  }
+  next()
 }
 
 const requireKey: RequestHandler = (_req, res, next) => {

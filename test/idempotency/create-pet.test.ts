@@ -169,7 +169,11 @@ describe('the header', () => {
 
 describe('through tRPC', () => {
   const withKey = (key: string) =>
-    trpcClient(service.origin, service.key, { 'idempotency-key': key })
+    trpcClient(service.origin, service.key, (url, init) => {
+      const headers = new Headers(init?.headers)
+      headers.set('idempotency-key', key)
+      return fetch(url, { ...init, headers })
+    })
 
   test('a repetition gives the same pet', async () => {
     const client = withKey(newKey())

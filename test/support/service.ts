@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createTRPCClient, httpLink, type TRPCClient, TRPCClientError } from '@trpc/client'
+import type { CompiledQuery } from 'kysely'
 import { pino } from 'pino'
 import { connect } from '../../db/connect.ts'
 import { migrate } from '../../db/migrate.ts'
@@ -13,7 +14,8 @@ import { createKey } from '../../src/keys/store.ts'
 import type { AppRouter } from '../../src/router.ts'
 import { createService } from '../../src/service.ts'
 import { transformer } from '../../src/trpc/transformer.ts'
-import { newDatabase } from './database.ts'
+import { newDatabase, type TestDatabase } from './database.ts'
+import { watch } from './queries.ts'
 import { type RestClient, restClient } from './rest.ts'
 
 export interface Service {
@@ -27,48 +29,38 @@ export interface Service {
   server: Server
   rest: RestClient
   trpc: TRPCClient<AppRouter>
+  /** Every query so far, the tests' own too. */
+  queries: CompiledQuery[]
   /** What was logged so far, a line of JSON each. */
   logged: string[]
   stop(): Promise<void>
 }
 
-/** Starts the service on a new database; `overrides` are for what a test is about. */
+/** Starts the service, on a new database; `overrides` are for what a test is about. */
 export async function startService(
   overrides: Partial<Config> = {},
   patience?: Patience,
+  database?: TestDatabase,
 ): Promise<Service> {
-  const database = await newDatabase()
-  const service = await startServiceOn(database.url, overrides, patience)
-  return {
-    ...service,
-    async stop() {
-      await service.stop()
-      await database.remove()
-    },
-  }
-}
-
-/** Starts the service on a database that is there already. */
-export async function startServiceOn(
-  databaseUrl: string,
-  overrides: Partial<Config> = {},
-  patience?: Patience,
-): Promise<Service> {
+  database ??= await newDatabase()
   const config: Config = {
     ...readConfig({
-      DATABASE_URL: databaseUrl,
+      DATABASE_URL: database.url,
       BASE_URL: 'https://petstore.example/v1',
       STAGING_URL: 'https://staging.petstore.example/v1',
     }),
     ...overrides,
   }
-  const admin = connect(databaseUrl)
+  const admin = connect(database.url)
   await migrate(admin)
   const { key } = await createKey(admin, 'test')
   await admin.destroy()
   const logged: string[] = []
   const log = pino({ level: 'debug' }, { write: (line: string) => void logged.push(line) })
-  const { server, db, close } = createService(config, log, patience)
+  const usage = { used: 0, waiting: 0 }
+  const settings = { timeout: config.databaseTimeout, usage }
+  const { db, queries } = watch(connect(database.url, settings))
+  const { server, close } = createService({ config, db, usage, log, patience })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
@@ -80,27 +72,31 @@ export async function startServiceOn(
     server,
     rest: restClient(origin, key),
     trpc: trpcClient(origin, key),
+    queries,
     logged,
     async stop() {
       server.close()
       server.closeAllConnections()
       await close()
+      await db.destroy()
+      await database.remove()
     },
   }
 }
 
-/** A real tRPC client for the service at `origin`. */
+/** A real tRPC client for the service at `origin`; `send` may change what goes over the wire. */
 export function trpcClient(
   origin: string,
-  key?: string,
-  headers: Record<string, string> = {},
+  key: string,
+  send: typeof fetch = fetch,
 ): TRPCClient<AppRouter> {
   return createTRPCClient<AppRouter>({
     links: [
       httpLink({
         url: `${origin}/trpc`,
         transformer,
-        headers: { ...(key !== undefined && { authorization: `Bearer ${key}` }), ...headers },
+        headers: { authorization: `Bearer ${key}` },
+        fetch: (url, init) => send(url, init as RequestInit),
       }),
     ],
   })

@@ -1,0 +1,94 @@
+/** The service as a process of its own, started as an operator would. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { createInterface } from 'node:readline'
+
+const root = path.join(import.meta.dirname, '../..')
+
+/** A process of this repository's programs. */
+export interface Program {
+  child: ChildProcess
+  /** What it wrote so far. */
+  readonly stdout: string
+  readonly stderr: string
+  /** The first line of the log that is about this; waits for it. */
+  logged(pattern: RegExp): Promise<string>
+  /** Its exit code, when it has ended; null when a signal ended it. */
+  exited: Promise<number | null>
+}
+
+/** A server that listens. */
+export interface ServerProgram extends Program {
+  origin: string
+  port: number
+}
+
+/**
+ * Runs a program with these variables and no others of ours, in an empty folder, so that neither
+ * an `.env` nor a `data` folder of this checkout counts; `folder` is for what a restart finds again.
+ */
+export function runProgram(
+  program: string,
+  variables: Record<string, string> = {},
+  args: string[] = [],
+  folder?: string,
+): Program {
+  const cwd = folder ?? mkdtempSync(path.join(tmpdir(), 'petstore-run-'))
+  const { PATH = '', HOME = '' } = process.env
+  const child = spawn(process.execPath, [path.join(root, program), ...args], {
+    cwd,
+    env: { PATH, HOME, ...variables },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const output = { stdout: '', stderr: '' }
+  child.stdout.on('data', (chunk) => (output.stdout += chunk))
+  child.stderr.on('data', (chunk) => (output.stderr += chunk))
+  const kill = () => child.kill('SIGKILL')
+  process.once('exit', kill)
+  const exited = once(child, 'close').then(([code]) => {
+    process.off('exit', kill)
+    if (!folder) rmSync(cwd, { recursive: true, force: true })
+    return code as number | null
+  })
+  return {
+    child,
+    get stdout() {
+      return output.stdout
+    },
+    get stderr() {
+      return output.stderr
+    },
+    async logged(pattern) {
+      const find = () => output.stderr.split('\n').find((line) => pattern.test(line))
+      for (;;) {
+        const line = find()
+        if (line !== undefined) return line
+        await once(child.stderr, 'data')
+      }
+    },
+    exited,
+  }
+}
+
+/** Runs the server on a free port, and waits until it listens. Throws when it does not start. */
+export async function runServer(
+  variables: Record<string, string>,
+  folder?: string,
+): Promise<ServerProgram> {
+  const program = runProgram('src/server.ts', { PORT: '0', ...variables }, [], folder)
+  const { promise: origin, resolve } = Promise.withResolvers<string>()
+  createInterface({ input: program.child.stdout as NodeJS.ReadableStream }).on('line', (line) => {
+    const address = /REST +(http:\/\/\S+)\/v1\/pets/.exec(line)?.[1]
+    if (address) resolve(address)
+  })
+  const failed = program.exited.then((code) => {
+    throw new Error(`The server did not start, code ${code}: ${program.stderr}`)
+  })
+  failed.catch(() => {}) // later it may end as it likes
+  const address = await Promise.race([origin, failed])
+  const { port } = new URL(address)
+  return Object.assign(program, { origin: `http://127.0.0.1:${port}`, port: Number(port) })
+}

@@ -1,0 +1,45 @@
+/** A TCP proxy that tests cut off: what a server that went away looks like to its clients. */
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+
+export interface Proxy {
+  port: number
+  /** Ends all connections and refuses new ones. */
+  cut(): Promise<void>
+  /** Lets connections through again, on the same port. */
+  mend(): Promise<void>
+}
+
+export async function startProxy(host: string, port: number): Promise<Proxy> {
+  const sockets = new Set<Socket>()
+  const server = createServer((client) => {
+    const upstream = connect(port, host)
+    for (const [from, to] of [
+      [client, upstream],
+      [upstream, client],
+    ] as const) {
+      sockets.add(from)
+      from.pipe(to)
+      from.on('error', () => to.destroy())
+      from.on('close', () => {
+        sockets.delete(from)
+        to.destroy()
+      })
+    }
+  })
+  const listen = async (at: number) => {
+    server.listen(at, '127.0.0.1')
+    await once(server, 'listening')
+  }
+  await listen(0)
+  const own = (server.address() as AddressInfo).port
+  return {
+    port: own,
+    async cut() {
+      server.close()
+      for (const socket of sockets) socket.destroy()
+      if (server.listening) await once(server, 'close')
+    },
+    mend: () => listen(own),
+  }
+}
