@@ -16,7 +16,7 @@ const port = whole.refine((value) => value <= 65_535)
 
 const list = z.string().transform((text) => text.split(',').map((item) => item.trim()))
 
-const address = z.url({ protocol: /^https?$/ }).refine((url) => url.endsWith('/v1'))
+const address = z.url({ protocol: /^https?$/ }).refine((url) => /^[^?#]*\/v1$/.test(url))
 
 // No message may show a DATABASE_URL: it holds a password.
 const variables = {
