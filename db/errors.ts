@@ -26,8 +26,8 @@ const mysqlErrors = new Set([
   'ER_RECORD_FILE_FULL',
 ])
 
-// https://sqlite.org/rescode.html: BUSY, LOCKED, READONLY, IOERR, FULL, CANTOPEN
-const sqliteErrors = new Set([5, 6, 8, 10, 13, 14])
+// https://sqlite.org/rescode.html: BUSY, LOCKED, READONLY, IOERR, FULL, CANTOPEN, NOTADB
+const sqliteErrors = new Set([5, 6, 8, 10, 13, 14, 26])
 
 /** Whether an error of mysql2 or node:sqlite says that the database, not the query, is at fault. */
 export function isUnavailable(error: unknown): boolean {
