@@ -1,6 +1,6 @@
 /** DATABASE_URL → Kysely. Below this folder nobody asks which engine runs. */
 import { Kysely } from 'kysely'
-import { mysqlDialect } from './mysql.ts'
+import { mysqlDialect, type PoolSettings } from './mysql.ts'
 import { sqliteDialect } from './sqlite.ts'
 import type { Database, Tables } from './tables.ts'
 
@@ -18,10 +18,11 @@ export function describeUrl(databaseUrl: string): {
 
 /**
  * The database of a URL: `mysql://user:password@host:port/database` or `sqlite:path`.
- * Nothing is opened before the first query; `destroy()` closes it.
+ * Nothing is opened before the first query; `destroy()` closes it. The settings bound what is waited for.
  */
-export function connect(databaseUrl: string): Database {
+export function connect(databaseUrl: string, settings: PoolSettings = {}): Database {
   const { engine, address } = describeUrl(databaseUrl)
-  const dialect = engine === 'sqlite' ? sqliteDialect(address) : mysqlDialect(databaseUrl)
+  const dialect =
+    engine === 'sqlite' ? sqliteDialect(address, settings) : mysqlDialect(databaseUrl, settings)
   return new Kysely<Tables>({ dialect })
 }

@@ -3,14 +3,24 @@ import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { type Kysely, SqliteAdapter, SqliteDialect, sql } from 'kysely'
-import { guardDriver } from './guard.ts'
+import { databaseError } from './errors.ts'
 
-/** Milliseconds that a writer waits for another process's transaction. */
+/** Milliseconds that one process waits for another's transaction, if nothing else is said. */
 const BUSY_TIMEOUT = 5_000
 
-/** A dialect on the SQLite file at `path`, which is made where it is missing, with its folder. */
-export function sqliteDialect(path: string): SqliteDialect {
-  return new EmbeddedDialect({ database: async () => open(path) })
+/** The same where requests are served: node:sqlite waits with the whole process. */
+const SERVING_BUSY_TIMEOUT = 500
+
+/**
+ * A dialect on the SQLite file at `path`, which is made where it is missing, with its folder.
+ * Where a `timeout` is set, in milliseconds, no statement waits longer.
+ */
+export function sqliteDialect(
+  path: string,
+  { timeout }: { timeout?: number | undefined },
+): SqliteDialect {
+  const busy = timeout === undefined ? BUSY_TIMEOUT : Math.min(timeout, SERVING_BUSY_TIMEOUT)
+  return new EmbeddedDialect({ database: async () => open(path, busy) })
 }
 
 // Kysely takes no lock of its own here, since its connection is the only one of the process.
@@ -18,9 +28,6 @@ export function sqliteDialect(path: string): SqliteDialect {
 class EmbeddedDialect extends SqliteDialect {
   override createAdapter() {
     return new EmbeddedAdapter()
-  }
-  override createDriver() {
-    return guardDriver(super.createDriver())
   }
 }
 
@@ -33,22 +40,33 @@ class EmbeddedAdapter extends SqliteAdapter {
   }
 }
 
-function open(path: string) {
-  mkdirSync(dirname(path), { recursive: true })
-  const database = new DatabaseSync(path, { readBigInts: true, timeout: BUSY_TIMEOUT })
-  // FULL: what was acknowledged is on the disk, also after a power cut (sqlite.org/pragma.html).
-  database.exec('pragma journal_mode = wal; pragma synchronous = full')
+function open(path: string, timeout: number) {
+  const database = translated(() => {
+    mkdirSync(dirname(path), { recursive: true })
+    const opened = new DatabaseSync(path, { readBigInts: true, timeout })
+    // FULL: what was acknowledged is on the disk, also after a power cut (sqlite.org/pragma.html).
+    opened.exec('pragma journal_mode = wal; pragma synchronous = full')
+    return opened
+  })
   return {
     close: () => database.close(),
     prepare(text: string) {
-      const statement = database.prepare(text)
+      const statement = translated(() => database.prepare(text))
       type Values = Parameters<typeof statement.all>
       return {
         reader: statement.columns().length > 0,
-        all: (values: readonly unknown[]) => statement.all(...(values as Values)),
-        run: (values: readonly unknown[]) => statement.run(...(values as Values)),
+        all: (values: readonly unknown[]) => translated(() => statement.all(...(values as Values))),
+        run: (values: readonly unknown[]) => translated(() => statement.run(...(values as Values))),
         iterate: (values: readonly unknown[]) => statement.iterate(...(values as Values)),
       }
     },
+  }
+}
+
+function translated<Result>(run: () => Result): Result {
+  try {
+    return run()
+  } catch (error) {
+    throw databaseError(error)
   }
 }

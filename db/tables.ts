@@ -1,9 +1,10 @@
 /** The rows of every table, as Kysely sees them. All integers are `bigint`: no driver rounds. */
-import type { Generated, Insertable, Kysely, Selectable } from 'kysely'
+import type { Generated, Kysely } from 'kysely'
 
 export interface Tables {
   pets: PetsTable
   api_keys: ApiKeysTable
+  idempotency_keys: IdempotencyKeysTable
 }
 
 export interface PetsTable {
@@ -27,6 +28,16 @@ export interface ApiKeysTable {
   last_used_at: bigint | null
 }
 
+/** What was made under an Idempotency-Key, so that a repetition makes nothing. */
+export interface IdempotencyKeysTable {
+  id: Generated<bigint>
+  api_key_id: bigint
+  /** SHA-256 of the Idempotency-Key, 64 hexadecimal digits: of one length, and compared exactly. */
+  key_hash: string
+  /** SHA-256 of the request, 64 hexadecimal digits. */
+  fingerprint: string
+  pet_id: bigint
+  created_at: bigint
+}
+
 export type Database = Kysely<Tables>
-export type PetRow = Selectable<PetsTable>
-export type NewPetRow = Insertable<PetsTable>

@@ -1,41 +1,54 @@
 /** The Express app: what is mounted where, and in which order. */
 import { TRPCError } from '@trpc/server'
 import { getHTTPStatusCodeFromError } from '@trpc/server/http'
-import express, { type Express, type RequestHandler } from 'express'
+import express, { type Express, type RequestHandler, type Response } from 'express'
 import type { Logger } from 'pino'
-import type { Database } from '../db/tables.ts'
 import type { Config } from './config.ts'
 import { docsRouter } from './docs/mount.ts'
 import { answerErrors, notFound } from './http/errors.ts'
 import { apiHeaders, crossOrigin, noStore } from './http/headers.ts'
+import { healthRouter } from './http/health.ts'
 import { identify } from './http/identify.ts'
 import { limitRate } from './http/rate-limit.ts'
+import { type Observation, requestIdOf, telemetry } from './http/telemetry.ts'
 import type { Authenticator } from './keys/authenticator.ts'
-import { petStore } from './pets/store.ts'
+import type { PetStore } from './pets/schema.ts'
+import type { Readiness } from './readiness.ts'
 import { restRouter } from './rest/mount.ts'
 import { appRouter } from './router.ts'
 import { trpcRouter } from './trpc/mount.ts'
 
 /** What the app is made of; the database is migrated. */
 export interface Parts {
-  config: Pick<Config, 'baseUrl' | 'stagingUrl' | 'corsOrigins' | 'rateLimit' | 'trustProxy'>
-  db: Database
+  config: Pick<
+    Config,
+    'baseUrl' | 'stagingUrl' | 'corsOrigins' | 'rateLimit' | 'trustProxy' | 'databaseTimeout'
+  >
+  pets: PetStore
   authenticator: Authenticator
+  readiness: Readiness
   log: Logger
+  observe: (observation: Observation) => void
 }
 
 /** The service as an Express app that listens nowhere yet. */
-export function createApp({ config, db, authenticator, log }: Parts): Express {
-  const { corsOrigins, rateLimit } = config
+export function createApp({
+  config,
+  pets,
+  authenticator,
+  readiness,
+  log,
+  observe,
+}: Parts): Express {
+  const { corsOrigins, rateLimit, databaseTimeout: timeout } = config
   const guards = [
     noStore,
-    identify(authenticator.authenticate, petStore(db)),
+    identify({ pets, timeout, authenticate: authenticator.authenticate }),
     ...(rateLimit === undefined ? [] : [limitRate(rateLimit)]),
   ]
-  const onError = (error: TRPCError) => {
-    if (getHTTPStatusCodeFromError(error) >= 500) {
-      log.error({ err: error.cause ?? error }, error.message)
-    }
+  const onError = (error: TRPCError, res: Response) => {
+    if (getHTTPStatusCodeFromError(error) < 500) return
+    log.error({ requestId: requestIdOf(res), err: error.cause ?? error }, error.message)
   }
 
   const app = express()
@@ -43,18 +56,25 @@ export function createApp({ config, db, authenticator, log }: Parts): Express {
   app.enable('case sensitive routing').enable('strict routing')
   app.set('query parser', 'simple')
   app.set('trust proxy', config.trustProxy)
-  app.use(apiHeaders)
+  app.use(telemetry(log, observe), closeWhenStopping(readiness), apiHeaders)
+  app.use(healthRouter(readiness.isReady))
   if (corsOrigins.length > 0) app.use(crossOrigin(corsOrigins))
   app.use(requireHost)
-  app.get('/', (_req, res) => res.redirect('/docs/'))
-  app.get('/docs', (_req, res) => res.redirect('/docs/'))
+  app.get(['/', '/docs'], (_req, res) => res.redirect('/docs/'))
   app.use('/docs/', docsRouter())
   app.use('/v1', restRouter(appRouter, config, guards, onError))
   app.use('/trpc', trpcRouter(appRouter, guards, onError))
-  app.use(notFound)
-  app.use(answerErrors(onError))
+  app.use(notFound, answerErrors(onError))
   return app
 }
+
+// Clients that keep connections are told to go elsewhere with their next request.
+const closeWhenStopping =
+  (readiness: Readiness): RequestHandler =>
+  (_req, res, next) => {
+    if (readiness.stopping) res.setHeader('Connection', 'close')
+    next()
+  }
 
 // RFC 9112, section 3.2
 const requireHost: RequestHandler = (req, _res, next) => {

@@ -1,6 +1,7 @@
 /** The environment → Config. The only reader of process.env. */
 import { isIP } from 'node:net'
 import { z } from 'zod'
+import { parseDuration } from './duration.ts'
 
 /** A variable that is wrong: the message names it and says what would be right. */
 export class ConfigError extends Error {
@@ -15,6 +16,14 @@ const whole = z
 const port = whole.refine((value) => value <= 65_535)
 
 const list = z.string().transform((text) => text.split(',').map((item) => item.trim()))
+
+const duration = z
+  .string()
+  .transform(parseDuration)
+  .refine((value) => value !== undefined)
+
+// Node's timers hold no more than 24 days.
+const timeout = duration.refine((value) => value > 0 && value <= 3_600_000)
 
 const address = z.url({ protocol: /^https?$/ }).refine((url) => /^[^?#]*\/v1$/.test(url))
 
@@ -45,6 +54,28 @@ const variables = {
     schema: z.union([whole, list.pipe(z.array(z.string().refine(isNetwork)))]).default(0),
     expected: 'the number of proxies in front, or their addresses or subnets, separated by commas',
   },
+  DATABASE_TIMEOUT: {
+    schema: timeout.default(5_000),
+    expected: 'a length of time from 1ms to 1h, such as 5s',
+  },
+  SHUTDOWN_TIMEOUT: {
+    schema: timeout.default(10_000),
+    expected: 'a length of time from 1ms to 1h, such as 10s',
+  },
+  SHUTDOWN_DELAY: {
+    schema: duration.default(0),
+    expected: 'a length of time such as 5s, shorter than SHUTDOWN_TIMEOUT',
+  },
+  IDEMPOTENCY_LIFETIME: {
+    schema: duration.default(86_400_000),
+    expected: 'a length of time such as 24h',
+  },
+  METRICS_PORT: { schema: port.optional(), expected: 'a whole number from 0 to 65535, or empty' },
+  METRICS_HOST: { schema: z.string().default('127.0.0.1'), expected: 'an address to listen on' },
+  WORKERS: {
+    schema: whole.refine((value) => value >= 1 && value <= 256).default(1),
+    expected: 'a whole number from 1 to 256',
+  },
 } as const
 
 export interface Config {
@@ -58,6 +89,18 @@ export interface Config {
   rateLimit: number | undefined
   /** How many proxies in front are believed what they say of the client's address, or which. */
   trustProxy: number | string[]
+  /** Milliseconds that the database may take for a call. */
+  databaseTimeout: number
+  /** Milliseconds that a graceful stop may take. */
+  shutdownTimeout: number
+  /** Milliseconds between not being ready any more and taking no more connections. */
+  shutdownDelay: number
+  /** Milliseconds that an Idempotency-Key is kept. */
+  idempotencyLifetime: number
+  /** Where Prometheus may read; undefined for nowhere. */
+  metrics: { host: string; port: number } | undefined
+  /** How many processes serve. */
+  workers: number
 }
 
 /** The configuration of an environment. An empty variable counts as unset. Throws ConfigError. */
@@ -69,7 +112,9 @@ export function readConfig(environment: Record<string, string | undefined>): Con
     return result.data as z.output<(typeof variables)[Name]['schema']>
   }
   const port = read('PORT')
-  return {
+  const metricsHost = read('METRICS_HOST')
+  const metricsPort = read('METRICS_PORT')
+  const config: Config = {
     port,
     databaseUrl: read('DATABASE_URL'),
     baseUrl: read('BASE_URL') ?? `http://localhost:${port}/v1`,
@@ -77,7 +122,20 @@ export function readConfig(environment: Record<string, string | undefined>): Con
     corsOrigins: read('CORS_ORIGINS'),
     rateLimit: read('RATE_LIMIT'),
     trustProxy: read('TRUST_PROXY'),
+    databaseTimeout: read('DATABASE_TIMEOUT'),
+    shutdownTimeout: read('SHUTDOWN_TIMEOUT'),
+    shutdownDelay: read('SHUTDOWN_DELAY'),
+    idempotencyLifetime: read('IDEMPOTENCY_LIFETIME'),
+    metrics: metricsPort === undefined ? undefined : { host: metricsHost, port: metricsPort },
+    workers: read('WORKERS'),
   }
+  if (config.shutdownDelay >= config.shutdownTimeout) {
+    throw new ConfigError('SHUTDOWN_DELAY must be shorter than SHUTDOWN_TIMEOUT')
+  }
+  if (config.workers > 1 && config.databaseUrl.startsWith('sqlite:')) {
+    throw new ConfigError('WORKERS must be 1 with the embedded database: set DATABASE_URL to MySQL')
+  }
+  return config
 }
 
 /** The configuration of this process: its environment and, where there is one, the file `.env`. */

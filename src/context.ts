@@ -1,5 +1,7 @@
 /** What every call is made with, on both surfaces: who calls, and what can be reached. */
 import { TRPCError } from '@trpc/server'
+import { DatabaseTimeoutError } from '../db/errors.ts'
+import { within } from '../db/within.ts'
 import type { PetStore } from './pets/schema.ts'
 
 /** The holder of a valid API key. */
@@ -14,6 +16,10 @@ export interface Context {
   /** The WWW-Authenticate header for a request without a valid key (RFC 6750, section 3). */
   challenge: string
   pets: PetStore
+  /** Milliseconds that a call may take. */
+  timeout: number
+  /** The Idempotency-Key header as it was sent; only some procedures look at it. */
+  idempotencyHeader: string | undefined
   /**
    * Filled by a procedure that gave a page: `next` is the cursor of the next page, if there is one.
    * An object of its own, for tRPC hands a copy of the context to what follows a middleware.
@@ -21,20 +27,30 @@ export interface Context {
   page: { next?: bigint | undefined }
 }
 
-/**
- * The context of a request with this Authorization header.
- * `authenticate` gives the caller of an API key; what it throws, this throws.
- */
+/** What all contexts have in common, and where callers are found. */
+export interface Resources extends Pick<Context, 'pets' | 'timeout'> {
+  /** The caller of an API key, or undefined. May throw DatabaseUnavailableError. */
+  authenticate(key: string): Promise<Caller | undefined>
+}
+
+/** The headers that a context is made of. */
+interface Headers {
+  authorization: string | undefined
+  idempotencyKey: string | undefined
+}
+
+/** The context of a request with these headers. What `authenticate` throws, this throws. */
 export async function createContext(
-  authorization: string | undefined,
-  authenticate: (key: string) => Promise<Caller | undefined>,
-  pets: PetStore,
+  { pets, timeout, authenticate }: Resources,
+  { authorization, idempotencyKey: idempotencyHeader }: Headers,
 ): Promise<Context> {
   // RFC 9110, section 11.1: the scheme is case-insensitive. RFC 6750, section 2.1: the token.
   const key = authorization?.match(/^bearer +([\w.~+/-]+=*) *$/i)?.[1]
-  const caller = key === undefined ? undefined : await authenticate(key)
+  const late = () => new DatabaseTimeoutError(timeout)
+  const caller =
+    key === undefined ? undefined : await within(authenticate(key), timeout, undefined, late)
   const challenge = authorization === undefined ? 'Bearer' : 'Bearer error="invalid_token"'
-  return { caller, challenge, pets, page: {} }
+  return { caller, challenge, pets, timeout, idempotencyHeader, page: {} }
 }
 
 /** The caller of a context. Throws UNAUTHORIZED when there is none. */

@@ -1,5 +1,6 @@
 /** THE router: every operation of the service, once, for tRPC and for REST. */
 import { TRPCError } from '@trpc/server'
+import { IdempotencyHeaders, idempotencyError, parseIdempotencyKey } from './idempotency/header.ts'
 import { GetPet, ListPets, NewPet, Pet, Pets } from './pets/schema.ts'
 import { keyedProcedure, router } from './trpc/init.ts'
 
@@ -24,7 +25,7 @@ export const appRouter = router({
     .input(ListPets.prefault({}))
     .output(Pets)
     .query(async ({ ctx, input }) => {
-      const { pets, next } = await ctx.pets.list(input)
+      const { pets, next } = await ctx.pets.list(input, ctx.signal)
       ctx.page.next = next
       return pets
     }),
@@ -36,9 +37,12 @@ export const appRouter = router({
         path: '/pets',
         tags: ['pets'],
         summary: 'Add an animal',
-        description: 'Adds an animal to the catalogue and returns it with the `id` it was given.',
+        description:
+          'Adds an animal to the catalogue and returns it with the `id` it was given. With an `Idempotency-Key` a request can be repeated safely: the repetition adds nothing and is answered as the first.',
+        requestHeaders: IdempotencyHeaders,
       },
       rest: {
+        idempotent: true,
         location: (pet: Pet) => `/pets/${pet.id}`,
         examples: {
           input: { name: 'Rex', categoryId: 3, status: 'available' },
@@ -49,7 +53,14 @@ export const appRouter = router({
     })
     .input(NewPet)
     .output(Pet)
-    .mutation(({ ctx, input }) => ctx.pets.create(input)),
+    .mutation(async ({ ctx, input }) => {
+      const idempotencyKey = parseIdempotencyKey(ctx.idempotencyHeader)
+      const apiKeyId = ctx.caller.keyId
+      const idempotency = idempotencyKey === undefined ? undefined : { apiKeyId, idempotencyKey }
+      const outcome = await ctx.pets.create(input, ctx.signal, idempotency)
+      if (typeof outcome === 'string') throw idempotencyError(outcome)
+      return outcome
+    }),
 
   getPet: keyedProcedure
     .meta({
@@ -78,7 +89,7 @@ export const appRouter = router({
     .input(GetPet)
     .output(Pet)
     .query(async ({ ctx, input }) => {
-      const pet = await ctx.pets.get(input.petId)
+      const pet = await ctx.pets.get(input.petId, ctx.signal)
       if (!pet) {
         throw new TRPCError({
           code: 'NOT_FOUND',

@@ -1,27 +1,23 @@
 /** The process: config → database → migrations → listen → graceful stop. */
-import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
-import { pino } from 'pino'
+import cluster from 'node:cluster'
 import { migrate } from '../db/migrate.ts'
-import { createApp } from './app.ts'
-import { command, UsageError } from './commands/command.ts'
-import { createHttpServer } from './http/server.ts'
-import { createAuthenticator } from './keys/authenticator.ts'
+import { startWorkers, work } from './cluster.ts'
+import { command } from './commands/command.ts'
+import { createLog } from './log.ts'
+import { serveMetrics } from './metrics.ts'
+import { serve } from './serve.ts'
 import { startText } from './start-text.ts'
+import { signalled, uncaught } from './stop.ts'
 
 await command(async (db, config) => {
-  const log = pino(pino.destination(2))
+  const log = createLog()
+  if (cluster.isWorker) return await work(config, log)
   await migrate(db)
-  const authenticator = createAuthenticator(db, log)
-  const server = createHttpServer(createApp({ config, db, authenticator, log }))
-  server.listen(config.port)
-  await once(server, 'listening').catch((error: NodeJS.ErrnoException) => {
-    throw new UsageError(`PORT: cannot listen on ${config.port} (${error.code})`)
-  })
-  const { port } = server.address() as AddressInfo
+  const { port, readMetrics, stop } = await (config.workers > 1 ? startWorkers : serve)(config, log)
+  const metrics = config.metrics && (await serveMetrics(config.metrics, readMetrics))
   console.log(await startText(db, config, port))
-  await Promise.race([once(process, 'SIGTERM'), once(process, 'SIGINT')])
-  server.close()
-  await once(server, 'close')
-  await authenticator.stop()
+  await db.destroy() // those who serve have connections of their own
+  await Promise.race([signalled(), uncaught(log)])
+  await stop()
+  metrics?.close()
 })

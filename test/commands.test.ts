@@ -1,20 +1,16 @@
 /** The commands, run as processes of their own: keys, seed, migrate. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { newDatabase, type TestDatabase } from './support/database.ts'
-import { type Ended, newFolder, run } from './support/process.ts'
+import { type Ended, runToEnd } from './support/process.ts'
 
-const { folder, remove } = newFolder()
 let database: TestDatabase
 beforeAll(async () => {
   database = await newDatabase()
 })
-afterAll(async () => {
-  await database.remove()
-  remove()
-})
+afterAll(() => database.remove())
 
 const command = (name: string, ...operands: string[]) =>
-  run(folder, `src/commands/${name}.ts`, operands, { DATABASE_URL: database.url })
+  runToEnd(`src/commands/${name}.ts`, { DATABASE_URL: database.url }, operands)
 const keys = (...operands: string[]) => command('keys', ...operands)
 const good = ({ code, stderr, stdout }: Ended) => {
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })

@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import path from 'node:path'
 import { afterAll, expect, test } from 'vitest'
-import { newFolder, run } from './support/process.ts'
+import { newFolder, runToEnd } from './support/process.ts'
 
 const { folder, remove } = newFolder()
 afterAll(remove)
@@ -29,7 +29,7 @@ test.each([
   [['revoke', 'x'], '"x" is not the ID of a key; list shows them'],
   [['list', '--all'], "Unknown option '--all'; --help shows what there is"],
 ])('keys %j is a mistake, told in one line', async (operands, message) => {
-  expect(await run(folder, 'src/commands/keys.ts', operands)).toEqual({
+  expect(await runToEnd('src/commands/keys.ts', {}, operands, folder)).toEqual({
     code: 1,
     stdout: '',
     stderr: `${message}\n`,
@@ -37,7 +37,7 @@ test.each([
 })
 
 test('keys --help needs no database', async () => {
-  const { code, stdout } = await run(folder, 'src/commands/keys.ts', ['--help'], { PORT: 'abc' })
+  const { code, stdout } = await runToEnd('src/commands/keys.ts', { PORT: 'abc' }, ['--help'])
   expect(code).toBe(0)
   expect(stdout).toMatch(/^Usage: npm run keys/)
 })
@@ -78,10 +78,7 @@ test.each([
   ['BASE_URL', 'https://petstore.example', `BASE_URL must be ${address}`],
   ['STAGING_URL', 'staging', `STAGING_URL must be ${address}`],
 ] as const)('%s=%s stops the start', async (name, value, line) => {
-  const { code, stdout, stderr } = await run(folder, 'src/server.ts', [], {
-    PORT: '0',
-    [name]: value,
-  })
+  const { code, stdout, stderr } = await runToEnd('src/server.ts', { PORT: '0', [name]: value })
   expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
   expect(stderr).not.toContain('sesame')
   expect(stderr).toMatch(/^.+\n$/)
@@ -93,7 +90,7 @@ test('a port in use stops the start', async () => {
   const other = createServer().listen(0)
   await once(other, 'listening')
   const { port } = other.address() as AddressInfo
-  const { code, stdout, stderr } = await run(folder, 'src/server.ts', [], { PORT: String(port) })
+  const { code, stdout, stderr } = await runToEnd('src/server.ts', { PORT: String(port) })
   other.close()
   expect({ code, stdout, stderr }).toEqual({
     code: 1,

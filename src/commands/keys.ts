@@ -2,6 +2,7 @@
 import { parseArgs } from 'node:util'
 import { migrate } from '../../db/migrate.ts'
 import type { Database } from '../../db/tables.ts'
+import { parseDuration } from '../duration.ts'
 import { KEY_LIFETIME } from '../keys/authenticator.ts'
 import {
   type ApiKey,
@@ -12,7 +13,6 @@ import {
   rotateKey,
 } from '../keys/store.ts'
 import { command, UsageError } from './command.ts'
-import { parseDuration } from './duration.ts'
 
 const help = `Usage: npm run keys -- COMMAND [OPTIONS]
 

@@ -51,7 +51,13 @@ export function crossOrigin(origins: string[]): RequestHandler {
   const handle = cors({
     origin: origins.includes('*') ? '*' : origins,
     methods: ['GET', 'HEAD', 'POST'],
-    allowedHeaders: ['Authorization', 'Content-Type', 'trpc-accept'],
+    allowedHeaders: [
+      'Authorization',
+      'Content-Type',
+      'Idempotency-Key',
+      'X-Request-Id',
+      'trpc-accept',
+    ],
     exposedHeaders: [
       'Link',
       'Location',
@@ -61,6 +67,7 @@ export function crossOrigin(origins: string[]): RequestHandler {
       'RateLimit-Policy',
       'Retry-After',
       'WWW-Authenticate',
+      'X-Request-Id',
     ],
     maxAge: 600, // seconds that a browser keeps the answer to a pre-flight
   })

@@ -1,21 +1,16 @@
 /** Builds the context of each request, once, before anything of its body is read. */
 import type { RequestHandler, Response } from 'express'
-import { type Caller, type Context, createContext } from '../context.ts'
-import type { PetStore } from '../pets/schema.ts'
+import { type Context, createContext, type Resources } from '../context.ts'
 
-/** Middleware that gives each request its context; what `authenticate` throws, it passes on. */
-export function identify(
-  authenticate: (key: string) => Promise<Caller | undefined>,
-  pets: PetStore,
-): RequestHandler {
+/** Middleware that gives each request its context; what the search for the caller throws, it passes on. */
+export function identify(resources: Resources): RequestHandler {
   return async (req, res, next) => {
     // Of two headers none counts: a proxy in front may have looked at the other one.
     const [authorization, second] = req.headersDistinct.authorization ?? []
-    res.locals.context = await createContext(
-      second === undefined ? authorization : '',
-      authenticate,
-      pets,
-    )
+    res.locals.context = await createContext(resources, {
+      authorization: second === undefined ? authorization : '',
+      idempotencyKey: req.get('idempotency-key'),
+    })
     next()
   }
 }

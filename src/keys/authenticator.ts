@@ -3,6 +3,7 @@
 import { setTimeout } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
+import { retry } from '../../db/retry.ts'
 import type { Database } from '../../db/tables.ts'
 import type { Caller } from '../context.ts'
 import { hashKey, isKey } from './format.ts'
@@ -33,11 +34,18 @@ export interface Authenticator {
   stop(): Promise<void>
 }
 
-/** An authenticator on the keys of a database. */
-export function createAuthenticator(db: Database, log: Logger): Authenticator {
+/**
+ * An authenticator on the keys of a database. `onLookUp` hears of every look-up of what may be a
+ * key, and whether the cache knew it.
+ */
+export function createAuthenticator(
+  db: Database,
+  log: Logger,
+  onLookUp: (wasCached: boolean) => void = () => {},
+): Authenticator {
   const valid = new LRUCache<string, WorkingKey>({ max: MAX_KEYS, ttl: KEY_LIFETIME })
   const find = batched(async (hashes: string[]) => {
-    const keys = await findKeys(db, hashes)
+    const keys = await retry(() => findKeys(db, hashes), { repeatable: true })
     for (const key of keys) valid.set(key.hash, key)
     return new Map(keys.map((key) => [key.hash, key]))
   })
@@ -58,7 +66,9 @@ export function createAuthenticator(db: Database, log: Logger): Authenticator {
       if (!isKey(key)) return undefined
       const hash = hashKey(key)
       const cached = valid.get(hash)
-      const found = cached && cached.until > Date.now() ? cached : await find(hash)
+      const isCached = cached !== undefined && cached.until > Date.now()
+      onLookUp(isCached)
+      const found = isCached ? cached : await find(hash)
       if (!found) return undefined
       uses.set(found.id, Date.now())
       return { keyId: found.id, keyName: found.name }

@@ -94,12 +94,26 @@ export interface Page {
   next: bigint | undefined
 }
 
-/** What the procedures can do with pets, whatever keeps them. */
+/** Under which Idempotency-Key, of which API key, a pet is created. */
+export interface Idempotency {
+  apiKeyId: bigint
+  idempotencyKey: string
+}
+
+/** What the procedures can do with pets, whatever keeps them. They give up when `signal` aborts. */
 export interface PetStore {
   /** The first `limit` pets after `cursor`, by ascending id, of one status if that is given. */
-  list(query: ListPets): Promise<Page>
-  /** Keeps a new pet and gives it with its id. */
-  create(pet: NewPet): Promise<Pet>
+  list(query: ListPets, signal: AbortSignal): Promise<Page>
+  /**
+   * Keeps a new pet and gives it with its id. Under an idempotency key that was used before it
+   * keeps nothing and gives the pet made then: or `running` when that is not finished yet,
+   * `different` when that was another pet.
+   */
+  create(
+    pet: NewPet,
+    signal: AbortSignal,
+    idempotency?: Idempotency,
+  ): Promise<Pet | 'running' | 'different'>
   /** The pet with this id, or undefined. */
-  get(id: bigint): Promise<Pet | undefined>
+  get(id: bigint, signal: AbortSignal): Promise<Pet | undefined>
 }

@@ -21,6 +21,12 @@ export interface Call {
   context: Context
 }
 
+/** A call being made: `signal` aborts when the client has gone. */
+interface Running extends Call {
+  res: Response
+  signal: AbortSignal
+}
+
 /**
  * A function that makes a call and answers it, be it with an error. `baseUrl` is the address of
  * `/v1`, for the links; `onError` hears of every error that was answered.
@@ -31,10 +37,11 @@ export function createAdapter(
   baseUrl: string,
   onError: (error: TRPCError, res: Response) => void,
 ): (req: Request, res: Response, call: Call) => Promise<void> {
-  const createCaller = ({ operation, input, context, res }: Call & { res: Response }) => ({
+  const createCaller = ({ operation, input, context, res, signal }: Running) => ({
     async [operation.name]() {
       try {
-        const call = router.createCaller(context)[operation.name as keyof AppRouter['createCaller']]
+        const caller = router.createCaller(context, { signal })
+        const call = caller[operation.name as keyof typeof caller]
         const output = await (call as (input: unknown) => Promise<unknown>)(input)
         res.set(successHeaders(operation, baseUrl, input, output, context))
         return toJson(output)
@@ -61,7 +68,7 @@ export function createAdapter(
   }
   const handle = createOpenApiExpressMiddleware({
     router: facade as unknown as AppRouter,
-    createContext: ({ res }) => res.locals.call,
+    createContext: ({ res, info }) => ({ ...res.locals.call, res, signal: info.signal }),
     responseMeta({ ctx, errors: [error] }) {
       const { operation, context } = ctx as unknown as Call
       if (error) return { headers: errorHeaders(error, context.challenge) }
@@ -69,7 +76,7 @@ export function createAdapter(
     },
   })
   return (req, res, call) => {
-    res.locals.call = { ...call, res }
+    res.locals.call = call
     Object.assign(req, { method: call.operation.method, url: call.operation.path, body: '' })
     req.headers['content-type'] = 'application/json'
     return handle(req, res)

@@ -19,6 +19,7 @@ export function openApiDocument(router: AppRouter, servers: Servers): OpenAPIObj
     title: 'Petstore',
     description,
     version: '1.0.0',
+    license: { name: 'MIT', identifier: 'MIT' },
     openApiVersion: '3.1.0',
     baseUrl: servers.baseUrl,
     securitySchemes: {

@@ -5,6 +5,7 @@ import { requireCaller } from '../context.ts'
 import { readBody } from '../http/body.ts'
 import { contextOf } from '../http/identify.ts'
 import { sendJson } from '../http/json.ts'
+import { setOperation } from '../http/telemetry.ts'
 import type { AppRouter } from '../router.ts'
 import { createAdapter } from './adapter.ts'
 import { openApiDocument, type Servers } from './document.ts'
@@ -34,6 +35,7 @@ export function restRouter(
     const read = inputReader(operation, document)
     const deprecation = deprecationHeaders(operation, baseUrl)
     const announce: RequestHandler = (_req, res, next) => {
+      setOperation(res, 'rest', operation.name)
       res.set(deprecation)
       next()
     }

@@ -1,6 +1,7 @@
 /** What the OpenAPI document says of answers: headers, errors, examples. */
 import type { OpenAPIObject } from 'trpc-to-openapi'
-import type { ApiError } from '../errors.ts'
+import { type ApiError, toApiError } from '../errors.ts'
+import { idempotencyError } from '../idempotency/header.ts'
 import { MAX_BODY } from '../limits.ts'
 import { hasBody, type Operation } from './operations.ts'
 
@@ -34,6 +35,11 @@ export const headerComponents = {
     schema: { type: 'integer' as const, minimum: 0 },
     example: 5,
   },
+  'X-Request-Id': text(
+    'The id of the request: that of its own `X-Request-Id`, if it sent one, or a new one. Tell it when you report an error.',
+    '0f2d4c3a-6a3e-4b0e-9a55-0b8f5f1f0f4e',
+    true,
+  ),
   'RateLimit-Policy': text(
     'How many calls are allowed (`q`) in how many seconds (`w`), where the operator set a limit (draft-ietf-httpapi-ratelimit-headers-08).',
     '"60-in-1min"; q=60; w=60; pk=:MWM5NTRhZjZmZmMx:',
@@ -56,6 +62,7 @@ interface ErrorDescription {
 export function responsesOf(operation: Operation, output: object): Record<string, Response> {
   const { rest } = operation
   const always: HeaderName[] = [
+    'X-Request-Id',
     'RateLimit',
     'RateLimit-Policy',
     ...(rest.deprecation ? (['Deprecation', 'Sunset', 'Link'] as const) : []),
@@ -111,6 +118,7 @@ function errorsOf(operation: Operation): ErrorDescription[] {
             description: 'Nothing with that identifier',
           },
         ]),
+    ...(operation.rest.idempotent ? idempotencyErrors : []),
     ...(hasBody(operation) ? bodyErrors : []),
     {
       error: {
@@ -153,5 +161,16 @@ const bodyErrors: ErrorDescription[] = [
       status: 415,
     },
     description: 'The body is not `application/json`, or is compressed',
+  },
+]
+
+const idempotencyErrors: ErrorDescription[] = [
+  {
+    error: toApiError(idempotencyError('running')),
+    description: 'A request with the same `Idempotency-Key` is still running',
+  },
+  {
+    error: toApiError(idempotencyError('different')),
+    description: 'The `Idempotency-Key` was used for another body',
   },
 ]

@@ -3,6 +3,7 @@ import { initTRPC } from '@trpc/server'
 import { TRPC_ERROR_CODES_BY_KEY } from '@trpc/server/rpc'
 import type { OpenApiMeta } from 'trpc-to-openapi'
 import { type Context, requireCaller } from '../context.ts'
+import { deadline } from '../deadline.ts'
 import { fieldErrors, toApiError, toTRPCError } from '../errors.ts'
 import { transformer } from './transformer.ts'
 
@@ -14,6 +15,8 @@ export interface RestMeta {
   location?: (created: never) => string
   /** The operation gives pages: `Link` with rel="next" leads to the next (RFC 8288). */
   paged?: true
+  /** The operation makes something only once per `Idempotency-Key`: it answers 409 and 422 too. */
+  idempotent?: true
   /** Since when the operation is deprecated, when it ends, and which path replaces it. */
   deprecation?: { since: Date; sunset: Date; successor: `/${string}` }
 }
@@ -38,7 +41,10 @@ const t = initTRPC
 
 export const { router } = t
 
-/** A procedure for callers with a valid API key: checked before the input is even read. */
+/**
+ * A procedure for callers with a valid API key, which is checked before the input is even read.
+ * Its `ctx.signal` aborts when the call has taken too long, or nobody waits for it any more.
+ */
 export const keyedProcedure = t.procedure
   .use(async ({ next }) => {
     const result = await next()
@@ -46,3 +52,11 @@ export const keyedProcedure = t.procedure
     return result
   })
   .use(({ ctx, next }) => next({ ctx: { caller: requireCaller(ctx) } }))
+  .use(async ({ ctx, signal: gone, next }) => {
+    const { signal, clear } = deadline(ctx.timeout, gone)
+    try {
+      return await next({ ctx: { signal } })
+    } finally {
+      clear()
+    }
+  })

@@ -1,5 +1,5 @@
 /** tRPC over HTTP: the router as an Express router, to be mounted at `/trpc`. */
-import { getTRPCErrorShape, type TRPCError, transformTRPCResponse } from '@trpc/server'
+import { getTRPCErrorShape, TRPCError, transformTRPCResponse } from '@trpc/server'
 import { createExpressMiddleware } from '@trpc/server/adapters/express'
 import express, {
   type ErrorRequestHandler,
@@ -11,6 +11,7 @@ import { errorHeaders, toTRPCError } from '../errors.ts'
 import { readBody } from '../http/body.ts'
 import { contextOf } from '../http/identify.ts'
 import { sendJson } from '../http/json.ts'
+import { setOperation } from '../http/telemetry.ts'
 import { MAX_BATCH } from '../limits.ts'
 import type { AppRouter } from '../router.ts'
 
@@ -23,6 +24,14 @@ export function trpcRouter(
   guards: RequestHandler[],
   onError: (error: TRPCError, res: Response) => void,
 ): Router {
+  const names = new Set(Object.keys(router._def.procedures))
+  const nameCall: RequestHandler = (req, res, next) => {
+    const called = req.path.slice(1)
+    if (names.has(called)) setOperation(res, 'trpc', called)
+    else setOperation(res, 'trpc', called.includes(',') ? 'batch' : 'unknown')
+    next()
+  }
+
   // The key is checked before the body is read: without one the body counts as empty.
   const readKeyedBody: RequestHandler = (req, res, next) => {
     if (contextOf(res).caller) return readBody(req, res, next)
@@ -32,7 +41,14 @@ export function trpcRouter(
 
   const handle = createExpressMiddleware({
     router,
-    createContext: ({ res }) => contextOf(res),
+    createContext({ res, info }) {
+      const context = contextOf(res)
+      if (context.idempotencyHeader !== undefined && info.calls.length > 1) {
+        const message = 'The header Idempotency-Key goes with one call, not with a batch'
+        throw new TRPCError({ code: 'BAD_REQUEST', message })
+      }
+      return context
+    },
     maxBatchSize: MAX_BATCH,
     responseMeta({ ctx, errors: [error], type }) {
       if (!error) return {}
@@ -64,5 +80,5 @@ export function trpcRouter(
     )
   }
 
-  return express.Router().use(...guards, readKeyedBody, handle, answerError)
+  return express.Router().use(nameCall, ...guards, readKeyedBody, handle, answerError)
 }

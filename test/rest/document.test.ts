@@ -96,7 +96,9 @@ test('parameters, with their constraints and defaults', () => {
   expect(operation('get', '/pets/{petId}').parameters).toMatchObject([
     { name: 'petId', in: 'path', required: true, schema: int64 },
   ])
-  expect(operation('post', '/pets').parameters ?? []).toEqual([])
+  expect(operation('post', '/pets').parameters).toMatchObject([
+    { name: 'Idempotency-Key', in: 'header' },
+  ])
   for (const { description } of parameters) expect(description).toMatch(/\.$/)
 })
 
@@ -143,7 +145,7 @@ test('a client may send what is not a field, as the service ignores it', () => {
 
 test.each([
   ['get', '/pets', 200, 'Pets', [400, 401, 429, 500, 503], ['Link']],
-  ['post', '/pets', 201, 'Pet', [400, 401, 413, 415, 429, 500, 503], ['Location']],
+  ['post', '/pets', 201, 'Pet', [400, 401, 409, 413, 415, 422, 429, 500, 503], ['Location']],
   [
     'get',
     '/pets/{petId}',

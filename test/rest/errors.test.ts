@@ -1,15 +1,16 @@
 /** Every error that the document speaks of can be had, from each operation that it speaks of. */
+import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
+import { setTimeout } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { pino } from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { connect } from '../../db/connect.ts'
-import { createApp } from '../../src/app.ts'
-import { createHttpServer } from '../../src/http/server.ts'
-import { createAuthenticator } from '../../src/keys/authenticator.ts'
+import { readConfig } from '../../src/config.ts'
+import { createService } from '../../src/service.ts'
 import { engine } from '../support/database.ts'
-import { type RestClient, type RestInit, restClient } from '../support/rest.ts'
+import { type Answer, type RestClient, type RestInit, restClient } from '../support/rest.ts'
 import { type Service, startService } from '../support/service.ts'
 
 const unreachable =
@@ -35,23 +36,37 @@ afterAll(() => Promise.all(stops.map((stop) => stop())))
 /** A client for a service whose database cannot be reached. */
 async function serveUnreachable(): Promise<RestClient> {
   const db = connect(unreachable)
+  const config = readConfig({ DATABASE_URL: unreachable })
+  const usage = { used: 0, waiting: 0 }
   const log = pino({ level: 'silent' })
-  const authenticator = createAuthenticator(db, log)
-  const config = {
-    baseUrl: service.baseUrl,
-    stagingUrl: service.baseUrl,
-    corsOrigins: [],
-    rateLimit: undefined,
-    trustProxy: 0,
-  }
-  const server = createHttpServer(createApp({ config, db, authenticator, log })).listen(0)
+  const { server, close } = createService({ config, db, usage, log })
+  server.listen(0)
   await once(server, 'listening')
   stops.push(async () => {
     server.close().closeAllConnections()
-    await authenticator.stop()
+    await close()
     await db.destroy()
   })
   return restClient(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, service.key)
+}
+
+/** The second of two creations under one key, while the first cannot go on. */
+async function conflict(): Promise<Answer> {
+  const create = () =>
+    service.rest('POST', '/pets', { body, headers: { 'idempotency-key': '"running"' } })
+  const waiting: Promise<Answer>[] = []
+  const second = await service.db.transaction().execute(async (transaction) => {
+    const row = { api_key_id: 1n, fingerprint: '', pet_id: 1n, created_at: 0n }
+    await transaction
+      .insertInto('idempotency_keys')
+      .values({ ...row, key_hash: createHash('sha256').update('running').digest('hex') })
+      .execute()
+    waiting.push(create())
+    await setTimeout(100)
+    return await create()
+  })
+  await Promise.all(waiting)
+  return second
 }
 
 type Call = (rest: RestClient, init?: RestInit) => ReturnType<RestClient>
@@ -76,6 +91,12 @@ const provoke: Record<string, Record<string, () => ReturnType<RestClient>>> = {
   createPet: {
     ...everywhere(calls.createPet as Call),
     400: () => service.rest('POST', '/pets', { body: {} }),
+    409: conflict,
+    422: async () => {
+      const headers = { 'idempotency-key': '"used"' }
+      await service.rest('POST', '/pets', { body, headers })
+      return service.rest('POST', '/pets', { body: { ...body, name: 'Bella' }, headers })
+    },
     413: () => service.rest('POST', '/pets', { body: ' '.repeat(70_000) }),
     415: () => service.rest('POST', '/pets', { body, headers: { 'content-type': 'text/json' } }),
   },

@@ -1,89 +1,114 @@
-/** The programs of this repository as processes of their own, as their users start them. */
+/** The service as a process of its own, started as an operator would. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { text } from 'node:stream/consumers'
-import { setTimeout } from 'node:timers/promises'
+import { createInterface } from 'node:readline'
 
 const root = path.join(import.meta.dirname, '../..')
-const node = path.join(root, 'node_modules/.bin/node')
 
-/** An empty folder to run in: the embedded database is made there, and no `.env` interferes. */
-export function newFolder(): { folder: string; remove(): void } {
-  const folder = mkdtempSync(path.join(tmpdir(), 'petstore-process-'))
-  return { folder, remove: () => rmSync(folder, { recursive: true, force: true }) }
+/** A process of this repository's programs. */
+export interface Program {
+  child: ChildProcess
+  /** What it wrote so far. */
+  readonly stdout: string
+  readonly stderr: string
+  /** The first line of the log that is about this; waits for it. */
+  logged(pattern: RegExp): Promise<string>
+  /** Its exit code, when it has ended; null when a signal ended it. */
+  exited: Promise<number | null>
 }
 
-export type Environment = Record<string, string>
+/** A server that listens. */
+export interface ServerProgram extends Program {
+  origin: string
+  port: number
+}
 
-function start(folder: string, program: string, operands: string[], environment: Environment) {
-  return spawn(node, [path.join(root, program), ...operands], {
-    cwd: folder,
-    env: { PATH: process.env.PATH, ...environment },
+/**
+ * Runs a program with these variables and no others of ours, in an empty folder, so that neither
+ * an `.env` nor a `data` folder of this checkout counts; `folder` is for what a restart finds again.
+ */
+export function runProgram(
+  program: string,
+  variables: Record<string, string> = {},
+  args: string[] = [],
+  folder?: string,
+): Program {
+  const cwd = folder ?? mkdtempSync(path.join(tmpdir(), 'petstore-run-'))
+  const { PATH = '', HOME = '' } = process.env
+  const child = spawn(process.execPath, [path.join(root, program), ...args], {
+    cwd,
+    env: { PATH, HOME, ...variables },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
+  const output = { stdout: '', stderr: '' }
+  child.stdout.on('data', (chunk) => (output.stdout += chunk))
+  child.stderr.on('data', (chunk) => (output.stderr += chunk))
+  const kill = () => child.kill('SIGKILL')
+  process.once('exit', kill)
+  const exited = once(child, 'close').then(([code]) => {
+    process.off('exit', kill)
+    if (!folder) rmSync(cwd, { recursive: true, force: true })
+    return code as number | null
+  })
+  return {
+    child,
+    get stdout() {
+      return output.stdout
+    },
+    get stderr() {
+      return output.stderr
+    },
+    async logged(pattern) {
+      const find = () => output.stderr.split('\n').find((line) => pattern.test(line))
+      for (;;) {
+        const line = find()
+        if (line !== undefined) return line
+        await once(child.stderr, 'data')
+      }
+    },
+    exited,
+  }
 }
 
+/** What a program left behind. */
 export interface Ended {
   code: number | null
   stdout: string
   stderr: string
 }
 
-/** Runs a program, such as `src/commands/seed.ts`, to its end. */
-export async function run(
-  folder: string,
-  program: string,
-  operands: string[] = [],
-  environment: Environment = {},
-): Promise<Ended> {
-  const child = start(folder, program, operands, environment)
-  const [stdout, stderr, [code]] = await Promise.all([
-    text(child.stdout),
-    text(child.stderr),
-    once(child, 'exit'),
-  ])
-  return { code, stdout, stderr }
+/** Runs a program as `runProgram` does, to its end. */
+export async function runToEnd(...parameters: Parameters<typeof runProgram>): Promise<Ended> {
+  const program = runProgram(...parameters)
+  const code = await program.exited
+  return { code, stdout: program.stdout, stderr: program.stderr }
 }
 
-export interface Running {
-  origin: string
-  /** What it said at its start. */
-  stdout: string
-  stderr(): string
-  /** Ends the process with a signal, and gives its exit code: null where the signal ended it. */
-  end(signal: NodeJS.Signals): Promise<number | null>
+/** A new empty folder, for programs that follow each other. */
+export function newFolder(): { folder: string; remove(): void } {
+  const folder = mkdtempSync(path.join(tmpdir(), 'petstore-run-'))
+  return { folder, remove: () => rmSync(folder, { recursive: true, force: true }) }
 }
 
-/** Starts the service on any free port, and waits until it says where it is. */
-export async function startServer(folder: string, environment: Environment = {}): Promise<Running> {
-  const child: ChildProcess = start(folder, 'src/server.ts', [], { PORT: '0', ...environment })
-  let stdout = ''
-  let stderr = ''
-  child.stdout?.setEncoding('utf8').on('data', (chunk) => {
-    stdout += chunk
+/** Runs the server on a free port, and waits until it listens. Throws when it does not start. */
+export async function runServer(
+  variables: Record<string, string>,
+  folder?: string,
+): Promise<ServerProgram> {
+  const program = runProgram('src/server.ts', { PORT: '0', ...variables }, [], folder)
+  const { promise: origin, resolve } = Promise.withResolvers<string>()
+  createInterface({ input: program.child.stdout as NodeJS.ReadableStream }).on('line', (line) => {
+    const address = /REST +(http:\/\/\S+)\/v1\/pets/.exec(line)?.[1]
+    if (address) resolve(address)
   })
-  child.stderr?.setEncoding('utf8').on('data', (chunk) => {
-    stderr += chunk
+  const failed = program.exited.then((code) => {
+    throw new Error(`The server did not start, code ${code}: ${program.stderr}`)
   })
-  const exited = once(child, 'exit')
-  for (let waits = 0; !stdout.includes('categoryId'); waits++) {
-    if (child.exitCode !== null || waits > 600) {
-      child.kill('SIGKILL')
-      throw new Error(`The service did not start: ${stdout}${stderr}`)
-    }
-    await setTimeout(50)
-  }
-  const [origin] = stdout.match(/http:\/\/localhost:\d+/) ?? []
-  return {
-    origin: String(origin),
-    stdout,
-    stderr: () => stderr,
-    async end(signal) {
-      child.kill(signal)
-      return (await exited)[0]
-    },
-  }
+  failed.catch(() => {}) // later it may end as it likes
+  const address = await Promise.race([origin, failed])
+  const { port } = new URL(address)
+  return Object.assign(program, { origin: `http://127.0.0.1:${port}`, port: Number(port) })
 }

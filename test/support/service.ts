@@ -8,11 +8,11 @@ import { pino } from 'pino'
 import { connect } from '../../db/connect.ts'
 import { migrate } from '../../db/migrate.ts'
 import type { Database } from '../../db/tables.ts'
-import { createApp, type Parts } from '../../src/app.ts'
-import { createHttpServer, type Patience } from '../../src/http/server.ts'
-import { createAuthenticator } from '../../src/keys/authenticator.ts'
+import { type Config, readConfig } from '../../src/config.ts'
+import type { Patience } from '../../src/http/server.ts'
 import { createKey } from '../../src/keys/store.ts'
 import type { AppRouter } from '../../src/router.ts'
+import { createService } from '../../src/service.ts'
 import { transformer } from '../../src/trpc/transformer.ts'
 import { newDatabase, type TestDatabase } from './database.ts'
 import { watch } from './queries.ts'
@@ -38,27 +38,30 @@ export interface Service {
 
 /** Starts the service, on a new database; `overrides` are for what a test is about. */
 export async function startService(
-  overrides: Partial<Parts['config']> = {},
+  overrides: Partial<Config> = {},
   patience?: Patience,
   database?: TestDatabase,
 ): Promise<Service> {
   database ??= await newDatabase()
-  const { db, queries } = watch(connect(database.url))
-  await migrate(db)
-  const { key } = await createKey(db, 'test')
-  const logged: string[] = []
-  const log = pino({ level: 'debug' }, { write: (line: string) => void logged.push(line) })
-  const config: Parts['config'] = {
-    baseUrl: 'https://petstore.example/v1',
-    stagingUrl: 'https://staging.petstore.example/v1',
-    corsOrigins: [],
-    rateLimit: undefined,
-    trustProxy: 0,
+  const config: Config = {
+    ...readConfig({
+      DATABASE_URL: database.url,
+      BASE_URL: 'https://petstore.example/v1',
+      STAGING_URL: 'https://staging.petstore.example/v1',
+    }),
     ...overrides,
   }
-  const authenticator = createAuthenticator(db, log)
-  const app = createApp({ config, db, authenticator, log })
-  const server = createHttpServer(app, patience).listen(0, '127.0.0.1')
+  const admin = connect(database.url)
+  await migrate(admin)
+  const { key } = await createKey(admin, 'test')
+  await admin.destroy()
+  const logged: string[] = []
+  const log = pino({ level: 'debug' }, { write: (line: string) => void logged.push(line) })
+  const usage = { used: 0, waiting: 0 }
+  const settings = { timeout: config.databaseTimeout, usage }
+  const { db, queries } = watch(connect(database.url, settings))
+  const { server, close } = createService({ config, db, usage, log, patience })
+  server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   return {
@@ -74,7 +77,7 @@ export async function startService(
     async stop() {
       server.close()
       server.closeAllConnections()
-      await authenticator.stop()
+      await close()
       await db.destroy()
       await database.remove()
     },

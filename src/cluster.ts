@@ -1,0 +1,65 @@
+/** Several serving processes on one port, with node:cluster. */
+import cluster, { type Worker } from 'node:cluster'
+import { once } from 'node:events'
+import type { Logger } from 'pino'
+import { AggregatorRegistry } from 'prom-client'
+import { UsageError } from './commands/command.ts'
+import type { Config } from './config.ts'
+import { cutOff, type Running, serve } from './serve.ts'
+import { uncaught } from './stop.ts'
+
+/** Milliseconds before a worker that died is replaced, so that one that cannot live does not spin. */
+const REPLACE_DELAY = 1_000
+
+/** What the primary process tells a worker. */
+const STOP = 'stop'
+
+/** Starts the workers, and replaces those that die. Throws UsageError when one cannot start. */
+export async function startWorkers(config: Config, log: Logger): Promise<Running> {
+  const registry = new AggregatorRegistry()
+  let stopping = false
+  const workers = Array.from({ length: config.workers }, () => cluster.fork())
+  const [port = 0] = await Promise.all(workers.map(listening))
+  cluster.on('exit', (worker, code, signal) => {
+    if (stopping) return
+    log.error({ worker: worker.id, code, signal }, 'A worker died; it is replaced')
+    setTimeout(() => stopping || cluster.fork(), REPLACE_DELAY)
+  })
+  return {
+    port,
+    readMetrics: () => registry.clusterMetrics(),
+    async stop() {
+      stopping = true
+      cutOff(config.shutdownTimeout, log)
+      const living = Object.values(cluster.workers ?? {}).filter((worker) => worker !== undefined)
+      for (const worker of living) worker.send(STOP)
+      await Promise.all(living.map((worker) => worker.isDead() || once(worker, 'exit')))
+    },
+  }
+}
+
+async function listening(worker: Worker): Promise<number> {
+  const failed = once(worker, 'exit').then(() => {
+    throw new UsageError('A worker could not start')
+  })
+  const [address] = await Promise.race([once(worker, 'listening'), failed])
+  return address.port
+}
+
+/** Serves in this worker until the primary process says so, or is gone. */
+export async function work(config: Config, log: Logger): Promise<void> {
+  const { metrics, stop } = await serve(config, log)
+  if (metrics) {
+    AggregatorRegistry.setRegistries(metrics.registry)
+    new AggregatorRegistry() // listens for the primary's questions
+  }
+  // Signals to the whole group reach workers too; it is the primary that says when to stop.
+  process.on('SIGINT', () => {}).on('SIGTERM', () => {})
+  const told = new Promise<void>((resolve) => {
+    process.on('message', (message) => message === STOP && resolve())
+    process.once('disconnect', resolve)
+  })
+  await Promise.race([told, uncaught(log)])
+  await stop()
+  if (process.connected) process.disconnect?.()
+}

@@ -1,0 +1,53 @@
+/** What is known of a request when it is over: one log line, and what the metrics count. */
+import { randomUUID } from 'node:crypto'
+import type { RequestHandler, Response } from 'express'
+import type { Logger } from 'pino'
+import { contextOf } from './identify.ts'
+
+/** A request that is over. */
+export interface Observation {
+  surface: 'rest' | 'trpc' | 'other'
+  /** The procedure, or `batch` for several of them; undefined where no procedure was called. */
+  operation: string | undefined
+  /** The HTTP status; 499 when the client went before it was answered. */
+  status: number
+  /** Milliseconds. */
+  duration: number
+}
+
+/** Tells the log, and `observe`, of this request that a procedure serves it. */
+export function setOperation(res: Response, surface: 'rest' | 'trpc', operation: string): void {
+  Object.assign(res.locals, { surface, operation })
+}
+
+/** The id of this request, as it was answered in X-Request-Id. */
+export const requestIdOf = (res: Response): string => res.locals.requestId
+
+/**
+ * Gives each request an id (that of `X-Request-Id`, when it is sane), answers it in the same
+ * header, and logs one line when the request is over. Neither keys nor bodies nor queries are in it.
+ */
+export function telemetry(
+  log: Logger,
+  observe: (observation: Observation) => void,
+): RequestHandler {
+  return (req, res, next) => {
+    const start = performance.now()
+    const given = req.get('x-request-id')
+    const requestId =
+      given !== undefined && /^[\w.:/+=-]{1,128}$/.test(given) ? given : randomUUID()
+    res.locals.requestId = requestId
+    res.setHeader('X-Request-Id', requestId)
+    const { method, path } = req
+    res.once('close', () => {
+      const { surface = 'other', operation } = res.locals
+      const status = res.writableFinished ? res.statusCode : 499
+      const duration = Math.round((performance.now() - start) * 10) / 10
+      observe({ surface, operation, status, duration })
+      const keyId = contextOf(res)?.caller?.keyId.toString()
+      const route = operation === undefined ? { method, path } : { method }
+      log.info({ requestId, surface, operation, ...route, status, duration, keyId }, 'request')
+    })
+    next()
+  }
+}

@@ -1,0 +1,77 @@
+/** What Prometheus may read: https://prometheus.io/docs/practices/naming/ */
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import type { PoolUsage } from '../db/mysql.ts'
+import type { Observation } from './http/telemetry.ts'
+
+/** The metrics of one process. */
+export interface Metrics {
+  registry: Registry
+  observe(observation: Observation): void
+  /** Counts a look-up of an API key. */
+  lookUp(wasCached: boolean): void
+}
+
+export function createMetrics(usage: PoolUsage): Metrics {
+  const registry = new Registry()
+  const registers = [registry]
+  collectDefaultMetrics({ register: registry })
+  const labelNames = ['surface', 'operation', 'status'] as const
+  const requests = new Counter({
+    name: 'petstore_requests_total',
+    help: 'Requests, by surface, operation and HTTP status',
+    labelNames,
+    registers,
+  })
+  const durations = new Histogram({
+    name: 'petstore_request_duration_seconds',
+    help: 'How long requests took',
+    labelNames,
+    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+    registers,
+  })
+  const lookUps = new Counter({
+    name: 'petstore_key_lookups_total',
+    help: 'Look-ups of API keys, by whether the cache knew the answer',
+    labelNames: ['cache'] as const,
+    registers,
+  })
+  for (const state of ['used', 'waiting'] as const) {
+    new Gauge({
+      name: `petstore_database_connections_${state}`,
+      help: state === 'used' ? 'Connections in use' : 'Requests that wait for a connection',
+      registers,
+      collect() {
+        this.set(usage[state])
+      },
+    })
+  }
+  return {
+    registry,
+    observe({ surface, operation = 'none', status, duration }) {
+      const labels = { surface, operation, status }
+      requests.inc(labels)
+      durations.observe(labels, duration / 1000)
+    },
+    lookUp: (wasCached) => lookUps.inc({ cache: wasCached ? 'hit' : 'miss' }),
+  }
+}
+
+/** Serves `/metrics` at this address, apart from the service. `read` gives the text. */
+export async function serveMetrics(
+  { host, port }: { host: string; port: number },
+  read: () => Promise<string>,
+): Promise<Server> {
+  const server = createServer(async (req, res) => {
+    if (req.url !== '/metrics') return res.writeHead(404).end()
+    try {
+      const text = await read()
+      res.writeHead(200, { 'Content-Type': Registry.PROMETHEUS_CONTENT_TYPE }).end(text)
+    } catch {
+      res.writeHead(500).end()
+    }
+  }).listen(port, host)
+  await once(server, 'listening')
+  return server
+}

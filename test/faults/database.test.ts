@@ -1,0 +1,246 @@
+/** The database fails in every way it can; the service says so, loses nothing, and recovers. */
+import { setTimeout } from 'node:timers/promises'
+import { type Connection, createConnection } from 'mysql2/promise'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { MAX_CONNECTIONS } from '../../db/mysql.ts'
+import { newDatabase } from '../support/database.ts'
+import { type MysqlServer, startMysql } from '../support/mysql.ts'
+import { type Service, startService } from '../support/service.ts'
+
+/** Milliseconds, as DATABASE_TIMEOUT. */
+const TIMEOUT = 800
+
+let mysql: MysqlServer
+let service: Service
+let admin: Connection
+
+beforeAll(async () => {
+  mysql = await startMysql()
+})
+afterAll(() => mysql.remove())
+
+beforeEach(async () => {
+  const database = await newDatabase(mysql.url)
+  const patience = { headers: 10_000, request: 30_000, keepAlive: 65_000 }
+  service = await startService({ databaseTimeout: TIMEOUT }, patience, database)
+  admin = await createConnection(database.url)
+})
+afterEach(async () => {
+  admin.destroy()
+  await service.stop()
+})
+
+const list = () => service.rest('GET', '/pets')
+const create = (name = 'Rex') => service.rest('POST', '/pets', { body: { name, categoryId: 3 } })
+
+/** Checks that it is 503 with Retry-After, in time. */
+async function expectUnavailable(call: () => ReturnType<typeof list>) {
+  const start = performance.now()
+  const answer = await call()
+  expect(answer).toMatchObject({ status: 503, body: { code: 'SERVICE_UNAVAILABLE' } })
+  expect(answer.headers.get('retry-after')).toBe('5')
+  expect(performance.now() - start).toBeLessThan(TIMEOUT + 700)
+}
+
+/** Waits until requests succeed again, and gives the milliseconds that took. */
+async function recovery(): Promise<number> {
+  const start = performance.now()
+  while ((await list()).status !== 200) {
+    expect(performance.now() - start, 'it does not recover').toBeLessThan(10_000)
+    await setTimeout(50)
+  }
+  return performance.now() - start
+}
+
+async function statementsLike(text: string): Promise<number> {
+  const [rows] = await admin.query(
+    'select id from information_schema.processlist where info like ? and id <> connection_id()',
+    [`%${text}%`],
+  )
+  return (rows as unknown[]).length
+}
+
+test('it is stopped and started again', async () => {
+  await list()
+  await mysql.stop()
+  await expectUnavailable(list)
+  await expectUnavailable(create)
+  await mysql.restart()
+  expect(await recovery()).toBeLessThan(3_000)
+  expect((await create()).status).toBe(201)
+})
+
+test('it is killed in the middle of a stream of creations: what was acknowledged is there', async () => {
+  const acknowledged = new Set<number>()
+  const statuses = new Set<number>()
+  let done = false
+  const writers = Array.from({ length: 8 }, async (_, writer) => {
+    for (let serial = 0; !done; serial++) {
+      const { status, body } = await create(`${writer}-${serial}`)
+      statuses.add(status)
+      if (status === 201) acknowledged.add((body as { id: number }).id)
+    }
+  })
+  await setTimeout(500)
+  process.kill(mysql.pid, 'SIGKILL')
+  await setTimeout(300)
+  await mysql.restart()
+  await recovery()
+  await setTimeout(300)
+  done = true
+  await Promise.all(writers)
+  const rows = await service.db.selectFrom('pets').select(['id', 'name']).execute()
+  const kept = new Set(rows.map(({ id }) => Number(id)))
+  expect([...acknowledged].filter((id) => !kept.has(id))).toEqual([])
+  expect(new Set(rows.map(({ name }) => name)).size, 'nothing is doubled').toBe(rows.length)
+  expect(acknowledged.size).toBeGreaterThan(20)
+  expect(statuses).toEqual(new Set([201, 503]))
+})
+
+test('it hangs: 503 in time, bounded memory, and no restart is needed', async () => {
+  await list()
+  process.kill(mysql.pid, 'SIGSTOP')
+  try {
+    await expectUnavailable(list)
+    await expectUnavailable(create)
+    const heap = () => process.memoryUsage().heapUsed / 2 ** 20
+    const before = heap()
+    // Many more than there are connections, again and again.
+    for (let round = 0; round < 3; round++) {
+      const answers = await Promise.all(Array.from({ length: 300 }, list))
+      expect(answers.every(({ status }) => status === 503)).toBe(true)
+    }
+    expect(heap() - before).toBeLessThan(100)
+  } finally {
+    process.kill(mysql.pid, 'SIGCONT')
+  }
+  expect(await recovery()).toBeLessThan(3_000)
+  expect((await create()).status).toBe(201)
+})
+
+test('a key that is not cached, while it hangs', async () => {
+  process.kill(mysql.pid, 'SIGSTOP')
+  try {
+    await Promise.all([
+      expectUnavailable(list),
+      setTimeout(TIMEOUT / 2).then(() => expectUnavailable(list)),
+    ])
+  } finally {
+    process.kill(mysql.pid, 'SIGCONT')
+  }
+  await recovery()
+})
+
+test('it is slow: the statement is ended on the server too', async () => {
+  await list()
+  await admin.query('lock tables pets write')
+  await expectUnavailable(list)
+  await expectUnavailable(create)
+  await setTimeout(200)
+  expect(await statementsLike('from `pets`')).toBe(0)
+  await admin.query('unlock tables')
+  await recovery()
+  const { count } = await service.db
+    .selectFrom('pets')
+    .select((eb) => eb.fn.countAll().as('count'))
+    .executeTakeFirstOrThrow()
+  expect(count, 'a creation answered 503 is not made later').toBe(0n)
+})
+
+test('the client goes: the statement is ended on the server', async () => {
+  await list()
+  await admin.query('lock tables pets write')
+  const controller = new AbortController()
+  const headers = { authorization: `Bearer ${service.key}` }
+  const gone = fetch(`${service.origin}/v1/pets`, { headers, signal: controller.signal }).catch(
+    (error: Error) => error.name,
+  )
+  while ((await statementsLike('from `pets`')) === 0) await setTimeout(10)
+  const start = performance.now()
+  controller.abort()
+  expect(await gone).toBe('AbortError')
+  while ((await statementsLike('from `pets`')) > 0) await setTimeout(10)
+  expect(performance.now() - start).toBeLessThan(TIMEOUT / 2)
+  await admin.query('unlock tables')
+  await setTimeout(50)
+  expect(service.logged.some((line) => JSON.parse(line).status === 499)).toBe(true)
+})
+
+test('it has no connection left', async () => {
+  const [[row]] = (await admin.query('select @@global.max_connections as max')) as unknown as [
+    [{ max: number }],
+  ]
+  await admin.query('set global max_connections = 10')
+  const others: Connection[] = []
+  try {
+    for (;;) others.push(await createConnection(mysql.url))
+  } catch {} // until there are no more
+  try {
+    // The service's own connections are in use or never made: more callers than it has.
+    const answers = await Promise.all(Array.from({ length: 3 * MAX_CONNECTIONS }, list))
+    const statuses = new Set(answers.map(({ status }) => status))
+    expect(statuses.has(503)).toBe(true)
+    expect([...statuses].every((status) => status === 200 || status === 503)).toBe(true)
+  } finally {
+    for (const connection of others) connection.destroy()
+    await setTimeout(100)
+    await admin.query(`set global max_connections = ${row.max}`)
+  }
+  await recovery()
+})
+
+test('more wait than may wait: they are refused at once', async () => {
+  await list()
+  await admin.query('lock tables pets write')
+  const headers = { authorization: `Bearer ${service.key}` }
+  const start = performance.now()
+  const times: number[] = []
+  const call = async () => {
+    const { status } = await fetch(`${service.origin}/v1/pets`, { headers })
+    times.push(performance.now() - start)
+    return status
+  }
+  const statuses = await Promise.all(Array.from({ length: 1_200 }, call))
+  expect(new Set(statuses)).toEqual(new Set([503]))
+  await admin.query('unlock tables')
+  await recovery()
+})
+
+test('a deadlock: the creation is tried again, and made once', async () => {
+  // Not transactional, so that it counts the attempts that were rolled back.
+  await admin.query('create table attempts (n int) engine = MyISAM')
+  await admin.query('insert into attempts values (0)')
+  await admin.query(`create trigger fail before insert on pets for each row begin
+    update attempts set n = n + 1;
+    if (select n from attempts) < 3 then
+      signal sqlstate '40001' set mysql_errno = 1213, message_text = 'Deadlock found';
+    end if;
+  end`)
+  const answer = await create()
+  expect(answer.status).toBe(201)
+  const [rows] = await admin.query('select (select count(*) from pets) pets, n from attempts')
+  expect(rows).toEqual([{ pets: 1, n: 3 }])
+})
+
+test('a connection lost in the middle of a creation: not tried again without a key', async () => {
+  await admin.query('create table attempts (n int) engine = MyISAM')
+  await admin.query('insert into attempts values (0)')
+  // Ends its own connection, after the row was written for all that the service knows.
+  await admin.query(`create trigger fail before insert on pets for each row begin
+    update attempts set n = n + 1;
+    if (select n from attempts) < 2 then kill connection_id(); end if;
+  end`)
+  const attempts = async () => {
+    const [rows] = await admin.query('select n from attempts')
+    return rows
+  }
+  expect((await create()).status).toBe(503)
+  expect(await attempts()).toEqual([{ n: 1 }])
+  await admin.query('update attempts set n = 0')
+  const withKey = await service.rest('POST', '/pets', {
+    headers: { 'idempotency-key': '"a"' },
+    body: { name: 'Rex', categoryId: 3 },
+  })
+  expect(withKey.status).toBe(201)
+  expect(await attempts()).toEqual([{ n: 2 }])
+})

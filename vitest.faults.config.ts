@@ -1,0 +1,12 @@
+import { defineConfig } from 'vitest/config'
+
+// What really breaks something takes longer than the other tests, and wants the machine for itself.
+export default defineConfig({
+  test: {
+    include: ['test/faults/**/*.test.ts'],
+    provide: { mysqlUrl: '' },
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    fileParallelism: false,
+  },
+})
