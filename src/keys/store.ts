@@ -1,5 +1,6 @@
 /** The API keys in the database. Times are `Date`s here, milliseconds in the table. */
-import type { Database } from '../../db/tables.ts'
+import type { ExpressionBuilder } from 'kysely'
+import type { Database, Tables } from '../../db/tables.ts'
 import { newKey } from './format.ts'
 
 /** A key as it may be shown: everything but the key. */
@@ -100,7 +101,7 @@ export async function revokeKey(db: Database, id: bigint): Promise<boolean> {
     .updateTable('api_keys')
     .set({ revoked_at: BigInt(Date.now()) })
     .where('id', '=', id)
-    .where('revoked_at', 'is', null)
+    .where(isWorking)
     .executeTakeFirstOrThrow()
   return numUpdatedRows > 0n
 }
@@ -136,8 +137,10 @@ export async function touchKeys(db: Database, uses: ReadonlyMap<bigint, number>)
 }
 
 function working(db: Database) {
-  return db
-    .selectFrom('api_keys')
-    .where('revoked_at', 'is', null)
-    .where((eb) => eb.or([eb('expires_at', 'is', null), eb('expires_at', '>', BigInt(Date.now()))]))
+  return db.selectFrom('api_keys').where(isWorking)
+}
+
+function isWorking(eb: ExpressionBuilder<Tables, 'api_keys'>) {
+  const unexpired = eb.or([eb('expires_at', 'is', null), eb('expires_at', '>', BigInt(Date.now()))])
+  return eb('revoked_at', 'is', null).and(unexpired)
 }
