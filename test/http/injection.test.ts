@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { transformer } from '../../src/trpc/transformer.ts'
 import { engine } from '../support/database.ts'
 import { startMysql } from '../support/mysql.ts'
-import { type Service, startService, startServiceOn } from '../support/service.ts'
+import { type Service, startService } from '../support/service.ts'
 
 const names = [
   `Robert'); DROP TABLE pets;--`,
@@ -111,7 +111,10 @@ test.runIf(engine === 'mysql' && !process.env.TEST_DATABASE_URL)(
     await admin.query(`set global sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES'`)
     await admin.query('create database petstore')
     await admin.end()
-    const service = await startServiceOn(`${server.url}/petstore`)
+    const service = await startService({}, undefined, {
+      url: `${server.url}/petstore`,
+      remove: async () => {},
+    })
     await expectKept(service)
     await service.stop()
     await server.remove()
