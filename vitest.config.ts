@@ -5,12 +5,13 @@ const engineTests = {
   exclude: [
     ...configDefaults.exclude,
     'test/**/*.unit.test.ts',
+    'test/consumers/**',
     'test/third-party/**',
     'test/faults/**',
   ],
 }
 
-// The integration tests run once on each engine, the unit tests once.
+// The integration tests run once on each engine; the unit tests and the consumers' tests once.
 export default defineConfig({
   test: {
     testTimeout: 30_000,
@@ -25,6 +26,16 @@ export default defineConfig({
           include: ['test/third-party/*.test.ts'],
           globalSetup: 'test/third-party/setup.ts',
           testTimeout: 120_000,
+          provide: { mysqlUrl: '' },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'consumers',
+          include: ['test/consumers/**/*.test.ts'],
+          fileParallelism: false, // each builds the client package
+          testTimeout: 60_000,
           provide: { mysqlUrl: '' },
         },
       },
