@@ -47,6 +47,28 @@ export async function createKey(db: Database, name: string, expiresAt?: Date): P
   return { id: insertId, key }
 }
 
+/**
+ * Makes a key if there is none that works. One statement decides and does it, so that of several
+ * who try at once only one gets a key; the others get undefined.
+ */
+export async function createFirstKey(db: Database, name: string): Promise<string | undefined> {
+  const { key, prefix, hash } = newKey()
+  const row = db
+    .selectNoFrom(({ val }) => [
+      val(name).as('name'),
+      val(prefix).as('prefix'),
+      val(hash).as('hash'),
+      val(BigInt(Date.now())).as('created_at'),
+    ])
+    .where(({ not, exists }) => not(exists(working(db).select('id'))))
+  const { numInsertedOrUpdatedRows } = await db
+    .insertInto('api_keys')
+    .columns(['name', 'prefix', 'hash', 'created_at'])
+    .expression(row)
+    .executeTakeFirstOrThrow()
+  return numInsertedOrUpdatedRows === 1n ? key : undefined
+}
+
 /** All keys, the working and the ended, in the order they were made. */
 export async function listKeys(db: Database): Promise<ApiKey[]> {
   const rows = await db.selectFrom('api_keys').selectAll().orderBy('id').execute()
