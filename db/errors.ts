@@ -55,8 +55,8 @@ const uncertain = new Set([
 // MariaDB's, which mysql2 has no name for: https://mariadb.com/docs/server/reference/error-codes
 const CONNECTION_KILLED = 1927
 
-// https://sqlite.org/rescode.html: BUSY, LOCKED, READONLY, IOERR, FULL, CANTOPEN
-const sqliteUnavailable = new Set([5, 6, 8, 10, 13, 14])
+// https://sqlite.org/rescode.html: BUSY, LOCKED, READONLY, IOERR, FULL, CANTOPEN, NOTADB
+const sqliteUnavailable = new Set([5, 6, 8, 10, 13, 14, 26])
 const SQLITE_CONSTRAINT = 19
 
 interface DriverError extends Error {

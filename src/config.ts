@@ -25,7 +25,7 @@ const duration = z
 // Node's timers hold no more than 24 days.
 const timeout = duration.refine((value) => value > 0 && value <= 3_600_000)
 
-const address = z.url({ protocol: /^https?$/ }).refine((url) => url.endsWith('/v1'))
+const address = z.url({ protocol: /^https?$/ }).refine((url) => /^[^?#]*\/v1$/.test(url))
 
 // No message may show a DATABASE_URL: it holds a password.
 const variables = {

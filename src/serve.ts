@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import { connect } from '../db/connect.ts'
 import { UsageError } from './commands/command.ts'
 import type { Config } from './config.ts'
 import type { Metrics } from './metrics.ts'
@@ -25,7 +26,9 @@ export async function serve(
   config: Config,
   log: Logger,
 ): Promise<Running & { metrics: Metrics | undefined }> {
-  const { server, readiness, metrics, close } = createService(config, log)
+  const usage = { used: 0, waiting: 0 }
+  const db = connect(config.databaseUrl, { timeout: config.databaseTimeout, usage })
+  const { server, readiness, metrics, close } = createService({ config, db, usage, log })
   server.listen(config.port)
   await once(server, 'listening').catch((error: NodeJS.ErrnoException) => {
     throw new UsageError(`PORT: cannot listen on ${config.port} (${error.code})`)
@@ -42,6 +45,7 @@ export async function serve(
     await once(server, 'close')
     clearInterval(closing)
     await close()
+    await db.destroy()
     log.info('Stopped')
   }
   return {

@@ -1,7 +1,7 @@
 /** The service of one process: everything that serves requests, put together and taken apart. */
 import type { Server } from 'node:http'
 import type { Logger } from 'pino'
-import { connect } from '../db/connect.ts'
+import type { PoolUsage } from '../db/mysql.ts'
 import type { Database } from '../db/tables.ts'
 import { createApp } from './app.ts'
 import type { Config } from './config.ts'
@@ -12,20 +12,26 @@ import { createMetrics, type Metrics } from './metrics.ts'
 import { petStore } from './pets/store.ts'
 import { createReadiness, type Readiness } from './readiness.ts'
 
+/** What a service stands on; `usage` is that of the database's pool. The database is migrated. */
+export interface Foundation {
+  config: Config
+  db: Database
+  usage: PoolUsage
+  log: Logger
+  patience?: Patience | undefined
+}
+
 export interface Service {
   /** Does not listen yet. */
   server: Server
-  db: Database
   readiness: Readiness
   metrics: Metrics | undefined
-  /** Ends all that goes on beside the server, and the connections to the database. */
+  /** Ends all that goes on beside the server; the database stays open. */
   close(): Promise<void>
 }
 
-/** The service with this configuration, on a database that is migrated. */
-export function createService(config: Config, log: Logger, patience?: Patience): Service {
-  const usage = { used: 0, waiting: 0 }
-  const db = connect(config.databaseUrl, { timeout: config.databaseTimeout, usage })
+/** The service on this foundation. */
+export function createService({ config, db, usage, log, patience }: Foundation): Service {
   const metrics = config.metrics && createMetrics(usage)
   const authenticator = createAuthenticator(db, log, metrics?.lookUp)
   const once = onceStore(db, config.idempotencyLifetime, log)
@@ -40,13 +46,11 @@ export function createService(config: Config, log: Logger, patience?: Patience):
   })
   return {
     server: createHttpServer(app, patience),
-    db,
     readiness,
     metrics,
     async close() {
       once.stop()
       await authenticator.stop()
-      await db.destroy()
     },
   }
 }

@@ -2,7 +2,7 @@
 import { describeUrl } from '../db/connect.ts'
 import type { Database } from '../db/tables.ts'
 import type { Config } from './config.ts'
-import { createKey, hasKeys } from './keys/store.ts'
+import { createFirstKey, hasKeys } from './keys/store.ts'
 
 /**
  * Addresses, database, key, and a first request. Where the embedded database has no key yet, one
@@ -39,8 +39,7 @@ interface FirstKey {
 async function firstKey(db: Database, engine: string): Promise<FirstKey> {
   if (await hasKeys(db)) return { exists: true, text: undefined }
   if (engine !== 'sqlite') return { exists: false, text: undefined }
-  const { key } = await createKey(db, 'first key')
-  return { exists: true, text: key }
+  return { exists: true, text: await createFirstKey(db, 'first key') }
 }
 
 function keyLines({ exists, text }: FirstKey): string[] {

@@ -161,7 +161,9 @@ function printList(keys: ApiKey[], json: boolean): void {
   printTable([['ID', 'NAME', 'KEY', 'STATE', 'CREATED', 'EXPIRES', 'LAST USED'], ...rows])
 }
 
-const day = (date: Date | undefined) => date?.toISOString().slice(0, 16).replace('T', ' ') ?? '-'
+function day(date: Date | undefined): string {
+  return date?.toISOString().slice(0, 16).replace('T', ' ') ?? '-'
+}
 
 function printTable(rows: string[][]): void {
   const widths = rows[0]?.map((_, column) =>

@@ -1,5 +1,6 @@
 /** The API keys in the database. Times are `Date`s here, milliseconds in the table. */
-import type { Database } from '../../db/tables.ts'
+import type { ExpressionBuilder } from 'kysely'
+import type { Database, Tables } from '../../db/tables.ts'
 import { newKey } from './format.ts'
 
 /** A key as it may be shown: everything but the key. */
@@ -44,6 +45,28 @@ export async function createKey(db: Database, name: string, expiresAt?: Date): P
     .executeTakeFirstOrThrow()
   if (insertId === undefined) throw new Error('The database gave no id for a new API key')
   return { id: insertId, key }
+}
+
+/**
+ * Makes a key if there is none that works. One statement decides and does it, so that of several
+ * who try at once only one gets a key; the others get undefined.
+ */
+export async function createFirstKey(db: Database, name: string): Promise<string | undefined> {
+  const { key, prefix, hash } = newKey()
+  const row = db
+    .selectNoFrom(({ val }) => [
+      val(name).as('name'),
+      val(prefix).as('prefix'),
+      val(hash).as('hash'),
+      val(BigInt(Date.now())).as('created_at'),
+    ])
+    .where(({ not, exists }) => not(exists(working(db).select('id'))))
+  const { numInsertedOrUpdatedRows } = await db
+    .insertInto('api_keys')
+    .columns(['name', 'prefix', 'hash', 'created_at'])
+    .expression(row)
+    .executeTakeFirstOrThrow()
+  return numInsertedOrUpdatedRows === 1n ? key : undefined
 }
 
 /** All keys, the working and the ended, in the order they were made. */
@@ -100,7 +123,7 @@ export async function revokeKey(db: Database, id: bigint): Promise<boolean> {
     .updateTable('api_keys')
     .set({ revoked_at: BigInt(Date.now()) })
     .where('id', '=', id)
-    .where('revoked_at', 'is', null)
+    .where(isWorking)
     .executeTakeFirstOrThrow()
   return numUpdatedRows > 0n
 }
@@ -136,8 +159,10 @@ export async function touchKeys(db: Database, uses: ReadonlyMap<bigint, number>)
 }
 
 function working(db: Database) {
-  return db
-    .selectFrom('api_keys')
-    .where('revoked_at', 'is', null)
-    .where((eb) => eb.or([eb('expires_at', 'is', null), eb('expires_at', '>', BigInt(Date.now()))]))
+  return db.selectFrom('api_keys').where(isWorking)
+}
+
+function isWorking(eb: ExpressionBuilder<Tables, 'api_keys'>) {
+  const unexpired = eb.or([eb('expires_at', 'is', null), eb('expires_at', '>', BigInt(Date.now()))])
+  return eb('revoked_at', 'is', null).and(unexpired)
 }

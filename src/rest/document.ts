@@ -1,6 +1,7 @@
 /** The OpenAPI document: generated from the router by trpc-to-openapi, then made exact. */
 import { generateOpenApiDocument, type OpenAPIObject } from 'trpc-to-openapi'
 import { z } from 'zod'
+import { createSchema } from 'zod-openapi'
 import type { AppRouter } from '../router.ts'
 import { hasBody, type Operation, operationsOf } from './operations.ts'
 import { headerComponents, responsesOf } from './responses.ts'
@@ -18,13 +19,13 @@ export function openApiDocument(router: AppRouter, servers: Servers): OpenAPIObj
     title: 'Petstore',
     description,
     version: '1.0.0',
+    license: { name: 'MIT', identifier: 'MIT' },
     openApiVersion: '3.1.0',
     baseUrl: servers.baseUrl,
     securitySchemes: {
       apiKey: { type: 'http', scheme: 'bearer', description: 'A key that the operator gave you.' },
     },
-    // The generator would write bodies out in place, without their names.
-    defs: Object.fromEntries([['Error', errorSchema], ...operations.filter(hasBody).map(body)]),
+    defs: { Error: errorSchema },
   }) as OpenAPIObject
   document.servers = [
     { url: servers.baseUrl, description: 'Production' },
@@ -37,7 +38,7 @@ export function openApiDocument(router: AppRouter, servers: Servers): OpenAPIObj
   const kept = Object.entries(schemas).filter(([id]) => !id.startsWith('error.'))
   document.components = {
     ...components,
-    schemas: Object.fromEntries(kept),
+    schemas: Object.assign(Object.fromEntries(kept), ...operations.filter(hasBody).map(body)),
     headers: headerComponents,
   }
   return document
@@ -58,10 +59,13 @@ const errorSchema = z
   })
   .meta({ id: 'Error', description: 'What every error is answered with.' })
 
-function body({ name, input }: Operation): [string, z.ZodType] {
-  const id = input.meta()?.id
-  if (!id) throw new TypeError(`The input of ${name} needs an id: the document names it so`)
-  return [id, input]
+/**
+ * The components of a body: the generator would write it out in place, without its name. As input,
+ * so that what has a default need not be sent, and unknown fields may be.
+ */
+function body({ name, input }: Operation): Record<string, object> {
+  if (!input.meta()?.id) throw new TypeError(`The input of ${name} needs an id: its name`)
+  return createSchema(input, { io: 'input', openapiVersion: '3.1.0' }).components
 }
 
 function correct(document: OpenAPIObject, operation: Operation): void {

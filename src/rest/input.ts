@@ -18,7 +18,9 @@ export function inputReader(
   document: OpenAPIObject,
 ): (req: Request) => Input {
   const object = document.paths?.[operation.path]?.[operation.method.toLowerCase() as 'get']
-  const parameters = (object?.parameters ?? []) as Parameter[]
+  const parameters = ((object?.parameters ?? []) as Parameter[]).filter(
+    (parameter) => parameter.in !== 'header',
+  )
   return (req) => {
     const input: Input = hasBody(operation) ? jsonObject(req.body) : {}
     for (const { name, in: place, schema } of parameters) {

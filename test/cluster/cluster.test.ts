@@ -77,7 +77,7 @@ test('instances on different nodes agree on an Idempotency-Key', async () => {
       },
       body: JSON.stringify({ name, categoryId: 1 }),
     })
-    const { id } = await response.json()
+    const { id } = (await response.json()) as { id?: number }
     return `${response.status} ${id}`
   }
   const seen: Record<string, number> = {}
@@ -184,7 +184,7 @@ async function startInstance(index: number): Promise<void> {
     DATABASE_URL: databaseUrl,
     PORT: String(ports[index]),
     TRUST_PROXY: '1',
-    SHUTDOWN_DELAY: '3s',
+    SHUTDOWN_DELAY: '4s',
   })
   while (!haproxy.log.slice(known).includes(`app${index + 1} is UP`)) await setTimeout(50)
 }

@@ -1,5 +1,5 @@
 /** A real three-node MariaDB Galera cluster on loopback, configured with deploy/galera.cnf. */
-import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -23,7 +23,7 @@ export interface Node {
   join(): Promise<void>
   /** Waits until the node is part of the cluster and has all that the others have. */
   synced(): Promise<void>
-  /** Sends a signal to the process, and waits for its end where the signal brings it. */
+  /** Sends a signal to the process; SIGKILL waits for its end. */
   kill(signal: NodeJS.Signals): Promise<void>
 }
 
@@ -40,19 +40,17 @@ export async function startGalera(): Promise<Galera> {
   copyFileSync(deployed, configuration) // where the servers' user may read it
   const address: string[] = []
   for (const _ of names) address.push(`127.0.0.1:${await freePort()}`)
-  const ends: (() => Promise<void>)[] = []
   const nodes: Node[] = []
   const galera = {
     nodes: nodes as Galera['nodes'],
     async remove() {
-      await Promise.all(ends.map((end) => end()))
+      await Promise.all(nodes.map(({ kill }) => kill('SIGKILL')))
       rmSync(folder, { recursive: true, force: true })
     },
   }
   try {
     for (const [index, name] of names.entries()) {
-      const { node, start, end } = await newNode(name, folder, address, index)
-      ends.push(end)
+      const { node, start } = await newNode(name, folder, address, index)
       nodes.push(node)
       await (index === 0 ? start(['--wsrep-new-cluster']) : node.join())
     }
@@ -106,42 +104,31 @@ async function newNode(name: string, folder: string, group: string[], index: num
     options.push('--user=mysql')
   }
 
-  let child = spawn('true')
-  const kill = (signal: NodeJS.Signals) => {
-    if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return
+  let child: ChildProcess | undefined
+  const isRunning = () => child?.exitCode === null && child.signalCode === null
+  const kill = async (signal: NodeJS.Signals) => {
+    if (!child?.pid || !isRunning()) return
+    const exited = once(child, 'exit')
     process.kill(-child.pid, signal) // with the programs that bring it its data
-  }
-  const start = async (flags: string[]) => {
-    child = spawn(PROGRAM, [...options, ...flags], { stdio: 'ignore', detached: true })
-    const last = () => kill('SIGKILL')
-    process.once('exit', last)
-    child.once('exit', () => process.off('exit', last))
-    await synced()
+    if (signal === 'SIGKILL') await exited
   }
   const synced = async () => {
     const latest = Date.now() + JOIN_TIMEOUT
     while ((await status(url, 'wsrep_local_state_comment')) !== 'Synced') {
-      if (child.exitCode === null && Date.now() < latest) await setTimeout(100)
+      if (isRunning() && Date.now() < latest) await setTimeout(100)
       else throw new Error(`${name} is not synced:\n${readFileSync(log, 'utf8').slice(-5_000)}`)
     }
   }
-  const node: Node = {
-    name,
-    url,
-    port,
-    synced,
-    join: () => start([`--wsrep-start-position=${recovered(options)}`]),
-    async kill(signal) {
-      const exited = once(child, 'exit')
-      kill(signal)
-      if (signal === 'SIGKILL' || signal === 'SIGTERM') await exited
-    },
+  const start = async (flags: string[]) => {
+    child = spawn(PROGRAM, [...options, ...flags], { stdio: 'ignore', detached: true })
+    const last = () => void kill('SIGKILL')
+    process.once('exit', last)
+    child.once('exit', () => process.off('exit', last))
+    await synced()
   }
-  const end = async () => {
-    if (child.exitCode !== null || child.signalCode !== null) return
-    await node.kill('SIGKILL')
-  }
-  return { node, start, end }
+  const join = () => start([`--wsrep-start-position=${recovered(options)}`])
+  const node: Node = { name, url, port, join, synced, kill }
+  return { node, start }
 }
 
 /** Where a node stood when it ended, as systemd's unit asks too: what it lacks is enough then. */

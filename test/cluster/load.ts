@@ -31,6 +31,12 @@ export interface Load {
   stop(): Promise<Phase[]>
 }
 
+/** A pet, as far as it matters here. */
+interface Answer {
+  id: number
+  name: string
+}
+
 /** Starts clients of the service at `origin`. */
 export function startLoad(origin: string, key: string): Load {
   const run = randomUUID()
@@ -38,7 +44,7 @@ export function startLoad(origin: string, key: string): Load {
   const phases: Phase[] = []
   let phase: Phase
   let pets = 0
-  let newest: { id: number; name: string } | undefined
+  let newest: Answer | undefined
   let stopped = false
 
   const begin = (name: string) => {
@@ -50,13 +56,17 @@ export function startLoad(origin: string, key: string): Load {
     phase.lastFailure = Date.now() - phase.start
   }
 
-  /** The body of the answer, where it is a success. */
-  async function send(operation: string, path: string, init: RequestInit = {}) {
+  /** The answer, where it is a success. Of a list nothing more is asked. */
+  async function send(
+    operation: string,
+    path: string,
+    init: RequestInit = {},
+  ): Promise<Answer | undefined> {
     const start = performance.now()
     try {
       const headers = { authorization: `Bearer ${key}`, ...init.headers }
       const response = await fetch(`${origin}/v1${path}`, { ...init, headers })
-      const body = await response.json()
+      const body = (await response.json()) as Answer
       if (response.ok) return body
       fail(`${operation}: ${response.status}`)
     } catch (error) {

@@ -101,6 +101,7 @@ function findServer(): { program: string; isMariadb: boolean } {
   )
 }
 
+/** A port that is free at this moment, and will not be taken by outgoing connections. */
 export async function freePort(): Promise<number> {
   // Below 32768: above it an outgoing connection may hold a port that was free a moment ago.
   for (;;) {

@@ -73,6 +73,26 @@ export function runProgram(
   }
 }
 
+/** What a program left behind. */
+export interface Ended {
+  code: number | null
+  stdout: string
+  stderr: string
+}
+
+/** Runs a program as `runProgram` does, to its end. */
+export async function runToEnd(...parameters: Parameters<typeof runProgram>): Promise<Ended> {
+  const program = runProgram(...parameters)
+  const code = await program.exited
+  return { code, stdout: program.stdout, stderr: program.stderr }
+}
+
+/** A new empty folder, for programs that follow each other. */
+export function newFolder(): { folder: string; remove(): void } {
+  const folder = mkdtempSync(path.join(tmpdir(), 'petstore-run-'))
+  return { folder, remove: () => rmSync(folder, { recursive: true, force: true }) }
+}
+
 /** Runs the server on a free port, and waits until it listens. Throws when it does not start. */
 export async function runServer(
   variables: Record<string, string>,

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createTRPCClient, httpLink, type TRPCClient, TRPCClientError } from '@trpc/client'
+import type { CompiledQuery } from 'kysely'
 import { pino } from 'pino'
 import { connect } from '../../db/connect.ts'
 import { migrate } from '../../db/migrate.ts'
@@ -14,6 +15,7 @@ import type { AppRouter } from '../../src/router.ts'
 import { createService } from '../../src/service.ts'
 import { transformer } from '../../src/trpc/transformer.ts'
 import { newDatabase, type TestDatabase } from './database.ts'
+import { watch } from './queries.ts'
 import { type RestClient, restClient } from './rest.ts'
 
 export interface Service {
@@ -27,6 +29,8 @@ export interface Service {
   server: Server
   rest: RestClient
   trpc: TRPCClient<AppRouter>
+  /** Every query so far, the tests' own too. */
+  queries: CompiledQuery[]
   /** What was logged so far, a line of JSON each. */
   logged: string[]
   stop(): Promise<void>
@@ -53,7 +57,10 @@ export async function startService(
   await admin.destroy()
   const logged: string[] = []
   const log = pino({ level: 'debug' }, { write: (line: string) => void logged.push(line) })
-  const { server, db, close } = createService(config, log, patience)
+  const usage = { used: 0, waiting: 0 }
+  const settings = { timeout: config.databaseTimeout, usage }
+  const { db, queries } = watch(connect(database.url, settings))
+  const { server, close } = createService({ config, db, usage, log, patience })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
@@ -65,11 +72,13 @@ export async function startService(
     server,
     rest: restClient(origin, key),
     trpc: trpcClient(origin, key),
+    queries,
     logged,
     async stop() {
       server.close()
       server.closeAllConnections()
       await close()
+      await db.destroy()
       await database.remove()
     },
   }

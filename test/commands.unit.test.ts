@@ -1,0 +1,100 @@
+/** What the programs say to mistakes and wrong variables: one line, exit code 1, and no secrets. */
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
+import path from 'node:path'
+import { afterAll, expect, test } from 'vitest'
+import { newFolder, runToEnd } from './support/process.ts'
+
+const { folder, remove } = newFolder()
+afterAll(remove)
+
+test.each([
+  [[], 'Say what to do: create, list, rotate or revoke; --help tells more'],
+  [['make', 'x'], 'Say what to do: create, list, rotate or revoke; --help tells more'],
+  [['create'], 'create needs a NAME; --help tells more'],
+  [['create', ' '], 'create needs a NAME; --help tells more'],
+  [['create', 'web', 'shop'], 'create takes one argument: put quotes around "web shop"'],
+  [['create', 'x'.repeat(256)], 'NAME must have at most 255 characters'],
+  [
+    ['create', 'x', '--expires', '90'],
+    '--expires must be a number and a unit, such as 30s, 15m, 24h or 90d, not "90"',
+  ],
+  [
+    ['create', 'x', '--expires', '0s'],
+    '--expires must be a number and a unit, such as 30s, 15m, 24h or 90d, not "0s"',
+  ],
+  [['create', 'x', '--grace', '1h'], '--grace goes with rotate only'],
+  [['list', 'x'], 'list takes no argument, but got "x"'],
+  [['revoke', 'x'], '"x" is not the ID of a key; list shows them'],
+  [['list', '--all'], "Unknown option '--all'; --help shows what there is"],
+])('keys %j is a mistake, told in one line', async (operands, message) => {
+  expect(await runToEnd('src/commands/keys.ts', {}, operands, folder)).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: `${message}\n`,
+  })
+})
+
+test('keys --help needs no database', async () => {
+  const { code, stdout } = await runToEnd('src/commands/keys.ts', { PORT: 'abc' }, ['--help'])
+  expect(code).toBe(0)
+  expect(stdout).toMatch(/^Usage: npm run keys/)
+})
+
+test('a mistake leaves no database behind', () => {
+  expect(existsSync(path.join(folder, 'data'))).toBe(false)
+})
+
+const address = 'an http or https address that ends in /v1'
+test.each([
+  ['PORT', 'abc', 'PORT must be a whole number from 0 to 65535'],
+  [
+    'DATABASE_URL',
+    'postgres://petstore:sesame@db/petstore',
+    'DATABASE_URL must be mysql://user:password@host:3306/database, or sqlite:path, or empty',
+  ],
+  [
+    'DATABASE_URL',
+    'mysql://petstore:sesame@127.0.0.1:1/petstore',
+    /^DATABASE_URL: cannot use the database 127\.0\.0\.1:1\/petstore: .*ECONNREFUSED.*$/,
+  ],
+  [
+    'DATABASE_URL',
+    'mysql://petstore:sesame@nowhere.invalid/petstore',
+    /^DATABASE_URL: cannot use the database nowhere\.invalid\/petstore: .*(ENOTFOUND|EAI_AGAIN).*$/,
+  ],
+  [
+    'DATABASE_URL',
+    'sqlite:/dev/null/petstore.db',
+    /^DATABASE_URL: cannot use the database \/dev\/null\/petstore\.db: .+$/,
+  ],
+  ['DATABASE_URL', 'sqlite:/', /^DATABASE_URL: cannot use the database \/: .+$/],
+  [
+    'DATABASE_URL',
+    `sqlite:${import.meta.filename}`,
+    /^DATABASE_URL: cannot use the database .+: file is not a database$/,
+  ],
+  ['BASE_URL', 'https://petstore.example', `BASE_URL must be ${address}`],
+  ['STAGING_URL', 'staging', `STAGING_URL must be ${address}`],
+] as const)('%s=%s stops the start', async (name, value, line) => {
+  const { code, stdout, stderr } = await runToEnd('src/server.ts', { PORT: '0', [name]: value })
+  expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+  expect(stderr).not.toContain('sesame')
+  expect(stderr).toMatch(/^.+\n$/)
+  if (typeof line === 'string') expect(stderr).toBe(`${line}\n`)
+  else expect(stderr.trimEnd()).toMatch(line)
+})
+
+test('a port in use stops the start', async () => {
+  const other = createServer().listen(0)
+  await once(other, 'listening')
+  const { port } = other.address() as AddressInfo
+  const { code, stdout, stderr } = await runToEnd('src/server.ts', { PORT: String(port) })
+  other.close()
+  expect({ code, stdout, stderr }).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: `PORT: cannot listen on ${port} (EADDRINUSE)\n`,
+  })
+})

@@ -1,0 +1,183 @@
+/** The OpenAPI document: valid, complete, and what the interface document says. */
+import { Validator } from '@seriousme/openapi-schema-validator'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type Service, startService } from '../support/service.ts'
+
+/** As much of OpenAPI as is looked at here. */
+interface Document {
+  openapi: string
+  info: { title: string; version: string }
+  servers: { url: string }[]
+  paths: Record<string, Record<string, Operation>>
+  components: Record<'schemas' | 'headers' | 'securitySchemes', Record<string, object>>
+}
+interface Operation {
+  operationId: string
+  deprecated?: boolean
+  description: string
+  security: object[]
+  parameters?: {
+    name: string
+    in: string
+    required?: boolean
+    description: string
+    schema: object
+  }[]
+  requestBody?: { required: boolean; content: Record<string, { schema: object; example: unknown }> }
+  responses: Record<string, { headers: object; content: Record<string, { schema: object }> }>
+}
+
+let service: Service
+let document: Document
+const operation = (method: string, path: string) => document.paths[path]?.[method] as Operation
+beforeAll(async () => {
+  service = await startService()
+  const response = await fetch(`${service.origin}/v1/openapi.json`) // without a key
+  expect(response.status).toBe(200)
+  expect(response.headers.get('content-type')).toBe('application/json')
+  document = (await response.json()) as Document
+})
+afterAll(() => service.stop())
+
+test('it is valid OpenAPI 3.1', async () => {
+  expect(document.openapi).toMatch(/^3\.1\.\d$/)
+  const { valid, errors } = await new Validator().validate(structuredClone({ ...document }))
+  expect(errors).toBeUndefined()
+  expect(valid).toBe(true)
+})
+
+test('version 1.0.0 on two servers: production, then staging', () => {
+  expect(document.info).toMatchObject({ title: 'Petstore', version: '1.0.0' })
+  expect(document.servers.map(({ url }) => url)).toEqual([
+    'https://petstore.example/v1',
+    'https://staging.petstore.example/v1',
+  ])
+})
+
+test('it has the three operations and no other', () => {
+  const operations = Object.entries(document.paths).flatMap(([path, item]) =>
+    Object.entries(item).map(([method, { operationId }]) => `${operationId}: ${method} ${path}`),
+  )
+  expect(operations.sort()).toEqual([
+    'createPet: post /pets',
+    'getPet: get /pets/{petId}',
+    'listPets: get /pets',
+  ])
+})
+
+test('every operation needs a bearer key', () => {
+  const [name] = Object.keys(document.components.securitySchemes)
+  expect(document.components.securitySchemes[String(name)]).toMatchObject({
+    type: 'http',
+    scheme: 'bearer',
+  })
+  for (const item of Object.values(document.paths)) {
+    for (const { security } of Object.values(item))
+      expect(security).toEqual([{ [String(name)]: [] }])
+  }
+})
+
+const int64 = { type: 'integer', format: 'int64' }
+const reference = (name: string) => ({ $ref: `#/components/schemas/${name}` })
+
+test('parameters, with their constraints and defaults', () => {
+  const { parameters = [] } = operation('get', '/pets')
+  const byName = Object.fromEntries(parameters.map((parameter) => [parameter.name, parameter]))
+  expect(
+    parameters.map((parameter) => [parameter.name, parameter.in, parameter.required ?? false]),
+  ).toEqual([
+    ['limit', 'query', false],
+    ['status', 'query', false],
+    ['cursor', 'query', false],
+  ])
+  expect(byName.limit?.schema).toEqual({ type: 'integer', minimum: 1, maximum: 100, default: 20 })
+  expect(JSON.stringify(byName.status?.schema)).toContain(reference('PetStatus').$ref)
+  expect(byName.cursor?.schema).toEqual(int64)
+  expect(operation('get', '/pets/{petId}').parameters).toMatchObject([
+    { name: 'petId', in: 'path', required: true, schema: int64 },
+  ])
+  expect(operation('post', '/pets').parameters).toMatchObject([
+    { name: 'Idempotency-Key', in: 'header' },
+  ])
+  for (const { description } of parameters) expect(description).toMatch(/\.$/)
+})
+
+test('the components, each defined once and referred to', () => {
+  const { schemas } = document.components
+  expect(Object.keys(schemas).sort()).toEqual(['Error', 'NewPet', 'Pet', 'PetStatus', 'Pets'])
+  expect(schemas.PetStatus).toMatchObject({
+    type: 'string',
+    enum: ['available', 'pending', 'sold'],
+  })
+  expect(schemas.NewPet).toMatchObject({
+    type: 'object',
+    required: ['name', 'categoryId'],
+    properties: { name: { type: 'string', minLength: 1, maxLength: 255 }, categoryId: int64 },
+  })
+  expect(schemas.Pet).toMatchObject({
+    required: ['id', 'name', 'categoryId', 'status'],
+    properties: {
+      id: int64,
+      name: { type: 'string' },
+      categoryId: int64,
+      status: reference('PetStatus'),
+    },
+  })
+  expect(schemas.Pets).toMatchObject({ type: 'array', items: reference('Pet') })
+  expect(schemas.Error).toMatchObject({
+    required: ['code', 'message', 'status'],
+    properties: {
+      code: { type: 'string' },
+      message: { type: 'string' },
+      status: { type: 'integer' },
+    },
+  })
+  expect(JSON.stringify(document).match(/"enum":\["available"/g)).toHaveLength(1)
+  expect(operation('post', '/pets').requestBody).toMatchObject({
+    required: true,
+    content: { 'application/json': { schema: reference('NewPet') } },
+  })
+})
+
+test('a client may send what is not a field, as the service ignores it', () => {
+  expect(document.components.schemas.NewPet).not.toHaveProperty('additionalProperties', false)
+})
+
+test.each([
+  ['get', '/pets', 200, 'Pets', [400, 401, 429, 500, 503], ['Link']],
+  ['post', '/pets', 201, 'Pet', [400, 401, 409, 413, 415, 422, 429, 500, 503], ['Location']],
+  [
+    'get',
+    '/pets/{petId}',
+    200,
+    'Pet',
+    [400, 401, 404, 429, 500, 503],
+    ['Deprecation', 'Link', 'Sunset'],
+  ],
+] as const)(
+  '%s %s answers %i with %s, or one of its errors',
+  (method, path, success, name, errors, headers) => {
+    const { responses } = operation(method, path)
+    expect(Object.keys(responses).map(Number)).toEqual([success, ...errors])
+    expect(responses[success]?.content).toMatchObject({
+      'application/json': { schema: reference(name) },
+    })
+    expect(Object.keys(responses[success]?.headers ?? {})).toEqual(
+      expect.arrayContaining([...headers]),
+    )
+    for (const status of errors) {
+      expect(responses[status]?.content).toMatchObject({
+        'application/json': { schema: reference('Error') },
+      })
+    }
+    expect(responses[401]?.headers).toHaveProperty('WWW-Authenticate')
+  },
+)
+
+test('getPet is deprecated, and until when', () => {
+  const getPet = operation('get', '/pets/{petId}')
+  expect(getPet.deprecated).toBe(true)
+  expect(getPet.description).toContain('5 December 2030')
+  expect(operation('get', '/pets').deprecated ?? false).toBe(false)
+  expect(operation('post', '/pets').deprecated ?? false).toBe(false)
+})
