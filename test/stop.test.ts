@@ -100,9 +100,10 @@ describe('SIGTERM', () => {
 })
 
 test('an exception that nobody caught: what is in flight is finished, then it ends with 1', async () => {
-  const fault = `setTimeout(() => { throw new Error('boom') }, 1500)`
+  const fault = `process.on('SIGUSR2', () => { throw new Error('boom') })`
   await start({ NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(fault)}` })
   const request = await unfinished()
+  server.child.kill('SIGUSR2')
   const line = await server.logged(/Uncaught exception/)
   expect(JSON.parse(line)).toMatchObject({ level: 60, err: { message: 'boom' } })
   expect(await request.finish()).toMatch(/^HTTP\/1.1 201 Created/)
