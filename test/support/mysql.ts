@@ -101,7 +101,8 @@ function findServer(): { program: string; isMariadb: boolean } {
   )
 }
 
-async function freePort(): Promise<number> {
+/** A port that is free at this moment, and will not be taken by outgoing connections. */
+export async function freePort(): Promise<number> {
   // Below 32768: above it an outgoing connection may hold a port that was free a moment ago.
   for (;;) {
     const port = 20_000 + Math.floor(Math.random() * 10_000)
