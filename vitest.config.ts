@@ -2,10 +2,16 @@ import { configDefaults, defineConfig } from 'vitest/config'
 
 const engineTests = {
   include: ['test/**/*.test.ts'],
-  exclude: [...configDefaults.exclude, 'test/**/*.unit.test.ts'],
+  exclude: [
+    ...configDefaults.exclude,
+    'test/**/*.unit.test.ts',
+    'test/consumers/**',
+    'test/third-party/**',
+    'test/faults/**',
+  ],
 }
 
-// The integration tests run once on each engine, the unit tests once.
+// The integration tests run once on each engine; the unit tests and the consumers' tests once.
 export default defineConfig({
   test: {
     testTimeout: 30_000,
@@ -13,6 +19,26 @@ export default defineConfig({
     projects: [
       { extends: true, test: { name: 'unit', include: ['test/**/*.unit.test.ts'] } },
       { extends: true, test: { name: 'sqlite', ...engineTests, provide: { mysqlUrl: '' } } },
+      {
+        extends: true,
+        test: {
+          name: 'third-party',
+          include: ['test/third-party/*.test.ts'],
+          globalSetup: 'test/third-party/setup.ts',
+          testTimeout: 120_000,
+          provide: { mysqlUrl: '' },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'consumers',
+          include: ['test/consumers/**/*.test.ts'],
+          fileParallelism: false, // each builds the client package
+          testTimeout: 60_000,
+          provide: { mysqlUrl: '' },
+        },
+      },
       {
         extends: true,
         test: { name: 'mysql', ...engineTests, globalSetup: 'test/support/mysql-server.ts' },

@@ -76,8 +76,15 @@ const closeWhenStopping =
     next()
   }
 
-// RFC 9112, section 3.2
+// RFC 9112, section 3.2: one Host header, and one that names a host.
 const requireHost: RequestHandler = (req, _res, next) => {
-  if (req.headers.host !== undefined || req.httpVersion === '1.0') return next()
-  next(new TRPCError({ code: 'BAD_REQUEST', message: 'The request must have a Host header' }))
+  const [host, second] = req.headersDistinct.host ?? []
+  const isValid =
+    host === undefined
+      ? req.httpVersion === '1.0'
+      : second === undefined && /^[^\s/?#@\\]+$/.test(host) && URL.canParse(`http://${host}`)
+  if (isValid) return next()
+  next(
+    new TRPCError({ code: 'BAD_REQUEST', message: 'The request must have one valid Host header' }),
+  )
 }

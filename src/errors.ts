@@ -5,6 +5,7 @@ import type { TRPC_ERROR_CODE_KEY } from '@trpc/server/rpc'
 import { HTTP_STATUS_TRPC_ERROR_CODE } from 'trpc-to-openapi'
 import { ZodError } from 'zod'
 import { DatabaseUnavailableError } from '../db/errors.ts'
+import { withoutKeys } from './keys/format.ts'
 import { MAX_BODY } from './limits.ts'
 
 /** The Error of the interface document; `status` repeats the HTTP status code. */
@@ -35,7 +36,9 @@ export function toTRPCError(thrown: unknown): TRPCError {
     return new TRPCError({ code, message: sentence(cause), cause })
   }
   if (code === 'BAD_REQUEST' && cause instanceof SyntaxError) return malformed(cause)
-  return thrown
+  // Some of tRPC's messages repeat the path.
+  const message = withoutKeys(thrown.message)
+  return message === thrown.message ? thrown : new TRPCError({ code, message, cause })
 }
 
 /** The body of the answer to a thrown thing, on REST. */

@@ -1,7 +1,8 @@
-/** Answers what went wrong outside of a procedure with the Error body. */
+/** Answers what went wrong outside of a procedure. */
 import { TRPCError } from '@trpc/server'
 import type { ErrorRequestHandler, RequestHandler, Response } from 'express'
-import { errorHeaders, toApiError, toTRPCError } from '../errors.ts'
+import { type ApiError, errorHeaders, toApiError, toTRPCError } from '../errors.ts'
+import { envelope } from '../trpc/envelope.ts'
 import { contextOf } from './identify.ts'
 import { sendJson } from './json.ts'
 
@@ -10,16 +11,22 @@ export const notFound: RequestHandler = () => {
   throw new TRPCError({ code: 'NOT_FOUND', message: 'There is nothing at this address' })
 }
 
-/** Answers errors with the Error body, and tells `onError` of each. */
+/** The body of an error for a request target: tRPC's envelope below `/trpc`, else the Error body. */
+export function errorText(target: string | undefined, error: ApiError): string {
+  const isTrpc = /^(https?:\/\/[^/]*)?\/trpc([/?]|$)/.test(target ?? '')
+  return isTrpc ? envelope(error) : JSON.stringify(error)
+}
+
+/** Answers errors in the form of the surface that was asked, and tells `onError` of each. */
 export function answerErrors(
   onError: (error: TRPCError, res: Response) => void,
 ): ErrorRequestHandler {
-  return (thrown, _req, res, next) => {
+  return (thrown, req, res, next) => {
     const error = toTRPCError(thrown)
     onError(error, res)
-    if (res.headersSent) return next(thrown) // Express ends the connection
+    if (res.headersSent) return next(thrown) // the server ends the connection
     const body = toApiError(error)
     res.set(errorHeaders(error, contextOf(res)?.challenge))
-    sendJson(res, body.status, JSON.stringify(body))
+    sendJson(res, body.status, errorText(req.originalUrl, body))
   }
 }

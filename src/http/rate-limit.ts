@@ -18,7 +18,6 @@ export function limitRate(limit: number): RequestHandler {
     limit,
     standardHeaders: 'draft-8',
     legacyHeaders: false,
-    validate: { xForwardedForHeader: false }, // TRUST_PROXY alone says whether it counts
     keyGenerator: (req, res) => {
       const caller = contextOf(res)?.caller
       return caller ? `key ${caller.keyId}` : `address ${ipKeyGenerator(req.ip ?? '')}`

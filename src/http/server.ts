@@ -1,24 +1,51 @@
 /** The HTTP server: what Node does before the app is asked. */
-import { createServer, type Server, STATUS_CODES } from 'node:http'
+import {
+  createServer,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+  STATUS_CODES,
+} from 'node:http'
 import type { Duplex } from 'node:stream'
-import type { TRPC_ERROR_CODE_KEY } from '@trpc/server/rpc'
-import type { Express } from 'express'
+import type { Express, Request, Response } from 'express'
 import type { ApiError } from '../errors.ts'
 import { MAX_HEADERS } from '../limits.ts'
+import { errorText } from './errors.ts'
 
 /** Milliseconds that a client has to send something. */
 export interface Patience {
   headers: number
   request: number
-  /** Between two requests: longer than the 60 s of common load balancers, so that they close first. */
+  /**
+   * Between two requests, and for taking the next bytes of an answer: longer than the 60 s of
+   * common load balancers, so that they close first.
+   */
   keepAlive: number
 }
 
 const patience: Patience = { headers: 10_000, request: 30_000, keepAlive: 65_000 }
 
+/** Milliseconds that a refused client has to take the answer and close. */
+const FAREWELL = 1_000
+
 /** A server for the app. Requests that are too slow, too large or not HTTP get the Error body too. */
 export function createHttpServer(app: Express, { headers, request, keepAlive } = patience): Server {
-  return createServer(
+  /** The answer to the latest request of each connection. */
+  const latest = new WeakMap<Duplex, ServerResponse>()
+
+  const serve: RequestListener = (req, res) => {
+    latest.set(req.socket, res)
+    // What the app itself has no answer to: an address that it cannot even take apart, and an
+    // answer that broke off.
+    app(req as Request, res as Response, () => {
+      if (res.headersSent) return res.destroy()
+      const error = badRequest('The address of the request cannot be read')
+      res.writeHead(error.status, { 'Content-Type': 'application/json', Connection: 'close' })
+      res.end(errorText(req.url, error))
+    })
+  }
+
+  const server = createServer(
     {
       headersTimeout: headers,
       requestTimeout: request,
@@ -27,34 +54,70 @@ export function createHttpServer(app: Express, { headers, request, keepAlive } =
       maxHeaderSize: MAX_HEADERS,
       requireHostHeader: false, // the app refuses it, with a body
     },
-    app,
+    serve,
   )
-    .on('checkExpectation', app) // RFC 9110, section 10.1.1: an unknown expectation may be ignored
-    .on('connect', (_req, socket: Duplex) =>
-      refuse(socket, 405, 'METHOD_NOT_SUPPORTED', 'CONNECT is not supported'),
-    )
-    .on('clientError', (error: NodeJS.ErrnoException, socket) => {
-      if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy()
-      else if (error.code === 'HPE_HEADER_OVERFLOW') {
-        refuse(
-          socket,
-          431,
-          'BAD_REQUEST',
-          `The address and the headers must have at most ${MAX_HEADERS} bytes`,
-        )
-      } else if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') {
-        refuse(socket, 408, 'TIMEOUT', 'The request did not arrive in time')
-      } else refuse(socket, 400, 'BAD_REQUEST', 'The request is not well-formed HTTP')
+  server.setTimeout(keepAlive)
+  return server
+    .on('checkExpectation', serve) // RFC 9110, section 10.1.1: an unknown expectation may be ignored
+    .on('connect', (req, socket: Duplex) => {
+      // Node has let go of the socket: an error that nobody listens to would end the process.
+      socket.on('error', () => socket.destroy())
+      if (!mayAnswer(latest.get(socket), socket)) return socket.destroy()
+      const message = 'CONNECT is not supported'
+      refuse(socket, req.url, { code: 'METHOD_NOT_SUPPORTED', message, status: 405 })
+    })
+    .on('clientError', (error: ClientError, socket) => {
+      const res = latest.get(socket)
+      if (error.code === 'ECONNRESET' || !socket.writable || !mayAnswer(res, socket)) {
+        return socket.destroy()
+      }
+      const unanswered = res && !res.writableFinished ? (res.req as Request).originalUrl : undefined
+      refuse(socket, unanswered ?? firstTarget(error), problemOf(error))
     })
 }
 
-function refuse(socket: Duplex, status: number, code: TRPC_ERROR_CODE_KEY, message: string): void {
-  const body = JSON.stringify({ code, message, status } satisfies ApiError)
+interface ClientError extends NodeJS.ErrnoException {
+  /** The bytes that could not be understood. */
+  rawPacket?: Buffer
+}
+
+/**
+ * Whether an error may be written to a connection now: an answer that is still due would be
+ * mistaken for it, or torn apart, and a request that has its answer gets no second one.
+ */
+function mayAnswer(res: ServerResponse | undefined, socket: Duplex): boolean {
+  if (!res) return true
+  if (res.writableFinished) return res.req.complete
+  return !res.req.complete && !res.headersSent && res.socket === socket
+}
+
+// The address is known, if at all, from the first line of what was sent.
+function firstTarget({ rawPacket }: ClientError): string | undefined {
+  return rawPacket?.toString('latin1', 0, 64).match(/^[A-Z]+ (\S+)/)?.[1]
+}
+
+function problemOf({ code }: ClientError): ApiError {
+  if (code === 'HPE_HEADER_OVERFLOW') {
+    const message = `The address and the headers must have at most ${MAX_HEADERS} bytes`
+    return { code: 'BAD_REQUEST', message, status: 431 }
+  }
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') {
+    return { code: 'TIMEOUT', message: 'The request did not arrive in time', status: 408 }
+  }
+  return badRequest('The request is not well-formed HTTP')
+}
+
+const badRequest = (message: string): ApiError => ({ code: 'BAD_REQUEST', message, status: 400 })
+
+function refuse(socket: Duplex, target: string | undefined, error: ApiError): void {
+  const body = errorText(target, error)
   const head = [
-    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    `HTTP/1.1 ${error.status} ${STATUS_CODES[error.status]}`,
     'Content-Type: application/json',
     `Content-Length: ${Buffer.byteLength(body)}`,
     'Connection: close',
   ]
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
+  // Not at once: what a client still sends would reset the connection before it reads this.
+  setTimeout(() => socket.destroy(), FAREWELL).unref()
 }

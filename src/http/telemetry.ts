@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { RequestHandler, Response } from 'express'
 import type { Logger } from 'pino'
+import { withoutKeys } from '../keys/format.ts'
 import { contextOf } from './identify.ts'
 
 /** A request that is over. */
@@ -35,10 +36,11 @@ export function telemetry(
     const start = performance.now()
     const given = req.get('x-request-id')
     const requestId =
-      given !== undefined && /^[\w.:/+=-]{1,128}$/.test(given) ? given : randomUUID()
+      given !== undefined && /^[\w.:/+=-]{1,128}$/.test(given) ? withoutKeys(given) : randomUUID()
     res.locals.requestId = requestId
     res.setHeader('X-Request-Id', requestId)
-    const { method, path } = req
+    const { method } = req
+    const path = withoutKeys(req.path)
     res.once('close', () => {
       const { surface = 'other', operation } = res.locals
       const status = res.writableFinished ? res.statusCode : 499

@@ -17,3 +17,7 @@ export const isKey = (text: string): boolean => /^petstore_[\w-]{43}$/.test(text
 
 /** SHA-256 of a key, in hexadecimal. A key is random: a slow hash would add nothing. */
 export const hashKey = (key: string): string => createHash('sha256').update(key).digest('hex')
+
+/** A text without the keys in it, for what people sent in a wrong place and others will read. */
+export const withoutKeys = (text: string): string =>
+  text.replaceAll(/petstore_[\w-]{43}/g, `${PREFIX}…`)

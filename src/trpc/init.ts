@@ -1,10 +1,10 @@
 /** tRPC, set up for this service. */
 import { initTRPC } from '@trpc/server'
-import { TRPC_ERROR_CODES_BY_KEY } from '@trpc/server/rpc'
 import type { OpenApiMeta } from 'trpc-to-openapi'
 import { type Context, requireCaller } from '../context.ts'
 import { deadline } from '../deadline.ts'
 import { fieldErrors, toApiError, toTRPCError } from '../errors.ts'
+import { errorShape } from './envelope.ts'
 import { transformer } from './transformer.ts'
 
 /** What REST and the OpenAPI document need to know of a procedure beyond trpc-to-openapi's own. */
@@ -29,13 +29,7 @@ const t = initTRPC
     isDev: false, // no stack in an answer, whatever NODE_ENV says
     errorFormatter({ error: thrown }) {
       const error = toTRPCError(thrown)
-      const { code, message, status } = toApiError(error)
-      const fields = fieldErrors(error)
-      return {
-        message,
-        code: TRPC_ERROR_CODES_BY_KEY[code],
-        data: { code, httpStatus: status, ...(fields && { fields }) },
-      }
+      return errorShape(toApiError(error), fieldErrors(error))
     },
   })
 

@@ -1,23 +1,17 @@
 /** tRPC over HTTP: the router as an Express router, to be mounted at `/trpc`. */
-import { getTRPCErrorShape, TRPCError, transformTRPCResponse } from '@trpc/server'
+import { TRPCError } from '@trpc/server'
 import { createExpressMiddleware } from '@trpc/server/adapters/express'
-import express, {
-  type ErrorRequestHandler,
-  type RequestHandler,
-  type Response,
-  type Router,
-} from 'express'
+import express, { type RequestHandler, type Response, type Router } from 'express'
 import { errorHeaders, toTRPCError } from '../errors.ts'
 import { readBody } from '../http/body.ts'
 import { contextOf } from '../http/identify.ts'
-import { sendJson } from '../http/json.ts'
 import { setOperation } from '../http/telemetry.ts'
 import { MAX_BATCH } from '../limits.ts'
 import type { AppRouter } from '../router.ts'
 
 /**
- * The Express router of tRPC. `guards` give a request its context or refuse it; every error, theirs
- * too, is answered in tRPC's envelope and told to `onError`.
+ * The Express router of tRPC. `guards` give a request its context or refuse it. The errors of the
+ * procedures are answered and told to `onError`; all others are passed on.
  */
 export function trpcRouter(
   router: AppRouter,
@@ -50,35 +44,27 @@ export function trpcRouter(
       return context
     },
     maxBatchSize: MAX_BATCH,
-    responseMeta({ ctx, errors: [error], type }) {
-      if (!error) return {}
-      const allow = error.code === 'METHOD_NOT_SUPPORTED' && {
-        Allow: type === 'mutation' ? 'POST' : 'GET',
-      }
-      return { headers: new Headers({ ...errorHeaders(error, ctx?.challenge), ...allow }) }
+    responseMeta({ ctx, errors: [error] }) {
+      // A plain object replaces headers that tRPC has set; `Headers` would be added to them.
+      // tRPC's own Vary would leave out what CORS has put there.
+      const headers = { Vary: 'Origin, trpc-accept, accept' }
+      if (!error) return { headers }
+      const type = { 'Content-Type': 'application/json' }
+      return { headers: { ...headers, ...type, ...errorHeaders(error, ctx?.challenge) } }
     },
     onError: ({ error, req }) => onError(toTRPCError(error), req.res as Response),
   })
 
-  const answerError: ErrorRequestHandler = (thrown, _req, res, _next) => {
-    const error = toTRPCError(thrown)
-    onError(error, res)
-    const config = router._def._config
-    const shape = getTRPCErrorShape({
-      config,
-      error,
-      type: 'unknown',
-      path: undefined,
-      input: undefined,
-      ctx: undefined,
-    })
-    res.set(errorHeaders(error, contextOf(res)?.challenge))
-    sendJson(
-      res,
-      shape.data.httpStatus,
-      JSON.stringify(transformTRPCResponse(config, { error: shape })),
-    )
-  }
+  return express.Router().use(nameCall, requireMethod, ...guards, readKeyedBody, handle)
+}
 
-  return express.Router().use(nameCall, ...guards, readKeyedBody, handle, answerError)
+const METHODS = ['GET', 'HEAD', 'POST']
+
+const requireMethod: RequestHandler = (req, res, next) => {
+  // tRPC leaves the type of an answer open where it cannot tell what is asked.
+  res.setHeader('Content-Type', 'application/json')
+  if (METHODS.includes(req.method)) return next()
+  res.set('Allow', METHODS.join(', '))
+  const message = `${req.method} is not supported here: use GET, HEAD or POST`
+  throw new TRPCError({ code: 'METHOD_NOT_SUPPORTED', message })
 }

@@ -74,15 +74,12 @@ test('unknown, expired and revoked are answered alike', async () => {
   const expired = await createKey(service.db, 'expired', new Date(Date.now() - 1))
   const revoked = await createKey(service.db, 'revoked')
   await revokeKey(service.db, revoked.id)
+  const differing = new Set(['date', 'x-request-id'])
   const answers = []
   for (const { key } of [newKey(), expired, revoked]) {
     const headers = { authorization: `Bearer ${key}` }
     const { status, text, headers: sent } = await service.rest('GET', '/pets', { headers })
-    answers.push([
-      status,
-      text,
-      ...[...sent].filter(([name]) => !/^(date|x-request-id)$/.test(name)),
-    ])
+    answers.push([status, text, ...[...sent].filter(([name]) => !differing.has(name))])
   }
   expect(answers[0]?.[0]).toBe(401)
   expect(answers[1]).toEqual(answers[0])

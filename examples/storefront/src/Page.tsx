@@ -1,0 +1,28 @@
+/** A page: its title in the window and as the heading, to which the focus moves. */
+import { type ReactNode, useEffect, useRef } from 'react'
+
+// The first page takes no focus: whoever opens the address starts at the top.
+let isFirst = true
+
+export function Page({ title, children }: { title: string; children: ReactNode }) {
+  const heading = useRef<HTMLHeadingElement>(null)
+  useEffect(() => {
+    document.title = `${title} · Petstore`
+  }, [title])
+  useEffect(() => {
+    // Screen readers announce what gets the focus; without this a new page would be silent.
+    if (!isFirst) heading.current?.focus({ preventScroll: true })
+    isFirst = false
+    // A page begins at its top; on the way back to one, the browser scrolls to where one was.
+    if (history.state === null) scrollTo(0, 0)
+    history.replaceState('seen', '')
+  }, [])
+  return (
+    <>
+      <h1 ref={heading} tabIndex={-1}>
+        {title}
+      </h1>
+      {children}
+    </>
+  )
+}

@@ -1,0 +1,47 @@
+/** The connection to the service: a client, and a cache of what it answered. */
+import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query'
+import { createTRPCContext } from '@trpc/tanstack-react-query'
+import {
+  type AppRouter,
+  createPetstoreClient,
+  isApiError,
+  type PetstoreClient,
+  queryKeyHashFn,
+} from 'petstore/client'
+
+const url: string = import.meta.env.VITE_PETSTORE_URL ?? 'http://localhost:3000/trpc'
+
+/** Milliseconds from one attempt to reach the service to the next. */
+const RETRY_DELAY = 2000
+
+export const { TRPCProvider, useTRPC } = createTRPCContext<AppRouter>()
+
+export interface Connection {
+  trpcClient: PetstoreClient
+  queryClient: QueryClient
+}
+
+/** A connection with this API key; `onKeyRefused` is called when the service does not take it. */
+export function connect(apiKey: string, onKeyRefused: () => void): Connection {
+  const onError = (error: unknown) => {
+    if (isApiError(error) && error.status === 401) onKeyRefused()
+  }
+  const queryClient = new QueryClient({
+    queryCache: new QueryCache({ onError }),
+    mutationCache: new MutationCache({ onError }),
+    defaultOptions: {
+      queries: {
+        queryKeyHashFn,
+        // Queries go on until the service is back; what they wait for is in `failureReason`.
+        retry: (_failures, error) => isTemporary(error),
+        retryDelay: RETRY_DELAY,
+        staleTime: 10_000,
+      },
+    },
+  })
+  return { trpcClient: createPetstoreClient({ url, apiKey }), queryClient }
+}
+
+/** Whether the same call may succeed later: the service is out of reach, busy or failing. */
+export const isTemporary = (error: unknown): boolean =>
+  !isApiError(error) || error.status >= 500 || error.status === 429

@@ -1,0 +1,70 @@
+/** The client that TypeScript frontends import, against the service. */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { createPetstoreClient, isApiError, type PetstoreClient } from '../src/client.ts'
+import { type Service, startService } from './support/service.ts'
+
+let service: Service
+let petstore: PetstoreClient
+const clientWith = (apiKey: string, origin = service.origin) =>
+  createPetstoreClient({ url: `${origin}/trpc`, apiKey })
+beforeAll(async () => {
+  service = await startService()
+  petstore = clientWith(service.key)
+})
+afterAll(() => service.stop())
+
+const errorOf = (call: Promise<unknown>) =>
+  call.then(
+    () => expect.fail('The call did not fail'),
+    (error: unknown) => error,
+  )
+
+test('createPet, getPet and listPets keep every digit', async () => {
+  const categoryId = 9_007_199_254_740_993n
+  const pet = await petstore.createPet.mutate({ name: 'Rex', categoryId })
+  expect(pet).toEqual({ id: 1n, name: 'Rex', categoryId, status: 'available' })
+  expect(await petstore.getPet.query({ petId: 1 })).toEqual(pet)
+  expect(await petstore.listPets.query()).toEqual([pet])
+  expect(await petstore.listPets.query({ cursor: pet.id })).toEqual([])
+})
+
+test('more calls at once than the service takes in one request', async () => {
+  const calls = Array.from({ length: 50 }, () => petstore.listPets.query({ limit: 1 }))
+  expect(await Promise.all(calls)).toHaveLength(50)
+})
+
+test('a creation with an idempotency key can be repeated', async () => {
+  const context = { idempotencyKey: 'from a "form" \\ 1' }
+  const create = () => petstore.createPet.mutate({ name: 'Once', categoryId: 1 }, { context })
+  const first = await create()
+  expect(await create()).toEqual(first)
+  expect(await petstore.listPets.query({ cursor: first.id })).toEqual([])
+  const another = petstore.createPet.mutate({ name: 'Other', categoryId: 1 }, { context })
+  expect(isApiError(await errorOf(another))).toBe(true)
+})
+
+test('an input that is refused names the fields', async () => {
+  const error = await errorOf(petstore.createPet.mutate({ name: ' ', categoryId: 1.5 }))
+  if (!isApiError(error)) throw error
+  expect(error.code).toBe('BAD_REQUEST')
+  expect(error.status).toBe(400)
+  expect(error.fields.name).toBe('must not be blank')
+  expect(Object.keys(error.fields)).toEqual(expect.arrayContaining(['name', 'categoryId']))
+})
+
+test('other refusals have code and status, and no fields', async () => {
+  const missing = await errorOf(petstore.getPet.query({ petId: 99 }))
+  expect(isApiError(missing)).toBe(true)
+  expect(missing).toMatchObject({ code: 'NOT_FOUND', status: 404, fields: {} })
+  expect(await errorOf(clientWith('wrong').listPets.query())).toMatchObject({
+    code: 'UNAUTHORIZED',
+    status: 401,
+  })
+})
+
+test('a service out of reach is no ApiError', async () => {
+  const nobody = clientWith(service.key, 'http://127.0.0.1:1')
+  const error = await errorOf(nobody.listPets.query())
+  expect(error).toBeInstanceOf(Error)
+  expect(isApiError(error)).toBe(false)
+})

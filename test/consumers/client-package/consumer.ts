@@ -1,0 +1,39 @@
+/** A frontend of somebody else: compiled in strict mode and run, by client-package.test.ts. */
+import { createTRPCClient, httpLink } from '@trpc/client'
+import {
+  type AppRouter,
+  createPetstoreClient,
+  isApiError,
+  type NewPet,
+  type Pet,
+  type PetStatus,
+  queryKeyHashFn,
+  transformer,
+} from 'petstore/client'
+
+/** Goes through all that the package offers, and tells what it saw. */
+export async function visit(url: string, apiKey: string): Promise<string[]> {
+  const petstore = createPetstoreClient({ url, apiKey })
+  const status: PetStatus = 'pending'
+  const rex: NewPet = { name: 'Rex', categoryId: 9_007_199_254_740_993n, status }
+  const made: Pet = await petstore.createPet.mutate(rex)
+  const id: bigint = made.id
+  const [first] = await petstore.listPets.query({ limit: 1, cursor: id - 1n, status })
+  const same = await petstore.getPet.query({ petId: Number(id) })
+
+  const own = createTRPCClient<AppRouter>({
+    links: [httpLink({ url, transformer, headers: { authorization: `Bearer ${apiKey}` } })],
+  })
+  const all = await own.listPets.query()
+
+  const refused = await petstore.createPet.mutate({ ...rex, name: '' }).catch((error: unknown) => {
+    if (!isApiError(error)) throw error
+    return `${error.code} ${error.status} ${error.fields.name}`
+  })
+  return [
+    `${made.name} ${made.categoryId} ${made.status}`,
+    `${first?.id === id} ${same.id === id} ${all.length}`,
+    String(refused),
+    queryKeyHashFn([{ petId: id }]),
+  ]
+}

@@ -1,0 +1,225 @@
+/** Bodies and inputs that are too large, too deep, or not what they say. */
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { transformer } from '../../src/trpc/transformer.ts'
+import {
+  answerOf,
+  type ErrorAnswer,
+  expectRestError,
+  expectServing,
+  expectTrpcError,
+} from '../support/expect.ts'
+import { type Service, startService } from '../support/service.ts'
+
+const MAX_BODY = 65_536
+
+let service: Service
+beforeAll(async () => {
+  service = await startService()
+})
+afterEach(() => expectServing(service))
+afterAll(() => service.stop())
+
+type Body = string | Uint8Array | ReadableStream
+
+/** The answer to a POST, of REST unless another path is given. */
+function post(body: Body, headers = {}, path = '/v1/pets'): Promise<ErrorAnswer> {
+  const init: RequestInit & { duplex: 'half' } = {
+    method: 'POST',
+    // A view's type says that it may rest on shared memory, which these do not.
+    body: body as NonNullable<RequestInit['body']>,
+    duplex: 'half', // a stream is sent in chunks, without a length
+    headers: {
+      authorization: `Bearer ${service.key}`,
+      'content-type': 'application/json',
+      ...headers,
+    },
+  }
+  return answerOf(fetch(service.origin + path, init))
+}
+
+const postTrpc = (body: Body, headers = {}) => post(body, headers, '/trpc/createPet')
+const get = (path: string) =>
+  answerOf(fetch(service.origin + path, { headers: { authorization: `Bearer ${service.key}` } }))
+const stream = (text: string) => new Blob([text]).stream()
+
+/** A NewPet as JSON of exactly so many bytes. */
+const petOf = (bytes: number) => {
+  const json = '{"name":"Rex","categoryId":3,"more":""}'
+  return json.replace('""', `"${'x'.repeat(bytes - json.length)}"`)
+}
+
+/** A NewPet of exactly so many bytes, as tRPC's client writes it. */
+const trpcPetOf = (bytes: number) => {
+  const of = (more: string) =>
+    JSON.stringify(transformer.serialize({ name: 'Rex', categoryId: 3, more }))
+  return of('x'.repeat(bytes - of('').length))
+}
+
+test('a body of 64 KiB is read, one byte more is 413, with a length and without', async () => {
+  for (const as of [(text: string) => text, stream]) {
+    expect((await post(as(petOf(MAX_BODY)))).status).toBe(201)
+    expectRestError(await post(as(petOf(MAX_BODY + 1))), 413, 'PAYLOAD_TOO_LARGE')
+    expect((await postTrpc(as(trpcPetOf(MAX_BODY)))).status).toBe(200)
+    expectTrpcError(await postTrpc(as(trpcPetOf(MAX_BODY + 1))), 413, 'PAYLOAD_TOO_LARGE')
+  }
+})
+
+test('a body far too large is answered too', async () => {
+  for (const body of [petOf(5_000_000), stream(petOf(5_000_000))]) {
+    expectRestError(await post(body), 413, 'PAYLOAD_TOO_LARGE')
+  }
+})
+
+test.for([
+  ['gzip', gzipSync],
+  ['deflate', deflateSync],
+  ['br', brotliCompressSync],
+  ['x-gzip', gzipSync],
+  ['gzip, gzip', (bytes: Buffer) => gzipSync(gzipSync(bytes))],
+] as const)('a body compressed with %s is 415, bomb or not', async ([encoding, compress]) => {
+  const headers = { 'content-encoding': encoding }
+  for (const body of [Buffer.from(petOf(100)), Buffer.alloc(5_000_000)]) {
+    expectRestError(await post(compress(body), headers), 415, 'UNSUPPORTED_MEDIA_TYPE')
+    expectTrpcError(await postTrpc(compress(body), headers), 415, 'UNSUPPORTED_MEDIA_TYPE')
+  }
+})
+
+test('only JSON in UTF-8 is read', async () => {
+  const json = petOf(100)
+  for (const type of [
+    'application/json',
+    'Application/JSON; Charset="UTF-8"',
+    'application/json;charset=utf-8',
+    'application/json; version=1',
+    'application/json; odd',
+  ]) {
+    expect(await post(json, { 'content-type': type })).toMatchObject({ status: 201 })
+    expect(await postTrpc(trpcPetOf(100), { 'content-type': type })).toMatchObject({ status: 200 })
+  }
+  for (const type of [
+    'text/plain',
+    'application/jsonl',
+    'application/json; charset=latin1',
+    'application/json; charset=utf-16',
+    'application/json; charset=utf-8; charset=utf-16',
+    'application/x-www-form-urlencoded',
+    'multipart/form-data; boundary=x',
+    'application/octet-stream',
+  ]) {
+    const headers = { 'content-type': type }
+    expectRestError(await post(json, headers), 415, 'UNSUPPORTED_MEDIA_TYPE')
+    expectTrpcError(await postTrpc(trpcPetOf(100), headers), 415, 'UNSUPPORTED_MEDIA_TYPE')
+  }
+})
+
+test.for<[string, string | Uint8Array]>([
+  ['100,000 open brackets in 64 KiB', '['.repeat(MAX_BODY)],
+  ['arrays in arrays', '['.repeat(30_000) + ']'.repeat(30_000)],
+  ['objects in objects', `${'{"a":'.repeat(10_000)}1${'}'.repeat(10_000)}`],
+  [
+    'a field that is nested',
+    `{"name":"a","categoryId":1,"b":${'['.repeat(30_000)}${']'.repeat(30_000)}}`,
+  ],
+  ['invalid UTF-8', Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x7d])],
+  ['an overlong NUL', Buffer.from('{"name":"\xc0\x80","categoryId":1}', 'latin1')],
+  ['a surrogate in UTF-8', Buffer.from('{"name":"\xed\xa0\x80","categoryId":1}', 'latin1')],
+  ['UTF-16', Buffer.from('\ufeff{"name":"a","categoryId":1}', 'utf16le')],
+  ['a control character', '{"name":"a\u0000b","categoryId":1}'],
+  ['NaN', '{"name":"a","categoryId":NaN}'],
+  ['a comment', '{"name":"a","categoryId":1} // more'],
+  ['two values', '{"name":"a","categoryId":1}{}'],
+  ['half of one', '{"name":"a","categoryId":1'],
+  ['a blank', ' '],
+])('%s is no JSON, on REST and on tRPC', async ([, body]) => {
+  expectRestError(await post(body), 400, 'PARSE_ERROR')
+  expectTrpcError(await postTrpc(body), 400, 'PARSE_ERROR')
+})
+
+test('100,000 open brackets are refused wherever they are put', async () => {
+  const brackets = '['.repeat(100_000)
+  expectRestError(await post(brackets), 413, 'PAYLOAD_TOO_LARGE')
+  expectTrpcError(await postTrpc(brackets), 413, 'PAYLOAD_TOO_LARGE')
+  expectRestError(await get(`/v1/pets?cursor=${brackets}`), 431, 'BAD_REQUEST')
+  expectTrpcError(await get(`/trpc/listPets?input=${brackets}`), 431, 'BAD_REQUEST')
+  const fitting = '['.repeat(15_000)
+  expectRestError(await get(`/v1/pets?cursor=${fitting}`), 400, 'BAD_REQUEST')
+  expectTrpcError(await get(`/trpc/listPets?input=${fitting}`), 400, 'PARSE_ERROR')
+  expectTrpcError(await get(`/trpc/listPets?input="${fitting}"`), 400, 'PARSE_ERROR')
+  expectTrpcError(await get(`/trpc/listPets?batch=1&input={"0":${fitting}`), 400, 'PARSE_ERROR')
+})
+
+test('what JSON can say of prototypes is data, and ignored', async () => {
+  const inherited = '{"__proto__":{"name":"Rex","categoryId":3}}'
+  expectRestError(await post(inherited), 400, 'BAD_REQUEST')
+  const polluting =
+    '{"name":"Rex","categoryId":3,"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}'
+  const made = await post(polluting)
+  expect(made.status).toBe(201)
+  expect(Object.keys(JSON.parse(made.body))).toEqual(['id', 'name', 'categoryId', 'status'])
+  expect(Object.prototype).not.toHaveProperty('polluted')
+  for (const value of ['__proto__', 'constructor', 'toString', 'hasOwnProperty']) {
+    const body = JSON.stringify({ name: value, categoryId: 3, status: value })
+    expectRestError(await post(body), 400, 'BAD_REQUEST')
+  }
+})
+
+test('of duplicate keys the last counts, once', async () => {
+  const made = await post('{"name":1,"name":"first","name":"last","categoryId":3}')
+  expect(JSON.parse(made.body)).toMatchObject({ name: 'last' })
+  const stored = await service.rest('GET', `/pets/${JSON.parse(made.body).id}`)
+  expect(stored.body).toMatchObject({ name: 'last' })
+})
+
+test('half of a surrogate pair is refused; a whole one, and a byte order mark, are read', async () => {
+  for (const half of ['\\ud83d', '\\udc36', '\\udc36\\ud83d', 'a\\ud83db']) {
+    expectRestError(await post(`{"name":"${half}","categoryId":3}`), 400, 'BAD_REQUEST')
+    const input = JSON.stringify(`[{"name":1,"categoryId":2},"${half}",3]`)
+    expectTrpcError(await postTrpc(input), 400, 'BAD_REQUEST')
+  }
+  const made = await post('\ufeff{"name":"\\ud83d\\udc36","categoryId":3}')
+  expect(JSON.parse(made.body)).toMatchObject({ name: '🐶' })
+})
+
+const numbers = (count: number) => Array.from({ length: count }, (_, index) => index + 1)
+
+test.for<[string, string]>([
+  ['nested 6,000 deep', `[${numbers(6_000).map((next) => `[${next}]`)},1]`],
+  ['an unknown type', '[["Secret",1]]'],
+  ['a prototype', '[{"__proto__":1},{"name":2},"Rex"]'],
+  ['a huge typed array', '[["Float64Array",4294967295]]'],
+  ['a view beyond its buffer', '[["Float64Array",1,0,4294967295],["ArrayBuffer","AAAA"]]'],
+  ['a circle of boxes', '[["Object",0]]'],
+  ['an index beyond the end', '[[7]]'],
+  ['a sparse array beyond all bounds', '[[-7,1e300,0,1]]'],
+  ['an integer that is none', '[["BigInt","1e9"]]'],
+  ['a pattern that is none', '[["RegExp","("]]'],
+])('devalue: %s cannot be read', async ([, text]) => {
+  expectTrpcError(await postTrpc(JSON.stringify(text)), 400, 'PARSE_ERROR')
+  const query = encodeURIComponent(JSON.stringify(text))
+  if (query.length < 15_000) {
+    expectTrpcError(await get(`/trpc/listPets?input=${query}`), 400, 'PARSE_ERROR')
+  }
+})
+
+test.for<[string, string]>([
+  ['a circle', '[[0]]'],
+  ['a circle in fields', '[{"name":0,"categoryId":0}]'],
+  ['a sparse array of four thousand million', '[{"name":1,"categoryId":2},[-7,4294967295],3]'],
+  [
+    'doubling references',
+    `[{"name":1,"categoryId":1},${numbers(40).map((n) => `[${n + 1},${n + 1}]`)},1]`,
+  ],
+  [
+    'an integer of 60,000 digits',
+    `[{"name":1,"categoryId":2},"Rex",["BigInt","${'9'.repeat(60_000)}"]]`,
+  ],
+  ['a boxed text', '[{"name":1,"categoryId":2},["Object",3],4,"Rex",1]'],
+  ['a date that is none', '[["Date","never"]]'],
+  ['a typed array', '[["Uint8Array",1],["ArrayBuffer","AAAA"]]'],
+  ['a costly pattern', '[{"name":1,"categoryId":2},["RegExp","(a+)+$"],3]'],
+])('devalue: %s is no pet', async ([, text]) => {
+  const began = performance.now()
+  expectTrpcError(await postTrpc(JSON.stringify(text)), 400, 'BAD_REQUEST')
+  expect(performance.now() - began).toBeLessThan(1_000)
+})

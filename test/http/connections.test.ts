@@ -1,0 +1,237 @@
+/** What is no proper HTTP: it is refused, nothing is smuggled, and the process goes on. */
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { expectRestError, expectServing, expectTrpcError } from '../support/expect.ts'
+import { converse, type RawAnswer } from '../support/raw.ts'
+import { type Service, startService } from '../support/service.ts'
+
+const patience = { headers: 150, request: 300, keepAlive: 500 }
+const json = 'Content-Type: application/json'
+const chunked = 'Transfer-Encoding: chunked'
+const pet = '{"name":"Rex","categoryId":3}'
+
+let service: Service
+let head: string[]
+const uncaught: unknown[] = []
+const onUncaught = (error: unknown) => void uncaught.push(error)
+beforeAll(async () => {
+  service = await startService({}, patience)
+  head = ['Host: petstore.example', `Authorization: Bearer ${service.key}`]
+  process.on('uncaughtException', onUncaught)
+})
+afterEach(async () => {
+  await expectServing(service)
+  expect(uncaught).toEqual([])
+})
+afterAll(async () => {
+  process.off('uncaughtException', onUncaught)
+  await service.stop()
+})
+
+/** A request with the key; `body` follows the empty line. */
+const request = (line: string, headers: readonly string[] = [], body = '') =>
+  `${[line, ...head, ...headers].join('\r\n')}\r\n\r\n${body}`
+const post = (headers: readonly string[], body: string, path = '/v1/pets') =>
+  request(`POST ${path} HTTP/1.1`, [json, ...headers], body)
+
+/** A new connection, and the promise that the server lets go of it. */
+async function open(): Promise<{ socket: Socket; dropped: Promise<unknown> }> {
+  const { hostname, port } = new URL(service.origin)
+  const socket = connect({ port: Number(port), host: hostname, allowHalfOpen: true })
+  socket.on('error', () => {})
+  const [served] = await once(service.server, 'connection')
+  return { socket, dropped: new Promise((resolve) => served.once('close', resolve)) }
+}
+
+/** The one answer to what is sent, after which the server must close. */
+async function lastAnswer(parts: Parameters<typeof converse>[1]): Promise<RawAnswer> {
+  const { answers, closed } = await converse(service.origin, parts, { expected: 2 })
+  expect(closed).toBe(true)
+  expect(answers).toHaveLength(1)
+  return answers[0] as RawAnswer
+}
+
+test.for<[string, string[]]>([
+  ['Content-Length before Transfer-Encoding', ['Content-Length: 5', chunked]],
+  ['Transfer-Encoding before Content-Length', [chunked, 'Content-Length: 5']],
+  ['a Transfer-Encoding that does not end with chunked', ['Transfer-Encoding: chunked, identity']],
+  ['an unknown Transfer-Encoding', ['Transfer-Encoding: xchunked']],
+  ['two Transfer-Encodings', [chunked, 'Transfer-Encoding: identity']],
+  ['a folded Transfer-Encoding', ['Transfer-Encoding:\r\n chunked', 'Content-Length: 5']],
+  ['a blank before the colon', ['Transfer-Encoding : chunked', 'Content-Length: 5']],
+  ['a vertical tab before chunked', ['Transfer-Encoding: \vchunked', 'Content-Length: 5']],
+  ['two Content-Lengths', ['Content-Length: 5', 'Content-Length: 6']],
+  ['the same Content-Length twice', ['Content-Length: 5', 'Content-Length: 5']],
+  ['a list of Content-Lengths', ['Content-Length: 5, 5']],
+  ['a Content-Length with a sign', ['Content-Length: +5']],
+  ['a negative Content-Length', ['Content-Length: -5']],
+  ['a hexadecimal Content-Length', ['Content-Length: 0x5']],
+])('nothing is smuggled behind %s', async ([, headers]) => {
+  const hidden = post([`Content-Length: ${pet.length}`], pet)
+  expectRestError(await lastAnswer(post(headers, `0\r\n\r\n${hidden}`)), 400, 'BAD_REQUEST')
+  expect((await service.rest('GET', '/pets')).body).toEqual([])
+})
+
+test.for<[string, string]>([
+  ['a chunk size that is no number', `zz\r\n${pet}\r\n0\r\n\r\n`],
+  ['a chunk size beyond 64 bits', `fffffffffffffffff\r\n${pet}`],
+  ['a chunk that is longer than it says', `2\r\n${pet}\r\n0\r\n\r\n`],
+  ['lines that end with LF alone', `2\n{}\n0\n\n`],
+  ['chunk extensions without end', `2;${'x'.repeat(20_000)}`],
+])('a body with %s is refused', async ([, body]) => {
+  // The head first, so that the body is being awaited when it turns out wrong.
+  expectRestError(await lastAnswer([post([chunked], ''), body]), 400, 'BAD_REQUEST')
+  const toTrpc = [post([chunked], '', '/trpc/createPet'), body]
+  expectTrpcError(await lastAnswer(toTrpc), 400, 'BAD_REQUEST')
+})
+
+test.for<[string, string]>([
+  ['no HTTP', 'hello\r\n\r\n'],
+  ['HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
+  ['an unknown version', 'GET /v1/pets HTTP/3.3\r\nHost: x\r\n\r\n'],
+  ['TLS', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03'],
+  ['an unknown method', 'FETCH /v1/pets HTTP/1.1\r\nHost: x\r\n\r\n'],
+  ['lines that end with LF alone', 'GET /v1/pets HTTP/1.1\nHost: x\n\n'],
+  ['NUL in the address', 'GET /v1/pets/\0 HTTP/1.1\r\nHost: x\r\n\r\n'],
+  ['a control character in a header', 'GET /v1/pets HTTP/1.1\r\nHost: x\r\nA: \x01\r\n\r\n'],
+  ['a folded header', 'GET /v1/pets HTTP/1.1\r\nHost: x\r\nA: b\r\n c\r\n\r\n'],
+  ['a blank in a header name', 'GET /v1/pets HTTP/1.1\r\nHost: x\r\nA b: c\r\n\r\n'],
+])('%s is refused', async ([, text]) => {
+  expectRestError(await lastAnswer(Buffer.from(text, 'latin1')), 400, 'BAD_REQUEST')
+})
+
+test('HTTP/1.0 without a Host is served, and the connection is closed', async () => {
+  const text = `GET /v1/pets HTTP/1.0\r\nAuthorization: Bearer ${service.key}\r\n\r\n`
+  expect(await lastAnswer(text)).toMatchObject({ status: 200, body: '[]' })
+})
+
+test('an address, headers or trailers that are too long get 431', async () => {
+  const long = 'x'.repeat(16_384)
+  const get = (path: string, ...headers: string[]) =>
+    lastAnswer(request(`GET ${path} HTTP/1.1`, headers))
+  expectRestError(await get(`/v1/pets?status=${long}`), 431, 'BAD_REQUEST')
+  expectRestError(await get('/v1/pets', `X-Long: ${long}`), 431, 'BAD_REQUEST')
+  const many = Array.from({ length: 4_000 }, () => 'X-A: b')
+  expectRestError(await get('/v1/pets', ...many), 431, 'BAD_REQUEST')
+  expectTrpcError(await get(`/trpc/listPets?input=${long}`), 431, 'BAD_REQUEST')
+  const chunk = `${pet.length.toString(16)}\r\n${pet}\r\n0\r\n`
+  const trailed = [post([chunked], chunk), `X-Long: ${long}\r\n\r\n`]
+  expectRestError(await lastAnswer(trailed), 431, 'BAD_REQUEST')
+})
+
+test('headers that do not end get 408', async () => {
+  const { socket } = await open()
+  const began = performance.now()
+  socket.write(`GET /v1/pets HTTP/1.1\r\nHost: x\r\nX-Slow: `)
+  // Byte after byte: what counts is the whole, not each pause.
+  const drip = setInterval(() => socket.write('x'), 20)
+  const [answer] = await once(socket, 'data')
+  clearInterval(drip)
+  socket.destroy()
+  expect(String(answer)).toMatch(/^HTTP\/1\.1 408 .*"code":"TIMEOUT"/s)
+  expect(performance.now() - began).toBeGreaterThan(patience.headers - 10)
+})
+
+test('a body that never comes gets 408', async () => {
+  const [known, endless, trpc] = await Promise.all([
+    lastAnswer(post(['Content-Length: 20'], '')),
+    lastAnswer(post([chunked], '')),
+    lastAnswer(post(['Content-Length: 20'], '', '/trpc/createPet')),
+  ])
+  expectRestError(known, 408, 'TIMEOUT')
+  expectRestError(endless, 408, 'TIMEOUT')
+  expectTrpcError(trpc, 408, 'TIMEOUT')
+})
+
+test('a body that never comes is not waited for without a key', async () => {
+  const text = `POST /v1/pets HTTP/1.1\r\nHost: x\r\n${json}\r\nContent-Length: 20\r\n\r\n`
+  const { answers, closed } = await converse(service.origin, text, { expected: 2 })
+  expectRestError(answers[0] as RawAnswer, 401, 'UNAUTHORIZED')
+  expect(answers).toHaveLength(1)
+  expect(closed).toBe(true)
+})
+
+test('connections that say nothing, or nothing more, are closed', async () => {
+  const silent = await open()
+  const idle = await open()
+  idle.socket.resume().write(request('GET /v1/pets HTTP/1.1'))
+  silent.socket.resume()
+  await Promise.all([once(silent.socket, 'end'), once(idle.socket, 'end')])
+  silent.socket.destroy()
+  idle.socket.destroy()
+})
+
+test('a client that does not take its answers is dropped', async () => {
+  const { socket, dropped } = await open()
+  socket.pause().write(request('GET /docs/swagger-ui-bundle.js HTTP/1.1').repeat(20))
+  await dropped
+  expect(socket.bytesRead).toBeLessThan(10_000_000)
+  socket.destroy()
+})
+
+test('an error is never taken for the answer to an earlier request, nor torn into it', async () => {
+  for (const path of ['/v1/pets', '/docs/swagger-ui-bundle.js']) {
+    for (const garbage of ['GARBAGE\r\n\r\n', 'CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n']) {
+      const text = request(`GET ${path} HTTP/1.1`) + garbage
+      const { answers, closed } = await converse(service.origin, text, { expected: 2 })
+      expect(closed).toBe(true)
+      expect(answers[0]?.status ?? 200).toBe(200)
+    }
+  }
+})
+
+test('requests in one go are answered in their order', async () => {
+  const text =
+    request('GET /v1/pets?limit=0 HTTP/1.1') +
+    post(['Content-Length: 2'], '{}') +
+    request('GET /v1/nothing HTTP/1.1')
+  const { answers } = await converse(service.origin, text, { expected: 3 })
+  expect(answers.map(({ body }) => JSON.parse(body).message)).toEqual([
+    'limit must be at least 1',
+    'name is required; categoryId is required',
+    'There is nothing at this address',
+  ])
+})
+
+test('CONNECT is refused', async () => {
+  const text = 'CONNECT internal.example:22 HTTP/1.1\r\nHost: internal.example\r\n\r\n'
+  expectRestError(await lastAnswer(text), 405, 'METHOD_NOT_SUPPORTED')
+})
+
+test('clients that vanish do no harm', async () => {
+  const connecting = 'CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n'
+  for (const text of [connecting, 'GARBAGE\r\n\r\n', post([chunked], ''), post([chunked], 'zz')]) {
+    for (let attempt = 0; attempt < 5; attempt++) {
+      const { socket, dropped } = await open()
+      socket.write(text, () => socket.resetAndDestroy())
+      await dropped
+    }
+  }
+})
+
+test('a client that is refused and stays is dropped', async () => {
+  const ends = ['CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n', 'GARBAGE\r\n\r\n'].map(async (text) => {
+    const { socket, dropped } = await open()
+    socket.resume().write(text) // the server ends its side, and this one does not
+    await dropped
+    socket.destroy()
+  })
+  await Promise.all(ends)
+})
+
+test('Expect: 100-continue is invited, another expectation is ignored', async () => {
+  const headers = ['Expect: 100-continue', 'Content-Length: 2']
+  const invited = await converse(service.origin, [post(headers, ''), '{}'])
+  expect(invited.answers.map(({ status }) => status)).toEqual([100, 400])
+  const ignored = await converse(service.origin, request('GET /v1/pets HTTP/1.1', ['Expect: tea']))
+  expect(ignored.answers).toMatchObject([{ status: 200 }])
+})
+
+test('an offer to upgrade is not taken up', async () => {
+  for (const protocol of ['websocket', 'h2c']) {
+    const headers = ['Connection: Upgrade', `Upgrade: ${protocol}`]
+    const { answers } = await converse(service.origin, request('GET /v1/pets HTTP/1.1', headers))
+    expect(answers).toMatchObject([{ status: 200, body: '[]' }])
+  }
+})

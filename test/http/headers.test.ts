@@ -1,0 +1,201 @@
+/** What browsers and caches may do with the answers. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Service, startService } from '../support/service.ts'
+
+const shop = 'https://shop.example'
+
+let service: Service
+beforeAll(async () => {
+  service = await startService({ corsOrigins: [shop, 'http://localhost:5173'] })
+})
+afterAll(() => service.stop())
+
+const ask = (path: string, init: RequestInit = {}, { origin, key } = service) =>
+  fetch(origin + path, {
+    ...init,
+    redirect: 'manual',
+    headers: { authorization: `Bearer ${key}`, ...(init.headers as Record<string, string>) },
+  })
+
+const json = { 'content-type': 'application/json' }
+/** Requests whose answers hold JSON, by what is the matter with them. */
+const requests: Record<string, [path: string, init?: RequestInit]> = {
+  200: ['/v1/pets'],
+  201: ['/v1/pets', { method: 'POST', body: '{"name":"Rex","categoryId":3}', headers: json }],
+  400: ['/v1/pets?limit=0'],
+  401: ['/v1/pets', { headers: { authorization: '' } }],
+  404: ['/v1/pets/404'],
+  405: ['/v1/pets', { method: 'DELETE' }],
+  413: ['/v1/pets', { method: 'POST', body: 'x'.repeat(65_537), headers: json }],
+  415: ['/v1/pets', { method: 'POST', body: 'x' }],
+  'tRPC 200': ['/trpc/listPets'],
+  'tRPC 401': ['/trpc/listPets', { headers: { authorization: '' } }],
+  'tRPC 404': ['/trpc/nothing'],
+  'tRPC 405': ['/trpc/listPets', { method: 'DELETE' }],
+  'no address': ['/nothing'],
+  document: ['/v1/openapi.json'],
+  health: ['/healthz'],
+}
+
+test.for(Object.entries(requests))(
+  'JSON can be neither run nor framed: %s',
+  async ([, [path, init]]) => {
+    const { headers } = await ask(path, init)
+    expect(Object.fromEntries(headers)).toMatchObject({
+      'content-security-policy': "default-src 'none';frame-ancestors 'none'",
+      'content-type': 'application/json',
+      'cross-origin-resource-policy': 'same-origin',
+      'referrer-policy': 'no-referrer',
+      'strict-transport-security': expect.stringMatching(/^max-age=\d{8,}/),
+      'x-content-type-options': 'nosniff',
+      'x-frame-options': 'DENY',
+    })
+    for (const name of ['x-powered-by', 'server', 'etag', 'set-cookie']) {
+      expect(headers.get(name)).toBeNull()
+    }
+  },
+)
+
+test('no cache keeps what needed a key, or what was said of one', async () => {
+  for (const [name, [path, init]] of Object.entries(requests)) {
+    if (['405', 'tRPC 405', 'no address', 'document', 'health'].includes(name)) continue
+    expect((await ask(path, init)).headers.get('cache-control'), name).toBe('no-store')
+  }
+  const head = await ask('/v1/pets', { method: 'HEAD' })
+  expect(head.headers.get('cache-control')).toBe('no-store')
+  const conditional = await ask('/v1/pets', { headers: { 'if-none-match': '*' } })
+  expect(conditional.status).toBe(200)
+})
+
+test('the docs page runs what comes from here, and nothing else', async () => {
+  const page = await ask('/docs/', { headers: { authorization: '' } })
+  expect(page.status).toBe(200)
+  const policy = page.headers.get('content-security-policy')
+  expect(policy).toContain("default-src 'none'")
+  expect(policy).toContain("script-src 'self'")
+  expect(policy).not.toMatch(/unsafe|https?:|\*/)
+  const html = await page.text()
+  expect(html).not.toMatch(/<script(?![^>]* src=)|<style| style=| on\w+=|javascript:/i)
+  const links = [...html.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, link]) => link as string)
+  expect(links.length).toBeGreaterThan(4)
+  for (const link of links) {
+    expect(link).not.toMatch(/^(\w+:|\/\/)/)
+    const file = await fetch(new URL(link, `${service.origin}/docs/`))
+    expect(file.status, link).toBe(200)
+    expect(file.headers.get('x-content-type-options')).toBe('nosniff')
+    expect(file.headers.get('cross-origin-resource-policy')).toBe('same-origin')
+  }
+  // Without a slash the page would look for its files elsewhere.
+  expect((await ask('/docs')).headers.get('location')).toBe('/docs/')
+})
+
+const exposed = [
+  'Deprecation',
+  'Link',
+  'Location',
+  'RateLimit',
+  'RateLimit-Policy',
+  'Retry-After',
+  'Sunset',
+  'WWW-Authenticate',
+  'X-Request-Id',
+]
+
+describe('CORS', () => {
+  test('nobody is let in unless it is said who', async () => {
+    const closed = await startService()
+    for (const path of ['/v1/pets', '/trpc/listPets']) {
+      for (const method of ['GET', 'OPTIONS']) {
+        const headers = { origin: shop, 'access-control-request-method': 'GET' }
+        const answer = await ask(path, { method, headers }, closed)
+        const names = [...answer.headers.keys()]
+        expect(names.filter((name) => name.startsWith('access-control'))).toEqual([])
+      }
+    }
+    await closed.stop()
+  })
+
+  test.for(Object.entries(requests))(
+    'pages of a known origin may read %s',
+    async ([name, [path, init]]) => {
+      if (name === 'health') return // comes before: browsers have no business there
+      const headers = { origin: shop, ...(init?.headers as Record<string, string>) }
+      const answer = await ask(path, { ...init, headers })
+      expect(answer.headers.get('access-control-allow-origin')).toBe(shop)
+      expect(answer.headers.get('access-control-allow-credentials')).toBeNull()
+      expect(answer.headers.get('vary')?.toLowerCase()).toContain('origin')
+      const told = answer.headers.get('access-control-expose-headers')?.split(',')
+      expect(told).toEqual(expect.arrayContaining(exposed))
+    },
+  )
+
+  test('a browser may ask before, on both surfaces, without a key', async () => {
+    for (const path of ['/v1/pets', '/v1/pets/1', '/trpc/createPet', '/trpc/listPets?batch=1']) {
+      const answer = await fetch(service.origin + path, {
+        method: 'OPTIONS',
+        headers: {
+          origin: shop,
+          'access-control-request-method': 'POST',
+          'access-control-request-headers': 'authorization,content-type',
+        },
+      })
+      expect(answer.status).toBe(204)
+      expect(await answer.text()).toBe('')
+      expect(answer.headers.get('access-control-allow-origin')).toBe(shop)
+      expect(answer.headers.get('access-control-allow-methods')?.split(',')).toEqual(
+        expect.arrayContaining(['GET', 'HEAD', 'POST']),
+      )
+      expect(answer.headers.get('access-control-allow-headers')?.toLowerCase().split(',')).toEqual(
+        expect.arrayContaining(['authorization', 'content-type', 'idempotency-key', 'trpc-accept']),
+      )
+      expect(Number(answer.headers.get('access-control-max-age'))).toBeGreaterThan(0)
+    }
+  })
+
+  test('pages of another origin may not', async () => {
+    const others = [
+      `${shop}.evil.example`,
+      'https://evilshop.example',
+      'http://shop.example',
+      'null',
+    ]
+    for (const origin of [...others, `${shop}:444`, 'https://SHOP.example/', '*']) {
+      for (const method of ['GET', 'OPTIONS']) {
+        const headers = { origin, 'access-control-request-method': 'GET' }
+        const answer = await ask('/v1/pets', { method, headers })
+        expect(answer.headers.get('access-control-allow-origin')).toBeNull()
+        // A cache must not give this answer to the shop.
+        expect(answer.headers.get('vary')?.toLowerCase()).toContain('origin')
+      }
+    }
+  })
+
+  test('* lets all in', async () => {
+    const all = await startService({ corsOrigins: ['*'] })
+    for (const path of ['/v1/pets', '/trpc/listPets', '/v1/nothing']) {
+      const answer = await ask(path, { headers: { origin: 'https://any.example' } }, all)
+      expect(answer.headers.get('access-control-allow-origin')).toBe('*')
+      expect(answer.headers.get('access-control-allow-credentials')).toBeNull()
+    }
+    await all.stop()
+  })
+
+  test('500 and 429 can be read too', async () => {
+    const limited = await startService({ corsOrigins: [shop], rateLimit: 1 })
+    const headers = { origin: shop }
+    await ask('/v1/pets', { headers }, limited)
+    for (const path of ['/v1/pets', '/trpc/listPets']) {
+      const answer = await ask(path, { headers }, limited)
+      expect(answer.status).toBe(429)
+      expect(answer.headers.get('access-control-allow-origin')).toBe(shop)
+      expect(answer.headers.get('access-control-expose-headers')).toContain('Retry-After')
+    }
+    await limited.stop()
+    const broken = await startService({ corsOrigins: [shop] })
+    await broken.db.schema.dropTable('pets').execute()
+    const answer = await ask('/v1/pets', { headers }, broken)
+    expect(answer.status).toBe(500)
+    expect(answer.headers.get('access-control-allow-origin')).toBe(shop)
+    await broken.stop()
+  })
+})

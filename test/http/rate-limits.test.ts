@@ -1,0 +1,151 @@
+/** How many calls a caller may make, and what those hear who made more. */
+import { afterEach, expect, test } from 'vitest'
+import type { Config } from '../../src/config.ts'
+import { createKey } from '../../src/keys/store.ts'
+import { answerOf, type ErrorAnswer, expectRestError, expectTrpcError } from '../support/expect.ts'
+import { type Service, startService } from '../support/service.ts'
+
+let service: Service | undefined
+afterEach(async () => {
+  await service?.stop()
+  service = undefined
+})
+
+type Ask = (
+  path: string,
+  headers?: Record<string, string>,
+  init?: RequestInit,
+) => Promise<ErrorAnswer>
+
+async function start(config: Partial<Config>): Promise<{ ask: Ask; started: Service }> {
+  const started = await startService(config)
+  service = started
+  const ask: Ask = (path, headers = {}, init = {}) =>
+    answerOf(
+      fetch(started.origin + path, {
+        ...init,
+        headers: { authorization: `Bearer ${started.key}`, ...headers },
+      }),
+    )
+  return { ask, started }
+}
+
+/** The statuses of so many requests, one after the other. */
+async function statuses(count: number, ask: () => Promise<ErrorAnswer>): Promise<number[]> {
+  const given: number[] = []
+  for (let index = 0; index < count; index++) given.push((await ask()).status)
+  return given
+}
+
+test('without RATE_LIMIT there is no limit and no header of one', async () => {
+  const { ask } = await start({ rateLimit: undefined })
+  expect(new Set(await statuses(50, () => ask('/v1/pets')))).toEqual(new Set([200]))
+  const { headers } = await ask('/v1/pets')
+  expect([...headers.keys()].filter((name) => /ratelimit|retry/.test(name))).toEqual([])
+})
+
+test('both surfaces count together, and both say what is left and when to come back', async () => {
+  const { ask, started } = await start({ rateLimit: 3 })
+  const first = await ask('/v1/pets')
+  expect(first.headers.get('ratelimit')).toMatch(/r=2\b.*t=\d+/)
+  expect(first.headers.get('ratelimit-policy')).toMatch(/q=3\b.*w=60\b/)
+  expect((await ask('/trpc/listPets')).headers.get('ratelimit')).toMatch(/r=1\b/)
+  await ask('/v1/pets')
+  for (const [path, check] of [
+    ['/v1/pets', expectRestError],
+    ['/v1/pets/1', expectRestError],
+    ['/trpc/listPets', expectTrpcError],
+    ['/trpc/nothing', expectTrpcError],
+  ] as const) {
+    const refused = await ask(path)
+    check(refused, 429, 'TOO_MANY_REQUESTS')
+    const wait = Number(refused.headers.get('retry-after'))
+    expect(wait).toBeGreaterThan(0)
+    expect(wait).toBeLessThanOrEqual(60)
+    expect(refused.headers.get('ratelimit')).toMatch(/r=0\b/)
+    expect(refused.headers.get('cache-control')).toBe('no-store')
+    expect(refused.body).toContain(`${wait} seconds`)
+  }
+  // What is documented holds for this answer too.
+  expect((await started.rest('GET', '/pets')).status).toBe(429)
+  // A refused call does nothing.
+  const json = { 'content-type': 'application/json' }
+  const body = '{"name":"Rex","categoryId":3}'
+  expectRestError(await ask('/v1/pets', json, { method: 'POST', body }), 429, 'TOO_MANY_REQUESTS')
+  expect(await started.db.selectFrom('pets').selectAll().execute()).toEqual([])
+})
+
+test('keys count for themselves; wrong keys, and none, count by address', async () => {
+  const { ask, started } = await start({ rateLimit: 2 })
+  const other = { authorization: `Bearer ${(await createKey(started.db, 'other')).key}` }
+  expect(await statuses(3, () => ask('/v1/pets'))).toEqual([200, 200, 429])
+  expect(await statuses(3, () => ask('/v1/pets', other))).toEqual([200, 200, 429])
+  let attempt = 0
+  const guess = () =>
+    ask('/v1/pets', { authorization: `Bearer petstore_${String(attempt++).padStart(43, 'x')}` })
+  expect(await statuses(3, guess)).toEqual([401, 401, 429])
+  expect(await statuses(1, () => ask('/v1/pets', { authorization: '' }))).toEqual([429])
+  // … and what needs no key is not limited.
+  expect(await statuses(5, () => ask('/v1/openapi.json'))).toEqual([200, 200, 200, 200, 200])
+})
+
+test('every call of a batch counts', async () => {
+  const { ask } = await start({ rateLimit: 5 })
+  expect((await ask('/trpc/listPets,listPets,listPets?batch=1')).status).toBe(200)
+  // An escaped comma is a comma.
+  expectTrpcError(
+    await ask('/trpc/listPets%2ClistPets%2clistPets?batch=1'),
+    429,
+    'TOO_MANY_REQUESTS',
+  )
+  expectTrpcError(await ask('/trpc/listPets'), 429, 'TOO_MANY_REQUESTS')
+})
+
+const from = (address: string) => ({ authorization: '', 'x-forwarded-for': address })
+
+test('X-Forwarded-For counts for nothing unless a proxy is trusted', async () => {
+  const { ask } = await start({ rateLimit: 2 })
+  let client = 0
+  const spoof = () => ask('/v1/pets', from(`192.0.2.${client++}`))
+  expect(await statuses(4, spoof)).toEqual([401, 401, 429, 429])
+})
+
+test.for([1, ['loopback'], ['127.0.0.1'], ['127.0.0.0/8']])(
+  'behind the proxy %s clients count by the address that it saw',
+  async (trustProxy) => {
+    const { ask } = await start({ rateLimit: 1, trustProxy })
+    const once = async (address: string) => (await ask('/v1/pets', from(address))).status
+    expect(await once('192.0.2.1')).toBe(401)
+    expect(await once('192.0.2.1')).toBe(429)
+    expect(await once('192.0.2.2')).toBe(401)
+    // What the client itself wrote in front changes nothing.
+    expect(await once('198.51.100.7, 192.0.2.1')).toBe(429)
+    // The same client over a socket that speaks IPv6.
+    expect(await once('::ffff:192.0.2.1')).toBe(429)
+    expect(await once('::ffff:192.0.2.3')).toBe(401)
+    // A customer of IPv6 has a subnet of 56 bits.
+    expect(await once('2001:db8:0:1::1')).toBe(401)
+    expect(await once('2001:db8:0:ff:ffff::2')).toBe(429)
+    expect(await once('2001:db8:0:100::1')).toBe(401)
+  },
+)
+
+test('a proxy that is not trusted says nothing', async () => {
+  const { ask } = await start({ rateLimit: 1, trustProxy: ['192.0.2.0/24'] })
+  expect((await ask('/v1/pets', from('198.51.100.1'))).status).toBe(401)
+  expect((await ask('/v1/pets', from('198.51.100.2'))).status).toBe(429)
+})
+
+test('nonsense from a trusted proxy is no way round the limit, and no error', async () => {
+  const { ask } = await start({ rateLimit: 3, trustProxy: 1 })
+  for (const address of [
+    '',
+    'unknown',
+    'x'.repeat(1_000),
+    '1.2.3.4:80',
+    '[::1]:80',
+    '::ffff:999.1.1.1',
+  ]) {
+    expect([401, 429]).toContain((await ask('/v1/pets', from(address))).status)
+  }
+})

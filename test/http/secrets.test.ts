@@ -1,0 +1,103 @@
+/** What nobody is told: keys, and the inside of the service. */
+import { setTimeout } from 'node:timers/promises'
+import { sql } from 'kysely'
+import { afterEach, expect, test, vi } from 'vitest'
+import { hashKey } from '../../src/keys/format.ts'
+import { answerOf, expectRestError, expectTrpcError } from '../support/expect.ts'
+import { type Service, startService } from '../support/service.ts'
+
+afterEach(() => vi.unstubAllEnvs())
+
+async function withService(run: (service: Service) => Promise<void>): Promise<void> {
+  const service = await startService()
+  await run(service).finally(service.stop)
+}
+
+const ask = ({ origin, key }: Service, path: string, init: RequestInit = {}) =>
+  answerOf(
+    fetch(origin + path, {
+      ...init,
+      headers: { authorization: `Bearer ${key}`, ...(init.headers as Record<string, string>) },
+    }),
+  )
+
+test.for(['development', 'production', 'test', ''])(
+  'an internal error tells nothing with NODE_ENV=%s, and the log tells the cause',
+  async (environment) => {
+    vi.stubEnv('NODE_ENV', environment)
+    await withService(async (service) => {
+      await sql`drop table pets`.execute(service.db)
+      const rest = await ask(service, '/v1/pets')
+      expectRestError(rest, 500, 'INTERNAL_SERVER_ERROR')
+      expect(JSON.parse(rest.body).message).toBe('Internal server error')
+      expectTrpcError(await ask(service, '/trpc/listPets'), 500, 'INTERNAL_SERVER_ERROR')
+      expect(service.logged.join()).toMatch(/pets/)
+
+      const json = { 'content-type': 'application/json' }
+      const broken = { method: 'POST', body: '{', headers: json }
+      expectRestError(await ask(service, '/v1/pets', broken), 400, 'PARSE_ERROR')
+      expectTrpcError(await ask(service, '/trpc/createPet', broken), 400, 'PARSE_ERROR')
+      expectRestError(await ask(service, '/nothing'), 404, 'NOT_FOUND')
+      expectRestError(await ask(service, '/v1/pets/%zz'), 400, 'BAD_REQUEST')
+      expectTrpcError(await ask(service, '/trpc/nothing'), 404, 'NOT_FOUND')
+    })
+  },
+)
+
+test('a service without its keys tells nothing', async () => {
+  await withService(async (service) => {
+    await sql`drop table api_keys`.execute(service.db)
+    expectRestError(await ask(service, '/v1/pets'), 500, 'INTERNAL_SERVER_ERROR')
+    expectTrpcError(await ask(service, '/trpc/listPets'), 500, 'INTERNAL_SERVER_ERROR')
+  })
+})
+
+test('no key is logged, echoed or documented, wherever it was sent', async () => {
+  await withService(async (service) => {
+    const { key, origin, logged } = service
+    const wrong = `${key.slice(0, -4)}AAAA`
+    const answers = await Promise.all(
+      [key, wrong].flatMap((sent) => [
+        ask(service, '/v1/pets', { headers: { authorization: `Bearer ${sent}` } }),
+        ask(service, '/v1/pets', { headers: { authorization: sent } }),
+        ask(service, '/v1/pets', { headers: { 'x-request-id': sent } }),
+        ask(service, '/v1/pets', { headers: { 'idempotency-key': sent } }),
+        ask(service, `/v1/pets/${sent}`),
+        ask(service, `/v1/pets?status=${sent}`),
+        ask(service, `/v1/${sent}`),
+        ask(service, `/${sent}?${sent}`),
+        ask(service, `/trpc/${sent}`),
+        ask(service, `/trpc/${sent}`, { headers: { 'content-type': 'application/json' } }),
+        ask(service, `/trpc/listPets?input=${sent}`),
+        ask(service, `/trpc/listPets?connectionParams="${sent}"`),
+        ask(service, '/trpc/createPet', {
+          method: 'POST',
+          body: JSON.stringify(sent),
+          headers: { 'content-type': 'application/json' },
+        }),
+        ask(service, '/v1/pets', { method: 'POST', headers: { 'content-type': sent }, body: '{}' }),
+        ask(service, '/trpc/x', { method: 'POST', headers: { 'content-type': sent } }),
+      ]),
+    )
+    await setTimeout(20) // the last requests are logged when they are over
+    const document = await (await fetch(`${origin}/v1/openapi.json`)).text()
+    const told = [
+      document,
+      ...logged,
+      ...answers.flatMap(({ body, headers }) => [body, JSON.stringify([...headers])]),
+    ].join('\n')
+    expect(answers.filter(({ status }) => status === 401).length).toBeGreaterThan(2)
+    expect(logged.length).toBeGreaterThan(answers.length - 2)
+    expect(told).not.toMatch(/petstore_[\w-]{20}/)
+    expect(told).not.toContain(hashKey(key))
+  })
+})
+
+test('a failed look-up of a key does not log it', async () => {
+  await withService(async (service) => {
+    await sql`drop table api_keys`.execute(service.db)
+    await ask(service, '/v1/pets')
+    expect(service.logged.join()).toContain('api_keys')
+    expect(service.logged.join()).not.toContain(service.key)
+  })
+})

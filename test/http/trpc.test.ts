@@ -1,0 +1,103 @@
+/** tRPC's own ways of asking: batches, streams, connection parameters. */
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import {
+  answerOf,
+  type ErrorAnswer,
+  expectNothingInside,
+  expectServing,
+  expectTrpcError,
+} from '../support/expect.ts'
+import { type Service, startService } from '../support/service.ts'
+
+let service: Service
+beforeAll(async () => {
+  service = await startService()
+})
+afterEach(() => expectServing(service))
+afterAll(() => service.stop())
+
+const get = (path: string, headers = {}): Promise<ErrorAnswer> =>
+  answerOf(
+    fetch(`${service.origin}/trpc/${path}`, {
+      headers: { authorization: `Bearer ${service.key}`, ...headers },
+    }),
+  )
+const times = (count: number, name: string) => Array.from({ length: count }, () => name).join(',')
+
+test('a batch has at most 20 calls', async () => {
+  const fitting = await get(`${times(20, 'listPets')}?batch=1`)
+  expect(fitting.status).toBe(200)
+  expect(JSON.parse(fitting.body)).toHaveLength(20)
+  expectTrpcError(await get(`${times(21, 'listPets')}?batch=1`), 400, 'BAD_REQUEST')
+  expectTrpcError(await get(`${times(1_500, 'listPets')}?batch=1`), 400, 'BAD_REQUEST')
+  // Escaped commas part calls too.
+  const escaped = times(21, 'listPets').replaceAll(',', '%2c')
+  expectTrpcError(await get(`${escaped}?batch=1`), 400, 'BAD_REQUEST')
+})
+
+test('a batch mixes neither queries and mutations nor its errors and results', async () => {
+  expectTrpcError(await get('listPets,createPet?batch=1'), 400, 'BAD_REQUEST')
+  const input = encodeURIComponent('{"1":"[{\\"limit\\":1},0]"}')
+  const mixed = await get(`listPets,listPets,nothing?batch=1&input=${input}`)
+  expect(mixed.status).toBe(207)
+  const [listed, invalid, unknown] = JSON.parse(mixed.body)
+  expect(listed).toHaveProperty('result')
+  expectTrpcError({ ...mixed, status: 400, body: JSON.stringify(invalid) }, 400, 'BAD_REQUEST')
+  expectTrpcError({ ...mixed, status: 404, body: JSON.stringify(unknown) }, 404, 'NOT_FOUND')
+})
+
+test('inputs of a batch that are no inputs are refused', async () => {
+  for (const input of ['5', '"x"', 'null', 'true']) {
+    expectTrpcError(await get(`listPets,listPets?batch=1&input=${input}`), 400, 'BAD_REQUEST')
+  }
+  expectTrpcError(await get('listPets?batch=1&input={'), 400, 'PARSE_ERROR')
+  expectTrpcError(await get('listPets?batch=1&input={"0":{}}'), 400, 'PARSE_ERROR')
+})
+
+test('a stream tells no more than a plain answer', async () => {
+  for (const header of ['trpc-accept', 'accept']) {
+    const streamed = { [header]: 'application/jsonl' }
+    expectTrpcError(await get('listPets', streamed), 400, 'BAD_REQUEST')
+    const answer = await get('listPets,getPet,nothing?batch=1', streamed)
+    expect(answer.status).toBe(200)
+    expect(answer.body).toContain('NOT_FOUND')
+    expect(answer.headers.get('cache-control')).toBe('no-store')
+    expectNothingInside(answer)
+    const anonymous = await get('listPets?batch=1', { ...streamed, authorization: 'Bearer x' })
+    expect(anonymous.body).toContain('UNAUTHORIZED')
+    expect(anonymous.body).not.toContain('result')
+    expectNothingInside(anonymous)
+  }
+})
+
+test('a key counts in the Authorization header only', async () => {
+  const authorization = { authorization: 'Bearer x' }
+  const parameters = { authorization: `Bearer ${service.key}`, Authorization: service.key }
+  const connection = encodeURIComponent(JSON.stringify(parameters))
+  for (const query of [`connectionParams=${connection}`, `key=${service.key}`]) {
+    expectTrpcError(await get(`listPets?${query}`, authorization), 401, 'UNAUTHORIZED')
+  }
+  const cookie = { ...authorization, cookie: `authorization=Bearer ${service.key}` }
+  expectTrpcError(await get('listPets', cookie), 401, 'UNAUTHORIZED')
+})
+
+test('connection parameters that are none are refused', async () => {
+  for (const text of ['[', '5', '[1]', '{"a":1}', '%zz']) {
+    expectTrpcError(await get(`listPets?connectionParams=${text}`), 400, 'PARSE_ERROR')
+  }
+})
+
+test('a POST without a type, or of a form, is refused', async () => {
+  const post = (headers: Record<string, string>) =>
+    answerOf(
+      fetch(`${service.origin}/trpc/createPet`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${service.key}`, ...headers },
+      }),
+    )
+  expectTrpcError(await post({}), 415, 'UNSUPPORTED_MEDIA_TYPE')
+  const form = { 'content-type': 'multipart/form-data; boundary=x' }
+  expectTrpcError(await post(form), 400, 'BAD_REQUEST')
+  const octets = { 'content-type': 'application/octet-stream' }
+  expectTrpcError(await post(octets), 400, 'BAD_REQUEST')
+})

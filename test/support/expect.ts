@@ -1,0 +1,58 @@
+/** What every error must look like, what none may tell, and that the service goes on. */
+import { expect } from 'vitest'
+import { transformer } from '../../src/trpc/transformer.ts'
+import type { Service } from './service.ts'
+
+/** Checks that the service still serves a valid caller, on both surfaces. */
+export async function expectServing({ rest, trpc }: Service): Promise<void> {
+  expect((await rest('GET', '/pets?limit=1')).status).toBe(200)
+  expect(await trpc.listPets.query({ limit: 1 })).toBeInstanceOf(Array)
+}
+
+/** An answer, however it came. */
+export interface ErrorAnswer {
+  status: number
+  headers: Headers
+  body: string
+}
+
+// Stacks, files, SQL, engines, hosts, hashes and keys.
+const inside =
+  /node_modules|\bat \S+ \(|\.[jt]s\b|\bselect\b .*\bfrom\b|insert into|SQLITE|ER_[A-Z]+_|ECONN|errno|127\.0\.0\.1|[\da-f]{64}|petstore_[\w-]{43}/i
+
+/** Checks that an answer holds the Error of the interface and nothing of the inside. */
+export function expectRestError(answer: ErrorAnswer, status: number, code: string): void {
+  expect({ status: answer.status, body: answer.body }).toMatchObject({ status })
+  expect(answer.headers.get('content-type')).toBe('application/json')
+  const body = JSON.parse(answer.body)
+  expect(body).toEqual({ code, message: expect.stringMatching(/./), status })
+  expectNothingInside(answer)
+}
+
+/** Checks that an answer holds tRPC's envelope of an error and nothing of the inside. */
+export function expectTrpcError(answer: ErrorAnswer, status: number, code: string): void {
+  expect({ status: answer.status, body: answer.body }).toMatchObject({ status })
+  expect(answer.headers.get('content-type')).toBe('application/json')
+  const parsed = JSON.parse(answer.body)
+  for (const envelope of Array.isArray(parsed) ? parsed : [parsed]) {
+    expect(Object.keys(envelope)).toEqual(['error'])
+    const error = transformer.deserialize(envelope.error) as { data: Record<string, unknown> }
+    expect(Object.keys(error)).toEqual(['message', 'code', 'data'])
+    const { fields: _fields, ...data } = error.data
+    expect(data).toEqual({ code, httpStatus: status })
+  }
+  expectNothingInside(answer)
+}
+
+export function expectNothingInside({ headers, body }: ErrorAnswer): void {
+  for (const text of [body, ...[...headers].map(([name, value]) => `${name}: ${value}`)]) {
+    expect(text).not.toMatch(inside)
+    expect(text).not.toContain(process.cwd())
+  }
+}
+
+/** The answer to a fetch, ready for the checks above. */
+export async function answerOf(fetched: Promise<Response>): Promise<ErrorAnswer> {
+  const response = await fetched
+  return { status: response.status, headers: response.headers, body: await response.text() }
+}

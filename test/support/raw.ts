@@ -1,0 +1,108 @@
+/** HTTP/1.1 by hand, for what fetch is too polite to send. */
+import { connect } from 'node:net'
+import { setTimeout } from 'node:timers/promises'
+
+export interface RawAnswer {
+  status: number
+  headers: Headers
+  body: string
+}
+
+/** What a server had to say on one connection. */
+export interface Conversation {
+  /** Its answers in order, interim ones (1xx) too. */
+  answers: RawAnswer[]
+  /** Whether the server closed the connection. */
+  closed: boolean
+}
+
+/** Milliseconds in which an answer too many would come. */
+const SURPLUS = 50
+
+/**
+ * Sends bytes to the server at `origin` and hears it out: until it closes, or `expected` answers
+ * have come, or `patience` milliseconds have passed. Several parts are sent one by one.
+ */
+export async function converse(
+  origin: string,
+  parts: string | Uint8Array | readonly (string | Uint8Array)[],
+  { expected = 1, patience = 5_000 } = {},
+): Promise<Conversation> {
+  const { hostname, port } = new URL(origin)
+  const socket = connect(Number(port), hostname)
+  let text = ''
+  let closed = false
+  const heard = new Promise<void>((resolve) => {
+    socket.on('data', (chunk) => {
+      text += chunk.toString('latin1')
+      if (finalAnswers(text) >= expected) resolve()
+    })
+    socket.on('close', resolve).on('end', () => {
+      closed = true
+      resolve()
+    })
+    // A reset is how some servers close: what came before it is still to be looked at.
+    socket.on('error', () => {
+      closed = true
+    })
+  })
+  for (const part of typeof parts === 'string' || parts instanceof Uint8Array ? [parts] : parts) {
+    if (!closed) socket.write(part)
+    await setTimeout(5)
+  }
+  const abort = new AbortController()
+  await Promise.race([heard, setTimeout(patience, undefined, abort)])
+  abort.abort()
+  if (!closed) await setTimeout(SURPLUS)
+  socket.destroy()
+  return { answers: parse(text), closed }
+}
+
+const finalAnswers = (text: string) => parse(text).filter(({ status }) => status >= 200).length
+
+/** The answers in a text that are there in full; throws for what is no answer. */
+function parse(text: string): RawAnswer[] {
+  const answers: RawAnswer[] = []
+  let rest = text
+  while (rest !== '') {
+    const end = rest.indexOf('\r\n\r\n')
+    if (end === -1) break
+    const [first = '', ...lines] = rest.slice(0, end).split('\r\n')
+    const status = Number(first.match(/^HTTP\/1\.1 (\d{3}) /)?.[1])
+    if (!status) throw new Error(`Not an answer: ${JSON.stringify(rest.slice(0, 80))}`)
+    const headers = new Headers(lines.map((line) => line.split(/: ?(.*)/s, 2) as [string, string]))
+    const after = rest.slice(end + 4)
+    // Without a length a body ends with the connection, as HTTP/1.0 has it.
+    const length = status < 200 || status === 204 ? '0' : headers.get('content-length')
+    const body =
+      headers.get('transfer-encoding') === 'chunked'
+        ? readChunks(after)
+        : readLength(after, Number(length ?? after.length))
+    if (!body) break
+    answers.push({ status, headers, body: Buffer.from(body.text, 'latin1').toString() })
+    rest = body.rest
+  }
+  return answers
+}
+
+interface Body {
+  text: string
+  rest: string
+}
+
+function readLength(text: string, length: number): Body | undefined {
+  return text.length < length
+    ? undefined
+    : { text: text.slice(0, length), rest: text.slice(length) }
+}
+
+function readChunks(text: string): Body | undefined {
+  const [line, size] = text.match(/^([\da-f]+)\r\n/i) ?? []
+  if (line === undefined || size === undefined) return undefined
+  const length = Number.parseInt(size, 16)
+  const chunk = readLength(text.slice(line.length), length + 2)
+  if (!chunk) return undefined
+  if (length === 0) return { text: '', rest: chunk.rest }
+  const more = readChunks(chunk.rest)
+  return more && { text: chunk.text.slice(0, length) + more.text, rest: more.rest }
+}
