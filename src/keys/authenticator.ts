@@ -45,19 +45,25 @@ export function createAuthenticator(
 ): Authenticator {
   const valid = new LRUCache<string, WorkingKey>({ max: MAX_KEYS, ttl: KEY_LIFETIME })
   const find = batched(async (hashes: string[]) => {
-    const keys = await retry(() => findKeys(db, hashes), { repeatable: true })
-    for (const key of keys) valid.set(key.hash, key)
+    const { keys, start } = await retry(
+      async () => ({ start: performance.now(), keys: await findKeys(db, hashes) }),
+      { repeatable: true },
+    )
+    // A key may have been revoked as soon as it was asked for, however late the answer came.
+    for (const key of keys) valid.set(key.hash, key, { start })
     return new Map(keys.map((key) => [key.hash, key]))
   })
 
   let uses = new Map<bigint, number>()
-  const note = async () => {
+  let noting = Promise.resolve()
+  const note = () => {
     const noted = uses
     uses = new Map()
     // Only a convenience for operators: nothing depends on it, so a failure is not tried again.
-    await touchKeys(db, noted).catch((error) =>
-      log.warn({ err: error }, 'Could not note when keys were last used'),
-    )
+    noting = noting
+      .then(() => touchKeys(db, noted))
+      .catch((error) => log.warn({ err: error }, 'Could not note when keys were last used'))
+    return noting
   }
   const timer = setInterval(note, NOTE_INTERVAL).unref()
 

@@ -147,13 +147,14 @@ export async function findKeys(db: Database, hashes: readonly string[]): Promise
   }))
 }
 
-/** Notes when keys were last used. */
+/** Notes when keys were last used; what another instance noted later stays. */
 export async function touchKeys(db: Database, uses: ReadonlyMap<bigint, number>): Promise<void> {
   for (const [id, time] of uses) {
     await db
       .updateTable('api_keys')
       .set({ last_used_at: BigInt(time) })
       .where('id', '=', id)
+      .where((eb) => eb.or([eb('last_used_at', 'is', null), eb('last_used_at', '<', BigInt(time))]))
       .execute()
   }
 }
