@@ -18,7 +18,9 @@ const good = ({ code, stderr, stdout }: Ended) => {
 }
 
 test('migrate brings the tables once; seed adds animals once', async () => {
-  expect(good(await command('migrate'))).toBe('Migrated: 2026-11-20-api-keys, 2026-11-20-pets, 2026-11-21-idempotency-keys\n')
+  expect(good(await command('migrate'))).toBe(
+    'Migrated: 2026-11-20-api-keys, 2026-11-20-pets, 2026-11-21-idempotency-keys\n',
+  )
   expect(good(await command('migrate'))).toBe('There was nothing to migrate\n')
   expect(good(await command('seed'))).toMatch(/^Added [3-9]\d animals\n$/)
   expect(good(await command('seed'))).toBe('The animals are all there already\n')
