@@ -8,6 +8,7 @@ const engineTests = {
     'test/consumers/**',
     'test/third-party/**',
     'test/faults/**',
+    'test/cluster/**',
   ],
 }
 

@@ -47,6 +47,7 @@ const uncertain = new Set([
   'ER_NORMAL_SHUTDOWN',
   'ER_QUERY_INTERRUPTED',
   'ER_QUERY_TIMEOUT',
+  'ER_ERROR_DURING_COMMIT', // Galera: the node was cut off, maybe after it told the others
   'ER_DISK_FULL',
   'ER_RECORD_FILE_FULL',
 ])

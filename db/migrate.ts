@@ -1,21 +1,38 @@
 /** Brings a database to the newest schema, and tells whether it is there. */
 import fs from 'node:fs/promises'
 import path from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { FileMigrationProvider, Migrator } from 'kysely/migration'
+import { DatabaseUnavailableError, DuplicateError } from './errors.ts'
 import type { Database } from './tables.ts'
 
 const migrationFolder = path.join(import.meta.dirname, 'migrations')
 const provider = new FileMigrationProvider({ fs, path, migrationFolder })
 
+/** How often migrations are tried, and the milliseconds between two attempts. */
+const ATTEMPTS = 5
+const INTERVAL = 200
+
 /**
  * Runs the pending migrations and gives their names. It holds Kysely's lock meanwhile, so that
- * many instances may start at once. Throws what stopped a migration.
+ * many instances may start at once. In a Galera cluster the lock counts on one node only: who
+ * is overtaken by an instance on another node goes on with what is still to do. That is why a
+ * migration must be such that it may run twice. Throws what stopped a migration.
  */
 export async function migrate(db: Database): Promise<string[]> {
-  const { error, results = [] } = await new Migrator({ db, provider }).migrateToLatest()
-  if (error) throw error
-  return results.map((result) => result.migrationName)
+  const names: string[] = []
+  for (let attempt = 1; ; attempt++) {
+    const { error, results = [] } = await new Migrator({ db, provider }).migrateToLatest()
+    const done = results.filter(({ status }) => status === 'Success')
+    names.push(...done.map(({ migrationName }) => migrationName))
+    if (!error) return names
+    const wasOvertaken =
+      error instanceof DuplicateError ||
+      (error instanceof DatabaseUnavailableError && error.hadNoEffect)
+    if (!wasOvertaken || attempt === ATTEMPTS) throw error
+    await setTimeout(INTERVAL * (0.5 + Math.random()))
+  }
 }
 
 /** Whether the newest migration has run; one query. */

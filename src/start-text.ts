@@ -17,7 +17,7 @@ export async function startText(db: Database, config: Config, port: number): Pro
     ``,
     `  REST      ${local}/v1/pets`,
     `  tRPC      ${local}/trpc`,
-    `  OpenAPI   ${local}/v1/openapi.json`,
+    `  OpenAPI   ${local}/v1/openapi.json, shown at ${local}/docs/`,
     `  Database  ${engine === 'sqlite' ? 'SQLite, embedded' : 'MySQL'}: ${address}`,
     ``,
     ...keyLines(key),

@@ -99,6 +99,17 @@ describe('SIGTERM', () => {
   })
 })
 
+test('an exception that nobody caught: what is in flight is finished, then it ends with 1', async () => {
+  const fault = `process.on('SIGUSR2', () => { throw new Error('boom') })`
+  await start({ NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(fault)}` })
+  const request = await unfinished()
+  server.child.kill('SIGUSR2')
+  const line = await server.logged(/Uncaught exception/)
+  expect(JSON.parse(line)).toMatchObject({ level: 60, err: { message: 'boom' } })
+  expect(await request.finish()).toMatch(/^HTTP\/1.1 201 Created/)
+  expect(await server.exited).toBe(1)
+})
+
 describe('the log', () => {
   test('has one line of JSON a request, with its id, and neither key nor body', async () => {
     await start()

@@ -85,6 +85,7 @@ test.runIf(engine === 'mysql')('409 also while another instance is at it', async
   const key = newKey()
   const pets = await countPets()
   // Another instance, in the middle of the same creation.
+  const begun = Promise.withResolvers<void>()
   const blocked = Promise.withResolvers<void>()
   const hash = await hashOf(key)
   const other = service.db.transaction().execute(async (transaction) => {
@@ -93,8 +94,10 @@ test.runIf(engine === 'mysql')('409 also while another instance is at it', async
       .insertInto('idempotency_keys')
       .values({ api_key_id: id, key_hash: hash, fingerprint: '', pet_id: 1n, created_at: 0n })
       .execute()
+    begun.resolve()
     await blocked.promise
   })
+  await begun.promise
   expect(await create(key)).toMatchObject({ status: 409 })
   blocked.resolve()
   await other

@@ -1,6 +1,7 @@
 /** A TCP proxy that tests cut off: what a server that went away looks like to its clients. */
 import { once } from 'node:events'
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { connect, createServer, type Socket } from 'node:net'
+import { freePort } from './mysql.ts'
 
 export interface Proxy {
   port: number
@@ -27,12 +28,12 @@ export async function startProxy(host: string, port: number): Promise<Proxy> {
       })
     }
   })
-  const listen = async (at: number) => {
-    server.listen(at, '127.0.0.1')
+  const own = await freePort()
+  const listen = async () => {
+    server.listen(own, '127.0.0.1')
     await once(server, 'listening')
   }
-  await listen(0)
-  const own = (server.address() as AddressInfo).port
+  await listen()
   return {
     port: own,
     async cut() {
@@ -40,6 +41,6 @@ export async function startProxy(host: string, port: number): Promise<Proxy> {
       for (const socket of sockets) socket.destroy()
       if (server.listening) await once(server, 'close')
     },
-    mend: () => listen(own),
+    mend: listen,
   }
 }

@@ -1,0 +1,22 @@
+FROM node:26-slim AS dependencies
+WORKDIR /app
+COPY package.json package-lock.json ./
+# TypeScript is a peer of @trpc/server for the sake of types, which nobody reads here.
+RUN npm ci --omit=dev && rm -r node_modules/typescript node_modules/@typescript
+
+FROM node:26-slim
+ENV NODE_ENV=production
+WORKDIR /app
+COPY --from=dependencies /app/node_modules node_modules
+COPY package.json ./
+COPY db db
+COPY src src
+# Where the embedded database is, if DATABASE_URL is not set.
+RUN mkdir data && chown node:node data
+VOLUME /app/data
+USER node
+EXPOSE 3000
+# Whether the process lives: one that cannot reach its database should not be replaced.
+HEALTHCHECK --interval=10s --timeout=3s --start-period=10s \
+  CMD ["node", "-e", "fetch(`http://localhost:${process.env.PORT || 3000}/healthz`).then(({ ok }) => process.exit(ok ? 0 : 1))"]
+CMD ["node", "src/server.ts"]

@@ -1,0 +1,69 @@
+/** A real HAProxy on loopback, configured with deploy/haproxy.cfg. */
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { userInfo } from 'node:os'
+import path from 'node:path'
+import { setTimeout } from 'node:timers/promises'
+import { freePort } from '../support/mysql.ts'
+
+const configuration = path.join(import.meta.dirname, '../../deploy/haproxy.cfg')
+
+export interface Haproxy {
+  /** Where the instances are to be reached. */
+  origin: string
+  /** Where the database is to be reached; without a database. */
+  databaseUrl: string
+  /** What it said so far. */
+  readonly log: string
+  stop(): Promise<void>
+}
+
+/** HAProxy in front of instances and of database nodes on these ports. */
+export async function startHaproxy(
+  apps: readonly number[],
+  nodes: readonly number[],
+): Promise<Haproxy> {
+  const front = await freePort()
+  const databaseFront = await freePort()
+  const local = (port: number | undefined) => `127.0.0.1:${port}`
+  const child = spawn('haproxy', ['-db', '-f', configuration], {
+    env: {
+      PATH: `${process.env.PATH}:/usr/sbin`,
+      USER_NAME: userInfo().username,
+      GROUP_NAME: execFileSync('id', ['-gn'], { encoding: 'utf8' }).trim(),
+      LISTEN: local(front),
+      DATABASE_LISTEN: local(databaseFront),
+      APP1: local(apps[0]),
+      APP2: local(apps[1]),
+      DB1: local(nodes[0]),
+      DB2: local(nodes[1]),
+      DB3: local(nodes[2]),
+    },
+  })
+  const kill = () => child.kill('SIGKILL')
+  process.once('exit', kill)
+  const exited = once(child, 'exit')
+  let log = ''
+  const haproxy: Haproxy = {
+    origin: `http://${local(front)}`,
+    databaseUrl: `mysql://root@${local(databaseFront)}`,
+    get log() {
+      return log
+    },
+    async stop() {
+      process.off('exit', kill)
+      kill()
+      await exited
+    },
+  }
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      log += text
+    })
+  }
+  while (!log.includes('app1 is DOWN') || !log.includes('app2 is DOWN')) {
+    if (child.exitCode !== null) throw new Error(`HAProxy did not start:\n${log}`)
+    await setTimeout(50)
+  }
+  return haproxy
+}

@@ -1,0 +1,161 @@
+/** The service as a process of its own: start, restart, many at once, and an end without warning. */
+import { sql } from 'kysely'
+import { afterEach, expect, inject, test, vi } from 'vitest'
+import { connect } from '../db/connect.ts'
+import { engine, newDatabase } from './support/database.ts'
+import { freePort } from './support/mysql.ts'
+import { newFolder, runServer, runToEnd, type ServerProgram } from './support/process.ts'
+import { restClient } from './support/rest.ts'
+
+// Several processes start here, on a machine that may be busy with other tests.
+vi.setConfig({ testTimeout: 90_000 })
+
+const cleanings: (() => unknown)[] = []
+afterEach(async () => {
+  for (const clean of cleanings.splice(0).reverse()) await clean()
+})
+
+interface Place {
+  folder: string
+  variables: Record<string, string>
+}
+
+/** A place to run in: on SQLite the embedded database of that folder, else a MySQL database. */
+async function newPlace(): Promise<Place> {
+  const { folder, remove } = newFolder()
+  cleanings.push(remove)
+  if (engine === 'sqlite') return { folder, variables: {} }
+  const database = await newDatabase()
+  cleanings.push(database.remove)
+  return { folder, variables: { DATABASE_URL: database.url } }
+}
+
+async function start({ folder, variables }: Place, more = {}): Promise<ServerProgram> {
+  const server = await runServer({ ...variables, ...more }, folder)
+  cleanings.push(() => end(server, 'SIGKILL'))
+  return server
+}
+
+function end({ child, exited }: ServerProgram, signal: NodeJS.Signals): Promise<number | null> {
+  child.kill(signal)
+  return exited
+}
+
+const keyPattern = /petstore_[\w-]{43}/
+
+/** The key that the first start showed; on MySQL, where it shows none, one made by the command. */
+async function firstKey({ folder, variables }: Place, { stdout }: ServerProgram): Promise<string> {
+  const shown = stdout.match(keyPattern)?.[0]
+  if (engine === 'sqlite') return String(shown)
+  expect(stdout).toContain('there is none yet; make one: npm run keys -- create NAME')
+  expect(shown).toBeUndefined()
+  const made = await runToEnd('src/commands/keys.ts', variables, ['create', 'test'], folder)
+  return made.stdout.trim()
+}
+
+test('the first start tells all that a newcomer needs; a restart keeps the pets', async () => {
+  const place = await newPlace()
+  const port = await freePort()
+  const first = await start(place, { PORT: String(port) })
+  const key = await firstKey(place, first)
+  const origin = `http://localhost:${port}`
+  for (const path of ['/v1/pets', '/trpc', '/v1/openapi.json']) {
+    expect(first.stdout).toContain(origin + path)
+  }
+  expect(first.stdout).toContain(
+    engine === 'sqlite' ? 'SQLite, embedded: data/petstore.db' : 'MySQL: 127.0.0.1',
+  )
+  const rest = restClient(first.origin, key)
+  const made = await rest('POST', '/pets', { body: { name: 'Rex', categoryId: 1 } })
+  expect(made.status).toBe(201)
+  expect(made.headers.get('location')).toBe(`${origin}/v1/pets/1`)
+  expect(await end(first, 'SIGTERM')).toBe(0)
+
+  const second = await start(place)
+  expect(second.stdout).not.toMatch(keyPattern)
+  expect(second.stdout).toContain('one of those made before')
+  expect((await restClient(second.origin, key)('GET', '/pets/1')).text).toBe(made.text)
+  expect(await end(second, 'SIGINT')).toBe(0)
+})
+
+test('several instances start at once on one empty database', async () => {
+  const place = await newPlace()
+  const servers = await Promise.all(Array.from({ length: 4 }, () => start(place)))
+  const shown = servers.flatMap(({ stdout }) => stdout.match(keyPattern) ?? [])
+  expect(shown).toHaveLength(engine === 'sqlite' ? 1 : 0)
+  const first =
+    servers.find(({ stdout }) => keyPattern.test(stdout)) ?? (servers[0] as ServerProgram)
+  const key = await firstKey(place, first)
+  for (const { origin } of servers) {
+    const rest = restClient(origin, key)
+    expect((await rest('POST', '/pets', { body: { name: 'Rex', categoryId: 1 } })).status).toBe(201)
+  }
+  const { body } = await restClient(first.origin, key)('GET', '/pets')
+  expect((body as { id: number }[]).map(({ id }) => id)).toEqual([1, 2, 3, 4])
+})
+
+test('kill -9 amid creations: every pet that was acknowledged is there', async () => {
+  const place = await newPlace()
+  const first = await start(place)
+  const key = await firstKey(place, first)
+  const rest = restClient(first.origin, key)
+  await rest('GET', '/pets')
+  const acknowledged: string[] = []
+  let killed: Promise<unknown> | undefined
+  const create = async (worker: number) => {
+    for (let round = 0; ; round++) {
+      const body = { name: `Pet ${worker}.${round}`, categoryId: 1 }
+      const made = await rest('POST', '/pets', { body }).catch(() => undefined)
+      if (made?.status !== 201) return
+      acknowledged.push(made.text)
+      if (acknowledged.length === 200) killed = end(first, 'SIGKILL')
+    }
+  }
+  await Promise.all(Array.from({ length: 8 }, (_, worker) => create(worker)))
+  expect(await killed).toBeNull()
+  expect(acknowledged.length).toBeGreaterThanOrEqual(200)
+
+  const second = await start(place)
+  const again = restClient(second.origin, key)
+  for (const text of acknowledged) {
+    const { id } = JSON.parse(text)
+    expect((await again('GET', `/pets/${id}`)).text).toBe(text)
+  }
+})
+
+test.each(['production', 'development'])('NODE_ENV=%s: a failure tells nothing', async (mode) => {
+  const place = await newPlace()
+  const server = await start(place, { NODE_ENV: mode })
+  const key = await firstKey(place, server)
+  const db = connect(place.variables.DATABASE_URL ?? `sqlite:${place.folder}/data/petstore.db`)
+  await sql`alter table pets rename to animals`.execute(db)
+  await db.destroy()
+  const headers = { authorization: `Bearer ${key}` }
+  for (const path of [
+    '/v1/pets',
+    '/v1/pets/1',
+    '/trpc/listPets',
+    '/trpc/listPets,listPets?batch=1',
+  ]) {
+    const answer = await fetch(server.origin + path, { headers })
+    const text = await answer.text()
+    expect(answer.status).toBe(500)
+    expect(text).toContain('Internal server error')
+    expect(text).not.toMatch(/stack|animals|table|sqlite|mysql|sql|node_modules|\.ts/i)
+  }
+  expect(server.stderr).toMatch(/no such table|doesn't exist/) // the log does tell
+})
+
+if (engine === 'mysql') {
+  test.each([
+    ['a wrong password', { username: 'nobody', password: 'sesame' }, /Access denied/],
+    ['a wrong database', { pathname: '/nowhere' }, /Unknown database/],
+  ])('%s stops the start in one line', async (_, parts, reason) => {
+    const url = Object.assign(new URL(inject('mysqlUrl')), { pathname: '/petstore' }, parts)
+    const ended = await runToEnd('src/server.ts', { PORT: '0', DATABASE_URL: url.href })
+    expect(ended).toMatchObject({ code: 1, stdout: '' })
+    expect(ended.stderr).toMatch(/^DATABASE_URL: cannot use the database \S+: .+\n$/)
+    expect(ended.stderr).toMatch(reason)
+    expect(ended.stderr).not.toContain('sesame')
+  })
+}
