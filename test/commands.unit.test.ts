@@ -11,22 +11,22 @@ afterAll(remove)
 
 test.each([
   [[], 'Say what to do: create, list, rotate or revoke; --help tells more'],
-  [['make', 'x'], 'Say what to do: create, list, rotate or revoke; --help tells more'],
   [['create'], 'create needs a NAME; --help tells more'],
-  [['create', ' '], 'create needs a NAME; --help tells more'],
   [['create', 'web', 'shop'], 'create takes one argument: put quotes around "web shop"'],
   [['create', 'x'.repeat(256)], 'NAME must have at most 255 characters'],
   [
     ['create', 'x', '--expires', '90'],
     '--expires must be a number and a unit, such as 30s, 15m, 24h or 90d, not "90"',
   ],
-  [
-    ['create', 'x', '--expires', '0s'],
-    '--expires must be a number and a unit, such as 30s, 15m, 24h or 90d, not "0s"',
-  ],
   [['create', 'x', '--grace', '1h'], '--grace goes with rotate only'],
   [['list', 'x'], 'list takes no argument, but got "x"'],
   [['revoke', 'x'], '"x" is not the ID of a key; list shows them'],
+  [['create', 'two\nlines'], 'NAME must not hold control characters'],
+  [['create', '\x1b[31mred'], 'NAME must not hold control characters'],
+  [
+    ['create', 'x', '--expires', '-5d'],
+    "Option '--expires' argument is ambiguous; --help shows what there is",
+  ],
   [['list', '--all'], "Unknown option '--all'; --help shows what there is"],
 ])('keys %j is a mistake, told in one line', async (operands, message) => {
   expect(await runToEnd('src/commands/keys.ts', {}, operands, folder)).toEqual({
@@ -46,7 +46,6 @@ test('a mistake leaves no database behind', () => {
   expect(existsSync(path.join(folder, 'data'))).toBe(false)
 })
 
-const address = 'an http or https address that ends in /v1'
 test.each([
   ['PORT', 'abc', 'PORT must be a whole number from 0 to 65535'],
   [
@@ -61,22 +60,19 @@ test.each([
   ],
   [
     'DATABASE_URL',
-    'mysql://petstore:sesame@nowhere.invalid/petstore',
-    /^DATABASE_URL: cannot use the database nowhere\.invalid\/petstore: .*(ENOTFOUND|EAI_AGAIN).*$/,
-  ],
-  [
-    'DATABASE_URL',
     'sqlite:/dev/null/petstore.db',
     /^DATABASE_URL: cannot use the database \/dev\/null\/petstore\.db: .+$/,
   ],
-  ['DATABASE_URL', 'sqlite:/', /^DATABASE_URL: cannot use the database \/: .+$/],
   [
     'DATABASE_URL',
     `sqlite:${import.meta.filename}`,
     /^DATABASE_URL: cannot use the database .+: file is not a database$/,
   ],
-  ['BASE_URL', 'https://petstore.example', `BASE_URL must be ${address}`],
-  ['STAGING_URL', 'staging', `STAGING_URL must be ${address}`],
+  [
+    'BASE_URL',
+    'https://petstore.example',
+    'BASE_URL must be an http or https address that ends in /v1',
+  ],
 ] as const)('%s=%s stops the start', async (name, value, line) => {
   const { code, stdout, stderr } = await runToEnd('src/server.ts', { PORT: '0', [name]: value })
   expect({ code, stdout }).toEqual({ code: 1, stdout: '' })

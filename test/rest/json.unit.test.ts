@@ -52,6 +52,7 @@ test.each(['', '{', '{"a":1,}', '01', '+1', '.5', 'NaN', '[1', '"\n"', '['.repea
 test('what is written is read as the same', () => {
   const value = fc.letrec((tie) => ({
     any: fc.oneof(
+      { maxDepth: 3 },
       fc.bigInt(),
       fc.string({ unit: 'binary' }),
       fc.boolean(),
