@@ -20,6 +20,11 @@ export class DatabaseTimeoutError extends DatabaseUnavailableError {
   }
 }
 
+/** The server is not one that may be written to, or asked, any more: another connection may be better. */
+export class UnfitServerError extends DatabaseUnavailableError {
+  override name = 'UnfitServerError'
+}
+
 /** Somebody else's transaction holds what the statement needs, and did not let go in time. */
 export class LockedError extends DatabaseUnavailableError {
   override name = 'LockedError'
@@ -36,11 +41,15 @@ const withoutEffect = new Set([
   'ER_CON_COUNT_ERROR',
   'ER_TOO_MANY_USER_CONNECTIONS',
   'ER_LOCK_DEADLOCK', // Galera: also a transaction that another node's was preferred to
-  'ER_OPTION_PREVENTS_STATEMENT', // read_only, while a replica is being promoted
+  'ER_TRANSACTION_ROLLBACK_DURING_COMMIT', // group replication: another's was preferred
+])
+
+// Refused by a server that became a replica, or (Galera) left the cluster.
+const unfit = new Set([
+  'ER_OPTION_PREVENTS_STATEMENT',
   'ER_READ_ONLY_MODE',
   'ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION',
-  'ER_TRANSACTION_ROLLBACK_DURING_COMMIT', // group replication: another's was preferred
-  'ER_UNKNOWN_COM_ERROR', // Galera: the node is not part of the cluster
+  'ER_UNKNOWN_COM_ERROR',
 ])
 
 const uncertain = new Set([
@@ -79,6 +88,9 @@ export function databaseError(error: unknown): unknown {
   }
   if (code === 'ER_DUP_ENTRY') return new DuplicateError(message)
   if (code === 'ER_LOCK_WAIT_TIMEOUT') return new LockedError(error, true)
+  // mysql2 puts the statement on its errors, with all values: that is not for the log.
+  Reflect.deleteProperty(error, 'sql')
+  if (unfit.has(code)) return new UnfitServerError(error, true)
   if (withoutEffect.has(code)) return new DatabaseUnavailableError(error, true)
   // mysql2 marks what ended the connection as fatal; what the socket threw has a system call.
   const wasClosed = fatal === true && message.endsWith('in closed state')

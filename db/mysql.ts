@@ -16,7 +16,12 @@ import {
   type RowDataPacket,
   type TypeCast,
 } from 'mysql2'
-import { DatabaseTimeoutError, DatabaseUnavailableError, databaseError } from './errors.ts'
+import {
+  DatabaseTimeoutError,
+  DatabaseUnavailableError,
+  databaseError,
+  UnfitServerError,
+} from './errors.ts'
 import { within } from './within.ts'
 
 /** How many connections a pool has at most. */
@@ -104,7 +109,7 @@ class GuardedDialect extends MysqlDialect {
     const release = driver.releaseConnection.bind(driver)
     const timeout = this.#timeout
     const usage = this.#usage
-    const guarded = new WeakSet<DatabaseConnection>()
+    const guarded = new WeakMap<DatabaseConnection, Guard>()
 
     driver.acquireConnection = async (options) => {
       const signal = options?.signal
@@ -114,18 +119,20 @@ class GuardedDialect extends MysqlDialect {
         acquired.then(release, () => {})
         return new DatabaseTimeoutError(timeout ?? 0)
       })
+        .finally(() => usage.waiting--)
         .catch((error) => {
-          if (signal?.aborted) return nobodyWaits
+          // Kysely has turned away, and would print on the console how it failed.
+          if (signal?.aborted) return new Promise<never>(() => {})
           throw error instanceof DatabaseUnavailableError
             ? error
             : new DatabaseUnavailableError(error, true)
         })
-        .finally(() => usage.waiting--)
       usage.used++
-      if (!guarded.has(connection)) {
-        guarded.add(connection)
+      const known = guarded.get(connection)
+      if (known) known.isCertain = true
+      else {
         await connection.collectSessionInfo?.() // local: mysql2 knows the connection's id
-        guard(connection, timeout)
+        guarded.set(connection, guard(connection, timeout))
       }
       return connection
     }
@@ -157,11 +164,18 @@ function controlConnection(config: object | string): Connection {
   return connection
 }
 
+interface Guard {
+  /**
+   * Whether the effect of every statement since the connection was acquired is known. Once it is
+   * not, no later failure proves that there was none.
+   */
+  isCertain: boolean
+}
+
 /** Ends statements that take too long, or are not wanted any more, on the server too. */
-function guard(connection: DatabaseConnection, timeout: number | undefined): void {
+function guard(connection: DatabaseConnection, timeout: number | undefined): Guard {
   const execute = connection.executeQuery
-  // Once the effect of one statement is unknown, no later one proves that there was none.
-  let isCertain = true
+  const state = { isCertain: true }
 
   connection.executeQuery = async <Row>(
     query: CompiledQuery,
@@ -182,14 +196,14 @@ function guard(connection: DatabaseConnection, timeout: number | undefined): voi
       if (signal?.aborted) return { rows: [] } // likewise: nobody looks at them
       const error = databaseError(thrown)
       if (!(error instanceof DatabaseUnavailableError)) throw error
-      isCertain &&= error.hadNoEffect
-      throw isCertain ? error : new DatabaseUnavailableError(error.cause, false)
+      // Its connection leaves the pool: the next one may lead to a server that is fit.
+      if (error instanceof UnfitServerError) await connection.killSession?.(noControlConnection)
+      state.isCertain &&= error.hadNoEffect
+      throw state.isCertain ? error : new DatabaseUnavailableError(error.cause, false)
     }
   }
+  return state
 }
-
-// Kysely has turned away from what was aborted, and would print on the console how it failed.
-const nobodyWaits = new Promise<never>(() => {})
 
 // The dialect makes control connections of its own, beside the pool.
 const noControlConnection = async () => {}

@@ -7,16 +7,18 @@ const DELAYS = [20, 100]
 
 /**
  * What `work` gives, tried up to three times when the database is unavailable: `repeatable` work
- * in any case, other work only if the attempt provably had no effect.
+ * in any case, other work only if the attempt provably had no effect. Not after `signal` aborts.
  */
 export async function retry<Value>(
   work: () => Promise<Value>,
-  { repeatable }: { repeatable: boolean },
+  { repeatable, signal }: { repeatable: boolean; signal?: AbortSignal },
 ): Promise<Value> {
   for (const delay of DELAYS) {
     try {
       return await work()
     } catch (error) {
+      // What is thrown then may be only what came of it.
+      if (signal?.aborted) throw signal.reason
       if (!(error instanceof DatabaseUnavailableError)) throw error
       if (error instanceof DatabaseTimeoutError) throw error
       if (!repeatable && !error.hadNoEffect) throw error

@@ -2,7 +2,7 @@
 import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { type Kysely, SqliteAdapter, SqliteDialect, sql } from 'kysely'
+import { type Driver, type Kysely, SqliteAdapter, SqliteDialect, sql } from 'kysely'
 import { databaseError } from './errors.ts'
 
 /** Milliseconds that one process waits for another's transaction, if nothing else is said. */
@@ -20,39 +20,67 @@ export function sqliteDialect(
   { timeout }: { timeout?: number | undefined },
 ): SqliteDialect {
   const busy = timeout === undefined ? BUSY_TIMEOUT : Math.min(timeout, SERVING_BUSY_TIMEOUT)
-  return new EmbeddedDialect({ database: async () => open(path, busy) })
+  return new EmbeddedDialect(path, busy)
+}
+
+class EmbeddedDialect extends SqliteDialect {
+  #database: DatabaseSync | undefined
+
+  constructor(path: string, timeout: number) {
+    super({
+      database: async () => {
+        this.#database = open(path, timeout)
+        return adapted(this.#database)
+      },
+    })
+  }
+
+  // A full disk, for one, ends a transaction by itself: to end it again would fail, and hide why.
+  readonly #isInTransaction = () => this.#database?.isTransaction ?? false
+
+  override createDriver(): Driver {
+    const driver = super.createDriver()
+    const rollback = driver.rollbackTransaction.bind(driver)
+    driver.rollbackTransaction = async (connection) => {
+      if (this.#isInTransaction()) await rollback(connection)
+    }
+    return driver
+  }
+
+  override createAdapter() {
+    return new EmbeddedAdapter(this.#isInTransaction)
+  }
 }
 
 // Kysely takes no lock of its own here, since its connection is the only one of the process.
 // Another process may have the same file: an immediate transaction keeps it out.
-class EmbeddedDialect extends SqliteDialect {
-  override createAdapter() {
-    return new EmbeddedAdapter()
-  }
-}
-
 class EmbeddedAdapter extends SqliteAdapter {
-  #isLocked = false
+  readonly #isInTransaction: () => boolean
 
+  constructor(isInTransaction: () => boolean) {
+    super()
+    this.#isInTransaction = isInTransaction
+  }
   override async acquireMigrationLock(db: Kysely<unknown>) {
     await sql`begin immediate`.execute(db)
-    this.#isLocked = true
   }
-  // Called also when the lock was not had: then a commit would fail, and hide why.
   override async releaseMigrationLock(db: Kysely<unknown>) {
-    if (this.#isLocked) await sql`commit`.execute(db)
-    this.#isLocked = false
+    if (this.#isInTransaction()) await sql`commit`.execute(db)
   }
 }
 
-function open(path: string, timeout: number) {
-  const database = translated(() => {
+function open(path: string, timeout: number): DatabaseSync {
+  return translated(() => {
     mkdirSync(dirname(path), { recursive: true })
-    const opened = new DatabaseSync(path, { readBigInts: true, timeout })
+    const database = new DatabaseSync(path, { readBigInts: true, timeout })
     // FULL: what was acknowledged is on the disk, also after a power cut (sqlite.org/pragma.html).
-    opened.exec('pragma journal_mode = wal; pragma synchronous = full')
-    return opened
+    database.exec('pragma journal_mode = wal; pragma synchronous = full')
+    return database
   })
+}
+
+/** The database as Kysely wants it, which expects better-sqlite3. */
+function adapted(database: DatabaseSync) {
   return {
     close: () => database.close(),
     prepare(text: string) {

@@ -3,8 +3,7 @@ import cluster, { type Worker } from 'node:cluster'
 import { once } from 'node:events'
 import type { Logger } from 'pino'
 import { AggregatorRegistry } from 'prom-client'
-import { UsageError } from './commands/command.ts'
-import type { Config } from './config.ts'
+import { type Config, ConfigError } from './config.ts'
 import { cutOff, type Running, serve } from './serve.ts'
 import { uncaught } from './stop.ts'
 
@@ -14,12 +13,15 @@ const REPLACE_DELAY = 1_000
 /** What the primary process tells a worker. */
 const STOP = 'stop'
 
-/** Starts the workers, and replaces those that die. Throws UsageError when one cannot start. */
+/** Starts the workers, and replaces those that die. Throws ConfigError when one cannot start. */
 export async function startWorkers(config: Config, log: Logger): Promise<Running> {
   const registry = new AggregatorRegistry()
   let stopping = false
   const workers = Array.from({ length: config.workers }, () => cluster.fork())
-  const [port = 0] = await Promise.all(workers.map(listening))
+  const [port = 0] = await Promise.all(workers.map(listening)).catch((error) => {
+    for (const worker of workers) worker.process.kill('SIGKILL')
+    throw error
+  })
   cluster.on('exit', (worker, code, signal) => {
     if (stopping) return
     log.error({ worker: worker.id, code, signal }, 'A worker died; it is replaced')
@@ -40,7 +42,7 @@ export async function startWorkers(config: Config, log: Logger): Promise<Running
 
 async function listening(worker: Worker): Promise<number> {
   const failed = once(worker, 'exit').then(() => {
-    throw new UsageError('A worker could not start')
+    throw new ConfigError('A worker could not start: see above')
   })
   const [address] = await Promise.race([once(worker, 'listening'), failed])
   return address.port
@@ -48,6 +50,16 @@ async function listening(worker: Worker): Promise<number> {
 
 /** Serves in this worker until the primary process says so, or is gone. */
 export async function work(config: Config, log: Logger): Promise<void> {
+  // Or Node would end this process, in the middle of its requests, when the primary is gone.
+  if (cluster.worker) cluster.worker.exitedAfterDisconnect = true
+  try {
+    await serveUntilTold(config, log)
+  } finally {
+    if (process.connected) process.disconnect?.()
+  }
+}
+
+async function serveUntilTold(config: Config, log: Logger): Promise<void> {
   const { metrics, stop } = await serve(config, log)
   if (metrics) {
     AggregatorRegistry.setRegistries(metrics.registry)
@@ -61,5 +73,4 @@ export async function work(config: Config, log: Logger): Promise<void> {
   })
   await Promise.race([told, uncaught(log)])
   await stop()
-  if (process.connected) process.disconnect?.()
 }

@@ -25,6 +25,9 @@ const duration = z
 // Node's timers hold no more than 24 days.
 const timeout = duration.refine((value) => value > 0 && value <= 3_600_000)
 
+// Longer, and the server would give up the connection of the request first.
+const databaseTimeout = timeout.refine((value) => value <= 30_000)
+
 const address = z.url({ protocol: /^https?$/ }).refine((url) => /^[^?#]*\/v1$/.test(url))
 
 // No message may show a DATABASE_URL: it holds a password.
@@ -32,7 +35,8 @@ const variables = {
   PORT: { schema: port.default(3000), expected: 'a whole number from 0 to 65535' },
   DATABASE_URL: {
     schema: z.string().refine(isDatabaseUrl).default('sqlite:data/petstore.db'),
-    expected: 'mysql://user:password@host:3306/database, or sqlite:path, or empty',
+    expected:
+      'mysql://user:password@host:3306/database (special characters percent-encoded), or sqlite:path, or empty',
   },
   BASE_URL: {
     schema: address.optional(),
@@ -55,8 +59,8 @@ const variables = {
     expected: 'the number of proxies in front, or their addresses or subnets, separated by commas',
   },
   DATABASE_TIMEOUT: {
-    schema: timeout.default(5_000),
-    expected: 'a length of time from 1ms to 1h, such as 5s',
+    schema: databaseTimeout.default(5_000),
+    expected: 'a length of time from 1ms to 30s, such as 5s',
   },
   SHUTDOWN_TIMEOUT: {
     schema: timeout.default(10_000),
@@ -67,8 +71,8 @@ const variables = {
     expected: 'a length of time such as 5s, shorter than SHUTDOWN_TIMEOUT',
   },
   IDEMPOTENCY_LIFETIME: {
-    schema: duration.default(86_400_000),
-    expected: 'a length of time such as 24h',
+    schema: duration.refine((value) => value >= 60_000).default(86_400_000),
+    expected: 'a length of time from 1m, such as 24h',
   },
   METRICS_PORT: { schema: port.optional(), expected: 'a whole number from 0 to 65535, or empty' },
   METRICS_HOST: { schema: z.string().default('127.0.0.1'), expected: 'an address to listen on' },
@@ -151,7 +155,14 @@ export function loadConfig(): Config {
 function isDatabaseUrl(text: string): boolean {
   if (text.startsWith('sqlite:')) return text.length > 'sqlite:'.length
   const url = URL.parse(text)
-  return url?.protocol === 'mysql:' && url.hostname !== '' && url.pathname.length > 1
+  if (url?.protocol !== 'mysql:' || url.hostname === '' || url.pathname.length < 2) return false
+  try {
+    // mysql2 unescapes these: a % of a password must be written %25.
+    decodeURIComponent(url.username + url.password + url.pathname)
+    return true
+  } catch {
+    return false
+  }
 }
 
 function isOrigin(text: string): boolean {

@@ -2,13 +2,8 @@
 import { TRPCError } from '@trpc/server'
 import { DatabaseTimeoutError } from '../db/errors.ts'
 import { within } from '../db/within.ts'
+import type { Caller } from './keys/authenticator.ts'
 import type { PetStore } from './pets/schema.ts'
-
-/** The holder of a valid API key. */
-export interface Caller {
-  keyId: bigint
-  keyName: string
-}
 
 export interface Context {
   /** Undefined when the request's API key is missing or invalid. */

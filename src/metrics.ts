@@ -3,7 +3,18 @@ import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { PoolUsage } from '../db/mysql.ts'
-import type { Observation } from './http/telemetry.ts'
+import { ConfigError } from './config.ts'
+
+/** A request that is over. */
+export interface Observation {
+  surface: 'rest' | 'trpc' | 'other'
+  /** The procedure, or `batch` for several of them; undefined where no procedure was called. */
+  operation: string | undefined
+  /** The HTTP status; 499 when the client went before it was answered. */
+  status: number
+  /** Milliseconds. */
+  duration: number
+}
 
 /** The metrics of one process. */
 export interface Metrics {
@@ -58,7 +69,10 @@ export function createMetrics(usage: PoolUsage): Metrics {
   }
 }
 
-/** Serves `/metrics` at this address, apart from the service. `read` gives the text. */
+/**
+ * Serves `/metrics` at this address, apart from the service. `read` gives the text. Throws
+ * ConfigError when the address cannot be listened on.
+ */
 export async function serveMetrics(
   { host, port }: { host: string; port: number },
   read: () => Promise<string>,
@@ -72,6 +86,8 @@ export async function serveMetrics(
       res.writeHead(500).end()
     }
   }).listen(port, host)
-  await once(server, 'listening')
+  await once(server, 'listening').catch((error: NodeJS.ErrnoException) => {
+    throw new ConfigError(`METRICS_PORT: cannot listen on ${host}:${port} (${error.code})`)
+  })
   return server
 }

@@ -4,8 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { connect } from '../db/connect.ts'
-import { UsageError } from './commands/command.ts'
-import type { Config } from './config.ts'
+import { type Config, ConfigError } from './config.ts'
 import type { Metrics } from './metrics.ts'
 import { createService } from './service.ts'
 
@@ -21,7 +20,7 @@ export interface Running {
   stop(): Promise<void>
 }
 
-/** Serves in this process. Throws UsageError when the port cannot be listened on. */
+/** Serves in this process. Throws ConfigError when the port cannot be listened on. */
 export async function serve(
   config: Config,
   log: Logger,
@@ -31,7 +30,7 @@ export async function serve(
   const { server, readiness, metrics, close } = createService({ config, db, usage, log })
   server.listen(config.port)
   await once(server, 'listening').catch((error: NodeJS.ErrnoException) => {
-    throw new UsageError(`PORT: cannot listen on ${config.port} (${error.code})`)
+    throw new ConfigError(`PORT: cannot listen on ${config.port} (${error.code})`)
   })
 
   const stop = async () => {

@@ -21,10 +21,10 @@ const good = ({ code, stderr, stdout }: Ended) => {
 const migrations = readdirSync('db/migrations').map((file) => file.replace(/\.ts$/, ''))
 
 test('migrate brings the tables once; seed adds animals once', async () => {
-  expect(good(await command('migrate'))).toBe(`Migrated: ${migrations.join(', ')}\n`)
-  expect(good(await command('migrate'))).toBe('There was nothing to migrate\n')
-  expect(good(await command('seed'))).toMatch(/^Added [3-9]\d animals\n$/)
-  expect(good(await command('seed'))).toBe('The animals are all there already\n')
+  expect(good(await command('migrate'))).toMatch(new RegExp(`^Migrated ${migrations.join(', ')}: .+petstore`))
+  expect(good(await command('migrate'))).toMatch(/^There was nothing to migrate: .+\n$/)
+  expect(good(await command('seed'))).toMatch(/^Added [3-9]\d animals: .+\n$/)
+  expect(good(await command('seed'))).toMatch(/^The animals are all there already: .+\n$/)
 })
 
 test('keys create prints the key, alone, on stdout', async () => {

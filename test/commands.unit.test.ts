@@ -16,7 +16,7 @@ test.each([
   [['create', 'x'.repeat(256)], 'NAME must have at most 255 characters'],
   [
     ['create', 'x', '--expires', '90'],
-    '--expires must be a number and a unit, such as 30s, 15m, 24h or 90d, not "90"',
+    '--expires must be a number and a unit, such as 30s, 15m, 24h or 90d, up to a century, not "90"',
   ],
   [['create', 'x', '--grace', '1h'], '--grace goes with rotate only'],
   [['list', 'x'], 'list takes no argument, but got "x"'],
@@ -51,8 +51,15 @@ test.each([
   [
     'DATABASE_URL',
     'postgres://petstore:sesame@db/petstore',
-    'DATABASE_URL must be mysql://user:password@host:3306/database, or sqlite:path, or empty',
+    'DATABASE_URL must be mysql://user:password@host:3306/database (special characters percent-encoded), or sqlite:path, or empty',
   ],
+  [
+    'DATABASE_URL',
+    'mysql://petstore:50%off@127.0.0.1:1/petstore',
+    'DATABASE_URL must be mysql://user:password@host:3306/database (special characters percent-encoded), or sqlite:path, or empty',
+  ],
+  ['DATABASE_TIMEOUT', '31s', 'DATABASE_TIMEOUT must be a length of time from 1ms to 30s, such as 5s'],
+  ['IDEMPOTENCY_LIFETIME', '0s', 'IDEMPOTENCY_LIFETIME must be a length of time from 1m, such as 24h'],
   [
     'DATABASE_URL',
     'mysql://petstore:sesame@127.0.0.1:1/petstore',

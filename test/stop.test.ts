@@ -6,7 +6,8 @@ import { connect } from '../db/connect.ts'
 import { migrate } from '../db/migrate.ts'
 import { createKey } from '../src/keys/store.ts'
 import { engine, newDatabase, type TestDatabase } from './support/database.ts'
-import { runServer, type ServerProgram } from './support/process.ts'
+import { freePort } from './support/mysql.ts'
+import { runProgram, runServer, type ServerProgram } from './support/process.ts'
 
 let database: TestDatabase
 let key: string
@@ -99,6 +100,23 @@ describe('SIGTERM', () => {
   })
 })
 
+test.each(engine === 'mysql' ? ['1', '2'] : ['1'])(
+  'with %s WORKERS, a port that is taken stops the start in words',
+  async (workers) => {
+    await start()
+    const port = String(server.port)
+    const variables = { DATABASE_URL: database.url, WORKERS: workers }
+    const busy = runProgram('src/server.ts', { ...variables, PORT: port })
+    expect(await busy.exited).toBe(1)
+    expect(busy.stderr).toContain(`PORT: cannot listen on ${port} (EADDRINUSE)\n`)
+    expect(busy.stderr).not.toContain('    at ')
+    const metrics = runProgram('src/server.ts', { ...variables, PORT: '0', METRICS_PORT: port })
+    expect(await metrics.exited).toBe(1)
+    expect(metrics.stderr).toContain(`METRICS_PORT: cannot listen on 127.0.0.1:${port}`)
+    expect(metrics.stderr).not.toContain('    at ')
+  },
+)
+
 test('an exception that nobody caught: what is in flight is finished, then it ends with 1', async () => {
   const fault = `process.on('SIGUSR2', () => { throw new Error('boom') })`
   await start({ NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(fault)}` })
@@ -152,10 +170,11 @@ describe('the log', () => {
 })
 
 test('the metrics count requests, look-ups and connections, on a port of their own', async () => {
-  await start({ METRICS_PORT: '23917' })
+  const metricsPort = await freePort()
+  await start({ METRICS_PORT: String(metricsPort) })
   await get('/v1/pets')
   await get('/v1/pets/1')
-  const answer = await fetch('http://127.0.0.1:23917/metrics')
+  const answer = await fetch(`http://127.0.0.1:${metricsPort}/metrics`)
   expect(answer.headers.get('content-type')).toMatch('text/plain')
   const text = await answer.text()
   expect(text).toContain(
@@ -175,15 +194,23 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
   const workers = (variables = {}) => start({ WORKERS: '2', ...variables })
 
   test('serves, adds up the metrics, and stops in order', async () => {
-    await workers({ METRICS_PORT: '23918' })
+    const metricsPort = await freePort()
+    await workers({ METRICS_PORT: String(metricsPort) })
     await Promise.all(Array.from({ length: 10 }, () => get('/v1/pets', { connection: 'close' })))
-    const text = await (await fetch('http://127.0.0.1:23918/metrics')).text()
+    const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text()
     expect(text).toContain(
       'petstore_requests_total{surface="rest",operation="listPets",status="200"} 10',
     )
     server.child.kill('SIGTERM')
     expect(await server.exited).toBe(0)
     await expect(get('/healthz')).rejects.toThrow()
+  })
+
+  test('finishes what is in flight when the primary process is killed', async () => {
+    await workers()
+    const request = await unfinished()
+    server.child.kill('SIGKILL')
+    expect(await request.finish()).toMatch(/^HTTP\/1.1 201 Created/)
   })
 
   test('replaces a worker that dies', async () => {

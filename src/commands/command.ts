@@ -31,6 +31,12 @@ export async function command(run: (db: Database, config: Config) => Promise<voi
   }
 }
 
+/** For programs that take no arguments. Throws UsageError when there are some. */
+export function refuseArguments(): void {
+  const [argument] = process.argv.slice(2)
+  if (argument !== undefined) throw new UsageError(`No argument is taken, but there is ${argument}`)
+}
+
 function reachable(error: unknown, { databaseUrl }: Config): unknown {
   if (!(error instanceof DatabaseUnavailableError)) return error
   const { message, code } = error.cause as NodeJS.ErrnoException

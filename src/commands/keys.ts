@@ -1,5 +1,6 @@
 /** `npm run keys`: makes, lists, rotates and revokes API keys. */
 import { parseArgs } from 'node:util'
+import { describeUrl } from '../../db/connect.ts'
 import { migrate } from '../../db/migrate.ts'
 import type { Database } from '../../db/tables.ts'
 import { parseDuration } from '../duration.ts'
@@ -41,9 +42,9 @@ interface Arguments {
 
 if (process.argv.includes('--help')) console.log(help)
 else {
-  await command(async (db) => {
+  await command(async (db, config) => {
     const given = readArguments()
-    const act = readAction(given)
+    const act = readAction(given, describeUrl(config.databaseUrl).address)
     await migrate(db)
     await act(db)
   })
@@ -69,7 +70,7 @@ function readArguments(): Arguments {
 }
 
 /** Checks the arguments and gives what is to be done, so that a mistake never reaches the database. */
-function readAction(given: Arguments): (db: Database) => Promise<void> {
+function readAction(given: Arguments, address: string): (db: Database) => Promise<void> {
   const { action, json } = given
   if (given.expires !== undefined && action !== 'create') throw foreign('--expires', 'create')
   if (given.grace !== undefined && action !== 'rotate') throw foreign('--grace', 'rotate')
@@ -77,7 +78,7 @@ function readAction(given: Arguments): (db: Database) => Promise<void> {
     case 'create': {
       const name = readName(given)
       const expiresAt = given.expires === undefined ? undefined : after('--expires', given.expires)
-      return async (db) => printNew(await createKey(db, name, expiresAt), json)
+      return async (db) => printNew(await createKey(db, name, expiresAt), address, json)
     }
     case 'list': {
       const [extra] = given.operands
@@ -87,7 +88,7 @@ function readAction(given: Arguments): (db: Database) => Promise<void> {
     case 'rotate': {
       const id = readId(given)
       const graceUntil = after('--grace', given.grace ?? '24h')
-      return async (db) => printNew((await rotateKey(db, id, graceUntil)) ?? unknown(id), json)
+      return async (db) => printNew((await rotateKey(db, id, graceUntil)) ?? unknown(id), address, json)
     }
     case 'revoke': {
       const id = readId(given)
@@ -133,7 +134,7 @@ function after(option: string, text: string): Date {
   const duration = parseDuration(text)
   if (duration === undefined || (duration === 0 && option === '--expires')) {
     throw new UsageError(
-      `${option} must be a number and a unit, such as 30s, 15m, 24h or 90d, not "${text}"`,
+      `${option} must be a number and a unit, such as 30s, 15m, 24h or 90d, up to a century, not "${text}"`,
     )
   }
   return new Date(Date.now() + duration)
@@ -143,9 +144,9 @@ function unknown(id: bigint): never {
   throw new UsageError(`There is no working key with the ID ${id}; list shows them`)
 }
 
-function printNew({ id, key }: NewApiKey, json: boolean): void {
+function printNew({ id, key }: NewApiKey, address: string, json: boolean): void {
   console.log(json ? JSON.stringify({ id: Number(id), key }) : key)
-  console.error(`This is key ${id}. Keep it: it is not shown again.`)
+  console.error(`This is key ${id} of ${address}. Keep it: it is not shown again.`)
 }
 
 function printList(keys: ApiKey[], json: boolean): void {

@@ -1,8 +1,12 @@
 /** `npm run migrate`: brings the database to the newest schema. */
+import { describeUrl } from '../../db/connect.ts'
 import { migrate } from '../../db/migrate.ts'
-import { command } from './command.ts'
+import { command, refuseArguments } from './command.ts'
 
-await command(async (db) => {
+await command(async (db, config) => {
+  refuseArguments()
   const names = await migrate(db)
-  console.log(names.length > 0 ? `Migrated: ${names.join(', ')}` : 'There was nothing to migrate')
+  const { address } = describeUrl(config.databaseUrl)
+  const done = names.length > 0 ? `Migrated ${names.join(', ')}` : 'There was nothing to migrate'
+  console.log(`${done}: ${address}`)
 })

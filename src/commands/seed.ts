@@ -1,10 +1,13 @@
 /** `npm run seed`: fills the catalogue with examples. */
+import { describeUrl } from '../../db/connect.ts'
 import { migrate } from '../../db/migrate.ts'
 import { seed } from '../../db/seed.ts'
-import { command } from './command.ts'
+import { command, refuseArguments } from './command.ts'
 
-await command(async (db) => {
+await command(async (db, config) => {
+  refuseArguments()
   await migrate(db)
   const added = await seed(db)
-  console.log(added > 0 ? `Added ${added} animals` : 'The animals are all there already')
+  const { address } = describeUrl(config.databaseUrl)
+  console.log(`${added > 0 ? `Added ${added} animals` : 'The animals are all there already'}: ${address}`)
 })

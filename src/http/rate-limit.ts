@@ -31,7 +31,12 @@ export function limitRate(limit: number): RequestHandler {
     let left = callsOf(req)
     const count = (error?: unknown) => {
       if (error || left-- === 0) next(error)
-      else countOne(req, res, count)
+      else {
+        // The library would add to what it said of the calls before.
+        res.removeHeader('RateLimit')
+        res.removeHeader('RateLimit-Policy')
+        countOne(req, res, count)
+      }
     }
     count()
   }

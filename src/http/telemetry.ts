@@ -3,18 +3,8 @@ import { randomUUID } from 'node:crypto'
 import type { RequestHandler, Response } from 'express'
 import type { Logger } from 'pino'
 import { withoutKeys } from '../keys/format.ts'
+import type { Observation } from '../metrics.ts'
 import { contextOf } from './identify.ts'
-
-/** A request that is over. */
-export interface Observation {
-  surface: 'rest' | 'trpc' | 'other'
-  /** The procedure, or `batch` for several of them; undefined where no procedure was called. */
-  operation: string | undefined
-  /** The HTTP status; 499 when the client went before it was answered. */
-  status: number
-  /** Milliseconds. */
-  duration: number
-}
 
 /** Tells the log, and `observe`, of this request that a procedure serves it. */
 export function setOperation(res: Response, surface: 'rest' | 'trpc', operation: string): void {

@@ -10,7 +10,7 @@ export const IdempotencyHeaders = z.object({
     .string()
     .min(1)
     .meta({
-      description: `A string of up to ${MAX_LENGTH} ASCII characters that you choose for this creation, best a UUID, in quotes (draft-ietf-httpapi-idempotency-key-header-07). It counts for your API key and is kept for a day at least.`,
+      description: `A string of up to ${MAX_LENGTH} ASCII characters that you choose for this creation, best a UUID, in quotes (draft-ietf-httpapi-idempotency-key-header-07). It counts for your API key alone and is kept for a day, unless the operator chose otherwise.`,
       examples: ['"8e03978e-40d5-43e8-bc93-6894a57f9324"'],
     })
     .optional(),

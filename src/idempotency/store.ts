@@ -25,8 +25,13 @@ export interface OnceStore {
   /**
    * Runs `make` in a transaction that also keeps the key, unless the key was used before. `running`
    * when the same key is being used at this moment, `different` when it was for another request.
+   * Gives up when `signal` aborts.
    */
-  once(what: Once, make: (transaction: Database) => Promise<bigint>): Promise<Outcome>
+  once(
+    what: Once,
+    signal: AbortSignal,
+    make: (transaction: Database) => Promise<bigint>,
+  ): Promise<Outcome>
   /** Ends the regular removal of what is older than the lifetime. */
   stop(): void
 }
@@ -41,12 +46,12 @@ export function onceStore(db: Database, lifetime: number, log: Logger): OnceStor
   }, CLEANING_INTERVAL).unref()
 
   return {
-    async once(what, make) {
+    async once(what, signal, make) {
       const name = `${what.apiKeyId} ${what.idempotencyKey}`
       if (running.has(name)) return 'running'
       running.add(name)
       try {
-        return await attempt(db, lifetime, what, make)
+        return await attempt(db, lifetime, what, signal, make)
       } finally {
         running.delete(name)
       }
@@ -59,6 +64,7 @@ async function attempt(
   db: Database,
   lifetime: number,
   what: Once,
+  signal: AbortSignal,
   make: (transaction: Database) => Promise<bigint>,
 ): Promise<Outcome> {
   const { apiKeyId } = what
@@ -69,16 +75,20 @@ async function attempt(
     .select(['id', 'fingerprint', 'pet_id', 'created_at'])
     .where('api_key_id', '=', apiKeyId)
     .where('key_hash', '=', keyHash)
-    .executeTakeFirst()
+    .executeTakeFirst({ signal })
   const oldest = BigInt(Date.now() - lifetime)
   if (known && known.created_at > oldest) {
     return known.fingerprint === fingerprint ? { id: known.pet_id } : 'different'
   }
+  let isMade = false
   try {
     return await db.transaction().execute(async (transaction) => {
-      if (known)
-        await transaction.deleteFrom('idempotency_keys').where('id', '=', known.id).execute()
+      if (known) {
+        const remove = transaction.deleteFrom('idempotency_keys').where('id', '=', known.id)
+        await remove.execute({ signal })
+      }
       const id = await make(transaction)
+      isMade = true
       await transaction
         .insertInto('idempotency_keys')
         .values({
@@ -88,13 +98,13 @@ async function attempt(
           pet_id: id,
           created_at: BigInt(Date.now()),
         })
-        .execute()
+        .execute({ signal })
       return { id }
     })
   } catch (error) {
     // Another instance is about to keep the same key, or did meanwhile: then it is there to be found.
-    if (error instanceof LockedError) return 'running'
-    if (error instanceof DuplicateError) return await attempt(db, lifetime, what, make)
+    if (isMade && error instanceof LockedError) return 'running'
+    if (error instanceof DuplicateError) return await attempt(db, lifetime, what, signal, make)
     throw error
   }
 }

@@ -3,9 +3,9 @@
 import { setTimeout } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
+import { DatabaseUnavailableError } from '../../db/errors.ts'
 import { retry } from '../../db/retry.ts'
 import type { Database } from '../../db/tables.ts'
-import type { Caller } from '../context.ts'
 import { hashKey, isKey } from './format.ts'
 import { findKeys, touchKeys, type WorkingKey } from './store.ts'
 
@@ -18,11 +18,19 @@ const MAX_KEYS = 10_000
 /** Keys asked for in one query at most. */
 const MAX_BATCH = 500
 
+/** Keys that may wait to be asked for; a database that hangs must not let them pile up. */
+const MAX_WAITING = 10_000
+
 /** Milliseconds between two queries at least: a flood of wrong keys makes them larger, not more. */
 const MIN_INTERVAL = 10
 
 /** Milliseconds between two rounds of noting when keys were last used. */
 const NOTE_INTERVAL = 60_000
+
+/** The holder of a valid API key. */
+export interface Caller {
+  keyId: bigint
+}
 
 export interface Authenticator {
   /**
@@ -77,7 +85,7 @@ export function createAuthenticator(
       const found = isCached ? cached : await find(hash)
       if (!found) return undefined
       uses.set(found.id, Date.now())
-      return { keyId: found.id, keyName: found.name }
+      return { keyId: found.id }
     },
     async stop() {
       clearInterval(timer)
@@ -108,6 +116,9 @@ function batched<Value>(lookUp: (keys: string[]) => Promise<Map<string, Value>>)
   }
 
   return (key: string): Promise<Value | undefined> => {
+    if (waiting.size >= MAX_WAITING && !waiting.has(key)) {
+      return Promise.reject(new DatabaseUnavailableError(new Error('Too many keys wait'), true))
+    }
     const question = waiting.get(key) ?? Promise.withResolvers<Value | undefined>()
     waiting.set(key, question)
     if (!running) void run()

@@ -24,7 +24,6 @@ export interface NewApiKey {
 /** A key that works, as the service needs to know it. */
 export interface WorkingKey {
   id: bigint
-  name: string
   hash: string
   /** When it stops working, in milliseconds since 1970; Infinity for never. */
   until: number
@@ -48,7 +47,7 @@ export async function createKey(db: Database, name: string, expiresAt?: Date): P
 }
 
 /**
- * Makes a key if there is none that works. One statement decides and does it, so that of several
+ * Makes a key if none was ever made. One statement decides and does it, so that of several
  * who try at once only one gets a key; the others get undefined.
  */
 export async function createFirstKey(db: Database, name: string): Promise<string | undefined> {
@@ -60,7 +59,7 @@ export async function createFirstKey(db: Database, name: string): Promise<string
       val(hash).as('hash'),
       val(BigInt(Date.now())).as('created_at'),
     ])
-    .where(({ not, exists }) => not(exists(working(db).select('id'))))
+    .where(({ not, exists }) => not(exists(db.selectFrom('api_keys').select('id'))))
   const { numInsertedOrUpdatedRows } = await db
     .insertInto('api_keys')
     .columns(['name', 'prefix', 'hash', 'created_at'])
@@ -130,20 +129,20 @@ export async function revokeKey(db: Database, id: bigint): Promise<boolean> {
   return numUpdatedRows > 0n
 }
 
-/** Whether there is any key that works. */
+/** Whether a key was ever made; it may have ended. */
 export async function hasKeys(db: Database): Promise<boolean> {
-  return (await working(db).select('id').limit(1).executeTakeFirst()) !== undefined
+  const row = await db.selectFrom('api_keys').select('id').limit(1).executeTakeFirst()
+  return row !== undefined
 }
 
 /** Those keys with one of these hashes that work now. */
 export async function findKeys(db: Database, hashes: readonly string[]): Promise<WorkingKey[]> {
   const rows = await working(db)
-    .select(['id', 'name', 'hash', 'expires_at'])
+    .select(['id', 'hash', 'expires_at'])
     .where('hash', 'in', hashes)
     .execute()
-  return rows.map(({ id, name, hash, expires_at }) => ({
+  return rows.map(({ id, hash, expires_at }) => ({
     id,
-    name,
     hash,
     until: expires_at === null ? Number.POSITIVE_INFINITY : Number(expires_at),
   }))

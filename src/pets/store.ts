@@ -18,7 +18,7 @@ export function petStore(db: Database, { once }: OnceStore): PetStore {
         .limit(limit + 1)
       if (status !== undefined) query = query.where('status', '=', status)
       if (cursor !== undefined) query = query.where('id', '>', cursor)
-      const rows = await retry(() => query.execute({ signal }), { repeatable: true })
+      const rows = await retry(() => query.execute({ signal }), { repeatable: true, signal })
       const pets = rows.slice(0, limit)
       return { pets, next: rows.length > limit ? pets.at(-1)?.id : undefined }
     },
@@ -26,19 +26,21 @@ export function petStore(db: Database, { once }: OnceStore): PetStore {
     async create(pet, signal, idempotency) {
       if (!idempotency) {
         const insert = () => insertPet(db, pet, signal)
-        return { id: await retry(insert, { repeatable: false }), ...pet }
+        return { id: await retry(insert, { repeatable: false, signal }), ...pet }
       }
       const request = [pet.name, String(pet.categoryId), pet.status]
       const create = () =>
-        once({ ...idempotency, request }, (transaction) => insertPet(transaction, pet, signal))
-      const outcome = await retry(create, { repeatable: true })
+        once({ ...idempotency, request }, signal, (transaction) =>
+          insertPet(transaction, pet, signal),
+        )
+      const outcome = await retry(create, { repeatable: true, signal })
       return typeof outcome === 'string' ? outcome : { id: outcome.id, ...pet }
     },
 
     async get(id, signal) {
       const query = db.selectFrom('pets').select(columns).where('id', '=', id)
       const find = () => query.executeTakeFirst({ signal })
-      return await retry(find, { repeatable: true })
+      return await retry(find, { repeatable: true, signal })
     },
   }
 }

@@ -2,6 +2,8 @@
 import { setTimeout } from 'node:timers/promises'
 import { type Connection, createConnection } from 'mysql2/promise'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { connect } from '../../db/connect.ts'
+import { UnfitServerError } from '../../db/errors.ts'
 import { MAX_CONNECTIONS } from '../../db/mysql.ts'
 import { newDatabase } from '../support/database.ts'
 import { type MysqlServer, startMysql } from '../support/mysql.ts'
@@ -202,8 +204,47 @@ test('more wait than may wait: they are refused at once', async () => {
   }
   const statuses = await Promise.all(Array.from({ length: 1_200 }, call))
   expect(new Set(statuses)).toEqual(new Set([503]))
+  // Those beyond the thousand that may wait, and the ten that have a connection.
+  expect(times.filter((time) => time < TIMEOUT / 2).length).toBeGreaterThan(150)
   await admin.query('unlock tables')
   await recovery()
+  expect(service.usage).toEqual({ used: 0, waiting: 0 })
+})
+
+test('a slow database: a creation under a key is given up in time, too', async () => {
+  await list()
+  await admin.query('lock tables pets write, idempotency_keys write')
+  const release = setTimeout(TIMEOUT * 0.7).then(() => admin.query('unlock tables'))
+  const relock = release.then(() => admin.query('lock tables pets write'))
+  const headers = { 'idempotency-key': '"slow"' }
+  const body = { name: 'Rex', categoryId: 3 }
+  await expectUnavailable(() => service.rest('POST', '/pets', { headers, body }))
+  await relock
+  await admin.query('unlock tables')
+})
+
+test('a server that became a replica is left for one that may be written to', async () => {
+  await create()
+  const connections = async () => {
+    const [rows] = await admin.query('select id from information_schema.processlist')
+    return (rows as { id: number }[]).map(({ id }) => id)
+  }
+  const before = await connections()
+  await admin.query('set global read_only = 1')
+  // root may write all the same: a user who may not stands for the service.
+  await admin.query(`create user if not exists writer@127.0.0.1`)
+  await admin.query(`grant select, insert, update, delete on *.* to writer@127.0.0.1`)
+  const url = new URL(service.databaseUrl)
+  url.username = 'writer'
+  const replica = connect(url.href)
+  const insert = () =>
+    replica.insertInto('pets').values({ name: 'Rex', category_id: 3n, status: 'sold' }).execute()
+  await expect(insert()).rejects.toThrow(UnfitServerError)
+  const [first] = (await connections()).filter((id) => !before.includes(id))
+  expect(first, 'the connection is given up').toBeUndefined()
+  await admin.query('set global read_only = 0')
+  await insert()
+  await replica.destroy()
 })
 
 test('a deadlock: the creation is tried again, and made once', async () => {

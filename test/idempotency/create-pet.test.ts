@@ -72,12 +72,13 @@ test('many at once make one pet', async () => {
 test('while the first is still running, a repetition is 409', async () => {
   const { once, stop } = onceStore(service.db, LIFETIME, pino({ enabled: false }))
   const what = { apiKeyId: 1n, idempotencyKey: newKey(), request: rex }
+  const { signal } = new AbortController()
   const gate = Promise.withResolvers<bigint>()
-  const first = once(what, () => gate.promise)
-  expect(await once(what, () => gate.promise)).toBe('running')
+  const first = once(what, signal, () => gate.promise)
+  expect(await once(what, signal, () => gate.promise)).toBe('running')
   gate.resolve(7n)
   expect(await first).toEqual({ id: 7n })
-  expect(await once(what, () => gate.promise)).toEqual({ id: 7n })
+  expect(await once(what, signal, () => gate.promise)).toEqual({ id: 7n })
   stop()
 })
 

@@ -7,6 +7,7 @@ import type { CompiledQuery } from 'kysely'
 import { pino } from 'pino'
 import { connect } from '../../db/connect.ts'
 import { migrate } from '../../db/migrate.ts'
+import type { PoolUsage } from '../../db/mysql.ts'
 import type { Database } from '../../db/tables.ts'
 import { type Config, readConfig } from '../../src/config.ts'
 import type { Patience } from '../../src/http/server.ts'
@@ -29,6 +30,10 @@ export interface Service {
   server: Server
   rest: RestClient
   trpc: TRPCClient<AppRouter>
+  /** The DATABASE_URL. */
+  databaseUrl: string
+  /** What the database's pool does. */
+  usage: PoolUsage
   /** Every query so far, the tests' own too. */
   queries: CompiledQuery[]
   /** What was logged so far, a line of JSON each. */
@@ -72,6 +77,8 @@ export async function startService(
     server,
     rest: restClient(origin, key),
     trpc: trpcClient(origin, key),
+    databaseUrl: database.url,
+    usage,
     queries,
     logged,
     async stop() {
