@@ -39,6 +39,7 @@ const withoutEffect = new Set([
   'ER_OPTION_PREVENTS_STATEMENT', // read_only, while a replica is being promoted
   'ER_READ_ONLY_MODE',
   'ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION',
+  'ER_TRANSACTION_ROLLBACK_DURING_COMMIT', // group replication: another's was preferred
   'ER_UNKNOWN_COM_ERROR', // Galera: the node is not part of the cluster
 ])
 
@@ -48,6 +49,7 @@ const uncertain = new Set([
   'ER_QUERY_INTERRUPTED',
   'ER_QUERY_TIMEOUT',
   'ER_ERROR_DURING_COMMIT', // Galera: the node was cut off, maybe after it told the others
+  'ER_RUN_HOOK_ERROR', // group replication: the member was cut off during a commit
   'ER_DISK_FULL',
   'ER_RECORD_FILE_FULL',
 ])

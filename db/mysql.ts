@@ -7,7 +7,15 @@ import {
   MysqlDialect,
   type QueryResult,
 } from 'kysely'
-import { createConnection, createPool, type PoolOptions, type TypeCast } from 'mysql2'
+import {
+  type Connection,
+  type ConnectionOptions,
+  createConnection,
+  createPool,
+  type PoolOptions,
+  type RowDataPacket,
+  type TypeCast,
+} from 'mysql2'
 import { DatabaseTimeoutError, DatabaseUnavailableError, databaseError } from './errors.ts'
 import { within } from './within.ts'
 
@@ -24,6 +32,9 @@ const CONNECT_TIMEOUT = 5_000
 // NO_BACKSLASH_ESCAPES would make unsafe; without a strict mode MySQL truncates in silence.
 // Nobody shall wait long for another's lock: https://dev.mysql.com/doc/refman/9.4/en/innodb-parameters.html
 const SESSION = `set session sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', innodb_lock_wait_timeout = 1`
+
+// Behind a load balancer two connections may lead to two servers, which number sessions alike.
+const SERVER = "select concat(@@hostname, ':', @@port) as server"
 
 /** How a pool is used at this moment. */
 export interface PoolUsage {
@@ -72,13 +83,16 @@ class GuardedDialect extends MysqlDialect {
     super({
       async pool() {
         const pool = createPool(options)
-        // The first statement of each connection: what follows waits its turn behind it.
-        pool.on('connection', (connection) =>
-          connection.query(SESSION, (error) => error && connection.destroy()),
-        )
+        // The first statements of each connection: what follows waits its turn behind them.
+        pool.on('connection', (connection) => {
+          connection.query(SESSION, (error) => error && connection.destroy())
+          connection.query<RowDataPacket[]>(SERVER, (_error, rows) => {
+            connection.config = Object.assign({}, connection.config, { server: rows?.[0]?.server })
+          })
+        })
         return pool
       },
-      controlConnection: createConnection,
+      controlConnection,
     })
     this.#timeout = timeout
     this.#usage = usage
@@ -121,6 +135,26 @@ class GuardedDialect extends MysqlDialect {
     }
     return driver
   }
+}
+
+const otherServer = Object.assign(new Error('The connection leads to another server'), {
+  code: 'OTHER_SERVER',
+  fatal: false,
+})
+
+/** A connection like another one, to end what that is doing. Fails if it leads to another server. */
+function controlConnection(config: object | string): Connection {
+  const { server, ...options } = config as ConnectionOptions & { server?: string }
+  const connection = createConnection(options)
+  const connect = connection.connect.bind(connection)
+  connection.connect = (callback) =>
+    connect((failure) => {
+      if (failure) return callback?.(failure)
+      connection.query<RowDataPacket[]>(SERVER, (error, rows) => {
+        callback?.(error ?? (rows[0]?.server === server ? null : otherServer))
+      })
+    })
+  return connection
 }
 
 /** Ends statements that take too long, or are not wanted any more, on the server too. */

@@ -21,6 +21,12 @@ test.each([
   [['create', 'x', '--grace', '1h'], '--grace goes with rotate only'],
   [['list', 'x'], 'list takes no argument, but got "x"'],
   [['revoke', 'x'], '"x" is not the ID of a key; list shows them'],
+  [['create', 'two\nlines'], 'NAME must not hold control characters'],
+  [['create', '\x1b[31mred'], 'NAME must not hold control characters'],
+  [
+    ['create', 'x', '--expires', '-5d'],
+    "Option '--expires' argument is ambiguous; --help shows what there is",
+  ],
   [['list', '--all'], "Unknown option '--all'; --help shows what there is"],
 ])('keys %j is a mistake, told in one line', async (operands, message) => {
   expect(await runToEnd('src/commands/keys.ts', {}, operands, folder)).toEqual({

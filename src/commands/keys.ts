@@ -62,7 +62,8 @@ function readArguments(): Arguments {
     const { expires, grace, json } = values
     return { action, operands, expires, grace, json }
   } catch (error) {
-    throw new UsageError(`${(error as Error).message.split('. ')[0]}; --help shows what there is`)
+    const [mistake] = (error as Error).message.split(/\.\s/)
+    throw new UsageError(`${mistake}; --help shows what there is`)
   }
 }
 
@@ -115,6 +116,8 @@ function operand({ action, operands }: Arguments, what: string): string {
 function readName(given: Arguments): string {
   const name = operand(given, 'a NAME')
   if ([...name].length > 255) throw new UsageError('NAME must have at most 255 characters')
+  // Lines and colours of its own would spoil the list, or forge it.
+  if (/\p{Cc}/u.test(name)) throw new UsageError('NAME must not hold control characters')
   return name
 }
 

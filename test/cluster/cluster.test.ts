@@ -18,7 +18,7 @@ import { type Load, type Phase, startLoad } from './load.ts'
 process.setMaxListeners(30) // each server is to end with this process
 
 /** Milliseconds that a fail-over may take: after these nothing fails any more. */
-const FAILOVER = 8_000
+const FAILOVER = 10_000
 
 let galera: Galera
 let haproxy: Haproxy

@@ -1,0 +1,60 @@
+/** The address of the database leads to another server than before, as behind a load balancer. */
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer } from 'node:net'
+import { setTimeout } from 'node:timers/promises'
+import { createConnection, type RowDataPacket } from 'mysql2/promise'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { newDatabase } from '../support/database.ts'
+import { type MysqlServer, startMysql } from '../support/mysql.ts'
+import { startService } from '../support/service.ts'
+
+let former: MysqlServer
+let other: MysqlServer
+beforeAll(async () => {
+  ;[former, other] = await Promise.all([startMysql(), startMysql()])
+})
+afterAll(() => Promise.all([former.remove(), other.remove()]))
+
+/** Leads each new connection to the server of `url` as it is then. */
+async function startBalancer(balancer: { url: string }): Promise<number> {
+  const server = createServer((client) => {
+    const upstream = connect(Number(new URL(balancer.url).port), '127.0.0.1')
+    client.pipe(upstream).pipe(client)
+    for (const socket of [client, upstream]) socket.on('error', () => {})
+  })
+  server.listen(0, '127.0.0.1').unref()
+  await once(server, 'listening')
+  return (server.address() as AddressInfo).port
+}
+
+test('a statement that takes too long ends nothing on another server', async () => {
+  const database = await newDatabase(former.url)
+  const balancer = { url: former.url }
+  const url = new URL(database.url)
+  url.port = String(await startBalancer(balancer))
+  const service = await startService({ databaseTimeout: 500 }, undefined, {
+    ...database,
+    url: url.href,
+  })
+  await service.rest('GET', '/pets')
+  const admin = await createConnection(database.url)
+  await admin.query('lock tables pets write')
+
+  balancer.url = other.url
+  const otherAdmin = await createConnection(other.url)
+  await otherAdmin.query(`create database ${url.pathname.slice(1)}`)
+  const strangers = await Promise.all(Array.from({ length: 50 }, () => createConnection(other.url)))
+  const answer = service.rest('GET', '/pets')
+  await setTimeout(250)
+  const [waiting] = await admin.query<RowDataPacket[]>(
+    "select id from information_schema.processlist where info like 'select%pets%' and id <> connection_id()",
+  )
+  const namesakes = strangers.filter(({ threadId }) => threadId === Number(waiting[0]?.id))
+  expect(namesakes).toHaveLength(1)
+  expect((await answer).status).toBe(503)
+  await setTimeout(500)
+  await Promise.all(strangers.map((stranger) => stranger.query('select 1')))
+
+  for (const connection of [admin, otherAdmin, ...strangers]) connection.destroy()
+  await service.stop()
+})
