@@ -32,11 +32,16 @@ class EmbeddedDialect extends SqliteDialect {
 }
 
 class EmbeddedAdapter extends SqliteAdapter {
+  #isLocked = false
+
   override async acquireMigrationLock(db: Kysely<unknown>) {
     await sql`begin immediate`.execute(db)
+    this.#isLocked = true
   }
+  // Called also when the lock was not had: then a commit would fail, and hide why.
   override async releaseMigrationLock(db: Kysely<unknown>) {
-    await sql`commit`.execute(db)
+    if (this.#isLocked) await sql`commit`.execute(db)
+    this.#isLocked = false
   }
 }
 

@@ -18,7 +18,8 @@ const help = `Usage: npm run keys -- COMMAND [OPTIONS]
 
   create NAME [--expires 90d]   make a key; it is printed once, alone, on stdout
   list                          show all keys, never the keys themselves
-  rotate ID [--grace 24h]       make a key in place of another, which works on for the grace period
+  rotate ID [--grace 24h]       make a key of the same name and life in place of another, which works
+                                on for the grace period
   revoke ID                     end a key
 
 Options

@@ -91,8 +91,8 @@ export async function listKeys(db: Database): Promise<ApiKey[]> {
 const toDate = (time: bigint | null) => (time === null ? undefined : new Date(Number(time)))
 
 /**
- * Makes a key of the same name in place of a working one, which ends at `graceUntil` unless it
- * ends sooner anyway. Undefined when there is no working key with this id.
+ * Makes a key of the same name, and of as long a life, in place of a working one, which ends at
+ * `graceUntil` unless it ends sooner anyway. Undefined when there is no working key with this id.
  */
 export async function rotateKey(
   db: Database,
@@ -101,7 +101,7 @@ export async function rotateKey(
 ): Promise<NewApiKey | undefined> {
   return await db.transaction().execute(async (transaction) => {
     const old = await working(transaction)
-      .select(['name', 'expires_at'])
+      .select(['name', 'created_at', 'expires_at'])
       .where('id', '=', id)
       .executeTakeFirst()
     if (!old) return undefined
@@ -113,7 +113,9 @@ export async function rotateKey(
         .where('id', '=', id)
         .execute()
     }
-    return await createKey(transaction, old.name)
+    const lifetime = old.expires_at === null ? undefined : old.expires_at - old.created_at
+    const expiresAt = lifetime === undefined ? undefined : new Date(Date.now() + Number(lifetime))
+    return await createKey(transaction, old.name, expiresAt)
   })
 }
 

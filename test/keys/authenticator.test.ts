@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { KEY_LIFETIME } from '../../src/keys/authenticator.ts'
 import { newKey } from '../../src/keys/format.ts'
-import { createKey, revokeKey, rotateKey } from '../../src/keys/store.ts'
+import { createKey, listKeys, revokeKey, rotateKey } from '../../src/keys/store.ts'
 import { type Service, startService, trpcClient } from '../support/service.ts'
 
 let service: Service
@@ -103,6 +103,14 @@ test(`a revoked key in use ends within ${KEY_LIFETIME / 1000} seconds`, async ()
   expect(await revokeKey(service.db, id)).toBe(true)
   pass(KEY_LIFETIME + 1)
   expect(await statusWith(key)).toBe(401)
+})
+
+test('the key in place of one that expires lives as long as that was to', async () => {
+  const lifetime = 90 * 86_400_000
+  const old = await createKey(service.db, 'expiring', new Date(Date.now() + lifetime))
+  const fresh = await rotateKey(service.db, old.id, new Date(Date.now() + 60_000))
+  const { expiresAt } = (await listKeys(service.db)).find(({ id }) => id === fresh?.id) ?? {}
+  expect(Math.abs((expiresAt?.getTime() ?? 0) - Date.now() - lifetime)).toBeLessThan(5_000)
 })
 
 test('a rotated key works on for the grace period, the new one at once', async () => {
