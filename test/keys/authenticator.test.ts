@@ -54,12 +54,14 @@ test('a key is looked up again when its life in memory is over', async () => {
   expect(keyQueries() - before).toBe(1)
 })
 
-test('a flood of wrong keys is a handful of queries', async () => {
+test('a flood of wrong keys makes queries larger, not more: one in 10 ms at most', async () => {
   const before = keyQueries()
+  const start = performance.now()
   const keys = Array.from({ length: 400 }, () => newKey().key)
   const statuses = await Promise.all(keys.map(statusWith))
   expect(new Set(statuses)).toEqual(new Set([401]))
-  expect(keyQueries() - before).toBeLessThan(100)
+  const most = (performance.now() - start) / 9 + 2 // a timer may be early by a millisecond
+  expect(keyQueries() - before).toBeLessThan(Math.min(most, keys.length))
 })
 
 test('what cannot be a key is no query at all', async () => {

@@ -31,9 +31,10 @@ test.each([
 })
 
 test('an integer is the same with any point and exponent', () => {
+  const nonzero = fc.bigInt().filter((integer) => integer !== 0n) // for 000 is not JSON
   const shift = fc.integer({ min: -20, max: 20 })
   fc.assert(
-    fc.property(fc.bigInt(), shift, (integer, exponent) => {
+    fc.property(nonzero, shift, (integer, exponent) => {
       const zeros = '0'.repeat(Math.abs(exponent))
       const text = exponent > 0 ? `${integer}${zeros}e-${exponent}` : `${integer}.${zeros}0e0`
       expect(parseJson(text)).toBe(integer)
