@@ -21,7 +21,9 @@ const good = ({ code, stderr, stdout }: Ended) => {
 const migrations = readdirSync('db/migrations').map((file) => file.replace(/\.ts$/, ''))
 
 test('migrate brings the tables once; seed adds animals once', async () => {
-  expect(good(await command('migrate'))).toMatch(new RegExp(`^Migrated ${migrations.join(', ')}: .+petstore`))
+  expect(good(await command('migrate'))).toMatch(
+    new RegExp(`^Migrated ${migrations.join(', ')}: .+petstore`),
+  )
   expect(good(await command('migrate'))).toMatch(/^There was nothing to migrate: .+\n$/)
   expect(good(await command('seed'))).toMatch(/^Added [3-9]\d animals: .+\n$/)
   expect(good(await command('seed'))).toMatch(/^The animals are all there already: .+\n$/)

@@ -58,8 +58,16 @@ test.each([
     'mysql://petstore:50%off@127.0.0.1:1/petstore',
     'DATABASE_URL must be mysql://user:password@host:3306/database (special characters percent-encoded), or sqlite:path, or empty',
   ],
-  ['DATABASE_TIMEOUT', '31s', 'DATABASE_TIMEOUT must be a length of time from 1ms to 30s, such as 5s'],
-  ['IDEMPOTENCY_LIFETIME', '0s', 'IDEMPOTENCY_LIFETIME must be a length of time from 1m, such as 24h'],
+  [
+    'DATABASE_TIMEOUT',
+    '31s',
+    'DATABASE_TIMEOUT must be a length of time from 1ms to 30s, such as 5s',
+  ],
+  [
+    'IDEMPOTENCY_LIFETIME',
+    '0s',
+    'IDEMPOTENCY_LIFETIME must be a length of time from 1m, such as 24h',
+  ],
   [
     'DATABASE_URL',
     'mysql://petstore:sesame@127.0.0.1:1/petstore',

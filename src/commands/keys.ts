@@ -88,7 +88,8 @@ function readAction(given: Arguments, address: string): (db: Database) => Promis
     case 'rotate': {
       const id = readId(given)
       const graceUntil = after('--grace', given.grace ?? '24h')
-      return async (db) => printNew((await rotateKey(db, id, graceUntil)) ?? unknown(id), address, json)
+      return async (db) =>
+        printNew((await rotateKey(db, id, graceUntil)) ?? unknown(id), address, json)
     }
     case 'revoke': {
       const id = readId(given)

@@ -9,5 +9,7 @@ await command(async (db, config) => {
   await migrate(db)
   const added = await seed(db)
   const { address } = describeUrl(config.databaseUrl)
-  console.log(`${added > 0 ? `Added ${added} animals` : 'The animals are all there already'}: ${address}`)
+  console.log(
+    `${added > 0 ? `Added ${added} animals` : 'The animals are all there already'}: ${address}`,
+  )
 })
