@@ -54,7 +54,8 @@ test.each([
 })
 
 const url = 'an http or https address that ends in /v1'
-const database = 'mysql://user:password@host:3306/database, or sqlite:path, or empty'
+const database =
+  'mysql://user:password@host:3306/database (special characters percent-encoded), or sqlite:path, or empty'
 const wrong: [name: string, value: string, expected: string][] = [
   ...['abc', '-1', '65536', '3000.5', ' 3000', '0x50', '1e3', '999999'].map(
     (value): [string, string, string] => ['PORT', value, 'a whole number from 0 to 65535'],

@@ -16,8 +16,10 @@ const service = spawn(process.execPath, ['src/server.ts'], {
   stdio: 'inherit',
   env: { ...process.env, CORS_ORIGINS: `http://localhost:${PAGE_PORT}` },
 })
-// A terminal sends Ctrl-C to both; the service, which then stops in order, ends this too.
-for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => service.kill())
+// The service, which stops in order, ends this too. A terminal sends Ctrl-C to both; a second signal
+// would make the service stop at once.
+process.on('SIGINT', () => {})
+process.on('SIGTERM', () => service.kill())
 console.log(`The storefront is at http://localhost:${PAGE_PORT}; it asks for an API key.\n`)
 
 const [code] = await once(service, 'exit')
