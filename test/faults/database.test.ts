@@ -191,24 +191,30 @@ test('it has no connection left', async () => {
   await recovery()
 })
 
-test('more wait than may wait: they are refused at once', async () => {
-  await list()
-  await admin.query('lock tables pets write')
-  const headers = { authorization: `Bearer ${service.key}` }
+test('more wait than may wait: they are refused long before the time is up', async () => {
+  const database = await newDatabase(mysql.url)
+  const timeout = 4_000
+  const patient = await startService({ databaseTimeout: timeout }, undefined, database)
+  const locker = await createConnection(database.url)
+  const headers = { authorization: `Bearer ${patient.key}` }
+  await patient.rest('GET', '/pets')
+  await locker.query('lock tables pets write')
   const start = performance.now()
   const times: number[] = []
   const call = async () => {
-    const { status } = await fetch(`${service.origin}/v1/pets`, { headers })
+    const { status } = await fetch(`${patient.origin}/v1/pets`, { headers })
     times.push(performance.now() - start)
     return status
   }
   const statuses = await Promise.all(Array.from({ length: 1_200 }, call))
   expect(new Set(statuses)).toEqual(new Set([503]))
   // Those beyond the thousand that may wait, and the ten that have a connection.
-  expect(times.filter((time) => time < TIMEOUT / 2).length).toBeGreaterThan(150)
-  await admin.query('unlock tables')
-  await recovery()
-  expect(service.usage).toEqual({ used: 0, waiting: 0 })
+  expect(times.filter((time) => time < timeout * 0.75).length).toBeGreaterThan(150)
+  await locker.query('unlock tables')
+  while ((await patient.rest('GET', '/pets')).status !== 200) await setTimeout(50)
+  expect(patient.usage).toEqual({ used: 0, waiting: 0 })
+  locker.destroy()
+  await patient.stop()
 })
 
 test('a slow database: a creation under a key is given up in time, too', async () => {

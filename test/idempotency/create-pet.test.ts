@@ -1,5 +1,6 @@
 /** createPet under an Idempotency-Key makes one pet, however often it is asked for. */
 import { createTRPCClient, httpBatchLink } from '@trpc/client'
+import { sql } from 'kysely'
 import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { onceStore, removeOld } from '../../src/idempotency/store.ts'
@@ -216,4 +217,17 @@ test('what an old row of the same key leaves behind is replaced', async () => {
     .values({ api_key_id: id, key_hash: hash, fingerprint: '', pet_id: 1n, created_at: 0n })
     .execute()
   expect((await create(key)).status).toBe(201)
+})
+
+// Last: nothing can be added to this database any more.
+test.runIf(engine === 'sqlite')('a disk that is full is 503, with a key as without', async () => {
+  await sql`pragma max_page_count = 1`.execute(service.db) // no smaller than it is now
+  const answers = new Set<number>()
+  for (let serial = 0; serial < 400; serial++) {
+    const { status } = await create(newKey(), { name: 'x'.repeat(255), categoryId: 3 })
+    answers.add(status)
+    if (status !== 201) break
+  }
+  expect([...answers].at(-1)).toBe(503)
+  expect((await service.rest('GET', '/pets')).status).toBe(200)
 })
