@@ -1,4 +1,5 @@
 /** The Express app: what is mounted where, and in which order. */
+import { parse as parseQuery } from 'node:querystring'
 import { TRPCError } from '@trpc/server'
 import { getHTTPStatusCodeFromError } from '@trpc/server/http'
 import express, { type Express, type RequestHandler, type Response } from 'express'
@@ -55,7 +56,8 @@ export function createApp({
   const app = express()
   app.disable('x-powered-by').disable('etag')
   app.enable('case sensitive routing').enable('strict routing')
-  app.set('query parser', 'simple')
+  // Node's parser, without its limit of keys: what came after would be ignored.
+  app.set('query parser', (text: string) => parseQuery(text, '&', '=', { maxKeys: 0 }))
   app.set('trust proxy', config.trustProxy)
   app.use(telemetry(log, observe), closeWhenStopping(readiness), apiHeaders)
   app.use(healthRouter(readiness.isReady))

@@ -15,7 +15,9 @@ const utf8 = new TextDecoder('utf-8', { fatal: true })
 export const readBody: RequestHandler = (req, res, next) => {
   const hasBody =
     req.headers['transfer-encoding'] !== undefined || Number(req.headers['content-length'] ?? 0) > 0
-  if (hasBody && !isJson(req.headers['content-type'])) {
+  const type = req.headers['content-type']
+  const isSaid = hasBody || (req.method === 'POST' && type !== undefined)
+  if (isSaid && !isJson(type)) {
     const message = 'The body must be of the type application/json, in UTF-8'
     return next(new TRPCError({ code: 'UNSUPPORTED_MEDIA_TYPE', message }))
   }

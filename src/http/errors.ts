@@ -26,6 +26,8 @@ export function answerErrors(
     onError(error, res)
     if (res.headersSent) return next(thrown) // the server ends the connection
     const body = toApiError(error)
+    // Of an answer that was begun and given up.
+    for (const name of ['Content-Length', 'ETag', 'Last-Modified']) res.removeHeader(name)
     res.set(errorHeaders(error, contextOf(res)?.challenge))
     sendJson(res, body.status, errorText(req.originalUrl, body))
   }

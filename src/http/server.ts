@@ -9,7 +9,7 @@ import {
 import type { Duplex } from 'node:stream'
 import type { Express, Request, Response } from 'express'
 import type { ApiError } from '../errors.ts'
-import { MAX_HEADERS } from '../limits.ts'
+import { MAX_HEADERS, MAX_PIPELINED } from '../limits.ts'
 import { errorText } from './errors.ts'
 
 /** Milliseconds that a client has to send something. */
@@ -33,8 +33,25 @@ export function createHttpServer(app: Express, { headers, request, keepAlive } =
   /** The answer to the latest request of each connection. */
   const latest = new WeakMap<Duplex, ServerResponse>()
 
+  /** Requests of each connection that are not answered yet. */
+  const unanswered = new WeakMap<Duplex, number>()
+  /** Connections that end with the answer to a request that offered to upgrade them. */
+  const ending = new WeakSet<Duplex>()
+
   const serve: RequestListener = (req, res) => {
-    latest.set(req.socket, res)
+    const { socket } = req
+    // What follows an offer to upgrade has lost bytes: Node drops what came in the same packet.
+    if (ending.has(socket)) return
+    if (req.headers.upgrade !== undefined) {
+      ending.add(socket)
+      res.setHeader('Connection', 'close')
+    }
+    const count = (unanswered.get(socket) ?? 0) + 1
+    // Answers that wait for those before them, or to be taken, are held in memory.
+    if (count > MAX_PIPELINED) return socket.destroy()
+    unanswered.set(socket, count)
+    res.once('close', () => unanswered.set(socket, (unanswered.get(socket) ?? 1) - 1))
+    latest.set(socket, res)
     // What the app itself has no answer to: an address that it cannot even take apart, and an
     // answer that broke off.
     app(req as Request, res as Response, () => {

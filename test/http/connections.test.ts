@@ -1,5 +1,6 @@
 /** What is no proper HTTP: it is refused, nothing is smuggled, and the process goes on. */
 import { once } from 'node:events'
+import { existsSync, readdirSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { expectRestError, expectServing, expectTrpcError } from '../support/expect.ts'
@@ -226,6 +227,41 @@ test('Expect: 100-continue is invited, another expectation is ignored', async ()
   expect(invited.answers.map(({ status }) => status)).toEqual([100, 400])
   const ignored = await converse(service.origin, request('GET /v1/pets HTTP/1.1', ['Expect: tea']))
   expect(ignored.answers).toMatchObject([{ status: 200 }])
+})
+
+test('what follows an offer to upgrade is not taken for a request', async () => {
+  const smuggled = 'GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n'
+  for (const target of ['/healthz', '/v1/pets']) {
+    const offer = request(`GET ${target} HTTP/1.1`, ['Connection: Upgrade', 'Upgrade: h2c'])
+    const post = `POST /v1/pets HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${smuggled.length}\r\n\r\n`
+    const { answers, closed } = await converse(service.origin, [offer + post, smuggled], {
+      expected: 2,
+      patience: 1_000,
+    })
+    expect(answers).toHaveLength(1)
+    expect(answers[0]?.status).toBe(200)
+    expect(closed).toBe(true)
+  }
+})
+
+test('requests that nobody takes the answers of are not piled up', async () => {
+  const openFiles = () => readdirSync('/proc/self/fd').length
+  const before = existsSync('/proc/self/fd') ? openFiles() : 0
+  const many = request('GET /docs/swagger-ui-bundle.js HTTP/1.1', []).repeat(500)
+  const sockets = await Promise.all(
+    Array.from({ length: 5 }, async () => {
+      const socket = connect(Number(new URL(service.origin).port), '127.0.0.1')
+      socket.on('error', () => {}).pause()
+      await once(socket, 'connect')
+      socket.write(many)
+      return socket
+    }),
+  )
+  await new Promise((resolve) => setTimeout(resolve, 300))
+  for (const socket of sockets) socket.destroy()
+  await new Promise((resolve) => setTimeout(resolve, 200))
+  if (before > 0) expect(openFiles() - before).toBeLessThan(50)
+  await expectServing(service)
 })
 
 test('an offer to upgrade is not taken up', async () => {

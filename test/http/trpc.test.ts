@@ -97,7 +97,7 @@ test('a POST without a type, or of a form, is refused', async () => {
     )
   expectTrpcError(await post({}), 415, 'UNSUPPORTED_MEDIA_TYPE')
   const form = { 'content-type': 'multipart/form-data; boundary=x' }
-  expectTrpcError(await post(form), 400, 'BAD_REQUEST')
+  expectTrpcError(await post(form), 415, 'UNSUPPORTED_MEDIA_TYPE')
   const octets = { 'content-type': 'application/octet-stream' }
-  expectTrpcError(await post(octets), 400, 'BAD_REQUEST')
+  expectTrpcError(await post(octets), 415, 'UNSUPPORTED_MEDIA_TYPE')
 })
