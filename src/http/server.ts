@@ -32,20 +32,15 @@ const FAREWELL = 1_000
 export function createHttpServer(app: Express, { headers, request, keepAlive } = patience): Server {
   /** The answer to the latest request of each connection. */
   const latest = new WeakMap<Duplex, ServerResponse>()
-
   /** Requests of each connection that are not answered yet. */
   const unanswered = new WeakMap<Duplex, number>()
-  /** Connections that end with the answer to a request that offered to upgrade them. */
-  const ending = new WeakSet<Duplex>()
 
   const serve: RequestListener = (req, res) => {
     const { socket } = req
-    // What follows an offer to upgrade has lost bytes: Node drops what came in the same packet.
-    if (ending.has(socket)) return
-    if (req.headers.upgrade !== undefined) {
-      ending.add(socket)
-      res.setHeader('Connection', 'close')
-    }
+    // What follows an offer to upgrade has lost bytes: Node drops what came in the same packet. So
+    // the connection ends with the answer to that, and all that came since is not looked at.
+    if (latest.get(socket)?.req.headers.upgrade !== undefined) return
+    if (req.headers.upgrade !== undefined) res.setHeader('Connection', 'close')
     const count = (unanswered.get(socket) ?? 0) + 1
     // Answers that wait for those before them, or to be taken, are held in memory.
     if (count > MAX_PIPELINED) return socket.destroy()
