@@ -1,0 +1,40 @@
+/** A database seen from beside the service: plain SQL over a connection of its own. */
+import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
+import { createConnection } from 'mysql2/promise'
+
+type Row = Record<string, unknown>
+
+export interface Sql {
+  /** Runs one statement, with values for its `?`; integers of its rows are bigints. */
+  (statement: string, values?: unknown[]): Promise<Row[]>
+  close(): Promise<void>
+}
+
+/** A connection to the database of a DATABASE_URL, apart from those of the service. */
+export async function openSql(databaseUrl: string): Promise<Sql> {
+  if (databaseUrl.startsWith('sqlite:')) {
+    const database = new DatabaseSync(databaseUrl.slice('sqlite:'.length), {
+      readBigInts: true,
+      timeout: 5_000,
+    })
+    const run = async (statement: string, values: unknown[] = []) =>
+      database.prepare(statement).all(...(values as SQLInputValue[])) as Row[]
+    return Object.assign(run, { close: async () => database.close() })
+  }
+  const connection = await createConnection({
+    uri: databaseUrl,
+    charset: 'utf8mb4_bin',
+    supportBigNumbers: true,
+    bigNumberStrings: true,
+    typeCast: (field, next) => {
+      if (field.type !== 'LONGLONG') return next()
+      const text = field.string()
+      return text === null ? null : BigInt(text)
+    },
+  })
+  const run = async (statement: string, values: unknown[] = []) => {
+    const [rows] = await connection.query(statement, values)
+    return Array.isArray(rows) ? (rows as Row[]) : []
+  }
+  return Object.assign(run, { close: async () => connection.destroy() })
+}
