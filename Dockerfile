@@ -19,4 +19,4 @@ EXPOSE 3000
 # Whether the process lives: one that cannot reach its database should not be replaced.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s \
   CMD ["node", "-e", "fetch(`http://localhost:${process.env.PORT || 3000}/healthz`).then(({ ok }) => process.exit(ok ? 0 : 1))"]
-CMD ["node", "src/server.ts"]
+CMD ["node", "src/main.ts"]

@@ -1,93 +1,101 @@
-/** The Express app: what is mounted where, and in which order. */
-import { parse as parseQuery } from 'node:querystring'
-import { TRPCError } from '@trpc/server'
-import { getHTTPStatusCodeFromError } from '@trpc/server/http'
-import express, { type Express, type RequestHandler, type Response } from 'express'
-import type { Logger } from 'pino'
+/** The Express app on its server: what is mounted where, and in which order. */
+import type { Server } from 'node:http'
+import type { TRPCError } from '@trpc/server'
+import express, { type ErrorRequestHandler, type RequestHandler, type Response } from 'express'
+import { createCalls, type Foundation } from './calls.ts'
 import type { Config } from './config.ts'
 import { docsRouter } from './docs/mount.ts'
-import { answerErrors, notFound } from './http/errors.ts'
-import { apiHeaders, crossOrigin, noStore } from './http/headers.ts'
+import { type ApiError, notFound, toApiError, toTRPCError } from './errors.ts'
+import { answer } from './http/answer.ts'
+import { crossOrigin, jsonHeaders, pageHeaders } from './http/headers.ts'
 import { healthRouter } from './http/health.ts'
-import { identify } from './http/identify.ts'
-import { limitRate } from './http/rate-limit.ts'
-import { requestIdOf, telemetry } from './http/telemetry.ts'
-import type { Authenticator } from './keys/authenticator.ts'
-import type { Observation } from './metrics.ts'
-import type { PetStore } from './pets/schema.ts'
+import { checkHost } from './http/host.ts'
+import { createRateLimit } from './http/rate-limit.ts'
+import { createHttpServer, type Patience } from './http/server.ts'
+import { createTelemetry } from './http/telemetry.ts'
+import type { Log } from './log.ts'
+import type { Metrics } from './metrics.ts'
 import type { Readiness } from './readiness.ts'
-import { restRouter } from './rest/mount.ts'
-import { appRouter } from './router.ts'
-import { trpcRouter } from './trpc/mount.ts'
+import { openApiDocument } from './rest/document.ts'
+import { restHandler } from './rest/handler.ts'
+import { operationsOf } from './rest/operations.ts'
+import type { Resources } from './serve.ts'
+import { envelope, isTrpc, trpcHandler } from './trpc-http/handler.ts'
 
-/** What the app is made of; the database is migrated. */
+/** What the app is made of. */
 export interface Parts {
-  config: Pick<
-    Config,
-    'baseUrl' | 'stagingUrl' | 'corsOrigins' | 'rateLimit' | 'trustProxy' | 'databaseTimeout'
-  >
-  pets: PetStore
-  authenticator: Authenticator
+  config: Config
+  log: Log
+  metrics: Metrics | undefined
   readiness: Readiness
-  log: Logger
-  observe: (observation: Observation) => void
+  resources: Pick<Resources, 'router' | 'tags'>
+  foundation: Pick<Foundation, 'stores' | 'idempotency' | 'authenticator'>
+  patience: Patience | undefined
 }
 
-/** The service as an Express app that listens nowhere yet. */
-export function createApp({
-  config,
-  pets,
-  authenticator,
-  readiness,
-  log,
-  observe,
-}: Parts): Express {
-  const { corsOrigins, rateLimit, databaseTimeout: timeout } = config
-  const guards = [
-    noStore,
-    identify({ pets, timeout, authenticate: authenticator.authenticate }),
-    ...(rateLimit === undefined ? [] : [limitRate(rateLimit)]),
-  ]
-  const onError = (error: TRPCError, res: Response) => {
-    if (getHTTPStatusCodeFromError(error) < 500) return
-    log.error({ requestId: requestIdOf(res), err: error.cause ?? error }, error.message)
-  }
+/** The service as a server that listens nowhere yet. Throws TypeError for a half-described operation. */
+export function createApp(parts: Parts): Server {
+  const { config, log, metrics, readiness, resources, foundation, patience } = parts
+  const { router, tags } = resources
+  const operations = operationsOf(router)
+  const document = JSON.stringify(openApiDocument(router, operations, config, tags))
+  const methods = [...new Set(['GET', 'HEAD', 'POST', ...operations.map(({ method }) => method)])]
+  const calls = createCalls({
+    ...foundation,
+    rateLimit: config.rateLimit === undefined ? undefined : createRateLimit(config.rateLimit),
+    timeout: config.databaseTimeout,
+    log,
+  })
+  const telemetry = createTelemetry(log, metrics?.observe ?? (() => {}))
 
   const app = express()
   app.disable('x-powered-by').disable('etag')
   app.enable('case sensitive routing').enable('strict routing')
-  // Node's parser, without its limit of keys: what came after would be ignored.
-  app.set('query parser', (text: string) => parseQuery(text, '&', '=', { maxKeys: 0 }))
   app.set('trust proxy', config.trustProxy)
-  app.use(telemetry(log, observe), closeWhenStopping(readiness), apiHeaders)
+  // First what every request must have: an id, a line in the log, and a Host.
+  app.use(telemetry.handle, closeWhenStopping(readiness))
+  // Before the Host is looked at, since those who check health often send none.
   app.use(healthRouter(readiness.isReady))
-  if (corsOrigins.length > 0) app.use(crossOrigin(corsOrigins))
+  if (config.corsOrigins.length > 0) app.use(crossOrigin(config.corsOrigins, methods))
+  // The busiest addresses come first.
+  app.use(restHandler(operations, { document, baseUrl: config.baseUrl, calls }))
+  app.use(trpcHandler(router, calls))
   app.use(requireHost)
-  app.get(['/', '/docs'], (_req, res) => res.redirect('/docs/'))
+  app.get(['/', '/docs'], (_req, res) => answer(res, 302, TO_DOCS, ''))
   app.use('/docs/', docsRouter())
-  app.use('/v1', restRouter(appRouter, config, guards, onError))
-  app.use('/trpc', trpcRouter(appRouter, guards, onError))
-  app.use(notFound, answerErrors(onError))
-  return app
+  app.use(refuseAll, answerError(calls.report))
+  return createHttpServer(app, { body: refusalText, onRefused: telemetry.onRefused }, patience)
 }
+
+const TO_DOCS = [...pageHeaders, 'Location', '/docs/']
+
+/** The body of a refusal in the form of the surface that was asked. */
+const refusalText = (target: string | undefined, error: ApiError): string =>
+  isTrpc(target) ? envelope(error) : JSON.stringify(error)
 
 // Clients that keep connections are told to go elsewhere with their next request.
 const closeWhenStopping =
   (readiness: Readiness): RequestHandler =>
   (_req, res, next) => {
-    if (readiness.stopping) res.setHeader('Connection', 'close')
+    if (readiness.stopping) res.shouldKeepAlive = false
     next()
   }
 
-// RFC 9112, section 3.2: one Host header, and one that names a host.
 const requireHost: RequestHandler = (req, _res, next) => {
-  const [host, second] = req.headersDistinct.host ?? []
-  const isValid =
-    host === undefined
-      ? req.httpVersion === '1.0'
-      : second === undefined && /^[^\s/?#@\\]+$/.test(host) && URL.canParse(`http://${host}`)
-  if (isValid) return next()
-  next(
-    new TRPCError({ code: 'BAD_REQUEST', message: 'The request must have one valid Host header' }),
-  )
+  checkHost(req)
+  next()
 }
+
+const refuseAll: RequestHandler = () => {
+  throw notFound()
+}
+
+const answerError =
+  (report: (error: TRPCError, res: Response) => void): ErrorRequestHandler =>
+  (thrown, _req, res, next) => {
+    const error = toTRPCError(thrown)
+    report(error, res)
+    if (res.headersSent) return next(thrown) // the server ends the connection
+    const body = toApiError(error)
+    answer(res, body.status, jsonHeaders, JSON.stringify(body))
+  }

@@ -1,9 +1,9 @@
 /** Several serving processes on one port, with node:cluster. */
 import cluster, { type Worker } from 'node:cluster'
 import { once } from 'node:events'
-import type { Logger } from 'pino'
 import { AggregatorRegistry } from 'prom-client'
 import { type Config, ConfigError } from './config.ts'
+import type { Log } from './log.ts'
 import { cutOff, type Running, serve } from './serve.ts'
 import { uncaught } from './stop.ts'
 
@@ -14,7 +14,7 @@ const REPLACE_DELAY = 1_000
 const STOP = 'stop'
 
 /** Starts the workers, and replaces those that die. Throws ConfigError when one cannot start. */
-export async function startWorkers(config: Config, log: Logger): Promise<Running> {
+export async function startWorkers(config: Config, log: Log): Promise<Running> {
   const registry = new AggregatorRegistry()
   let stopping = false
   const workers = Array.from({ length: config.workers }, () => cluster.fork())
@@ -49,28 +49,24 @@ async function listening(worker: Worker): Promise<number> {
 }
 
 /** Serves in this worker until the primary process says so, or is gone. */
-export async function work(config: Config, log: Logger): Promise<void> {
+export async function work(config: Config, log: Log): Promise<void> {
   // Or Node would end this process, in the middle of its requests, when the primary is gone.
   if (cluster.worker) cluster.worker.exitedAfterDisconnect = true
   try {
-    await serveUntilTold(config, log)
+    const { metrics, stop } = await serve(config, log)
+    if (metrics) {
+      AggregatorRegistry.setRegistries(metrics.registry)
+      new AggregatorRegistry() // listens for the primary's questions
+    }
+    // Signals to the whole group reach workers too; it is the primary that says when to stop.
+    process.on('SIGINT', () => {}).on('SIGTERM', () => {})
+    const told = new Promise<void>((resolve) => {
+      process.on('message', (message) => message === STOP && resolve())
+      process.once('disconnect', resolve)
+    })
+    await Promise.race([told, uncaught(log)])
+    await stop()
   } finally {
     if (process.connected) process.disconnect?.()
   }
-}
-
-async function serveUntilTold(config: Config, log: Logger): Promise<void> {
-  const { metrics, stop } = await serve(config, log)
-  if (metrics) {
-    AggregatorRegistry.setRegistries(metrics.registry)
-    new AggregatorRegistry() // listens for the primary's questions
-  }
-  // Signals to the whole group reach workers too; it is the primary that says when to stop.
-  process.on('SIGINT', () => {}).on('SIGTERM', () => {})
-  const told = new Promise<void>((resolve) => {
-    process.on('message', (message) => message === STOP && resolve())
-    process.once('disconnect', resolve)
-  })
-  await Promise.race([told, uncaught(log)])
-  await stop()
 }

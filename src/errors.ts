@@ -1,12 +1,13 @@
 /** Any thrown thing → one error of the interface, `{code, message, status}`, for both surfaces. */
 import { TRPCError } from '@trpc/server'
 import { getHTTPStatusCodeFromError } from '@trpc/server/http'
-import type { TRPC_ERROR_CODE_KEY } from '@trpc/server/rpc'
+import { type TRPC_ERROR_CODE_KEY, TRPC_ERROR_CODES_BY_KEY } from '@trpc/server/rpc'
 import { HTTP_STATUS_TRPC_ERROR_CODE } from 'trpc-to-openapi'
 import { ZodError } from 'zod'
 import { DatabaseUnavailableError } from '../db/errors.ts'
+import type { Auth } from './keys/auth.ts'
 import { withoutKeys } from './keys/format.ts'
-import { MAX_BODY } from './limits.ts'
+import { MAX_BODY, MAX_HEADERS } from './limits.ts'
 
 /** The Error of the interface document; `status` repeats the HTTP status code. */
 export interface ApiError {
@@ -20,7 +21,8 @@ const RETRY_AFTER = 5
 
 /**
  * The error to answer for a thrown thing: its code and message are fit for the client, and tell
- * nothing about the inside. `cause` keeps what was thrown, for the log.
+ * nothing about the inside. `cause` keeps what was thrown, for the log. Each surface calls this once,
+ * at its edge.
  */
 export function toTRPCError(thrown: unknown): TRPCError {
   if (thrown instanceof DatabaseUnavailableError) return unavailable(thrown)
@@ -36,36 +38,54 @@ export function toTRPCError(thrown: unknown): TRPCError {
     return new TRPCError({ code, message: sentence(cause), cause })
   }
   if (code === 'BAD_REQUEST' && cause instanceof SyntaxError) return malformed(cause)
-  // Some of tRPC's messages repeat the path.
+  // Some of tRPC's messages repeat the path, into which people paste keys.
   const message = withoutKeys(thrown.message)
   return message === thrown.message ? thrown : new TRPCError({ code, message, cause })
 }
 
-/** The body of the answer to a thrown thing, on REST. */
-export function toApiError(thrown: unknown): ApiError {
-  const error = toTRPCError(thrown)
-  return { code: error.code, message: error.message, status: getHTTPStatusCodeFromError(error) }
+/** The body that answers an error, on REST. */
+export const toApiError = (error: TRPCError): ApiError => ({
+  code: error.code,
+  message: error.message,
+  status: getHTTPStatusCodeFromError(error),
+})
+
+/** The shape of an error that tRPC's clients expect; `fields` says what is wrong with each field. */
+export function errorShape({ code, message, status }: ApiError, fields?: Record<string, string>) {
+  return {
+    message,
+    code: TRPC_ERROR_CODES_BY_KEY[code],
+    data: { code, httpStatus: status, ...(fields && { fields }) },
+  }
 }
 
-/** The same error without what caused it, for those who would tell the client of the cause. */
-export function withoutCause({ code, message }: TRPCError): TRPCError {
-  return new TRPCError({ code, message })
-}
-
-/** What is wrong with each field of an input, by the field's name; undefined for other errors. */
-export function fieldErrors(error: TRPCError): Record<string, string> | undefined {
-  if (!(error.cause instanceof ZodError)) return undefined
-  const fields = error.cause.issues.map((issue) => [issue.path.join('.'), issue.message])
+/**
+ * What is wrong with each field of an input, by the field's name; an input that is no object has its
+ * words under `''`. Undefined for errors that are not about an input.
+ */
+export function fieldErrors({ cause }: TRPCError): Record<string, string> | undefined {
+  if (!(cause instanceof ZodError)) return undefined
+  const fields = cause.issues.map((issue) => [issue.path.join('.'), issue.message])
   return Object.fromEntries(fields.reverse()) // the first of several about one field wins
 }
 
-/** The headers that belong to an error, on both surfaces. */
-export function errorHeaders({ code }: TRPCError, challenge = 'Bearer'): Record<string, string> {
-  if (code === 'UNAUTHORIZED') return { 'WWW-Authenticate': challenge }
-  if (code === 'SERVICE_UNAVAILABLE') return { 'Retry-After': String(RETRY_AFTER) }
-  // What is left of a body too large is not read: the connection is of no further use.
-  if (code === 'PAYLOAD_TOO_LARGE') return { Connection: 'close' }
-  return {}
+/** The headers that belong to an error, on both surfaces, as a flat list of names and values. */
+export function errorHeaders({ code }: TRPCError, auth?: Auth): string[] {
+  if (code === 'UNAUTHORIZED') {
+    const challenge = auth?.kind === 'invalid' ? 'Bearer error="invalid_token"' : 'Bearer'
+    return ['WWW-Authenticate', challenge]
+  }
+  if (code === 'SERVICE_UNAVAILABLE') return ['Retry-After', String(RETRY_AFTER)]
+  return []
+}
+
+/** The error for a call without a valid key. */
+export function unauthorized({ kind }: Auth): TRPCError {
+  const message =
+    kind === 'missing'
+      ? 'The API key is missing: send the header "Authorization: Bearer <API_KEY>"'
+      : 'The API key is invalid: the header must be "Authorization: Bearer <API_KEY>" with a key of this service'
+  return new TRPCError({ code: 'UNAUTHORIZED', message })
 }
 
 /** The error for JSON, or tRPC's encoding of an input, that cannot be read. */
@@ -74,34 +94,78 @@ export function malformed(cause: unknown): TRPCError {
   return new TRPCError({ code: 'PARSE_ERROR', message, cause })
 }
 
-function sentence({ issues }: ZodError): string {
+/** The error for a body beyond the limit. */
+export const payloadTooLarge = (): TRPCError =>
+  new TRPCError({
+    code: 'PAYLOAD_TOO_LARGE',
+    message: `The body must have at most ${MAX_BODY} bytes`,
+  })
+
+/** The error for a body of another type, encoding or character set. */
+export const unsupportedMediaType = (): TRPCError =>
+  new TRPCError({
+    code: 'UNSUPPORTED_MEDIA_TYPE',
+    message: 'The body must be of the type application/json, in UTF-8, and not compressed',
+  })
+
+/** The error for more than `limit` calls a minute; `seconds` later there may be more. */
+export const tooManyRequests = (limit: number, seconds: number): TRPCError =>
+  new TRPCError({
+    code: 'TOO_MANY_REQUESTS',
+    message: `There were more than ${limit} calls in a minute; try again in ${seconds} seconds`,
+  })
+
+/** What answers a request that did not arrive in time. */
+export const REQUEST_TIMEOUT: ApiError = {
+  code: 'TIMEOUT',
+  message: 'The request did not arrive in time',
+  status: 408,
+}
+
+/** What answers an address or headers beyond the limit; tRPC has no code for this status. */
+export const HEADERS_TOO_LARGE: ApiError = {
+  code: 'BAD_REQUEST',
+  message: `The address and the headers must have at most ${MAX_HEADERS} bytes`,
+  status: 431,
+}
+
+/** The error for an address at which there is nothing. */
+export const notFound = (): TRPCError =>
+  new TRPCError({ code: 'NOT_FOUND', message: 'There is nothing at this address' })
+
+/** The error for a method that an address does not serve; `allow` is what its Allow header says. */
+export function methodNotSupported(method: string, allow: string): TRPCError {
+  const message = `${method} is not supported here: use ${allow.replace(/, (?=[^,]*$)/, ' or ')}`
+  return new TRPCError({ code: 'METHOD_NOT_SUPPORTED', message })
+}
+
+/** Why a call is given up whose client does not wait any more. */
+export const clientGone = (): TRPCError =>
+  new TRPCError({ code: 'CLIENT_CLOSED_REQUEST', message: 'The client has gone' })
+
+/** What is wrong with an input, as one sentence that names each field. */
+export function sentence({ issues }: ZodError): string {
   return issues
     .map(({ path, message }) => `${path.length > 0 ? path.join('.') : 'The input'} ${message}`)
     .join('; ')
 }
 
-function unavailable(cause: unknown): TRPCError {
+/** The error for a database that cannot be used right now. */
+export function unavailable(cause?: unknown): TRPCError {
   const message = 'The service cannot use its database right now; try again later'
   return new TRPCError({ code: 'SERVICE_UNAVAILABLE', message, cause })
 }
 
-function internal(cause: unknown): TRPCError {
+/** The error for a bug: its cause is for the log alone. */
+export function internal(cause?: unknown): TRPCError {
   return new TRPCError({ code: 'INTERNAL_SERVER_ERROR', message: 'Internal server error', cause })
 }
 
-// What Express and its parsers throw: https://expressjs.com/en/resources/middleware/body-parser.html#errors
+// What Express throws carries a status: https://expressjs.com/en/guide/error-handling.html
 function fromHttpError(thrown: unknown): TRPCError | undefined {
-  const { status, type } = (thrown ?? {}) as { status?: unknown; type?: unknown }
+  const { status } = (thrown ?? {}) as { status?: unknown }
   if (typeof status !== 'number' || status < 400 || status > 499) return undefined
   const codes: Record<number, TRPC_ERROR_CODE_KEY> = HTTP_STATUS_TRPC_ERROR_CODE
   const code = codes[status] ?? 'BAD_REQUEST'
-  const message = httpMessages[String(type)] ?? 'The request cannot be read'
-  return new TRPCError({ code, message, cause: thrown })
-}
-
-const httpMessages: Record<string, string> = {
-  'entity.too.large': `The body must have at most ${MAX_BODY} bytes`,
-  'encoding.unsupported': 'The body must not be compressed',
-  'request.aborted': 'The body did not arrive whole',
-  'request.size.invalid': 'The body does not have the length that Content-Length says',
+  return new TRPCError({ code, message: 'The request cannot be read', cause: thrown })
 }

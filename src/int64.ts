@@ -8,27 +8,39 @@ const MAX = 2n ** 63n - 1n
 const jsonSchema = { type: 'integer', format: 'int64' } as const
 const message = `must be an integer from ${MIN} to ${MAX}`
 
+interface Documentation {
+  description: string
+  examples?: number[]
+}
+
 /**
  * An int64 that comes in: a bigint, or a number that is a safe integer (a greater one has lost
  * digits before it got here). Gives a bigint.
  */
-export const int64Input = z
-  // Aborting checks leave the words to the union; others it would pass on as they are.
-  .union([z.bigint().min(MIN, { abort: true }).max(MAX, { abort: true }), z.int({ abort: true })], {
-    error: ({ input }) =>
-      Number.isInteger(input) && !Number.isSafeInteger(input)
-        ? 'is a number too great to be exact: pass a bigint'
-        : input === undefined
-          ? 'is required'
-          : message,
-  })
-  .transform(BigInt)
-  .meta({
-    override({ jsonSchema: generated }) {
-      delete generated.anyOf
-      Object.assign(generated, jsonSchema)
-    },
-  })
+export const int64Input = ({ description, examples }: Documentation) =>
+  z
+    // Aborting checks leave the words to the union; others it would pass on as they are.
+    .union(
+      [z.bigint().min(MIN, { abort: true }).max(MAX, { abort: true }), z.int({ abort: true })],
+      {
+        error: ({ input }) =>
+          Number.isInteger(input) && !Number.isSafeInteger(input)
+            ? 'is a number too great to be exact: pass a bigint'
+            : input === undefined
+              ? 'is required'
+              : message,
+      },
+    )
+    .transform(BigInt)
+    .meta({
+      description,
+      // zod leaves out the examples of what is transformed, so they are put back here.
+      override({ jsonSchema: generated }) {
+        delete generated.anyOf
+        Object.assign(generated, jsonSchema, examples && { examples })
+      },
+    })
 
 /** An int64 that goes out. */
-export const int64Output = z.bigint().meta({ override: jsonSchema })
+export const int64Output = (documentation: Documentation) =>
+  z.bigint().meta({ ...documentation, override: jsonSchema })

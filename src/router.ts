@@ -1,103 +1,10 @@
 /** THE router: every operation of the service, once, for tRPC and for REST. */
-import { TRPCError } from '@trpc/server'
-import { IdempotencyHeaders, idempotencyError, parseIdempotencyKey } from './idempotency/header.ts'
-import { GetPet, ListPets, NewPet, Pet, Pets } from './pets/schema.ts'
-import { keyedProcedure, router } from './trpc/init.ts'
+import { createPet, getPet, listPets } from './pets/procedures.ts'
+import { router } from './trpc.ts'
 
-const example = { id: 42, name: 'Rex', categoryId: 3, status: 'available' }
-
-export const appRouter = router({
-  listPets: keyedProcedure
-    .meta({
-      openapi: {
-        method: 'GET',
-        path: '/pets',
-        tags: ['pets'],
-        summary: 'List all animals',
-        description:
-          'Returns a paginated list of animals, by ascending `id`. While there are more, the answer has a `Link` header with `rel="next"`, the address of the next page.',
-      },
-      rest: {
-        paged: true,
-        examples: { output: [example], badRequest: 'limit must be at most 100' },
-      },
-    })
-    .input(ListPets.prefault({}))
-    .output(Pets)
-    .query(async ({ ctx, input }) => {
-      const { pets, next } = await ctx.pets.list(input, ctx.signal)
-      ctx.page.next = next
-      return pets
-    }),
-
-  createPet: keyedProcedure
-    .meta({
-      openapi: {
-        method: 'POST',
-        path: '/pets',
-        tags: ['pets'],
-        summary: 'Add an animal',
-        description:
-          'Adds an animal to the catalogue and returns it with the `id` it was given. With an `Idempotency-Key` a request can be repeated safely: the repetition adds nothing and is answered as the first.',
-        requestHeaders: IdempotencyHeaders,
-      },
-      rest: {
-        idempotent: true,
-        location: (pet: Pet) => `/pets/${pet.id}`,
-        examples: {
-          input: { name: 'Rex', categoryId: 3, status: 'available' },
-          output: example,
-          badRequest: 'name is required',
-        },
-      },
-    })
-    .input(NewPet)
-    .output(Pet)
-    .mutation(async ({ ctx, input }) => {
-      const idempotencyKey = parseIdempotencyKey(ctx.idempotencyHeader)
-      const apiKeyId = ctx.caller.keyId
-      const idempotency = idempotencyKey === undefined ? undefined : { apiKeyId, idempotencyKey }
-      const outcome = await ctx.pets.create(input, ctx.signal, idempotency)
-      if (typeof outcome === 'string') throw idempotencyError(outcome)
-      return outcome
-    }),
-
-  getPet: keyedProcedure
-    .meta({
-      openapi: {
-        method: 'GET',
-        path: '/pets/{petId}',
-        tags: ['pets'],
-        summary: 'Get an animal (until 5 December 2030)',
-        description:
-          'Returns one animal. Deprecated: the operation will be removed on 5 December 2030. Use `GET /pets` with the `status` filter instead.',
-        deprecated: true,
-      },
-      rest: {
-        examples: {
-          output: example,
-          badRequest: 'petId must be an integer from -9223372036854775808 to 9223372036854775807',
-          notFound: 'There is no animal with the id 42',
-        },
-        deprecation: {
-          since: new Date('2026-11-20'),
-          sunset: new Date('2030-12-05'),
-          successor: '/pets',
-        },
-      },
-    })
-    .input(GetPet)
-    .output(Pet)
-    .query(async ({ ctx, input }) => {
-      const pet = await ctx.pets.get(input.petId, ctx.signal)
-      if (!pet) {
-        throw new TRPCError({
-          code: 'NOT_FOUND',
-          message: `There is no animal with the id ${input.petId}`,
-        })
-      }
-      return pet
-    }),
-})
+export const appRouter = router({ listPets, createPet, getPet })
 
 export type AppRouter = typeof appRouter
+
+/** What the document says of the headings under which operations are listed. */
+export const tags = { pets: 'The animals of the store.' }

@@ -1,12 +1,20 @@
-/** One serving process, from listening to its graceful stop. */
+/** One serving process: what it is made of, from listening to its graceful stop. */
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
-import type { Logger } from 'pino'
+import type { AnyTRPCRouter } from '@trpc/server'
 import { connect } from '../db/connect.ts'
+import type { Database } from '../db/tables.ts'
+import { createApp } from './app.ts'
 import { type Config, ConfigError } from './config.ts'
-import type { Metrics } from './metrics.ts'
-import { createService } from './service.ts'
+import type { Patience } from './http/server.ts'
+import { createIdempotency } from './idempotency/store.ts'
+import { createAuthenticator } from './keys/authenticator.ts'
+import type { Log } from './log.ts'
+import { createMetrics, type Metrics } from './metrics.ts'
+import { createReadiness } from './readiness.ts'
+import { appRouter, tags } from './router.ts'
+import { createStores, type Stores } from './stores.ts'
 
 /** Milliseconds between two rounds of closing connections that have become idle, when stopping. */
 const CLOSE_INTERVAL = 50
@@ -20,14 +28,40 @@ export interface Running {
   stop(): Promise<void>
 }
 
-/** Serves in this process. Throws ConfigError when the port cannot be listened on. */
+/** What is served. */
+export interface Resources {
+  router: AnyTRPCRouter
+  /** What the document says of the headings of its operations. */
+  tags: Record<string, string>
+  createStores(db: Database): Stores
+}
+
+/**
+ * Serves in this process, on a database that is migrated. `patience` says how long clients have, in
+ * place of the usual times. Throws ConfigError when the port cannot be listened on.
+ */
 export async function serve(
   config: Config,
-  log: Logger,
+  log: Log,
+  resources: Resources = { router: appRouter, tags, createStores },
+  patience?: Patience,
 ): Promise<Running & { metrics: Metrics | undefined }> {
   const usage = { used: 0, waiting: 0 }
   const db = connect(config.databaseUrl, { timeout: config.databaseTimeout, usage })
-  const { server, readiness, metrics, close } = createService({ config, db, usage, log })
+  const metrics = config.metrics && createMetrics(usage)
+  const authenticator = createAuthenticator(db, log, metrics?.lookUp)
+  const idempotency = createIdempotency(db, config.idempotencyLifetime, log)
+  const readiness = createReadiness(db)
+  const stores = resources.createStores(db)
+  const server = createApp({
+    config,
+    log,
+    metrics,
+    readiness,
+    resources,
+    patience,
+    foundation: { stores, idempotency, authenticator },
+  })
   server.listen(config.port)
   await once(server, 'listening').catch((error: NodeJS.ErrnoException) => {
     throw new ConfigError(`PORT: cannot listen on ${config.port} (${error.code})`)
@@ -36,30 +70,36 @@ export async function serve(
   const stop = async () => {
     log.info('Stopping: the requests in flight are finished')
     readiness.stop()
-    cutOff(config.shutdownTimeout, log)
+    const cancelCutOff = cutOff(config.shutdownTimeout, log)
     await wait(config.shutdownDelay)
     server.close()
     // A connection that was busy then would be kept open for its next request.
     const closing = setInterval(() => server.closeIdleConnections(), CLOSE_INTERVAL)
     await once(server, 'close')
     clearInterval(closing)
-    await close()
+    idempotency.stop()
+    await authenticator.stop() // notes the last uses of keys, for which it needs the database
     await db.destroy()
+    cancelCutOff()
     log.info('Stopped')
   }
   return {
-    port: (server.address() as AddressInfo).port,
+    port: (server.address() as AddressInfo).port, // a server on a port has no other kind of address
     metrics,
     readMetrics: async () => (await metrics?.registry.metrics()) ?? '',
     stop,
   }
 }
 
-/** Ends the process after `timeout` milliseconds, whatever is still going on. */
-export function cutOff(timeout: number, log: Logger): void {
+/**
+ * Ends the process after `timeout` milliseconds, whatever is still going on, unless the function that
+ * it gives is called before.
+ */
+export function cutOff(timeout: number, log: Log): () => void {
   const exit = () => {
     log.warn(`Not everything was finished within ${timeout} ms; it is cut off`)
     process.exit()
   }
-  setTimeout(exit, timeout).unref()
+  const timer = setTimeout(exit, timeout).unref()
+  return () => clearTimeout(timer)
 }

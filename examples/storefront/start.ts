@@ -12,7 +12,7 @@ const page = await createServer({
   server: { port: PAGE_PORT, strictPort: true },
 })
 await page.listen()
-const service = spawn(process.execPath, ['src/server.ts'], {
+const service = spawn(process.execPath, ['src/main.ts'], {
   stdio: 'inherit',
   env: { ...process.env, CORS_ORIGINS: `http://localhost:${PAGE_PORT}` },
 })

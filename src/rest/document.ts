@@ -1,9 +1,10 @@
 /** The OpenAPI document: generated from the router by trpc-to-openapi, then made exact. */
-import { generateOpenApiDocument, type OpenAPIObject } from 'trpc-to-openapi'
+import type { AnyTRPCRouter } from '@trpc/server'
+import { generateOpenApiDocument, type OpenAPIObject, type OpenApiRouter } from 'trpc-to-openapi'
 import { z } from 'zod'
 import { createSchema } from 'zod-openapi'
-import type { AppRouter } from '../router.ts'
-import { hasBody, type Operation, operationsOf } from './operations.ts'
+import { DESCRIPTION, TITLE, VERSION } from '../product.ts'
+import type { Operation } from './operations.ts'
 import { headerComponents, responsesOf } from './responses.ts'
 
 /** Where the service is found: the addresses of `/v1`, in production and in staging. */
@@ -12,13 +13,23 @@ export interface Servers {
   stagingUrl: string
 }
 
-/** The OpenAPI 3.1 document of a router's REST operations. */
-export function openApiDocument(router: AppRouter, servers: Servers): OpenAPIObject {
-  const operations = operationsOf(router)
-  const document = generateOpenApiDocument(router, {
-    title: 'Petstore',
-    description,
-    version: '1.0.0',
+type Components = NonNullable<NonNullable<OpenAPIObject['components']>['schemas']>
+
+/**
+ * The OpenAPI 3.1 document of a router's operations; `tags` says what is under each heading. Throws
+ * TypeError for two different schemas of one name, and for a heading that nobody explained.
+ */
+export function openApiDocument(
+  router: AnyTRPCRouter,
+  operations: Operation[],
+  servers: Servers,
+  tags: Record<string, string>,
+): OpenAPIObject {
+  // It takes any router whose meta is an object; its type asks for its own.
+  const document = generateOpenApiDocument(router as OpenApiRouter, {
+    title: TITLE,
+    description: DESCRIPTION,
+    version: VERSION,
     license: { name: 'MIT', identifier: 'MIT' },
     openApiVersion: '3.1.0',
     baseUrl: servers.baseUrl,
@@ -26,27 +37,29 @@ export function openApiDocument(router: AppRouter, servers: Servers): OpenAPIObj
       apiKey: { type: 'http', scheme: 'bearer', description: 'A key that the operator gave you.' },
     },
     defs: { Error: errorSchema },
-  }) as OpenAPIObject
+  }) as OpenAPIObject // it calls the same type by its name in openapi3-ts
   document.servers = [
     { url: servers.baseUrl, description: 'Production' },
     { url: servers.stagingUrl, description: 'Staging' },
   ]
-  document.tags = [{ name: 'pets', description: 'The animals of the store.' }]
-  for (const operation of operations) correct(document, operation)
+  document.tags = [...new Set(operations.map(({ meta }) => meta.tag))].map((name) => {
+    const description = tags[name]
+    if (description === undefined) throw new TypeError(`The tag ${name} needs a description`)
+    return { name, description }
+  })
   // `Error` stands for all the error schemas that the generator made up.
-  const { schemas = {}, ...components } = document.components ?? {}
-  const kept = Object.entries(schemas).filter(([id]) => !id.startsWith('error.'))
+  const { schemas: generated = {}, ...components } = document.components ?? {}
+  const schemas: Components = Object.fromEntries(
+    Object.entries(generated).filter(([id]) => !id.startsWith('error.')),
+  )
+  for (const operation of operations) correct(document, schemas, operation)
   document.components = {
     ...components,
-    schemas: Object.assign(Object.fromEntries(kept), ...operations.filter(hasBody).map(body)),
-    headers: headerComponents,
+    schemas,
+    headers: headerComponents(operations, servers.baseUrl),
   }
   return document
 }
-
-const description = `A catalogue of animals for a store: list them, add one, get one.
-
-Every operation needs an API key, sent as \`Authorization: Bearer <API_KEY>\`. Bodies are JSON. Identifiers are integers of 64 bits, which a JavaScript number cannot always hold exactly.`
 
 const errorSchema = z
   .object({
@@ -59,31 +72,56 @@ const errorSchema = z
   })
   .meta({ id: 'Error', description: 'What every error is answered with.' })
 
-/**
- * The components of a body: the generator would write it out in place, without its name. As input,
- * so that what has a default need not be sent, and unknown fields may be.
- */
-function body({ name, input }: Operation): Record<string, object> {
-  if (!input.meta()?.id) throw new TypeError(`The input of ${name} needs an id: its name`)
-  return createSchema(input, { io: 'input', openapiVersion: '3.1.0' }).components
-}
-
-function correct(document: OpenAPIObject, operation: Operation): void {
-  const { path, method, input } = operation
+function correct(document: OpenAPIObject, schemas: Components, operation: Operation): void {
+  const { name, path, method, meta } = operation
   const object = document.paths?.[path]?.[method.toLowerCase() as 'get']
   if (!object) throw new TypeError(`${method} ${path} is missing in the generated document`)
-  const output = object.responses?.[200].content['application/json'].schema
+  object.operationId = name
+  const output = object.responses?.[200]?.content?.['application/json']?.schema
   object.responses = responsesOf(operation, output)
   // Readers look for the description of a parameter beside its name, not in its schema.
   for (const parameter of (object.parameters ?? []) as { schema: { description?: string } }[]) {
     const { description, ...schema } = parameter.schema
     if (description !== undefined) Object.assign(parameter, { description, schema })
   }
-  if (hasBody(operation)) {
-    const schema = { $ref: `#/components/schemas/${input.meta()?.id}` }
-    object.requestBody = {
-      required: true,
-      content: { 'application/json': { schema, example: operation.rest.examples.input } },
+  delete object.requestBody
+  if (operation.readBody && 'exampleInput' in meta) {
+    const schema = { $ref: `#/components/schemas/${addBody(schemas, operation)}` }
+    const content = { 'application/json': { schema, example: meta.exampleInput } }
+    object.requestBody = { required: true, content }
+  }
+}
+
+/**
+ * Adds the component of an operation's body, and gives its name: the generator would write it out in
+ * place, with what the path says in it. It is that of the input, so that what has a default need not
+ * be sent, and unknown fields may be.
+ */
+function addBody(schemas: Components, { name, input, pathParameters }: Operation): string {
+  const id = input.meta()?.id
+  if (!id) throw new TypeError(`The input of ${name} needs an id: the name of its schema`)
+  const { components } = createSchema(input, { io: 'input', openapiVersion: '3.1.0' })
+  for (const [component, generated] of Object.entries(components)) {
+    const schema = component === id ? without(pathParameters, generated as ObjectSchema) : generated
+    const known = schemas[component]
+    if (known && JSON.stringify(known) !== JSON.stringify(schema)) {
+      throw new TypeError(`There are two different schemas with the name ${component}`)
     }
+    schemas[component] = schema
+  }
+  return id
+}
+
+type ObjectSchema = Extract<Components[string], { properties?: unknown }>
+
+function without(names: Map<string, unknown>, schema: ObjectSchema): ObjectSchema {
+  if (names.size === 0) return schema
+  const { properties = {}, required = [], ...rest } = schema
+  const left = required.filter((name) => !names.has(name))
+  const fields = Object.entries(properties).filter(([name]) => !names.has(name))
+  return {
+    ...rest,
+    properties: Object.fromEntries(fields),
+    ...(left.length > 0 && { required: left }),
   }
 }

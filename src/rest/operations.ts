@@ -1,32 +1,159 @@
-/** The operations of REST: the router's procedures, with where and how each is served. */
-import type { OpenApiMeta } from 'trpc-to-openapi'
+/**
+ * The operations of REST, each resolved once, at the start, from its procedure and what that says of
+ * itself. The handler, the codec, the document, `Allow`, CORS and the names in log and metrics are
+ * derived from it and from nothing else; an operation that is only half described stops the start.
+ */
+import type { AnyTRPCProcedure, AnyTRPCRouter } from '@trpc/server'
 import type { z } from 'zod'
-import type { AppRouter } from '../router.ts'
-import type { RestMeta } from '../trpc/init.ts'
+import { sentence } from '../errors.ts'
+import { isOnce } from '../idempotency/once.ts'
+import type { Deprecation, RestMeta } from '../operation.ts'
+import { isPaged } from '../paging.ts'
+import {
+  type JsonReader,
+  jsonReader,
+  jsonWriter,
+  type Kind,
+  kindOf,
+  type TextReader,
+  textReader,
+} from './codec.ts'
 
 export interface Operation {
   /** The name of the procedure, which is the operationId too. */
   name: string
-  method: 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE'
+  procedure: AnyTRPCProcedure
+  method: RestMeta['method']
   /** As in the OpenAPI document: `/pets/{petId}`. */
   path: string
+  /** The fields of the input that the path and the query hold, by name. */
+  pathParameters: Map<string, TextReader>
+  queryParameters: Map<string, TextReader>
+  /** Reads a JSON body; undefined where there is none. */
+  readBody: JsonReader | undefined
+  /** The status of a success. */
+  status: 200 | 201 | 204
+  write: (output: unknown) => string
+  paged: boolean
+  /** The path of what was created, as a template; such an operation takes an Idempotency-Key. */
+  creates: string | undefined
+  deprecated: Deprecation | undefined
   input: z.ZodType
-  rest: RestMeta
+  meta: RestMeta
+  /** What an error of the input is like, for the document. */
+  badRequest: string
+  /** The example of the output, as it is answered. */
+  example: unknown
 }
 
-/** Every procedure of the router that has a place on REST. */
-export function operationsOf(router: AppRouter): Operation[] {
-  return Object.entries(router._def.procedures).flatMap(([name, procedure]) => {
-    // tRPC keeps both, but declares the meta as unknown and the inputs only on its internal type.
-    const { meta, inputs } = procedure._def as unknown as {
-      meta?: OpenApiMeta<{ rest?: RestMeta }>
-      inputs: [z.ZodType]
-    }
-    if (!meta?.openapi || !meta.rest) return []
-    const { method, path } = meta.openapi
-    return [{ name, method, path, input: inputs[0], rest: meta.rest }]
-  })
+/** What tRPC keeps of a procedure, but declares on its internal types only. */
+interface Definition {
+  meta?: { rest?: RestMeta }
+  inputs: z.ZodType[]
+  output?: z.ZodType
+  resolver: object
 }
 
-/** Whether calls of the operation carry a body. */
-export const hasBody = ({ method }: Operation): boolean => method !== 'GET' && method !== 'DELETE'
+/** Every procedure of a router as an operation. Throws TypeError for one that is half described. */
+export function operationsOf(router: AnyTRPCRouter): Operation[] {
+  const procedures: Record<string, AnyTRPCProcedure> = router._def.procedures
+  const operations = Object.entries(procedures).map(([name, procedure]) => resolve(name, procedure))
+  const places = new Map<string, string>()
+  for (const { name, method, path } of operations) {
+    const place = `${method} ${path.replaceAll(/\{.+?\}/g, '{}')}`
+    const other = places.get(place)
+    if (other) throw new TypeError(`${name} and ${other} are both at ${place}`)
+    places.set(place, name)
+  }
+  return operations
+}
+
+function resolve(name: string, procedure: AnyTRPCProcedure): Operation {
+  const { meta, inputs, output, resolver } = procedure._def as unknown as Definition
+  const rest = meta?.rest
+  const wrong = (what: string) => new TypeError(`The procedure ${name} ${what}`)
+  if (!rest) throw wrong('needs .meta(operation({ … })), which says where REST has it')
+  const [input] = inputs
+  if (!input || inputs.length > 1) throw wrong('needs exactly one .input(…)')
+  if (!output) throw wrong('needs an .output(…), because only what that names may go out')
+  const isQuery = rest.method === 'GET'
+  if (isQuery !== (procedure._def.type === 'query')) {
+    throw wrong(`is a ${procedure._def.type}, which is not what ${rest.method} stands for`)
+  }
+
+  const inputKind = kindOf(input, 'input', `The input of ${name}`)
+  if (inputKind.type !== 'object') throw wrong('needs an object as its input')
+  const fields = new Map(inputKind.fields)
+  const inPath = [...rest.path.matchAll(/\{(.+?)\}/g)].map(([, field]) => field as string)
+  const strange = inPath.find((field) => !fields.has(field))
+  if (strange) throw wrong(`has {${strange}} in its path, which its input lacks`)
+  const others = inputKind.fields.filter(([field]) => !inPath.includes(field))
+  const hasBody = !isQuery && rest.method !== 'DELETE'
+
+  const outputKind = kindOf(output, 'output', `The output of ${name}`)
+  const gives = outputKind.type !== 'nothing'
+  if (gives === (rest.method === 'DELETE')) {
+    throw wrong(gives ? 'is a DELETE: its output must be z.void()' : 'must have an output')
+  }
+  const pagedMeta = 'paged' in rest
+  if (pagedMeta !== isPaged(resolver)) throw wrong('must say `paged` and use paged(…), or neither')
+  if (pagedMeta && !(fields.has('limit') && fields.has('cursor') && outputKind.type === 'list')) {
+    throw wrong('is paged: it needs `limit` and `cursor` in its input, and a list as its output')
+  }
+  const creates = 'creates' in rest ? rest.creates : undefined
+  if ((creates !== undefined) !== isOnce(resolver)) {
+    throw wrong('must say `creates` and use once(…), or neither')
+  }
+
+  const write = jsonWriter(outputKind)
+  const exampleOutput = 'example' in rest ? rest.example : undefined
+  if (gives) check(output, exampleOutput, `The example of ${name}`)
+  const read = jsonReader({ type: 'object', fields: others })
+  if ('exampleInput' in rest) {
+    const body = read(rest.exampleInput) as object
+    check(input, { ...someInput(inPath, fields), ...body }, `The example of the input of ${name}`)
+  }
+
+  const firstField = inPath[0] ?? others[0]?.[0] ?? ''
+  const readers = (of: [string, Kind][]) =>
+    new Map(of.map(([field, kind]) => [field, textReader(kind, `${field} of ${name}`)]))
+  return {
+    name,
+    procedure,
+    method: rest.method,
+    path: rest.path,
+    pathParameters: readers(inPath.map((field) => [field, fields.get(field) as Kind])),
+    queryParameters: readers(hasBody ? [] : others),
+    readBody: hasBody ? read : undefined,
+    status: creates === undefined ? (gives ? 200 : 204) : 201,
+    write,
+    paged: pagedMeta,
+    creates,
+    deprecated: rest.deprecated,
+    input,
+    meta: rest,
+    badRequest: hasBody
+      ? badRequest(input, someInput(inPath, fields), others)
+      : badRequest(input, { [firstField]: 'x' }, []),
+    example: gives ? JSON.parse(write(output.parse(exampleOutput))) : undefined,
+  }
+}
+
+/** Values for the parameters of a path, where only the body is to be looked at. */
+function someInput(names: string[], fields: Map<string, Kind>): Record<string, unknown> {
+  return Object.fromEntries(
+    names.map((name) => [name, fields.get(name)?.type === 'string' ? 'a' : 1]),
+  )
+}
+
+function check(schema: z.ZodType, value: unknown, what: string): void {
+  const { error } = schema.safeParse(value)
+  if (error) throw new TypeError(`${what} is none: ${sentence(error)}`)
+}
+
+/** The words that refuse a wrong input: the schema's own, for `wrong` or, if that will do, a field more. */
+function badRequest(input: z.ZodType, wrong: object, [more]: [string, Kind][]): string {
+  const { error } = input.safeParse(wrong)
+  const refused = error ?? (more && input.safeParse({ ...wrong, [more[0]]: [] }).error)
+  return refused ? sentence(refused) : 'The body must be a JSON object'
+}

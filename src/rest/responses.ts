@@ -1,9 +1,23 @@
 /** What the OpenAPI document says of answers: headers, errors, examples. */
+import type { TRPCError } from '@trpc/server'
 import type { OpenAPIObject } from 'trpc-to-openapi'
-import { type ApiError, toApiError } from '../errors.ts'
+import {
+  type ApiError,
+  HEADERS_TOO_LARGE,
+  internal,
+  malformed,
+  payloadTooLarge,
+  REQUEST_TIMEOUT,
+  toApiError,
+  tooManyRequests,
+  unauthorized,
+  unavailable,
+  unsupportedMediaType,
+} from '../errors.ts'
 import { idempotencyError } from '../idempotency/header.ts'
-import { MAX_BODY } from '../limits.ts'
-import { hasBody, type Operation } from './operations.ts'
+import { INVALID } from '../keys/auth.ts'
+import { MAX_BODY, MAX_HEADERS } from '../limits.ts'
+import type { Operation } from './operations.ts'
 
 type Components = NonNullable<OpenAPIObject['components']>
 type Response = NonNullable<Components['responses']>[string]
@@ -15,15 +29,7 @@ const text = (description: string, example: string, required = false) => ({
   example,
 })
 
-/** Every header that the document speaks of, by name; operations refer to them. */
-export const headerComponents = {
-  Link: text(
-    'Related addresses (RFC 8288): `rel="next"` is the next page, there while there are more animals; `rel="successor-version"` is what replaces a deprecated operation.',
-    '<https://petstore.example/v1/pets?limit=20&cursor=20>; rel="next"',
-  ),
-  Location: text('The address of the new animal.', 'https://petstore.example/v1/pets/42', true),
-  Deprecation: text('Since when the operation is deprecated (RFC 9745).', '@1795132800', true),
-  Sunset: text('When the operation is removed (RFC 8594).', 'Thu, 05 Dec 2030 00:00:00 GMT', true),
+const fixedHeaders = {
   'WWW-Authenticate': text(
     'What is missing (RFC 6750): a key, or a valid one.',
     'Bearer error="invalid_token"',
@@ -50,95 +56,164 @@ export const headerComponents = {
   ),
 } satisfies Components['headers']
 
-type HeaderName = keyof typeof headerComponents
+type HeaderName = keyof typeof fixedHeaders | 'Link' | 'Location' | 'Deprecation' | 'Sunset'
+
+/** Every header that the document speaks of, by name; operations refer to them. */
+export function headerComponents(
+  operations: Operation[],
+  baseUrl: string,
+): NonNullable<Components['headers']> {
+  const listed = operations.find(({ paged }) => paged)
+  const created = operations.find(({ creates }) => creates !== undefined)
+  const ending = operations.find(({ deprecated }) => deprecated)?.deprecated
+  return {
+    ...((listed || ending) && {
+      Link: text(
+        'Related addresses (RFC 8288): `rel="next"` is the next page, there while there is more; `rel="successor-version"` is what replaces a deprecated operation.',
+        `<${baseUrl}${listed?.path ?? ending?.successor}?limit=20&cursor=20>; rel="next"`,
+      ),
+    }),
+    ...(created && {
+      Location: text(
+        'The address of what was created.',
+        baseUrl + created.creates?.replaceAll(/\{.+?\}/g, '42'),
+        true,
+      ),
+    }),
+    ...(ending && {
+      Deprecation: text(
+        'Since when the operation is deprecated (RFC 9745).',
+        `@${ending.since.getTime() / 1000}`,
+        true,
+      ),
+      Sunset: text('When the operation is removed (RFC 8594).', ending.sunset.toUTCString(), true),
+    }),
+    ...fixedHeaders,
+  }
+}
 
 interface ErrorDescription {
-  error: ApiError
+  errors: (TRPCError | ApiError)[]
   description: string
   headers?: HeaderName[]
 }
 
 /** Every answer that an operation can give, by status: the success, then the errors. */
-export function responsesOf(operation: Operation, output: object): Record<string, Response> {
-  const { rest } = operation
+export function responsesOf(operation: Operation, output?: object): Record<string, Response> {
+  const { status, creates, paged, deprecated, example } = operation
   const always: HeaderName[] = [
     'X-Request-Id',
     'RateLimit',
     'RateLimit-Policy',
-    ...(rest.deprecation ? (['Deprecation', 'Sunset', 'Link'] as const) : []),
+    ...(deprecated ? (['Deprecation', 'Sunset', 'Link'] as const) : []),
   ]
   const success: HeaderName[] = [
     ...always,
-    ...(rest.location ? (['Location'] as const) : []),
-    ...(rest.paged ? (['Link'] as const) : []),
+    ...(creates === undefined ? [] : (['Location'] as const)),
+    ...(paged ? (['Link'] as const) : []),
   ]
-  const errors = errorsOf(operation).map(({ error, description, headers = [] }) => [
-    error.status,
+  const descriptions = { 200: 'Success', 201: 'Added', 204: 'Removed' }
+  return {
+    [status]: {
+      description: descriptions[status],
+      headers: references(success),
+      ...(output &&
+        status !== 204 && { content: { 'application/json': { schema: output, example } } }),
+    },
+    ...Object.fromEntries(errorsOf(operation).map((error) => response(error, always))),
+  }
+}
+
+function response(
+  { errors, description, headers = [] }: ErrorDescription,
+  always: HeaderName[],
+): [number, Response] {
+  const bodies = errors.map((error) => ('status' in error ? error : toApiError(error)))
+  const [body] = bodies as [ApiError]
+  // The second of two with one code is called after its place.
+  const nameOf = ({ code }: ApiError, index: number) =>
+    bodies.findIndex((other) => other.code === code) === index ? code : `${code}_${index + 1}`
+  const examples = Object.fromEntries(
+    bodies.map((value, index) => [nameOf(value, index), { value }]),
+  )
+  const schema = { $ref: '#/components/schemas/Error' }
+  const content = bodies.length > 1 ? { schema, examples } : { schema, example: body }
+  return [
+    body.status,
     {
       description,
       headers: references([...always, ...headers]),
-      content: {
-        'application/json': { schema: { $ref: '#/components/schemas/Error' }, example: error },
-      },
+      content: { 'application/json': content },
     },
-  ])
-  return {
-    [rest.location ? 201 : 200]: {
-      description: rest.location ? 'Added' : 'Success',
-      headers: references(success),
-      content: { 'application/json': { schema: output, example: rest.examples.output } },
-    },
-    ...Object.fromEntries(errors),
-  }
+  ]
 }
 
 function references(names: HeaderName[]) {
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
 }
 
-function errorsOf(operation: Operation): ErrorDescription[] {
-  const { badRequest, notFound } = operation.rest.examples
+function errorsOf({ readBody, creates, meta, badRequest }: Operation): ErrorDescription[] {
+  const invalid: ApiError = { code: 'BAD_REQUEST', message: badRequest, status: 400 }
+  const conflict: ApiError[] = meta.conflict
+    ? [{ code: 'CONFLICT', message: meta.conflict, status: 409 }]
+    : []
+  const running = creates === undefined ? [] : [idempotencyError('running')]
   return [
+    readBody
+      ? {
+          errors: [invalid, malformed(undefined)],
+          description:
+            'The body lacks required fields, holds invalid values (`BAD_REQUEST`), or is not JSON (`PARSE_ERROR`)',
+        }
+      : { errors: [invalid], description: 'A parameter is invalid' },
     {
-      error: { code: 'BAD_REQUEST', message: badRequest, status: 400 },
-      description: hasBody(operation)
-        ? 'The body lacks required fields, holds invalid values (`BAD_REQUEST`), or is not JSON (`PARSE_ERROR`)'
-        : 'A parameter is invalid',
-    },
-    {
-      error: { code: 'UNAUTHORIZED', message: 'The API key is invalid', status: 401 },
+      errors: [unauthorized(INVALID)],
       description: 'The API key is missing or invalid',
       headers: ['WWW-Authenticate'],
     },
-    ...(notFound === undefined
+    ...(meta.notFound === undefined
       ? []
       : [
           {
-            error: { code: 'NOT_FOUND', message: notFound, status: 404 } as const,
+            errors: [{ code: 'NOT_FOUND', message: meta.notFound, status: 404 } as const],
             description: 'Nothing with that identifier',
           },
         ]),
-    ...(operation.rest.idempotent ? idempotencyErrors : []),
-    ...(hasBody(operation) ? bodyErrors : []),
+    { errors: [REQUEST_TIMEOUT], description: 'The request did not arrive in time' },
+    ...(running.length + conflict.length === 0
+      ? []
+      : [
+          {
+            errors: [...conflict, ...running],
+            description: [
+              ...(conflict.length > 0 ? ['There is such a one already'] : []),
+              ...(running.length > 0
+                ? ['a request with the same `Idempotency-Key` is still running']
+                : []),
+            ].join(', or '),
+          },
+        ]),
+    ...(readBody ? bodyErrors : []),
+    ...(creates === undefined
+      ? []
+      : [
+          {
+            errors: [idempotencyError('different')],
+            description: 'The `Idempotency-Key` was used for another body',
+          },
+        ]),
     {
-      error: {
-        code: 'TOO_MANY_REQUESTS',
-        message: 'There were more than 60 calls in a minute; try again in 42 seconds',
-        status: 429,
-      },
+      errors: [tooManyRequests(60, 42)],
       description: 'There were too many calls in the last minute',
       headers: ['Retry-After'],
     },
     {
-      error: { code: 'INTERNAL_SERVER_ERROR', message: 'Internal server error', status: 500 },
-      description: 'The service failed; trying again may help',
+      errors: [HEADERS_TOO_LARGE],
+      description: `The address and the headers have more than ${MAX_HEADERS} bytes`,
     },
+    { errors: [internal()], description: 'The service failed; trying again may help' },
     {
-      error: {
-        code: 'SERVICE_UNAVAILABLE',
-        message: 'The service cannot use its database right now; try again later',
-        status: 503,
-      },
+      errors: [unavailable()],
       description: 'The service cannot answer right now',
       headers: ['Retry-After'],
     },
@@ -146,31 +221,9 @@ function errorsOf(operation: Operation): ErrorDescription[] {
 }
 
 const bodyErrors: ErrorDescription[] = [
+  { errors: [payloadTooLarge()], description: `The body has more than ${MAX_BODY} bytes` },
   {
-    error: {
-      code: 'PAYLOAD_TOO_LARGE',
-      message: `The body must have at most ${MAX_BODY} bytes`,
-      status: 413,
-    },
-    description: `The body has more than ${MAX_BODY} bytes`,
-  },
-  {
-    error: {
-      code: 'UNSUPPORTED_MEDIA_TYPE',
-      message: 'The body must be of the type application/json, in UTF-8',
-      status: 415,
-    },
+    errors: [unsupportedMediaType()],
     description: 'The body is not `application/json`, or is compressed',
-  },
-]
-
-const idempotencyErrors: ErrorDescription[] = [
-  {
-    error: toApiError(idempotencyError('running')),
-    description: 'A request with the same `Idempotency-Key` is still running',
-  },
-  {
-    error: toApiError(idempotencyError('different')),
-    description: 'The `Idempotency-Key` was used for another body',
   },
 ]

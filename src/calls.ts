@@ -1,0 +1,88 @@
+/** How every call begins, on both surfaces: its deadline first, then its key, counted. */
+import type { TRPCError } from '@trpc/server'
+import { getHTTPStatusCodeFromError } from '@trpc/server/http'
+import type { Response } from 'express'
+import type { Logger } from 'pino'
+import { Deadline } from '../db/deadline.ts'
+import { clientGone } from './errors.ts'
+import type { RateLimit } from './http/rate-limit.ts'
+import { requestIdOf, setCaller, setStranger } from './http/telemetry.ts'
+import type { Idempotency } from './idempotency/store.ts'
+import { type Auth, bearerToken, INVALID, MISSING } from './keys/auth.ts'
+import type { Authenticator } from './keys/authenticator.ts'
+import type { Stores } from './stores.ts'
+import type { Context } from './trpc.ts'
+
+export interface Calls {
+  /**
+   * The context of so many calls that come with one request. Its deadline ends when the client goes;
+   * whoever began clears it. Throws TOO_MANY_REQUESTS, and what the look-up of the key throws.
+   */
+  begin(res: Response, count: number): Promise<Context>
+  /** Tells the log of an error that is the service's own fault. */
+  report(error: TRPCError, res: Response): void
+}
+
+export interface Foundation {
+  stores: Stores
+  idempotency: Idempotency
+  authenticator: Authenticator
+  /** Undefined when callers may call as often as they like. */
+  rateLimit: RateLimit | undefined
+  /** Milliseconds that a call may take. */
+  timeout: number
+  log: Logger
+}
+
+/** What begins the calls of a service. */
+export function createCalls(foundation: Foundation): Calls {
+  const { stores, idempotency, timeout, log } = foundation
+  return {
+    async begin(res, count) {
+      const deadline = new Deadline(timeout)
+      // A call that is over has cleared its deadline, so that this tells nobody then.
+      res.once('close', () => deadline.giveUp(clientGone()))
+      let auth: Auth
+      try {
+        auth = await identify(foundation, res, count, deadline)
+      } catch (error) {
+        deadline.clear()
+        throw error
+      }
+      // Node joins several of this header to one text, which then is no key.
+      const idempotencyHeader = res.req.headers['idempotency-key'] as string | undefined
+      return { auth, deadline, stores, idempotency, idempotencyHeader, page: { next: undefined } }
+    },
+    report(error, res) {
+      if (getHTTPStatusCodeFromError(error) < 500) return
+      log.error({ requestId: requestIdOf(res), err: error.cause ?? error }, error.message)
+    },
+  }
+}
+
+/**
+ * Who calls. A key that is known costs nothing. Any other is counted for its address before it is
+ * looked up, so that a flood of wrong keys ends at the door.
+ */
+async function identify(
+  { authenticator, rateLimit }: Foundation,
+  res: Response,
+  calls: number,
+  deadline: Deadline,
+): Promise<Auth> {
+  const token = bearerToken(res.req)
+  const known = token ? authenticator.known(token) : undefined
+  if (known) {
+    setCaller(res, known.keyId)
+    await rateLimit?.countKey(res, known.keyId, calls)
+    return { kind: 'caller', keyId: known.keyId }
+  }
+  setStranger(res, token)
+  await rateLimit?.countAddress(res, calls)
+  if (token === undefined) return MISSING
+  const found = await authenticator.find(token, deadline)
+  if (!found) return INVALID
+  setCaller(res, found.keyId)
+  await rateLimit?.moveToKey(res, found.keyId, calls)
+  return { kind: 'caller', keyId: found.keyId }
+}

@@ -1,0 +1,189 @@
+/** `npm run keys`: makes, lists, rotates and revokes API keys. */
+import { parseArgs } from 'node:util'
+import { describeUrl } from '../../db/connect.ts'
+import { migrate } from '../../db/migrate.ts'
+import type { Database } from '../../db/tables.ts'
+import { UsageError } from '../complaint.ts'
+import { parseDuration } from '../duration.ts'
+import { KEY_LIFETIME } from '../keys/authenticator.ts'
+import {
+  type ApiKey,
+  createKey,
+  listKeys,
+  type NewApiKey,
+  revokeKey,
+  rotateKey,
+} from '../keys/store.ts'
+import { command } from './command.ts'
+
+const help = `Usage: npm run keys -- COMMAND [OPTIONS]
+
+  create NAME [--expires 90d]   make a key; it is printed once, alone, on stdout
+  list                          show all keys, never the keys themselves
+  rotate ID [--grace 24h]       make a key of the same name and life in place of another, which works
+                                on for the grace period
+  revoke ID                     end a key
+
+Options
+  --expires DURATION   how long the new key works (default: until it is revoked)
+  --grace DURATION     how long the old key works on (default: 24h; 0s ends it at once)
+  --json               print JSON on stdout, for scripts
+  --help               show this text
+
+A DURATION is a number and a unit: 30s, 15m, 24h or 90d.
+A key that was revoked stops working within ${KEY_LIFETIME / 1000} seconds on every instance.`
+
+interface Arguments {
+  action: string | undefined
+  operands: string[]
+  expires: string | undefined
+  grace: string | undefined
+  json: boolean
+}
+
+if (process.argv.includes('--help')) console.log(help)
+else {
+  await command(async (db, config) => {
+    const given = readArguments()
+    const act = readAction(given, describeUrl(config.databaseUrl).address)
+    await migrate(db)
+    await act(db)
+  })
+}
+
+function readArguments(): Arguments {
+  try {
+    const { positionals, values } = parseArgs({
+      allowPositionals: true,
+      options: {
+        expires: { type: 'string' },
+        grace: { type: 'string' },
+        json: { type: 'boolean', default: false },
+      },
+    })
+    const [action, ...operands] = positionals
+    const { expires, grace, json } = values
+    return { action, operands, expires, grace, json }
+  } catch (error) {
+    const [mistake] = (error as Error).message.split(/\.\s/)
+    throw new UsageError(`${mistake}; --help shows what there is`)
+  }
+}
+
+/** Checks the arguments and gives what is to be done, so that a mistake never reaches the database. */
+function readAction(given: Arguments, address: string): (db: Database) => Promise<void> {
+  const { action, json } = given
+  if (given.expires !== undefined && action !== 'create') throw foreign('--expires', 'create')
+  if (given.grace !== undefined && action !== 'rotate') throw foreign('--grace', 'rotate')
+  switch (action) {
+    case 'create': {
+      const name = readName(given)
+      const expiresAt = given.expires === undefined ? undefined : after('--expires', given.expires)
+      return async (db) => printNew(await createKey(db, name, expiresAt), address, json)
+    }
+    case 'list': {
+      const [extra] = given.operands
+      if (extra !== undefined) throw new UsageError(`list takes no argument, but got "${extra}"`)
+      return async (db) => printList(await listKeys(db), json)
+    }
+    case 'rotate': {
+      const id = readId(given)
+      const graceUntil = after('--grace', given.grace ?? '24h')
+      return async (db) =>
+        printNew((await rotateKey(db, id, graceUntil)) ?? unknown(id), address, json)
+    }
+    case 'revoke': {
+      const id = readId(given)
+      return async (db) => {
+        if (!(await revokeKey(db, id))) unknown(id)
+        console.error(`Key ${id} stops working within ${KEY_LIFETIME / 1000} seconds`)
+        if (json) console.log(JSON.stringify({ id: Number(id) }))
+      }
+    }
+    default:
+      throw new UsageError('Say what to do: create, list, rotate or revoke; --help tells more')
+  }
+}
+
+function foreign(option: string, action: string): UsageError {
+  return new UsageError(`${option} goes with ${action} only`)
+}
+
+function operand({ action, operands }: Arguments, what: string): string {
+  const [value = '', extra] = operands
+  if (value.trim() === '') throw new UsageError(`${action} needs ${what}; --help tells more`)
+  if (extra !== undefined)
+    throw new UsageError(`${action} takes one argument: put quotes around "${operands.join(' ')}"`)
+  return value
+}
+
+function readName(given: Arguments): string {
+  const name = operand(given, 'a NAME')
+  if ([...name].length > 255) throw new UsageError('NAME must have at most 255 characters')
+  // Lines, colours, invisible characters or a direction of its own would spoil the list, or forge it.
+  if (/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u.test(name)) {
+    throw new UsageError('NAME must not hold control characters, or such as cannot be seen')
+  }
+  return name
+}
+
+function readId(given: Arguments): bigint {
+  const text = operand(given, 'the ID of a key')
+  if (!/^\d{1,18}$/.test(text))
+    throw new UsageError(`"${text}" is not the ID of a key; list shows them`)
+  return BigInt(text)
+}
+
+function after(option: string, text: string): Date {
+  const duration = parseDuration(text)
+  if (duration === undefined || (duration === 0 && option === '--expires')) {
+    throw new UsageError(
+      `${option} must be a number and a unit, such as 30s, 15m, 24h or 90d, up to a century, not "${text}"`,
+    )
+  }
+  return new Date(Date.now() + duration)
+}
+
+function unknown(id: bigint): never {
+  throw new UsageError(`There is no working key with the ID ${id}; list shows them`)
+}
+
+function printNew({ id, key }: NewApiKey, address: string, json: boolean): void {
+  console.log(json ? JSON.stringify({ id: Number(id), key }) : key)
+  console.error(`This is key ${id} of ${address}. Keep it: it is not shown again.`)
+}
+
+function printList(keys: ApiKey[], json: boolean): void {
+  if (json) {
+    console.log(JSON.stringify(keys.map((key) => ({ ...key, id: Number(key.id) }))))
+    return
+  }
+  const rows = keys.map((key) => [
+    String(key.id),
+    key.name,
+    `${key.prefix}…`,
+    key.state,
+    day(key.createdAt),
+    day(key.expiresAt),
+    day(key.lastUsedAt),
+  ])
+  printTable([['ID', 'NAME', 'KEY', 'STATE', 'CREATED', 'EXPIRES', 'LAST USED'], ...rows])
+}
+
+function day(date: Date | undefined): string {
+  return date?.toISOString().slice(0, 16).replace('T', ' ') ?? '-'
+}
+
+function printTable(rows: string[][]): void {
+  const widths = rows[0]?.map((_, column) =>
+    Math.max(...rows.map((row) => row[column]?.length ?? 0)),
+  )
+  for (const row of rows) {
+    console.log(
+      row
+        .map((cell, column) => cell.padEnd(widths?.[column] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    )
+  }
+}

@@ -1,0 +1,21 @@
+/** Who calls, as the Authorization header says it. */
+import type { IncomingMessage } from 'node:http'
+import { countHeader } from '../http/raw-headers.ts'
+
+/** Without a caller it is told apart whether a key was sent at all (RFC 6750, section 3). */
+export type Auth = { kind: 'missing' } | { kind: 'invalid' } | { kind: 'caller'; keyId: bigint }
+
+export const MISSING: Auth = { kind: 'missing' }
+export const INVALID: Auth = { kind: 'invalid' }
+
+/**
+ * The bearer token of a request (RFC 6750, section 2.1; the scheme in any case, RFC 9110, section
+ * 11.1). Undefined when no Authorization was sent, empty when it holds no single bearer token: of two
+ * headers none counts, because a proxy in front may have looked at the other one.
+ */
+export function bearerToken(req: IncomingMessage): string | undefined {
+  const { authorization } = req.headers
+  if (authorization === undefined) return undefined
+  const token = /^bearer +([\w.~+/-]+=*) *$/i.exec(authorization)?.[1]
+  return token === undefined || countHeader(req, 'authorization') > 1 ? '' : token
+}

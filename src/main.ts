@@ -1,0 +1,34 @@
+/** The process, from its start to its stop. */
+import cluster from 'node:cluster'
+import { connect } from '../db/connect.ts'
+import { migrate } from '../db/migrate.ts'
+import { work } from './cluster.ts'
+import { complain } from './complaint.ts'
+import { type Config, loadConfig } from './config.ts'
+import { createLog, type Log } from './log.ts'
+import { start } from './start.ts'
+import { signalled, uncaught } from './stop.ts'
+
+let config: Config | undefined
+try {
+  config = loadConfig()
+  const log = createLog()
+  await (cluster.isWorker ? work(config, log) : run(config, log))
+} catch (error) {
+  complain(error, config)
+}
+
+async function run(config: Config, log: Log): Promise<void> {
+  const db = connect(config.databaseUrl)
+  try {
+    await migrate(db)
+    const told = Promise.race([signalled(), uncaught(log)])
+    const { text, stop } = await start(db, config, log)
+    await db.destroy() // those who serve have connections of their own
+    console.log(text)
+    await told
+    await stop()
+  } finally {
+    await db.destroy()
+  }
+}

@@ -1,0 +1,74 @@
+/** What can be done with pets. */
+import { TRPCError } from '@trpc/server'
+import { once } from '../idempotency/once.ts'
+import { operation } from '../operation.ts'
+import { paged } from '../paging.ts'
+import { keyedProcedure } from '../trpc.ts'
+import { GetPet, ListPets, NewPet, Pet, Pets } from './schema.ts'
+
+const tag = 'pets'
+const example: Pet = { id: 42n, name: 'Rex', categoryId: 3n, status: 'available' }
+const noPet = (petId: bigint) => `There is no animal with the id ${petId}`
+
+export const listPets = keyedProcedure
+  .meta(
+    operation({
+      method: 'GET',
+      path: '/pets',
+      paged: true,
+      tag,
+      summary: 'List all animals',
+      description:
+        'Returns a paginated list of animals, by ascending `id`. While there are more, the answer has a `Link` header with `rel="next"`, the address of the next page.',
+      example: [example],
+    }),
+  )
+  .input(ListPets.prefault({}))
+  .output(Pets)
+  .query(paged(({ ctx, input }) => ctx.stores.pets.list(input, ctx.deadline)))
+
+export const createPet = keyedProcedure
+  .meta(
+    operation({
+      method: 'POST',
+      path: '/pets',
+      creates: '/pets/{id}',
+      tag,
+      summary: 'Add an animal',
+      description:
+        'Adds an animal to the catalogue and returns it with the `id` it was given. With an `Idempotency-Key` a request can be repeated safely: the repetition adds nothing and is answered as the first.',
+      example,
+      exampleInput: { name: 'Rex', categoryId: 3, status: 'available' },
+    }),
+  )
+  .input(NewPet)
+  .output(Pet)
+  .mutation(
+    once(({ ctx, input }, transaction) => ctx.stores.pets.create(input, ctx.deadline, transaction)),
+  )
+
+export const getPet = keyedProcedure
+  .meta(
+    operation({
+      method: 'GET',
+      path: '/pets/{petId}',
+      tag,
+      summary: 'Get an animal (until 5 December 2030)',
+      description:
+        'Returns one animal. Deprecated: the operation will be removed on 5 December 2030. Use `GET /pets` with the `status` filter instead; `cursor` = `id` − 1 with `limit=1` gives one animal by its `id`.',
+      deprecated: {
+        since: new Date('2026-11-20'),
+        sunset: new Date('2030-12-05'),
+        successor: '/pets',
+      },
+      notFound: noPet(example.id),
+      example,
+    }),
+  )
+  .input(GetPet)
+  .output(Pet)
+  .query(async ({ ctx, input: { petId } }) => {
+    const pet = await ctx.stores.pets.get(petId, ctx.deadline)
+    if (!pet) throw new TRPCError({ code: 'NOT_FOUND', message: noPet(petId) })
+    return pet
+  })

@@ -1,0 +1,62 @@
+/** The service of a configuration, as it is started: those who serve, the metrics, the first key. */
+import { once } from 'node:events'
+import type { Database } from '../db/tables.ts'
+import { startWorkers } from './cluster.ts'
+import type { Config } from './config.ts'
+import type { Patience } from './http/server.ts'
+import { prepareFirstKey } from './keys/first.ts'
+import type { Log } from './log.ts'
+import { serveMetrics } from './metrics.ts'
+import { type Resources, serve } from './serve.ts'
+import { startText } from './start-text.ts'
+
+export interface Started {
+  /** The port that is listened on. */
+  port: number
+  /** What a person who started it wants to read. */
+  text: string
+  /** Finishes the requests in flight, then ends all that was started. */
+  stop(): Promise<void>
+}
+
+/** What production takes as it is, and does not reach workers: other resources, and other patience. */
+export interface Variations {
+  resources?: Resources
+  patience?: Patience
+}
+
+/**
+ * Starts the service. `db` is the configured database, migrated; it is not needed afterwards, since
+ * those who serve have connections of their own. Throws ConfigError when what is configured cannot be
+ * listened on.
+ */
+export async function start(
+  db: Database,
+  config: Config,
+  log: Log,
+  { resources, patience }: Variations = {},
+): Promise<Started> {
+  const { port, readMetrics, stop } =
+    config.workers > 1
+      ? await startWorkers(config, log)
+      : await serve(config, log, resources, patience)
+  try {
+    const metrics = config.metrics && (await serveMetrics(config.metrics, readMetrics))
+    // Not before somebody listens: a key is shown once, and a start that fails shows nothing.
+    const firstKey = await prepareFirstKey(db, config.databaseUrl)
+    return {
+      port,
+      text: startText(config.databaseUrl, port, firstKey),
+      async stop() {
+        await stop()
+        // Last, so that the stop itself can be watched.
+        if (!metrics) return
+        metrics.close().closeAllConnections()
+        await once(metrics, 'close')
+      },
+    }
+  } catch (error) {
+    await stop()
+    throw error
+  }
+}

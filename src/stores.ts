@@ -1,0 +1,11 @@
+/** The stores of all resources, made in one place; procedures find them in `ctx.stores`. */
+import type { Database } from '../db/tables.ts'
+import { type PetStore, petStore } from './pets/store.ts'
+
+export interface Stores {
+  pets: PetStore
+}
+
+export const createStores = (db: Database): Stores => ({
+  pets: petStore(db),
+})

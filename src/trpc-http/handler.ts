@@ -1,0 +1,258 @@
+/**
+ * tRPC on HTTP: single calls and batches, as tRPC's clients send them
+ * (https://trpc.io/docs/rpc). tRPC's own adapter builds a fetch Request for each of them, which costs
+ * more than the rest of a call; it serves only what is rare here, streams.
+ */
+import { parse as parseQuery } from 'node:querystring'
+import { type AnyTRPCProcedure, type AnyTRPCRouter, TRPCError } from '@trpc/server'
+import { createExpressMiddleware } from '@trpc/server/adapters/express'
+import type { Request, RequestHandler, Response } from 'express'
+import { MAX_BATCH, transformer } from '../../client/src/encoding.ts'
+import type { Calls } from '../calls.ts'
+import {
+  type ApiError,
+  errorHeaders,
+  errorShape,
+  fieldErrors,
+  malformed,
+  methodNotSupported,
+  toApiError,
+  toTRPCError,
+  unauthorized,
+} from '../errors.ts'
+import { answer, beginAnswer } from '../http/answer.ts'
+import { readBody } from '../http/body.ts'
+import { privateHeaders } from '../http/headers.ts'
+import { checkHost } from '../http/host.ts'
+import { parseTarget } from '../http/target.ts'
+import { setCalls, setOperation } from '../http/telemetry.ts'
+import type { Auth } from '../keys/auth.ts'
+import type { Context } from '../trpc.ts'
+
+const PREFIX = '/trpc'
+
+/** One call, once it is over: what it gave, as JSON, or its error. */
+type Outcome = { status: number; text: string; error?: TRPCError }
+
+/** What tRPC's clients ask for in these headers changes the form of the answer. */
+const VARY = 'Origin, trpc-accept, accept'
+
+const HEADERS = [...privateHeaders, 'Vary', VARY]
+
+/** Whether a target is below `/trpc`, so that its errors must be in tRPC's form. */
+export const isTrpc = (target = ''): boolean => /^(https?:\/\/[^/]*)?\/trpc([/?]|$)/.test(target)
+
+/** The body of an error; `fields` says what is wrong with each field of an input. */
+export const envelope = (error: ApiError, fields?: Record<string, string>): string =>
+  `{"error":${JSON.stringify(transformer.serialize(errorShape(error, fields)))}}`
+
+function failure(error: TRPCError): Outcome {
+  const body = toApiError(error)
+  return { status: body.status, text: envelope(body, fieldErrors(error)), error }
+}
+
+/** Serves a router below `/trpc`; all other addresses are passed on. */
+export function trpcHandler(router: AnyTRPCRouter, calls: Calls): RequestHandler {
+  const procedures = new Map<string, AnyTRPCProcedure>(Object.entries(router._def.procedures))
+  const stream = streamHandler(router, calls)
+
+  return async (req, res, next) => {
+    const target = parseTarget(req.url)
+    if (!target?.path.startsWith(`${PREFIX}/`) && target?.path !== PREFIX) return next()
+    setOperation(res, 'trpc', 'unknown')
+    let context: Context | undefined
+    try {
+      checkHost(req)
+      const method = methodOf(req)
+      const query = parseQuery(target.query)
+      const isBatch = query.batch === '1'
+      const names = namesOf(target.path, isBatch)
+      setOperation(res, 'trpc', operationOf(names, procedures))
+      context = await calls.begin(res, Math.min(names.length, MAX_BATCH))
+      checkBatch(names, procedures, context)
+      const isKeyed = context.auth.kind === 'caller'
+      const body = method === 'POST' && isKeyed ? await readBody(req, res) : undefined
+      if (isRare(req, query)) {
+        if (!isKeyed) throw unauthorized(context.auth)
+        return await stream(req, res, context, body)
+      }
+      const inputs = readInputs(method === 'POST' ? body : query.input, method, isBatch)
+      const { auth } = context
+      const common = { ctx: context, signal: undefined }
+      const outcomes = await Promise.all(
+        names.map(async (name, batchIndex): Promise<Outcome> => {
+          try {
+            const procedure = find(procedures, name, method)
+            const getRawInput = async () => inputs(batchIndex)
+            const { type } = procedure._def
+            const output = await procedure({ ...common, getRawInput, path: name, type, batchIndex })
+            return { status: 200, text: resultText(output) }
+          } catch (thrown) {
+            const error = toTRPCError(thrown)
+            calls.report(error, res)
+            return failure(error)
+          }
+        }),
+      )
+      if (outcomes.length > 1) {
+        setCalls(
+          res,
+          outcomes.map(({ status }, index) => [
+            operationOf(names.slice(index, index + 1), procedures),
+            status,
+          ]),
+        )
+      }
+      send(res, outcomes, isBatch, auth)
+    } catch (thrown) {
+      const error = toTRPCError(thrown)
+      calls.report(error, res)
+      send(res, [failure(error)], false, context?.auth)
+    } finally {
+      context?.deadline.clear()
+    }
+  }
+}
+
+/** RFC 9110, section 9.3.2: HEAD is GET without the body, which node:http leaves out. */
+function methodOf({ method }: Request): 'GET' | 'POST' {
+  if (method === 'POST' || method === 'GET') return method
+  if (method === 'HEAD') return 'GET'
+  throw refusedMethod(method, 'GET, HEAD, POST')
+}
+
+/** The names of the procedures that a path calls: there is one address for each. */
+function namesOf(path: string, isBatch: boolean): string[] {
+  const encoded = path.slice(PREFIX.length + 1)
+  try {
+    const text = decodeURIComponent(encoded)
+    if (!URL.canParse(`/${encoded}`, 'http://localhost')) throw new TypeError('Not a path')
+    return isBatch ? text.split(',') : [text]
+  } catch (cause) {
+    const message = 'The address of the request cannot be read'
+    throw new TRPCError({ code: 'BAD_REQUEST', message, cause: new TypeError(message, { cause }) })
+  }
+}
+
+/** Refuses a batch that is none: too long, of queries and mutations, or with a key for one creation. */
+function checkBatch(
+  names: string[],
+  procedures: Map<string, AnyTRPCProcedure>,
+  { idempotencyHeader }: Context,
+): void {
+  if (names.length === 1) return
+  const refuse = (message: string) => new TRPCError({ code: 'BAD_REQUEST', message })
+  if (names.length > MAX_BATCH) throw refuse(`A batch must have at most ${MAX_BATCH} calls`)
+  const types = new Set(names.flatMap((name) => procedures.get(name)?._def.type ?? []))
+  if (types.size > 1) throw refuse('A batch must be of queries or of mutations, not of both')
+  if (idempotencyHeader !== undefined) {
+    throw refuse('The header Idempotency-Key goes with one call, not with a batch')
+  }
+}
+
+function operationOf([name = '', more]: string[], procedures: Map<string, unknown>): string {
+  return more !== undefined ? 'batch' : procedures.has(name) ? name : 'unknown'
+}
+
+/** The procedure of a call; the method must be the one that its type goes with. */
+function find(
+  procedures: Map<string, AnyTRPCProcedure>,
+  name: string,
+  method: 'GET' | 'POST',
+): AnyTRPCProcedure {
+  const procedure = procedures.get(name)
+  if (!procedure) {
+    throw new TRPCError({
+      code: 'NOT_FOUND',
+      message: `There is no procedure with the name ${name}`,
+    })
+  }
+  const accepted = procedure._def.type === 'query' ? 'GET' : 'POST'
+  if (method !== accepted) throw refusedMethod(method, accepted)
+  return procedure
+}
+
+const allowed = new WeakMap<TRPCError, string>()
+function refusedMethod(method: string, allow: string): TRPCError {
+  const error = methodNotSupported(method, allow)
+  allowed.set(error, allow)
+  return error
+}
+
+/** The inputs of the calls, by their place in the batch. What cannot be read, each call is told. */
+function readInputs(text: unknown, method: string, isBatch: boolean): (index: number) => unknown {
+  // A query may go without an input, but a body is what a mutation consists of.
+  if (text === undefined && method === 'GET') return () => undefined
+  let raw: unknown
+  try {
+    raw = JSON.parse(text as string) // what is no text is no JSON, and throws as well
+  } catch (cause) {
+    const error = malformed(cause)
+    return () => {
+      throw error
+    }
+  }
+  if (!isBatch) return () => transformer.deserialize(raw as string) // throws for what is no text
+  if (typeof raw !== 'object' || raw === null || Array.isArray(raw)) {
+    const message =
+      'The input of a batch must be an object, with the inputs of its calls by their index'
+    throw new TRPCError({ code: 'BAD_REQUEST', message })
+  }
+  const inputs = raw as Record<string, string>
+  return (index) => {
+    const input = Object.hasOwn(inputs, index) ? inputs[index] : undefined
+    return input === undefined ? undefined : transformer.deserialize(input)
+  }
+}
+
+const resultText = (output: unknown) =>
+  `{"result":{"data":${JSON.stringify(transformer.serialize(output))}}}`
+
+/** The status of several is that of all of them, or 207 (RFC 4918, section 11.1), as tRPC has it. */
+function send(res: Response, outcomes: Outcome[], isBatch: boolean, auth: Auth | undefined): void {
+  const [first] = outcomes
+  const isMixed = outcomes.some(({ status }) => status !== first?.status)
+  const error = outcomes.find((outcome) => outcome.error)?.error
+  const allow = error && allowed.get(error)
+  const headers = [
+    ...HEADERS,
+    ...(error ? errorHeaders(error, auth) : []),
+    ...(allow ? ['Allow', allow] : []),
+  ]
+  const texts = outcomes.map(({ text }) => text)
+  answer(
+    res,
+    isMixed ? 207 : (first?.status ?? 200),
+    headers,
+    isBatch ? `[${texts}]` : String(texts),
+  )
+}
+
+/** Streams of results as they come, and parameters of a connection: rare, and left to tRPC's adapter. */
+function isRare(
+  { headers }: Request,
+  { connectionParams }: { connectionParams?: unknown },
+): boolean {
+  const accept = headers['trpc-accept'] ?? headers.accept
+  return accept === 'application/jsonl' || connectionParams !== undefined
+}
+
+type StreamHandler = (req: Request, res: Response, context: Context, body?: string) => Promise<void>
+
+function streamHandler(router: AnyTRPCRouter, calls: Calls): StreamHandler {
+  const contexts = new WeakMap<Response, Context>()
+  const handle = createExpressMiddleware({
+    router,
+    createContext: ({ res }) => contexts.get(res as Response), // Express handed it in
+    maxBatchSize: MAX_BATCH,
+    // A plain object replaces tRPC's own Vary, which leaves out what CORS has put there.
+    responseMeta: () => ({ headers: { Vary: VARY } }),
+    onError: ({ error, req }) => calls.report(toTRPCError(error), req.res as Response),
+  })
+  return async (req, res, context, body) => {
+    contexts.set(res, context)
+    req.body = body
+    beginAnswer(res, HEADERS)
+    await handle(req, res, () => {})
+  }
+}
