@@ -1,7 +1,15 @@
-/** Column types whose spelling differs between the engines, for the migrations. */
-import { type ColumnDefinitionBuilder, type Kysely, SqliteAdapter, sql } from 'kysely'
+/** What differs between the engines in the definition of tables, for the migrations. */
+import {
+  type ColumnDataType,
+  type ColumnDefinitionBuilder,
+  type Kysely,
+  SqliteAdapter,
+  sql,
+} from 'kysely'
 
-const isSqlite = (db: Kysely<unknown>) => db.getExecutor().adapter instanceof SqliteAdapter
+/** Whether the database is the embedded engine. Nobody outside `db` needs to know. */
+export const isSqlite = (db: Pick<Kysely<unknown>, 'getExecutor'>): boolean =>
+  db.getExecutor().adapter instanceof SqliteAdapter
 
 /** An int64 primary key that the engine assigns, ever greater, never used twice. */
 export function idColumn(db: Kysely<unknown>) {
@@ -11,7 +19,41 @@ export function idColumn(db: Kysely<unknown>) {
   return [type, define] as const
 }
 
-/** What follows `create table (…)`: on MySQL the character set that holds every Unicode text. */
-export function tableOptions(db: Kysely<unknown>) {
-  return isSqlite(db) ? sql`` : sql`character set utf8mb4 collate utf8mb4_bin`
+// The same under two names, in this order: MariaDB's, MySQL's. Both compare code points, and
+// without padding: 'Graz' and 'Graz ' are two texts, as on SQLite.
+const COLLATIONS = ['utf8mb4_nopad_bin', 'utf8mb4_0900_bin']
+
+/**
+ * What follows `create table (…)`: on MySQL the character set that holds every Unicode text.
+ * Tables of the first release have utf8mb4_bin there, to which spaces at the end are nothing.
+ */
+export async function tableOptions(db: Kysely<unknown>) {
+  if (isSqlite(db)) return sql``
+  const { rows } = await sql<{ Collation: string }>`show collation like 'utf8mb4%bin'`.execute(db)
+  const known = rows.map(({ Collation }) => Collation)
+  const collation = COLLATIONS.find((name) => known.includes(name)) ?? 'utf8mb4_bin'
+  return sql`character set utf8mb4 collate ${sql.raw(collation)}`
+}
+
+/**
+ * Adds a column that may be null, unless it is there: a migration may run twice, on two nodes of
+ * a cluster even at the same moment.
+ */
+export async function addColumn(
+  db: Kysely<unknown>,
+  table: string,
+  column: string,
+  type: ColumnDataType,
+): Promise<void> {
+  const isThere = async () => {
+    const tables = await db.introspection.getTables()
+    const columns = tables.find(({ name }) => name === table)?.columns ?? []
+    return columns.some(({ name }) => name === column)
+  }
+  if (await isThere()) return
+  try {
+    await db.schema.alterTable(table).addColumn(column, type).execute()
+  } catch (error) {
+    if (!(await isThere())) throw error
+  }
 }

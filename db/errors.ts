@@ -20,6 +20,14 @@ export class DatabaseTimeoutError extends DatabaseUnavailableError {
   }
 }
 
+/** More wait than may wait: whoever comes now is refused at once. */
+export class OverloadedError extends DatabaseUnavailableError {
+  override name = 'OverloadedError'
+  constructor(what: string) {
+    super(new Error(what), true)
+  }
+}
+
 /** The server is not one that may be written to, or asked, any more: another connection may be better. */
 export class UnfitServerError extends DatabaseUnavailableError {
   override name = 'UnfitServerError'
@@ -33,6 +41,11 @@ export class LockedError extends DatabaseUnavailableError {
 /** The unique index that a new row would have broken has this row already. */
 export class DuplicateError extends Error {
   override name = 'DuplicateError'
+}
+
+/** The server does not promise that the ids of one insert are consecutive; nothing was sent. */
+export class NoConsecutiveIdsError extends Error {
+  override name = 'NoConsecutiveIdsError'
 }
 
 // https://dev.mysql.com/doc/mysql-errors/9.4/en/server-error-reference.html
@@ -68,7 +81,8 @@ const CONNECTION_KILLED = 1927
 
 // https://sqlite.org/rescode.html: BUSY, LOCKED, READONLY, IOERR, FULL, CANTOPEN, NOTADB
 const sqliteUnavailable = new Set([5, 6, 8, 10, 13, 14, 26])
-const SQLITE_CONSTRAINT = 19
+// SQLITE_CONSTRAINT_UNIQUE, SQLITE_CONSTRAINT_PRIMARYKEY: other constraints mean other mistakes.
+const sqliteDuplicate = new Set([2067, 1555])
 
 interface DriverError extends Error {
   code?: string
@@ -84,7 +98,7 @@ export function databaseError(error: unknown): unknown {
   const { code = '', errno, fatal, errcode = 0, syscall, message } = error as DriverError
   if (code === 'ERR_SQLITE_ERROR') {
     if (sqliteUnavailable.has(errcode & 0xff)) return new DatabaseUnavailableError(error, true)
-    return (errcode & 0xff) === SQLITE_CONSTRAINT ? new DuplicateError(message) : error
+    return sqliteDuplicate.has(errcode) ? new DuplicateError(message) : error
   }
   if (code === 'ER_DUP_ENTRY') return new DuplicateError(message)
   if (code === 'ER_LOCK_WAIT_TIMEOUT') return new LockedError(error, true)

@@ -2,30 +2,42 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { setTimeout } from 'node:timers/promises'
-import { sql } from 'kysely'
-import { FileMigrationProvider, Migrator } from 'kysely/migration'
+import { FileMigrationProvider, type Migration, Migrator } from 'kysely/migration'
+import type { Deadline } from './deadline.ts'
 import { DatabaseUnavailableError, DuplicateError } from './errors.ts'
+import { execute } from './statement.ts'
 import type { Database } from './tables.ts'
 
-const migrationFolder = path.join(import.meta.dirname, 'migrations')
-const provider = new FileMigrationProvider({ fs, path, migrationFolder })
+const FOLDER = path.join(import.meta.dirname, 'migrations')
 
 /** How often migrations are tried, and the milliseconds between two attempts. */
 const ATTEMPTS = 5
 const INTERVAL = 200
 
 /**
- * Runs the pending migrations and gives their names. It holds Kysely's lock meanwhile, so that
- * many instances may start at once. In a Galera cluster the lock counts on one node only: who
- * is overtaken by an instance on another node goes on with what is still to do. That is why a
- * migration must be such that it may run twice. Throws what stopped a migration.
+ * Runs the pending migrations of a folder, in the order of their names, letter by letter (several
+ * of one day that need an order have a number behind the date), and gives their names. One that
+ * comes late, with a name before some that have run, is run like the others. It holds Kysely's
+ * lock meanwhile, so that many instances may start at once. In a Galera cluster the lock counts on
+ * one node only: who is overtaken by an instance on another node goes on with what is still to do.
+ * That is why a migration must be such that it may run twice. Throws what stopped a migration.
  */
-export async function migrate(db: Database): Promise<string[]> {
-  // Also where a newer release has migrated further, which Kysely would take for a corruption.
-  if (await isCurrent(db).catch(() => false)) return []
+export async function migrate(db: Database, folder = FOLDER): Promise<string[]> {
+  if (await isCurrent(db, undefined, folder).catch(() => false)) return []
+  // Kysely takes a migration that has run and that it does not know for a corruption; it is one of
+  // a newer release, and will not be run again.
+  const executed = await executedNames(db).catch(() => [])
+  const ran: Migration = { up: async () => {} }
+  const provider = {
+    getMigrations: async () => ({
+      ...Object.fromEntries(executed.map((name) => [name, ran])),
+      ...(await migrationsOf(folder)),
+    }),
+  }
   const names: string[] = []
   for (let attempt = 1; ; attempt++) {
-    const { error, results = [] } = await new Migrator({ db, provider }).migrateToLatest()
+    const migrator = new Migrator({ db, provider, allowUnorderedMigrations: true })
+    const { error, results = [] } = await migrator.migrateToLatest()
     const done = results.filter(({ status }) => status === 'Success')
     names.push(...done.map(({ migrationName }) => migrationName))
     if (!error) return names
@@ -37,18 +49,35 @@ export async function migrate(db: Database): Promise<string[]> {
   }
 }
 
-/** Whether the newest migration has run; one query. */
-export async function isCurrent(db: Database): Promise<boolean> {
-  const newest = Object.keys(await migrations())
-    .sort()
-    .at(-1)
-  const { rows } = await sql<{
-    name: string
-  }>`select max(name) as name from kysely_migration`.execute(db)
-  const name = rows[0]?.name
-  // A newer instance may have migrated further.
-  return name !== undefined && newest !== undefined && name >= newest
+/** Whether each migration of the folder has run; one query. A newer release may have run others. */
+export async function isCurrent(
+  db: Database,
+  deadline?: Deadline,
+  folder = FOLDER,
+): Promise<boolean> {
+  const known = Object.keys(await migrationsOf(folder))
+  const executed = new Set(await executedNames(db, deadline))
+  return known.every((name) => executed.has(name))
 }
 
-let known: ReturnType<typeof provider.getMigrations> | undefined
-const migrations = () => (known ??= provider.getMigrations())
+async function executedNames(db: Database, deadline?: Deadline): Promise<string[]> {
+  const query = db
+    .withTables<{ kysely_migration: { name: string } }>()
+    .selectFrom('kysely_migration')
+    .select('name')
+  return (await execute(db, query, deadline)).rows.map(({ name }) => name)
+}
+
+const known = new Map<string, Promise<Record<string, Migration>>>()
+
+/** The migrations of a folder, read once; not remembered when they could not be read. */
+function migrationsOf(migrationFolder: string): Promise<Record<string, Migration>> {
+  let migrations = known.get(migrationFolder)
+  if (!migrations) {
+    const provider = new FileMigrationProvider({ fs, path, migrationFolder })
+    migrations = provider.getMigrations()
+    migrations.catch(() => known.delete(migrationFolder))
+    known.set(migrationFolder, migrations)
+  }
+  return migrations
+}

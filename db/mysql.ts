@@ -1,28 +1,35 @@
-/** MySQL, and what speaks its protocol, through mysql2 behind Kysely's MysqlDialect. */
+/** MySQL, and what speaks its protocol: Kysely's dialect on a pool of mysql2. */
 import {
-  type AbortableOperationOptions,
-  type CompiledQuery,
+  CompiledQuery,
   type DatabaseConnection,
+  type Dialect,
   type Driver,
-  MysqlDialect,
+  type Kysely,
+  MysqlAdapter,
+  MysqlIntrospector,
+  MysqlQueryCompiler,
   type QueryResult,
+  type TransactionSettings,
 } from 'kysely'
 import {
-  type Connection,
-  type ConnectionOptions,
   createConnection,
   createPool,
+  type FieldPacket,
+  type Pool,
+  type PoolConnection,
   type PoolOptions,
+  type ResultSetHeader,
   type RowDataPacket,
-  type TypeCast,
 } from 'mysql2'
+import { Deadline } from './deadline.ts'
 import {
-  DatabaseTimeoutError,
   DatabaseUnavailableError,
   databaseError,
+  NoConsecutiveIdsError,
+  OverloadedError,
   UnfitServerError,
 } from './errors.ts'
-import { within } from './within.ts'
+import type { Statement } from './statement.ts'
 
 /** How many connections a pool has at most. */
 export const MAX_CONNECTIONS = 10
@@ -38,8 +45,12 @@ const CONNECT_TIMEOUT = 5_000
 // Nobody shall wait long for another's lock: https://dev.mysql.com/doc/refman/9.4/en/innodb-parameters.html
 const SESSION = `set session sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', innodb_lock_wait_timeout = 1`
 
-// Behind a load balancer two connections may lead to two servers, which number sessions alike.
-const SERVER = "select concat(@@hostname, ':', @@port) as server"
+// Some of them exist on some engines only, which `select @@name` would refuse.
+const VARIABLES = `show variables where variable_name in
+  ('hostname', 'port', 'version', 'auto_increment_increment', 'innodb_autoinc_lock_mode', 'wsrep_on')`
+
+/** MYSQL_TYPE_LONGLONG of the protocol: `bigint`, and what `count` gives. */
+const LONGLONG = 8
 
 /** How a pool is used at this moment. */
 export interface PoolUsage {
@@ -48,162 +59,337 @@ export interface PoolUsage {
 }
 
 export interface PoolSettings {
-  /** Milliseconds that a statement, or the wait for a connection, may take. */
+  /** Milliseconds that connecting, or a statement without a deadline of its own, may take. */
   timeout?: number | undefined
   /** Kept up to date with what the pool does. */
   usage?: PoolUsage
 }
 
 /** A dialect on a pool of connections to the server of `url` (mysql://user:password@host:port/database). */
-export function mysqlDialect(url: string, settings: PoolSettings): MysqlDialect {
-  const { timeout: connectTimeout = CONNECT_TIMEOUT } = settings
-  const options: PoolOptions = {
-    uri: url,
-    connectionLimit: MAX_CONNECTIONS,
-    queueLimit: MAX_WAITING,
-    charset: 'utf8mb4_bin',
-    connectTimeout,
-    supportBigNumbers: true,
-    bigNumberStrings: true,
-    typeCast: bigintCast,
+export function mysqlDialect(url: string, settings: PoolSettings): Dialect {
+  return {
+    createDriver: () => new MysqlDriver(url, settings),
+    createAdapter: () => new MysqlAdapter(),
+    createQueryCompiler: () => new MysqlQueryCompiler(),
+    createIntrospector: (db: Kysely<unknown>) => new MysqlIntrospector(db),
   }
-  return new GuardedDialect(options, settings)
 }
 
-const bigintCast: TypeCast = (field, next) => {
-  if (field.type !== 'LONGLONG') return next()
-  const text = field.string()
-  return text === null ? null : BigInt(text)
+/** What is known of the server at the other end of a connection. */
+interface Server {
+  /** Tells servers apart: behind a load balancer two of them number their sessions alike. */
+  name: string
+  /**
+   * Whether the ids of one insert follow one another: https://dev.mysql.com/doc/refman/9.4/en/innodb-auto-increment-handling.html
+   * promises it for all modes, Galera and group replication count by more than one, TiDB and
+   * Vitess hand out ranges.
+   */
+  hasConsecutiveIds: boolean
 }
+
+function toServer(rows: unknown[]): Server {
+  const given = new Map(
+    // The columns that `show variables` has.
+    (rows as RowDataPacket[]).map((row) => [row.Variable_name, String(row.Value)]),
+  )
+  return {
+    name: `${given.get('hostname')}:${given.get('port')}`,
+    hasConsecutiveIds:
+      ['0', '1', '2'].includes(given.get('innodb_autoinc_lock_mode') ?? '') &&
+      given.get('auto_increment_increment') === '1' &&
+      (given.get('wsrep_on') ?? 'OFF') === 'OFF' &&
+      !/tidb|vitess/i.test(given.get('version') ?? 'vitess'),
+  }
+}
+
+class MysqlDriver implements Driver {
+  readonly #options: PoolOptions
+  readonly #settings: PoolSettings
+  readonly #idle: MysqlSession[] = []
+  #pool: Pool | undefined
+  /** The servers of those connections that were set up. */
+  readonly servers = new WeakMap<PoolConnection, Server>()
+
+  constructor(url: string, settings: PoolSettings) {
+    this.#settings = settings
+    this.#options = {
+      uri: url,
+      charset: 'utf8mb4_bin',
+      connectTimeout: settings.timeout ?? CONNECT_TIMEOUT,
+      supportBigNumbers: true,
+      bigNumberStrings: true,
+    }
+  }
+
+  async init(): Promise<void> {
+    const limits = { connectionLimit: MAX_CONNECTIONS, queueLimit: MAX_WAITING }
+    this.#pool = createPool({ ...this.#options, ...limits })
+  }
+
+  async acquireConnection(): Promise<MysqlSession> {
+    return this.#idle.pop() ?? new MysqlSession(this, this.#settings.timeout)
+  }
+
+  async releaseConnection(session: MysqlSession): Promise<void> {
+    session.release()
+    this.#idle.push(session)
+  }
+
+  async beginTransaction(session: MysqlSession, settings: TransactionSettings): Promise<void> {
+    if (settings.isolationLevel || settings.accessMode) throw new Error('Not supported')
+    session.begin()
+  }
+
+  async commitTransaction(session: MysqlSession): Promise<void> {
+    await session.commit()
+  }
+
+  async rollbackTransaction(session: MysqlSession): Promise<void> {
+    await session.rollback()
+  }
+
+  destroy(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#pool?.end((error) => (error ? reject(error) : resolve()))
+    })
+  }
+
+  /** A connection of the pool. Throws DatabaseUnavailableError, or the reason of the deadline. */
+  take(deadline: Deadline | undefined): Promise<PoolConnection> {
+    const { usage } = this.#settings
+    return new Promise((resolve, reject) => {
+      if (usage) usage.waiting++
+      let isOver = false
+      const end = () => {
+        if (usage && !isOver) usage.waiting--
+        isOver = true
+      }
+      const forget = deadline?.onGiveUp((reason) => {
+        end()
+        reject(reason)
+      })
+      this.#pool?.getConnection((error, connection) => {
+        if (isOver) return connection?.release() // nobody waits for it any more
+        end()
+        forget?.()
+        if (error) return reject(connectionError(error))
+        if (usage) usage.used++
+        resolve(connection)
+      })
+    })
+  }
+
+  /** Gives a connection back to the pool. */
+  giveBack(connection: PoolConnection): void {
+    if (this.#settings.usage) this.#settings.usage.used--
+    connection.release()
+  }
+
+  /** Ends a connection and what the server does for it, over another that leads to the same server. */
+  async end(connection: PoolConnection): Promise<void> {
+    if (this.#settings.usage) this.#settings.usage.used--
+    const { threadId } = connection
+    const server = this.servers.get(connection)
+    connection.destroy()
+    if (!server) return // it was being set up, and did nothing that had to be ended
+    const control = createConnection(this.#options)
+    const ask = (sql: string) =>
+      new Promise<RowDataPacket[]>((resolve, reject) => {
+        control.query<RowDataPacket[]>(sql, (error, rows) =>
+          error ? reject(error) : resolve(rows),
+        )
+      })
+    control.on('error', () => {}) // those who ask are told, too
+    try {
+      if (toServer(await ask(VARIABLES)).name === server.name) await ask(`kill ${threadId}`)
+    } catch {
+      // The server is beyond reach: there is nothing more to be done.
+    } finally {
+      control.destroy()
+    }
+  }
+}
+
+function connectionError(error: Error): DatabaseUnavailableError {
+  return error.message === 'Queue limit reached.'
+    ? new OverloadedError('Too many wait for a connection to the database')
+    : new DatabaseUnavailableError(error, true)
+}
+
+const SET_UP = CompiledQuery.raw(SESSION)
+const IDENTIFY = CompiledQuery.raw(VARIABLES)
+const BEGIN = CompiledQuery.raw('begin')
+const COMMIT = CompiledQuery.raw('commit')
+const ROLLBACK = CompiledQuery.raw('rollback')
 
 /**
- * Kysely's dialect, with bounds on all waiting. What only means "not now" is thrown as
- * DatabaseUnavailableError, a broken unique index as DuplicateError.
+ * What Kysely takes for a connection. It takes one from the pool with its first statement, whose
+ * deadline bounds the wait, and keeps it until it is released.
  */
-class GuardedDialect extends MysqlDialect {
+class MysqlSession implements DatabaseConnection {
+  readonly #driver: MysqlDriver
   readonly #timeout: number | undefined
-  readonly #usage: PoolUsage
-
-  constructor(options: PoolOptions, { timeout, usage = { used: 0, waiting: 0 } }: PoolSettings) {
-    super({
-      async pool() {
-        const pool = createPool(options)
-        // The first statements of each connection: what follows waits its turn behind them.
-        pool.on('connection', (connection) => {
-          connection.query(SESSION, (error) => error && connection.destroy())
-          connection.query<RowDataPacket[]>(SERVER, (_error, rows) => {
-            connection.config = Object.assign({}, connection.config, { server: rows?.[0]?.server })
-          })
-        })
-        return pool
-      },
-      controlConnection,
-    })
-    this.#timeout = timeout
-    this.#usage = usage
-  }
-
-  override createDriver(): Driver {
-    const driver = super.createDriver()
-    const acquire = driver.acquireConnection.bind(driver)
-    const release = driver.releaseConnection.bind(driver)
-    const timeout = this.#timeout
-    const usage = this.#usage
-    const guarded = new WeakMap<DatabaseConnection, Guard>()
-
-    driver.acquireConnection = async (options) => {
-      const signal = options?.signal
-      usage.waiting++
-      const acquired = acquire(options)
-      const connection = await within(acquired, timeout, signal, () => {
-        acquired.then(release, () => {})
-        return new DatabaseTimeoutError(timeout ?? 0)
-      })
-        .finally(() => usage.waiting--)
-        .catch((error) => {
-          // Kysely has turned away, and would print on the console how it failed.
-          if (signal?.aborted) return new Promise<never>(() => {})
-          throw error instanceof DatabaseUnavailableError
-            ? error
-            : new DatabaseUnavailableError(error, true)
-        })
-      usage.used++
-      const known = guarded.get(connection)
-      if (known) known.isCertain = true
-      else {
-        await connection.collectSessionInfo?.() // local: mysql2 knows the connection's id
-        guarded.set(connection, guard(connection, timeout))
-      }
-      return connection
-    }
-    driver.releaseConnection = async (connection) => {
-      usage.used--
-      await release(connection)
-    }
-    return driver
-  }
-}
-
-const otherServer = Object.assign(new Error('The connection leads to another server'), {
-  code: 'OTHER_SERVER',
-  fatal: false,
-})
-
-/** A connection like another one, to end what that is doing. Fails if it leads to another server. */
-function controlConnection(config: object | string): Connection {
-  const { server, ...options } = config as ConnectionOptions & { server?: string }
-  const connection = createConnection(options)
-  const connect = connection.connect.bind(connection)
-  connection.connect = (callback) =>
-    connect((failure) => {
-      if (failure) return callback?.(failure)
-      connection.query<RowDataPacket[]>(SERVER, (error, rows) => {
-        callback?.(error ?? (rows[0]?.server === server ? null : otherServer))
-      })
-    })
-  return connection
-}
-
-interface Guard {
+  #connection: PoolConnection | undefined
+  /** Why there is no connection any more, though there was one. */
+  #lost: Error | undefined
+  /** A transaction that the server has not heard of, since it has no statement yet. */
+  #isToBegin = false
+  /** The deadline of the latest statement, which bounds the end of the transaction too. */
+  #deadline: Deadline | undefined
   /**
-   * Whether the effect of every statement since the connection was acquired is known. Once it is
+   * Whether the effect of every statement since the connection was taken is known. Once it is
    * not, no later failure proves that there was none.
    */
-  isCertain: boolean
-}
+  #isCertain = true
 
-/** Ends statements that take too long, or are not wanted any more, on the server too. */
-function guard(connection: DatabaseConnection, timeout: number | undefined): Guard {
-  const execute = connection.executeQuery
-  const state = { isCertain: true }
+  constructor(driver: MysqlDriver, timeout: number | undefined) {
+    this.#driver = driver
+    this.#timeout = timeout
+  }
 
-  connection.executeQuery = async <Row>(
-    query: CompiledQuery,
-    options?: AbortableOperationOptions,
-  ): Promise<QueryResult<Row>> => {
-    const signal = options?.signal
-    const execution = execute.call<typeof connection, [CompiledQuery], Promise<QueryResult<Row>>>(
-      connection,
-      query,
-    )
+  executeQuery<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
+    const { deadline, needsConsecutiveIds }: Statement = query
+    this.#deadline = deadline
+    return this.#bounded(async (deadline) => {
+      const connection = await this.#connect(deadline)
+      if (needsConsecutiveIds && !this.#driver.servers.get(connection)?.hasConsecutiveIds) {
+        throw new NoConsecutiveIdsError('The server does not promise consecutive ids')
+      }
+      if (this.#isToBegin) {
+        await this.#run(connection, BEGIN, deadline)
+        this.#isToBegin = false
+      }
+      return await this.#run<Row>(connection, query, deadline)
+    })
+  }
+
+  /** Gives the work the deadline of the latest statement, or one of its own. */
+  async #bounded<Result>(
+    work: (deadline: Deadline | undefined) => Promise<Result>,
+  ): Promise<Result> {
+    if (this.#deadline || this.#timeout === undefined) return await work(this.#deadline)
+    const deadline = new Deadline(this.#timeout)
     try {
-      return await within(execution, timeout, signal, () => {
-        execution.catch(() => {})
-        connection.killSession?.(noControlConnection).catch(() => {}) // the server is beyond reach
-        return new DatabaseTimeoutError(timeout ?? 0)
-      })
+      return await work(deadline)
+    } finally {
+      deadline.clear()
+    }
+  }
+
+  /** The connection, taken from the pool and set up if need be. */
+  async #connect(deadline: Deadline | undefined): Promise<PoolConnection> {
+    if (deadline?.reason) throw deadline.reason
+    if (this.#lost) throw this.#lost
+    if (this.#connection) return this.#connection
+    const connection = await this.#driver.take(deadline)
+    this.#connection = connection
+    if (this.#driver.servers.has(connection)) return connection
+    try {
+      await this.#run(connection, SET_UP, deadline)
+      const { rows } = await this.#run(connection, IDENTIFY, deadline)
+      this.#driver.servers.set(connection, toServer(rows))
+      return connection
+    } catch (error) {
+      await this.#lose(error as Error) // all that #run throws
+      if (error === deadline?.reason) throw error
+      throw new DatabaseUnavailableError(error, true)
+    }
+  }
+
+  /**
+   * Runs a statement to its end, or ends it with its connection when it is given up: the one place
+   * where time and failure are handled.
+   */
+  async #run<Row>(
+    connection: PoolConnection,
+    { sql, parameters }: CompiledQuery,
+    deadline: Deadline | undefined,
+  ): Promise<QueryResult<Row>> {
+    const { promise, resolve, reject } = Promise.withResolvers<QueryResult<Row>>()
+    const forget = deadline?.onGiveUp((reason) => {
+      void this.#lose(reason)
+      reject(reason)
+    })
+    const values = parameters as unknown[] // mysql2 leaves them as they are
+    connection.query<RowDataPacket[] | ResultSetHeader>(sql, values, (error, result, fields) => {
+      forget?.()
+      if (error) reject(error)
+      // The columns are those that the query asks for: its type is Kysely's word.
+      else resolve(toResult(result, fields) as QueryResult<Row>)
+    })
+    try {
+      return await promise
     } catch (thrown) {
-      if (signal?.aborted) return { rows: [] } // likewise: nobody looks at them
+      if (thrown === deadline?.reason) throw thrown
       const error = databaseError(thrown)
       if (!(error instanceof DatabaseUnavailableError)) throw error
       // Its connection leaves the pool: the next one may lead to a server that is fit.
-      if (error instanceof UnfitServerError) await connection.killSession?.(noControlConnection)
-      state.isCertain &&= error.hadNoEffect
-      throw state.isCertain ? error : new DatabaseUnavailableError(error.cause, false)
+      if (error instanceof UnfitServerError) await this.#lose(error)
+      this.#isCertain &&= error.hadNoEffect
+      throw this.#isCertain ? error : new DatabaseUnavailableError(error.cause, false)
     }
   }
-  return state
+
+  async #lose(reason: Error): Promise<void> {
+    const connection = this.#connection
+    this.#connection = undefined
+    this.#lost = reason
+    if (connection) await this.#driver.end(connection)
+  }
+
+  begin(): void {
+    this.#isToBegin = true
+  }
+
+  async commit(): Promise<void> {
+    const connection = this.#connection
+    if (this.#lost) throw this.#lost
+    if (this.#deadline?.reason) throw this.#deadline.reason
+    if (!connection || this.#isToBegin) return // there was no statement
+    await this.#bounded((deadline) => this.#run(connection, COMMIT, deadline))
+  }
+
+  /** Never throws: a connection that cannot roll back is ended, and its transaction with it. */
+  async rollback(): Promise<void> {
+    const connection = this.#connection
+    if (!connection || this.#isToBegin) return
+    try {
+      await this.#bounded((deadline) => this.#run(connection, ROLLBACK, deadline))
+    } catch (error) {
+      await this.#lose(error as Error) // all that #run throws
+    }
+  }
+
+  release(): void {
+    if (this.#connection) this.#driver.giveBack(this.#connection)
+    this.#connection = undefined
+    this.#lost = undefined
+    this.#deadline = undefined
+    this.#isToBegin = false
+    this.#isCertain = true
+  }
+
+  // biome-ignore lint/correctness/useYield: Kysely wants the method; nothing here streams.
+  async *streamQuery(): AsyncGenerator<never> {
+    throw new Error('Streaming is not supported')
+  }
 }
 
-// The dialect makes control connections of its own, beside the pool.
-const noControlConnection = async () => {}
+function toResult(
+  result: RowDataPacket[] | ResultSetHeader,
+  fields: FieldPacket[],
+): QueryResult<unknown> {
+  if (!Array.isArray(result)) {
+    const { insertId, affectedRows } = result
+    return {
+      rows: [],
+      numAffectedRows: BigInt(affectedRows),
+      ...(String(insertId) !== '0' && { insertId: BigInt(insertId) }),
+    }
+  }
+  for (const { name, columnType } of fields) {
+    if (columnType !== LONGLONG) continue
+    for (const row of result) if (row[name] !== null) row[name] = BigInt(row[name])
+  }
+  return { rows: result }
+}

@@ -1,26 +1,27 @@
 /** Second and third attempts, where they can do no harm. */
 import { setTimeout } from 'node:timers/promises'
-import { DatabaseTimeoutError, DatabaseUnavailableError } from './errors.ts'
+import type { Deadline } from './deadline.ts'
+import { DatabaseTimeoutError, DatabaseUnavailableError, OverloadedError } from './errors.ts'
 
 /** Milliseconds before the second and the third attempt, on average. */
 const DELAYS = [20, 100]
 
 /**
  * What `work` gives, tried up to three times when the database is unavailable: `repeatable` work
- * in any case, other work only if the attempt provably had no effect. Not after `signal` aborts.
+ * in any case, other work only if the attempt provably had no effect. Not after the deadline.
  */
 export async function retry<Value>(
   work: () => Promise<Value>,
-  { repeatable, signal }: { repeatable: boolean; signal?: AbortSignal },
+  { repeatable, deadline }: { repeatable: boolean; deadline?: Deadline },
 ): Promise<Value> {
   for (const delay of DELAYS) {
     try {
       return await work()
     } catch (error) {
       // What is thrown then may be only what came of it.
-      if (signal?.aborted) throw signal.reason
+      if (deadline?.reason) throw deadline.reason
       if (!(error instanceof DatabaseUnavailableError)) throw error
-      if (error instanceof DatabaseTimeoutError) throw error
+      if (error instanceof DatabaseTimeoutError || error instanceof OverloadedError) throw error
       if (!repeatable && !error.hadNoEffect) throw error
     }
     // Spread, so that those who collided do not collide again.

@@ -1,15 +1,31 @@
-/** The embedded engine: Node's own SQLite behind Kysely's SqliteDialect. */
-import { mkdirSync } from 'node:fs'
+/** The embedded engine: Kysely's dialect on Node's own SQLite. */
+import { closeSync, mkdirSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
-import { type Driver, type Kysely, SqliteAdapter, SqliteDialect, sql } from 'kysely'
+import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
+import {
+  type CompiledQuery,
+  type DatabaseConnection,
+  type Dialect,
+  type Driver,
+  type Kysely,
+  type QueryResult,
+  SqliteAdapter,
+  SqliteIntrospector,
+  SqliteQueryCompiler,
+  sql,
+} from 'kysely'
+import { LRUCache } from 'lru-cache'
 import { databaseError } from './errors.ts'
+import type { Statement } from './statement.ts'
 
 /** Milliseconds that one process waits for another's transaction, if nothing else is said. */
 const BUSY_TIMEOUT = 5_000
 
 /** The same where requests are served: node:sqlite waits with the whole process. */
 const SERVING_BUSY_TIMEOUT = 500
+
+/** Statements kept prepared; beyond them the one used least recently is forgotten. */
+const MAX_PREPARED = 200
 
 /**
  * A dialect on the SQLite file at `path`, which is made where it is missing, with its folder.
@@ -18,82 +34,122 @@ const SERVING_BUSY_TIMEOUT = 500
 export function sqliteDialect(
   path: string,
   { timeout }: { timeout?: number | undefined },
-): SqliteDialect {
+): Dialect {
   const busy = timeout === undefined ? BUSY_TIMEOUT : Math.min(timeout, SERVING_BUSY_TIMEOUT)
-  return new EmbeddedDialect(path, busy)
+  const driver = new EmbeddedDriver(path, busy)
+  return {
+    createDriver: () => driver,
+    createAdapter: () => new EmbeddedAdapter(driver),
+    createQueryCompiler: () => new SqliteQueryCompiler(),
+    createIntrospector: (db: Kysely<unknown>) => new SqliteIntrospector(db),
+  }
 }
 
-class EmbeddedDialect extends SqliteDialect {
+/** The driver and its only connection: Kysely lets its users have it one after another. */
+class EmbeddedDriver implements Driver, DatabaseConnection {
+  readonly #path: string
+  readonly #timeout: number
+  readonly #prepared = new LRUCache<string, { statement: StatementSync; isReader: boolean }>({
+    max: MAX_PREPARED,
+  })
   #database: DatabaseSync | undefined
 
   constructor(path: string, timeout: number) {
-    super({
-      database: async () => {
-        this.#database = open(path, timeout)
-        return adapted(this.#database)
-      },
-    })
+    this.#path = path
+    this.#timeout = timeout
+  }
+
+  async init(): Promise<void> {
+    this.#database = translated(() => open(this.#path, this.#timeout))
+  }
+
+  async acquireConnection(): Promise<DatabaseConnection> {
+    return this
+  }
+
+  async releaseConnection(): Promise<void> {}
+
+  // Immediate: a transaction that reads first could not be sure to write afterwards.
+  async beginTransaction(): Promise<void> {
+    this.execute('begin immediate')
+  }
+
+  async commitTransaction(): Promise<void> {
+    this.execute('commit')
   }
 
   // A full disk, for one, ends a transaction by itself: to end it again would fail, and hide why.
-  readonly #isInTransaction = () => this.#database?.isTransaction ?? false
-
-  override createDriver(): Driver {
-    const driver = super.createDriver()
-    const rollback = driver.rollbackTransaction.bind(driver)
-    driver.rollbackTransaction = async (connection) => {
-      if (this.#isInTransaction()) await rollback(connection)
-    }
-    return driver
+  async rollbackTransaction(): Promise<void> {
+    if (this.isInTransaction) this.execute('rollback')
   }
 
-  override createAdapter() {
-    return new EmbeddedAdapter(this.#isInTransaction)
+  async destroy(): Promise<void> {
+    this.#prepared.clear()
+    this.#database?.close()
+  }
+
+  get isInTransaction(): boolean {
+    return this.#database?.isTransaction ?? false
+  }
+
+  async executeQuery<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
+    const { sql: text, parameters, deadline }: Statement = query
+    if (deadline?.reason) throw deadline.reason
+    return this.execute<Row>(text, parameters)
+  }
+
+  execute<Row>(text: string, parameters: readonly unknown[] = []): QueryResult<Row> {
+    return translated(() => {
+      const { statement, isReader } = this.#prepare(text)
+      const values = parameters as SQLInputValue[] // node:sqlite itself refuses what is not
+      // The columns are those that the query asks for: its type is Kysely's word.
+      if (isReader) return { rows: statement.all(...values) as Row[] }
+      const { changes, lastInsertRowid } = statement.run(...values)
+      return { rows: [], numAffectedRows: BigInt(changes), insertId: BigInt(lastInsertRowid) }
+    })
+  }
+
+  #prepare(text: string) {
+    const known = this.#prepared.get(text)
+    if (known) return known
+    if (!this.#database) throw new Error('The database is not open')
+    const statement = this.#database.prepare(text)
+    const prepared = { statement, isReader: statement.columns().length > 0 }
+    this.#prepared.set(text, prepared)
+    return prepared
+  }
+
+  // biome-ignore lint/correctness/useYield: Kysely wants the method; nothing here streams.
+  async *streamQuery(): AsyncGenerator<never> {
+    throw new Error('Streaming is not supported')
   }
 }
 
 // Kysely takes no lock of its own here, since its connection is the only one of the process.
 // Another process may have the same file: an immediate transaction keeps it out.
 class EmbeddedAdapter extends SqliteAdapter {
-  readonly #isInTransaction: () => boolean
+  readonly #driver: EmbeddedDriver
 
-  constructor(isInTransaction: () => boolean) {
+  constructor(driver: EmbeddedDriver) {
     super()
-    this.#isInTransaction = isInTransaction
+    this.#driver = driver
   }
   override async acquireMigrationLock(db: Kysely<unknown>) {
     await sql`begin immediate`.execute(db)
   }
   override async releaseMigrationLock(db: Kysely<unknown>) {
-    if (this.#isInTransaction()) await sql`commit`.execute(db)
+    if (this.#driver.isInTransaction) await sql`commit`.execute(db)
   }
 }
 
 function open(path: string, timeout: number): DatabaseSync {
-  return translated(() => {
-    mkdirSync(dirname(path), { recursive: true })
-    const database = new DatabaseSync(path, { readBigInts: true, timeout })
-    // FULL: what was acknowledged is on the disk, also after a power cut (sqlite.org/pragma.html).
-    database.exec('pragma journal_mode = wal; pragma synchronous = full')
-    return database
-  })
-}
-
-/** The database as Kysely wants it, which expects better-sqlite3. */
-function adapted(database: DatabaseSync) {
-  return {
-    close: () => database.close(),
-    prepare(text: string) {
-      const statement = translated(() => database.prepare(text))
-      type Values = Parameters<typeof statement.all>
-      return {
-        reader: statement.columns().length > 0,
-        all: (values: readonly unknown[]) => translated(() => statement.all(...(values as Values))),
-        run: (values: readonly unknown[]) => translated(() => statement.run(...(values as Values))),
-        iterate: (values: readonly unknown[]) => statement.iterate(...(values as Values)),
-      }
-    },
-  }
+  mkdirSync(dirname(path), { recursive: true })
+  // Names and hashes of keys are nobody else's business; SQLite gives its other files the same mode.
+  closeSync(openSync(path, 'a', 0o600))
+  const database = new DatabaseSync(path, { readBigInts: true, timeout })
+  // FULL: what was acknowledged is on the disk, also after a power cut (sqlite.org/pragma.html).
+  database.exec('pragma journal_mode = wal; pragma synchronous = full')
+  return database
 }
 
 function translated<Result>(run: () => Result): Result {

@@ -34,8 +34,13 @@ export interface IdempotencyKeysTable {
   api_key_id: bigint
   /** SHA-256 of the Idempotency-Key, 64 hexadecimal digits: of one length, and compared exactly. */
   key_hash: string
-  /** SHA-256 of the request, 64 hexadecimal digits. */
+  /** SHA-256 of the input, 64 hexadecimal digits. */
   fingerprint: string
+  /** The operation; null for createPet of the first release, which knew no other. */
+  operation: string | null
+  /** The output in devalue's encoding; null in rows of the first release, which kept the id alone. */
+  answer: string | null
+  /** The id of what was made, for instances of the first release; 0 where the output has none. */
   pet_id: bigint
   created_at: bigint
 }

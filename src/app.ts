@@ -12,9 +12,10 @@ import { healthRouter } from './http/health.ts'
 import { identify } from './http/identify.ts'
 import { limitRate } from './http/rate-limit.ts'
 import { requestIdOf, telemetry } from './http/telemetry.ts'
+import type { Idempotency } from './idempotency/store.ts'
 import type { Authenticator } from './keys/authenticator.ts'
 import type { Observation } from './metrics.ts'
-import type { PetStore } from './pets/schema.ts'
+import type { PetStore } from './pets/store.ts'
 import type { Readiness } from './readiness.ts'
 import { restRouter } from './rest/mount.ts'
 import { appRouter } from './router.ts'
@@ -27,6 +28,7 @@ export interface Parts {
     'baseUrl' | 'stagingUrl' | 'corsOrigins' | 'rateLimit' | 'trustProxy' | 'databaseTimeout'
   >
   pets: PetStore
+  idempotency: Idempotency
   authenticator: Authenticator
   readiness: Readiness
   log: Logger
@@ -37,6 +39,7 @@ export interface Parts {
 export function createApp({
   config,
   pets,
+  idempotency,
   authenticator,
   readiness,
   log,
@@ -45,7 +48,7 @@ export function createApp({
   const { corsOrigins, rateLimit, databaseTimeout: timeout } = config
   const guards = [
     noStore,
-    identify({ pets, timeout, authenticate: authenticator.authenticate }),
+    identify({ pets, idempotency, authenticator }, timeout),
     ...(rateLimit === undefined ? [] : [limitRate(rateLimit)]),
   ]
   const onError = (error: TRPCError, res: Response) => {

@@ -1,9 +1,9 @@
 /** What every call is made with, on both surfaces: who calls, and what can be reached. */
 import { TRPCError } from '@trpc/server'
-import { DatabaseTimeoutError } from '../db/errors.ts'
-import { within } from '../db/within.ts'
-import type { Caller } from './keys/authenticator.ts'
-import type { PetStore } from './pets/schema.ts'
+import type { Deadline } from '../db/deadline.ts'
+import type { Idempotency } from './idempotency/store.ts'
+import type { Authenticator, Caller } from './keys/authenticator.ts'
+import type { PetStore } from './pets/store.ts'
 
 export interface Context {
   /** Undefined when the request's API key is missing or invalid. */
@@ -11,8 +11,9 @@ export interface Context {
   /** The WWW-Authenticate header for a request without a valid key (RFC 6750, section 3). */
   challenge: string
   pets: PetStore
-  /** Milliseconds that a call may take. */
-  timeout: number
+  idempotency: Idempotency
+  /** When the call is given up. */
+  deadline: Deadline
   /** The Idempotency-Key header as it was sent; only some procedures look at it. */
   idempotencyHeader: string | undefined
   /**
@@ -23,9 +24,8 @@ export interface Context {
 }
 
 /** What all contexts have in common, and where callers are found. */
-export interface Resources extends Pick<Context, 'pets' | 'timeout'> {
-  /** The caller of an API key, or undefined. May throw DatabaseUnavailableError. */
-  authenticate(key: string): Promise<Caller | undefined>
+export interface Resources extends Pick<Context, 'pets' | 'idempotency'> {
+  authenticator: Pick<Authenticator, 'known' | 'find'>
 }
 
 /** The headers that a context is made of. */
@@ -34,18 +34,25 @@ interface Headers {
   idempotencyKey: string | undefined
 }
 
-/** The context of a request with these headers. What `authenticate` throws, this throws. */
+/** The context of a request with these headers. May throw DatabaseUnavailableError. */
 export async function createContext(
-  { pets, timeout, authenticate }: Resources,
+  { pets, idempotency, authenticator }: Resources,
   { authorization, idempotencyKey: idempotencyHeader }: Headers,
+  deadline: Deadline,
 ): Promise<Context> {
   // RFC 9110, section 11.1: the scheme is case-insensitive. RFC 6750, section 2.1: the token.
   const key = authorization?.match(/^bearer +([\w.~+/-]+=*) *$/i)?.[1]
-  const late = () => new DatabaseTimeoutError(timeout)
-  const caller =
-    key === undefined ? undefined : await within(authenticate(key), timeout, undefined, late)
+  const caller = key && (authenticator.known(key) ?? (await authenticator.find(key, deadline)))
   const challenge = authorization === undefined ? 'Bearer' : 'Bearer error="invalid_token"'
-  return { caller, challenge, pets, timeout, idempotencyHeader, page: {} }
+  return {
+    caller: caller || undefined,
+    challenge,
+    pets,
+    idempotency,
+    deadline,
+    idempotencyHeader,
+    page: {},
+  }
 }
 
 /** The caller of a context. Throws UNAUTHORIZED when there is none. */

@@ -1,7 +1,7 @@
 /** Whether this process should be sent requests. */
+import { Deadline } from '../db/deadline.ts'
 import { isCurrent } from '../db/migrate.ts'
 import type { Database } from '../db/tables.ts'
-import { within } from '../db/within.ts'
 
 /** Milliseconds that the database has to answer; load balancers ask about every second. */
 const BOUND = 1_000
@@ -18,17 +18,23 @@ export function createReadiness(db: Database): Readiness {
   let stopping = false
   let asking: Promise<boolean> | undefined
 
-  // However many ask at once, the database is asked once.
-  const ask = () => {
-    asking ??= isCurrent(db)
-      .catch(() => false)
-      .finally(() => {
-        asking = undefined
-      })
-    return within(asking, BOUND, undefined, () => undefined).catch(() => false)
+  async function ask(): Promise<boolean> {
+    const deadline = new Deadline(BOUND)
+    try {
+      return await isCurrent(db, deadline)
+    } catch {
+      return false
+    } finally {
+      deadline.clear()
+      asking = undefined
+    }
   }
   return {
-    isReady: async () => !stopping && (await ask()),
+    async isReady() {
+      if (stopping) return false
+      asking ??= ask() // however many ask at once, the database is asked once
+      return (await asking) && !stopping
+    },
     stop() {
       stopping = true
     },

@@ -25,9 +25,9 @@ export const appRouter = router({
     .input(ListPets.prefault({}))
     .output(Pets)
     .query(async ({ ctx, input }) => {
-      const { pets, next } = await ctx.pets.list(input, ctx.signal)
+      const { items, next } = await ctx.pets.list(input, ctx.deadline)
       ctx.page.next = next
-      return pets
+      return items
     }),
 
   createPet: keyedProcedure
@@ -54,12 +54,15 @@ export const appRouter = router({
     .input(NewPet)
     .output(Pet)
     .mutation(async ({ ctx, input }) => {
-      const idempotencyKey = parseIdempotencyKey(ctx.idempotencyHeader)
-      const apiKeyId = ctx.caller.keyId
-      const idempotency = idempotencyKey === undefined ? undefined : { apiKeyId, idempotencyKey }
-      const outcome = await ctx.pets.create(input, ctx.signal, idempotency)
+      const { pets, idempotency, deadline, caller } = ctx
+      const key = parseIdempotencyKey(ctx.idempotencyHeader)
+      if (key === undefined) return await pets.create(input, deadline)
+      const request = { apiKeyId: caller.keyId, key, operation: 'createPet', input }
+      const outcome = await idempotency.once(request, deadline, (transaction) =>
+        pets.create(input, deadline, transaction),
+      )
       if (typeof outcome === 'string') throw idempotencyError(outcome)
-      return outcome
+      return outcome.output
     }),
 
   getPet: keyedProcedure
@@ -89,7 +92,7 @@ export const appRouter = router({
     .input(GetPet)
     .output(Pet)
     .query(async ({ ctx, input }) => {
-      const pet = await ctx.pets.get(input.petId, ctx.signal)
+      const pet = await ctx.pets.get(input.petId, ctx.deadline)
       if (!pet) {
         throw new TRPCError({
           code: 'NOT_FOUND',

@@ -6,7 +6,7 @@ import type { Database } from '../db/tables.ts'
 import { createApp } from './app.ts'
 import type { Config } from './config.ts'
 import { createHttpServer, type Patience } from './http/server.ts'
-import { onceStore } from './idempotency/store.ts'
+import { createIdempotency } from './idempotency/store.ts'
 import { createAuthenticator } from './keys/authenticator.ts'
 import { createMetrics, type Metrics } from './metrics.ts'
 import { petStore } from './pets/store.ts'
@@ -34,11 +34,12 @@ export interface Service {
 export function createService({ config, db, usage, log, patience }: Foundation): Service {
   const metrics = config.metrics && createMetrics(usage)
   const authenticator = createAuthenticator(db, log, metrics?.lookUp)
-  const once = onceStore(db, config.idempotencyLifetime, log)
+  const idempotency = createIdempotency(db, config.idempotencyLifetime, log)
   const readiness = createReadiness(db)
   const app = createApp({
     config,
-    pets: petStore(db, once),
+    pets: petStore(db),
+    idempotency,
     authenticator,
     readiness,
     log,
@@ -49,7 +50,7 @@ export function createService({ config, db, usage, log, patience }: Foundation):
     readiness,
     metrics,
     async close() {
-      once.stop()
+      idempotency.stop()
       await authenticator.stop()
     },
   }

@@ -14,6 +14,6 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     .addColumn('expires_at', 'bigint')
     .addColumn('revoked_at', 'bigint')
     .addColumn('last_used_at', 'bigint')
-    .modifyEnd(tableOptions(db))
+    .modifyEnd(await tableOptions(db))
     .execute()
 }

@@ -13,6 +13,6 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     // An index by another name: only constraints can be written inside `create table` on both
     // engines, and what is made in one statement cannot be left half made.
     .addUniqueConstraint('pets_status_id', ['status', 'id'])
-    .modifyEnd(tableOptions(db))
+    .modifyEnd(await tableOptions(db))
     .execute()
 }

@@ -14,6 +14,6 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     .addColumn('created_at', 'bigint', (column) => column.notNull())
     .addUniqueConstraint('idempotency_keys_key', ['api_key_id', 'key_hash'])
     .addUniqueConstraint('idempotency_keys_created_at', ['created_at', 'id'])
-    .modifyEnd(tableOptions(db))
+    .modifyEnd(await tableOptions(db))
     .execute()
 }

@@ -119,8 +119,10 @@ function operand({ action, operands }: Arguments, what: string): string {
 function readName(given: Arguments): string {
   const name = operand(given, 'a NAME')
   if ([...name].length > 255) throw new UsageError('NAME must have at most 255 characters')
-  // Lines and colours of its own would spoil the list, or forge it.
-  if (/\p{Cc}/u.test(name)) throw new UsageError('NAME must not hold control characters')
+  // Lines, colours, invisible characters or a direction of its own would spoil the list, or forge it.
+  if (/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u.test(name)) {
+    throw new UsageError('NAME must not hold control characters, or such as cannot be seen')
+  }
   return name
 }
 

@@ -1,117 +1,223 @@
 /** Makes something once per Idempotency-Key, however often it is asked for. */
 import { createHash } from 'node:crypto'
+import { setTimeout } from 'node:timers/promises'
+import { parse, stringify } from 'devalue'
 import type { Logger } from 'pino'
+import type { Deadline } from '../../db/deadline.ts'
 import { DuplicateError, LockedError } from '../../db/errors.ts'
+import { retry } from '../../db/retry.ts'
+import { execute, statement, type Value } from '../../db/statement.ts'
 import type { Database } from '../../db/tables.ts'
+import { inTransaction } from '../../db/transaction.ts'
 
 /** Rows removed in one statement: few enough not to hold anybody up. */
 const CLEANING_BATCH = 500
 
+/** Milliseconds between two such statements, in which others have the database. */
+const CLEANING_PAUSE = 20
+
 /** Milliseconds between two rounds of cleaning. */
 const CLEANING_INTERVAL = 10 * 60_000
 
-/** Who repeats what: a key counts per API key. */
-export interface Once {
+/** The operation of rows that the first release wrote, which knew no other. */
+const FIRST_OPERATION = 'createPet'
+
+/** Who asks for what: a key counts per API key. */
+export interface OnceRequest {
   apiKeyId: bigint
-  idempotencyKey: string
-  /** The request, in a form that is the same for the same request. */
-  request: unknown
+  key: string
+  operation: string
+  /** The validated input; of an object, the values in the order of its schema. */
+  input: unknown
 }
 
-/** What came of it: the id of what was made, now or before; or why nothing was. */
-export type Outcome = { id: bigint } | 'running' | 'different'
+/** What came of it, now or before; or why nothing was made. */
+export type Outcome<Output> = { output: Output } | 'running' | 'different'
 
-export interface OnceStore {
+export interface Idempotency {
   /**
-   * Runs `make` in a transaction that also keeps the key, unless the key was used before. `running`
-   * when the same key is being used at this moment, `different` when it was for another request.
-   * Gives up when `signal` aborts.
+   * Runs `make` in a transaction that also keeps the key and the output, unless the key was used
+   * before: then it gives the output of that time. `running` when the same key is being used at
+   * this moment, `different` when it was for another request. Throws what `make` throws, and
+   * DatabaseUnavailableError; it is tried again where that may help, for the key makes it safe.
    */
-  once(
-    what: Once,
-    signal: AbortSignal,
-    make: (transaction: Database) => Promise<bigint>,
-  ): Promise<Outcome>
+  once<Output>(
+    request: OnceRequest,
+    deadline: Deadline,
+    make: (transaction: Database) => Promise<Output>,
+  ): Promise<Outcome<Output>>
   /** Ends the regular removal of what is older than the lifetime. */
   stop(): void
 }
 
 /** The keys of a database, each kept for `lifetime` milliseconds. */
-export function onceStore(db: Database, lifetime: number, log: Logger): OnceStore {
+export function createIdempotency(db: Database, lifetime: number, log: Logger): Idempotency {
   const running = new Set<string>()
+  let cleaning: Promise<void> | undefined
+  let isStopped = false
   const timer = setInterval(() => {
-    removeOld(db, Date.now() - lifetime).catch((error) =>
-      log.warn({ err: error }, 'Could not remove old idempotency keys'),
-    )
+    cleaning ??= removeOld(db, Date.now() - lifetime, () => isStopped)
+      .catch((error) => log.warn({ err: error }, 'Could not remove old idempotency keys'))
+      .finally(() => {
+        cleaning = undefined
+      })
   }, CLEANING_INTERVAL).unref()
 
   return {
-    async once(what, signal, make) {
-      const name = `${what.apiKeyId} ${what.idempotencyKey}`
+    async once(request, deadline, make) {
+      const name = `${request.apiKeyId} ${request.key}`
       if (running.has(name)) return 'running'
       running.add(name)
       try {
-        return await attempt(db, lifetime, what, signal, make)
+        const work = () => attempt(db, lifetime, request, deadline, make)
+        return await retry(work, { repeatable: true, deadline })
       } finally {
         running.delete(name)
       }
     },
-    stop: () => clearInterval(timer),
+    stop() {
+      isStopped = true
+      clearInterval(timer)
+    },
   }
 }
 
-async function attempt(
+/** Somebody else has kept the same key, or is about to: nothing was made here. */
+class TakenError extends Error {}
+
+interface Key {
+  apiKeyId: bigint
+  hash: string
+}
+
+interface NewRow extends Key {
+  operation: string
+  fingerprint: string
+}
+
+const findRow = statement((db, value: Value<Key>) =>
+  db
+    .selectFrom('idempotency_keys')
+    .select(['id', 'operation', 'fingerprint', 'answer', 'pet_id', 'created_at'])
+    .where(
+      'api_key_id',
+      '=',
+      value(({ apiKeyId }) => apiKeyId),
+    )
+    .where(
+      'key_hash',
+      '=',
+      value(({ hash }) => hash),
+    ),
+)
+
+const insertRow = statement((db, value: Value<NewRow>) =>
+  db.insertInto('idempotency_keys').values({
+    api_key_id: value(({ apiKeyId }) => apiKeyId),
+    key_hash: value(({ hash }) => hash),
+    operation: value(({ operation }) => operation),
+    fingerprint: value(({ fingerprint }) => fingerprint),
+    pet_id: 0n,
+    created_at: value(() => BigInt(Date.now())),
+  }),
+)
+
+const keepAnswer = statement((db, value: Value<Key & { output: unknown }>) =>
+  db
+    .updateTable('idempotency_keys')
+    .set({
+      answer: value(({ output }) => stringify(output)),
+      pet_id: value(({ output }) => idOf(output)),
+    })
+    .where(
+      'api_key_id',
+      '=',
+      value(({ apiKeyId }) => apiKeyId),
+    )
+    .where(
+      'key_hash',
+      '=',
+      value(({ hash }) => hash),
+    ),
+)
+
+async function attempt<Output>(
   db: Database,
   lifetime: number,
-  what: Once,
-  signal: AbortSignal,
-  make: (transaction: Database) => Promise<bigint>,
-): Promise<Outcome> {
-  const { apiKeyId } = what
-  const keyHash = sha256(what.idempotencyKey)
-  const fingerprint = sha256(JSON.stringify(what.request))
-  const known = await db
-    .selectFrom('idempotency_keys')
-    .select(['id', 'fingerprint', 'pet_id', 'created_at'])
-    .where('api_key_id', '=', apiKeyId)
-    .where('key_hash', '=', keyHash)
-    .executeTakeFirst({ signal })
-  const oldest = BigInt(Date.now() - lifetime)
-  if (known && known.created_at > oldest) {
-    return known.fingerprint === fingerprint ? { id: known.pet_id } : 'different'
-  }
-  let isMade = false
-  try {
-    return await db.transaction().execute(async (transaction) => {
-      if (known) {
-        const remove = transaction.deleteFrom('idempotency_keys').where('id', '=', known.id)
-        await remove.execute({ signal })
-      }
-      const id = await make(transaction)
-      isMade = true
-      await transaction
-        .insertInto('idempotency_keys')
-        .values({
-          api_key_id: apiKeyId,
-          key_hash: keyHash,
-          fingerprint,
-          pet_id: id,
-          created_at: BigInt(Date.now()),
-        })
-        .execute({ signal })
-      return { id }
-    })
-  } catch (error) {
-    // Another instance is about to keep the same key, or did meanwhile: then it is there to be found.
-    if (isMade && error instanceof LockedError) return 'running'
-    if (error instanceof DuplicateError) return await attempt(db, lifetime, what, signal, make)
-    throw error
+  { apiKeyId, key, operation, input }: OnceRequest,
+  deadline: Deadline,
+  make: (transaction: Database) => Promise<Output>,
+): Promise<Outcome<Output>> {
+  const row = { apiKeyId, hash: sha256(key), operation, fingerprint: fingerprintOf(input) }
+  for (;;) {
+    const { rows } = await findRow(db, row, deadline)
+    const [known] = rows
+    if (known && known.created_at > BigInt(Date.now() - lifetime)) {
+      const isSame =
+        (known.operation ?? FIRST_OPERATION) === operation && known.fingerprint === row.fingerprint
+      if (!isSame) return 'different'
+      // It is what the same operation once gave.
+      if (known.answer !== null) return { output: parse(known.answer) as Output }
+      return { output: { id: known.pet_id, ...(input as object) } as Output }
+    }
+    try {
+      return await inTransaction(
+        db,
+        async (transaction) => {
+          if (known) {
+            const remove = transaction.deleteFrom('idempotency_keys').where('id', '=', known.id)
+            await execute(transaction, remove, deadline)
+          }
+          // First, so that a unique index that speaks up here can be no other than the key's.
+          await insertRow(transaction, row, deadline).catch((error) => {
+            const isTaken = error instanceof DuplicateError || error instanceof LockedError
+            throw isTaken ? new TakenError(undefined, { cause: error }) : error
+          })
+          const output = await make(transaction)
+          await keepAnswer(transaction, { ...row, output }, deadline)
+          return { output }
+        },
+        deadline,
+      )
+    } catch (error) {
+      if (!(error instanceof TakenError)) throw error
+      if (error.cause instanceof LockedError) return 'running'
+      // It was kept since we looked: now it can be found.
+    }
   }
 }
 
-/** Removes the keys kept before `time`, some at a time: no statement holds up those who add keys. */
-export async function removeOld(db: Database, time: number): Promise<void> {
-  for (;;) {
+/** What instances of the first release, which know nothing else, answer a repetition with. */
+function idOf(output: unknown): bigint {
+  const { id } = Object(output) as { id?: unknown }
+  return typeof id === 'bigint' ? id : 0n
+}
+
+/**
+ * SHA-256 of the values of an input. For createPet it is what the first release wrote, whose
+ * instances may run beside this one; what is left out is named behind the values, which tells it
+ * from null.
+ */
+function fingerprintOf(input: unknown): string {
+  const entries = Object.entries(Object(input))
+  const values = entries.map(([, value]) => value)
+  const absent = entries.filter(([, value]) => value === undefined).map(([name]) => name)
+  const text = JSON.stringify(values, (_name, value) =>
+    typeof value === 'bigint' ? String(value) : value,
+  )
+  return sha256(absent.length === 0 ? text : text + JSON.stringify(absent))
+}
+
+/**
+ * Removes the keys kept before `time`, some at a time, with pauses: neither a statement nor the
+ * round as a whole holds anybody up. Ends early when it is stopped.
+ */
+export async function removeOld(
+  db: Database,
+  time: number,
+  isStopped: () => boolean = () => false,
+): Promise<void> {
+  while (!isStopped()) {
     const rows = await db
       .selectFrom('idempotency_keys')
       .select('id')
@@ -122,6 +228,7 @@ export async function removeOld(db: Database, time: number): Promise<void> {
     if (rows.length === 0) return
     const ids = rows.map(({ id }) => id)
     await db.deleteFrom('idempotency_keys').where('id', 'in', ids).execute()
+    await setTimeout(CLEANING_PAUSE, undefined, { ref: false })
   }
 }
 

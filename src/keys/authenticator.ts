@@ -1,13 +1,13 @@
 /** API key → caller, without a trip to the database for every request. */
-
 import { setTimeout } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
-import { DatabaseUnavailableError } from '../../db/errors.ts'
+import type { Deadline } from '../../db/deadline.ts'
+import { OverloadedError } from '../../db/errors.ts'
 import { retry } from '../../db/retry.ts'
 import type { Database } from '../../db/tables.ts'
 import { hashKey, isKey } from './format.ts'
-import { findKeys, touchKeys, type WorkingKey } from './store.ts'
+import { findKeys, touchKeys } from './store.ts'
 
 /** Milliseconds that a key found valid is not looked up again: how long a revoked key may work on. */
 export const KEY_LIFETIME = 10_000
@@ -33,13 +33,25 @@ export interface Caller {
 }
 
 export interface Authenticator {
+  /** The caller of an API key that was found valid less than 10 seconds ago. */
+  known(key: string): Caller | undefined
   /**
-   * The caller of an API key, or undefined for a key that is unknown, expired or revoked: all
-   * three take the same way. Throws DatabaseUnavailableError.
+   * The caller of an API key, looked up in the database, or undefined for one that is unknown,
+   * expired or revoked: all three take the same way. Throws DatabaseUnavailableError, or the
+   * reason of the deadline.
    */
-  authenticate(key: string): Promise<Caller | undefined>
+  find(key: string, deadline: Deadline): Promise<Caller | undefined>
   /** Notes the last uses that are not noted yet, and ends. */
   stop(): Promise<void>
+}
+
+/** A key that was found valid: it is believed for a while, and remembered for longer. */
+interface Remembered {
+  caller: Caller
+  /** When it was asked for, by performance.now(). */
+  since: number
+  /** When the key stops working, in milliseconds since 1970. */
+  until: number
 }
 
 /**
@@ -51,16 +63,26 @@ export function createAuthenticator(
   log: Logger,
   onLookUp: (wasCached: boolean) => void = () => {},
 ): Authenticator {
-  const valid = new LRUCache<string, WorkingKey>({ max: MAX_KEYS, ttl: KEY_LIFETIME })
-  const find = batched(async (hashes: string[]) => {
-    const { keys, start } = await retry(
-      async () => ({ start: performance.now(), keys: await findKeys(db, hashes) }),
+  const remembered = new LRUCache<string, Remembered>({ max: MAX_KEYS })
+
+  async function lookUp(hashes: string[]): Promise<Map<string, Remembered>> {
+    const { keys, since } = await retry(
+      // A key may have been revoked as soon as it was asked for, however late the answer comes.
+      async () => ({ since: performance.now(), keys: await findKeys(db, hashes) }),
       { repeatable: true },
     )
-    // A key may have been revoked as soon as it was asked for, however late the answer came.
-    for (const key of keys) valid.set(key.hash, key, { start })
-    return new Map(keys.map((key) => [key.hash, key]))
-  })
+    const found = new Map(
+      keys.map(({ id, hash, until }) => [hash, { caller: { keyId: id }, since, until }]),
+    )
+    for (const hash of hashes) {
+      const key = found.get(hash)
+      if (key) remembered.set(hash, key)
+      else remembered.delete(hash)
+    }
+    return found
+  }
+  const askTogether = batched(lookUp)
+  const askAlone = shared(async (hash) => (await lookUp([hash])).get(hash))
 
   let uses = new Map<bigint, number>()
   let noting = Promise.resolve()
@@ -76,16 +98,25 @@ export function createAuthenticator(
   const timer = setInterval(note, NOTE_INTERVAL).unref()
 
   return {
-    async authenticate(key) {
+    known(key) {
       if (!isKey(key)) return undefined
+      const found = remembered.get(hashKey(key))
+      const now = Date.now()
+      if (!found || found.until <= now) return undefined
+      if (performance.now() - found.since >= KEY_LIFETIME) return undefined
+      onLookUp(true)
+      uses.set(found.caller.keyId, now)
+      return found.caller
+    },
+    async find(key, deadline) {
+      if (!isKey(key)) return undefined
+      onLookUp(false)
       const hash = hashKey(key)
-      const cached = valid.get(hash)
-      const isCached = cached !== undefined && cached.until > Date.now()
-      onLookUp(isCached)
-      const found = isCached ? cached : await find(hash)
-      if (!found) return undefined
-      uses.set(found.id, Date.now())
-      return { keyId: found.id }
+      // One that was valid a moment ago does not stand behind a flood of those that never were.
+      const ask = remembered.has(hash) ? askAlone : askTogether
+      const found = await deadline.race(ask(hash))
+      if (found) uses.set(found.caller.keyId, Date.now())
+      return found?.caller
     },
     async stop() {
       clearInterval(timer)
@@ -94,8 +125,23 @@ export function createAuthenticator(
   }
 }
 
+type LookUp<Value> = (key: string) => Promise<Value | undefined>
+
+/** A look-up whose answer counts for all who ask for the same key meanwhile. */
+function shared<Value>(lookUp: LookUp<Value>): LookUp<Value> {
+  const running = new Map<string, Promise<Value | undefined>>()
+  return (key) => {
+    let answer = running.get(key)
+    if (!answer) {
+      answer = lookUp(key).finally(() => running.delete(key))
+      running.set(key, answer)
+    }
+    return answer
+  }
+}
+
 /** Turns a look-up of many into one of a single key: questions that meet are asked together. */
-function batched<Value>(lookUp: (keys: string[]) => Promise<Map<string, Value>>) {
+function batched<Value>(lookUp: (keys: string[]) => Promise<Map<string, Value>>): LookUp<Value> {
   const waiting = new Map<string, PromiseWithResolvers<Value | undefined>>()
   let running = false
 
@@ -115,13 +161,14 @@ function batched<Value>(lookUp: (keys: string[]) => Promise<Map<string, Value>>)
     running = false
   }
 
-  return (key: string): Promise<Value | undefined> => {
-    if (waiting.size >= MAX_WAITING && !waiting.has(key)) {
-      return Promise.reject(new DatabaseUnavailableError(new Error('Too many keys wait'), true))
+  return async (key) => {
+    let question = waiting.get(key)
+    if (!question) {
+      if (waiting.size >= MAX_WAITING) throw new OverloadedError('Too many keys wait')
+      question = Promise.withResolvers()
+      waiting.set(key, question)
     }
-    const question = waiting.get(key) ?? Promise.withResolvers<Value | undefined>()
-    waiting.set(key, question)
     if (!running) void run()
-    return question.promise
+    return await question.promise
   }
 }

@@ -3,6 +3,9 @@ import type { ExpressionBuilder } from 'kysely'
 import type { Database, Tables } from '../../db/tables.ts'
 import { newKey } from './format.ts'
 
+/** Uses noted in one statement at most. */
+const MAX_NOTES = 500
+
 /** A key as it may be shown: everything but the key. */
 export interface ApiKey {
   id: bigint
@@ -150,12 +153,27 @@ export async function findKeys(db: Database, hashes: readonly string[]): Promise
 
 /** Notes when keys were last used; what another instance noted later stays. */
 export async function touchKeys(db: Database, uses: ReadonlyMap<bigint, number>): Promise<void> {
-  for (const [id, time] of uses) {
+  const notes = [...uses].map(([id, time]) => ({ id, time: BigInt(time) }))
+  while (notes.length > 0) {
+    const batch = notes.splice(0, MAX_NOTES)
+    const [first, ...rest] = batch
+    if (!first) return
+    const time = (eb: ExpressionBuilder<Tables, 'api_keys'>) =>
+      rest
+        .reduce(
+          (expression, note) => expression.when('id', '=', note.id).then(note.time),
+          eb.case().when('id', '=', first.id).then(first.time),
+        )
+        .end()
     await db
       .updateTable('api_keys')
-      .set({ last_used_at: BigInt(time) })
-      .where('id', '=', id)
-      .where((eb) => eb.or([eb('last_used_at', 'is', null), eb('last_used_at', '<', BigInt(time))]))
+      .set({ last_used_at: time })
+      .where(
+        'id',
+        'in',
+        batch.map(({ id }) => id),
+      )
+      .where((eb) => eb.or([eb('last_used_at', 'is', null), eb('last_used_at', '<', time(eb))]))
       .execute()
   }
 }

@@ -93,32 +93,8 @@ export type NewPet = z.output<typeof NewPet>
 export type Pet = z.output<typeof Pet>
 export type ListPets = z.output<typeof ListPets>
 
-/** One page of the catalogue; `next` is the cursor of the page after it, if there is one. */
-export interface Page {
-  pets: Pet[]
+/** One page of a list; `next` is the cursor of the page after it, if there is one. */
+export interface Page<Item> {
+  items: Item[]
   next: bigint | undefined
-}
-
-/** Under which Idempotency-Key, of which API key, a pet is created. */
-export interface Idempotency {
-  apiKeyId: bigint
-  idempotencyKey: string
-}
-
-/** What the procedures can do with pets, whatever keeps them. They give up when `signal` aborts. */
-export interface PetStore {
-  /** The first `limit` pets after `cursor`, by ascending id, of one status if that is given. */
-  list(query: ListPets, signal: AbortSignal): Promise<Page>
-  /**
-   * Keeps a new pet and gives it with its id. Under an idempotency key that was used before it
-   * keeps nothing and gives the pet made then: or `running` when that is not finished yet,
-   * `different` when that was another pet.
-   */
-  create(
-    pet: NewPet,
-    signal: AbortSignal,
-    idempotency?: Idempotency,
-  ): Promise<Pet | 'running' | 'different'>
-  /** The pet with this id, or undefined. */
-  get(id: bigint, signal: AbortSignal): Promise<Pet | undefined>
 }

@@ -1,59 +1,123 @@
 /** The pets in the database. */
+import type { Deadline } from '../../db/deadline.ts'
+import { gather } from '../../db/gather.ts'
+import { inserts } from '../../db/inserts.ts'
 import { retry } from '../../db/retry.ts'
+import { statement, type Value } from '../../db/statement.ts'
 import type { Database } from '../../db/tables.ts'
-import type { OnceStore } from '../idempotency/store.ts'
-import type { NewPet, PetStore } from './schema.ts'
+import type { ListPets, NewPet, Page, Pet, PetStatus } from './schema.ts'
 
-const columns = ['id', 'name', 'category_id as categoryId', 'status'] as const
+/** Pets asked for in one query at most. */
+const MAX_IDS = 100
 
-/** The pets of a database. Everything it does may throw DatabaseUnavailableError. */
-export function petStore(db: Database, { once }: OnceStore): PetStore {
+/** What the procedures can do with pets. All of it may throw DatabaseUnavailableError. */
+export interface PetStore {
+  /** The first `limit` pets after `cursor`, by ascending id, of one status if that is given. */
+  list(query: ListPets, deadline: Deadline): Promise<Page<Pet>>
+  /** The pet with this id, or undefined. */
+  get(id: bigint, deadline: Deadline): Promise<Pet | undefined>
+  /** Keeps a new pet, within a transaction if there is one, and gives it with its id. */
+  create(pet: NewPet, deadline: Deadline, transaction?: Database): Promise<Pet>
+}
+
+/** The pets of a database. */
+export function petStore(db: Database): PetStore {
+  const insert = inserts(db, 'pets', ({ name, categoryId, status }: NewPet) => ({
+    name,
+    category_id: categoryId,
+    status,
+  }))
+
+  const list = gather<ListPets, Page<Pet>>(db, {
+    most: Number.POSITIVE_INFINITY,
+    lane: ({ limit, status, cursor }) => `${limit} ${status} ${cursor}`,
+    async ask(queries, deadline) {
+      const page = await readPage(db, queries[0] as ListPets, deadline) // all are equal
+      return queries.map(() => page)
+    },
+  })
+
+  const get = gather<bigint, Pet | undefined>(db, {
+    most: MAX_IDS,
+    lane: () => '',
+    async ask(ids, deadline) {
+      const pets = await readPets(db, ids, deadline)
+      if (ids.length === 1) return pets
+      const byId = new Map(pets.map((pet) => [pet.id, pet]))
+      return ids.map((id) => byId.get(id))
+    },
+  })
+
   return {
-    async list({ limit, status, cursor }, signal) {
-      let query = db
-        .selectFrom('pets')
-        .select(columns)
-        .orderBy('id')
-        // One more than asked for tells whether another page follows.
-        .limit(limit + 1)
-      if (status !== undefined) query = query.where('status', '=', status)
-      if (cursor !== undefined) query = query.where('id', '>', cursor)
-      const rows = await retry(() => query.execute({ signal }), { repeatable: true, signal })
-      const pets = rows.slice(0, limit)
-      return { pets, next: rows.length > limit ? pets.at(-1)?.id : undefined }
-    },
-
-    async create(pet, signal, idempotency) {
-      if (!idempotency) {
-        const insert = () => insertPet(db, pet, signal)
-        return { id: await retry(insert, { repeatable: false, signal }), ...pet }
-      }
-      const request = [pet.name, String(pet.categoryId), pet.status]
-      const create = () =>
-        once({ ...idempotency, request }, signal, (transaction) =>
-          insertPet(transaction, pet, signal),
-        )
-      const outcome = await retry(create, { repeatable: true, signal })
-      return typeof outcome === 'string' ? outcome : { id: outcome.id, ...pet }
-    },
-
-    async get(id, signal) {
-      const query = db.selectFrom('pets').select(columns).where('id', '=', id)
-      const find = () => query.executeTakeFirst({ signal })
-      return await retry(find, { repeatable: true, signal })
+    list,
+    get,
+    async create(pet, deadline, transaction) {
+      return { id: await insert(pet, deadline, transaction), ...pet }
     },
   }
 }
 
-async function insertPet(
-  db: Database,
-  { name, categoryId, status }: NewPet,
-  signal: AbortSignal,
-): Promise<bigint> {
-  const { insertId } = await db
-    .insertInto('pets')
-    .values({ name, category_id: categoryId, status })
-    .executeTakeFirstOrThrow({ signal })
-  if (insertId === undefined) throw new Error('The database gave no id for a new pet')
-  return insertId
+async function readPage(db: Database, query: ListPets, deadline: Deadline): Promise<Page<Pet>> {
+  const { limit, status, cursor } = query
+  const select =
+    lists[status === undefined ? 'all' : 'some'][cursor === undefined ? 'first' : 'next']
+  const read = () => select(db, query, deadline)
+  const { rows } = await retry(read, { repeatable: true, deadline })
+  const items = rows.slice(0, limit)
+  return { items, next: rows.length > limit ? items.at(-1)?.id : undefined }
+}
+
+async function readPets(db: Database, ids: bigint[], deadline: Deadline): Promise<Pet[]> {
+  // One statement for each power of two, filled up with an id that is asked for anyway.
+  const size = Math.min(2 ** Math.ceil(Math.log2(ids.length)), MAX_IDS)
+  const select = selects.get(size) ?? selectPets(size)
+  selects.set(size, select)
+  const { rows } = await retry(() => select(db, ids, deadline), { repeatable: true, deadline })
+  return rows
+}
+
+const columns = ['id', 'name', 'category_id as categoryId', 'status'] as const
+
+const selects = new Map<number, ReturnType<typeof selectPets>>()
+
+const selectPets = (size: number) =>
+  statement((db, value: Value<bigint[]>) => {
+    const id = (index: number) => value((ids) => ids[index] ?? (ids[0] as bigint)) // never empty
+    const query = db.selectFrom('pets').select(columns)
+    return size === 1
+      ? query.where('id', '=', id(0))
+      : query.where(
+          'id',
+          'in',
+          Array.from({ length: size }, (_, index) => id(index)),
+        )
+  })
+
+const selectPage = (isSome: boolean, isNext: boolean) =>
+  statement((db, value: Value<ListPets>) => {
+    let query = db
+      .selectFrom('pets')
+      .select(columns)
+      .orderBy('id')
+      // One more than asked for tells whether another page follows.
+      .limit(value(({ limit }) => limit + 1))
+    if (isSome)
+      query = query.where(
+        'status',
+        '=',
+        value(({ status }) => status as PetStatus),
+      )
+    if (isNext)
+      query = query.where(
+        'id',
+        '>',
+        value(({ cursor }) => cursor as bigint),
+      )
+    return query
+  })
+
+// Of all pets, or those of one status; the first page, or one after a cursor.
+const lists = {
+  all: { first: selectPage(false, false), next: selectPage(false, true) },
+  some: { first: selectPage(true, false), next: selectPage(true, true) },
 }

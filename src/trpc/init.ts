@@ -2,7 +2,6 @@
 import { initTRPC } from '@trpc/server'
 import type { OpenApiMeta } from 'trpc-to-openapi'
 import { type Context, requireCaller } from '../context.ts'
-import { deadline } from '../deadline.ts'
 import { fieldErrors, toApiError, toTRPCError } from '../errors.ts'
 import { errorShape } from './envelope.ts'
 import { transformer } from './transformer.ts'
@@ -37,7 +36,7 @@ export const { router } = t
 
 /**
  * A procedure for callers with a valid API key, which is checked before the input is even read.
- * Its `ctx.signal` aborts when the call has taken too long, or nobody waits for it any more.
+ * Its `ctx.deadline` is given up when the call has taken too long, or nobody waits for it any more.
  */
 export const keyedProcedure = t.procedure
   .use(async ({ next }) => {
@@ -46,11 +45,3 @@ export const keyedProcedure = t.procedure
     return result
   })
   .use(({ ctx, next }) => next({ ctx: { caller: requireCaller(ctx) } }))
-  .use(async ({ ctx, signal: gone, next }) => {
-    const { signal, clear } = deadline(ctx.timeout, gone)
-    try {
-      return await next({ ctx: { signal } })
-    } finally {
-      clear()
-    }
-  })
