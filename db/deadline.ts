@@ -96,7 +96,10 @@ export class Deadline {
       const oldest = this.#next
       const left = oldest.#expires - performance.now()
       // A timer may come early by a millisecond.
-      if (left > 1) return this.#wait(left)
+      if (left > 1) {
+        this.#wait(left)
+        return
+      }
       oldest.giveUp(new DatabaseTimeoutError(oldest.timeout))
     }
   }

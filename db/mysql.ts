@@ -290,7 +290,7 @@ class MysqlSession implements DatabaseConnection {
       this.#driver.servers.set(connection, toServer(rows))
       return connection
     } catch (error) {
-      await this.#lose(error as Error) // all that #run throws
+      this.#lose(error as Error) // all that #run throws
       if (error === deadline?.reason) throw error
       throw new DatabaseUnavailableError(error, true)
     }
@@ -307,7 +307,7 @@ class MysqlSession implements DatabaseConnection {
   ): Promise<QueryResult<Row>> {
     const { promise, resolve, reject } = Promise.withResolvers<QueryResult<Row>>()
     const forget = deadline?.onGiveUp((reason) => {
-      void this.#lose(reason)
+      this.#lose(reason)
       reject(reason)
     })
     const values = parameters as unknown[] // mysql2 leaves them as they are
@@ -324,17 +324,18 @@ class MysqlSession implements DatabaseConnection {
       const error = databaseError(thrown)
       if (!(error instanceof DatabaseUnavailableError)) throw error
       // Its connection leaves the pool: the next one may lead to a server that is fit.
-      if (error instanceof UnfitServerError) await this.#lose(error)
+      if (error instanceof UnfitServerError) this.#lose(error)
       this.#isCertain &&= error.hadNoEffect
       throw this.#isCertain ? error : new DatabaseUnavailableError(error.cause, false)
     }
   }
 
-  async #lose(reason: Error): Promise<void> {
+  // Nobody waits until it is ended: the server may be beyond reach.
+  #lose(reason: Error): void {
     const connection = this.#connection
     this.#connection = undefined
     this.#lost = reason
-    if (connection) await this.#driver.end(connection)
+    if (connection) void this.#driver.end(connection)
   }
 
   begin(): void {
@@ -356,7 +357,7 @@ class MysqlSession implements DatabaseConnection {
     try {
       await this.#bounded((deadline) => this.#run(connection, ROLLBACK, deadline))
     } catch (error) {
-      await this.#lose(error as Error) // all that #run throws
+      this.#lose(error as Error) // all that #run throws
     }
   }
 

@@ -53,14 +53,17 @@ export interface Idempotency {
 /** The keys of a database, each kept for `lifetime` milliseconds. */
 export function createIdempotency(db: Database, lifetime: number, log: Logger): Idempotency {
   const running = new Set<string>()
-  let cleaning: Promise<void> | undefined
+  let isCleaning = false
   let isStopped = false
-  const timer = setInterval(() => {
-    cleaning ??= removeOld(db, Date.now() - lifetime, () => isStopped)
-      .catch((error) => log.warn({ err: error }, 'Could not remove old idempotency keys'))
-      .finally(() => {
-        cleaning = undefined
-      })
+  const timer = setInterval(async () => {
+    if (isCleaning) return
+    isCleaning = true
+    try {
+      await removeOld(db, Date.now() - lifetime, () => isStopped)
+    } catch (error) {
+      log.warn({ err: error }, 'Could not remove old idempotency keys')
+    }
+    isCleaning = false
   }, CLEANING_INTERVAL).unref()
 
   return {
