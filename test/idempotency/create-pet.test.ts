@@ -3,7 +3,8 @@ import { createTRPCClient, httpBatchLink } from '@trpc/client'
 import { sql } from 'kysely'
 import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { onceStore, removeOld } from '../../src/idempotency/store.ts'
+import { Deadline } from '../../db/deadline.ts'
+import { createIdempotency, removeOld } from '../../src/idempotency/store.ts'
 import { createKey } from '../../src/keys/store.ts'
 import type { AppRouter } from '../../src/router.ts'
 import { transformer } from '../../src/trpc/transformer.ts'
@@ -71,15 +72,15 @@ test('many at once make one pet', async () => {
 })
 
 test('while the first is still running, a repetition is 409', async () => {
-  const { once, stop } = onceStore(service.db, LIFETIME, pino({ enabled: false }))
-  const what = { apiKeyId: 1n, idempotencyKey: newKey(), request: rex }
-  const { signal } = new AbortController()
-  const gate = Promise.withResolvers<bigint>()
-  const first = once(what, signal, () => gate.promise)
-  expect(await once(what, signal, () => gate.promise)).toBe('running')
-  gate.resolve(7n)
-  expect(await first).toEqual({ id: 7n })
-  expect(await once(what, signal, () => gate.promise)).toEqual({ id: 7n })
+  const { once, stop } = createIdempotency(service.db, LIFETIME, pino({ enabled: false }))
+  const request = { apiKeyId: 1n, key: newKey(), operation: 'createPet', input: rex }
+  const deadline = new Deadline(10_000)
+  const gate = Promise.withResolvers<{ id: bigint }>()
+  const first = once(request, deadline, () => gate.promise)
+  expect(await once(request, deadline, () => gate.promise)).toBe('running')
+  gate.resolve({ id: 7n })
+  expect(await first).toEqual({ output: { id: 7n } })
+  expect(await once(request, deadline, () => gate.promise)).toEqual({ output: { id: 7n } })
   stop()
 })
 

@@ -4,6 +4,7 @@ import { sql } from 'kysely'
 import { pino } from 'pino'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { connect } from '../../db/connect.ts'
+import { Deadline } from '../../db/deadline.ts'
 import { migrate } from '../../db/migrate.ts'
 import type { Database } from '../../db/tables.ts'
 import { createAuthenticator, KEY_LIFETIME } from '../../src/keys/authenticator.ts'
@@ -69,14 +70,14 @@ test('a database that answers late does not lengthen the life of a revoked key',
       return result
     },
   })
-  const { authenticate, stop } = createAuthenticator(held, silent)
-  const first = authenticate(key)
+  const { find, stop } = createAuthenticator(held, silent)
+  const first = find(key, new Deadline(5_000))
   await vi.waitFor(() => expect(answer).toBeDefined())
   await revokeKey(db, id)
   pass(KEY_LIFETIME + 1)
   answer?.()
   expect(await first).toMatchObject({ keyId: id })
-  expect(await authenticate(key)).toBeUndefined()
+  expect(await find(key, new Deadline(5_000))).toBeUndefined()
   await stop()
 })
 
