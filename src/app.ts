@@ -6,19 +6,20 @@ import express, { type Express, type RequestHandler, type Response } from 'expre
 import type { Logger } from 'pino'
 import type { Config } from './config.ts'
 import { docsRouter } from './docs/mount.ts'
+import type { ApiError } from './errors.ts'
 import { answerErrors, notFound } from './http/errors.ts'
-import { apiHeaders, crossOrigin, noStore } from './http/headers.ts'
+import { apiHeaders, crossOrigin, noStore, setHeaders } from './http/headers.ts'
 import { healthRouter } from './http/health.ts'
 import { identify } from './http/identify.ts'
-import { limitRate } from './http/rate-limit.ts'
-import { requestIdOf, telemetry } from './http/telemetry.ts'
+import { createRateLimit } from './http/rate-limit.ts'
+import { requestIdOf, type Telemetry } from './http/telemetry.ts'
 import type { Authenticator } from './keys/authenticator.ts'
-import type { Observation } from './metrics.ts'
 import type { PetStore } from './pets/schema.ts'
 import type { Readiness } from './readiness.ts'
 import { restRouter } from './rest/mount.ts'
 import { appRouter } from './router.ts'
-import { trpcRouter } from './trpc/mount.ts'
+import { envelope } from './trpc/envelope.ts'
+import { callsOf, trpcRouter } from './trpc/mount.ts'
 
 /** What the app is made of; the database is migrated. */
 export interface Parts {
@@ -30,7 +31,7 @@ export interface Parts {
   authenticator: Authenticator
   readiness: Readiness
   log: Logger
-  observe: (observation: Observation) => void
+  telemetry: Telemetry
 }
 
 /** The service as an Express app that listens nowhere yet. */
@@ -40,14 +41,14 @@ export function createApp({
   authenticator,
   readiness,
   log,
-  observe,
+  telemetry,
 }: Parts): Express {
   const { corsOrigins, rateLimit, databaseTimeout: timeout } = config
-  const guards = [
-    noStore,
-    identify({ pets, timeout, authenticate: authenticator.authenticate }),
-    ...(rateLimit === undefined ? [] : [limitRate(rateLimit)]),
-  ]
+  const { known, authenticate } = authenticator
+  const resources = { pets, timeout, known, authenticate }
+  const limit = rateLimit === undefined ? undefined : createRateLimit(rateLimit)
+  const restGuards = [noStore, identify(resources, limit)]
+  const trpcGuards = [noStore, identify(resources, limit, callsOf)]
   const onError = (error: TRPCError, res: Response) => {
     if (getHTTPStatusCodeFromError(error) < 500) return
     log.error({ requestId: requestIdOf(res), err: error.cause ?? error }, error.message)
@@ -59,16 +60,22 @@ export function createApp({
   // Node's parser, without its limit of keys: what came after would be ignored.
   app.set('query parser', (text: string) => parseQuery(text, '&', '=', { maxKeys: 0 }))
   app.set('trust proxy', config.trustProxy)
-  app.use(telemetry(log, observe), closeWhenStopping(readiness), apiHeaders)
+  app.use(telemetry.handle, closeWhenStopping(readiness), setHeaders(apiHeaders))
   app.use(healthRouter(readiness.isReady))
-  if (corsOrigins.length > 0) app.use(crossOrigin(corsOrigins))
+  if (corsOrigins.length > 0) app.use(crossOrigin(corsOrigins, ['GET', 'HEAD', 'POST']))
   app.use(requireHost)
   app.get(['/', '/docs'], (_req, res) => res.redirect('/docs/'))
   app.use('/docs/', docsRouter())
-  app.use('/v1', restRouter(appRouter, config, guards, onError))
-  app.use('/trpc', trpcRouter(appRouter, guards, onError))
-  app.use(notFound, answerErrors(onError))
+  app.use('/v1', restRouter(appRouter, config, restGuards, onError))
+  app.use('/trpc', trpcRouter(appRouter, trpcGuards, onError))
+  app.use(notFound, answerErrors(errorText, onError))
   return app
+}
+
+/** The body of an error for a request target: tRPC's envelope below `/trpc`, else the Error body. */
+export function errorText(target: string | undefined, error: ApiError): string {
+  const isTrpc = /^(https?:\/\/[^/]*)?\/trpc([/?]|$)/.test(target ?? '')
+  return isTrpc ? envelope(error) : JSON.stringify(error)
 }
 
 // Clients that keep connections are told to go elsewhere with their next request.

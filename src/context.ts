@@ -24,6 +24,8 @@ export interface Context {
 
 /** What all contexts have in common, and where callers are found. */
 export interface Resources extends Pick<Context, 'pets' | 'timeout'> {
+  /** The caller of an API key that was found valid a moment ago. */
+  known(key: string): Caller | undefined
   /** The caller of an API key, or undefined. May throw DatabaseUnavailableError. */
   authenticate(key: string): Promise<Caller | undefined>
 }
@@ -34,13 +36,18 @@ interface Headers {
   idempotencyKey: string | undefined
 }
 
+/** The key in an Authorization header; undefined when there is none. */
+export function bearerKey(authorization: string | undefined): string | undefined {
+  // RFC 9110, section 11.1: the scheme is case-insensitive. RFC 6750, section 2.1: the token.
+  return authorization?.match(/^bearer +([\w.~+/-]+=*) *$/i)?.[1]
+}
+
 /** The context of a request with these headers. What `authenticate` throws, this throws. */
 export async function createContext(
   { pets, timeout, authenticate }: Resources,
   { authorization, idempotencyKey: idempotencyHeader }: Headers,
 ): Promise<Context> {
-  // RFC 9110, section 11.1: the scheme is case-insensitive. RFC 6750, section 2.1: the token.
-  const key = authorization?.match(/^bearer +([\w.~+/-]+=*) *$/i)?.[1]
+  const key = bearerKey(authorization)
   const late = () => new DatabaseTimeoutError(timeout)
   const caller =
     key === undefined ? undefined : await within(authenticate(key), timeout, undefined, late)

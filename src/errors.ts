@@ -63,8 +63,6 @@ export function fieldErrors(error: TRPCError): Record<string, string> | undefine
 export function errorHeaders({ code }: TRPCError, challenge = 'Bearer'): Record<string, string> {
   if (code === 'UNAUTHORIZED') return { 'WWW-Authenticate': challenge }
   if (code === 'SERVICE_UNAVAILABLE') return { 'Retry-After': String(RETRY_AFTER) }
-  // What is left of a body too large is not read: the connection is of no further use.
-  if (code === 'PAYLOAD_TOO_LARGE') return { Connection: 'close' }
   return {}
 }
 

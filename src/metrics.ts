@@ -78,7 +78,10 @@ export async function serveMetrics(
   read: () => Promise<string>,
 ): Promise<Server> {
   const server = createServer(async (req, res) => {
-    if (req.url !== '/metrics') return res.writeHead(404).end()
+    if (req.url?.split('?')[0] !== '/metrics') return res.writeHead(404).end()
+    if (req.method !== 'GET' && req.method !== 'HEAD') {
+      return res.writeHead(405, { Allow: 'GET, HEAD' }).end()
+    }
     try {
       const text = await read()
       res.writeHead(200, { 'Content-Type': Registry.PROMETHEUS_CONTENT_TYPE }).end(text)

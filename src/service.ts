@@ -3,9 +3,10 @@ import type { Server } from 'node:http'
 import type { Logger } from 'pino'
 import type { PoolUsage } from '../db/mysql.ts'
 import type { Database } from '../db/tables.ts'
-import { createApp } from './app.ts'
+import { createApp, errorText } from './app.ts'
 import type { Config } from './config.ts'
 import { createHttpServer, type Patience } from './http/server.ts'
+import { createTelemetry } from './http/telemetry.ts'
 import { onceStore } from './idempotency/store.ts'
 import { createAuthenticator } from './keys/authenticator.ts'
 import { createMetrics, type Metrics } from './metrics.ts'
@@ -36,16 +37,17 @@ export function createService({ config, db, usage, log, patience }: Foundation):
   const authenticator = createAuthenticator(db, log, metrics?.lookUp)
   const once = onceStore(db, config.idempotencyLifetime, log)
   const readiness = createReadiness(db)
+  const telemetry = createTelemetry(log, metrics?.observe ?? (() => {}))
   const app = createApp({
     config,
     pets: petStore(db, once),
     authenticator,
     readiness,
     log,
-    observe: metrics?.observe ?? (() => {}),
+    telemetry,
   })
   return {
-    server: createHttpServer(app, patience),
+    server: createHttpServer(app, { body: errorText, onRefused: telemetry.onRefused }, patience),
     readiness,
     metrics,
     async close() {

@@ -1,35 +1,77 @@
 /** Reads request bodies, for both surfaces: JSON as text, bounded, uncompressed, in UTF-8. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { TRPCError } from '@trpc/server'
-import express, { type RequestHandler } from 'express'
 import { malformed } from '../errors.ts'
 import { MAX_BODY } from '../limits.ts'
+import { hasBody } from './connection.ts'
 
-const readBytes = express.raw({ type: 'application/json', limit: MAX_BODY, inflate: false })
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 /**
- * Sets `req.body` to the text of the body, or to undefined when there is none. Passes on
- * UNSUPPORTED_MEDIA_TYPE when it is not application/json in UTF-8 or is compressed,
- * PAYLOAD_TOO_LARGE, and PARSE_ERROR when its bytes are not UTF-8 (RFC 8259, section 8.1).
+ * The text of a body, or undefined when there is none. What the headers say is judged before
+ * anything is read. Throws PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE when it is not
+ * application/json in UTF-8 or is compressed, PARSE_ERROR when its bytes are not UTF-8 (RFC 8259,
+ * section 8.1), and CLIENT_CLOSED_REQUEST when it does not arrive whole.
  */
-export const readBody: RequestHandler = (req, res, next) => {
-  const hasBody =
-    req.headers['transfer-encoding'] !== undefined || Number(req.headers['content-length'] ?? 0) > 0
-  const type = req.headers['content-type']
-  const isSaid = hasBody || (req.method === 'POST' && type !== undefined)
-  if (isSaid && !isJson(type)) {
-    const message = 'The body must be of the type application/json, in UTF-8'
-    return next(new TRPCError({ code: 'UNSUPPORTED_MEDIA_TYPE', message }))
+export async function readBody(
+  req: IncomingMessage,
+  res: ServerResponse,
+): Promise<string | undefined> {
+  const { headers } = req
+  if (Number(headers['content-length'] ?? 0) > MAX_BODY) throw tooLarge()
+  const isThere = hasBody(req)
+  const type = headers['content-type']
+  if ((isThere || type !== undefined) && !isJson(type)) {
+    throw unsupported('The body must be of the type application/json, in UTF-8')
   }
-  readBytes(req, res, (error) => {
-    if (error) return next(error)
-    try {
-      req.body = Buffer.isBuffer(req.body) ? utf8.decode(req.body) : undefined
-      next()
-    } catch (cause) {
-      next(malformed(cause))
+  if (!isThere) return undefined
+  if (!/^(identity)?$/i.test(headers['content-encoding'] ?? '')) {
+    throw unsupported('The body must not be compressed')
+  }
+  // Who waits to be asked for the body is asked now (RFC 9110, section 10.1.1).
+  if (req.httpVersion === '1.1' && /100-continue/i.test(headers.expect ?? '')) res.writeContinue()
+  return decode(await readBytes(req))
+}
+
+function readBytes(req: IncomingMessage): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = []
+    let length = 0
+    const onData = (chunk: Buffer) => {
+      length += chunk.length
+      chunks.push(chunk)
+      if (length <= MAX_BODY) return
+      req.off('data', onData).pause()
+      reject(tooLarge())
     }
+    const onAbort = () => {
+      const message = 'The body did not arrive whole'
+      reject(new TRPCError({ code: 'CLIENT_CLOSED_REQUEST', message }))
+    }
+    if (req.destroyed) return onAbort()
+    req.on('data', onData).on('error', onAbort).on('close', onAbort)
+    req.on('end', () =>
+      resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)),
+    )
   })
+}
+
+function decode(bytes: Buffer): string {
+  try {
+    const text = utf8.decode(bytes)
+    // The decoder takes one byte order mark away, and what parses the text might take another.
+    if (text.startsWith('\ufeff')) throw new SyntaxError('A second byte order mark')
+    return text
+  } catch (cause) {
+    throw malformed(cause)
+  }
+}
+
+const unsupported = (message: string) => new TRPCError({ code: 'UNSUPPORTED_MEDIA_TYPE', message })
+
+function tooLarge(): TRPCError {
+  const message = `The body must have at most ${MAX_BODY} bytes`
+  return new TRPCError({ code: 'PAYLOAD_TOO_LARGE', message })
 }
 
 function isJson(contentType = ''): boolean {

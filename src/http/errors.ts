@@ -2,23 +2,21 @@
 import { TRPCError } from '@trpc/server'
 import type { ErrorRequestHandler, RequestHandler, Response } from 'express'
 import { type ApiError, errorHeaders, toApiError, toTRPCError } from '../errors.ts'
-import { envelope } from '../trpc/envelope.ts'
+import { answer } from './answer.ts'
+import { jsonHeaders } from './headers.ts'
 import { contextOf } from './identify.ts'
-import { sendJson } from './json.ts'
+
+/** The body of an error for a request target, in the form of the surface that it belongs to. */
+export type ErrorText = (target: string | undefined, error: ApiError) => string
 
 /** Refuses every request that got this far. */
 export const notFound: RequestHandler = () => {
   throw new TRPCError({ code: 'NOT_FOUND', message: 'There is nothing at this address' })
 }
 
-/** The body of an error for a request target: tRPC's envelope below `/trpc`, else the Error body. */
-export function errorText(target: string | undefined, error: ApiError): string {
-  const isTrpc = /^(https?:\/\/[^/]*)?\/trpc([/?]|$)/.test(target ?? '')
-  return isTrpc ? envelope(error) : JSON.stringify(error)
-}
-
-/** Answers errors in the form of the surface that was asked, and tells `onError` of each. */
+/** Answers errors in the form that `textOf` gives them, and tells `onError` of each. */
 export function answerErrors(
+  textOf: ErrorText,
   onError: (error: TRPCError, res: Response) => void,
 ): ErrorRequestHandler {
   return (thrown, req, res, next) => {
@@ -26,9 +24,9 @@ export function answerErrors(
     onError(error, res)
     if (res.headersSent) return next(thrown) // the server ends the connection
     const body = toApiError(error)
-    // Of an answer that was begun and given up.
+    // An answer may have been begun and given up: its headers are not those of the error.
     for (const name of ['Content-Length', 'ETag', 'Last-Modified']) res.removeHeader(name)
     res.set(errorHeaders(error, contextOf(res)?.challenge))
-    sendJson(res, body.status, errorText(req.originalUrl, body))
+    answer(res, body.status, jsonHeaders, textOf(req.originalUrl, body))
   }
 }

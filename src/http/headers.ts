@@ -1,7 +1,9 @@
-/** The headers of every answer: what a browser may do with it. */
+/** The headers of every answer, as lists of names and values that are made once: what a browser may do with it. */
+import { IncomingMessage, ServerResponse } from 'node:http'
+import { Socket } from 'node:net'
 import cors from 'cors'
 import type { RequestHandler } from 'express'
-import helmet from 'helmet'
+import helmet, { type HelmetOptions } from 'helmet'
 
 const shared = {
   crossOriginEmbedderPolicy: false,
@@ -13,44 +15,68 @@ const shared = {
   xFrameOptions: { action: 'deny' },
 } as const
 
-/** For JSON: an answer that some browser takes for a page can load, run and be framed by nothing. */
-export const apiHeaders: RequestHandler = helmet({
-  ...shared,
-  contentSecurityPolicy: {
-    useDefaults: false,
-    directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] },
-  },
-})
+type Policy = NonNullable<HelmetOptions['contentSecurityPolicy']>
 
-/** For pages: nothing but what comes from this origin; no inline script, no inline style. */
-export const pageHeaders: RequestHandler = helmet({
-  ...shared,
-  contentSecurityPolicy: {
-    useDefaults: false,
-    directives: {
-      defaultSrc: ["'none'"],
-      baseUri: ["'none'"],
-      connectSrc: ["'self'"],
-      formAction: ["'none'"],
-      frameAncestors: ["'none'"],
-      imgSrc: ["'self'", 'data:'],
-      scriptSrc: ["'self'"],
-      styleSrc: ["'self'"],
+/** What helmet sets: it is asked once, at the start, and gives every request the same. */
+function headersOf(contentSecurityPolicy: Policy): readonly string[] {
+  const list: string[] = []
+  const req = new IncomingMessage(new Socket())
+  const res = Object.assign(new ServerResponse(req), {
+    setHeader(name: string, value: unknown) {
+      list.push(name, String(value))
+      return res
     },
-  },
-})
-
-/** No cache keeps an answer that needed a key (RFC 9111, section 5.2.2.5). */
-export const noStore: RequestHandler = (_req, res, next) => {
-  res.setHeader('Cache-Control', 'no-store')
-  next()
+  })
+  helmet({ ...shared, contentSecurityPolicy })(req, res, () => {})
+  return list
 }
 
-/** Lets pages of these origins call the service; `*` stands for all. No cookies are involved. */
-export function crossOrigin(origins: string[]): RequestHandler {
+/** For JSON: an answer that some browser takes for a page can load, run and be framed by nothing. */
+export const apiHeaders = headersOf({
+  useDefaults: false,
+  directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] },
+})
+
+/** Those of every answer in JSON, as `application/json` without parameters (RFC 8259 defines none). */
+export const jsonHeaders: readonly string[] = [...apiHeaders, 'Content-Type', 'application/json']
+
+/** For JSON that needed a key: no cache keeps it (RFC 9111, section 5.2.2.5). */
+export const privateHeaders: readonly string[] = [...jsonHeaders, 'Cache-Control', 'no-store']
+
+/** For pages: nothing but what comes from this origin; no inline script, no inline style. */
+export const pageHeaders = headersOf({
+  useDefaults: false,
+  directives: {
+    defaultSrc: ["'none'"],
+    baseUri: ["'none'"],
+    connectSrc: ["'self'"],
+    formAction: ["'none'"],
+    frameAncestors: ["'none'"],
+    imgSrc: ["'self'", 'data:'],
+    scriptSrc: ["'self'"],
+    styleSrc: ["'self'"],
+  },
+})
+
+/** Sets such a list ahead of an answer that a library will write. */
+export function setHeaders(list: readonly string[]): RequestHandler {
+  return (_req, res, next) => {
+    for (let at = 0; at < list.length; at += 2) res.setHeader(`${list[at]}`, `${list[at + 1]}`)
+    next()
+  }
+}
+
+/** No cache keeps an answer that needed a key (RFC 9111, section 5.2.2.5). */
+export const noStore = setHeaders(['Cache-Control', 'no-store'])
+
+/**
+ * Lets pages of these origins call the service by these methods; `*` stands for all origins. No
+ * cookies are involved.
+ */
+export function crossOrigin(origins: string[], methods: string[]): RequestHandler {
   const handle = cors({
     origin: origins.includes('*') ? '*' : origins,
-    methods: ['GET', 'HEAD', 'POST'],
+    methods,
     allowedHeaders: [
       'Authorization',
       'Content-Type',

@@ -1,49 +1,56 @@
 /** How many calls a caller may make. Each process counts for itself. */
+import { createHash } from 'node:crypto'
 import { TRPCError } from '@trpc/server'
-import type { Request, RequestHandler } from 'express'
-import { ipKeyGenerator, rateLimit } from 'express-rate-limit'
-import { MAX_BATCH } from '../limits.ts'
-import { contextOf } from './identify.ts'
+import type { Response } from 'express'
+import { ipKeyGenerator, MemoryStore, type Options } from 'express-rate-limit'
 
 const WINDOW = 60_000 // milliseconds
 
 /**
- * Allows `limit` calls a minute per API key, and per address where there is no valid key (IPv6: per
- * subnet of 56 bits). It passes on TOO_MANY_REQUESTS, with `Retry-After`, and tells how much is
- * left in the headers of draft-ietf-httpapi-ratelimit-headers-08.
+ * Counts calls per minute: per API key, and per address where there is no valid key (IPv6: per
+ * subnet of 56 bits). What counts throws TOO_MANY_REQUESTS when there were too many, with
+ * `Retry-After`, and tells how much is left in the headers of
+ * draft-ietf-httpapi-ratelimit-headers-08.
  */
-export function limitRate(limit: number): RequestHandler {
-  const countOne = rateLimit({
-    windowMs: WINDOW,
-    limit,
-    standardHeaders: 'draft-8',
-    legacyHeaders: false,
-    keyGenerator: (req, res) => {
-      const caller = contextOf(res)?.caller
-      return caller ? `key ${caller.keyId}` : `address ${ipKeyGenerator(req.ip ?? '')}`
-    },
-    handler: (_req, res, next) => {
-      const message = `There were more than ${limit} calls in a minute; try again in ${res.getHeader('Retry-After')} seconds`
-      next(new TRPCError({ code: 'TOO_MANY_REQUESTS', message }))
-    },
-  })
-  return (req, res, next) => {
-    let left = callsOf(req)
-    const count = (error?: unknown) => {
-      if (error || left-- === 0) next(error)
-      else {
-        // The library would add to what it said of the calls before.
-        res.removeHeader('RateLimit')
-        res.removeHeader('RateLimit-Policy')
-        countOne(req, res, count)
-      }
-    }
-    count()
-  }
+export interface RateLimit {
+  /** Counts calls of an address, before its key is looked for. */
+  countAddress(res: Response, calls: number): Promise<void>
+  /** The key turned out to be valid: gives the address its calls back, and counts them for the key. */
+  moveToKey(res: Response, keyId: bigint, calls: number): Promise<void>
+  /** Counts calls of a key that is known already. */
+  countKey(res: Response, keyId: bigint, calls: number): Promise<void>
 }
 
-// tRPC writes the procedures of a batch into one path, with commas between them. A batch that is
-// too long is refused anyway, and an escaped comma would be one more call.
-function callsOf(req: Request): number {
-  return Math.min(req.path.split(/,|%2c/i).length, MAX_BATCH)
+export function createRateLimit(limit: number): RateLimit {
+  const store = new MemoryStore()
+  // The store looks at nothing else of the options.
+  store.init({ windowMs: WINDOW } as Options)
+
+  // The store counts in the same tick, and one by one.
+  const count = async (res: Response, who: string, calls: number) => {
+    const counts = Array.from({ length: calls }, () => store.increment(who))
+    const { totalHits = 0, resetTime = new Date() } = (await Promise.all(counts)).at(-1) ?? {}
+    const seconds = Math.max(0, Math.ceil((resetTime.getTime() - Date.now()) / 1000))
+    const name = `"${limit}-in-1min"`
+    const partition = createHash('sha256').update(who).digest('hex').slice(0, 12)
+    const left = Math.max(0, limit - totalHits)
+    res.setHeader('RateLimit', `${name}; r=${left}; t=${seconds}`)
+    res.setHeader('RateLimit-Policy', `${name}; q=${limit}; w=60; pk=:${btoa(partition)}:`)
+    if (totalHits <= limit) return
+    res.setHeader('Retry-After', String(seconds))
+    const message = `There were more than ${limit} calls in a minute; try again in ${seconds} seconds`
+    throw new TRPCError({ code: 'TOO_MANY_REQUESTS', message })
+  }
+  const address = ({ req }: Response) => `address ${ipKeyGenerator(req.ip ?? '')}`
+  const countKey = (res: Response, keyId: bigint, calls: number) =>
+    count(res, `key ${keyId}`, calls)
+  return {
+    countAddress: (res, calls) => count(res, address(res), calls),
+    async moveToKey(res, keyId, calls) {
+      const who = address(res)
+      for (let left = calls; left > 0; left--) void store.decrement(who)
+      await countKey(res, keyId, calls)
+    },
+    countKey,
+  }
 }

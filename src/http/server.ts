@@ -1,16 +1,14 @@
 /** The HTTP server: what Node does before the app is asked. */
-import {
-  createServer,
-  type RequestListener,
-  type Server,
-  type ServerResponse,
-  STATUS_CODES,
-} from 'node:http'
+import { type IncomingMessage, Server, type ServerResponse, STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { Express, Request, Response } from 'express'
 import type { ApiError } from '../errors.ts'
-import { MAX_HEADERS, MAX_PIPELINED } from '../limits.ts'
-import { errorText } from './errors.ts'
+import { MAX_HEADERS } from '../limits.ts'
+import { answer } from './answer.ts'
+import { Connection, shared } from './connection.ts'
+import { readFirstTarget, targetOf } from './first-line.ts'
+import { jsonHeaders } from './headers.ts'
 
 /** Milliseconds that a client has to send something. */
 export interface Patience {
@@ -23,68 +21,92 @@ export interface Patience {
   keepAlive: number
 }
 
-const patience: Patience = { headers: 10_000, request: 30_000, keepAlive: 65_000 }
+const defaultPatience: Patience = { headers: 10_000, request: 30_000, keepAlive: 65_000 }
 
-/** Milliseconds that a refused client has to take the answer and close. */
-const FAREWELL = 1_000
+/** What is to be done with requests that the app never sees. */
+export interface Refusals {
+  /** The body of a refusal, in the form of the surface that the address, if it is known, belongs to. */
+  body(target: string | undefined, error: ApiError): string
+  /** Hears of a refusal, and gives the id to answer it with. */
+  onRefused(refusal: { status: number; address: string | undefined }): string
+}
 
 /** A server for the app. Requests that are too slow, too large or not HTTP get the Error body too. */
-export function createHttpServer(app: Express, { headers, request, keepAlive } = patience): Server {
-  /** The answer to the latest request of each connection. */
-  const latest = new WeakMap<Duplex, ServerResponse>()
-  /** Requests of each connection that are not answered yet. */
-  const unanswered = new WeakMap<Duplex, number>()
-
-  const serve: RequestListener = (req, res) => {
-    const { socket } = req
-    // What follows an offer to upgrade has lost bytes: Node drops what came in the same packet. So
-    // the connection ends with the answer to that, and all that came since is not looked at.
-    if (latest.get(socket)?.req.headers.upgrade !== undefined) return
-    if (req.headers.upgrade !== undefined) res.setHeader('Connection', 'close')
-    const count = (unanswered.get(socket) ?? 0) + 1
-    // Answers that wait for those before them, or to be taken, are held in memory.
-    if (count > MAX_PIPELINED) return socket.destroy()
-    unanswered.set(socket, count)
-    res.once('close', () => unanswered.set(socket, (unanswered.get(socket) ?? 1) - 1))
-    latest.set(socket, res)
+export function createHttpServer(
+  app: Express,
+  refusals: Refusals,
+  patience: Patience = defaultPatience,
+): Server {
+  const connections = new WeakMap<Duplex, Connection>()
+  /** Connections on which nothing was said yet: Node's parser does not know of them. */
+  const silent = new Set<Socket>()
+  const common = shared((req, res) => {
     // What the app itself has no answer to: an address that it cannot even take apart, and an
     // answer that broke off.
+    // Express gives both their own prototypes before anything else happens to them.
     app(req as Request, res as Response, () => {
       if (res.headersSent) return res.destroy()
       const error = badRequest('The address of the request cannot be read')
-      res.writeHead(error.status, { 'Content-Type': 'application/json', Connection: 'close' })
-      res.end(errorText(req.url, error))
+      answer(res, error.status, jsonHeaders, refusals.body(req.url, error))
     })
+  })
+  const accept = (req: IncomingMessage, res: ServerResponse) =>
+    connections.get(req.socket)?.accept(req, res)
+
+  const refuse = (socket: Duplex, target: string | undefined, error: ApiError) => {
+    const connection = connections.get(socket)
+    const due = connection?.refuse()
+    if (!connection || !due) return
+    const body = refusals.body(target ?? connection.target, error)
+    if (due !== true) return answer(due.res, error.status, jsonHeaders, body)
+    // A duplex of node:http's server is a socket of node:net.
+    const { remoteAddress: address } = socket as Socket
+    const id = refusals.onRefused({ status: error.status, address })
+    connection.end(rawAnswer(error.status, body, id))
   }
 
-  const server = createServer(
-    {
-      headersTimeout: headers,
-      requestTimeout: request,
-      keepAliveTimeout: keepAlive,
-      connectionsCheckingInterval: Math.min(1_000, headers),
-      maxHeaderSize: MAX_HEADERS,
-      requireHostHeader: false, // the app refuses it, with a body
-    },
-    serve,
-  )
-  server.setTimeout(keepAlive)
+  class HttpServer extends Server {
+    override closeIdleConnections(): void {
+      super.closeIdleConnections()
+      for (const socket of silent) socket.destroy()
+    }
+  }
+  const server = new HttpServer({
+    headersTimeout: patience.headers,
+    requestTimeout: patience.request,
+    keepAliveTimeout: patience.keepAlive,
+    connectionsCheckingInterval: Math.min(1_000, patience.headers),
+    maxHeaderSize: MAX_HEADERS,
+    requireHostHeader: false, // the app refuses it, with a body
+  })
+  server.setTimeout(patience.keepAlive)
+  // Node's own listener hands the socket to the parser: that comes after the look at the first line.
+  const listeners = server.listeners('connection')
+  server.removeAllListeners('connection').on('connection', (socket: Socket) => {
+    const connection = new Connection(socket, common)
+    connections.set(socket, connection)
+    silent.add(socket)
+    socket.once('close', () => silent.delete(socket))
+    readFirstTarget(socket, patience.headers, (target, isLate) => {
+      silent.delete(socket)
+      connection.target = target
+      if (isLate) return refuse(socket, target, timeout)
+      for (const listener of listeners) listener.call(server, socket)
+    })
+  })
   return server
-    .on('checkExpectation', serve) // RFC 9110, section 10.1.1: an unknown expectation may be ignored
-    .on('connect', (req, socket: Duplex) => {
+    .on('request', accept)
+    .on('checkContinue', accept) // whoever reads the body asks for it
+    .on('checkExpectation', accept) // RFC 9110, section 10.1.1: an unknown one may be ignored
+    .on('connect', (req: IncomingMessage, socket: Duplex) => {
       // Node has let go of the socket: an error that nobody listens to would end the process.
       socket.on('error', () => socket.destroy())
-      if (!mayAnswer(latest.get(socket), socket)) return socket.destroy()
       const message = 'CONNECT is not supported'
       refuse(socket, req.url, { code: 'METHOD_NOT_SUPPORTED', message, status: 405 })
     })
     .on('clientError', (error: ClientError, socket) => {
-      const res = latest.get(socket)
-      if (error.code === 'ECONNRESET' || !socket.writable || !mayAnswer(res, socket)) {
-        return socket.destroy()
-      }
-      const unanswered = res && !res.writableFinished ? (res.req as Request).originalUrl : undefined
-      refuse(socket, unanswered ?? firstTarget(error), problemOf(error))
+      if (error.code === 'ECONNRESET' || !socket.writable) return socket.destroy()
+      refuse(socket, targetOf(error.rawPacket), problemOf(error))
     })
 }
 
@@ -93,43 +115,34 @@ interface ClientError extends NodeJS.ErrnoException {
   rawPacket?: Buffer
 }
 
-/**
- * Whether an error may be written to a connection now: an answer that is still due would be
- * mistaken for it, or torn apart, and a request that has its answer gets no second one.
- */
-function mayAnswer(res: ServerResponse | undefined, socket: Duplex): boolean {
-  if (!res) return true
-  if (res.writableFinished) return res.req.complete
-  return !res.req.complete && !res.headersSent && res.socket === socket
-}
-
-// The address is known, if at all, from the first line of what was sent.
-function firstTarget({ rawPacket }: ClientError): string | undefined {
-  return rawPacket?.toString('latin1', 0, 64).match(/^[A-Z]+ (\S+)/)?.[1]
-}
-
-function problemOf({ code }: ClientError): ApiError {
-  if (code === 'HPE_HEADER_OVERFLOW') {
-    const message = `The address and the headers must have at most ${MAX_HEADERS} bytes`
-    return { code: 'BAD_REQUEST', message, status: 431 }
-  }
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') {
-    return { code: 'TIMEOUT', message: 'The request did not arrive in time', status: 408 }
-  }
-  return badRequest('The request is not well-formed HTTP')
+const timeout: ApiError = {
+  code: 'TIMEOUT',
+  message: 'The request did not arrive in time',
+  status: 408,
 }
 
 const badRequest = (message: string): ApiError => ({ code: 'BAD_REQUEST', message, status: 400 })
 
-function refuse(socket: Duplex, target: string | undefined, error: ApiError): void {
-  const body = errorText(target, error)
-  const head = [
-    `HTTP/1.1 ${error.status} ${STATUS_CODES[error.status]}`,
-    'Content-Type: application/json',
-    `Content-Length: ${Buffer.byteLength(body)}`,
-    'Connection: close',
+function problemOf({ code }: ClientError): ApiError {
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return timeout
+  if (code !== 'HPE_HEADER_OVERFLOW') return badRequest('The request is not well-formed HTTP')
+  const message = `The address and the headers must have at most ${MAX_HEADERS} bytes`
+  return { code: 'BAD_REQUEST', message, status: 431 }
+}
+
+function rawAnswer(status: number, body: string, requestId: string): string {
+  const lines = [`HTTP/1.1 ${status} ${STATUS_CODES[status]}`]
+  const headers = [
+    ...jsonHeaders,
+    'Date',
+    new Date().toUTCString(),
+    'X-Request-Id',
+    requestId,
+    'Content-Length',
+    String(Buffer.byteLength(body)),
+    'Connection',
+    'close',
   ]
-  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
-  // Not at once: what a client still sends would reset the connection before it reads this.
-  setTimeout(() => socket.destroy(), FAREWELL).unref()
+  for (let at = 0; at < headers.length; at += 2) lines.push(`${headers[at]}: ${headers[at + 1]}`)
+  return `${lines.join('\r\n')}\r\n\r\n${body}`
 }

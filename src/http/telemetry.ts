@@ -1,45 +1,106 @@
 /** What is known of a request when it is over: one log line, and what the metrics count. */
 import { randomUUID } from 'node:crypto'
+import type { ServerResponse } from 'node:http'
 import type { RequestHandler, Response } from 'express'
 import type { Logger } from 'pino'
-import { withoutKeys } from '../keys/format.ts'
+import { visiblePrefix, withoutKeys } from '../keys/format.ts'
 import type { Observation } from '../metrics.ts'
-import { contextOf } from './identify.ts'
+
+/** What is noted of a request on its way, for its log line. */
+interface Notes {
+  requestId?: string
+  surface?: Observation['surface']
+  operation?: string | undefined
+  keyId?: string | undefined
+  address?: string | undefined
+  keyPrefix?: string | undefined
+}
+
+const notes = new WeakMap<ServerResponse, Notes>()
+
+function notesOf(res: ServerResponse): Notes {
+  const found = notes.get(res)
+  if (found) return found
+  const made = {}
+  notes.set(res, made)
+  return made
+}
 
 /** Tells the log, and `observe`, of this request that a procedure serves it. */
 export function setOperation(res: Response, surface: 'rest' | 'trpc', operation: string): void {
-  Object.assign(res.locals, { surface, operation })
+  Object.assign(notesOf(res), { surface, operation })
 }
 
-/** The id of this request, as it was answered in X-Request-Id. */
-export const requestIdOf = (res: Response): string => res.locals.requestId
+/** Tells the log whose key a request came with. */
+export function setCaller(res: Response, keyId: bigint): void {
+  Object.assign(notesOf(res), { keyId: keyId.toString(), address: undefined, keyPrefix: undefined })
+}
 
-/**
- * Gives each request an id (that of `X-Request-Id`, when it is sane), answers it in the same
- * header, and logs one line when the request is over. Neither keys nor bodies nor queries are in it.
- */
-export function telemetry(
+/** Tells the log where a request comes from that has no valid key, and how that key, if any, begins. */
+export function setStranger(res: Response, authorization: string | undefined): void {
+  const keyPrefix = authorization && visiblePrefix(authorization)
+  Object.assign(notesOf(res), { address: res.req.ip, keyPrefix })
+}
+
+/** The id of this request, as it is answered in X-Request-Id; a new one where it has none. */
+export function requestIdOf(res: ServerResponse): string {
+  const noted = notesOf(res)
+  noted.requestId ??= randomUUID()
+  return noted.requestId
+}
+
+export interface Telemetry {
+  /**
+   * Gives each request an id (that of `X-Request-Id`, when it is sane), answers it in the same
+   * header, and logs one line when the request is over. Neither keys nor bodies nor queries are in it.
+   */
+  handle: RequestHandler
+  /** Logs and counts a request that was refused before anything could handle it; gives its id. */
+  onRefused(refusal: { status: number; address: string | undefined }): string
+}
+
+export function createTelemetry(
   log: Logger,
   observe: (observation: Observation) => void,
-): RequestHandler {
-  return (req, res, next) => {
-    const start = performance.now()
-    const given = req.get('x-request-id')
-    const requestId =
-      given !== undefined && /^[\w.:/+=-]{1,128}$/.test(given) ? withoutKeys(given) : randomUUID()
-    res.locals.requestId = requestId
-    res.setHeader('X-Request-Id', requestId)
-    const { method } = req
-    const path = withoutKeys(req.path)
-    res.once('close', () => {
-      const { surface = 'other', operation } = res.locals
-      const status = res.writableFinished ? res.statusCode : 499
-      const duration = Math.round((performance.now() - start) * 10) / 10
-      observe({ surface, operation, status, duration })
-      const keyId = contextOf(res)?.caller?.keyId.toString()
-      const route = operation === undefined ? { method, path } : { method }
-      log.info({ requestId, surface, operation, ...route, status, duration, keyId }, 'request')
-    })
-    next()
+): Telemetry {
+  return {
+    handle(req, res, next) {
+      const start = performance.now()
+      const noted = notesOf(res)
+      noted.requestId = requestIdFrom(req.get('x-request-id'))
+      res.setHeader('X-Request-Id', noted.requestId)
+      const { method, path } = req
+      res.on('close', () => {
+        const { surface = 'other', operation, requestId, keyId, address, keyPrefix } = noted
+        const status = res.writableFinished ? res.statusCode : 499
+        const duration = Math.round((performance.now() - start) * 10) / 10
+        observe({ surface, operation, status, duration })
+        const route = operation === undefined ? { method, path: readable(path) } : { method }
+        const who = { keyId, address, keyPrefix }
+        log.info({ requestId, surface, operation, ...route, status, duration, ...who }, 'request')
+      })
+      next()
+    },
+    onRefused({ status, address }) {
+      const requestId = randomUUID()
+      observe({ surface: 'other', operation: undefined, status, duration: 0 })
+      log.info({ requestId, surface: 'other', status, duration: 0, address }, 'request')
+      return requestId
+    },
   }
+}
+
+// One that holds a key is replaced whole: others will read it.
+function requestIdFrom(given: string | undefined): string {
+  const isSane = given !== undefined && /^[\w.:/+=-]{1,128}$/.test(given)
+  return isSane && withoutKeys(given) === given ? given : randomUUID()
+}
+
+// A path without keys, be they escaped, and the escapes themselves escaped, or not.
+function readable(path: string): string {
+  const plain = path.replaceAll(/%(?:25)*([\da-f]{2})/gi, (_escape, code: string) =>
+    String.fromCharCode(Number.parseInt(code, 16)),
+  )
+  const shown = withoutKeys(plain)
+  return shown === plain ? path : shown
 }

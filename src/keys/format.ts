@@ -21,3 +21,7 @@ export const hashKey = (key: string): string => createHash('sha256').update(key)
 /** A text without the keys in it, for what people sent in a wrong place and others will read. */
 export const withoutKeys = (text: string): string =>
   text.replaceAll(/petstore_[\w-]{43}/g, `${PREFIX}…`)
+
+/** What people may see of the key in a text, to tell it from others; undefined when there is none. */
+export const visiblePrefix = (text: string): string | undefined =>
+  /petstore_[\w-]{43}(?![\w-])/.exec(text)?.[0].slice(0, VISIBLE)

@@ -1,10 +1,12 @@
 /** REST: the operations of the router as an Express router, to be mounted at `/v1`. */
-import { TRPCError } from '@trpc/server'
+import type { TRPCError } from '@trpc/server'
 import express, { type RequestHandler, type Response, type Router } from 'express'
 import { requireCaller } from '../context.ts'
+import { answer } from '../http/answer.ts'
 import { readBody } from '../http/body.ts'
+import { jsonHeaders } from '../http/headers.ts'
 import { contextOf } from '../http/identify.ts'
-import { sendJson } from '../http/json.ts'
+import { notAllowed } from '../http/methods.ts'
 import { setOperation } from '../http/telemetry.ts'
 import type { AppRouter } from '../router.ts'
 import { createAdapter } from './adapter.ts'
@@ -26,7 +28,7 @@ export function restRouter(
   const { baseUrl } = servers
   const operations = operationsOf(router)
   const document = openApiDocument(router, servers)
-  const answer = createAdapter(router, operations, baseUrl, onError)
+  const make = createAdapter(router, operations, baseUrl, onError)
   const rest = express.Router({ caseSensitive: true, strict: true })
 
   rest.use(keepUndecodable)
@@ -40,14 +42,14 @@ export function restRouter(
       next()
     }
     const call: RequestHandler = (req, res) =>
-      answer(req, res, { operation, input: read(req), context: contextOf(res) })
+      make(req, res, { operation, input: read(req), context: contextOf(res) })
     // Express serves HEAD where GET is.
     const method = operation.method.toLowerCase() as 'get'
-    route[method](announce, ...guards, requireKey, ...(hasBody(operation) ? [readBody] : []), call)
+    route[method](announce, ...guards, requireKey, ...(hasBody(operation) ? [readText] : []), call)
   }
 
   const body = JSON.stringify(document)
-  rest.get('/openapi.json', (_req, res) => sendJson(res, 200, body))
+  rest.get('/openapi.json', (_req, res) => answer(res, 200, jsonHeaders, body))
 
   const served = Map.groupBy(
     [{ method: 'GET', path: '/openapi.json' }, ...operations],
@@ -70,20 +72,14 @@ const keepUndecodable: RequestHandler = (req, _res, next) => {
   next()
 }
 
+const readText: RequestHandler = async (req, res, next) => {
+  req.body = await readBody(req, res)
+  next()
+}
+
 const requireKey: RequestHandler = (_req, res, next) => {
   requireCaller(contextOf(res))
   next()
 }
 
 const expressPath = (path: string) => path.replaceAll(/\{(.+?)\}/g, ':$1')
-
-function notAllowed(methods: string[]): RequestHandler {
-  const allow = methods
-    .flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
-    .join(', ')
-  return (req, res) => {
-    res.set('Allow', allow)
-    const message = `${req.method} is not supported here: use ${allow.replace(/, (?=[^,]*$)/, ' or ')}`
-    throw new TRPCError({ code: 'METHOD_NOT_SUPPORTED', message })
-  }
-}

@@ -1,7 +1,7 @@
 /** tRPC over HTTP: the router as an Express router, to be mounted at `/trpc`. */
 import { TRPCError } from '@trpc/server'
 import { createExpressMiddleware } from '@trpc/server/adapters/express'
-import express, { type RequestHandler, type Response, type Router } from 'express'
+import express, { type Request, type RequestHandler, type Response, type Router } from 'express'
 import { errorHeaders, toTRPCError } from '../errors.ts'
 import { readBody } from '../http/body.ts'
 import { contextOf } from '../http/identify.ts'
@@ -27,9 +27,9 @@ export function trpcRouter(
   }
 
   // The key is checked before the body is read: without one the body counts as empty.
-  const readKeyedBody: RequestHandler = (req, res, next) => {
-    if (contextOf(res).caller) return readBody(req, res, next)
-    req.body = ''
+  const readKeyedBody: RequestHandler = async (req, res, next) => {
+    const isWanted = contextOf(res).caller && req.method === 'POST'
+    req.body = (isWanted && (await readBody(req, res))) || ''
     next()
   }
 
@@ -59,6 +59,14 @@ export function trpcRouter(
 }
 
 const METHODS = ['GET', 'HEAD', 'POST']
+
+/**
+ * For how many calls a request counts: tRPC writes the procedures of a batch into one path, with
+ * commas between them. A batch that is too long is refused anyway, and an escaped comma would be
+ * one more call.
+ */
+export const callsOf = ({ path }: Request): number =>
+  Math.min(path.split(/,|%2c/i).length, MAX_BATCH)
 
 const requireMethod: RequestHandler = (req, res, next) => {
   // tRPC leaves the type of an answer open where it cannot tell what is asked.

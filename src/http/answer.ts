@@ -1,0 +1,34 @@
+/** Writes answers: status, headers and body at once. */
+import type { ServerResponse } from 'node:http'
+import { requestIdOf } from './telemetry.ts'
+
+/** Bytes of a large body that are handed to the socket at once. */
+const SLICE = 65_536
+
+/**
+ * Answers with a list of names and values of headers, and a body. `Content-Length` and
+ * `X-Request-Id` are added, and what `setHeader` was told before stays, unless the list has it too.
+ * HEAD, 204 and 304 have no body.
+ */
+export function answer(
+  res: ServerResponse,
+  status: number,
+  headers: readonly string[],
+  body: string | Buffer,
+): void {
+  const list = [...headers, 'X-Request-Id', requestIdOf(res)]
+  if (status !== 204 && status !== 304) {
+    const length = typeof body === 'string' ? Buffer.byteLength(body) : body.length
+    list.push('Content-Length', String(length))
+  }
+  res.writeHead(status, list)
+  if (typeof body === 'string' || body.length <= SLICE) res.end(body)
+  else writeSlices(res, body, 0)
+}
+
+// Each slice when the one before was taken, so that a client that does not read holds one, not all.
+function writeSlices(res: ServerResponse, body: Buffer, start: number): void {
+  const end = start + SLICE
+  if (end >= body.length) res.end(body.subarray(start))
+  else res.write(body.subarray(start, end), (error) => error || writeSlices(res, body, end))
+}
