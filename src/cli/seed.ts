@@ -1,7 +1,7 @@
 /** `npm run seed`: fills the catalogue with examples. */
 import { describeUrl } from '../../db/connect.ts'
 import { migrate } from '../../db/migrate.ts'
-import { seed } from '../../db/seed.ts'
+import { seed } from '../pets/seed.ts'
 import { command, refuseArguments } from './command.ts'
 
 await command(async (db, config) => {

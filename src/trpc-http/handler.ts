@@ -19,6 +19,7 @@ import {
   toApiError,
   toTRPCError,
   unauthorized,
+  unsupportedMediaType,
 } from '../errors.ts'
 import { answer, beginAnswer } from '../http/answer.ts'
 import { readBody } from '../http/body.ts'
@@ -72,6 +73,7 @@ export function trpcHandler(router: AnyTRPCRouter, calls: Calls): RequestHandler
       checkBatch(names, procedures, context)
       const isKeyed = context.auth.kind === 'caller'
       const body = method === 'POST' && isKeyed ? await readBody(req, res) : undefined
+      if (method === 'POST' && isKeyed && !req.headers['content-type']) throw unsupportedMediaType()
       if (isRare(req, query)) {
         if (!isKeyed) throw unauthorized(context.auth)
         return await stream(req, res, context, body)
@@ -187,21 +189,29 @@ function readInputs(text: unknown, method: string, isBatch: boolean): (index: nu
   try {
     raw = JSON.parse(text as string) // what is no text is no JSON, and throws as well
   } catch (cause) {
-    const error = malformed(cause)
     return () => {
-      throw error
+      throw malformed(cause)
     }
   }
-  if (!isBatch) return () => transformer.deserialize(raw as string) // throws for what is no text
+  if (!isBatch) return () => decode(raw)
   if (typeof raw !== 'object' || raw === null || Array.isArray(raw)) {
     const message =
       'The input of a batch must be an object, with the inputs of its calls by their index'
     throw new TRPCError({ code: 'BAD_REQUEST', message })
   }
-  const inputs = raw as Record<string, string>
+  const inputs = Object.entries(raw)
   return (index) => {
-    const input = Object.hasOwn(inputs, index) ? inputs[index] : undefined
-    return input === undefined ? undefined : transformer.deserialize(input)
+    const input = inputs.find(([place]) => place === String(index))
+    return input && decode(input[1])
+  }
+}
+
+function decode(encoded: unknown): unknown {
+  try {
+    if (typeof encoded !== 'string') throw new TypeError('Not a text')
+    return transformer.deserialize(encoded)
+  } catch (cause) {
+    throw malformed(cause)
   }
 }
 
@@ -245,8 +255,11 @@ function streamHandler(router: AnyTRPCRouter, calls: Calls): StreamHandler {
     router,
     createContext: ({ res }) => contexts.get(res as Response), // Express handed it in
     maxBatchSize: MAX_BATCH,
-    // A plain object replaces tRPC's own Vary, which leaves out what CORS has put there.
-    responseMeta: () => ({ headers: { Vary: VARY } }),
+    // A plain object replaces what tRPC says itself: a Vary without what CORS has put there, and for
+    // errors no type.
+    responseMeta: ({ errors }) => ({
+      headers: { Vary: VARY, ...(errors.length > 0 && { 'Content-Type': 'application/json' }) },
+    }),
     onError: ({ error, req }) => calls.report(toTRPCError(error), req.res as Response),
   })
   return async (req, res, context, body) => {

@@ -1,5 +1,5 @@
 /** Examples for the catalogue. */
-import type { Database } from './tables.ts'
+import type { Database } from '../../db/tables.ts'
 
 // Names by category and status; no name occurs twice.
 const dogs = ['Rex', 'Bella', 'Charlie', 'Luna', 'Max', 'Daisy', 'Rocky', 'Molly', 'Bruno']
