@@ -1,17 +1,10 @@
 /** The rows of every table, as Kysely sees them. All integers are `bigint`: no driver rounds. */
 import type { Generated, Kysely } from 'kysely'
 
+/** A resource adds its own table where its store is, by declaring it once more: see pets/store.ts. */
 export interface Tables {
-  pets: PetsTable
   api_keys: ApiKeysTable
   idempotency_keys: IdempotencyKeysTable
-}
-
-export interface PetsTable {
-  id: Generated<bigint>
-  name: string
-  category_id: bigint
-  status: 'available' | 'pending' | 'sold'
 }
 
 /** Times are milliseconds since 1970 (UTC): exact, and the same on every engine. */

@@ -1,7 +1,8 @@
 /** The Express app on its server: what is mounted where, and in which order. */
 import type { Server } from 'node:http'
-import type { TRPCError } from '@trpc/server'
+import type { AnyTRPCRouter, TRPCError } from '@trpc/server'
 import express, { type ErrorRequestHandler, type RequestHandler, type Response } from 'express'
+import type { Database } from '../db/tables.ts'
 import { createCalls, type Foundation } from './calls.ts'
 import type { Config } from './config.ts'
 import { docsRouter } from './docs/mount.ts'
@@ -19,8 +20,16 @@ import type { Readiness } from './readiness.ts'
 import { openApiDocument } from './rest/document.ts'
 import { restHandler } from './rest/handler.ts'
 import { operationsOf } from './rest/operations.ts'
-import type { Resources } from './serve.ts'
+import type { Stores } from './stores.ts'
 import { envelope, isTrpc, trpcHandler } from './trpc-http/handler.ts'
+
+/** What is served. */
+export interface Resources {
+  router: AnyTRPCRouter
+  /** What the document says of the headings of its operations. */
+  tags: Record<string, string>
+  createStores(db: Database): Stores
+}
 
 /** What the app is made of. */
 export interface Parts {

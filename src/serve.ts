@@ -2,10 +2,8 @@
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
-import type { AnyTRPCRouter } from '@trpc/server'
 import { connect } from '../db/connect.ts'
-import type { Database } from '../db/tables.ts'
-import { createApp } from './app.ts'
+import { createApp, type Resources } from './app.ts'
 import { type Config, ConfigError } from './config.ts'
 import type { Patience } from './http/server.ts'
 import { createIdempotency } from './idempotency/store.ts'
@@ -14,7 +12,7 @@ import type { Log } from './log.ts'
 import { createMetrics, type Metrics } from './metrics.ts'
 import { createReadiness } from './readiness.ts'
 import { appRouter, tags } from './router.ts'
-import { createStores, type Stores } from './stores.ts'
+import { createStores } from './stores.ts'
 
 /** Milliseconds between two rounds of closing connections that have become idle, when stopping. */
 const CLOSE_INTERVAL = 50
@@ -26,14 +24,6 @@ export interface Running {
   readMetrics(): Promise<string>
   /** Stops: not ready any more, then no new connections, then the requests in flight are finished. */
   stop(): Promise<void>
-}
-
-/** What is served. */
-export interface Resources {
-  router: AnyTRPCRouter
-  /** What the document says of the headings of its operations. */
-  tags: Record<string, string>
-  createStores(db: Database): Stores
 }
 
 /**

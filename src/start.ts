@@ -1,13 +1,14 @@
 /** The service of a configuration, as it is started: those who serve, the metrics, the first key. */
 import { once } from 'node:events'
 import type { Database } from '../db/tables.ts'
+import type { Resources } from './app.ts'
 import { startWorkers } from './cluster.ts'
 import type { Config } from './config.ts'
 import type { Patience } from './http/server.ts'
 import { prepareFirstKey } from './keys/first.ts'
 import type { Log } from './log.ts'
 import { serveMetrics } from './metrics.ts'
-import { type Resources, serve } from './serve.ts'
+import { serve } from './serve.ts'
 import { startText } from './start-text.ts'
 
 export interface Started {

@@ -1,4 +1,5 @@
 /** The pets in the database. */
+import type { Generated } from 'kysely'
 import type { Deadline } from '../../db/deadline.ts'
 import { gather } from '../../db/gather.ts'
 import { inserts } from '../../db/inserts.ts'
@@ -7,6 +8,17 @@ import { statement, type Value } from '../../db/statement.ts'
 import type { Database } from '../../db/tables.ts'
 import { type Page, pageOf } from '../paging.ts'
 import type { ListPets, NewPet, Pet, PetStatus } from './schema.ts'
+
+declare module '../../db/tables.ts' {
+  interface Tables {
+    pets: {
+      id: Generated<bigint>
+      name: string
+      category_id: bigint
+      status: PetStatus
+    }
+  }
+}
 
 /** Pets asked for in one query at most. */
 const MAX_IDS = 100

@@ -187,7 +187,7 @@ export function parseJson(text: string): unknown {
   return /\d(?:[.eE]|\d{15})/.test(text)
     ? JSON.parse(
         text.replace(STRING_OR_NUMBER, (token) =>
-          token.startsWith('"') ? token : MARK_OPEN + token + '"',
+          token.startsWith('"') ? token : `${MARK_OPEN}${token}"`,
         ),
       )
     : value

@@ -1,0 +1,70 @@
+/** The house as its imports draw it: downward only, and each room knows what it must, and no more. */
+import { globSync, readFileSync } from 'node:fs'
+import path from 'node:path'
+import { expect, test } from 'vitest'
+
+const root = path.join(import.meta.dirname, '..')
+const files = globSync(['src/**/*.ts', 'db/**/*.ts', 'client/src/*.ts'], { cwd: root })
+
+/** The modules that a file imports, types included: ours by their path, others by their name. */
+function importsOf(file: string): string[] {
+  const text = readFileSync(path.join(root, file), 'utf8')
+  const names = [...text.matchAll(/^(?:import|export) [^;]*?from '([^']+)'/gms)].map(
+    ([, name]) => `${name}`,
+  )
+  return names.map((name) => (name.startsWith('.') ? path.join(path.dirname(file), name) : name))
+}
+const imports = new Map(files.map((file) => [file, importsOf(file)]))
+
+/** Which files below one of `places` import something that `forbidden` matches. */
+function trespasses(places: RegExp, forbidden: RegExp): string[] {
+  return files
+    .filter((file) => places.test(file))
+    .flatMap((file) => (imports.get(file) ?? []).map((name) => `${file} → ${name}`))
+    .filter((line) => forbidden.test(line.split(' → ')[1] ?? ''))
+}
+
+test('no file imports itself by way of others', () => {
+  const done = new Set<string>()
+  const visit = (file: string, above: string[]): void => {
+    const circle = above.includes(file) ? [...above.slice(above.indexOf(file)), file] : []
+    expect(circle.join(' → ')).toBe('')
+    if (done.has(file)) return
+    for (const name of imports.get(file) ?? []) if (imports.has(name)) visit(name, [...above, file])
+    done.add(file)
+  }
+  for (const file of files) visit(file, [])
+})
+
+test.each<[string, RegExp, RegExp]>([
+  ['the database knows nothing of the service', /^db\//, /^(src|client)\/|express|@trpc/],
+  [
+    'http knows neither surface nor resource',
+    /^src\/http\//,
+    /^src\/(rest|trpc-http|docs|pets|router|stores|trpc\.)|^db\/|kysely/,
+  ],
+  ['surfaces know no database', /^src\/(rest|trpc-http|docs)\//, /^db\/|kysely|mysql2|sqlite/],
+  ['the surfaces do not know each other', /^src\/rest\//, /^src\/trpc-http/],
+  ['the surfaces do not know each other', /^src\/trpc-http\//, /^src\/rest/],
+  [
+    'no surface knows a resource',
+    /^src\/(rest|trpc-http|docs|http)\//,
+    /^src\/(pets|router|stores)/,
+  ],
+  ['stores know no surface', /^src\/[^/]+\/store\.ts$/, /express|@trpc|^src\/(rest|trpc|http)/],
+  [
+    'a client brings nothing of the service',
+    /^client\/src\/(?!interface)/,
+    /^(src|db)\/|express|kysely/,
+  ],
+])('%s (%#)', (_, places, forbidden) => {
+  expect(files.some((file) => places.test(file))).toBe(true)
+  expect(trespasses(places, forbidden)).toEqual([])
+})
+
+test('only the configuration reads the environment', () => {
+  const readers = files.filter((file) =>
+    /process\.env|loadEnvFile/.test(readFileSync(path.join(root, file), 'utf8')),
+  )
+  expect(readers).toEqual(['src/config.ts'])
+})
