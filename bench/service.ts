@@ -1,0 +1,19 @@
+/** Where the service is: the only file here that follows when its own files move. */
+import { transformer } from '../src/client.ts'
+
+/** The process that serves. */
+export const SERVICE_PROGRAM = 'src/server.ts'
+
+/** Makes API keys, and brings the schema up to date before. */
+export const KEYS_PROGRAM = 'src/commands/keys.ts'
+
+/** How a server writes inputs and outputs of tRPC. */
+export interface Codec {
+  encode(input: unknown): unknown
+  decode(output: never): unknown
+}
+
+export const serviceCodec: Codec = {
+  encode: transformer.serialize,
+  decode: transformer.deserialize,
+}
