@@ -57,7 +57,7 @@ export async function profile(
   print(
     times,
     requests,
-    (frame) => `${place(frame)}  ${frame.functionName}:${frame.lineNumber + 1}`,
+    (frame) => `${place(frame)}  ${frame.functionName || 'anonymous'}:${frame.lineNumber + 1}`,
   )
   console.log(`\nThe profile, for the DevTools of Chrome: ${file}`)
 }

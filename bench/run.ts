@@ -2,6 +2,7 @@
  * `npm run bench`: the service beside its peers, on the same data, under the same load, in turn.
  * The tables (Markdown) go to stdout, the figures of each round to stderr while it runs.
  */
+import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -37,6 +38,8 @@ const service: Contestant = {
 }
 const trpcPeer = peer('tRPC + trpc-to-openapi + Kysely, as in their READMEs', 'trpc.ts')
 
+// Fastify is not among them: npm would install it for production too, as it is an optional peer of
+// trpc-to-openapi.
 /** Each part is a table; the first in it is the one that the others are measured by. */
 const parts = {
   mysql: {
@@ -77,6 +80,8 @@ if (options.help || isMistaken) {
   console.log(help)
   process.exit(isMistaken ? 1 : 0)
 }
+
+if (spawnSync('wrk').error) throw new Error('The benchmark needs wrk: run test/install bench')
 
 const stop = new AbortController()
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {

@@ -30,7 +30,7 @@ interface Settings {
 
 /**
  * Sends the requests of a case in random order. Throws when an answer was not the one expected, or
- * when the database does not hold as many new pets as creations were answered.
+ * when the database has not as many new pets as creations were answered.
  */
 export async function load(
   server: Server,
@@ -63,11 +63,8 @@ export async function load(
     throw new Error(`${said} ${failed} failed and ${wrong} were not answered ${test.status}`)
   }
   if (test.creates) {
-    // Those under way at the end may have had their effect without an answer.
     const created = (await server.countPets()) - before
-    if (created < result.requests || created > result.requests + CONNECTIONS) {
-      throw new Error(`${said} ${created} had an effect`)
-    }
+    if (created < result.requests) throw new Error(`${said} only ${created} were kept`)
   }
   server.emptyLog()
   return result
