@@ -1,7 +1,7 @@
 /** One table: several servers under the same cases, round by round. */
 import { isDeepStrictEqual } from 'node:util'
 import { type Case, repeatable } from './cases.ts'
-import type { BenchDatabase } from './databases.ts'
+import { type BenchDatabase, commitsPerSecond } from './databases.ts'
 import { type Contestant, type Server, startServer } from './servers.ts'
 import { load, type Result } from './wrk.ts'
 
@@ -45,7 +45,8 @@ export async function compare(
   }
 
   const columns: Result[][] = []
-  for (const test of cases) columns.push(await measure(servers, test, settings))
+  const commits: number[] = []
+  for (const test of cases) columns.push(await measure(servers, test, settings, commits))
 
   const row = (cells: string[]) => `| ${cells.join(' | ')} |`
   console.log(`\n${title} (${version})\n`)
@@ -56,18 +57,27 @@ export async function compare(
     const [idle, most] = [memory.idle, memory.most].map((bytes) => Math.round(bytes / 1e6))
     console.log(row([name, ...cells, `${idle}, ${most} MB`]))
   }
+  if (commits.length === 0) return
+  console.log(
+    `\nInserts a second that SQLite alone commits here, one by one: ${commits.join(', ')}.`,
+  )
 }
 
-/** Of each server, in their order, all rounds together. */
+/**
+ * Of each server, in their order, all rounds together. What the disk does varies, and creations
+ * wait for it: `commits` gets its own figure before each round of them.
+ */
 async function measure(
   servers: Server[],
   test: Case,
-  { rounds, seconds, warmUp, signal }: Settings,
+  { folder, rounds, seconds, warmUp, signal }: Settings,
+  commits: number[],
 ): Promise<Result[]> {
   await compareAnswers(servers, test)
   for (const server of servers) await load(server, test, { seconds: warmUp, strict: true, signal })
   const entries = servers.map((server) => ({ server, results: [] as Result[] }))
   for (let round = 1; round <= rounds; round++) {
+    if (test.creates) commits.push(commitsPerSecond(folder))
     for (const { server, results } of entries) {
       const result = await load(server, test, { seconds, strict: false, signal })
       results.push(result)

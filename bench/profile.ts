@@ -50,7 +50,7 @@ export async function profile(
   const file = path.join(kept, readdirSync(kept)[0] ?? '')
   const times = selfTimes(JSON.parse(readFileSync(file, 'utf8')), from, to)
 
-  console.log(`${test.title} on ${database.version}: ${requests} requests in ${seconds} s.`)
+  console.log(`${test.title}: ${requests} requests in ${seconds} s (database ${database.version}).`)
   console.log('Microseconds of the process for each request, by file, package or built-in:\n')
   print(times, requests, place)
   console.log('\nThe same by function:\n')

@@ -11,7 +11,7 @@ import { startMysql } from '../test/support/mysql.ts'
 import { openSql } from '../test/support/sql.ts'
 import { restCases, trpcCases } from './cases.ts'
 import { compare } from './compare.ts'
-import { type BenchDatabase, commitsPerSecond, fillDatabase } from './databases.ts'
+import { type BenchDatabase, fillDatabase } from './databases.ts'
 import { profile } from './profile.ts'
 import type { Contestant } from './servers.ts'
 import { type Codec, SERVICE_PROGRAM, serviceCodec } from './service.ts'
@@ -130,12 +130,6 @@ if (profiled) {
   await profile(service, profiled, database, settings)
 } else {
   for (const part of only && isPart(only) ? [only] : (['mysql', 'sqlite', 'trpc'] as const)) {
-    if (part === 'sqlite') {
-      console.log(
-        `\nThe disk takes ${commitsPerSecond(folder)} small writes with fsync a second: ` +
-          `without grouping, SQLite can commit no more creations than that.`,
-      )
-    }
     await compare(parts[part], () => openDatabase(part), settings)
   }
 }

@@ -74,7 +74,9 @@ export async function startServer(
     folder,
     memory: { idle: 0, most: 0 },
     async sampleMemory() {
-      const { stdout } = await promisify(execFile)('ps', ['-o', 'rss=', '-p', String(child.pid)])
+      const asked = promisify(execFile)('ps', ['-o', 'rss=', '-p', String(child.pid)])
+      // Of a process that has ended, its unanswered requests tell.
+      const { stdout } = await asked.catch(() => ({ stdout: '' }))
       server.memory.most = Math.max(server.memory.most, Number(stdout) * 1024)
     },
     async countPets() {

@@ -47,7 +47,7 @@ export async function load(
     'wrk',
     [
       ...['--threads', '1', '--connections', String(CONNECTIONS), '--duration', `${seconds}s`],
-      ...['--header', `Authorization: Bearer ${server.key}`],
+      ...['--timeout', '10s', '--header', `Authorization: Bearer ${server.key}`],
       ...(test.creates ? ['--header', 'Content-Type: application/json'] : []),
       ...['--script', path.join(import.meta.dirname, 'requests.lua'), `${server.origin}/v1/pets`],
       ...['--', file, test.creates ? 'POST' : 'GET', ...(strict ? [String(test.status)] : [])],
