@@ -20,8 +20,8 @@ export interface MysqlServer {
   remove(): Promise<void>
 }
 
-/** A new server with new data. It listens on a free port of 127.0.0.1. */
-export async function startMysql(): Promise<MysqlServer> {
+/** A new server with new data, and these flags beside its own. It listens on a free port of 127.0.0.1. */
+export async function startMysql(flags: string[] = []): Promise<MysqlServer> {
   const { program, isMariadb } = findServer()
   const folder = mkdtempSync(path.join(tmpdir(), 'petstore-mysql-'))
   const port = await freePort()
@@ -29,10 +29,10 @@ export async function startMysql(): Promise<MysqlServer> {
     `--datadir=${path.join(folder, 'data')}`,
     ...(process.getuid?.() === 0 ? ['--user=root'] : []),
   ]
-  const [installer, ...flags] = isMariadb
+  const [installer, ...installing] = isMariadb
     ? ['mariadb-install-db', '--auth-root-authentication-method=normal', '--skip-test-db']
     : [program, '--initialize-insecure']
-  execFileSync(installer as string, ['--no-defaults', ...flags, ...common], { stdio: 'pipe' })
+  execFileSync(installer as string, ['--no-defaults', ...installing, ...common], { stdio: 'pipe' })
 
   const run = async () => {
     const child = spawn(
@@ -48,6 +48,7 @@ export async function startMysql(): Promise<MysqlServer> {
         '--innodb-buffer-pool-size=64M',
         '--performance-schema=OFF',
         ...(isMariadb ? [] : ['--mysqlx=OFF']),
+        ...flags,
       ],
       { stdio: 'ignore' },
     )

@@ -1,0 +1,21 @@
+/** The peer that the service is measured by on SQLite: node:http and statements prepared once. */
+import { DatabaseSync } from 'node:sqlite'
+import { type Pet, serve } from './by-hand.ts'
+
+const database = new DatabaseSync((process.env.DATABASE_URL ?? '').slice('sqlite:'.length))
+database.exec('pragma journal_mode = wal; pragma synchronous = full')
+
+const SELECT = 'select id, name, category_id as categoryId, status from pets'
+const list = database.prepare(`${SELECT} order by id limit ?`)
+const listByStatus = database.prepare(`${SELECT} where status = ? order by id limit ?`)
+const insert = database.prepare('insert into pets (name, category_id, status) values (?, ?, ?)')
+const get = database.prepare(`${SELECT} where id = ?`)
+
+// The columns that are selected are those of a Pet: the statements above say so, not a type.
+serve({
+  list: (limit, status) =>
+    (status === undefined ? list.all(limit) : listByStatus.all(status, limit)) as unknown as Pet[],
+  create: ({ name, categoryId, status }) =>
+    Number(insert.run(name, categoryId, status).lastInsertRowid),
+  get: (id) => get.get(id) as Pet | undefined,
+})
