@@ -2,6 +2,7 @@
 import { isIP } from 'node:net'
 import { z } from 'zod'
 import { parseDuration } from './duration.ts'
+import { NAME } from './product.ts'
 
 /** A variable that is wrong: the message names it and says what would be right. */
 export class ConfigError extends Error {
@@ -34,7 +35,7 @@ const address = z.url({ protocol: /^https?$/ }).refine((url) => /^[^?#]*\/v1$/.t
 const variables = {
   PORT: { schema: port.default(3000), expected: 'a whole number from 0 to 65535' },
   DATABASE_URL: {
-    schema: z.string().refine(isDatabaseUrl).default('sqlite:data/petstore.db'),
+    schema: z.string().refine(isDatabaseUrl).default(`sqlite:data/${NAME}.db`),
     expected:
       'mysql://user:password@host:3306/database (special characters percent-encoded), or sqlite:path, or empty',
   },

@@ -4,6 +4,7 @@ import { createServer, type Server } from 'node:http'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { PoolUsage } from '../db/mysql.ts'
 import { ConfigError } from './config.ts'
+import { NAME } from './product.ts'
 
 /** A request that is over. */
 export interface Observation {
@@ -30,27 +31,27 @@ export function createMetrics(usage: PoolUsage): Metrics {
   collectDefaultMetrics({ register: registry })
   const labelNames = ['surface', 'operation', 'status'] as const
   const requests = new Counter({
-    name: 'petstore_requests_total',
+    name: `${NAME}_requests_total`,
     help: 'Requests, by surface, operation and HTTP status',
     labelNames,
     registers,
   })
   const durations = new Histogram({
-    name: 'petstore_request_duration_seconds',
+    name: `${NAME}_request_duration_seconds`,
     help: 'How long requests took',
     labelNames,
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
     registers,
   })
   const lookUps = new Counter({
-    name: 'petstore_key_lookups_total',
+    name: `${NAME}_key_lookups_total`,
     help: 'Look-ups of API keys, by whether the cache knew the answer',
     labelNames: ['cache'] as const,
     registers,
   })
   for (const state of ['used', 'waiting'] as const) {
     new Gauge({
-      name: `petstore_database_connections_${state}`,
+      name: `${NAME}_database_connections_${state}`,
       help: state === 'used' ? 'Connections in use' : 'Requests that wait for a connection',
       registers,
       collect() {
