@@ -4,7 +4,7 @@ import { getHTTPStatusCodeFromError } from '@trpc/server/http'
 import type { Response } from 'express'
 import type { Logger } from 'pino'
 import { Deadline } from '../db/deadline.ts'
-import { clientGone } from './errors.ts'
+import { CLIENT_GONE } from './errors.ts'
 import type { RateLimit } from './http/rate-limit.ts'
 import { requestIdOf, setCaller, setStranger } from './http/telemetry.ts'
 import type { Idempotency } from './idempotency/store.ts'
@@ -41,7 +41,7 @@ export function createCalls(foundation: Foundation): Calls {
     async begin(res, count) {
       const deadline = new Deadline(timeout)
       // A call that is over has cleared its deadline, so that this tells nobody then.
-      res.once('close', () => deadline.giveUp(clientGone()))
+      res.once('close', () => deadline.giveUp(CLIENT_GONE))
       let auth: Auth
       try {
         auth = await identify(foundation, res, count, deadline)

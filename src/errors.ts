@@ -139,9 +139,11 @@ export function methodNotSupported(method: string, allow: string): TRPCError {
   return new TRPCError({ code: 'METHOD_NOT_SUPPORTED', message })
 }
 
-/** Why a call is given up whose client does not wait any more. */
-export const clientGone = (): TRPCError =>
-  new TRPCError({ code: 'CLIENT_CLOSED_REQUEST', message: 'The client has gone' })
+/** Why a call is given up whose client does not wait any more. Nobody is told, so one will do for all. */
+export const CLIENT_GONE = new TRPCError({
+  code: 'CLIENT_CLOSED_REQUEST',
+  message: 'The client has gone',
+})
 
 /** What is wrong with an input, as one sentence that names each field. */
 export function sentence({ issues }: ZodError): string {
