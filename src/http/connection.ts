@@ -45,8 +45,11 @@ export class Connection {
   #isDeaf = false
   /** The address of the latest request, or of the one that is arriving, as far as it is known. */
   target: string | undefined
+  /** No request has arrived whole: what cannot be understood belongs to the first. */
+  isFirst = true
 
-  constructor(socket: Duplex, common: Shared) {
+  constructor(socket: Duplex, common: Shared, target: string | undefined) {
+    this.target = target
     this.#socket = socket
     this.#shared = common
     // Node resumes the socket whenever a request has arrived whole or its body is read.
@@ -65,6 +68,7 @@ export class Connection {
       return
     }
     this.target = req.url
+    this.isFirst = false
     // RFC 9112, section 9.3; and what follows an offer to upgrade has lost bytes: Node drops what
     // came in the same packet.
     if (!res.shouldKeepAlive || req.httpVersion === '1.0' || req.headers.upgrade !== undefined) {
@@ -128,8 +132,8 @@ export class Connection {
       return
     }
     // An answer that is given before the body has arrived is the last one: what is left of the body
-    // is not read. So first comes what has arrived in the same packet.
-    process.nextTick(() => {
+    // is not read. So what has arrived in the same packet is parsed first.
+    setImmediate(() => {
       if (!req.complete) this.#closeUnlessRead(exchange)
       if (this.#state !== 'over') this.#shared.serve(req, res)
     })

@@ -37,4 +37,4 @@ export function readFirstTarget(
 
 /** The address in the first line of what was sent, as far as it is there. */
 export const targetOf = (bytes: Buffer | undefined): string | undefined =>
-  bytes?.toString('latin1', 0, ENOUGH).match(/^[A-Z]+ (\S+)/)?.[1]
+  bytes?.toString('latin1', 0, ENOUGH).match(/^[A-Z]+ ((\/|https?:)\S*)/)?.[1]

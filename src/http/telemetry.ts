@@ -96,11 +96,17 @@ function requestIdFrom(given: string | undefined): string {
   return isSane && withoutKeys(given) === given ? given : randomUUID()
 }
 
-// A path without keys, be they escaped, and the escapes themselves escaped, or not.
+/** How often an address may have been escaped for a key in it to be found. */
+const MAX_ESCAPES = 5
+
+// A path without keys, be they escaped, and the escapes escaped again.
 function readable(path: string): string {
-  const plain = path.replaceAll(/%(?:25)*([\da-f]{2})/gi, (_escape, code: string) =>
-    String.fromCharCode(Number.parseInt(code, 16)),
-  )
+  let plain = path
+  for (let round = 0; round < MAX_ESCAPES && plain.includes('%'); round++) {
+    plain = plain.replaceAll(/%([\da-f]{2})/gi, (_escape, code: string) =>
+      String.fromCharCode(Number.parseInt(code, 16)),
+    )
+  }
   const shown = withoutKeys(plain)
   return shown === plain ? path : shown
 }
