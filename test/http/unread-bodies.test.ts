@@ -59,7 +59,7 @@ test.for(endless.map((given, index) => [index, ...given] as const))(
     const socket = connect(Number(new URL(service.origin).port), '127.0.0.1')
     socket.on('error', () => {}) // the server's side closes while this one still sends
     const [served] = await once(service.server, 'connection')
-    const dropped = once(served, 'close')
+    const dropped = new Promise((resolve) => served.once('close', resolve))
     socket.write(begin())
     const chunk = `10000\r\n${'x'.repeat(65_536)}\r\n`
     const send = () => {
