@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { Backlog } from './backlog.ts'
+import { later } from './turns.ts'
 
 /** Milliseconds that a client has to take a last answer and to close. */
 const FAREWELL = 1_000
@@ -163,8 +164,8 @@ export class Connection {
     if (this.#current) {
       const next = this.#current
       this.#shared.readAhead.set(this, this.#waiting.length)
-      // Not at once: a packet full of requests must not keep other connections waiting.
-      setImmediate(() => this.#state !== 'over' && this.#begin(next))
+      // A packet full of requests must not keep other connections waiting.
+      later(() => this.#state !== 'over' && this.#begin(next))
       if (this.#mayRead) this.#socket.resume()
     } else if (this.#state === 'last') this.#sayFarewell()
   }
