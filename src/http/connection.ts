@@ -46,8 +46,10 @@ export class Connection {
   #isDeaf = false
   /** The address of the latest request, or of the one that is arriving, as far as it is known. */
   target: string | undefined
-  /** No request has arrived whole: what cannot be understood belongs to the first. */
-  isFirst = true
+  /** The latest request that was accepted. */
+  #latest: IncomingMessage | undefined
+  /** Whether the current request was given to the app. */
+  #isServed = false
 
   constructor(socket: Duplex, common: Shared, target: string | undefined) {
     this.target = target
@@ -55,7 +57,8 @@ export class Connection {
     this.#shared = common
     // Node resumes the socket whenever a request has arrived whole or its body is read.
     socket.on('resume', () => this.#mayRead || socket.pause())
-    socket.once('close', () => this.destroy())
+    // An error that nobody listens to would end the process, and Node lets go of some sockets.
+    socket.once('close', () => this.destroy()).on('error', () => this.destroy())
     // Node closes with this after a last answer. A client that is still sending would be answered
     // by a reset, which takes the answer from it too (RFC 9112, section 9.6): so only this side is
     // closed, and the other one a moment later.
@@ -69,7 +72,7 @@ export class Connection {
       return
     }
     this.target = req.url
-    this.isFirst = false
+    this.#latest = req
     // RFC 9112, section 9.3; and what follows an offer to upgrade has lost bytes: Node drops what
     // came in the same packet.
     if (!res.shouldKeepAlive || req.httpVersion === '1.0' || req.headers.upgrade !== undefined) {
@@ -99,7 +102,7 @@ export class Connection {
     const { req, res } = this.#waiting.at(-1) ?? this.#current
     if (!res.headersSent) {
       res.shouldKeepAlive = false
-      if (!req.complete && req === this.#current.req) return this.#current
+      if (!req.complete && req === this.#current.req) return !this.#isServed || this.#current
     }
     return false
   }
@@ -111,6 +114,11 @@ export class Connection {
     this.#shared.readAhead.delete(this)
     this.#shared.unsent.delete(this)
     this.#socket.destroy()
+  }
+
+  /** Whether what cannot be understood is part of the request to `target`, not of one behind it. */
+  get isArriving(): boolean {
+    return !this.#latest?.complete
   }
 
   get #mayRead(): boolean {
@@ -125,19 +133,26 @@ export class Connection {
   #begin(exchange: Exchange): void {
     const { req, res } = exchange
     this.#current = exchange
+    this.#isServed = false
     res.on('prefinish', () => this.#written(exchange)) // Node says so within end()
     res.on('finish', () => this.#taken())
     res.on('close', () => this.#current === exchange && this.destroy())
     if (!hasBody(req)) {
-      this.#shared.serve(req, res)
+      this.#serve(exchange)
       return
     }
     // An answer that is given before the body has arrived is the last one: what is left of the body
     // is not read. So what has arrived in the same packet is parsed first.
     setImmediate(() => {
       if (!req.complete) this.#closeUnlessRead(exchange)
-      if (this.#state !== 'over') this.#shared.serve(req, res)
+      this.#serve(exchange)
     })
+  }
+
+  #serve({ req, res }: Exchange): void {
+    if (this.#state === 'over') return
+    this.#isServed = true
+    this.#shared.serve(req, res)
   }
 
   #closeUnlessRead({ req, res }: Exchange): void {

@@ -102,15 +102,13 @@ export function createHttpServer(
     .on('checkContinue', accept) // whoever reads the body asks for it
     .on('checkExpectation', accept) // RFC 9110, section 10.1.1: an unknown one may be ignored
     .on('connect', (req: IncomingMessage, socket: Duplex) => {
-      // Node has let go of the socket: an error that nobody listens to would end the process.
-      socket.on('error', () => socket.destroy())
       const message = 'CONNECT is not supported'
       refuse(socket, req.url, { code: 'METHOD_NOT_SUPPORTED', message, status: 405 })
     })
     .on('clientError', (error: ClientError, socket) => {
       if (error.code === 'ECONNRESET' || !socket.writable) return socket.destroy()
-      const isFirst = connections.get(socket)?.isFirst
-      refuse(socket, isFirst ? undefined : targetOf(error.rawPacket), problemOf(error))
+      const isArriving = connections.get(socket)?.isArriving
+      refuse(socket, isArriving ? undefined : targetOf(error.rawPacket), problemOf(error))
     })
 }
 

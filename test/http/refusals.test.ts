@@ -19,6 +19,15 @@ const refusals: [status: number, code: string, parts: (path: string) => string[]
   [400, 'BAD_REQUEST', (path) => [`GET ${path} HTTP/1.1\r\nHost: x\r\n`, 'A b: c\r\n\r\n']],
   [431, 'BAD_REQUEST', (path) => [`GET ${path} HTTP/1.1\r\nHost: x\r\n`, `A: ${long}\r\n\r\n`]],
   [431, 'BAD_REQUEST', (path) => [`GET ${path}?a=`, `${long} HTTP/1.1\r\nHost: x\r\n\r\n`]],
+  [
+    400,
+    'BAD_REQUEST',
+    (path) => [
+      `POST ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${service.key}\r\n`,
+      'Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n',
+      'zz\r\n',
+    ],
+  ],
   [408, 'TIMEOUT', (path) => [`GET ${path} HTTP/1.1\r\nHost: x\r\n`]],
   [408, 'TIMEOUT', (path) => ['GE', `T ${path}`, ' HTTP/1.1\r\n']],
   [

@@ -25,13 +25,11 @@ test('a body that is announced too large is refused before it is sent, and not a
     ['/v1/pets', expectRestError],
     ['/trpc/createPet', expectTrpcError],
   ] as const) {
-    const began = performance.now()
     const { answers, closed } = await converse(
       service.origin,
       keyed(`POST ${path}`, ...announced),
       { expected: 2 },
     )
-    expect(performance.now() - began).toBeLessThan(900) // 100 ms, and a machine that does other things
     expect(answers).toHaveLength(1)
     if (answers[0]) expectError(answers[0], 413, 'PAYLOAD_TOO_LARGE')
     expect(answers[0]?.headers.get('connection')).toBe('close')
