@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { newDatabase, type TestDatabase } from '../support/database.ts'
 import { runServer, type ServerProgram } from '../support/process.ts'
 
-const CONNECTIONS = Number(process.env.N ?? 2_000)
+const CONNECTIONS = 2_000
 const REQUESTS = 32
 
 let database: TestDatabase
