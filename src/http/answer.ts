@@ -1,6 +1,7 @@
 /** Writes answers: status, headers and body at once. */
 import type { ServerResponse } from 'node:http'
 import { requestIdOf } from './telemetry.ts'
+import { later } from './turns.ts'
 
 /** Bytes of a large body that are handed to the socket at once. */
 const SLICE = 65_536
@@ -30,7 +31,11 @@ export function answer(
 function writeSlices(res: ServerResponse, body: Buffer, start: number): void {
   const end = start + SLICE
   if (end >= body.length) res.end(body.subarray(start))
-  else res.write(body.subarray(start, end), (error) => error || writeSlices(res, body, end))
+  else
+    res.write(
+      body.subarray(start, end),
+      (error) => error || later(() => writeSlices(res, body, end)),
+    )
 }
 
 /** Sets such a list, and `X-Request-Id`, ahead of an answer that a library will write. */

@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { Backlog } from './backlog.ts'
+import { later } from './turns.ts'
 
 /** Milliseconds that a client has to take a last answer and to close. */
 const FAREWELL = 1_000
@@ -45,13 +46,19 @@ export class Connection {
   #isDeaf = false
   /** The address of the latest request, or of the one that is arriving, as far as it is known. */
   target: string | undefined
+  /** The latest request that was accepted. */
+  #latest: IncomingMessage | undefined
+  /** Whether the current request was given to the app. */
+  #isServed = false
 
-  constructor(socket: Duplex, common: Shared) {
+  constructor(socket: Duplex, common: Shared, target: string | undefined) {
+    this.target = target
     this.#socket = socket
     this.#shared = common
     // Node resumes the socket whenever a request has arrived whole or its body is read.
     socket.on('resume', () => this.#mayRead || socket.pause())
-    socket.once('close', () => this.destroy())
+    // An error that nobody listens to would end the process, and Node lets go of some sockets.
+    socket.once('close', () => this.destroy()).on('error', () => this.destroy())
     // Node closes with this after a last answer. A client that is still sending would be answered
     // by a reset, which takes the answer from it too (RFC 9112, section 9.6): so only this side is
     // closed, and the other one a moment later.
@@ -65,6 +72,7 @@ export class Connection {
       return
     }
     this.target = req.url
+    this.#latest = req
     // RFC 9112, section 9.3; and what follows an offer to upgrade has lost bytes: Node drops what
     // came in the same packet.
     if (!res.shouldKeepAlive || req.httpVersion === '1.0' || req.headers.upgrade !== undefined) {
@@ -94,7 +102,7 @@ export class Connection {
     const { req, res } = this.#waiting.at(-1) ?? this.#current
     if (!res.headersSent) {
       res.shouldKeepAlive = false
-      if (!req.complete && req === this.#current.req) return this.#current
+      if (!req.complete && req === this.#current.req) return !this.#isServed || this.#current
     }
     return false
   }
@@ -106,6 +114,11 @@ export class Connection {
     this.#shared.readAhead.delete(this)
     this.#shared.unsent.delete(this)
     this.#socket.destroy()
+  }
+
+  /** Whether what cannot be understood is part of the request to `target`, not of one behind it. */
+  get isArriving(): boolean {
+    return !this.#latest?.complete
   }
 
   get #mayRead(): boolean {
@@ -120,19 +133,26 @@ export class Connection {
   #begin(exchange: Exchange): void {
     const { req, res } = exchange
     this.#current = exchange
+    this.#isServed = false
     res.on('prefinish', () => this.#written(exchange)) // Node says so within end()
     res.on('finish', () => this.#taken())
     res.on('close', () => this.#current === exchange && this.destroy())
     if (!hasBody(req)) {
-      this.#shared.serve(req, res)
+      this.#serve(exchange)
       return
     }
     // An answer that is given before the body has arrived is the last one: what is left of the body
-    // is not read. So first comes what has arrived in the same packet.
-    process.nextTick(() => {
+    // is not read. So what has arrived in the same packet is parsed first.
+    setImmediate(() => {
       if (!req.complete) this.#closeUnlessRead(exchange)
-      if (this.#state !== 'over') this.#shared.serve(req, res)
+      this.#serve(exchange)
     })
+  }
+
+  #serve({ req, res }: Exchange): void {
+    if (this.#state === 'over') return
+    this.#isServed = true
+    this.#shared.serve(req, res)
   }
 
   #closeUnlessRead({ req, res }: Exchange): void {
@@ -159,8 +179,8 @@ export class Connection {
     if (this.#current) {
       const next = this.#current
       this.#shared.readAhead.set(this, this.#waiting.length)
-      // Not at once: a packet full of requests must not keep other connections waiting.
-      setImmediate(() => this.#state !== 'over' && this.#begin(next))
+      // A packet full of requests must not keep other connections waiting.
+      later(() => this.#state !== 'over' && this.#begin(next))
       if (this.#mayRead) this.#socket.resume()
     } else if (this.#state === 'last') this.#sayFarewell()
   }

@@ -22,6 +22,7 @@ export function readFirstTarget(
   }
   const finish = (isLate: boolean) => {
     clearTimeout(timer)
+    clearImmediate(lastCall)
     socket.off('data', listen).off('end', leave).off('error', leave).off('close', leave)
     if (!isLate) socket.unshift(heard)
     give(targetOf(heard), isLate)
@@ -29,12 +30,17 @@ export function readFirstTarget(
   // The client went before it said anything.
   const leave = () => {
     clearTimeout(timer)
+    clearImmediate(lastCall)
     socket.destroy()
   }
-  const timer = setTimeout(finish, patience, true).unref()
+  // What has come while the process was busy is looked at first.
+  let lastCall: NodeJS.Immediate | undefined
+  const timer = setTimeout(() => {
+    lastCall = setImmediate(finish, true)
+  }, patience).unref()
   socket.on('data', listen).on('end', leave).on('error', leave).on('close', leave)
 }
 
 /** The address in the first line of what was sent, as far as it is there. */
 export const targetOf = (bytes: Buffer | undefined): string | undefined =>
-  bytes?.toString('latin1', 0, ENOUGH).match(/^[A-Z]+ (\S+)/)?.[1]
+  bytes?.toString('latin1', 0, ENOUGH).match(/^[A-Z]+ ((\/|https?:)\S*)/)?.[1]

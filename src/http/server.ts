@@ -57,8 +57,12 @@ export function createHttpServer(
     const connection = connections.get(socket)
     const due = connection?.refuse()
     if (!connection || !due) return
+    if (due !== true) {
+      // Express shortens the address of a request on its way.
+      const { originalUrl } = due.req as Request
+      return answer(due.res, error.status, jsonHeaders, refusals.body(originalUrl, error))
+    }
     const body = refusals.body(target ?? connection.target, error)
-    if (due !== true) return answer(due.res, error.status, jsonHeaders, body)
     // A duplex of node:http's server is a socket of node:net.
     const { remoteAddress: address } = socket as Socket
     const id = refusals.onRefused({ status: error.status, address })
@@ -83,15 +87,14 @@ export function createHttpServer(
   // Node's own listener hands the socket to the parser: that comes after the look at the first line.
   const listeners = server.listeners('connection')
   server.removeAllListeners('connection').on('connection', (socket: Socket) => {
-    const connection = new Connection(socket, common)
-    connections.set(socket, connection)
     silent.add(socket)
     socket.once('close', () => silent.delete(socket))
     readFirstTarget(socket, patience.headers, (target, isLate) => {
       silent.delete(socket)
-      connection.target = target
-      if (isLate) return refuse(socket, target, REQUEST_TIMEOUT)
-      for (const listener of listeners) listener.call(server, socket)
+      if (!isLate) for (const listener of listeners) listener.call(server, socket)
+      // After Node's own: when Node resumes the socket, the connection has the last word.
+      connections.set(socket, new Connection(socket, common, target))
+      if (isLate) refuse(socket, target, REQUEST_TIMEOUT)
     })
   })
   return server
@@ -99,14 +102,13 @@ export function createHttpServer(
     .on('checkContinue', accept) // whoever reads the body asks for it
     .on('checkExpectation', accept) // RFC 9110, section 10.1.1: an unknown one may be ignored
     .on('connect', (req: IncomingMessage, socket: Duplex) => {
-      // Node has let go of the socket: an error that nobody listens to would end the process.
-      socket.on('error', () => socket.destroy())
       const message = 'CONNECT is not supported'
       refuse(socket, req.url, { code: 'METHOD_NOT_SUPPORTED', message, status: 405 })
     })
     .on('clientError', (error: ClientError, socket) => {
       if (error.code === 'ECONNRESET' || !socket.writable) return socket.destroy()
-      refuse(socket, targetOf(error.rawPacket), problemOf(error))
+      const isArriving = connections.get(socket)?.isArriving
+      refuse(socket, isArriving ? undefined : targetOf(error.rawPacket), problemOf(error))
     })
 }
 

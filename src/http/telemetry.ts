@@ -115,12 +115,18 @@ function callsOf({ calls, operation }: Notes, answered: number | undefined) {
   return calls && answered !== undefined ? calls : [[operation, answered] as const]
 }
 
-// A path without its query and without keys, be they escaped, and the escapes themselves escaped, or not.
+/** How often an address may have been escaped for a key in it to be found. */
+const MAX_ESCAPES = 5
+
+// A path without its query and without keys, be they escaped, and the escapes escaped again.
 function readable(url: string): string {
   const path = parseTarget(url)?.path ?? ''
-  const plain = path.replaceAll(/%(?:25)*([\da-f]{2})/gi, (_escape, code: string) =>
-    String.fromCharCode(Number.parseInt(code, 16)),
-  )
+  let plain = path
+  for (let round = 0; round < MAX_ESCAPES && plain.includes('%'); round++) {
+    plain = plain.replaceAll(/%([\da-f]{2})/gi, (_escape, code: string) =>
+      String.fromCharCode(Number.parseInt(code, 16)),
+    )
+  }
   const shown = withoutKeys(plain)
   return shown === plain ? path : shown
 }

@@ -202,7 +202,15 @@ test('CONNECT is refused', async () => {
 
 test('clients that vanish do no harm', async () => {
   const connecting = 'CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n'
-  for (const text of [connecting, 'GARBAGE\r\n\r\n', post([chunked], ''), post([chunked], 'zz')]) {
+  const broken = [
+    '',
+    'GE',
+    connecting,
+    'GARBAGE\r\n\r\n',
+    post([chunked], ''),
+    post([chunked], 'zz'),
+  ]
+  for (const text of broken) {
     for (let attempt = 0; attempt < 5; attempt++) {
       const { socket, dropped } = await open()
       socket.write(text, () => socket.resetAndDestroy())
@@ -270,4 +278,11 @@ test('an offer to upgrade is not taken up', async () => {
     const { answers } = await converse(service.origin, request('GET /v1/pets HTTP/1.1', headers))
     expect(answers).toMatchObject([{ status: 200, body: '[]' }])
   }
+})
+
+test('a client that resets its connection when it is refused for silence does no harm', async () => {
+  const { socket, dropped } = await open()
+  await once(socket, 'data') // 408: the server has closed its side
+  socket.resetAndDestroy()
+  await dropped
 })

@@ -12,6 +12,7 @@ import type { Database } from '../../db/tables.ts'
 import { type Config, readConfig } from '../../src/config.ts'
 import type { Patience } from '../../src/http/server.ts'
 import { createKey } from '../../src/keys/store.ts'
+import type { Metrics } from '../../src/metrics.ts'
 import type { AppRouter } from '../../src/router.ts'
 import { createService } from '../../src/service.ts'
 import { transformer } from '../../src/trpc/transformer.ts'
@@ -36,6 +37,8 @@ export interface Service {
   usage: PoolUsage
   /** Every query so far, the tests' own too. */
   queries: CompiledQuery[]
+  /** Undefined unless `overrides` ask for them. */
+  metrics: Metrics | undefined
   /** What was logged so far, a line of JSON each. */
   logged: string[]
   stop(): Promise<void>
@@ -65,7 +68,7 @@ export async function startService(
   const usage = { used: 0, waiting: 0 }
   const settings = { timeout: config.databaseTimeout, usage }
   const { db, queries } = watch(connect(database.url, settings))
-  const { server, close } = createService({ config, db, usage, log, patience })
+  const { server, metrics, close } = createService({ config, db, usage, log, patience })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
@@ -80,6 +83,7 @@ export async function startService(
     databaseUrl: database.url,
     usage,
     queries,
+    metrics,
     logged,
     async stop() {
       server.close()

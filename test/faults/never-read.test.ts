@@ -1,0 +1,97 @@
+/** A crowd of clients that ask and never read: the process lives on small memory, others are served. */
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { connect, type Socket } from 'node:net'
+import { setTimeout } from 'node:timers/promises'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { newDatabase, type TestDatabase } from '../support/database.ts'
+import { runServer, type ServerProgram } from '../support/process.ts'
+
+const CONNECTIONS = 2_000
+const REQUESTS = 32
+
+let database: TestDatabase
+let server: ServerProgram
+let key: string
+beforeAll(async () => {
+  database = await newDatabase()
+  const NODE_OPTIONS = '--max-old-space-size=256' // that of a container of 512 MB
+  server = await runServer({ DATABASE_URL: database.url, NODE_OPTIONS })
+  const shown = () => /petstore_[\w-]{43}/.exec(server.stdout)?.[0]
+  while (!shown()) await setTimeout(10)
+  key = shown() ?? ''
+  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
+  const body = JSON.stringify({ name: '猫'.repeat(255), categoryId: 3 })
+  for (let made = 0; made < 100; made++) {
+    await fetch(`${server.origin}/v1/pets`, { method: 'POST', headers, body })
+  }
+})
+afterAll(async () => {
+  server.child.kill('SIGKILL')
+  await server.exited
+  await database.remove()
+})
+
+/** Resident memory of the server, in MB. */
+const memory = () =>
+  Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${server.child.pid}/status`, 'utf8'))?.[1]) /
+  1024
+
+/** Milliseconds that a fresh caller waits for a list. */
+async function wait(): Promise<number> {
+  const began = performance.now()
+  const headers = { authorization: `Bearer ${key}`, connection: 'close' }
+  const answer = await fetch(`${server.origin}/v1/pets?limit=1`, { headers })
+  expect(answer.status).toBe(200)
+  await answer.text()
+  return performance.now() - began
+}
+
+async function silentReader(text: string): Promise<Socket> {
+  const socket = connect(server.port, '127.0.0.1')
+  socket.on('error', () => {}).pause()
+  await once(socket, 'connect').catch(() => {})
+  socket.write(text)
+  return socket
+}
+
+test.for([
+  ['the script of the docs', '/docs/swagger-ui-bundle.js', true],
+  ['the document', '/v1/openapi.json', true],
+  ['a refused call', '/v1/pets', false],
+  ['lists of 100', '/v1/pets?limit=100', true],
+  ['a batch of lists', '/trpc/listPets,listPets,listPets,listPets,listPets?batch=1&input={}', true],
+] as const)(
+  '%s, asked for by 2,000 who never read',
+  { timeout: 120_000 },
+  async ([, path, isKeyed]) => {
+    const before = memory()
+    const authorization = isKeyed ? `Authorization: Bearer ${key}\r\n` : ''
+    const text = `GET ${path} HTTP/1.1\r\nHost: x\r\n${authorization}\r\n`.repeat(REQUESTS)
+    const sockets: Socket[] = []
+    const waits: number[] = []
+    while (sockets.length < CONNECTIONS) {
+      const batch = Array.from({ length: 100 }, () => silentReader(text))
+      sockets.push(...(await Promise.all(batch)))
+      waits.push(await wait())
+    }
+    for (let round = 0; round < 20; round++) {
+      waits.push(await wait())
+      await setTimeout(100)
+    }
+    const during = memory()
+    expect(server.child.exitCode).toBeNull()
+    for (const socket of sockets) socket.destroy()
+    // What was held is given back when the clients have gone; V8 takes its time.
+    let after = memory()
+    for (let round = 0; round < 100 && after > before + 120; round++) {
+      await setTimeout(100)
+      await wait()
+      after = memory()
+    }
+    const longest = Math.round(Math.max(...waits))
+    console.log(path, { longest, before: before | 0, during: during | 0, after: after | 0 })
+    expect(longest).toBeLessThan(1_000)
+    expect(after).toBeLessThan(before + 120)
+  },
+)

@@ -1,0 +1,73 @@
+/** Whatever is executed is answered, and nothing is executed behind a last answer. */
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { converse } from '../support/raw.ts'
+import { type Service, startService } from '../support/service.ts'
+
+const pet = '{"name":"Rex","categoryId":3}'
+
+let service: Service
+beforeEach(async () => {
+  service = await startService()
+})
+afterEach(() => service.stop())
+
+const post = (version: string, ...headers: string[]) =>
+  [
+    `POST /v1/pets HTTP/${version}`,
+    'Host: petstore.example',
+    `Authorization: Bearer ${service.key}`,
+    'Content-Type: application/json',
+    `Content-Length: ${pet.length}`,
+    ...headers,
+    '',
+    pet,
+  ].join('\r\n')
+
+/** The statuses of the answers to what is sent on one connection, which must then be closed. */
+async function statuses(...parts: string[]): Promise<number[]> {
+  const { answers, closed } = await converse(service.origin, parts, { expected: 9 })
+  expect(closed).toBe(true)
+  expect(answers.at(-1)?.headers.get('connection')).toBe('close')
+  return answers.map(({ status }) => status)
+}
+
+const pets = async () => (await service.trpc.listPets.query()).length
+
+test.for<[string, (request: string) => string[]]>([
+  ['one byte', (request) => [`${request}x`]],
+  ['one byte, in a packet of its own', (request) => [request, 'x']],
+  ['a line of nothing', (request) => [`${request}\r\n`, 'x']],
+  ['another creation', (request) => [request + post('1.1')]],
+  ['another creation, in a packet of its own', (request) => [request, post('1.1')]],
+])('with Connection: close and %s behind it, a creation is answered', async ([, parts]) => {
+  expect(await statuses(...parts(post('1.1', 'Connection: close')))).toEqual([201])
+  expect(await pets()).toBe(1)
+})
+
+test('of two creations in HTTP/1.0 as many are answered as are made', async () => {
+  const both = post('1.0', 'Connection: keep-alive').repeat(2)
+  expect(await statuses(both)).toEqual([201])
+  expect(await pets()).toBe(1)
+})
+
+test('behind an offer to upgrade nothing is executed', async () => {
+  const offer = post('1.1', 'Connection: Upgrade', 'Upgrade: h2c')
+  expect(await statuses(offer + post('1.1'), post('1.1'))).toEqual([201])
+  expect(await pets()).toBe(1)
+})
+
+test.for([
+  'GARBAGE\r\n\r\n',
+  'CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n',
+  'POST / HTTP/1.1\r\nA b: c',
+])('what came before %j is answered', async (garbage) => {
+  expect(await statuses(post('1.1').repeat(3) + garbage)).toEqual([201, 201, 201])
+  expect(await pets()).toBe(3)
+})
+
+test('requests that come at once are served one after another', async () => {
+  const { answers } = await converse(service.origin, post('1.1').repeat(20), { expected: 20 })
+  const ids = answers.map(({ body }) => JSON.parse(body).id)
+  expect(ids).toHaveLength(20)
+  expect(ids).toEqual(ids.toSorted((one, other) => one - other))
+})

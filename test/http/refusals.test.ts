@@ -1,0 +1,143 @@
+/** What HTTP's parser refuses is answered, logged and counted as everything else. */
+import { setTimeout } from 'node:timers/promises'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expectRestError, expectTrpcError } from '../support/expect.ts'
+import { converse, type RawAnswer } from '../support/raw.ts'
+import { type Service, startService } from '../support/service.ts'
+
+let service: Service
+beforeAll(async () => {
+  service = await startService(
+    { metrics: { host: '127.0.0.1', port: 0 } },
+    { headers: 300, request: 400, keepAlive: 2_000 },
+  )
+})
+afterAll(() => service.stop())
+
+const long = 'x'.repeat(20_000)
+const refusals: [status: number, code: string, parts: (path: string) => string[]][] = [
+  [400, 'BAD_REQUEST', (path) => [`GET ${path} HTTP/1.1\r\nHost: x\r\n`, 'A b: c\r\n\r\n']],
+  [431, 'BAD_REQUEST', (path) => [`GET ${path} HTTP/1.1\r\nHost: x\r\n`, `A: ${long}\r\n\r\n`]],
+  [431, 'BAD_REQUEST', (path) => [`GET ${path}?a=`, `${long} HTTP/1.1\r\nHost: x\r\n\r\n`]],
+  [
+    400,
+    'BAD_REQUEST',
+    (path) => [
+      `POST ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${service.key}\r\n`,
+      'Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n',
+      'zz\r\n',
+    ],
+  ],
+  [408, 'TIMEOUT', (path) => [`GET ${path} HTTP/1.1\r\nHost: x\r\n`]],
+  [408, 'TIMEOUT', (path) => ['GE', `T ${path}`, ' HTTP/1.1\r\n']],
+  [
+    408,
+    'TIMEOUT',
+    (path) => [
+      `POST ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${service.key}\r\n`,
+      'Content-Type: application/json\r\nContent-Length: 7\r\n\r\n{',
+    ],
+  ],
+]
+
+async function refusal(parts: string | string[]): Promise<RawAnswer> {
+  const { answers, closed } = await converse(service.origin, parts, { expected: 2 })
+  expect(answers).toHaveLength(1)
+  expect(closed).toBe(true)
+  return answers[0] as RawAnswer
+}
+
+/** The entry of the log for an answer: there must be one, and no other. */
+async function entryOf(answer: RawAnswer): Promise<Record<string, unknown>> {
+  const id = answer.headers.get('x-request-id')
+  expect(id).toMatch(/^[\da-f-]{36}$/)
+  const entries = () =>
+    service.logged.map((line) => JSON.parse(line)).filter(({ requestId }) => requestId === id)
+  while (entries().length === 0) await setTimeout(5)
+  expect(entries()).toHaveLength(1)
+  return entries()[0]
+}
+
+test.for(refusals.map((given, index) => [index, ...given] as const))(
+  'case %i, %i: one form however the bytes arrive, with headers, in the log',
+  async ([, status, code, parts]) => {
+    for (const [path, expectError] of [
+      ['/v1/pets', expectRestError],
+      ['/trpc/createPet', expectTrpcError],
+    ] as const) {
+      const whole = parts(path)
+      for (const sent of [whole, whole.join('')]) {
+        const answer = await refusal(sent)
+        expectError(answer, status, code)
+        expect(answer.headers.get('x-content-type-options')).toBe('nosniff')
+        expect(answer.headers.get('connection')).toBe('close')
+        expect(await entryOf(answer)).toMatchObject({ msg: 'request', status })
+      }
+    }
+  },
+)
+
+test('a connection that says nothing gets 408', async () => {
+  expectRestError(await refusal([]), 408, 'TIMEOUT')
+})
+
+test('CONNECT is logged, and counted among what belongs to no surface', async () => {
+  const answer = await refusal('CONNECT x:22 HTTP/1.1\r\nHost: x\r\n\r\n')
+  expectRestError(answer, 405, 'METHOD_NOT_SUPPORTED')
+  expect(await entryOf(answer)).toMatchObject({
+    status: 405,
+    surface: 'other',
+    address: '127.0.0.1',
+  })
+  const metrics = await service.metrics?.registry.metrics()
+  expect(metrics).toMatch(
+    /petstore_requests_total\{surface="other",operation="none",status="405"\} 1/,
+  )
+})
+
+const key = `petstore_${'k'.repeat(43)}`
+
+test('an X-Request-Id that holds a key is replaced by another', async () => {
+  for (const path of ['/healthz', '/v1/pets', '/trpc/listPets', '/nothing']) {
+    const answer = await fetch(service.origin + path, { headers: { 'x-request-id': `a:${key}` } })
+    expect(answer.status).toBe({ '/healthz': 200, '/nothing': 404 }[path] ?? 401)
+    expect(answer.headers.get('x-request-id')).toMatch(/^[\da-f-]{36}$/)
+  }
+})
+
+test('a key in an unknown path is not logged, however it is escaped', async () => {
+  const escaped = [...key].map((letter) => `%${letter.charCodeAt(0).toString(16)}`).join('')
+  for (const path of [
+    key,
+    key.replace('t', '%74'),
+    escaped,
+    escaped.replaceAll('%', '%25%32%35'),
+  ]) {
+    const answer = await converse(service.origin, `GET /${path} HTTP/1.1\r\nHost: x\r\n\r\n`)
+    expect(await entryOf(answer.answers[0] as RawAnswer)).toMatchObject({ path: '/petstore_…' })
+  }
+})
+
+test('a request without a valid key is logged with its address and how its key begins', async () => {
+  const text = `GET /v1/pets HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n\r\n`
+  const { answers } = await converse(service.origin, text)
+  const stranger = { address: '127.0.0.1', keyPrefix: 'petstore_kkkkkk', status: 401 }
+  expect(await entryOf(answers[0] as RawAnswer)).toMatchObject(stranger)
+  const known = text.replace(key, service.key)
+  const entry = await entryOf((await converse(service.origin, known)).answers[0] as RawAnswer)
+  expect(Object.keys(entry)).not.toContain('address')
+})
+
+test('what has but some methods says which, with Allow', async () => {
+  for (const path of ['/healthz', '/readyz', '/docs/', '/docs/docs.js']) {
+    const answer = await fetch(service.origin + path, { method: 'POST' })
+    const body = await answer.text()
+    expectRestError(
+      { status: answer.status, headers: answer.headers, body },
+      405,
+      'METHOD_NOT_SUPPORTED',
+    )
+    expect(answer.headers.get('allow')).toBe('GET, HEAD')
+    expect((await fetch(service.origin + path, { method: 'HEAD' })).status).toBe(200)
+  }
+})

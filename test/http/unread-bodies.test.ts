@@ -1,0 +1,99 @@
+/** Bodies that nobody wants are not read: the answer comes at once, and the connection is closed. */
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expectRestError, expectTrpcError } from '../support/expect.ts'
+import { converse } from '../support/raw.ts'
+import { type Service, startService } from '../support/service.ts'
+
+const json = 'Content-Type: application/json'
+
+let service: Service
+beforeAll(async () => {
+  service = await startService()
+})
+afterAll(() => service.stop())
+
+const head = (line: string, ...headers: string[]) =>
+  [`${line} HTTP/1.1`, 'Host: petstore.example', ...headers, '', ''].join('\r\n')
+const keyed = (line: string, ...headers: string[]) =>
+  head(line, `Authorization: Bearer ${service.key}`, ...headers)
+
+test('a body that is announced too large is refused before it is sent, and not asked for', async () => {
+  const announced = ['Content-Length: 10000000', json, 'Expect: 100-continue']
+  for (const [path, expectError] of [
+    ['/v1/pets', expectRestError],
+    ['/trpc/createPet', expectTrpcError],
+  ] as const) {
+    const { answers, closed } = await converse(
+      service.origin,
+      keyed(`POST ${path}`, ...announced),
+      { expected: 2 },
+    )
+    expect(answers).toHaveLength(1)
+    if (answers[0]) expectError(answers[0], 413, 'PAYLOAD_TOO_LARGE')
+    expect(answers[0]?.headers.get('connection')).toBe('close')
+    expect(closed).toBe(true)
+  }
+})
+
+const chunked = 'Transfer-Encoding: chunked'
+const endless: [status: number, head: () => string][] = [
+  [401, () => head('POST /v1/pets', json, chunked)],
+  [401, () => head('POST /trpc/createPet', json, chunked)],
+  [404, () => keyed('POST /v1/nothing', json, chunked)],
+  [405, () => keyed('PUT /v1/pets', json, chunked)],
+  [413, () => keyed('POST /v1/pets', json, chunked)],
+  [413, () => keyed('POST /trpc/createPet', json, chunked)],
+  [413, () => keyed('POST /v1/pets', json, 'Content-Length: 1000000000')],
+  [415, () => keyed('POST /v1/pets', 'Content-Type: text/plain', chunked)],
+  [200, () => head('GET /healthz', chunked)],
+  [200, () => keyed('GET /v1/pets', chunked)],
+]
+
+test.for(endless.map((given, index) => [index, ...given] as const))(
+  'case %i: %i is answered to a body without end, of which hardly anything is taken',
+  async ([, status, begin]) => {
+    const socket = connect(Number(new URL(service.origin).port), '127.0.0.1')
+    socket.on('error', () => {}) // the server's side closes while this one still sends
+    const [served] = await once(service.server, 'connection')
+    const dropped = new Promise((resolve) => served.once('close', resolve))
+    socket.write(begin())
+    const chunk = `10000\r\n${'x'.repeat(65_536)}\r\n`
+    const send = () => {
+      while (!socket.destroyed && socket.write(chunk));
+    }
+    socket.on('drain', send)
+    send()
+    const [answer] = await once(socket, 'data')
+    expect(String(answer)).toContain(`HTTP/1.1 ${status} `)
+    expect(String(answer)).toContain('Connection: close')
+    await dropped
+    expect(served.bytesRead).toBeLessThan(1_000_000)
+    socket.destroy()
+  },
+)
+
+test('a body that has arrived keeps its connection, whatever is answered', async () => {
+  const body = '{"name":"Rex","categoryId":3}'
+  const refused = head('POST /v1/pets', json, `Content-Length: ${body.length}`) + body
+  const healthy = `${head('GET /healthz', 'Content-Length: 4')}body`
+  const { answers, closed } = await converse(service.origin, [refused, healthy, refused], {
+    expected: 3,
+  })
+  expect(answers.map(({ status }) => status)).toEqual([401, 200, 401])
+  expect(closed).toBe(false)
+})
+
+test('two byte order marks are one too many, on both surfaces', async () => {
+  const headers = { authorization: `Bearer ${service.key}`, 'content-type': 'application/json' }
+  for (const [path, text] of [
+    ['/v1/pets', '{"name":"Rex","categoryId":3}'],
+    ['/trpc/createPet', JSON.stringify('[{"name":1,"categoryId":2},"Rex",3]')],
+  ]) {
+    const ask = async (body: string) =>
+      (await fetch(service.origin + path, { method: 'POST', headers, body })).status
+    expect(await ask(`\ufeff${text}`)).toBeLessThan(300)
+    expect(await ask(`\ufeff\ufeff${text}`)).toBe(400)
+  }
+})

@@ -1,0 +1,50 @@
+/** The log is written in batches, and nothing of it is lost when the process ends. */
+import { afterEach, expect, test } from 'vitest'
+import { newDatabase, type TestDatabase } from './support/database.ts'
+import { runServer, type ServerProgram } from './support/process.ts'
+
+let database: TestDatabase
+let server: ServerProgram
+afterEach(async () => {
+  server.child.kill('SIGKILL')
+  await server.exited
+  await database.remove()
+})
+
+async function start(variables: Record<string, string> = {}): Promise<void> {
+  database = await newDatabase()
+  server = await runServer({ DATABASE_URL: database.url, ...variables })
+}
+
+const ask = async (count: number) => {
+  for (let index = 0; index < count; index++) await fetch(`${server.origin}/healthz`)
+}
+
+const requests = () => server.stderr.split('\n').filter((line) => /"msg":"request"/.test(line))
+
+test('a single entry does not wait for others', async () => {
+  await start()
+  await ask(1)
+  await server.logged(/"msg":"request"/)
+})
+
+test('each entry is a line of its own, and a stop loses none', async () => {
+  await start()
+  await ask(200)
+  server.child.kill('SIGTERM')
+  expect(await server.exited).toBe(0)
+  expect(requests()).toHaveLength(200)
+  for (const line of server.stderr.trim().split('\n')) JSON.parse(line)
+  expect(server.stderr).toMatch(/"msg":"Stopped"/)
+})
+
+test('a second signal, which ends the process at once, loses none', async () => {
+  await start({ SHUTDOWN_DELAY: '20s', SHUTDOWN_TIMEOUT: '30s' })
+  await ask(20)
+  server.child.kill('SIGTERM')
+  await server.logged(/Stopping/)
+  await ask(3)
+  server.child.kill('SIGTERM')
+  expect(await server.exited).toBe(1)
+  expect(requests()).toHaveLength(23)
+})
