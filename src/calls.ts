@@ -2,14 +2,15 @@
 import type { TRPCError } from '@trpc/server'
 import { getHTTPStatusCodeFromError } from '@trpc/server/http'
 import type { Response } from 'express'
-import type { Logger } from 'pino'
 import { Deadline } from '../db/deadline.ts'
+import { OverloadedError } from '../db/errors.ts'
 import { CLIENT_GONE } from './errors.ts'
 import type { RateLimit } from './http/rate-limit.ts'
 import { requestIdOf, setCaller, setStranger } from './http/telemetry.ts'
 import type { Idempotency } from './idempotency/store.ts'
 import { type Auth, bearerToken, INVALID, MISSING } from './keys/auth.ts'
 import type { Authenticator } from './keys/authenticator.ts'
+import { type Log, summed } from './log.ts'
 import type { Stores } from './stores.ts'
 import type { Context } from './trpc.ts'
 
@@ -31,12 +32,14 @@ export interface Foundation {
   rateLimit: RateLimit | undefined
   /** Milliseconds that a call may take. */
   timeout: number
-  log: Logger
+  log: Log
 }
 
 /** What begins the calls of a service. */
 export function createCalls(foundation: Foundation): Calls {
   const { stores, idempotency, timeout, log } = foundation
+  // A crowd that is turned away must not fill the log too.
+  const reportOverload = summed((calls) => log.error({ calls }, 'Too many wait for the database'))
   return {
     async begin(res, count) {
       const deadline = new Deadline(timeout)
@@ -55,6 +58,7 @@ export function createCalls(foundation: Foundation): Calls {
     },
     report(error, res) {
       if (getHTTPStatusCodeFromError(error) < 500) return
+      if (error.cause instanceof OverloadedError) return reportOverload()
       log.error({ requestId: requestIdOf(res), err: error.cause ?? error }, error.message)
     },
   }
@@ -78,11 +82,14 @@ async function identify(
     return { kind: 'caller', keyId: known.keyId }
   }
   setStranger(res, token)
-  await rateLimit?.countAddress(res, calls)
+  // One that was valid a moment ago is not made to pay for what others do at its address.
+  const isStranger = !token || !authenticator.remembers(token)
+  if (isStranger) await rateLimit?.countAddress(res, calls)
   if (token === undefined) return MISSING
   const found = await authenticator.find(token, deadline)
   if (!found) return INVALID
   setCaller(res, found.keyId)
-  await rateLimit?.moveToKey(res, found.keyId, calls)
+  if (isStranger) await rateLimit?.giveBack(res, calls)
+  await rateLimit?.countKey(res, found.keyId, calls)
   return { kind: 'caller', keyId: found.keyId }
 }

@@ -15,9 +15,9 @@ const WINDOW = 60_000 // milliseconds
 export interface RateLimit {
   /** Counts calls of an address, before its key is looked for. */
   countAddress(res: Response, calls: number): Promise<void>
-  /** The key turned out to be valid: gives the address its calls back, and counts them for the key. */
-  moveToKey(res: Response, keyId: bigint, calls: number): Promise<void>
-  /** Counts calls of a key that is known already. */
+  /** Gives the address its calls back: their key turned out to be valid. */
+  giveBack(res: Response, calls: number): Promise<void>
+  /** Counts calls of a valid key. */
   countKey(res: Response, keyId: bigint, calls: number): Promise<void>
 }
 
@@ -41,15 +41,12 @@ export function createRateLimit(limit: number): RateLimit {
     throw tooManyRequests(limit, seconds)
   }
   const address = ({ req }: Response) => `address ${ipKeyGenerator(req.ip ?? '')}`
-  const countKey = (res: Response, keyId: bigint, calls: number) =>
-    count(res, `key ${keyId}`, calls)
   return {
     countAddress: (res, calls) => count(res, address(res), calls),
-    async moveToKey(res, keyId, calls) {
+    async giveBack(res, calls) {
       const who = address(res)
-      for (let left = calls; left > 0; left--) void store.decrement(who)
-      await countKey(res, keyId, calls)
+      for (let left = calls; left > 0; left--) await store.decrement(who)
     },
-    countKey,
+    countKey: (res, keyId, calls) => count(res, `key ${keyId}`, calls),
   }
 }

@@ -35,6 +35,8 @@ export interface Caller {
 export interface Authenticator {
   /** The caller of an API key that was found valid less than 10 seconds ago. */
   known(key: string): Caller | undefined
+  /** Whether the key was found valid the last time it was looked up, however long ago. */
+  remembers(key: string): boolean
   /**
    * The caller of an API key, looked up in the database, or undefined for one that is unknown,
    * expired or revoked: all three take the same way. Throws DatabaseUnavailableError, or the
@@ -108,6 +110,7 @@ export function createAuthenticator(
       uses.set(found.caller.keyId, now)
       return found.caller
     },
+    remembers: (key) => isKey(key) && remembered.has(hashKey(key)),
     async find(key, deadline) {
       if (!isKey(key)) return undefined
       onLookUp(false)
