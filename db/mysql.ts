@@ -201,7 +201,9 @@ class MysqlDriver implements Driver {
       })
     control.on('error', () => {}) // those who ask are told, too
     try {
-      if (toServer(await ask(VARIABLES)).name === server.name) await ask(`kill ${threadId}`)
+      const isSame = toServer(await ask(VARIABLES)).name === server.name
+      // A server that was started again numbers its sessions from the beginning.
+      if (isSame && control.threadId > threadId) await ask(`kill ${threadId}`)
     } catch {
       // The server is beyond reach: there is nothing more to be done.
     } finally {

@@ -21,8 +21,12 @@ test.each([
   [['create', 'x', '--grace', '1h'], '--grace goes with rotate only'],
   [['list', 'x'], 'list takes no argument, but got "x"'],
   [['revoke', 'x'], '"x" is not the ID of a key; list shows them'],
-  [['create', 'two\nlines'], 'NAME must not hold control characters'],
-  [['create', '\x1b[31mred'], 'NAME must not hold control characters'],
+  [['create', 'two\nlines'], 'NAME must not hold control or invisible characters'],
+  [['create', '\x1b[31mred'], 'NAME must not hold control or invisible characters'],
+  // Right-to-left override, zero-width space, line separator.
+  [['create', 'web\u202epohs'], 'NAME must not hold control or invisible characters'],
+  [['create', 'web\u200bshop'], 'NAME must not hold control or invisible characters'],
+  [['create', 'web\u2028shop'], 'NAME must not hold control or invisible characters'],
   [
     ['create', 'x', '--expires', '-5d'],
     "Option '--expires' argument is ambiguous; --help shows what there is",

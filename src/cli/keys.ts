@@ -26,7 +26,7 @@ const help = `Usage: npm run keys -- COMMAND [OPTIONS]
 
 Options
   --expires DURATION   how long the new key works (default: until it is revoked)
-  --grace DURATION     how long the old key works on (default: 24h; 0s ends it at once)
+  --grace DURATION     how long the old key works on (default: 24h; 0s ends it as revoke does)
   --json               print JSON on stdout, for scripts
   --help               show this text
 
@@ -122,7 +122,7 @@ function readName(given: Arguments): string {
   if ([...name].length > 255) throw new UsageError('NAME must have at most 255 characters')
   // Lines, colours, invisible characters or a direction of its own would spoil the list, or forge it.
   if (/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u.test(name)) {
-    throw new UsageError('NAME must not hold control characters, or such as cannot be seen')
+    throw new UsageError('NAME must not hold control or invisible characters')
   }
   return name
 }

@@ -1,4 +1,5 @@
 /** The database fails in every way it can; the service says so, loses nothing, and recovers. */
+import { readFileSync } from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
 import { type Connection, createConnection } from 'mysql2/promise'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
@@ -62,6 +63,13 @@ async function statementsLike(text: string): Promise<number> {
   return (rows as unknown[]).length
 }
 
+/** Stops the server's process where it is; the signal takes effect a moment after it was sent. */
+async function freeze(): Promise<void> {
+  process.kill(mysql.pid, 'SIGSTOP')
+  const state = () => readFileSync(`/proc/${mysql.pid}/stat`, 'latin1').split(') ')[1]?.[0]
+  await vi.waitFor(() => expect(state()).toBe('T'))
+}
+
 test('it is stopped and started again', async () => {
   await list()
   await mysql.stop()
@@ -101,7 +109,7 @@ test('it is killed in the middle of a stream of creations: what was acknowledged
 
 test('it hangs: 503 in time, bounded memory, and no restart is needed', async () => {
   await list()
-  process.kill(mysql.pid, 'SIGSTOP')
+  await freeze()
   try {
     await expectUnavailable(list)
     await expectUnavailable(create)
@@ -121,7 +129,7 @@ test('it hangs: 503 in time, bounded memory, and no restart is needed', async ()
 })
 
 test('a key that is not cached, while it hangs', async () => {
-  process.kill(mysql.pid, 'SIGSTOP')
+  await freeze()
   try {
     await Promise.all([
       expectUnavailable(list),

@@ -5,10 +5,11 @@ import { pino } from 'pino'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { connect } from '../../db/connect.ts'
 import { Deadline } from '../../db/deadline.ts'
+import { DatabaseTimeoutError } from '../../db/errors.ts'
 import { migrate } from '../../db/migrate.ts'
 import type { Database } from '../../db/tables.ts'
 import { createAuthenticator, KEY_LIFETIME } from '../../src/keys/authenticator.ts'
-import { hashKey } from '../../src/keys/format.ts'
+import { hashKey, newKey } from '../../src/keys/format.ts'
 import { createKey, listKeys, revokeKey, rotateKey, touchKeys } from '../../src/keys/store.ts'
 import { newDatabase, type TestDatabase } from '../support/database.ts'
 import { type Service, startService } from '../support/service.ts'
@@ -78,6 +79,33 @@ test('a database that answers late does not lengthen the life of a revoked key',
   answer?.()
   expect(await first).toMatchObject({ keyId: id })
   expect(await find(key, new Deadline(5_000))).toBeUndefined()
+  await stop()
+})
+
+test('a key that was valid a moment ago does not stand behind unknown ones', async () => {
+  const { id, key } = await createKey(db, 'shop')
+  const gate = Promise.withResolvers<void>()
+  // The database hangs over keys that it does not find.
+  const slow = db.withPlugin({
+    transformQuery: ({ node }) => node,
+    transformResult: async ({ result }) => {
+      if (result.rows.length === 0) await gate.promise
+      return result
+    },
+  })
+  const { known, find, stop } = createAuthenticator(slow, silent)
+  expect(known(key)).toBeUndefined()
+  await find(key, new Deadline(5_000))
+  expect(known(key)).toEqual({ keyId: id })
+  pass(KEY_LIFETIME + 1)
+  expect(known(key)).toBeUndefined()
+  const stranger = find(newKey().key, new Deadline(30_000))
+  const impatient = find(newKey().key, new Deadline(100))
+  await expect(impatient, 'its own time counts').rejects.toThrow(DatabaseTimeoutError)
+  expect(await find(key, new Deadline(5_000))).toEqual({ keyId: id })
+  expect(known(key)).toEqual({ keyId: id })
+  gate.resolve()
+  expect(await stranger).toBeUndefined()
   await stop()
 })
 

@@ -1,0 +1,160 @@
+/** Creations that meet share a statement or a transaction; each has its own id and outcome. */
+import { sql } from 'kysely'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { Deadline } from '../../db/deadline.ts'
+import type { Database } from '../../db/tables.ts'
+import { inTransaction } from '../../db/transaction.ts'
+import { engine, newDatabase } from '../support/database.ts'
+import { runServer } from '../support/process.ts'
+import { type Service, startService } from '../support/service.ts'
+import { openSql, type Sql } from '../support/sql.ts'
+
+let service: Service
+let admin: Sql
+beforeAll(async () => {
+  service = await startService()
+  admin = await openSql(service.databaseUrl)
+})
+afterAll(async () => {
+  await admin.close()
+  await service.stop()
+})
+
+const create = (name: string, key?: string) =>
+  service.rest('POST', '/pets', {
+    headers: { 'idempotency-key': key },
+    body: { name, categoryId: 3, status: 'pending' },
+  })
+
+/** Checks that those and no others were made: each acknowledged id has the name it was given for. */
+async function expectMade(answers: Awaited<ReturnType<typeof create>>[]): Promise<void> {
+  const made = answers.map(({ body }) => body as { id: number; name: string })
+  const rows = await admin('select id, name, category_id, status from pets')
+  const names = new Map(rows.map(({ id, name }) => [Number(id), name]))
+  for (const { id, name } of made) expect(names.get(id)).toBe(name)
+  expect(new Set(made.map(({ id }) => id)).size).toBe(made.length)
+  expect(rows.every((row) => row.category_id === 3n && row.status === 'pending')).toBe(true)
+  expect(rows).toHaveLength(made.length)
+}
+
+test('300 at once: 300 ids, each with its own name', async () => {
+  await admin('delete from pets')
+  const names = Array.from({ length: 300 }, (_, index) => `many ${index}`)
+  // Every third under a key of its own.
+  const answers = await Promise.all(
+    names.map((name, index) => create(name, index % 3 === 0 ? `"${name}"` : undefined)),
+  )
+  expect(answers.every(({ status }) => status === 201)).toBe(true)
+  expect(answers.map(({ body }) => (body as { name: string }).name)).toEqual(names)
+  await expectMade(answers)
+})
+
+test('one that is refused takes nobody along', async () => {
+  await admin('delete from pets')
+  const refuse =
+    engine === 'mysql'
+      ? `create trigger refuse before insert on pets for each row
+         if new.name = 'bad' then signal sqlstate '45000' set message_text = 'no'; end if`
+      : `create trigger refuse before insert on pets when new.name = 'bad'
+         begin select raise(fail, 'no'); end`
+  await admin(refuse)
+  try {
+    const names = Array.from({ length: 60 }, (_, index) =>
+      index % 20 === 7 ? 'bad' : `good ${index}`,
+    )
+    const answers = await Promise.all(
+      names.map((name, index) => create(name, index % 5 === 2 ? `"refused ${index}"` : undefined)),
+    )
+    const isBad = (_: unknown, index: number) => names[index] === 'bad'
+    expect(answers.filter(isBad).map(({ status }) => status)).toEqual([500, 500, 500])
+    const good = answers.filter((answer, index) => !isBad(answer, index))
+    expect(good.every(({ status }) => status === 201)).toBe(true)
+    await expectMade(good)
+  } finally {
+    await admin('drop trigger refuse')
+  }
+})
+
+test('works of one moment: one that fails is undone whole, and alone', async () => {
+  await admin('delete from pets')
+  const deadline = new Deadline(5_000)
+  const work = (name: string) => async (transaction: Database) => {
+    const row = { name, category_id: 3n, status: 'pending' as const }
+    await transaction.insertInto('pets').values(row).execute()
+    if (name === 'bad') throw new Error('changed its mind')
+    return name
+  }
+  const works = ['one', 'bad', 'two'].map((name) => inTransaction(service.db, work(name), deadline))
+  const outcomes = await Promise.allSettled(works)
+  expect(outcomes).toMatchObject([
+    { value: 'one' },
+    { reason: { message: 'changed its mind' } },
+    { value: 'two' },
+  ])
+  const rows = await admin('select name from pets order by name')
+  expect(rows.map(({ name }) => name)).toEqual(['one', 'two'])
+})
+
+test.runIf(engine === 'sqlite')(
+  'a disk that is full in the middle of a group: who is told so has left nothing',
+  async () => {
+    await admin('delete from pets')
+    const pages = await admin('pragma page_count')
+    await sql`pragma max_page_count = ${sql.lit(Number(pages[0]?.page_count))}`.execute(service.db)
+    const fill = async (transaction: Database) => {
+      const row = { name: 'x'.repeat(255), category_id: 3n, status: 'pending' as const }
+      await transaction.insertInto('pets').values(Array(300).fill(row)).execute()
+    }
+    const works = [1, 2, 3].map(() => inTransaction(service.db, fill, new Deadline(5_000)))
+    const outcomes = await Promise.allSettled(works)
+    await sql`pragma max_page_count = 4294967294`.execute(service.db)
+    const failed = outcomes.filter(({ status }) => status === 'rejected').length
+    expect(failed).toBeGreaterThan(0)
+    const [row] = await admin('select count(*) as count from pets')
+    expect(row?.count).toBe(BigInt(300 * (3 - failed)))
+  },
+)
+
+test('kill -9 in the middle: what was acknowledged is there, once', async () => {
+  const database = await newDatabase()
+  const seed = await startService({}, undefined, { ...database, remove: async () => {} })
+  const { key } = seed
+  await seed.stop()
+  const server = await runServer({ DATABASE_URL: database.url })
+  const acknowledged = new Map<number, string>()
+  const sent = new Set<string>()
+  let isOver = false
+  const enough = Promise.withResolvers<void>()
+  const writers = Array.from({ length: 16 }, async (_, writer) => {
+    for (let serial = 0; !isOver; serial++) {
+      const name = `${writer} ${serial}`
+      sent.add(name)
+      const answer = await fetch(`${server.origin}/v1/pets`, {
+        method: 'POST',
+        headers: {
+          authorization: `Bearer ${key}`,
+          'content-type': 'application/json',
+          ...(writer % 4 === 0 && { 'idempotency-key': `"${name}"` }),
+        },
+        body: JSON.stringify({ name, categoryId: 3 }),
+      }).catch(() => undefined)
+      if (!answer) return
+      const pet = (await answer.json().catch(() => ({}))) as { id?: number }
+      if (answer.status === 201 && pet.id !== undefined) acknowledged.set(pet.id, name)
+      if (acknowledged.size > 400) enough.resolve()
+    }
+  })
+  await enough.promise
+  server.child.kill('SIGKILL')
+  isOver = true
+  await Promise.all(writers)
+  await server.exited
+  const beside = await openSql(database.url)
+  const rows = await beside('select id, name from pets')
+  const kept = new Map(rows.map(({ id, name }) => [Number(id), String(name)]))
+  for (const [id, name] of acknowledged) expect(kept.get(id)).toBe(name)
+  expect(new Set(kept.values()).size, 'nothing is doubled').toBe(rows.length)
+  expect([...kept.values()].every((name) => sent.has(name))).toBe(true)
+  await beside.close()
+  await database.remove()
+})

@@ -1,0 +1,141 @@
+/** Reads that meet share a query, and nobody notices but the database. */
+import { setTimeout } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { engine } from '../support/database.ts'
+import { type Service, startService } from '../support/service.ts'
+import { openSql, type Sql } from '../support/sql.ts'
+
+const PETS = 300
+
+let service: Service
+let admin: Sql
+beforeAll(async () => {
+  service = await startService({ databaseTimeout: 3_000 })
+  admin = await openSql(service.databaseUrl)
+  const names = Array.from({ length: PETS }, (_, index) => `('Pet ${index + 1}', 1, 'available')`)
+  await admin(`insert into pets (name, category_id, status) values ${names.join(', ')}`)
+  await get(1)
+})
+afterAll(async () => {
+  await admin.close()
+  await service.stop()
+})
+
+const get = async (id: number) => (await service.rest('GET', `/pets/${id}`)).body
+const create = async (name: string) =>
+  (await service.rest('POST', '/pets', { body: { name, categoryId: 1 } })).body as { id: number }
+
+test('each of many gets its own pet, or its own 404', async () => {
+  const ids = Array.from({ length: PETS + 20 }, (_, index) => index + 1)
+  const answers = await Promise.all(ids.map(get))
+  for (const [index, body] of answers.entries()) {
+    const id = index + 1
+    expect(body).toMatchObject(id <= PETS ? { id, name: `Pet ${id}` } : { code: 'NOT_FOUND' })
+  }
+})
+
+test('many at once on lists of all kinds: each gets its own', async () => {
+  const kinds = ['?limit=1', '?limit=2&status=available', '?cursor=5&limit=3', '?status=sold']
+  const counts = [1, 2, 3, 0]
+  const paths = Array.from({ length: 80 }, (_, index) => `/pets${kinds[index % kinds.length]}`)
+  const answers = await Promise.all(paths.map((path) => service.rest('GET', path)))
+  for (const [index, { body }] of answers.entries()) {
+    expect(body).toHaveLength(counts[index % counts.length] ?? 0)
+  }
+  expect(answers[2]?.body).toMatchObject([{ id: 6 }, { id: 7 }, { id: 8 }])
+})
+
+test('what was acknowledged is read, however much is being read', async () => {
+  let isOver = false
+  const load = Array.from({ length: 16 }, async (_, reader) => {
+    for (let round = 0; !isOver; round++) await get(((reader * 17 + round) % PETS) + 1)
+  })
+  for (let serial = 0; serial < 60; serial++) {
+    const { id } = await create(`new ${serial}`)
+    // Missed just before by somebody else, maybe, and read now.
+    const [found, list] = await Promise.all([
+      get(id),
+      service.rest('GET', `/pets?cursor=${id - 1}&limit=1`),
+    ])
+    expect(found).toMatchObject({ id, name: `new ${serial}` })
+    expect(list.body).toMatchObject([{ id }])
+  }
+  isOver = true
+  await Promise.all(load)
+})
+
+describe.runIf(engine === 'mysql')('on a server', () => {
+  const running = () =>
+    admin(
+      "select id, info from information_schema.processlist where info like '%from `pets`%' and id <> connection_id()",
+    )
+  const locked = async (work: () => Promise<void>) => {
+    await admin('lock tables pets write')
+    try {
+      await work()
+    } finally {
+      await admin('unlock tables')
+    }
+  }
+  const abortable = (path: string) => {
+    const controller = new AbortController()
+    const headers = { authorization: `Bearer ${service.key}` }
+    const outcome = fetch(`${service.origin}/v1${path}`, { headers, signal: controller.signal })
+    return { controller, status: outcome.then((it) => it.status).catch((it) => it.name) }
+  }
+  test('one that gives up takes nobody along', async () => {
+    await locked(async () => {
+      const first = get(1) // what follows waits for the next trip
+      await vi.waitFor(async () => expect(await running()).toHaveLength(1))
+      const leaving = abortable('/pets/2')
+      const staying = get(3)
+      await vi.waitFor(async () => expect(await running()).toHaveLength(2))
+      leaving.controller.abort()
+      expect(await leaving.status).toBe('AbortError')
+      await vi.waitFor(() => expect(service.logged.join()).toContain('"status":499'))
+      expect(await running()).toHaveLength(2)
+      await admin('unlock tables')
+      expect(await Promise.all([first, staying])).toMatchObject([{ id: 1 }, { id: 3 }])
+    })
+  })
+
+  test('when nobody waits any more, the statement is ended', async () => {
+    await locked(async () => {
+      const calls = ['/pets/1', '/pets/2', '/pets/3'].map(abortable)
+      await vi.waitFor(async () => expect(await running()).not.toHaveLength(0))
+      await setTimeout(100) // all three are on their way
+      for (const { controller } of calls) controller.abort()
+      await vi.waitFor(async () => expect(await running()).toEqual([]), { timeout: 2_000 })
+    })
+    expect(await get(1)).toMatchObject({ id: 1 })
+  })
+
+  test('a trip that hangs does not hold those who come later', async () => {
+    await locked(async () => {
+      const calls = [1, 2, 3].map(async (id) => {
+        await vi.waitFor(async () => expect(await running()).toHaveLength(id - 1))
+        return await get(id)
+      })
+      // Each on a connection of its own, though none was answered.
+      await vi.waitFor(async () => expect(await running()).toHaveLength(3), { timeout: 2_000 })
+      await admin('unlock tables')
+      expect(await Promise.all(calls)).toMatchObject([{ id: 1 }, { id: 2 }, { id: 3 }])
+    })
+  })
+
+  test('time is up for one after another, each after its own', async () => {
+    await locked(async () => {
+      const start = performance.now()
+      const first = service.rest('GET', '/pets/1').then(({ status }) => [status, performance.now()])
+      await setTimeout(800)
+      const second = service
+        .rest('GET', '/pets/2')
+        .then(({ status }) => [status, performance.now()])
+      const [[one = 0, end = 0], [two = 0, later = 0]] = await Promise.all([first, second])
+      expect([one, two]).toEqual([503, 503])
+      expect(end - start).toBeGreaterThan(2_900)
+      expect(end - start).toBeLessThan(3_600)
+      expect(later - start).toBeGreaterThan(3_700)
+    })
+  })
+})

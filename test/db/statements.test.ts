@@ -1,0 +1,55 @@
+/** What a MySQL server hears of many calls, by its own log. */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { engine } from '../support/database.ts'
+import { type Service, startService } from '../support/service.ts'
+import { openSql, type Sql } from '../support/sql.ts'
+
+let service: Service
+let admin: Sql
+beforeAll(async () => {
+  service = await startService()
+  if (engine !== 'mysql') return
+  admin = await openSql(service.databaseUrl)
+  await admin("set global log_output = 'TABLE'")
+  await admin('set global general_log = 1')
+})
+afterAll(async () => {
+  await admin?.('set global general_log = 0')
+  await admin?.close()
+  await service.stop()
+})
+
+const create = () => service.rest('POST', '/pets', { body: { name: 'Rex', categoryId: 3 } })
+
+/** How many statements on pets this makes the service send. */
+async function statementsOf(work: () => Promise<unknown>): Promise<number> {
+  await create() // the key is known, and connections are there
+  const count = async () => {
+    const [row] = await admin(
+      `select count(*) as count from mysql.general_log
+       where command_type in ('Query', 'Execute') and convert(argument using utf8mb4) like '%\`pets\`%'
+       and thread_id in (select id from information_schema.processlist
+                         where db = database() and id <> connection_id())`,
+    )
+    return Number(row?.count)
+  }
+  const before = await count()
+  await work()
+  return (await count()) - before
+}
+
+test.runIf(engine === 'mysql')('one call alone is one statement', async () => {
+  expect(await statementsOf(create)).toBe(1)
+  expect(await statementsOf(() => service.rest('GET', '/pets/1'))).toBe(1)
+  expect(await statementsOf(() => service.rest('GET', '/pets?status=sold'))).toBe(1)
+})
+
+test.runIf(engine === 'mysql').each([
+  ['GET', '/pets/1'],
+  ['GET', '/pets?limit=5'],
+  ['POST', '/pets'],
+] as const)('200 of %s %s are at most half as many statements', async (method, path) => {
+  const call = () => (method === 'POST' ? create() : service.rest(method, path))
+  const many = () => Promise.all(Array.from({ length: 200 }, call))
+  expect(await statementsOf(many)).toBeLessThanOrEqual(100)
+})

@@ -1,0 +1,41 @@
+/** A server that does not promise consecutive ids: creations that meet are inserted one by one. */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { newDatabase } from '../support/database.ts'
+import { type MysqlServer, startMysql } from '../support/mysql.ts'
+import { startService } from '../support/service.ts'
+import { openSql } from '../support/sql.ts'
+
+let mysql: MysqlServer
+beforeAll(async () => {
+  mysql = await startMysql()
+})
+afterAll(() => mysql.remove())
+
+test.each([
+  ['1', 'shared'],
+  ['3', 'alone'],
+])('ids that go up by %s: %s', async (increment, how) => {
+  const root = await openSql(`${mysql.url}/mysql`)
+  await root(`set global auto_increment_increment = ${increment}`)
+  const service = await startService({}, undefined, await newDatabase(mysql.url))
+  const inserts = async () => {
+    const [row] = await root("show global status like 'Com_insert'")
+    return Number(row?.Value)
+  }
+  const before = await inserts()
+  const names = Array.from({ length: 100 }, (_, index) => `Pet ${index}`)
+  const answers = await Promise.all(
+    names.map((name) => service.rest('POST', '/pets', { body: { name, categoryId: 3 } })),
+  )
+  const made = (await inserts()) - before
+  if (how === 'alone') expect(made).toBe(100)
+  else expect(made).toBeLessThan(80)
+  for (const { status, body } of answers) {
+    expect(status).toBe(201)
+    const { id, name } = body as { id: number; name: string }
+    const found = await service.rest('GET', `/pets/${id}`)
+    expect(found.body).toMatchObject({ id, name })
+  }
+  await root.close()
+  await service.stop()
+})
