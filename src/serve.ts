@@ -5,6 +5,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { connect } from '../db/connect.ts'
 import { type Config, ConfigError } from './config.ts'
+import type { Patience } from './http/server.ts'
 import type { Metrics } from './metrics.ts'
 import { createService } from './service.ts'
 
@@ -20,14 +21,18 @@ export interface Running {
   stop(): Promise<void>
 }
 
-/** Serves in this process. Throws ConfigError when the port cannot be listened on. */
+/**
+ * Serves in this process. `patience` is how long clients may take, where it is to be other than
+ * usual. Throws ConfigError when the port cannot be listened on.
+ */
 export async function serve(
   config: Config,
   log: Logger,
+  patience?: Patience,
 ): Promise<Running & { metrics: Metrics | undefined }> {
   const usage = { used: 0, waiting: 0 }
   const db = connect(config.databaseUrl, { timeout: config.databaseTimeout, usage })
-  const { server, readiness, metrics, close } = createService({ config, db, usage, log })
+  const { server, readiness, metrics, close } = createService({ config, db, usage, log, patience })
   server.listen(config.port)
   await once(server, 'listening').catch((error: NodeJS.ErrnoException) => {
     throw new ConfigError(`PORT: cannot listen on ${config.port} (${error.code})`)
@@ -36,7 +41,7 @@ export async function serve(
   const stop = async () => {
     log.info('Stopping: the requests in flight are finished')
     readiness.stop()
-    cutOff(config.shutdownTimeout, log)
+    const cancelCutOff = cutOff(config.shutdownTimeout, log)
     await wait(config.shutdownDelay)
     server.close()
     // A connection that was busy then would be kept open for its next request.
@@ -45,6 +50,7 @@ export async function serve(
     clearInterval(closing)
     await close()
     await db.destroy()
+    cancelCutOff()
     log.info('Stopped')
   }
   return {
@@ -55,11 +61,15 @@ export async function serve(
   }
 }
 
-/** Ends the process after `timeout` milliseconds, whatever is still going on. */
-export function cutOff(timeout: number, log: Logger): void {
+/**
+ * Ends the process after `timeout` milliseconds, whatever is still going on, unless the function
+ * that it gives is called before.
+ */
+export function cutOff(timeout: number, log: Logger): () => void {
   const exit = () => {
     log.warn(`Not everything was finished within ${timeout} ms; it is cut off`)
     process.exit()
   }
-  setTimeout(exit, timeout).unref()
+  const timer = setTimeout(exit, timeout).unref()
+  return () => clearTimeout(timer)
 }

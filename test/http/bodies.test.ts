@@ -1,7 +1,7 @@
 /** Bodies and inputs that are too large, too deep, or not what they say. */
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { transformer } from '../../src/trpc/transformer.ts'
+import { transformer } from '../support/router.ts'
 import {
   answerOf,
   type ErrorAnswer,

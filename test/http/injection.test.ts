@@ -1,7 +1,7 @@
 /** Text that is SQL, or markup, or both, is text. */
 import { createConnection } from 'mysql2/promise'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { transformer } from '../../src/trpc/transformer.ts'
+import { transformer } from '../support/router.ts'
 import { engine } from '../support/database.ts'
 import { startMysql } from '../support/mysql.ts'
 import { type Service, startService } from '../support/service.ts'
