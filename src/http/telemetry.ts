@@ -25,8 +25,9 @@ export function telemetry(
   return (req, res, next) => {
     const start = performance.now()
     const given = req.get('x-request-id')
-    const requestId =
-      given !== undefined && /^[\w.:/+=-]{1,128}$/.test(given) ? withoutKeys(given) : randomUUID()
+    // What stands for a key in other places is no text that a header may hold.
+    const isSane = given !== undefined && /^[\w.:/+=-]{1,128}$/.test(given)
+    const requestId = isSane && withoutKeys(given) === given ? given : randomUUID()
     res.locals.requestId = requestId
     res.setHeader('X-Request-Id', requestId)
     const { method } = req
