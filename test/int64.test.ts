@@ -1,9 +1,8 @@
 /** Integers of 64 bits, digit for digit: in every place that has one, on both surfaces. */
-import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Database } from '../db/tables.ts'
 import { engine } from './support/database.ts'
 import { errorOf, type Service, startService } from './support/service.ts'
+import type { Sql } from './support/sql.ts'
 
 let service: Service
 beforeAll(async () => {
@@ -81,7 +80,7 @@ test('tRPC refuses a number that has lost digits, and says how to do better', as
 
 describe('ids', () => {
   test.each([9007199254740993n, 2n ** 63n - 2n])('%s', async (id) => {
-    await nextId(service.db, id)
+    await nextId(service.sql, id)
     const made = await service.rest('POST', '/pets', { body: { name: 'Rex', categoryId: 1 } })
     expect(made.text).toBe(`{"id":${id},"name":"Rex","categoryId":1,"status":"available"}`)
     expect(made.headers.get('location')).toBe(`${service.baseUrl}/pets/${id}`)
@@ -101,10 +100,7 @@ describe('ids', () => {
 })
 
 /** Makes the engine give the next pet this id. */
-async function nextId(db: Database, id: bigint): Promise<void> {
-  const statement =
-    engine === 'mysql'
-      ? sql`alter table pets auto_increment = ${sql.lit(id)}`
-      : sql`update sqlite_sequence set seq = ${id - 1n} where name = 'pets'`
-  await statement.execute(db)
+async function nextId(sql: Sql, id: bigint): Promise<void> {
+  if (engine === 'mysql') await sql(`alter table pets auto_increment = ${id}`)
+  else await sql(`update sqlite_sequence set seq = ${id - 1n} where name = 'pets'`)
 }

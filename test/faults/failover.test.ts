@@ -32,10 +32,10 @@ test('a statement that takes too long ends nothing on another server', async () 
   const balancer = { url: former.url }
   const url = new URL(database.url)
   url.port = String(await startBalancer(balancer))
-  const service = await startService({ databaseTimeout: 500 }, undefined, {
-    ...database,
-    url: url.href,
-  })
+  const service = await startService(
+    { DATABASE_TIMEOUT: '500ms' },
+    { database: { ...database, url: url.href } },
+  )
   await service.rest('GET', '/pets')
   const admin = await createConnection(database.url)
   await admin.query('lock tables pets write')

@@ -5,10 +5,10 @@ import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { onceStore, removeOld } from '../../src/idempotency/store.ts'
 import { createKey } from '../../src/keys/store.ts'
-import type { AppRouter } from '../support/router.ts'
-import { transformer } from '../support/router.ts'
 import { engine } from '../support/database.ts'
 import { restClient } from '../support/rest.ts'
+import type { AppRouter } from '../support/router.ts'
+import { transformer } from '../support/router.ts'
 import { errorOf, type Service, startService, trpcClient } from '../support/service.ts'
 
 const LIFETIME = 60_000

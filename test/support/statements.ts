@@ -34,7 +34,9 @@ async function watchMysql(databaseUrl: string): Promise<Statements> {
         ) order by event_time`,
         [`% on ${name}%`],
       )
-      return (rows as { text: string }[]).map(({ text }) => text).filter((text) => pattern.test(text))
+      return (rows as { text: string }[])
+        .map(({ text }) => text)
+        .filter((text) => pattern.test(text))
     },
     close: async () => admin.destroy(),
   }
