@@ -1,4 +1,5 @@
 /** Integers of 64 bits, digit for digit: in every place that has one, on both surfaces. */
+import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { engine } from './support/database.ts'
 import { errorOf, type Service, startService } from './support/service.ts'
@@ -36,27 +37,50 @@ test.each(integers)('%s as categoryId', async (categoryId) => {
   expect((await service.rest('GET', `/pets/${second.id}`)).text).toContain(`:${categoryId},`)
 })
 
-test.each(['7', '7.0', '7e0', '7E+0', '70e-1', '0.7e1', '700.00e-2', '-0', '0e999'])(
-  '%s is an integer on REST',
-  async (text) => {
-    const made = await service.rest('POST', '/pets', {
-      body: `{"name":"Rex","categoryId":${text}}`,
-    })
-    expect(made.status).toBe(201)
-    expect(made.body).toMatchObject({ categoryId: Number(text) + 0 })
-  },
-)
+const spellings = ['7', '7.0', '7e0', '7E+0', '70e-1', '0.7e1', '0.07e2', '700.00e-2', '-7']
+const zeros = ['-0', '-0.0e-5', '0e999', '0e999999999']
 
-test('9223372036854775807 with an exponent keeps its digits', async () => {
+test.each([...spellings, ...zeros, '700', '7E+2'])('%s is an integer on REST', async (text) => {
   const made = await service.rest('POST', '/pets', {
-    body: '{"name":"Rex","categoryId":92233720368547758.07e2}',
+    body: `{"name":"Rex","categoryId":${text}}`,
   })
-  expect(made.text).toContain('"categoryId":9223372036854775807,')
+  expect(made.status).toBe(201)
+  expect(made.body).toMatchObject({ categoryId: Number(text) + 0 })
+})
+
+test('an integer is the same with any point and exponent', async () => {
+  const int64 = fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n })
+  const nonzero = int64.filter((integer) => integer !== 0n) // for 000 is not JSON
+  const shift = fc.integer({ min: -20, max: 20 })
+  await fc.assert(
+    fc.asyncProperty(nonzero, shift, async (integer, exponent) => {
+      const zeros = '0'.repeat(Math.abs(exponent))
+      const text = exponent > 0 ? `${integer}${zeros}e-${exponent}` : `${integer}.${zeros}0e0`
+      const made = await service.rest('POST', '/pets', {
+        body: `{"name":"Rex","categoryId":${text}}`,
+      })
+      expect(made.text).toContain(`"categoryId":${integer},`)
+    }),
+    { numRuns: 50 },
+  )
+})
+
+test.each([
+  ['92233720368547758.07e2', '9223372036854775807'],
+  ['-9223372036854775808.000', '-9223372036854775808'],
+  ['9007199254740993.0', '9007199254740993'],
+])('%s keeps its digits', async (text, digits) => {
+  const made = await service.rest('POST', '/pets', {
+    body: `{"name":"Rex","categoryId":${text}}`,
+  })
+  expect(made.text).toContain(`"categoryId":${digits},`)
 })
 
 test.each([
   '7.5',
   '7.0000000000000000000000001',
+  '9007199254740993.5',
+  '-5e-3',
   '1e19',
   '1e400',
   '1e999999999',
