@@ -73,6 +73,15 @@ test('a key is looked up again when its life in memory is over', async () => {
   expect(await lookUpsOf(() => statusWith(key))).toEqual({ misses: 1, hits: 0 })
 })
 
+test('wrong keys are looked for once in 10 ms at most, whoever sends them', async () => {
+  const count = 40
+  const start = process.hrtime.bigint()
+  for (let sent = 0; sent < count; sent++) expect(await statusWith(unknownKey())).toBe(401)
+  const milliseconds = Number(process.hrtime.bigint() - start) / 1e6
+  // The first need not wait, and a timer may be early by a millisecond.
+  expect(milliseconds).toBeGreaterThan((count - 1) * 9)
+})
+
 test('what cannot be a key is not looked for', async () => {
   const cost = await lookUpsOf(async () => {
     for (const text of ['x', 'petstore_', `petstore_${'A'.repeat(44)}`, 'A'.repeat(52)]) {

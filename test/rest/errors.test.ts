@@ -28,8 +28,7 @@ async function conflict({ name, rest }: Operation): Promise<Answer> {
   const headers = { 'idempotency-key': `"running ${name}"` }
   const letGo = await holdWrites(service.databaseUrl)
   const calls = [rest(service.rest, 'good', { headers }), rest(service.rest, 'good', { headers })]
-  const first = await Promise.race(calls)
-  await letGo()
+  const first = await Promise.race(calls).finally(letGo)
   await Promise.all(calls)
   return first
 }
