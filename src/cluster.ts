@@ -32,10 +32,11 @@ export async function startWorkers(config: Config, log: Log): Promise<Running> {
     readMetrics: () => registry.clusterMetrics(),
     async stop() {
       stopping = true
-      cutOff(config.shutdownTimeout, log)
+      const cancelCutOff = cutOff(config.shutdownTimeout, log)
       const living = Object.values(cluster.workers ?? {}).filter((worker) => worker !== undefined)
       for (const worker of living) worker.send(STOP)
       await Promise.all(living.map((worker) => worker.isDead() || once(worker, 'exit')))
+      cancelCutOff()
     },
   }
 }

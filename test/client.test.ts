@@ -1,6 +1,6 @@
 /** The client that TypeScript frontends import, against the service. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { createPetstoreClient, isApiError, type PetstoreClient } from '../src/client.ts'
+import { createPetstoreClient, isApiError, type PetstoreClient } from './support/client.ts'
 import { type Service, startService } from './support/service.ts'
 
 let service: Service

@@ -11,8 +11,8 @@ import {
   type PetstoreInputs,
   type PetstoreOutputs,
   queryKeyHashFn,
-} from '../src/client.ts'
-import type { AppRouter as ServedRouter } from '../src/router.ts'
+} from './support/client.ts'
+import type { AppRouter as ServedRouter } from './support/router.ts'
 
 type Status = 'available' | 'pending' | 'sold'
 

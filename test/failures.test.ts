@@ -1,11 +1,13 @@
 /** The database fails under the running service: 500 or 503 on both surfaces, and not a word more. */
-import { DatabaseSync } from 'node:sqlite'
-import { sql } from 'kysely'
 import { afterEach, expect, test } from 'vitest'
 import { engine, newDatabase } from './support/database.ts'
+import { holdWrites } from './support/hold.ts'
+import { operations } from './support/operations.ts'
 import { ofRest, ofTrpc } from './support/outcome.ts'
+import { storePets } from './support/pets.ts'
 import { startProxy } from './support/proxy.ts'
 import { type Service, startService } from './support/service.ts'
+import { startUnreachable } from './support/unreachable.ts'
 
 let service: Service
 afterEach(() => service.stop())
@@ -13,15 +15,18 @@ afterEach(() => service.stop())
 const pet = { name: 'Rex', categoryId: 3 }
 
 /** The outcome of each operation on each surface, all at once. */
-function outcomes({ rest, trpc }: Service) {
-  return Promise.all([
-    ofRest(rest('GET', '/pets')),
-    ofRest(rest('POST', '/pets', { body: pet })),
-    ofRest(rest('GET', '/pets/1')),
-    ofTrpc(trpc.listPets.query()),
-    ofTrpc(trpc.createPet.mutate(pet)),
-    ofTrpc(trpc.getPet.query({ petId: 1 })),
+async function outcomes({ rest, trpc }: Service, called = operations) {
+  const calls = called.flatMap((operation) => [
+    [`${operation.name} on REST`, ofRest(operation.name, operation.rest(rest))] as const,
+    [`${operation.name} on tRPC`, ofTrpc(operation.trpc(trpc))] as const,
   ])
+  return await Promise.all(calls.map(async ([title, outcome]) => [title, await outcome] as const))
+}
+
+/** Checks that each operation, or each of these, ends so on both surfaces. */
+async function expectAll(outcome: object, called = operations): Promise<void> {
+  const given = await outcomes(service, called)
+  expect(given).toEqual(given.map(([title]) => [title, outcome]))
 }
 
 const internal = { code: 'INTERNAL_SERVER_ERROR', message: 'Internal server error', status: 500 }
@@ -33,26 +38,32 @@ const unavailable = {
 
 test('a table is gone: 500, and the log knows why', async () => {
   service = await startService()
-  await sql`alter table pets rename to animals`.execute(service.db)
-  expect(await outcomes(service)).toEqual(Array(6).fill(internal))
-  expect(service.logged.filter((line) => /no such table|doesn't exist/.test(line))).toHaveLength(6)
-  await sql`alter table animals rename to pets`.execute(service.db)
-  expect(await ofRest(service.rest('GET', '/pets'))).toEqual({ pets: [] })
+  await service.sql('alter table pets rename to animals')
+  await expectAll(internal)
+  const causes = service.logged.filter((line) => /no such table|doesn't exist/.test(line))
+  expect(causes).toHaveLength(2 * operations.length)
+  await service.sql('alter table animals rename to pets')
+  expect(await ofRest('listPets', service.rest('GET', '/pets'))).toEqual({ output: [] })
 })
 
 test('the table of the keys is gone: 500 before anything else', async () => {
   service = await startService()
-  await sql`drop table api_keys`.execute(service.db)
-  expect(await outcomes(service)).toEqual(Array(6).fill(internal))
+  await service.sql('drop table api_keys')
+  await expectAll(internal)
 })
 
 test('a row that no pet can have: 500, for the output is checked too', async () => {
   service = await startService()
-  await sql`insert into pets (name, category_id, status) values ('Rex', 3, 'stolen')`.execute(
-    service.db,
-  )
-  const [list, , get, trpcList, , trpcGet] = await outcomes(service)
-  expect([list, get, trpcList, trpcGet]).toEqual(Array(4).fill(internal))
+  await storePets(service.sql, [{ name: 'Rex', categoryId: 3n, status: 'stolen' as 'sold' }])
+  const reading = operations.filter(({ hasBody }) => !hasBody)
+  expect(reading.length).toBeGreaterThan(1)
+  await expectAll(internal, reading)
+})
+
+test('the database cannot be used: 503 with Retry-After, whatever is asked', async () => {
+  service = await startUnreachable()
+  await expectAll(unavailable)
+  expect((await service.rest('GET', '/pets')).headers.get('retry-after')).toBe('5')
 })
 
 const testServerGone = () =>
@@ -61,14 +72,14 @@ const testServerGone = () =>
     const url = new URL(database.url)
     const proxy = await startProxy(url.hostname, Number(url.port || 3306))
     url.port = String(proxy.port)
-    service = await startService({}, undefined, { ...database, url: url.href })
+    service = await startService({}, { database: { ...database, url: url.href } })
     await service.rest('GET', '/pets') // the key is known now, so the operations themselves fail
 
     await proxy.cut()
-    expect(await outcomes(service)).toEqual(Array(6).fill(unavailable))
+    await expectAll(unavailable)
     expect((await service.rest('GET', '/pets')).headers.get('retry-after')).toBe('5')
     const stranger = { headers: { authorization: `Bearer petstore_${'A'.repeat(43)}` } }
-    expect(await ofRest(service.rest('GET', '/pets', stranger))).toEqual(unavailable)
+    expect(await ofRest('listPets', service.rest('GET', '/pets', stranger))).toEqual(unavailable)
 
     await proxy.mend()
     expect((await service.rest('POST', '/pets', { body: pet })).status).toBe(201)
@@ -78,17 +89,14 @@ const testServerGone = () =>
 
 const testFileHeld = () =>
   test('another process holds the file: 503 to who writes, while reading goes on', async () => {
-    const database = await newDatabase()
-    service = await startService({}, undefined, database)
+    service = await startService()
     await service.rest('POST', '/pets', { body: pet })
-    const other = new DatabaseSync(database.url.slice('sqlite:'.length))
-    other.exec('begin immediate')
+    const letGo = await holdWrites(service.databaseUrl)
     const refused = await service.rest('POST', '/pets', { body: pet })
+    const read = await service.rest('GET', '/pets/1').finally(letGo)
     expect(refused.body).toEqual(unavailable)
     expect(refused.headers.get('retry-after')).toBe('5')
-    expect((await service.rest('GET', '/pets/1')).status).toBe(200)
-    other.exec('rollback')
-    other.close()
+    expect(read.status).toBe(200)
     expect((await service.rest('POST', '/pets', { body: pet })).status).toBe(201)
   })
 

@@ -1,7 +1,7 @@
 /** Paging, for any set of pets and any limit: each pet once, in order, also while pets are added. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { PetStatus } from '../src/pets/schema.ts'
+import { type Status, storePets } from './support/pets.ts'
 import { type Service, startService } from './support/service.ts'
 
 let service: Service
@@ -10,11 +10,11 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-const statuses = fc.array(fc.constantFrom<PetStatus>('available', 'pending', 'sold'), {
+const statuses = fc.array(fc.constantFrom<Status>('available', 'pending', 'sold'), {
   maxLength: 60,
 })
 const limits = fc.oneof(fc.integer({ min: 1, max: 10 }), fc.integer({ min: 1, max: 100 }))
-const filters = fc.constantFrom<PetStatus | undefined>(undefined, 'available', 'sold')
+const filters = fc.constantFrom<Status | undefined>(undefined, 'available', 'sold')
 
 /** The ids that REST gives from link to link; `meanwhile` runs between two pages. */
 async function byLinks(query: string, meanwhile: () => Promise<unknown>): Promise<bigint[]> {
@@ -32,7 +32,7 @@ async function byLinks(query: string, meanwhile: () => Promise<unknown>): Promis
 
 /** The ids that tRPC gives from cursor to cursor, as an infinite query would. */
 async function byCursor(
-  input: { limit: number; status?: PetStatus },
+  input: { limit: number; status?: Status },
   meanwhile: () => Promise<unknown>,
 ): Promise<bigint[]> {
   const ids: bigint[] = []
@@ -54,20 +54,18 @@ test.each([
 ])('each pet once, in order, %s', async (_, added) => {
   await fc.assert(
     fc.asyncProperty(statuses, limits, filters, async (pets, limit, status) => {
-      await service.db.deleteFrom('pets').execute()
-      const insert = async (status: PetStatus) => {
-        const row = { name: 'Rex', category_id: 1n, status }
-        const { insertId } = await service.db
-          .insertInto('pets')
-          .values(row)
-          .executeTakeFirstOrThrow()
-        return insertId as bigint
-      }
-      const expected: bigint[] = []
-      for (const of of pets) {
-        const id = await insert(of)
-        if (status === undefined || of === status) expected.push(id)
-      }
+      await service.sql('delete from pets')
+      const insert = (status: Status) =>
+        storePets(service.sql, [{ name: 'Rex', categoryId: 1n, status }])
+      await storePets(
+        service.sql,
+        pets.map((status) => ({ name: 'Rex', categoryId: 1n, status })),
+      )
+      const stored = await service.sql('select id, status from pets order by id')
+      expect(stored.map((row) => row.status)).toEqual(pets)
+      const expected = stored
+        .filter((row) => status === undefined || row.status === status)
+        .map(({ id }) => id)
       let left = 0
       const addOne = async () => {
         if (left-- > 0) await insert(status ?? 'pending')

@@ -1,11 +1,10 @@
 /** The service as a process of its own: start, restart, many at once, and an end without warning. */
-import { sql } from 'kysely'
 import { afterEach, expect, inject, test, vi } from 'vitest'
-import { connect } from '../db/connect.ts'
 import { engine, newDatabase } from './support/database.ts'
 import { freePort } from './support/mysql.ts'
 import { newFolder, runServer, runToEnd, type ServerProgram } from './support/process.ts'
 import { restClient } from './support/rest.ts'
+import { openSql } from './support/sql.ts'
 
 // Several processes start here, on a machine that may be busy with other tests.
 vi.setConfig({ testTimeout: 90_000 })
@@ -127,9 +126,11 @@ test.each(['production', 'development'])('NODE_ENV=%s: a failure tells nothing',
   const place = await newPlace()
   const server = await start(place, { NODE_ENV: mode })
   const key = await firstKey(place, server)
-  const db = connect(place.variables.DATABASE_URL ?? `sqlite:${place.folder}/data/petstore.db`)
-  await sql`alter table pets rename to animals`.execute(db)
-  await db.destroy()
+  const sql = await openSql(
+    place.variables.DATABASE_URL ?? `sqlite:${place.folder}/data/petstore.db`,
+  )
+  await sql('alter table pets rename to animals')
+  await sql.close()
   const headers = { authorization: `Bearer ${key}` }
   for (const path of [
     '/v1/pets',

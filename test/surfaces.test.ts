@@ -1,6 +1,7 @@
 /** Both surfaces agree: one table of inputs, through REST and through a real tRPC client. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Outcome, ofRest, ofTrpc } from './support/outcome.ts'
+import { storePets } from './support/pets.ts'
 import { stringifyExact } from './support/rest.ts'
 import { type Service, startService } from './support/service.ts'
 
@@ -10,10 +11,10 @@ beforeAll(async () => {
   const statuses = ['available', 'pending', 'sold'] as const
   const pets = Array.from({ length: 120 }, (_, index) => ({
     name: `Pet ${index + 1}`,
-    category_id: BigInt(index),
+    categoryId: BigInt(index),
     status: statuses[index % 3] ?? 'available',
   }))
-  await service.db.insertInto('pets').values(pets).execute()
+  await storePets(service.sql, pets)
 })
 afterAll(() => service.stop())
 
@@ -73,7 +74,7 @@ const creations: [input: unknown, pet: object | string][] = [
 
 describe('createPet', () => {
   test.each(titled(creations))('%s', async (_, input, expected) => {
-    const rest = await ofRest(service.rest('POST', '/pets', { body: input }))
+    const rest = await ofRest('createPet', service.rest('POST', '/pets', { body: input }))
     // Wrong inputs are the point, so the client's types must not stop them.
     const trpc = await ofTrpc(service.trpc.createPet.mutate(input as never))
     if (typeof expected === 'string') {
@@ -81,17 +82,17 @@ describe('createPet', () => {
       expect(trpc).toEqual(rest)
       return
     }
-    expect(rest).toMatchObject({ pets: expected })
+    expect(rest).toMatchObject({ output: expected })
     expect(Object.keys(petOf(rest))).toEqual(['id', 'name', 'categoryId', 'status'])
-    expect(trpc).toEqual({ pets: { ...petOf(rest), id: petOf(rest).id + 1n } })
+    expect(trpc).toEqual({ output: { ...petOf(rest), id: petOf(rest).id + 1n } })
     for (const outcome of [rest, trpc]) {
       const { id } = petOf(outcome)
-      expect(await ofRest(service.rest('GET', `/pets/${id}`))).toEqual(outcome)
+      expect(await ofRest('getPet', service.rest('GET', `/pets/${id}`))).toEqual(outcome)
       expect(await ofTrpc(service.trpc.getPet.query({ petId: id }))).toEqual(outcome)
     }
   })
 
-  const petOf = (outcome: Outcome) => (outcome as { pets: { id: bigint } }).pets
+  const petOf = (outcome: Outcome) => (outcome as { output: { id: bigint } }).output
 })
 
 const firstIds = (count: number, step = 1, start = 1) =>
@@ -133,16 +134,16 @@ describe('listPets', () => {
       [value].flat().map((item) => [name, Object.is(item, -0) ? '-0' : String(item)]),
     )
     const path = `/pets?${new URLSearchParams(query)}`
-    const rest = await ofRest(service.rest('GET', path))
+    const rest = await ofRest('listPets', service.rest('GET', path))
     expect(await ofTrpc(service.trpc.listPets.query(input as never))).toEqual(rest)
     if (typeof expected === 'string') expect(rest).toEqual(error(expected))
-    else expect((rest as { pets: { id: bigint }[] }).pets.map(({ id }) => id)).toEqual(expected)
+    else expect((rest as { output: { id: bigint }[] }).output.map(({ id }) => id)).toEqual(expected)
   })
 })
 
 const gets: [petId: unknown, expected: object][] = [
-  [7, { pets: { id: 7n, name: 'Pet 7', categoryId: 6n, status: 'available' } }],
-  [7n, { pets: { id: 7n, name: 'Pet 7', categoryId: 6n, status: 'available' } }],
+  [7, { output: { id: 7n, name: 'Pet 7', categoryId: 6n, status: 'available' } }],
+  [7n, { output: { id: 7n, name: 'Pet 7', categoryId: 6n, status: 'available' } }],
   ...[0, -7, 9_999, 2n ** 63n - 1n, -(2n ** 63n)].map((petId): [unknown, object] => [
     petId,
     error(`There is no animal with the id ${petId}`, 'NOT_FOUND', 404),
@@ -155,7 +156,7 @@ const gets: [petId: unknown, expected: object][] = [
 describe('getPet', () => {
   test.each(titled(gets))('%s', async (_, petId, expected) => {
     const path = `/pets/${encodeURIComponent(String(petId))}`
-    expect(await ofRest(service.rest('GET', path))).toEqual(expected)
+    expect(await ofRest('getPet', service.rest('GET', path))).toEqual(expected)
     expect(await ofTrpc(service.trpc.getPet.query({ petId: petId as never }))).toEqual(expected)
   })
 })

@@ -6,11 +6,9 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout } from 'node:timers/promises'
 import { createConnection, type RowDataPacket } from 'mysql2/promise'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { connect } from '../../db/connect.ts'
-import { migrate } from '../../db/migrate.ts'
-import { createKey } from '../../src/keys/store.ts'
 import { freePort } from '../support/mysql.ts'
 import { runServer, type ServerProgram } from '../support/process.ts'
+import { keys } from '../support/service.ts'
 import { type Galera, type Node, startGalera } from './galera.ts'
 import { type Haproxy, startHaproxy } from './haproxy.ts'
 import { type Load, type Phase, startLoad } from './load.ts'
@@ -37,10 +35,7 @@ beforeAll(async () => {
     galera.nodes.map(({ port }) => port),
   )
   databaseUrl = `${haproxy.databaseUrl}/petstore`
-  const db = connect(databaseUrl)
-  await migrate(db)
-  key = (await createKey(db, 'test')).key
-  await db.destroy()
+  key = (await keys.create(databaseUrl, 'test')).key
   await Promise.all([startInstance(0), startInstance(1)])
 })
 

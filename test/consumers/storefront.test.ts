@@ -9,14 +9,13 @@ import axe from 'axe-core'
 import express from 'express'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
-import { connect } from '../../db/connect.ts'
-import { migrate } from '../../db/migrate.ts'
-import type { Database } from '../../db/tables.ts'
-import { createKey } from '../../src/keys/store.ts'
 import { startBrowser } from '../support/browser.ts'
 import { newDatabase, type TestDatabase } from '../support/database.ts'
 import { freePort } from '../support/mysql.ts'
+import { storePets } from '../support/pets.ts'
 import { runServer, type ServerProgram } from '../support/process.ts'
+import { keys } from '../support/service.ts'
+import { openSql, type Sql } from '../support/sql.ts'
 
 const root = path.resolve(import.meta.dirname, '../..')
 const ANIMALS = 250
@@ -25,7 +24,7 @@ const statuses = ['available', 'pending', 'sold'] as const
 const built = mkdtempSync(path.join(tmpdir(), 'petstore-storefront-'))
 let variables: Record<string, string>
 let database: TestDatabase
-let db: Database
+let sql: Sql
 let key: string
 let service: ServerProgram
 let site: Server
@@ -34,9 +33,8 @@ let browser: Browser
 
 beforeAll(async () => {
   database = await newDatabase()
-  db = connect(database.url)
-  await migrate(db)
-  key = (await createKey(db, 'storefront')).key
+  key = (await keys.create(database.url, 'storefront')).key
+  sql = await openSql(database.url)
   // The page is another origin, on another name even: all that it asks for goes by CORS.
   const [port, sitePort] = [await freePort(), await freePort()]
   address = `http://localhost:${sitePort}`
@@ -58,7 +56,7 @@ afterAll(async () => {
   await browser?.close()
   site?.close()
   await stop(service)
-  await db.destroy()
+  await sql.close()
   await database.remove()
   rmSync(built, { recursive: true, force: true })
 })
@@ -72,7 +70,7 @@ let context: BrowserContext
 let page: Page
 let problems: string[]
 beforeEach(async () => {
-  await db.deleteFrom('pets').execute()
+  await sql('delete from pets')
   await addAnimals(ANIMALS)
   context = await browser.newContext()
   page = await context.newPage()
@@ -89,10 +87,10 @@ afterEach(async () => {
 async function addAnimals(count: number): Promise<void> {
   const pets = Array.from({ length: count }, (_, index) => ({
     name: `Animal ${index + 1}`,
-    category_id: BigInt((index % 5) + 1),
+    categoryId: BigInt((index % 5) + 1),
     status: statuses[index % 3] ?? 'available',
   }))
-  if (pets.length > 0) await db.insertInto('pets').values(pets).execute()
+  await storePets(sql, pets)
 }
 
 async function enter(apiKey = key): Promise<void> {
@@ -130,7 +128,7 @@ test('the catalogue by status', async () => {
   expect(await page.getByRole('listitem').filter({ hasText: 'pending' }).count()).toBe(0)
   expect(page.url()).toContain('status=sold')
 
-  await db.deleteFrom('pets').where('status', '=', 'pending').execute()
+  await sql("delete from pets where status = 'pending'")
   await page.getByRole('radio', { name: 'pending' }).check()
   await page.getByText('No animal is pending.').waitFor()
 })
@@ -186,7 +184,7 @@ test('an answer that is lost: to send again adds nothing twice', async () => {
   await page.unroute('**/createPet**')
   await page.getByRole('button', { name: 'Add to the catalogue' }).click()
   await page.getByRole('heading', { name: 'Once' }).waitFor()
-  const made = await db.selectFrom('pets').select('id').where('name', '=', 'Once').execute()
+  const made = await sql("select id from pets where name = 'Once'")
   expect(made).toHaveLength(1)
 })
 
@@ -255,10 +253,7 @@ test('fine on a phone: nothing is wider than the screen', async () => {
   await page.setViewportSize({ width: 360, height: 640 })
   const overflow = () => page.evaluate('document.documentElement.scrollWidth - innerWidth')
   const name = 'Donaudampfschifffahrtsgesellschaftskapitän'.repeat(3)
-  await db
-    .updateTable('pets')
-    .set({ name, category_id: 2n ** 63n - 1n })
-    .execute()
+  await sql('update pets set name = ?, category_id = ?', [name, 2n ** 63n - 1n])
   await enter()
   await page.getByText(name).first().waitFor()
   expect(await overflow()).toBe(0)
@@ -271,7 +266,7 @@ test('fine on a phone: nothing is wider than the screen', async () => {
 })
 
 test('an empty catalogue', async () => {
-  await db.deleteFrom('pets').execute()
+  await sql('delete from pets')
   await enter()
   await page.getByText('There is no animal yet.').waitFor()
 })

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { createConnection, type RowDataPacket } from 'mysql2/promise'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { newDatabase } from '../support/database.ts'
 import { type MysqlServer, startMysql } from '../support/mysql.ts'
 import { startService } from '../support/service.ts'
@@ -32,10 +32,10 @@ test('a statement that takes too long ends nothing on another server', async () 
   const balancer = { url: former.url }
   const url = new URL(database.url)
   url.port = String(await startBalancer(balancer))
-  const service = await startService({ databaseTimeout: 500 }, undefined, {
-    ...database,
-    url: url.href,
-  })
+  const service = await startService(
+    { DATABASE_TIMEOUT: '500ms' },
+    { database: { ...database, url: url.href } },
+  )
   await service.rest('GET', '/pets')
   const admin = await createConnection(database.url)
   await admin.query('lock tables pets write')
@@ -45,14 +45,17 @@ test('a statement that takes too long ends nothing on another server', async () 
   await otherAdmin.query(`create database ${url.pathname.slice(1)}`)
   const strangers = await Promise.all(Array.from({ length: 50 }, () => createConnection(other.url)))
   const answer = service.rest('GET', '/pets')
-  await setTimeout(250)
-  const [waiting] = await admin.query<RowDataPacket[]>(
-    "select id from information_schema.processlist where info like 'select%pets%' and id <> connection_id()",
-  )
-  const namesakes = strangers.filter(({ threadId }) => threadId === Number(waiting[0]?.id))
+  const waiting = await vi.waitFor(async () => {
+    const [rows] = await admin.query<RowDataPacket[]>(
+      "select id from information_schema.processlist where info like 'select%pets%' and id <> connection_id()",
+    )
+    expect(rows).toHaveLength(1)
+    return rows[0]?.id
+  })
+  const namesakes = strangers.filter(({ threadId }) => threadId === Number(waiting))
   expect(namesakes).toHaveLength(1)
   expect((await answer).status).toBe(503)
-  await setTimeout(500)
+  await setTimeout(500) // in which the wrong statement would be ended
   await Promise.all(strangers.map((stranger) => stranger.query('select 1')))
 
   for (const connection of [admin, otherAdmin, ...strangers]) connection.destroy()

@@ -1,7 +1,6 @@
 /** Bodies and inputs that are too large, too deep, or not what they say. */
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { transformer } from '../../src/trpc/transformer.ts'
 import {
   answerOf,
   type ErrorAnswer,
@@ -9,6 +8,7 @@ import {
   expectServing,
   expectTrpcError,
 } from '../support/expect.ts'
+import { transformer } from '../support/router.ts'
 import { type Service, startService } from '../support/service.ts'
 
 const MAX_BODY = 65_536

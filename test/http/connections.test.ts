@@ -1,4 +1,5 @@
 /** What is no proper HTTP: it is refused, nothing is smuggled, and the process goes on. */
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
 import { existsSync, readdirSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
@@ -17,7 +18,7 @@ let head: string[]
 const uncaught: unknown[] = []
 const onUncaught = (error: unknown) => void uncaught.push(error)
 beforeAll(async () => {
-  service = await startService({}, patience)
+  service = await startService({}, { patience })
   head = ['Host: petstore.example', `Authorization: Bearer ${service.key}`]
   process.on('uncaughtException', onUncaught)
 })
@@ -41,8 +42,19 @@ async function open(): Promise<{ socket: Socket; dropped: Promise<unknown> }> {
   const { hostname, port } = new URL(service.origin)
   const socket = connect({ port: Number(port), host: hostname, allowHalfOpen: true })
   socket.on('error', () => {})
-  const [served] = await once(service.server, 'connection')
+  const served = await accepted()
   return { socket, dropped: new Promise((resolve) => served.once('close', resolve)) }
+}
+
+/** The next connection that this process accepts, as the service has it. */
+function accepted(): Promise<Socket> {
+  return new Promise((resolve) => {
+    const hear = (message: unknown) => {
+      unsubscribe('net.server.socket', hear)
+      resolve((message as { socket: Socket }).socket) // as Node documents this channel
+    }
+    subscribe('net.server.socket', hear)
+  })
 }
 
 /** The one answer to what is sent, after which the server must close. */

@@ -6,7 +6,7 @@ const shop = 'https://shop.example'
 
 let service: Service
 beforeAll(async () => {
-  service = await startService({ corsOrigins: [shop, 'http://localhost:5173'] })
+  service = await startService({ CORS_ORIGINS: `${shop}, http://localhost:5173` })
 })
 afterAll(() => service.stop())
 
@@ -171,7 +171,7 @@ describe('CORS', () => {
   })
 
   test('* lets all in', async () => {
-    const all = await startService({ corsOrigins: ['*'] })
+    const all = await startService({ CORS_ORIGINS: '*' })
     for (const path of ['/v1/pets', '/trpc/listPets', '/v1/nothing']) {
       const answer = await ask(path, { headers: { origin: 'https://any.example' } }, all)
       expect(answer.headers.get('access-control-allow-origin')).toBe('*')
@@ -181,7 +181,7 @@ describe('CORS', () => {
   })
 
   test('500 and 429 can be read too', async () => {
-    const limited = await startService({ corsOrigins: [shop], rateLimit: 1 })
+    const limited = await startService({ CORS_ORIGINS: shop, RATE_LIMIT: '1' })
     const headers = { origin: shop }
     await ask('/v1/pets', { headers }, limited)
     for (const path of ['/v1/pets', '/trpc/listPets']) {
@@ -191,8 +191,8 @@ describe('CORS', () => {
       expect(answer.headers.get('access-control-expose-headers')).toContain('Retry-After')
     }
     await limited.stop()
-    const broken = await startService({ corsOrigins: [shop] })
-    await broken.db.schema.dropTable('pets').execute()
+    const broken = await startService({ CORS_ORIGINS: shop })
+    await broken.sql('drop table pets')
     const answer = await ask('/v1/pets', { headers }, broken)
     expect(answer.status).toBe(500)
     expect(answer.headers.get('access-control-allow-origin')).toBe(shop)

@@ -1,8 +1,6 @@
 /** What nobody is told: keys, and the inside of the service. */
-import { setTimeout } from 'node:timers/promises'
-import { sql } from 'kysely'
+import { createHash } from 'node:crypto'
 import { afterEach, expect, test, vi } from 'vitest'
-import { hashKey } from '../../src/keys/format.ts'
 import { answerOf, expectRestError, expectTrpcError } from '../support/expect.ts'
 import { type Service, startService } from '../support/service.ts'
 
@@ -26,7 +24,7 @@ test.for(['development', 'production', 'test', ''])(
   async (environment) => {
     vi.stubEnv('NODE_ENV', environment)
     await withService(async (service) => {
-      await sql`drop table pets`.execute(service.db)
+      await service.sql('drop table pets')
       const rest = await ask(service, '/v1/pets')
       expectRestError(rest, 500, 'INTERNAL_SERVER_ERROR')
       expect(JSON.parse(rest.body).message).toBe('Internal server error')
@@ -46,7 +44,7 @@ test.for(['development', 'production', 'test', ''])(
 
 test('a service without its keys tells nothing', async () => {
   await withService(async (service) => {
-    await sql`drop table api_keys`.execute(service.db)
+    await service.sql('drop table api_keys')
     expectRestError(await ask(service, '/v1/pets'), 500, 'INTERNAL_SERVER_ERROR')
     expectTrpcError(await ask(service, '/trpc/listPets'), 500, 'INTERNAL_SERVER_ERROR')
   })
@@ -79,23 +77,25 @@ test('no key is logged, echoed or documented, wherever it was sent', async () =>
         ask(service, '/trpc/x', { method: 'POST', headers: { 'content-type': sent } }),
       ]),
     )
-    await setTimeout(20) // the last requests are logged when they are over
     const document = await (await fetch(`${origin}/v1/openapi.json`)).text()
+    // The requests are logged when they are over, which may be after their answers.
+    const requests = () => logged.filter((line) => JSON.parse(line).msg === 'request')
+    await vi.waitFor(() => expect(requests()).toHaveLength(answers.length + 1))
     const told = [
       document,
       ...logged,
       ...answers.flatMap(({ body, headers }) => [body, JSON.stringify([...headers])]),
     ].join('\n')
+    expect(answers.filter(({ status }) => status >= 500)).toEqual([])
     expect(answers.filter(({ status }) => status === 401).length).toBeGreaterThan(2)
-    expect(logged.length).toBeGreaterThan(answers.length - 2)
     expect(told).not.toMatch(/petstore_[\w-]{20}/)
-    expect(told).not.toContain(hashKey(key))
+    expect(told).not.toContain(createHash('sha256').update(key).digest('hex'))
   })
 })
 
 test('a failed look-up of a key does not log it', async () => {
   await withService(async (service) => {
-    await sql`drop table api_keys`.execute(service.db)
+    await service.sql('drop table api_keys')
     await ask(service, '/v1/pets')
     expect(service.logged.join()).toContain('api_keys')
     expect(service.logged.join()).not.toContain(service.key)

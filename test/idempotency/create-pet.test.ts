@@ -1,50 +1,47 @@
 /** createPet under an Idempotency-Key makes one pet, however often it is asked for. */
+import { statSync } from 'node:fs'
 import { createTRPCClient, httpBatchLink } from '@trpc/client'
-import { sql } from 'kysely'
-import { pino } from 'pino'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { Deadline } from '../../db/deadline.ts'
-import { createIdempotency, removeOld } from '../../src/idempotency/store.ts'
-import { createKey } from '../../src/keys/store.ts'
-import type { AppRouter } from '../../src/router.ts'
-import { transformer } from '../../src/trpc/transformer.ts'
-import { engine } from '../support/database.ts'
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { engine, newDatabase } from '../support/database.ts'
+import { canFill, fillDisk, freeDisk } from '../support/full-disk.ts'
+import { holdWrites } from '../support/hold.ts'
+import { countPets } from '../support/pets.ts'
+import { runServer } from '../support/process.ts'
 import { restClient } from '../support/rest.ts'
-import { errorOf, type Service, startService, trpcClient } from '../support/service.ts'
+import { type AppRouter, transformer } from '../support/router.ts'
+import { errorOf, keys, type Service, startService, trpcClient } from '../support/service.ts'
 
+/** Milliseconds that a key is kept. */
 const LIFETIME = 60_000
 
 let service: Service
 beforeAll(async () => {
-  service = await startService({ idempotencyLifetime: LIFETIME })
+  service = await startService({ IDEMPOTENCY_LIFETIME: '1m' })
 })
+afterEach(() => void vi.useRealTimers())
 afterAll(() => service.stop())
 
 const rex = { name: 'Rex', categoryId: 3 }
 let serial = 0
 const newKey = () => `"key ${serial++}"`
-const create = (key: string | undefined, body: unknown = rex) =>
-  service.rest('POST', '/pets', { headers: { 'idempotency-key': key }, body })
+const create = (key: string | undefined, body: unknown = rex, { rest } = service) =>
+  rest('POST', '/pets', { headers: { 'idempotency-key': key }, body })
 
-async function countPets(): Promise<number> {
-  const { count } = await service.db
-    .selectFrom('pets')
-    .select((eb) => eb.fn.countAll().as('count'))
-    .executeTakeFirstOrThrow()
-  return Number(count)
-}
+/** Makes all keys that are kept so many milliseconds older. */
+const age = ({ sql }: Service, milliseconds: number) =>
+  sql('update idempotency_keys set created_at = created_at - ?', [milliseconds])
 
 test('a repetition is answered as the first and adds nothing', async () => {
   const key = newKey()
   const first = await create(key)
-  const before = await countPets()
+  const before = await countPets(service.sql)
   const second = await create(key)
   expect(second).toMatchObject({ status: 201, body: first.body })
   expect(second.headers.get('location')).toBe(first.headers.get('location'))
   // The same request in other words.
   const third = await create(key, '{"status":"available","categoryId":3.0,"name":"Rex","extra":1}')
   expect(third).toMatchObject({ status: 201, body: first.body })
-  expect(await countPets()).toBe(before)
+  expect(await countPets(service.sql)).toBe(before)
 })
 
 test('the same key with another body is 422', async () => {
@@ -55,67 +52,64 @@ test('the same key with another body is 422', async () => {
 })
 
 test('without a key every request adds a pet', async () => {
-  const before = await countPets()
+  const before = await countPets(service.sql)
   await create(undefined)
   await create(undefined)
-  expect(await countPets()).toBe(before + 2)
+  expect(await countPets(service.sql)).toBe(before + 2)
 })
 
 test('many at once make one pet', async () => {
   const key = newKey()
-  const before = await countPets()
+  const before = await countPets(service.sql)
   const answers = await Promise.all(Array.from({ length: 8 }, () => create(key)))
-  expect(await countPets()).toBe(before + 1)
+  expect(await countPets(service.sql)).toBe(before + 1)
   const statuses = answers.map(({ status }) => status)
   expect(statuses).toContain(201)
   expect(statuses.every((status) => status === 201 || status === 409)).toBe(true)
 })
 
-test('while the first is still running, a repetition is 409', async () => {
-  const { once, stop } = createIdempotency(service.db, LIFETIME, pino({ enabled: false }))
-  const request = { apiKeyId: 1n, key: newKey(), operation: 'createPet', input: rex }
-  const deadline = new Deadline(10_000)
-  const gate = Promise.withResolvers<{ id: bigint }>()
-  const first = once(request, deadline, () => gate.promise)
-  expect(await once(request, deadline, () => gate.promise)).toBe('running')
-  gate.resolve({ id: 7n })
-  expect(await first).toEqual({ output: { id: 7n } })
-  expect(await once(request, deadline, () => gate.promise)).toEqual({ output: { id: 7n } })
-  stop()
-})
-
-test.runIf(engine === 'mysql')('409 also while another instance is at it', async () => {
-  const key = newKey()
-  const pets = await countPets()
-  // Another instance, in the middle of the same creation.
-  const begun = Promise.withResolvers<void>()
-  const blocked = Promise.withResolvers<void>()
-  const hash = await hashOf(key)
-  const other = service.db.transaction().execute(async (transaction) => {
-    const { id } = await service.db.selectFrom('api_keys').select('id').executeTakeFirstOrThrow()
-    await transaction
-      .insertInto('idempotency_keys')
-      .values({ api_key_id: id, key_hash: hash, fingerprint: '', pet_id: 1n, created_at: 0n })
-      .execute()
-    begun.resolve()
-    await blocked.promise
+// A statement on the embedded engine holds up the whole process, so that no call meets another.
+describe.runIf(engine === 'mysql')('while the first is still running, a repetition is 409', () => {
+  test('on the same instance', async () => {
+    const key = newKey()
+    const letGo = await holdWrites(service.databaseUrl)
+    const calls = [create(key), create(key)]
+    const first = await Promise.race(calls).finally(letGo)
+    expect(first).toMatchObject({ status: 409, body: { code: 'CONFLICT' } })
+    const answers = await Promise.all(calls)
+    expect(answers.map(({ status }) => status).sort()).toEqual([201, 409])
+    const made = answers.find(({ status }) => status === 201)
+    expect(await create(key)).toMatchObject({ status: 201, body: made?.body })
   })
-  await begun.promise
-  expect(await create(key)).toMatchObject({ status: 409 })
-  blocked.resolve()
-  await other
-  expect(await countPets()).toBe(pets)
-})
 
-async function hashOf(header: string): Promise<string> {
-  const bytes = new TextEncoder().encode(header.slice(1, -1))
-  return Buffer.from(await crypto.subtle.digest('SHA-256', bytes)).toString('hex')
-}
+  test('on another instance', async () => {
+    const key = newKey()
+    const pets = await countPets(service.sql)
+    const { databaseUrl, sql } = service
+    const other = await startService({}, { database: { url: databaseUrl, remove: async () => {} } })
+    const otherRest = restClient(other.origin, service.key)
+    // Whoever has written down the key waits here before it is certain.
+    await sql(`create trigger hold after insert on idempotency_keys for each row
+      begin do get_lock(database(), 20); do release_lock(database()); end`)
+    await sql('select get_lock(database(), 20)')
+    const calls = [create(key), create(key, rex, { ...service, rest: otherRest })]
+    const first = await Promise.race(calls).finally(async () => {
+      await sql('select release_lock(database())')
+      await Promise.allSettled(calls)
+      await sql('drop trigger hold')
+    })
+    expect(first).toMatchObject({ status: 409, body: { code: 'CONFLICT' } })
+    const statuses = (await Promise.all(calls)).map(({ status }) => status)
+    expect(statuses.sort()).toEqual([201, 409])
+    expect(await countPets(service.sql)).toBe(pets + 1)
+    await other.stop()
+  })
+})
 
 test('a key counts for its API key alone', async () => {
   const key = newKey()
   const mine = await create(key)
-  const other = restClient(service.origin, (await createKey(service.db, 'other')).key)
+  const other = restClient(service.origin, (await keys.create(service.databaseUrl, 'other')).key)
   const theirs = await other('POST', '/pets', { headers: { 'idempotency-key': key }, body: rex })
   expect(theirs.status).toBe(201)
   expect(theirs.body).not.toEqual(mine.body)
@@ -126,26 +120,37 @@ test('keys that differ in case or in spaces at the end are different keys', asyn
   expect(new Set(answers.map(({ text }) => text)).size).toBe(3)
 })
 
-test('a key is forgotten after its lifetime', async () => {
+test('a key is forgotten after its lifetime, and no sooner', async () => {
   const key = newKey()
   const first = await create(key)
-  await service.db
-    .updateTable('idempotency_keys')
-    .set({ created_at: BigInt(Date.now() - LIFETIME) })
-    .execute()
+  await age(service, LIFETIME - 10_000)
+  expect((await create(key)).body).toEqual(first.body)
+  await age(service, 10_000)
   const second = await create(key, { ...rex, name: 'Bella' })
   expect(second.status).toBe(201)
   expect(second.body).not.toEqual(first.body)
+  // What the old one left behind is replaced.
+  expect((await create(key, { ...rex, name: 'Bella' })).body).toEqual(second.body)
 })
 
-test('removeOld removes what is too old, and nothing else', async () => {
-  await create(newKey())
-  const rows = () => service.db.selectFrom('idempotency_keys').select('created_at').execute()
-  const times = (await rows()).map(({ created_at }) => Number(created_at)).sort()
-  const newest = times.at(-1) ?? 0
-  expect(times.length).toBeGreaterThan(1)
-  await removeOld(service.db, newest)
-  expect(await rows()).toEqual([{ created_at: BigInt(newest) }])
+test('what is too old is removed from time to time, and nothing else', async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+  const cleaning = await startService({ IDEMPOTENCY_LIFETIME: '1m' })
+  const count = async () => {
+    const [row] = await cleaning.sql('select count(*) as count from idempotency_keys')
+    return Number(row?.count)
+  }
+  for (let old = 0; old < 3; old++) await create(newKey(), rex, cleaning)
+  await age(cleaning, LIFETIME)
+  const key = newKey()
+  const young = await create(key, rex, cleaning)
+  expect(await count()).toBe(4)
+  vi.advanceTimersByTime(10 * 60_000)
+  await vi.waitFor(async () => expect(await count()).toBe(1))
+  expect((await create(key, rex, cleaning)).body).toEqual(young.body)
+  expect(await countPets(cleaning.sql)).toBe(4)
+  vi.useRealTimers()
+  await cleaning.stop()
 })
 
 test('an invalid creation keeps no key', async () => {
@@ -209,26 +214,27 @@ describe('through tRPC', () => {
   })
 })
 
-test('what an old row of the same key leaves behind is replaced', async () => {
-  const key = newKey()
-  const { id } = await service.db.selectFrom('api_keys').select('id').executeTakeFirstOrThrow()
-  const hash = await hashOf(key)
-  await service.db
-    .insertInto('idempotency_keys')
-    .values({ api_key_id: id, key_hash: hash, fingerprint: '', pet_id: 1n, created_at: 0n })
-    .execute()
-  expect((await create(key)).status).toBe(201)
-})
-
-// Last: nothing can be added to this database any more.
-test.runIf(engine === 'sqlite')('a disk that is full is 503, with a key as without', async () => {
-  await sql`pragma max_page_count = 1`.execute(service.db) // no smaller than it is now
-  const answers = new Set<number>()
-  for (let serial = 0; serial < 400; serial++) {
-    const { status } = await create(newKey(), { name: 'x'.repeat(255), categoryId: 3 })
-    answers.add(status)
-    if (status !== 201) break
-  }
-  expect([...answers].at(-1)).toBe(503)
-  expect((await service.rest('GET', '/pets')).status).toBe(200)
-})
+test.runIf(engine === 'sqlite' && canFill)(
+  'a disk that is full is 503, with a key as without, until there is room',
+  async () => {
+    const database = await newDatabase()
+    const { key } = await keys.create(database.url, 'test')
+    const server = await runServer({ DATABASE_URL: database.url })
+    const pid = Number(server.child.pid)
+    const rest = restClient(server.origin, key)
+    const first = await rest('POST', '/pets', { body: rex })
+    expect(first.status).toBe(201)
+    fillDisk(pid, statSync(`${database.url.slice('sqlite:'.length)}-wal`).size)
+    for (const headers of [{}, { 'idempotency-key': '"full"' }]) {
+      expect((await rest('POST', '/pets', { headers, body: rex })).status).toBe(503)
+    }
+    expect((await rest('GET', '/pets')).body).toEqual([first.body])
+    freeDisk(pid)
+    for (const headers of [{}, { 'idempotency-key': '"full"' }]) {
+      expect((await rest('POST', '/pets', { headers, body: rex })).status).toBe(201)
+    }
+    server.child.kill()
+    await server.exited
+    await database.remove()
+  },
+)

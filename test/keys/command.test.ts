@@ -8,7 +8,7 @@ let database: TestDatabase
 let service: Service
 beforeAll(async () => {
   database = await newDatabase()
-  service = await startService({}, undefined, database)
+  service = await startService({}, { database })
 })
 afterAll(() => service.stop())
 

@@ -1,5 +1,6 @@
 /** listPets on REST: defaults, order, filter, and the way from page to page. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { storePets } from '../support/pets.ts'
 import { type Service, startService } from '../support/service.ts'
 
 let service: Service
@@ -8,10 +9,10 @@ beforeAll(async () => {
   expect((await service.rest('GET', '/pets')).text).toBe('[]')
   const pets = Array.from({ length: 45 }, (_, index) => ({
     name: `Pet ${index + 1}`,
-    category_id: 1n,
+    categoryId: 1n,
     status: index % 9 === 0 ? ('sold' as const) : ('available' as const),
   }))
-  await service.db.insertInto('pets').values(pets).execute()
+  await storePets(service.sql, pets)
 })
 afterAll(() => service.stop())
 

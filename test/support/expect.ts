@@ -1,6 +1,6 @@
 /** What every error must look like, what none may tell, and that the service goes on. */
 import { expect } from 'vitest'
-import { transformer } from '../../src/trpc/transformer.ts'
+import { transformer } from './router.ts'
 import type { Service } from './service.ts'
 
 /** Checks that the service still serves a valid caller, on both surfaces. */

@@ -1,31 +1,36 @@
 /** What a call came to, in one form for both surfaces. */
 import { TRPCClientError } from '@trpc/client'
+import { isInt64, type OperationName } from './operations.ts'
 import type { Answer } from './rest.ts'
 
-/** The pets that a call gave, integers as bigints, or its error as the interface has it. */
+/** What a call gave, integers of 64 bits as bigints, or its error as the interface has it. */
 export type Outcome =
-  | { pets: unknown }
+  | { output: unknown }
   | { code: string | undefined; message: string; status: number | undefined }
 
-export async function ofRest(call: Promise<Answer>): Promise<Outcome> {
+/** The outcome of an operation on REST. */
+export async function ofRest(name: OperationName, call: Promise<Answer>): Promise<Outcome> {
   const { status, body } = await call
-  if (status >= 400) return body as Outcome
-  return { pets: Array.isArray(body) ? body.map(withBigints) : withBigints(body as object) }
+  if (status >= 400) return body as Outcome // checked against the document by the client
+  return { output: withBigints(name, body) }
 }
 
+/** The outcome of an operation on tRPC. */
 export async function ofTrpc(call: Promise<unknown>): Promise<Outcome> {
   try {
-    return { pets: await call }
+    return { output: await call }
   } catch (error) {
     if (!(error instanceof TRPCClientError)) throw error
     return { code: error.data?.code, message: error.message, status: error.data?.httpStatus }
   }
 }
 
-function withBigints(pet: object): object {
-  const fields = Object.entries(pet).map(([name, value]) => [
-    name,
-    typeof value === 'number' ? BigInt(value) : value,
+function withBigints(name: OperationName, value: unknown): unknown {
+  if (Array.isArray(value)) return value.map((item) => withBigints(name, item))
+  if (typeof value !== 'object' || value === null) return value
+  const fields = Object.entries(value).map(([field, item]) => [
+    field,
+    typeof item === 'number' && isInt64(name, field) ? BigInt(item) : withBigints(name, item),
   ])
   return Object.fromEntries(fields)
 }

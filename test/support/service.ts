@@ -1,24 +1,20 @@
-/** The service on a database of its own, over real HTTP, with clients for both surfaces. */
-import { once } from 'node:events'
-import type { Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+/**
+ * The service on a database of its own, over real HTTP, with clients for both surfaces. It is put
+ * together, started and stopped by what production does that with; this file alone knows of it.
+ */
 import { createTRPCClient, httpLink, type TRPCClient, TRPCClientError } from '@trpc/client'
-import type { CompiledQuery } from 'kysely'
 import { pino } from 'pino'
 import { connect } from '../../db/connect.ts'
 import { migrate } from '../../db/migrate.ts'
-import type { PoolUsage } from '../../db/mysql.ts'
 import type { Database } from '../../db/tables.ts'
-import { type Config, readConfig } from '../../src/config.ts'
+import { readConfig } from '../../src/config.ts'
 import type { Patience } from '../../src/http/server.ts'
-import { createKey } from '../../src/keys/store.ts'
-import type { Metrics } from '../../src/metrics.ts'
-import type { AppRouter } from '../../src/router.ts'
-import { createService } from '../../src/service.ts'
-import { transformer } from '../../src/trpc/transformer.ts'
+import { createKey, revokeKey, rotateKey } from '../../src/keys/store.ts'
+import { start } from '../../src/start.ts'
 import { newDatabase, type TestDatabase } from './database.ts'
-import { watch } from './queries.ts'
 import { type RestClient, restClient } from './rest.ts'
+import { type AppRouter, transformer } from './router.ts'
+import { openSql, type Sql } from './sql.ts'
 
 export interface Service {
   /** The address, without a path. */
@@ -27,71 +23,104 @@ export interface Service {
   baseUrl: string
   /** A valid API key. */
   key: string
-  db: Database
-  server: Server
   rest: RestClient
   trpc: TRPCClient<AppRouter>
   /** The DATABASE_URL. */
   databaseUrl: string
-  /** What the database's pool does. */
-  usage: PoolUsage
-  /** Every query so far, the tests' own too. */
-  queries: CompiledQuery[]
-  /** Undefined unless `overrides` ask for them. */
-  metrics: Metrics | undefined
+  /** Asks the database beside the service. */
+  sql: Sql
   /** What was logged so far, a line of JSON each. */
   logged: string[]
+  /** Stops as on SIGTERM, and removes the database. */
   stop(): Promise<void>
 }
 
-/** Starts the service, on a new database; `overrides` are for what a test is about. */
+/** What a test may hand in beside the environment. */
+export interface Surroundings {
+  /** Is removed when the service stops; else it gets a new one. */
+  database?: TestDatabase
+  /** Milliseconds that clients have, where a test cannot wait as long as usual. */
+  patience?: Patience
+}
+
+const baseUrl = 'https://petstore.example/v1'
+
+/** Starts the service in an environment of these variables, on a free port. */
 export async function startService(
-  overrides: Partial<Config> = {},
-  patience?: Patience,
-  database?: TestDatabase,
+  variables: Record<string, string> = {},
+  { database, patience }: Surroundings = {},
 ): Promise<Service> {
   database ??= await newDatabase()
-  const config: Config = {
-    ...readConfig({
-      DATABASE_URL: database.url,
-      BASE_URL: 'https://petstore.example/v1',
-      STAGING_URL: 'https://staging.petstore.example/v1',
-    }),
-    ...overrides,
-  }
-  const admin = connect(database.url)
-  await migrate(admin)
-  const { key } = await createKey(admin, 'test')
-  await admin.destroy()
+  const config = readConfig({
+    PORT: '0',
+    DATABASE_URL: database.url,
+    BASE_URL: baseUrl,
+    ...variables,
+  })
   const logged: string[] = []
   const log = pino({ level: 'debug' }, { write: (line: string) => void logged.push(line) })
-  const usage = { used: 0, waiting: 0 }
-  const settings = { timeout: config.databaseTimeout, usage }
-  const { db, queries } = watch(connect(database.url, settings))
-  const { server, metrics, close } = createService({ config, db, usage, log, patience })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const { key } = await keys.create(database.url, 'test')
+  const { port, stop } = await withDatabase(database.url, (db) => start(db, config, log, patience))
+  const sql = await openSql(database.url)
+  const origin = `http://127.0.0.1:${port}`
   return {
     origin,
-    baseUrl: config.baseUrl,
+    baseUrl: variables.BASE_URL ?? baseUrl,
     key,
-    db,
-    server,
     rest: restClient(origin, key),
     trpc: trpcClient(origin, key),
     databaseUrl: database.url,
-    usage,
-    queries,
-    metrics,
+    sql,
     logged,
     async stop() {
-      server.close()
-      server.closeAllConnections()
-      await close()
-      await db.destroy()
+      await sql.close() // or what it has locked would hold up the stop
+      await stop()
       await database.remove()
     },
+  }
+}
+
+/** A key of the API, made for a test. */
+export interface TestKey {
+  id: bigint
+  key: string
+}
+
+/**
+ * Makes and ends keys in a database of the service, whether one runs on it or not. It does what
+ * `npm run keys` does, without a process for each: the command has tests of its own.
+ */
+export const keys = {
+  /** Makes a key that works until `expiresAt`, or until it is revoked. */
+  create: (databaseUrl: string, name: string, expiresAt?: Date): Promise<TestKey> =>
+    withDatabase(databaseUrl, (db) => createKey(db, name, expiresAt)),
+
+  /** Makes a key in place of another, which works on until `graceUntil`. */
+  rotate: (databaseUrl: string, id: bigint, graceUntil: Date): Promise<TestKey> =>
+    withDatabase(databaseUrl, async (db) => {
+      const made = await rotateKey(db, id, graceUntil)
+      if (!made) throw new Error(`There is no working key ${id}`)
+      return made
+    }),
+
+  /** Ends a key. */
+  revoke: (databaseUrl: string, id: bigint): Promise<void> =>
+    withDatabase(databaseUrl, async (db) => {
+      if (!(await revokeKey(db, id))) throw new Error(`There is no working key ${id}`)
+    }),
+}
+
+/** Runs something on the database of a URL, brought to the newest schema. */
+async function withDatabase<Value>(
+  databaseUrl: string,
+  run: (db: Database) => Promise<Value>,
+): Promise<Value> {
+  const db = connect(databaseUrl)
+  try {
+    await migrate(db)
+    return await run(db)
+  } finally {
+    await db.destroy()
   }
 }
 

@@ -1,0 +1,27 @@
+/** A process that hangs. */
+import { execFileSync } from 'node:child_process'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+
+/** Stops a process where it stands, and waits until it does: a signal takes effect later. */
+export async function freeze(pid: number): Promise<void> {
+  process.kill(pid, 'SIGSTOP')
+  while (!states(pid).every((state) => state === 'T')) await new Promise(setImmediate)
+}
+
+/** Lets the process go on. */
+export function thaw(pid: number): void {
+  process.kill(pid, 'SIGCONT')
+}
+
+/** What each thread of a process is doing, in the letters of `ps`. */
+function states(pid: number): string[] {
+  const folder = `/proc/${pid}/task`
+  if (!existsSync(folder)) {
+    return [execFileSync('ps', ['-o', 'state=', '-p', String(pid)], { encoding: 'utf8' }).charAt(0)]
+  }
+  // The state follows the name, which is in parentheses and may hold some.
+  return readdirSync(folder).map((thread) => {
+    const text = readFileSync(`${folder}/${thread}/stat`, 'utf8')
+    return text.charAt(text.lastIndexOf(')') + 2)
+  })
+}

@@ -1,0 +1,114 @@
+/**
+ * Every operation of the service as a client calls it. It is a record over the router's own
+ * procedures: a new one does not compile until it is listed here, and then whatever must hold for
+ * all operations is tested for it too.
+ */
+import type { TRPCClient } from '@trpc/client'
+import type { inferRouterInputs, inferRouterOutputs } from '@trpc/server'
+import type { Answer, RestClient, RestInit } from './rest.ts'
+import type { AppRouter } from './router.ts'
+
+type Inputs = inferRouterInputs<AppRouter>
+type Outputs = inferRouterOutputs<AppRouter>
+
+/** The name of an operation: that of its procedure, and its `operationId`. */
+export type OperationName = keyof Inputs
+
+/** The names of the fields of 64 bits in what an operation gives. */
+type Int64Fields<Output> = Output extends readonly (infer Item)[]
+  ? Int64Fields<Item>
+  : { [Field in keyof Output]: Output[Field] extends bigint ? Field : never }[keyof Output]
+
+/** The same call on both surfaces. */
+interface Call<Input> {
+  rest: { method: string; path: string; body?: object }
+  trpc: Input
+}
+
+interface Definition<Name extends OperationName> {
+  /** Is answered with success when there is a pet 1. */
+  good: Call<Inputs[Name]>
+  /** Is refused with 400; a `body` here says that the operation reads one. */
+  invalid: Call<Inputs[Name]>
+  /** Names something that is not there; undefined where nothing is named. */
+  missing?: Call<Inputs[Name]>
+  /** As good as `good`, and different; there where an Idempotency-Key is taken. */
+  other?: Call<Inputs[Name]>
+  /** What REST writes as an integer and tRPC gives as a bigint. */
+  int64: Record<Int64Fields<Outputs[Name]>, true>
+  call(client: TRPCClient<AppRouter>, input: Inputs[Name]): Promise<Outputs[Name]>
+}
+
+const rex = { name: 'Rex', categoryId: 3 }
+const bella = { name: 'Bella', categoryId: 3 }
+const pet = { id: true, categoryId: true } as const
+
+const definitions: { [Name in OperationName]: Definition<Name> } = {
+  listPets: {
+    good: { rest: { method: 'GET', path: '/pets' }, trpc: {} },
+    invalid: { rest: { method: 'GET', path: '/pets?limit=0' }, trpc: { limit: 0 } },
+    int64: pet,
+    call: (client, input) => client.listPets.query(input),
+  },
+  createPet: {
+    good: { rest: { method: 'POST', path: '/pets', body: rex }, trpc: rex },
+    invalid: {
+      rest: { method: 'POST', path: '/pets', body: { ...rex, name: '' } },
+      trpc: { ...rex, name: '' },
+    },
+    other: { rest: { method: 'POST', path: '/pets', body: bella }, trpc: bella },
+    int64: pet,
+    call: (client, input) => client.createPet.mutate(input),
+  },
+  getPet: {
+    good: { rest: { method: 'GET', path: '/pets/1' }, trpc: { petId: 1 } },
+    invalid: { rest: { method: 'GET', path: '/pets/1.5' }, trpc: { petId: 1.5 } },
+    missing: { rest: { method: 'GET', path: '/pets/404' }, trpc: { petId: 404 } },
+    int64: pet,
+    call: (client, input) => client.getPet.query(input),
+  },
+}
+
+/** Which of the calls above. */
+export type CallKind = 'good' | 'invalid' | 'missing' | 'other'
+
+/** An operation, whichever it is. */
+export interface Operation {
+  name: OperationName
+  hasBody: boolean
+  /** Whether something is named that may not be there. */
+  namesOne: boolean
+  takesIdempotencyKey: boolean
+  /** Makes one of its calls; `init` adds to it, or replaces parts of it. */
+  rest(client: RestClient, kind?: CallKind, init?: RestInit): Promise<Answer>
+  trpc(client: TRPCClient<AppRouter>, kind?: CallKind): Promise<unknown>
+}
+
+function operation<Name extends OperationName>(name: Name): Operation {
+  const definition: Definition<Name> = definitions[name]
+  const callOf = (kind: CallKind) => {
+    const call = definition[kind]
+    if (!call) throw new Error(`${name} has no call that is "${kind}"`)
+    return call
+  }
+  return {
+    name,
+    hasBody: definition.invalid.rest.body !== undefined,
+    namesOne: definition.missing !== undefined,
+    takesIdempotencyKey: definition.other !== undefined,
+    rest(client, kind = 'good', init = {}) {
+      const { method, path, body } = callOf(kind).rest
+      return client(method, path, { ...(body && { body }), ...init })
+    },
+    trpc: (client, kind = 'good') => definition.call(client, callOf(kind).trpc),
+  }
+}
+
+/** All operations, in the order of the router. */
+export const operations: readonly Operation[] = Object.keys(definitions).map(
+  (name) => operation(name as OperationName), // the keys of a record are its keys
+)
+
+/** Whether a field of what this operation gives has 64 bits. */
+export const isInt64 = (name: OperationName, field: string): boolean =>
+  Object.hasOwn(definitions[name].int64, field)

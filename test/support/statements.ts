@@ -1,0 +1,63 @@
+/** The statements that a database gets, as the engine itself has them. */
+import { StatementSync } from 'node:sqlite'
+import { createConnection } from 'mysql2/promise'
+import { engine } from './database.ts'
+
+export interface Statements {
+  /** Those so far that are like this, in their order, with the values in them. */
+  like(pattern: RegExp): Promise<string[]>
+  close(): Promise<void>
+}
+
+/**
+ * Watches a database that nobody is connected to yet; whoever connects from now on is seen, the
+ * test itself too. It is MySQL's general log, or what this process runs on node:sqlite.
+ */
+export async function watchStatements(databaseUrl: string): Promise<Statements> {
+  return engine === 'mysql' ? await watchMysql(databaseUrl) : watchSqlite()
+}
+
+async function watchMysql(databaseUrl: string): Promise<Statements> {
+  const url = new URL(databaseUrl)
+  const name = url.pathname.slice(1)
+  url.pathname = ''
+  const admin = await createConnection(url.href)
+  // It stays on: other tests may be reading it too.
+  await admin.query("set global log_output = 'TABLE'")
+  await admin.query('set global general_log = on')
+  return {
+    async like(pattern) {
+      const [rows] = await admin.query(
+        `select convert(argument using utf8mb4) as text from mysql.general_log
+        where command_type in ('Query', 'Execute') and thread_id in (
+          select thread_id from mysql.general_log where command_type = 'Connect' and argument like ?
+        ) order by event_time`,
+        [`% on ${name}%`],
+      )
+      return (rows as { text: string }[])
+        .map(({ text }) => text)
+        .filter((text) => pattern.test(text))
+    },
+    close: async () => admin.destroy(),
+  }
+}
+
+function watchSqlite(): Statements {
+  const texts: string[] = []
+  const { prototype } = StatementSync
+  const methods = ['all', 'get', 'iterate', 'run'] as const
+  const originals = methods.map((method) => [method, prototype[method]] as const)
+  for (const [method, original] of originals) {
+    prototype[method] = function (this: StatementSync, ...values: never[]) {
+      const result = Reflect.apply(original, this, values)
+      texts.push(this.expandedSQL)
+      return result
+    }
+  }
+  return {
+    like: async (pattern) => texts.filter((text) => pattern.test(text)),
+    async close() {
+      for (const [method, original] of originals) Object.assign(prototype, { [method]: original })
+    },
+  }
+}

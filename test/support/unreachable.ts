@@ -1,0 +1,31 @@
+/** A service whose database it could use when it started, and cannot any more. */
+import { writeFileSync } from 'node:fs'
+import { engine, newDatabase } from './database.ts'
+import { storePets } from './pets.ts'
+import { startProxy } from './proxy.ts'
+import { type Service, startService } from './service.ts'
+
+/** Starts it, and takes its database away: every statement fails, at once. */
+export async function startUnreachable(): Promise<Service> {
+  return engine === 'mysql' ? await startCutOff() : await startBroken()
+}
+
+async function startCutOff(): Promise<Service> {
+  const database = await newDatabase()
+  const url = new URL(database.url)
+  const proxy = await startProxy(url.hostname, Number(url.port || 3306))
+  url.port = String(proxy.port)
+  const service = await startService({}, { database: { ...database, url: url.href } })
+  await proxy.cut()
+  return service
+}
+
+async function startBroken(): Promise<Service> {
+  const service = await startService()
+  const path = service.databaseUrl.slice('sqlite:'.length)
+  // What is remembered of the file counts no more once another connection has changed it.
+  await service.sql('pragma wal_checkpoint(truncate)')
+  await storePets(service.sql, [{ name: 'Rex', categoryId: 1n, status: 'sold' }])
+  writeFileSync(path, 'This is no database.'.repeat(5_000))
+  return service
+}
