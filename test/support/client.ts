@@ -1,2 +1,2 @@
 /** The client that TypeScript frontends import, from where its source is. */
-export * from '../../src/client.ts'
+export * from '../../client/src/client.ts'

@@ -1,3 +1,3 @@
 /** The router's type and its encoding, for tests: what the service shares with its clients. */
 export type { AppRouter } from '../../src/router.ts'
-export { transformer } from '../../src/trpc/transformer.ts'
+export { transformer } from '../../client/src/encoding.ts'

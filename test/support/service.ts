@@ -3,10 +3,12 @@
  * together, started and stopped by what production does that with; this file alone knows of it.
  */
 import { createTRPCClient, httpLink, type TRPCClient, TRPCClientError } from '@trpc/client'
+import type { Kysely } from 'kysely'
 import { pino } from 'pino'
 import { connect } from '../../db/connect.ts'
 import { migrate } from '../../db/migrate.ts'
 import type { Database } from '../../db/tables.ts'
+import type { Resources } from '../../src/app.ts'
 import { readConfig } from '../../src/config.ts'
 import type { Patience } from '../../src/http/server.ts'
 import { createKey, revokeKey, rotateKey } from '../../src/keys/store.ts'
@@ -41,6 +43,10 @@ export interface Surroundings {
   database?: TestDatabase
   /** Milliseconds that clients have, where a test cannot wait as long as usual. */
   patience?: Patience
+  /** What is served in place of the service's own resources. */
+  resources?: Resources
+  /** Brings the tables of those resources. */
+  prepare?(db: Kysely<unknown>): Promise<void>
 }
 
 const baseUrl = 'https://petstore.example/v1'
@@ -48,7 +54,7 @@ const baseUrl = 'https://petstore.example/v1'
 /** Starts the service in an environment of these variables, on a free port. */
 export async function startService(
   variables: Record<string, string> = {},
-  { database, patience }: Surroundings = {},
+  { database, patience, resources, prepare = async () => {} }: Surroundings = {},
 ): Promise<Service> {
   database ??= await newDatabase()
   const config = readConfig({
@@ -60,7 +66,13 @@ export async function startService(
   const logged: string[] = []
   const log = pino({ level: 'debug' }, { write: (line: string) => void logged.push(line) })
   const { key } = await keys.create(database.url, 'test')
-  const { port, stop } = await withDatabase(database.url, (db) => start(db, config, log, patience))
+  const { port, stop } = await withDatabase(database.url, async (db) => {
+    await prepare(db as Kysely<unknown>) // tables that the service's own types do not know
+    return await start(db, config, log, {
+      ...(patience && { patience }),
+      ...(resources && { resources }),
+    })
+  })
   const sql = await openSql(database.url)
   const origin = `http://127.0.0.1:${port}`
   return {
