@@ -49,7 +49,7 @@ async function firstKey({ folder, variables }: Place, { stdout }: ServerProgram)
   if (engine === 'sqlite') return String(shown)
   expect(stdout).toContain('there is none yet; make one: npm run keys -- create NAME')
   expect(shown).toBeUndefined()
-  const made = await runToEnd('src/commands/keys.ts', variables, ['create', 'test'], folder)
+  const made = await runToEnd(programs.keys, variables, ['create', 'test'], folder)
   return made.stdout.trim()
 }
 
@@ -152,7 +152,7 @@ if (engine === 'mysql') {
     ['a wrong database', { pathname: '/nowhere' }, /Unknown database/],
   ])('%s stops the start in one line', async (_, parts, reason) => {
     const url = Object.assign(new URL(inject('mysqlUrl')), { pathname: '/petstore' }, parts)
-    const ended = await runToEnd('src/server.ts', { PORT: '0', DATABASE_URL: url.href })
+    const ended = await runToEnd(programs.server, { PORT: '0', DATABASE_URL: url.href })
     expect(ended).toMatchObject({ code: 1, stdout: '' })
     expect(ended.stderr).toMatch(/^DATABASE_URL: cannot use the database \S+: .+\n$/)
     expect(ended.stderr).toMatch(reason)
