@@ -4,7 +4,7 @@ import { afterEach, expect, inject, test, vi } from 'vitest'
 import { connect } from '../db/connect.ts'
 import { engine, newDatabase } from './support/database.ts'
 import { freePort } from './support/mysql.ts'
-import { newFolder, runServer, runToEnd, type ServerProgram } from './support/process.ts'
+import { newFolder, programs, runServer, runToEnd, type ServerProgram } from './support/process.ts'
 import { restClient } from './support/rest.ts'
 
 // Several processes start here, on a machine that may be busy with other tests.

@@ -30,6 +30,8 @@ export function trpcRouter(
   const readKeyedBody: RequestHandler = (req, res, next) => {
     if (contextOf(res).caller) return readBody(req, res, next)
     req.body = ''
+    // Of a type that it does not know tRPC would complain before it asks for the key.
+    req.headers['content-type'] = 'application/json'
     next()
   }
 

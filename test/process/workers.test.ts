@@ -171,11 +171,12 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
     await gone(pids)
   })
 
-  test('the metrics are those of all of them together, and the key is noted by each', async () => {
+  test('the metrics are those of all of them together; each has a cache of its own', async () => {
     const metricsPort = await freePort()
     await start({ METRICS_PORT: String(metricsPort) })
-    const answers = await Promise.all(Array.from({ length: 10 }, () => get('/v1/pets/404')))
-    expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(404))
+    for (let request = 0; request < 10; request++) {
+      expect((await get('/v1/pets/404')).status).toBe(404)
+    }
     expect(workerPids()).toHaveLength(2)
     const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text()
     const labels = '{surface="rest",operation="getPet",status="404"}'
