@@ -25,8 +25,10 @@ export function telemetry(
   return (req, res, next) => {
     const start = performance.now()
     const given = req.get('x-request-id')
-    const requestId =
-      given !== undefined && /^[\w.:/+=-]{1,128}$/.test(given) ? withoutKeys(given) : randomUUID()
+    // One with a key in it is not taken either: neither the log nor an answer may show it.
+    const isSane =
+      given !== undefined && /^[\w.:/+=-]{1,128}$/.test(given) && withoutKeys(given) === given
+    const requestId = isSane ? given : randomUUID()
     res.locals.requestId = requestId
     res.setHeader('X-Request-Id', requestId)
     const { method } = req
