@@ -64,6 +64,12 @@ test.each([
     'DATABASE_TIMEOUT must be a length of time from 1ms to 30s, such as 5s',
   ],
   [
+    'SHUTDOWN_TIMEOUT',
+    '0s',
+    'SHUTDOWN_TIMEOUT must be a length of time from 1ms to 1h, such as 10s',
+  ],
+  ['SHUTDOWN_DELAY', '10s', 'SHUTDOWN_DELAY must be shorter than SHUTDOWN_TIMEOUT'],
+  [
     'IDEMPOTENCY_LIFETIME',
     '0s',
     'IDEMPOTENCY_LIFETIME must be a length of time from 1m, such as 24h',
