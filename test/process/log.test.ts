@@ -1,10 +1,19 @@
 /** The log of a process: what an operator finds in it, and what nobody ever does. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
 import { connect } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { beginCreation } from '../support/creation.ts'
 import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
-import { createKey, type LogEntry, runServer, type ServerProgram } from '../support/process.ts'
+import {
+  createKey,
+  type LogEntry,
+  programs,
+  runServer,
+  type ServerProgram,
+} from '../support/process.ts'
 import { openSql, type Sql } from '../support/sql.ts'
 
 let database: TestDatabase
@@ -315,6 +324,34 @@ test('stdout has what a person reads at the start, and nothing of the log', asyn
   expect(server.stdout).not.toContain('"msg"')
   expect(server.stderr).not.toContain('Petstore is running')
 })
+
+// util-linux's `script` gives a program a terminal.
+test.runIf(engine === 'sqlite' && existsSync('/usr/bin/script'))(
+  'in a terminal it is readable',
+  async () => {
+    const { PATH = '', HOME = '' } = process.env
+    const program = `${process.execPath} ${programs.server}`
+    const child = spawn('/usr/bin/script', ['-qfec', program, '/dev/null'], {
+      env: { PATH, HOME, PORT: '0', DATABASE_URL: database.url },
+      stdio: ['pipe', 'pipe', 'ignore'],
+    })
+    let shown = ''
+    child.stdout.on('data', (chunk) => (shown += chunk))
+    const until = async (pattern: RegExp) => {
+      while (!pattern.test(shown)) await once(child.stdout, 'data')
+      return String(pattern.exec(shown)?.[1])
+    }
+    const origin = await until(/REST +(http:\/\/\S+)\/v1\/pets/)
+    await fetch(`${origin}/v1/pets/7`, { headers: { 'x-request-id': 'terminal-7' } })
+    const line = await until(/(.*terminal-7.*)\r?\n/)
+    const ended = once(child, 'close')
+    child.stdin.write('\x03') // Ctrl-C
+    await ended
+    expect(line).toContain('INFO')
+    expect(line).not.toMatch(/^\{|"level":/)
+    expect(shown).toContain('Stopped')
+  },
+)
 
 test('a request that was just answered is in the log of a process that ends', async () => {
   const ending = await runServer({ DATABASE_URL: database.url })
