@@ -75,6 +75,7 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
     server.child.kill('SIGTERM')
     await vi.waitFor(() => expect(stopping()).toHaveLength(2), within)
     await vi.waitFor(() => expect(get('/healthz')).rejects.toThrow(), within)
+    expect(server.child.exitCode, 'who started it may end the rest then').toBeNull()
     await expectFinished(creations)
     expect(await server.exited).toBe(0)
     await gone(pids)
