@@ -6,6 +6,9 @@ import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
 import { freePort } from '../support/mysql.ts'
 import { createKey, runServer, type ServerProgram } from '../support/process.ts'
 
+// Several processes start here, on a machine that may be busy with other tests.
+vi.setConfig({ testTimeout: 90_000 })
+
 const within = { timeout: 15_000, interval: 50 }
 
 describe.runIf(engine === 'mysql')('with WORKERS', () => {
@@ -141,6 +144,15 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
     expect(isRunning(server.child.pid)).toBe(true)
     const created = server.entries().filter(({ operation }) => operation === 'createPet')
     expect(created.map(({ status }) => status)).toEqual([201, 201])
+    for (const creation of creations) creation.leave()
+
+    // The primary process with such an exception stops all of them, in order.
+    const last = await inFlight()
+    server.child.kill('SIGUSR2')
+    await vi.waitFor(() => expect(stopping()).toHaveLength(3), within)
+    await expectFinished(last)
+    expect(await server.exited).toBe(1)
+    expect(server.stderr).not.toContain('cut off')
   })
 
   test('SHUTDOWN_DELAY and SHUTDOWN_TIMEOUT hold for each of them', async () => {
