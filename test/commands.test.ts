@@ -1,7 +1,7 @@
 /** The commands, run as processes of their own: keys, seed, migrate. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { newDatabase, type TestDatabase } from './support/database.ts'
-import { type Ended, runToEnd } from './support/process.ts'
+import { type Ended, programs, runToEnd } from './support/process.ts'
 import { openSql } from './support/sql.ts'
 
 let database: TestDatabase
@@ -10,8 +10,8 @@ beforeAll(async () => {
 })
 afterAll(() => database.remove())
 
-const command = (name: string, ...operands: string[]) =>
-  runToEnd(`src/commands/${name}.ts`, { DATABASE_URL: database.url }, operands)
+const command = (name: keyof typeof programs, ...operands: string[]) =>
+  runToEnd(programs[name], { DATABASE_URL: database.url }, operands)
 const keys = (...operands: string[]) => command('keys', ...operands)
 const good = ({ code, stderr, stdout }: Ended) => {
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })

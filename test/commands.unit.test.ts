@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import path from 'node:path'
 import { afterAll, expect, test } from 'vitest'
-import { newFolder, runToEnd } from './support/process.ts'
+import { newFolder, programs, runToEnd } from './support/process.ts'
 
 const { folder, remove } = newFolder()
 afterAll(remove)
@@ -33,7 +33,7 @@ test.each([
   ],
   [['list', '--all'], "Unknown option '--all'; --help shows what there is"],
 ])('keys %j is a mistake, told in one line', async (operands, message) => {
-  expect(await runToEnd('src/commands/keys.ts', {}, operands, folder)).toEqual({
+  expect(await runToEnd(programs.keys, {}, operands, folder)).toEqual({
     code: 1,
     stdout: '',
     stderr: `${message}\n`,
@@ -41,7 +41,7 @@ test.each([
 })
 
 test('keys --help needs no database', async () => {
-  const { code, stdout } = await runToEnd('src/commands/keys.ts', { PORT: 'abc' }, ['--help'])
+  const { code, stdout } = await runToEnd(programs.keys, { PORT: 'abc' }, ['--help'])
   expect(code).toBe(0)
   expect(stdout).toMatch(/^Usage: npm run keys/)
 })
@@ -68,6 +68,12 @@ test.each([
     'DATABASE_TIMEOUT must be a length of time from 1ms to 30s, such as 5s',
   ],
   [
+    'SHUTDOWN_TIMEOUT',
+    '0s',
+    'SHUTDOWN_TIMEOUT must be a length of time from 1ms to 1h, such as 10s',
+  ],
+  ['SHUTDOWN_DELAY', '10s', 'SHUTDOWN_DELAY must be shorter than SHUTDOWN_TIMEOUT'],
+  [
     'IDEMPOTENCY_LIFETIME',
     '0s',
     'IDEMPOTENCY_LIFETIME must be a length of time from 1m, such as 24h',
@@ -93,7 +99,7 @@ test.each([
     'BASE_URL must be an http or https address that ends in /v1',
   ],
 ] as const)('%s=%s stops the start', async (name, value, line) => {
-  const { code, stdout, stderr } = await runToEnd('src/server.ts', { PORT: '0', [name]: value })
+  const { code, stdout, stderr } = await runToEnd(programs.server, { PORT: '0', [name]: value })
   expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
   expect(stderr).not.toContain('sesame')
   expect(stderr).toMatch(/^.+\n$/)
@@ -105,7 +111,7 @@ test('a port in use stops the start', async () => {
   const other = createServer().listen(0)
   await once(other, 'listening')
   const { port } = other.address() as AddressInfo
-  const { code, stdout, stderr } = await runToEnd('src/server.ts', { PORT: String(port) })
+  const { code, stdout, stderr } = await runToEnd(programs.server, { PORT: String(port) })
   other.close()
   expect({ code, stdout, stderr }).toEqual({
     code: 1,

@@ -9,10 +9,19 @@ const defaults = {
   databaseUrl: 'sqlite:data/petstore.db',
   baseUrl: 'http://localhost:3000/v1',
   stagingUrl: 'https://staging.petstore.example/v1',
+  corsOrigins: [],
+  rateLimit: undefined,
+  trustProxy: 0,
+  databaseTimeout: 5_000,
+  shutdownTimeout: 10_000,
+  shutdownDelay: 0,
+  idempotencyLifetime: 86_400_000,
+  metrics: undefined,
+  workers: 1,
 }
 
 test('an empty environment gives the defaults, and so do empty variables', () => {
-  expect(readConfig({})).toMatchObject(defaults)
+  expect(readConfig({})).toEqual(defaults)
   const names = [
     'PORT',
     'DATABASE_URL',
@@ -21,6 +30,13 @@ test('an empty environment gives the defaults, and so do empty variables', () =>
     'CORS_ORIGINS',
     'RATE_LIMIT',
     'TRUST_PROXY',
+    'DATABASE_TIMEOUT',
+    'SHUTDOWN_TIMEOUT',
+    'SHUTDOWN_DELAY',
+    'IDEMPOTENCY_LIFETIME',
+    'METRICS_PORT',
+    'METRICS_HOST',
+    'WORKERS',
   ]
   expect(readConfig(Object.fromEntries(names.map((name) => [name, ''])))).toEqual(readConfig({}))
 })
@@ -53,6 +69,45 @@ test.each([
   expect(readConfig({ DATABASE_URL }).databaseUrl).toBe(DATABASE_URL)
 })
 
+const mysql = { DATABASE_URL: 'mysql://root@localhost/petstore' }
+
+test.each([
+  [
+    { CORS_ORIGINS: 'https://a.example,http://localhost:5173' },
+    { corsOrigins: ['https://a.example', 'http://localhost:5173'] },
+  ],
+  [{ CORS_ORIGINS: 'https://a.example , *' }, { corsOrigins: ['https://a.example', '*'] }],
+  [{ RATE_LIMIT: '1' }, { rateLimit: 1 }],
+  [{ TRUST_PROXY: '2' }, { trustProxy: 2 }],
+  [{ TRUST_PROXY: 'loopback, 10.0.0.0/8, ::1' }, { trustProxy: ['loopback', '10.0.0.0/8', '::1'] }],
+  [{ DATABASE_TIMEOUT: '1ms' }, { databaseTimeout: 1 }],
+  [{ DATABASE_TIMEOUT: '30s' }, { databaseTimeout: 30_000 }],
+  [{ SHUTDOWN_TIMEOUT: '1ms' }, { shutdownTimeout: 1 }],
+  [{ SHUTDOWN_TIMEOUT: '1h' }, { shutdownTimeout: 3_600_000 }],
+  [{ SHUTDOWN_DELAY: '0s' }, { shutdownDelay: 0 }],
+  [{ SHUTDOWN_DELAY: '9999ms' }, { shutdownDelay: 9_999 }],
+  [{ IDEMPOTENCY_LIFETIME: '1m' }, { idempotencyLifetime: 60_000 }],
+  [{ IDEMPOTENCY_LIFETIME: '90d' }, { idempotencyLifetime: 7_776_000_000 }],
+  [{ METRICS_PORT: '9090' }, { metrics: { host: '127.0.0.1', port: 9_090 } }],
+  [{ METRICS_PORT: '9090', METRICS_HOST: '::' }, { metrics: { host: '::', port: 9_090 } }],
+  [{ METRICS_HOST: '::' }, { metrics: undefined }],
+  [{ WORKERS: '2', ...mysql }, { workers: 2 }],
+  [{ WORKERS: '256', ...mysql }, { workers: 256 }],
+])('%j is understood', (environment, expected) => {
+  expect(readConfig(environment)).toMatchObject(expected)
+})
+
+test.each([
+  [{ SHUTDOWN_DELAY: '10s' }, 'SHUTDOWN_DELAY must be shorter than SHUTDOWN_TIMEOUT'],
+  [
+    { SHUTDOWN_TIMEOUT: '3s', SHUTDOWN_DELAY: '3s' },
+    'SHUTDOWN_DELAY must be shorter than SHUTDOWN_TIMEOUT',
+  ],
+  [{ WORKERS: '2' }, 'WORKERS must be 1 with the embedded database: set DATABASE_URL to MySQL'],
+])('%j do not go together', (environment, message) => {
+  expect(() => readConfig(environment)).toThrow(new ConfigError(message))
+})
+
 const url = 'an http or https address that ends in /v1'
 const database =
   'mysql://user:password@host:3306/database (special characters percent-encoded), or sqlite:path, or empty'
@@ -83,6 +138,57 @@ const wrong: [name: string, value: string, expected: string][] = [
       '/v1',
     ].map((value): [string, string, string] => [name, value, url]),
   ),
+  ...['shop.example', 'https://shop.example/', 'https://shop.example/x'].map(
+    (value): [string, string, string] => [
+      'CORS_ORIGINS',
+      value,
+      'origins such as https://shop.example, separated by commas, or *',
+    ],
+  ),
+  ...['0', '-1', '1.5', 'many'].map((value): [string, string, string] => [
+    'RATE_LIMIT',
+    value,
+    'a whole number of calls a minute, from 1, or empty for no limit',
+  ]),
+  ...['-1', 'everybody', '10.0.0.0/33', '::1/129', '1.2.3', '10.0.0.0/8/8'].map(
+    (value): [string, string, string] => [
+      'TRUST_PROXY',
+      value,
+      'the number of proxies in front, or their addresses or subnets, separated by commas',
+    ],
+  ),
+  ...['0s', '31s', '30001ms', '5', '-5s', '1.5s', '5 s', '5S'].map(
+    (value): [string, string, string] => [
+      'DATABASE_TIMEOUT',
+      value,
+      'a length of time from 1ms to 30s, such as 5s',
+    ],
+  ),
+  ...['0s', '61m', '10', 'never'].map((value): [string, string, string] => [
+    'SHUTDOWN_TIMEOUT',
+    value,
+    'a length of time from 1ms to 1h, such as 10s',
+  ]),
+  ...['5', '-1s'].map((value): [string, string, string] => [
+    'SHUTDOWN_DELAY',
+    value,
+    'a length of time such as 5s, shorter than SHUTDOWN_TIMEOUT',
+  ]),
+  ...['59s', '0s', '24'].map((value): [string, string, string] => [
+    'IDEMPOTENCY_LIFETIME',
+    value,
+    'a length of time from 1m, such as 24h',
+  ]),
+  ...['65536', 'x'].map((value): [string, string, string] => [
+    'METRICS_PORT',
+    value,
+    'a whole number from 0 to 65535, or empty',
+  ]),
+  ...['0', '257', '1.5', 'all'].map((value): [string, string, string] => [
+    'WORKERS',
+    value,
+    'a whole number from 1 to 256',
+  ]),
 ]
 
 test.each(wrong)('%s=%s is refused, and told how it should be', (name, value, expected) => {

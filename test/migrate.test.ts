@@ -6,7 +6,7 @@ import { startService } from './support/service.ts'
 
 test('a schema that a newer release has migrated further is left as it is', async () => {
   const database = await newDatabase()
-  const migrate = () => runToEnd('src/commands/migrate.ts', { DATABASE_URL: database.url })
+  const migrate = () => runToEnd('src/cli/migrate.ts', { DATABASE_URL: database.url })
   expect((await migrate()).stdout).toMatch(/^Migrated /)
   const service = await startService({}, { database })
   const status = async () => (await fetch(`${service.origin}/readyz`)).status

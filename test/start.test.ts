@@ -2,7 +2,7 @@
 import { afterEach, expect, inject, test, vi } from 'vitest'
 import { engine, newDatabase } from './support/database.ts'
 import { freePort } from './support/mysql.ts'
-import { newFolder, runServer, runToEnd, type ServerProgram } from './support/process.ts'
+import { newFolder, programs, runServer, runToEnd, type ServerProgram } from './support/process.ts'
 import { restClient } from './support/rest.ts'
 import { openSql } from './support/sql.ts'
 
@@ -48,7 +48,7 @@ async function firstKey({ folder, variables }: Place, { stdout }: ServerProgram)
   if (engine === 'sqlite') return String(shown)
   expect(stdout).toContain('there is none yet; make one: npm run keys -- create NAME')
   expect(shown).toBeUndefined()
-  const made = await runToEnd('src/commands/keys.ts', variables, ['create', 'test'], folder)
+  const made = await runToEnd(programs.keys, variables, ['create', 'test'], folder)
   return made.stdout.trim()
 }
 
@@ -93,12 +93,37 @@ test('several instances start at once on one empty database', async () => {
   expect((body as { id: number }[]).map(({ id }) => id)).toEqual([1, 2, 3, 4])
 })
 
+// Loaded before the program: at SIGUSR2 every open database of node:sqlite tells its settings.
+const tellPragmas = `import { DatabaseSync } from 'node:sqlite'
+const open = new Set()
+const { prepare } = DatabaseSync.prototype
+DatabaseSync.prototype.prepare = function (...given) {
+  open.add(this)
+  return prepare.apply(this, given)
+}
+process.on('SIGUSR2', () => {
+  for (const database of open) {
+    if (!database.isOpen) continue
+    const pragma = (name) => String(Object.values(prepare.call(database, 'pragma ' + name).get())[0])
+    console.error('pragmas ' + pragma('journal_mode') + ' ' + pragma('synchronous') + ' of ' + open.size)
+  }
+})`
+
 test('kill -9 amid creations: every pet that was acknowledged is there', async () => {
   const place = await newPlace()
-  const first = await start(place)
+  const first = await start(place, {
+    NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(tellPragmas)}`,
+  })
   const key = await firstKey(place, first)
   const rest = restClient(first.origin, key)
   await rest('GET', '/pets')
+  if (engine === 'sqlite') {
+    // What kill -9 cannot show: that a commit waits for the disk (2 is FULL), as before a power cut.
+    first.child.kill('SIGUSR2')
+    await first.logged(/^pragmas/)
+    const pragmas = first.stderr.split('\n').filter((line) => line.startsWith('pragmas'))
+    expect(pragmas.filter((line) => !line.startsWith('pragmas wal 2 '))).toEqual([])
+  }
   const acknowledged: string[] = []
   let killed: Promise<unknown> | undefined
   const create = async (worker: number) => {
@@ -126,9 +151,8 @@ test.each(['production', 'development'])('NODE_ENV=%s: a failure tells nothing',
   const place = await newPlace()
   const server = await start(place, { NODE_ENV: mode })
   const key = await firstKey(place, server)
-  const sql = await openSql(
-    place.variables.DATABASE_URL ?? `sqlite:${place.folder}/data/petstore.db`,
-  )
+  const url = place.variables.DATABASE_URL ?? `sqlite:${place.folder}/data/petstore.db`
+  const sql = await openSql(url)
   await sql('alter table pets rename to animals')
   await sql.close()
   const headers = { authorization: `Bearer ${key}` }
@@ -153,7 +177,7 @@ if (engine === 'mysql') {
     ['a wrong database', { pathname: '/nowhere' }, /Unknown database/],
   ])('%s stops the start in one line', async (_, parts, reason) => {
     const url = Object.assign(new URL(inject('mysqlUrl')), { pathname: '/petstore' }, parts)
-    const ended = await runToEnd('src/server.ts', { PORT: '0', DATABASE_URL: url.href })
+    const ended = await runToEnd(programs.server, { PORT: '0', DATABASE_URL: url.href })
     expect(ended).toMatchObject({ code: 1, stdout: '' })
     expect(ended.stderr).toMatch(/^DATABASE_URL: cannot use the database \S+: .+\n$/)
     expect(ended.stderr).toMatch(reason)

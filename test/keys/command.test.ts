@@ -1,7 +1,7 @@
 /** `npm run keys` as an operator has it: beside a service, in scripts, and with nothing to reach. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
-import { runToEnd } from '../support/process.ts'
+import { programs, runToEnd } from '../support/process.ts'
 import { type Service, startService } from '../support/service.ts'
 
 let database: TestDatabase
@@ -13,7 +13,7 @@ beforeAll(async () => {
 afterAll(() => service.stop())
 
 const keys = (operands: string[], url = database.url) =>
-  runToEnd('src/commands/keys.ts', { DATABASE_URL: url }, operands)
+  runToEnd(programs.keys, { DATABASE_URL: url }, operands)
 
 const listed = async () =>
   JSON.parse((await keys(['list', '--json'])).stdout) as Record<string, string | number>[]

@@ -143,7 +143,7 @@ test('uses that cannot be noted are forgotten, and told to the log', async () =>
 })
 
 test('of a key only its hash and its first characters are stored', async () => {
-  const { stdout } = await runToEnd('src/commands/keys.ts', { DATABASE_URL: database.url }, [
+  const { stdout } = await runToEnd('src/cli/keys.ts', { DATABASE_URL: database.url }, [
     'create',
     'shop',
     '--expires',

@@ -6,7 +6,7 @@ import { newFolder, runToEnd } from '../support/process.ts'
 
 test('is up to date: npm run openapi would not change it', async () => {
   const { folder, remove } = newFolder()
-  const { code } = await runToEnd('src/commands/openapi.ts', {}, [], folder)
+  const { code } = await runToEnd('src/cli/openapi.ts', {}, [], folder)
   expect(code).toBe(0)
   const written = readFileSync(`${folder}/openapi.json`, 'utf8')
   remove()

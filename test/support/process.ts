@@ -8,6 +8,18 @@ import { createInterface } from 'node:readline'
 
 const root = path.join(import.meta.dirname, '../..')
 
+/** The programs of this repository, by what they are for. */
+export const programs = {
+  server: 'src/main.ts',
+  keys: 'src/cli/keys.ts',
+  migrate: 'src/cli/migrate.ts',
+  seed: 'src/cli/seed.ts',
+  openapi: 'src/cli/openapi.ts',
+} as const
+
+/** A line of the log. */
+export type LogEntry = Record<string, unknown>
+
 /** A process of this repository's programs. */
 export interface Program {
   child: ChildProcess
@@ -16,6 +28,8 @@ export interface Program {
   readonly stderr: string
   /** The first line of the log that is about this; waits for it. */
   logged(pattern: RegExp): Promise<string>
+  /** The entries of the log so far. Throws where a line is not one. */
+  entries(): LogEntry[]
   /** Its exit code, when it has ended; null when a signal ended it. */
   exited: Promise<number | null>
 }
@@ -69,6 +83,12 @@ export function runProgram(
         await once(child.stderr, 'data')
       }
     },
+    entries: () =>
+      output.stderr
+        .slice(0, output.stderr.lastIndexOf('\n') + 1)
+        .split('\n')
+        .filter((line) => line !== '')
+        .map((line) => JSON.parse(line)),
     exited,
   }
 }
@@ -87,6 +107,18 @@ export async function runToEnd(...parameters: Parameters<typeof runProgram>): Pr
   return { code, stdout: program.stdout, stderr: program.stderr }
 }
 
+/** A new API key for this database, made by the command as an operator makes it. */
+export async function createKey(databaseUrl: string, ...options: string[]): Promise<string> {
+  const operands = ['create', 'test', ...options]
+  const { code, stdout, stderr } = await runToEnd(
+    programs.keys,
+    { DATABASE_URL: databaseUrl },
+    operands,
+  )
+  if (code !== 0) throw new Error(`No key could be made: ${stderr}`)
+  return stdout.trim()
+}
+
 /** A new empty folder, for programs that follow each other. */
 export function newFolder(): { folder: string; remove(): void } {
   const folder = mkdtempSync(path.join(tmpdir(), 'petstore-run-'))
@@ -98,7 +130,7 @@ export async function runServer(
   variables: Record<string, string>,
   folder?: string,
 ): Promise<ServerProgram> {
-  const program = runProgram('src/server.ts', { PORT: '0', ...variables }, [], folder)
+  const program = runProgram(programs.server, { PORT: '0', ...variables }, [], folder)
   const { promise: origin, resolve } = Promise.withResolvers<string>()
   createInterface({ input: program.child.stdout as NodeJS.ReadableStream }).on('line', (line) => {
     const address = /REST +(http:\/\/\S+)\/v1\/pets/.exec(line)?.[1]

@@ -1,0 +1,93 @@
+/** How long a default start waits for its clients, and for its own end. Most of it is waiting. */
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { beginCreation } from '../support/creation.ts'
+import { newDatabase, type TestDatabase } from '../support/database.ts'
+import { createKey, runServer, type ServerProgram } from '../support/process.ts'
+
+let database: TestDatabase
+let key: string
+let server: ServerProgram
+beforeAll(async () => {
+  database = await newDatabase()
+  key = await createKey(database.url)
+  server = await runServer({ DATABASE_URL: database.url })
+})
+afterAll(async () => {
+  server.child.kill('SIGKILL')
+  await server.exited
+  await database.remove()
+})
+
+const head = () => ['Host: x', `Authorization: Bearer ${key}`]
+const get = (path: string, ...headers: string[]) =>
+  `${[`GET ${path} HTTP/1.1`, ...head(), ...headers].join('\r\n')}\r\n\r\n`
+
+/** A connection over which this was sent. */
+async function send(text: string): Promise<Socket> {
+  const socket = connect(server.port, '127.0.0.1').on('error', () => {})
+  await once(socket, 'connect')
+  if (text !== '') socket.write(text)
+  return socket
+}
+
+/** What comes on a connection until the server closes it, and after how many seconds it does. */
+async function hearOut(socket: Socket): Promise<{ text: string; seconds: number }> {
+  const began = performance.now()
+  let text = ''
+  socket.on('data', (chunk) => (text += chunk))
+  await once(socket, 'close')
+  return { text, seconds: (performance.now() - began) / 1_000 }
+}
+
+/** Checks that so many seconds passed, or a few more, on a machine that may be busy. */
+function expectAbout(seconds: number, expected: number): void {
+  expect(seconds).toBeGreaterThan(expected - 0.5)
+  expect(seconds).toBeLessThan(expected + 4)
+}
+
+test.concurrent('10 seconds for the headers', { timeout: 90_000 }, async () => {
+  const socket = await send('GET /v1/pets HTTP/1.1\r\nHost: x\r\nX-Slow: ')
+  const drip = setInterval(() => socket.write('x'), 500)
+  const { text, seconds } = await hearOut(socket)
+  clearInterval(drip)
+  expect(text).toMatch(/^HTTP\/1\.1 408 .*"code":"TIMEOUT"/s)
+  expectAbout(seconds, 10)
+})
+
+test.concurrent('30 seconds for the whole request', { timeout: 90_000 }, async () => {
+  const headers = [...head(), 'Content-Type: application/json', 'Content-Length: 1000']
+  const socket = await send(`${['POST /v1/pets HTTP/1.1', ...headers].join('\r\n')}\r\n\r\n{`)
+  const drip = setInterval(() => socket.write(' '), 500)
+  const { text, seconds } = await hearOut(socket)
+  clearInterval(drip)
+  expect(text).toMatch(/^HTTP\/1\.1 408 .*"code":"TIMEOUT"/s)
+  expectAbout(seconds, 30)
+})
+
+test.concurrent('65 seconds between two requests', { timeout: 90_000 }, async () => {
+  const socket = await send(get('/v1/pets'))
+  const { text, seconds } = await hearOut(socket)
+  expect(text).toMatch(/^HTTP\/1\.1 200 OK.*\r\nKeep-Alive: timeout=65\r\n/s)
+  expect(text.match(/^HTTP/gm)).toHaveLength(1)
+  expectAbout(seconds, 65)
+})
+
+test.concurrent('nobody who says nothing is waited for longer', { timeout: 90_000 }, async () => {
+  const { text, seconds } = await hearOut(await send(''))
+  expect(text === '' || text.startsWith('HTTP/1.1 408 ')).toBe(true)
+  expect(seconds).toBeGreaterThan(9.5)
+  expect(seconds).toBeLessThan(69)
+})
+
+test.concurrent('10 seconds for a graceful stop', { timeout: 90_000 }, async () => {
+  const stopping = await runServer({ DATABASE_URL: database.url })
+  await beginCreation(stopping.port, key)
+  stopping.child.kill('SIGTERM')
+  await stopping.logged(/Stopping/)
+  const began = performance.now()
+  expect(await stopping.exited).toBe(0)
+  expectAbout((performance.now() - began) / 1_000, 10)
+  expect(stopping.stderr).toContain('cut off')
+})

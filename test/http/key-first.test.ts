@@ -1,0 +1,97 @@
+/** Without a valid key nothing else of a request counts: 401, on both surfaces, and at once. */
+
+import { gzipSync } from 'node:zlib'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { expectRestError, expectServing, expectTrpcError } from '../support/expect.ts'
+import { converse, type RawAnswer } from '../support/raw.ts'
+import { type Service, startService } from '../support/service.ts'
+
+let service: Service
+beforeAll(async () => {
+  service = await startService()
+})
+afterEach(() => expectServing(service))
+afterAll(() => service.stop())
+
+const pet = '{"name":"Rex","categoryId":3}'
+const json = 'Content-Type: application/json'
+const length = (bytes: number) => `Content-Length: ${bytes}`
+const large = ' '.repeat(70_000)
+const zipped = gzipSync(pet)
+const text = (latin1: string) => Buffer.from(latin1, 'latin1')
+
+type Body = [title: string, headers: string[], body: string | Buffer]
+const bodies: Body[] = [
+  ['too large', [json, length(large.length)], large],
+  ['said to be too large', [json, length(5_000_000)], ''],
+  ['too large in chunks', [json, 'Transfer-Encoding: chunked'], `11170\r\n${large}\r\n0\r\n\r\n`],
+  ['of a wrong type', ['Content-Type: text/plain', length(pet.length)], pet],
+  ['without a type', [length(pet.length)], pet],
+  ['of another character set', [`${json}; charset=latin1`, length(pet.length)], pet],
+  ['compressed', [json, 'Content-Encoding: gzip', length(zipped.length)], zipped],
+  ['not UTF-8', [json, length(4)], text('"\xff\xfe"')],
+  ['not JSON', [json, length(1)], '{'],
+  ['not a pet', [json, length(2)], '{}'],
+  ['never there', [json, length(20)], ''],
+  ['never there in full', [json, length(20)], '{"name'],
+  ['never there, in chunks', [json, 'Transfer-Encoding: chunked'], ''],
+  ['empty', [json, length(0)], ''],
+]
+
+const wrong = `Authorization: Bearer petstore_${'A'.repeat(43)}`
+const keys: [title: string, header: string[], challenge: string][] = [
+  ['no key', [], 'Bearer'],
+  ['a wrong key', [wrong], 'Bearer error="invalid_token"'],
+]
+
+const surfaces: [path: string, check: (answer: RawAnswer, status: number, code: string) => void][] =
+  [
+    ['/v1/pets', expectRestError],
+    ['/trpc/createPet', expectTrpcError],
+  ]
+
+describe.each(keys)('with %s', (_, key, challenge) => {
+  describe.each(surfaces)('POST %s', (path, check) => {
+    test.each(bodies)('a body that is %s', async (_title, headers, body) => {
+      const lines = [`POST ${path} HTTP/1.1`, 'Host: petstore.example', ...key, ...headers]
+      const began = performance.now()
+      const { answers } = await converse(service.origin, [`${lines.join('\r\n')}\r\n\r\n`, body])
+      const [answer] = answers as [RawAnswer]
+      check(answer, 401, 'UNAUTHORIZED')
+      expect(answer.headers.get('www-authenticate')).toBe(challenge)
+      expect(answer.headers.get('cache-control')).toBe('no-store')
+      expect(performance.now() - began, 'it waits for the body').toBeLessThan(3_000)
+    })
+  })
+
+  test('input that is wrong, and procedures that are not there', async () => {
+    const ask = async (line: string) => {
+      const lines = [`${line} HTTP/1.1`, 'Host: petstore.example', ...key]
+      const { answers } = await converse(service.origin, `${lines.join('\r\n')}\r\n\r\n`)
+      return answers[0] as RawAnswer
+    }
+    for (const target of ['/v1/pets?limit=0', '/v1/pets?cursor=x', '/v1/pets/x', '/v1/pets/404']) {
+      expectRestError(await ask(`GET ${target}`), 401, 'UNAUTHORIZED')
+    }
+    for (const target of ['listPets?input={', 'getPet', 'listPets?batch=1&input=5']) {
+      expectTrpcError(await ask(`GET /trpc/${target}`), 401, 'UNAUTHORIZED')
+    }
+    const head = await ask('HEAD /v1/pets?limit=0')
+    expect([head.status, head.headers.get('www-authenticate')]).toEqual([401, challenge])
+  })
+
+  test('an Idempotency-Key that is none, and one of a batch', async () => {
+    for (const [path, check] of surfaces) {
+      const lines = [`POST ${path} HTTP/1.1`, 'Host: a', ...key, json, 'Idempotency-Key: x']
+      const { answers } = await converse(
+        service.origin,
+        `${[...lines, length(pet.length)].join('\r\n')}\r\n\r\n${pet}`,
+      )
+      check(answers[0] as RawAnswer, 401, 'UNAUTHORIZED')
+    }
+  })
+})
+
+test('nothing of all this was done', async () => {
+  expect((await service.rest('GET', '/pets')).body).toEqual([])
+})

@@ -1,0 +1,70 @@
+/** What a browser asks before it lets a page call the service, and OPTIONS that ask something else. */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { answerOf, expectRestError, expectTrpcError } from '../support/expect.ts'
+import { type Service, startService } from '../support/service.ts'
+
+const shop = 'https://shop.example'
+const start = () => startService({ corsOrigins: [shop] })
+
+let service: Service
+beforeAll(async () => {
+  service = await start()
+})
+afterAll(() => service.stop())
+
+const options = (path: string, headers: Record<string, string>) =>
+  fetch(service.origin + path, { method: 'OPTIONS', headers })
+
+test.each(['/v1/pets', '/v1/pets/1', '/trpc/createPet', '/trpc/listPets?batch=1'])(
+  '%s may be called with every header and method that the service knows',
+  async (path) => {
+    const answer = await options(path, {
+      origin: shop,
+      'access-control-request-method': 'POST',
+      'access-control-request-headers': 'x-request-id',
+    })
+    expect(answer.status).toBe(204)
+    const list = (name: string) => answer.headers.get(name)?.toLowerCase().split(/, */).sort()
+    expect(list('access-control-allow-headers')).toEqual([
+      'authorization',
+      'content-type',
+      'idempotency-key',
+      'trpc-accept',
+      'x-request-id',
+    ])
+    expect(list('access-control-allow-methods')).toEqual(
+      expect.arrayContaining(['get', 'head', 'post']),
+    )
+    expect(answer.headers.get('access-control-allow-origin')).toBe(shop)
+    expect(answer.headers.get('access-control-allow-credentials')).toBeNull()
+    expect(answer.headers.get('access-control-max-age')).toBe('600')
+    expect(answer.headers.get('vary')?.toLowerCase()).toContain('origin')
+    expect(answer.headers.get('x-request-id')).toMatch(/./)
+  },
+)
+
+test('OPTIONS that is no pre-flight is a method like any other', async () => {
+  for (const headers of [{}, { origin: shop }]) {
+    const rest = await answerOf(options('/v1/pets', headers))
+    expectRestError(rest, 405, 'METHOD_NOT_SUPPORTED')
+    expect(rest.headers.get('allow')).toBe('GET, HEAD, POST')
+    const one = await answerOf(options('/v1/pets/1', headers))
+    expectRestError(one, 405, 'METHOD_NOT_SUPPORTED')
+    expect(one.headers.get('allow')).toBe('GET, HEAD')
+    const trpc = await answerOf(options('/trpc/listPets', headers))
+    expectTrpcError(trpc, 405, 'METHOD_NOT_SUPPORTED')
+    expect(trpc.headers.get('allow')).toBe('GET, HEAD, POST')
+    expectRestError(await answerOf(options('/nothing', headers)), 404, 'NOT_FOUND')
+  }
+})
+
+test('a page of a known origin may read the answer to such an OPTIONS, too', async () => {
+  const answer = await fetch(`${service.origin}/v1/pets`, {
+    headers: { origin: shop, authorization: `Bearer ${service.key}`, 'x-request-id': 'page-7' },
+  })
+  expect(answer.status).toBe(200)
+  expect(answer.headers.get('x-request-id')).toBe('page-7')
+  expect(answer.headers.get('access-control-expose-headers')?.toLowerCase()).toContain(
+    'x-request-id',
+  )
+})

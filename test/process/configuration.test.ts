@@ -1,0 +1,83 @@
+/** What a process makes of its environment and of the file `.env`. */
+import { writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { afterEach, expect, test } from 'vitest'
+import { engine } from '../support/database.ts'
+import { newFolder, runServer, type ServerProgram } from '../support/process.ts'
+
+// One engine will do: the variables are the same.
+const testOnce = test.runIf(engine === 'sqlite')
+
+const cleanings: (() => unknown)[] = []
+afterEach(async () => {
+  for (const clean of cleanings.splice(0).reverse()) await clean()
+})
+
+async function start(dotenv: string, variables: Record<string, string>): Promise<ServerProgram> {
+  const { folder, remove } = newFolder()
+  cleanings.push(remove)
+  writeFileSync(path.join(folder, '.env'), dotenv)
+  const server = await runServer(variables, folder)
+  cleanings.push(async () => {
+    server.child.kill('SIGKILL')
+    await server.exited
+  })
+  return server
+}
+
+testOnce(
+  'every variable reaches what it is for; the environment goes before the file',
+  async () => {
+    const dotenv = [
+      'BASE_URL=https://pets.example/v1',
+      'STAGING_URL=https://try.pets.example/v1',
+      'CORS_ORIGINS=https://shop.example, https://admin.shop.example',
+      'RATE_LIMIT=999',
+      'TRUST_PROXY=1',
+      'DATABASE_URL=sqlite:shop/pets.db',
+    ].join('\n')
+    const server = await start(dotenv, { RATE_LIMIT: '3', CORS_ORIGINS: '' })
+    expect(server.stdout).toContain('SQLite, embedded: shop/pets.db')
+    const key = String(server.stdout.match(/petstore_[\w-]{43}/)?.[0])
+    const document = await (await fetch(`${server.origin}/v1/openapi.json`)).json()
+    expect(document).toMatchObject({
+      servers: [{ url: 'https://pets.example/v1' }, { url: 'https://try.pets.example/v1' }],
+    })
+    const made = await fetch(`${server.origin}/v1/pets`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      body: '{"name":"Rex","categoryId":1}',
+    })
+    expect(made.headers.get('location')).toBe('https://pets.example/v1/pets/1')
+    expect(made.headers.get('ratelimit-policy')).toMatch(/q=3\b/)
+
+    const from = async (address: string) => {
+      const headers = { 'x-forwarded-for': address }
+      return (await fetch(`${server.origin}/v1/pets`, { headers })).status
+    }
+    const statuses: number[] = []
+    for (let call = 0; call < 4; call++) statuses.push(await from('192.0.2.1'))
+    expect(statuses).toEqual([401, 401, 401, 429])
+    expect(await from('192.0.2.2')).toBe(401)
+
+    // Said to be empty, so unset, whatever the file says.
+    const origin = 'https://shop.example'
+    const page = await fetch(`${server.origin}/v1/pets`, { headers: { origin } })
+    expect(page.headers.get('access-control-allow-origin')).toBeNull()
+  },
+)
+
+testOnce('the file alone will do, and an empty line of it counts as unset', async () => {
+  const server = await start(
+    'CORS_ORIGINS=https://shop.example\nRATE_LIMIT=\nSHUTDOWN_DELAY=\n',
+    {},
+  )
+  const answer = await fetch(`${server.origin}/v1/pets`, {
+    headers: { origin: 'https://shop.example' },
+  })
+  expect(answer.headers.get('access-control-allow-origin')).toBe('https://shop.example')
+  expect(answer.headers.get('ratelimit')).toBeNull()
+  expect(server.stdout).toContain('SQLite, embedded: data/petstore.db')
+  // What a default start tells of how long it keeps a connection.
+  expect(answer.headers.get('keep-alive')).toBe('timeout=65')
+})

@@ -1,0 +1,373 @@
+/** The log of a process: what an operator finds in it, and what nobody ever does. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { connect } from 'node:net'
+import { setTimeout } from 'node:timers/promises'
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { beginCreation } from '../support/creation.ts'
+import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
+import {
+  createKey,
+  type LogEntry,
+  programs,
+  runServer,
+  type ServerProgram,
+} from '../support/process.ts'
+import { openSql, type Sql } from '../support/sql.ts'
+
+// Several processes start here, on a machine that may be busy with other tests.
+vi.setConfig({ testTimeout: 90_000 })
+
+let database: TestDatabase
+let sql: Sql
+let key: string
+let server: ServerProgram
+beforeAll(async () => {
+  database = await newDatabase()
+  key = await createKey(database.url)
+  sql = await openSql(database.url)
+  server = await runServer({ DATABASE_URL: database.url, DATABASE_TIMEOUT: '900ms' })
+})
+afterAll(async () => {
+  server.child.kill('SIGTERM')
+  await server.exited
+  await sql.close()
+  await database.remove()
+})
+afterEach(() => {
+  // Whatever was asked: every line is JSON, and none holds a key.
+  expect(server.entries().length).toBeGreaterThan(0)
+  expect(server.stderr).not.toContain(key)
+})
+
+let serial = 0
+/** An id that no other request has. */
+const newId = () => `log-${++serial}`
+
+const ask = (id: string, path: string, init: RequestInit = {}) =>
+  fetch(server.origin + path, {
+    ...init,
+    redirect: 'manual',
+    headers: {
+      authorization: `Bearer ${key}`,
+      'x-request-id': id,
+      ...(init.body !== undefined && { 'content-type': 'application/json' }),
+      ...(init.headers as Record<string, string>),
+    },
+  })
+
+/** All entries of the request with this id, after it is over. */
+async function entriesOf(id: string): Promise<LogEntry[]> {
+  const find = () => server.entries().filter(({ requestId }) => requestId === id)
+  await vi.waitFor(() => expect(find().some(({ msg }) => msg === 'request')).toBe(true), {
+    timeout: 10_000,
+    interval: 10,
+  })
+  // What would come after it has come when a later request is there.
+  const next = newId()
+  await ask(next, '/healthz')
+  await vi.waitFor(() => expect(server.stderr).toContain(`"${next}"`), { interval: 10 })
+  return find()
+}
+
+/** The one entry of a request that nothing went wrong with in here. */
+async function entryOf(id: string): Promise<LogEntry> {
+  const entries = await entriesOf(id)
+  expect(entries).toHaveLength(1)
+  return entries[0] as LogEntry
+}
+
+const pet = (name: string) => ({ method: 'POST', body: JSON.stringify({ name, categoryId: 3 }) })
+
+test.each([
+  ['/v1/pets?status=sold', {}, { surface: 'rest', operation: 'listPets', status: 200 }],
+  ['/v1/pets/404', {}, { surface: 'rest', operation: 'getPet', status: 404 }],
+  ['/v1/pets/x', { method: 'HEAD' }, { surface: 'rest', operation: 'getPet', status: 400 }],
+  ['/v1/pets', pet('sold'), { surface: 'rest', operation: 'createPet', status: 201 }],
+  ['/trpc/listPets', {}, { surface: 'trpc', operation: 'listPets', status: 200 }],
+  ['/trpc/getPet', {}, { surface: 'trpc', operation: 'getPet', status: 400 }],
+  ['/trpc/nothing', {}, { surface: 'trpc', operation: 'unknown', status: 404 }],
+])('%s is one line, with what was asked and who asked', async (path, init, expected) => {
+  const id = newId()
+  const began = Date.now()
+  const answer = await ask(id, path, init)
+  expect(answer.headers.get('x-request-id')).toBe(id)
+  const entry = await entryOf(id)
+  expect(entry).toMatchObject({ ...expected, level: 30, msg: 'request', keyId: '1' })
+  expect(entry.method).toBe('method' in init ? init.method : 'GET')
+  expect(entry.pid).toBe(server.child.pid)
+  expect(entry.duration).toBeTypeOf('number')
+  expect(entry.duration).toBeGreaterThanOrEqual(0)
+  expect(entry.time).toBeGreaterThanOrEqual(began)
+  expect(entry.time).toBeLessThanOrEqual(Date.now())
+  expect(JSON.stringify(entry)).not.toContain('sold')
+})
+
+test.each([
+  ['/nowhere/at/all?secret=sesame', 404, '/nowhere/at/all'],
+  ['/v1/nowhere?secret=sesame', 404, '/v1/nowhere'],
+  ['/docs/nothing?secret=sesame', 404, '/docs/nothing'],
+  ['/?secret=sesame', 302, '/'],
+  ['/healthz?secret=sesame', 200, '/healthz'],
+  ['/v1/openapi.json?secret=sesame', 200, '/v1/openapi.json'],
+])('%s is logged by its path, without its query', async (address, status, path) => {
+  const id = newId()
+  const answer = await ask(id, address)
+  expect([answer.status, answer.headers.get('x-request-id')]).toEqual([status, id])
+  const entry = await entryOf(id)
+  expect(entry).toMatchObject({ method: 'GET', path, status, surface: 'other', level: 30 })
+  expect(entry).not.toHaveProperty('operation')
+  expect(server.stderr).not.toContain('sesame')
+})
+
+test('a key that does not count is no id of a key, and not written down', async () => {
+  const wrong = `petstore_${'A'.repeat(43)}`
+  for (const authorization of [`Bearer ${wrong}`, 'Bearer sesame', '']) {
+    for (const path of ['/v1/pets', '/trpc/listPets']) {
+      const id = newId()
+      expect((await ask(id, path, { headers: { authorization } })).status).toBe(401)
+      const entry = await entryOf(id)
+      expect(entry).toMatchObject({ operation: 'listPets', status: 401, level: 30 })
+      expect(entry).not.toHaveProperty('keyId')
+    }
+  }
+  expect(server.stderr).not.toMatch(/sesame|AAAAAAAA/)
+})
+
+test('the id of the key is that of the key that was sent', async () => {
+  const other = await createKey(database.url)
+  const [one, two] = [newId(), newId()]
+  await Promise.all([
+    ask(one, '/v1/pets', { headers: { authorization: `Bearer ${other}` } }),
+    ask(two, '/v1/pets'),
+  ])
+  expect((await entryOf(one)).keyId).toBe('2')
+  expect((await entryOf(two)).keyId).toBe('1')
+})
+
+test('an X-Request-Id of 128 sane characters is taken, any other is replaced', async () => {
+  for (const id of ['a'.repeat(128), 'A-z_0.9:/+=', '7']) {
+    expect((await ask(id, '/v1/pets')).headers.get('x-request-id')).toBe(id)
+  }
+  const given = new Set<string>()
+  for (const id of [key, '', 'two words', 'x'.repeat(129), '{"a":1}', 'a"b', 'a,b', '<b>']) {
+    const own = String((await ask(id, '/v1/pets')).headers.get('x-request-id'))
+    expect(own).toMatch(/^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/)
+    expect((await entryOf(own)).operation).toBe('listPets')
+    given.add(own)
+  }
+  expect(given.size).toBe(8)
+})
+
+test('each of many requests at once has its own line', async () => {
+  const ids = Array.from({ length: 30 }, newId)
+  await Promise.all(ids.map((id, index) => ask(id, `/v1/pets/${1_000 + index}`)))
+  for (const id of ids) expect((await entryOf(id)).status).toBe(404)
+})
+
+test('the duration is the milliseconds from the first byte to the last', async () => {
+  const id = newId()
+  const began = performance.now()
+  const creation = await beginCreation(server.port, key, {
+    'X-Request-Id': id,
+    Connection: 'close',
+  })
+  const begun = performance.now()
+  await setTimeout(300)
+  const waited = performance.now() - begun
+  expect(await creation.finish()).toMatch(/^HTTP\/1\.1 201/)
+  const whole = performance.now() - began
+  const { duration } = await entryOf(id)
+  expect(duration).toBeGreaterThan(waited * 0.9)
+  expect(duration).toBeLessThan(whole + 50)
+})
+
+test('the time that nothing was asked on a connection is no duration', async () => {
+  const id = newId()
+  await ask(newId(), '/healthz')
+  await setTimeout(200)
+  await ask(id, '/healthz')
+  expect((await entryOf(id)).duration).toBeLessThan(150)
+})
+
+describe('a client that goes is logged with 499', () => {
+  test('in the middle of its body', async () => {
+    const id = newId()
+    const creation = await beginCreation(server.port, key, { 'X-Request-Id': id })
+    creation.leave()
+    const [first, ...more] = await entriesOf(id)
+    expect(first).toMatchObject({ operation: 'createPet', status: 499, level: 30, keyId: '1' })
+    expect(more).toEqual([])
+  })
+
+  test('in the middle of its answers', async () => {
+    const id = newId()
+    const socket = connect(server.port, '127.0.0.1')
+      .on('error', () => {})
+      .pause()
+    const head = `GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nHost: x\r\nX-Request-Id: ${id}\r\n\r\n`
+    socket.write(head.repeat(12)) // more than the kernel takes off the server's hands
+    await vi.waitFor(() => expect(server.stderr).toContain(`"${id}"`), { timeout: 10_000 })
+    socket.resetAndDestroy()
+    await vi.waitFor(async () => {
+      const statuses = (await entriesOf(id)).map(({ status }) => status)
+      expect(new Set(statuses)).toEqual(new Set([200, 499]))
+    })
+  })
+
+  test.runIf(engine === 'mysql')('while the database is asked, on both surfaces', async () => {
+    await sql('lock tables pets write')
+    try {
+      for (const path of ['/v1/pets', '/v1/pets/1', '/trpc/listPets']) {
+        const id = newId()
+        const controller = new AbortController()
+        const gone = ask(id, path, { signal: controller.signal }).catch((error) => error.name)
+        const running = () =>
+          sql(`select id from information_schema.processlist
+            where info like '%from %pets%' and id <> connection_id()`)
+        await vi.waitFor(async () => expect(await running()).toHaveLength(1), { interval: 10 })
+        controller.abort()
+        expect(await gone).toBe('AbortError')
+        const entries = await entriesOf(id)
+        expect(entries).toHaveLength(1)
+        expect(entries[0]).toMatchObject({ status: 499, level: 30 })
+        await vi.waitFor(async () => expect(await running()).toEqual([]), { interval: 10 })
+      }
+    } finally {
+      await sql('unlock tables')
+    }
+  })
+})
+
+describe('an answer of 500 or 503 has a second line, with the cause and the same id', () => {
+  const secret = 'Sesame Street'
+
+  test.each(['/v1/pets', '/trpc/createPet'])('500 of %s, without what was sent', async (path) => {
+    await sql('alter table pets rename column category_id to category')
+    try {
+      const id = newId()
+      const body = path.startsWith('/v1')
+        ? JSON.stringify({ name: secret, categoryId: 987654321 })
+        : JSON.stringify(JSON.stringify([{ name: 1, categoryId: 2 }, secret, 987654321]))
+      const answer = await ask(id, path, { method: 'POST', body })
+      expect(answer.status).toBe(500)
+      const entries = await entriesOf(id)
+      expect(entries).toHaveLength(2)
+      const line = entries.find(({ msg }) => msg === 'request')
+      const cause = entries.find(({ msg }) => msg !== 'request')
+      expect(line).toMatchObject({ operation: 'createPet', status: 500, level: 30 })
+      expect(cause).toMatchObject({
+        level: 50,
+        msg: 'Internal server error',
+        err: { message: expect.stringMatching(/category_id/), stack: expect.any(String) },
+      })
+      expect(server.stderr).not.toMatch(/Sesame|987654321/)
+    } finally {
+      await sql('alter table pets rename column category to category_id')
+    }
+  })
+
+  test.each(['/v1/pets', '/trpc/listPets'])('500 of %s', async (path) => {
+    await sql('alter table pets rename to animals')
+    try {
+      const id = newId()
+      expect((await ask(id, path)).status).toBe(500)
+      const entries = await entriesOf(id)
+      expect(entries.map(({ level }) => level).sort()).toEqual([30, 50])
+      expect(JSON.stringify(entries)).toMatch(/no such table|doesn't exist/)
+    } finally {
+      await sql('alter table animals rename to pets')
+    }
+  })
+
+  test.each(['/v1/pets', '/trpc/createPet'])('503 of %s', async (path) => {
+    // On MySQL nobody may read or write the table, on SQLite nobody may write.
+    await sql(engine === 'mysql' ? 'lock tables pets write' : 'begin immediate')
+    try {
+      const id = newId()
+      const body = path.startsWith('/v1')
+        ? JSON.stringify({ name: secret, categoryId: 3 })
+        : JSON.stringify(JSON.stringify([{ name: 1, categoryId: 2 }, secret, 3]))
+      const answer = await ask(id, path, { method: 'POST', body })
+      expect(answer.status).toBe(503)
+      const entries = await entriesOf(id)
+      expect(entries).toHaveLength(2)
+      const cause = entries.find(({ msg }) => msg !== 'request')
+      expect(cause).toMatchObject({ level: 50, err: { message: expect.stringMatching(/./) } })
+      expect(JSON.stringify(cause?.err)).toMatch(/did not answer within 900 ms|locked/)
+      expect(entries.find(({ msg }) => msg === 'request')?.status).toBe(503)
+      expect(server.stderr).not.toContain('Sesame')
+    } finally {
+      await sql(engine === 'mysql' ? 'unlock tables' : 'rollback')
+    }
+  })
+
+  test('no other answer has one', async () => {
+    const bad: [string, RequestInit, number][] = [
+      ['/v1/pets', { method: 'POST', body: '{' }, 400],
+      ['/v1/pets', { method: 'POST', body: ' '.repeat(70_000) }, 413],
+      ['/v1/pets', { method: 'DELETE' }, 405],
+      ['/trpc/createPet', { method: 'POST', body: '{' }, 400],
+      ['/trpc/listPets', { headers: { authorization: '' } }, 401],
+      ['/v1/%zz', {}, 404],
+    ]
+    for (const [path, init, status] of bad) {
+      const id = newId()
+      const answer = await ask(id, path, init)
+      expect([path, answer.status, answer.headers.get('x-request-id')]).toEqual([path, status, id])
+      expect((await entryOf(id)).status).toBe(status)
+    }
+  })
+})
+
+test('stdout has what a person reads at the start, and nothing of the log', async () => {
+  const id = newId()
+  await ask(id, '/v1/pets')
+  await entryOf(id)
+  expect(server.stdout).toMatch(/^Petstore is running\./)
+  expect(server.stdout).not.toContain('"msg"')
+  expect(server.stderr).not.toContain('Petstore is running')
+})
+
+// util-linux's `script` gives a program a terminal.
+test.runIf(engine === 'sqlite' && existsSync('/usr/bin/script'))(
+  'in a terminal it is readable',
+  async () => {
+    const { PATH = '', HOME = '' } = process.env
+    const program = `${process.execPath} ${programs.server}`
+    const child = spawn('/usr/bin/script', ['-qfec', program, '/dev/null'], {
+      env: { PATH, HOME, PORT: '0', DATABASE_URL: database.url },
+      stdio: ['pipe', 'pipe', 'ignore'],
+    })
+    let shown = ''
+    child.stdout.on('data', (chunk) => (shown += chunk))
+    const until = async (pattern: RegExp) => {
+      while (!pattern.test(shown)) await once(child.stdout, 'data')
+      return String(pattern.exec(shown)?.[1])
+    }
+    const origin = await until(/REST +(http:\/\/\S+)\/v1\/pets/)
+    await fetch(`${origin}/v1/pets/7`, { headers: { 'x-request-id': 'terminal-7' } })
+    const line = await until(/(.*terminal-7.*)\r?\n/)
+    const ended = once(child, 'close')
+    child.stdin.write('\x03') // Ctrl-C
+    await ended
+    expect(line).toContain('INFO')
+    expect(line).not.toMatch(/^\{|"level":/)
+    expect(shown).toContain('Stopped')
+  },
+)
+
+test('a request that was just answered is in the log of a process that ends', async () => {
+  const ending = await runServer({ DATABASE_URL: database.url })
+  const ids = Array.from({ length: 20 }, newId)
+  const last = ids.map((id) =>
+    fetch(`${ending.origin}/v1/pets`, {
+      headers: { authorization: `Bearer ${key}`, 'x-request-id': id },
+    }),
+  )
+  await Promise.all(last)
+  ending.child.kill('SIGTERM')
+  expect(await ending.exited).toBe(0)
+  expect(ids.filter((id) => !ending.stderr.includes(`"${id}"`))).toEqual([])
+})

@@ -1,0 +1,194 @@
+/** The metrics of a process: values of requests that are known, and who may read them. */
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { setTimeout } from 'node:timers/promises'
+import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
+import { beginCreation } from '../support/creation.ts'
+import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
+import { freePort } from '../support/mysql.ts'
+import { createKey, runServer, type ServerProgram } from '../support/process.ts'
+import { openSql } from '../support/sql.ts'
+
+// Several processes start here, on a machine that may be busy with other tests.
+vi.setConfig({ testTimeout: 90_000 })
+
+// What does not touch the database is the same on both engines.
+const testOnce = test.runIf(engine === 'sqlite')
+
+let database: TestDatabase
+let key: string
+let server: ServerProgram
+let metricsPort: number
+beforeAll(async () => {
+  database = await newDatabase()
+  key = await createKey(database.url)
+})
+afterEach(async () => {
+  server.child.kill('SIGKILL')
+  await server.exited
+})
+afterAll(() => database.remove())
+
+async function start(variables: Record<string, string> = {}): Promise<void> {
+  metricsPort = await freePort()
+  server = await runServer({
+    DATABASE_URL: database.url,
+    METRICS_PORT: String(metricsPort),
+    ...variables,
+  })
+}
+
+const get = (path: string, authorization = `Bearer ${key}`) =>
+  fetch(server.origin + path, { headers: { authorization } })
+
+async function read(): Promise<string> {
+  return await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text()
+}
+
+/** The value of the metric whose name and labels are these; undefined when there is none. */
+function metric(text: string, name: string): number | undefined {
+  const line = text.split('\n').find((each) => each.startsWith(`${name} `))
+  return line === undefined ? undefined : Number(line.slice(name.length + 1))
+}
+
+/** Reads the metrics until this holds. */
+const eventually = (check: (text: string) => void) =>
+  vi.waitFor(async () => check(await read()), { timeout: 5_000, interval: 20 })
+
+const isTaken = async (port: number, host: string) => {
+  const socket = connect(port, host)
+  const taken = await once(socket, 'connect').then(
+    () => true,
+    () => false,
+  )
+  socket.destroy()
+  return taken
+}
+
+test('requests, by surface, operation and status, and look-ups of keys', async () => {
+  await start()
+  expect(metric(await read(), 'petstore_key_lookups_total{cache="miss"}')).toBeUndefined()
+  // One after another, for look-ups that meet are one.
+  for (const path of ['/v1/pets', '/v1/pets', '/trpc/listPets']) {
+    expect((await get(path)).status).toBe(200)
+  }
+  await get('/v1/pets/1')
+  await get('/v1/pets/x')
+  await get('/trpc/getPet')
+  await get('/trpc/listPets', '')
+  await get('/trpc/nothing')
+  await get('/nothing')
+  await get('/v1/openapi.json')
+  const creation = await beginCreation(server.port, key)
+  creation.leave()
+  const expected: [labels: string, count: number][] = [
+    ['surface="rest",operation="listPets",status="200"', 2],
+    ['surface="trpc",operation="listPets",status="200"', 1],
+    ['surface="rest",operation="getPet",status="404"', 1],
+    ['surface="rest",operation="getPet",status="400"', 1],
+    ['surface="trpc",operation="getPet",status="400"', 1],
+    ['surface="trpc",operation="listPets",status="401"', 1],
+    ['surface="trpc",operation="unknown",status="404"', 1],
+    ['surface="other",operation="none",status="404"', 1],
+    ['surface="other",operation="none",status="200"', 1],
+    ['surface="rest",operation="createPet",status="499"', 1],
+  ]
+  await eventually((text) => {
+    for (const [labels, count] of expected) {
+      expect(metric(text, `petstore_requests_total{${labels}}`), labels).toBe(count)
+      const durations = `petstore_request_duration_seconds_count{${labels}}`
+      expect(metric(text, durations), labels).toBe(count)
+    }
+    expect(text.match(/^petstore_requests_total\{/gm)).toHaveLength(expected.length)
+    // 8 requests had the key; it was looked up for the first of them.
+    expect(metric(text, 'petstore_key_lookups_total{cache="miss"}')).toBe(1)
+    expect(metric(text, 'petstore_key_lookups_total{cache="hit"}')).toBe(7)
+  })
+  // A key that nobody knows is looked up each time; what cannot be a key never is.
+  for (const wrong of [`petstore_${'A'.repeat(43)}`, `petstore_${'A'.repeat(43)}`, 'nonsense']) {
+    expect((await get('/v1/pets', `Bearer ${wrong}`)).status).toBe(401)
+  }
+  await eventually((text) => {
+    expect(metric(text, 'petstore_key_lookups_total{cache="miss"}')).toBe(3)
+    expect(metric(text, 'petstore_key_lookups_total{cache="hit"}')).toBe(7)
+  })
+})
+
+test('the durations, in seconds', async () => {
+  await start()
+  await get('/v1/pets')
+  const began = performance.now()
+  const creation = await beginCreation(server.port, key, { Connection: 'close' })
+  const begun = performance.now()
+  await setTimeout(300)
+  const waited = (performance.now() - begun) / 1_000
+  expect(await creation.finish()).toMatch(/^HTTP\/1\.1 201/)
+  const whole = (performance.now() - began) / 1_000
+  const labels = 'surface="rest",operation="createPet",status="201"'
+  await eventually((text) => {
+    const sum = metric(text, `petstore_request_duration_seconds_sum{${labels}}`)
+    expect(sum).toBeGreaterThan(waited * 0.9)
+    expect(sum).toBeLessThan(whole + 0.05)
+    const bucket = (le: string) =>
+      metric(text, `petstore_request_duration_seconds_bucket{le="${le}",${labels}}`)
+    expect([bucket('0.001'), bucket('0.25'), bucket('10'), bucket('+Inf')]).toEqual([0, 0, 1, 1])
+  })
+})
+
+testOnce('they are read at /metrics of a port of their own, and nowhere else', async () => {
+  await start()
+  const answer = await fetch(`http://127.0.0.1:${metricsPort}/metrics`)
+  expect(answer.status).toBe(200)
+  expect(answer.headers.get('content-type')).toMatch(/^text\/plain; version=/)
+  const text = await answer.text()
+  expect(text).toMatch(/^nodejs_eventloop_lag_seconds /m)
+  expect(text).toMatch(/^process_resident_memory_bytes \d/m)
+  for (const name of ['requests_total', 'request_duration_seconds', 'key_lookups_total']) {
+    expect(text).toMatch(new RegExp(`^# HELP petstore_${name} .+\n# TYPE petstore_${name} `, 'm'))
+  }
+  for (const path of ['/', '/metrics/', '/metricsx', '/v1/pets', '/healthz', '/metrics/x']) {
+    const other = await fetch(`http://127.0.0.1:${metricsPort}${path}`)
+    expect([path, other.status, await other.text()]).toEqual([path, 404, ''])
+  }
+  expect((await get('/metrics')).status).toBe(404)
+  // Reading them is no request of the service.
+  expect(
+    metric(await read(), 'petstore_requests_total{surface="other",operation="none",status="200"}'),
+  ).toBe(undefined)
+})
+
+test.runIf(process.platform === 'linux' && engine === 'sqlite')(
+  'only the address of METRICS_HOST is listened on',
+  async () => {
+    await start()
+    expect(await isTaken(metricsPort, '127.0.0.1')).toBe(true)
+    expect(await isTaken(metricsPort, '127.0.0.2')).toBe(false)
+    expect(await isTaken(metricsPort, '::1')).toBe(false)
+    server.child.kill('SIGKILL')
+    await server.exited
+    await start({ METRICS_HOST: '127.0.0.2' })
+    expect(await isTaken(metricsPort, '127.0.0.2')).toBe(true)
+    expect(await isTaken(metricsPort, '127.0.0.1')).toBe(false)
+  },
+)
+
+test.runIf(engine === 'mysql')('connections in use, and requests that wait for one', async () => {
+  await start()
+  const names = ['used', 'waiting'].map((state) => `petstore_database_connections_${state}`)
+  const values = (text: string) => names.map((name) => metric(text, name))
+  await get('/v1/pets')
+  await eventually((text) => expect(values(text)).toEqual([0, 0]))
+  const sql = await openSql(database.url)
+  try {
+    await sql('lock tables pets write')
+    // Each of its own kind, so that no two can be one.
+    const answers = Array.from({ length: 13 }, (_, index) => get(`/v1/pets?limit=${index + 1}`))
+    const statuses = Promise.allSettled(answers)
+    await eventually((text) => expect(values(text)).toEqual([10, 3]))
+    await sql('unlock tables')
+    for (const outcome of await statuses) expect(outcome).toMatchObject({ value: { status: 200 } })
+    await eventually((text) => expect(values(text)).toEqual([0, 0]))
+  } finally {
+    await sql.close()
+  }
+})

@@ -1,0 +1,168 @@
+/** `/readyz` and `/healthz`: whether to send requests, and whether the process lives. */
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
+import { startProxy } from '../support/proxy.ts'
+import { converse } from '../support/raw.ts'
+import { type Service, startService } from '../support/service.ts'
+import { openSql, type Sql } from '../support/sql.ts'
+
+const within = { timeout: 10_000, interval: 50 }
+const start = (database?: TestDatabase) => startService({}, undefined, database)
+
+let database: TestDatabase
+let sql: Sql
+let service: Service
+beforeEach(async () => {
+  database = await newDatabase()
+})
+afterEach(async () => {
+  await sql?.close()
+  await service.stop()
+})
+
+/** What `/readyz` answers, and after how many milliseconds. */
+async function ready(): Promise<{ status: number; body: unknown; time: number }> {
+  const began = performance.now()
+  const answer = await fetch(`${service.origin}/readyz`)
+  expect(answer.headers.get('content-type')).toBe('application/json')
+  const body = await answer.json()
+  return { status: answer.status, body, time: performance.now() - began }
+}
+
+const yes = { status: 200, body: { status: 'ready' } }
+const no = {
+  status: 503,
+  body: { code: 'SERVICE_UNAVAILABLE', message: 'The service is not ready', status: 503 },
+}
+
+/** Checks that it is not ready, that it lives, and that both were said within about a second. */
+async function expectNotReady(): Promise<void> {
+  const said = await ready()
+  expect(said).toMatchObject(no)
+  expect(said.time).toBeLessThan(1_800)
+  const began = performance.now()
+  expect((await fetch(`${service.origin}/healthz`)).status).toBe(200)
+  expect(performance.now() - began).toBeLessThan(500)
+}
+
+const recovered = () => vi.waitFor(async () => expect(await ready()).toMatchObject(yes), within)
+
+test('both need no key, and HEAD asks as GET does', async () => {
+  service = await start(database)
+  sql = await openSql(database.url)
+  expect(await ready()).toMatchObject(yes)
+  const health = await fetch(`${service.origin}/healthz`)
+  expect([health.status, await health.json()]).toEqual([200, { status: 'ok' }])
+  for (const path of ['/healthz', '/readyz']) {
+    expect((await fetch(service.origin + path, { method: 'HEAD' })).status).toBe(200)
+    expect((await fetch(`${service.origin}${path}/`)).status).toBe(404)
+    // A load balancer may ask without a Host that anybody knows, or with HTTP/1.0.
+    const { answers } = await converse(service.origin, `GET ${path} HTTP/1.0\r\n\r\n`)
+    expect(answers).toMatchObject([{ status: 200 }])
+  }
+})
+
+test('a schema that lacks a migration is not ready, until the migration has run', async () => {
+  service = await start(database)
+  sql = await openSql(database.url)
+  await recovered()
+  const [newest] = await sql('select name, timestamp from kysely_migration order by name desc')
+  for (let round = 0; round < 2; round++) {
+    await sql('delete from kysely_migration where name = ?', [newest?.name])
+    await expectNotReady()
+    expect((await fetch(`${service.origin}/readyz`, { method: 'HEAD' })).status).toBe(503)
+    await sql('insert into kysely_migration (name, timestamp) values (?, ?)', [
+      newest?.name,
+      newest?.timestamp,
+    ])
+    expect(await ready()).toMatchObject(yes)
+  }
+})
+
+test('a schema without any migration is not ready, until it has them', async () => {
+  service = await start(database)
+  sql = await openSql(database.url)
+  await sql('alter table kysely_migration rename to elsewhere')
+  await expectNotReady()
+  await sql('alter table elsewhere rename to kysely_migration')
+  await recovered()
+})
+
+test('a schema that a newer release has migrated further is ready', async () => {
+  service = await start(database)
+  sql = await openSql(database.url)
+  await sql("insert into kysely_migration (name, timestamp) values ('2999-01-01-newer', '2999')")
+  expect(await ready()).toMatchObject(yes)
+})
+
+describe.runIf(engine === 'mysql')('with a server', () => {
+  /** Starts the service with this between it and its database. */
+  async function startBehind(port: number): Promise<void> {
+    const url = new URL(database.url)
+    url.port = String(port)
+    service = await start({ ...database, url: url.href })
+    expect(await ready()).toMatchObject(yes)
+  }
+  const upstream = () => Number(new URL(database.url).port || 3306)
+
+  test('one that is stopped: not ready, and ready when it is back', async () => {
+    sql = await openSql(database.url)
+    const proxy = await startProxy('127.0.0.1', upstream())
+    await startBehind(proxy.port)
+    for (let round = 0; round < 2; round++) {
+      await proxy.cut()
+      await expectNotReady()
+      await proxy.mend()
+      await recovered()
+    }
+    await proxy.cut()
+  })
+
+  test('one that hangs: not ready within about a second, however many ask', async () => {
+    sql = await openSql(database.url)
+    const { port, hold, release } = await startGate(upstream())
+    await startBehind(port)
+    hold()
+    const began = performance.now()
+    await expectNotReady()
+    await Promise.all(Array.from({ length: 20 }, expectNotReady))
+    // It is given the second that README says.
+    expect(performance.now() - began).toBeGreaterThan(1_800)
+    release()
+    await recovered()
+    expect((await service.rest('GET', '/pets')).status).toBe(200)
+  })
+})
+
+/** A way to the server on `upstream` that can be held: nothing comes through, nothing is refused. */
+async function startGate(upstream: number) {
+  const held: (() => void)[] = []
+  let isHeld = false
+  const forward = (from: Socket, to: Socket) => {
+    from.on('data', (chunk) => {
+      const send = () => to.write(chunk)
+      if (isHeld) held.push(send)
+      else send()
+    })
+    from.on('error', () => {}).on('close', () => to.destroy())
+  }
+  const server = createServer((client) => {
+    const socket = connect(upstream, '127.0.0.1')
+    forward(client, socket)
+    forward(socket, client)
+  })
+  server.listen(0, '127.0.0.1').unref()
+  await once(server, 'listening')
+  return {
+    port: (server.address() as AddressInfo).port,
+    hold: () => {
+      isHeld = true
+    },
+    release: () => {
+      isHeld = false
+      for (const send of held.splice(0)) send()
+    },
+  }
+}

@@ -1,0 +1,212 @@
+/** Several serving processes: how they share the work, die, are replaced, and stop. */
+import { once } from 'node:events'
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { beginCreation, type Creation } from '../support/creation.ts'
+import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
+import { freePort } from '../support/mysql.ts'
+import { createKey, runServer, type ServerProgram } from '../support/process.ts'
+
+// Several processes start here, on a machine that may be busy with other tests.
+vi.setConfig({ testTimeout: 90_000 })
+
+const within = { timeout: 15_000, interval: 50 }
+
+describe.runIf(engine === 'mysql')('with WORKERS', () => {
+  let database: TestDatabase
+  let key: string
+  let server: ServerProgram
+
+  beforeAll(async () => {
+    database = await newDatabase()
+    key = await createKey(database.url)
+  })
+  afterEach(async () => {
+    const left = isRunning(server.child.pid) ? workerPids() : []
+    server.child.kill('SIGKILL')
+    await server.exited
+    for (const pid of left) if (isRunning(pid)) process.kill(pid, 'SIGKILL')
+  })
+  afterAll(() => database.remove())
+
+  const start = async (variables = {}) => {
+    server = await runServer({ DATABASE_URL: database.url, WORKERS: '2', ...variables })
+  }
+  // Each connection goes to the next worker.
+  const get = (path: string, headers: Record<string, string> = {}) =>
+    fetch(`${server.origin}${path}`, {
+      headers: { authorization: `Bearer ${key}`, connection: 'close', ...headers },
+    })
+  /** The processes that have answered so far. */
+  const workerPids = () =>
+    [
+      ...new Set(
+        server
+          .entries()
+          .filter(({ msg }) => msg === 'request')
+          .map(({ pid }) => pid),
+      ),
+    ].map(Number)
+
+  /** The two processes that serve now: both have answered once this is given. */
+  async function servingPids(without: number[] = []): Promise<number[]> {
+    return await vi.waitFor(async () => {
+      expect((await get('/v1/pets')).status).toBe(200)
+      const pids = workerPids().filter((pid) => !without.includes(pid))
+      expect(pids).toHaveLength(2)
+      return pids
+    }, within)
+  }
+
+  /** A creation in flight at each of the workers. */
+  const inFlight = () =>
+    Promise.all([beginCreation(server.port, key), beginCreation(server.port, key)])
+
+  async function expectFinished(creations: Creation[]) {
+    for (const creation of creations) {
+      expect(await creation.finish()).toMatch(/^HTTP\/1\.1 201 Created/)
+    }
+  }
+
+  const gone = (pids: number[]) =>
+    vi.waitFor(() => expect(pids.filter(isRunning)).toEqual([]), within)
+
+  test('SIGTERM: what is in flight at each of them is finished, and it ends with 0', async () => {
+    await start({ METRICS_PORT: String(await freePort()) })
+    const pids = await servingPids()
+    expect(pids).not.toContain(server.child.pid)
+    const creations = await inFlight()
+    server.child.kill('SIGTERM')
+    await vi.waitFor(() => expect(stopping()).toHaveLength(2), within)
+    await vi.waitFor(() => expect(get('/healthz')).rejects.toThrow(), within)
+    expect(server.child.exitCode, 'who started it may end the rest then').toBeNull()
+    await expectFinished(creations)
+    expect(await server.exited).toBe(0)
+    await gone(pids)
+    expect(server.stderr).not.toMatch(/cut off|A worker died/)
+  })
+
+  test('a signal to the whole group ends no request in flight', async () => {
+    await start()
+    const pids = await servingPids()
+    const creations = await inFlight()
+    for (const pid of pids) process.kill(pid, 'SIGTERM')
+    for (const pid of pids) process.kill(pid, 'SIGINT')
+    server.child.kill('SIGTERM')
+    await vi.waitFor(() => expect(stopping()).toHaveLength(2), within)
+    await expectFinished(creations)
+    expect(await server.exited).toBe(0)
+    await gone(pids)
+  })
+
+  test('finish what is in flight, and end, when the primary process is killed', async () => {
+    await start()
+    const pids = await servingPids()
+    const creations = await inFlight()
+    server.child.kill('SIGKILL')
+    await expectFinished(creations)
+    await gone(pids)
+  })
+
+  test('one that dies is replaced, and the other serves meanwhile', async () => {
+    const metricsPort = await freePort()
+    await start({ METRICS_PORT: String(metricsPort) })
+    const [first = 0, second = 0] = await servingPids()
+    process.kill(first, 'SIGKILL')
+    await server.logged(/A worker died/)
+    for (let request = 0; request < 4; request++) expect((await get('/v1/pets')).status).toBe(200)
+    const pids = await servingPids([first])
+    expect(pids).toContain(second)
+    expect(await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text()).toContain(
+      'petstore_requests_total{surface="rest",operation="listPets",status="200"}',
+    )
+    const creations = await inFlight()
+    server.child.kill('SIGINT')
+    await vi.waitFor(() => expect(stopping()).toHaveLength(2), within)
+    await expectFinished(creations)
+    expect(await server.exited).toBe(0)
+    await gone(pids)
+    expect(server.entries().filter(({ msg }) => /A worker died/.test(String(msg)))).toHaveLength(1)
+  })
+
+  test('one with an exception that nobody caught finishes what is in flight and is replaced', async () => {
+    const fault = `process.on('SIGUSR2', () => { throw new Error('boom') })`
+    await start({ NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(fault)}` })
+    const [first = 0] = await servingPids()
+    const creations = await inFlight()
+    process.kill(first, 'SIGUSR2')
+    const line = await server.logged(/Uncaught exception/)
+    expect(JSON.parse(line)).toMatchObject({ level: 60, pid: first, err: { message: 'boom' } })
+    // The other worker keeps its connection, so only the answer of the first one ends.
+    await Promise.race(creations.map((creation) => creation.finish()))
+    const died = JSON.parse(await server.logged(/A worker died/))
+    expect(died).toMatchObject({ level: 50, code: 1 })
+    await servingPids([first])
+    expect(isRunning(server.child.pid)).toBe(true)
+    const created = server.entries().filter(({ operation }) => operation === 'createPet')
+    expect(created.map(({ status }) => status)).toEqual([201, 201])
+    for (const creation of creations) creation.leave()
+
+    // The primary process with such an exception stops all of them, in order.
+    const last = await inFlight()
+    server.child.kill('SIGUSR2')
+    await vi.waitFor(() => expect(stopping()).toHaveLength(3), within)
+    await expectFinished(last)
+    expect(await server.exited).toBe(1)
+    expect(server.stderr).not.toContain('cut off')
+  })
+
+  test('SHUTDOWN_DELAY and SHUTDOWN_TIMEOUT hold for each of them', async () => {
+    await start({ SHUTDOWN_DELAY: '1s', SHUTDOWN_TIMEOUT: '2s' })
+    const pids = await servingPids()
+    const [creation] = await inFlight()
+    server.child.kill('SIGTERM')
+    const began = performance.now()
+    await vi.waitFor(() => expect(stopping()).toHaveLength(2), within)
+    for (let request = 0; request < 2; request++) expect((await get('/readyz')).status).toBe(503)
+    expect((await get('/v1/pets')).status).toBe(200)
+    await creation?.closed
+    expect(await server.exited).toBe(0)
+    expect(performance.now() - began).toBeGreaterThan(1_800)
+    expect(performance.now() - began).toBeLessThan(5_000)
+    expect(server.stderr).toContain('cut off')
+    await gone(pids)
+  })
+
+  test('a second signal ends all of them', async () => {
+    await start({ SHUTDOWN_TIMEOUT: '2s' })
+    const pids = await servingPids()
+    await beginCreation(server.port, key)
+    const ended = once(server.child, 'exit')
+    server.child.kill('SIGTERM')
+    await server.logged(/Stopping/)
+    server.child.kill('SIGTERM')
+    expect(await ended).toEqual([1, null])
+    await gone(pids)
+  })
+
+  test('the metrics are those of all of them together; each has a cache of its own', async () => {
+    const metricsPort = await freePort()
+    await start({ METRICS_PORT: String(metricsPort) })
+    for (let request = 0; request < 10; request++) {
+      expect((await get('/v1/pets/404')).status).toBe(404)
+    }
+    expect(workerPids()).toHaveLength(2)
+    const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text()
+    const labels = '{surface="rest",operation="getPet",status="404"}'
+    expect(text).toContain(`petstore_requests_total${labels} 10\n`)
+    expect(text).toContain(`petstore_request_duration_seconds_count${labels} 10\n`)
+    expect(text).toContain('petstore_key_lookups_total{cache="miss"} 2\n')
+    expect(text).toContain('petstore_key_lookups_total{cache="hit"} 8\n')
+    expect(text).toMatch(/^petstore_database_connections_used 0$/m)
+  })
+
+  const stopping = () => server.entries().filter(({ msg }) => /^Stopping/.test(String(msg)))
+})
+
+function isRunning(pid: number | undefined): boolean {
+  try {
+    return pid !== undefined && process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}

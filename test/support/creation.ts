@@ -1,0 +1,53 @@
+/** A creation that is with the server, and not finished. */
+import { once } from 'node:events'
+import { connect } from 'node:net'
+
+export interface Creation {
+  /** Sends the last byte, and gives all that was answered once the server has closed. */
+  finish(): Promise<string>
+  /** Goes without a word, and without the last byte. */
+  leave(): void
+  /** The server has closed the connection. */
+  closed: Promise<unknown>
+}
+
+/**
+ * Begins `POST /v1/pets` and holds back the last byte of its body. When it is given, the server
+ * has taken the request: it has asked for the body (RFC 9110, section 10.1.1).
+ */
+export async function beginCreation(
+  port: number,
+  key: string,
+  headers: Record<string, string> = {},
+): Promise<Creation> {
+  const body = JSON.stringify({ name: 'Rex', categoryId: 3 })
+  const all = {
+    Host: 'petstore.example',
+    Authorization: `Bearer ${key}`,
+    'Content-Type': 'application/json',
+    'Content-Length': String(body.length),
+    Expect: '100-continue',
+    ...headers,
+  }
+  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}`)
+  const socket = connect(port, '127.0.0.1')
+  let received = ''
+  socket.on('data', (chunk) => (received += chunk)).on('error', () => {})
+  const closed = new Promise((resolve) => socket.once('close', resolve))
+  socket.write(`${['POST /v1/pets HTTP/1.1', ...lines].join('\r\n')}\r\n\r\n`)
+  const invited = 'HTTP/1.1 100 Continue\r\n\r\n'
+  while (!received.includes(invited)) {
+    if (socket.closed) throw new Error(`The server did not ask for the body: ${received}`)
+    await Promise.race([once(socket, 'data'), closed])
+  }
+  socket.write(body.slice(0, -1))
+  return {
+    async finish() {
+      socket.write(body.slice(-1))
+      await closed
+      return received.replace(invited, '')
+    },
+    leave: () => socket.destroy(),
+    closed,
+  }
+}
