@@ -5,7 +5,7 @@ import type { AppRouter } from '../../src/router.ts'
 import { newDatabase, type TestDatabase } from './database.ts'
 import { freePort } from './mysql.ts'
 import { runServer, type ServerProgram } from './process.ts'
-import { type Proxy, startProxy } from './proxy.ts'
+import { type Proxy as Between, startProxy } from './proxy.ts'
 import { type RestClient, restClient } from './rest.ts'
 import { trpcClient } from './service.ts'
 import { openSql, type Sql } from './sql.ts'
@@ -21,7 +21,7 @@ export interface Instance {
   /** Plain SQL beside the service, not through the proxy. */
   sql: Sql
   /** What stands between the service and its MySQL server; none on SQLite. */
-  proxy: Proxy | undefined
+  proxy: Between | undefined
   /** The value of the metric of this name and these labels, such as `petstore_x{a="b"}`; 0 if none. */
   metric(name: string): Promise<number>
   /** The pets in the database. */
