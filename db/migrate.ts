@@ -51,4 +51,10 @@ export async function isCurrent(db: Database): Promise<boolean> {
 }
 
 let known: ReturnType<typeof provider.getMigrations> | undefined
-const migrations = () => (known ??= provider.getMigrations())
+const migrations = () => (known ??= provider.getMigrations().catch(forget))
+
+// A folder that cannot be read now may be readable later: the failure is not remembered.
+function forget(error: unknown): never {
+  known = undefined
+  throw error
+}
