@@ -7,10 +7,10 @@ import { parseDuration } from '../duration.ts'
 import { KEY_LIFETIME } from '../keys/authenticator.ts'
 import {
   type ApiKey,
+  ChangedMeanwhileError,
   createKey,
   listKeys,
   type NewApiKey,
-  ChangedMeanwhileError,
   revokeKey,
   rotateKey,
 } from '../keys/store.ts'
