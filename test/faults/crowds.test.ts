@@ -1,8 +1,10 @@
 /** More requests and more strange keys at once than the database can be asked for. */
+import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { newDatabase } from '../support/database.ts'
 import { startInstance, until } from '../support/instance.ts'
 import { type MysqlServer, startMysql } from '../support/mysql.ts'
+import { converse } from '../support/raw.ts'
 import { openSql } from '../support/sql.ts'
 
 let mysql: MysqlServer
@@ -39,3 +41,46 @@ test('a thousand may wait for ten connections, and no more', async () => {
   await locker.close()
   await service.stop()
 })
+
+test('keys that wait to be looked up: at most 500 in one look-up, at most 10,000 waiting', async () => {
+  const database = await newDatabase(mysql.url)
+  const service = await startInstance({ DATABASE_TIMEOUT: '30s' }, database)
+  await service.rest('GET', '/pets')
+  const locker = await openSql(service.databaseUrl)
+  await locker('lock tables api_keys write')
+  // 11,000 strange keys, 20 at a time on each connection.
+  const [connections, each] = [550, 20]
+  const misses = () => service.metric('petstore_key_lookups_total{cache="miss"}')
+  const before = await misses()
+  const statuses = Array.from({ length: connections }, async () => {
+    const requests = Array.from(
+      { length: each },
+      () => `GET /v1/pets HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${strangeKey()}\r\n\r\n`,
+    )
+    const { answers } = await converse(service.origin, requests.join(''), {
+      expected: each,
+      patience: 40_000,
+    })
+    return answers.map(({ status }) => status)
+  })
+  await until('all are there', async () => (await misses()) - before === connections * each, 25_000)
+  const { statements = [] } = service.proxy ?? {}
+  await locker('unlock tables')
+  const all = (await Promise.all(statuses)).flat()
+  const count = (status: number) => all.filter((other) => other === status).length
+  expect(all).toHaveLength(connections * each)
+  expect(count(401) + count(503)).toBe(connections * each)
+  // Ten thousand wait, beside those of the look-up that hangs.
+  expect(count(401)).toBeGreaterThanOrEqual(10_000)
+  expect(count(401)).toBeLessThanOrEqual(10_500)
+  const sizes = statements
+    .filter((text) => /from `api_keys`/.test(text))
+    .map((text) => text.match(/[\da-f]{64}/g)?.length ?? 0)
+  expect(Math.max(...sizes)).toBeLessThanOrEqual(500)
+  expect(Math.max(...sizes), 'many are asked for together').toBeGreaterThan(100)
+  expect((await service.rest('GET', '/pets')).status).toBe(200)
+  await locker.close()
+  await service.stop()
+})
+
+const strangeKey = () => `petstore_${randomBytes(32).toString('base64url')}`
