@@ -99,6 +99,12 @@ describe.runIf(engine === 'mysql')('a client that goes', () => {
     expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(200))
     await until('all connections are free', async () => (await used()) === 0)
     expect(await service.countPets()).toBe(0)
+    // None was kept for those who had gone.
+    await locker('lock tables pets write')
+    const again = Array.from({ length: 10 }, () => send('GET', '/v1/pets', stay.signal))
+    await until('all connections are in use again', async () => (await used()) === 10)
+    await locker('unlock tables')
+    for (const { status } of await Promise.all(again)) expect(status).toBe(200)
   })
 
   test('the Idempotency-Key of who has gone can be used again', async () => {

@@ -93,9 +93,14 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
     await create()
     const other = await openSql(service.databaseUrl)
     await other('begin immediate')
-    const start = performance.now()
-    expect(await create()).toMatchObject(unavailable)
-    expect(performance.now() - start).toBeLessThan(450)
+    const times: number[] = []
+    for (let round = 0; round < 3; round++) {
+      const start = performance.now()
+      expect(await create()).toMatchObject(unavailable)
+      times.push(performance.now() - start)
+    }
+    // The fastest, for the machine may be busy; else it would be 500 and more.
+    expect(Math.min(...times)).toBeLessThan(450)
     await other('rollback')
     await other.close()
   })
