@@ -17,6 +17,7 @@ export interface ApiKeysTable {
   hash: string
   created_at: bigint
   expires_at: bigint | null
+  /** In the past for a key that was revoked; in the future for one that was rotated, in its grace. */
   revoked_at: bigint | null
   last_used_at: bigint | null
 }

@@ -61,7 +61,7 @@ test('keys rotate and revoke', async () => {
   const states = JSON.parse((await keys('list', '--json')).stdout)
   expect(states.map(({ id, state }: { id: number; state: string }) => `${id} ${state}`)).toEqual([
     '1 working',
-    '2 expired',
+    '2 revoked',
     '3 revoked',
   ])
 })

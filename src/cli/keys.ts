@@ -8,6 +8,7 @@ import { parseDuration } from '../duration.ts'
 import { KEY_LIFETIME } from '../keys/authenticator.ts'
 import {
   type ApiKey,
+  ChangedMeanwhileError,
   createKey,
   listKeys,
   type NewApiKey,
@@ -89,8 +90,15 @@ function readAction(given: Arguments, address: string): (db: Database) => Promis
     case 'rotate': {
       const id = readId(given)
       const graceUntil = after('--grace', given.grace ?? '24h')
-      return async (db) =>
-        printNew((await rotateKey(db, id, graceUntil)) ?? unknown(id), address, json)
+      return async (db) => {
+        const made = await rotateKey(db, id, graceUntil).catch((error) => {
+          if (!(error instanceof ChangedMeanwhileError)) throw error
+          throw new UsageError(
+            `Somebody else rotated or revoked the key ${id} at this moment; list shows the keys`,
+          )
+        })
+        printNew(made ?? unknown(id), address, json)
+      }
     }
     case 'revoke': {
       const id = readId(given)

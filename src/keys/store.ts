@@ -1,6 +1,6 @@
 /** The API keys in the database. Times are `Date`s here, milliseconds in the table. */
-import type { ExpressionBuilder } from 'kysely'
-import type { Database, Tables } from '../../db/tables.ts'
+import type { ExpressionBuilder, Selectable } from 'kysely'
+import type { ApiKeysTable, Database, Tables } from '../../db/tables.ts'
 import { newKey } from './format.ts'
 
 /** Uses noted in one statement at most. */
@@ -13,6 +13,7 @@ export interface ApiKey {
   prefix: string
   state: 'working' | 'expired' | 'revoked'
   createdAt: Date
+  /** When it ends: it expires, or its grace after a rotation is over. */
   expiresAt: Date | undefined
   revokedAt: Date | undefined
   lastUsedAt: Date | undefined
@@ -74,47 +75,68 @@ export async function createFirstKey(db: Database, name: string): Promise<string
 /** All keys, the working and the ended, in the order they were made. */
 export async function listKeys(db: Database): Promise<ApiKey[]> {
   const rows = await db.selectFrom('api_keys').selectAll().orderBy('id').execute()
+  const now = BigInt(Date.now())
   return rows.map((row) => {
-    const expiresAt = toDate(row.expires_at)
-    const revokedAt = toDate(row.revoked_at)
+    const isRevoked = row.revoked_at !== null && row.revoked_at <= now
+    const isExpired = row.expires_at !== null && row.expires_at <= now
     return {
       id: row.id,
       name: row.name,
       prefix: row.prefix,
-      state: revokedAt ? 'revoked' : expiresAt && expiresAt <= new Date() ? 'expired' : 'working',
+      state: isRevoked ? 'revoked' : isExpired ? 'expired' : 'working',
       createdAt: new Date(Number(row.created_at)),
-      expiresAt,
-      revokedAt,
+      expiresAt: toDate(isRevoked ? row.expires_at : end(row)),
+      revokedAt: isRevoked ? toDate(row.revoked_at) : undefined,
       lastUsedAt: toDate(row.last_used_at),
     }
   })
 }
 
+/** When a key ends that was not revoked yet: it expires, or its grace is over. */
+function end({
+  expires_at,
+  revoked_at,
+}: Pick<Selectable<ApiKeysTable>, 'expires_at' | 'revoked_at'>): bigint | null {
+  if (expires_at === null || revoked_at === null) return expires_at ?? revoked_at
+  return revoked_at < expires_at ? revoked_at : expires_at
+}
+
 const toDate = (time: bigint | null) => (time === null ? undefined : new Date(Number(time)))
+
+/** Somebody else rotated or revoked the same key at the same moment. */
+export class ChangedMeanwhileError extends Error {
+  override name = 'ChangedMeanwhileError'
+}
 
 /**
  * Makes a key of the same name, and of as long a life, in place of a working one, which ends at
- * `graceUntil` unless it ends sooner anyway. Undefined when there is no working key with this id.
+ * `graceUntil` unless it ends sooner anyway. Undefined when there is no working key with this id;
+ * of several who do so at once one makes a key, and the others get ChangedMeanwhileError.
  */
 export async function rotateKey(
   db: Database,
   id: bigint,
   graceUntil: Date,
 ): Promise<NewApiKey | undefined> {
+  // Read before the transaction: inside, some servers refuse to write what changed since.
+  const old = await working(db)
+    .select(['name', 'created_at', 'expires_at', 'revoked_at'])
+    .where('id', '=', id)
+    .executeTakeFirst()
+  if (!old) return undefined
   return await db.transaction().execute(async (transaction) => {
-    const old = await working(transaction)
-      .select(['name', 'created_at', 'expires_at'])
+    // `expires_at` stays as it is, for it tells how long a life the key was given. The end must
+    // differ from the one before: that is what shows others that the key was rotated meanwhile.
+    const grace = BigInt(graceUntil.getTime())
+    const revoked_at =
+      old.revoked_at === null || grace < old.revoked_at ? grace : old.revoked_at - 1n
+    const { numUpdatedRows } = await transaction
+      .updateTable('api_keys')
+      .set({ revoked_at })
       .where('id', '=', id)
-      .executeTakeFirst()
-    if (!old) return undefined
-    const end = BigInt(graceUntil.getTime())
-    if (old.expires_at === null || old.expires_at > end) {
-      await transaction
-        .updateTable('api_keys')
-        .set({ expires_at: end })
-        .where('id', '=', id)
-        .execute()
-    }
+      .where('revoked_at', old.revoked_at === null ? 'is' : '=', old.revoked_at)
+      .executeTakeFirstOrThrow()
+    if (numUpdatedRows === 0n) throw new ChangedMeanwhileError(`Key ${id} was changed meanwhile`)
     const lifetime = old.expires_at === null ? undefined : old.expires_at - old.created_at
     const expiresAt = lifetime === undefined ? undefined : new Date(Date.now() + Number(lifetime))
     return await createKey(transaction, old.name, expiresAt)
@@ -141,14 +163,17 @@ export async function hasKeys(db: Database): Promise<boolean> {
 /** Those keys with one of these hashes that work now. */
 export async function findKeys(db: Database, hashes: readonly string[]): Promise<WorkingKey[]> {
   const rows = await working(db)
-    .select(['id', 'hash', 'expires_at'])
+    .select(['id', 'hash', 'expires_at', 'revoked_at'])
     .where('hash', 'in', hashes)
     .execute()
-  return rows.map(({ id, hash, expires_at }) => ({
-    id,
-    hash,
-    until: expires_at === null ? Number.POSITIVE_INFINITY : Number(expires_at),
-  }))
+  return rows.map((row) => {
+    const until = end(row)
+    return {
+      id: row.id,
+      hash: row.hash,
+      until: until === null ? Number.POSITIVE_INFINITY : Number(until),
+    }
+  })
 }
 
 /** Notes when keys were last used; what another instance noted later stays. */
@@ -183,6 +208,8 @@ function working(db: Database) {
 }
 
 function isWorking(eb: ExpressionBuilder<Tables, 'api_keys'>) {
-  const unexpired = eb.or([eb('expires_at', 'is', null), eb('expires_at', '>', BigInt(Date.now()))])
-  return eb('revoked_at', 'is', null).and(unexpired)
+  const now = BigInt(Date.now())
+  const isOpen = (time: 'expires_at' | 'revoked_at') =>
+    eb.or([eb(time, 'is', null), eb(time, '>', now)])
+  return isOpen('expires_at').and(isOpen('revoked_at'))
 }

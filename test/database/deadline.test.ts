@@ -1,0 +1,200 @@
+/** DATABASE_TIMEOUT: how long an answer may take, what is left behind, and how many may wait. */
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { engine } from '../support/database.ts'
+import { addKey, type Instance, running, startInstance, until } from '../support/instance.ts'
+import { startService } from '../support/service.ts'
+import { openSql, type Sql } from '../support/sql.ts'
+
+const rex = { name: 'Rex', categoryId: 3 }
+
+/** Milliseconds, as DATABASE_TIMEOUT; an answer must be there before twice of it. */
+const TIMEOUT = 1_000
+const LATEST = 1_990
+
+/** A timer of Node may be early by a millisecond or two. */
+const EARLIEST = TIMEOUT - 5
+
+/** The status of a call on either surface, and the milliseconds it took. */
+async function timed(call: Promise<unknown>): Promise<{ status: number; took: number }> {
+  const start = performance.now()
+  const status = await call.then(
+    (answer) => (answer as { status?: number }).status ?? 200,
+    (error) => error.data.httpStatus as number,
+  )
+  return { status, took: performance.now() - start }
+}
+
+function expectInTime({ status, took }: { status: number; took: number }): void {
+  expect(status).toBe(503)
+  expect(took).toBeGreaterThan(EARLIEST)
+  expect(took).toBeLessThan(LATEST)
+}
+
+describe.runIf(engine === 'mysql')('a database that does not answer', () => {
+  let service: Instance
+  let locker: Sql
+  let headers: Record<string, string>
+  beforeAll(async () => {
+    service = await startInstance({ DATABASE_TIMEOUT: `${TIMEOUT}ms` })
+    headers = { authorization: `Bearer ${service.key}` }
+  })
+  afterAll(() => service.stop())
+  beforeEach(async () => {
+    locker = await openSql(service.databaseUrl)
+    expect((await service.rest('GET', '/pets')).status).toBe(200)
+  })
+  afterEach(async () => {
+    await locker.close()
+    await until('it serves again', async () => (await service.rest('GET', '/pets')).status === 200)
+  })
+  const list = () => fetch(`${service.origin}/v1/pets`, { headers })
+  const used = () => service.metric('petstore_database_connections_used')
+  const waiting = () => service.metric('petstore_database_connections_waiting')
+  let serial = 0
+  const withKey = () => ({ headers: { 'idempotency-key': `"key ${serial++}"` }, body: rex })
+
+  test('every operation on both surfaces: 503 in time, ended on the server, not made later', async () => {
+    await locker('lock tables pets write')
+    const answers = await Promise.all(
+      [
+        service.rest('GET', '/pets'),
+        service.rest('GET', '/pets/1'),
+        service.rest('POST', '/pets', { body: rex }),
+        service.rest('POST', '/pets', withKey()),
+        service.trpc.listPets.query(),
+        service.trpc.getPet.query({ petId: 1 }),
+        service.trpc.createPet.mutate(rex),
+      ].map(timed),
+    )
+    for (const answer of answers) expectInTime(answer)
+    await until(
+      'the statements are ended, while what they wait for is still held',
+      async () => (await running(service.sql, '%`pets`%')).length === 0,
+      2_000,
+    )
+    await until('no connection is in use', async () => (await used()) === 0, 2_000)
+    await locker('unlock tables')
+    expect(await service.countPets()).toBe(0)
+  })
+
+  test('a key that is not remembered: 503 in time, and its look-up is ended on the server', async () => {
+    const key = await addKey(service.sql)
+    const strange = { authorization: `Bearer ${key}` }
+    await locker('lock tables api_keys write')
+    const [rest, trpc] = await Promise.all([
+      timed(fetch(`${service.origin}/v1/pets`, { headers: strange })),
+      timed(fetch(`${service.origin}/trpc/listPets`, { headers: strange })),
+    ])
+    expectInTime(rest)
+    expectInTime(trpc)
+    await until(
+      'the look-ups are ended',
+      async () => (await running(service.sql, '%`api_keys`%')).length === 0,
+      2_000,
+    )
+    await until('no connection is in use', async () => (await used()) === 0, 2_000)
+    // Who is known already is served meanwhile.
+    expect((await list()).status).toBe(200)
+    await locker('unlock tables')
+    expect((await fetch(`${service.origin}/v1/pets`, { headers: strange })).status).toBe(200)
+  })
+
+  test('look-ups of keys that hang, again and again, do not use up the connections', async () => {
+    await locker('lock tables api_keys write')
+    for (let round = 0; round < 2; round++) {
+      const keys = await Promise.all(Array.from({ length: 12 }, () => `petstore_${random()}`))
+      const answers = await Promise.all(
+        keys.map((key) =>
+          timed(
+            fetch(`${service.origin}/v1/pets`, { headers: { authorization: `Bearer ${key}` } }),
+          ),
+        ),
+      )
+      for (const answer of answers) expectInTime(answer)
+      expect(await used()).toBeLessThanOrEqual(2)
+    }
+    await locker('unlock tables')
+  })
+
+  // The look-up of the key and the call have the time whole, each of them.
+  test.fails('the look-up of the key and the call share the time', async () => {
+    const key = await addKey(service.sql)
+    await locker('lock tables api_keys write, pets write')
+    const answer = timed(
+      fetch(`${service.origin}/v1/pets`, { headers: { authorization: `Bearer ${key}` } }),
+    )
+    await until(
+      'the look-up waits',
+      async () => (await running(service.sql, '%`api_keys`%')).length > 0,
+    )
+    await new Promise((resolve) => setTimeout(resolve, TIMEOUT * 0.6))
+    const another = await openSql(service.databaseUrl)
+    const relocked = another('lock tables pets write')
+    await locker('unlock tables')
+    await relocked
+    const { status, took } = await answer
+    await another.close()
+    expect(status).toBe(503)
+    expect(took).toBeLessThan(TIMEOUT * 1.4)
+  })
+
+  test('the wait for a connection counts', async () => {
+    await locker('lock tables pets write')
+    const first = Array.from({ length: 10 }, () => timed(list()))
+    await until('all connections are in use', async () => (await used()) === 10)
+    await new Promise((resolve) => setTimeout(resolve, TIMEOUT * 0.5))
+    // These get a connection when the first are given up, and half of their time is over then.
+    const second = Array.from({ length: 10 }, () => timed(list()))
+    for (const answer of await Promise.all([...first, ...second])) expectInTime(answer)
+    await until('no connection is in use', async () => (await used()) + (await waiting()) === 0)
+  })
+
+  test('a server that hangs is given up, and used again when it goes on', async () => {
+    service.proxy?.stall()
+    const strange = { authorization: `Bearer petstore_${random()}` }
+    const answers = await Promise.all(
+      [
+        service.rest('GET', '/pets'),
+        service.rest('POST', '/pets', { body: rex }),
+        service.trpc.getPet.query({ petId: 1 }),
+        fetch(`${service.origin}/v1/pets`, { headers: strange }),
+      ].map(timed),
+    )
+    for (const answer of answers) expectInTime(answer)
+    // More than there are connections.
+    const more = await Promise.all(Array.from({ length: 30 }, () => timed(list())))
+    for (const answer of more) expectInTime(answer)
+    service.proxy?.flow()
+    await until('it recovers', async () => (await list()).status === 200, 4_000)
+    const again = await Promise.all(Array.from({ length: 30 }, () => timed(list())))
+    expect(again.map(({ status }) => status)).toEqual(Array(30).fill(200))
+    expect((await service.rest('POST', '/pets', { body: rex })).status).toBe(201)
+    await until('no connection is in use', async () => (await used()) + (await waiting()) === 0)
+    const [{ connections } = {}] = await service.sql(
+      'select count(*) as connections from information_schema.processlist where db = database()',
+    )
+    expect(Number(connections)).toBeLessThanOrEqual(12) // its ten, and two of ours
+  })
+})
+
+const random = () => crypto.getRandomValues(Buffer.alloc(32)).toString('base64url')
+
+test('a call that is over leaves no timer behind', async () => {
+  const service = await startService({ databaseTimeout: 30_000 })
+  const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length
+  const round = async () => {
+    await service.rest('GET', '/pets')
+    await service.rest('GET', '/pets/1')
+    await service.rest('POST', '/pets', { body: rex })
+    await service.rest('POST', '/pets', { body: {} })
+    await service.rest('GET', '/pets', {
+      headers: { authorization: `Bearer petstore_${random()}` },
+    })
+    await service.trpc.listPets.query()
+  }
+  await round()
+  const before = timers()
+  for (let count = 0; count < 20; count++) await round()
+  expect(timers() - before).toBeLessThan(15)
+  await service.stop()
+})

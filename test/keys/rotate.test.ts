@@ -1,0 +1,183 @@
+/** Rotating keys: how long the new one lives, when the old one ends, and who else may be at it. */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { engine } from '../support/database.ts'
+import { type Instance, running, startInstance, until } from '../support/instance.ts'
+import { runProgram, runToEnd } from '../support/process.ts'
+import { openSql } from '../support/sql.ts'
+import { watchedSqlite } from '../support/watched.ts'
+
+const HOUR = 3_600_000
+const DAY = 24 * HOUR
+
+let service: Instance
+beforeAll(async () => {
+  service = await startInstance()
+})
+afterAll(() => service.stop())
+
+const program = 'src/commands/keys.ts'
+const run = (...operands: string[]) =>
+  runToEnd(program, { DATABASE_URL: service.databaseUrl }, operands)
+
+async function make(...operands: string[]): Promise<{ id: number; key: string }> {
+  const { code, stdout, stderr } = await run(...operands, '--json')
+  expect({ code, stderr }).toMatchObject({ code: 0 })
+  return JSON.parse(stdout)
+}
+
+interface Listed {
+  id: number
+  name: string
+  state: string
+  createdAt: string
+  expiresAt?: string
+}
+
+async function listed(...ids: number[]): Promise<Listed[]> {
+  const all: Listed[] = JSON.parse((await run('list', '--json')).stdout)
+  return ids.map((id) => all.find((key) => key.id === id) as Listed) // those made are listed
+}
+
+/** How long a key lives, or the rest of its life, in milliseconds; Infinity for ever. */
+const life = ({ createdAt, expiresAt }: Listed) =>
+  expiresAt === undefined ? Number.POSITIVE_INFINITY : Date.parse(expiresAt) - Date.parse(createdAt)
+const rest = ({ expiresAt }: Listed) =>
+  expiresAt === undefined ? Number.POSITIVE_INFINITY : Date.parse(expiresAt) - Date.now()
+
+const statusWith = async (key: string) => {
+  const headers = { authorization: `Bearer ${key}` }
+  return (await fetch(`${service.origin}/v1/pets`, { headers })).status
+}
+
+/** Checks that a length of time is this one, give or take what the commands took. */
+function expectAbout(actual: number, expected: number): void {
+  expect(Math.abs(actual - expected)).toBeLessThan(60_000)
+}
+
+test('a key that is rotated twice: each new key has the life of the first', async () => {
+  const old = await make('create', 'shop')
+  const first = await make('rotate', String(old.id), '--grace', '24h')
+  const second = await make('rotate', String(old.id), '--grace', '24h')
+  const all = await listed(old.id, first.id, second.id)
+  expect(all.map(({ name, state }) => `${name} ${state}`)).toEqual(Array(3).fill('shop working'))
+  const [oldKey, ...newKeys] = all
+  expectAbout(rest(oldKey as Listed), DAY)
+  expect(newKeys.map(life)).toEqual([Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY])
+  for (const { key } of [old, first, second]) expect(await statusWith(key)).toBe(200)
+})
+
+test('the same of a key that expires, and of those that took its place', async () => {
+  const old = await make('create', 'shop', '--expires', '90d')
+  const first = await make('rotate', String(old.id), '--grace', '1h')
+  const second = await make('rotate', String(old.id), '--grace', '1h')
+  const third = await make('rotate', String(second.id), '--grace', '1h')
+  const all = await listed(old.id, first.id, second.id, third.id)
+  const [ofOld = 0, ofFirst = 0, ofSecond = 0, ofThird = 0] = all.map(rest)
+  expectAbout(ofOld, HOUR)
+  expectAbout(ofFirst, 90 * DAY)
+  expectAbout(ofSecond, HOUR)
+  expectAbout(ofThird, 90 * DAY)
+})
+
+test('another rotation ends a key sooner, never later', async () => {
+  const [sooner, later] = await Promise.all([
+    make('create', 'sooner', '--expires', '30d'),
+    make('create', 'later'),
+  ])
+  await make('rotate', String(sooner.id), '--grace', '5h')
+  await make('rotate', String(sooner.id), '--grace', '2h')
+  await make('rotate', String(later.id), '--grace', '2h')
+  await make('rotate', String(later.id), '--grace', '5h')
+  for (const key of await listed(sooner.id, later.id)) expectAbout(rest(key), 2 * HOUR)
+})
+
+test('without grace, or revoked in its grace, the old one ends, and cannot be rotated', async () => {
+  const [ended, revoked] = await Promise.all([make('create', 'ended'), make('create', 'revoked')])
+  const fresh = await make('rotate', String(ended.id), '--grace', '0s')
+  const other = await make('rotate', String(revoked.id))
+  expect((await run('revoke', String(revoked.id))).code).toBe(0)
+  for (const { id, key } of [ended, revoked]) {
+    expect(await statusWith(key)).toBe(401)
+    expect(await run('rotate', String(id))).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: `There is no working key with the ID ${id}; list shows them\n`,
+    })
+  }
+  for (const { key } of [fresh, other]) expect(await statusWith(key)).toBe(200)
+  const states = (await listed(ended.id, revoked.id)).map(({ state }) => state)
+  expect(states).not.toContain('working')
+})
+
+test('a key in its grace ends to the second, though it is remembered', async () => {
+  const { id, key } = await make('create', 'shop')
+  await make('rotate', String(id), '--grace', '3s')
+  const [old] = await listed(id)
+  expect(await statusWith(key)).toBe(200)
+  await until('the grace is over', () => rest(old as Listed) < 0)
+  expect(await statusWith(key)).toBe(401)
+})
+
+test.each([[], ['--expires', '30d']])(
+  'two rotations at once make one key, and one is told so',
+  async (...expires) => {
+    const { id } = await make('create', 'shop', ...expires)
+    const before = await countKeys()
+    // Whoever has read the key waits here before it writes.
+    const holder = await openSql(service.databaseUrl)
+    await holder(engine === 'mysql' ? 'lock tables api_keys read' : 'begin immediate')
+    const variables = { DATABASE_URL: service.databaseUrl, ...watchedSqlite() }
+    const programs = [1, 2].map(() => runProgram(program, variables, ['rotate', String(id)]))
+    if (engine === 'mysql') {
+      await until(
+        'both wait to write',
+        async () => (await running(service.sql, 'update%api_keys%')).length === 2,
+      )
+    } else {
+      await Promise.all(programs.map(({ logged }) => logged(/sqlite .* (update|insert)/)))
+    }
+    await holder(engine === 'mysql' ? 'unlock tables' : 'rollback')
+    const codes = await Promise.all(programs.map(({ exited }) => exited))
+    expect(codes.sort()).toEqual([0, 1])
+    const loser = programs[(await programs[0]?.exited) === 1 ? 0 : 1]
+    expect(loser?.stdout).toBe('')
+    const told = loser?.stderr.split('\n').filter((line) => !line.startsWith('sqlite '))
+    expect(told).toEqual([
+      `Somebody else rotated or revoked the key ${id} at this moment; list shows the keys`,
+      '',
+    ])
+    expect(await countKeys()).toBe(before + 1)
+    await holder.close()
+    // Afterwards the key, in its grace, can be rotated again.
+    await make('rotate', String(id))
+    expect(await countKeys()).toBe(before + 2)
+  },
+)
+
+test('two rotations at once of a key in its grace make one key, too', async () => {
+  const { id } = await make('create', 'shop')
+  await make('rotate', String(id), '--grace', '1h')
+  const before = await countKeys()
+  const holder = await openSql(service.databaseUrl)
+  await holder(engine === 'mysql' ? 'lock tables api_keys read' : 'begin immediate')
+  const variables = { DATABASE_URL: service.databaseUrl, ...watchedSqlite() }
+  const programs = [1, 2].map(() => runProgram(program, variables, ['rotate', String(id)]))
+  if (engine === 'mysql') {
+    await until(
+      'both wait to write',
+      async () => (await running(service.sql, 'update%api_keys%')).length === 2,
+    )
+  } else {
+    await Promise.all(programs.map(({ logged }) => logged(/sqlite .* (update|insert)/)))
+  }
+  await holder(engine === 'mysql' ? 'unlock tables' : 'rollback')
+  const codes = await Promise.all(programs.map(({ exited }) => exited))
+  expect(codes.sort()).toEqual([0, 1])
+  expect(await countKeys()).toBe(before + 1)
+  await holder.close()
+})
+
+async function countKeys(): Promise<number> {
+  const [row] = await service.sql('select count(*) as count from api_keys')
+  return Number(row?.count)
+}

@@ -1,0 +1,115 @@
+/** The service as a process of its own on a database of its own, with all that tests do beside it. */
+import { createHash, randomBytes } from 'node:crypto'
+import type { TRPCClient } from '@trpc/client'
+import type { AppRouter } from '../../src/router.ts'
+import { newDatabase, type TestDatabase } from './database.ts'
+import { freePort } from './mysql.ts'
+import { runServer, type ServerProgram } from './process.ts'
+import { type Proxy as Between, startProxy } from './proxy.ts'
+import { type RestClient, restClient } from './rest.ts'
+import { trpcClient } from './service.ts'
+import { openSql, type Sql } from './sql.ts'
+
+export interface Instance {
+  program: ServerProgram
+  origin: string
+  /** A valid API key. */
+  key: string
+  rest: RestClient
+  trpc: TRPCClient<AppRouter>
+  databaseUrl: string
+  /** Plain SQL beside the service, not through the proxy. */
+  sql: Sql
+  /** What stands between the service and its MySQL server; none on SQLite. */
+  proxy: Between | undefined
+  /** The value of the metric of this name and these labels, such as `petstore_x{a="b"}`; 0 if none. */
+  metric(name: string): Promise<number>
+  /** The pets in the database. */
+  countPets(): Promise<number>
+  /** Ends the process by a signal, gives its exit code, and removes what was made for it. */
+  stop(signal?: NodeJS.Signals): Promise<number | null>
+}
+
+/** Starts the service with these variables, on a new database unless one is given, which stays then. */
+export async function startInstance(
+  variables: Record<string, string> = {},
+  given?: TestDatabase,
+): Promise<Instance> {
+  const database = given ?? (await newDatabase())
+  const url = new URL(database.url)
+  const proxy =
+    url.protocol === 'mysql:' ? await startProxy(url.hostname, Number(url.port || 3306)) : undefined
+  if (proxy) url.host = `127.0.0.1:${proxy.port}`
+  const metricsPort = await freePort()
+  const program = await runServer({
+    DATABASE_URL: proxy ? url.href : database.url,
+    METRICS_PORT: String(metricsPort),
+    ...variables,
+  })
+  const { origin } = program
+  const sql = await openSql(database.url)
+  const key = await addKey(sql)
+  return {
+    program,
+    origin,
+    key,
+    rest: restClient(origin, key),
+    trpc: trpcClient(origin, key),
+    databaseUrl: database.url,
+    sql,
+    proxy,
+    async metric(name) {
+      const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text()
+      const line = text.split('\n').find((line) => line.startsWith(`${name} `))
+      return Number(line?.slice(name.length) ?? 0)
+    },
+    async countPets() {
+      const [row] = await sql('select count(*) as count from pets')
+      return Number(row?.count)
+    },
+    async stop(signal = 'SIGTERM') {
+      await proxy?.cut()
+      program.child.kill(signal)
+      const code = await program.exited
+      await sql.close()
+      if (!given) await database.remove()
+      return code
+    },
+  }
+}
+
+/** Adds an API key to a database that is migrated. */
+export async function addKey(sql: Sql, name = 'test'): Promise<string> {
+  const key = `petstore_${randomBytes(32).toString('base64url')}`
+  const hash = createHash('sha256').update(key).digest('hex')
+  await sql('insert into api_keys (name, prefix, hash, created_at) values (?, ?, ?, ?)', [
+    name,
+    key.slice(0, 15),
+    hash,
+    Date.now(),
+  ])
+  return key
+}
+
+/** Waits until something is so, asking again and again. Throws, with `what`, when it takes too long. */
+export async function until(
+  what: string,
+  isSo: () => Promise<boolean> | boolean,
+  patience = 15_000,
+): Promise<void> {
+  const end = performance.now() + patience
+  while (!(await isSo())) {
+    if (performance.now() > end) throw new Error(`It did not come to this: ${what}`)
+    await new Promise((resolve) => setTimeout(resolve, 10))
+  }
+}
+
+/** The ids of the connections that run, or wait with, a statement like this on a MySQL server. */
+export async function running(sql: Sql, pattern: string): Promise<number[]> {
+  const rows = await sql(
+    `select id from information_schema.processlist
+     where info like ? and db = database() and id <> connection_id()`,
+    [pattern],
+  )
+  return rows.map(({ id }) => Number(id))
+}
