@@ -294,7 +294,8 @@ class MysqlSession implements DatabaseConnection {
     } catch (error) {
       this.#lose(error as Error) // all that #run throws
       if (error === deadline?.reason) throw error
-      throw new DatabaseUnavailableError(error, true)
+      const cause = error instanceof DatabaseUnavailableError ? error.cause : error
+      throw new DatabaseUnavailableError(cause, true) // the statement itself was not sent
     }
   }
 

@@ -10,11 +10,11 @@ import { execute, statement, type Value } from '../../db/statement.ts'
 import type { Database } from '../../db/tables.ts'
 import { inTransaction } from '../../db/transaction.ts'
 
-/** Rows removed in one statement: few enough not to hold anybody up. */
-const CLEANING_BATCH = 500
+/** Rows removed in one statement: each touches pages of its own, and SQLite holds up the process. */
+const CLEANING_BATCH = 100
 
 /** Milliseconds between two such statements, in which others have the database. */
-const CLEANING_PAUSE = 20
+const CLEANING_PAUSE = 10
 
 /** Milliseconds between two rounds of cleaning. */
 const CLEANING_INTERVAL = 10 * 60_000
