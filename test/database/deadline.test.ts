@@ -180,7 +180,7 @@ describe.runIf(engine === 'mysql')('a database that does not answer', () => {
 const random = () => crypto.getRandomValues(Buffer.alloc(32)).toString('base64url')
 
 test('a call that is over leaves no timer behind', async () => {
-  const service = await startService({ databaseTimeout: 30_000 })
+  const service = await startService({ DATABASE_TIMEOUT: '30s' })
   const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length
   const round = async () => {
     await service.rest('GET', '/pets')

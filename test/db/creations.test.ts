@@ -1,9 +1,5 @@
 /** Creations that meet share a statement or a transaction; each has its own id and outcome. */
-import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { Deadline } from '../../db/deadline.ts'
-import type { Database } from '../../db/tables.ts'
-import { inTransaction } from '../../db/transaction.ts'
 import { engine, newDatabase } from '../support/database.ts'
 import { runServer } from '../support/process.ts'
 import { type Service, startService } from '../support/service.ts'
@@ -75,49 +71,9 @@ test('one that is refused takes nobody along', async () => {
   }
 })
 
-test('works of one moment: one that fails is undone whole, and alone', async () => {
-  await admin('delete from pets')
-  const deadline = new Deadline(5_000)
-  const work = (name: string) => async (transaction: Database) => {
-    const row = { name, category_id: 3n, status: 'pending' as const }
-    await transaction.insertInto('pets').values(row).execute()
-    if (name === 'bad') throw new Error('changed its mind')
-    return name
-  }
-  const works = ['one', 'bad', 'two'].map((name) => inTransaction(service.db, work(name), deadline))
-  const outcomes = await Promise.allSettled(works)
-  expect(outcomes).toMatchObject([
-    { value: 'one' },
-    { reason: { message: 'changed its mind' } },
-    { value: 'two' },
-  ])
-  const rows = await admin('select name from pets order by name')
-  expect(rows.map(({ name }) => name)).toEqual(['one', 'two'])
-})
-
-test.runIf(engine === 'sqlite')(
-  'a disk that is full in the middle of a group: who is told so has left nothing',
-  async () => {
-    await admin('delete from pets')
-    const pages = await admin('pragma page_count')
-    await sql`pragma max_page_count = ${sql.lit(Number(pages[0]?.page_count))}`.execute(service.db)
-    const fill = async (transaction: Database) => {
-      const row = { name: 'x'.repeat(255), category_id: 3n, status: 'pending' as const }
-      await transaction.insertInto('pets').values(Array(300).fill(row)).execute()
-    }
-    const works = [1, 2, 3].map(() => inTransaction(service.db, fill, new Deadline(5_000)))
-    const outcomes = await Promise.allSettled(works)
-    await sql`pragma max_page_count = 4294967294`.execute(service.db)
-    const failed = outcomes.filter(({ status }) => status === 'rejected').length
-    expect(failed).toBeGreaterThan(0)
-    const [row] = await admin('select count(*) as count from pets')
-    expect(row?.count).toBe(BigInt(300 * (3 - failed)))
-  },
-)
-
 test('kill -9 in the middle: what was acknowledged is there, once', async () => {
   const database = await newDatabase()
-  const seed = await startService({}, undefined, { ...database, remove: async () => {} })
+  const seed = await startService({}, { database: { ...database, remove: async () => {} } })
   const { key } = seed
   await seed.stop()
   const server = await runServer({ DATABASE_URL: database.url })

@@ -69,7 +69,7 @@ test('migrations that could not be read are read again', async () => {
 })
 
 test('a service whose database lacks a migration is not ready', async () => {
-  const service = await startService({}, undefined, { ...database, remove: async () => {} })
+  const service = await startService({}, { database: { ...database, remove: async () => {} } })
   const admin = await openSql(database.url)
   const ready = async () => (await fetch(`${service.origin}/readyz`)).status
   expect(await ready()).toBe(200)

@@ -10,7 +10,7 @@ const PETS = 300
 let service: Service
 let admin: Sql
 beforeAll(async () => {
-  service = await startService({ databaseTimeout: 3_000 })
+  service = await startService({ DATABASE_TIMEOUT: '3s' })
   admin = await openSql(service.databaseUrl)
   const names = Array.from({ length: PETS }, (_, index) => `('Pet ${index + 1}', 1, 'available')`)
   await admin(`insert into pets (name, category_id, status) values ${names.join(', ')}`)

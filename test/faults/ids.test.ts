@@ -17,7 +17,7 @@ test.each([
 ])('ids that go up by %s: %s', async (increment, how) => {
   const root = await openSql(`${mysql.url}/mysql`)
   await root(`set global auto_increment_increment = ${increment}`)
-  const service = await startService({}, undefined, await newDatabase(mysql.url))
+  const service = await startService({}, { database: await newDatabase(mysql.url) })
   const inserts = async () => {
     const [row] = await root("show global status like 'Com_insert'")
     return Number(row?.Value)

@@ -4,7 +4,7 @@ import { answerOf, expectRestError, expectTrpcError } from '../support/expect.ts
 import { type Service, startService } from '../support/service.ts'
 
 const shop = 'https://shop.example'
-const start = () => startService({ corsOrigins: [shop] })
+const start = () => startService({ CORS_ORIGINS: shop })
 
 let service: Service
 beforeAll(async () => {

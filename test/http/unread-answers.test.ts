@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { accepted } from '../support/accepted.ts'
 import { expectServing } from '../support/expect.ts'
 import { type Service, startService } from '../support/service.ts'
 
@@ -20,10 +21,11 @@ afterEach(async () => {
 
 /** A client that sends and never reads, with the server's side of it. */
 async function silentReader(text: string): Promise<{ socket: Socket; served: Socket }> {
+  const serving = accepted()
   const socket = connect(Number(new URL(service.origin).port), '127.0.0.1')
   socket.on('error', () => {}).pause()
   sockets.push(socket)
-  const [served] = await once(service.server, 'connection')
+  const served = await serving
   await new Promise((resolve) => socket.write(text, resolve))
   return { socket, served }
 }

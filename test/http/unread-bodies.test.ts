@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { accepted } from '../support/accepted.ts'
 import { expectRestError, expectTrpcError } from '../support/expect.ts'
 import { converse } from '../support/raw.ts'
 import { type Service, startService } from '../support/service.ts'
@@ -54,9 +55,10 @@ const endless: [status: number, head: () => string][] = [
 test.for(endless.map((given, index) => [index, ...given] as const))(
   'case %i: %i is answered to a body without end, of which hardly anything is taken',
   async ([, status, begin]) => {
+    const serving = accepted()
     const socket = connect(Number(new URL(service.origin).port), '127.0.0.1')
     socket.on('error', () => {}) // the server's side closes while this one still sends
-    const [served] = await once(service.server, 'connection')
+    const served = await serving
     const dropped = new Promise((resolve) => served.once('close', resolve))
     socket.write(begin())
     const chunk = `10000\r\n${'x'.repeat(65_536)}\r\n`

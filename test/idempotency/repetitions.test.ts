@@ -1,6 +1,5 @@
 /** Idempotency keys from outside: what is compared, how long, for whom, and what failures leave. */
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
-import { readConfig } from '../../src/config.ts'
 import { engine, newDatabase } from '../support/database.ts'
 import { addKey, type Instance, running, startInstance, until } from '../support/instance.ts'
 import { restClient } from '../support/rest.ts'
@@ -23,7 +22,7 @@ const of = (key: string, body: unknown = rex) => ({ headers: { 'idempotency-key'
 
 /** Starts the service in this process, whose clock can be put forward; `stop` removes the database. */
 const startHere = (variables: Record<string, string>, url: string, remove = async () => {}) =>
-  startService(readConfig({ ...variables, DATABASE_URL: url }), undefined, { url, remove })
+  startService(variables, { database: { url, remove } })
 
 describe('a service', () => {
   let service: Instance

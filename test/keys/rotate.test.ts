@@ -15,7 +15,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-const program = 'src/commands/keys.ts'
+const program = 'src/cli/keys.ts'
 const run = (...operands: string[]) =>
   runToEnd(program, { DATABASE_URL: service.databaseUrl }, operands)
 

@@ -9,7 +9,7 @@ import { type Service, startService } from '../support/service.ts'
 import { openSql, type Sql } from '../support/sql.ts'
 
 const within = { timeout: 10_000, interval: 50 }
-const start = (database?: TestDatabase) => startService({}, undefined, database)
+const start = (database?: TestDatabase) => startService({}, { ...(database && { database }) })
 
 let database: TestDatabase
 let sql: Sql

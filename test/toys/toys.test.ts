@@ -49,7 +49,10 @@ test('a toy is the same on both surfaces: number, boolean, date, list', async ()
   const second = { ...toy, label: 'Rope' }
   const { id: secondId } = await toys.create.mutate(second)
   expect(secondId).toBeGreaterThan(toy.id)
-  expect((await service.rest('GET', `/toys/${secondId}`)).body).toMatchObject({ label: 'Rope', madeAt })
+  expect((await service.rest('GET', `/toys/${secondId}`)).body).toMatchObject({
+    label: 'Rope',
+    madeAt,
+  })
 })
 
 test.each([
@@ -97,7 +100,14 @@ test('a query holds texts, booleans and lists, as they are written', async () =>
   expect(await labels('washable=false&ages=3&ages=4&limit=2')).toEqual(['Graz', 'Graz '])
   expect(await labels('label=Graz&ages=3')).toEqual(['Graz'])
   expect((await toys.list.query({ label: 'graz' })).map(({ label }) => label)).toEqual(['graz'])
-  for (const query of ['washable=1', 'washable=True', 'washable=', 'ages=x', 'ages=3.5', 'limit=0']) {
+  for (const query of [
+    'washable=1',
+    'washable=True',
+    'washable=',
+    'ages=x',
+    'ages=3.5',
+    'limit=0',
+  ]) {
     expect((await service.rest('GET', `/toys?${query}`)).status, query).toBe(400)
   }
 })
@@ -117,7 +127,11 @@ test('pages follow each other by their Link', async () => {
 test('PATCH changes what it names', async () => {
   const { id } = await toys.create.mutate({ ...ball, label: 'Cube', madeAt: new Date(madeAt) })
   const patch = (body: object) => service.rest('PATCH', `/toys/${id}`, { body })
-  expect((await patch({ price: 3 })).body).toMatchObject({ label: 'Cube', price: 3, washable: true })
+  expect((await patch({ price: 3 })).body).toMatchObject({
+    label: 'Cube',
+    price: 3,
+    washable: true,
+  })
   expect((await patch({ washable: false, toyId: 1, label: 'x' })).body).toMatchObject({
     id: Number(id),
     label: 'Cube',

@@ -1,0 +1,14 @@
+/** The service's side of a connection, as Node's diagnostics show it. */
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import type { Socket } from 'node:net'
+
+/** The next connection that this process accepts. */
+export function accepted(): Promise<Socket> {
+  return new Promise((resolve) => {
+    const hear = (message: unknown) => {
+      unsubscribe('net.server.socket', hear)
+      resolve((message as { socket: Socket }).socket) // as Node documents this channel
+    }
+    subscribe('net.server.socket', hear)
+  })
+}
