@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { beginCreation } from './support/creation.ts'
 import { engine, newDatabase, type TestDatabase } from './support/database.ts'
 import { freePort } from './support/mysql.ts'
@@ -30,14 +30,15 @@ beforeAll(async () => {
   database = await newDatabase()
   key = await createKey(database.url)
 })
-afterEach(async () => {
-  server.child.kill('SIGKILL')
-  await server.exited
-})
 afterAll(() => database.remove())
 
 async function start(variables: Record<string, string> = {}): Promise<void> {
   server = await runServer({ DATABASE_URL: database.url, ...variables })
+  const { child, exited } = server
+  onTestFinished(async () => {
+    child.kill('SIGKILL')
+    await exited
+  })
 }
 
 const get = (path: string, headers: Record<string, string> = {}) =>
@@ -171,6 +172,12 @@ describe('SIGTERM', () => {
     const npm = spawn('npm', ['start'], {
       env: { PATH, HOME, ...variables },
       stdio: ['ignore', 'pipe', 'pipe'],
+      detached: true, // a group of its own, so that nothing of it is left behind
+    })
+    onTestFinished(() => {
+      try {
+        process.kill(-Number(npm.pid), 'SIGKILL')
+      } catch {} // it has ended, as it should
     })
     let stdout = ''
     let stderr = ''
