@@ -1,6 +1,8 @@
 /** How many calls a caller may make, and what those hear who made more. */
+
 import { afterEach, expect, test } from 'vitest'
 import { answerOf, type ErrorAnswer, expectRestError, expectTrpcError } from '../support/expect.ts'
+import { newMetrics } from '../support/metrics.ts'
 import { countPets } from '../support/pets.ts'
 import { keys, type Service, startService } from '../support/service.ts'
 

@@ -1,5 +1,4 @@
 /** Answers that nobody takes: nothing is produced beyond them, and what waits is bounded. */
-import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { accepted } from '../support/accepted.ts'
