@@ -63,12 +63,12 @@ export function createApp(parts: Parts): Server {
   app.set('trust proxy', config.trustProxy)
   // First what every request must have: an id, a line in the log, and a Host.
   app.use(telemetry.handle, closeWhenStopping(readiness))
-  // Before the Host is looked at, since those who check health often send none.
-  app.use(healthRouter(readiness.isReady))
   if (config.corsOrigins.length > 0) app.use(crossOrigin(config.corsOrigins, methods))
   // The busiest addresses come first.
   app.use(restHandler(operations, { document, baseUrl: config.baseUrl, calls }))
   app.use(trpcHandler(router, calls))
+  // Before the Host is looked at, since those who check health often send none.
+  app.use(healthRouter(readiness.isReady))
   app.use(requireHost)
   app.get(['/', '/docs'], (_req, res) => answer(res, 302, TO_DOCS, ''))
   app.use('/docs/', docsRouter())

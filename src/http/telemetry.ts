@@ -21,19 +21,18 @@ interface Notes {
 /** One call of several that came with one request: its operation, and its status. */
 export type Call = [operation: string, status: number]
 
-const notes = new WeakMap<ServerResponse, Notes>()
+const NOTES = Symbol('notes')
 
-function notesOf(res: ServerResponse): Notes {
-  const found = notes.get(res)
-  if (found) return found
-  const made = {}
-  notes.set(res, made)
-  return made
+function notesOf(res: ServerResponse & { [NOTES]?: Notes }): Notes {
+  res[NOTES] ??= {}
+  return res[NOTES]
 }
 
 /** Tells the log, and `observe`, of this request that a procedure serves it. */
 export function setOperation(res: Response, surface: 'rest' | 'trpc', operation: string): void {
-  Object.assign(notesOf(res), { surface, operation })
+  const noted = notesOf(res)
+  noted.surface = surface
+  noted.operation = operation
 }
 
 /** Tells the log, and `observe`, of the calls of a request, each of which is logged and counted. */
@@ -43,7 +42,10 @@ export function setCalls(res: Response, calls: Call[]): void {
 
 /** Tells the log whose key a request came with. */
 export function setCaller(res: Response, keyId: bigint): void {
-  Object.assign(notesOf(res), { keyId: keyId.toString(), address: undefined, keyPrefix: undefined })
+  const noted = notesOf(res)
+  noted.keyId = keyId.toString()
+  noted.address = undefined
+  noted.keyPrefix = undefined
 }
 
 /** Tells the log where a request comes from that has no valid key, and how that key, if any, begins. */
