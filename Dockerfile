@@ -1,6 +1,7 @@
 FROM node:26-slim AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json ./
+COPY patches patches
 # TypeScript is a peer of @trpc/server for the sake of types, which nobody reads here.
 RUN npm ci --omit=dev && rm -r node_modules/typescript node_modules/@typescript
 
@@ -11,6 +12,7 @@ COPY --from=dependencies /app/node_modules node_modules
 COPY package.json ./
 COPY db db
 COPY src src
+COPY client/src client/src
 # Where the embedded database is, if DATABASE_URL is not set.
 RUN mkdir data && chown node:node data
 VOLUME /app/data
