@@ -7,8 +7,8 @@ import type { Database } from './tables.ts'
 /** Milliseconds after which those who wait go on over another connection: the one before may hang. */
 const PATIENCE = 50
 
-/** Callers that may wait at once. */
-const MAX_CALLERS = 1_000
+/** Callers that may be there at once: a thousand who wait, beside those whose trip is under way. */
+const MAX_CALLERS = 1_010
 
 export interface Gathering<Question, Answer> {
   /** Answers questions in their order, in one trip; fewer wait for it the longer they are. */

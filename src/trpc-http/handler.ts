@@ -70,6 +70,8 @@ export function trpcHandler(router: AnyTRPCRouter, calls: Calls): RequestHandler
       const names = namesOf(target.path, isBatch)
       setOperation(res, 'trpc', operationOf(names, procedures))
       context = await calls.begin(res, Math.min(names.length, MAX_BATCH))
+      // One that has no key is told so as a whole, for whoever counts the 401s of those who guess.
+      if (context.auth.kind !== 'caller' && names.length > 1) throw unauthorized(context.auth)
       checkBatch(names, procedures, context)
       const isKeyed = context.auth.kind === 'caller'
       const body = method === 'POST' && isKeyed ? await readBody(req, res) : undefined
