@@ -96,6 +96,8 @@ interface ErrorDescription {
   errors: (TRPCError | ApiError)[]
   description: string
   headers?: HeaderName[]
+  /** Whether it answers what could not be read, so that nothing is known of the operation. */
+  isUnread?: true
 }
 
 /** Every answer that an operation can give, by status: the success, then the errors. */
@@ -125,7 +127,7 @@ export function responsesOf(operation: Operation, output?: object): Record<strin
 }
 
 function response(
-  { errors, description, headers = [] }: ErrorDescription,
+  { errors, description, headers = [], isUnread }: ErrorDescription,
   always: HeaderName[],
 ): [number, Response] {
   const bodies = errors.map((error) => ('status' in error ? error : toApiError(error)))
@@ -142,7 +144,7 @@ function response(
     body.status,
     {
       description,
-      headers: references([...always, ...headers]),
+      headers: references([...(isUnread ? (['X-Request-Id'] as const) : always), ...headers]),
       content: { 'application/json': content },
     },
   ]
@@ -179,7 +181,11 @@ function errorsOf({ readBody, creates, meta, badRequest }: Operation): ErrorDesc
             description: 'Nothing with that identifier',
           },
         ]),
-    { errors: [REQUEST_TIMEOUT], description: 'The request did not arrive in time' },
+    {
+      errors: [REQUEST_TIMEOUT],
+      description: 'The request did not arrive in time',
+      isUnread: true,
+    },
     ...(running.length + conflict.length === 0
       ? []
       : [
@@ -210,6 +216,7 @@ function errorsOf({ readBody, creates, meta, badRequest }: Operation): ErrorDesc
     {
       errors: [HEADERS_TOO_LARGE],
       description: `The address and the headers have more than ${MAX_HEADERS} bytes`,
+      isUnread: true,
     },
     { errors: [internal()], description: 'The service failed; trying again may help' },
     {

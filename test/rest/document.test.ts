@@ -144,14 +144,21 @@ test('a client may send what is not a field, as the service ignores it', () => {
 })
 
 test.each([
-  ['get', '/pets', 200, 'Pets', [400, 401, 429, 500, 503], ['Link']],
-  ['post', '/pets', 201, 'Pet', [400, 401, 409, 413, 415, 422, 429, 500, 503], ['Location']],
+  ['get', '/pets', 200, 'Pets', [400, 401, 408, 429, 431, 500, 503], ['Link']],
+  [
+    'post',
+    '/pets',
+    201,
+    'Pet',
+    [400, 401, 408, 409, 413, 415, 422, 429, 431, 500, 503],
+    ['Location'],
+  ],
   [
     'get',
     '/pets/{petId}',
     200,
     'Pet',
-    [400, 401, 404, 429, 500, 503],
+    [400, 401, 404, 408, 429, 431, 500, 503],
     ['Deprecation', 'Link', 'Sunset'],
   ],
 ] as const)(
