@@ -35,7 +35,8 @@ function eitherInteger(value: unknown, isBig: boolean): unknown {
   return value
 }
 
-const creation: fc.Arbitrary<Given> = fc
+/** Inputs of createPet. */
+export const creation: fc.Arbitrary<Given> = fc
   .tuple(
     fc.record(
       {
@@ -98,7 +99,8 @@ const statusParameter = mostly(
 ) as fc.Arbitrary<Parameter> // all of these are parameters
 const unknownParameter = fc.constantFrom('offset', 'Limit', 'limit[]', 'petId', 'constructor', '')
 
-const listing: fc.Arbitrary<Given> = fc
+/** Inputs of listPets. */
+export const listing: fc.Arbitrary<Given> = fc
   .tuple(
     fc.record({ limit, status: statusParameter, cursor }, { requiredKeys: [] }),
     fc.dictionary(unknownParameter, fc.oneof(textParameter(wellFormed), repeated), {
@@ -125,7 +127,8 @@ const listing: fc.Arbitrary<Given> = fc
     }
   })
 
-const reading: fc.Arbitrary<Given> = fc
+/** Inputs of getPet. */
+export const reading: fc.Arbitrary<Given> = fc
   .tuple(
     fc.oneof(
       integerParameter(fc.oneof(fc.bigInt({ min: 0n, max: 130n }), int64), true),
