@@ -72,6 +72,7 @@ async function walk(query: Record<string, string | number>): Promise<Pet[]> {
     const next: string | undefined = /<([^>]*)>; rel="next"/.exec(
       answer.headers.get('link') ?? '',
     )?.[1]
+    expect(next, 'a page that leads to itself').not.toBe(service.baseUrl + path)
     path = next?.slice(service.baseUrl.length)
   }
   return pets

@@ -1,6 +1,6 @@
 /** Values that a schema of the document calls valid, and such that it calls invalid. */
 import fc from 'fast-check'
-import { int64, integer, name, oddJson } from './values.ts'
+import { character, int64, integer, name, oddJson } from './values.ts'
 
 /** As much of JSON Schema as the document uses; what is not here stops the test. */
 export interface Schema {
@@ -47,6 +47,12 @@ const text = fc
   )
   .filter((value) => value.isWellFormed())
 
+/** Texts as long as a schema allows, and one character longer or shorter. */
+const atEdges = ({ minLength = 0, maxLength = 100 }: Schema) =>
+  fc
+    .tuple(character, fc.constantFrom(minLength, maxLength), fc.constantFrom(-1, 0, 1))
+    .map(([one, edge, step]) => one.repeat(Math.max(0, edge + step)))
+
 /** What the schema calls valid. */
 export function valid(schema: Schema, schemas: Schemas): fc.Arbitrary<unknown> {
   const resolved = resolve(schema, schemas)
@@ -58,7 +64,7 @@ export function valid(schema: Schema, schemas: Schemas): fc.Arbitrary<unknown> {
   if (type === 'string') {
     const matching = pattern === undefined ? [] : [fc.stringMatching(new RegExp(pattern))]
     return fc
-      .oneof(text, ...matching)
+      .oneof(text, atEdges(resolved), ...matching)
       .filter((value) => value.isWellFormed() && isValid(value, resolved))
   }
   if (type === 'object') {
@@ -94,7 +100,7 @@ export function invalid(schema: Schema, schemas: Schemas): fc.Arbitrary<unknown>
   }
   if (type === 'string')
     return fc
-      .oneof(text, oddJson)
+      .oneof(text, atEdges(resolved), oddJson)
       .filter((value) => typeof value !== 'string' || !isValid(value, resolved))
   if (type === 'object') {
     const whole = valid(resolved, schemas) as fc.Arbitrary<object> // this type has only such

@@ -17,7 +17,17 @@ export const integer = fc
 /** Those of 64 bits. */
 export const int64 = integer.filter((value) => BigInt.asIntN(64, value) === value)
 
-const character = fc.constantFrom('x', 'é', '猫', '\u{1f436}', '\u{10ffff}', '\u0001', '\\', '"')
+/** Characters that differ in how many bytes, units and escapes they take. */
+export const character = fc.constantFrom(
+  'x',
+  'é',
+  '猫',
+  '\u{1f436}',
+  '\u{10ffff}',
+  '\u0001',
+  '\\',
+  '"',
+)
 const blank = fc.constantFrom(' ', '\t', '\n', '\u00a0', '\u2028', '\u3000', '\ufeff', '\u180e')
 
 /** Text of any code points, halves of surrogate pairs excepted. */
