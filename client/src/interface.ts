@@ -8,21 +8,22 @@ import type {
 } from '@trpc/server'
 import { appRouter } from '../../src/router.ts'
 
-interface Router<ErrorShape, Record> {
-  _def: { _config: { $types: { errorShape: ErrorShape } }; record: Record }
+interface Router<ErrorShape, Procedures> {
+  _def: { _config: { $types: { errorShape: ErrorShape } }; procedures: Procedures }
 }
 
-/** The procedures of a router without their context and meta, and so for the routers in it. */
-type ForClients<Procedures> = {
+/** The procedures of a router that is part of another one, without their context and meta. */
+type Inner<Procedures> = {
   [Name in keyof Procedures]: Procedures[Name] extends TRPCQueryProcedure<infer Built>
     ? TRPCQueryProcedure<{ input: Built['input']; output: Built['output']; meta: object }>
     : Procedures[Name] extends TRPCMutationProcedure<infer Built>
       ? TRPCMutationProcedure<{ input: Built['input']; output: Built['output']; meta: object }>
-      : ForClients<Procedures[Name]>
+      : Inner<Procedures[Name]>
 }
 
 // The declarations of a client must lead neither to the context and the meta nor to the libraries
-// that these import. A name would; but what is inferred for a value, the compiler spells out.
+// that these import. A name would, even that of `Inner`; but what is inferred for a value from a type
+// without a name, the compiler spells out.
 export function forClients<
   ErrorShape extends TRPCDefaultErrorShape,
   Procedures extends TRPCRouterRecord,
@@ -30,7 +31,13 @@ export function forClients<
   // The type leaves things out; the value is the same.
   return router as unknown as TRPCBuiltRouter<
     { ctx: object; meta: object; errorShape: ErrorShape; transformer: true },
-    ForClients<Procedures>
+    {
+      [Name in keyof Procedures]: Procedures[Name] extends TRPCQueryProcedure<infer Built>
+        ? TRPCQueryProcedure<{ input: Built['input']; output: Built['output']; meta: object }>
+        : Procedures[Name] extends TRPCMutationProcedure<infer Built>
+          ? TRPCMutationProcedure<{ input: Built['input']; output: Built['output']; meta: object }>
+          : Inner<Procedures[Name]>
+    }
   >
 }
 

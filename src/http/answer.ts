@@ -17,6 +17,8 @@ export function answer(
   headers: readonly string[],
   body: string | Buffer,
 ): void {
+  // What a request is refused for in the middle of its body has been answered by the server.
+  if (res.headersSent) return
   const list = [...headers, 'X-Request-Id', requestIdOf(res)]
   if (status !== 204 && status !== 304) {
     const length = typeof body === 'string' ? Buffer.byteLength(body) : body.length

@@ -18,7 +18,7 @@ export async function readBody(
   res: ServerResponse,
 ): Promise<string | undefined> {
   const { headers } = req
-  if (Number(headers['content-length'] ?? 0) > MAX_BODY) throw payloadTooLarge()
+  if (Number(headers['content-length'] ?? 0) > MAX_BODY) throw tooLarge(res)
   const isThere = hasBody(req)
   const type = headers['content-type']
   if ((isThere || type !== undefined) && !isJson(type)) {
@@ -30,10 +30,10 @@ export async function readBody(
   }
   // Who waits to be asked for the body is asked now (RFC 9110, section 10.1.1).
   if (req.httpVersion === '1.1' && /100-continue/i.test(headers.expect ?? '')) res.writeContinue()
-  return decode(await readBytes(req))
+  return decode(await readBytes(req, res))
 }
 
-function readBytes(req: IncomingMessage): Promise<Buffer> {
+function readBytes(req: IncomingMessage, res: ServerResponse): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let length = 0
@@ -42,7 +42,7 @@ function readBytes(req: IncomingMessage): Promise<Buffer> {
       chunks.push(chunk)
       if (length <= MAX_BODY) return
       req.off('data', onData).pause()
-      reject(payloadTooLarge())
+      reject(tooLarge(res))
     }
     const onAbort = () => {
       const message = 'The body did not arrive whole'
@@ -54,6 +54,12 @@ function readBytes(req: IncomingMessage): Promise<Buffer> {
       resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)),
     )
   })
+}
+
+// Whoever sends that much is not listened to any further, even if it has arrived already.
+function tooLarge(res: ServerResponse): TRPCError {
+  res.shouldKeepAlive = false
+  return payloadTooLarge()
 }
 
 function decode(bytes: Buffer): string {

@@ -164,11 +164,14 @@ export class Connection {
   }
 
   /** The whole answer has been handed to the socket. */
-  #written({ req }: Exchange): void {
-    if (hasBody(req) && !req.complete) {
+  #written({ req, res }: Exchange): void {
+    const isUnread = hasBody(req) && !req.complete
+    if (isUnread || !res.shouldKeepAlive) {
       this.#state = 'last'
-      this.#stopReading()
+      this.#waiting.length = 0 // what was sent behind a last answer is not done
+      this.#shared.readAhead.delete(this)
     }
+    if (isUnread) this.#stopReading()
     this.#shared.unsent.set(this, this.#socket.writableLength)
   }
 

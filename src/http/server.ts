@@ -106,8 +106,10 @@ export function createHttpServer(
       refuse(socket, req.url, { code: 'METHOD_NOT_SUPPORTED', message, status: 405 })
     })
     .on('clientError', (error: ClientError, socket) => {
-      if (error.code === 'ECONNRESET' || !socket.writable) return socket.destroy()
       const isArriving = connections.get(socket)?.isArriving
+      // A client that ends in the middle of a body has gone.
+      const hasLeft = isArriving && error.code === 'HPE_INVALID_EOF_STATE'
+      if (hasLeft || error.code === 'ECONNRESET' || !socket.writable) return socket.destroy()
       refuse(socket, isArriving ? undefined : targetOf(error.rawPacket), problemOf(error))
     })
 }

@@ -86,7 +86,7 @@ export function createTelemetry(
         for (const [operation, status = 499] of callsOf(noted, answered)) {
           observe({ surface, operation, status, duration })
           const path = operation === undefined ? readable(url) : undefined
-          const who = { keyId, address, keyPrefix }
+          const who = { keyId, address: plain(address), keyPrefix }
           log.info(
             { requestId, surface, operation, method, path, status, duration, ...who },
             'request',
@@ -98,7 +98,10 @@ export function createTelemetry(
     onRefused({ status, address }) {
       const requestId = randomUUID()
       observe({ surface: 'other', operation: undefined, status, duration: 0 })
-      log.info({ requestId, surface: 'other', status, duration: 0, address }, 'request')
+      log.info(
+        { requestId, surface: 'other', status, duration: 0, address: plain(address) },
+        'request',
+      )
       return requestId
     },
   }
@@ -109,6 +112,9 @@ function requestIdFrom(given: string | undefined): string {
   const isSane = given !== undefined && /^[\w.:/+=-]{1,128}$/.test(given)
   return isSane && withoutKeys(given) === given ? given : randomUUID()
 }
+
+// Of an IPv4 address in IPv6's form the former (RFC 4291, section 2.5.5.2).
+const plain = (address: string | undefined) => address?.replace(/^::ffff:(?=\d+\.)/, '')
 
 // A client that has gone has got none of the answers of its calls.
 function callsOf({ calls, operation }: Notes, answered: number | undefined) {

@@ -96,8 +96,8 @@ interface ErrorDescription {
   errors: (TRPCError | ApiError)[]
   description: string
   headers?: HeaderName[]
-  /** Whether it answers what could not be read, so that nothing is known of the operation. */
-  isUnread?: true
+  /** The request is refused before it is known which operation it is for. */
+  isEarly?: true
 }
 
 /** Every answer that an operation can give, by status: the success, then the errors. */
@@ -127,7 +127,7 @@ export function responsesOf(operation: Operation, output?: object): Record<strin
 }
 
 function response(
-  { errors, description, headers = [], isUnread }: ErrorDescription,
+  { errors, description, headers = [], isEarly }: ErrorDescription,
   always: HeaderName[],
 ): [number, Response] {
   const bodies = errors.map((error) => ('status' in error ? error : toApiError(error)))
@@ -144,7 +144,7 @@ function response(
     body.status,
     {
       description,
-      headers: references([...(isUnread ? (['X-Request-Id'] as const) : always), ...headers]),
+      headers: references(isEarly ? ['X-Request-Id'] : [...always, ...headers]),
       content: { 'application/json': content },
     },
   ]
@@ -184,7 +184,7 @@ function errorsOf({ readBody, creates, meta, badRequest }: Operation): ErrorDesc
     {
       errors: [REQUEST_TIMEOUT],
       description: 'The request did not arrive in time',
-      isUnread: true,
+      isEarly: true,
     },
     ...(running.length + conflict.length === 0
       ? []
@@ -216,7 +216,7 @@ function errorsOf({ readBody, creates, meta, badRequest }: Operation): ErrorDesc
     {
       errors: [HEADERS_TOO_LARGE],
       description: `The address and the headers have more than ${MAX_HEADERS} bytes`,
-      isUnread: true,
+      isEarly: true,
     },
     { errors: [internal()], description: 'The service failed; trying again may help' },
     {

@@ -78,7 +78,8 @@ export function trpcHandler(router: AnyTRPCRouter, calls: Calls): RequestHandler
         if (!isKeyed) throw unauthorized(context.auth)
         return await stream(req, res, context, body)
       }
-      const inputs = readInputs(method === 'POST' ? body : query.input, method, isBatch)
+      const text = method === 'POST' ? body : query.input
+      const inputs = isKeyed ? readInputs(text, method, isBatch) : () => undefined
       const { auth } = context
       const common = { ctx: context, signal: undefined }
       const outcomes = await Promise.all(

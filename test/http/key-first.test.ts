@@ -76,7 +76,8 @@ describe.each(keys)('with %s', (_, key, challenge) => {
     for (const target of ['listPets?input={', 'getPet', 'listPets?batch=1&input=5']) {
       expectTrpcError(await ask(`GET /trpc/${target}`), 401, 'UNAUTHORIZED')
     }
-    const head = await ask('HEAD /v1/pets?limit=0')
+    const headers = key.map((line) => line.split(': ') as [string, string])
+    const head = await fetch(`${service.origin}/v1/pets?limit=0`, { method: 'HEAD', headers })
     expect([head.status, head.headers.get('www-authenticate')]).toEqual([401, challenge])
   })
 

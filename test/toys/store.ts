@@ -54,7 +54,7 @@ export function toyStore(db: Database): ToyStore {
     price,
     washable: BigInt(washable),
     made_at: BigInt(madeAt.getTime()),
-    ages: JSON.stringify(ages),
+    ages: `,${ages.join(',')},`,
   }))
   const get = async (id: bigint, deadline: Deadline) => {
     const query = db.selectFrom('toys').selectAll().where('id', '=', id)
@@ -71,9 +71,9 @@ export function toyStore(db: Database): ToyStore {
       if (cursor !== undefined) query = query.where('id', '>', cursor)
       if (label !== undefined) query = query.where('label', '=', label)
       if (washable !== undefined) query = query.where('washable', '=', BigInt(washable))
+      for (const age of ages) query = query.where('ages', 'like', `%,${age},%`)
       const { rows } = await execute(db, query, deadline)
-      const toys = rows.map(toToy).filter((toy) => ages.every((age) => toy.ages.includes(age)))
-      return pageOf(toys, limit)
+      return pageOf(rows.map(toToy), limit)
     },
     get,
     async create(toy, deadline, transaction) {
@@ -112,5 +112,5 @@ const toToy = ({ id, label, price, washable, made_at, ages }: Row): Toy => ({
   price,
   washable: washable === 1n,
   madeAt: new Date(Number(made_at)),
-  ages: JSON.parse(ages),
+  ages: ages.split(',').filter(Boolean).map(Number),
 })
