@@ -98,7 +98,10 @@ export interface ApiError extends TRPCClientError<AppRouter> {
   code: ErrorData['code']
   /** The HTTP status code. */
   status: number
-  /** What is wrong with the input, by the name of the field: `{ name: 'is required' }`. */
+  /**
+   * What is wrong with the input, by the name of the field: `{ name: 'is required' }`; under `''`
+   * where the input is no object.
+   */
   fields: Partial<Record<string, string>>
 }
 
