@@ -1,7 +1,8 @@
 /** The client that TypeScript frontends import, against the service. */
+import { setTimeout } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createPetstoreClient, isApiError, type PetstoreClient } from './support/client.ts'
-import { type Service, startService } from './support/service.ts'
+import { keys, type Service, startService } from './support/service.ts'
 
 let service: Service
 let petstore: PetstoreClient
@@ -31,6 +32,19 @@ test('createPet, getPet and listPets keep every digit', async () => {
 test('more calls at once than the service takes in one request', async () => {
   const calls = Array.from({ length: 50 }, () => petstore.listPets.query({ limit: 1 }))
   expect(await Promise.all(calls)).toHaveLength(50)
+})
+
+test('the queries of one tick travel in one request, and its creations in another', async () => {
+  const { id, key } = await keys.create(service.databaseUrl, 'counted')
+  const counted = clientWith(key)
+  await Promise.all([
+    ...[1, 2, 3].map(() => counted.listPets.query()),
+    ...[1, 2].map(() => counted.createPet.mutate({ name: 'Rex', categoryId: 1 })),
+  ])
+  const calls = () =>
+    service.logged.map((line) => JSON.parse(line)).filter(({ keyId }) => keyId === String(id))
+  while (calls().length < 5) await setTimeout(5)
+  expect(new Set(calls().map(({ requestId }) => requestId)).size).toBe(2)
 })
 
 test('a creation with an idempotency key can be repeated', async () => {

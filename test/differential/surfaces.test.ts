@@ -134,3 +134,12 @@ test('what is no JSON is refused everywhere, in the same words', { timeout: TIME
     0.3,
   )
 })
+
+test('any bytes as a body are taken or refused with 400', { timeout: TIMEOUT }, async () => {
+  await hold(
+    fc.asyncProperty(fc.uint8Array({ minLength: 1 }), async (body) => {
+      expect([201, 400]).toContain((await service.rest('POST', '/pets', { body })).status)
+    }),
+    0.3,
+  )
+})
