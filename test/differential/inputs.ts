@@ -19,7 +19,7 @@ export interface Given {
 }
 
 // Most of the fields of an input are as they should be, or hardly any input would be taken.
-const mostly = <Value>(good: fc.Arbitrary<Value>, bad: fc.Arbitrary<unknown>) =>
+const mostly = <Good, Bad>(good: fc.Arbitrary<Good>, bad: fc.Arbitrary<Bad>) =>
   fc.oneof({ arbitrary: good, weight: 5 }, { arbitrary: bad, weight: 1 })
 
 const status = fc.constantFrom('available', 'pending', 'sold')
@@ -88,15 +88,12 @@ const limit = mostly(
     textParameter(noInteger),
     repeated,
   ),
-) as fc.Arbitrary<Parameter> // all of these are parameters
+)
 const cursor = mostly(
   integerParameter(fc.oneof(fc.bigInt({ min: 0n, max: 130n }), int64), true),
   fc.oneof(integerParameter(integer, true), textParameter(noInteger), repeated),
-) as fc.Arbitrary<Parameter> // all of these are parameters
-const statusParameter = mostly(
-  textParameter(status),
-  fc.oneof(textParameter(noStatus), repeated),
-) as fc.Arbitrary<Parameter> // all of these are parameters
+)
+const statusParameter = mostly(textParameter(status), fc.oneof(textParameter(noStatus), repeated))
 const unknownParameter = fc.constantFrom('offset', 'Limit', 'limit[]', 'petId', 'constructor', '')
 
 /** Inputs of listPets. */

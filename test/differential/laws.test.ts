@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { PetstoreClient } from '../support/client.ts'
 import { type Outcome, ofRest, ofTrpc } from '../support/outcome.ts'
 import { countPets, storePets } from '../support/pets.ts'
+import { stringifyExact } from '../support/rest.ts'
 import { transformer } from '../support/router.ts'
 import { type Service, startService } from '../support/service.ts'
 import { hold, TIMEOUT, tellSeed } from './cases.ts'
@@ -50,11 +51,9 @@ const face = fc.constantFrom('rest', 'wire', 'client')
 
 const creationOf = (pet: object): Given => ({
   operation: 'createPet',
-  rest: { method: 'POST', path: '/pets', body: toJson(pet) },
+  rest: { method: 'POST', path: '/pets', body: stringifyExact(pet) },
   trpc: pet,
 })
-const toJson = (value: object) =>
-  JSON.stringify(value, (_key, item) => (typeof item === 'bigint' ? JSON.rawJSON(`${item}`) : item))
 const readingOf = (id: bigint): Given => ({
   operation: 'getPet',
   rest: { method: 'GET', path: `/pets/${id}` },
@@ -193,17 +192,10 @@ test('one Idempotency-Key at once from many makes one pet', { timeout: TIMEOUT }
       async (text, pet, many) => {
         const idempotencyKey = randomUUID() + text
         const headers = { 'idempotency-key': JSON.stringify(idempotencyKey) }
+        const encoded = JSON.stringify(transformer.serialize(pet))
         const create = {
           rest: () => ofRest('createPet', service.rest('POST', '/pets', { headers, body: pet })),
-          wire: async () =>
-            (
-              await sendWire(
-                service,
-                'createPet',
-                JSON.stringify(transformer.serialize(pet)),
-                headers,
-              )
-            )[0] as Outcome,
+          wire: async () => (await sendWire(service, 'createPet', encoded, headers))[0],
           client: () => ofTrpc(petstore.createPet.mutate(pet, { context: { idempotencyKey } })),
         }
         const count = await countPets(service.sql)
