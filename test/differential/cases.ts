@@ -4,7 +4,7 @@
  */
 import fc from 'fast-check'
 
-const CASES = Number(process.env.DIFFERENTIAL_CASES || 300)
+const CASES = Number(process.env.DIFFERENTIAL_CASES || 200)
 const SEED = Number(process.env.DIFFERENTIAL_SEED)
 if (!Number.isSafeInteger(CASES) || CASES < 1) throw new Error('DIFFERENTIAL_CASES must be a count')
 if (!Number.isSafeInteger(SEED)) throw new Error('DIFFERENTIAL_SEED must be an integer')
