@@ -12,6 +12,9 @@ const engineTests = {
   ],
 }
 
+// All files of the differential test, which run in processes of their own, share one seed.
+process.env.DIFFERENTIAL_SEED ||= String(Date.now() % 2 ** 31)
+
 // The integration tests run once on each engine; the unit tests and the consumers' tests once.
 export default defineConfig({
   test: {

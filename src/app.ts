@@ -11,6 +11,7 @@ import { answer } from './http/answer.ts'
 import { crossOrigin, jsonHeaders, pageHeaders } from './http/headers.ts'
 import { healthRouter } from './http/health.ts'
 import { checkHost } from './http/host.ts'
+import { notAllowed } from './http/methods.ts'
 import { createRateLimit } from './http/rate-limit.ts'
 import { createHttpServer, type Patience } from './http/server.ts'
 import { createTelemetry } from './http/telemetry.ts'
@@ -71,6 +72,7 @@ export function createApp(parts: Parts): Server {
   app.use(healthRouter(readiness.isReady))
   app.use(requireHost)
   app.get(['/', '/docs'], (_req, res) => answer(res, 302, TO_DOCS, ''))
+  app.all(['/', '/docs'], notAllowed(['GET']))
   app.use('/docs/', docsRouter())
   app.use(refuseAll, answerError(calls.report))
   return createHttpServer(app, { body: refusalText, onRefused: telemetry.onRefused }, patience)

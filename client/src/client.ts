@@ -4,6 +4,7 @@ import {
   httpBatchLink,
   httpLink,
   isTRPCClientError,
+  type Operation,
   splitLink,
   type TRPCClient,
   type TRPCClientError,
@@ -11,7 +12,7 @@ import {
 } from '@trpc/client'
 import type { inferRouterInputs, inferRouterOutputs } from '@trpc/server'
 import { observable } from '@trpc/server/observable'
-import { MAX_BATCH, transformer } from './encoding.ts'
+import { MAX_BATCH, MAX_SHARE, transformer } from './encoding.ts'
 import type { AppRouter } from './interface.ts'
 
 export type { AppRouter }
@@ -37,12 +38,14 @@ export interface PetstoreClientOptions {
 }
 
 /**
- * A client of the service. Calls made in the same tick travel in one request. What the service
+ * A client of the service. The queries of one tick travel in one request, and its mutations in
+ * another; a call with a large input, or with an idempotency key, travels alone. What the service
  * refuses rejects with ApiError; a service out of reach, or an answer that is not the service's,
  * with another TRPCClientError.
  *
  * A creation with `{ context: { idempotencyKey } }` can be repeated until its answer arrives: the
- * service adds one animal for a key, which is ASCII text of the caller's choice, best a UUID.
+ * service adds one animal for a key, which is 1 to 255 printable ASCII characters of the caller's
+ * choice, best a UUID. Null and undefined are no key; anything else rejects, with nothing sent.
  */
 export function createPetstoreClient({ url, apiKey }: PetstoreClientOptions): PetstoreClient {
   const authorization = `Bearer ${apiKey}`
@@ -50,14 +53,13 @@ export function createPetstoreClient({ url, apiKey }: PetstoreClientOptions): Pe
     links: [
       apiErrors,
       splitLink({
-        condition: ({ context }) => context.idempotencyKey !== undefined,
-        // An Idempotency-Key goes with one call, not with a batch.
+        condition: (op) => hasKey(op) || isLarge(op),
         true: httpLink({
           url,
           transformer,
-          headers: ({ op: { context } }) => ({
+          headers: ({ op }) => ({
             authorization,
-            'Idempotency-Key': JSON.stringify(String(context.idempotencyKey)),
+            ...(hasKey(op) && { 'Idempotency-Key': quoted(op.context.idempotencyKey) }),
           }),
         }),
         false: httpBatchLink({
@@ -71,6 +73,23 @@ export function createPetstoreClient({ url, apiKey }: PetstoreClientOptions): Pe
   })
 }
 
+// An Idempotency-Key goes with one call, not with a batch.
+const hasKey = ({ context }: Operation) => (context.idempotencyKey ?? null) !== null
+
+/** The header's string (RFC 9651, section 3.3.3): JSON escapes what is printable as that does. */
+function quoted(key: unknown): string {
+  if (typeof key === 'string' && /^[ -~]{1,255}$/.test(key)) return JSON.stringify(key)
+  throw new TypeError('idempotencyKey must be a string of 1 to 255 printable ASCII characters')
+}
+
+/** Whether a full batch of such inputs might be too large: a batch is refused as a whole. */
+function isLarge({ type, input }: Operation): boolean {
+  const text = JSON.stringify(transformer.serialize(input))
+  return type === 'query'
+    ? encodeURIComponent(text).length > MAX_SHARE.query
+    : new TextEncoder().encode(text).length > MAX_SHARE.mutation
+}
+
 type ErrorData = NonNullable<TRPCClientError<AppRouter>['data']>
 
 /** An error that the service answered with. */
@@ -79,7 +98,10 @@ export interface ApiError extends TRPCClientError<AppRouter> {
   code: ErrorData['code']
   /** The HTTP status code. */
   status: number
-  /** What is wrong with the input, by the name of the field: `{ name: 'is required' }`. */
+  /**
+   * What is wrong with the input, by the name of the field: `{ name: 'is required' }`; under `''`
+   * where the input is no object.
+   */
   fields: Partial<Record<string, string>>
 }
 

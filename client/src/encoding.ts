@@ -4,6 +4,12 @@ import { stringify, unflatten } from 'devalue'
 /** Calls in one tRPC batch at most. */
 export const MAX_BATCH = 20
 
+/**
+ * Bytes that an input may take in a batch, so that a full one fits: queries into an address of 16 KiB
+ * with the other headers, mutations into a body of 64 KiB.
+ */
+export const MAX_SHARE = { query: 512, mutation: 3_200 }
+
 /** How tRPC writes inputs and outputs: devalue, which keeps bigints and dates. */
 export const transformer = {
   serialize: (value: unknown): string => stringify(value),

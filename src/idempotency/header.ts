@@ -4,31 +4,34 @@ import { z } from 'zod'
 
 const MAX_LENGTH = 255
 
+// A string in quotes (RFC 9651, section 3.3.3) or, as many clients send it, without. It is written
+// such that JSON Schema, which reads patterns in Unicode mode, and other languages read it alike.
+const PATTERN = new RegExp(
+  `^(?:"((?:[ !#-\\[\\]-~]|\\\\["\\\\]){1,${MAX_LENGTH}})"|([!#-+.-:<-~-]{1,${MAX_LENGTH}}))$`,
+)
+
 /** The header, for the OpenAPI document. */
 export const IdempotencyHeaders = z.object({
   'Idempotency-Key': z
     .string()
     .min(1)
+    .max(2 * MAX_LENGTH + 2) // each character escaped, and the quotes
+    .regex(PATTERN)
     .meta({
-      description: `A string of up to ${MAX_LENGTH} ASCII characters that you choose for this creation, best a UUID, in quotes (draft-ietf-httpapi-idempotency-key-header-07). It counts for your API key alone and is kept for a day, unless the operator chose otherwise.`,
+      description: `A string of up to ${MAX_LENGTH} printable ASCII characters that you choose for this creation, best a UUID, in quotes (draft-ietf-httpapi-idempotency-key-header-07). It counts for your API key alone and is kept for a day, unless the operator chose otherwise.`,
       examples: ['"8e03978e-40d5-43e8-bc93-6894a57f9324"'],
     })
     .optional(),
 })
 
-/**
- * The key of a header: a string in quotes (RFC 9651, section 3.3.3) or, as many clients send it,
- * without. Undefined when there is no header; throws BAD_REQUEST when it is something else.
- */
+/** The key of a header; undefined when there is no header. Throws BAD_REQUEST for any other text. */
 export function parseIdempotencyKey(header: string | undefined): string | undefined {
   if (header === undefined) return undefined
-  const quoted = /^"((?:[ !#-[\]-~]|\\["\\])*)"$/.exec(header)?.[1]?.replaceAll(/\\(.)/g, '$1')
-  const key = quoted ?? /^[!#-+\--:<-~]+$/.exec(header)?.[0]
-  if (key === undefined || key === '' || key.length > MAX_LENGTH) {
-    const message = `The header Idempotency-Key must be one string of 1 to ${MAX_LENGTH} ASCII characters, such as "8e03978e-40d5-43e8-bc93-6894a57f9324"`
-    throw new TRPCError({ code: 'BAD_REQUEST', message })
-  }
-  return key
+  const [, quoted, bare] = PATTERN.exec(header) ?? []
+  const key = quoted?.replaceAll(/\\(.)/g, '$1') ?? bare
+  if (key !== undefined) return key
+  const message = `The header Idempotency-Key must be one string of 1 to ${MAX_LENGTH} ASCII characters, such as "8e03978e-40d5-43e8-bc93-6894a57f9324"`
+  throw new TRPCError({ code: 'BAD_REQUEST', message })
 }
 
 /** The error for a key that is in use at this moment, or was used for another request. */

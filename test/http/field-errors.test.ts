@@ -38,6 +38,13 @@ test('each field that is wrong is named, and no other', async () => {
   })
 })
 
+test('of an input that is no object the words are under an empty name', async () => {
+  const words = 'must be an object'
+  for (const input of [null, 7, 'Rex', [], undefined]) {
+    expect(await mistakes(input)).toEqual({ fields: { '': words }, message: `The input ${words}` })
+  }
+})
+
 test('other errors have no fields', async () => {
   const failed = await service.trpc.getPet.query({ petId: 404 }).catch((error) => error)
   expect(failed.data).toEqual({ code: 'NOT_FOUND', httpStatus: 404 })

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { engine } from '../support/database.ts'
 import { holdWrites } from '../support/hold.ts'
 import { type Operation, operations } from '../support/operations.ts'
+import { converse, type RawAnswer } from '../support/raw.ts'
 import type { Answer } from '../support/rest.ts'
 import { type Service, startService } from '../support/service.ts'
 import { startUnreachable } from '../support/unreachable.ts'
@@ -11,6 +12,7 @@ let service: Service
 let limited: Service
 let broken: Service
 let unreachable: Service
+let impatient: Service
 beforeAll(async () => {
   service = await startService()
   limited = await startService({ RATE_LIMIT: '1' })
@@ -18,9 +20,10 @@ beforeAll(async () => {
   broken = await startService()
   await broken.sql('drop table pets')
   unreachable = await startUnreachable()
+  impatient = await startService({}, { patience: { headers: 300, request: 400, keepAlive: 2_000 } })
 })
 afterAll(() =>
-  Promise.all([service, limited, broken, unreachable].map((started) => started?.stop())),
+  Promise.all([service, limited, broken, unreachable, impatient].map((started) => started?.stop())),
 )
 
 /** What is answered to a call while another one under the same key cannot go on. */
@@ -34,8 +37,7 @@ async function conflict({ name, rest }: Operation): Promise<Answer> {
 }
 
 // A statement on the embedded engine holds up the whole process, so that no call meets another.
-// 408 comes before any operation is known: refusals.test.ts has it.
-const neverMet = engine === 'sqlite' ? ['408', '409'] : ['408']
+const neverMet = engine === 'sqlite' ? ['409'] : []
 
 /** What is answered to another call under a key that was used. */
 async function reuse({ name, rest }: Operation): Promise<Answer> {
@@ -44,10 +46,18 @@ async function reuse({ name, rest }: Operation): Promise<Answer> {
   return await rest(service.rest, 'other', { headers })
 }
 
+/** What is answered to a request that does not arrive: nobody knows what it would have been. */
+async function tooSlow(): Promise<Answer> {
+  const { answers } = await converse(impatient.origin, 'GET /v1/pets HTTP/1.1\r\nHost: x\r\n')
+  const { status, headers, body: text } = answers[0] as RawAnswer
+  return { status, headers, text, body: JSON.parse(text) }
+}
+
 const provoke: Record<string, (operation: Operation) => Promise<Answer>> = {
   400: ({ rest }) => rest(service.rest, 'invalid'),
   401: ({ rest }) => rest(service.rest, 'good', { headers: { authorization: undefined } }),
   404: ({ rest }) => rest(service.rest, 'missing'),
+  408: tooSlow,
   409: conflict,
   413: ({ rest }) => rest(service.rest, 'good', { body: ' '.repeat(70_000) }),
   415: ({ rest }) => rest(service.rest, 'good', { headers: { 'content-type': 'text/json' } }),

@@ -1,0 +1,158 @@
+/** The document, as it is served, is true in both directions: what it calls valid is taken, all else is 400. */
+import fc from 'fast-check'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { Answer } from '../support/rest.ts'
+import { type Service, startService } from '../support/service.ts'
+import { hold, TIMEOUT, tellSeed } from './cases.ts'
+import { invalid, type Schema, type Schemas, valid } from './schemas.ts'
+import { chooser, spelledJson, spelledQuery, spelling } from './spelling.ts'
+
+interface Parameter {
+  name: string
+  in: 'query' | 'path' | 'header'
+  required?: boolean
+  schema: Schema
+}
+
+interface Operation {
+  operationId: string
+  parameters?: Parameter[]
+  requestBody?: { required: boolean; content: Record<'application/json', { schema: Schema }> }
+}
+
+interface Document {
+  paths: Record<string, Record<string, Operation>>
+  components: { schemas: Schemas }
+}
+
+let service: Service
+let document: Document
+beforeAll(async () => {
+  tellSeed()
+  service = await startService()
+  document = (await service.rest('GET', '/openapi.json')).body as Document // its own tests check it
+})
+afterAll(() => service.stop())
+
+/** A request by the document: texts of the parameters by name, and the value of the body. */
+interface Request {
+  parameters: Record<string, string>
+  body?: unknown
+}
+
+/** One operation of the document. */
+interface Described {
+  method: string
+  path: string
+  operation: Operation
+}
+
+const described = (): Described[] =>
+  Object.entries(document.paths).flatMap(([path, item]) =>
+    Object.entries(item).map(([method, operation]) => ({ method, path, operation })),
+  )
+
+const isRequired = (parameter: Parameter) => parameter.required ?? false
+
+/** Values that can be written where a parameter stands, as text. */
+function texts(
+  values: fc.Arbitrary<unknown>,
+  { in: place, schema }: Parameter,
+): fc.Arbitrary<string> {
+  const written = values
+    // In an address and a header everything is text: "7" is an integer there, and 7 a string.
+    .filter((value) =>
+      schema.type === 'integer'
+        ? typeof value !== 'object' && !(typeof value === 'string' && /^-?\d+$/.test(value))
+        : typeof value === 'string',
+    )
+    .map(String)
+  if (place === 'query') return written
+  // A header holds Latin-1 without controls and spaces around it, and "." is no segment of a path.
+  return place === 'header'
+    ? written.filter((text) => /^[ -~\u00a1-\u00ff]*$/.test(text) && text.trim() === text)
+    : written.filter((text) => !/^\.{0,2}$/.test(text))
+}
+
+function validRequest({ parameters = [], requestBody }: Operation): fc.Arbitrary<Request> {
+  const { schemas } = document.components
+  const fields = parameters.map((parameter): [string, fc.Arbitrary<string>] => [
+    parameter.name,
+    texts(valid(parameter.schema, schemas), parameter),
+  ])
+  const requiredKeys = parameters.filter(isRequired).map(({ name }) => name)
+  return fc.record(
+    {
+      parameters: fc.record(Object.fromEntries(fields), { requiredKeys }),
+      ...(requestBody && { body: valid(requestBody.content['application/json'].schema, schemas) }),
+    },
+    { noNullPrototype: true },
+  ) as fc.Arbitrary<Request> // optional parameters are left out, not undefined
+}
+
+/** A request that is valid but for one parameter, or for its body. */
+function invalidRequest(operation: Operation): fc.Arbitrary<Request> {
+  const { parameters = [], requestBody } = operation
+  const { schemas } = document.components
+  const whole = validRequest(operation)
+  const spoilt = parameters.map((parameter) =>
+    fc
+      .tuple(whole, texts(invalid(parameter.schema, schemas), parameter))
+      .map(([request, text]) => ({
+        ...request,
+        parameters: { ...request.parameters, [parameter.name]: text },
+      })),
+  )
+  if (!requestBody) return fc.oneof(...spoilt)
+  const bodies = invalid(requestBody.content['application/json'].schema, schemas)
+  const spoiltBody = fc.tuple(whole, bodies).map(([request, body]) => ({ ...request, body }))
+  return fc.oneof(
+    { arbitrary: fc.oneof(...spoilt), weight: 1 },
+    { arbitrary: spoiltBody, weight: 2 },
+  )
+}
+
+function send({ method, path, operation }: Described, request: Request, choices: number[]) {
+  const choose = chooser(choices)
+  const placed = (place: string) =>
+    (operation.parameters ?? []).flatMap((parameter): [string, string][] => {
+      const text = request.parameters[parameter.name]
+      return parameter.in === place && text !== undefined ? [[parameter.name, text]] : []
+    })
+  const filled = placed('path').reduce(
+    (template, [name, text]) => template.replace(`{${name}}`, () => encodeURIComponent(text)),
+    path,
+  )
+  const query = spelledQuery(placed('query'), choose)
+  return service.rest(method.toUpperCase(), query === '' ? filled : `${filled}?${query}`, {
+    headers: Object.fromEntries(placed('header')),
+    ...('body' in request && { body: spelledJson(request.body, choose) }),
+  })
+}
+
+async function holdForEach(
+  requestOf: (operation: Operation) => fc.Arbitrary<Request>,
+  check: (answer: Answer) => void,
+): Promise<void> {
+  for (const one of described()) {
+    const property = fc.asyncProperty(
+      requestOf(one.operation),
+      spelling,
+      async (request, choices) => {
+        check(await send(one, request, choices))
+      },
+    )
+    await hold(property, 0.25)
+  }
+}
+
+test('what it calls valid is taken', { timeout: TIMEOUT }, async () => {
+  // 404 is for what is not there; 422 is for one Idempotency-Key with two bodies.
+  await holdForEach(validRequest, ({ status, text }) =>
+    expect([200, 201, 404, 422], text).toContain(status),
+  )
+})
+
+test('what it calls invalid is 400', { timeout: TIMEOUT }, async () => {
+  await holdForEach(invalidRequest, ({ status, text }) => expect(status, text).toBe(400))
+})

@@ -1,0 +1,98 @@
+/** The faces of the service: REST, tRPC's wire as it is written by hand, and the client package. */
+import { expect } from 'vitest'
+import { createPetstoreClient, type PetstoreClient } from '../support/client.ts'
+import type { OperationName } from '../support/operations.ts'
+import { type Outcome, ofRest, ofTrpc } from '../support/outcome.ts'
+import { transformer } from '../support/router.ts'
+import type { Service } from '../support/service.ts'
+import type { Given } from './inputs.ts'
+
+/** Makes one call on each face, one after another. */
+export interface Faces {
+  rest(given: Given): Promise<Outcome>
+  wire(given: Given): Promise<Outcome>
+  client(given: Given): Promise<Outcome>
+}
+
+export function facesOf(service: Service): Faces {
+  const petstore = clientOf(service)
+  return {
+    rest({ operation, rest: { method, path, body } }) {
+      return ofRest(operation, service.rest(method, path, { ...(body !== undefined && { body }) }))
+    },
+    async wire({ operation, trpc }) {
+      const text = JSON.stringify(transformer.serialize(trpc))
+      const [outcome] = await sendWire(service, operation, text)
+      return outcome
+    },
+    client: ({ operation, trpc }) => ofTrpc(calls[operation](petstore, trpc as never)),
+  }
+}
+
+/** The client package, for this service. */
+export const clientOf = ({ origin, key }: Service): PetstoreClient =>
+  createPetstoreClient({ url: `${origin}/trpc`, apiKey: key })
+
+// Wrong inputs are the point, so the client's types must not stop them.
+const calls: Record<OperationName, (client: PetstoreClient, input: never) => Promise<unknown>> = {
+  listPets: (client, input) => client.listPets.query(input),
+  createPet: (client, input) => client.createPet.mutate(input),
+  getPet: (client, input) => client.getPet.query(input),
+}
+
+/** Whether an operation is called by POST on tRPC. */
+const isMutation = (name: string) => name === 'createPet'
+
+/**
+ * Sends a text as the input of one call, or of several whose names commas part, and gives what each
+ * came to. A refusal of all of them is one outcome.
+ */
+export async function sendWire(
+  { origin, key }: Service,
+  names: string,
+  text: string,
+  headers: Record<string, string> = {},
+): Promise<[Outcome, ...Outcome[]]> {
+  const isBatch = names.includes(',')
+  const url = new URL(`${origin}/trpc/${names}`)
+  if (isBatch) url.searchParams.set('batch', '1')
+  const method = names.split(',').some(isMutation) ? 'POST' : 'GET'
+  if (method === 'GET') url.searchParams.set('input', text)
+  const response = await fetch(url, {
+    method,
+    headers: {
+      authorization: `Bearer ${key}`,
+      ...(method === 'POST' && { 'content-type': 'application/json' }),
+      ...headers,
+    },
+    ...(method === 'POST' && { body: text }),
+  })
+  const answer: unknown = await response.json()
+  const [first, ...others] = [answer].flat().map((one) => outcomeOf(one as Envelope)) // throws otherwise
+  if (!first) throw new Error('The batch was answered with nothing')
+  if (others.length === 0) {
+    expect(response.status).toBe('output' in first ? 200 : first.status)
+  }
+  return [first, ...others]
+}
+
+/** As tRPC documents what it answers: https://trpc.io/docs/rpc */
+interface Envelope {
+  result?: { data: string }
+  error?: string
+}
+
+function outcomeOf({ result, error }: Envelope): Outcome {
+  if (result) return { output: transformer.deserialize(result.data) }
+  const { message, data } = transformer.deserialize(error ?? '') as {
+    message: string
+    data: { code: string; httpStatus: number }
+  }
+  return { code: data.code, message, status: data.httpStatus }
+}
+
+/** What was given, or an error of the test. */
+export function outputOf<Output>(outcome: Outcome): Output {
+  if ('output' in outcome) return outcome.output as Output // the faces agree on what it is
+  throw new Error(`The call was refused: ${outcome.message}`)
+}

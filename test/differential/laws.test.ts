@@ -1,0 +1,217 @@
+/** Laws that hold whatever is created, listed and repeated, and by whichever face. */
+import { randomUUID } from 'node:crypto'
+import fc from 'fast-check'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { PetstoreClient } from '../support/client.ts'
+import { type Outcome, ofRest, ofTrpc } from '../support/outcome.ts'
+import { countPets, storePets } from '../support/pets.ts'
+import { stringifyExact } from '../support/rest.ts'
+import { transformer } from '../support/router.ts'
+import { type Service, startService } from '../support/service.ts'
+import { hold, TIMEOUT, tellSeed } from './cases.ts'
+import { clientOf, type Faces, facesOf, outputOf, sendWire } from './faces.ts'
+import { creation, type Given, listing, reading } from './inputs.ts'
+import { int64, name } from './values.ts'
+
+let service: Service
+let faces: Faces
+let petstore: PetstoreClient
+beforeAll(async () => {
+  tellSeed()
+  service = await startService()
+  faces = facesOf(service)
+  petstore = clientOf(service)
+  const pets = Array.from({ length: 150 }, (_, index) => ({
+    name: `Pet ${index + 1}`,
+    categoryId: BigInt(index),
+    status: statuses[(index * index) % 3] ?? 'available',
+  }))
+  await storePets(service.sql, pets)
+})
+afterAll(() => service.stop())
+
+const statuses = ['available', 'pending', 'sold'] as const
+
+interface Pet {
+  id: bigint
+  name: string
+  categoryId: bigint
+  status: string
+}
+
+const newPet = fc.record({
+  name: name.filter(
+    (text) =>
+      /\S/.test(text) && !text.includes('\0') && text.isWellFormed() && [...text].length <= 255,
+  ),
+  categoryId: int64,
+  status: fc.constantFrom(...statuses),
+})
+const face = fc.constantFrom('rest', 'wire', 'client')
+
+const creationOf = (pet: object): Given => ({
+  operation: 'createPet',
+  rest: { method: 'POST', path: '/pets', body: stringifyExact(pet) },
+  trpc: pet,
+})
+const readingOf = (id: bigint): Given => ({
+  operation: 'getPet',
+  rest: { method: 'GET', path: `/pets/${id}` },
+  trpc: { petId: id },
+})
+
+/** A cursor after which there are about 150 pets, however many came before. */
+async function recent(): Promise<string> {
+  const [row] = await service.sql('select max(id) as last from pets')
+  return String(BigInt(String(row?.last)) - 150n)
+}
+
+/** All pages, by the links from each to the next. */
+async function walk(query: Record<string, string | number>): Promise<Pet[]> {
+  const parameters = Object.entries(query).map(([key, value]) => `${key}=${value}`)
+  const pets: Pet[] = []
+  let path: string | undefined = `/pets?${parameters.join('&')}`
+  while (path !== undefined) {
+    const answer = await service.rest('GET', path)
+    pets.push(...outputOf<Pet[]>(await ofRest('listPets', Promise.resolve(answer))))
+    const next: string | undefined = /<([^>]*)>; rel="next"/.exec(
+      answer.headers.get('link') ?? '',
+    )?.[1]
+    expect(next, 'a page that leads to itself').not.toBe(service.baseUrl + path)
+    path = next?.slice(service.baseUrl.length)
+  }
+  return pets
+}
+
+test('what was created is what is got, and is listed exactly once', {
+  timeout: TIMEOUT,
+}, async () => {
+  const some = fc.array(fc.tuple(newPet, face, face), { minLength: 1, maxLength: 4 })
+  await hold(
+    fc.asyncProperty(some, fc.integer({ min: 1, max: 100 }), async (pets, limit) => {
+      const made: Pet[] = []
+      for (const [pet, maker, reader] of pets) {
+        const created = outputOf<Pet>(await faces[maker](creationOf(pet)))
+        expect(created).toEqual({ ...pet, id: created.id })
+        expect(await faces[reader](readingOf(created.id))).toEqual({ output: created })
+        made.push(created)
+      }
+      expect(await walk({ limit, cursor: String((made[0]?.id ?? 0n) - 1n) })).toEqual(made)
+    }),
+    0.1,
+  )
+})
+
+test('a filter gives what the whole list has of it', { timeout: TIMEOUT }, async () => {
+  const limit = fc.integer({ min: 10, max: 100 })
+  await hold(
+    fc.asyncProperty(fc.constantFrom(...statuses), limit, limit, async (status, some, all) => {
+      const cursor = await recent()
+      const whole = await walk({ limit: all, cursor })
+      expect(await walk({ limit: some, status, cursor })).toEqual(
+        whole.filter((pet) => pet.status === status),
+      )
+    }),
+    0.05,
+  )
+})
+
+test('the pages are the whole list, while others write', { timeout: TIMEOUT }, async () => {
+  const limit = fc.integer({ min: 7, max: 50 })
+  await hold(
+    fc.asyncProperty(limit, newPet, async (limit, pet) => {
+      const cursor = await recent()
+      const before = await walk({ limit: 100, cursor })
+      let isWalking = true
+      let written = 0
+      const write = async () => {
+        while (isWalking) {
+          await petstore.createPet.mutate(pet)
+          written++
+        }
+      }
+      const writers = [write(), write()]
+      const walked = await walk({ limit, cursor }).finally(() => {
+        isWalking = false
+      })
+      await Promise.all(writers)
+      expect(written).toBeGreaterThan(0)
+      const last = before.at(-1)?.id ?? 0n
+      expect(walked.filter(({ id }) => id <= last)).toEqual(before)
+      const ids = walked.map(({ id }) => id)
+      expect(ids).toEqual([...new Set(ids)].sort((one, other) => (one < other ? -1 : 1)))
+    }),
+    0.02,
+  )
+})
+
+const calls = <One>(one: fc.Arbitrary<One>) => fc.array(one, { minLength: 2, maxLength: 8 })
+
+/** Several calls as one batch on the wire. */
+function sendBatch(inputs: Given[]): Promise<Outcome[]> {
+  const texts = inputs.map(({ trpc }, index) => [index, transformer.serialize(trpc)])
+  const names = inputs.map(({ operation }) => operation).join(',')
+  return sendWire(service, names, JSON.stringify(Object.fromEntries(texts)))
+}
+
+/** What a call came to, but for the id that no other can have. */
+const comparable = (outcome: Outcome): unknown =>
+  'output' in outcome ? { ...(outcome.output as object), id: undefined } : outcome
+
+test('a batch comes to the same as its calls alone', { timeout: TIMEOUT }, async () => {
+  await hold(
+    fc.asyncProperty(calls(fc.oneof(listing, reading)), async (inputs) => {
+      const alone: Outcome[] = []
+      for (const input of inputs) alone.push(await faces.wire(input))
+      expect(await sendBatch(inputs)).toEqual(alone)
+      expect(await Promise.all(inputs.map(faces.client))).toEqual(alone)
+    }),
+    0.1,
+  )
+  await hold(
+    fc.asyncProperty(calls(creation), async (inputs) => {
+      const alone: unknown[] = []
+      for (const input of inputs) alone.push(comparable(await faces.wire(input)))
+      expect((await sendBatch(inputs)).map(comparable)).toEqual(alone)
+      const together = await Promise.all(inputs.map(faces.client))
+      expect(together.map(comparable)).toEqual(alone)
+    }),
+    0.1,
+  )
+})
+
+test('one Idempotency-Key at once from many makes one pet', { timeout: TIMEOUT }, async () => {
+  const printable = fc.nat(94).map((index) => String.fromCharCode(32 + index))
+  const callers = fc.array(face, { minLength: 2, maxLength: 8 })
+  await hold(
+    // With an id of its own in it, none was used in another case.
+    fc.asyncProperty(
+      fc.string({ unit: printable, maxLength: 219 }),
+      newPet,
+      callers,
+      async (text, pet, many) => {
+        const idempotencyKey = randomUUID() + text
+        const headers = { 'idempotency-key': JSON.stringify(idempotencyKey) }
+        const encoded = JSON.stringify(transformer.serialize(pet))
+        const create = {
+          rest: () => ofRest('createPet', service.rest('POST', '/pets', { headers, body: pet })),
+          wire: async () => (await sendWire(service, 'createPet', encoded, headers))[0],
+          client: () => ofTrpc(petstore.createPet.mutate(pet, { context: { idempotencyKey } })),
+        }
+        const count = await countPets(service.sql)
+        const outcomes = await Promise.all(many.map((one) => create[one]()))
+        const made = outcomes.filter((outcome) => 'output' in outcome)
+        const [first] = made
+        expect(made).toEqual(made.map(() => first))
+        expect(first).toMatchObject({ output: pet })
+        for (const outcome of outcomes) {
+          if (!('output' in outcome))
+            expect(outcome).toMatchObject({ code: 'CONFLICT', status: 409 })
+        }
+        expect(await countPets(service.sql)).toBe(count + 1)
+        for (const again of Object.values(create)) expect(await again()).toEqual(first)
+      },
+    ),
+    0.1,
+  )
+})

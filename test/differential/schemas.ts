@@ -1,0 +1,126 @@
+/** Values that a schema of the document calls valid, and such that it calls invalid. */
+import fc from 'fast-check'
+import { character, int64, integer, name, oddJson } from './values.ts'
+
+/** As much of JSON Schema as the document uses; what is not here stops the test. */
+export interface Schema {
+  $ref?: string
+  type?: string
+  enum?: string[]
+  format?: string
+  minimum?: number
+  maximum?: number
+  minLength?: number
+  maxLength?: number
+  pattern?: string
+  properties?: Record<string, Schema>
+  required?: string[]
+}
+
+const known = ['$ref', 'type', 'enum', 'format', 'minimum', 'maximum', 'minLength', 'maxLength']
+const more = ['pattern', 'properties', 'required', 'description', 'examples', 'default']
+
+/** The schemas of a document, by the name in `$ref`. */
+export type Schemas = Record<string, Schema>
+
+function resolve({ $ref, ...schema }: Schema, schemas: Schemas): Schema {
+  const named: Schema | undefined = $ref === undefined ? {} : schemas[$ref.split('/').at(-1) ?? '']
+  const resolved = { ...named, ...schema }
+  const strange = Object.keys(resolved).filter((keyword) => ![...known, ...more].includes(keyword))
+  if (!named || strange.length > 0) throw new Error(`Not known yet: ${$ref ?? strange}`)
+  return resolved
+}
+
+/** Whether a string, as it may travel in JSON, satisfies a schema. */
+function isValid(text: string, { minLength = 0, maxLength = Infinity, pattern = '' }: Schema) {
+  const { length } = [...text] // JSON Schema counts code points
+  return length >= minLength && length <= maxLength && new RegExp(pattern, 'u').test(text)
+}
+
+// No schema can say that a string is well-formed; that is left to Unicode, on both sides.
+const text = fc
+  .oneof(
+    name,
+    fc.string({ maxLength: 20 }),
+    fc.string({ unit: fc.constantFrom('"', '\\', ' ', ',', 'a', 'é'), maxLength: 6 }),
+    fc.tuple(fc.constantFrom('a', ' ', '"'), fc.nat(600)).map(([one, count]) => one.repeat(count)),
+  )
+  .filter((value) => value.isWellFormed())
+
+/** Texts as long as a schema allows, and one character longer or shorter. */
+const atEdges = ({ minLength = 0, maxLength = 100 }: Schema) =>
+  fc
+    .tuple(character, fc.constantFrom(minLength, maxLength), fc.constantFrom(-1, 0, 1))
+    .map(([one, edge, step]) => one.repeat(Math.max(0, edge + step)))
+
+/** What the schema calls valid. */
+export function valid(schema: Schema, schemas: Schemas): fc.Arbitrary<unknown> {
+  const resolved = resolve(schema, schemas)
+  const { type, format, minimum, maximum, pattern, properties = {}, required = [] } = resolved
+  if (resolved.enum) return fc.constantFrom(...resolved.enum)
+  if (type === 'integer' && format === 'int64') return int64
+  if (type === 'integer' && minimum !== undefined && maximum !== undefined)
+    return fc.integer({ min: minimum, max: maximum })
+  if (type === 'string') {
+    const matching = pattern === undefined ? [] : [fc.stringMatching(new RegExp(pattern))]
+    return fc
+      .oneof(text, atEdges(resolved), ...matching)
+      .filter((value) => value.isWellFormed() && isValid(value, resolved))
+  }
+  if (type === 'object') {
+    const fields = Object.entries(properties).map(([field, one]) => [field, valid(one, schemas)])
+    // The names of fields are text to the compiler, and no keys of the record.
+    const requiredKeys = required as never[]
+    // Nothing forbids other fields.
+    const others = fc.dictionary(fc.constantFrom('colour', 'constructor', 'Name'), oddJson)
+    return fc
+      .tuple(others, fc.record(Object.fromEntries(fields), { requiredKeys }))
+      .map(([other, own]) => ({ ...other, ...own }))
+  }
+  throw new Error(`Not known yet: ${JSON.stringify(resolved)}`)
+}
+
+/** What the schema calls invalid. */
+export function invalid(schema: Schema, schemas: Schemas): fc.Arbitrary<unknown> {
+  const resolved = resolve(schema, schemas)
+  const { type, format, minimum, maximum, properties = {}, required = [] } = resolved
+  const options = resolved.enum
+  if (options)
+    return fc
+      .oneof(text, oddJson)
+      .filter((value) => !options.includes(String(value)) || typeof value !== 'string')
+  if (type === 'integer') {
+    const isInside = (value: bigint) =>
+      format === 'int64'
+        ? BigInt.asIntN(64, value) === value
+        : value >= (minimum ?? -Infinity) && value <= (maximum ?? Infinity)
+    return fc
+      .oneof(integer, text, oddJson)
+      .filter((value) => !isInteger(value) || !isInside(BigInt(value)))
+  }
+  if (type === 'string')
+    return fc
+      .oneof(text, atEdges(resolved), oddJson)
+      .filter((value) => typeof value !== 'string' || !isValid(value, resolved))
+  if (type === 'object') {
+    const whole = valid(resolved, schemas) as fc.Arbitrary<object> // this type has only such
+    const spoilt = Object.entries(properties).map(([field, one]) =>
+      fc
+        .tuple(whole, invalid(one, schemas))
+        .map(([object, value]) => ({ ...object, [field]: value })),
+    )
+    const lacking = required.map((field) =>
+      whole.map((object) =>
+        Object.fromEntries(Object.entries(object).filter(([key]) => key !== field)),
+      ),
+    )
+    const none = oddJson.filter(
+      (value) => typeof value !== 'object' || value === null || Array.isArray(value),
+    )
+    return fc.oneof(...spoilt, ...lacking, none)
+  }
+  throw new Error(`Not known yet: ${JSON.stringify(resolved)}`)
+}
+
+const isInteger = (value: unknown): value is number | bigint =>
+  typeof value === 'bigint' || Number.isInteger(value)

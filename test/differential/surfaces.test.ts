@@ -1,0 +1,145 @@
+/** What one face accepts, refuses or answers, the others do too, for any input. */
+import fc from 'fast-check'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { Outcome } from '../support/outcome.ts'
+import { storePets } from '../support/pets.ts'
+import { type Service, startService } from '../support/service.ts'
+import { hold, TIMEOUT, tellSeed } from './cases.ts'
+import { type Faces, facesOf, outputOf, sendWire } from './faces.ts'
+import { type Given, given } from './inputs.ts'
+import { spelledJson } from './spelling.ts'
+import { oddJson } from './values.ts'
+
+let service: Service
+let faces: Faces
+beforeAll(async () => {
+  tellSeed()
+  service = await startService()
+  faces = facesOf(service)
+  const statuses = ['available', 'pending', 'sold'] as const
+  const pets = Array.from({ length: 120 }, (_, index) => ({
+    name: `Pet ${index + 1}`,
+    categoryId: BigInt(index),
+    status: statuses[index % 3] ?? 'available',
+  }))
+  await storePets(service.sql, pets)
+})
+afterAll(() => service.stop())
+
+interface Pet {
+  id: bigint
+  name: string
+  categoryId: bigint
+  status: string
+}
+
+const readingOf = (id: bigint): Given => ({
+  operation: 'getPet',
+  rest: { method: 'GET', path: `/pets/${id}` },
+  trpc: { petId: id },
+})
+
+/** Of a creation, the id, which no two have in common, is what the others make of it. */
+const withoutId = (outcome: Outcome) => {
+  const { id: _, ...pet } = outputOf<Pet>(outcome)
+  return pet
+}
+
+test('one outcome on REST, on the wire and in the client', { timeout: TIMEOUT }, async () => {
+  let accepted = 0
+  let refused = 0
+  await hold(
+    fc.asyncProperty(given, async (input) => {
+      const rest = await faces.rest(input)
+      const wire = await faces.wire(input)
+      const client = await faces.client(input)
+      if ('output' in rest) accepted++
+      else refused++
+      if (input.operation !== 'createPet' || !('output' in rest)) {
+        expect(wire).toEqual(rest)
+        expect(client).toEqual(rest)
+        return
+      }
+      const { name, categoryId, status = 'available' } = input.trpc as Partial<Pet>
+      expect(withoutId(rest)).toEqual({ name, categoryId: BigInt(categoryId ?? 0), status })
+      expect(withoutId(wire)).toEqual(withoutId(rest))
+      expect(withoutId(client)).toEqual(withoutId(rest))
+      // Each is found by another face than the one that made it.
+      expect(await faces.wire(readingOf(outputOf<Pet>(rest).id))).toEqual(rest)
+      expect(await faces.client(readingOf(outputOf<Pet>(wire).id))).toEqual(wire)
+      expect(await faces.rest(readingOf(outputOf<Pet>(client).id))).toEqual(client)
+    }),
+  )
+  // Cases of one kind alone would show little.
+  expect(Math.min(accepted, refused)).toBeGreaterThan((accepted + refused) / 8)
+})
+
+// Of the words for a body that is no object, each face has its own: one speaks of a body, the other of an input.
+test('what is no object is refused everywhere', { timeout: TIMEOUT }, async () => {
+  const none = oddJson.filter((value) => !isObject(value))
+  await hold(
+    fc.asyncProperty(none, async (value) => {
+      const body = spelledJson(value, () => 1)
+      const input: Given = {
+        operation: 'createPet',
+        rest: { method: 'POST', path: '/pets', body },
+        trpc: value,
+      }
+      for (const face of [faces.rest, faces.wire, faces.client]) {
+        expect(await face(input)).toMatchObject({ code: 'BAD_REQUEST', status: 400 })
+      }
+    }),
+    0.1,
+  )
+})
+
+const isObject = (value: unknown) =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** JSON with something taken out of it, or put into it, so that it is none any more. */
+const brokenJson = fc
+  .tuple(
+    fc.oneof(oddJson, fc.constant({ name: 'Rex', categoryId: 3 })),
+    fc.nat(100),
+    fc.nat(3),
+    fc.constantFrom('', '}', ',', '"', "'", 'NaN', '\u0000', '//', '0', '+', '\ufeff\ufeff'),
+  )
+  .map(([value, place, removed, added]) => {
+    const text = spelledJson(value, () => 1)
+    const index = place % text.length
+    return text.slice(0, index) + added + text.slice(index + removed)
+  })
+  .filter((text) => text !== '' && !isJson(text.replace(/^\ufeff/, '')))
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
+test('what is no JSON is refused everywhere, in the same words', { timeout: TIMEOUT }, async () => {
+  await hold(
+    fc.asyncProperty(brokenJson, async (text) => {
+      const rest = await faces.rest({
+        operation: 'createPet',
+        rest: { method: 'POST', path: '/pets', body: text },
+        trpc: undefined,
+      })
+      expect(rest).toMatchObject({ code: 'PARSE_ERROR', status: 400 })
+      expect(await sendWire(service, 'createPet', text)).toEqual([rest])
+    }),
+    0.3,
+  )
+})
+
+test('any bytes as a body are taken or refused with 400', { timeout: TIMEOUT }, async () => {
+  await hold(
+    fc.asyncProperty(fc.uint8Array({ minLength: 1 }), async (body) => {
+      expect([201, 400]).toContain((await service.rest('POST', '/pets', { body })).status)
+    }),
+    0.3,
+  )
+})

@@ -1,0 +1,121 @@
+/** Small things of HTTP in which REST, tRPC, the log and README once said two things. */
+import { setTimeout } from 'node:timers/promises'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { answerOf, type ErrorAnswer, expectRestError, expectTrpcError } from '../support/expect.ts'
+import { type MetricsReader, newMetrics } from '../support/metrics.ts'
+import { converse, type RawAnswer } from '../support/raw.ts'
+import { type Service, startService } from '../support/service.ts'
+
+let service: Service
+let metrics: MetricsReader
+beforeAll(async () => {
+  metrics = await newMetrics()
+  service = await startService(metrics.variables)
+  await service.trpc.createPet.mutate({ name: 'Rex', categoryId: 3 })
+})
+afterAll(() => service.stop())
+
+async function ask(line: string, headers: string[] = [], body = ''): Promise<RawAnswer> {
+  const lines = [`${line} HTTP/1.1`, `Authorization: Bearer ${service.key}`, ...headers]
+  const host = headers.some((header) => header.startsWith('Host:')) ? [] : ['Host: a']
+  const text = `${[...lines, ...host, 'Connection: close'].join('\r\n')}\r\n\r\n${body}`
+  const { answers } = await converse(service.origin, text)
+  expect(answers).toHaveLength(1)
+  return answers[0] as RawAnswer
+}
+
+const headers = ['content-type', 'www-authenticate', 'allow', 'vary', 'cache-control']
+const shapeOf = (answer: ErrorAnswer) => [
+  answer.status,
+  ...headers.map((name) => answer.headers.get(name)),
+]
+
+test.each([
+  ['listPets', 200],
+  ['listPets?input=x', 400],
+  ['nothing', 404],
+  ['createPet', 405],
+  ['listPets,listPets?batch=1', 200],
+  ['listPets,nothing?batch=1', 207],
+])('HEAD /trpc/%s is answered as GET is, with %i', async (path, status) => {
+  const request = (method: string, key: string) =>
+    answerOf(fetch(`${service.origin}/trpc/${path}`, { method, headers: { authorization: key } }))
+  for (const key of [`Bearer ${service.key}`, 'Bearer x', '']) {
+    const [head, get] = [await request('HEAD', key), await request('GET', key)]
+    expect(shapeOf(head)).toEqual(shapeOf(get))
+    expect(head.body).toBe('')
+    if (key.includes(service.key)) expect(head.status).toBe(status)
+  }
+})
+
+test.each(['x/y/listPets', '/listPets', 'listPets/', 'x/listPets', 'LISTPETS', '%2FlistPets'])(
+  '/trpc/%s is no address of a procedure',
+  async (path) => {
+    expectTrpcError(await ask(`GET /trpc/${path}`), 404, 'NOT_FOUND')
+  },
+)
+
+test('the log and the metrics name the procedure that ran, however it was escaped', async () => {
+  const labels = 'surface="trpc",operation="listPets",status="200"'
+  const before = await metrics.read(`petstore_requests_total{${labels}}`)
+  const { status, headers: answered } = await ask('GET /trpc/list%50ets')
+  expect(status).toBe(200)
+  const id = String(answered.get('x-request-id'))
+  const entry = () =>
+    service.logged.map((line) => JSON.parse(line)).find((one) => one.requestId === id)
+  while (!entry()) await setTimeout(5)
+  expect(entry()).toMatchObject({ surface: 'trpc', operation: 'listPets', status: 200 })
+  expect(await metrics.read(`petstore_requests_total{${labels}}`)).toBe(before + 1)
+})
+
+test.each([
+  ['a Host that is none', 'GET /v1/pets/1', ['Host: a b'], 400],
+  ['a wrong key', 'GET /v1/pets/1', ['Authorization: x'], 401],
+  ['an id that is none', 'GET /v1/pets/x', [], 400],
+  ['an id that is nowhere', 'GET /v1/pets/9', [], 404],
+  ['success', 'GET /v1/pets/1', [], 200],
+])('getPet says that it is deprecated: %s', async (_, line, more, status) => {
+  const { answers } = await converse(
+    service.origin,
+    `${line} HTTP/1.1\r\n${[
+      ...(more.some((header) => header.startsWith('Host')) ? [] : ['Host: a']),
+      ...(more.some((header) => header.startsWith('Auth'))
+        ? []
+        : [`Authorization: Bearer ${service.key}`]),
+      ...more,
+      'Connection: close',
+    ].join('\r\n')}\r\n\r\n`,
+  )
+  expect(answers[0]?.status).toBe(status)
+  expect(answers[0]?.headers.get('deprecation')).toBe('@1795132800')
+  expect(answers[0]?.headers.get('sunset')).toBe('Thu, 05 Dec 2030 00:00:00 GMT')
+  expect(answers[0]?.headers.get('link')).toContain('rel="successor-version"')
+})
+
+test('the body of a GET concerns nobody, whatever its type', async () => {
+  for (const type of ['text/plain', 'application/json', 'x', '']) {
+    const body = ['Content-Length: 3', `Content-Type: ${type}`]
+    expect((await ask('GET /v1/pets', body, 'x{x')).status).toBe(200)
+    expect((await ask('GET /trpc/listPets', body, 'x{x')).status).toBe(200)
+  }
+})
+
+test('/metrics has one address, and a query does not change it', async () => {
+  const port = metrics.variables.METRICS_PORT
+  const at = async (path: string, method = 'GET') =>
+    await fetch(`http://127.0.0.1:${port}${path}`, { method })
+  expect((await at('/metrics?x')).status).toBe(200)
+  expect(await (await at('/metrics?x')).text()).toContain('petstore_requests_total')
+  expect((await at('/metricsx')).status).toBe(404)
+  const refused = await at('/metrics', 'POST')
+  expect([refused.status, refused.headers.get('allow')]).toEqual([405, 'GET, HEAD'])
+})
+
+test.each(['/healthz', '/readyz', '/docs/', '/docs/docs.css', '/v1/openapi.json', '/', '/docs'])(
+  'POST %s is 405 with Allow',
+  async (path) => {
+    const answer = await answerOf(fetch(service.origin + path, { method: 'POST' }))
+    expectRestError(answer, 405, 'METHOD_NOT_SUPPORTED')
+    expect(answer.headers.get('allow')).toBe('GET, HEAD')
+  },
+)
