@@ -20,6 +20,8 @@ export default defineConfig({
   test: {
     testTimeout: 30_000,
     hookTimeout: 60_000,
+    // Most of the time a test waits, for a process or a database.
+    maxWorkers: 2,
     projects: [
       { extends: true, test: { name: 'unit', include: ['test/**/*.unit.test.ts'] } },
       { extends: true, test: { name: 'sqlite', ...engineTests, provide: { mysqlUrl: '' } } },

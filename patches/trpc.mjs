@@ -21,7 +21,7 @@ export const folder = path.join(
 )
 
 /** The helper as it is published: it ends where the next region of the bundle begins. */
-export const published = /function _objectSpread2\(e\) \{\s+for \(var r = 1;[^]*?\n\}/
+export const published = /function _objectSpread2\(e\) \{\s+for \(var r = 1;[\s\S]*?\n\}/
 
 /** What it is replaced by: the same for what tRPC spreads, which are plain objects without accessors. */
 export const replacement = `function _objectSpread2(...parts) {
