@@ -2,6 +2,7 @@
 import { isIP } from 'node:net'
 import { z } from 'zod'
 import { parseDuration } from './duration.ts'
+import { nearMiss } from './near-miss.ts'
 import { NAME } from './product.ts'
 
 /** A variable that is wrong: the message names it and says what would be right. */
@@ -108,8 +109,12 @@ export interface Config {
   workers: number
 }
 
-/** The configuration of an environment. An empty variable counts as unset. Throws ConfigError. */
+/**
+ * The configuration of an environment. An empty variable counts as unset; one that is not ours, but
+ * nearly, is taken for a slip. Throws ConfigError.
+ */
 export function readConfig(environment: Record<string, string | undefined>): Config {
+  refuseSlips(environment)
   const read = <Name extends keyof typeof variables>(name: Name) => {
     const { schema, expected } = variables[name]
     const result = schema.safeParse(environment[name] || undefined)
@@ -141,6 +146,16 @@ export function readConfig(environment: Record<string, string | undefined>): Con
     throw new ConfigError('WORKERS must be 1 with the embedded database: set DATABASE_URL to MySQL')
   }
   return config
+}
+
+function refuseSlips(environment: Record<string, string | undefined>): void {
+  const names = Object.keys(variables)
+  for (const [name, value] of Object.entries(environment)) {
+    if (!value || names.includes(name)) continue
+    const meant = nearMiss(name, names)
+    if (meant)
+      throw new ConfigError(`${name} is not a variable of this service: did you mean ${meant}?`)
+  }
 }
 
 /** The configuration of this process: its environment and, where there is one, the file `.env`. */

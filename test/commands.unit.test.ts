@@ -94,6 +94,11 @@ test.each([
     /^DATABASE_URL: cannot use the database .+: file is not a database$/,
   ],
   [
+    'DATABSE_URL',
+    'mysql://petstore:sesame@db/petstore',
+    'DATABSE_URL is not a variable of this service: did you mean DATABASE_URL?',
+  ],
+  [
     'BASE_URL',
     'https://petstore.example',
     'BASE_URL must be an http or https address that ends in /v1',

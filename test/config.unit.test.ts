@@ -196,3 +196,34 @@ test.each(wrong)('%s=%s is refused, and told how it should be', (name, value, ex
   expect(read).toThrow(ConfigError)
   expect(read).toThrow(new RegExp(`^${name} must be ${RegExp.escape(expected)}$`))
 })
+
+test.each([
+  ['DATABSE_URL', 'DATABASE_URL'],
+  ['DATABASE_URI', 'DATABASE_URL'],
+  ['database_url', 'DATABASE_URL'],
+  ['PROT', 'PORT'],
+  ['PORTS', 'PORT'],
+  ['WORKER', 'WORKERS'],
+  ['BASEURL', 'BASE_URL'],
+  ['CORS_ORIGIN', 'CORS_ORIGINS'],
+  ['RATELIMIT', 'RATE_LIMIT'],
+  ['TRUSTED_PROXY', 'TRUST_PROXY'],
+  ['SHUTDOWN_TIMOUT', 'SHUTDOWN_TIMEOUT'],
+  ['IDEMPOTENCY_LIVETIME', 'IDEMPOTENCY_LIFETIME'],
+  ['METRIC_PORT', 'METRICS_PORT'],
+])('%s is a slip for %s, unless it is empty', (written, meant) => {
+  const message = `${written} is not a variable of this service: did you mean ${meant}?`
+  expect(() => readConfig({ [written]: 'secret' })).toThrow(new ConfigError(message))
+  expect(readConfig({ [written]: '' })).toEqual(readConfig({}))
+})
+
+test('variables of others are none of our business, however short', () => {
+  const others = [
+    ...['HOST', 'PATH', 'HOME', 'PWD', 'TERM', 'SHELL', 'USER', 'LANG', 'NODE', 'INIT_CWD', '_'],
+    ...['DATABASE', 'DATABASE_HOST', 'DATABASE_PORT', 'DB_URL', 'MYSQL_URL', 'REDIS_URL', 'URL'],
+    ...['BASE_DIR', 'HTTP_PROXY', 'NO_PROXY', 'WORKER_ID', 'METRICS', 'LIMIT', 'CORS', 'PORT_HTTP'],
+    ...['npm_config_cache', 'npm_lifecycle_event', 'NODE_OPTIONS', 'PETSTORE_PORT', 'HTTP_PORT'],
+    'constructor',
+  ]
+  expect(readConfig(Object.fromEntries(others.map((name) => [name, 'x'])))).toEqual(readConfig({}))
+})
