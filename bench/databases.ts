@@ -18,12 +18,14 @@ export interface BenchDatabase {
   version: string
 }
 
-/** Fills an empty database, by the programs of the service and plain SQL. */
+/** Fills an empty database, made where it is an embedded one, by the programs of the service and plain SQL. */
 export async function fillDatabase(url: string): Promise<BenchDatabase> {
-  const { code, stdout, stderr } = await runToEnd(KEYS_PROGRAM, { DATABASE_URL: url }, [
-    'create',
-    'benchmark',
-  ])
+  const isSqlite = url.startsWith('sqlite:')
+  const { code, stdout, stderr } = await runToEnd(
+    KEYS_PROGRAM,
+    { DATABASE_URL: isSqlite ? `${url}?create` : url },
+    ['create', 'benchmark'],
+  )
   if (code !== 0) throw new Error(`No key could be made: ${stderr}`)
   const sql = await openSql(url)
   const random = repeatable()
@@ -34,9 +36,7 @@ export async function fillDatabase(url: string): Promise<BenchDatabase> {
     })
     await sql(`insert into pets (id, name, category_id, status) values ${rows}`)
   }
-  const [row] = await sql(
-    `select ${url.startsWith('sqlite:') ? 'sqlite_' : ''}version() as version`,
-  )
+  const [row] = await sql(`select ${isSqlite ? 'sqlite_' : ''}version() as version`)
   return { url, key: stdout.trim(), sql, version: String(row?.version) }
 }
 

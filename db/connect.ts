@@ -4,25 +4,37 @@ import { mysqlDialect, type PoolSettings } from './mysql.ts'
 import { sqliteDialect } from './sqlite.ts'
 import type { Database, Tables } from './tables.ts'
 
+/** Ends the URL of an embedded database that is to be made, with its folder, where it is missing. */
+const CREATE = '?create'
+
 /** Which engine a DATABASE_URL names, and its address in words, without the password. */
 export function describeUrl(databaseUrl: string): {
   engine: 'mysql' | 'sqlite'
   address: string
 } {
   if (databaseUrl.startsWith('sqlite:')) {
-    return { engine: 'sqlite', address: databaseUrl.slice('sqlite:'.length) }
+    const address = databaseUrl.slice('sqlite:'.length)
+    return {
+      engine: 'sqlite',
+      address: mayCreate(address) ? address.slice(0, -CREATE.length) : address,
+    }
   }
   const { host, pathname } = new URL(databaseUrl)
   return { engine: 'mysql', address: host + pathname }
 }
 
+const mayCreate = (databaseUrl: string) => databaseUrl.endsWith(CREATE)
+
 /**
- * The database of a URL: `mysql://user:password@host:port/database` or `sqlite:path`.
+ * The database of a URL: `mysql://user:password@host:port/database`, or `sqlite:path`, whose file must
+ * be there, or `sqlite:path?create`.
  * Nothing is opened before the first query; `destroy()` closes it. The settings bound what is waited for.
  */
 export function connect(databaseUrl: string, settings: PoolSettings = {}): Database {
   const { engine, address } = describeUrl(databaseUrl)
   const dialect =
-    engine === 'sqlite' ? sqliteDialect(address, settings) : mysqlDialect(databaseUrl, settings)
+    engine === 'sqlite'
+      ? sqliteDialect(address, { ...settings, mayCreate: mayCreate(databaseUrl) })
+      : mysqlDialect(databaseUrl, settings)
   return new Kysely<Tables>({ dialect })
 }

@@ -1,5 +1,5 @@
 /** The embedded engine: Kysely's dialect on Node's own SQLite. */
-import { closeSync, mkdirSync, openSync } from 'node:fs'
+import { closeSync, existsSync, mkdirSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
 import {
@@ -15,7 +15,7 @@ import {
   sql,
 } from 'kysely'
 import { LRUCache } from 'lru-cache'
-import { databaseError } from './errors.ts'
+import { DatabaseUnavailableError, databaseError } from './errors.ts'
 import type { Statement } from './statement.ts'
 
 /** Milliseconds that one process waits for another's transaction, if nothing else is said. */
@@ -28,15 +28,15 @@ const SERVING_BUSY_TIMEOUT = 500
 const MAX_PREPARED = 200
 
 /**
- * A dialect on the SQLite file at `path`, which is made where it is missing, with its folder.
- * Where a `timeout` is set, in milliseconds, no statement waits longer.
+ * A dialect on the SQLite file at `path`, which is made where it is missing, with its folder, if it
+ * may be. Where a `timeout` is set, in milliseconds, no statement waits longer.
  */
 export function sqliteDialect(
   path: string,
-  { timeout }: { timeout?: number | undefined },
+  { timeout, mayCreate }: { timeout?: number | undefined; mayCreate: boolean },
 ): Dialect {
   const busy = timeout === undefined ? BUSY_TIMEOUT : Math.min(timeout, SERVING_BUSY_TIMEOUT)
-  const driver = new EmbeddedDriver(path, busy)
+  const driver = new EmbeddedDriver(() => open(path, busy, mayCreate))
   return {
     createDriver: () => driver,
     createAdapter: () => new EmbeddedAdapter(driver),
@@ -47,20 +47,18 @@ export function sqliteDialect(
 
 /** The driver and its only connection: Kysely lets its users have it one after another. */
 class EmbeddedDriver implements Driver, DatabaseConnection {
-  readonly #path: string
-  readonly #timeout: number
+  readonly #open: () => DatabaseSync
   readonly #prepared = new LRUCache<string, { statement: StatementSync; isReader: boolean }>({
     max: MAX_PREPARED,
   })
   #database: DatabaseSync | undefined
 
-  constructor(path: string, timeout: number) {
-    this.#path = path
-    this.#timeout = timeout
+  constructor(open: () => DatabaseSync) {
+    this.#open = open
   }
 
   async init(): Promise<void> {
-    this.#database = translated(() => open(this.#path, this.#timeout))
+    this.#database = translated(this.#open)
   }
 
   async acquireConnection(): Promise<DatabaseConnection> {
@@ -142,8 +140,13 @@ class EmbeddedAdapter extends SqliteAdapter {
   }
 }
 
-function open(path: string, timeout: number): DatabaseSync {
-  mkdirSync(dirname(path), { recursive: true })
+function open(path: string, timeout: number, mayCreate: boolean): DatabaseSync {
+  if (mayCreate) mkdirSync(dirname(path), { recursive: true })
+  else if (!existsSync(path)) {
+    // A slip in the path must not become an empty shop.
+    const cause = new Error('there is no such file; with ?create behind its name it is made')
+    throw new DatabaseUnavailableError(cause, false)
+  }
   // Names and hashes of keys are nobody else's business; SQLite gives its other files the same mode.
   closeSync(openSync(path, 'a', 0o600))
   const database = new DatabaseSync(path, { readBigInts: true, timeout })

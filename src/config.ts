@@ -36,9 +36,9 @@ const address = z.url({ protocol: /^https?$/ }).refine((url) => /^[^?#]*\/v1$/.t
 const variables = {
   PORT: { schema: port.default(3000), expected: 'a whole number from 0 to 65535' },
   DATABASE_URL: {
-    schema: z.string().refine(isDatabaseUrl).default(`sqlite:data/${NAME}.db`),
+    schema: z.string().refine(isDatabaseUrl).default(`sqlite:data/${NAME}.db?create`),
     expected:
-      'mysql://user:password@host:3306/database (special characters percent-encoded), or sqlite:path, or empty',
+      'mysql://user:password@host:3306/database (special characters percent-encoded), or sqlite:path, or sqlite:path?create, or empty',
   },
   BASE_URL: {
     schema: address.optional(),
@@ -169,7 +169,7 @@ export function loadConfig(): Config {
 }
 
 function isDatabaseUrl(text: string): boolean {
-  if (text.startsWith('sqlite:')) return text.length > 'sqlite:'.length
+  if (text.startsWith('sqlite:')) return !/^sqlite:(\?create)?$/.test(text)
   const url = URL.parse(text)
   if (url?.protocol !== 'mysql:' || url.hostname === '' || url.pathname.length < 2) return false
   try {

@@ -1,6 +1,6 @@
 /** What the programs say to mistakes and wrong variables: one line, exit code 1, and no secrets. */
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import path from 'node:path'
 import { afterAll, expect, test } from 'vitest'
@@ -55,12 +55,12 @@ test.each([
   [
     'DATABASE_URL',
     'postgres://petstore:sesame@db/petstore',
-    'DATABASE_URL must be mysql://user:password@host:3306/database (special characters percent-encoded), or sqlite:path, or empty',
+    'DATABASE_URL must be mysql://user:password@host:3306/database (special characters percent-encoded), or sqlite:path, or sqlite:path?create, or empty',
   ],
   [
     'DATABASE_URL',
     'mysql://petstore:50%off@127.0.0.1:1/petstore',
-    'DATABASE_URL must be mysql://user:password@host:3306/database (special characters percent-encoded), or sqlite:path, or empty',
+    'DATABASE_URL must be mysql://user:password@host:3306/database (special characters percent-encoded), or sqlite:path, or sqlite:path?create, or empty',
   ],
   [
     'DATABASE_TIMEOUT',
@@ -85,8 +85,13 @@ test.each([
   ],
   [
     'DATABASE_URL',
-    'sqlite:/dev/null/petstore.db',
+    'sqlite:/dev/null/petstore.db?create',
     /^DATABASE_URL: cannot use the database \/dev\/null\/petstore\.db: .+$/,
+  ],
+  [
+    'DATABASE_URL',
+    'sqlite:nowhere/petstore.db',
+    'DATABASE_URL: cannot use the database nowhere/petstore.db: there is no such file; with ?create behind its name it is made',
   ],
   [
     'DATABASE_URL',
@@ -123,4 +128,21 @@ test('a port in use stops the start', async () => {
     stdout: '',
     stderr: `PORT: cannot listen on ${port} (EADDRINUSE)\n`,
   })
+})
+
+test('a database that is not there is made only where that was said', async () => {
+  const { folder, remove } = newFolder()
+  const run = async (url: string) => {
+    const { code } = await runToEnd(programs.migrate, { DATABASE_URL: url }, [], folder)
+    return [code, readdirSync(folder, { recursive: true }).sort()]
+  }
+  try {
+    expect(await run('sqlite:pets.db')).toEqual([1, []])
+    expect(await run('sqlite:shop/pets.db')).toEqual([1, []])
+    expect(await run('sqlite:shop/pets.db?create')).toEqual([0, ['shop', 'shop/pets.db']])
+    expect(await run('sqlite:shop/pets.db')).toEqual([0, ['shop', 'shop/pets.db']])
+    expect(await run('')).toEqual([0, ['data', 'data/petstore.db', 'shop', 'shop/pets.db']])
+  } finally {
+    remove()
+  }
 })

@@ -6,7 +6,7 @@ import { ConfigError, readConfig } from '../src/config.ts'
 
 const defaults = {
   port: 3000,
-  databaseUrl: 'sqlite:data/petstore.db',
+  databaseUrl: 'sqlite:data/petstore.db?create',
   baseUrl: 'http://localhost:3000/v1',
   stagingUrl: 'https://staging.petstore.example/v1',
   corsOrigins: [],
@@ -110,7 +110,7 @@ test.each([
 
 const url = 'an http or https address that ends in /v1'
 const database =
-  'mysql://user:password@host:3306/database (special characters percent-encoded), or sqlite:path, or empty'
+  'mysql://user:password@host:3306/database (special characters percent-encoded), or sqlite:path, or sqlite:path?create, or empty'
 const wrong: [name: string, value: string, expected: string][] = [
   ...['abc', '-1', '65536', '3000.5', ' 3000', '0x50', '1e3', '999999'].map(
     (value): [string, string, string] => ['PORT', value, 'a whole number from 0 to 65535'],
@@ -123,6 +123,7 @@ const wrong: [name: string, value: string, expected: string][] = [
     'mysql://user:sec#ret@host/petstore',
     'secret',
     'sqlite:',
+    'sqlite:?create',
     '/data/petstore.db',
   ].map((value): [string, string, string] => ['DATABASE_URL', value, database]),
   ...['BASE_URL', 'STAGING_URL'].flatMap((name) =>

@@ -92,9 +92,12 @@ test('spaces at the end, case, accents and normal forms tell texts apart', async
 })
 
 test.runIf(engine === 'sqlite')('a new file is for its owner alone', async () => {
-  await migrate(db)
-  const file = database.url.slice('sqlite:'.length)
+  const url = `${database.url}-new`
+  const fresh = connect(`${url}?create`)
+  await migrate(fresh)
+  const file = url.slice('sqlite:'.length)
   for (const name of [file, `${file}-wal`, `${file}-shm`]) {
     expect(statSync(name).mode & 0o777, name).toBe(0o600)
   }
+  await fresh.destroy()
 })

@@ -74,7 +74,8 @@ test('a database that cannot be used is one line, which shows no password', asyn
   const urls = [
     'mysql://petstore:sesame@127.0.0.1:1/petstore',
     'mysql://petstore:sesame@nowhere.invalid/petstore',
-    'sqlite:/dev/null/petstore.db',
+    'sqlite:/dev/null/petstore.db?create',
+    'sqlite:nowhere/petstore.db',
     `sqlite:${import.meta.filename}`,
   ]
   const changed = (change: object) => Object.assign(new URL(database.url), change).href

@@ -34,7 +34,7 @@ testOnce(
       'CORS_ORIGINS=https://shop.example, https://admin.shop.example',
       'RATE_LIMIT=999',
       'TRUST_PROXY=1',
-      'DATABASE_URL=sqlite:shop/pets.db',
+      'DATABASE_URL=sqlite:shop/pets.db?create',
     ].join('\n')
     const server = await start(dotenv, { RATE_LIMIT: '3', CORS_ORIGINS: '' })
     expect(server.stdout).toContain('SQLite, embedded: shop/pets.db')

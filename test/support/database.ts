@@ -1,6 +1,6 @@
 /** Databases for tests: each new, on the engine of the project that runs. */
 import { randomBytes } from 'node:crypto'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { closeSync, mkdtempSync, openSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { createConnection } from 'mysql2/promise'
@@ -17,8 +17,10 @@ export interface TestDatabase {
 export async function newDatabase(server = inject('mysqlUrl')): Promise<TestDatabase> {
   if (!server) {
     const folder = mkdtempSync(path.join(tmpdir(), 'petstore-sqlite-'))
+    const file = path.join(folder, 'petstore.db')
+    closeSync(openSync(file, 'a', 0o600)) // to SQLite, an empty file is an empty database
     return {
-      url: `sqlite:${path.join(folder, 'petstore.db')}`,
+      url: `sqlite:${file}`,
       remove: async () => rmSync(folder, { recursive: true, force: true }),
     }
   }
