@@ -20,6 +20,8 @@ export interface ApiKeysTable {
   /** In the past for a key that was revoked; in the future for one that was rotated, in its grace. */
   revoked_at: bigint | null
   last_used_at: bigint | null
+  /** 1 for a key that may only read; null for any other. */
+  read_only: bigint | null
 }
 
 /** What was made under an Idempotency-Key, so that a repetition makes nothing. */

@@ -79,7 +79,7 @@ async function identify(
   if (known) {
     setCaller(res, known.keyId)
     await rateLimit?.countKey(res, known.keyId, calls)
-    return { kind: 'caller', keyId: known.keyId }
+    return { kind: 'caller', keyId: known.keyId, readOnly: known.readOnly }
   }
   setStranger(res, token)
   // One that was valid a moment ago is not made to pay for what others do at its address.
@@ -91,5 +91,5 @@ async function identify(
   setCaller(res, found.keyId)
   if (isStranger) await rateLimit?.giveBack(res, calls)
   await rateLimit?.countKey(res, found.keyId, calls)
-  return { kind: 'caller', keyId: found.keyId }
+  return { kind: 'caller', keyId: found.keyId, readOnly: found.readOnly }
 }

@@ -75,6 +75,8 @@ export function errorHeaders({ code }: TRPCError, auth?: Auth): string[] {
     const challenge = auth?.kind === 'invalid' ? 'Bearer error="invalid_token"' : 'Bearer'
     return ['WWW-Authenticate', challenge]
   }
+  // RFC 6750, section 3.1
+  if (code === 'FORBIDDEN') return ['WWW-Authenticate', 'Bearer error="insufficient_scope"']
   if (code === 'SERVICE_UNAVAILABLE') return ['Retry-After', String(RETRY_AFTER)]
   return []
 }
@@ -87,6 +89,13 @@ export function unauthorized({ kind }: Auth): TRPCError {
       : 'The API key is invalid: the header must be "Authorization: Bearer <API_KEY>" with a key of this service'
   return new TRPCError({ code: 'UNAUTHORIZED', message })
 }
+
+/** The error for a call that changes something, with a key that may only read. */
+export const readOnlyKey = (): TRPCError =>
+  new TRPCError({
+    code: 'FORBIDDEN',
+    message: 'The API key may only read: this call needs one that may write',
+  })
 
 /** The error for JSON, or tRPC's encoding of an input, that cannot be read. */
 export function malformed(cause: unknown): TRPCError {

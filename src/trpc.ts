@@ -3,7 +3,14 @@ import { initTRPC } from '@trpc/server'
 import type { OpenApiMeta } from 'trpc-to-openapi'
 import { transformer } from '../client/src/encoding.ts'
 import type { Deadline } from '../db/deadline.ts'
-import { errorShape, fieldErrors, toApiError, toTRPCError, unauthorized } from './errors.ts'
+import {
+  errorShape,
+  fieldErrors,
+  readOnlyKey,
+  toApiError,
+  toTRPCError,
+  unauthorized,
+} from './errors.ts'
 import type { Idempotency } from './idempotency/store.ts'
 import type { Auth } from './keys/auth.ts'
 import type { RestMeta } from './operation.ts'
@@ -38,10 +45,12 @@ const t = initTRPC
 export const { router } = t
 
 /**
- * A procedure for callers with a valid API key, which is checked before the input is even read.
+ * A procedure for callers with a valid API key, which for a mutation must be one that may write; both
+ * are checked before the input is even looked at.
  * Every middleware is paid for by every call, so this is the only one.
  */
-export const keyedProcedure = t.procedure.use(({ ctx, next }) => {
+export const keyedProcedure = t.procedure.use(({ ctx, type, next }) => {
   if (ctx.auth.kind !== 'caller') throw unauthorized(ctx.auth)
+  if (ctx.auth.readOnly && type === 'mutation') throw readOnlyKey()
   return next({ ctx: { caller: ctx.auth } })
 })

@@ -19,14 +19,16 @@ import { command } from './command.ts'
 
 const help = `Usage: npm run keys -- COMMAND [OPTIONS]
 
-  create NAME [--expires 90d]   make a key; it is printed once, alone, on stdout
+  create NAME [--expires 90d] [--read-only]
+                                make a key; it is printed once, alone, on stdout
   list                          show all keys, never the keys themselves
-  rotate ID [--grace 24h]       make a key of the same name and life in place of another, which works
-                                on for the grace period
+  rotate ID [--grace 24h]       make a key of the same name, life and rights in place of another, which
+                                works on for the grace period
   revoke ID                     end a key
 
 Options
   --expires DURATION   how long the new key works (default: until it is revoked)
+  --read-only          the new key may call nothing that changes something
   --grace DURATION     how long the old key works on (default: 24h; 0s ends it as revoke does)
   --json               print JSON on stdout, for scripts
   --help               show this text
@@ -39,6 +41,7 @@ interface Arguments {
   operands: string[]
   expires: string | undefined
   grace: string | undefined
+  readOnly: boolean
   json: boolean
 }
 
@@ -59,12 +62,13 @@ function readArguments(): Arguments {
       options: {
         expires: { type: 'string' },
         grace: { type: 'string' },
+        'read-only': { type: 'boolean', default: false },
         json: { type: 'boolean', default: false },
       },
     })
     const [action, ...operands] = positionals
-    const { expires, grace, json } = values
-    return { action, operands, expires, grace, json }
+    const { expires, grace, 'read-only': readOnly, json } = values
+    return { action, operands, expires, grace, readOnly, json }
   } catch (error) {
     const [mistake] = (error as Error).message.split(/\.\s/)
     throw new UsageError(`${mistake}; --help shows what there is`)
@@ -75,12 +79,14 @@ function readArguments(): Arguments {
 function readAction(given: Arguments, address: string): (db: Database) => Promise<void> {
   const { action, json } = given
   if (given.expires !== undefined && action !== 'create') throw foreign('--expires', 'create')
+  if (given.readOnly && action !== 'create') throw foreign('--read-only', 'create')
   if (given.grace !== undefined && action !== 'rotate') throw foreign('--grace', 'rotate')
   switch (action) {
     case 'create': {
       const name = readName(given)
       const expiresAt = given.expires === undefined ? undefined : after('--expires', given.expires)
-      return async (db) => printNew(await createKey(db, name, expiresAt), address, json)
+      const terms = { expiresAt, readOnly: given.readOnly }
+      return async (db) => printNew(await createKey(db, name, terms), address, json)
     }
     case 'list': {
       const [extra] = given.operands
@@ -171,11 +177,12 @@ function printList(keys: ApiKey[], json: boolean): void {
     key.name,
     `${key.prefix}…`,
     key.state,
+    key.readOnly ? 'read' : 'read, write',
     day(key.createdAt),
     day(key.expiresAt),
     day(key.lastUsedAt),
   ])
-  printTable([['ID', 'NAME', 'KEY', 'STATE', 'CREATED', 'EXPIRES', 'LAST USED'], ...rows])
+  printTable([['ID', 'NAME', 'KEY', 'STATE', 'MAY', 'CREATED', 'EXPIRES', 'LAST USED'], ...rows])
 }
 
 function day(date: Date | undefined): string {

@@ -3,7 +3,10 @@ import type { IncomingMessage } from 'node:http'
 import { countHeader } from '../http/raw-headers.ts'
 
 /** Without a caller it is told apart whether a key was sent at all (RFC 6750, section 3). */
-export type Auth = { kind: 'missing' } | { kind: 'invalid' } | { kind: 'caller'; keyId: bigint }
+export type Auth =
+  | { kind: 'missing' }
+  | { kind: 'invalid' }
+  | { kind: 'caller'; keyId: bigint; readOnly: boolean }
 
 export const MISSING: Auth = { kind: 'missing' }
 export const INVALID: Auth = { kind: 'invalid' }

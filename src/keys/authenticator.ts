@@ -30,6 +30,8 @@ const NOTE_INTERVAL = 60_000
 /** The holder of a valid API key. */
 export interface Caller {
   keyId: bigint
+  /** Whether it may call nothing that changes something. */
+  readOnly: boolean
 }
 
 export interface Authenticator {
@@ -74,7 +76,10 @@ export function createAuthenticator(
       { repeatable: true },
     )
     const found = new Map(
-      keys.map(({ id, hash, until }) => [hash, { caller: { keyId: id }, since, until }]),
+      keys.map(({ id, hash, until, readOnly }) => [
+        hash,
+        { caller: { keyId: id, readOnly }, since, until },
+      ]),
     )
     for (const hash of hashes) {
       const key = found.get(hash)

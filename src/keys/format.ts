@@ -4,18 +4,25 @@ import { NAME } from '../product.ts'
 
 const PREFIX = `${NAME}_`
 
-/** Characters of a key that people may see, to tell keys apart: the prefix and six of the secret's 43. */
-const VISIBLE = PREFIX.length + 6
+/**
+ * Follows the prefix of a key that may only read, so that people see it. What counts is the database;
+ * but an instance of the first release, which would let the key write, takes it for none.
+ */
+const READ_ONLY = 'read_'
 
-const SECRET = '[\\w-]{43}'
-const WHOLE = new RegExp(`^${PREFIX}${SECRET}$`)
-const ANY = new RegExp(PREFIX + SECRET, 'g')
-const SINGLE = new RegExp(`${PREFIX}${SECRET}(?![\\w-])`)
+/** Characters of the secret's 43 that people may see, to tell keys apart. */
+const VISIBLE = 6
+
+const KEY = `(${PREFIX}(?:${READ_ONLY})?)[\\w-]{43}`
+const WHOLE = new RegExp(`^${KEY}$`)
+const ANY = new RegExp(KEY, 'g')
+const SINGLE = new RegExp(`${KEY}(?![\\w-])`)
 
 /** A new key: the prefix and 32 random bytes in base64url, with what is stored of it. */
-export function newKey(): { key: string; prefix: string; hash: string } {
-  const key = PREFIX + randomBytes(32).toString('base64url')
-  return { key, prefix: key.slice(0, VISIBLE), hash: hashKey(key) }
+export function newKey(readOnly: boolean): { key: string; prefix: string; hash: string } {
+  const start = readOnly ? PREFIX + READ_ONLY : PREFIX
+  const key = start + randomBytes(32).toString('base64url')
+  return { key, prefix: key.slice(0, start.length + VISIBLE), hash: hashKey(key) }
 }
 
 /** Whether a text has the form of a key, so that it is worth looking for. */
@@ -25,8 +32,10 @@ export const isKey = (text: string): boolean => WHOLE.test(text)
 export const hashKey = (key: string): string => hash('sha256', key)
 
 /** A text without the keys in it, for what people sent in a wrong place and others will read. */
-export const withoutKeys = (text: string): string => text.replaceAll(ANY, `${PREFIX}…`)
+export const withoutKeys = (text: string): string => text.replaceAll(ANY, '$1…')
 
 /** What people may see of the key in a text, to tell it from others; undefined when there is none. */
-export const visiblePrefix = (text: string): string | undefined =>
-  SINGLE.exec(text)?.[0].slice(0, VISIBLE)
+export function visiblePrefix(text: string): string | undefined {
+  const [key, start = ''] = SINGLE.exec(text) ?? []
+  return key?.slice(0, start.length + VISIBLE)
+}

@@ -12,6 +12,7 @@ export interface ApiKey {
   name: string
   prefix: string
   state: 'working' | 'expired' | 'revoked'
+  readOnly: boolean
   createdAt: Date
   /** When it ends: it expires, or its grace after a rotation is over. */
   expiresAt: Date | undefined
@@ -31,11 +32,24 @@ export interface WorkingKey {
   hash: string
   /** When it stops working, in milliseconds since 1970; Infinity for never. */
   until: number
+  readOnly: boolean
 }
 
-/** Makes a key. It works until `expiresAt`, or until it is revoked. */
-export async function createKey(db: Database, name: string, expiresAt?: Date): Promise<NewApiKey> {
-  const { key, prefix, hash } = newKey()
+/** What a key is made for. */
+export interface Terms {
+  /** When it stops working; undefined for when it is revoked. */
+  expiresAt?: Date | undefined
+  /** Whether it may call nothing that changes something. */
+  readOnly?: boolean
+}
+
+/** Makes a key. */
+export async function createKey(
+  db: Database,
+  name: string,
+  { expiresAt, readOnly = false }: Terms = {},
+): Promise<NewApiKey> {
+  const { key, prefix, hash } = newKey(readOnly)
   const { insertId } = await db
     .insertInto('api_keys')
     .values({
@@ -44,6 +58,7 @@ export async function createKey(db: Database, name: string, expiresAt?: Date): P
       hash,
       created_at: BigInt(Date.now()),
       expires_at: expiresAt ? BigInt(expiresAt.getTime()) : null,
+      read_only: readOnly ? 1n : null,
     })
     .executeTakeFirstOrThrow()
   if (insertId === undefined) throw new Error('The database gave no id for a new API key')
@@ -55,7 +70,7 @@ export async function createKey(db: Database, name: string, expiresAt?: Date): P
  * who try at once only one gets a key; the others get undefined.
  */
 export async function createFirstKey(db: Database, name: string): Promise<string | undefined> {
-  const { key, prefix, hash } = newKey()
+  const { key, prefix, hash } = newKey(false)
   const row = db
     .selectNoFrom(({ val }) => [
       val(name).as('name'),
@@ -84,6 +99,7 @@ export async function listKeys(db: Database): Promise<ApiKey[]> {
       name: row.name,
       prefix: row.prefix,
       state: isRevoked ? 'revoked' : isExpired ? 'expired' : 'working',
+      readOnly: row.read_only !== null,
       createdAt: new Date(Number(row.created_at)),
       expiresAt: toDate(isRevoked ? row.expires_at : end(row)),
       revokedAt: isRevoked ? toDate(row.revoked_at) : undefined,
@@ -109,8 +125,8 @@ export class ChangedMeanwhileError extends Error {
 }
 
 /**
- * Makes a key of the same name, and of as long a life, in place of a working one, which ends at
- * `graceUntil` unless it ends sooner anyway. Undefined when there is no working key with this id;
+ * Makes a key of the same name and rights, and of as long a life, in place of a working one, which
+ * ends at `graceUntil` unless it ends sooner anyway. Undefined when there is no working key with this id;
  * of several who do so at once one makes a key, and the others get ChangedMeanwhileError.
  */
 export async function rotateKey(
@@ -120,7 +136,7 @@ export async function rotateKey(
 ): Promise<NewApiKey | undefined> {
   // Read before the transaction: inside, some servers refuse to write what changed since.
   const old = await working(db)
-    .select(['name', 'created_at', 'expires_at', 'revoked_at'])
+    .select(['name', 'created_at', 'expires_at', 'revoked_at', 'read_only'])
     .where('id', '=', id)
     .executeTakeFirst()
   if (!old) return undefined
@@ -139,7 +155,7 @@ export async function rotateKey(
     if (numUpdatedRows === 0n) throw new ChangedMeanwhileError(`Key ${id} was changed meanwhile`)
     const lifetime = old.expires_at === null ? undefined : old.expires_at - old.created_at
     const expiresAt = lifetime === undefined ? undefined : new Date(Date.now() + Number(lifetime))
-    return await createKey(transaction, old.name, expiresAt)
+    return await createKey(transaction, old.name, { expiresAt, readOnly: old.read_only !== null })
   })
 }
 
@@ -163,7 +179,7 @@ export async function hasKeys(db: Database): Promise<boolean> {
 /** Those keys with one of these hashes that work now. */
 export async function findKeys(db: Database, hashes: readonly string[]): Promise<WorkingKey[]> {
   const rows = await working(db)
-    .select(['id', 'hash', 'expires_at', 'revoked_at'])
+    .select(['id', 'hash', 'expires_at', 'revoked_at', 'read_only'])
     .where('hash', 'in', hashes)
     .execute()
   return rows.map((row) => {
@@ -172,6 +188,7 @@ export async function findKeys(db: Database, hashes: readonly string[]): Promise
       id: row.id,
       hash: row.hash,
       until: until === null ? Number.POSITIVE_INFINITY : Number(until),
+      readOnly: row.read_only !== null,
     }
   })
 }

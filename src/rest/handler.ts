@@ -106,8 +106,8 @@ function operationHandler(operation: Operation, baseUrl: string, calls: Calls): 
       if (context.auth.kind !== 'caller') throw unauthorized(context.auth)
       const parameters = query === '' ? undefined : parseQuery(query, '&', '=', { maxKeys: 0 })
       const body = operation.readBody && (await readBody(req, res))
-      const input = readInput(operation, inPath, parameters, body)
-      const getRawInput = async () => input
+      // Read when it is asked for: whether the key may do this comes first.
+      const getRawInput = async () => readInput(operation, inPath, parameters, body)
       const output = await procedure({
         ctx: context,
         getRawInput,

@@ -8,6 +8,7 @@ import {
   malformed,
   payloadTooLarge,
   REQUEST_TIMEOUT,
+  readOnlyKey,
   toApiError,
   tooManyRequests,
   unauthorized,
@@ -31,7 +32,7 @@ const text = (description: string, example: string, required = false) => ({
 
 const fixedHeaders = {
   'WWW-Authenticate': text(
-    'What is missing (RFC 6750): a key, or a valid one.',
+    'What is missing (RFC 6750): a key, a valid one, or one that may write.',
     'Bearer error="invalid_token"',
     true,
   ),
@@ -154,7 +155,7 @@ function references(names: HeaderName[]) {
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
 }
 
-function errorsOf({ readBody, creates, meta, badRequest }: Operation): ErrorDescription[] {
+function errorsOf({ method, readBody, creates, meta, badRequest }: Operation): ErrorDescription[] {
   const invalid: ApiError = { code: 'BAD_REQUEST', message: badRequest, status: 400 }
   const conflict: ApiError[] = meta.conflict
     ? [{ code: 'CONFLICT', message: meta.conflict, status: 409 }]
@@ -173,6 +174,15 @@ function errorsOf({ readBody, creates, meta, badRequest }: Operation): ErrorDesc
       description: 'The API key is missing or invalid',
       headers: ['WWW-Authenticate'],
     },
+    ...(method === 'GET'
+      ? []
+      : [
+          {
+            errors: [readOnlyKey()],
+            description: 'The API key may only read',
+            headers: ['WWW-Authenticate' as const],
+          },
+        ]),
     ...(meta.notFound === undefined
       ? []
       : [

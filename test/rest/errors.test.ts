@@ -5,7 +5,7 @@ import { holdWrites } from '../support/hold.ts'
 import { type Operation, operations } from '../support/operations.ts'
 import { converse, type RawAnswer } from '../support/raw.ts'
 import type { Answer } from '../support/rest.ts'
-import { type Service, startService } from '../support/service.ts'
+import { keys, type Service, startService } from '../support/service.ts'
 import { startUnreachable } from '../support/unreachable.ts'
 
 let service: Service
@@ -56,6 +56,10 @@ async function tooSlow(): Promise<Answer> {
 const provoke: Record<string, (operation: Operation) => Promise<Answer>> = {
   400: ({ rest }) => rest(service.rest, 'invalid'),
   401: ({ rest }) => rest(service.rest, 'good', { headers: { authorization: undefined } }),
+  403: async ({ rest }) => {
+    const { key } = await keys.create(service.databaseUrl, 'reader', undefined, true)
+    return await rest(service.rest, 'good', { headers: { authorization: `Bearer ${key}` } })
+  },
   404: ({ rest }) => rest(service.rest, 'missing'),
   408: tooSlow,
   409: conflict,
@@ -74,7 +78,7 @@ const expectedOf = ({ hasBody, namesOne, takesIdempotencyKey }: Operation) =>
     ...[400, 401, 408, 429, 431, 500, 503],
     ...(namesOne ? [404] : []),
     ...(takesIdempotencyKey ? [409, 422] : []),
-    ...(hasBody ? [413, 415] : []),
+    ...(hasBody ? [403, 413, 415] : []),
   ]
     .sort()
     .map(String)

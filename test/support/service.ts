@@ -104,8 +104,15 @@ export interface TestKey {
  */
 export const keys = {
   /** Makes a key that works until `expiresAt`, or until it is revoked. */
-  create: (databaseUrl: string, name: string, expiresAt?: Date): Promise<TestKey> =>
-    withDatabase(databaseUrl, (db) => createKey(db, name, expiresAt)),
+  create: (
+    databaseUrl: string,
+    name: string,
+    expiresAt?: Date,
+    readOnly?: boolean,
+  ): Promise<TestKey> =>
+    withDatabase(databaseUrl, (db) =>
+      createKey(db, name, { expiresAt, readOnly: readOnly === true }),
+    ),
 
   /** Makes a key in place of another, which works on until `graceUntil`. */
   rotate: (databaseUrl: string, id: bigint, graceUntil: Date): Promise<TestKey> =>

@@ -3,7 +3,7 @@ import { createTRPCClient, httpLink, type TRPCClient } from '@trpc/client'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { forClients } from '../../client/src/interface.ts'
 import { transformer } from '../support/router.ts'
-import { errorOf, type Service, startService } from '../support/service.ts'
+import { errorOf, keys, type Service, startService } from '../support/service.ts'
 import { createStoresWithToys, routerWithToys } from './router.ts'
 import { up } from './store.ts'
 
@@ -143,6 +143,22 @@ test('PATCH changes what it names', async () => {
   expect((await patch([])).status).toBe(400)
   expect((await service.rest('PATCH', '/toys/999', { body: { price: 1 } })).status).toBe(404)
   expect(await toys.update.mutate({ toyId: id, price: 4 })).toMatchObject({ price: 4 })
+})
+
+test('a key that may only read changes nothing, by whatever method', async () => {
+  const { body } = await create({ ...ball, label: 'Safe' })
+  const { id } = body as { id: number }
+  const { key } = await keys.create(service.databaseUrl, 'reader', undefined, true)
+  const headers = { authorization: `Bearer ${key}` }
+  for (const [method, path, sent] of [
+    ['POST', '/toys', { body: { ...ball, label: 'New' } }],
+    ['PATCH', `/toys/${id}`, { body: { price: 9 } }],
+    ['DELETE', `/toys/${id}`, {}],
+  ] as const) {
+    const { status } = await service.rest(method, path, { ...sent, headers })
+    expect([method, status]).toEqual([method, 403])
+  }
+  expect((await service.rest('GET', `/toys/${id}`, { headers })).body).toEqual(body)
 })
 
 test('DELETE gives nothing, and a second one 404', async () => {

@@ -1,0 +1,146 @@
+/** Keys that may only read: made, shown and rotated by the command, and refused by whatever changes something. */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { newDatabase, type TestDatabase } from '../support/database.ts'
+import { answerOf, expectRestError, expectTrpcError } from '../support/expect.ts'
+import { countPets } from '../support/pets.ts'
+import { programs, runToEnd } from '../support/process.ts'
+import { restClient } from '../support/rest.ts'
+import { type Service, startService, trpcClient } from '../support/service.ts'
+
+/** As much of OpenAPI as is looked at here. */
+interface Document {
+  paths: Record<string, Record<string, { operationId: string; responses: object }>>
+}
+
+let database: TestDatabase
+let service: Service
+let made: { id: number; key: string }
+beforeAll(async () => {
+  database = await newDatabase()
+  service = await startService({}, { database })
+  made = await json('create', 'catalogue', '--read-only', '--expires', '90d')
+})
+afterAll(() => service.stop())
+
+const keys = (...operands: string[]) =>
+  runToEnd(programs.keys, { DATABASE_URL: database.url }, operands)
+
+async function json(...operands: string[]) {
+  const { code, stdout, stderr } = await keys(...operands, '--json')
+  expect({ code, stderr }).toMatchObject({ code: 0 })
+  return JSON.parse(stdout)
+}
+
+const listed = async (id: number) =>
+  (await json('list')).find((each: { id: number }) => each.id === id)
+
+const post = (path: string, key: string, body: string, headers = {}) =>
+  answerOf(
+    fetch(service.origin + path, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...headers },
+      body,
+    }),
+  )
+
+/** Checks that a key reads on both surfaces, and changes nothing on either. */
+async function expectReadOnly(key: string): Promise<void> {
+  const before = await countPets(service.sql)
+  const [rest, trpc] = [restClient(service.origin, key), trpcClient(service.origin, key)]
+  expect((await rest('GET', '/pets')).status).toBe(200)
+  expect((await trpc.listPets.query()).length).toBe(before)
+  expect((await rest('GET', '/pets/404')).status).toBe(404)
+  // The client checks the answers against the document.
+  const refused = await rest('POST', '/pets', { body: { name: 'Rex', categoryId: 1 } })
+  expect(refused.status).toBe(403)
+  expect(refused.headers.get('www-authenticate')).toBe('Bearer error="insufficient_scope"')
+  for (const body of ['{"name":"Rex","categoryId":1}', '{"name":""}', '{', '[]', '']) {
+    expectRestError(await post('/v1/pets', key, body), 403, 'FORBIDDEN')
+    expectTrpcError(await post('/trpc/createPet', key, body), 403, 'FORBIDDEN')
+  }
+  const batch = '/trpc/createPet,createPet?batch=1'
+  expectTrpcError(await post(batch, key, '{"0":"[{}]","1":"[{}]"}'), 403, 'FORBIDDEN')
+  const once = { 'idempotency-key': '"read-only"' }
+  const again = await post('/v1/pets', key, '{"name":"Rex","categoryId":1}', once)
+  expectRestError(again, 403, 'FORBIDDEN')
+  expect(await countPets(service.sql)).toBe(before)
+}
+
+test('it reads, and whatever changes something is refused on both surfaces', async () => {
+  await expectReadOnly(made.key)
+})
+
+test('one that is rotated keeps its rights and its life', async () => {
+  const next = await json('rotate', String(made.id))
+  await expectReadOnly(next.key)
+  const { name, readOnly, createdAt, expiresAt } = await listed(next.id)
+  expect({ name, readOnly }).toEqual({ name: 'catalogue', readOnly: true })
+  expect((Date.parse(expiresAt) - Date.parse(createdAt)) / 86_400_000).toBeCloseTo(90, 2)
+})
+
+test('any other key may write, also after a rotation, and one of an earlier release', async () => {
+  const writer = await json('create', 'shop')
+  const next = await json('rotate', String(writer.id))
+  for (const { id, key } of [writer, next]) {
+    const body = { name: 'Rex', categoryId: 1 }
+    expect((await restClient(service.origin, key)('POST', '/pets', { body })).status).toBe(201)
+    expect(await listed(id)).toMatchObject({ readOnly: false })
+  }
+})
+
+test('keys list says what a key may do', async () => {
+  const { stdout } = await keys('list')
+  const [title = '', ...rows] = stdout.split('\n').map((row) => row.split(/ {2,}/))
+  expect(title).toEqual(['ID', 'NAME', 'KEY', 'STATE', 'MAY', 'CREATED', 'EXPIRES', 'LAST USED'])
+  const may = Object.fromEntries(rows.map(([, name = '', , , may]) => [name, may]))
+  expect(may).toMatchObject({ catalogue: 'read', shop: 'read, write', test: 'read, write' })
+})
+
+test('its form shows it, and is none that the first release takes', async () => {
+  const { key } = made
+  expect(key).toMatch(/^petstore_read_[\w-]{43}$/)
+  expect(key).not.toMatch(/^petstore_[\w-]{43}$/)
+  expect(await listed(made.id)).toMatchObject({ prefix: key.slice(0, 20) })
+})
+
+test('nobody makes one of another by changing its form', async () => {
+  const swapped = [
+    made.key.replace('petstore_read_', 'petstore_'),
+    service.key.replace('petstore_', 'petstore_read_'),
+  ]
+  for (const key of swapped) {
+    expectRestError(await post('/v1/pets', key, '{}'), 401, 'UNAUTHORIZED')
+  }
+})
+
+test('the log shows no more of one that is unknown than its beginning', async () => {
+  const key = `petstore_read_${'k'.repeat(43)}`
+  await fetch(`${service.origin}/${key}`)
+  await fetch(`${service.origin}/v1/pets`, { headers: { authorization: `Bearer ${key}` } })
+  const log = service.logged.join('')
+  expect(log).toContain('"path":"/petstore_read_…"')
+  expect(log).toContain('"keyPrefix":"petstore_read_kkkkkk"')
+  expect(log).not.toContain('kkkkkkk')
+})
+
+test('--read-only goes with create only', async () => {
+  expect(await keys('rotate', '1', '--read-only')).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: '--read-only goes with create only\n',
+  })
+})
+
+test('the document says 403 of what changes something, and of nothing else', async () => {
+  const answer = await fetch(`${service.origin}/v1/openapi.json`)
+  const { paths } = (await answer.json()) as Document
+  const operations = Object.values(paths).flatMap((item) => Object.values(item))
+  const forbidden = operations.filter(({ responses }) => '403' in responses)
+  expect(forbidden.map(({ operationId }) => operationId)).toEqual(['createPet'])
+  expect(forbidden[0]?.responses).toMatchObject({
+    403: {
+      headers: { 'WWW-Authenticate': {} },
+      content: { 'application/json': { example: { code: 'FORBIDDEN', status: 403 } } },
+    },
+  })
+})
