@@ -15,6 +15,8 @@ export const programs = {
   keys: 'src/cli/keys.ts',
   migrate: 'src/cli/migrate.ts',
   seed: 'src/cli/seed.ts',
+  backup: 'src/cli/backup.ts',
+  restore: 'src/cli/restore.ts',
   openapi: 'src/cli/openapi.ts',
 } as const
 
