@@ -1,0 +1,107 @@
+/** Alerts, dashboard and runbook: about metrics that there are, and about each other. */
+import { spawnSync } from 'node:child_process'
+import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { freePort } from '../support/mysql.ts'
+import { runServer, type ServerProgram } from '../support/process.ts'
+
+const root = path.join(import.meta.dirname, '../..')
+const read = (file: string) => readFileSync(path.join(root, file), 'utf8')
+const rules = read('deploy/alerts.yml')
+const runbook = read('docs/runbook.md')
+
+interface Dashboard {
+  panels: { title: string; targets: { expr: string }[] }[]
+}
+const dashboard: Dashboard = JSON.parse(read('deploy/grafana.json'))
+const expressions = dashboard.panels.flatMap(({ targets }) => targets.map(({ expr }) => expr))
+
+const names = (text: string, pattern: RegExp) => [...text.matchAll(pattern)].map(([, name]) => name)
+
+test('each alert has its place in the runbook, to which it leads, and none is left over', () => {
+  const alerts = names(rules, /- alert: (\w+)/g)
+  expect(alerts.length).toBeGreaterThan(5)
+  expect(names(runbook, /^## (Petstore\w+)$/gm)).toEqual(alerts)
+  expect(names(rules, /runbook: docs\/runbook\.md#(\w+)/g)).toEqual(
+    alerts.map((name) => name?.toLowerCase()),
+  )
+  for (const part of runbook.split(/^## /m).filter((part) => part.startsWith('Petstore'))) {
+    expect(part).toMatch(/\*\*Means\*\* .+ \*\*Look\*\* .+ \*\*Do\*\* /)
+  }
+})
+
+test('variables and messages that the runbook names are those of the service', () => {
+  const source = globSync(['src/**/*.ts', 'db/**/*.ts'], { cwd: root }).map(read).join()
+  const quoted = names(runbook, /`([A-Z][A-Z_]{3,}|[A-Z][a-z]+ [^`]+)`/g)
+  expect(quoted.length).toBeGreaterThan(5)
+  for (const text of quoted) {
+    if (text !== 'ECONNREFUSED') expect(source).toContain(text)
+  }
+})
+
+describe('of a service that runs', () => {
+  let server: ServerProgram
+  let metrics: string
+  beforeAll(async () => {
+    const port = await freePort()
+    server = await runServer({ METRICS_PORT: String(port) })
+    const key = String(server.stdout.match(/petstore_[\w-]{43}/)?.[0])
+    for (const path of ['/v1/pets', '/v1/pets/1', '/trpc/listPets']) {
+      await fetch(server.origin + path, { headers: { authorization: `Bearer ${key}` } })
+    }
+    await fetch(`${server.origin}/v1/pets`)
+    metrics = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text()
+  })
+  afterAll(async () => {
+    server.child.kill('SIGKILL')
+    await server.exited
+  })
+
+  test('every metric and label that is asked for is there', () => {
+    const known = new Set(names(metrics, /^(\w+)(?:\{| )/gm))
+    const labels = new Set(['job', 'instance', ...names(metrics, /[{,](\w+)="/g)])
+    for (const text of [rules, ...expressions]) {
+      for (const name of names(text, /\b((?:petstore|nodejs|process)_\w+)/g)) {
+        expect(known, name).toContain(name)
+      }
+      for (const name of names(text, /[{,] ?(\w+)[!=]=?~?"/g)) expect(labels, name).toContain(name)
+    }
+  })
+
+  const promtool = (args: string[], input = '') => {
+    const { status, stdout, stderr } = spawnSync('promtool', args, { input, encoding: 'utf8' })
+    return { status, output: stdout + stderr }
+  }
+  const isInstalled = spawnSync('promtool', ['--version']).status === 0
+
+  test.runIf(isInstalled)('promtool reads rules and expressions, and tries each alert', () => {
+    const folder = mkdtempSync(path.join(tmpdir(), 'petstore-rules-'))
+    const write = (name: string, text: string) => {
+      const file = path.join(folder, name)
+      writeFileSync(file, text)
+      return file
+    }
+    try {
+      const alerts = path.join(root, 'deploy/alerts.yml')
+      const cases = read('test/deploy/alerts.test.yml').replace('- ALERTS\n', `- ${alerts}\n`)
+      // The dashboard's expressions, as rules, with an interval in place of Grafana's variable.
+      const records = expressions.map((expr, index) => {
+        const complete = JSON.stringify(expr.replace('$__rate_interval', '5m'))
+        return `      - { record: 'panel:${index}', expr: ${complete} }`
+      })
+      const panels = ['groups:', '  - name: panels', '    rules:', ...records].join('\n')
+      for (const args of [
+        ['check', 'rules', alerts, write('panels.yml', panels)],
+        ['check', 'config', path.join(root, 'deploy/prometheus.yml')],
+        ['test', 'rules', write('cases.yml', cases)],
+      ]) {
+        expect(promtool(args)).toMatchObject({ status: 0 })
+      }
+      expect(promtool(['check', 'metrics'], metrics).output).not.toMatch(/error while linting/)
+    } finally {
+      rmSync(folder, { recursive: true, force: true })
+    }
+  })
+})
