@@ -89,6 +89,8 @@ export function createHttpServer(
   // Node's own listener hands the socket to the parser: that comes after the look at the first line.
   const listeners = server.listeners('connection')
   server.removeAllListeners('connection').on('connection', (socket: Socket) => {
+    // A socket keeps its address once it was asked for it: the log may ask when the client has gone.
+    void socket.remoteAddress
     silent.add(socket)
     socket.once('close', () => silent.delete(socket))
     readFirstTarget(socket, patience.headers, (target, isLate) => {

@@ -13,7 +13,6 @@ interface Notes {
   surface?: Observation['surface']
   operation?: string | undefined
   keyId?: string | undefined
-  address?: string | undefined
   keyPrefix?: string | undefined
   calls?: Call[]
 }
@@ -44,14 +43,12 @@ export function setCalls(res: Response, calls: Call[]): void {
 export function setCaller(res: Response, keyId: bigint): void {
   const noted = notesOf(res)
   noted.keyId = keyId.toString()
-  noted.address = undefined
   noted.keyPrefix = undefined
 }
 
-/** Tells the log where a request comes from that has no valid key, and how that key, if any, begins. */
+/** Tells the log how the key begins of a request that has no valid one. */
 export function setStranger(res: Response, authorization: string | undefined): void {
-  const keyPrefix = authorization && visiblePrefix(authorization)
-  Object.assign(notesOf(res), { address: res.req.ip, keyPrefix })
+  notesOf(res).keyPrefix = authorization && visiblePrefix(authorization)
 }
 
 /** The id of this request, as it is answered in X-Request-Id; a new one where it has none. */
@@ -82,13 +79,13 @@ export function createTelemetry(
       noted.requestId = requestIdFrom(req.get('x-request-id'))
       const { method, url } = req
       res.on('close', () => {
-        const { surface = 'other', requestId, keyId, address, keyPrefix } = noted
+        const { surface = 'other', requestId, keyId, keyPrefix } = noted
         const answered = res.writableFinished ? res.statusCode : undefined
         const duration = Math.round((performance.now() - start) * 10) / 10
         for (const [operation, status = 499] of callsOf(noted, answered)) {
           observe({ surface, operation, status, duration })
           const path = operation === undefined ? readable(url) : undefined
-          const who = { keyId, address: plain(address), keyPrefix }
+          const who = keyId === undefined ? { address: plain(req.ip), keyPrefix } : { keyId }
           log.info(
             { requestId, surface, operation, method, path, status, duration, ...who },
             'request',

@@ -49,11 +49,11 @@ async function refusal(parts: string | string[]): Promise<RawAnswer> {
 }
 
 /** The entry of the log for an answer: there must be one, and no other. */
-async function entryOf(answer: RawAnswer): Promise<Record<string, unknown>> {
+async function entryOf(answer: RawAnswer, { logged } = service): Promise<Record<string, unknown>> {
   const id = answer.headers.get('x-request-id')
   expect(id).toMatch(/^[\da-f-]{36}$/)
   const entries = () =>
-    service.logged.map((line) => JSON.parse(line)).filter(({ requestId }) => requestId === id)
+    logged.map((line) => JSON.parse(line)).filter(({ requestId }) => requestId === id)
   while (entries().length === 0) await setTimeout(5)
   expect(entries()).toHaveLength(1)
   return entries()[0]
@@ -125,6 +125,37 @@ test('a request without a valid key is logged with its address and how its key b
   const known = text.replace(key, service.key)
   const entry = await entryOf((await converse(service.origin, known)).answers[0] as RawAnswer)
   expect(Object.keys(entry)).not.toContain('address')
+})
+
+test('whoever has no valid key is logged with the address that TRUST_PROXY believes', async () => {
+  const behind = await startService({ TRUST_PROXY: '1' })
+  const asked: [method: string, path: string, status: number][] = [
+    ['GET', '/v1/pets', 401],
+    ['GET', '/trpc/listPets', 401],
+    ['OPTIONS', '/v1/pets', 405],
+    ['OPTIONS', '/trpc/createPet', 405],
+    ['GET', '/nothing', 404],
+    ['GET', '/healthz', 200],
+  ]
+  try {
+    for (const [started, address] of [
+      [behind, '192.0.2.7'],
+      [service, '127.0.0.1'],
+    ] as const) {
+      for (const [method, path, status] of asked) {
+        const text = `${method} ${path} HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 192.0.2.7\r\n`
+        const preflight = 'Origin: https://shop.example\r\nAccess-Control-Request-Method: POST\r\n'
+        const { answers } = await converse(
+          started.origin,
+          `${text}${preflight}Connection: close\r\n\r\n`,
+        )
+        const entry = await entryOf(answers[0] as RawAnswer, started)
+        expect(entry, path).toMatchObject({ method, status, address })
+      }
+    }
+  } finally {
+    await behind.stop()
+  }
 })
 
 test('what has but some methods says which, with Allow', async () => {
