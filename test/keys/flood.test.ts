@@ -8,7 +8,7 @@ import { converse } from '../support/raw.ts'
 import { keys, type Service, startService } from '../support/service.ts'
 import { type Statements, watchStatements } from '../support/statements.ts'
 
-const CONNECTIONS = 20
+const CONNECTIONS = 80
 
 let service: Service
 let statements: Statements | undefined
@@ -25,7 +25,7 @@ afterAll(async () => {
 /** A key that nobody made. */
 const wrongKey = () => `petstore_${randomBytes(32).toString('base64url')}`
 
-/** Requests sent at once on one connection: less than it may have unanswered. */
+/** Requests sent at once on one connection, which are answered one after another. */
 const BURST = 25
 
 /** So many requests, each with another wrong key, as fast as connections take them. */
