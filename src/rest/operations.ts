@@ -148,7 +148,7 @@ function someInput(names: string[], fields: Map<string, Kind>): Record<string, u
 
 function check(schema: z.ZodType, value: unknown, what: string): void {
   const { error } = schema.safeParse(value)
-  if (error) throw new TypeError(`${what} is none: ${sentence(error)}`)
+  if (error) throw new TypeError(`${what} does not fit its schema: ${sentence(error)}`)
 }
 
 /** The words that refuse a wrong input: the schema's own, for `wrong` or, if that will do, a field more. */

@@ -41,7 +41,12 @@ const calls: Record<OperationName, (client: PetstoreClient, input: never) => Pro
 }
 
 /** Whether an operation is called by POST on tRPC. */
-const isMutation = (name: string) => name === 'createPet'
+const mutations: Record<OperationName, boolean> = {
+  listPets: false,
+  createPet: true,
+  getPet: false,
+}
+const isMutation = (name: string) => mutations[name as OperationName] ?? false // or no operation
 
 /**
  * Sends a text as the input of one call, or of several whose names commas part, and gives what each

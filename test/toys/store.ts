@@ -3,6 +3,7 @@ import { type Generated, type Kysely, sql } from 'kysely'
 import { idColumn, tableOptions } from '../../db/columns.ts'
 import type { Deadline } from '../../db/deadline.ts'
 import { inserts } from '../../db/inserts.ts'
+import { retry } from '../../db/retry.ts'
 import { execute } from '../../db/statement.ts'
 import type { Database } from '../../db/tables.ts'
 import { type Page, pageOf } from '../../src/paging.ts'
@@ -58,7 +59,8 @@ export function toyStore(db: Database): ToyStore {
   }))
   const get = async (id: bigint, deadline: Deadline) => {
     const query = db.selectFrom('toys').selectAll().where('id', '=', id)
-    const { rows } = await execute(db, query, deadline)
+    const read = () => execute(db, query, deadline)
+    const { rows } = await retry(read, { repeatable: true, deadline })
     return rows[0] && toToy(rows[0])
   }
   return {
@@ -72,7 +74,9 @@ export function toyStore(db: Database): ToyStore {
       if (label !== undefined) query = query.where('label', '=', label)
       if (washable !== undefined) query = query.where('washable', '=', BigInt(washable))
       for (const age of ages) query = query.where('ages', 'like', `%,${age},%`)
-      const { rows } = await execute(db, query, deadline)
+      const page = query // as it is now, for a second attempt
+      const read = () => execute(db, page, deadline)
+      const { rows } = await retry(read, { repeatable: true, deadline })
       return pageOf(rows.map(toToy), limit)
     },
     get,
