@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { engine } from '../support/database.ts'
 import { holdWrites } from '../support/hold.ts'
-import { type Operation, operations } from '../support/operations.ts'
+import { type Operation, operations, tables } from '../support/operations.ts'
 import { converse, type RawAnswer } from '../support/raw.ts'
 import type { Answer } from '../support/rest.ts'
 import { keys, type Service, startService } from '../support/service.ts'
@@ -18,7 +18,7 @@ beforeAll(async () => {
   limited = await startService({ RATE_LIMIT: '1' })
   await limited.rest('GET', '/pets')
   broken = await startService()
-  await broken.sql('drop table pets')
+  for (const table of tables) await broken.sql(`drop table ${table}`)
   unreachable = await startUnreachable()
   impatient = await startService({}, { patience: { headers: 300, request: 400, keepAlive: 2_000 } })
 })

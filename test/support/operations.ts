@@ -26,6 +26,8 @@ interface Call<Input> {
 }
 
 interface Definition<Name extends OperationName> {
+  /** The table that it reads or writes. */
+  table: string
   /** Is answered with success when there is a pet 1. */
   good: Call<Inputs[Name]>
   /** Is refused with 400; a `body` here says that the operation reads one. */
@@ -45,12 +47,14 @@ const pet = { id: true, categoryId: true } as const
 
 const definitions: { [Name in OperationName]: Definition<Name> } = {
   listPets: {
+    table: 'pets',
     good: { rest: { method: 'GET', path: '/pets' }, trpc: {} },
     invalid: { rest: { method: 'GET', path: '/pets?limit=0' }, trpc: { limit: 0 } },
     int64: pet,
     call: (client, input) => client.listPets.query(input),
   },
   createPet: {
+    table: 'pets',
     good: { rest: { method: 'POST', path: '/pets', body: rex }, trpc: rex },
     invalid: {
       rest: { method: 'POST', path: '/pets', body: { ...rex, name: '' } },
@@ -61,6 +65,7 @@ const definitions: { [Name in OperationName]: Definition<Name> } = {
     call: (client, input) => client.createPet.mutate(input),
   },
   getPet: {
+    table: 'pets',
     good: { rest: { method: 'GET', path: '/pets/1' }, trpc: { petId: 1 } },
     invalid: { rest: { method: 'GET', path: '/pets/1.5' }, trpc: { petId: 1.5 } },
     missing: { rest: { method: 'GET', path: '/pets/404' }, trpc: { petId: 404 } },
@@ -75,6 +80,7 @@ export type CallKind = 'good' | 'invalid' | 'missing' | 'other'
 /** An operation, whichever it is. */
 export interface Operation {
   name: OperationName
+  table: string
   hasBody: boolean
   /** Whether something is named that may not be there. */
   namesOne: boolean
@@ -93,6 +99,7 @@ function operation<Name extends OperationName>(name: Name): Operation {
   }
   return {
     name,
+    table: definition.table,
     hasBody: definition.invalid.rest.body !== undefined,
     namesOne: definition.missing !== undefined,
     takesIdempotencyKey: definition.other !== undefined,
@@ -108,6 +115,17 @@ function operation<Name extends OperationName>(name: Name): Operation {
 export const operations: readonly Operation[] = Object.keys(definitions).map(
   (name) => operation(name as OperationName), // the keys of a record are its keys
 )
+
+/** The tables of all operations. */
+export const tables = [...new Set(operations.map(({ table }) => table))]
+
+/** What `Allow` must say at a path of REST that good calls have. */
+export const allowAt = (path: string): string =>
+  Object.values(definitions)
+    .map(({ good }) => good.rest)
+    .filter((call) => call.path === path)
+    .flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
+    .join(', ')
 
 /** Whether a field of what this operation gives has 64 bits. */
 export const isInt64 = (name: OperationName, field: string): boolean =>
