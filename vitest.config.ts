@@ -22,6 +22,8 @@ export default defineConfig({
     hookTimeout: 60_000,
     // Most of the time a test waits, for a process or a database.
     maxWorkers: 2,
+    // A shared machine may stand still for seconds: what fails twice is broken.
+    retry: process.env.CI ? 1 : 0,
     projects: [
       { extends: true, test: { name: 'unit', include: ['test/**/*.unit.test.ts'] } },
       { extends: true, test: { name: 'sqlite', ...engineTests, provide: { mysqlUrl: '' } } },

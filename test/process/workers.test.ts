@@ -190,7 +190,7 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
     for (let request = 0; request < 10; request++) {
       expect((await get('/v1/pets/404')).status).toBe(404)
     }
-    expect(workerPids()).toHaveLength(2)
+    await vi.waitFor(() => expect(workerPids()).toHaveLength(2)) // the log comes in batches
     const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text()
     const labels = '{surface="rest",operation="getPet",status="404"}'
     expect(text).toContain(`petstore_requests_total${labels} 10\n`)
