@@ -8,7 +8,7 @@ export default defineConfig({
     testTimeout: 60_000,
     hookTimeout: 60_000,
     fileParallelism: false,
-    // A shared machine may stand still for seconds: what fails twice is broken.
-    retry: process.env.CI ? 1 : 0,
+    // A shared machine may stand still for seconds: what fails three times is broken.
+    retry: process.env.CI ? 2 : 0,
   },
 })
