@@ -121,6 +121,11 @@ export class Connection {
     return !this.#latest?.complete
   }
 
+  /** Whether a request has begun whose body has not arrived whole. */
+  get isInBody(): boolean {
+    return this.#latest !== undefined && !this.#latest.complete
+  }
+
   get #mayRead(): boolean {
     return !this.#isDeaf && this.#waiting.length === 0
   }

@@ -110,11 +110,15 @@ export function createHttpServer(
       refuse(socket, req.url, { code: 'METHOD_NOT_SUPPORTED', message, status: 405 })
     })
     .on('clientError', (error: ClientError, socket) => {
-      const isArriving = connections.get(socket)?.isArriving
+      const connection = connections.get(socket)
       // A client that ends in the middle of a body has gone.
-      const hasLeft = isArriving && error.code === 'HPE_INVALID_EOF_STATE'
+      const hasLeft = connection?.isInBody && error.code === 'HPE_INVALID_EOF_STATE'
       if (hasLeft || error.code === 'ECONNRESET' || !socket.writable) return socket.destroy()
-      refuse(socket, isArriving ? undefined : targetOf(error.rawPacket), problemOf(error))
+      refuse(
+        socket,
+        connection?.isArriving ? undefined : targetOf(error.rawPacket),
+        problemOf(error),
+      )
     })
 }
 

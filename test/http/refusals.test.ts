@@ -1,6 +1,8 @@
 /** What HTTP's parser refuses is answered, logged and counted as everything else. */
+import { connect } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { setTimeout } from 'node:timers/promises'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { expectRestError, expectTrpcError } from '../support/expect.ts'
 import { type MetricsReader, newMetrics } from '../support/metrics.ts'
 import { converse, type RawAnswer } from '../support/raw.ts'
@@ -170,4 +172,15 @@ test('what has but some methods says which, with Allow', async () => {
     expect(answer.headers.get('allow')).toBe('GET, HEAD')
     expect((await fetch(service.origin + path, { method: 'HEAD' })).status).toBe(200)
   }
+})
+
+test('headers that break off, while the client still listens, get 400 and a line in the log', async () => {
+  const socket = connect({ port: Number(new URL(service.origin).port), allowHalfOpen: true })
+  socket.end('GET /v1/pets HTTP/1.1\r\nHost: x\r\n')
+  const answer = await text(socket)
+  expect(answer).toMatch(/^HTTP\/1\.1 400 .*"code":"BAD_REQUEST"/s)
+  const id = /^x-request-id: (.+)\r$/im.exec(answer)?.[1]
+  const entry = () =>
+    service.logged.map((line) => JSON.parse(line)).find((line) => line.requestId === id)
+  await vi.waitFor(() => expect(entry()).toMatchObject({ msg: 'request', status: 400 }))
 })
