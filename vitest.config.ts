@@ -20,8 +20,10 @@ export default defineConfig({
   test: {
     testTimeout: 30_000,
     hookTimeout: 60_000,
-    // Most of the time a test waits, for a process or a database.
-    maxWorkers: 2,
+    // On two cores, too: much of the time a test waits, for a process, a database or the clock.
+    maxWorkers: 3,
+    // Each file has a service and a database of its own; the modules that they share are loaded once.
+    isolate: false,
     // A shared machine may stand still for seconds: what fails twice is broken.
     retry: process.env.CI ? 1 : 0,
     projects: [
