@@ -4,7 +4,7 @@ import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync }
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { type Service, startService } from '../support/service.ts'
 
 const root = path.resolve(import.meta.dirname, '../..')
@@ -20,12 +20,9 @@ const run = (program: string, args: string[], cwd = project) =>
   })
 
 let service: Service
-let tarball: string
+const tarball = inject('clientPackage')
 beforeAll(async () => {
   service = await startService()
-  const packed = await run('npm', ['pack', '-w', 'client', '--pack-destination', project], root)
-  expect(packed).toMatchObject({ code: 0 })
-  tarball = path.join(project, readdirSync(project)[0] as string)
   cpSync(path.join(import.meta.dirname, 'client-package'), project, { recursive: true })
   writeFileSync(path.join(project, 'package.json'), '{ "private": true, "type": "module" }')
   const flags = ['--prefer-offline', '--no-audit', '--no-fund']
