@@ -29,8 +29,9 @@ class LongestFirst extends BaseSequencer {
 // The integration tests run once on each engine; the unit tests and the consumers' tests once.
 export default defineConfig({
   test: {
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
+    // On a machine that is busy with other things a process alone takes seconds to start.
+    testTimeout: 90_000,
+    hookTimeout: 120_000,
     // On two cores, too: much of the time a test waits, for a process, a database or the clock.
     maxWorkers: 3,
     // Each file has a service and a database of its own; the modules that they share are loaded once.
@@ -57,7 +58,6 @@ export default defineConfig({
           name: 'consumers',
           include: ['test/consumers/**/*.test.ts'],
           globalSetup: 'test/consumers/setup.ts',
-          testTimeout: 60_000,
           provide: { mysqlUrl: '' },
         },
       },
