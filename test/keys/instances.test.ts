@@ -60,6 +60,17 @@ test('a key made, rotated or revoked anywhere is so on every instance', async ()
   await Promise.all([one.stop(), two.stop()])
 })
 
+test('a look-up that failed is not what a known key is answered with for ever', async () => {
+  const service = await startInstance()
+  expect(await statusAt(service, service.key)).toBe(200)
+  pass(REMEMBERED + 1)
+  await sql('alter table api_keys rename to elsewhere')
+  expect(await statusAt(service, service.key)).toBe(500)
+  await sql('alter table elsewhere rename to api_keys')
+  expect(await statusAt(service, service.key)).toBe(200)
+  await service.stop()
+})
+
 // The embedded engine answers within the call that asks it.
 test.runIf(engine === 'mysql')(
   'a database that answers late does not lengthen the life of a revoked key',
