@@ -71,6 +71,20 @@ test('a look-up that failed is not what a known key is answered with for ever', 
   await service.stop()
 })
 
+test('of those who are looked up together each hears of a failure', async () => {
+  const service = await startInstance()
+  await sql('alter table api_keys rename to elsewhere')
+  const strangers = Array.from(
+    { length: 20 },
+    (_, index) => `petstore_${`${index}`.padEnd(43, 'x')}`,
+  )
+  // Whoever heard nothing would be answered with 503, when the time is up.
+  const statuses = await Promise.all(strangers.map((key) => statusAt(service, key)))
+  expect(statuses).toEqual(strangers.map(() => 500))
+  await sql('alter table elsewhere rename to api_keys')
+  await service.stop()
+})
+
 // The embedded engine answers within the call that asks it.
 test.runIf(engine === 'mysql')(
   'a database that answers late does not lengthen the life of a revoked key',
