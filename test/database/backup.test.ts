@@ -163,7 +163,12 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
       stdout: '',
       stderr: 'There is no database none.db\n',
     })
-    expect(readdirSync(folder)).toEqual(['there.db'])
+    // This one fails when the copy has begun.
+    writeFileSync(path.join(folder, 'broken.db'), 'This is no database.'.repeat(500))
+    const broken = await run('backup', 'monday.db', 'sqlite:broken.db')
+    expect(broken).toMatchObject({ code: 1, stdout: '' })
+    expect(broken.stderr).toMatch(/^Cannot back up broken\.db to monday\.db: .+\n$/)
+    expect(readdirSync(folder).sort()).toEqual(['broken.db', 'there.db'])
   })
 
   test('somebody who holds the database for a moment is waited for', async () => {
