@@ -75,6 +75,10 @@ describe('SIGTERM', () => {
       await start({ METRICS_PORT: String(await freePort()) })
       const request = await beginCreation(server.port, key)
       const idle = await keepConnection()
+      // Taken before the request that follows, and never used.
+      const silent = connect(server.port, '127.0.0.1').on('error', () => {})
+      await once(silent, 'connect')
+      expect((await get('/healthz')).status).toBe(200)
       server.child.kill(signal)
       await server.logged(/Stopping/)
       await idle.closed
@@ -86,6 +90,7 @@ describe('SIGTERM', () => {
       expect(await timeOf(server.exited)).toBeLessThan(5_000)
       expect(await server.exited).toBe(0)
       expect(server.stderr).not.toContain('cut off')
+      silent.destroy()
       const messages = server.entries().map(({ msg }) => msg)
       expect(messages.filter((message) => message === 'Stopped')).toHaveLength(1)
       expect(server.entries()).toContainEqual(
