@@ -17,12 +17,16 @@ import {
 import { LRUCache } from 'lru-cache'
 import { DatabaseUnavailableError, databaseError } from './errors.ts'
 import type { Statement } from './statement.ts'
+import { join, type Target, type Trace } from './trace.ts'
 
 /** Milliseconds that one process waits for another's transaction, if nothing else is said. */
 const BUSY_TIMEOUT = 5_000
 
 /** The same where requests are served: node:sqlite waits with the whole process. */
 const SERVING_BUSY_TIMEOUT = 500
+
+/** What traces say of the database. */
+const TARGET: Target = { 'db.system.name': 'sqlite' }
 
 /** Statements kept prepared; beyond them the one used least recently is forgotten. */
 const MAX_PREPARED = 200
@@ -52,6 +56,9 @@ class EmbeddedDriver implements Driver, DatabaseConnection {
     max: MAX_PREPARED,
   })
   #database: DatabaseSync | undefined
+  /** The traces of those whose statements the transaction has, and of whose it had last. */
+  readonly #traces = new Set<Trace>()
+  #latest: Trace | undefined
 
   constructor(open: () => DatabaseSync) {
     this.#open = open
@@ -73,11 +80,16 @@ class EmbeddedDriver implements Driver, DatabaseConnection {
   }
 
   async commitTransaction(): Promise<void> {
-    this.execute('commit')
+    const trace = this.#traces.size > 0 ? join(this.#traces) : undefined
+    this.#traces.clear()
+    // What waits for the disk is the commit, for all of them at once.
+    if (trace) this.#traced(trace, 'commit', [])
+    else this.execute('commit')
   }
 
   // A full disk, for one, ends a transaction by itself: to end it again would fail, and hide why.
   async rollbackTransaction(): Promise<void> {
+    this.#traces.clear()
     if (this.isInTransaction) this.execute('rollback')
   }
 
@@ -93,7 +105,31 @@ class EmbeddedDriver implements Driver, DatabaseConnection {
   async executeQuery<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
     const { sql: text, parameters, deadline }: Statement = query
     if (deadline?.reason) throw deadline.reason
+    if (deadline?.trace) {
+      if (this.isInTransaction) {
+        this.#traces.add(deadline.trace)
+        this.#latest = deadline.trace
+      }
+      return this.#traced<Row>(deadline.trace, text, parameters)
+    }
+    if (this.#latest) {
+      // A savepoint ends, or begins: who is undone does not wait for the commit.
+      if (text.startsWith('rollback')) this.#traces.delete(this.#latest)
+      this.#latest = undefined
+    }
     return this.execute<Row>(text, parameters)
+  }
+
+  #traced<Row>(trace: Trace, text: string, parameters: readonly unknown[]): QueryResult<Row> {
+    const ended = trace.statement(text, TARGET)
+    try {
+      const result = this.execute<Row>(text, parameters)
+      ended()
+      return result
+    } catch (error) {
+      ended(error)
+      throw error
+    }
   }
 
   execute<Row>(text: string, parameters: readonly unknown[] = []): QueryResult<Row> {

@@ -38,7 +38,7 @@ type Handler = (
 ) => Promise<void> | void
 
 /** The path below which REST is found. */
-const PREFIX = '/v1'
+export const PREFIX = '/v1'
 
 /**
  * Serves the operations below `/v1`, and the document of them at `/v1/openapi.json`; all other
