@@ -51,7 +51,7 @@ export function createCalls(foundation: Foundation): Calls {
       res.once('close', () => deadline.giveUp(CLIENT_GONE))
       let auth: Auth
       try {
-        auth = await identify(foundation, res, count, deadline)
+        auth = await identify(foundation, res, count, deadline, trace)
       } catch (error) {
         deadline.clear()
         throw error
@@ -88,6 +88,7 @@ async function identify(
   res: Response,
   calls: number,
   deadline: Deadline,
+  trace: CallTrace | undefined,
 ): Promise<Auth> {
   const token = bearerToken(res.req)
   const known = token ? authenticator.known(token) : undefined
@@ -101,7 +102,8 @@ async function identify(
   const isStranger = !token || !authenticator.remembers(token)
   if (isStranger) await rateLimit?.countAddress(res, calls)
   if (token === undefined) return MISSING
-  const found = await authenticator.find(token, deadline)
+  // Its statement may be that of many keys, or of calls that came before.
+  const found = await authenticator.find(token, deadline).finally(trace?.wait('API key look-up'))
   if (!found) return INVALID
   setCaller(res, found.keyId)
   if (isStranger) await rateLimit?.giveBack(res, calls)

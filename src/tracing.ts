@@ -3,7 +3,7 @@
  * packages are loaded only where traces are wanted.
  */
 import type { IncomingHttpHeaders } from 'node:http'
-import type { Context, Span, SpanContext } from '@opentelemetry/api'
+import type { Span, SpanContext } from '@opentelemetry/api'
 import type { Sampler, SpanExporter } from '@opentelemetry/sdk-trace'
 import type { Target, Trace } from '../db/trace.ts'
 import { ConfigError, type TracingConfig } from './config.ts'
@@ -12,6 +12,9 @@ import { NAME, VERSION } from './product.ts'
 
 /** Milliseconds that a stop waits for the last spans to be sent. */
 const FLUSH_TIMEOUT = 2_000
+
+/** Milliseconds between two lines of the log that the collector cannot be reached, at least. */
+const TELL_INTERVAL = 60_000
 
 /** What ties a line of the log to a span. */
 export interface TraceIds {
@@ -36,6 +39,8 @@ export interface CallTrace extends Trace {
   readonly ids: TraceIds
   /** Begins the span of one call of several that came with this request. */
   call(operation: string): CallTrace
+  /** Begins the span of something that the call waits for; what it gives ends it. */
+  wait(name: string): () => void
   /** The call is over; 5xx is an error. */
   end(status: number): void
 }
@@ -78,63 +83,72 @@ export async function startTracing(config: TracingConfig, log: Log): Promise<Tra
   const tracer = provider.getTracer(NAME, VERSION)
   const propagator = new core.W3CTraceContextPropagator()
 
-  /** The trace of what is done for the calls of these spans: of one, or of several that meet. */
-  const traceOf = (spans: Span[]): Trace & { spans: Span[] } => ({
-    spans,
+  /** The trace of what is done for these calls: for one, or for several that meet. */
+  const traceOf = (calls: Call[]): Trace & { calls: Call[] } => ({
+    calls,
     statement(sql, target) {
-      const [parent, ...others] = spans.filter((span) => span.isRecording())
-      if (!parent) return () => {}
+      const [first, ...others] = calls.filter(({ span }) => span.isRecording())
+      if (!first) return () => {}
       const span = tracer.startSpan(
         summaryOf(sql).text,
         {
           kind: SpanKind.CLIENT,
           attributes: statementAttributes(sql, target),
-          links: others.map((other) => ({ context: other.spanContext() })),
+          links: others.map((other) => ({ context: other.span.spanContext() })),
+          startTime: first.now(),
         },
-        trace.setSpan(ROOT_CONTEXT, parent),
+        trace.setSpan(ROOT_CONTEXT, first.span),
       )
-      for (const other of others) other.addLink({ context: span.spanContext() })
+      for (const other of others) other.span.addLink({ context: span.spanContext() })
       return (error) => {
         if (error !== undefined) {
           span.setAttributes(errorAttributes(error))
           span.setStatus({ code: SpanStatusCode.ERROR })
         }
-        span.end()
+        span.end(first.now())
       }
     },
     joined: (others) =>
       // All traces are made here.
-      traceOf([...spans, ...others.flatMap((other) => (other as { spans?: Span[] }).spans ?? [])]),
+      traceOf([...calls, ...others.flatMap((other) => (other as { calls?: Call[] }).calls ?? [])]),
   })
 
-  const callTraceOf = (span: Span, context: Context): CallTrace => ({
-    ...traceOf([span]),
+  const inside = (name: string, { span, now }: Call): Span =>
+    tracer.startSpan(
+      name,
+      { kind: SpanKind.INTERNAL, startTime: now() },
+      trace.setSpan(ROOT_CONTEXT, span),
+    )
+
+  const callTraceOf = ({ span, now }: Call): CallTrace => ({
+    ...traceOf([{ span, now }]),
     ids: idsOf(span.spanContext()),
-    call: (operation) =>
-      // Conventions of HTTP see one request: its calls are what it does inside.
-      callTraceOf(
-        tracer.startSpan(operation, { kind: SpanKind.INTERNAL }, trace.setSpan(context, span)),
-        context,
-      ),
+    // The conventions of HTTP see one request: its calls are what it does inside.
+    call: (operation) => callTraceOf({ span: inside(operation, { span, now }), now }),
+    wait(name) {
+      const waiting = inside(name, { span, now })
+      return () => waiting.end(now())
+    },
     end(status) {
       span.setAttribute('http.response.status_code', status)
       if (status >= 500) {
         span.setAttribute('error.type', String(status))
         span.setStatus({ code: SpanStatusCode.ERROR })
       }
-      span.end()
+      span.end(now())
     },
   })
 
   return {
     begin(request) {
-      const context = propagator.extract(ROOT_CONTEXT, request.headers, defaultTextMapGetter)
-      const attributes = requestAttributes(request)
-      const { operation } = request
-      return callTraceOf(
-        tracer.startSpan(operation, { kind: SpanKind.SERVER, attributes }, context),
-        context,
+      const parent = propagator.extract(ROOT_CONTEXT, request.headers, defaultTextMapGetter)
+      const now = clock()
+      const span = tracer.startSpan(
+        request.operation,
+        { kind: SpanKind.SERVER, attributes: requestAttributes(request), startTime: now() },
+        parent,
       )
+      return callTraceOf({ span, now })
     },
     async stop() {
       const { promise, resolve } = Promise.withResolvers<void>()
@@ -145,6 +159,21 @@ export async function startTracing(config: TracingConfig, log: Log): Promise<Tra
       clearTimeout(timer)
     },
   }
+}
+
+/** A span, and the clock of its request. */
+interface Call {
+  span: Span
+  now(): number
+}
+
+/**
+ * Gives milliseconds since 1970, with their fractions: a span by itself begins at a full millisecond,
+ * as if before those that ended before it.
+ */
+function clock(): () => number {
+  const origin = Date.now() - performance.now()
+  return () => origin + performance.now()
 }
 
 /** The packages: those of one release go together. */
@@ -191,22 +220,28 @@ function batchOptions(read: (name: string) => number | undefined) {
   return Object.fromEntries(options.filter(([, value]) => value !== undefined && value > 0))
 }
 
-/** An exporter whose failures are told to the log: the first, and the end of them. */
+/**
+ * An exporter whose failures are told to the log: the first, and the end of them; once a minute, if
+ * they come and go.
+ */
 function watched(exporter: SpanExporter, log: Log): SpanExporter {
-  let isFailing = false
+  let isTold = false
+  let lastTold = Number.NEGATIVE_INFINITY
   return {
     export(spans, done) {
       exporter.export(spans, (result) => {
         const hasFailed = result.error !== undefined
-        if (hasFailed && !isFailing) {
+        if (hasFailed && !isTold && performance.now() - lastTold >= TELL_INTERVAL) {
+          isTold = true
+          lastTold = performance.now()
           log.warn(
             { err: result.error },
             'The collector of traces cannot be reached: spans are lost',
           )
-        } else if (isFailing && !hasFailed) {
+        } else if (isTold && !hasFailed) {
+          isTold = false
           log.info('The collector of traces can be reached again')
         }
-        isFailing = hasFailed
         done(result)
       })
     },

@@ -21,7 +21,7 @@ beforeAll(async () => {
   sql = await openSql(database.url)
   server = await runServer({
     DATABASE_URL: database.url,
-    DATABASE_TIMEOUT: '900ms',
+    DATABASE_TIMEOUT: '3s',
     OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
     OTEL_EXPORTER_OTLP_HEADERS: 'x-tenant=shop',
     OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=test',
@@ -276,9 +276,9 @@ describe('errors', () => {
   test.each([
     ['/v1/pets?limit=0', 400, {}],
     ['/v1/pets/404404', 404, {}],
-    ['/v1/pets', 401, { headers: { authorization: '' } }],
+    ['/v1/pets', 401, { headers: { authorization: 'Basic nobody' } }],
   ])('%s answers %i, which is not the service’s error', async (path, status, init) => {
-    const count = status === 404 ? 2 : 1
+    const count = status === 400 ? 1 : 2 // a statement, or the look-up of the key
     const { spans } = await trace(path, count, init)
     const call = spans.find(({ kind }) => kind === 'SERVER')
     expect(call?.attributes['http.response.status_code']).toBe(status)
@@ -333,6 +333,20 @@ describe('errors', () => {
       await sql(engine === 'mysql' ? 'unlock tables' : 'rollback')
     }
   })
+})
+
+test('a key that is not known yet is looked up within the call', async () => {
+  const other = await addKey(sql)
+  const { spans, status } = await trace('/v1/pets', 3, {
+    headers: { authorization: `Bearer ${other}` },
+  })
+  expect(status).toBe(200)
+  const call = spans.find(({ kind }) => kind === 'SERVER') as Span
+  const lookUp = spans.find(({ name }) => name === 'API key look-up') as Span
+  const statement = spans.find(({ kind }) => kind === 'CLIENT') as Span
+  expect(lookUp).toMatchObject({ kind: 'INTERNAL', parentSpanId: call.spanId, attributes: {} })
+  expect(lookUp.end).toBeLessThanOrEqual(statement.start)
+  for (const body of collector.bodies) expect(body.includes(other)).toBe(false)
 })
 
 test('a key in an address is not in its span', async () => {
