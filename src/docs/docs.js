@@ -79,7 +79,12 @@ function pretty(text) {
   }
 }
 
+/** Forms that wait for their answer. */
+const waiting = new Set()
+
 async function send(form) {
+  if (waiting.has(form)) return // who clicks twice adds no second animal
+  waiting.add(form)
   const { method, url, headers, body } = callOf(form)
   const box = form.querySelector('.answer')
   const [text, names] = box.querySelectorAll('pre')
@@ -106,6 +111,7 @@ async function send(form) {
   } catch (error) {
     show(`There was no answer: ${error.message}`, '5', '', '')
   }
+  waiting.delete(form)
 }
 
 /** The code samples of a form, with a choice of the language that holds for all forms. */

@@ -117,6 +117,27 @@ test('an error is shown as it is answered', async () => {
   expect(complaints.splice(0)).toEqual([expect.stringContaining('status of 400')]) // Chromium's own line
 })
 
+test('who clicks twice adds one animal', async () => {
+  let posts = 0
+  await page.route('**/v1/pets', async (route) => {
+    posts++
+    await first
+    await route.continue()
+  })
+  let release = () => {}
+  const first = new Promise<void>((resolve) => {
+    release = resolve
+  })
+  await unfold('createPet')
+  await operation('createPet').getByLabel('API key').fill(service.key)
+  await operation('createPet').getByRole('button', { name: 'Send' }).dblclick()
+  release()
+  await answerOf('createPet').getByText('201').waitFor()
+  expect(posts).toBe(1)
+  await send('createPet')
+  await expect.poll(() => posts).toBe(2)
+})
+
 test('a request that cannot be sent is no riddle', async () => {
   await page.route('**/v1/pets', (route) => route.abort())
   await unfold('listPets')
