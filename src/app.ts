@@ -78,7 +78,7 @@ export function createApp(parts: Parts): Server {
   app.use(requireHost)
   app.get(['/', '/docs'], (_req, res) => answer(res, 302, TO_DOCS, ''))
   app.all(['/', '/docs'], notAllowed(['GET']))
-  app.use('/docs/', docsRouter())
+  app.use('/docs/', docsRouter(document))
   app.use(refuseAll, answerError(calls.report))
   return createHttpServer(app, { body: refusalText, onRefused: telemetry.onRefused }, patience)
 }
