@@ -66,7 +66,12 @@ export function createApp(parts: Parts): Server {
   app.enable('case sensitive routing').enable('strict routing')
   app.set('trust proxy', config.trustProxy)
   // First what every request must have: an id, a line in the log, and a Host.
-  app.use(telemetry.handle, closeWhenStopping(readiness))
+  app.use((req, res, next) => {
+    telemetry.begin(req, res)
+    // Clients that keep connections are told to go elsewhere with their next request.
+    if (readiness.stopping) res.shouldKeepAlive = false
+    next()
+  })
   if (config.corsOrigins.length > 0) app.use(crossOrigin(config.corsOrigins, methods))
   // The busiest addresses come first.
   app.use(restHandler(operations, { document, baseUrl: config.baseUrl, calls }))
@@ -76,7 +81,7 @@ export function createApp(parts: Parts): Server {
   app.use(requireHost)
   app.get(['/', '/docs'], (_req, res) => answer(res, 302, TO_DOCS, ''))
   app.all(['/', '/docs'], notAllowed(['GET']))
-  app.use('/docs/', docsRouter())
+  app.use('/docs/', docsRouter(document))
   app.use(refuseAll, answerError(calls.report))
   return createHttpServer(app, { body: refusalText, onRefused: telemetry.onRefused }, patience)
 }
@@ -96,14 +101,6 @@ const TO_DOCS = [...pageHeaders, 'Location', '/docs/']
 /** The body of a refusal in the form of the surface that was asked. */
 const refusalText = (target: string | undefined, error: ApiError): string =>
   isTrpc(target) ? envelope(error) : JSON.stringify(error)
-
-// Clients that keep connections are told to go elsewhere with their next request.
-const closeWhenStopping =
-  (readiness: Readiness): RequestHandler =>
-  (_req, res, next) => {
-    if (readiness.stopping) res.shouldKeepAlive = false
-    next()
-  }
 
 const requireHost: RequestHandler = (req, _res, next) => {
   checkHost(req)

@@ -48,7 +48,7 @@ export function createCalls(foundation: Foundation): Calls {
       const trace = beginTrace?.(res)
       const deadline = new Deadline(timeout, trace)
       // A call that is over has cleared its deadline, so that this tells nobody then.
-      res.once('close', () => deadline.giveUp(CLIENT_GONE))
+      res.on('close', () => deadline.giveUp(CLIENT_GONE))
       let auth: Auth
       try {
         auth = await identify(foundation, res, count, deadline, trace)

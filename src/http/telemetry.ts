@@ -1,7 +1,7 @@
 /** What is known of a request when it is over: one log line, and what the metrics count. */
 import { randomUUID } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
-import type { RequestHandler, Response } from 'express'
+import type { Request, Response } from 'express'
 import type { Logger } from 'pino'
 import { visiblePrefix, withoutKeys } from '../keys/format.ts'
 import type { Observation } from '../metrics.ts'
@@ -94,7 +94,7 @@ export interface Telemetry {
    * Gives each request an id (that of `X-Request-Id`, when it is sane), answers it in the same
    * header, and logs one line when the request is over. Neither keys nor bodies nor queries are in it.
    */
-  handle: RequestHandler
+  begin(req: Request, res: Response): void
   /** Logs and counts a request that was refused before anything could handle it; gives its id. */
   onRefused(refusal: { status: number; address: string | undefined }): string
 }
@@ -104,10 +104,10 @@ export function createTelemetry(
   observe: (observation: Observation) => void,
 ): Telemetry {
   return {
-    handle(req, res, next) {
+    begin(req, res) {
       const start = performance.now()
       const noted = notesOf(res)
-      noted.requestId = requestIdFrom(req.get('x-request-id'))
+      noted.requestId = requestIdFrom(req.headers['x-request-id'])
       const { method, url } = req
       res.on('close', () => {
         const { surface = 'other', requestId, keyId, keyPrefix, trace } = noted
@@ -124,7 +124,6 @@ export function createTelemetry(
           )
         }
       })
-      next()
     },
     onRefused({ status, address }) {
       const requestId = randomUUID()
@@ -139,8 +138,8 @@ export function createTelemetry(
 }
 
 // One that holds a key is replaced whole: others will read it.
-function requestIdFrom(given: string | undefined): string {
-  const isSane = given !== undefined && /^[\w.:/+=-]{1,128}$/.test(given)
+function requestIdFrom(given: string | string[] | undefined): string {
+  const isSane = typeof given === 'string' && /^[\w.:/+=-]{1,128}$/.test(given)
   return isSane && withoutKeys(given) === given ? given : randomUUID()
 }
 
