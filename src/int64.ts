@@ -1,10 +1,12 @@
 /** Integers of 64 bits: exact from the database to the client, a `bigint` in TypeScript. */
 import { z } from 'zod'
 
-const MIN = -(2n ** 63n)
-const MAX = 2n ** 63n - 1n
+/** The range of an int64. */
+export const MIN = -(2n ** 63n)
+export const MAX = 2n ** 63n - 1n
 
 // zod knows no JSON Schema for a bigint; this is OpenAPI's: https://spec.openapis.org/registry/format/int64
+// The document adds the range, which zod's JSON Schema could only hold rounded.
 const jsonSchema = { type: 'integer', format: 'int64' } as const
 const message = `must be an integer from ${MIN} to ${MAX}`
 
