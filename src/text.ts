@@ -9,7 +9,8 @@ const jsonSchema = (maxLength: number) =>
     type: 'string',
     minLength: 1,
     maxLength,
-    pattern: '^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$',
+    // Not \u0000, which some languages do not read and some generators write out as the character.
+    pattern: '^[^\\x00]*[^\\s\\x00][^\\x00]*$',
   }) as const
 
 interface Documentation {

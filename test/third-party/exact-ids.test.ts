@@ -58,7 +58,10 @@ test.each([
   expect(Object.keys(written)).toEqual(['exact.ts', ...files, 'client.ts'])
   for (const [file, code] of Object.entries(written)) {
     expect(code.includes('http://localhost:3000'), file).toBe(file !== 'exact.ts')
-    writeFileSync(path.join(folder, file), code.replaceAll('http://localhost:3000', service.origin))
+    const ours = code
+      .replaceAll('http://localhost:3000', service.origin)
+      .replaceAll('petstore_…', service.key)
+    writeFileSync(path.join(folder, file), ours)
   }
   cpSync(path.join(cwd, 'exact-ids', `${name}.ts`), path.join(folder, 'consumer.ts'))
 
