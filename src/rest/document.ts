@@ -3,7 +3,7 @@ import type { AnyTRPCRouter } from '@trpc/server'
 import { generateOpenApiDocument, type OpenAPIObject, type OpenApiRouter } from 'trpc-to-openapi'
 import { z } from 'zod'
 import { createSchema } from 'zod-openapi'
-import { MAX, MIN } from '../int64.ts'
+import { INT64_MAX, INT64_MIN } from '../int64.ts'
 import { DESCRIPTION, TITLE, VERSION } from '../product.ts'
 import type { Operation } from './operations.ts'
 import { headerComponents, responsesOf } from './responses.ts'
@@ -110,7 +110,7 @@ function boundPage(schemas: Components, page: object | undefined, limit: Schema)
  */
 function completeIntegers(part: unknown): void {
   if (typeof part !== 'object' || part === null) return
-  const { type, format, minimum = MIN, maximum = MAX } = part as Schema
+  const { type, format, minimum = INT64_MIN, maximum = INT64_MAX } = part as Schema
   if (typeof minimum === 'object') return // done already: two places share this schema
   if (type === 'integer' && format === 'int64') {
     Object.assign(part, { minimum: exactly(minimum), maximum: exactly(maximum) })
