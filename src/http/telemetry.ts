@@ -137,9 +137,12 @@ export function createTelemetry(
   }
 }
 
+/** What an id of a request looks like. */
+export const REQUEST_ID = /^[A-Za-z0-9_.:/+=-]{1,128}$/
+
 // One that holds a key is replaced whole: others will read it.
 function requestIdFrom(given: string | string[] | undefined): string {
-  const isSane = typeof given === 'string' && /^[\w.:/+=-]{1,128}$/.test(given)
+  const isSane = typeof given === 'string' && REQUEST_ID.test(given)
   return isSane && withoutKeys(given) === given ? given : randomUUID()
 }
 
