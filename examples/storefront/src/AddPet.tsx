@@ -1,6 +1,7 @@
 /** Adds an animal; what is wrong with a field, the service says. */
+
+import { isApiError, type PetStatus } from '@petstore-catalogue/petstore/client'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
-import { isApiError, type PetStatus } from 'petstore/client'
 import { type InputHTMLAttributes, useEffect, useRef, useState } from 'react'
 import { Page } from './Page.tsx'
 import { onlyPet } from './PetPage.tsx'

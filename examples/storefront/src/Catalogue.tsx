@@ -1,6 +1,7 @@
 /** All animals, or those of one status, page after page as one scrolls. */
+
+import type { PetStatus } from '@petstore-catalogue/petstore/client'
 import { useInfiniteQuery } from '@tanstack/react-query'
-import type { PetStatus } from 'petstore/client'
 import { Page } from './Page.tsx'
 import { PetCard } from './PetCard.tsx'
 import { useTRPC } from './petstore.ts'

@@ -1,5 +1,5 @@
 /** How an animal looks, in the catalogue and on its own page. */
-import type { Pet, PetStatus } from 'petstore/client'
+import type { Pet, PetStatus } from '@petstore-catalogue/petstore/client'
 import { links } from './route.ts'
 
 declare module 'react' {

@@ -1,13 +1,14 @@
 /** The connection to the service: a client, and a cache of what it answered. */
-import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query'
-import { createTRPCContext } from '@trpc/tanstack-react-query'
+
 import {
   type AppRouter,
   createPetstoreClient,
   isApiError,
   type PetstoreClient,
   queryKeyHashFn,
-} from 'petstore/client'
+} from '@petstore-catalogue/petstore/client'
+import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query'
+import { createTRPCContext } from '@trpc/tanstack-react-query'
 
 const url: string = import.meta.env.VITE_PETSTORE_URL ?? 'http://localhost:3000/trpc'
 

@@ -1,5 +1,5 @@
 /** Which page is shown: the part of the address after `#`. */
-import type { PetStatus } from 'petstore/client'
+import type { PetStatus } from '@petstore-catalogue/petstore/client'
 import { useSyncExternalStore } from 'react'
 
 export const statuses: readonly PetStatus[] = ['available', 'pending', 'sold']
