@@ -1,5 +1,6 @@
 /** A page: its title in the window and as the heading, to which the focus moves. */
 import { type ReactNode, useEffect, useRef } from 'react'
+import { shopName } from './shop.ts'
 
 // The first page takes no focus: whoever opens the address starts at the top.
 let isFirst = true
@@ -7,7 +8,7 @@ let isFirst = true
 export function Page({ title, children }: { title: string; children: ReactNode }) {
   const heading = useRef<HTMLHeadingElement>(null)
   useEffect(() => {
-    document.title = `${title} · Petstore`
+    document.title = `${title} · ${shopName}`
   }, [title])
   useEffect(() => {
     // Screen readers announce what gets the focus; without this a new page would be silent.

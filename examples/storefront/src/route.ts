@@ -4,16 +4,21 @@ import { useSyncExternalStore } from 'react'
 
 export const statuses: readonly PetStatus[] = ['available', 'pending', 'sold']
 
-export type Route =
-  | { page: 'catalogue'; status: PetStatus | undefined }
+/** A page, and the status by which the catalogue is filtered, on the way back to it, too. */
+export type Route = { filter: PetStatus | undefined } & (
+  | { page: 'catalogue' }
   | { page: 'pet'; id: bigint }
   | { page: 'add' }
   | { page: 'unknown' }
+)
+
+const withFilter = (path: string, filter: PetStatus | undefined) =>
+  filter ? `${path}?status=${filter}` : path
 
 export const links = {
-  catalogue: (status?: PetStatus) => (status ? `#/?status=${status}` : '#/'),
-  pet: (id: bigint) => `#/pets/${id}`,
-  add: '#/add',
+  catalogue: (filter?: PetStatus) => withFilter('#/', filter),
+  pet: (id: bigint, filter?: PetStatus) => withFilter(`#/pets/${id}`, filter),
+  add: (filter?: PetStatus) => withFilter('#/add', filter),
 }
 
 /** Leads to the page of a link. */
@@ -33,11 +38,10 @@ function subscribe(onChange: () => void): () => void {
 
 function parse(hash: string): Route {
   const [path = '', search] = hash.replace(/^#/, '').split('?')
-  if (path === '' || path === '/') {
-    const wanted = new URLSearchParams(search).get('status')
-    return { page: 'catalogue', status: statuses.find((status) => status === wanted) }
-  }
-  if (path === '/add') return { page: 'add' }
+  const wanted = new URLSearchParams(search).get('status')
+  const filter = statuses.find((status) => status === wanted)
+  if (path === '' || path === '/') return { page: 'catalogue', filter }
+  if (path === '/add') return { page: 'add', filter }
   const id = path.match(/^\/pets\/(\d{1,18})$/)?.[1]
-  return id === undefined ? { page: 'unknown' } : { page: 'pet', id: BigInt(id) }
+  return id === undefined ? { page: 'unknown', filter } : { page: 'pet', id: BigInt(id), filter }
 }
