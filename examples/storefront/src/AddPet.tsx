@@ -68,7 +68,7 @@ export function AddPet({ filter, onAdded }: Props) {
     if (Object.keys(missing).length > 0) complain(missing)
     else creation.mutate({ ...entered, categoryId: BigInt(entered.categoryId) })
   }
-  const { species } = categoryOf(entered.categoryId === '' ? 0n : BigInt(entered.categoryId))
+  const category = entered.categoryId === '' ? undefined : categoryOf(BigInt(entered.categoryId))
 
   return (
     <Page title="Add an animal">
@@ -104,7 +104,7 @@ export function AddPet({ filter, onAdded }: Props) {
               </select>
             )}
           </Field>
-          <p className="problem" role="alert">
+          <p className="refusal" role="alert">
             {creation.error && Object.keys(problems).length === 0 && explain(creation.error)}
           </p>
           <div className="actions">
@@ -115,8 +115,11 @@ export function AddPet({ filter, onAdded }: Props) {
           </div>
         </form>
         <div className="card preview" aria-hidden="true">
-          <Portrait species={species} variant={0n} />
-          <span className="name">{entered.name.trim() || 'Who is it?'}</span>
+          <Portrait species={category?.species ?? 'paw'} name={entered.name} />
+          <div>
+            <span className="name">{entered.name.trim() || 'Who is it?'}</span>
+            <span className="category">{category?.name}</span>
+          </div>
         </div>
       </div>
     </Page>

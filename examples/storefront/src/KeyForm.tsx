@@ -14,7 +14,7 @@ export function KeyForm({ refused, onEnter }: Props) {
     <div className="welcome">
       <div className="parade">
         {[...categories.values()].map(({ species }) => (
-          <Portrait key={species} species={species} variant={0n} />
+          <Portrait key={species} species={species} />
         ))}
       </div>
       <Page title="Come in and meet them">

@@ -5,7 +5,7 @@ import { Portrait } from './Portrait.tsx'
 export function Nothing({ children }: { children: ReactNode }) {
   return (
     <div className="nothing">
-      <Portrait species="paw" variant={0n} />
+      <Portrait species="paw" />
       {children}
     </div>
   )

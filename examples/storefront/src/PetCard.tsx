@@ -14,7 +14,7 @@ export function PetCard({ pet, filter }: Props) {
   const { name, species } = categoryOf(pet.categoryId)
   return (
     <a className={`card ${pet.status}`} href={links.pet(pet.id, filter)}>
-      <Portrait species={species} variant={pet.id} />
+      <Portrait species={species} name={pet.name} />
       <span className="name">{pet.name}</span>
       <span className="category">{name}</span>
       {/* That an animal can be had goes without saying. */}

@@ -48,8 +48,8 @@ export function PetPage({ id, filter }: Props) {
     <>
       {back}
       <div className="pet">
-        {category ? (
-          <Portrait species={category.species} variant={id} />
+        {pet && category ? (
+          <Portrait species={category.species} name={pet.name} />
         ) : (
           <div className="portrait skeleton" />
         )}

@@ -45,10 +45,10 @@ const coats: Readonly<Record<Species, readonly (readonly [string, string, string
   paw: [['#b58e68', '#b58e68', '#b58e68']],
 }
 
-/** `variant` is any number of the animal, so that it always looks the same. */
-export function Portrait({ species, variant }: { species: Species; variant: bigint }) {
+/** The same name always has the same coat. */
+export function Portrait({ species, name = '' }: { species: Species; name?: string }) {
   const choice = coats[species]
-  const [coat, shade, light] = choice[Number(variant % BigInt(choice.length))] ?? []
+  const [coat, shade, light] = choice[hash(name) % choice.length] ?? []
   return (
     <svg
       className={`portrait ${species}`}
@@ -60,3 +60,7 @@ export function Portrait({ species, variant }: { species: Species; variant: bigi
     </svg>
   )
 }
+
+/** A number that similar names do not share. */
+const hash = (name: string) =>
+  [...name].reduce((sum, letter) => (sum * 31 + (letter.codePointAt(0) ?? 0)) % 7919, 0)
