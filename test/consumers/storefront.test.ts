@@ -167,7 +167,7 @@ test('an animal, and back to where one was', async () => {
   await scrollToEnd()
   await page.getByText('Animal 100', { exact: true }).click()
   await page.getByRole('heading', { name: 'Animal 100' }).waitFor()
-  expect(await page.title()).toBe('Animal 200 · Petstore')
+  expect(await page.title()).toBe('Animal 100 · Petstore')
   await page.locator('h1:focus').waitFor()
   expect(await scrollTop()).toBe(0)
   await page.goBack()
