@@ -254,8 +254,9 @@ test('categories have names and pictures; one without a name is neutral', async 
   // The drawings are there: each takes room, and they differ.
   const drawn = await page.evaluate(`[...document.querySelectorAll('.card use')].map((use) => {
     const { x, y, width, height } = use.getBBox()
-    return [x, y, width, height].join()
+    return width > 0 ? [x, y, width, height].join() : 'nothing'
   })`)
+  expect(drawn).not.toContain('nothing')
   expect(new Set(drawn as string[]).size).toBe(6)
 
   await page.getByText('Of 9007199254740993').click()
