@@ -60,7 +60,7 @@ export function AddPet({ filter, onAdded }: Props) {
     setEntered({ ...entered, [name]: value })
     setProblems(({ [name]: _mended, ...others }) => others)
     setIdempotencyKey(newKey())
-    creation.reset()
+    if (creation.isError) creation.reset()
   }
   const submit = (event: SubmitEvent) => {
     event.preventDefault()
