@@ -14,9 +14,6 @@ export function Page({ title, children }: { title: string; children: ReactNode }
     // Screen readers announce what gets the focus; without this a new page would be silent.
     if (!isFirst) heading.current?.focus({ preventScroll: true })
     isFirst = false
-    // A page begins at its top; on the way back to one, the browser scrolls to where one was.
-    if (history.state === null) scrollTo(0, 0)
-    history.replaceState('seen', '')
   }, [])
   return (
     <>

@@ -1,6 +1,6 @@
 /** Which page is shown: the part of the address after `#`. */
 import type { PetStatus } from '@petstore-catalogue/petstore/client'
-import { useSyncExternalStore } from 'react'
+import { useEffect, useSyncExternalStore } from 'react'
 
 export const statuses: readonly PetStatus[] = ['available', 'pending', 'sold']
 
@@ -26,9 +26,16 @@ export function go(link: string): void {
   location.hash = link
 }
 
-/** The route of the address as it is now, and when it changes. */
+/** The route of the address as it is now, and when it changes. To be used once, for the whole page. */
 export function useRoute(): Route {
-  return parse(useSyncExternalStore(subscribe, () => location.hash))
+  const hash = useSyncExternalStore(subscribe, () => location.hash)
+  // biome-ignore lint/correctness/useExhaustiveDependencies: each address has a state of its own
+  useEffect(() => {
+    // A page begins at its top; on the way back to one, the browser scrolls to where one was.
+    if (history.state === null) scrollTo(0, 0)
+    history.replaceState('seen', '')
+  }, [hash])
+  return parse(hash)
 }
 
 function subscribe(onChange: () => void): () => void {
