@@ -1,6 +1,7 @@
 /** What `npm run build` does with the client package when the compiler has done its part. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
+import { build } from 'rolldown'
 import { appRouter } from '../src/router.ts'
 import { documented, documentedClient } from './documentation.ts'
 
@@ -14,3 +15,15 @@ function rewrite(name: string, change: (text: string) => string): void {
 
 rewrite('interface.d.ts', (text) => documented(text, procedures))
 rewrite('client.d.ts', (text) => documentedClient(text, procedures))
+
+// The stand-in takes the router along, so that it cannot differ from it, and nothing else of the
+// service: it runs in browsers too. What the router imports and does not need here is left out, which
+// the test of the package makes sure of.
+await build({
+  input: path.join(import.meta.dirname, 'src/testing.ts'),
+  external: (name) => !/^([./]|zod|trpc-to-openapi)/.test(name),
+  platform: 'neutral',
+  resolve: { mainFields: ['module'] },
+  treeshake: { moduleSideEffects: false },
+  output: { file: path.join(built, 'testing.js') },
+})
