@@ -107,6 +107,7 @@ test('it brings the router, and nothing that serves or stores', () => {
   const imported = [...text.matchAll(/^import .* from "(.*)";$/gm)].map(([, name]) => name)
   expect(imported.length).toBeGreaterThan(2)
   for (const name of imported) expect(name).toMatch(/^(msw|devalue|@trpc\/server(\/.*)?)$/)
+  expect(text).toMatch(/Parts of zod:\n\nMIT License/)
   expect(text.match(/^(import|require).*/gm)).toHaveLength(imported.length)
 })
 
