@@ -2,7 +2,7 @@
  * The words of the router, as doc comments in the declarations that the client package ships: what an
  * editor shows over a name.
  */
-import type { AnyTRPCProcedure } from '@trpc/server'
+import type { AnyTRPCProcedure, AnyTRPCRouter } from '@trpc/server'
 import { z } from 'zod'
 import type { RestMeta } from '../src/operation.ts'
 
@@ -12,12 +12,12 @@ type Procedures = Record<string, AnyTRPCProcedure>
  * The declarations of a router as the compiler printed them, each property on a line of its own, with
  * a comment above each that the router has words for. The types stay those of the compiler.
  */
-export function documented(declarations: string, procedures: Procedures): string {
-  const words = wordsOf(procedures)
+export function documented(declarations: string, router: AnyTRPCRouter): string {
+  const words = wordsOf(router._def.procedures)
   const used = new Set<string>()
   const open: string[] = []
   const lines = declarations.split('\n').flatMap((line) => {
-    const [, indent = '', closing, name] = /^(\s*)(\})?(?:(\w+)\??:)?/.exec(line) ?? []
+    const [, indent = '', closing, name] = /^(\s*)(\})?(?:"?([\w$-]+)"?\??:)?/.exec(line) ?? []
     const closed = closing === undefined ? undefined : open.pop()
     const place = [...open, name].filter(Boolean).join('.')
     // What opens where something closed is the rest of the same property.
@@ -39,7 +39,8 @@ const CLIENT = 'export type PetstoreClient = TRPCClient<AppRouter>;'
  * The declarations of the client, with a property of its own, and words, for each procedure. Without
  * them its properties come from a mapped type of tRPC's, over which TypeScript 7 shows no comments.
  */
-export function documentedClient(declarations: string, procedures: Procedures): string {
+export function documentedClient(declarations: string, router: AnyTRPCRouter): string {
+  const procedures: Procedures = router._def.procedures
   const words = wordsOf(procedures)
   const properties = Object.keys(procedures)
     .filter((name) => !name.includes('.'))
