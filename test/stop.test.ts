@@ -2,9 +2,10 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { beginCreation } from './support/creation.ts'
 import { engine, newDatabase, type TestDatabase } from './support/database.ts'
+import { eventually } from './support/eventually.ts'
 import { freePort } from './support/mysql.ts'
 import {
   createKey,
@@ -15,9 +16,6 @@ import {
   type ServerProgram,
 } from './support/process.ts'
 import { openSql } from './support/sql.ts'
-
-// Several processes start here, on a machine that may be busy with other tests.
-vi.setConfig({ testTimeout: 90_000 })
 
 // What does not touch the database is the same on both engines.
 const testOnce = test.runIf(engine === 'sqlite')
@@ -80,7 +78,7 @@ describe('SIGTERM', () => {
       server.child.kill(signal)
       await server.logged(/Stopping/)
       await idle.closed
-      await vi.waitFor(async () => expect(await isTaken()).toBe(false))
+      await eventually(async () => expect(await isTaken()).toBe(false))
       const answer = await request.finish()
       expect(answer).toMatch(/^HTTP\/1\.1 201 Created/)
       expect(answer).toMatch(/\{"id":\d+,.*\}$/)

@@ -1,25 +1,21 @@
 /** What both READMEs tell a TypeScript frontend: their own lines in an empty folder, one after another. */
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { emptyProject, type Project, packClient } from '../support/client-package.ts'
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import { emptyProject, type Project } from '../support/client-package.ts'
 import { storePets } from '../support/pets.ts'
 import { type Service, startService } from '../support/service.ts'
 
 const root = path.resolve(import.meta.dirname, '../..')
-const packed = mkdtempSync(path.join(tmpdir(), 'petstore-packed-'))
 
 let service: Service
-let tarball: string
+const tarball = inject('clientPackage')
 beforeAll(async () => {
   service = await startService()
-  tarball = await packClient(packed)
 }, 120_000)
 afterAll(async () => {
   await service.stop()
-  rmSync(packed, { recursive: true, force: true })
 })
 
 /** The blocks of one language in the part of a text that begins and ends with these headings. */
@@ -52,7 +48,7 @@ describe.each([
     expect(installs.length).toBeGreaterThan(1)
     const words = installs.map((line) =>
       line
-        .replace(/\S+\/(petstore-catalogue-petstore-[\d.]+\.tgz)/, `${packed}/$1`)
+        .replace(/\S+\/(petstore-catalogue-petstore-[\d.]+\.tgz)/, `${path.dirname(tarball)}/$1`)
         .split(' ')
         .slice(2),
     )

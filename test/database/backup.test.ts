@@ -11,14 +11,11 @@ import {
 import path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { promisify } from 'node:util'
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { engine, newDatabase } from '../support/database.ts'
 import { type Instance, startInstance, until } from '../support/instance.ts'
 import { newFolder, programs, runServer, runToEnd } from '../support/process.ts'
 import { restClient } from '../support/rest.ts'
-
-// Several processes start here, on a machine that may be busy with other tests.
-vi.setConfig({ testTimeout: 90_000 })
 
 const cleanings: (() => unknown)[] = []
 afterEach(async () => {
