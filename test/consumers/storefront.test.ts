@@ -19,7 +19,7 @@ import { emptyProject, type Project } from '../support/client-package.ts'
 import { newDatabase, type TestDatabase } from '../support/database.ts'
 import { freePort } from '../support/mysql.ts'
 import { countPets, storePets } from '../support/pets.ts'
-import { createKey, runServer, type ServerProgram } from '../support/process.ts'
+import { runServer, type ServerProgram } from '../support/process.ts'
 import { keys } from '../support/service.ts'
 import { openSql, type Sql } from '../support/sql.ts'
 
