@@ -33,7 +33,7 @@ export default defineConfig({
           name: 'third-party',
           include: ['test/third-party/*.test.ts'],
           globalSetup: 'test/third-party/setup.ts',
-          testTimeout: 120_000,
+          testTimeout: 240_000,
           provide: { mysqlUrl: '' },
         },
       },
@@ -42,8 +42,7 @@ export default defineConfig({
         test: {
           name: 'consumers',
           include: ['test/consumers/**/*.test.ts'],
-          fileParallelism: false, // each builds the client package
-          testTimeout: 60_000,
+          globalSetup: 'test/consumers/setup.ts',
           provide: { mysqlUrl: '' },
         },
       },

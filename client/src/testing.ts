@@ -56,6 +56,7 @@ export function petstoreHandlers({
       createContext: ({ req }) => ({
         auth: identify(req.headers.get('authorization')),
         deadline: {} as Deadline, // nothing in memory has to be waited for
+        trace: undefined,
         stores,
         idempotency,
         idempotencyHeader: req.headers.get('idempotency-key') ?? undefined,

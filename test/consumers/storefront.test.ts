@@ -41,7 +41,6 @@ beforeAll(async () => {
   variables = { PORT: String(port), DATABASE_URL: database.url, CORS_ORIGINS: address }
   service = await runServer(variables)
 
-  execFileSync('npm', ['run', 'build'], { cwd: root, stdio: 'pipe' })
   execFileSync('npm', ['run', 'build', '-w', 'examples/storefront', '--', '--outDir', built], {
     cwd: root,
     stdio: 'pipe',
