@@ -6,10 +6,10 @@ import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { bin, emptyProject, run } from '../support/client-package.ts'
 import { type Service, startService } from '../support/service.ts'
 
+const tarball = inject('clientPackage')
 const project = emptyProject()
 
 let service: Service
-const tarball = inject('clientPackage')
 beforeAll(async () => {
   service = await startService()
   await project.install(tarball)

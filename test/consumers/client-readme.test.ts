@@ -8,9 +8,9 @@ import { storePets } from '../support/pets.ts'
 import { type Service, startService } from '../support/service.ts'
 
 const root = path.resolve(import.meta.dirname, '../..')
+const tarball = inject('clientPackage')
 
 let service: Service
-const tarball = inject('clientPackage')
 beforeAll(async () => {
   service = await startService()
 }, 120_000)
@@ -48,7 +48,10 @@ describe.each([
     expect(installs.length).toBeGreaterThan(1)
     const words = installs.map((line) =>
       line
-        .replace(/\S+\/(petstore-catalogue-petstore-[\d.]+\.tgz)/, `${path.dirname(tarball)}/$1`)
+        .replace(
+          /\S+\/(petstore-catalogue-petstore-[\d.]+\.tgz)/,
+          path.join(path.dirname(tarball), '$1'),
+        )
         .split(' ')
         .slice(2),
     )
@@ -66,15 +69,16 @@ describe.each([
     expect(await project.compile(names, { skipLibCheck: true })).toEqual([])
   })
 
-  test.runIf(file === 'client/README.md')('its stand-in holds what it says', async () => {
-    const snippet = `${snippets.find((text) => text.includes('/testing'))}`
-    project.write('testing.ts', `${snippet}\nexport { pets }\n`)
-    const { pets } = await import(pathToFileURL(path.join(project.folder, 'testing.ts')).href)
-    expect(pets).toEqual([
-      { id: 1n, name: 'Rex', categoryId: 3n, status: 'available' },
-      { id: 2n, name: 'Bella', categoryId: 1n, status: 'sold' },
-    ])
-  })
+  const standIn = snippets.find((text) => text.includes('/testing'))
+  if (standIn)
+    test('its stand-in holds what it says', async () => {
+      project.write('testing.ts', `${standIn}\nexport { pets }\n`)
+      const { pets } = await import(pathToFileURL(path.join(project.folder, 'testing.ts')).href)
+      expect(pets).toEqual([
+        { id: 1n, name: 'Rex', categoryId: 3n, status: 'available' },
+        { id: 2n, name: 'Bella', categoryId: 1n, status: 'sold' },
+      ])
+    })
 
   test('its first snippet gives two pages of one status', async () => {
     await service.sql('delete from pets')

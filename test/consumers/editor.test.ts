@@ -6,17 +6,13 @@ import { emptyProject } from '../support/client-package.ts'
 import { type LanguageServer, startLanguageServer } from '../support/language-server.ts'
 
 const root = path.resolve(import.meta.dirname, '../..')
+const tarball = inject('clientPackage')
 const project = emptyProject()
 const file = 'hover.ts'
 
 let editor: LanguageServer
 beforeAll(async () => {
-  await project.install(
-    inject('clientPackage'),
-    '@trpc/tanstack-react-query',
-    '@tanstack/react-query',
-    'react',
-  )
+  await project.install(tarball, '@trpc/tanstack-react-query', '@tanstack/react-query', 'react')
   cpSync(path.join(import.meta.dirname, 'client-package', file), path.join(project.folder, file))
   expect(await project.compile([file], { skipLibCheck: true })).toEqual([])
   editor = await startLanguageServer(project.folder)

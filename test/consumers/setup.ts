@@ -1,9 +1,9 @@
 /** Packs the client once for all its consumers, who run at the same time: packing builds it anew. */
-import { mkdtempSync, rmSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import type { TestProject } from 'vitest/node'
-import { packClient } from '../support/client-package.ts'
 
 declare module 'vitest' {
   export interface ProvidedContext {
@@ -12,8 +12,12 @@ declare module 'vitest' {
   }
 }
 
-export default async function setup(project: TestProject): Promise<() => void> {
+export default function setup(project: TestProject): () => void {
+  const cwd = path.resolve(import.meta.dirname, '../..')
   const folder = mkdtempSync(path.join(tmpdir(), 'petstore-packed-'))
-  project.provide('clientPackage', await packClient(folder))
+  const args = ['pack', '--workspace', 'client', '--pack-destination', folder]
+  execFileSync('npm', args, { cwd, stdio: 'pipe' })
+  const [file = ''] = readdirSync(folder)
+  project.provide('clientPackage', path.join(folder, file))
   return () => rmSync(folder, { recursive: true, force: true })
 }

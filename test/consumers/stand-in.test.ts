@@ -12,6 +12,7 @@ import { startBrowser } from '../support/browser.ts'
 import { emptyProject, type Project } from '../support/client-package.ts'
 import { keys, type Service, startService } from '../support/service.ts'
 
+const tarball = inject('clientPackage')
 const project = emptyProject()
 const load = (file: string, { folder } = project) =>
   import(pathToFileURL(path.join(folder, file)).href)
@@ -19,7 +20,6 @@ const copyInto = ({ folder }: Project) =>
   cpSync(path.join(import.meta.dirname, 'client-package'), folder, { recursive: true })
 
 let service: Service
-const tarball = inject('clientPackage')
 let apiKeys: { valid: string; readOnly: string; invalid: string }
 let real: [string, string][]
 beforeAll(async () => {
@@ -64,7 +64,7 @@ test('with the MSW of before', async () => {
   const { standIn } = await load('stand-in.ts', older)
   expect(await standIn(apiKeys)).toEqual(real)
   older.remove()
-})
+}, 120_000)
 
 test('in a browser', async () => {
   const { folder } = project
@@ -95,7 +95,7 @@ test('in a browser', async () => {
     await browser.close()
     site.close()
   }
-})
+}, 120_000)
 
 test('it brings the router, and nothing that serves or stores', () => {
   const built = 'node_modules/@petstore-catalogue/petstore/dist/client/src/testing.js'
