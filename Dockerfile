@@ -13,8 +13,10 @@ COPY package.json ./
 COPY db db
 COPY src src
 COPY client/src client/src
-# Where the embedded database is, if DATABASE_URL is not set.
-RUN mkdir data && chown node:node data
+# Node keeps there what it compiled: workers, and the next start, take half the time and less memory.
+ENV NODE_COMPILE_CACHE=/app/node_modules/.cache/node
+# And where the embedded database is, if DATABASE_URL is not set.
+RUN mkdir -p data node_modules/.cache && chown node:node data node_modules/.cache
 VOLUME /app/data
 USER node
 EXPOSE 3000

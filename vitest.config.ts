@@ -48,7 +48,7 @@ export default defineConfig({
           name: 'third-party',
           include: ['test/third-party/*.test.ts'],
           globalSetup: 'test/third-party/setup.ts',
-          testTimeout: 120_000,
+          testTimeout: 240_000,
           provide: { mysqlUrl: '' },
         },
       },

@@ -55,6 +55,7 @@ export async function startServer(
         PATH,
         HOME,
         NODE_ENV: 'production',
+        NODE_COMPILE_CACHE: path.join(import.meta.dirname, '../node_modules/.cache/node'),
         PORT: String(port),
         DATABASE_URL: url,
         API_KEY: key,

@@ -1,5 +1,6 @@
 /** When a call is to be given up, handed down to everything that it waits for. */
 import { DatabaseTimeoutError } from './errors.ts'
+import type { Trace } from './trace.ts'
 
 type Listener = (reason: Error) => void
 
@@ -9,6 +10,8 @@ type Listener = (reason: Error) => void
  */
 export class Deadline {
   readonly timeout: number
+  /** The trace of the call, which hears of its statements; undefined where nothing is traced. */
+  readonly trace: Trace | undefined
   #expires = 0
   #previous: Deadline = this
   #next: Deadline = this
@@ -16,8 +19,9 @@ export class Deadline {
   #listeners: Listener[] | undefined
   #isOver = false
 
-  constructor(timeout: number) {
+  constructor(timeout: number, trace?: Trace) {
     this.timeout = timeout
+    this.trace = trace
     if (timeout !== Number.POSITIVE_INFINITY) this.#queue()
   }
 
@@ -53,6 +57,13 @@ export class Deadline {
       const forget = this.onGiveUp(reject)
       promise.then(resolve, reject).finally(forget)
     })
+  }
+
+  /** A deadline that ends with this one, for a part of the call that has a trace of its own. */
+  traced(trace: Trace): Deadline {
+    const part = new Deadline(Number.POSITIVE_INFINITY, trace)
+    this.onGiveUp((reason) => part.giveUp(reason))
+    return part
   }
 
   /** The call is over: nobody is told anything any more, and nothing is held. */

@@ -3,6 +3,7 @@ import { isSqlite } from './columns.ts'
 import { Deadline } from './deadline.ts'
 import { OverloadedError } from './errors.ts'
 import type { Database } from './tables.ts'
+import { join } from './trace.ts'
 
 /** Milliseconds after which those who wait go on over another connection: the one before may hang. */
 const PATIENCE = 50
@@ -113,11 +114,15 @@ export function gather<Question, Answer>(
   }
 }
 
-/** Ends when the deadlines of all callers have ended; of one caller it is the caller's own. */
+/**
+ * Ends when the deadlines of all callers have ended, and has a trace that joins theirs; of one caller
+ * it is the caller's own.
+ */
 function jointDeadline(group: { deadline: Deadline }[]): Deadline {
   const [first] = group
   if (first && group.length === 1) return first.deadline
-  const joint = new Deadline(Number.POSITIVE_INFINITY)
+  const trace = first?.deadline.trace && join(group.map(({ deadline }) => deadline.trace))
+  const joint = new Deadline(Number.POSITIVE_INFINITY, trace)
   let waiting = group.length
   for (const { deadline } of group) {
     deadline.onGiveUp((reason) => {

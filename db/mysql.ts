@@ -30,6 +30,7 @@ import {
   UnfitServerError,
 } from './errors.ts'
 import type { Statement } from './statement.ts'
+import type { Target } from './trace.ts'
 
 /** How many connections a pool has at most. */
 export const MAX_CONNECTIONS = 10
@@ -109,9 +110,12 @@ class MysqlDriver implements Driver {
   #pool: Pool | undefined
   /** The servers of those connections that were set up. */
   readonly servers = new WeakMap<PoolConnection, Server>()
+  /** What traces say of the server. */
+  readonly target: Target
 
   constructor(url: string, settings: PoolSettings) {
     this.#settings = settings
+    this.target = targetOf(url)
     this.#options = {
       uri: url,
       charset: 'utf8mb4_bin',
@@ -209,6 +213,17 @@ class MysqlDriver implements Driver {
     } finally {
       control.destroy()
     }
+  }
+}
+
+/** https://opentelemetry.io/docs/specs/semconv/db/mysql/ */
+function targetOf(url: string): Target {
+  const { hostname, port, pathname } = new URL(url)
+  return {
+    'db.system.name': 'mysql',
+    'db.namespace': decodeURIComponent(pathname.slice(1)),
+    'server.address': hostname,
+    'server.port': Number(port || 3306),
   }
 }
 
@@ -320,6 +335,8 @@ class MysqlSession implements DatabaseConnection {
       // The columns are those that the query asks for: its type is Kysely's word.
       else resolve(toResult(result, fields) as QueryResult<Row>)
     })
+    const ended = deadline?.trace?.statement(sql, this.#driver.target)
+    if (ended) promise.then(() => ended(), ended)
     try {
       return await promise
     } catch (thrown) {

@@ -1,5 +1,5 @@
 /** Statements with a deadline, compiled once where they are executed often. */
-import type { Compilable, CompiledQuery, QueryResult } from 'kysely'
+import type { Compilable, CompiledQuery, DialectAdapter, QueryResult } from 'kysely'
 import type { Deadline } from './deadline.ts'
 import type { Database } from './tables.ts'
 
@@ -9,6 +9,12 @@ export interface Statement<Row = unknown> extends CompiledQuery<Row> {
   deadline?: Deadline | undefined
   /** It counts on consecutive ids: without that promise it throws NoConsecutiveIdsError, unsent. */
   needsConsecutiveIds?: boolean
+}
+
+/** The adapter of an engine that answers at once: what it can do now goes past Kysely's queue. */
+export interface ImmediateAdapter extends DialectAdapter {
+  /** The result of a statement; undefined when it has to wait for its turn. */
+  executeNow?<Row>(query: Statement<Row>): QueryResult<Row> | undefined
 }
 
 /** Stands for a value that each execution puts in its place. */
@@ -39,8 +45,9 @@ export function statement<Values, Row = never>(
   const compiled = new WeakMap<object, CompiledQuery<Row>>()
   // Kysely takes whatever it is given for a value: it comes back among the parameters.
   const value: Value<Values> = (read) => new Placeholder(read) as never
-  return (db, values, deadline) => {
-    const { adapter } = db.getExecutor() // the same in all transactions of a database
+  return async (db, values, deadline) => {
+    // The same in all transactions of a database.
+    const adapter: ImmediateAdapter = db.getExecutor().adapter
     let query = compiled.get(adapter)
     if (!query) {
       query = build(db, value).compile()
@@ -51,7 +58,7 @@ export function statement<Values, Row = never>(
     )
     const { sql, query: node, queryId } = query
     const complete: Statement<Row> = { sql, parameters, query: node, queryId, deadline }
-    return db.executeQuery<Row>(complete)
+    return adapter.executeNow?.(complete) ?? (await db.executeQuery<Row>(complete))
   }
 }
 

@@ -14,15 +14,16 @@ import { checkHost } from './http/host.ts'
 import { notAllowed } from './http/methods.ts'
 import { createRateLimit } from './http/rate-limit.ts'
 import { createHttpServer, type Patience } from './http/server.ts'
-import { createTelemetry } from './http/telemetry.ts'
+import { beginTrace, createTelemetry } from './http/telemetry.ts'
 import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
 import type { Readiness } from './readiness.ts'
 import { openApiDocument } from './rest/document.ts'
-import { restHandler } from './rest/handler.ts'
-import { operationsOf } from './rest/operations.ts'
+import { PREFIX as REST, restHandler } from './rest/handler.ts'
+import { type Operation, operationsOf } from './rest/operations.ts'
 import type { Stores } from './stores.ts'
-import { envelope, isTrpc, trpcHandler } from './trpc-http/handler.ts'
+import type { Tracing } from './tracing.ts'
+import { envelope, isTrpc, PREFIX as TRPC, trpcHandler } from './trpc-http/handler.ts'
 
 /** What is served. */
 export interface Resources {
@@ -37,6 +38,7 @@ export interface Parts {
   config: Config
   log: Log
   metrics: Metrics | undefined
+  tracing: Tracing | undefined
   readiness: Readiness
   resources: Pick<Resources, 'router' | 'tags'>
   foundation: Pick<Foundation, 'stores' | 'idempotency' | 'authenticator'>
@@ -45,7 +47,7 @@ export interface Parts {
 
 /** The service as a server that listens nowhere yet. Throws TypeError for a half-described operation. */
 export function createApp(parts: Parts): Server {
-  const { config, log, metrics, readiness, resources, foundation, patience } = parts
+  const { config, log, metrics, tracing, readiness, resources, foundation, patience } = parts
   const { router, tags } = resources
   const operations = operationsOf(router)
   const document = JSON.stringify(openApiDocument(router, operations, config, tags))
@@ -55,6 +57,7 @@ export function createApp(parts: Parts): Server {
     rateLimit: config.rateLimit === undefined ? undefined : createRateLimit(config.rateLimit),
     timeout: config.databaseTimeout,
     log,
+    beginTrace: tracing && beginTraces(tracing, operations),
   })
   const telemetry = createTelemetry(log, metrics?.observe ?? (() => {}))
 
@@ -63,7 +66,12 @@ export function createApp(parts: Parts): Server {
   app.enable('case sensitive routing').enable('strict routing')
   app.set('trust proxy', config.trustProxy)
   // First what every request must have: an id, a line in the log, and a Host.
-  app.use(telemetry.handle, closeWhenStopping(readiness))
+  app.use((req, res, next) => {
+    telemetry.begin(req, res)
+    // Clients that keep connections are told to go elsewhere with their next request.
+    if (readiness.stopping) res.shouldKeepAlive = false
+    next()
+  })
   if (config.corsOrigins.length > 0) app.use(crossOrigin(config.corsOrigins, methods))
   // The busiest addresses come first.
   app.use(restHandler(operations, { document, baseUrl: config.baseUrl, calls }))
@@ -73,9 +81,19 @@ export function createApp(parts: Parts): Server {
   app.use(requireHost)
   app.get(['/', '/docs'], (_req, res) => answer(res, 302, TO_DOCS, ''))
   app.all(['/', '/docs'], notAllowed(['GET']))
-  app.use('/docs/', docsRouter())
+  app.use('/docs/', docsRouter(document))
   app.use(refuseAll, answerError(calls.report))
   return createHttpServer(app, { body: refusalText, onRefused: telemetry.onRefused }, patience)
+}
+
+/** What begins the spans of requests: `http.route` is an address of the document, or tRPC's. */
+function beginTraces(tracing: Tracing, operations: Operation[]) {
+  const routes = new Map(operations.map(({ name, path }) => [name, REST + path]))
+  const trpcRoute = `${TRPC}/{procedure}`
+  return (res: Response) =>
+    beginTrace(res, tracing, (surface, operation) =>
+      surface === 'rest' ? routes.get(operation) : trpcRoute,
+    )
 }
 
 const TO_DOCS = [...pageHeaders, 'Location', '/docs/']
@@ -83,14 +101,6 @@ const TO_DOCS = [...pageHeaders, 'Location', '/docs/']
 /** The body of a refusal in the form of the surface that was asked. */
 const refusalText = (target: string | undefined, error: ApiError): string =>
   isTrpc(target) ? envelope(error) : JSON.stringify(error)
-
-// Clients that keep connections are told to go elsewhere with their next request.
-const closeWhenStopping =
-  (readiness: Readiness): RequestHandler =>
-  (_req, res, next) => {
-    if (readiness.stopping) res.shouldKeepAlive = false
-    next()
-  }
 
 const requireHost: RequestHandler = (req, _res, next) => {
   checkHost(req)

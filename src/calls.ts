@@ -6,12 +6,13 @@ import { Deadline } from '../db/deadline.ts'
 import { OverloadedError } from '../db/errors.ts'
 import { CLIENT_GONE } from './errors.ts'
 import type { RateLimit } from './http/rate-limit.ts'
-import { requestIdOf, setCaller, setStranger } from './http/telemetry.ts'
+import { requestIdOf, setCaller, setStranger, traceIdsOf } from './http/telemetry.ts'
 import type { Idempotency } from './idempotency/store.ts'
 import { type Auth, bearerToken, INVALID, MISSING } from './keys/auth.ts'
 import type { Authenticator } from './keys/authenticator.ts'
 import { type Log, summed } from './log.ts'
 import type { Stores } from './stores.ts'
+import type { CallTrace } from './tracing.ts'
 import type { Context } from './trpc.ts'
 
 export interface Calls {
@@ -33,33 +34,47 @@ export interface Foundation {
   /** Milliseconds that a call may take. */
   timeout: number
   log: Log
+  /** Begins the span of a request that calls something; undefined where nothing is traced. */
+  beginTrace: ((res: Response) => CallTrace) | undefined
 }
 
 /** What begins the calls of a service. */
 export function createCalls(foundation: Foundation): Calls {
-  const { stores, idempotency, timeout, log } = foundation
+  const { stores, idempotency, timeout, log, beginTrace } = foundation
   // A crowd that is turned away must not fill the log too.
   const reportOverload = summed((calls) => log.error({ calls }, 'Too many wait for the database'))
   return {
     async begin(res, count) {
-      const deadline = new Deadline(timeout)
+      const trace = beginTrace?.(res)
+      const deadline = new Deadline(timeout, trace)
       // A call that is over has cleared its deadline, so that this tells nobody then.
-      res.once('close', () => deadline.giveUp(CLIENT_GONE))
+      res.on('close', () => deadline.giveUp(CLIENT_GONE))
       let auth: Auth
       try {
-        auth = await identify(foundation, res, count, deadline)
+        auth = await identify(foundation, res, count, deadline, trace)
       } catch (error) {
         deadline.clear()
         throw error
       }
       // Node joins several of this header to one text, which then is no key.
       const idempotencyHeader = res.req.headers['idempotency-key'] as string | undefined
-      return { auth, deadline, stores, idempotency, idempotencyHeader, page: { next: undefined } }
+      return {
+        auth,
+        deadline,
+        trace,
+        stores,
+        idempotency,
+        idempotencyHeader,
+        page: { next: undefined },
+      }
     },
     report(error, res) {
       if (getHTTPStatusCodeFromError(error) < 500) return
       if (error.cause instanceof OverloadedError) return reportOverload()
-      log.error({ requestId: requestIdOf(res), err: error.cause ?? error }, error.message)
+      log.error(
+        { requestId: requestIdOf(res), ...traceIdsOf(res), err: error.cause ?? error },
+        error.message,
+      )
     },
   }
 }
@@ -73,6 +88,7 @@ async function identify(
   res: Response,
   calls: number,
   deadline: Deadline,
+  trace: CallTrace | undefined,
 ): Promise<Auth> {
   const token = bearerToken(res.req)
   const known = token ? authenticator.known(token) : undefined
@@ -86,7 +102,8 @@ async function identify(
   const isStranger = !token || !authenticator.remembers(token)
   if (isStranger) await rateLimit?.countAddress(res, calls)
   if (token === undefined) return MISSING
-  const found = await authenticator.find(token, deadline)
+  // Its statement may be that of many keys, or of calls that came before.
+  const found = await authenticator.find(token, deadline).finally(trace?.wait('API key look-up'))
   if (!found) return INVALID
   setCaller(res, found.keyId)
   if (isStranger) await rateLimit?.giveBack(res, calls)

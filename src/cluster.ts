@@ -35,6 +35,10 @@ export async function startWorkers(config: Config, log: Log): Promise<Running> {
       const cancelCutOff = cutOff(config.shutdownTimeout, log)
       const living = Object.values(cluster.workers ?? {}).filter((worker) => worker !== undefined)
       for (const worker of living) worker.send(STOP)
+      // Whatever ends this process before they have ended, a second signal above all, ends them.
+      process.once('exit', () => {
+        for (const worker of living) worker.process.kill('SIGKILL')
+      })
       await Promise.all(living.map((worker) => worker.isDead() || once(worker, 'exit')))
       cancelCutOff()
     },

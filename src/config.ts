@@ -32,6 +32,14 @@ const databaseTimeout = timeout.refine((value) => value <= 30_000)
 
 const address = z.url({ protocol: /^https?$/ }).refine((url) => /^[^?#]*\/v1$/.test(url))
 
+/** Turns tracing on. */
+const TRACES_TO = 'OTEL_EXPORTER_OTLP_ENDPOINT'
+
+const SAMPLERS = [
+  ...(['always_on', 'always_off', 'traceidratio'] as const),
+  ...(['parentbased_always_on', 'parentbased_always_off', 'parentbased_traceidratio'] as const),
+] as const
+
 // No message may show a DATABASE_URL: it holds a password.
 const variables = {
   PORT: { schema: port.default(3000), expected: 'a whole number from 0 to 65535' },
@@ -82,7 +90,46 @@ const variables = {
     schema: whole.refine((value) => value >= 1 && value <= 256).default(1),
     expected: 'a whole number from 1 to 256',
   },
+  // https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/
+  [TRACES_TO]: {
+    schema: z.url({ protocol: /^https?$/ }).optional(),
+    expected: 'an http or https address, such as http://localhost:4318',
+  },
+  OTEL_EXPORTER_OTLP_PROTOCOL: {
+    schema: z.literal('http/protobuf').optional(),
+    expected: 'http/protobuf, or empty',
+  },
+  OTEL_TRACES_EXPORTER: {
+    schema: z.enum(['otlp', 'none']).default('otlp'),
+    expected: 'otlp or none',
+  },
+  OTEL_SDK_DISABLED: {
+    schema: z
+      .string()
+      .transform((text) => text.toLowerCase() === 'true')
+      .default(false),
+    expected: 'true or false',
+  },
+  OTEL_TRACES_SAMPLER: {
+    schema: z.enum(SAMPLERS).default('parentbased_always_on'),
+    expected: `one of ${SAMPLERS.join(', ')}`,
+  },
+  OTEL_TRACES_SAMPLER_ARG: {
+    schema: z
+      .string()
+      .transform(Number)
+      .refine((value) => value >= 0 && value <= 1)
+      .default(1),
+    expected: 'a number from 0 to 1',
+  },
 } as const
+
+/** Which calls are traced, by the names that OpenTelemetry has for it. */
+export interface TracingConfig {
+  sampler: (typeof SAMPLERS)[number]
+  /** The part of the calls that samplers by ratio take, from 0 to 1. */
+  ratio: number
+}
 
 export interface Config {
   port: number
@@ -107,6 +154,8 @@ export interface Config {
   metrics: { host: string; port: number } | undefined
   /** How many processes serve. */
   workers: number
+  /** Undefined where nothing is traced. Where traces go, OpenTelemetry's exporter reads by itself. */
+  tracing: TracingConfig | undefined
 }
 
 /**
@@ -138,6 +187,14 @@ export function readConfig(environment: Record<string, string | undefined>): Con
     idempotencyLifetime: read('IDEMPOTENCY_LIFETIME'),
     metrics: metricsPort === undefined ? undefined : { host: metricsHost, port: metricsPort },
     workers: read('WORKERS'),
+    tracing: undefined,
+  }
+  if (read(TRACES_TO) && !read('OTEL_SDK_DISABLED') && read('OTEL_TRACES_EXPORTER') === 'otlp') {
+    read('OTEL_EXPORTER_OTLP_PROTOCOL')
+    config.tracing = {
+      sampler: read('OTEL_TRACES_SAMPLER'),
+      ratio: read('OTEL_TRACES_SAMPLER_ARG'),
+    }
   }
   if (config.shutdownDelay >= config.shutdownTimeout) {
     throw new ConfigError('SHUTDOWN_DELAY must be shorter than SHUTDOWN_TIMEOUT')
@@ -149,9 +206,12 @@ export function readConfig(environment: Record<string, string | undefined>): Con
 }
 
 function refuseSlips(environment: Record<string, string | undefined>): void {
-  const names = Object.keys(variables)
+  // OpenTelemetry has many variables of its own: only the one that turns it on is looked after.
+  const names = Object.keys(variables).filter(
+    (name) => name === TRACES_TO || !name.startsWith('OTEL_'),
+  )
   for (const [name, value] of Object.entries(environment)) {
-    if (!value || names.includes(name)) continue
+    if (!value || Object.hasOwn(variables, name)) continue
     const meant = nearMiss(name, names)
     if (meant)
       throw new ConfigError(`${name} is not a variable of this service: did you mean ${meant}?`)

@@ -1,12 +1,14 @@
 /** Integers of 64 bits: exact from the database to the client, a `bigint` in TypeScript. */
 import { z } from 'zod'
 
-const MIN = -(2n ** 63n)
-const MAX = 2n ** 63n - 1n
+/** The range of an int64. */
+export const INT64_MIN = -(2n ** 63n)
+export const INT64_MAX = 2n ** 63n - 1n
 
 // zod knows no JSON Schema for a bigint; this is OpenAPI's: https://spec.openapis.org/registry/format/int64
+// The document adds the range, which zod's JSON Schema could only hold rounded.
 const jsonSchema = { type: 'integer', format: 'int64' } as const
-const message = `must be an integer from ${MIN} to ${MAX}`
+const message = `must be an integer from ${INT64_MIN} to ${INT64_MAX}`
 
 interface Documentation {
   description: string
@@ -21,7 +23,10 @@ export const int64Input = ({ description, examples }: Documentation) =>
   z
     // Aborting checks leave the words to the union; others it would pass on as they are.
     .union(
-      [z.bigint().min(MIN, { abort: true }).max(MAX, { abort: true }), z.int({ abort: true })],
+      [
+        z.bigint().min(INT64_MIN, { abort: true }).max(INT64_MAX, { abort: true }),
+        z.int({ abort: true }),
+      ],
       {
         error: ({ input }) =>
           Number.isInteger(input) && !Number.isSafeInteger(input)

@@ -14,6 +14,8 @@ try {
   config = loadConfig()
   const log = createLog()
   await (cluster.isWorker ? work(config, log) : run(config, log))
+  // Where the collector of traces is out of reach, its exporter goes on trying for seconds.
+  if (config.tracing) process.exit()
 } catch (error) {
   complain(error, config)
 }

@@ -13,6 +13,7 @@ import { createMetrics, type Metrics } from './metrics.ts'
 import { createReadiness } from './readiness.ts'
 import { appRouter, tags } from './router.ts'
 import { createStores } from './stores.ts'
+import { startTracing } from './tracing.ts'
 
 /** Milliseconds between two rounds of closing connections that have become idle, when stopping. */
 const CLOSE_INTERVAL = 50
@@ -38,6 +39,7 @@ export async function serve(
 ): Promise<Running & { metrics: Metrics | undefined }> {
   const usage = { used: 0, waiting: 0 }
   const db = connect(config.databaseUrl, { timeout: config.databaseTimeout, usage })
+  const tracing = config.tracing && (await startTracing(config.tracing, log))
   const metrics = config.metrics && createMetrics(usage)
   const authenticator = createAuthenticator(db, log, metrics?.lookUp)
   const idempotency = createIdempotency(db, config.idempotencyLifetime, log)
@@ -47,6 +49,7 @@ export async function serve(
     config,
     log,
     metrics,
+    tracing,
     readiness,
     resources,
     patience,
@@ -70,6 +73,7 @@ export async function serve(
     idempotency.stop()
     await authenticator.stop() // notes the last uses of keys, for which it needs the database
     await db.destroy()
+    await tracing?.stop()
     cancelCutOff()
     log.info('Stopped')
   }

@@ -15,6 +15,7 @@ import type { Idempotency } from './idempotency/store.ts'
 import type { Auth } from './keys/auth.ts'
 import type { RestMeta } from './operation.ts'
 import type { Stores } from './stores.ts'
+import type { CallTrace } from './tracing.ts'
 
 /** What every call is made with, on both surfaces. */
 export interface Context {
@@ -22,6 +23,8 @@ export interface Context {
   auth: Auth
   /** When the call is to be given up; every store takes it. */
   deadline: Deadline
+  /** The span of the request; undefined where nothing is traced. */
+  trace: CallTrace | undefined
   stores: Stores
   idempotency: Idempotency
   /** The Idempotency-Key header as it was sent; only creations look at it. */
@@ -35,6 +38,7 @@ const t = initTRPC
   .meta<OpenApiMeta<{ rest?: RestMeta }>>()
   .create({
     transformer,
+    allowOutsideOfServer: true, // the stand-in of the client package may run in a browser
     isDev: false, // no stack in an answer, whatever NODE_ENV says
     errorFormatter({ error: thrown }) {
       const error = toTRPCError(thrown)

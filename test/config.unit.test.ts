@@ -18,6 +18,7 @@ const defaults = {
   idempotencyLifetime: 86_400_000,
   metrics: undefined,
   workers: 1,
+  tracing: undefined,
 }
 
 test('an empty environment gives the defaults, and so do empty variables', () => {
@@ -37,6 +38,12 @@ test('an empty environment gives the defaults, and so do empty variables', () =>
     'METRICS_PORT',
     'METRICS_HOST',
     'WORKERS',
+    'OTEL_EXPORTER_OTLP_ENDPOINT',
+    'OTEL_EXPORTER_OTLP_PROTOCOL',
+    'OTEL_TRACES_EXPORTER',
+    'OTEL_TRACES_SAMPLER',
+    'OTEL_TRACES_SAMPLER_ARG',
+    'OTEL_SDK_DISABLED',
   ]
   expect(readConfig(Object.fromEntries(names.map((name) => [name, ''])))).toEqual(readConfig({}))
 })
@@ -95,6 +102,53 @@ test.each([
   [{ WORKERS: '256', ...mysql }, { workers: 256 }],
 ])('%j is understood', (environment, expected) => {
   expect(readConfig(environment)).toMatchObject(expected)
+})
+
+const traced = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://localhost:4318' }
+
+test.each([
+  [traced, { sampler: 'parentbased_always_on', ratio: 1 }],
+  [{ ...traced, OTEL_SDK_DISABLED: 'false', OTEL_TRACES_EXPORTER: 'otlp' }, expect.anything()],
+  [{ ...traced, OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf' }, expect.anything()],
+  [
+    { ...traced, OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: '0.25' },
+    { sampler: 'traceidratio', ratio: 0.25 },
+  ],
+  [{ ...traced, OTEL_SDK_DISABLED: 'True' }, undefined],
+  [{ ...traced, OTEL_TRACES_EXPORTER: 'none' }, undefined],
+  // Without a collector all others are left alone: they may be meant for somebody else.
+  [{ OTEL_TRACES_SAMPLER: 'xray', OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }, undefined],
+])('%j says what is traced', (environment, tracing) => {
+  expect(readConfig(environment).tracing).toEqual(tracing)
+})
+
+test.each([
+  ['OTEL_EXPORTER_OTLP_ENDPOINT', 'collector:4318', 'an http or https address, such as'],
+  ['OTEL_EXPORTER_OTLP_PROTOCOL', 'grpc', 'http/protobuf, or empty'],
+  ['OTEL_TRACES_EXPORTER', 'zipkin', 'otlp or none'],
+  ['OTEL_TRACES_SAMPLER', 'xray', 'one of always_on, always_off, traceidratio, parentbased_'],
+  ['OTEL_TRACES_SAMPLER_ARG', '2', 'a number from 0 to 1'],
+  ['OTEL_TRACES_SAMPLER_ARG', 'half', 'a number from 0 to 1'],
+])('%s=%s is refused where calls are traced', (name, value, expected) => {
+  const read = () => readConfig({ ...traced, [name]: value })
+  expect(read).toThrow(ConfigError)
+  expect(read).toThrow(`${name} must be ${expected}`)
+})
+
+test('OpenTelemetry’s own variables are no slips, but a slip for the one that turns it on is', () => {
+  const others = [
+    ...['OTEL_SERVICE_NAME', 'OTEL_RESOURCE_ATTRIBUTES', 'OTEL_PROPAGATORS', 'OTEL_LOG_LEVEL'],
+    ...['OTEL_EXPORTER_OTLP_HEADERS', 'OTEL_EXPORTER_OTLP_TIMEOUT', 'OTEL_METRICS_EXPORTER'],
+    ...['OTEL_LOGS_EXPORTER', 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'OTEL_BLRP_SCHEDULE_DELAY'],
+    ...['OTEL_BSP_SCHEDULE_DELAY', 'OTEL_EXPORTER_OTLP_LOGS_ENDPOINT', 'OTEL_TRACE_SAMPLER'],
+    ...['OTEL_EXPORTER_ZIPKIN_ENDPOINT', 'OTEL_EXPORTER_OTLP_CERTIFICATE'],
+  ]
+  expect(readConfig(Object.fromEntries(others.map((name) => [name, 'x'])))).toEqual(readConfig({}))
+  for (const slip of ['OTEL_EXPORTER_OTLP_ENDPONT', 'OTEL_EXPORTER_OTPL_ENDPOINT']) {
+    expect(() => readConfig({ [slip]: 'http://localhost:4318' })).toThrow(
+      `${slip} is not a variable of this service: did you mean OTEL_EXPORTER_OTLP_ENDPOINT?`,
+    )
+  }
 })
 
 test.each([

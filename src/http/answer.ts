@@ -1,10 +1,6 @@
 /** Writes answers: status, headers and body at once. */
 import type { ServerResponse } from 'node:http'
 import { requestIdOf } from './telemetry.ts'
-import { later } from './turns.ts'
-
-/** Bytes of a large body that are handed to the socket at once. */
-const SLICE = 65_536
 
 /**
  * Answers with a list of names and values of headers, and a body. `Content-Length` and
@@ -25,19 +21,7 @@ export function answer(
     list.push('Content-Length', String(length))
   }
   res.writeHead(status, list)
-  if (typeof body === 'string' || body.length <= SLICE) res.end(body)
-  else writeSlices(res, body, 0)
-}
-
-// Each slice when the one before was taken, so that a client that does not read holds one, not all.
-function writeSlices(res: ServerResponse, body: Buffer, start: number): void {
-  const end = start + SLICE
-  if (end >= body.length) res.end(body.subarray(start))
-  else
-    res.write(
-      body.subarray(start, end),
-      (error) => error || later(() => writeSlices(res, body, end)),
-    )
+  res.end(body)
 }
 
 /** Sets such a list, and `X-Request-Id`, ahead of an answer that a library will write. */

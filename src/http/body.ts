@@ -3,7 +3,11 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { TRPCError } from '@trpc/server'
 import { malformed, payloadTooLarge, unsupportedMediaType } from '../errors.ts'
 import { MAX_BODY } from '../limits.ts'
+import { Backlog } from './backlog.ts'
 import { hasBody } from './connection.ts'
+
+/** Bytes of bodies that have not arrived whole. */
+const arriving = new Backlog(16 * 1024 * 1024)
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
@@ -37,9 +41,12 @@ function readBytes(req: IncomingMessage, res: ServerResponse): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let length = 0
+    // What the body held is let go of however it ends.
+    req.on('close', () => arriving.delete(req))
     const onData = (chunk: Buffer) => {
       length += chunk.length
       chunks.push(chunk)
+      if (!req.complete) arriving.set(req, length)
       if (length <= MAX_BODY) return
       req.off('data', onData).pause()
       reject(tooLarge(res))

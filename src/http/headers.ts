@@ -53,7 +53,7 @@ export const pageHeaders = headersOf({
     connectSrc: ["'self'"],
     formAction: ["'none'"],
     frameAncestors: ["'none'"],
-    imgSrc: ["'self'", 'data:'],
+    imgSrc: ["'self'"],
     scriptSrc: ["'self'"],
     styleSrc: ["'self'"],
   },

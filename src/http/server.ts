@@ -76,8 +76,7 @@ export function createHttpServer(
     }
   }
   const server = new HttpServer({
-    IncomingMessage: madeAs(IncomingMessage, app.request),
-    ServerResponse: madeAs(ServerResponse, app.response),
+    ...madeFor(app),
     headersTimeout: patience.headers,
     requestTimeout: patience.request,
     keepAliveTimeout: patience.keepAlive,
@@ -123,20 +122,16 @@ export function createHttpServer(
 }
 
 /**
- * A class of Node's, with the prototype that Express gives to each request and answer before it does
- * anything else. An object whose prototype is changed is slow from then on; whose prototype is that
- * already is not changed. Measured: a GET takes a third less.
+ * Makes Node's requests and answers with the prototypes that Express gives each of them before it does
+ * anything else: an object whose prototype is changed is slow from then on, and one whose prototype
+ * is that already is not changed. They are classes, so that V8 knows how large their objects get.
  */
-function madeAs<Class extends typeof IncomingMessage | typeof ServerResponse>(
-  base: Class,
-  prototype: object,
-): Class {
-  function Made(this: object, first: unknown, second: unknown) {
-    // Both are functions rather than classes, so they can be called on an object.
-    ;(base as unknown as (this: object, ...given: unknown[]) => void).call(this, first, second)
-  }
-  Made.prototype = prototype
-  return Made as unknown as Class
+function madeFor(app: Express) {
+  class ExpressRequest extends IncomingMessage {}
+  class ExpressResponse<Req extends IncomingMessage> extends ServerResponse<Req> {}
+  app.request = Object.setPrototypeOf(ExpressRequest.prototype, app.request)
+  app.response = Object.setPrototypeOf(ExpressResponse.prototype, app.response)
+  return { IncomingMessage: ExpressRequest, ServerResponse: ExpressResponse }
 }
 
 interface ClientError extends NodeJS.ErrnoException {

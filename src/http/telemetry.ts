@@ -1,10 +1,11 @@
 /** What is known of a request when it is over: one log line, and what the metrics count. */
 import { randomUUID } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
-import type { RequestHandler, Response } from 'express'
+import type { Request, Response } from 'express'
 import type { Logger } from 'pino'
 import { visiblePrefix, withoutKeys } from '../keys/format.ts'
 import type { Observation } from '../metrics.ts'
+import type { CallTrace, TraceIds, Tracing } from '../tracing.ts'
 import { parseTarget } from './target.ts'
 
 /** What is noted of a request on its way, for its log line. */
@@ -15,10 +16,14 @@ interface Notes {
   keyId?: string | undefined
   keyPrefix?: string | undefined
   calls?: Call[]
+  trace?: CallTrace
 }
 
-/** One call of several that came with one request: its operation, and its status. */
-export type Call = [operation: string, status: number]
+/** One call of several that came with one request: its operation, its status, and its span. */
+export type Call = [operation: string, status: number, ids?: TraceIds | undefined]
+
+/** The status of a request whose client went before it was answered. */
+const GONE = 499
 
 const NOTES = Symbol('notes')
 
@@ -51,6 +56,32 @@ export function setStranger(res: Response, authorization: string | undefined): v
   notesOf(res).keyPrefix = authorization && visiblePrefix(authorization)
 }
 
+/**
+ * Begins the span of a request whose operation is set, in the trace that it says it belongs to. It
+ * ends with the request.
+ */
+export function beginTrace(
+  res: Response,
+  tracing: Tracing,
+  routeOf: (surface: Observation['surface'], operation: string) => string | undefined,
+): CallTrace {
+  const noted = notesOf(res)
+  const { req } = res
+  const { surface = 'other', operation = 'unknown' } = noted
+  noted.trace = tracing.begin({
+    operation,
+    route: routeOf(surface, operation),
+    method: req.method,
+    path: readable(req.originalUrl),
+    scheme: req.protocol,
+    headers: req.headers,
+  })
+  return noted.trace
+}
+
+/** The ids of the span of this request; undefined where it is not traced. */
+export const traceIdsOf = (res: ServerResponse): TraceIds | undefined => notesOf(res).trace?.ids
+
 /** The id of this request, as it is answered in X-Request-Id; a new one where it has none. */
 export function requestIdOf(res: ServerResponse): string {
   const noted = notesOf(res)
@@ -63,7 +94,7 @@ export interface Telemetry {
    * Gives each request an id (that of `X-Request-Id`, when it is sane), answers it in the same
    * header, and logs one line when the request is over. Neither keys nor bodies nor queries are in it.
    */
-  handle: RequestHandler
+  begin(req: Request, res: Response): void
   /** Logs and counts a request that was refused before anything could handle it; gives its id. */
   onRefused(refusal: { status: number; address: string | undefined }): string
 }
@@ -73,26 +104,26 @@ export function createTelemetry(
   observe: (observation: Observation) => void,
 ): Telemetry {
   return {
-    handle(req, res, next) {
+    begin(req, res) {
       const start = performance.now()
       const noted = notesOf(res)
-      noted.requestId = requestIdFrom(req.get('x-request-id'))
+      noted.requestId = requestIdFrom(req.headers['x-request-id'])
       const { method, url } = req
       res.on('close', () => {
-        const { surface = 'other', requestId, keyId, keyPrefix } = noted
+        const { surface = 'other', requestId, keyId, keyPrefix, trace } = noted
         const answered = res.writableFinished ? res.statusCode : undefined
         const duration = Math.round((performance.now() - start) * 10) / 10
-        for (const [operation, status = 499] of callsOf(noted, answered)) {
+        trace?.end(answered ?? GONE)
+        for (const [operation, status = GONE, ids = trace?.ids] of callsOf(noted, answered)) {
           observe({ surface, operation, status, duration })
           const path = operation === undefined ? readable(url) : undefined
           const who = keyId === undefined ? { address: plain(req.ip), keyPrefix } : { keyId }
           log.info(
-            { requestId, surface, operation, method, path, status, duration, ...who },
+            { requestId, ...ids, surface, operation, method, path, status, duration, ...who },
             'request',
           )
         }
       })
-      next()
     },
     onRefused({ status, address }) {
       const requestId = randomUUID()
@@ -106,9 +137,12 @@ export function createTelemetry(
   }
 }
 
+/** What an id of a request looks like. */
+export const REQUEST_ID = /^[A-Za-z0-9_.:/+=-]{1,128}$/
+
 // One that holds a key is replaced whole: others will read it.
-function requestIdFrom(given: string | undefined): string {
-  const isSane = given !== undefined && /^[\w.:/+=-]{1,128}$/.test(given)
+function requestIdFrom(given: string | string[] | undefined): string {
+  const isSane = typeof given === 'string' && REQUEST_ID.test(given)
   return isSane && withoutKeys(given) === given ? given : randomUUID()
 }
 
@@ -116,8 +150,11 @@ function requestIdFrom(given: string | undefined): string {
 const plain = (address: string | undefined) => address?.replace(/^::ffff:(?=\d+\.)/, '')
 
 // A client that has gone has got none of the answers of its calls.
-function callsOf({ calls, operation }: Notes, answered: number | undefined) {
-  return calls && answered !== undefined ? calls : [[operation, answered] as const]
+function callsOf(
+  { calls, operation }: Notes,
+  answered: number | undefined,
+): [operation: string | undefined, status: number | undefined, ids?: TraceIds | undefined][] {
+  return calls && answered !== undefined ? calls : [[operation, answered]]
 }
 
 /** How often an address may have been escaped for a key in it to be found. */

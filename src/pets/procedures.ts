@@ -18,8 +18,7 @@ export const listPets = keyedProcedure
       paged: true,
       tag,
       summary: 'List all animals',
-      description:
-        'Returns a paginated list of animals, by ascending `id`. While there are more, the answer has a `Link` header with `rel="next"`, the address of the next page.',
+      description: 'Returns a paginated list of animals, by ascending `id`.',
       example: [example],
     }),
   )
@@ -35,8 +34,7 @@ export const createPet = keyedProcedure
       creates: '/pets/{id}',
       tag,
       summary: 'Add an animal',
-      description:
-        'Adds an animal to the catalogue and returns it with the `id` it was given. With an `Idempotency-Key` a request can be repeated safely: the repetition adds nothing and is answered as the first.',
+      description: 'Adds an animal to the catalogue and returns it with the `id` it was given.',
       example,
       exampleInput: { name: 'Rex', categoryId: 3, status: 'available' },
     }),
@@ -55,7 +53,7 @@ export const getPet = keyedProcedure
       tag,
       summary: 'Get an animal (until 5 December 2030)',
       description:
-        'Returns one animal. Deprecated: the operation will be removed on 5 December 2030. Use `GET /pets` with the `status` filter instead; `cursor` = `id` − 1 with `limit=1` gives one animal by its `id`.',
+        'Returns one animal. Deprecated: the operation will be removed on 5 December 2030. Use `GET /pets` with the `status` filter instead. To look up one animal by its `id` there, ask with `cursor` = `id` − 1 and `limit=1`: if the list is empty, or holds an animal with a greater `id`, there is none with this one.',
       deprecated: {
         since: new Date('2026-11-20'),
         sunset: new Date('2030-12-05'),

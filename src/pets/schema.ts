@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { int64Input, int64Output } from '../int64.ts'
 import { pagingInputs } from '../paging.ts'
-import { textInput } from '../text.ts'
+import { textInput, textOutput } from '../text.ts'
 
 export const PetStatus = z
   .enum(['available', 'pending', 'sold'], {
@@ -38,7 +38,7 @@ export const Pet = z
       description: 'Unique identifier, assigned by the service on creation.',
       examples: [42],
     }),
-    name: z.string().meta({ description: "The animal's name.", examples: ['Rex'] }),
+    name: textOutput({ description: "The animal's name.", examples: ['Rex'] }),
     categoryId: int64Output({ description: categoryDescription, examples: [3] }),
     status: PetStatus,
   })

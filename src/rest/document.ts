@@ -3,6 +3,7 @@ import type { AnyTRPCRouter } from '@trpc/server'
 import { generateOpenApiDocument, type OpenAPIObject, type OpenApiRouter } from 'trpc-to-openapi'
 import { z } from 'zod'
 import { createSchema } from 'zod-openapi'
+import { INT64_MAX, INT64_MIN } from '../int64.ts'
 import { DESCRIPTION, TITLE, VERSION } from '../product.ts'
 import type { Operation } from './operations.ts'
 import { headerComponents, responsesOf } from './responses.ts'
@@ -58,6 +59,7 @@ export function openApiDocument(
     schemas,
     headers: headerComponents(operations, servers.baseUrl),
   }
+  completeIntegers(document)
   return document
 }
 
@@ -79,10 +81,12 @@ function correct(document: OpenAPIObject, schemas: Components, operation: Operat
   object.operationId = name
   const output = object.responses?.[200]?.content?.['application/json']?.schema
   object.responses = responsesOf(operation, output)
-  // Readers look for the description of a parameter beside its name, not in its schema.
-  for (const parameter of (object.parameters ?? []) as { schema: { description?: string } }[]) {
+  // The generator writes all parameters out in place.
+  for (const parameter of (object.parameters ?? []) as { name: string; schema: Schema }[]) {
+    // Readers look for the description of a parameter beside its name, not in its schema.
     const { description, ...schema } = parameter.schema
     if (description !== undefined) Object.assign(parameter, { description, schema })
+    if (operation.paged && parameter.name === 'limit') boundPage(schemas, output, schema)
   }
   delete object.requestBody
   if (operation.readBody && 'exampleInput' in meta) {
@@ -91,6 +95,32 @@ function correct(document: OpenAPIObject, schemas: Components, operation: Operat
     object.requestBody = { required: true, content }
   }
 }
+
+/** A page has at most as many items as `limit` may ask for; its schema says so, wherever that stands. */
+function boundPage(schemas: Components, page: object | undefined, limit: Schema): void {
+  const { $ref } = page as { $ref?: string }
+  const list = $ref === undefined ? page : schemas[$ref.slice('#/components/schemas/'.length)]
+  if (!list || limit.maximum === undefined) throw new TypeError('A page needs a limit')
+  Object.assign(list, { maxItems: limit.maximum })
+}
+
+/**
+ * Says of each integer in the document how many bits it has, and of those of 64 their range: digit
+ * for digit, which is more than a number holds, so it is put in as the text that JSON.stringify writes.
+ */
+function completeIntegers(part: unknown): void {
+  if (typeof part !== 'object' || part === null) return
+  const { type, format, minimum = INT64_MIN, maximum = INT64_MAX } = part as Schema
+  if (typeof minimum === 'object') return // done already: two places share this schema
+  if (type === 'integer' && format === 'int64') {
+    Object.assign(part, { minimum: exactly(minimum), maximum: exactly(maximum) })
+  } else if (type === 'integer' && minimum >= -(2 ** 31) && maximum < 2 ** 31) {
+    Object.assign(part, { format: 'int32' })
+  }
+  for (const inner of Object.values(part)) completeIntegers(inner)
+}
+
+const exactly = (value: number | bigint) => JSON.rawJSON(String(value))
 
 /**
  * Adds the component of an operation's body, and gives its name: the generator would write it out in
@@ -110,6 +140,15 @@ function addBody(schemas: Components, { name, input, pathParameters }: Operation
     schemas[component] = schema
   }
   return id
+}
+
+/** As much of a schema as is looked at here. */
+interface Schema {
+  type?: string
+  format?: string
+  minimum?: number
+  maximum?: number
+  description?: string
 }
 
 type ObjectSchema = Extract<Components[string], { properties?: unknown }>

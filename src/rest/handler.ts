@@ -1,5 +1,9 @@
 /** REST: every operation as one handler, compiled at the start. */
-import { type ParsedUrlQuery, parse as parseQuery } from 'node:querystring'
+import {
+  type ParsedUrlQuery,
+  parse as parseQuery,
+  stringify as stringifyQuery,
+} from 'node:querystring'
 import { TRPCError } from '@trpc/server'
 import type { Request, RequestHandler, Response } from 'express'
 import type { Calls } from '../calls.ts'
@@ -38,7 +42,7 @@ type Handler = (
 ) => Promise<void> | void
 
 /** The path below which REST is found. */
-const PREFIX = '/v1'
+export const PREFIX = '/v1'
 
 /**
  * Serves the operations below `/v1`, and the document of them at `/v1/openapi.json`; all other
@@ -227,10 +231,10 @@ function linkHeaders(
   }
   if (!paged || next === undefined) return undefined
   // The next page's query is that of this one, apart from the cursor.
-  const parameters = new URLSearchParams()
+  const parameters: ParsedUrlQuery = {}
   for (const name of queryParameters.keys()) {
     const value = name === 'cursor' ? String(next) : query[name]
-    if (value !== undefined) for (const text of [value].flat()) parameters.append(name, text)
+    if (value !== undefined) parameters[name] = value
   }
-  return ['Link', `<${baseUrl}${path}?${parameters}>; rel="next"`]
+  return ['Link', `<${baseUrl}${path}?${stringifyQuery(parameters)}>; rel="next"`]
 }

@@ -15,6 +15,7 @@ import {
   unavailable,
   unsupportedMediaType,
 } from '../errors.ts'
+import { REQUEST_ID } from '../http/telemetry.ts'
 import { idempotencyError } from '../idempotency/header.ts'
 import { INVALID } from '../keys/auth.ts'
 import { MAX_BODY, MAX_HEADERS } from '../limits.ts'
@@ -23,10 +24,10 @@ import type { Operation } from './operations.ts'
 type Components = NonNullable<OpenAPIObject['components']>
 type Response = NonNullable<Components['responses']>[string]
 
-const text = (description: string, example: string, required = false) => ({
+const text = (description: string, example: string, required = false, rules = {}) => ({
   description,
   required,
-  schema: { type: 'string' as const },
+  schema: { type: 'string' as const, ...rules },
   example,
 })
 
@@ -39,13 +40,14 @@ const fixedHeaders = {
   'Retry-After': {
     description: 'Seconds after which to try again.',
     required: true,
-    schema: { type: 'integer' as const, minimum: 0 },
+    schema: { type: 'integer' as const, format: 'int32' as const, minimum: 0 },
     example: 5,
   },
   'X-Request-Id': text(
     'The id of the request: that of its own `X-Request-Id`, if it sent one, or a new one. Tell it when you report an error.',
     '0f2d4c3a-6a3e-4b0e-9a55-0b8f5f1f0f4e',
     true,
+    { pattern: REQUEST_ID.source },
   ),
   'RateLimit-Policy': text(
     'How many calls are allowed (`q`) in how many seconds (`w`), where the operator set a limit (draft-ietf-httpapi-ratelimit-headers-08).',
@@ -79,6 +81,7 @@ export function headerComponents(
         'The address of what was created.',
         baseUrl + created.creates?.replaceAll(/\{.+?\}/g, '42'),
         true,
+        { format: 'uri' },
       ),
     }),
     ...(ending && {
@@ -86,6 +89,7 @@ export function headerComponents(
         'Since when the operation is deprecated (RFC 9745).',
         `@${ending.since.getTime() / 1000}`,
         true,
+        { pattern: '^@[0-9]+$' },
       ),
       Sunset: text('When the operation is removed (RFC 8594).', ending.sunset.toUTCString(), true),
     }),

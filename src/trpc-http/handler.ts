@@ -28,12 +28,14 @@ import { checkHost } from '../http/host.ts'
 import { parseTarget } from '../http/target.ts'
 import { setCalls, setOperation } from '../http/telemetry.ts'
 import type { Auth } from '../keys/auth.ts'
+import type { CallTrace, TraceIds } from '../tracing.ts'
 import type { Context } from '../trpc.ts'
 
-const PREFIX = '/trpc'
+/** The path below which tRPC is found. */
+export const PREFIX = '/trpc'
 
 /** One call, once it is over: what it gave, as JSON, or its error. */
-type Outcome = { status: number; text: string; error?: TRPCError }
+type Outcome = { status: number; text: string; error?: TRPCError; ids?: TraceIds }
 
 /** What tRPC's clients ask for in these headers changes the form of the answer. */
 const VARY = 'Origin, trpc-accept, accept'
@@ -82,29 +84,38 @@ export function trpcHandler(router: AnyTRPCRouter, calls: Calls): RequestHandler
       }
       const text = method === 'POST' ? body : query.input
       const inputs = isKeyed ? readInputs(text, method, isBatch) : () => undefined
-      const { auth } = context
-      const common = { ctx: context, signal: undefined }
+      const begun = context
+      const { auth, trace } = begun
+      const call = async (ctx: Context, name: string, batchIndex: number): Promise<Outcome> => {
+        try {
+          const procedure = find(procedures, name, method)
+          const getRawInput = async () => inputs(batchIndex)
+          const { type } = procedure._def
+          const signal = undefined
+          const output = await procedure({ ctx, signal, getRawInput, path: name, type, batchIndex })
+          return { status: 200, text: resultText(output) }
+        } catch (thrown) {
+          const error = toTRPCError(thrown)
+          calls.report(error, res)
+          return failure(error)
+        }
+      }
       const outcomes = await Promise.all(
-        names.map(async (name, batchIndex): Promise<Outcome> => {
-          try {
-            const procedure = find(procedures, name, method)
-            const getRawInput = async () => inputs(batchIndex)
-            const { type } = procedure._def
-            const output = await procedure({ ...common, getRawInput, path: name, type, batchIndex })
-            return { status: 200, text: resultText(output) }
-          } catch (thrown) {
-            const error = toTRPCError(thrown)
-            calls.report(error, res)
-            return failure(error)
-          }
-        }),
+        trace && names.length > 1
+          ? names.map((name, index) =>
+              traced(trace.call(operationOf([name], procedures)), begun, (ctx) =>
+                call(ctx, name, index),
+              ),
+            )
+          : names.map((name, index) => call(begun, name, index)),
       )
       if (outcomes.length > 1) {
         setCalls(
           res,
-          outcomes.map(({ status }, index) => [
+          outcomes.map(({ status, ids }, index) => [
             operationOf(names.slice(index, index + 1), procedures),
             status,
+            ids,
           ]),
         )
       }
@@ -117,6 +128,18 @@ export function trpcHandler(router: AnyTRPCRouter, calls: Calls): RequestHandler
       context?.deadline.clear()
     }
   }
+}
+
+/** One call of several, with a span of its own. */
+async function traced(
+  trace: CallTrace,
+  context: Context,
+  call: (context: Context) => Promise<Outcome>,
+): Promise<Outcome> {
+  const deadline = context.deadline.traced(trace)
+  const outcome = await call({ ...context, deadline, trace })
+  trace.end(outcome.status)
+  return { ...outcome, ids: trace.ids }
 }
 
 /** RFC 9110, section 9.3.2: HEAD is GET without the body, which node:http leaves out. */

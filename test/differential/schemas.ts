@@ -1,6 +1,6 @@
 /** Values that a schema of the document calls valid, and such that it calls invalid. */
 import fc from 'fast-check'
-import { character, int64, integer, name, oddJson } from './values.ts'
+import { character, integer, name, oddJson } from './values.ts'
 
 /** As much of JSON Schema as the document uses; what is not here stops the test. */
 export interface Schema {
@@ -8,8 +8,9 @@ export interface Schema {
   type?: string
   enum?: string[]
   format?: string
-  minimum?: number
-  maximum?: number
+  /** A bigint where a number is not exact. */
+  minimum?: number | bigint
+  maximum?: number | bigint
   minLength?: number
   maxLength?: number
   pattern?: string
@@ -53,14 +54,22 @@ const atEdges = ({ minLength = 0, maxLength = 100 }: Schema) =>
     .tuple(character, fc.constantFrom(minLength, maxLength), fc.constantFrom(-1, 0, 1))
     .map(([one, edge, step]) => one.repeat(Math.max(0, edge + step)))
 
+/** From where to where an integer goes: every one in the document says so, exactly. */
+function rangeOf({ minimum, maximum }: Schema): { minimum: bigint; maximum: bigint } {
+  if (minimum === undefined || maximum === undefined) throw new Error('An integer has no range')
+  return { minimum: BigInt(minimum), maximum: BigInt(maximum) }
+}
+
 /** What the schema calls valid. */
 export function valid(schema: Schema, schemas: Schemas): fc.Arbitrary<unknown> {
   const resolved = resolve(schema, schemas)
-  const { type, format, minimum, maximum, pattern, properties = {}, required = [] } = resolved
+  const { type, pattern, properties = {}, required = [] } = resolved
   if (resolved.enum) return fc.constantFrom(...resolved.enum)
-  if (type === 'integer' && format === 'int64') return int64
-  if (type === 'integer' && minimum !== undefined && maximum !== undefined)
-    return fc.integer({ min: minimum, max: maximum })
+  if (type === 'integer') {
+    const { minimum: min, maximum: max } = rangeOf(resolved)
+    const inside = fc.oneof(fc.constantFrom(min, max), fc.bigInt({ min, max }), integer)
+    return inside.filter((value) => value >= min && value <= max)
+  }
   if (type === 'string') {
     const matching = pattern === undefined ? [] : [fc.stringMatching(new RegExp(pattern))]
     return fc
@@ -83,19 +92,18 @@ export function valid(schema: Schema, schemas: Schemas): fc.Arbitrary<unknown> {
 /** What the schema calls invalid. */
 export function invalid(schema: Schema, schemas: Schemas): fc.Arbitrary<unknown> {
   const resolved = resolve(schema, schemas)
-  const { type, format, minimum, maximum, properties = {}, required = [] } = resolved
+  const { type, properties = {}, required = [] } = resolved
   const options = resolved.enum
   if (options)
     return fc
       .oneof(text, oddJson)
       .filter((value) => !options.includes(String(value)) || typeof value !== 'string')
   if (type === 'integer') {
-    const isInside = (value: bigint) =>
-      format === 'int64'
-        ? BigInt.asIntN(64, value) === value
-        : value >= (minimum ?? -Infinity) && value <= (maximum ?? Infinity)
+    const { minimum, maximum } = rangeOf(resolved)
+    const isInside = (value: bigint) => value >= minimum && value <= maximum
+    const outside = fc.constantFrom(minimum - 1n, maximum + 1n)
     return fc
-      .oneof(integer, text, oddJson)
+      .oneof(outside, integer, text, oddJson)
       .filter((value) => !isInteger(value) || !isInside(BigInt(value)))
   }
   if (type === 'string')

@@ -187,8 +187,8 @@ test('connections that say nothing, or nothing more, are closed', async () => {
 
 test('a client that does not take its answers is dropped', async () => {
   const socket = await open()
-  const get = request('GET /docs/swagger-ui-bundle.js HTTP/1.1', ['X-Request-Id: untaken'])
-  socket.pause().write(get.repeat(20))
+  const get = request('GET /docs/ HTTP/1.1', ['X-Request-Id: untaken'])
+  socket.pause().write(get.repeat(500))
   const statuses = () => logged('untaken').map(({ status }) => status)
   await eventually(() => expect(statuses()).toContain(499))
   expect(socket.bytesRead).toBeLessThan(10_000_000)
@@ -196,7 +196,7 @@ test('a client that does not take its answers is dropped', async () => {
 })
 
 test('an error is never taken for the answer to an earlier request, nor torn into it', async () => {
-  for (const path of ['/v1/pets', '/docs/swagger-ui-bundle.js']) {
+  for (const path of ['/v1/pets', '/docs/']) {
     for (const garbage of ['GARBAGE\r\n\r\n', 'CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n']) {
       const text = request(`GET ${path} HTTP/1.1`) + garbage
       const { answers, closed } = await converse(service.origin, text, { expected: 2 })

@@ -1,6 +1,9 @@
 /** The way to the docs page, and what a browser need not load twice. */
+import { once } from 'node:events'
+import { get, type IncomingMessage } from 'node:http'
+import { buffer } from 'node:stream/consumers'
+import { gunzipSync } from 'node:zlib'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { converse } from '../support/raw.ts'
 import { type Service, startService } from '../support/service.ts'
 
 let service: Service
@@ -10,8 +13,13 @@ beforeAll(async () => {
   service = await startService()
   const html = await (await fetch(`${service.origin}/docs/`)).text()
   const links = [...html.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, link]) => String(link))
-  const paths = ['', ...links].map((link) => new URL(link, `${service.origin}/docs/`).pathname)
-  files = [...new Set(paths)].filter((path) => path.startsWith('/docs/'))
+  const script = await (await fetch(`${service.origin}/docs/docs.js`)).text()
+  const imports = [...script.matchAll(/from '([^']+)'/g)].map(([, file]) => String(file))
+  const addresses = ['', ...links, ...imports].map(
+    (link) => new URL(link, `${service.origin}/docs/`),
+  )
+  const paths = new Set(addresses.map(({ pathname }) => pathname))
+  files = [...paths].filter((path) => path.startsWith('/docs/'))
 })
 afterAll(() => service.stop())
 
@@ -28,32 +36,82 @@ test.each(['/', '/docs'])('%s leads to the docs page, without a key', async (pat
   expect(page.headers.get('content-type')).toMatch(/^text\/html/)
 })
 
-/** The status and the tag of the answer to who has the file with these tags; fetch would add to it. */
-async function askAgain(path: string, tags: string) {
-  const lines = [`GET ${path} HTTP/1.1`, 'Host: x', 'Connection: close', `If-None-Match: ${tags}`]
-  const { answers } = await converse(service.origin, `${lines.join('\r\n')}\r\n\r\n`)
-  const [answer] = answers
-  return { status: answer?.status, body: answer?.body, tag: answer?.headers.get('etag') }
+/** What a client that accepts these encodings is answered; fetch would decode it, and add headers. */
+async function askRaw(path: string, encodings: string, known?: string) {
+  const headers = {
+    'accept-encoding': encodings,
+    ...(known !== undefined && { 'if-none-match': known }),
+  }
+  const sent = get(service.origin + path, { agent: false, headers })
+  const [answer] = (await once(sent, 'response')) as [IncomingMessage] // what the event brings
+  const header = (name: string) => answer.headers[name]
+  return {
+    status: answer.statusCode,
+    bytes: await buffer(answer),
+    tag: String(header('etag')),
+    header,
+  }
 }
 
-test('what a browser has already is not sent again', async () => {
+const encodings = ['gzip, deflate, br, zstd', 'identity']
+
+test.each(encodings)('what a browser has already is not sent again (%s)', async (accepted) => {
   expect(files.length).toBeGreaterThan(3)
   for (const path of files) {
-    const first = await ask(path)
+    const first = await askRaw(path, accepted)
     expect(first.status, path).toBe(200)
-    expect(first.headers.get('cache-control'), path).toBe('no-cache')
-    const body = await first.text()
-    expect(body.length, path).toBeGreaterThan(100)
-    const tag = String(first.headers.get('etag'))
+    expect(first.header('cache-control'), path).toBe('no-cache')
+    expect(first.bytes.length, path).toBeGreaterThan(100)
+    const { tag } = first
     expect(tag, path).toMatch(/^(W\/)?"[^"]+"$/)
     for (const known of [tag, `"other", ${tag}`, '*']) {
-      expect(await askAgain(path, known), path).toEqual({ status: 304, body: '', tag })
+      const again = await askRaw(path, accepted, known)
+      expect([again.status, again.bytes.length, again.tag], path).toEqual([304, 0, tag])
+      expect(again.header('vary'), path).toBe('Accept-Encoding')
     }
-    expect(await askAgain(path, '"other"'), path).toEqual({ status: 200, body, tag })
+    const other = await askRaw(path, accepted, '"other"')
+    expect([other.status, other.bytes, other.tag], path).toEqual([200, first.bytes, tag])
   }
 })
 
-test('each file has a tag of its own', async () => {
-  const tags = await Promise.all(files.map(async (path) => (await ask(path)).headers.get('etag')))
-  expect(new Set(tags).size).toBe(files.length)
+test('files go out compressed to who accepts that', async () => {
+  for (const path of files) {
+    const plain = await askRaw(path, 'identity')
+    expect(plain.header('content-encoding'), path).toBeUndefined()
+    expect(plain.header('vary'), path).toBe('Accept-Encoding')
+    for (const accepted of [
+      'gzip',
+      'gzip, deflate, br, zstd',
+      'identity;q=0.5, *;q=1',
+      'gzip;q=0.1',
+    ]) {
+      const packed = await askRaw(path, accepted)
+      expect(packed.header('content-encoding'), path).toBe('gzip')
+      expect(packed.header('vary'), path).toBe('Accept-Encoding')
+      expect(packed.header('content-length'), path).toBe(String(packed.bytes.length))
+      expect(gunzipSync(packed.bytes), path).toEqual(plain.bytes)
+      expect(packed.bytes.length, path).toBeLessThan(plain.bytes.length)
+    }
+    for (const accepted of ['', 'br', 'gzip;q=0', 'identity, gzip;q=0.5', 'compress;q=1']) {
+      expect((await askRaw(path, accepted)).bytes, `${path}: ${accepted}`).toEqual(plain.bytes)
+    }
+  }
+  const sizes = await Promise.all(files.map((path) => askRaw(path, 'gzip')))
+  const total = sizes.reduce((sum, { bytes }) => sum + bytes.length, 0)
+  expect(total).toBeLessThan(20_000) // bytes: the whole page, for a phone
+})
+
+test('each file has a tag of its own, in each encoding', async () => {
+  const answers = files.flatMap((path) => encodings.map((accepted) => askRaw(path, accepted)))
+  const tags = (await Promise.all(answers)).map(({ tag }) => tag)
+  expect(new Set(tags).size).toBe(files.length * encodings.length)
+})
+
+test('HEAD says of a file what GET would send', async () => {
+  const { headers } = await ask('/docs/', {
+    method: 'HEAD',
+    headers: { 'accept-encoding': 'gzip' },
+  })
+  const { bytes } = await askRaw('/docs/', 'gzip')
+  expect(headers.get('content-length')).toBe(String(bytes.length))
 })

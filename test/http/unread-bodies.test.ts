@@ -1,7 +1,7 @@
 /** Bodies that nobody wants are not read: the answer comes at once, and the connection is closed. */
 import { once } from 'node:events'
-import { connect } from 'node:net'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { connect, type Socket } from 'node:net'
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { accepted } from '../support/accepted.ts'
 import { expectRestError, expectTrpcError } from '../support/expect.ts'
 import { converse } from '../support/raw.ts'
@@ -98,4 +98,33 @@ test('two byte order marks are one too many, on both surfaces', async () => {
     expect(await ask(`\ufeff${text}`)).toBeLessThan(300)
     expect(await ask(`\ufeff\ufeff${text}`)).toBe(400)
   }
+})
+
+test('bodies that do not arrive whole are bounded for the whole process: the oldest go first', async () => {
+  const name = 'x'.repeat(255)
+  const body = JSON.stringify({ name, categoryId: 3, more: 'x'.repeat(60_000) })
+  const begun = await Promise.all(
+    Array.from({ length: 320 }, async (_, index) => {
+      const socket = connect(Number(new URL(service.origin).port), '127.0.0.1')
+      const connection = { socket, isClosed: false, index }
+      socket.on('error', () => {}).on('close', () => (connection.isClosed = true))
+      await once(socket, 'connect')
+      return connection
+    }),
+  )
+  onTestFinished(() => {
+    for (const { socket } of begun) socket.destroy()
+  })
+  for (const { socket } of begun) {
+    socket.write(keyed('POST /v1/pets', json, `Content-Length: ${body.length}`))
+    await new Promise((resolve) => socket.write(body.slice(0, -1), resolve))
+  }
+  const left = () => begun.filter(({ isClosed }) => !isClosed).length
+  const mebibytes = () => (left() * body.length) / 1024 / 1024
+  await vi.waitFor(() => expect(mebibytes()).toBeLessThan(17), { timeout: 15_000 })
+  expect(begun[0]?.isClosed).toBe(true)
+  expect(mebibytes()).toBeGreaterThan(12)
+  const last = begun.at(-1)?.socket
+  last?.write(body.slice(-1))
+  expect(String((await once(last as Socket, 'data'))[0])).toContain('HTTP/1.1 201 ')
 })

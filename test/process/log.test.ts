@@ -201,8 +201,8 @@ describe('a client that goes is logged with 499', () => {
     const socket = connect(server.port, '127.0.0.1')
       .on('error', () => {})
       .pause()
-    const head = `GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nHost: x\r\nX-Request-Id: ${id}\r\n\r\n`
-    socket.write(head.repeat(12)) // more than the kernel takes off the server's hands
+    const head = `GET /docs/ HTTP/1.1\r\nHost: x\r\nX-Request-Id: ${id}\r\n\r\n`
+    socket.write(head.repeat(500)) // more than the kernel takes off the server's hands
     await eventually(() => expect(server.stderr).toContain(`"${id}"`))
     socket.resetAndDestroy()
     await eventually(async () => {

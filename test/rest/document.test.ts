@@ -1,6 +1,7 @@
 /** The OpenAPI document: valid, complete, and what the interface document says. */
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { parseExact } from '../support/rest.ts'
 import { type Service, startService } from '../support/service.ts'
 
 /** As much of OpenAPI as is looked at here. */
@@ -24,10 +25,14 @@ interface Operation {
     schema: object
   }[]
   requestBody?: { required: boolean; content: Record<string, { schema: object; example: unknown }> }
-  responses: Record<string, { headers: object; content: Record<string, { schema: object }> }>
+  responses: Record<
+    string,
+    { headers: object; content: Record<string, { schema: object; examples?: object }> }
+  >
 }
 
 let service: Service
+let text: string
 let document: Document
 const operation = (method: string, path: string) => document.paths[path]?.[method] as Operation
 beforeAll(async () => {
@@ -35,13 +40,14 @@ beforeAll(async () => {
   const response = await fetch(`${service.origin}/v1/openapi.json`) // without a key
   expect(response.status).toBe(200)
   expect(response.headers.get('content-type')).toBe('application/json')
-  document = (await response.json()) as Document
+  text = await response.text()
+  document = parseExact(text) as Document
 })
 afterAll(() => service.stop())
 
 test('it is valid OpenAPI 3.1', async () => {
   expect(document.openapi).toMatch(/^3\.1\.\d$/)
-  const { valid, errors } = await new Validator().validate(structuredClone({ ...document }))
+  const { valid, errors } = await new Validator().validate(JSON.parse(text))
   expect(errors).toBeUndefined()
   expect(valid).toBe(true)
 })
@@ -74,7 +80,13 @@ test('every operation needs a bearer key', () => {
   }
 })
 
-const int64 = { type: 'integer', format: 'int64' }
+// Beyond what a number holds: here are the very digits.
+const int64 = {
+  type: 'integer',
+  format: 'int64',
+  minimum: -9223372036854775808n,
+  maximum: 9223372036854775807n,
+}
 const reference = (name: string) => ({ $ref: `#/components/schemas/${name}` })
 
 test('parameters, with their constraints and defaults', () => {
@@ -87,7 +99,13 @@ test('parameters, with their constraints and defaults', () => {
     ['status', 'query', false],
     ['cursor', 'query', false],
   ])
-  expect(byName.limit?.schema).toEqual({ type: 'integer', minimum: 1, maximum: 100, default: 20 })
+  expect(byName.limit?.schema).toEqual({
+    type: 'integer',
+    format: 'int32',
+    minimum: 1,
+    maximum: 100,
+    default: 20,
+  })
   expect(JSON.stringify(byName.status?.schema)).toContain(reference('PetStatus').$ref)
   expect(byName.cursor?.schema).toEqual(int64)
   expect(operation('get', '/pets/{petId}').parameters).toMatchObject([
@@ -115,12 +133,12 @@ test('the components, each defined once and referred to', () => {
     required: ['id', 'name', 'categoryId', 'status'],
     properties: {
       id: int64,
-      name: { type: 'string' },
+      name: { type: 'string', minLength: 1, maxLength: 255 },
       categoryId: int64,
       status: reference('PetStatus'),
     },
   })
-  expect(schemas.Pets).toMatchObject({ type: 'array', items: reference('Pet') })
+  expect(schemas.Pets).toMatchObject({ type: 'array', items: reference('Pet'), maxItems: 100 })
   expect(schemas.Error).toMatchObject({
     required: ['code', 'message', 'status'],
     properties: {
@@ -129,7 +147,7 @@ test('the components, each defined once and referred to', () => {
       status: { type: 'integer' },
     },
   })
-  expect(JSON.stringify(document).match(/"enum":\["available"/g)).toHaveLength(1)
+  expect(text.match(/"enum":\["available"/g)).toHaveLength(1)
   expect(operation('post', '/pets').requestBody).toMatchObject({
     required: true,
     content: { 'application/json': { schema: reference('NewPet') } },
@@ -177,6 +195,37 @@ test.each([
     expect(responses[401]?.headers).toHaveProperty('WWW-Authenticate')
   },
 )
+
+test('400 has an example of each code, by its name', () => {
+  const { examples } = operation('post', '/pets').responses[400]?.content['application/json'] ?? {}
+  const example = (code: string, message: string) => ({ value: { code, message, status: 400 } })
+  expect(examples).toEqual({
+    BAD_REQUEST: example('BAD_REQUEST', 'name is required; categoryId is required'),
+    PARSE_ERROR: example('PARSE_ERROR', 'The request is not well-formed: its JSON cannot be read'),
+  })
+})
+
+test('one animal can be looked up without getPet, as its description says', async () => {
+  const { description } = operation('get', '/pets/{petId}')
+  expect(description).toContain('`cursor` = `id` − 1 and `limit=1`')
+  expect(description).toContain('if the list is empty, or holds an animal with a greater `id`')
+  const made: bigint[] = []
+  for (const name of ['Rex', 'Bella', 'Max']) {
+    made.push((await service.trpc.createPet.mutate({ name, categoryId: 1 })).id)
+  }
+  const [first, second, third] = made as [bigint, bigint, bigint]
+  await service.sql(`delete from pets where id = ${second}`)
+  const idAt = async (id: bigint) => {
+    const { body } = await service.rest('GET', `/pets?cursor=${id - 1n}&limit=1`)
+    return (body as { id: number }[])[0]?.id
+  }
+  expect(await Promise.all([first, second, third, third + 1n].map(idAt))).toEqual([
+    Number(first),
+    Number(third), // a greater one: there is none with the second's id
+    Number(third),
+    undefined,
+  ])
+})
 
 test('getPet is deprecated, and until when', () => {
   const getPet = operation('get', '/pets/{petId}')

@@ -121,6 +121,7 @@ async function documentCheck(origin: string): Promise<Check> {
       const value = headers.get(name)
       if (definition.required) expect(value, `${pointer} ${status} has no ${name}`).not.toBeNull()
       if (value !== null && definition.schema.type === 'integer') expect(value).toMatch(/^\d+$/)
+      else if (value !== null) validate(`/components/headers/${name}/schema`, value)
     }
     const undocumented = [...headers.keys()].filter(
       (name) => !ordinary.has(name) && !documented.some((known) => known.toLowerCase() === name),

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { int64Input, int64Output } from '../../src/int64.ts'
 import { pagingInputs } from '../../src/paging.ts'
-import { textInput } from '../../src/text.ts'
+import { textInput, textOutput } from '../../src/text.ts'
 
 const dateTime = { type: 'string', format: 'date-time' } as const
 const notAnObject = { error: 'must be an object' }
@@ -34,7 +34,7 @@ export const NewToy = z
 export const Toy = z
   .object({
     id: int64Output({ description: 'Identifies the toy.', examples: [7] }),
-    label: z.string(),
+    label: textOutput({}, 40),
     price: z.number(),
     washable: z.boolean(),
     madeAt: z.date().meta({ override: dateTime }),

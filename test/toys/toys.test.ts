@@ -10,6 +10,12 @@ import { up } from './store.ts'
 const clientRouter = forClients(routerWithToys)
 type Client = TRPCClient<typeof clientRouter>
 
+/** As much of the document as is looked at here. */
+interface Document {
+  paths: Record<string, Record<string, { parameters?: object[] }>>
+  components: { schemas: object }
+}
+
 let service: Service
 let toys: Client['toys']
 beforeAll(async () => {
@@ -226,6 +232,25 @@ test('methods, Allow and CORS follow from the operations', async () => {
   })
   const allowed = asked.headers.get('access-control-allow-methods')?.split(',')
   expect(allowed).toEqual(expect.arrayContaining(['PATCH', 'DELETE']))
+})
+
+test('the document says of toys what it says of pets: ranges to the digit, lengths, sizes of pages', async () => {
+  const { body } = await service.rest('GET', '/openapi.json')
+  const { components, paths } = body as Document
+  const int64 = { minimum: -9223372036854775808n, maximum: 9223372036854775807n }
+  expect(components.schemas).toMatchObject({
+    NewToy: { properties: { label: { minLength: 1, maxLength: 40 } } },
+    Toy: { properties: { id: int64, label: { minLength: 1, maxLength: 40 } } },
+    Toys: { maxItems: 100 },
+  })
+  expect(paths['/toys']?.get?.parameters).toMatchObject([
+    { name: 'limit', schema: { format: 'int32', minimum: 1, maximum: 100 } },
+    { name: 'cursor', schema: int64 },
+    ...['label', 'washable', 'ages'].map((name) => ({ name })),
+  ])
+  expect(paths['/toys/{toyId}']?.patch?.parameters).toMatchObject([
+    { name: 'toyId', schema: int64 },
+  ])
 })
 
 test('the log names the operation', async () => {

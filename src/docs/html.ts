@@ -1,0 +1,23 @@
+/** HTML written as templates, in which everything is escaped that is not HTML itself. */
+
+/** A piece of HTML. */
+export class Html {
+  readonly text: string
+
+  constructor(text: string) {
+    this.text = text
+  }
+}
+
+type Value = Html | string | undefined | readonly (Html | undefined)[]
+
+/** HTML of a template; `undefined` becomes nothing, and of an array each piece. */
+export const html = (strings: TemplateStringsArray, ...values: Value[]): Html =>
+  new Html(String.raw({ raw: strings }, ...values.map(textOf)))
+
+function textOf(value: Value): string {
+  if (value === undefined) return ''
+  if (value instanceof Html) return value.text
+  if (typeof value === 'string') return value.replaceAll(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`)
+  return value.map(textOf).join('')
+}

@@ -1,0 +1,85 @@
+/** Schemas in words: the type of a value, its bounds, and the fields of an object. */
+import { type Digits, nameOf, type OpenApi, resolve, type Schema, toJson } from './document.ts'
+import { Html, html } from './html.ts'
+import { prose } from './prose.ts'
+
+/** A list of what there is to say of fields or parameters, each with its name. */
+export const fields = (document: OpenApi, items: readonly Field[]): Html =>
+  html`<dl class="fields">${items.map((item) => field(document, item))}</dl>`
+
+export interface Field {
+  name: string
+  /** Where it is sent, if that is not the body. */
+  place?: string
+  required: boolean
+  description: string | undefined
+  schema: Schema
+}
+
+function field(document: OpenApi, { name, place, required, description, schema }: Field): Html {
+  return html`
+    <div>
+      <dt>
+        <code class="name">${name}</code>
+        <span class="type">${typeOf(schema)}${place && ` · ${place}`}</span>
+        ${required ? html`<span class="required">required</span>` : undefined}
+      </dt>
+      <dd>
+        ${prose(description ?? resolve(document, schema).description)}
+        ${bounds(resolve(document, schema))}
+      </dd>
+    </div>`
+}
+
+/** What is in a schema: the fields of an object, or what an array is of. */
+export function content(document: OpenApi, schema: Schema): Html {
+  const { properties, required = [], items } = resolve(document, schema)
+  if (items) return html`<p>An array, each item of which is ${typeOf(items)}.</p>`
+  if (!properties) return html`<p>${typeOf(schema)}</p>`
+  const list = Object.entries(properties).map(([name, property]) => ({
+    name,
+    required: required.includes(name),
+    description: property.description,
+    schema: property,
+  }))
+  return fields(document, list)
+}
+
+/** A schema's type, or its name with a link to where it is explained. */
+export function typeOf(schema: Schema): Html {
+  if (schema.$ref !== undefined) {
+    const name = nameOf(schema.$ref)
+    return html`<a href="#schema-${name}">${name}</a>`
+  }
+  const choices = schema.anyOf ?? schema.oneOf
+  if (choices) return join(choices.map(typeOf), ' or ')
+  if (schema.items) return html`array of ${typeOf(schema.items)}`
+  const type = [schema.type ?? 'any'].flat().join(' or ')
+  return html`${type}${schema.format && ` (${schema.format})`}`
+}
+
+const join = (parts: Html[], between: string): Html =>
+  new Html(parts.map(({ text }) => text).join(between))
+
+/** What values a schema allows, besides its type. */
+export function bounds(schema: Schema): Html | undefined {
+  const known = schema.const === undefined ? schema.enum : [schema.const]
+  const words = [
+    range(schema.minimum, schema.maximum, ''),
+    range(schema.minLength, schema.maxLength, ' characters'),
+    range(schema.minItems, schema.maxItems, ' items'),
+  ]
+  const parts = words.filter((part) => part !== undefined).map((text) => html`${text}`)
+  if (known) parts.push(html`one of ${join(known.map(code), ', ')}`)
+  if (schema.default !== undefined) parts.push(html`${code(schema.default)} if left out`)
+  return parts.length > 0 ? html`<p class="bounds">${join(parts, '; ')}</p>` : undefined
+}
+
+function range(from: Digits | undefined, to: Digits | undefined, unit: string): string | undefined {
+  if (from && to) return `${from.rawJSON} to ${to.rawJSON}${unit}`
+  if (from) return `at least ${from.rawJSON}${unit}`
+  return to && `at most ${to.rawJSON}${unit}`
+}
+
+const code = (value: unknown): Html =>
+  html`<code>${typeof value === 'string' ? value : toJson(value)}</code>`

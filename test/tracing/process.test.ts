@@ -1,0 +1,243 @@
+/** Tracing as an operator turns it on: what is loaded, what a collector that is away does, and the stop. */
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import { type Collector, type Span, startCollector } from '../support/collector.ts'
+import { engine, newDatabase } from '../support/database.ts'
+import { addKey, until } from '../support/instance.ts'
+import { freePort } from '../support/mysql.ts'
+import { programs, runServer, runToEnd, type ServerProgram } from '../support/process.ts'
+import { openSql } from '../support/sql.ts'
+
+// Several processes start here, on a machine that may be busy with other tests.
+vi.setConfig({ testTimeout: 90_000 })
+
+// One engine will do, but for several processes.
+const testOnce = test.runIf(engine === 'sqlite')
+
+const cleanings: (() => unknown)[] = []
+afterEach(async () => {
+  for (const clean of cleanings.splice(0).reverse()) await clean()
+})
+
+async function start(
+  variables: Record<string, string>,
+): Promise<
+  ServerProgram & { ask(path: string, headers?: Record<string, string>): Promise<number> }
+> {
+  const database = await newDatabase()
+  cleanings.push(database.remove)
+  const server = await runServer({ DATABASE_URL: database.url, ...variables })
+  cleanings.push(async () => {
+    server.child.kill('SIGKILL')
+    await server.exited
+  })
+  const sql = await openSql(database.url)
+  const key = await addKey(sql)
+  await sql.close()
+  return Object.assign(server, {
+    async ask(path: string, headers = {}) {
+      const answer = await fetch(server.origin + path, {
+        headers: { authorization: `Bearer ${key}`, connection: 'close', ...headers },
+      })
+      await answer.arrayBuffer()
+      return answer.status
+    },
+  })
+}
+
+async function collect(port?: number): Promise<Collector> {
+  const collector = await startCollector(port)
+  cleanings.push(() => collector.stop())
+  return collector
+}
+
+const calls = (collector: Collector): Span[] =>
+  collector.spans.filter(({ kind }) => kind === 'SERVER')
+
+/** Hooks on what a process loads: https://nodejs.org/api/module.html#customization-hooks */
+const withHooks = (resolve: string) => {
+  const code = `
+    import { registerHooks } from 'node:module'
+    import { writeSync } from 'node:fs'
+    registerHooks({ resolve(specifier, context, next) { ${resolve} } })`
+  return { NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(code)}` }
+}
+
+// The client of Prometheus has OpenTelemetry's interface among its own dependencies.
+const IS_OTHERS = `context.parentURL?.includes('/prom-client/')`
+
+/** Writes to the log the name of each package of OpenTelemetry that is loaded. */
+const telling = withHooks(`
+  const isTold = specifier.startsWith('@opentelemetry/') && !${IS_OTHERS}
+  if (isTold) writeSync(2, JSON.stringify({ msg: 'loaded', name: specifier }) + '\\n')
+  return next(specifier, context)`)
+
+const loaded = (server: ServerProgram) =>
+  new Set(
+    server
+      .entries()
+      .filter(({ msg }) => msg === 'loaded')
+      .map(({ name }) => name),
+  )
+
+describe('OpenTelemetry', () => {
+  testOnce('is not even loaded where no collector is configured', async () => {
+    const server = await start({ ...telling, OTEL_SERVICE_NAME: 'shop' })
+    const id = '0af7651916cd43dd8448eb211c80319c'
+    const traceparent = `00-${id}-b7ad6b7169203331-01`
+    expect(await server.ask('/v1/pets', { traceparent })).toBe(200)
+    const line = JSON.parse(await server.logged(/"listPets"/))
+    expect(line).not.toHaveProperty('traceId')
+    expect(line).not.toHaveProperty('spanId')
+    server.child.kill('SIGTERM')
+    expect(await server.exited).toBe(0)
+    expect(loaded(server)).toEqual(new Set())
+  })
+
+  testOnce('is loaded where a collector is configured', async () => {
+    const collector = await collect()
+    const server = await start({ ...telling, OTEL_EXPORTER_OTLP_ENDPOINT: collector.url })
+    expect(loaded(server)).toContain('@opentelemetry/sdk-trace')
+  })
+
+  testOnce('that is not installed stops the start with a line that says what to do', async () => {
+    const without = withHooks(`
+      const isOurs = specifier.startsWith('@opentelemetry/') && !${IS_OTHERS}
+      return next(isOurs ? '@opentelemetry/not-installed' : specifier, context)`)
+    const ended = await runToEnd(programs.server, {
+      PORT: '0',
+      OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9',
+      ...without,
+    })
+    expect(ended).toEqual({
+      code: 1,
+      stdout: '',
+      stderr:
+        'OTEL_EXPORTER_OTLP_ENDPOINT is set, but the packages of OpenTelemetry are not installed: npm ci brings them, unless it is told --omit=optional\n',
+    })
+    const off = await start(without)
+    expect(await off.ask('/v1/pets')).toBe(200)
+  })
+})
+
+describe('a stop', () => {
+  testOnce('sends what was not sent yet', async () => {
+    const collector = await collect()
+    const server = await start({
+      OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+      OTEL_BSP_SCHEDULE_DELAY: '60000',
+      OTEL_SERVICE_NAME: 'shop',
+    })
+    for (let call = 0; call < 20; call++) expect(await server.ask('/v1/pets')).toBe(200)
+    expect(collector.spans).toEqual([])
+    server.child.kill('SIGTERM')
+    expect(await server.exited).toBe(0)
+    expect(calls(collector)).toHaveLength(20)
+    expect(calls(collector)[0]?.resource).toMatchObject({ 'service.name': 'shop' })
+    expect(server.stderr).not.toMatch(/collector|cut off/)
+  })
+
+  // Left to itself, the exporter goes on for ten seconds.
+  testOnce.each([
+    ['9s', /"Stopped"/],
+    ['500ms', /cut off/],
+  ])('within %s does not wait for a collector that does not answer', async (timeout, said) => {
+    const collector = await collect()
+    collector.status = undefined
+    const server = await start({
+      OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+      OTEL_BSP_SCHEDULE_DELAY: '1',
+      SHUTDOWN_TIMEOUT: timeout,
+    })
+    const began = performance.now()
+    for (let call = 0; call < 20; call++) expect(await server.ask('/v1/pets')).toBe(200)
+    server.child.kill('SIGTERM')
+    expect(await server.exited).toBe(0)
+    expect(performance.now() - began).toBeLessThan(8_000)
+    expect(server.stderr).toMatch(said)
+  })
+
+  testOnce('does not wait long for one that is not there', async () => {
+    const port = await freePort()
+    const server = await start({
+      OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}`,
+      OTEL_BSP_SCHEDULE_DELAY: '1',
+    })
+    expect(await server.ask('/v1/pets')).toBe(200)
+    const began = performance.now()
+    server.child.kill('SIGTERM')
+    expect(await server.exited).toBe(0)
+    expect(performance.now() - began).toBeLessThan(8_000)
+    expect(server.stderr).toMatch(/"Stopped"/)
+  })
+})
+
+testOnce('a collector that is away disturbs no call, and is one line in the log', async () => {
+  const port = await freePort()
+  const server = await start({
+    OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}`,
+    OTEL_EXPORTER_OTLP_TIMEOUT: '100',
+    OTEL_BSP_SCHEDULE_DELAY: '10',
+  })
+  const told = () => server.entries().filter(({ msg }) => /collector/i.test(String(msg)))
+  const askFor = async (milliseconds: number) => {
+    const end = performance.now() + milliseconds
+    while (performance.now() < end) expect(await server.ask('/v1/pets')).toBe(200)
+  }
+  await askFor(1_000) // dozens of failures
+  expect(told()).toMatchObject([
+    {
+      level: 40,
+      msg: 'The collector of traces cannot be reached: spans are lost',
+      err: { message: expect.stringContaining('ECONNREFUSED') },
+    },
+  ])
+  const collector = await collect(port)
+  await askFor(300)
+  await until('that it is told', () => told().length > 1)
+  expect(calls(collector).length).toBeGreaterThan(0)
+  collector.status = 400
+  await askFor(300)
+  collector.status = 200
+  await askFor(300)
+  collector.status = undefined
+  await askFor(300)
+  // One that comes and goes is no reason for more lines.
+  expect(told().map(({ level }) => level)).toEqual([40, 30])
+})
+
+testOnce('OTEL_TRACES_SAMPLER says which calls are recorded', async () => {
+  const collector = await collect()
+  const server = await start({
+    OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+    OTEL_TRACES_SAMPLER: 'parentbased_traceidratio',
+    OTEL_TRACES_SAMPLER_ARG: '0',
+  })
+  const id = '0af7651916cd43dd8448eb211c80319c'
+  expect(await server.ask('/v1/pets')).toBe(200)
+  expect(await server.ask('/v1/pets', { traceparent: `00-${id}-b7ad6b7169203331-01` })).toBe(200)
+  server.child.kill('SIGTERM')
+  expect(await server.exited).toBe(0)
+  expect(calls(collector).map(({ traceId }) => traceId)).toEqual([id])
+  const lines = server.entries().filter(({ operation }) => operation === 'listPets')
+  expect(lines.map(({ traceId }) => traceId)).toEqual([expect.stringMatching(/^[\da-f]{32}$/), id])
+})
+
+test.runIf(engine === 'mysql')('with WORKERS each of them sends its own', async () => {
+  const collector = await collect()
+  const server = await start({
+    OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+    OTEL_BSP_SCHEDULE_DELAY: '60000',
+    WORKERS: '2',
+  })
+  for (let call = 0; call < 10; call++) expect(await server.ask('/v1/pets')).toBe(200)
+  server.child.kill('SIGTERM')
+  expect(await server.exited).toBe(0)
+  const spans = calls(collector)
+  expect(spans).toHaveLength(10)
+  const instances = new Set(spans.map(({ resource }) => resource['service.instance.id']))
+  expect(instances.size).toBe(2)
+  const lines = server.entries().filter(({ operation }) => operation === 'listPets')
+  expect(new Set(lines.map(({ spanId }) => spanId))).toEqual(
+    new Set(spans.map(({ spanId }) => spanId)),
+  )
+})

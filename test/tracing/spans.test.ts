@@ -1,0 +1,426 @@
+/** What a collector of traces hears of calls, and what the log says of the same. */
+import { createTRPCClient, httpBatchLink } from '@trpc/client'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { type Collector, type Span, startCollector } from '../support/collector.ts'
+import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
+import { addKey, until } from '../support/instance.ts'
+import { type LogEntry, runServer, type ServerProgram } from '../support/process.ts'
+import { type AppRouter, transformer } from '../support/router.ts'
+import { openSql, type Sql } from '../support/sql.ts'
+
+vi.setConfig({ testTimeout: 60_000 })
+
+let collector: Collector
+let database: TestDatabase
+let sql: Sql
+let key: string
+let server: ServerProgram
+beforeAll(async () => {
+  collector = await startCollector()
+  database = await newDatabase()
+  sql = await openSql(database.url)
+  server = await runServer({
+    DATABASE_URL: database.url,
+    DATABASE_TIMEOUT: '3s',
+    OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+    OTEL_EXPORTER_OTLP_HEADERS: 'x-tenant=shop',
+    OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=test',
+    OTEL_BSP_SCHEDULE_DELAY: '50',
+  })
+  key = await addKey(sql)
+  await ask('/v1/pets') // the look-up of the key
+})
+afterAll(async () => {
+  server.child.kill('SIGTERM')
+  expect(await server.exited).toBe(0)
+  await collector.stop()
+  await sql.close()
+  await database.remove()
+})
+afterEach(() => {
+  // Whatever was asked, these are nobody's business.
+  for (const body of collector.bodies) expect(body.includes(key)).toBe(false)
+  expect(JSON.stringify(collector.spans, big)).not.toMatch(/Sesame|987654321|select |insert /)
+})
+
+const big = (_key: string, value: unknown) => (typeof value === 'bigint' ? String(value) : value)
+
+let serial = 0
+/** The ids of a trace and a span that no other test has. */
+function newTrace(): { traceId: string; spanId: string } {
+  serial++
+  return {
+    traceId: `c0ffee${String(serial).padStart(26, '0')}`,
+    spanId: `beef${String(serial).padStart(12, '0')}`,
+  }
+}
+
+const ask = (path: string, init: RequestInit = {}) =>
+  fetch(server.origin + path, {
+    ...init,
+    headers: {
+      authorization: `Bearer ${key}`,
+      ...(init.body !== undefined && { 'content-type': 'application/json' }),
+      ...(init.headers as Record<string, string>),
+    },
+  })
+
+const creation = (name: string, headers: Record<string, string> = {}): RequestInit => ({
+  method: 'POST',
+  headers,
+  body: JSON.stringify({ name, categoryId: 987654321 }),
+})
+
+/** The spans of a trace so far, without those of a connection that was opened for it. */
+const spansOf = (traceId: string) =>
+  collector.spans.filter((span) => span.traceId === traceId && !/^(SET|SHOW)$/.test(span.name))
+
+/** Asks within a new trace, and gives its spans and the lines of the log once so many are there. */
+async function trace(
+  path: string,
+  count: number,
+  init: RequestInit = {},
+): Promise<{ spans: Span[]; lines: LogEntry[]; parent: string; status: number }> {
+  const { traceId, spanId } = newTrace()
+  const traceparent = `00-${traceId}-${spanId}-01`
+  const { status } = await ask(path, {
+    ...init,
+    headers: { ...(init.headers as Record<string, string>), traceparent },
+  })
+  const spans = () => spansOf(traceId)
+  const lines = () => server.entries().filter((entry) => entry.traceId === traceId)
+  await until(`${count} spans of ${path}`, () => spans().length >= count && lines().length > 0)
+  expect(spans().map(({ name }) => name)).toHaveLength(count)
+  return { spans: spans(), lines: lines(), parent: spanId, status }
+}
+
+const rest = [
+  ['listPets', 'GET', '/v1/pets?status=sold', '/v1/pets', 200, {}],
+  ['getPet', 'GET', '/v1/pets/1', '/v1/pets/{petId}', 200, {}],
+  ['createPet', 'POST', '/v1/pets', '/v1/pets', 201, creation('Sesame')],
+] as const
+
+const system = engine === 'mysql' ? 'mysql' : 'sqlite'
+const ofDatabase = (operation: string, table?: string) => ({
+  'db.system.name': system,
+  'db.operation.name': operation,
+  'db.query.summary': table ? `${operation} ${table}` : operation,
+  ...(table && { 'db.collection.name': table }),
+  ...(engine === 'mysql' && {
+    'db.namespace': new URL(database.url).pathname.slice(1),
+    'server.address': new URL(database.url).hostname,
+    'server.port': Number(new URL(database.url).port),
+  }),
+})
+
+/** What the database does for an operation, in order. */
+const statementsOf = (operation: string) =>
+  operation !== 'createPet'
+    ? ['SELECT pets']
+    : engine === 'mysql'
+      ? ['INSERT pets']
+      : ['INSERT pets', 'COMMIT'] // which is what waits for the disk
+
+beforeEach(async () => {
+  await sql(`insert into pets (name, category_id, status) values ('Rex', 3, 'available')`)
+})
+
+test.each(rest)('%s over REST: %s %s', async (operation, method, path, route, status, init) => {
+  const statements = statementsOf(operation)
+  const { spans, lines, parent } = await trace(path, 1 + statements.length, init)
+  const [line, ...more] = lines
+  const call = spans.find(({ kind }) => kind === 'SERVER') as Span
+  expect(call).toMatchObject({ name: operation, parentSpanId: parent, status: 'UNSET', links: [] })
+  expect(call.attributes).toEqual({
+    'http.request.method': method,
+    'http.route': route,
+    'http.response.status_code': status,
+    'url.path': path.split('?')[0],
+    'url.scheme': 'http',
+  })
+  expect(call.resource).toMatchObject({
+    'service.name': 'petstore',
+    'service.version': '1.0.0',
+    'deployment.environment.name': 'test',
+    'telemetry.sdk.language': 'nodejs',
+  })
+  expect(line).toMatchObject({ msg: 'request', operation, status, spanId: call.spanId })
+  expect(more).toEqual([])
+  const below = spans.filter(({ kind }) => kind === 'CLIENT').sort(byStart)
+  expect(below.map(({ name }) => name)).toEqual(statements)
+  for (const { name, parentSpanId, status, attributes, events, start, end } of below) {
+    const [words = '', table] = name.split(' ')
+    expect({ parentSpanId, status, events }).toEqual({
+      parentSpanId: call.spanId,
+      status: 'UNSET',
+      events: 0,
+    })
+    expect(attributes).toEqual(ofDatabase(words, table))
+    expect(start).toBeGreaterThanOrEqual(call.start)
+    expect(end).toBeGreaterThan(start)
+    expect(end).toBeLessThanOrEqual(call.end)
+  }
+})
+
+const byStart = (one: Span, other: Span) => Number(one.start - other.start)
+
+test('one call over tRPC is one span', async () => {
+  const { spans, lines, parent } = await trace('/trpc/listPets', 2)
+  const call = spans.find(({ kind }) => kind === 'SERVER') as Span
+  expect(call).toMatchObject({ name: 'listPets', parentSpanId: parent })
+  expect(call.attributes).toMatchObject({
+    'http.route': '/trpc/{procedure}',
+    'url.path': '/trpc/listPets',
+    'http.response.status_code': 200,
+  })
+  expect(lines).toMatchObject([{ operation: 'listPets', surface: 'trpc', spanId: call.spanId }])
+})
+
+test('a batch is a span with one for each of its calls, which has its statements under it', async () => {
+  const { traceId, spanId } = newTrace()
+  const client = createTRPCClient<AppRouter>({
+    links: [
+      httpBatchLink({
+        url: `${server.origin}/trpc`,
+        transformer,
+        headers: { authorization: `Bearer ${key}`, traceparent: `00-${traceId}-${spanId}-01` },
+      }),
+    ],
+  })
+  const [pets, missing, invalid] = await Promise.allSettled([
+    client.listPets.query({}),
+    client.getPet.query({ petId: 404_404 }),
+    client.listPets.query({ limit: 0 }),
+  ])
+  expect([pets, missing, invalid].map(({ status }) => status)).toEqual([
+    'fulfilled',
+    'rejected',
+    'rejected',
+  ])
+  const spans = () => spansOf(traceId)
+  await until('all spans', () => spans().length >= 6)
+  const batch = spans().find(({ kind }) => kind === 'SERVER') as Span
+  expect(batch).toMatchObject({ name: 'batch', parentSpanId: spanId, status: 'UNSET' })
+  expect(batch.attributes['http.response.status_code']).toBe(207)
+  const calls = spans()
+    .filter(({ kind }) => kind === 'INTERNAL')
+    .map((call) => ({
+      operation: call.name,
+      status: call.attributes['http.response.status_code'],
+      below: spans()
+        .filter(({ parentSpanId }) => parentSpanId === call.spanId)
+        .map(({ name }) => name),
+      spanId: call.spanId,
+      parentSpanId: call.parentSpanId,
+    }))
+  expect(calls).toHaveLength(3)
+  for (const { parentSpanId } of calls) expect(parentSpanId).toBe(batch.spanId)
+  const shown = calls.map(({ operation, status, below }) => ({ operation, status, below }))
+  expect(shown).toContainEqual({ operation: 'listPets', status: 200, below: ['SELECT pets'] })
+  expect(shown).toContainEqual({ operation: 'getPet', status: 404, below: ['SELECT pets'] })
+  expect(shown).toContainEqual({ operation: 'listPets', status: 400, below: [] })
+  // Each line of the log leads to its call.
+  const lines = () => server.entries().filter((entry) => entry.traceId === traceId)
+  await until('all lines', () => lines().length >= 3)
+  expect(
+    new Set(lines().map(({ operation, status, spanId }) => `${operation} ${status} ${spanId}`)),
+  ).toEqual(
+    new Set(calls.map(({ operation, status, spanId }) => `${operation} ${status} ${spanId}`)),
+  )
+})
+
+test('a batch that begins a trace of its own is one trace', async () => {
+  const before = collector.spans.length
+  const input = encodeURIComponent('{}')
+  expect((await ask(`/trpc/listPets,listPets?batch=1&input=${input}`)).status).toBe(200)
+  const spans = () => collector.spans.slice(before)
+  await until('all spans', () => spans().filter(({ kind }) => kind === 'INTERNAL').length === 2)
+  await until('its own span', () => spans().some(({ name }) => name === 'batch'))
+  expect(new Set(spans().map(({ traceId }) => traceId)).size).toBe(1)
+  expect(spans().find(({ name }) => name === 'batch')?.parentSpanId).toBe('')
+})
+
+describe('the trace that a request says it belongs to', () => {
+  test('is not recorded when its sender does not record it; the log has its id all the same', async () => {
+    const { traceId, spanId } = newTrace()
+    await ask('/v1/pets', { headers: { traceparent: `00-${traceId}-${spanId}-00` } })
+    await until('the line', () => server.entries().some((entry) => entry.traceId === traceId))
+    await trace('/v1/pets', 2) // what would come has come before this
+    expect(spansOf(traceId)).toEqual([])
+  })
+
+  test.each([
+    '',
+    'nonsense',
+    `00-${'0'.repeat(32)}-beef000000000000-01`,
+    `00-${'a'.repeat(32)}-${'0'.repeat(16)}-01`,
+    `ff-${'a'.repeat(32)}-${'b'.repeat(16)}-01`,
+    `00-${'A'.repeat(32)}-${'b'.repeat(16)}-01`,
+  ])('is a new one where traceparent is %j', async (traceparent) => {
+    const id = `strange-${++serial}`
+    await ask('/v1/pets', { headers: { traceparent, 'x-request-id': id } })
+    const find = () => server.entries().find(({ requestId }) => requestId === id)
+    await until('the line', () => find() !== undefined)
+    const spans = () => collector.spans.filter(({ spanId }) => spanId === find()?.spanId)
+    await until('the span', () => spans().length === 1)
+    expect(spans()[0]).toMatchObject({
+      name: 'listPets',
+      parentSpanId: '',
+      traceId: find()?.traceId,
+    })
+    expect(find()?.traceId).toMatch(/^(?!a{32}|0{32})[\da-f]{32}$/)
+  })
+})
+
+describe('errors', () => {
+  test.each([
+    ['/v1/pets?limit=0', 400, {}],
+    ['/v1/pets/404404', 404, {}],
+    ['/v1/pets', 401, { headers: { authorization: 'Basic nobody' } }],
+  ])('%s answers %i, which is not the service’s error', async (path, status, init) => {
+    const count = status === 400 ? 1 : 2 // a statement, or the look-up of the key
+    const { spans } = await trace(path, count, init)
+    const call = spans.find(({ kind }) => kind === 'SERVER')
+    expect(call?.attributes['http.response.status_code']).toBe(status)
+    expect(call?.attributes).not.toHaveProperty('error.type')
+    expect(spans.map((span) => span.status)).not.toContain('ERROR')
+  })
+
+  test('of a bug, without what the database says of it', async () => {
+    await sql('alter table pets rename column category_id to category')
+    try {
+      const { spans, lines } = await trace('/v1/pets', 2, creation('Sesame'))
+      const call = spans.find(({ kind }) => kind === 'SERVER')
+      expect(call).toMatchObject({ status: 'ERROR', message: '', events: 0 })
+      expect(call?.attributes).toMatchObject({
+        'http.response.status_code': 500,
+        'error.type': '500',
+      })
+      const statement = spans.find(({ kind }) => kind === 'CLIENT')
+      expect(statement).toMatchObject({ status: 'ERROR', message: '', events: 0 })
+      expect(statement?.attributes).toMatchObject(
+        engine === 'mysql'
+          ? { 'error.type': 'ER_BAD_FIELD_ERROR', 'db.response.status_code': '1054' }
+          : { 'error.type': 'ERR_SQLITE_ERROR', 'db.response.status_code': '1' },
+      )
+      // The line with the cause leads to the trace, too.
+      expect(lines.map(({ level }) => level).sort()).toEqual([30, 50])
+    } finally {
+      await sql('alter table pets rename column category to category_id')
+    }
+  })
+
+  test('of a database that cannot be used', async () => {
+    await sql(engine === 'mysql' ? 'lock tables pets write' : 'begin immediate')
+    try {
+      const path = engine === 'mysql' ? '/v1/pets/1' : '/v1/pets'
+      const init = engine === 'mysql' ? {} : creation('Sesame')
+      // On SQLite the transaction cannot begin, so that there is no statement.
+      const { spans, status } = await trace(path, engine === 'mysql' ? 2 : 1, init)
+      expect(status).toBe(503)
+      expect(spans.find(({ kind }) => kind === 'SERVER')).toMatchObject({
+        status: 'ERROR',
+        attributes: { 'error.type': '503' },
+      })
+      if (engine === 'mysql') {
+        expect(spans.find(({ kind }) => kind === 'CLIENT')).toMatchObject({
+          name: 'SELECT pets',
+          status: 'ERROR',
+          attributes: { 'error.type': 'DatabaseTimeoutError' },
+        })
+      }
+    } finally {
+      await sql(engine === 'mysql' ? 'unlock tables' : 'rollback')
+    }
+  })
+})
+
+test('a key that is not known yet is looked up within the call', async () => {
+  const other = await addKey(sql)
+  const { spans, status } = await trace('/v1/pets', 3, {
+    headers: { authorization: `Bearer ${other}` },
+  })
+  expect(status).toBe(200)
+  const call = spans.find(({ kind }) => kind === 'SERVER') as Span
+  const lookUp = spans.find(({ name }) => name === 'API key look-up') as Span
+  const statement = spans.find(({ kind }) => kind === 'CLIENT') as Span
+  expect(lookUp).toMatchObject({ kind: 'INTERNAL', parentSpanId: call.spanId, attributes: {} })
+  expect(lookUp.end).toBeLessThanOrEqual(statement.start)
+  for (const body of collector.bodies) expect(body.includes(other)).toBe(false)
+})
+
+test('a key in an address is not in its span', async () => {
+  const { spans } = await trace(`/v1/pets/${key}`, 1)
+  expect(spans[0]?.attributes['url.path']).toMatch(/^\/v1\/pets\/(?!petstore_\w{20})/)
+})
+
+test('the collector is sent what OTEL_EXPORTER_OTLP_HEADERS says', () => {
+  expect(collector.headers[0]).toMatchObject({ 'x-tenant': 'shop' })
+})
+
+test('health, the document and what is nowhere are no calls, and have no span', async () => {
+  for (const path of ['/healthz', '/readyz', '/v1/openapi.json', '/nowhere', '/v1/nowhere']) {
+    const { traceId, spanId } = newTrace()
+    await ask(path, { headers: { traceparent: `00-${traceId}-${spanId}-01` } })
+  }
+  const before = serial
+  await trace('/v1/pets', 2)
+  const strangers = collector.spans.filter(
+    ({ traceId }) =>
+      traceId.startsWith('c0ffee') &&
+      Number(traceId.slice(6)) > before - 5 &&
+      Number(traceId.slice(6)) <= before,
+  )
+  expect(strangers).toEqual([])
+})
+
+test('a creation with an Idempotency-Key has its whole transaction under it', async () => {
+  const init = creation('Sesame', { 'idempotency-key': `"${crypto.randomUUID()}"` })
+  const count = engine === 'mysql' ? 7 : 6
+  const { spans } = await trace('/v1/pets', count, init)
+  const call = spans.find(({ kind }) => kind === 'SERVER')
+  const below = spans.filter(({ kind }) => kind === 'CLIENT').sort(byStart)
+  for (const { parentSpanId } of below) expect(parentSpanId).toBe(call?.spanId)
+  const names = below.map(({ name }) => name)
+  expect(names).toContain('INSERT pets')
+  expect(names).toContain('INSERT idempotency_keys')
+  expect(names.at(-1)).toBe('COMMIT')
+})
+
+test('calls that meet: what is done once is under one of them, and linked with the others', async () => {
+  // On MySQL calls meet while others are under way, on SQLite when they arrive together.
+  const traces = Array.from({ length: 40 }, newTrace)
+  const statuses = await Promise.all(
+    traces.map(async ({ traceId, spanId }) => {
+      const headers = { traceparent: `00-${traceId}-${spanId}-01` }
+      return (await ask('/v1/pets', creation('Sesame', headers))).status
+    }),
+  )
+  expect(new Set(statuses)).toEqual(new Set([201]))
+  const ids = new Set(traces.map(({ traceId }) => traceId))
+  const spans = () => collector.spans.filter(({ traceId }) => ids.has(traceId))
+  const calls = () => spans().filter(({ kind }) => kind === 'SERVER')
+  await until('all calls', () => calls().length === 40)
+  await trace('/v1/pets', 2) // what belongs to them has come before this
+  const shared = spans().filter(({ kind, links }) => kind === 'CLIENT' && links.length > 0)
+  expect(shared.length).toBeGreaterThan(0)
+  const what = engine === 'mysql' ? 'INSERT pets' : 'COMMIT'
+  expect(new Set(shared.map(({ name }) => name))).toEqual(new Set([what]))
+  const byId = new Map(calls().map((call) => [call.spanId, call]))
+  for (const { spanId, traceId, parentSpanId, links } of shared) {
+    expect(byId.get(parentSpanId)?.traceId).toBe(traceId)
+    for (const link of links) {
+      expect(byId.get(link.spanId)).toMatchObject({
+        traceId: link.traceId,
+        links: [{ traceId, spanId }],
+      })
+    }
+  }
+  // Nobody's is lost: under each call, or linked with it, is what made its pet last.
+  const done = spans().filter(({ name }) => name === what)
+  const reached = done.flatMap(({ parentSpanId, links }) => [
+    parentSpanId,
+    ...links.map(({ spanId }) => spanId),
+  ])
+  expect(reached.sort()).toEqual([...byId.keys()].sort())
+})
