@@ -118,7 +118,9 @@ function statementReader(): (chunk: Buffer) => string[] {
       const end = HEADER + rest.readUIntLE(0, 3)
       if (rest.length < end) break
       if (rest[HEADER - 1] === 0 && rest[HEADER] === COM_QUERY) {
-        found.push(rest.toString('utf8', HEADER + 1, end))
+        // MySQL, not MariaDB, is told first that there are no attributes: of them 0, in 1 set.
+        const hasCounts = rest[HEADER + 1] === 0 && rest[HEADER + 2] === 1
+        found.push(rest.toString('utf8', HEADER + (hasCounts ? 3 : 1), end))
       }
       rest = rest.subarray(end)
     }
