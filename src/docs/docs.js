@@ -163,6 +163,7 @@ function offerNext(form, link) {
       if (form.elements[name]) form.elements[name].value = value
     }
     writeSample(form)
+    form.querySelector('[type=submit]').focus() // this button goes
     form.requestSubmit()
   }
 }
