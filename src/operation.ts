@@ -61,9 +61,22 @@ interface Removing {
 
 export type RestMeta = Common & (Reading | Listing | Creating | Changing | Removing)
 
+const MORE_PAGES =
+  'While there are more, the answer has a `Link` header with `rel="next"`, the address of the next page.'
+const REPEATABLE =
+  'With an `Idempotency-Key` a request can be repeated safely: the repetition adds nothing and is answered as the first.'
+
 /** The meta of a procedure from its description, in the form that trpc-to-openapi reads, too. */
 export function operation(rest: RestMeta): OpenApiMeta<{ rest: RestMeta }> {
-  const { method, path, tag, summary, description, deprecated } = rest
+  const { method, path, tag, summary, deprecated } = rest
+  // What REST alone has is said here, since clients of tRPC read the description too.
+  const description = [
+    rest.description,
+    'paged' in rest && MORE_PAGES,
+    'creates' in rest && REPEATABLE,
+  ]
+    .filter(Boolean)
+    .join(' ')
   return {
     rest,
     openapi: {

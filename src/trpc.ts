@@ -38,6 +38,7 @@ const t = initTRPC
   .meta<OpenApiMeta<{ rest?: RestMeta }>>()
   .create({
     transformer,
+    allowOutsideOfServer: true, // the stand-in of the client package may run in a browser
     isDev: false, // no stack in an answer, whatever NODE_ENV says
     errorFormatter({ error: thrown }) {
       const error = toTRPCError(thrown)

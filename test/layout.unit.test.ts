@@ -4,7 +4,10 @@ import path from 'node:path'
 import { expect, test } from 'vitest'
 
 const root = path.join(import.meta.dirname, '..')
-const files = globSync(['src/**/*.ts', 'db/**/*.ts', 'client/src/*.ts'], { cwd: root })
+const files = globSync(['src/**/*.ts', 'db/**/*.ts', 'client/**/*.ts'], {
+  cwd: root,
+  exclude: ['client/dist/**'],
+})
 
 /** The modules that a file imports, types included: ours by their path, others by their name. */
 function importsOf(file: string): string[] {
@@ -54,8 +57,13 @@ test.each<[string, RegExp, RegExp]>([
   ['stores know no surface', /^src\/[^/]+\/store\.ts$/, /express|@trpc|^src\/(rest|trpc|http)/],
   [
     'a client brings nothing of the service',
-    /^client\/src\/(?!interface)/,
-    /^(src|db)\/|express|kysely/,
+    /^client\/src\/(?!interface|testing|memory)/,
+    /^(src|db)\/|express|kysely|^client\/src\/(testing|memory)|msw/,
+  ],
+  [
+    'the stand-in in tests brings no server and no database',
+    /^client\/src\/(testing|memory)/,
+    /^src\/(http|rest|trpc-http|docs|cli|config|app|calls|main|serve|start)|express|kysely|mysql2|^node:/,
   ],
 ])('%s (%#)', (_, places, forbidden) => {
   expect(files.some((file) => places.test(file))).toBe(true)

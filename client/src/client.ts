@@ -23,7 +23,7 @@ export type PetstoreInputs = inferRouterInputs<AppRouter>
 export type PetstoreOutputs = inferRouterOutputs<AppRouter>
 
 /** An animal of the catalogue. */
-export type Pet = PetstoreOutputs['getPet']
+export type Pet = PetstoreOutputs['createPet']
 /** An animal to add; `status` is `available` unless it says otherwise. */
 export type NewPet = PetstoreInputs['createPet']
 /** Availability of an animal. */

@@ -81,20 +81,16 @@ const fieldOf = (form, place) => form.querySelector(`[data-in=${place}]`)
 
 /** The request that a form describes: without what is left empty, of what must be there an example. */
 function callOf(form) {
-  const filled = [...form.querySelectorAll('[data-in]')]
-    .map(({ name, value, required, placeholder, dataset }) => ({
-      name,
-      value: value || (required ? placeholder : ''),
-      dataset,
-    }))
-    .filter(({ value }) => value !== '')
-  const at = (place) => filled.filter((field) => field.dataset.in === place)
+  const sent = ({ value, required, placeholder }) => value || (required ? placeholder : '')
+  const at = (place) =>
+    [...form.querySelectorAll(`[data-in=${place}]`)]
+      .map((field) => [field.name, sent(field)])
+      .filter(([, value]) => value !== '')
   let path = form.dataset.path
-  for (const { name, value } of at('path')) {
+  for (const [name, value] of at('path'))
     path = path.replace(`{${name}}`, encodeURIComponent(value))
-  }
-  const query = new URLSearchParams(at('query').map(({ name, value }) => [name, value])).toString()
-  const headers = at('header').map(({ name, value }) => [name, value])
+  const query = new URLSearchParams(at('query')).toString()
+  const headers = at('header')
   const body = fieldOf(form, 'body')?.value
   if (body !== undefined) headers.push(['Content-Type', 'application/json'])
   const url = base + path + (query && `?${query}`)
@@ -141,7 +137,7 @@ async function send(form) {
       .map(([name, value]) => `${name}: ${value}`)
       .join('\n')
     text.textContent = pretty(content)
-    text.hidden = content === ''
+    text.hidden = text.previousElementSibling.hidden = content === ''
     offerNext(form, response.headers.get('Link'))
     result.hidden = false
     box.dataset.kind = String(response.status)[0]
@@ -190,7 +186,6 @@ function addCopy(bar, code) {
 
 /** The code samples of a form, with a choice of the language that holds for all forms. */
 function addSamples(form, index) {
-  const box = form.querySelector('.samples')
   const choice = document.createElement('fieldset')
   const legend = document.createElement('legend')
   legend.textContent = 'Code sample'
@@ -204,13 +199,7 @@ function addSamples(form, index) {
     label.append(radio, language)
     choice.append(label)
   }
-  box.querySelector('.bar').append(choice)
-  if (fieldOf(form, 'key')) {
-    const hint = document.createElement('p')
-    hint.className = 'hint'
-    hint.textContent = 'It takes your key from the environment variable API_KEY.'
-    box.append(hint)
-  }
+  form.querySelector('.samples .bar').append(choice)
 }
 
 let language = 'curl'

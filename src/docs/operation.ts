@@ -109,16 +109,16 @@ const codeOf = (value: unknown): string | undefined =>
 function trial(document: OpenApi, method: string, path: string, object: OperationObject): Html {
   const { operationId: id, parameters = [], requestBody, security = [] } = object
   const example = requestBody && media(requestBody.content)?.example
+  const keyed = security.length > 0 || undefined
   return html`
     <form class="trial" id="${id}-form" aria-label="Try ${id}" data-method="${method}" data-path="${path}" hidden>
       <h4>Try it out</h4>
       ${
-        security.length > 0
-          ? html`
+        keyed &&
+        html`
       <label for="${id}-key">API key</label>
       <input id="${id}-key" data-in="key" type="password" aria-describedby="${id}-key-hint" ${plain}>
       <p class="hint" id="${id}-key-hint">Used for all operations here; not stored.</p>`
-          : undefined
       }
       ${parameters.map((parameter) => input(document, `${id}-${parameter.name}`, parameter))}
       ${
@@ -143,7 +143,11 @@ function trial(document: OpenApi, method: string, path: string, object: Operatio
           <details><summary>Response headers</summary>${codeBlock('Response headers')}</details>
         </div>
       </div>
-      <div class="samples"><div class="bar"></div>${codeBlock('Code')}</div>
+      <div class="samples">
+        <div class="bar"></div>
+        ${codeBlock('Code')}
+        ${keyed && html`<p class="hint">It takes your key from the environment variable API_KEY.</p>`}
+      </div>
     </form>`
 }
 

@@ -17,8 +17,12 @@ export const INVALID: Auth = { kind: 'invalid' }
  * headers none counts, because a proxy in front may have looked at the other one.
  */
 export function bearerToken(req: IncomingMessage): string | undefined {
-  const { authorization } = req.headers
+  const token = tokenOf(req.headers.authorization)
+  return token && countHeader(req, 'authorization') > 1 ? '' : token
+}
+
+/** The same for the text of the only header. */
+export function tokenOf(authorization: string | undefined): string | undefined {
   if (authorization === undefined) return undefined
-  const token = /^bearer +([\w.~+/-]+=*) *$/i.exec(authorization)?.[1]
-  return token === undefined || countHeader(req, 'authorization') > 1 ? '' : token
+  return /^bearer +([\w.~+/-]+=*) *$/i.exec(authorization)?.[1] ?? ''
 }

@@ -28,6 +28,9 @@ export function newKey(readOnly: boolean): { key: string; prefix: string; hash: 
 /** Whether a text has the form of a key, so that it is worth looking for. */
 export const isKey = (text: string): boolean => WHOLE.test(text)
 
+/** Whether a key says of itself that it may only read. */
+export const isReadOnlyKey = (key: string): boolean => key.startsWith(PREFIX + READ_ONLY)
+
 /** SHA-256 of a key, in hexadecimal. A key is random: a slow hash would add nothing. */
 export const hashKey = (key: string): string => hash('sha256', key)
 

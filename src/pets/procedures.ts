@@ -18,8 +18,7 @@ export const listPets = keyedProcedure
       paged: true,
       tag,
       summary: 'List all animals',
-      description:
-        'Returns a paginated list of animals, by ascending `id`. While there are more, the answer has a `Link` header with `rel="next"`, the address of the next page.',
+      description: 'Returns a paginated list of animals, by ascending `id`.',
       example: [example],
     }),
   )
@@ -35,8 +34,7 @@ export const createPet = keyedProcedure
       creates: '/pets/{id}',
       tag,
       summary: 'Add an animal',
-      description:
-        'Adds an animal to the catalogue and returns it with the `id` it was given. With an `Idempotency-Key` a request can be repeated safely: the repetition adds nothing and is answered as the first.',
+      description: 'Adds an animal to the catalogue and returns it with the `id` it was given.',
       example,
       exampleInput: { name: 'Rex', categoryId: 3, status: 'available' },
     }),

@@ -1,27 +1,33 @@
-/** The example storefront in a real browser, from another origin than the service's. */
-import { execFileSync } from 'node:child_process'
+/**
+ * The example storefront as README says to copy it: out of this repository, installed with the packed
+ * client and built there, and opened in a real browser, from another origin than the service's.
+ */
+import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { cpSync, readFileSync } from 'node:fs'
 import type { Server } from 'node:http'
-import { tmpdir } from 'node:os'
+import { createServer } from 'node:net'
 import path from 'node:path'
+import { createInterface } from 'node:readline'
+import { stripVTControlCharacters } from 'node:util'
 import axe from 'axe-core'
 import express from 'express'
-import type { Browser, BrowserContext, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, test } from 'vitest'
 import { startBrowser } from '../support/browser.ts'
+import { emptyProject, type Project } from '../support/client-package.ts'
 import { newDatabase, type TestDatabase } from '../support/database.ts'
 import { freePort } from '../support/mysql.ts'
-import { storePets } from '../support/pets.ts'
+import { countPets, storePets } from '../support/pets.ts'
 import { runServer, type ServerProgram } from '../support/process.ts'
 import { keys } from '../support/service.ts'
 import { openSql, type Sql } from '../support/sql.ts'
 
 const root = path.resolve(import.meta.dirname, '../..')
-const ANIMALS = 250
+const ANIMALS = 110
 const statuses = ['available', 'pending', 'sold'] as const
 
-const built = mkdtempSync(path.join(tmpdir(), 'petstore-storefront-'))
+let shop: Project
 let variables: Record<string, string>
 let database: TestDatabase
 let sql: Sql
@@ -41,16 +47,25 @@ beforeAll(async () => {
   variables = { PORT: String(port), DATABASE_URL: database.url, CORS_ORIGINS: address }
   service = await runServer(variables)
 
-  execFileSync('npm', ['run', 'build'], { cwd: root, stdio: 'pipe' })
-  execFileSync('npm', ['run', 'build', '-w', 'examples/storefront', '--', '--outDir', built], {
-    cwd: root,
+  shop = emptyProject()
+  cpSync(path.join(root, 'examples/storefront'), shop.folder, {
+    recursive: true,
+    filter: (source) => !/^(node_modules|dist)$/.test(path.basename(source)),
+  })
+  const readme = readFileSync(path.join(root, 'examples/storefront/README.md'), 'utf8')
+  const [, install = ''] = /^npm install (.*)$/m.exec(readme) ?? []
+  await shop.install(...install.replace(/\S+\.tgz/, inject('clientPackage')).split(' '))
+  execFileSync('npm', ['run', 'build'], {
+    cwd: shop.folder,
     stdio: 'pipe',
     env: { ...process.env, VITE_PETSTORE_URL: `${service.origin}/trpc` },
   })
-  site = express().use(express.static(built)).listen(sitePort, '127.0.0.1')
+  site = express()
+    .use(express.static(path.join(shop.folder, 'dist')))
+    .listen(sitePort, '127.0.0.1')
   await once(site, 'listening')
   browser = await startBrowser()
-}, 120_000)
+}, 180_000)
 
 afterAll(async () => {
   await browser?.close()
@@ -58,7 +73,7 @@ afterAll(async () => {
   await stop(service)
   await sql.close()
   await database.remove()
-  rmSync(built, { recursive: true, force: true })
+  shop.remove()
 })
 
 async function stop({ child, exited }: ServerProgram): Promise<void> {
@@ -66,22 +81,35 @@ async function stop({ child, exited }: ServerProgram): Promise<void> {
   await exited
 }
 
-let context: BrowserContext
+let context: BrowserContext | undefined
 let page: Page
 let problems: string[]
 beforeEach(async () => {
   await sql('delete from pets')
   await addAnimals(ANIMALS)
-  context = await browser.newContext()
-  page = await context.newPage()
-  page.setDefaultTimeout(10_000)
   problems = []
-  page.on('pageerror', (error) => problems.push(error.message))
+  await open()
 })
 afterEach(async () => {
-  await context.close()
+  await context?.close()
+  context = undefined
   expect(problems).toEqual([])
 })
+
+/** Opens a window of its own: of a computer, unless told. */
+async function open(device: BrowserContextOptions = {}): Promise<void> {
+  await context?.close()
+  context = await browser.newContext(device)
+  page = await context.newPage()
+  page.setDefaultTimeout(10_000)
+  page.on('pageerror', (error) => problems.push(error.message))
+}
+
+const phone: BrowserContextOptions = {
+  viewport: { width: 360, height: 640 },
+  isMobile: true,
+  hasTouch: true,
+}
 
 /** Animals with names by their number, and each status in turn. */
 async function addAnimals(count: number): Promise<void> {
@@ -124,57 +152,208 @@ test('the catalogue by status', async () => {
   await page.getByRole('radio', { name: 'sold' }).check()
   await page.getByText('Animal 3', { exact: true }).waitFor()
   await scrollToEnd()
-  expect(await cards().count()).toBe(83)
-  expect(await page.getByRole('listitem').filter({ hasText: 'pending' }).count()).toBe(0)
+  expect(await cards().count()).toBe(36)
+  expect(await page.getByRole('listitem').filter({ hasText: 'Pending' }).count()).toBe(0)
   expect(page.url()).toContain('status=sold')
 
   await sql("delete from pets where status = 'pending'")
   await page.getByRole('radio', { name: 'pending' }).check()
-  await page.getByText('No animal is pending.').waitFor()
+  await page.getByText('No animal is pending right now.').waitFor()
 })
 
 test('an animal, and back to where one was', async () => {
   await enter()
   await scrollToEnd()
-  await page.getByText('Animal 200', { exact: true }).click()
-  await page.getByRole('heading', { name: 'Animal 200' }).waitFor()
-  expect(await page.title()).toBe('Animal 200 · Petstore')
+  await page.getByText('Animal 100', { exact: true }).click()
+  await page.getByRole('heading', { name: 'Animal 100' }).waitFor()
+  expect(await page.title()).toBe('Animal 100 · Petstore')
   await page.locator('h1:focus').waitFor()
   expect(await scrollTop()).toBe(0)
   await page.goBack()
-  await expect.poll(scrollTop).toBeGreaterThan(2000)
+  await page.waitForFunction('scrollY > 2000')
+
+  await page.evaluate('scrollTo(0, 0)')
+  await page.getByRole('radio', { name: 'available' }).check()
+  await page.getByText('Animal 1', { exact: true }).waitFor()
+  await page.getByText('Animal 2', { exact: true }).waitFor({ state: 'detached' })
+  await scrollToEnd()
+  await page.getByText('Animal 100', { exact: true }).click()
+  await page.getByRole('heading', { name: 'Animal 100' }).waitFor()
+  expect(await scrollTop()).toBe(0)
+  await page.goBack()
+  await page.waitForFunction('scrollY > 1000')
 
   await page.goto(`${address}/#/pets/999999999999999999`)
   await page.getByText('There is no animal with the number 999999999999999999').waitFor()
 })
 
-test('an animal is added, once the service takes what was entered', async () => {
+test('what is wrong is said in words for people, until it is mended', async () => {
   await enter()
   await page.getByRole('link', { name: 'Add an animal' }).click()
   const [name, category] = [page.getByLabel('Name'), page.getByLabel('Category')]
-  await category.fill('three')
   await page.getByRole('button', { name: 'Add to the catalogue' }).click()
-  await page.getByText('Name must not be empty').waitFor()
-  await page.getByText('Category must be an integer from -9223372036854775808').waitFor()
+  await page.getByText('Please enter a name').waitFor()
+  await page.getByText('Please choose a category').waitFor()
   expect(await name.getAttribute('aria-invalid')).toBe('true')
   await page.locator('input[name=name]:focus').waitFor()
 
-  await name.fill('Rex 🐕')
-  await category.fill('9007199254740993')
-  await page.getByLabel('Availability').selectOption('pending')
-  await name.press('Enter')
+  await page.keyboard.type('R')
+  await page.getByText('Please enter a name').waitFor({ state: 'hidden' })
+  await page.keyboard.type('ex')
+  expect(await name.inputValue()).toBe('Rex') // the focus stays where one types
+  expect(await category.getAttribute('aria-invalid')).toBe('true')
+  await category.selectOption('Cat')
+  await page.getByText('Please choose a category').waitFor({ state: 'hidden' })
+
+  // What only the service knows to be wrong.
+  await name.fill('x'.repeat(256))
+  await page.getByRole('button', { name: 'Add to the catalogue' }).click()
+  await page.getByText('This must have at most 255 characters').waitFor()
+  await page.locator('input[name=name]:focus').waitFor()
+  await name.fill('Rex')
+  await page.getByText('This must').waitFor({ state: 'hidden' })
+  expect(await countPets(sql)).toBe(ANIMALS)
+})
+
+test('an animal is added, which is said once', async () => {
+  await enter()
+  await page.getByRole('link', { name: 'Add an animal' }).click()
+  await page.getByLabel('Name').fill('Rex 🐕')
+  await page.getByLabel('Category').selectOption('Small pet')
+  await page.getByLabel('Availability').selectOption('Pending')
+  await page.getByLabel('Name').press('Enter')
   await page.getByRole('heading', { name: 'Rex 🐕' }).waitFor()
-  await page.getByText('9007199254740993').waitFor()
+  await page.getByRole('status').getByText('Rex 🐕 has been added.').waitFor()
+  await page.getByText('Small pet').waitFor()
+  const [made] = await sql("select category_id, status from pets where name = 'Rex 🐕'")
+  expect(made).toEqual({ category_id: 4n, status: 'pending' })
+
   await page.getByRole('link', { name: 'All animals' }).click()
   await scrollToEnd()
-  await page.getByText('Rex 🐕').waitFor()
+  await page.getByText('Rex 🐕', { exact: true }).click()
+  await page.getByRole('heading', { name: 'Rex 🐕' }).waitFor()
+  expect(await page.getByText('has been added').count()).toBe(0)
+})
+
+test('a key that may only read: nothing is offered that it must not', async () => {
+  const { key: readOnly } = await keys.create(database.url, 'reader', undefined, true)
+  await enter(readOnly)
+  await page.getByText('Animal 1', { exact: true }).waitFor()
+  expect(await page.getByRole('link', { name: 'Add' }).count()).toBe(0)
+  await page.goto(`${address}/#/add`)
+  await page.getByLabel('Name').fill('Rex')
+  await page.getByLabel('Category').selectOption('Dog')
+  await page.getByRole('button', { name: 'Add to the catalogue' }).click()
+  await page.getByText('Your key may look, but not add animals.').waitFor()
+})
+
+test('categories have names and pictures; one without a name is neutral', async () => {
+  await sql("delete from pets where name <> 'Animal 1'")
+  const named = [1n, 2n, 3n, 4n, 5n, 9_007_199_254_740_993n, -1n]
+  await storePets(
+    sql,
+    named.map((categoryId) => ({ name: `Of ${categoryId}`, categoryId, status: 'available' })),
+  )
+  await enter()
+  await page.getByText('Of -1').waitFor()
+  expect(await cards().allInnerTexts()).toEqual([
+    expect.stringContaining('Animal 1'),
+    ...['Dog', 'Cat', 'Bird', 'Small pet', 'Fish', 'Other pet', 'Other pet'].map((name) =>
+      expect.stringMatching(new RegExp(`Of [^]*${name}`)),
+    ),
+  ])
+  // The drawings are there: each takes room, and they differ.
+  const drawn = await page.evaluate(`[...document.querySelectorAll('.card use')].map((use) => {
+    const { x, y, width, height } = use.getBBox()
+    return width > 0 ? [x, y, width, height].join() : 'nothing'
+  })`)
+  expect(drawn).not.toContain('nothing')
+  expect(new Set(drawn as string[]).size).toBe(6)
+
+  await page.getByText('Of 9007199254740993').click()
+  await page.getByRole('heading', { name: 'Of 9007199254740993' }).waitFor()
+  await page.getByText('Other pet').waitFor()
+})
+
+test('the way back keeps the filter', async () => {
+  const chosen = () => page.getByRole('radio', { checked: true }).getAttribute('value')
+  await enter()
+  await page.getByRole('radio', { name: 'sold' }).check()
+  await page.getByText('Animal 3', { exact: true }).click()
+  await page.getByRole('heading', { name: 'Animal 3' }).waitFor()
+  await page.reload()
+  await page.getByRole('link', { name: 'Sold animals' }).click()
+  await page.getByText('Animal 3', { exact: true }).waitFor()
+  expect(await chosen()).toBe('sold')
+
+  await page.getByRole('link', { name: 'Add an animal' }).click()
+  await page.getByRole('link', { name: 'Cancel' }).click()
+  await page.getByText('Animal 3', { exact: true }).waitFor()
+  expect(await chosen()).toBe('sold')
+})
+
+test.each([360, 700, 1280])('%d pixels wide, pages fill whole rows', async (width) => {
+  await page.setViewportSize({ width, height: 800 })
+  await enter()
+  await page.getByText('animals so far').waitFor()
+  const columns = Number(
+    await page.evaluate(
+      "getComputedStyle(document.querySelector('.grid')).gridTemplateColumns.split(' ').length",
+    ),
+  )
+  expect(columns).toBeGreaterThan(1)
+  const shown = Number(/\d+/.exec(await page.getByText('animals so far').innerText())?.[0])
+  expect(shown % columns).toBe(0)
+})
+
+test('nothing that a finger touched stays lifted', async () => {
+  const lift = async () => {
+    await page.locator('.card').first().hover()
+    await page.waitForFunction('document.getAnimations().length === 0')
+    return await page.evaluate("getComputedStyle(document.querySelector('.card')).translate")
+  }
+  await enter()
+  expect(await lift()).toBe('0px -3px')
+  await open(phone)
+  await enter()
+  expect(await lift()).toBe('none')
+})
+
+test('`npm run dev` in the copy: a free port, and no origin to be allowed', async () => {
+  const taken = createServer().listen(5173, 'localhost')
+  await Promise.race([once(taken, 'listening'), once(taken, 'error')]) // by somebody in any case
+  const server = spawn('npm', ['run', 'dev'], {
+    cwd: shop.folder,
+    detached: true, // a group, which ends as one
+    stdio: ['ignore', 'pipe', 'inherit'],
+    env: { ...process.env, PETSTORE_ORIGIN: service.origin },
+  })
+  const ended = once(server, 'close')
+  try {
+    let origin: string | undefined
+    for await (const line of createInterface({ input: server.stdout })) {
+      origin = /http:\/\/localhost:\d+/.exec(stripVTControlCharacters(line))?.[0]
+      if (origin) break
+    }
+    expect(origin).toBeDefined()
+    expect(origin).not.toContain(':5173')
+    await page.goto(`${origin}`)
+    expect(await page.innerText('body')).not.toContain('npm')
+    await page.getByLabel('API key').fill(key)
+    await page.keyboard.press('Enter')
+    await page.getByText('Animal 1', { exact: true }).waitFor()
+  } finally {
+    if (server.pid) process.kill(-server.pid)
+    await ended
+    taken.close()
+  }
 })
 
 test('an answer that is lost: to send again adds nothing twice', async () => {
   await enter()
   await page.getByRole('link', { name: 'Add an animal' }).click()
   await page.getByLabel('Name').fill('Once')
-  await page.getByLabel('Category').fill('1')
+  await page.getByLabel('Category').selectOption('Dog')
   await page.route('**/createPet**', async (route) => {
     if (route.request().method() === 'POST') await route.fetch()
     await route.abort()
@@ -208,49 +387,66 @@ test('the service stops and starts again: the page goes on without a reload', as
 
   await stop(service)
   await page.getByRole('radio', { name: 'sold' }).check()
-  await page.getByText('The service cannot be reached right now').waitFor()
+  await page.getByText('The shop cannot be reached right now').waitFor()
   await page.getByRole('link', { name: 'Add an animal' }).click()
   await page.getByLabel('Name').fill('Phoenix')
-  await page.getByLabel('Category').fill('1')
+  await page.getByLabel('Category').selectOption('Dog')
   await page.getByRole('button', { name: 'Add to the catalogue' }).click()
   await page.getByText('nothing is lost').waitFor()
   await page.goBack()
-  await page.getByText('The service cannot be reached right now').waitFor()
+  await page.getByText('The shop cannot be reached right now').waitFor()
 
   service = await runServer(variables)
   await page.getByText('Animal 3', { exact: true }).waitFor()
-  await page.getByText('The service cannot be reached right now').waitFor({ state: 'hidden' })
+  await page.getByText('The shop cannot be reached right now').waitFor({ state: 'hidden' })
   expect(await page.evaluate('window.notReloaded')).toBe(true)
 })
 
-test.each(['light', 'dark'] as const)(
-  'axe finds no barrier, in %s colours',
-  async (colorScheme) => {
-    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
-    const barriers = async () => {
-      await page.evaluate(axe.source)
-      const { violations } = (await page.evaluate('axe.run()')) as axe.AxeResults
-      return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join()}`)
-    }
-    await enter('petstore_wrong')
-    await page.getByRole('alert').getByText('does not know this key').waitFor()
-    expect(await barriers()).toEqual([])
-    await enter()
-    await page.getByText('Animal 1', { exact: true }).click()
-    await page.getByRole('heading', { name: 'Animal 1' }).waitFor()
-    expect(await barriers()).toEqual([])
-    await page.getByRole('link', { name: 'All animals' }).click()
-    await page.getByText('Animal 1', { exact: true }).waitFor()
-    expect(await barriers()).toEqual([])
-    await page.getByRole('link', { name: 'Add an animal' }).click()
-    await page.getByRole('button', { name: 'Add to the catalogue' }).click()
-    await page.getByText('Name must not be empty').waitFor()
-    expect(await barriers()).toEqual([])
-  },
-)
+test.each([
+  ['light', 'a computer', {}],
+  ['dark', 'a computer', {}],
+  ['light', 'a phone', phone],
+  ['dark', 'a phone', phone],
+] as const)('axe finds no barrier, in %s colours, on %s', async (colorScheme, _, device) => {
+  await sql("delete from pets where name not in ('Animal 1', 'Animal 2', 'Animal 3')") // one of each
+  await open({ ...device, colorScheme, reducedMotion: 'reduce' })
+  const expectNoBarriers = async () => {
+    await page.evaluate(axe.source)
+    const { violations } = (await page.evaluate('axe.run()')) as axe.AxeResults
+    expect(
+      violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join()}`),
+    ).toEqual([])
+  }
+  await enter('petstore_wrong')
+  await page.getByRole('alert').getByText('does not know this key').waitFor()
+  await expectNoBarriers()
+  await enter()
+  await page.getByText('Animal 1', { exact: true }).click()
+  await page.getByRole('heading', { name: 'Animal 1' }).waitFor()
+  await expectNoBarriers()
+  await page.getByRole('link', { name: 'All animals' }).click()
+  await page.getByText('Animal 1', { exact: true }).waitFor()
+  await expectNoBarriers()
+  await page.getByRole('link', { name: 'Add an animal' }).click()
+  await page.getByRole('button', { name: 'Add to the catalogue' }).click()
+  await page.getByText('Please enter a name').waitFor()
+  await expectNoBarriers()
+  await page.getByLabel('Name').fill('Rex')
+  await page.getByLabel('Category').selectOption('Dog')
+  await page.getByRole('button', { name: 'Add to the catalogue' }).click()
+  await page.getByText('Rex has been added.').waitFor()
+  await expectNoBarriers()
+  await page.goto(`${address}/#/pets/999999999999999999`)
+  await page.getByText('There is no animal').waitFor()
+  await expectNoBarriers()
+  await page.route('**/trpc/**', (route) => route.abort())
+  await page.goto(`${address}/#/?status=sold`)
+  await page.getByText('cannot be reached right now').waitFor()
+  await expectNoBarriers()
+})
 
 test('fine on a phone: nothing is wider than the screen', async () => {
-  await page.setViewportSize({ width: 360, height: 640 })
+  await open(phone)
   const overflow = () => page.evaluate('document.documentElement.scrollWidth - innerWidth')
   const name = 'Donaudampfschifffahrtsgesellschaftskapitän'.repeat(3)
   await sql('update pets set name = ?, category_id = ?', [name, 2n ** 63n - 1n])

@@ -1,115 +1,149 @@
-/** Adds an animal; what is wrong with a field, the service says. */
+/** Adds an animal, and shows beforehand how it will look. */
+
+import { isApiError, type Pet, type PetStatus } from '@petstore-catalogue/petstore/client'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
-import { isApiError, type PetStatus } from 'petstore/client'
-import { type InputHTMLAttributes, useEffect, useRef, useState } from 'react'
+import { type ChangeEvent, type SubmitEvent, useRef, useState } from 'react'
+import { Field } from './Field.tsx'
 import { Page } from './Page.tsx'
 import { onlyPet } from './PetPage.tsx'
+import { Portrait } from './Portrait.tsx'
 import { isTemporary, useTRPC } from './petstore.ts'
 import { go, links, statuses } from './route.ts'
+import { categories, categoryOf, statusNames } from './shop.ts'
 
-export function AddPet() {
+interface Props {
+  /** The status by which the catalogue is filtered, to come back to. */
+  filter: PetStatus | undefined
+  onAdded(pet: Pet): void
+}
+
+interface Entered {
+  name: string
+  /** The number of a category; empty until one is chosen. */
+  categoryId: string
+  status: PetStatus
+}
+
+/** What is wrong with each field, in words for people. */
+type Problems = Partial<Record<string, string>>
+
+export function AddPet({ filter, onAdded }: Props) {
   const trpc = useTRPC()
   const queryClient = useQueryClient()
   const form = useRef<HTMLFormElement>(null)
+  const [entered, setEntered] = useState<Entered>({ name: '', categoryId: '', status: 'available' })
+  const [problems, setProblems] = useState<Problems>({})
+  // Where there is a problem, there the correction begins.
+  const complain = (found: Problems) => {
+    setProblems(found)
+    const [first = ''] = Object.keys(found)
+    const control = form.current?.elements.namedItem(first)
+    if (control instanceof HTMLElement) control.focus()
+  }
   // To send the form again as it is adds nothing that was added before; once it changes, it does.
   const [idempotencyKey, setIdempotencyKey] = useState(newKey)
-  const { mutate, isPending, error } = useMutation(
+  const creation = useMutation(
     trpc.createPet.mutationOptions({
       trpc: { context: { idempotencyKey } },
+      onError: (error) => complain(refusedFields(error)),
       async onSuccess(pet) {
         await queryClient.invalidateQueries(trpc.listPets.pathFilter())
         queryClient.setQueryData(trpc.listPets.queryKey(onlyPet(pet.id)), [pet])
-        go(links.pet(pet.id))
+        onAdded(pet)
+        go(links.pet(pet.id, filter))
       },
     }),
   )
-  const fields = isApiError(error) ? error.fields : {}
-  useEffect(() => {
-    if (error) form.current?.querySelector<HTMLElement>('[aria-invalid=true]')?.focus()
-  }, [error])
+  const change = ({
+    target: { name, value },
+  }: ChangeEvent<HTMLInputElement | HTMLSelectElement>) => {
+    setEntered({ ...entered, [name]: value })
+    setProblems(({ [name]: _mended, ...others }) => others)
+    setIdempotencyKey(newKey())
+    if (creation.isError) creation.reset()
+  }
+  const submit = (event: SubmitEvent) => {
+    event.preventDefault()
+    const missing = findMissing(entered)
+    if (Object.keys(missing).length > 0) complain(missing)
+    else creation.mutate({ ...entered, categoryId: BigInt(entered.categoryId) })
+  }
+  const category = entered.categoryId === '' ? undefined : categoryOf(BigInt(entered.categoryId))
 
   return (
     <Page title="Add an animal">
-      <form
-        className="panel"
-        ref={form}
-        noValidate
-        onChange={() => setIdempotencyKey(newKey())}
-        onSubmit={(event) => {
-          event.preventDefault()
-          const entered = new FormData(event.currentTarget)
-          mutate({
-            name: String(entered.get('name')),
-            categoryId: toInt64(String(entered.get('categoryId'))),
-            status: entered.get('status') as PetStatus, // one of the options below
-          })
-        }}
-      >
-        <Field label="Name" name="name" problem={fields.name} autoComplete="off" />
-        <Field
-          label="Category"
-          hint="The number of the category it belongs to"
-          name="categoryId"
-          problem={fields.categoryId}
-          inputMode="numeric"
-          autoComplete="off"
-        />
-        <label htmlFor="status">Availability</label>
-        <select id="status" name="status">
-          {statuses.map((status) => (
-            <option key={status}>{status}</option>
-          ))}
-        </select>
-        <p className="problem" role="alert">
-          {error && Object.keys(fields).length === 0 && explain(error)}
-        </p>
-        <div className="actions">
-          <button type="submit" disabled={isPending}>
-            {isPending ? 'Adding…' : 'Add to the catalogue'}
-          </button>
-          <a href={links.catalogue()}>Cancel</a>
+      <div className="add">
+        <form className="panel" ref={form} noValidate onSubmit={submit}>
+          <Field label="Name" name="name" problem={problems.name}>
+            {(control) => (
+              <input {...control} value={entered.name} onChange={change} autoComplete="off" />
+            )}
+          </Field>
+          <Field label="Category" name="categoryId" problem={problems.categoryId}>
+            {(control) => (
+              <select {...control} value={entered.categoryId} onChange={change}>
+                <option value="" disabled>
+                  Choose one
+                </option>
+                {[...categories].map(([id, category]) => (
+                  <option key={String(id)} value={String(id)}>
+                    {category.name}
+                  </option>
+                ))}
+              </select>
+            )}
+          </Field>
+          <Field label="Availability" name="status" problem={problems.status}>
+            {(control) => (
+              <select {...control} value={entered.status} onChange={change}>
+                {statuses.map((status) => (
+                  <option key={status} value={status}>
+                    {statusNames[status]}
+                  </option>
+                ))}
+              </select>
+            )}
+          </Field>
+          <p className="refusal" role="alert">
+            {creation.error && Object.keys(problems).length === 0 && explain(creation.error)}
+          </p>
+          <div className="actions">
+            <button type="submit" disabled={creation.isPending}>
+              {creation.isPending ? 'Adding…' : 'Add to the catalogue'}
+            </button>
+            <a href={links.catalogue(filter)}>Cancel</a>
+          </div>
+        </form>
+        <div className="card preview" aria-hidden="true">
+          <Portrait species={category?.species ?? 'paw'} name={entered.name} />
+          <div>
+            <span className="name">{entered.name.trim() || 'Who is it?'}</span>
+            <span className="category">{category?.name}</span>
+          </div>
         </div>
-      </form>
+      </div>
     </Page>
-  )
-}
-
-interface FieldProps extends InputHTMLAttributes<HTMLInputElement> {
-  label: string
-  hint?: string
-  name: string
-  problem: string | undefined
-}
-
-function Field({ label, hint, name, problem, ...input }: FieldProps) {
-  return (
-    <>
-      <label htmlFor={name}>{label}</label>
-      {hint && (
-        <p className="hint" id={`${name}-hint`}>
-          {hint}
-        </p>
-      )}
-      <input
-        id={name}
-        name={name}
-        aria-invalid={problem !== undefined}
-        aria-describedby={`${name}-hint ${name}-problem`}
-        {...input}
-      />
-      <p className="problem" id={`${name}-problem`}>
-        {problem && `${label} ${problem}`}
-      </p>
-    </>
   )
 }
 
 const newKey = () => crypto.randomUUID()
 
-// Anything but an integer becomes NaN, so that the service says what it wants instead.
-const toInt64 = (text: string) => (/^-?\d+$/.test(text.trim()) ? BigInt(text.trim()) : Number.NaN)
+/** What need not be sent to know that the service would refuse it. */
+const findMissing = ({ name, categoryId }: Entered): Problems => ({
+  ...(name.trim() === '' && { name: 'Please enter a name' }),
+  ...(categoryId === '' && { categoryId: 'Please choose a category' }),
+})
 
-const explain = (error: { message: string }) =>
-  isTemporary(error)
-    ? 'The service cannot be reached right now. Try again in a moment: nothing is lost, and nothing is added twice.'
-    : `The service answered: ${error.message}`
+/** What the service finds wrong, by the name of the field; it says `must be …`. */
+function refusedFields(error: unknown): Problems {
+  if (!isApiError(error)) return {}
+  const sentences = Object.entries(error.fields).map(([name, problem]) => [name, `This ${problem}`])
+  return Object.fromEntries(sentences)
+}
+
+function explain(error: { message: string }): string {
+  if (isTemporary(error))
+    return 'The shop cannot be reached right now. Try again in a moment: nothing is lost, and nothing is added twice.'
+  if (isApiError(error) && error.status === 403) return 'Your key may look, but not add animals.'
+  return `That did not work: ${error.message}`
+}

@@ -1,17 +1,22 @@
 /** The frame of every page: the header, the key, and what the address asks for. */
+
+import type { Pet } from '@petstore-catalogue/petstore/client'
 import { QueryClientProvider } from '@tanstack/react-query'
 import { useMemo, useState } from 'react'
 import { AddPet } from './AddPet.tsx'
 import { Catalogue } from './Catalogue.tsx'
 import { KeyForm } from './KeyForm.tsx'
+import { Nothing } from './Nothing.tsx'
 import { Page } from './Page.tsx'
 import { PetPage } from './PetPage.tsx'
-import { connect, TRPCProvider } from './petstore.ts'
-import { links, useRoute } from './route.ts'
+import { connect, mayAdd, TRPCProvider } from './petstore.ts'
+import { links, type Route, useRoute } from './route.ts'
+import { shopName } from './shop.ts'
 
 const STORED_KEY = 'petstore-key'
 
 export function App() {
+  const route = useRoute()
   // Kept for this tab only, until it is closed.
   const [apiKey, setApiKey] = useState(() => sessionStorage.getItem(STORED_KEY) ?? '')
   const [refused, setRefused] = useState(false)
@@ -27,17 +32,19 @@ export function App() {
     <>
       <header className="top">
         <a className="brand" href={links.catalogue()}>
-          <img src="/icon.svg" alt="" width="32" height="32" />
-          Petstore
+          <img src={`${import.meta.env.BASE_URL}icon.svg`} alt="" width="36" height="36" />
+          {shopName}
         </a>
         {apiKey && !refused && (
           <nav aria-label="Main">
             <button type="button" className="quiet" onClick={() => enter('')}>
               Change key
             </button>
-            <a className="button" href={links.add}>
-              Add an animal
-            </a>
+            {route.page !== 'add' && mayAdd(apiKey) && (
+              <a className="button" href={links.add(route.filter)}>
+                Add an animal
+              </a>
+            )}
           </nav>
         )}
       </header>
@@ -45,7 +52,7 @@ export function App() {
         {apiKey && !refused ? (
           <QueryClientProvider client={connection.queryClient}>
             <TRPCProvider {...connection}>
-              <CurrentPage />
+              <CurrentPage route={route} />
             </TRPCProvider>
           </QueryClientProvider>
         ) : (
@@ -56,21 +63,40 @@ export function App() {
   )
 }
 
-function CurrentPage() {
-  const route = useRoute()
+function CurrentPage({ route }: { route: Route }) {
+  // Told on the page of the animal just added, and forgotten when that is left.
+  const [added, setAdded] = useState<Pet>()
+  const isThere = route.page === 'pet' && route.id === added?.id
+  if (added && !isThere && route.page !== 'add') setAdded(undefined)
+
+  return (
+    <>
+      {/* Always there, since only a change within it is announced. */}
+      <p className="said" role="status">
+        {isThere && `${added.name} has been added.`}
+      </p>
+      <PageOf route={route} onAdded={setAdded} />
+    </>
+  )
+}
+
+function PageOf({ route, onAdded }: { route: Route; onAdded(pet: Pet): void }) {
   switch (route.page) {
     case 'catalogue':
-      return <Catalogue status={route.status} />
+      return <Catalogue filter={route.filter} />
     case 'pet':
-      return <PetPage key={String(route.id)} id={route.id} />
+      return <PetPage key={String(route.id)} id={route.id} filter={route.filter} />
     case 'add':
-      return <AddPet />
+      return <AddPet filter={route.filter} onAdded={onAdded} />
     case 'unknown':
       return (
         <Page title="Nothing here">
-          <p>
-            This address leads nowhere. <a href={links.catalogue()}>Go to the catalogue</a>
-          </p>
+          <Nothing>
+            <p>This address leads nowhere.</p>
+            <a className="button" href={links.catalogue()}>
+              See our animals
+            </a>
+          </Nothing>
         </Page>
       )
   }

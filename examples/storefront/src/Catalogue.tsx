@@ -1,20 +1,23 @@
 /** All animals, or those of one status, page after page as one scrolls. */
+
+import type { PetStatus } from '@petstore-catalogue/petstore/client'
 import { useInfiniteQuery } from '@tanstack/react-query'
-import type { PetStatus } from 'petstore/client'
+import { Nothing } from './Nothing.tsx'
 import { Page } from './Page.tsx'
 import { PetCard } from './PetCard.tsx'
 import { useTRPC } from './petstore.ts'
 import { go, links, statuses } from './route.ts'
+import { statusNames } from './shop.ts'
 import { Trouble } from './Trouble.tsx'
 
-/** Animals asked for at a time; the service gives 100 at most. */
+/** Animals asked for at a time: whole rows of the grid, whether it has 2, 3 or 4 columns. */
 const PAGE_SIZE = 24
 
-export function Catalogue({ status }: { status: PetStatus | undefined }) {
+export function Catalogue({ filter }: { filter: PetStatus | undefined }) {
   const trpc = useTRPC()
   const query = useInfiniteQuery(
     trpc.listPets.infiniteQueryOptions(
-      { limit: PAGE_SIZE, ...(status && { status }) },
+      { limit: PAGE_SIZE, ...(filter && { status: filter }) },
       // The next page begins after the last animal seen; a page that is not full is the last.
       { getNextPageParam: (page) => (page.length < PAGE_SIZE ? undefined : page.at(-1)?.id) },
     ),
@@ -25,38 +28,32 @@ export function Catalogue({ status }: { status: PetStatus | undefined }) {
 
   return (
     <Page title="Our animals">
-      <fieldset className="filter">
-        <legend>Show</legend>
-        {[undefined, ...statuses].map((choice) => (
-          <label key={choice ?? 'all'}>
-            <input
-              type="radio"
-              name="status"
-              checked={choice === status}
-              onChange={() => go(links.catalogue(choice))}
-            />
-            <span>{choice ?? 'all'}</span>
-          </label>
-        ))}
-      </fieldset>
+      <Filter chosen={filter} />
       <Trouble query={query} />
-      {query.isPending && <Skeleton />}
+      {query.isPending && (
+        <ul className="grid" aria-label="Loading the animals" aria-busy="true">
+          <Placeholders count={8} />
+        </ul>
+      )}
       {pets?.length === 0 && (
-        <div className="empty">
-          <p>{status ? `No animal is ${status}.` : 'There is no animal yet.'}</p>
-          <a className="button" href={links.add}>
-            Add an animal
-          </a>
-        </div>
+        <Nothing>
+          <p>{filter ? `No animal is ${filter} right now.` : 'There is no animal yet.'}</p>
+          {filter && (
+            <a className="button" href={links.catalogue()}>
+              See all animals
+            </a>
+          )}
+        </Nothing>
       )}
       {pets && pets.length > 0 && (
         <>
           <ul className="grid" aria-busy={query.isFetchingNextPage}>
             {pets.map((pet) => (
               <li key={String(pet.id)}>
-                <PetCard pet={pet} />
+                <PetCard pet={pet} filter={filter} />
               </li>
             ))}
+            {query.isFetchingNextPage && <Placeholders count={4} />}
           </ul>
           <footer className="end">
             <p role="status">{count(pets.length, query.hasNextPage)}</p>
@@ -79,6 +76,26 @@ export function Catalogue({ status }: { status: PetStatus | undefined }) {
   )
 }
 
+function Filter({ chosen }: { chosen: PetStatus | undefined }) {
+  return (
+    <fieldset className="filter">
+      <legend>Show</legend>
+      {[undefined, ...statuses].map((status) => (
+        <label key={status ?? 'all'}>
+          <input
+            type="radio"
+            name="status"
+            value={status ?? 'all'}
+            checked={status === chosen}
+            onChange={() => go(links.catalogue(status))}
+          />
+          <span>{status ? statusNames[status] : 'All'}</span>
+        </label>
+      ))}
+    </fieldset>
+  )
+}
+
 function count(shown: number, more: boolean): string {
   if (more) return `${shown} animals so far`
   return shown === 1 ? 'One animal in all' : `${shown} animals in all`
@@ -96,13 +113,10 @@ function whenNear(act: () => void) {
   }
 }
 
-function Skeleton() {
-  return (
-    <div className="grid" role="img" aria-label="Loading the animals">
-      {Array.from({ length: 8 }, (_, index) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: nothing tells them apart, and none moves
-        <div key={index} className="card skeleton" />
-      ))}
-    </div>
-  )
+/** Where animals will be. */
+function Placeholders({ count }: { count: number }) {
+  return Array.from({ length: count }, (_, index) => (
+    // biome-ignore lint/suspicious/noArrayIndexKey: nothing tells them apart, and none moves
+    <li key={index} className="card skeleton" aria-hidden="true" />
+  ))
 }

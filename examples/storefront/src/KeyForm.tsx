@@ -1,5 +1,7 @@
 /** Asks for the API key. */
 import { Page } from './Page.tsx'
+import { Portrait } from './Portrait.tsx'
+import { categories } from './shop.ts'
 
 interface Props {
   /** The key that the service did not take, if that is why this is shown. */
@@ -9,35 +11,38 @@ interface Props {
 
 export function KeyForm({ refused, onEnter }: Props) {
   return (
-    <Page title="Welcome">
-      <form
-        className="panel"
-        action={(form) => onEnter(String(form.get('key')).trim())}
-        autoComplete="off"
-      >
-        <p>
-          The catalogue opens with an API key of the service. The service prints one when it starts
-          for the first time; <code>npm run keys -- create NAME</code> makes another.
-        </p>
-        <label htmlFor="key">API key</label>
-        <input
-          id="key"
-          name="key"
-          type="password"
-          required
-          // What a header can carry; anything else would never leave the browser.
-          pattern="\s*[!-~]+\s*"
-          title="letters, digits and signs, without spaces"
-          defaultValue={refused}
-          spellCheck={false}
-          aria-invalid={refused !== undefined}
-          aria-describedby="key-problem"
-        />
-        <p className="problem" id="key-problem" role="alert">
-          {refused !== undefined && 'The service does not know this key. Is it complete?'}
-        </p>
-        <button type="submit">Open the catalogue</button>
-      </form>
-    </Page>
+    <div className="welcome">
+      <div className="parade">
+        {[...categories.values()].map(({ species }) => (
+          <Portrait key={species} species={species} />
+        ))}
+      </div>
+      <Page title="Come in and meet them">
+        <form action={(form) => onEnter(String(form.get('key')).trim())} autoComplete="off">
+          <label htmlFor="key">API key</label>
+          <p className="hint" id="key-hint">
+            The shop gave you one. It stays in this tab and is forgotten when you close it.
+          </p>
+          <input
+            id="key"
+            name="key"
+            className="control"
+            type="password"
+            required
+            // What a header can carry; anything else would never leave the browser.
+            pattern="\s*[!-~]+\s*"
+            title="letters, digits and signs, without spaces"
+            defaultValue={refused}
+            spellCheck={false}
+            aria-invalid={refused !== undefined}
+            aria-describedby="key-hint key-problem"
+          />
+          <p className="problem" id="key-problem" role="alert">
+            {refused !== undefined && 'The shop does not know this key. Is it complete?'}
+          </p>
+          <button type="submit">Open the catalogue</button>
+        </form>
+      </Page>
+    </div>
   )
 }

@@ -1,5 +1,6 @@
 /** A page: its title in the window and as the heading, to which the focus moves. */
 import { type ReactNode, useEffect, useRef } from 'react'
+import { shopName } from './shop.ts'
 
 // The first page takes no focus: whoever opens the address starts at the top.
 let isFirst = true
@@ -7,15 +8,12 @@ let isFirst = true
 export function Page({ title, children }: { title: string; children: ReactNode }) {
   const heading = useRef<HTMLHeadingElement>(null)
   useEffect(() => {
-    document.title = `${title} · Petstore`
+    document.title = `${title} · ${shopName}`
   }, [title])
   useEffect(() => {
     // Screen readers announce what gets the focus; without this a new page would be silent.
     if (!isFirst) heading.current?.focus({ preventScroll: true })
     isFirst = false
-    // A page begins at its top; on the way back to one, the browser scrolls to where one was.
-    if (history.state === null) scrollTo(0, 0)
-    history.replaceState('seen', '')
   }, [])
   return (
     <>

@@ -1,39 +1,28 @@
-/** How an animal looks, in the catalogue and on its own page. */
-import type { Pet, PetStatus } from 'petstore/client'
+/** An animal as the catalogue shows it. */
+import type { Pet, PetStatus } from '@petstore-catalogue/petstore/client'
+import { Portrait } from './Portrait.tsx'
 import { links } from './route.ts'
+import { categoryOf, statusNames } from './shop.ts'
 
-declare module 'react' {
-  interface CSSProperties {
-    /** Degrees on the colour wheel. */
-    '--hue'?: number
-  }
+interface Props {
+  pet: Pet
+  /** The status by which the catalogue is filtered, to come back to. */
+  filter: PetStatus | undefined
 }
 
-export function PetCard({ pet }: { pet: Pet }) {
+export function PetCard({ pet, filter }: Props) {
+  const { name, species } = categoryOf(pet.categoryId)
   return (
-    <a className="card" href={links.pet(pet.id)}>
-      <Portrait pet={pet} />
+    <a className={`card ${pet.status}`} href={links.pet(pet.id, filter)}>
+      <Portrait species={species} name={pet.name} />
       <span className="name">{pet.name}</span>
-      <span className="facts">
-        <span>Category {String(pet.categoryId)}</span>
-        <Status status={pet.status} />
-      </span>
+      <span className="category">{name}</span>
+      {/* That an animal can be had goes without saying. */}
+      {pet.status !== 'available' && <Status status={pet.status} />}
     </a>
   )
 }
 
-/** A picture in place of a photograph: the initial, in a colour of the category. */
-export function Portrait({ pet }: { pet: Pet }) {
-  const [initial = ''] = pet.name.trim()
-  // Steps of the golden angle keep categories apart; animals of one differ a little.
-  const hue = Number(BigInt.asUintN(32, pet.categoryId)) * 137.508 + Number(pet.id % 5n) * 9
-  return (
-    <span className="portrait" aria-hidden="true" style={{ '--hue': hue % 360 }}>
-      {initial.toUpperCase()}
-    </span>
-  )
-}
-
 export function Status({ status }: { status: PetStatus }) {
-  return <span className={`status ${status}`}>{status}</span>
+  return <span className={`status ${status}`}>{statusNames[status]}</span>
 }

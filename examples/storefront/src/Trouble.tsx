@@ -15,10 +15,10 @@ export function Trouble({ query: { error, failureReason } }: { query: Query }) {
       {waits && (
         <p className="notice">
           <span className="spinner" aria-hidden="true" />
-          The service cannot be reached right now. Trying again…
+          The shop cannot be reached right now. Trying again…
         </p>
       )}
-      {error && !waits && <p className="notice">The service answered: {error.message}</p>}
+      {error && !waits && <p className="notice">That did not work: {error.message}</p>}
     </div>
   )
 }

@@ -1,15 +1,17 @@
 /** The connection to the service: a client, and a cache of what it answered. */
-import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query'
-import { createTRPCContext } from '@trpc/tanstack-react-query'
+
 import {
   type AppRouter,
   createPetstoreClient,
   isApiError,
   type PetstoreClient,
   queryKeyHashFn,
-} from 'petstore/client'
+} from '@petstore-catalogue/petstore/client'
+import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query'
+import { createTRPCContext } from '@trpc/tanstack-react-query'
 
-const url: string = import.meta.env.VITE_PETSTORE_URL ?? 'http://localhost:3000/trpc'
+/** Of the page's own origin, unless it is built for a service elsewhere. */
+const url: string = import.meta.env.VITE_PETSTORE_URL ?? '/trpc'
 
 /** Milliseconds from one attempt to reach the service to the next. */
 const RETRY_DELAY = 2000
@@ -45,3 +47,6 @@ export function connect(apiKey: string, onKeyRefused: () => void): Connection {
 /** Whether the same call may succeed later: the service is out of reach, busy or failing. */
 export const isTemporary = (error: unknown): boolean =>
   !isApiError(error) || error.status >= 500 || error.status === 429
+
+/** Whether the service lets this key add animals: one that may only read says so itself. */
+export const mayAdd = (apiKey: string): boolean => !apiKey.startsWith('petstore_read_')

@@ -1,19 +1,24 @@
 /** Which page is shown: the part of the address after `#`. */
-import type { PetStatus } from 'petstore/client'
-import { useSyncExternalStore } from 'react'
+import type { PetStatus } from '@petstore-catalogue/petstore/client'
+import { useEffect, useSyncExternalStore } from 'react'
 
 export const statuses: readonly PetStatus[] = ['available', 'pending', 'sold']
 
-export type Route =
-  | { page: 'catalogue'; status: PetStatus | undefined }
+/** A page, and the status by which the catalogue is filtered, on the way back to it, too. */
+export type Route = { filter: PetStatus | undefined } & (
+  | { page: 'catalogue' }
   | { page: 'pet'; id: bigint }
   | { page: 'add' }
   | { page: 'unknown' }
+)
+
+const withFilter = (path: string, filter: PetStatus | undefined) =>
+  filter ? `${path}?status=${filter}` : path
 
 export const links = {
-  catalogue: (status?: PetStatus) => (status ? `#/?status=${status}` : '#/'),
-  pet: (id: bigint) => `#/pets/${id}`,
-  add: '#/add',
+  catalogue: (filter?: PetStatus) => withFilter('#/', filter),
+  pet: (id: bigint, filter?: PetStatus) => withFilter(`#/pets/${id}`, filter),
+  add: (filter?: PetStatus) => withFilter('#/add', filter),
 }
 
 /** Leads to the page of a link. */
@@ -21,9 +26,16 @@ export function go(link: string): void {
   location.hash = link
 }
 
-/** The route of the address as it is now, and when it changes. */
+/** The route of the address as it is now, and when it changes. To be used once, for the whole page. */
 export function useRoute(): Route {
-  return parse(useSyncExternalStore(subscribe, () => location.hash))
+  const hash = useSyncExternalStore(subscribe, () => location.hash)
+  // biome-ignore lint/correctness/useExhaustiveDependencies: each address has a state of its own
+  useEffect(() => {
+    // A page begins at its top; on the way back to one, the browser scrolls to where one was.
+    if (history.state === null) scrollTo(0, 0)
+    history.replaceState('seen', '')
+  }, [hash])
+  return parse(hash)
 }
 
 function subscribe(onChange: () => void): () => void {
@@ -33,11 +45,10 @@ function subscribe(onChange: () => void): () => void {
 
 function parse(hash: string): Route {
   const [path = '', search] = hash.replace(/^#/, '').split('?')
-  if (path === '' || path === '/') {
-    const wanted = new URLSearchParams(search).get('status')
-    return { page: 'catalogue', status: statuses.find((status) => status === wanted) }
-  }
-  if (path === '/add') return { page: 'add' }
+  const wanted = new URLSearchParams(search).get('status')
+  const filter = statuses.find((status) => status === wanted)
+  if (path === '' || path === '/') return { page: 'catalogue', filter }
+  if (path === '/add') return { page: 'add', filter }
   const id = path.match(/^\/pets\/(\d{1,18})$/)?.[1]
-  return id === undefined ? { page: 'unknown' } : { page: 'pet', id: BigInt(id) }
+  return id === undefined ? { page: 'unknown', filter } : { page: 'pet', id: BigInt(id), filter }
 }

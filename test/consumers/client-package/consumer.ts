@@ -1,5 +1,5 @@
 /** A frontend of somebody else: compiled in strict mode and run, by client-package.test.ts. */
-import { createTRPCClient, httpLink } from '@trpc/client'
+
 import {
   type AppRouter,
   createPetstoreClient,
@@ -9,7 +9,8 @@ import {
   type PetStatus,
   queryKeyHashFn,
   transformer,
-} from 'petstore/client'
+} from '@petstore-catalogue/petstore/client'
+import { createTRPCClient, httpLink } from '@trpc/client'
 
 /** Goes through all that the package offers, and tells what it saw. */
 export async function visit(url: string, apiKey: string): Promise<string[]> {

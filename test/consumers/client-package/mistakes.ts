@@ -1,5 +1,5 @@
 /** What must not compile: each line that ends in "wrong", and no other. */
-import { createPetstoreClient, isApiError, type Pet } from 'petstore/client'
+import { createPetstoreClient, isApiError, type Pet } from '@petstore-catalogue/petstore/client'
 
 const petstore = createPetstoreClient({ url: 'http://localhost/trpc', apiKey: '' })
 

@@ -1,0 +1,60 @@
+/** The stores of the service, in memory: what its stand-in in tests keeps instead of a database. */
+import { stringify } from 'devalue'
+import type { Database } from '../../db/tables.ts'
+import type { Idempotency } from '../../src/idempotency/store.ts'
+import { pageOf } from '../../src/paging.ts'
+import type { NewPet, Pet } from '../../src/pets/schema.ts'
+import type { PetStore } from '../../src/pets/store.ts'
+
+/** Pets with the ids 1, 2, 3, in the order in which they came. */
+export function petsInMemory(initial: NewPet[]): PetStore {
+  const pets: Pet[] = initial.map((pet, index) => ({ id: BigInt(index + 1), ...pet }))
+  return {
+    async list({ limit, status, cursor }) {
+      const rows = pets.filter(
+        (pet) =>
+          (status === undefined || pet.status === status) &&
+          (cursor === undefined || pet.id > cursor),
+      )
+      return pageOf(rows, limit)
+    },
+    get: async (id) => pets.find((pet) => pet.id === id),
+    async create(pet) {
+      const made = { id: BigInt(pets.length + 1), ...pet }
+      pets.push(made)
+      return made
+    },
+  }
+}
+
+/** What was made under an Idempotency-Key, for as long as this lives. */
+export function idempotencyInMemory(): Idempotency {
+  const known = new Map<string, { request: string; outcome?: { output: unknown } }>()
+  return {
+    async once<Output>(
+      { apiKeyId, key, operation, input }: Parameters<Idempotency['once']>[0],
+      _deadline: unknown,
+      make: (transaction: Database) => Promise<Output>,
+    ) {
+      const name = `${apiKeyId} ${key}`
+      const request = stringify([operation, input])
+      const before = known.get(name)
+      if (before) {
+        if (before.request !== request) return 'different'
+        // It is what the same operation once gave.
+        return before.outcome ? (before.outcome as { output: Output }) : 'running'
+      }
+      known.set(name, { request })
+      try {
+        // Stores in memory look at no transaction.
+        const outcome = { output: await make(undefined as unknown as Database) }
+        known.set(name, { request, outcome })
+        return outcome
+      } catch (error) {
+        known.delete(name)
+        throw error
+      }
+    },
+    stop() {},
+  }
+}

@@ -1,0 +1,36 @@
+/** What this shop knows and the service does not: names for numbers, and words for people. */
+import type { PetStatus } from '@petstore-catalogue/petstore/client'
+
+/** The shop's name, in the header and in the title of the window. */
+export const shopName = 'Petstore'
+
+/** What there is a picture of in `animals.svg`. */
+export type Species = 'dog' | 'cat' | 'bird' | 'hamster' | 'fish' | 'paw'
+
+export interface Category {
+  name: string
+  species: Species
+}
+
+/**
+ * The categories by their numbers, which are all that the service keeps. These are the ones of the
+ * service's example animals: put your own in their place.
+ */
+export const categories: ReadonlyMap<bigint, Category> = new Map([
+  [1n, { name: 'Dog', species: 'dog' }],
+  [2n, { name: 'Cat', species: 'cat' }],
+  [3n, { name: 'Bird', species: 'bird' }],
+  [4n, { name: 'Small pet', species: 'hamster' }],
+  [5n, { name: 'Fish', species: 'fish' }],
+])
+
+/** The category with this number; one that the shop has no name for is neutral. */
+export const categoryOf = (id: bigint): Category =>
+  categories.get(id) ?? { name: 'Other pet', species: 'paw' }
+
+/** How the shop says whether an animal can be had, in the order of its choices. */
+export const statusNames: Readonly<Record<PetStatus, string>> = {
+  available: 'Available',
+  pending: 'Pending',
+  sold: 'Sold',
+}

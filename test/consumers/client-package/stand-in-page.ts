@@ -1,0 +1,14 @@
+/** The calls of calls.ts on a page, answered by the package's stand-in through a service worker. */
+import { petstoreHandlers } from '@petstore-catalogue/petstore/testing'
+import { setupWorker } from 'msw/browser'
+import { type Keys, outcomes } from './calls.ts'
+
+/** `url` may be an address of the page's own site: `/trpc`. */
+async function run(url: string, keys: Keys): Promise<[string, string][]> {
+  const apiKeys = [keys.valid, keys.readOnly]
+  const worker = setupWorker(...petstoreHandlers({ url, apiKeys }))
+  await worker.start({ onUnhandledFrame: 'error', quiet: true })
+  return await outcomes(url, keys)
+}
+
+Object.assign(window, { run })

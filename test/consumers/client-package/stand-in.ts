@@ -1,0 +1,17 @@
+/** The calls of calls.ts, answered by the package's stand-in in this process. */
+import { petstoreHandlers } from '@petstore-catalogue/petstore/testing'
+import { setupServer } from 'msw/node'
+import { type Keys, outcomes } from './calls.ts'
+
+const url = 'https://pets.example/trpc'
+
+export async function standIn(keys: Keys): Promise<[string, string][]> {
+  const apiKeys = [keys.valid, keys.readOnly]
+  const server = setupServer(...petstoreHandlers({ url, apiKeys }))
+  server.listen({ onUnhandledFrame: 'error' })
+  try {
+    return await outcomes(url, keys)
+  } finally {
+    server.close()
+  }
+}

@@ -1,0 +1,128 @@
+/** The stand-in for tests of frontends answers as the service does: the same calls, the same outcomes. */
+import { once } from 'node:events'
+import { cpSync, readFileSync } from 'node:fs'
+import type { Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import path from 'node:path'
+import { pathToFileURL } from 'node:url'
+import express from 'express'
+import { build } from 'rolldown'
+import { afterAll, beforeAll, expect, inject, test } from 'vitest'
+import { startBrowser } from '../support/browser.ts'
+import { emptyProject, type Project } from '../support/client-package.ts'
+import { keys, type Service, startService } from '../support/service.ts'
+
+const tarball = inject('clientPackage')
+const project = emptyProject()
+const load = (file: string, { folder } = project) =>
+  import(pathToFileURL(path.join(folder, file)).href)
+const copyInto = ({ folder }: Project) =>
+  cpSync(path.join(import.meta.dirname, 'client-package'), folder, { recursive: true })
+
+let service: Service
+let apiKeys: { valid: string; readOnly: string; invalid: string }
+let real: [string, string][]
+beforeAll(async () => {
+  service = await startService()
+  const readOnly = await keys.create(service.databaseUrl, 'reader', undefined, true)
+  apiKeys = { valid: service.key, readOnly: readOnly.key, invalid: 'petstore_wrong' }
+  await project.install(tarball, 'msw')
+  copyInto(project)
+  const { outcomes } = await load('calls.ts')
+  real = await outcomes(`${service.origin}/trpc`, apiKeys)
+}, 180_000)
+afterAll(async () => {
+  await service.stop()
+  project.remove()
+})
+
+test('the calls are of every kind', () => {
+  const text = JSON.stringify(real)
+  expect(real.length).toBeGreaterThan(60)
+  for (const code of [
+    'BAD_REQUEST',
+    'UNAUTHORIZED',
+    'FORBIDDEN',
+    'NOT_FOUND',
+    'UNPROCESSABLE_CONTENT',
+  ]) {
+    expect(text).toContain(code)
+  }
+})
+
+test('in Node', async () => {
+  const { standIn } = await load('stand-in.ts')
+  expect(await standIn(apiKeys)).toEqual(real)
+  // Another one begins anew.
+  expect(await standIn(apiKeys)).toEqual(real)
+})
+
+test('with the MSW of before', async () => {
+  const older = emptyProject()
+  await older.install(tarball, 'msw@2')
+  copyInto(older)
+  const { standIn } = await load('stand-in.ts', older)
+  expect(await standIn(apiKeys)).toEqual(real)
+  older.remove()
+}, 120_000)
+
+test('in a browser', async () => {
+  const { folder } = project
+  await build({
+    cwd: folder,
+    input: 'stand-in-page.ts',
+    platform: 'browser',
+    output: { file: path.join(folder, 'site/page.js') },
+  })
+  const worker = path.join(folder, 'node_modules/msw/lib/mockServiceWorker.js')
+  cpSync(worker, path.join(folder, 'site/mockServiceWorker.js'))
+  const site: Server = express()
+    .use(express.static(path.join(folder, 'site')))
+    .get('/', (_req, res) => res.send('<script type="module" src="page.js"></script>'))
+    .listen(0, '127.0.0.1')
+  await once(site, 'listening')
+  const { port } = site.address() as AddressInfo // it listens on a port
+  const browser = await startBrowser()
+  try {
+    for (const url of ['https://pets.example/trpc', '/trpc']) {
+      const page = await browser.newPage()
+      await page.goto(`http://localhost:${port}/`)
+      await page.waitForFunction('"run" in window')
+      const seen = await page.evaluate(`run(${JSON.stringify(url)}, ${JSON.stringify(apiKeys)})`)
+      expect(seen).toEqual(real)
+    }
+  } finally {
+    await browser.close()
+    site.close()
+  }
+}, 120_000)
+
+test('it brings the router, and nothing that serves or stores', () => {
+  const built = 'node_modules/@petstore-catalogue/petstore/dist/client/src/testing.js'
+  const text = readFileSync(path.join(project.folder, built), 'utf8')
+  const imported = [...text.matchAll(/^import .* from "(.*)";$/gm)].map(([, name]) => name)
+  expect(imported.length).toBeGreaterThan(2)
+  for (const name of imported) expect(name).toMatch(/^(msw|devalue|@trpc\/server(\/.*)?)$/)
+  expect(text).toMatch(/Parts of zod:\n\nMIT License/)
+  expect(text.match(/^(import|require).*/gm)).toHaveLength(imported.length)
+})
+
+test('a strict project compiles with it', async () => {
+  expect(
+    await project.compile(['stand-in.ts', 'calls.ts'], {
+      allowImportingTsExtensions: true,
+      skipLibCheck: true,
+      types: [],
+    }),
+  ).toEqual([])
+})
+
+test('pets that the service would refuse cannot be there at first', async () => {
+  const { petstoreHandlers } = await load(
+    'node_modules/@petstore-catalogue/petstore/dist/client/src/testing.js',
+  )
+  const url = 'https://pets.example/trpc'
+  expect(() => petstoreHandlers({ url, pets: [{ name: '', categoryId: 1 }] })).toThrow(
+    'must not be empty',
+  )
+})
