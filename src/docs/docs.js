@@ -228,6 +228,8 @@ for (const [index, form] of forms.entries()) {
     if (target.dataset.in !== 'key') return writeSample(form)
     for (const field of document.querySelectorAll('[data-in=key]')) field.value = target.value
   })
+  // What is worked with stays when the search is over.
+  form.addEventListener('focusin', () => unfolded.delete(form.closest('.entry')))
   form.addEventListener('submit', (event) => {
     event.preventDefault()
     send(form)

@@ -255,6 +255,10 @@ test('search leaves the entries that have all the words', async () => {
   await search.fill('')
   expect(await visible()).toEqual(all)
   expect(await page.locator('.entry[open]').count()).toBe(0)
+  await search.fill('idempotency post')
+  await operation('createPet').getByLabel('API key').fill('what is typed')
+  await search.fill('')
+  await operation('createPet').locator('form').waitFor() // stays, since it is worked with
 })
 
 test('a link to an operation or a schema unfolds it, and what is unfolded is in the address', async () => {
@@ -409,6 +413,14 @@ test('without words for a status (HTTP/2) those of the document are shown, and i
   await answerOf('createPet').getByText('Response headers').click()
   const headers = await answerOf('createPet').locator('pre').last().innerText()
   expect(headers.split('\n').slice(0, 2).join()).toMatch(/^location: .*,x-request-id: /)
+})
+
+test('on a phone a link leads to the form, past what is said of the operation', async () => {
+  await open({ viewport: phone })
+  await unfold('createPet')
+  await operation('createPet').getByRole('link', { name: 'Try it out' }).click()
+  const form = operation('createPet').locator('form')
+  await expect.poll(async () => (await form.boundingBox())?.y).toBeLessThan(phone.height / 2)
 })
 
 test('what cannot be copied is said', async () => {
