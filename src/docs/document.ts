@@ -78,7 +78,11 @@ export interface OpenApi {
   servers: { url: string; description?: string }[]
   tags: { name: string; description?: string }[]
   paths: Record<string, Record<string, OperationObject>>
-  components: { schemas?: Record<string, Schema>; headers?: Record<string, Header> }
+  components: {
+    schemas?: Record<string, Schema>
+    headers?: Record<string, Header>
+    securitySchemes?: Record<string, { type: string; scheme?: string; description?: string }>
+  }
 }
 
 /** Reads the text of a document; its numbers keep their digits, and `JSON.stringify` gives them back. */
@@ -90,6 +94,10 @@ export const readDocument = (text: string): OpenApi =>
 
 /** A value as JSON on several lines. */
 export const toJson = (value: unknown): string => JSON.stringify(value, null, 2)
+
+/** A value as it stands in a line: a text without quotes, anything else as JSON. */
+export const inline = (value: unknown): string =>
+  typeof value === 'string' ? value : JSON.stringify(value)
 
 /** The last part of a reference: the name of the component. */
 export const nameOf = (ref: string): string => ref.slice(ref.lastIndexOf('/') + 1)

@@ -9,6 +9,10 @@ export class Html {
   }
 }
 
+/** Code that scrolls sideways within itself, with the keyboard too; `label` names it. */
+export const codeBlock = (label: string, text = ''): Html =>
+  html`<pre role="group" aria-label="${label}" tabindex="0">${text}</pre>`
+
 type Value = Html | string | undefined | readonly (Html | undefined)[]
 
 /** HTML of a template; `undefined` becomes nothing, and of an array each piece. */

@@ -1,5 +1,6 @@
 /** One operation: what it takes, what it answers, and a form that tries it. */
 import {
+  inline,
   type Media,
   nameOf,
   type OpenApi,
@@ -9,7 +10,7 @@ import {
   resolve,
   toJson,
 } from './document.ts'
-import { type Html, html } from './html.ts'
+import { codeBlock, type Html, html } from './html.ts'
 import { phrase, prose } from './prose.ts'
 import { content, fields, typeOf } from './schema.ts'
 
@@ -23,21 +24,23 @@ export function operation(
   const { operationId: id, summary, description, deprecated = false } = object
   const address = html`<code class="path">${path}</code>`
   return html`
-    <details class="entry operation" id="${id}">
+    <details class="entry operation" data-entry="operation" id="${id}">
       <summary>
         <h3>
           <span class="method ${method.toLowerCase()}">${method}</span>
           ${deprecated ? html`<s>${address}</s> <span class="deprecated">deprecated</span>` : address}
+          <code class="id">${id}</code>
           <span class="title">${summary}</span>
         </h3>
       </summary>
       <div class="inside">
         <div class="reference">
+          <a class="to-form" href="#${id}-form" hidden>Try it out</a>
           ${prose(description)}
           ${parameters(document, object)}
           ${body(document, object)}
-          <h4>Answers</h4>
-          ${answers(object)}
+          <h4>Responses</h4>
+          ${Object.entries(object.responses).map(([status, each]) => response(document, status, each))}
         </div>
         ${trial(document, method, path, object)}
       </div>
@@ -59,87 +62,109 @@ function parameters(document: OpenApi, { parameters = [] }: OperationObject): Ht
 }
 
 function body(document: OpenApi, { requestBody }: OperationObject): Html | undefined {
-  const schema = requestBody && media(requestBody.content)?.schema
-  return schema && html`<h4>Body: ${typeOf(schema)}</h4>${content(document, schema)}`
+  const [type, { schema = undefined } = {}] = Object.entries(requestBody?.content ?? {})[0] ?? []
+  return (
+    schema &&
+    html`
+      <h4>Request body · ${type}${requestBody?.required ? ' · required' : ''}</h4>
+      <p>${typeOf(schema)}</p>
+      ${content(document, schema)}`
+  )
 }
 
 const media = (content: Record<string, Media> = {}): Media | undefined => Object.values(content)[0]
 
-// Errors are many and much the same everywhere, so they wait behind their numbers.
-function answers({ responses }: OperationObject): Html {
-  const all = Object.entries(responses)
-  const errors = all.filter(([status]) => status >= '4')
-  const others = all.filter(([status]) => status < '4')
+/** A response. What success brings is open to view; of an error the line says most. */
+function response(document: OpenApi, status: string, object: Response): Html {
+  const { description, headers = {}, content: forms } = object
+  const { schema, example, examples = {} } = media(forms) ?? {}
+  const values = example === undefined ? Object.values(examples) : [{ value: example }]
+  const isError = status >= '4'
+  const codes = isError ? values.flatMap(({ value }) => codeOf(value) ?? []) : []
+  const names = Object.entries(headers).map(
+    ([name, { $ref }]) =>
+      html`<a href="#header-${$ref === undefined ? name : nameOf($ref)}"><code>${name}</code></a> `,
+  )
   return html`
-    ${others.map(([status, response]) => answer(status, response))}
-    <details class="answer-kind">
-      <summary><span>Errors: ${errors.map(([status]) => status).join(', ')}</span></summary>
-      ${errors.map(([status, response]) => answer(status, response))}
+    <details class="response" data-status="${status}"${isError ? undefined : html` open`}>
+      <summary>
+        <code class="status s${status.slice(0, 1)}">${status}</code>
+        <span>
+          ${codes.map((code) => html`<code>${code}</code> `)}
+          <span class="description">${phrase(description)}</span>
+        </span>
+      </summary>
+      ${schema && html`<p>Body: ${typeOf(schema)}</p>`}
+      ${schema && !isError ? content(document, schema) : undefined}
+      ${values.map(({ value }) => codeBlock('Example', toJson(value)))}
+      ${names.length > 0 ? html`<p class="names">Response headers: ${names}</p>` : undefined}
     </details>`
 }
 
-function answer(status: string, { description, headers = {}, content = {} }: Response): Html {
-  const { schema, example, examples = {} } = media(content) ?? {}
-  const values = example === undefined ? Object.values(examples) : [{ value: example }]
-  return html`
-    <details class="answer-kind">
-      <summary><code class="status s${status.slice(0, 1)}">${status}</code> <span>${phrase(description)}</span></summary>
-      ${schema && html`<p>Body: ${typeOf(schema)}</p>`}
-      ${values.map(({ value }) => html`<pre>${toJson(value)}</pre>`)}
-      <p class="names">
-        Headers:
-        ${Object.entries(headers).map(
-          ([name, { $ref }]) =>
-            html`<a href="#header-${$ref === undefined ? name : nameOf($ref)}"><code>${name}</code></a> `,
-        )}
-      </p>
-    </details>`
-}
+/** The `code` of an error's example, if it has one. */
+const codeOf = (value: unknown): string | undefined =>
+  typeof value === 'object' && value && 'code' in value ? inline(value.code) : undefined
 
 /** The form. Its samples and answers are made by `docs.js`, which is why it is hidden without. */
 function trial(document: OpenApi, method: string, path: string, object: OperationObject): Html {
   const { operationId: id, parameters = [], requestBody, security = [] } = object
   const example = requestBody && media(requestBody.content)?.example
+  const keyed = security.length > 0 || undefined
   return html`
-    <form class="trial" aria-label="Try ${id}" data-method="${method}" data-path="${path}" hidden>
+    <form class="trial" id="${id}-form" aria-label="Try ${id}" data-method="${method}" data-path="${path}" hidden>
       <h4>Try it out</h4>
       ${
-        security.length > 0
-          ? html`
+        keyed &&
+        html`
       <label for="${id}-key">API key</label>
-      <input id="${id}-key" data-in="key" type="password" autocomplete="off" spellcheck="false">`
-          : undefined
+      <input id="${id}-key" data-in="key" type="password" aria-describedby="${id}-key-hint" ${plain}>
+      <p class="hint" id="${id}-key-hint">Used for all operations here; not stored.</p>`
       }
       ${parameters.map((parameter) => input(document, `${id}-${parameter.name}`, parameter))}
       ${
         requestBody &&
         html`
       <label for="${id}-body">Body</label>
-      <textarea id="${id}-body" data-in="body" rows="6" spellcheck="false" autocomplete="off">${
+      <textarea id="${id}-body" data-in="body" rows="6" ${plain}>${
         example === undefined ? '' : toJson(example)
       }</textarea>`
       }
+      <p class="hint">
+        Sends to <code class="target"></code>${
+          method === 'GET' ? undefined : html`: <strong>this changes real data</strong>`
+        }
+      </p>
       <button type="submit">Send</button>
-      <div class="answer" role="group" aria-label="Answer" hidden>
+      <div class="answer" role="group" aria-label="Answer">
         <p role="status"></p>
-        <pre></pre>
-        <details><summary>Headers</summary><pre></pre></details>
+        <div class="result" hidden>
+          <div class="bar"><button type="button" class="next">Next page</button></div>
+          ${codeBlock('Content')}
+          <details><summary>Response headers</summary>${codeBlock('Response headers')}</details>
+        </div>
       </div>
-      <div class="samples"></div>
+      <div class="samples">
+        <div class="bar"></div>
+        ${codeBlock('Code')}
+        ${keyed && html`<p class="hint">It takes your key from the environment variable API_KEY.</p>`}
+      </div>
     </form>`
 }
 
+/** What is typed is taken as it is. */
+const plain = html`autocomplete="off" autocapitalize="off" spellcheck="false"`
+
 function input(document: OpenApi, id: string, parameter: Parameter): Html {
   const { in: place, name, required = false, schema = {} } = parameter
-  const { enum: known, default: omitted } = resolve(document, schema)
+  const { enum: known, default: omitted, examples = [] } = resolve(document, schema)
   const attributes = html`id="${id}" name="${name}" data-in="${place}"`
   const label = html`<label for="${id}">${name}${required ? ' (required)' : ''}</label>`
   if (known && !required) {
     const options = known.map((value) => html`<option>${String(value)}</option>`)
-    return html`${label}<select ${attributes}><option value=""></option>${options}</select>`
+    return html`${label}<select ${attributes}><option value="">any</option>${options}</select>`
   }
-  const hint = omitted === undefined ? '' : toJson(omitted)
-  return html`${label}<input ${attributes} type="text" placeholder="${hint}" autocomplete="off" spellcheck="false"${
+  const hint = inline(omitted ?? examples[0] ?? '')
+  return html`${label}<input ${attributes} type="text" placeholder="${hint}" ${plain}${
     required ? html` required` : undefined
   }>`
 }

@@ -1,6 +1,6 @@
 /** The docs page: the OpenAPI document as HTML, written once at the start, readable without scripts. */
-import { type OpenApi, readDocument } from './document.ts'
-import { type Html, html } from './html.ts'
+import { inline, type OpenApi, readDocument } from './document.ts'
+import { codeBlock, type Html, html } from './html.ts'
 import { operation } from './operation.ts'
 import { phrase, prose } from './prose.ts'
 import { content } from './schema.ts'
@@ -23,14 +23,16 @@ export function docsPage(text: string): string {
   <body>
     <header>
       <a class="brand" href="#top"><img src="icon.svg" alt="" width="32" height="32">${info.title}</a>
-      <search>
+      <search hidden>
         <label for="search">Search</label>
-        <input id="search" type="search" autocomplete="off" placeholder="cursor, POST, 404 …">
+        <input id="search" type="search" autocomplete="off" autocapitalize="off" placeholder="cursor, POST, 404 …">
       </search>
     </header>
     <main id="top">
-      ${introduction(document)}
+      <h1>${info.title} <small>${info.version}</small></h1>
       <p id="found" role="status"></p>
+      ${introduction(document)}
+      ${authentication(document)}
       ${document.tags.map((tag) => section(document, tag))}
       ${schemas(document)}
       ${headers(document)}
@@ -40,21 +42,29 @@ export function docsPage(text: string): string {
 `.text
 }
 
-function introduction({ info, servers }: OpenApi): Html {
+function introduction({ info, servers, paths }: OpenApi): Html {
   const { contact, license } = info
   const mail = contact?.email && html`<a href="mailto:${contact.email}">${contact.email}</a>`
   const site = contact?.url && html`<a href="${contact.url}">${contact.name ?? contact.url}</a>`
   return html`
     <div class="introduction">
       <div>
-        <h1>${info.title} <small>${info.version}</small></h1>
         ${prose(info.description)}
+        <nav aria-label="Operations">
+          <ul>
+            ${operationsOf(paths).map(
+              ({ method, path, object: { operationId, summary } }) =>
+                html`<li><a href="#${operationId}"><code>${method} ${path}</code> ${summary}</a></li>`,
+            )}
+          </ul>
+        </nav>
       </div>
       <dl class="facts">
         ${servers.map(
           ({ url, description }) =>
-            html`<div><dt>${description ?? 'Server'}</dt><dd><code>${url}</code></dd></div>`,
+            html`<div><dt>${description ?? 'Server'}</dt><dd><code class="server">${url}</code></dd></div>`,
         )}
+        <div id="here" hidden><dt>This page sends to</dt><dd><code class="target"></code></dd></div>
         <div><dt>OpenAPI</dt><dd><a href="../v1/openapi.json">openapi.json</a></dd></div>
         ${
           contact &&
@@ -65,13 +75,39 @@ function introduction({ info, servers }: OpenApi): Html {
     </div>`
 }
 
+/** How to show who one is. */
+function authentication({ components: { securitySchemes = {} } }: OpenApi): Html | undefined {
+  const schemes = Object.entries(securitySchemes)
+  if (schemes.length === 0) return
+  return html`
+    <section aria-labelledby="authentication">
+      <h2 id="authentication">Authentication</h2>
+      <dl class="fields">
+        ${schemes.map(
+          ([name, { type, scheme, description }]) => html`
+        <div>
+          <dt><code class="name">${name}</code> <span class="type">${type} ${scheme}</span></dt>
+          <dd>${prose(description)}</dd>
+        </div>`,
+        )}
+      </dl>
+    </section>`
+}
+
+const operationsOf = (paths: OpenApi['paths']) =>
+  Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, object]) => ({
+      method: method.toUpperCase(),
+      path,
+      object,
+    })),
+  )
+
 /** The operations under one heading. */
 function section(document: OpenApi, tag: { name: string; description?: string }): Html {
-  const pieces = Object.entries(document.paths).flatMap(([path, methods]) =>
-    Object.entries(methods)
-      .filter(([, { tags }]) => tags?.includes(tag.name))
-      .map(([method, object]) => operation(document, method.toUpperCase(), path, object)),
-  )
+  const pieces = operationsOf(document.paths)
+    .filter(({ object }) => object.tags?.includes(tag.name))
+    .map(({ method, path, object }) => operation(document, method, path, object))
   return html`
     <section aria-labelledby="tag-${tag.name}">
       <h2 id="tag-${tag.name}">${tag.name}</h2>
@@ -83,7 +119,7 @@ function section(document: OpenApi, tag: { name: string; description?: string })
 function schemas(document: OpenApi): Html {
   const pieces = Object.entries(document.components.schemas ?? {}).map(
     ([name, schema]) => html`
-      <details class="entry" id="schema-${name}">
+      <details class="entry" data-entry="schema" id="schema-${name}">
         <summary><h3><code>${name}</code> <span class="title">${phrase(schema.description)}</span></h3></summary>
         <div class="inside">${content(document, schema)}</div>
       </details>`,
@@ -98,21 +134,17 @@ function schemas(document: OpenApi): Html {
 function headers({ components }: OpenApi): Html {
   const pieces = Object.entries(components.headers ?? {}).map(
     ([name, { description, example }]) => html`
-      <details class="entry" id="header-${name}">
+      <details class="entry" data-entry="header" id="header-${name}">
         <summary><h3><code>${name}</code></h3></summary>
         <div class="inside">
           ${prose(description)}
-          ${
-            example === undefined
-              ? undefined
-              : html`<pre>${name}: ${typeof example === 'string' ? example : JSON.stringify(example)}</pre>`
-          }
+          ${example === undefined ? undefined : codeBlock('Example', `${name}: ${inline(example)}`)}
         </div>
       </details>`,
   )
   return html`
     <section aria-labelledby="headers">
-      <h2 id="headers">Headers of answers</h2>
+      <h2 id="headers">Response headers</h2>
       <div class="columns">${pieces}</div>
     </section>`
 }

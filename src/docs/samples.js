@@ -14,7 +14,7 @@ const string = (text) => JSON.stringify(text)
 function curl({ method, url, keyed, headers, body }) {
   const implied = body === undefined ? 'GET' : 'POST'
   return [
-    `curl ${method === implied ? '' : `-X ${method} `}${shell(url)}`,
+    `curl -i ${method === implied ? '' : `-X ${method} `}${shell(url)}`,
     ...(keyed ? ['-H "Authorization: Bearer $API_KEY"'] : []),
     ...headers.map(([name, value]) => `-H ${shell(`${name}: ${value}`)}`),
     ...(body === undefined ? [] : [`--data-raw ${shell(body)}`]),
@@ -22,13 +22,14 @@ function curl({ method, url, keyed, headers, body }) {
 }
 
 /** @param {Call} call */
-function javaScript({ method, url, keyed, headers, body }) {
+function nodeJs({ method, url, keyed, headers, body }) {
   const lines = [
     // biome-ignore lint/suspicious/noTemplateCurlyInString: it is a template where it is pasted
     ...(keyed ? ['    Authorization: `Bearer ${process.env.API_KEY}`,'] : []),
     ...headers.map(([name, value]) => `    ${string(name)}: ${string(value)},`),
   ]
-  return `const response = await fetch(${string(url)}, {
+  return `// Node.js, as a module: a file that ends in .mjs
+const response = await fetch(${string(url)}, {
   method: ${string(method)},
   headers: {
 ${lines.join('\n')}
@@ -43,7 +44,8 @@ function python({ method, url, keyed, headers, body }) {
     ...(keyed ? [`        "Authorization": "Bearer " + os.environ["API_KEY"],`] : []),
     ...headers.map(([name, value]) => `        ${string(name)}: ${string(value)},`),
   ]
-  return `import json, os
+  return `import os
+from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 request = Request(
@@ -53,9 +55,13 @@ request = Request(
 ${lines.join('\n')}
     },${body === undefined ? '' : `\n    data=${string(body)}.encode(),`}
 )
-with urlopen(request) as response:
-    print(response.status, json.load(response))`
+try:
+    response = urlopen(request)
+except HTTPError as error:
+    response = error  # an answer, too
+with response:
+    print(response.status, response.read().decode())`
 }
 
 /** Each language with how it writes a call. */
-export const languages = { curl, JavaScript: javaScript, Python: python }
+export const languages = { curl, 'Node.js': nodeJs, Python: python }

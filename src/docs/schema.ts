@@ -1,5 +1,5 @@
 /** Schemas in words: the type of a value, its bounds, and the fields of an object. */
-import { type Digits, nameOf, type OpenApi, resolve, type Schema, toJson } from './document.ts'
+import { type Digits, inline, nameOf, type OpenApi, resolve, type Schema } from './document.ts'
 import { Html, html } from './html.ts'
 import { prose } from './prose.ts'
 
@@ -31,11 +31,15 @@ function field(document: OpenApi, { name, place, required, description, schema }
     </div>`
 }
 
-/** What is in a schema: the fields of an object, or what an array is of. */
+/** What is in a schema: the fields of an object, or of the items of an array; else what it allows. */
 export function content(document: OpenApi, schema: Schema): Html {
-  const { properties, required = [], items } = resolve(document, schema)
-  if (items) return html`<p>An array, each item of which is ${typeOf(items)}.</p>`
-  if (!properties) return html`<p>${typeOf(schema)}</p>`
+  const resolved = resolve(document, schema)
+  const { properties, required = [], items } = resolved
+  if (!properties) {
+    const type = items ? html`array of ${typeOf(items)}` : typeOf(schema)
+    const inner = items && resolve(document, items).properties && content(document, items)
+    return html`<p>${type}</p>${bounds(resolved)}${inner}`
+  }
   const list = Object.entries(properties).map(([name, property]) => ({
     name,
     required: required.includes(name),
@@ -65,15 +69,22 @@ const join = (parts: Html[], between: string): Html =>
 export function bounds(schema: Schema): Html | undefined {
   const known = schema.const === undefined ? schema.enum : [schema.const]
   const words = [
-    range(schema.minimum, schema.maximum, ''),
+    isWhole(schema) ? undefined : range(schema.minimum, schema.maximum, ''),
     range(schema.minLength, schema.maxLength, ' characters'),
     range(schema.minItems, schema.maxItems, ' items'),
   ]
   const parts = words.filter((part) => part !== undefined).map((text) => html`${text}`)
   if (known) parts.push(html`one of ${join(known.map(code), ', ')}`)
-  if (schema.default !== undefined) parts.push(html`${code(schema.default)} if left out`)
-  return parts.length > 0 ? html`<p class="bounds">${join(parts, '; ')}</p>` : undefined
+  if (schema.default !== undefined) parts.push(html`default ${code(schema.default)}`)
+  if (schema.examples) parts.push(html`Example: ${join(schema.examples.map(code), ', ')}`)
+  return parts.length > 0 ? html`<p class="bounds">${join(parts, ' · ')}</p>` : undefined
 }
+
+/** Whether the bounds are those of the format itself, and so say nothing more. */
+const isWhole = ({ format, minimum, maximum }: Schema): boolean =>
+  format === 'int64' &&
+  minimum?.rawJSON === '-9223372036854775808' &&
+  maximum?.rawJSON === '9223372036854775807'
 
 function range(from: Digits | undefined, to: Digits | undefined, unit: string): string | undefined {
   if (from && to) return `${from.rawJSON} to ${to.rawJSON}${unit}`
@@ -81,5 +92,4 @@ function range(from: Digits | undefined, to: Digits | undefined, unit: string): 
   return to && `at most ${to.rawJSON}${unit}`
 }
 
-const code = (value: unknown): Html =>
-  html`<code>${typeof value === 'string' ? value : toJson(value)}</code>`
+const code = (value: unknown): Html => html`<code>${inline(value)}</code>`

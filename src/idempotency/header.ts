@@ -3,6 +3,7 @@ import { TRPCError } from '@trpc/server'
 import { z } from 'zod'
 
 const MAX_LENGTH = 255
+const MAX_HEADER_LENGTH = 2 * MAX_LENGTH + 2 // each character escaped, and the quotes
 
 // A string in quotes (RFC 9651, section 3.3.3) or, as many clients send it, without. It is written
 // such that JSON Schema, which reads patterns in Unicode mode, and other languages read it alike.
@@ -15,10 +16,10 @@ export const IdempotencyHeaders = z.object({
   'Idempotency-Key': z
     .string()
     .min(1)
-    .max(2 * MAX_LENGTH + 2) // each character escaped, and the quotes
+    .max(MAX_HEADER_LENGTH)
     .regex(PATTERN)
     .meta({
-      description: `A string of up to ${MAX_LENGTH} printable ASCII characters that you choose for this creation, best a UUID, in quotes (draft-ietf-httpapi-idempotency-key-header-07). It counts for your API key alone and is kept for a day, unless the operator chose otherwise.`,
+      description: `A string of up to ${MAX_LENGTH} printable ASCII characters that you choose for this creation, best a UUID, in quotes (draft-ietf-httpapi-idempotency-key-header-07); with the quotes, and a backslash before each quote and backslash in it, up to ${MAX_HEADER_LENGTH}. It counts for your API key alone and is kept for a day, unless the operator chose otherwise.`,
       examples: ['"8e03978e-40d5-43e8-bc93-6894a57f9324"'],
     })
     .optional(),

@@ -61,7 +61,7 @@ export const ListPets = z.object(
 )
 
 export const GetPet = z.object(
-  { petId: int64Input({ description: 'Identifier of the animal to retrieve.' }) },
+  { petId: int64Input({ description: 'Identifier of the animal to retrieve.', examples: [42] }) },
   notAnObject,
 )
 

@@ -35,7 +35,12 @@ export function openApiDocument(
     openApiVersion: '3.1.0',
     baseUrl: servers.baseUrl,
     securitySchemes: {
-      apiKey: { type: 'http', scheme: 'bearer', description: 'A key that the operator gave you.' },
+      apiKey: {
+        type: 'http',
+        scheme: 'bearer',
+        description:
+          'A key that the operator gave you, sent as `Authorization: Bearer <API_KEY>`. Some keys may only read: what changes something is answered with 403 then.',
+      },
     },
     defs: { Error: errorSchema },
   }) as OpenAPIObject // it calls the same type by its name in openapi3-ts

@@ -210,7 +210,9 @@ function errorsOf({ method, readBody, creates, meta, badRequest }: Operation): E
               ...(running.length > 0
                 ? ['a request with the same `Idempotency-Key` is still running']
                 : []),
-            ].join(', or '),
+            ]
+              .join(', or ')
+              .replace(/^a/, 'A'),
           },
         ]),
     ...(readBody ? bodyErrors : []),

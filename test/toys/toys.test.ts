@@ -261,3 +261,17 @@ test('the log names the operation', async () => {
     expect(lines).toContainEqual(expect.objectContaining({ surface, operation: 'toys.list' }))
   }
 })
+
+test('the docs page shows toys as it shows pets', async () => {
+  const html = await (await fetch(`${service.origin}/docs/`)).text()
+  const operations = ['toys.list', 'toys.create', 'toys.get', 'toys.update', 'toys.remove']
+  for (const id of operations) {
+    expect(html).toContain(`<a href="#${id}">`)
+    const [, entry = ''] = html.split(`data-entry="operation" id="${id}"`)
+    const [shown = ''] = entry.split('</form>')
+    const changes = !['toys.list', 'toys.get'].includes(id)
+    expect(shown.includes('this changes real data'), id).toBe(changes)
+  }
+  expect(html).toContain('at least 0 · Example: <code>2.5</code>')
+  expect(html).not.toMatch(/undefined|\[object|NaN/)
+})
