@@ -1,6 +1,9 @@
 /** A client that goes before it is answered: what was begun for it is ended. */
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { engine } from '../support/database.ts'
+import { freeze, thaw } from '../support/freeze.ts'
 import { addKey, type Instance, running, startInstance, until } from '../support/instance.ts'
 import { openSql, type Sql } from '../support/sql.ts'
 
@@ -32,6 +35,21 @@ describe.runIf(engine === 'mysql')('a client that goes', () => {
       ...(method === 'POST' && { body: JSON.stringify(body) }),
       signal,
     })
+  /** A connection on which a creation was sent, even to a process that does not listen right now. */
+  async function beginPet(name: string): Promise<Socket> {
+    const body = JSON.stringify({ name, categoryId: 3 })
+    const lines = [
+      'POST /v1/pets HTTP/1.1',
+      'Host: petstore.example',
+      `Authorization: Bearer ${service.key}`,
+      'Content-Type: application/json',
+      `Content-Length: ${body.length}`,
+    ]
+    const socket = connect(service.program.port, '127.0.0.1').on('error', () => {})
+    await once(socket, 'connect')
+    await new Promise((resolve) => socket.write(`${lines.join('\r\n')}\r\n\r\n${body}`, resolve))
+    return socket
+  }
   const reading = 'select%from `pets`%'
   const adding = 'insert into `pets`%'
   const calls: [string, string, (signal: AbortSignal) => Promise<unknown>][] = [
@@ -108,6 +126,26 @@ describe.runIf(engine === 'mysql')('a client that goes', () => {
     await until('all connections are in use again', async () => (await used()) === 10)
     await locker('unlock tables')
     for (const { status } of await Promise.all(again)) expect(status).toBe(200)
+  })
+
+  test('who goes before its creation is its turn has none beside those of others', async () => {
+    await locker('lock tables pets write')
+    const { pid } = service.program.child
+    await freeze(Number(pid))
+    // One goes to the server; the others, who are there by then, wait for the next trip.
+    const first = await beginPet('first')
+    const leaving = await beginPet('leaving')
+    const staying = await beginPet('staying')
+    leaving.destroy()
+    const answers = [first, staying].map((socket) => once(socket, 'data'))
+    thaw(Number(pid))
+    const before = gone()
+    await until('the log tells', () => gone() === before + 1)
+    await locker('unlock tables')
+    for (const [data] of await Promise.all(answers)) expect(String(data)).toMatch(/ 201 /)
+    const pets = await service.sql('select name from pets order by name')
+    expect(pets.map(({ name }) => name)).toEqual(['first', 'staying'])
+    for (const socket of [first, staying]) socket.destroy()
   })
 
   test('the Idempotency-Key of who has gone can be used again', async () => {

@@ -211,6 +211,36 @@ describe('a client that goes is logged with 499', () => {
     })
   })
 
+  test('in the middle of the answers of batches, of which it has got none then', async () => {
+    const names = Array.from({ length: 20 }, () => `('${'x'.repeat(255)}', 3, 'sold')`)
+    await sql(`insert into pets (name, category_id, status) values ${names.join(', ')}`)
+    const id = newId()
+    const socket = connect(server.port, '127.0.0.1')
+      .on('error', () => {})
+      .pause()
+    const address = `/trpc/${Array(10).fill('listPets').join()}?batch=1`
+    const lines = [
+      `GET ${address} HTTP/1.1`,
+      'Host: x',
+      `Authorization: Bearer ${key}`,
+      `X-Request-Id: ${id}`,
+    ]
+    socket.write(`${lines.join('\r\n')}\r\n\r\n`.repeat(500)) // as above
+    const count = () => server.stderr.split(`"${id}"`).length
+    await eventually(async () => {
+      const before = count()
+      expect(before).toBeGreaterThan(1)
+      await setTimeout(300) // longer than a batch, and than an entry waits to be written
+      expect(count(), 'no more is taken').toBe(before)
+    })
+    socket.resetAndDestroy()
+    await eventually(async () => {
+      const entries = (await entriesOf(id)).map(({ operation, status }) => [operation, status])
+      expect(entries.at(-1)).toEqual(['batch', 499])
+      expect(entries.slice(0, -1)).toEqual(Array(entries.length - 1).fill(['listPets', 200]))
+    })
+  })
+
   test.runIf(engine === 'mysql')('while the database is asked, on both surfaces', async () => {
     await sql('lock tables pets write')
     try {

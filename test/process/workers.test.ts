@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { beginCreation, type Creation } from '../support/creation.ts'
 import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
+import { freeze } from '../support/freeze.ts'
 import { freePort } from '../support/mysql.ts'
 import { createKey, runServer, type ServerProgram } from '../support/process.ts'
 
@@ -164,6 +165,20 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
     expect(performance.now() - began).toBeGreaterThan(1_800)
     expect(performance.now() - began).toBeLessThan(5_000)
     expect(server.stderr).toContain('cut off')
+    await gone(pids)
+  })
+
+  test('one that hangs does not hold up the stop for longer than SHUTDOWN_TIMEOUT', async () => {
+    await start({ SHUTDOWN_TIMEOUT: '2s' })
+    const pids = await servingPids()
+    const [hung = 0, other = 0] = pids
+    await freeze(hung)
+    server.child.kill('SIGTERM')
+    // The primary process says so, since the one that hangs cannot.
+    const line = JSON.parse(await server.logged(/cut off/))
+    expect(line).toMatchObject({ level: 40, pid: server.child.pid })
+    expect(await server.exited).toBe(0)
+    expect(stopping().map(({ pid }) => pid)).toEqual([other])
     await gone(pids)
   })
 

@@ -44,6 +44,8 @@ export async function startMysql(flags: string[] = []): Promise<MysqlServer> {
         '--bind-address=127.0.0.1',
         `--socket=${path.join(folder, 'socket')}`,
         `--pid-file=${path.join(folder, 'pid')}`,
+        // A server that starts removes the temporary tables of others in the same folder.
+        `--tmpdir=${folder}`,
         `--log-error=${path.join(folder, 'log')}`,
         '--innodb-buffer-pool-size=64M',
         '--performance-schema=OFF',
