@@ -4,11 +4,11 @@ import type { PetStatus } from '@petstore-catalogue/petstore/client'
 import { useInfiniteQuery } from '@tanstack/react-query'
 import { Nothing } from './Nothing.tsx'
 import { Page } from './Page.tsx'
-import { PetCard } from './PetCard.tsx'
+import { PetCard, Placeholders } from './PetCard.tsx'
 import { useTRPC } from './petstore.ts'
 import { go, links, statuses } from './route.ts'
 import { statusNames } from './shop.ts'
-import { Trouble } from './Trouble.tsx'
+import { isInTrouble, Trouble } from './Trouble.tsx'
 
 /** Animals asked for at a time: whole rows of the grid, whether it has 2, 3 or 4 columns. */
 const PAGE_SIZE = 24
@@ -30,14 +30,16 @@ export function Catalogue({ filter }: { filter: PetStatus | undefined }) {
     <Page title="Our animals">
       <Filter chosen={filter} />
       <Trouble query={query} />
-      {query.isPending && (
+      {query.isPending && !isInTrouble(query) && (
         <ul className="grid" aria-label="Loading the animals" aria-busy="true">
           <Placeholders count={8} />
         </ul>
       )}
       {pets?.length === 0 && (
         <Nothing>
-          <p>{filter ? `No animal is ${filter} right now.` : 'There is no animal yet.'}</p>
+          <p>
+            {filter ? `No animal is ${lowerCase(filter)} right now.` : 'There is no animal yet.'}
+          </p>
           {filter && (
             <a className="button" href={links.catalogue()}>
               See all animals
@@ -56,7 +58,7 @@ export function Catalogue({ filter }: { filter: PetStatus | undefined }) {
             {query.isFetchingNextPage && <Placeholders count={4} />}
           </ul>
           <footer className="end">
-            <p role="status">{count(pets.length, query.hasNextPage)}</p>
+            <p role="status">{count(pets.length, filter, query.hasNextPage)}</p>
             {query.hasNextPage && (
               <button
                 type="button"
@@ -96,9 +98,12 @@ function Filter({ chosen }: { chosen: PetStatus | undefined }) {
   )
 }
 
-function count(shown: number, more: boolean): string {
-  if (more) return `${shown} animals so far`
-  return shown === 1 ? 'One animal in all' : `${shown} animals in all`
+const lowerCase = (status: PetStatus) => statusNames[status].toLowerCase()
+
+function count(shown: number, filter: PetStatus | undefined, more: boolean): string {
+  const kind = filter ? `${lowerCase(filter)} ` : ''
+  if (more) return `${shown} ${kind}animals so far`
+  return shown === 1 ? `One ${kind}animal in all` : `${shown} ${kind}animals in all`
 }
 
 /** A ref that calls `act` when the element is about to be scrolled into view. */
@@ -111,12 +116,4 @@ function whenNear(act: () => void) {
     observer.observe(element)
     return () => observer.disconnect()
   }
-}
-
-/** Where animals will be. */
-function Placeholders({ count }: { count: number }) {
-  return Array.from({ length: count }, (_, index) => (
-    // biome-ignore lint/suspicious/noArrayIndexKey: nothing tells them apart, and none moves
-    <li key={index} className="card skeleton" aria-hidden="true" />
-  ))
 }
