@@ -37,13 +37,9 @@ export function CardContent({ name, coatOf = name, category, status }: Content) 
         <span className="category">{category?.name}</span>
       </span>
       {/* That an animal can be had goes without saying. */}
-      {status !== 'available' && <Status status={status} />}
+      {status !== 'available' && <span className={`status ${status}`}>{statusNames[status]}</span>}
     </>
   )
-}
-
-export function Status({ status }: { status: PetStatus }) {
-  return <span className={`status ${status}`}>{statusNames[status]}</span>
 }
 
 /** Where animals will be, in a grid. */

@@ -4,7 +4,7 @@ import type { PetStatus } from '@petstore-catalogue/petstore/client'
 import { useQuery } from '@tanstack/react-query'
 import { Nothing } from './Nothing.tsx'
 import { Page } from './Page.tsx'
-import { PetCard, Status } from './PetCard.tsx'
+import { PetCard } from './PetCard.tsx'
 import { Portrait } from './Portrait.tsx'
 import { useTRPC } from './petstore.ts'
 import { links } from './route.ts'
@@ -65,8 +65,7 @@ export function PetPage({ id, filter }: Props) {
             {pet && category && (
               <>
                 <p className="subtitle">{category.name}</p>
-                <Status status={pet.status} />
-                <p>
+                <p className={`status ${pet.status}`}>
                   {pet.name} {statusSentences[pet.status]}
                 </p>
                 <p className="contact">
