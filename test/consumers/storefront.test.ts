@@ -230,19 +230,21 @@ test('an animal: can it be had, how does one ask for it, and which others are th
 })
 
 test('animals of one category look different', async () => {
-  await sql("delete from pets where name <> 'Animal 1'")
-  const dogs = Array.from({ length: 12 }, (_, index) => `Dog ${index}`)
+  await sql('delete from pets')
+  const dogs = Array.from({ length: 6 }, (_, index) => `Dog ${index}`)
   await storePets(
     sql,
     dogs.map((name) => ({ name, categoryId: 1n, status: 'available' })),
   )
   await enter()
-  await page.getByText('Dog 0').waitFor()
-  const pictures = await page.locator('li:has-text("Dog ") .portrait').all()
   const looks = new Set<string>()
-  for (const picture of pictures) looks.add((await picture.screenshot()).toString('base64'))
-  expect(pictures).toHaveLength(12)
-  expect(looks.size).toBeGreaterThan(8)
+  for (const name of dogs) {
+    await page.goto(`${address}/#/`)
+    await page.getByText(name, { exact: true }).click()
+    await page.getByRole('heading', { name }).waitFor()
+    looks.add((await page.locator('.pet .portrait').screenshot()).toString('base64'))
+  }
+  expect(looks.size).toBe(6)
 })
 
 test('how an animal will look is shown beforehand, and holds still while one types', async () => {
@@ -256,7 +258,7 @@ test('how an animal will look is shown beforehand, and holds still while one typ
   await page.getByLabel('Availability').selectOption('Reserved')
   await preview.getByText('Dog').waitFor()
   await preview.getByText('Reserved').waitFor()
-  expect(await height()).toBe(emptyHeight)
+  expect(await height()).toBeCloseTo(emptyHeight ?? 0, 0)
 
   const nameless = await coat()
   await page.getByLabel('Name').pressSequentially('Rex')
