@@ -29,7 +29,6 @@ export function Catalogue({ filter }: { filter: PetStatus | undefined }) {
   return (
     <Page title="Our animals">
       <Filter chosen={filter} />
-      <Trouble query={query} />
       {query.isPending && !isInTrouble(query) && (
         <ul className="grid" aria-label="Loading the animals" aria-busy="true">
           <Placeholders count={8} />
@@ -55,7 +54,7 @@ export function Catalogue({ filter }: { filter: PetStatus | undefined }) {
                 <PetCard pet={pet} filter={filter} />
               </li>
             ))}
-            {query.isFetchingNextPage && <Placeholders count={4} />}
+            {query.isFetchingNextPage && !isInTrouble(query) && <Placeholders count={4} />}
           </ul>
           <footer className="end">
             <p role="status">{count(pets.length, filter, query.hasNextPage)}</p>
@@ -74,6 +73,8 @@ export function Catalogue({ filter }: { filter: PetStatus | undefined }) {
           </footer>
         </>
       )}
+      {/* At the end, where the animals that are missing would be. */}
+      <Trouble query={query} />
     </Page>
   )
 }

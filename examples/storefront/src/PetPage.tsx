@@ -9,7 +9,7 @@ import { Portrait } from './Portrait.tsx'
 import { useTRPC } from './petstore.ts'
 import { links } from './route.ts'
 import { categoryOf, howToAsk, statusNames, statusSentences } from './shop.ts'
-import { Trouble } from './Trouble.tsx'
+import { isInTrouble, Trouble } from './Trouble.tsx'
 
 /** The input of listPets that gives one animal: getPet is deprecated and ends in 2030. */
 export const onlyPet = (id: bigint) => ({ cursor: id - 1n, limit: 1 })
@@ -50,12 +50,13 @@ export function PetPage({ id, filter }: Props) {
     )
   }
   const category = pet && categoryOf(pet.categoryId)
+  const species = category?.species ?? (isInTrouble(query) ? 'paw' : undefined)
   return (
     <>
       {back}
       <div className="pet">
-        {pet && category ? (
-          <Portrait species={category.species} name={pet.name} />
+        {species ? (
+          <Portrait species={species} name={pet?.name ?? ''} />
         ) : (
           <div className="portrait skeleton" />
         )}
