@@ -25,6 +25,8 @@ import { openSql, type Sql } from '../support/sql.ts'
 
 const root = path.resolve(import.meta.dirname, '../..')
 const ANIMALS = 110
+/** Animals that the catalogue shows without being asked for more. */
+const UNASKED = 96
 const statuses = ['available', 'pending', 'sold'] as const
 
 let shop: Project
@@ -144,9 +146,11 @@ const scrollTop = () => page.evaluate('scrollY')
 
 async function scrollToEnd(): Promise<void> {
   const end = page.getByText(/animals in all$/)
+  const more = page.getByRole('button', { name: 'Show more' })
   while (!(await end.isVisible())) {
     await page.mouse.wheel(0, 4000)
     await page.waitForTimeout(50)
+    if ((await cards().count()) === UNASKED && (await more.isVisible())) await more.click()
   }
 }
 
@@ -156,6 +160,20 @@ test('the catalogue, to its end', async () => {
   await scrollToEnd()
   expect(await cards().count()).toBe(ANIMALS)
   await page.getByText(`${ANIMALS} animals in all`).waitFor()
+})
+
+test('the catalogue rests, so that one can reach what is under it', async () => {
+  await enter()
+  await page.getByText('Animal 1', { exact: true }).waitFor()
+  while ((await cards().count()) < UNASKED) {
+    await page.mouse.wheel(0, 4000)
+    await page.waitForTimeout(50)
+  }
+  await page.mouse.wheel(0, 4000)
+  await page.waitForLoadState('networkidle')
+  await page.getByText(`${UNASKED} animals so far`).waitFor()
+  await page.getByRole('button', { name: 'Leave' }).click()
+  await page.getByLabel('Your key').waitFor()
 })
 
 test('the catalogue by status', async () => {
@@ -499,6 +517,7 @@ test('a wrong key', async () => {
 
   await page.reload()
   await page.getByText('Animal 1', { exact: true }).waitFor()
+  await page.getByRole('link', { name: 'Add an animal' }).click()
   await page.getByRole('button', { name: 'Leave' }).click()
   await field.waitFor()
   await page.reload()

@@ -13,6 +13,9 @@ import { isInTrouble, Trouble } from './Trouble.tsx'
 /** Animals asked for at a time: whole rows of the grid, whether it has 2, 3 or 4 columns. */
 const PAGE_SIZE = 24
 
+/** Animals that come by themselves as one scrolls. Then one asks for more, or reads the footer. */
+const UNASKED = 4 * PAGE_SIZE
+
 export function Catalogue({ filter }: { filter: PetStatus | undefined }) {
   const trpc = useTRPC()
   const query = useInfiniteQuery(
@@ -63,7 +66,7 @@ export function Catalogue({ filter }: { filter: PetStatus | undefined }) {
                 type="button"
                 className="quiet"
                 ref={whenNear(() => {
-                  if (!isFetching) void query.fetchNextPage()
+                  if (!isFetching && pets.length % UNASKED > 0) void query.fetchNextPage()
                 })}
                 onClick={() => void query.fetchNextPage()}
               >

@@ -72,4 +72,4 @@ export function Portrait({ species, name = '' }: { species: Species; name?: stri
 
 /** A number that similar names do not share. */
 const hash = (name: string) =>
-  [...name].reduce((sum, letter) => (sum * 31 + (letter.codePointAt(0) ?? 0)) % 7919, 0)
+  [...name].reduce((sum, letter) => (sum * 33 + (letter.codePointAt(0) ?? 0)) % 7919, 0)
