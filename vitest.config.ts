@@ -1,4 +1,5 @@
 import { configDefaults, defineConfig } from 'vitest/config'
+import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 const engineTests = {
   include: ['test/**/*.test.ts'],
@@ -15,13 +16,27 @@ const engineTests = {
 // All files of the differential test, which run in processes of their own, share one seed.
 process.env.DIFFERENTIAL_SEED ||= String(Date.now() % 2 ** 31)
 
+/** Begins with the projects whose files take long, so that none of them is waited for at the end. */
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files)
+    const projects = ['consumers', 'third-party', 'unit', 'mysql', 'sqlite']
+    const place = ({ project }: TestSpecification) => projects.indexOf(project.name)
+    return sorted.toSorted((one, other) => place(one) - place(other))
+  }
+}
+
 // The integration tests run once on each engine; the unit tests and the consumers' tests once.
 export default defineConfig({
   test: {
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
-    // Most of the time a test waits, for a process or a database.
-    maxWorkers: 2,
+    // On a machine that is busy with other things a process alone takes seconds to start.
+    testTimeout: 90_000,
+    hookTimeout: 120_000,
+    // On two cores, too: much of the time a test waits, for a process, a database or the clock.
+    maxWorkers: 3,
+    // Each file has a service and a database of its own; the modules that they share are loaded once.
+    isolate: false,
+    sequence: { sequencer: LongestFirst },
     // A shared machine may stand still for seconds: what fails twice is broken.
     retry: process.env.CI ? 1 : 0,
     projects: [
@@ -42,8 +57,7 @@ export default defineConfig({
         test: {
           name: 'consumers',
           include: ['test/consumers/**/*.test.ts'],
-          fileParallelism: false, // each builds the client package
-          testTimeout: 60_000,
+          globalSetup: 'test/consumers/setup.ts',
           provide: { mysqlUrl: '' },
         },
       },

@@ -5,8 +5,8 @@ export default defineConfig({
   test: {
     include: ['test/faults/**/*.test.ts'],
     provide: { mysqlUrl: '' },
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
     fileParallelism: false,
     // A shared machine may stand still for seconds: what fails three times is broken.
     retry: process.env.CI ? 2 : 0,

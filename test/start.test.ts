@@ -1,13 +1,10 @@
 /** The service as a process of its own: start, restart, many at once, and an end without warning. */
-import { afterEach, expect, inject, test, vi } from 'vitest'
+import { afterEach, expect, inject, test } from 'vitest'
 import { engine, newDatabase } from './support/database.ts'
 import { freePort } from './support/mysql.ts'
 import { newFolder, programs, runServer, runToEnd, type ServerProgram } from './support/process.ts'
 import { restClient } from './support/rest.ts'
 import { openSql } from './support/sql.ts'
-
-// Several processes start here, on a machine that may be busy with other tests.
-vi.setConfig({ testTimeout: 90_000 })
 
 const cleanings: (() => unknown)[] = []
 afterEach(async () => {

@@ -2,9 +2,10 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { beginCreation } from './support/creation.ts'
 import { engine, newDatabase, type TestDatabase } from './support/database.ts'
+import { eventually } from './support/eventually.ts'
 import { freePort } from './support/mysql.ts'
 import {
   createKey,
@@ -15,9 +16,6 @@ import {
   type ServerProgram,
 } from './support/process.ts'
 import { openSql } from './support/sql.ts'
-
-// Several processes start here, on a machine that may be busy with other tests.
-vi.setConfig({ testTimeout: 90_000 })
 
 // What does not touch the database is the same on both engines.
 const testOnce = test.runIf(engine === 'sqlite')
@@ -77,10 +75,14 @@ describe('SIGTERM', () => {
       await start({ METRICS_PORT: String(await freePort()) })
       const request = await beginCreation(server.port, key)
       const idle = await keepConnection()
+      // Taken before the request that follows, and never used.
+      const silent = connect(server.port, '127.0.0.1').on('error', () => {})
+      await once(silent, 'connect')
+      expect((await get('/healthz')).status).toBe(200)
       server.child.kill(signal)
       await server.logged(/Stopping/)
       await idle.closed
-      await vi.waitFor(async () => expect(await isTaken()).toBe(false))
+      await eventually(async () => expect(await isTaken()).toBe(false))
       const answer = await request.finish()
       expect(answer).toMatch(/^HTTP\/1\.1 201 Created/)
       expect(answer).toMatch(/\{"id":\d+,.*\}$/)
@@ -88,6 +90,7 @@ describe('SIGTERM', () => {
       expect(await timeOf(server.exited)).toBeLessThan(5_000)
       expect(await server.exited).toBe(0)
       expect(server.stderr).not.toContain('cut off')
+      silent.destroy()
       const messages = server.entries().map(({ msg }) => msg)
       expect(messages.filter((message) => message === 'Stopped')).toHaveLength(1)
       expect(server.entries()).toContainEqual(

@@ -1,27 +1,23 @@
 /** The client package as another repository gets it: packed, installed, compiled, run. */
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpSync, readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { bin, emptyProject, packClient, run } from '../support/client-package.ts'
+import { afterAll, beforeAll, expect, inject, test } from 'vitest'
+import { bin, emptyProject, run } from '../support/client-package.ts'
 import { type Service, startService } from '../support/service.ts'
 
-const packed = mkdtempSync(path.join(tmpdir(), 'petstore-packed-'))
+const tarball = inject('clientPackage')
 const project = emptyProject()
 
 let service: Service
-let tarball: string
 beforeAll(async () => {
   service = await startService()
-  tarball = await packClient(packed)
   await project.install(tarball)
   cpSync(path.join(import.meta.dirname, 'client-package'), project.folder, { recursive: true })
 }, 180_000)
 afterAll(async () => {
   await service.stop()
   project.remove()
-  rmSync(packed, { recursive: true, force: true })
 })
 
 /** The lines of a file that the compiler refuses, in a project of the strictest settings. */
@@ -67,6 +63,6 @@ test.each([
   ['publint', ['--strict']],
   ['attw', ['--profile', 'esm-only']],
 ])('%s finds nothing', async (tool, flags) => {
-  const { code, output } = await run(bin(tool), [tarball, ...flags], packed)
+  const { code, output } = await run(bin(tool), [tarball, ...flags], project.folder)
   expect(code, output).toBe(0)
 })

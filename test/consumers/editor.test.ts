@@ -1,19 +1,17 @@
 /** What an editor shows over the client's names: the words of the document, and what is deprecated. */
-import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpSync, readFileSync } from 'node:fs'
 import path from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { emptyProject, packClient } from '../support/client-package.ts'
+import { afterAll, beforeAll, expect, inject, test } from 'vitest'
+import { emptyProject } from '../support/client-package.ts'
 import { type LanguageServer, startLanguageServer } from '../support/language-server.ts'
 
 const root = path.resolve(import.meta.dirname, '../..')
-const packed = mkdtempSync(path.join(tmpdir(), 'petstore-packed-'))
+const tarball = inject('clientPackage')
 const project = emptyProject()
 const file = 'hover.ts'
 
 let editor: LanguageServer
 beforeAll(async () => {
-  const tarball = await packClient(packed)
   await project.install(tarball, '@trpc/tanstack-react-query', '@tanstack/react-query', 'react')
   cpSync(path.join(import.meta.dirname, 'client-package', file), path.join(project.folder, file))
   expect(await project.compile([file], { skipLibCheck: true })).toEqual([])
@@ -22,7 +20,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await editor?.stop()
   project.remove()
-  rmSync(packed, { recursive: true, force: true })
 })
 
 const { paths, components } = JSON.parse(readFileSync(path.join(root, 'openapi.json'), 'utf8'))

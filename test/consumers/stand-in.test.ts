@@ -1,19 +1,18 @@
 /** The stand-in for tests of frontends answers as the service does: the same calls, the same outcomes. */
 import { once } from 'node:events'
-import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { cpSync, readFileSync } from 'node:fs'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import express from 'express'
 import { build } from 'rolldown'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { startBrowser } from '../support/browser.ts'
-import { emptyProject, type Project, packClient } from '../support/client-package.ts'
+import { emptyProject, type Project } from '../support/client-package.ts'
 import { keys, type Service, startService } from '../support/service.ts'
 
-const packed = mkdtempSync(path.join(tmpdir(), 'petstore-packed-'))
+const tarball = inject('clientPackage')
 const project = emptyProject()
 const load = (file: string, { folder } = project) =>
   import(pathToFileURL(path.join(folder, file)).href)
@@ -21,14 +20,12 @@ const copyInto = ({ folder }: Project) =>
   cpSync(path.join(import.meta.dirname, 'client-package'), folder, { recursive: true })
 
 let service: Service
-let tarball: string
 let apiKeys: { valid: string; readOnly: string; invalid: string }
 let real: [string, string][]
 beforeAll(async () => {
   service = await startService()
   const readOnly = await keys.create(service.databaseUrl, 'reader', undefined, true)
   apiKeys = { valid: service.key, readOnly: readOnly.key, invalid: 'petstore_wrong' }
-  tarball = await packClient(packed)
   await project.install(tarball, 'msw')
   copyInto(project)
   const { outcomes } = await load('calls.ts')
@@ -37,7 +34,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await service.stop()
   project.remove()
-  rmSync(packed, { recursive: true, force: true })
 })
 
 test('the calls are of every kind', () => {
@@ -68,7 +64,7 @@ test('with the MSW of before', async () => {
   const { standIn } = await load('stand-in.ts', older)
   expect(await standIn(apiKeys)).toEqual(real)
   older.remove()
-})
+}, 120_000)
 
 test('in a browser', async () => {
   const { folder } = project
@@ -99,7 +95,7 @@ test('in a browser', async () => {
     await browser.close()
     site.close()
   }
-})
+}, 120_000)
 
 test('it brings the router, and nothing that serves or stores', () => {
   const built = 'node_modules/@petstore-catalogue/petstore/dist/client/src/testing.js'

@@ -13,13 +13,13 @@ import { stripVTControlCharacters } from 'node:util'
 import axe from 'axe-core'
 import express from 'express'
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, test } from 'vitest'
 import { startBrowser } from '../support/browser.ts'
-import { emptyProject, type Project, packClient } from '../support/client-package.ts'
+import { emptyProject, type Project } from '../support/client-package.ts'
 import { newDatabase, type TestDatabase } from '../support/database.ts'
 import { freePort } from '../support/mysql.ts'
 import { countPets, storePets } from '../support/pets.ts'
-import { createKey, runServer, type ServerProgram } from '../support/process.ts'
+import { runServer, type ServerProgram } from '../support/process.ts'
 import { keys } from '../support/service.ts'
 import { openSql, type Sql } from '../support/sql.ts'
 
@@ -56,8 +56,7 @@ beforeAll(async () => {
   })
   const readme = readFileSync(path.join(root, 'examples/storefront/README.md'), 'utf8')
   const [, install = ''] = /^npm install (.*)$/m.exec(readme) ?? []
-  const tarball = await packClient(shop.folder)
-  await shop.install(...install.replace(/\S+\.tgz/, tarball).split(' '))
+  await shop.install(...install.replace(/\S+\.tgz/, inject('clientPackage')).split(' '))
   execFileSync('npm', ['run', 'build'], {
     cwd: shop.folder,
     stdio: 'pipe',
@@ -352,7 +351,8 @@ test('an animal is added, which is said once', async () => {
 })
 
 test('a key that may only read: nothing is offered that it must not', async () => {
-  await enter(await createKey(database.url, '--read-only'))
+  const { key: readOnly } = await keys.create(database.url, 'reader', undefined, true)
+  await enter(readOnly)
   await page.getByText('Animal 1', { exact: true }).waitFor()
   expect(await page.getByRole('link', { name: 'Add' }).count()).toBe(0)
   await page.goto(`${address}/#/add`)

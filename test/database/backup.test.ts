@@ -11,14 +11,11 @@ import {
 import path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { promisify } from 'node:util'
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { engine, newDatabase } from '../support/database.ts'
 import { type Instance, startInstance, until } from '../support/instance.ts'
 import { newFolder, programs, runServer, runToEnd } from '../support/process.ts'
 import { restClient } from '../support/rest.ts'
-
-// Several processes start here, on a machine that may be busy with other tests.
-vi.setConfig({ testTimeout: 90_000 })
 
 const cleanings: (() => unknown)[] = []
 afterEach(async () => {
@@ -166,7 +163,12 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
       stdout: '',
       stderr: 'There is no database none.db\n',
     })
-    expect(readdirSync(folder)).toEqual(['there.db'])
+    // This one fails when the copy has begun.
+    writeFileSync(path.join(folder, 'broken.db'), 'This is no database.'.repeat(500))
+    const broken = await run('backup', 'monday.db', 'sqlite:broken.db')
+    expect(broken).toMatchObject({ code: 1, stdout: '' })
+    expect(broken.stderr).toMatch(/^Cannot back up broken\.db to monday\.db: .+\n$/)
+    expect(readdirSync(folder).sort()).toEqual(['broken.db', 'there.db'])
   })
 
   test('somebody who holds the database for a moment is waited for', async () => {

@@ -1,7 +1,8 @@
 /** The connection to the database is lost, before or after the server has carried a statement out. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { engine } from '../support/database.ts'
-import { addKey, type Instance, startInstance, until } from '../support/instance.ts'
+import { addKey, type Instance, running, startInstance, until } from '../support/instance.ts'
+import { openSql } from '../support/sql.ts'
 
 const rex = { name: 'Rex', categoryId: 3 }
 
@@ -143,5 +144,30 @@ describe.runIf(engine === 'mysql')('a connection that is lost', () => {
     const used = () => service.metric('petstore_database_connections_used')
     const waiting = () => service.metric('petstore_database_connections_waiting')
     await until('all are given back', async () => (await used()) + (await waiting()) === 0)
+  })
+
+  test('creations that share a statement and lose it are not sent again', async () => {
+    const locker = await openSql(service.databaseUrl)
+    await locker('lock tables pets write')
+    const names = Array.from({ length: 12 }, (_, index) => `lost ${index}`)
+    const calls = names.map((name) => service.rest('POST', '/pets', { body: { ...rex, name } }))
+    const inserting = () => running(service.sql, 'insert into `pets`%')
+    await until('all are on their way', () =>
+      names.every((name) => proxy.statements.some((text) => text.includes(`'${name}'`))),
+    )
+    expect(sent(insertion), 'some share a statement').toBeLessThan(names.length)
+    await until('the server has them', async () => (await inserting()).length === sent(insertion))
+    const before = await inserting()
+    for (const id of before) await service.sql(`kill ${id}`)
+    await until('they are ended', async () => {
+      const now = await inserting()
+      return before.every((id) => !now.includes(id))
+    })
+    await locker('unlock tables')
+    const answers = await Promise.all(calls)
+    expect(answers.map(({ status }) => status)).toEqual(names.map(() => 503))
+    expect(sent(insertion)).toBe(before.length)
+    expect(await service.countPets()).toBe(0)
+    await locker.close()
   })
 })

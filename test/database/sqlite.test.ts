@@ -1,8 +1,9 @@
 /** The embedded database: its settings, another process that holds it, and a file that goes bad. */
 import { truncateSync, writeFileSync } from 'node:fs'
-import { afterEach, describe, expect, test } from 'vitest'
-import { engine } from '../support/database.ts'
+import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
+import { engine, newDatabase } from '../support/database.ts'
 import { type Instance, startInstance } from '../support/instance.ts'
+import { keys } from '../support/service.ts'
 import { openSql } from '../support/sql.ts'
 import { watchedSqlite } from '../support/watched.ts'
 
@@ -129,6 +130,20 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
     expect(await service.countPets()).toBe(made)
     const [keys] = await service.sql('select count(*) as count from idempotency_keys')
     expect(Number(keys?.count)).toBeLessThanOrEqual(made)
+  })
+
+  test('a database that may only be read: 503 to who creates, 200 to who reads', async () => {
+    const database = await newDatabase()
+    onTestFinished(database.remove)
+    await keys.create(database.url, 'first') // brings the tables
+    service = await startInstance(watchedSqlite('query_only = 1'), database)
+    for (const call of [create, createWithKey]) {
+      const refused = await call()
+      expect(refused).toMatchObject(unavailable)
+      expect(refused.headers.get('retry-after')).toBe('5')
+    }
+    expect((await service.rest('GET', '/pets')).status).toBe(200)
+    expect(await service.countPets()).toBe(0)
   })
 
   test('a file that is broken: 503 to everybody', async () => {

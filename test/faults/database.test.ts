@@ -1,8 +1,9 @@
 /** The database fails in every way it can; the service says so, loses nothing, and recovers. */
 import { setTimeout } from 'node:timers/promises'
 import { type Connection, createConnection } from 'mysql2/promise'
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { newDatabase } from '../support/database.ts'
+import { eventually } from '../support/eventually.ts'
 import { freeze, thaw } from '../support/freeze.ts'
 import { newMetrics } from '../support/metrics.ts'
 import { type MysqlServer, startMysql } from '../support/mysql.ts'
@@ -15,9 +16,6 @@ const TIMEOUT = 800
 /** How many connections to the database a process has, and how many calls may wait for one. */
 const CONNECTIONS = 10
 const WAITING = 1_000
-
-/** What is awaited here may take as long as a busy machine needs. */
-const patiently = { timeout: 25_000, interval: 20 }
 
 let mysql: MysqlServer
 let service: Service
@@ -89,13 +87,13 @@ test('it is killed in the middle of a stream of creations: what was acknowledged
       if (status === 201) acknowledged.add((body as { id: number }).id)
     }
   })
-  await vi.waitFor(() => expect(acknowledged.size).toBeGreaterThan(20), patiently)
+  await eventually(() => expect(acknowledged.size).toBeGreaterThan(20))
   process.kill(mysql.pid, 'SIGKILL')
-  await vi.waitFor(() => expect(statuses).toContain(503), patiently)
+  await eventually(() => expect(statuses).toContain(503))
   await mysql.restart()
   await recovery()
   const before = acknowledged.size
-  await vi.waitFor(() => expect(acknowledged.size).toBeGreaterThan(before + 20), patiently)
+  await eventually(() => expect(acknowledged.size).toBeGreaterThan(before + 20))
   done = true
   await Promise.all(writers)
   admin = await createConnection(service.databaseUrl)
@@ -146,7 +144,7 @@ test('it is slow: the statement is ended on the server too', async () => {
   await admin.query('lock tables pets write')
   await expectUnavailable(list)
   await expectUnavailable(create)
-  await vi.waitFor(async () => expect(await statementsLike('`pets`')).toBe(0), patiently)
+  await eventually(async () => expect(await statementsLike('`pets`')).toBe(0))
   await admin.query('unlock tables')
   await recovery()
   expect(await countPets(service.sql), 'a creation answered 503 is not made later').toBe(0)
@@ -168,7 +166,7 @@ test('the client goes: the statement is ended on the server', async () => {
   expect(performance.now() - start).toBeLessThan(TIMEOUT / 2)
   await admin.query('unlock tables')
   const statuses = () => service.logged.map((line) => JSON.parse(line).status)
-  await vi.waitFor(() => expect(statuses()).toContain(499))
+  await eventually(() => expect(statuses()).toContain(499))
 })
 
 test('it has no connection left', async () => {
@@ -213,16 +211,16 @@ test('more wait than may wait: the others are refused at once, and nobody waits 
     await body?.cancel()
   })
   // While the table is locked nobody else can have an answer, however long this takes.
-  await vi.waitFor(() => expect(statuses.length).toBeGreaterThanOrEqual(surplus), patiently)
+  await eventually(() => expect(statuses.length).toBeGreaterThanOrEqual(surplus))
   expect(new Set(statuses)).toEqual(new Set([503]))
   await locker.query('unlock tables')
   await Promise.all(calls)
   expect(statuses.filter((status) => status === 503)).toHaveLength(surplus)
   expect(statuses.filter((status) => status === 200)).toHaveLength(CONNECTIONS + WAITING)
-  await vi.waitFor(async () => {
+  await eventually(async () => {
     expect(await metrics.read('petstore_database_connections_used')).toBe(0)
     expect(await metrics.read('petstore_database_connections_waiting')).toBe(0)
-  }, patiently)
+  })
   locker.destroy()
   await patient.stop()
 })
@@ -263,10 +261,10 @@ test('a server that became a replica is left for one that may be written to', as
     const refused = await writer.rest('POST', '/pets', { body })
     expect(refused).toMatchObject({ status: 503, body: { code: 'SERVICE_UNAVAILABLE' } })
     // What refused it is given up: the next connection may lead to another server.
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       const kept = await connections()
       expect(before.filter((id) => kept.includes(id))).toEqual([])
-    }, patiently)
+    })
   } finally {
     await admin.query('set global read_only = 0')
   }

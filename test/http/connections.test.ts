@@ -2,7 +2,8 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
-import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { eventually } from '../support/eventually.ts'
 import { expectRestError, expectServing, expectTrpcError } from '../support/expect.ts'
 import { converse, type RawAnswer } from '../support/raw.ts'
 import { type Service, startService } from '../support/service.ts'
@@ -189,7 +190,7 @@ test('a client that does not take its answers is dropped', async () => {
   const get = request('GET /docs/ HTTP/1.1', ['X-Request-Id: untaken'])
   socket.pause().write(get.repeat(500))
   const statuses = () => logged('untaken').map(({ status }) => status)
-  await vi.waitFor(() => expect(statuses()).toContain(499), { timeout: 10_000 })
+  await eventually(() => expect(statuses()).toContain(499))
   expect(socket.bytesRead).toBeLessThan(10_000_000)
   socket.destroy()
 })
@@ -346,7 +347,7 @@ test('requests whose answers nobody takes are not piled up', async () => {
   await once(socket, 'close')
   await expectServing(patient)
   const begun = () => logged('pile-', patient)
-  await vi.waitFor(() => expect(begun().map(({ status }) => status)).toContain(499))
+  await eventually(() => expect(begun().map(({ status }) => status)).toContain(499))
   // A page has 100 kB: some stay with the kernel, the others have not even been asked for.
   expect(begun().length).toBeLessThan(120)
   await patient.stop()

@@ -1,6 +1,6 @@
 /** How many calls a caller may make, and what those hear who made more. */
 
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, expect, test, vi } from 'vitest'
 import { answerOf, type ErrorAnswer, expectRestError, expectTrpcError } from '../support/expect.ts'
 import { newMetrics } from '../support/metrics.ts'
 import { countPets } from '../support/pets.ts'
@@ -8,6 +8,7 @@ import { keys, type Service, startService } from '../support/service.ts'
 
 let service: Service | undefined
 afterEach(async () => {
+  vi.restoreAllMocks()
   await service?.stop()
   service = undefined
 })
@@ -179,4 +180,19 @@ test('a valid caller is not counted with its address, nor stopped by what others
   const guess = () => ask('/v1/pets', { authorization: `Bearer ${wrongKey(attempt++)}` })
   expect(await statuses(5, guess)).toEqual([401, 401, 401, 401, 429])
   expect(await statuses(2, () => ask('/v1/pets'))).toEqual([200, 429])
+})
+
+test('a key that was revoked is counted like any other that does not work', async () => {
+  const { ask, started } = await start({ RATE_LIMIT: '3' })
+  const { id, key } = await keys.create(started.databaseUrl, 'shop')
+  const use = () => ask('/v1/pets', { authorization: `Bearer ${key}` })
+  expect((await use()).status).toBe(200)
+  await keys.revoke(started.databaseUrl, id)
+  // Ten seconds later it is looked up again; waiting for them would show no more.
+  const now = performance.now.bind(performance)
+  vi.spyOn(performance, 'now').mockImplementation(() => now() + 10_001)
+  const given = await statuses(6, use)
+  expect(given[0]).toBe(401)
+  expect(given.at(-1)).toBe(429)
+  expect(new Set(given)).toEqual(new Set([401, 429]))
 })

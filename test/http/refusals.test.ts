@@ -2,7 +2,8 @@
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { setTimeout } from 'node:timers/promises'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { eventually } from '../support/eventually.ts'
 import { expectRestError, expectTrpcError } from '../support/expect.ts'
 import { type MetricsReader, newMetrics } from '../support/metrics.ts'
 import { converse, type RawAnswer } from '../support/raw.ts'
@@ -182,5 +183,5 @@ test('headers that break off, while the client still listens, get 400 and a line
   const id = /^x-request-id: (.+)\r$/im.exec(answer)?.[1]
   const entry = () =>
     service.logged.map((line) => JSON.parse(line)).find((line) => line.requestId === id)
-  await vi.waitFor(() => expect(entry()).toMatchObject({ msg: 'request', status: 400 }))
+  await eventually(() => expect(entry()).toMatchObject({ msg: 'request', status: 400 }))
 })

@@ -1,6 +1,7 @@
 /** What nobody is told: keys, and the inside of the service. */
 import { createHash } from 'node:crypto'
 import { afterEach, expect, test, vi } from 'vitest'
+import { eventually } from '../support/eventually.ts'
 import { answerOf, expectRestError, expectTrpcError } from '../support/expect.ts'
 import { type Service, startService } from '../support/service.ts'
 
@@ -80,7 +81,7 @@ test('no key is logged, echoed or documented, wherever it was sent', async () =>
     const document = await (await fetch(`${origin}/v1/openapi.json`)).text()
     // The requests are logged when they are over, which may be after their answers.
     const requests = () => logged.filter((line) => JSON.parse(line).msg === 'request')
-    await vi.waitFor(() => expect(requests()).toHaveLength(answers.length + 1))
+    await eventually(() => expect(requests()).toHaveLength(answers.length + 1))
     const told = [
       document,
       ...logged,

@@ -3,6 +3,7 @@ import { statSync } from 'node:fs'
 import { createTRPCClient, httpBatchLink } from '@trpc/client'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { engine, newDatabase } from '../support/database.ts'
+import { eventually } from '../support/eventually.ts'
 import { canFill, fillDisk, freeDisk } from '../support/full-disk.ts'
 import { holdWrites } from '../support/hold.ts'
 import { countPets } from '../support/pets.ts'
@@ -146,7 +147,7 @@ test('what is too old is removed from time to time, and nothing else', async () 
   const young = await create(key, rex, cleaning)
   expect(await count()).toBe(4)
   vi.advanceTimersByTime(10 * 60_000)
-  await vi.waitFor(async () => expect(await count()).toBe(1))
+  await eventually(async () => expect(await count()).toBe(1))
   expect((await create(key, rex, cleaning)).body).toEqual(young.body)
   expect(await countPets(cleaning.sql)).toBe(4)
   vi.useRealTimers()

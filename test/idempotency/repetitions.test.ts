@@ -1,6 +1,7 @@
 /** Idempotency keys from outside: what is compared, how long, for whom, and what failures leave. */
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { engine, newDatabase } from '../support/database.ts'
+import { eventually } from '../support/eventually.ts'
 import { addKey, type Instance, running, startInstance, until } from '../support/instance.ts'
 import { restClient } from '../support/rest.ts'
 import { type Service, startService, trpcClient } from '../support/service.ts'
@@ -319,7 +320,7 @@ describe('the regular clean-up', () => {
     await age(young, life - 15 * 60_000)
     for (let round = 0; round < 2; round++) {
       nextRound()
-      await vi.waitFor(async () => expect(await kept()).toEqual([idOf(young), idOf(fresh)]))
+      await eventually(async () => expect(await kept()).toEqual([idOf(young), idOf(fresh)]))
     }
     expect((await create(keys[2] as string)).text).toBe(young.text)
     expect((await create(keys[3] as string)).text).toBe(fresh.text)
@@ -339,10 +340,10 @@ describe('the regular clean-up', () => {
     )
     await sql('alter table idempotency_keys rename to elsewhere')
     nextRound()
-    await vi.waitFor(() => expect(service.logged.join()).toMatch(/old idempotency keys/i))
+    await eventually(() => expect(service.logged.join()).toMatch(/old idempotency keys/i))
     await sql('alter table elsewhere rename to idempotency_keys')
     nextRound()
-    await vi.waitFor(async () => expect(await kept()).toEqual([idOf(young)]), 10_000)
+    await eventually(async () => expect(await kept()).toEqual([idOf(young)]))
     expect((await service.rest('GET', '/pets')).status).toBe(200)
   })
 })

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
+import { eventually } from '../support/eventually.ts'
 import { startLateAnswers } from '../support/late-answers.ts'
 import { runToEnd } from '../support/process.ts'
 import { keys, type Service, startService } from '../support/service.ts'
@@ -59,6 +60,31 @@ test('a key made, rotated or revoked anywhere is so on every instance', async ()
   await Promise.all([one.stop(), two.stop()])
 })
 
+test('a look-up that failed is not what a known key is answered with for ever', async () => {
+  const service = await startInstance()
+  expect(await statusAt(service, service.key)).toBe(200)
+  pass(REMEMBERED + 1)
+  await sql('alter table api_keys rename to elsewhere')
+  expect(await statusAt(service, service.key)).toBe(500)
+  await sql('alter table elsewhere rename to api_keys')
+  expect(await statusAt(service, service.key)).toBe(200)
+  await service.stop()
+})
+
+test('of those who are looked up together each hears of a failure', async () => {
+  const service = await startInstance()
+  await sql('alter table api_keys rename to elsewhere')
+  const strangers = Array.from(
+    { length: 20 },
+    (_, index) => `petstore_${`${index}`.padEnd(43, 'x')}`,
+  )
+  // Whoever heard nothing would be answered with 503, when the time is up.
+  const statuses = await Promise.all(strangers.map((key) => statusAt(service, key)))
+  expect(statuses).toEqual(strangers.map(() => 500))
+  await sql('alter table elsewhere rename to api_keys')
+  await service.stop()
+})
+
 // The embedded engine answers within the call that asks it.
 test.runIf(engine === 'mysql')(
   'a database that answers late does not lengthen the life of a revoked key',
@@ -93,14 +119,14 @@ test('the time of the last use is noted once a minute and at the end, not with e
   expect(await lastUsed(shop.id)).toBeUndefined()
 
   vi.advanceTimersByTime(60_000)
-  await vi.waitFor(async () => expect(await lastUsed(shop.id)).toBeGreaterThanOrEqual(began))
+  await eventually(async () => expect(await lastUsed(shop.id)).toBeGreaterThanOrEqual(began))
 
   // What was noted is not noted again: not before the other key was, nor with it.
   await sql('update api_keys set last_used_at = 1 where id = ?', [shop.id])
   vi.advanceTimersByTime(600_000)
   await statusAt(service, other.key)
   vi.advanceTimersByTime(60_000)
-  await vi.waitFor(async () => expect(await lastUsed(other.id)).toBeGreaterThanOrEqual(began))
+  await eventually(async () => expect(await lastUsed(other.id)).toBeGreaterThanOrEqual(began))
   expect(await lastUsed(shop.id)).toBe(1)
 
   await statusAt(service, shop.key)
@@ -136,7 +162,7 @@ test('uses that cannot be noted are forgotten, and told to the log', async () =>
   await statusAt(service, service.key)
   await sql('alter table api_keys rename to elsewhere')
   vi.advanceTimersByTime(60_000)
-  await vi.waitFor(() => expect(service.logged.join()).toContain('Could not note'))
+  await eventually(() => expect(service.logged.join()).toContain('Could not note'))
   expect(await statusAt(service, service.key)).toBe(200)
   vi.useRealTimers()
   await service.stop()

@@ -4,9 +4,10 @@ import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { connect } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { beginCreation } from '../support/creation.ts'
 import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
+import { eventually } from '../support/eventually.ts'
 import {
   createKey,
   type LogEntry,
@@ -15,9 +16,6 @@ import {
   type ServerProgram,
 } from '../support/process.ts'
 import { openSql, type Sql } from '../support/sql.ts'
-
-// Several processes start here, on a machine that may be busy with other tests.
-vi.setConfig({ testTimeout: 90_000 })
 
 let database: TestDatabase
 let sql: Sql
@@ -60,14 +58,11 @@ const ask = (id: string, path: string, init: RequestInit = {}) =>
 /** All entries of the request with this id, after it is over. */
 async function entriesOf(id: string): Promise<LogEntry[]> {
   const find = () => server.entries().filter(({ requestId }) => requestId === id)
-  await vi.waitFor(() => expect(find().some(({ msg }) => msg === 'request')).toBe(true), {
-    timeout: 10_000,
-    interval: 10,
-  })
+  await eventually(() => expect(find().some(({ msg }) => msg === 'request')).toBe(true))
   // What would come after it has come when a later request is there.
   const next = newId()
   await ask(next, '/healthz')
-  await vi.waitFor(() => expect(server.stderr).toContain(`"${next}"`), { interval: 10 })
+  await eventually(() => expect(server.stderr).toContain(`"${next}"`))
   return find()
 }
 
@@ -208,9 +203,9 @@ describe('a client that goes is logged with 499', () => {
       .pause()
     const head = `GET /docs/ HTTP/1.1\r\nHost: x\r\nX-Request-Id: ${id}\r\n\r\n`
     socket.write(head.repeat(500)) // more than the kernel takes off the server's hands
-    await vi.waitFor(() => expect(server.stderr).toContain(`"${id}"`), { timeout: 10_000 })
+    await eventually(() => expect(server.stderr).toContain(`"${id}"`))
     socket.resetAndDestroy()
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       const statuses = (await entriesOf(id)).map(({ status }) => status)
       expect(new Set(statuses)).toEqual(new Set([200, 499]))
     })
@@ -226,13 +221,13 @@ describe('a client that goes is logged with 499', () => {
         const running = () =>
           sql(`select id from information_schema.processlist
             where info like '%from %pets%' and id <> connection_id()`)
-        await vi.waitFor(async () => expect(await running()).toHaveLength(1), { interval: 10 })
+        await eventually(async () => expect(await running()).toHaveLength(1))
         controller.abort()
         expect(await gone).toBe('AbortError')
         const entries = await entriesOf(id)
         expect(entries).toHaveLength(1)
         expect(entries[0]).toMatchObject({ status: 499, level: 30 })
-        await vi.waitFor(async () => expect(await running()).toEqual([]), { interval: 10 })
+        await eventually(async () => expect(await running()).toEqual([]))
       }
     } finally {
       await sql('unlock tables')

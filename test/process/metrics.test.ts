@@ -2,15 +2,13 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
-import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { beginCreation } from '../support/creation.ts'
 import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
+import { eventually } from '../support/eventually.ts'
 import { freePort } from '../support/mysql.ts'
 import { createKey, runServer, type ServerProgram } from '../support/process.ts'
 import { openSql } from '../support/sql.ts'
-
-// Several processes start here, on a machine that may be busy with other tests.
-vi.setConfig({ testTimeout: 90_000 })
 
 // What does not touch the database is the same on both engines.
 const testOnce = test.runIf(engine === 'sqlite')
@@ -52,8 +50,8 @@ function metric(text: string, name: string): number | undefined {
 }
 
 /** Reads the metrics until this holds. */
-const eventually = (check: (text: string) => void) =>
-  vi.waitFor(async () => check(await read()), { timeout: 5_000, interval: 20 })
+const eventuallyRead = (check: (text: string) => void) =>
+  eventually(async () => check(await read()))
 
 const isTaken = async (port: number, host: string) => {
   const socket = connect(port, host)
@@ -93,7 +91,7 @@ test('requests, by surface, operation and status, and look-ups of keys', async (
     ['surface="other",operation="none",status="200"', 1],
     ['surface="rest",operation="createPet",status="499"', 1],
   ]
-  await eventually((text) => {
+  await eventuallyRead((text) => {
     for (const [labels, count] of expected) {
       expect(metric(text, `petstore_requests_total{${labels}}`), labels).toBe(count)
       const durations = `petstore_request_duration_seconds_count{${labels}}`
@@ -108,7 +106,7 @@ test('requests, by surface, operation and status, and look-ups of keys', async (
   for (const wrong of [`petstore_${'A'.repeat(43)}`, `petstore_${'A'.repeat(43)}`, 'nonsense']) {
     expect((await get('/v1/pets', `Bearer ${wrong}`)).status).toBe(401)
   }
-  await eventually((text) => {
+  await eventuallyRead((text) => {
     expect(metric(text, 'petstore_key_lookups_total{cache="miss"}')).toBe(3)
     expect(metric(text, 'petstore_key_lookups_total{cache="hit"}')).toBe(7)
   })
@@ -125,7 +123,7 @@ test('the durations, in seconds', async () => {
   expect(await creation.finish()).toMatch(/^HTTP\/1\.1 201/)
   const whole = (performance.now() - began) / 1_000
   const labels = 'surface="rest",operation="createPet",status="201"'
-  await eventually((text) => {
+  await eventuallyRead((text) => {
     const sum = metric(text, `petstore_request_duration_seconds_sum{${labels}}`)
     expect(sum).toBeGreaterThan(waited * 0.9)
     expect(sum).toBeLessThan(whole + 0.05)
@@ -177,17 +175,17 @@ test.runIf(engine === 'mysql')('connections in use, and requests that wait for o
   const names = ['used', 'waiting'].map((state) => `petstore_database_connections_${state}`)
   const values = (text: string) => names.map((name) => metric(text, name))
   await get('/v1/pets')
-  await eventually((text) => expect(values(text)).toEqual([0, 0]))
+  await eventuallyRead((text) => expect(values(text)).toEqual([0, 0]))
   const sql = await openSql(database.url)
   try {
     await sql('lock tables pets write')
     // Each of its own kind, so that no two can be one.
     const answers = Array.from({ length: 13 }, (_, index) => get(`/v1/pets?limit=${index + 1}`))
     const statuses = Promise.allSettled(answers)
-    await eventually((text) => expect(values(text)).toEqual([10, 3]))
+    await eventuallyRead((text) => expect(values(text)).toEqual([10, 3]))
     await sql('unlock tables')
     for (const outcome of await statuses) expect(outcome).toMatchObject({ value: { status: 200 } })
-    await eventually((text) => expect(values(text)).toEqual([0, 0]))
+    await eventuallyRead((text) => expect(values(text)).toEqual([0, 0]))
   } finally {
     await sql.close()
   }

@@ -1,15 +1,11 @@
 /** Several serving processes: how they share the work, die, are replaced, and stop. */
 import { once } from 'node:events'
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { beginCreation, type Creation } from '../support/creation.ts'
 import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
+import { eventually } from '../support/eventually.ts'
 import { freePort } from '../support/mysql.ts'
 import { createKey, runServer, type ServerProgram } from '../support/process.ts'
-
-// Several processes start here, on a machine that may be busy with other tests.
-vi.setConfig({ testTimeout: 90_000 })
-
-const within = { timeout: 15_000, interval: 50 }
 
 describe.runIf(engine === 'mysql')('with WORKERS', () => {
   let database: TestDatabase
@@ -49,12 +45,12 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
 
   /** The two processes that serve now: both have answered once this is given. */
   async function servingPids(without: number[] = []): Promise<number[]> {
-    return await vi.waitFor(async () => {
+    return await eventually(async () => {
       expect((await get('/v1/pets')).status).toBe(200)
       const pids = workerPids().filter((pid) => !without.includes(pid))
       expect(pids).toHaveLength(2)
       return pids
-    }, within)
+    })
   }
 
   /** A creation in flight at each of the workers. */
@@ -67,8 +63,7 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
     }
   }
 
-  const gone = (pids: number[]) =>
-    vi.waitFor(() => expect(pids.filter(isRunning)).toEqual([]), within)
+  const gone = (pids: number[]) => eventually(() => expect(pids.filter(isRunning)).toEqual([]))
 
   test('SIGTERM: what is in flight at each of them is finished, and it ends with 0', async () => {
     await start({ METRICS_PORT: String(await freePort()) })
@@ -76,8 +71,8 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
     expect(pids).not.toContain(server.child.pid)
     const creations = await inFlight()
     server.child.kill('SIGTERM')
-    await vi.waitFor(() => expect(stopping()).toHaveLength(2), within)
-    await vi.waitFor(() => expect(get('/healthz')).rejects.toThrow(), within)
+    await eventually(() => expect(stopping()).toHaveLength(2))
+    await eventually(() => expect(get('/healthz')).rejects.toThrow())
     expect(server.child.exitCode, 'who started it may end the rest then').toBeNull()
     await expectFinished(creations)
     expect(await server.exited).toBe(0)
@@ -92,7 +87,7 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
     for (const pid of pids) process.kill(pid, 'SIGTERM')
     for (const pid of pids) process.kill(pid, 'SIGINT')
     server.child.kill('SIGTERM')
-    await vi.waitFor(() => expect(stopping()).toHaveLength(2), within)
+    await eventually(() => expect(stopping()).toHaveLength(2))
     await expectFinished(creations)
     expect(await server.exited).toBe(0)
     await gone(pids)
@@ -121,7 +116,7 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
     )
     const creations = await inFlight()
     server.child.kill('SIGINT')
-    await vi.waitFor(() => expect(stopping()).toHaveLength(2), within)
+    await eventually(() => expect(stopping()).toHaveLength(2))
     await expectFinished(creations)
     expect(await server.exited).toBe(0)
     await gone(pids)
@@ -149,7 +144,7 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
     // The primary process with such an exception stops all of them, in order.
     const last = await inFlight()
     server.child.kill('SIGUSR2')
-    await vi.waitFor(() => expect(stopping()).toHaveLength(3), within)
+    await eventually(() => expect(stopping()).toHaveLength(3))
     await expectFinished(last)
     expect(await server.exited).toBe(1)
     expect(server.stderr).not.toContain('cut off')
@@ -161,7 +156,7 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
     const [creation] = await inFlight()
     server.child.kill('SIGTERM')
     const began = performance.now()
-    await vi.waitFor(() => expect(stopping()).toHaveLength(2), within)
+    await eventually(() => expect(stopping()).toHaveLength(2))
     for (let request = 0; request < 2; request++) expect((await get('/readyz')).status).toBe(503)
     expect((await get('/v1/pets')).status).toBe(200)
     await creation?.closed
@@ -190,7 +185,7 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
     for (let request = 0; request < 10; request++) {
       expect((await get('/v1/pets/404')).status).toBe(404)
     }
-    await vi.waitFor(() => expect(workerPids()).toHaveLength(2)) // the log comes in batches
+    await eventually(() => expect(workerPids()).toHaveLength(2)) // the log comes in batches
     const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text()
     const labels = '{surface="rest",operation="getPet",status="404"}'
     expect(text).toContain(`petstore_requests_total${labels} 10\n`)

@@ -1,6 +1,6 @@
-/** The client package as another repository gets it: packed, and installed into an empty project. */
+/** A project of somebody else, for what is installed into it and compiled there. */
 import { execFile } from 'node:child_process'
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 
@@ -19,15 +19,6 @@ export const run = (program: string, args: string[], cwd: string) =>
       resolve({ code: error ? Number(error.code) : 0, output: stdout || stderr }),
     )
   })
-
-/** Packs the package into a folder, as README says, and gives the path of the file. */
-export async function packClient(folder: string): Promise<string> {
-  const args = ['pack', '--workspace', 'client', '--pack-destination', folder]
-  const { code, output } = await run('npm', args, root)
-  if (code !== 0) throw new Error(output)
-  const [file = ''] = readdirSync(folder).filter((name) => name.endsWith('.tgz'))
-  return path.join(folder, file)
-}
 
 /** A project of somebody else. */
 export interface Project {

@@ -1,0 +1,23 @@
+/** Packs the client once for all its consumers, who run at the same time: packing builds it anew. */
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import type { TestProject } from 'vitest/node'
+
+declare module 'vitest' {
+  export interface ProvidedContext {
+    /** The file of the packed client. */
+    clientPackage: string
+  }
+}
+
+export default function setup(project: TestProject): () => void {
+  const cwd = path.resolve(import.meta.dirname, '../..')
+  const folder = mkdtempSync(path.join(tmpdir(), 'petstore-packed-'))
+  const args = ['pack', '--workspace', 'client', '--pack-destination', folder]
+  execFileSync('npm', args, { cwd, stdio: 'pipe' })
+  const [file = ''] = readdirSync(folder)
+  project.provide('clientPackage', path.join(folder, file))
+  return () => rmSync(folder, { recursive: true, force: true })
+}

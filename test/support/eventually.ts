@@ -1,0 +1,6 @@
+/** Waiting for what will be so in the end, on a machine that may be busy with other things. */
+import { vi } from 'vitest'
+
+/** Waits until a check does not throw any more; after half a minute it throws what the check throws. */
+export const eventually = <Result>(check: () => Result | Promise<Result>): Promise<Result> =>
+  vi.waitFor(check, { timeout: 30_000, interval: 20 })
