@@ -168,12 +168,14 @@ test('the catalogue rests, so that one can reach what is under it', async () => 
     await page.mouse.wheel(0, 4000)
     await page.waitForTimeout(50)
   }
-  const asked: string[] = []
-  page.on('request', (request) => asked.push(request.url()))
+  let asked = 0
+  page.on('request', (request) => {
+    if (request.url().includes('listPets')) asked += 1
+  })
   await page.mouse.wheel(0, 4000)
   await page.getByRole('button', { name: 'Leave' }).click()
   await page.getByLabel('Your key').waitFor()
-  expect(asked).toEqual([])
+  expect(asked).toBe(0)
 })
 
 test('the catalogue by status', async () => {
