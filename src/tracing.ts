@@ -6,7 +6,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Span, SpanContext } from '@opentelemetry/api'
 import type { Sampler, SpanExporter } from '@opentelemetry/sdk-trace'
 import type { Target, Trace } from '../db/trace.ts'
-import { ConfigError, type TracingConfig } from './config.ts'
+import type { TracingConfig } from './config.ts'
 import type { Log } from './log.ts'
 import { NAME, VERSION } from './product.ts'
 
@@ -55,7 +55,6 @@ export interface Tracing {
 /**
  * Starts to trace. OpenTelemetry's packages read their own variables (OTEL_…). A collector that cannot
  * be reached is told to the log once, and again when it is back; spans that cannot be sent are lost.
- * Throws ConfigError when the packages are not installed.
  */
 export async function startTracing(config: TracingConfig, log: Log): Promise<Tracing> {
   const { api, core, exporter, resources, sdk } = await load()
@@ -178,21 +177,14 @@ function clock(): () => number {
 
 /** The packages: those of one release go together. */
 async function load() {
-  try {
-    const [api, core, exporter, resources, sdk] = await Promise.all([
-      import('@opentelemetry/api'),
-      import('@opentelemetry/core'),
-      import('@opentelemetry/exporter-trace-otlp-proto'),
-      import('@opentelemetry/resources'),
-      import('@opentelemetry/sdk-trace'),
-    ])
-    return { api, core, exporter, resources, sdk }
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error
-    throw new ConfigError(
-      'OTEL_EXPORTER_OTLP_ENDPOINT is set, but the packages of OpenTelemetry are not installed: npm ci brings them, unless it is told --omit=optional',
-    )
-  }
+  const [api, core, exporter, resources, sdk] = await Promise.all([
+    import('@opentelemetry/api'),
+    import('@opentelemetry/core'),
+    import('@opentelemetry/exporter-trace-otlp-proto'),
+    import('@opentelemetry/resources'),
+    import('@opentelemetry/sdk-trace'),
+  ])
+  return { api, core, exporter, resources, sdk }
 }
 
 type Sdk = Awaited<ReturnType<typeof load>>['sdk']

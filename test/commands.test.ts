@@ -18,18 +18,22 @@ const good = ({ code, stderr, stdout }: Ended) => {
   return stdout
 }
 
-test('migrate brings the tables once; seed adds animals once', async () => {
+test('migrate brings the tables once; seed adds animals once, of all categories in turn', async () => {
   const migrated = good(await command('migrate'))
   const sql = await openSql(database.url)
   const names = (await sql('select name from kysely_migration order by name')).map(
     ({ name }) => name,
   )
-  await sql.close()
   expect(names.length).toBeGreaterThan(0)
   expect(migrated).toMatch(new RegExp(`^Migrated ${names.join(', ')}: .+petstore`))
   expect(good(await command('migrate'))).toMatch(/^There was nothing to migrate: .+\n$/)
   expect(good(await command('seed'))).toMatch(/^Added [3-9]\d animals: .+\n$/)
   expect(good(await command('seed'))).toMatch(/^The animals are all there already: .+\n$/)
+  const first = await sql('select category_id, status from pets order by id limit 10')
+  await sql.close()
+  const inTurn = [1n, 2n, 3n, 4n, 5n]
+  expect(first.map((pet) => pet.category_id)).toEqual([...inTurn, ...inTurn])
+  expect(new Set(first.map(({ status }) => status)).size).toBe(3)
 })
 
 test('keys create prints the key, alone, on stdout', async () => {

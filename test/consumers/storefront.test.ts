@@ -25,6 +25,8 @@ import { openSql, type Sql } from '../support/sql.ts'
 
 const root = path.resolve(import.meta.dirname, '../..')
 const ANIMALS = 110
+/** Animals that the catalogue shows without being asked for more. */
+const UNASKED = 96
 const statuses = ['available', 'pending', 'sold'] as const
 
 let shop: Project
@@ -123,8 +125,18 @@ async function addAnimals(count: number): Promise<void> {
 
 async function enter(apiKey = key): Promise<void> {
   await page.goto(address)
-  await page.getByLabel('API key').fill(apiKey)
+  await page.getByLabel('Your key').fill(apiKey)
   await page.getByRole('button', { name: 'Open the catalogue' }).click()
+}
+
+/** Lets the service answer no more, until the function it gives is called. */
+async function holdAnswers(): Promise<() => void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  await page.route('**/trpc/**', async (route) => {
+    await promise
+    await route.continue()
+  })
+  return resolve
 }
 
 const cards = () => page.getByRole('listitem')
@@ -132,10 +144,12 @@ const cards = () => page.getByRole('listitem')
 const scrollTop = () => page.evaluate('scrollY')
 
 async function scrollToEnd(): Promise<void> {
-  const end = page.getByText('animals in all')
+  const end = page.getByText(/animals in all$/)
+  const more = page.getByRole('button', { name: 'Show more' })
   while (!(await end.isVisible())) {
     await page.mouse.wheel(0, 4000)
     await page.waitForTimeout(50)
+    if ((await cards().count()) === UNASKED && (await more.isVisible())) await more.click()
   }
 }
 
@@ -147,18 +161,36 @@ test('the catalogue, to its end', async () => {
   await page.getByText(`${ANIMALS} animals in all`).waitFor()
 })
 
+test('the catalogue rests, so that one can reach what is under it', async () => {
+  await enter()
+  await page.getByText('Animal 1', { exact: true }).waitFor()
+  while ((await cards().count()) < UNASKED) {
+    await page.mouse.wheel(0, 4000)
+    await page.waitForTimeout(50)
+  }
+  let asked = 0
+  page.on('request', (request) => {
+    if (request.url().includes('listPets')) asked += 1
+  })
+  await page.mouse.wheel(0, 4000)
+  await page.getByRole('button', { name: 'Leave' }).click()
+  await page.getByLabel('Your key').waitFor()
+  expect(asked).toBe(0)
+})
+
 test('the catalogue by status', async () => {
   await enter()
   await page.getByRole('radio', { name: 'sold' }).check()
   await page.getByText('Animal 3', { exact: true }).waitFor()
   await scrollToEnd()
   expect(await cards().count()).toBe(36)
-  expect(await page.getByRole('listitem').filter({ hasText: 'Pending' }).count()).toBe(0)
+  expect(await page.getByRole('listitem').filter({ hasText: 'Reserved' }).count()).toBe(0)
   expect(page.url()).toContain('status=sold')
+  await page.getByText('36 sold animals in all').waitFor()
 
   await sql("delete from pets where status = 'pending'")
-  await page.getByRole('radio', { name: 'pending' }).check()
-  await page.getByText('No animal is pending right now.').waitFor()
+  await page.getByRole('radio', { name: 'Reserved' }).check()
+  await page.getByText('No animal is reserved right now.').waitFor()
 })
 
 test('an animal, and back to where one was', async () => {
@@ -185,6 +217,92 @@ test('an animal, and back to where one was', async () => {
 
   await page.goto(`${address}/#/pets/999999999999999999`)
   await page.getByText('There is no animal with the number 999999999999999999').waitFor()
+  await page.getByRole('link', { name: 'See our animals' }).click()
+  await page.getByText('Animal 1', { exact: true }).waitFor()
+})
+
+test('an animal: can it be had, how does one ask for it, and which others are there', async () => {
+  const pets = await sql('select id, name from pets order by id limit 6')
+  await enter()
+  await page.getByText('Animal 2', { exact: true }).click()
+  await page.getByText('Animal 2 is reserved at the moment.').waitFor()
+  await page.getByText(`Interested? Mention no. ${pets[1]?.id} when you ask`).waitFor()
+  await page.getByRole('heading', { name: 'More animals' }).waitFor()
+  expect(await page.locator('.more .name').allInnerTexts()).toEqual(
+    pets.slice(2).map(({ name }) => name),
+  )
+
+  await page.getByText('Animal 3', { exact: true }).click()
+  await page.getByText('Animal 3 has found a home.').waitFor()
+  expect(await scrollTop()).toBe(0)
+  await page.getByText('Animal 4', { exact: true }).click()
+  await page.getByText('Animal 4 is looking for a home.').waitFor()
+
+  // Of those among which one looks; at the end of the catalogue there are no more.
+  await page.goto(`${address}/#/pets/${pets[1]?.id}?status=pending`)
+  await page.getByText('Animal 5', { exact: true }).waitFor()
+  expect(await page.locator('.more .status').allInnerTexts()).toEqual(Array(4).fill('Reserved'))
+  await sql('delete from pets where id > ?', [pets[1]?.id])
+  await page.reload()
+  await page.getByText('Animal 2 is reserved at the moment.').waitFor()
+  await page.waitForLoadState('networkidle')
+  expect(await page.getByRole('heading', { name: 'More animals' }).count()).toBe(0)
+})
+
+test('animals of one category look different', async () => {
+  await sql('delete from pets')
+  const dogs = Array.from({ length: 6 }, (_, index) => `Dog ${index}`)
+  await storePets(
+    sql,
+    dogs.map((name) => ({ name, categoryId: 1n, status: 'available' })),
+  )
+  await enter()
+  const looks = new Set<string>()
+  for (const name of dogs) {
+    await page.goto(`${address}/#/`)
+    await page.getByText(name, { exact: true }).click()
+    await page.getByRole('heading', { name }).waitFor()
+    looks.add((await page.locator('.pet .portrait').screenshot()).toString('base64'))
+  }
+  expect(looks.size).toBe(6)
+})
+
+test('how an animal will look is shown beforehand, and holds still while one types', async () => {
+  const preview = page.locator('.preview')
+  const height = async () => (await preview.boundingBox())?.height
+  const coat = () => preview.locator('.portrait').getAttribute('style')
+  await enter()
+  await page.getByRole('link', { name: 'Add an animal' }).click()
+  const emptyHeight = await height()
+  await page.getByLabel('Category').selectOption('Dog')
+  await page.getByLabel('Availability').selectOption('Reserved')
+  await preview.getByText('Dog').waitFor()
+  await preview.getByText('Reserved').waitFor()
+  expect(await height()).toBeCloseTo(emptyHeight ?? 0, 0)
+
+  const nameless = await coat()
+  await page.getByLabel('Name').pressSequentially('Rex')
+  await preview.getByText('Rex').waitFor()
+  expect(await coat()).toBe(nameless)
+  await page.keyboard.press('Tab')
+  const settled = await coat()
+  expect(settled).not.toBe(nameless)
+  await page.getByRole('button', { name: 'Add to the catalogue' }).click()
+  await page.getByText('Rex is reserved at the moment.').waitFor()
+  expect(await page.locator('.pet .portrait').getAttribute('style')).toBe(settled)
+})
+
+test('until the animals are there, their places are as high as they are', async () => {
+  const height = async (card: string) => (await page.locator(card).first().boundingBox())?.height
+  await enter()
+  await page.getByText('Animal 1', { exact: true }).waitFor()
+  const answer = await holdAnswers()
+  await page.getByRole('radio', { name: 'Sold' }).check()
+  await page.locator('li.skeleton').first().waitFor()
+  const waiting = await height('li.skeleton')
+  answer()
+  await page.getByText('Animal 3', { exact: true }).waitFor()
+  expect(await height('a.card')).toBeCloseTo(waiting ?? 0, 0)
 })
 
 test('what is wrong is said in words for people, until it is mended', async () => {
@@ -220,7 +338,7 @@ test('an animal is added, which is said once', async () => {
   await page.getByRole('link', { name: 'Add an animal' }).click()
   await page.getByLabel('Name').fill('Rex 🐕')
   await page.getByLabel('Category').selectOption('Small pet')
-  await page.getByLabel('Availability').selectOption('Pending')
+  await page.getByLabel('Availability').selectOption('Reserved')
   await page.getByLabel('Name').press('Enter')
   await page.getByRole('heading', { name: 'Rex 🐕' }).waitFor()
   await page.getByRole('status').getByText('Rex 🐕 has been added.').waitFor()
@@ -272,7 +390,7 @@ test('categories have names and pictures; one without a name is neutral', async 
 
   await page.getByText('Of 9007199254740993').click()
   await page.getByRole('heading', { name: 'Of 9007199254740993' }).waitFor()
-  await page.getByText('Other pet').waitFor()
+  await page.locator('.pet').getByText('Other pet').waitFor()
 })
 
 test('the way back keeps the filter', async () => {
@@ -308,9 +426,9 @@ test.each([360, 700, 1280])('%d pixels wide, pages fill whole rows', async (widt
 
 test('nothing that a finger touched stays lifted', async () => {
   const lift = async () => {
-    await page.locator('.card').first().hover()
+    await page.locator('a.card').first().hover()
     await page.waitForFunction('document.getAnimations().length === 0')
-    return await page.evaluate("getComputedStyle(document.querySelector('.card')).translate")
+    return await page.evaluate("getComputedStyle(document.querySelector('a.card')).translate")
   }
   await enter()
   expect(await lift()).toBe('0px -3px')
@@ -339,7 +457,7 @@ test('`npm run dev` in the copy: a free port, and no origin to be allowed', asyn
     expect(origin).not.toContain(':5173')
     await page.goto(`${origin}`)
     expect(await page.innerText('body')).not.toContain('npm')
-    await page.getByLabel('API key').fill(key)
+    await page.getByLabel('Your key').fill(key)
     await page.keyboard.press('Enter')
     await page.getByText('Animal 1', { exact: true }).waitFor()
   } finally {
@@ -367,17 +485,55 @@ test('an answer that is lost: to send again adds nothing twice', async () => {
   expect(made).toHaveLength(1)
 })
 
+test('the door: one waits before it until the service has answered', async () => {
+  await page.goto(address)
+  await page.getByRole('heading', { name: 'Welcome to Petstore' }).waitFor()
+  const answer = await holdAnswers()
+  await page.getByLabel('Your key').fill(key)
+  await page.keyboard.press('Enter')
+  await page.getByRole('button', { name: 'Opening…' }).waitFor()
+  expect(await page.getByLabel('Your key').inputValue()).toBe(key)
+  expect(await page.getByRole('heading', { name: 'Our animals' }).count()).toBe(0)
+  answer()
+  await page.getByText('Animal 1', { exact: true }).waitFor()
+})
+
 test('a wrong key', async () => {
+  const field = page.getByLabel('Your key')
   await enter('petstore_wrong')
   await page.getByRole('alert').getByText('does not know this key').waitFor()
-  await page.getByLabel('API key').fill(key)
+  await page.locator('#key:focus').waitFor()
+  expect(await field.inputValue()).toBe('petstore_wrong')
+  expect(await field.getAttribute('type')).toBe('password')
+  await page.getByRole('button', { name: 'Show the key' }).click()
+  expect(await field.getAttribute('type')).toBe('text')
+  await page.getByRole('button', { name: 'Hide the key' }).click()
+  expect(await field.getAttribute('type')).toBe('password')
+
+  await field.fill('petstore_wrong_again')
+  await page.keyboard.press('Enter')
+  await page.getByRole('button', { name: 'Open the catalogue' }).waitFor()
+  await page.getByRole('alert').getByText('does not know this key').waitFor()
+  await field.fill(key)
   await page.keyboard.press('Enter')
   await page.getByText('Animal 1', { exact: true }).waitFor()
 
   await page.reload()
   await page.getByText('Animal 1', { exact: true }).waitFor()
-  await page.getByRole('button', { name: 'Change key' }).click()
-  await page.getByLabel('API key').waitFor()
+  await page.getByRole('link', { name: 'Add an animal' }).click()
+  await page.getByRole('button', { name: 'Leave' }).click()
+  await field.waitFor()
+  await page.reload()
+  await field.waitFor()
+})
+
+test('a key that is not taken any longer', async () => {
+  await enter()
+  await page.getByText('Animal 1', { exact: true }).waitFor()
+  await page.evaluate("sessionStorage.setItem('petstore-key', 'petstore_revoked')")
+  await page.reload()
+  await page.getByRole('alert').getByText('does not know this key').waitFor()
+  await page.locator('#key:focus').waitFor()
 })
 
 test('the service stops and starts again: the page goes on without a reload', async () => {
@@ -400,6 +556,21 @@ test('the service stops and starts again: the page goes on without a reload', as
   await page.getByText('Animal 3', { exact: true }).waitFor()
   await page.getByText('The shop cannot be reached right now').waitFor({ state: 'hidden' })
   expect(await page.evaluate('window.notReloaded')).toBe(true)
+})
+
+test('while the service is out of reach, one can ask for the next attempt', async () => {
+  // No attempt comes by itself.
+  await page.addInitScript(`const { setTimeout } = window
+    window.setTimeout = (act, delay, ...rest) => delay >= 1000 ? 0 : setTimeout(act, delay, ...rest)`)
+  await enter()
+  await page.getByText('Animal 1', { exact: true }).waitFor()
+  await page.route('**/trpc/**', (route) => route.abort())
+  await page.getByRole('radio', { name: 'Sold' }).check()
+  await page.getByText('The shop cannot be reached right now').waitFor()
+  expect(await page.locator('.skeleton').count()).toBe(0)
+  await page.unroute('**/trpc/**')
+  await page.getByRole('button', { name: 'Try now' }).click()
+  await page.getByText('Animal 3', { exact: true }).waitFor()
 })
 
 test.each([
@@ -459,6 +630,50 @@ test('fine on a phone: nothing is wider than the screen', async () => {
   await page.getByRole('link', { name: 'Add an animal' }).click()
   await page.getByLabel('Name').waitFor()
   expect(await overflow()).toBe(0)
+})
+
+test.each([
+  ['a computer', {}],
+  ['a phone', phone],
+] as const)('the header is the same on each page, on %s', async (_, device) => {
+  await open(device)
+  const header = async () => {
+    const { width, height } =
+      (await page.getByText('Petstore', { exact: true }).boundingBox()) ?? {}
+    expect(width).toBeGreaterThan(80) // the name beside the picture
+    return [height, (await page.locator('header').boundingBox())?.height]
+  }
+  await page.goto(address)
+  const first = await header()
+  await enter()
+  await page.getByText('Animal 1', { exact: true }).waitFor()
+  expect(await header()).toEqual(first)
+  await page.getByRole('link', { name: 'Add an animal' }).click()
+  await page.getByRole('heading', { name: 'Add an animal' }).waitFor()
+  expect(await header()).toEqual(first)
+})
+
+test('on a phone, whatever one touches has room for a finger', async () => {
+  await open(phone)
+  const expectRoom = async () => {
+    const places = (await page.evaluate(
+      `[...document.querySelectorAll('a, button, .control, .filter span')].map((place) =>
+        ({ html: place.outerHTML, height: place.getBoundingClientRect().height }))`,
+    )) as { html: string; height: number }[]
+    expect(places.length).toBeGreaterThan(3)
+    expect(places.filter(({ height }) => height < 44)).toEqual([])
+  }
+  await page.goto(address)
+  await expectRoom()
+  await enter()
+  await page.getByText('Animal 1', { exact: true }).waitFor()
+  await expectRoom()
+  await page.getByText('Animal 1', { exact: true }).click()
+  await page.getByRole('heading', { name: 'More animals' }).waitFor()
+  await expectRoom()
+  await page.getByRole('link', { name: 'Add an animal' }).click()
+  await page.getByLabel('Name').waitFor()
+  await expectRoom()
 })
 
 test('an empty catalogue', async () => {

@@ -4,7 +4,7 @@ import { type Collector, type Span, startCollector } from '../support/collector.
 import { engine, newDatabase } from '../support/database.ts'
 import { addKey, until } from '../support/instance.ts'
 import { freePort } from '../support/mysql.ts'
-import { programs, runServer, runToEnd, type ServerProgram } from '../support/process.ts'
+import { runServer, type ServerProgram } from '../support/process.ts'
 import { openSql } from '../support/sql.ts'
 
 // Several processes start here, on a machine that may be busy with other tests.
@@ -97,25 +97,6 @@ describe('OpenTelemetry', () => {
     const collector = await collect()
     const server = await start({ ...telling, OTEL_EXPORTER_OTLP_ENDPOINT: collector.url })
     expect(loaded(server)).toContain('@opentelemetry/sdk-trace')
-  })
-
-  testOnce('that is not installed stops the start with a line that says what to do', async () => {
-    const without = withHooks(`
-      const isOurs = specifier.startsWith('@opentelemetry/') && !${IS_OTHERS}
-      return next(isOurs ? '@opentelemetry/not-installed' : specifier, context)`)
-    const ended = await runToEnd(programs.server, {
-      PORT: '0',
-      OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9',
-      ...without,
-    })
-    expect(ended).toEqual({
-      code: 1,
-      stdout: '',
-      stderr:
-        'OTEL_EXPORTER_OTLP_ENDPOINT is set, but the packages of OpenTelemetry are not installed: npm ci brings them, unless it is told --omit=optional\n',
-    })
-    const off = await start(without)
-    expect(await off.ask('/v1/pets')).toBe(200)
   })
 })
 

@@ -5,8 +5,8 @@ import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { type ChangeEvent, type SubmitEvent, useRef, useState } from 'react'
 import { Field } from './Field.tsx'
 import { Page } from './Page.tsx'
+import { CardContent } from './PetCard.tsx'
 import { onlyPet } from './PetPage.tsx'
-import { Portrait } from './Portrait.tsx'
 import { isTemporary, useTRPC } from './petstore.ts'
 import { go, links, statuses } from './route.ts'
 import { categories, categoryOf, statusNames } from './shop.ts'
@@ -32,6 +32,8 @@ export function AddPet({ filter, onAdded }: Props) {
   const queryClient = useQueryClient()
   const form = useRef<HTMLFormElement>(null)
   const [entered, setEntered] = useState<Entered>({ name: '', categoryId: '', status: 'available' })
+  // Whose coat is shown: it would change with every letter.
+  const [settledName, setSettledName] = useState('')
   const [problems, setProblems] = useState<Problems>({})
   // Where there is a problem, there the correction begins.
   const complain = (found: Problems) => {
@@ -76,7 +78,13 @@ export function AddPet({ filter, onAdded }: Props) {
         <form className="panel" ref={form} noValidate onSubmit={submit}>
           <Field label="Name" name="name" problem={problems.name}>
             {(control) => (
-              <input {...control} value={entered.name} onChange={change} autoComplete="off" />
+              <input
+                {...control}
+                value={entered.name}
+                onChange={change}
+                onBlur={() => setSettledName(entered.name)}
+                autoComplete="off"
+              />
             )}
           </Field>
           <Field label="Category" name="categoryId" problem={problems.categoryId}>
@@ -111,15 +119,18 @@ export function AddPet({ filter, onAdded }: Props) {
             <button type="submit" disabled={creation.isPending}>
               {creation.isPending ? 'Adding…' : 'Add to the catalogue'}
             </button>
-            <a href={links.catalogue(filter)}>Cancel</a>
+            <a className="button quiet" href={links.catalogue(filter)}>
+              Cancel
+            </a>
           </div>
         </form>
-        <div className="card preview" aria-hidden="true">
-          <Portrait species={category?.species ?? 'paw'} name={entered.name} />
-          <div>
-            <span className="name">{entered.name.trim() || 'Who is it?'}</span>
-            <span className="category">{category?.name}</span>
-          </div>
+        <div className={`card preview ${entered.status}`} aria-hidden="true">
+          <CardContent
+            name={entered.name.trim() || 'Who is it?'}
+            coatOf={settledName}
+            category={category}
+            status={entered.status}
+          />
         </div>
       </div>
     </Page>

@@ -2,7 +2,7 @@
 
 import type { Pet } from '@petstore-catalogue/petstore/client'
 import { QueryClientProvider } from '@tanstack/react-query'
-import { useMemo, useState } from 'react'
+import { useEffect, useMemo, useState } from 'react'
 import { AddPet } from './AddPet.tsx'
 import { Catalogue } from './Catalogue.tsx'
 import { KeyForm } from './KeyForm.tsx'
@@ -15,18 +15,24 @@ import { shopName } from './shop.ts'
 
 const STORED_KEY = 'petstore-key'
 
+interface Visit {
+  /** Empty outside the door. */
+  apiKey: string
+  /** The key that is not taken any longer, if that is why one is outside. */
+  expired?: string
+}
+
 export function App() {
   const route = useRoute()
+  const [{ apiKey, expired }, setVisit] = useState<Visit>(() => ({
+    apiKey: sessionStorage.getItem(STORED_KEY) ?? '',
+  }))
   // Kept for this tab only, until it is closed.
-  const [apiKey, setApiKey] = useState(() => sessionStorage.getItem(STORED_KEY) ?? '')
-  const [refused, setRefused] = useState(false)
-  const connection = useMemo(() => connect(apiKey, () => setRefused(true)), [apiKey])
-
-  const enter = (key: string) => {
-    sessionStorage.setItem(STORED_KEY, key)
-    setApiKey(key)
-    setRefused(false)
-  }
+  useEffect(() => sessionStorage.setItem(STORED_KEY, apiKey), [apiKey])
+  const connection = useMemo(
+    () => connect(apiKey, () => setVisit({ apiKey: '', expired: apiKey })),
+    [apiKey],
+  )
 
   return (
     <>
@@ -35,30 +41,32 @@ export function App() {
           <img src={`${import.meta.env.BASE_URL}icon.svg`} alt="" width="36" height="36" />
           {shopName}
         </a>
-        {apiKey && !refused && (
+        {apiKey && route.page !== 'add' && mayAdd(apiKey) && (
           <nav aria-label="Main">
-            <button type="button" className="quiet" onClick={() => enter('')}>
-              Change key
-            </button>
-            {route.page !== 'add' && mayAdd(apiKey) && (
-              <a className="button" href={links.add(route.filter)}>
-                Add an animal
-              </a>
-            )}
+            <a className="button" href={links.add(route.filter)}>
+              Add an animal
+            </a>
           </nav>
         )}
       </header>
       <main>
-        {apiKey && !refused ? (
+        {apiKey ? (
           <QueryClientProvider client={connection.queryClient}>
             <TRPCProvider {...connection}>
               <CurrentPage route={route} />
             </TRPCProvider>
           </QueryClientProvider>
         ) : (
-          <KeyForm refused={refused ? apiKey : undefined} onEnter={enter} />
+          <KeyForm expired={expired} onEnter={(apiKey) => setVisit({ apiKey })} />
         )}
       </main>
+      {apiKey && (
+        <footer className="bottom">
+          <button type="button" className="quiet" onClick={() => setVisit({ apiKey: '' })}>
+            Leave
+          </button>
+        </footer>
+      )}
     </>
   )
 }

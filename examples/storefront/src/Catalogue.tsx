@@ -4,14 +4,17 @@ import type { PetStatus } from '@petstore-catalogue/petstore/client'
 import { useInfiniteQuery } from '@tanstack/react-query'
 import { Nothing } from './Nothing.tsx'
 import { Page } from './Page.tsx'
-import { PetCard } from './PetCard.tsx'
+import { PetCard, Placeholders } from './PetCard.tsx'
 import { useTRPC } from './petstore.ts'
 import { go, links, statuses } from './route.ts'
 import { statusNames } from './shop.ts'
-import { Trouble } from './Trouble.tsx'
+import { isInTrouble, Trouble } from './Trouble.tsx'
 
 /** Animals asked for at a time: whole rows of the grid, whether it has 2, 3 or 4 columns. */
 const PAGE_SIZE = 24
+
+/** Animals that come by themselves as one scrolls. Then one asks for more, or reads the footer. */
+const UNASKED = 4 * PAGE_SIZE
 
 export function Catalogue({ filter }: { filter: PetStatus | undefined }) {
   const trpc = useTRPC()
@@ -29,15 +32,16 @@ export function Catalogue({ filter }: { filter: PetStatus | undefined }) {
   return (
     <Page title="Our animals">
       <Filter chosen={filter} />
-      <Trouble query={query} />
-      {query.isPending && (
+      {query.isPending && !isInTrouble(query) && (
         <ul className="grid" aria-label="Loading the animals" aria-busy="true">
           <Placeholders count={8} />
         </ul>
       )}
       {pets?.length === 0 && (
         <Nothing>
-          <p>{filter ? `No animal is ${filter} right now.` : 'There is no animal yet.'}</p>
+          <p>
+            {filter ? `No animal is ${lowerCase(filter)} right now.` : 'There is no animal yet.'}
+          </p>
           {filter && (
             <a className="button" href={links.catalogue()}>
               See all animals
@@ -53,16 +57,16 @@ export function Catalogue({ filter }: { filter: PetStatus | undefined }) {
                 <PetCard pet={pet} filter={filter} />
               </li>
             ))}
-            {query.isFetchingNextPage && <Placeholders count={4} />}
+            {query.isFetchingNextPage && !isInTrouble(query) && <Placeholders count={4} />}
           </ul>
           <footer className="end">
-            <p role="status">{count(pets.length, query.hasNextPage)}</p>
+            <p role="status">{count(pets.length, filter, query.hasNextPage)}</p>
             {query.hasNextPage && (
               <button
                 type="button"
                 className="quiet"
                 ref={whenNear(() => {
-                  if (!isFetching) void query.fetchNextPage()
+                  if (!isFetching && pets.length % UNASKED > 0) void query.fetchNextPage()
                 })}
                 onClick={() => void query.fetchNextPage()}
               >
@@ -72,6 +76,8 @@ export function Catalogue({ filter }: { filter: PetStatus | undefined }) {
           </footer>
         </>
       )}
+      {/* At the end, where the animals that are missing would be. */}
+      <Trouble query={query} />
     </Page>
   )
 }
@@ -96,9 +102,12 @@ function Filter({ chosen }: { chosen: PetStatus | undefined }) {
   )
 }
 
-function count(shown: number, more: boolean): string {
-  if (more) return `${shown} animals so far`
-  return shown === 1 ? 'One animal in all' : `${shown} animals in all`
+const lowerCase = (status: PetStatus) => statusNames[status].toLowerCase()
+
+function count(shown: number, filter: PetStatus | undefined, more: boolean): string {
+  const kind = filter ? `${lowerCase(filter)} ` : ''
+  if (more) return `${shown} ${kind}animals so far`
+  return shown === 1 ? `One ${kind}animal in all` : `${shown} ${kind}animals in all`
 }
 
 /** A ref that calls `act` when the element is about to be scrolled into view. */
@@ -111,12 +120,4 @@ function whenNear(act: () => void) {
     observer.observe(element)
     return () => observer.disconnect()
   }
-}
-
-/** Where animals will be. */
-function Placeholders({ count }: { count: number }) {
-  return Array.from({ length: count }, (_, index) => (
-    // biome-ignore lint/suspicious/noArrayIndexKey: nothing tells them apart, and none moves
-    <li key={index} className="card skeleton" aria-hidden="true" />
-  ))
 }

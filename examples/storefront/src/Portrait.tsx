@@ -7,6 +7,7 @@ declare module 'react' {
     '--coat'?: string | undefined
     '--shade'?: string | undefined
     '--light'?: string | undefined
+    '--trim'?: string | undefined
   }
 }
 
@@ -45,22 +46,30 @@ const coats: Readonly<Record<Species, readonly (readonly [string, string, string
   paw: [['#b58e68', '#b58e68', '#b58e68']],
 }
 
-/** The same name always has the same coat. */
+/** Colours of what an animal wears, eats or swims among, that no coat has. */
+const trims = ['#d9503f', '#3f7fc4', '#3f9c6c', '#8a5cc2', '#e0a11e']
+
+/** The same name always has the same picture; few names of a species share one. */
 export function Portrait({ species, name = '' }: { species: Species; name?: string }) {
+  const number = hash(name)
   const choice = coats[species]
-  const [coat, shade, light] = choice[hash(name) % choice.length] ?? []
+  const [coat, shade, light] = choice[number % choice.length] ?? []
+  const trim = trims[number % trims.length]
   return (
     <svg
       className={`portrait ${species}`}
-      style={{ '--coat': coat, '--shade': shade, '--light': light }}
+      style={{ '--coat': coat, '--shade': shade, '--light': light, '--trim': trim }}
       viewBox="0 0 120 90"
       aria-hidden="true"
     >
-      <use href={`${pictures}#${species}`} />
+      <use
+        href={`${pictures}#${species}`}
+        transform={number % 3 === 0 ? 'matrix(-1 0 0 1 120 0)' : undefined}
+      />
     </svg>
   )
 }
 
 /** A number that similar names do not share. */
 const hash = (name: string) =>
-  [...name].reduce((sum, letter) => (sum * 31 + (letter.codePointAt(0) ?? 0)) % 7919, 0)
+  [...name].reduce((sum, letter) => (sum * 33 + (letter.codePointAt(0) ?? 0)) % 7919, 0)

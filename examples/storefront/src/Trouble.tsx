@@ -1,4 +1,5 @@
 /** Tells of a query that fails: it goes on trying by itself, or the service refuses it for good. */
+import { useQueryClient } from '@tanstack/react-query'
 import { isTemporary } from './petstore.ts'
 
 interface Query {
@@ -8,17 +9,27 @@ interface Query {
   failureReason: unknown
 }
 
-export function Trouble({ query: { error, failureReason } }: { query: Query }) {
-  const waits = failureReason !== null && isTemporary(failureReason)
+export const isInTrouble = ({ failureReason }: Query): boolean => failureReason !== null
+
+export function Trouble({ query }: { query: Query }) {
+  const queryClient = useQueryClient()
+  // A query that waits for its next attempt does not start one because it is asked to.
+  const tryNow = async () => {
+    await queryClient.cancelQueries()
+    await queryClient.refetchQueries({ type: 'active' })
+  }
+  const waits = isInTrouble(query) && isTemporary(query.failureReason)
   return (
     <div role="status">
       {waits && (
-        <p className="notice">
-          <span className="spinner" aria-hidden="true" />
-          The shop cannot be reached right now. Trying again…
-        </p>
+        <div className="notice">
+          <p>The shop cannot be reached right now. Trying again…</p>
+          <button type="button" className="quiet" onClick={() => void tryNow()}>
+            Try now
+          </button>
+        </div>
       )}
-      {error && !waits && <p className="notice">That did not work: {error.message}</p>}
+      {query.error && !waits && <p className="notice">That did not work: {query.error.message}</p>}
     </div>
   )
 }

@@ -26,7 +26,7 @@ export interface Connection {
 /** A connection with this API key; `onKeyRefused` is called when the service does not take it. */
 export function connect(apiKey: string, onKeyRefused: () => void): Connection {
   const onError = (error: unknown) => {
-    if (isApiError(error) && error.status === 401) onKeyRefused()
+    if (isRefusal(error)) onKeyRefused()
   }
   const queryClient = new QueryClient({
     queryCache: new QueryCache({ onError }),
@@ -43,6 +43,18 @@ export function connect(apiKey: string, onKeyRefused: () => void): Connection {
   })
   return { trpcClient: createPetstoreClient({ url, apiKey }), queryClient }
 }
+
+/** Whether the service takes this key. One that nobody can check now counts, until it is refused. */
+export async function isTaken(apiKey: string): Promise<boolean> {
+  try {
+    await createPetstoreClient({ url, apiKey }).listPets.query({ limit: 1 })
+    return true
+  } catch (error) {
+    return !isRefusal(error)
+  }
+}
+
+const isRefusal = (error: unknown) => isApiError(error) && error.status === 401
 
 /** Whether the same call may succeed later: the service is out of reach, busy or failing. */
 export const isTemporary = (error: unknown): boolean =>

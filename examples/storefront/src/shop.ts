@@ -4,6 +4,15 @@ import type { PetStatus } from '@petstore-catalogue/petstore/client'
 /** The shop's name, in the header and in the title of the window. */
 export const shopName = 'Petstore'
 
+/** What the place is, in one line. */
+export const tagline = 'Dogs, cats, birds, small pets and fish, all looking for a home.'
+
+/** Where customers who see no animal yet get a key. */
+export const howToGetKey = 'No key yet? You get one at our counter.'
+
+/** Where customers who like an animal find people. */
+export const howToAsk = 'when you ask at our counter'
+
 /** What there is a picture of in `animals.svg`. */
 export type Species = 'dog' | 'cat' | 'bird' | 'hamster' | 'fish' | 'paw'
 
@@ -31,6 +40,13 @@ export const categoryOf = (id: bigint): Category =>
 /** How the shop says whether an animal can be had, in the order of its choices. */
 export const statusNames: Readonly<Record<PetStatus, string>> = {
   available: 'Available',
-  pending: 'Pending',
+  pending: 'Reserved',
   sold: 'Sold',
+}
+
+/** The same of one animal, in a sentence that begins with its name. */
+export const statusSentences: Readonly<Record<PetStatus, string>> = {
+  available: 'is looking for a home.',
+  pending: 'is reserved at the moment.',
+  sold: 'has found a home.',
 }
