@@ -18,6 +18,14 @@ test.each([
     ['create', 'x', '--expires', '90'],
     '--expires must be a number and a unit, such as 30s, 15m, 24h or 90d, up to a century, not "90"',
   ],
+  [
+    ['create', 'x', '--expires', '36526d'],
+    '--expires must be a number and a unit, such as 30s, 15m, 24h or 90d, up to a century, not "36526d"',
+  ],
+  [
+    ['create', 'x', '--expires', '0s'],
+    '--expires must be a number and a unit, such as 30s, 15m, 24h or 90d, up to a century, not "0s"',
+  ],
   [['create', 'x', '--grace', '1h'], '--grace goes with rotate only'],
   [['list', 'x'], 'list takes no argument, but got "x"'],
   [['revoke', 'x'], '"x" is not the ID of a key; list shows them'],
@@ -37,6 +45,14 @@ test.each([
     code: 1,
     stdout: '',
     stderr: `${message}\n`,
+  })
+})
+
+test.each(['migrate', 'seed'] as const)('%s takes no argument', async (program) => {
+  expect(await runToEnd(programs[program], {}, ['--dry-run'], folder)).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: 'No argument is taken, but there is --dry-run\n',
   })
 })
 

@@ -2,6 +2,7 @@
 import { afterEach, expect, test } from 'vitest'
 import { newDatabase, type TestDatabase } from './support/database.ts'
 import { runServer, type ServerProgram } from './support/process.ts'
+import { converse } from './support/raw.ts'
 
 let database: TestDatabase
 let server: ServerProgram
@@ -36,6 +37,27 @@ test('each entry is a line of its own, and a stop loses none', async () => {
   expect(requests()).toHaveLength(200)
   for (const line of server.stderr.trim().split('\n')) JSON.parse(line)
   expect(server.stderr).toMatch(/"msg":"Stopped"/)
+})
+
+test('a log that nobody reads does not fill the memory: what comes then is dropped', async () => {
+  await start()
+  const { child } = server
+  child.stderr?.pause()
+  // 30 MB of entries, each with its path.
+  const path = `/${'x'.repeat(15_000)}`
+  const request = `GET ${path} HTTP/1.1\r\nHost: petstore.example\r\n\r\n`
+  for (let round = 0; round < 20; round++) {
+    const { answers } = await converse(server.origin, request.repeat(100), {
+      expected: 100,
+      patience: 60_000,
+    })
+    expect(answers.map(({ status }) => status)).toEqual(Array(100).fill(404))
+  }
+  child.stderr?.resume()
+  child.kill('SIGTERM')
+  expect(await server.exited).toBe(0)
+  expect(requests().length).toBeGreaterThan(500)
+  expect(server.stderr.length).toBeLessThan(22_000_000)
 })
 
 test('a second signal, which ends the process at once, loses none', async () => {

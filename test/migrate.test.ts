@@ -1,8 +1,10 @@
 /** What an instance does with a schema that is not its own. */
+import { setTimeout } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { newDatabase } from './support/database.ts'
+import { engine, newDatabase } from './support/database.ts'
 import { runToEnd } from './support/process.ts'
 import { startService } from './support/service.ts'
+import { openSql } from './support/sql.ts'
 
 test('a schema that a newer release has migrated further is left as it is', async () => {
   const database = await newDatabase()
@@ -27,4 +29,20 @@ test('a schema that a newer release has migrated further is left as it is', asyn
   await service.sql('delete from kysely_migration')
   expect(await status()).toBe(503)
   await service.stop()
+})
+
+// A statement waits for 5 s by itself.
+test.runIf(engine === 'sqlite')('somebody who holds the database is waited for', async () => {
+  const database = await newDatabase()
+  const migrate = () => runToEnd('src/cli/migrate.ts', { DATABASE_URL: database.url })
+  await migrate()
+  const sql = await openSql(database.url)
+  await sql("delete from kysely_migration where name = '2026-11-20-pets'")
+  await sql('begin immediate')
+  const migrated = migrate()
+  await setTimeout(7_000)
+  await sql('rollback')
+  await sql.close()
+  expect(await migrated).toMatchObject({ code: 0, stdout: expect.stringMatching(/^Migrated /) })
+  await database.remove()
 })

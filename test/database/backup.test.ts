@@ -137,7 +137,23 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
     new DatabaseSync(file('foreign.db')).exec('create table pets (id integer)')
     const bytes = readFileSync(file('good.db'))
     writeFileSync(file('short.db'), bytes.subarray(0, bytes.length / 2))
-    for (const name of ['text.db', 'empty.db', 'foreign.db', 'short.db', 'missing.db']) {
+    // An index that lost an entry: SQLite reads such a file without a word.
+    copyFileSync(file('good.db'), file('damaged.db'))
+    const damaged = new DatabaseSync(file('damaged.db'), { defensive: false })
+    damaged.exec(`create table more (id integer primary key, name text);
+      insert into more (name) values ('Rex'); create index more_name on more (name);
+      pragma writable_schema = on;
+      update sqlite_schema set rootpage = (select rootpage from sqlite_schema where name = 'more')
+      where name = 'more_name'`)
+    damaged.close()
+    for (const name of [
+      'text.db',
+      'empty.db',
+      'foreign.db',
+      'short.db',
+      'damaged.db',
+      'missing.db',
+    ]) {
       const { code, stdout, stderr } = await run('restore', name)
       expect({ name, code, stdout }).toEqual({ name, code: 1, stdout: '' })
       expect(stderr).toMatch(new RegExp(`^Cannot restore ${name} to [^\\n]+: [^\\n]+\\n$`))

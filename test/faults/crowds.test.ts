@@ -37,6 +37,15 @@ test('a thousand may wait for ten connections, and no more', async () => {
   const start = performance.now()
   expect(await Promise.all([list(), list(), list()])).toEqual([503, 503, 503])
   expect(performance.now() - start, 'at once').toBeLessThan(5_000)
+  // The log tells how many there were, without a line for each.
+  const told = () =>
+    service.program.entries().filter(({ level, msg }) => level === 50 && msg !== 'request')
+  await until(
+    'the log has told of all three',
+    () =>
+      [1, 2, 3].includes(told().length) &&
+      told().reduce((sum, { calls }) => sum + Number(calls), 0) === 3,
+  )
   await locker('unlock tables')
   expect(new Set(await Promise.all([...first, ...others]))).toEqual(new Set([200]))
   expect(await state()).toEqual([0, 0])

@@ -25,6 +25,7 @@ test('an absolute address is served as what it names here (RFC 9112, section 3.2
   const rest = await ask('GET http://elsewhere.example/v1/pets')
   expect(rest).toMatchObject({ status: 200, body: '[]' })
   expect((await ask('GET https://elsewhere.example/trpc/listPets')).status).toBe(200)
+  expectRestError(await ask('GET http://elsewhere.example/v1/pets?limit=0'), 400, 'BAD_REQUEST')
   expectRestError(await ask('GET http://elsewhere.example/v1/nothing'), 404, 'NOT_FOUND')
   expectTrpcError(await ask('GET http://elsewhere.example/trpc/nothing'), 404, 'NOT_FOUND')
 })

@@ -8,6 +8,7 @@ import {
   expectServing,
   expectTrpcError,
 } from '../support/expect.ts'
+import { converse } from '../support/raw.ts'
 import { transformer } from '../support/router.ts'
 import { type Service, startService } from '../support/service.ts'
 
@@ -63,6 +64,22 @@ test('a body of 64 KiB is read, one byte more is 413, with a length and without'
     expect((await postTrpc(as(trpcPetOf(MAX_BODY)))).status).toBe(200)
     expectTrpcError(await postTrpc(as(trpcPetOf(MAX_BODY + 1))), 413, 'PAYLOAD_TOO_LARGE')
   }
+})
+
+test('who sent one byte more is not listened to any further, even when it is all there', async () => {
+  const chunk = petOf(MAX_BODY + 1)
+  const lines = [
+    'POST /v1/pets HTTP/1.1',
+    'Host: petstore.example',
+    `Authorization: Bearer ${service.key}`,
+    'Content-Type: application/json',
+    'Transfer-Encoding: chunked',
+  ]
+  const request = `${lines.join('\r\n')}\r\n\r\n${chunk.length.toString(16)}\r\n${chunk}\r\n0\r\n\r\n`
+  const { answers, closed } = await converse(service.origin, request, { expected: 2 })
+  expect(answers.map(({ status }) => status)).toEqual([413])
+  expect(answers[0]?.headers.get('connection')).toBe('close')
+  expect(closed).toBe(true)
 })
 
 test('a body far too large is answered too', async () => {

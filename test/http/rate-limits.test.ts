@@ -159,6 +159,13 @@ test('a batch counts once for each call, an address of REST once for all its com
   expect(batch.headers.get('ratelimit')).toMatch(/r=6\b/)
 })
 
+test('a batch with a valid key that is new gives its address all of its calls back', async () => {
+  const { ask } = await start({ RATE_LIMIT: '10' })
+  expect((await ask('/trpc/listPets,listPets,listPets?batch=1')).status).toBe(200)
+  const stranger = await ask('/v1/pets', { authorization: '' })
+  expect(stranger.headers.get('ratelimit')).toMatch(/r=9\b/)
+})
+
 const wrongKey = (index: number) => `petstore_${String(index).padStart(43, 'x')}`
 
 test('beyond the limit of an address no unknown key is looked for', async () => {

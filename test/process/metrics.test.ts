@@ -148,6 +148,8 @@ testOnce('they are read at /metrics of a port of their own, and nowhere else', a
     const other = await fetch(`http://127.0.0.1:${metricsPort}${path}`)
     expect([path, other.status, await other.text()]).toEqual([path, 404, ''])
   }
+  const posted = await fetch(`http://127.0.0.1:${metricsPort}/metrics`, { method: 'POST' })
+  expect([posted.status, posted.headers.get('allow')]).toEqual([405, 'GET, HEAD'])
   expect((await get('/metrics')).status).toBe(404)
   // Reading them is no request of the service.
   expect(

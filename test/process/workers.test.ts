@@ -6,7 +6,13 @@ import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
 import { freeze } from '../support/freeze.ts'
 import { freePort } from '../support/mysql.ts'
-import { createKey, runServer, type ServerProgram } from '../support/process.ts'
+import {
+  createKey,
+  programs,
+  runProgram,
+  runServer,
+  type ServerProgram,
+} from '../support/process.ts'
 
 describe.runIf(engine === 'mysql')('with WORKERS', () => {
   let database: TestDatabase
@@ -20,8 +26,9 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
   afterEach(async () => {
     const left = isRunning(server.child.pid) ? workerPids() : []
     server.child.kill('SIGKILL')
-    await server.exited
+    // Before the wait: one that hangs would keep the output open.
     for (const pid of left) if (isRunning(pid)) process.kill(pid, 'SIGKILL')
+    await server.exited
   })
   afterAll(() => database.remove())
 
@@ -180,6 +187,24 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
     expect(await server.exited).toBe(0)
     expect(stopping().map(({ pid }) => pid)).toEqual([other])
     await gone(pids)
+  })
+
+  test('one that cannot start ends them all, and the start', async () => {
+    const fault = `import cluster from 'node:cluster'
+      if (cluster.worker?.id === 2) process.exit(7)`
+    const port = String(await freePort())
+    server = Object.assign(
+      runProgram(programs.server, {
+        DATABASE_URL: database.url,
+        WORKERS: '2',
+        PORT: port,
+        NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(fault)}`,
+      }),
+      { origin: `http://127.0.0.1:${port}`, port: Number(port) },
+    )
+    expect(await server.exited).toBe(1)
+    expect(server.stderr).toContain('A worker could not start')
+    await expect(get('/healthz')).rejects.toThrow()
   })
 
   test('a second signal ends all of them at once', async () => {
