@@ -8,13 +8,13 @@ import { engine, newDatabase, type TestDatabase } from './support/database.ts'
 import { eventually } from './support/eventually.ts'
 import { freePort } from './support/mysql.ts'
 import {
-  createKey,
   programs,
   runProgram,
   runServer,
   runToEnd,
   type ServerProgram,
 } from './support/process.ts'
+import { createKey } from './support/service.ts'
 import { openSql } from './support/sql.ts'
 
 // What does not touch the database is the same on both engines.

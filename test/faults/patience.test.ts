@@ -4,7 +4,8 @@ import { connect, type Socket } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { beginCreation } from '../support/creation.ts'
 import { newDatabase, type TestDatabase } from '../support/database.ts'
-import { createKey, runServer, type ServerProgram } from '../support/process.ts'
+import { runServer, type ServerProgram } from '../support/process.ts'
+import { createKey } from '../support/service.ts'
 
 let database: TestDatabase
 let key: string

@@ -9,12 +9,12 @@ import { beginCreation } from '../support/creation.ts'
 import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
 import {
-  createKey,
   type LogEntry,
   programs,
   runServer,
   type ServerProgram,
 } from '../support/process.ts'
+import { createKey } from '../support/service.ts'
 import { openSql, type Sql } from '../support/sql.ts'
 
 let database: TestDatabase

@@ -7,7 +7,8 @@ import { beginCreation } from '../support/creation.ts'
 import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
 import { freePort } from '../support/mysql.ts'
-import { createKey, runServer, type ServerProgram } from '../support/process.ts'
+import { runServer, type ServerProgram } from '../support/process.ts'
+import { createKey } from '../support/service.ts'
 import { openSql } from '../support/sql.ts'
 
 // What does not touch the database is the same on both engines.

@@ -7,12 +7,12 @@ import { eventually } from '../support/eventually.ts'
 import { freeze } from '../support/freeze.ts'
 import { freePort } from '../support/mysql.ts'
 import {
-  createKey,
   programs,
   runProgram,
   runServer,
   type ServerProgram,
 } from '../support/process.ts'
+import { createKey } from '../support/service.ts'
 
 describe.runIf(engine === 'mysql')('with WORKERS', () => {
   let database: TestDatabase

@@ -5,7 +5,6 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
-import { keys } from './service.ts'
 
 const compiled = path.join(tmpdir(), 'petstore-compiled')
 const root = path.join(import.meta.dirname, '../..')
@@ -110,11 +109,6 @@ export async function runToEnd(...parameters: Parameters<typeof runProgram>): Pr
   const program = runProgram(...parameters)
   const code = await program.exited
   return { code, stdout: program.stdout, stderr: program.stderr }
-}
-
-/** A new API key for this database, which is brought to the newest schema. */
-export async function createKey(databaseUrl: string): Promise<string> {
-  return (await keys.create(databaseUrl, 'test')).key
 }
 
 /** A new empty folder, for programs that follow each other. */

@@ -11,7 +11,7 @@ import type { Database } from '../../db/tables.ts'
 import type { Resources } from '../../src/app.ts'
 import { readConfig } from '../../src/config.ts'
 import type { Patience } from '../../src/http/server.ts'
-import { createKey, revokeKey, rotateKey } from '../../src/keys/store.ts'
+import { createKey as createKeyIn, revokeKey, rotateKey } from '../../src/keys/store.ts'
 import { start } from '../../src/start.ts'
 import { newDatabase, type TestDatabase } from './database.ts'
 import { type RestClient, restClient } from './rest.ts'
@@ -111,7 +111,7 @@ export const keys = {
     readOnly?: boolean,
   ): Promise<TestKey> =>
     withDatabase(databaseUrl, (db) =>
-      createKey(db, name, { expiresAt, readOnly: readOnly === true }),
+      createKeyIn(db, name, { expiresAt, readOnly: readOnly === true }),
     ),
 
   /** Makes a key in place of another, which works on until `graceUntil`. */
@@ -172,4 +172,9 @@ export async function errorOf(
     return { code: error.data?.code, status: error.data?.httpStatus, message: error.message }
   }
   throw new Error('The call did not fail')
+}
+
+/** A new API key for this database, which is brought to the newest schema. */
+export async function createKey(databaseUrl: string): Promise<string> {
+  return (await keys.create(databaseUrl, 'test')).key
 }
