@@ -75,6 +75,11 @@ async function lastAnswer(parts: Parameters<typeof converse>[1]): Promise<RawAns
   return answers[0] as RawAnswer
 }
 
+test('of HTTP/1.0 one request is answered, even to who would keep the connection', async () => {
+  const line = request('GET /v1/pets HTTP/1.0', ['Connection: keep-alive'])
+  expect((await lastAnswer(line + line)).status).toBe(200)
+})
+
 test.for<[string, string[]]>([
   ['Content-Length before Transfer-Encoding', ['Content-Length: 5', chunked]],
   ['Transfer-Encoding before Content-Length', [chunked, 'Content-Length: 5']],
