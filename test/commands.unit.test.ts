@@ -1,6 +1,6 @@
 /** What the programs say to mistakes and wrong variables: one line, exit code 1, and no secrets. */
 import { once } from 'node:events'
-import { existsSync, readdirSync } from 'node:fs'
+import { existsSync, readdirSync, statSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import path from 'node:path'
 import { afterAll, expect, test } from 'vitest'
@@ -157,6 +157,8 @@ test('a database that is not there is made only where that was said', async () =
     expect(await run('sqlite:shop/pets.db')).toEqual([1, []])
     expect(await run('sqlite:shop/pets.db?create')).toEqual([0, ['shop', 'shop/pets.db']])
     expect(await run('sqlite:shop/pets.db')).toEqual([0, ['shop', 'shop/pets.db']])
+    // For its owner alone: it holds the names and hashes of keys.
+    expect(statSync(path.join(folder, 'shop/pets.db')).mode & 0o777).toBe(0o600)
     expect(await run('')).toEqual([0, ['data', 'data/petstore.db', 'shop', 'shop/pets.db']])
   } finally {
     remove()

@@ -1,8 +1,22 @@
 /** The service as a process of its own: start, restart, many at once, and an end without warning. */
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { setTimeout } from 'node:timers/promises'
 import { afterEach, expect, inject, test } from 'vitest'
 import { engine, newDatabase } from './support/database.ts'
+import { eventually } from './support/eventually.ts'
+import { freeze, thaw } from './support/freeze.ts'
+import { holdWrites } from './support/hold.ts'
 import { freePort } from './support/mysql.ts'
-import { newFolder, programs, runServer, runToEnd, type ServerProgram } from './support/process.ts'
+import {
+  newFolder,
+  type Program,
+  programs,
+  runProgram,
+  runServer,
+  runToEnd,
+  type ServerProgram,
+} from './support/process.ts'
 import { restClient } from './support/rest.ts'
 import { openSql } from './support/sql.ts'
 
@@ -88,6 +102,36 @@ test('several instances start at once on one empty database', async () => {
   }
   const { body } = await restClient(first.origin, key)('GET', '/pets')
   expect((body as { id: number }[]).map(({ id }) => id)).toEqual([1, 2, 3, 4])
+})
+
+test.runIf(engine === 'sqlite')('of two that find no key at one moment one makes one', async () => {
+  const { url, remove } = await newDatabase()
+  cleanings.push(remove)
+  await runToEnd(programs.migrate, { DATABASE_URL: url })
+  const letGo = await holdWrites(url) // both see that there is none, before either can make one
+  const servers: Program[] = []
+  for (const port of [await freePort(), await freePort()]) {
+    const server = runProgram(programs.server, { DATABASE_URL: url, PORT: String(port) })
+    cleanings.push(() => {
+      server.child.kill('SIGKILL')
+      return server.exited
+    })
+    servers.push(server)
+    await eventually(async () => {
+      const socket = connect(port, '127.0.0.1')
+      await once(socket, 'connect')
+      socket.destroy()
+    })
+    // It looks for a key now, and would give up its wait for the database before long.
+    await setTimeout(500)
+    await freeze(Number(server.child.pid))
+  }
+  await letGo()
+  for (const { child } of servers) thaw(Number(child.pid))
+  await eventually(() => {
+    for (const { stdout } of servers) expect(stdout).toContain('Petstore is running')
+  })
+  expect(servers.flatMap(({ stdout }) => stdout.match(keyPattern) ?? [])).toHaveLength(1)
 })
 
 // Loaded before the program: at SIGUSR2 every open database of node:sqlite tells its settings.

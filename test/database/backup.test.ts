@@ -141,9 +141,9 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
     copyFileSync(file('good.db'), file('damaged.db'))
     const damaged = new DatabaseSync(file('damaged.db'), { defensive: false })
     damaged.exec(`create table more (id integer primary key, name text);
-      insert into more (name) values ('Rex'); create index more_name on more (name);
+      insert into more (name) values ('Rex'); create index more_name on more (name) where false;
       pragma writable_schema = on;
-      update sqlite_schema set rootpage = (select rootpage from sqlite_schema where name = 'more')
+      update sqlite_schema set sql = 'create index more_name on more (name)'
       where name = 'more_name'`)
     damaged.close()
     for (const name of [

@@ -1,7 +1,9 @@
 /** What a MySQL server hears of many calls, by its own log. */
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { setTimeout } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { engine } from '../support/database.ts'
+import { eventually } from '../support/eventually.ts'
 import { type Service, startService } from '../support/service.ts'
 import { openSql, type Sql } from '../support/sql.ts'
 
@@ -55,8 +57,13 @@ test.runIf(engine === 'mysql').each([
   const many = async () => {
     const locker = await openSql(service.databaseUrl)
     await locker('lock tables pets write')
+    let begun = 0
+    const hear = () => void begun++
+    subscribe('http.server.request.start', hear)
     const answers = Promise.all(Array.from({ length: 200 }, call))
-    await setTimeout(300)
+    await eventually(() => expect(begun).toBe(200))
+    unsubscribe('http.server.request.start', hear)
+    await setTimeout(100) // the last of them has asked, too
     await locker.close()
     await answers
   }

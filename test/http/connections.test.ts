@@ -75,6 +75,22 @@ async function lastAnswer(parts: Parameters<typeof converse>[1]): Promise<RawAns
   return answers[0] as RawAnswer
 }
 
+test('a packet full of requests does not keep other connections waiting', async () => {
+  const [many, one] = [await open(), await open()]
+  const answered = once(one, 'data')
+  many.write(request('GET /healthz HTTP/1.1', ['X-Request-Id: full']).repeat(300))
+  one.write(request('GET /healthz HTTP/1.1'))
+  await answered
+  expect(logged('full').length).toBeLessThan(150)
+  await eventually(() => expect(logged('full')).toHaveLength(300))
+  for (const socket of [many, one]) socket.destroy()
+})
+
+test('of HTTP/1.0 one request is answered, even to who would keep the connection', async () => {
+  const line = request('GET /v1/pets HTTP/1.0', ['Connection: keep-alive'])
+  expect((await lastAnswer(line + line)).status).toBe(200)
+})
+
 test.for<[string, string[]]>([
   ['Content-Length before Transfer-Encoding', ['Content-Length: 5', chunked]],
   ['Transfer-Encoding before Content-Length', [chunked, 'Content-Length: 5']],

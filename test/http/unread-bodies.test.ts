@@ -1,6 +1,8 @@
 /** Bodies that nobody wants are not read: the answer comes at once, and the connection is closed. */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { accepted } from '../support/accepted.ts'
 import { expectRestError, expectTrpcError } from '../support/expect.ts'
@@ -98,6 +100,43 @@ test('two byte order marks are one too many, on both surfaces', async () => {
     expect(await ask(`\ufeff${text}`)).toBeLessThan(300)
     expect(await ask(`\ufeff\ufeff${text}`)).toBe(400)
   }
+})
+
+setFlagsFromString('--expose-gc')
+const collectGarbage: () => void = runInNewContext('gc')
+
+/** Bytes in use, without what the tests themselves keep of each request. */
+function usedMemory(): number {
+  service.logged.length = 0
+  collectGarbage()
+  return process.memoryUsage().heapUsed
+}
+
+test('of bodies that came in pieces nothing is kept', async () => {
+  const body = '{"name":"","categoryId":3}'
+  const sockets = Array.from({ length: 20 }, () =>
+    connect(Number(new URL(service.origin).port), '127.0.0.1').setNoDelay(),
+  )
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy()
+  })
+  const sendEach = (rounds: number) =>
+    Promise.all(
+      sockets.map(async (socket) => {
+        for (let round = 0; round < rounds; round++) {
+          socket.write(keyed('POST /v1/pets', json, `Content-Length: ${body.length}`) + body[0])
+          // The first piece is read before the second is sent.
+          for (let turn = 0; turn < 3; turn++) await new Promise(setImmediate)
+          socket.write(body.slice(1))
+          const [answer] = await once(socket, 'data')
+          expect(String(answer)).toContain('HTTP/1.1 400 ')
+        }
+      }),
+    )
+  await sendEach(50) // what is made once, or compiled, is there
+  const before = usedMemory()
+  await sendEach(150)
+  expect(usedMemory() - before).toBeLessThan(3_000 * 300)
 })
 
 test('bodies that do not arrive whole are bounded for the whole process: the oldest go first', async () => {
