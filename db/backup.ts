@@ -17,9 +17,10 @@ const INTERVAL = 5
  */
 export async function backUp(path: string, file: string): Promise<void> {
   const part = `${file}.part`
+  // It holds the names and hashes of keys; a file of this name that is there is somebody's.
+  closeSync(openSync(part, 'wx', 0o600))
   const source = new DatabaseSync(path)
   try {
-    closeSync(openSync(part, 'w', 0o600)) // it holds the names and hashes of keys
     await copy(source, part)
     const made = new DatabaseSync(part)
     // One file, without a log beside it, can be read where nobody may write.
@@ -42,7 +43,8 @@ export async function restore(path: string, file: string): Promise<void> {
   try {
     const [first] = source.prepare('pragma integrity_check').all()
     if (first?.integrity_check !== 'ok') throw new Error('the file is damaged')
-    source.prepare('select hash from api_keys limit 1').get()
+    source.prepare('select name from kysely_migration').get()
+    source.prepare('select id, name, prefix, hash, created_at from api_keys limit 1').get()
     mkdirSync(dirname(path), { recursive: true })
     closeSync(openSync(path, 'a', 0o600))
     await copy(source, path)

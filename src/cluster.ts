@@ -57,18 +57,19 @@ async function listening(worker: Worker): Promise<number> {
 export async function work(config: Config, log: Log): Promise<void> {
   // Or Node would end this process, in the middle of its requests, when the primary is gone.
   if (cluster.worker) cluster.worker.exitedAfterDisconnect = true
+  // Signals to the whole group reach workers too; it is the primary that says when to stop. It may
+  // say so before this one serves.
+  process.on('SIGINT', () => {}).on('SIGTERM', () => {})
+  const told = new Promise<void>((resolve) => {
+    process.on('message', (message) => message === STOP && resolve())
+    process.once('disconnect', resolve)
+  })
   try {
     const { metrics, stop } = await serve(config, log)
     if (metrics) {
       AggregatorRegistry.setRegistries(metrics.registry)
       new AggregatorRegistry() // listens for the primary's questions
     }
-    // Signals to the whole group reach workers too; it is the primary that says when to stop.
-    process.on('SIGINT', () => {}).on('SIGTERM', () => {})
-    const told = new Promise<void>((resolve) => {
-      process.on('message', (message) => message === STOP && resolve())
-      process.once('disconnect', resolve)
-    })
     await Promise.race([told, uncaught(log)])
     await stop()
   } finally {

@@ -30,7 +30,10 @@ const timeout = duration.refine((value) => value > 0 && value <= 3_600_000)
 // Longer, and the server would give up the connection of the request first.
 const databaseTimeout = timeout.refine((value) => value <= 30_000)
 
-const address = z.url({ protocol: /^https?$/ }).refine((url) => /^[^?#]*\/v1$/.test(url))
+// It stands in headers as it is: the characters of RFC 3986, and no password.
+const address = z
+  .url({ protocol: /^https?$/ })
+  .refine((url) => /^https?:\/\/[\w.~%:[\]-]+(\/[\w.~%!$&'()*+,;=:@-]+)*\/v1$/i.test(url))
 
 /** Turns tracing on. */
 const TRACES_TO = 'OTEL_EXPORTER_OTLP_ENDPOINT'
@@ -247,12 +250,13 @@ function isOrigin(text: string): boolean {
 
 function isNetwork(text: string): boolean {
   if (['loopback', 'linklocal', 'uniquelocal'].includes(text)) return true
-  const [address = '', bits = '0', extra] = text.split('/')
+  const [address = '', bits = '1', extra] = text.split('/')
   const version = isIP(address)
   return (
     version > 0 &&
     extra === undefined &&
     /^\d{1,3}$/.test(bits) &&
+    Number(bits) > 0 && // all addresses would be believed
     Number(bits) <= (version === 4 ? 32 : 128)
   )
 }

@@ -7,13 +7,7 @@ import { beginCreation } from './support/creation.ts'
 import { engine, newDatabase, type TestDatabase } from './support/database.ts'
 import { eventually } from './support/eventually.ts'
 import { freePort } from './support/mysql.ts'
-import {
-  programs,
-  runProgram,
-  runServer,
-  runToEnd,
-  type ServerProgram,
-} from './support/process.ts'
+import { programs, runProgram, runServer, runToEnd, type ServerProgram } from './support/process.ts'
 import { createKey } from './support/service.ts'
 import { openSql } from './support/sql.ts'
 

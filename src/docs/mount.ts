@@ -50,6 +50,6 @@ function sender(type: string, bytes: Buffer): RequestHandler {
 /** A representation, with a tag of its own (RFC 9110, section 8.8.3.3). */
 function formOf(type: string, bytes: Buffer) {
   const tag = `"${createHash('sha256').update(bytes).digest('base64url')}"`
-  const caching = ['ETag', tag, 'Cache-Control', 'no-cache', 'Vary', 'Accept-Encoding']
+  const caching = ['ETag', tag, 'Cache-Control', 'no-cache', 'Vary', 'Origin, Accept-Encoding']
   return { tag, bytes, headers: [...pageHeaders, ...caching, 'Content-Type', type] }
 }

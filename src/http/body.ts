@@ -6,6 +6,9 @@ import { MAX_BODY } from '../limits.ts'
 import { Backlog } from './backlog.ts'
 import { hasBody } from './connection.ts'
 
+/** Bytes that a piece of a body takes beside its content, be it a single byte. */
+const PIECE = 256
+
 /** Bytes of bodies that have not arrived whole. */
 const arriving = new Backlog(16 * 1024 * 1024)
 
@@ -46,7 +49,7 @@ function readBytes(req: IncomingMessage, res: ServerResponse): Promise<Buffer> {
     const onData = (chunk: Buffer) => {
       length += chunk.length
       chunks.push(chunk)
-      if (!req.complete) arriving.set(req, length)
+      if (!req.complete) arriving.set(req, length + chunks.length * PIECE)
       if (length <= MAX_BODY) return
       req.off('data', onData).pause()
       reject(tooLarge(res))

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import type { Response } from 'express'
 import { ipKeyGenerator, MemoryStore, type Options } from 'express-rate-limit'
 import { tooManyRequests } from '../errors.ts'
+import { addressOf } from './address.ts'
 
 const WINDOW = 60_000 // milliseconds
 
@@ -40,7 +41,7 @@ export function createRateLimit(limit: number): RateLimit {
     res.setHeader('Retry-After', String(seconds))
     throw tooManyRequests(limit, seconds)
   }
-  const address = ({ req }: Response) => `address ${ipKeyGenerator(req.ip ?? '')}`
+  const address = ({ req }: Response) => `address ${ipKeyGenerator(addressOf(req) ?? '')}`
   return {
     countAddress: (res, calls) => count(res, address(res), calls),
     async giveBack(res, calls) {

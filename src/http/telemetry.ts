@@ -6,6 +6,7 @@ import type { Logger } from 'pino'
 import { visiblePrefix, withoutKeys } from '../keys/format.ts'
 import type { Observation } from '../metrics.ts'
 import type { CallTrace, TraceIds, Tracing } from '../tracing.ts'
+import { addressOf } from './address.ts'
 import { parseTarget } from './target.ts'
 
 /** What is noted of a request on its way, for its log line. */
@@ -117,7 +118,8 @@ export function createTelemetry(
         for (const [operation, status = GONE, ids = trace?.ids] of callsOf(noted, answered)) {
           observe({ surface, operation, status, duration })
           const path = operation === undefined ? readable(url) : undefined
-          const who = keyId === undefined ? { address: plain(req.ip), keyPrefix } : { keyId }
+          const who =
+            keyId === undefined ? { address: plain(addressOf(req)), keyPrefix } : { keyId }
           log.info(
             { requestId, ...ids, surface, operation, method, path, status, duration, ...who },
             'request',

@@ -5,7 +5,7 @@
  */
 import { parse as parseQuery } from 'node:querystring'
 import { type AnyTRPCProcedure, type AnyTRPCRouter, TRPCError } from '@trpc/server'
-import { createExpressMiddleware } from '@trpc/server/adapters/express'
+import { fetchRequestHandler } from '@trpc/server/adapters/fetch'
 import type { Request, RequestHandler, Response } from 'express'
 import { MAX_BATCH, transformer } from '../../client/src/encoding.ts'
 import type { Calls } from '../calls.ts'
@@ -21,7 +21,7 @@ import {
   unauthorized,
   unsupportedMediaType,
 } from '../errors.ts'
-import { answer, beginAnswer } from '../http/answer.ts'
+import { answer } from '../http/answer.ts'
 import { readBody } from '../http/body.ts'
 import { privateHeaders } from '../http/headers.ts'
 import { checkHost } from '../http/host.ts'
@@ -42,6 +42,10 @@ const VARY = 'Origin, trpc-accept, accept'
 
 const HEADERS = [...privateHeaders, 'Vary', VARY]
 
+const JSON_LINES = 'application/jsonl'
+
+const STREAM_HEADERS = HEADERS.map((text) => (text === 'application/json' ? JSON_LINES : text))
+
 /** Whether a target is below `/trpc`, so that its errors must be in tRPC's form. */
 export const isTrpc = (target = ''): boolean => /^(https?:\/\/[^/]*)?\/trpc([/?]|$)/.test(target)
 
@@ -57,7 +61,7 @@ function failure(error: TRPCError): Outcome {
 /** Serves a router below `/trpc`; all other addresses are passed on. */
 export function trpcHandler(router: AnyTRPCRouter, calls: Calls): RequestHandler {
   const procedures = new Map<string, AnyTRPCProcedure>(Object.entries(router._def.procedures))
-  const stream = streamHandler(router, calls)
+  const serveRare = rareHandler(router, calls)
 
   return async (req, res, next) => {
     const target = parseTarget(req.url)
@@ -67,7 +71,7 @@ export function trpcHandler(router: AnyTRPCRouter, calls: Calls): RequestHandler
     try {
       checkHost(req)
       const method = methodOf(req)
-      const query = parseQuery(target.query)
+      const query = parseQuery(target.query, '&', '=', { maxKeys: 0 })
       const isBatch = query.batch === '1'
       const names = namesOf(target.path, isBatch)
       setOperation(res, 'trpc', operationOf(names, procedures))
@@ -78,11 +82,13 @@ export function trpcHandler(router: AnyTRPCRouter, calls: Calls): RequestHandler
       const isKeyed = context.auth.kind === 'caller'
       const body = method === 'POST' && isKeyed ? await readBody(req, res) : undefined
       if (method === 'POST' && isKeyed && !req.headers['content-type']) throw unsupportedMediaType()
-      if (isRare(req, query)) {
-        if (!isKeyed) throw unauthorized(context.auth)
-        return await stream(req, res, context, body)
-      }
       const text = method === 'POST' ? body : query.input
+      const { connectionParams } = query
+      if (isStream(req) || connectionParams !== undefined) {
+        if (!isKeyed) throw unauthorized(context.auth)
+        const request = { path: target.path, method, isBatch, connectionParams, text }
+        return await serveRare(res, context, { ...request, isStream: isStream(req) })
+      }
       const inputs = isKeyed ? readInputs(text, method, isBatch) : () => undefined
       const begun = context
       const { auth, trace } = begun
@@ -264,34 +270,51 @@ function send(res: Response, outcomes: Outcome[], isBatch: boolean, auth: Auth |
   )
 }
 
-/** Streams of results as they come, and parameters of a connection: rare, and left to tRPC's adapter. */
-function isRare(
-  { headers }: Request,
-  { connectionParams }: { connectionParams?: unknown },
-): boolean {
-  const accept = headers['trpc-accept'] ?? headers.accept
-  return accept === 'application/jsonl' || connectionParams !== undefined
+/** A request as it was understood here, so that tRPC cannot understand it otherwise. */
+interface RareRequest {
+  path: string
+  method: 'GET' | 'POST'
+  isBatch: boolean
+  /** Whether the results of a batch are asked for as a stream of lines. */
+  isStream: boolean
+  /** Parameters of a connection: nothing here needs them, but what is none is refused. */
+  connectionParams: unknown
+  text: unknown
 }
 
-type StreamHandler = (req: Request, res: Response, context: Context, body?: string) => Promise<void>
+const isStream = ({ headers }: Request): boolean =>
+  (headers['trpc-accept'] ?? headers.accept) === JSON_LINES
 
-function streamHandler(router: AnyTRPCRouter, calls: Calls): StreamHandler {
-  const contexts = new WeakMap<Response, Context>()
-  const handle = createExpressMiddleware({
-    router,
-    createContext: ({ res }) => contexts.get(res as Response), // Express handed it in
-    maxBatchSize: MAX_BATCH,
-    // A plain object replaces what tRPC says itself: a Vary without what CORS has put there, and for
-    // errors no type.
-    responseMeta: ({ errors }) => ({
-      headers: { Vary: VARY, ...(errors.length > 0 && { 'Content-Type': 'application/json' }) },
-    }),
-    onError: ({ error, req }) => calls.report(toTRPCError(error), req.res as Response),
-  })
-  return async (req, res, context, body) => {
-    contexts.set(res, context)
-    req.body = body
-    beginAnswer(res, HEADERS)
-    await handle(req, res, () => {})
+type RareHandler = (res: Response, context: Context, request: RareRequest) => Promise<void>
+
+/**
+ * What is rare, streams and parameters of a connection, by tRPC's own adapter. It is sent as one
+ * answer when it is whole, so that what a client does not take is bounded as with any answer.
+ */
+function rareHandler(router: AnyTRPCRouter, calls: Calls): RareHandler {
+  return async (res, context, request) => {
+    const { path, method, isBatch, isStream, connectionParams, text } = request
+    const url = new URL(path, 'http://localhost')
+    if (isBatch) url.searchParams.set('batch', '1')
+    if (method === 'GET' && typeof text === 'string') url.searchParams.set('input', text)
+    if (connectionParams !== undefined) {
+      url.searchParams.set('connectionParams', String(connectionParams))
+    }
+    const headers = {
+      'Content-Type': 'application/json',
+      ...(isStream && { 'trpc-accept': JSON_LINES }),
+    }
+    const sent = method === 'POST' && typeof text === 'string' ? text : null
+    const response = await fetchRequestHandler({
+      endpoint: PREFIX,
+      router,
+      req: new globalThis.Request(url, { method, headers, body: sent }),
+      createContext: () => context,
+      maxBatchSize: MAX_BATCH,
+      onError: ({ error }) => calls.report(toTRPCError(error), res),
+    })
+    const isLines = response.headers.get('content-type') === JSON_LINES
+    const body = Buffer.from(await response.arrayBuffer())
+    answer(res, response.status, isLines ? STREAM_HEADERS : HEADERS, body)
   }
 }

@@ -70,6 +70,33 @@ test('a stream tells no more than a plain answer', async () => {
   }
 })
 
+test('a stream is read as a plain call is: what is no batch there is none here', async () => {
+  const streamed = { 'trpc-accept': 'application/jsonl' }
+  const names = times(20, 'listPets')
+  const dummies = '&a'.repeat(1_100)
+  expectTrpcError(await get(`${names}?batch=1&batch=1`, streamed), 400, 'BAD_REQUEST')
+  expectTrpcError(await get(`${names}?connectionParams={}&batch=1&batch=1`), 404, 'NOT_FOUND')
+  const many = await get(`${times(21, 'listPets')}?a${dummies}&batch=1`, streamed)
+  expectTrpcError(many, 400, 'BAD_REQUEST')
+  const body = '{"0":"[{\\"name\\":1,\\"categoryId\\":2},\\"Rex\\",3]"}'
+  const keyed = await fetch(`${service.origin}/trpc/createPet,createPet?batch=1`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${service.key}`,
+      'content-type': 'application/json',
+      'idempotency-key': '"streamed"',
+      ...streamed,
+    },
+    body,
+  })
+  expect(keyed.status).toBe(400)
+})
+
+test('however many parameters come before it, an input counts', async () => {
+  const input = encodeURIComponent('[{"limit":1},"no"]')
+  expectTrpcError(await get(`listPets?a${'&a'.repeat(1_100)}&input=${input}`), 400, 'PARSE_ERROR')
+})
+
 test('a key counts in the Authorization header only', async () => {
   const authorization = { authorization: 'Bearer x' }
   const parameters = { authorization: `Bearer ${service.key}`, Authorization: service.key }

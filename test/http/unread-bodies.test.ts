@@ -5,6 +5,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { accepted } from '../support/accepted.ts'
+import { eventually } from '../support/eventually.ts'
 import { expectRestError, expectTrpcError } from '../support/expect.ts'
 import { converse } from '../support/raw.ts'
 import { type Service, startService } from '../support/service.ts'
@@ -166,4 +167,25 @@ test('bodies that do not arrive whole are bounded for the whole process: the old
   const last = begun.at(-1)?.socket
   last?.write(body.slice(-1))
   expect(String((await once(last as Socket, 'data'))[0])).toContain('HTTP/1.1 201 ')
+})
+
+test('bodies in pieces of a byte count for what they take', async () => {
+  const pieces = `1\r\nx\r\n`.repeat(40_000)
+  const begun = await Promise.all(
+    [0, 1].map(async () => {
+      const socket = connect(Number(new URL(service.origin).port), '127.0.0.1')
+      const connection = { socket, isClosed: false }
+      socket.on('error', () => {}).on('close', () => (connection.isClosed = true))
+      await once(socket, 'connect')
+      return connection
+    }),
+  )
+  onTestFinished(() => {
+    for (const { socket } of begun) socket.destroy()
+  })
+  for (const { socket } of begun) {
+    socket.write(keyed('POST /v1/pets', json, chunked))
+    await new Promise((resolve) => socket.write(pieces, resolve))
+  }
+  await eventually(() => expect(begun.some(({ isClosed }) => isClosed)).toBe(true))
 })

@@ -8,12 +8,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { beginCreation } from '../support/creation.ts'
 import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
-import {
-  type LogEntry,
-  programs,
-  runServer,
-  type ServerProgram,
-} from '../support/process.ts'
+import { type LogEntry, programs, runServer, type ServerProgram } from '../support/process.ts'
 import { createKey } from '../support/service.ts'
 import { openSql, type Sql } from '../support/sql.ts'
 

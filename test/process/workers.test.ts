@@ -6,12 +6,7 @@ import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
 import { freeze } from '../support/freeze.ts'
 import { freePort } from '../support/mysql.ts'
-import {
-  programs,
-  runProgram,
-  runServer,
-  type ServerProgram,
-} from '../support/process.ts'
+import { programs, runProgram, runServer, type ServerProgram } from '../support/process.ts'
 import { createKey } from '../support/service.ts'
 
 describe.runIf(engine === 'mysql')('with WORKERS', () => {
