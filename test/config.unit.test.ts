@@ -191,6 +191,10 @@ const wrong: [name: string, value: string, expected: string][] = [
       'ftp://petstore.example/v1',
       'petstore.example/v1',
       '/v1',
+      'https://例え.example/v1',
+      'https://petstore.example/ä/v1',
+      'https://petstore.example/<b>"/v1',
+      'https://user:secret@petstore.example/v1',
     ].map((value): [string, string, string] => [name, value, url]),
   ),
   ...['shop.example', 'https://shop.example/', 'https://shop.example/x'].map(
@@ -205,13 +209,20 @@ const wrong: [name: string, value: string, expected: string][] = [
     value,
     'a whole number of calls a minute, from 1, or empty for no limit',
   ]),
-  ...['-1', 'everybody', '10.0.0.0/33', '::1/129', '1.2.3', '10.0.0.0/8/8'].map(
-    (value): [string, string, string] => [
-      'TRUST_PROXY',
-      value,
-      'the number of proxies in front, or their addresses or subnets, separated by commas',
-    ],
-  ),
+  ...[
+    '-1',
+    'everybody',
+    '10.0.0.0/33',
+    '0.0.0.0/0',
+    '::/0',
+    '::1/129',
+    '1.2.3',
+    '10.0.0.0/8/8',
+  ].map((value): [string, string, string] => [
+    'TRUST_PROXY',
+    value,
+    'the number of proxies in front, or their addresses or subnets, separated by commas',
+  ]),
   ...['0s', '31s', '30001ms', '5', '-5s', '1.5s', '5 s', '5S'].map(
     (value): [string, string, string] => [
       'DATABASE_TIMEOUT',

@@ -1,6 +1,7 @@
 /** How many calls a caller may make, and what those hear who made more. */
 
 import { afterEach, expect, test, vi } from 'vitest'
+import { eventually } from '../support/eventually.ts'
 import { answerOf, type ErrorAnswer, expectRestError, expectTrpcError } from '../support/expect.ts'
 import { newMetrics } from '../support/metrics.ts'
 import { countPets } from '../support/pets.ts'
@@ -202,4 +203,15 @@ test('a key that was revoked is counted like any other that does not work', asyn
   expect(given[0]).toBe(401)
   expect(given.at(-1)).toBe(429)
   expect(new Set(given)).toEqual(new Set([401, 429]))
+})
+
+test('what a proxy calls an address and is none does not reach the log', async () => {
+  const { ask, started } = await start({ TRUST_PROXY: '1' })
+  const { logged } = started
+  const key = `petstore_${'a'.repeat(43)}`
+  expect((await ask('/v1/pets', from(key))).status).toBe(401)
+  const lines = () => logged.filter((line) => line.includes('"listPets"'))
+  await eventually(() => expect(lines()).toHaveLength(1))
+  expect(lines().join()).toContain('"address":"127.0.0.1"')
+  expect(logged.join()).not.toContain(key)
 })

@@ -1,4 +1,5 @@
 /** Several serving processes: how they share the work, die, are replaced, and stop. */
+import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { beginCreation, type Creation } from '../support/creation.ts'
@@ -212,6 +213,26 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
     server.child.kill('SIGTERM')
     expect(await ended).toEqual([1, null])
     await gone(pids)
+  })
+
+  test('one that is still starting stops with the others', async () => {
+    await start({ SHUTDOWN_TIMEOUT: '60s' })
+    const [first = 0, second = 0] = await servingPids()
+    process.kill(first, 'SIGKILL')
+    await server.logged(/A worker died/)
+    // Two children again: the new one has just been started, and serves nothing yet.
+    const children = () =>
+      execFileSync('pgrep', ['-P', String(server.child.pid)], { encoding: 'utf8' })
+        .trim()
+        .split('\n')
+        .filter((pid) => Number(pid) !== first)
+    await eventually(() => expect(children()).toHaveLength(2))
+    server.child.kill('SIGTERM')
+    const began = performance.now()
+    expect(await server.exited).toBe(0)
+    expect(performance.now() - began).toBeLessThan(30_000)
+    expect(server.stderr).not.toContain('cut off')
+    await gone([second])
   })
 
   test('the metrics are those of all of them together; each has a cache of its own', async () => {
