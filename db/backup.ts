@@ -17,19 +17,22 @@ const INTERVAL = 5
  */
 export async function backUp(path: string, file: string): Promise<void> {
   const part = `${file}.part`
-  // It holds the names and hashes of keys; a file of this name that is there is somebody's.
-  closeSync(openSync(part, 'wx', 0o600))
   const source = new DatabaseSync(path)
   try {
-    await copy(source, part)
-    const made = new DatabaseSync(part)
-    // One file, without a log beside it, can be read where nobody may write.
-    made.exec('pragma journal_mode = delete')
-    made.close()
-    renameSync(part, file)
+    // It holds the names and hashes of keys; a file of this name that is there is somebody's.
+    closeSync(openSync(part, 'wx', 0o600))
+    try {
+      await copy(source, part)
+      const made = new DatabaseSync(part)
+      // One file, without a log beside it, can be read where nobody may write.
+      made.exec('pragma journal_mode = delete')
+      made.close()
+      renameSync(part, file)
+    } finally {
+      rmSync(part, { force: true })
+    }
   } finally {
     source.close()
-    rmSync(part, { force: true })
   }
 }
 

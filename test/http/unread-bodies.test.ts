@@ -1,12 +1,11 @@
 /** Bodies that nobody wants are not read: the answer comes at once, and the connection is closed. */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { accepted } from '../support/accepted.ts'
 import { eventually } from '../support/eventually.ts'
 import { expectRestError, expectTrpcError } from '../support/expect.ts'
+import { usedMemory } from '../support/memory.ts'
 import { converse } from '../support/raw.ts'
 import { type Service, startService } from '../support/service.ts'
 
@@ -103,16 +102,6 @@ test('two byte order marks are one too many, on both surfaces', async () => {
   }
 })
 
-setFlagsFromString('--expose-gc')
-const collectGarbage: () => void = runInNewContext('gc')
-
-/** Bytes in use, without what the tests themselves keep of each request. */
-function usedMemory(): number {
-  service.logged.length = 0
-  collectGarbage()
-  return process.memoryUsage().heapUsed
-}
-
 test('of bodies that came in pieces nothing is kept', async () => {
   const body = '{"name":"","categoryId":3}'
   const sockets = Array.from({ length: 20 }, () =>
@@ -135,26 +124,30 @@ test('of bodies that came in pieces nothing is kept', async () => {
       }),
     )
   await sendEach(50) // what is made once, or compiled, is there
-  const before = usedMemory()
+  const before = usedMemory(service)
   await sendEach(150)
-  expect(usedMemory() - before).toBeLessThan(3_000 * 300)
+  expect(usedMemory(service) - before).toBeLessThan(3_000 * 300)
 })
+
+/** So many connections, until the end of the test, and whether the server has closed them. */
+async function connections(count: number) {
+  const made = Array.from({ length: count }, () => {
+    const socket = connect(Number(new URL(service.origin).port), '127.0.0.1')
+    const connection = { socket, isClosed: false }
+    socket.on('error', () => {}).on('close', () => (connection.isClosed = true))
+    return connection
+  })
+  onTestFinished(() => {
+    for (const { socket } of made) socket.destroy()
+  })
+  await Promise.all(made.map(({ socket }) => once(socket, 'connect')))
+  return made
+}
 
 test('bodies that do not arrive whole are bounded for the whole process: the oldest go first', async () => {
   const name = 'x'.repeat(255)
   const body = JSON.stringify({ name, categoryId: 3, more: 'x'.repeat(60_000) })
-  const begun = await Promise.all(
-    Array.from({ length: 320 }, async (_, index) => {
-      const socket = connect(Number(new URL(service.origin).port), '127.0.0.1')
-      const connection = { socket, isClosed: false, index }
-      socket.on('error', () => {}).on('close', () => (connection.isClosed = true))
-      await once(socket, 'connect')
-      return connection
-    }),
-  )
-  onTestFinished(() => {
-    for (const { socket } of begun) socket.destroy()
-  })
+  const begun = await connections(320)
   for (const { socket } of begun) {
     socket.write(keyed('POST /v1/pets', json, `Content-Length: ${body.length}`))
     await new Promise((resolve) => socket.write(body.slice(0, -1), resolve))
@@ -171,18 +164,7 @@ test('bodies that do not arrive whole are bounded for the whole process: the old
 
 test('bodies in pieces of a byte count for what they take', async () => {
   const pieces = `1\r\nx\r\n`.repeat(40_000)
-  const begun = await Promise.all(
-    [0, 1].map(async () => {
-      const socket = connect(Number(new URL(service.origin).port), '127.0.0.1')
-      const connection = { socket, isClosed: false }
-      socket.on('error', () => {}).on('close', () => (connection.isClosed = true))
-      await once(socket, 'connect')
-      return connection
-    }),
-  )
-  onTestFinished(() => {
-    for (const { socket } of begun) socket.destroy()
-  })
+  const begun = await connections(2)
   for (const { socket } of begun) {
     socket.write(keyed('POST /v1/pets', json, chunked))
     await new Promise((resolve) => socket.write(pieces, resolve))

@@ -2,10 +2,9 @@
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { engine, newDatabase } from '../support/database.ts'
+import { usedMemory } from '../support/memory.ts'
 import { keys, type Service, startService } from '../support/service.ts'
 import { type Statements, watchStatements } from '../support/statements.ts'
 
@@ -58,23 +57,13 @@ async function flood(count: number): Promise<void> {
 const statusWith = async (key: string) =>
   (await fetch(`${service.origin}/v1/pets`, { headers: { authorization: `Bearer ${key}` } })).status
 
-setFlagsFromString('--expose-gc')
-const collectGarbage: () => void = runInNewContext('gc')
-
-/** Bytes in use, without what the tests themselves keep of each request. */
-function usedMemory(): number {
-  service.logged.length = 0
-  collectGarbage()
-  return process.memoryUsage().heapUsed
-}
-
 // 10,000 requests take a while; fewer would not show that nothing is kept of each.
 test('of 10,000 distinct wrong keys nothing is kept', { timeout: 120_000 }, async () => {
   await flood(4_000) // what is made once, or compiled, is there
-  const before = usedMemory()
+  const before = usedMemory(service)
   await flood(10_000)
   // Of each a hash alone would be more than 100 bytes.
-  expect(usedMemory() - before).toBeLessThan(10_000 * 80)
+  expect(usedMemory(service) - before).toBeLessThan(10_000 * 80)
 })
 
 // What the embedded engine is asked stays in this process, where nobody sees it.
