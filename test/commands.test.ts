@@ -20,7 +20,7 @@ const good = ({ code, stderr, stdout }: Ended) => {
 
 test('migrate brings the tables once; seed adds animals once, of all categories in turn', async () => {
   const migrated = good(await command('migrate'))
-  const sql = await openSql(database.url)
+  await using sql = await openSql(database.url)
   const names = (await sql('select name from kysely_migration order by name')).map(
     ({ name }) => name,
   )

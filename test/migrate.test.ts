@@ -36,7 +36,7 @@ test.runIf(engine === 'sqlite')('somebody who holds the database is waited for',
   const database = await newDatabase()
   const migrate = () => runToEnd('src/cli/migrate.ts', { DATABASE_URL: database.url })
   await migrate()
-  const sql = await openSql(database.url)
+  await using sql = await openSql(database.url)
   await sql("delete from kysely_migration where name = '2026-11-20-pets'")
   await sql('begin immediate')
   const migrated = migrate()

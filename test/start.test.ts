@@ -193,7 +193,7 @@ test.each(['production', 'development'])('NODE_ENV=%s: a failure tells nothing',
   const server = await start(place, { NODE_ENV: mode })
   const key = await firstKey(place, server)
   const url = place.variables.DATABASE_URL ?? `sqlite:${place.folder}/data/petstore.db`
-  const sql = await openSql(url)
+  await using sql = await openSql(url)
   await sql('alter table pets rename to animals')
   await sql.close()
   const headers = { authorization: `Bearer ${key}` }

@@ -228,7 +228,7 @@ test.runIf(engine === 'sqlite').each([
 })
 
 test('every creation that was answered is in the database, and nothing else', async () => {
-  const sql = await openSql(database.url)
+  await using sql = await openSql(database.url)
   const count = async () => Number((await sql('select count(*) as n from pets'))[0]?.n)
   const before = await count()
   await start()
@@ -240,5 +240,4 @@ test('every creation that was answered is in the database, and nothing else', as
   await request.finish()
   expect(await server.exited).toBe(0)
   expect(await count()).toBe(before + 1)
-  await sql.close()
 })

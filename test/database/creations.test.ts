@@ -105,7 +105,7 @@ test('kill -9 in the middle: what was acknowledged is there, once', async () => 
   isOver = true
   await Promise.all(writers)
   await server.exited
-  const beside = await openSql(database.url)
+  await using beside = await openSql(database.url)
   const rows = await beside('select id, name from pets')
   const kept = new Map(rows.map(({ id, name }) => [Number(id), String(name)]))
   for (const [id, name] of acknowledged) expect(kept.get(id)).toBe(name)

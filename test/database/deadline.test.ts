@@ -127,7 +127,7 @@ describe.runIf(engine === 'mysql')('a database that does not answer', () => {
       async () => (await running(service.sql, '%`api_keys`%')).length > 0,
     )
     await new Promise((resolve) => setTimeout(resolve, TIMEOUT * 0.6))
-    const another = await openSql(service.databaseUrl)
+    await using another = await openSql(service.databaseUrl)
     const relocked = another('lock tables pets write')
     await locker('unlock tables')
     await relocked

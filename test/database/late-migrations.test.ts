@@ -70,7 +70,7 @@ test('migrations that could not be read are read again', async () => {
 
 test('a service whose database lacks a migration is not ready', async () => {
   const service = await startService({}, { database: { ...database, remove: async () => {} } })
-  const admin = await openSql(database.url)
+  await using admin = await openSql(database.url)
   const ready = async () => (await fetch(`${service.origin}/readyz`)).status
   expect(await ready()).toBe(200)
   await admin("delete from kysely_migration where name = '2026-11-20-pets'")

@@ -147,7 +147,7 @@ describe.runIf(engine === 'mysql')('a connection that is lost', () => {
   })
 
   test('creations that share a statement and lose it are not sent again', async () => {
-    const locker = await openSql(service.databaseUrl)
+    await using locker = await openSql(service.databaseUrl)
     await locker('lock tables pets write')
     const names = Array.from({ length: 12 }, (_, index) => `lost ${index}`)
     const calls = names.map((name) => service.rest('POST', '/pets', { body: { ...rex, name } }))
@@ -168,6 +168,5 @@ describe.runIf(engine === 'mysql')('a connection that is lost', () => {
     expect(answers.map(({ status }) => status)).toEqual(names.map(() => 503))
     expect(sent(insertion)).toBe(before.length)
     expect(await service.countPets()).toBe(0)
-    await locker.close()
   })
 })

@@ -44,13 +44,12 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
     service = await startInstance()
     await service.rest('GET', '/pets')
     for (const call of [create, createWithKey]) {
-      const other = await openSql(service.databaseUrl)
+      await using other = await openSql(service.databaseUrl)
       await other('begin immediate')
       const answer = call()
       await new Promise((resolve) => setTimeout(resolve, 700))
       await other('rollback')
       expect((await answer).status).toBe(201)
-      await other.close()
     }
     expect(await service.countPets()).toBe(2)
   })
@@ -58,7 +57,7 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
   test('another process holds the file: 503 to who writes, all else is served meanwhile', async () => {
     service = await startInstance()
     expect((await create()).status).toBe(201)
-    const other = await openSql(service.databaseUrl)
+    await using other = await openSql(service.databaseUrl)
     await other('begin immediate')
     let isOver = false
     const start = performance.now()
@@ -92,7 +91,7 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
   test('DATABASE_TIMEOUT bounds the wait for another process', async () => {
     service = await startInstance({ DATABASE_TIMEOUT: '50ms' })
     await create()
-    const other = await openSql(service.databaseUrl)
+    await using other = await openSql(service.databaseUrl)
     await other('begin immediate')
     const times: number[] = []
     for (let round = 0; round < 3; round++) {
@@ -103,7 +102,6 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
     // The fastest, for the machine may be busy; else it would be 500 and more.
     expect(Math.min(...times)).toBeLessThan(450)
     await other('rollback')
-    await other.close()
   })
 
   test('a disk that is full: 503, with a key as without; reading goes on, and nothing is half made', async () => {

@@ -55,7 +55,7 @@ test.runIf(engine === 'mysql').each([
   const call = () => (method === 'POST' ? create() : service.rest(method, path))
   // All are there before the first is answered.
   const many = async () => {
-    const locker = await openSql(service.databaseUrl)
+    await using locker = await openSql(service.databaseUrl)
     await locker('lock tables pets write')
     let begun = 0
     const hear = () => void begun++

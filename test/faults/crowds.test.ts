@@ -24,7 +24,7 @@ test('a thousand may wait for ten connections, and no more', async () => {
     return answer.status
   }
   await list()
-  const locker = await openSql(service.databaseUrl)
+  await using locker = await openSql(service.databaseUrl)
   await locker('lock tables pets write')
   const first = Array.from({ length: 10 }, () => list())
   const state = async () => [
@@ -57,7 +57,7 @@ test('keys that wait to be looked up are asked for together, at most 500 in one 
   const database = await newDatabase(mysql.url)
   const service = await startInstance({ DATABASE_TIMEOUT: '30s' }, database)
   await service.rest('GET', '/pets')
-  const locker = await openSql(service.databaseUrl)
+  await using locker = await openSql(service.databaseUrl)
   await locker('lock tables api_keys write')
   const connections = 1_200
   const misses = () => service.metric('petstore_key_lookups_total{cache="miss"}')

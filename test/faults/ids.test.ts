@@ -16,7 +16,7 @@ test.each([
   ['1', 'shared'],
   ['3', 'alone'],
 ])('ids that go up by %s: %s', async (increment, how) => {
-  const root = await openSql(`${mysql.url}/mysql`)
+  await using root = await openSql(`${mysql.url}/mysql`)
   await root(`set global auto_increment_increment = ${increment}`)
   const service = await startService({}, { database: await newDatabase(mysql.url) })
   const inserts = async () => {
@@ -24,7 +24,7 @@ test.each([
     return Number(row?.Value)
   }
   // All are there before the first is answered.
-  const locker = await openSql(service.databaseUrl)
+  await using locker = await openSql(service.databaseUrl)
   await locker('lock tables pets write')
   const before = await inserts()
   const names = Array.from({ length: 100 }, (_, index) => `Pet ${index}`)

@@ -26,7 +26,7 @@ async function withService(
 }
 
 test('a server that takes backslashes for letters, and cuts off what is too long', async () => {
-  const admin = await openSql(mysql.url)
+  await using admin = await openSql(mysql.url)
   const [{ mode } = {}] = await admin('select @@global.sql_mode as mode')
   await admin("set global sql_mode = 'NO_BACKSLASH_ESCAPES,ANSI_QUOTES'")
   try {
@@ -49,14 +49,13 @@ test('a server that takes backslashes for letters, and cuts off what is too long
     })
   } finally {
     await admin('set global sql_mode = ?', [mode])
-    await admin.close()
   }
 })
 
 test('DATABASE_TIMEOUT is 5 seconds, if nothing else is said', async () => {
   await withService({}, async (service) => {
     await service.rest('GET', '/pets')
-    const locker = await openSql(service.databaseUrl)
+    await using locker = await openSql(service.databaseUrl)
     await locker('lock tables pets write')
     const start = performance.now()
     const answers = await Promise.all([
@@ -67,7 +66,6 @@ test('DATABASE_TIMEOUT is 5 seconds, if nothing else is said', async () => {
     expect(answers.map(({ status }) => status)).toEqual([503, 503])
     expect(took).toBeGreaterThan(4_990)
     expect(took).toBeLessThan(7_000)
-    await locker.close()
   })
 })
 
@@ -102,7 +100,7 @@ test('a server that hangs: stopped by SIGSTOP, used again after SIGCONT', async 
 })
 
 test('a server that is read-only for a while: other connections, and 201 when it is over', async () => {
-  const admin = await openSql(mysql.url)
+  await using admin = await openSql(mysql.url)
   await admin("create user writer@'%'")
   const database = await newDatabase(mysql.url)
   const url = new URL(database.url)
@@ -127,5 +125,4 @@ test('a server that is read-only for a while: other connections, and 201 when it
   expect((await service.rest('POST', '/pets', { body: rex })).status).toBe(201)
   expect(await service.countPets()).toBe(2)
   await service.stop()
-  await admin.close()
 })

@@ -345,7 +345,7 @@ test('a client that resets its connection when it is refused for silence does no
 
 test('requests whose answers nobody takes are not piled up', async () => {
   const patient = await startService()
-  const sql = await openSql(patient.databaseUrl)
+  await using sql = await openSql(patient.databaseUrl)
   const rows = Array.from({ length: 100 }, () => ['😀'.repeat(255), 1, 'sold']).flat()
   const places = Array(100).fill('(?, ?, ?)').join(', ')
   await sql(`insert into pets (name, category_id, status) values ${places}`, rows)

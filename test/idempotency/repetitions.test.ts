@@ -171,7 +171,7 @@ describe('a service', () => {
     const adding = 'insert into `pets`%'
 
     test('409 while the first is running, for the same API key; then the same answer', async () => {
-      const locker = await openSql(service.databaseUrl)
+      await using locker = await openSql(service.databaseUrl)
       const key = newKey()
       const pets = await service.countPets()
       const other = restClient(service.origin, await addKey(sql, 'other'))
@@ -190,7 +190,6 @@ describe('a service', () => {
       expect(idOf(answers[0])).not.toBe(idOf(answers[1]))
       expect((await create(key)).text).toBe((await first).text)
       expect(await service.countPets()).toBe(pets + 2)
-      await locker.close()
     })
 
     test.each([
@@ -205,7 +204,7 @@ describe('a service', () => {
       const pets = await service.countPets()
       const key = newKey()
       const hash = await sha256(key.slice(1, -1))
-      const rival = await openSql(service.databaseUrl)
+      await using rival = await openSql(service.databaseUrl)
       await rival('begin')
       await rival(
         `insert into idempotency_keys (api_key_id, key_hash, fingerprint, pet_id, created_at)
@@ -227,7 +226,6 @@ describe('a service', () => {
       expect((await answer).status).toBe(status)
       if (status === 201) expect((await answer).text).toBe(model.text)
       expect(await service.countPets()).toBe(pets)
-      await rival.close()
     })
 
     test('a key whose creation failed can be used again', async () => {
@@ -240,7 +238,7 @@ describe('a service', () => {
   } else {
     test('a key whose creation failed can be used again', async () => {
       const key = newKey()
-      const rival = await openSql(service.databaseUrl)
+      await using rival = await openSql(service.databaseUrl)
       await rival('begin immediate')
       expect((await create(key)).status).toBe(503)
       await rival('rollback')

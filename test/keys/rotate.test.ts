@@ -130,7 +130,7 @@ test.each([undefined, 30 * DAY])(
     const { id } = await create('shop', lifetime)
     const before = await countKeys()
     // Whoever has read the key waits here before it writes.
-    const holder = await openSql(service.databaseUrl)
+    await using holder = await openSql(service.databaseUrl)
     await holder(engine === 'mysql' ? 'lock tables api_keys read' : 'begin immediate')
     const variables = { DATABASE_URL: service.databaseUrl, ...watchedSqlite() }
     const programs = [1, 2].map(() => runProgram(program, variables, ['rotate', String(id)]))
@@ -164,7 +164,7 @@ test('two rotations at once of a key in its grace make one key, too', async () =
   const { id } = await create('shop')
   await rotate(id, '--grace', '1h')
   const before = await countKeys()
-  const holder = await openSql(service.databaseUrl)
+  await using holder = await openSql(service.databaseUrl)
   await holder(engine === 'mysql' ? 'lock tables api_keys read' : 'begin immediate')
   const variables = { DATABASE_URL: service.databaseUrl, ...watchedSqlite() }
   const programs = [1, 2].map(() => runProgram(program, variables, ['rotate', String(id)]))
@@ -180,7 +180,6 @@ test('two rotations at once of a key in its grace make one key, too', async () =
   const codes = await Promise.all(programs.map(({ exited }) => exited))
   expect(codes.sort()).toEqual([0, 1])
   expect(await countKeys()).toBe(before + 1)
-  await holder.close()
 })
 
 async function countKeys(): Promise<number> {

@@ -179,7 +179,7 @@ test.runIf(engine === 'mysql')('connections in use, and requests that wait for o
   const values = (text: string) => names.map((name) => metric(text, name))
   await get('/v1/pets')
   await eventuallyRead((text) => expect(values(text)).toEqual([0, 0]))
-  const sql = await openSql(database.url)
+  await using sql = await openSql(database.url)
   try {
     await sql('lock tables pets write')
     // Each of its own kind, so that no two can be one.
@@ -190,6 +190,5 @@ test.runIf(engine === 'mysql')('connections in use, and requests that wait for o
     for (const outcome of await statuses) expect(outcome).toMatchObject({ value: { status: 200 } })
     await eventuallyRead((text) => expect(values(text)).toEqual([0, 0]))
   } finally {
-    await sql.close()
   }
 })

@@ -4,9 +4,10 @@ import { createConnection } from 'mysql2/promise'
 
 type Row = Record<string, unknown>
 
-export interface Sql {
+export interface Sql extends AsyncDisposable {
   /** Runs one statement, with values for its `?`; integers of its rows are bigints. */
   (statement: string, values?: unknown[]): Promise<Row[]>
+  /** Lets go of whatever it holds; the second time it does nothing. */
   close(): Promise<void>
 }
 
@@ -19,7 +20,7 @@ export async function openSql(databaseUrl: string): Promise<Sql> {
     })
     const run = async (statement: string, values: unknown[] = []) =>
       database.prepare(statement).all(...(values as SQLInputValue[])) as Row[]
-    return Object.assign(run, { close: async () => database.close() })
+    return closable(run, () => database.isOpen && database.close())
   }
   const connection = await createConnection({
     uri: databaseUrl,
@@ -36,5 +37,14 @@ export async function openSql(databaseUrl: string): Promise<Sql> {
     const [rows] = await connection.query(statement, values)
     return Array.isArray(rows) ? (rows as Row[]) : []
   }
-  return Object.assign(run, { close: async () => connection.destroy() })
+  return closable(run, () => connection.destroy())
+}
+
+/** With `await using` a test that fails leaves no lock behind for which the next ones would wait. */
+function closable(
+  run: (statement: string, values?: unknown[]) => Promise<Row[]>,
+  end: () => void,
+): Sql {
+  const close = async () => end()
+  return Object.assign(run, { close, [Symbol.asyncDispose]: close })
 }

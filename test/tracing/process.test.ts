@@ -30,7 +30,7 @@ async function start(
     server.child.kill('SIGKILL')
     await server.exited
   })
-  const sql = await openSql(database.url)
+  await using sql = await openSql(database.url)
   const key = await addKey(sql)
   await sql.close()
   return Object.assign(server, {
