@@ -1,5 +1,5 @@
 /** The API keys in the database. Times are `Date`s here, milliseconds in the table. */
-import type { ExpressionBuilder, Selectable } from 'kysely'
+import type { ExpressionBuilder } from 'kysely'
 import type { ApiKeysTable, Database, Tables } from '../../db/tables.ts'
 import { newKey } from './format.ts'
 
@@ -28,10 +28,11 @@ export interface NewApiKey {
 
 /** A key that works, as the service needs to know it. */
 export interface WorkingKey {
-  id: bigint
+  keyId: bigint
   hash: string
   /** When it stops working, in milliseconds since 1970; Infinity for never. */
   until: number
+  /** Whether it may call nothing that changes something. */
   readOnly: boolean
 }
 
@@ -65,28 +66,6 @@ export async function createKey(
   return { id: insertId, key }
 }
 
-/**
- * Makes a key if none was ever made. One statement decides and does it, so that of several
- * who try at once only one gets a key; the others get undefined.
- */
-export async function createFirstKey(db: Database, name: string): Promise<string | undefined> {
-  const { key, prefix, hash } = newKey(false)
-  const row = db
-    .selectNoFrom(({ val }) => [
-      val(name).as('name'),
-      val(prefix).as('prefix'),
-      val(hash).as('hash'),
-      val(BigInt(Date.now())).as('created_at'),
-    ])
-    .where(({ not, exists }) => not(exists(db.selectFrom('api_keys').select('id'))))
-  const { numInsertedOrUpdatedRows } = await db
-    .insertInto('api_keys')
-    .columns(['name', 'prefix', 'hash', 'created_at'])
-    .expression(row)
-    .executeTakeFirstOrThrow()
-  return numInsertedOrUpdatedRows === 1n ? key : undefined
-}
-
 /** All keys, the working and the ended, in the order they were made. */
 export async function listKeys(db: Database): Promise<ApiKey[]> {
   const rows = await db.selectFrom('api_keys').selectAll().orderBy('id').execute()
@@ -109,10 +88,8 @@ export async function listKeys(db: Database): Promise<ApiKey[]> {
 }
 
 /** When a key ends that was not revoked yet: it expires, or its grace is over. */
-function end({
-  expires_at,
-  revoked_at,
-}: Pick<Selectable<ApiKeysTable>, 'expires_at' | 'revoked_at'>): bigint | null {
+function end(row: Pick<ApiKeysTable, 'expires_at' | 'revoked_at'>): bigint | null {
+  const { expires_at, revoked_at } = row
   if (expires_at === null || revoked_at === null) return expires_at ?? revoked_at
   return revoked_at < expires_at ? revoked_at : expires_at
 }
@@ -170,12 +147,6 @@ export async function revokeKey(db: Database, id: bigint): Promise<boolean> {
   return numUpdatedRows > 0n
 }
 
-/** Whether a key was ever made; it may have ended. */
-export async function hasKeys(db: Database): Promise<boolean> {
-  const row = await db.selectFrom('api_keys').select('id').limit(1).executeTakeFirst()
-  return row !== undefined
-}
-
 /** Those keys with one of these hashes that work now. */
 export async function findKeys(db: Database, hashes: readonly string[]): Promise<WorkingKey[]> {
   const rows = await working(db)
@@ -185,7 +156,7 @@ export async function findKeys(db: Database, hashes: readonly string[]): Promise
   return rows.map((row) => {
     const until = end(row)
     return {
-      id: row.id,
+      keyId: row.id,
       hash: row.hash,
       until: until === null ? Number.POSITIVE_INFINITY : Number(until),
       readOnly: row.read_only !== null,
@@ -220,9 +191,7 @@ export async function touchKeys(db: Database, uses: ReadonlyMap<bigint, number>)
   }
 }
 
-function working(db: Database) {
-  return db.selectFrom('api_keys').where(isWorking)
-}
+const working = (db: Database) => db.selectFrom('api_keys').where(isWorking)
 
 function isWorking(eb: ExpressionBuilder<Tables, 'api_keys'>) {
   const now = BigInt(Date.now())
