@@ -114,45 +114,15 @@ const variables = {
     .describe('a number from 0 to 1'),
 }
 
-/** Which calls are traced, by the names that OpenTelemetry has for it. */
-export interface TracingConfig {
-  sampler: (typeof SAMPLERS)[number]
-  /** The part of the calls that samplers by ratio take, from 0 to 1. */
-  ratio: number
-}
-
-export interface Config {
-  port: number
-  databaseUrl: string
-  baseUrl: string
-  stagingUrl: string
-  /** Origins whose pages may call the service; `*` among them stands for all. */
-  corsOrigins: string[]
-  /** Calls a minute per key or address; undefined for no limit. */
-  rateLimit: number | undefined
-  /** How many proxies in front are believed what they say of the client's address, or which. */
-  trustProxy: number | string[]
-  /** Milliseconds that the database may take for a call. */
-  databaseTimeout: number
-  /** Milliseconds that a graceful stop may take. */
-  shutdownTimeout: number
-  /** Milliseconds between not being ready any more and taking no more connections. */
-  shutdownDelay: number
-  /** Milliseconds that an Idempotency-Key is kept. */
-  idempotencyLifetime: number
-  /** Where Prometheus may read; undefined for nowhere. */
-  metrics: { host: string; port: number } | undefined
-  /** How many processes serve. */
-  workers: number
-  /** Undefined where nothing is traced. Where traces go, OpenTelemetry's exporter reads by itself. */
-  tracing: TracingConfig | undefined
-}
+/** What is configured. */
+export type Config = ReturnType<typeof readConfig>
+export type TracingConfig = NonNullable<Config['tracing']>
 
 /**
  * The configuration of an environment. An empty variable counts as unset; one that is not ours, but
  * nearly, is taken for a slip. Throws ConfigError.
  */
-export function readConfig(environment: Record<string, string | undefined>): Config {
+export function readConfig(environment: Record<string, string | undefined>) {
   refuseSlips(environment)
   const read = <Name extends keyof typeof variables>(name: Name) => {
     const schema = variables[name]
@@ -160,31 +130,44 @@ export function readConfig(environment: Record<string, string | undefined>): Con
     if (!result.success) throw new ConfigError(`${name} must be ${schema.description}`)
     return result.data as z.output<(typeof variables)[Name]>
   }
+  const readTracing = () => {
+    if (!read(TRACES_TO) || read('OTEL_SDK_DISABLED')) return undefined
+    if (read('OTEL_TRACES_EXPORTER') === 'none') return undefined
+    read('OTEL_EXPORTER_OTLP_PROTOCOL') // its exporter reads it by itself, and where traces go
+    return {
+      sampler: read('OTEL_TRACES_SAMPLER'),
+      /** The part of the calls that samplers by ratio take, from 0 to 1. */
+      ratio: read('OTEL_TRACES_SAMPLER_ARG'),
+    }
+  }
   const port = read('PORT')
   const metricsHost = read('METRICS_HOST')
   const metricsPort = read('METRICS_PORT')
-  const config: Config = {
+  const config = {
     port,
     databaseUrl: read('DATABASE_URL'),
     baseUrl: read('BASE_URL') ?? `http://localhost:${port}/v1`,
     stagingUrl: read('STAGING_URL'),
+    /** Origins whose pages may call the service; `*` among them stands for all. */
     corsOrigins: read('CORS_ORIGINS'),
+    /** Calls a minute per key or address; undefined for no limit. */
     rateLimit: read('RATE_LIMIT'),
+    /** How many proxies in front are believed what they say of the client's address, or which. */
     trustProxy: read('TRUST_PROXY'),
+    /** Milliseconds that the database may take for a call. */
     databaseTimeout: read('DATABASE_TIMEOUT'),
+    /** Milliseconds that a graceful stop may take. */
     shutdownTimeout: read('SHUTDOWN_TIMEOUT'),
+    /** Milliseconds between not being ready any more and taking no more connections. */
     shutdownDelay: read('SHUTDOWN_DELAY'),
+    /** Milliseconds that an Idempotency-Key is kept. */
     idempotencyLifetime: read('IDEMPOTENCY_LIFETIME'),
+    /** Where Prometheus may read; undefined for nowhere. */
     metrics: metricsPort === undefined ? undefined : { host: metricsHost, port: metricsPort },
+    /** How many processes serve. */
     workers: read('WORKERS'),
-    tracing: undefined,
-  }
-  if (read(TRACES_TO) && !read('OTEL_SDK_DISABLED') && read('OTEL_TRACES_EXPORTER') === 'otlp') {
-    read('OTEL_EXPORTER_OTLP_PROTOCOL')
-    config.tracing = {
-      sampler: read('OTEL_TRACES_SAMPLER'),
-      ratio: read('OTEL_TRACES_SAMPLER_ARG'),
-    }
+    /** Which calls are traced, by the names that OpenTelemetry has for it; undefined for none. */
+    tracing: readTracing(),
   }
   if (config.shutdownDelay >= config.shutdownTimeout) {
     throw new ConfigError('SHUTDOWN_DELAY must be shorter than SHUTDOWN_TIMEOUT')
