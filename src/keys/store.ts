@@ -1,5 +1,5 @@
 /** The API keys in the database. Times are `Date`s here, milliseconds in the table. */
-import type { ExpressionBuilder } from 'kysely'
+import { type ExpressionBuilder, sql } from 'kysely'
 import type { ApiKeysTable, Database, Tables } from '../../db/tables.ts'
 import { newKey } from './format.ts'
 
@@ -169,15 +169,8 @@ export async function touchKeys(db: Database, uses: ReadonlyMap<bigint, number>)
   const notes = [...uses].map(([id, time]) => ({ id, time: BigInt(time) }))
   while (notes.length > 0) {
     const batch = notes.splice(0, MAX_NOTES)
-    const [first, ...rest] = batch
-    if (!first) return
-    const time = (eb: ExpressionBuilder<Tables, 'api_keys'>) =>
-      rest
-        .reduce(
-          (expression, note) => expression.when('id', '=', note.id).then(note.time),
-          eb.case().when('id', '=', first.id).then(first.time),
-        )
-        .end()
+    const cases = batch.map(({ id, time }) => sql`when ${id} then ${time}`)
+    const time = sql<bigint>`case id ${sql.join(cases, sql` `)} end`
     await db
       .updateTable('api_keys')
       .set({ last_used_at: time })
@@ -186,7 +179,7 @@ export async function touchKeys(db: Database, uses: ReadonlyMap<bigint, number>)
         'in',
         batch.map(({ id }) => id),
       )
-      .where((eb) => eb.or([eb('last_used_at', 'is', null), eb('last_used_at', '<', time(eb))]))
+      .where((eb) => eb.or([eb('last_used_at', 'is', null), eb('last_used_at', '<', time)]))
       .execute()
   }
 }
