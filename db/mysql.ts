@@ -340,22 +340,24 @@ class MysqlSession implements DatabaseConnection {
   }
 
   async commit(): Promise<void> {
-    const connection = this.#connection
     if (this.#lost) throw this.#lost
     if (this.#deadline?.reason) throw this.#deadline.reason
-    if (!connection || this.isToBegin) return // there was no statement
-    await this.#bounded((deadline) => this.#run(connection, deadline, 'commit'))
+    await this.#end('commit')
   }
 
   /** Never throws: a connection that cannot roll back is ended, and its transaction with it. */
   async rollback(): Promise<void> {
-    const connection = this.#connection
-    if (!connection || this.isToBegin) return
     try {
-      await this.#bounded((deadline) => this.#run(connection, deadline, 'rollback'))
+      await this.#end('rollback')
     } catch (error) {
       this.#lose(error as Error) // all that #run throws
     }
+  }
+
+  async #end(sql: 'commit' | 'rollback'): Promise<void> {
+    const connection = this.#connection
+    if (!connection || this.isToBegin) return // there was no statement
+    await this.#bounded((deadline) => this.#run(connection, deadline, sql))
   }
 
   release(): void {

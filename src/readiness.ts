@@ -9,13 +9,11 @@ const BOUND = 1_000
 export interface Readiness {
   /** Ready: not stopping, the database answers in time, and its migrations are current. */
   isReady(): Promise<boolean>
-  /** From now on not ready. */
-  stop(): void
-  readonly stopping: boolean
+  /** Set when the process is to stop: from then on it is not ready. */
+  stopping: boolean
 }
 
 export function createReadiness(db: Database): Readiness {
-  let stopping = false
   let asking: Promise<boolean> | undefined
 
   const ask = async () => {
@@ -29,18 +27,14 @@ export function createReadiness(db: Database): Readiness {
       asking = undefined
     }
   }
-  return {
+  const readiness: Readiness = {
+    stopping: false,
     async isReady() {
-      if (stopping) return false
+      if (readiness.stopping) return false
       // However many ask at once, the database is asked once.
       asking ??= ask()
       return await asking
     },
-    stop() {
-      stopping = true
-    },
-    get stopping() {
-      return stopping
-    },
   }
+  return readiness
 }

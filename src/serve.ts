@@ -61,7 +61,7 @@ export async function serve(
 
   const stop = async () => {
     log.info('Stopping: the requests in flight are finished')
-    readiness.stop()
+    readiness.stopping = true
     const cancelCutOff = cutOff(config.shutdownTimeout, log)
     await wait(config.shutdownDelay)
     server.close()
