@@ -1,5 +1,5 @@
 /** New rows: those that meet are one statement, or one transaction, and each gets its own id. */
-import type { Insertable, QueryResult } from 'kysely'
+import type { Insertable } from 'kysely'
 import { isSqlite } from './columns.ts'
 import type { Deadline } from './deadline.ts'
 import { DatabaseUnavailableError, NoConsecutiveIdsError } from './errors.ts'
@@ -28,11 +28,7 @@ export function inserts<Row, Table extends keyof Tables>(
   const compiled = new Map<number, Statement>()
 
   // Compiled once for each number of rows, as Kysely compiles: row by row, the columns as given.
-  function insert(
-    executor: Database,
-    rows: Row[],
-    deadline: Deadline,
-  ): Promise<QueryResult<unknown>> {
+  function insert(executor: Database, rows: Row[], deadline: Deadline) {
     const values = rows.map(columns)
     const parameters = values.flatMap((row) => Object.values(row))
     let query = compiled.get(rows.length)
@@ -42,12 +38,8 @@ export function inserts<Row, Table extends keyof Tables>(
     }
     if (parameters.length !== query.parameters.length) throw new Error('A row lacks a column')
     const needsConsecutiveIds = rows.length > 1
-    return executor.executeQuery({
-      ...query,
-      parameters,
-      deadline,
-      needsConsecutiveIds,
-    } as Statement)
+    const complete: Statement = { ...query, parameters, deadline, needsConsecutiveIds }
+    return executor.executeQuery(complete)
   }
 
   async function insertOne(executor: Database, row: Row, deadline: Deadline): Promise<bigint> {

@@ -105,18 +105,19 @@ function toServer(rows: unknown[]): Server {
 
 class MysqlDriver implements Driver {
   readonly #options: PoolOptions
-  readonly #timeout: number | undefined
   readonly #usage: PoolUsage
   /** It connects when it is asked for a connection. */
   readonly #pool: Pool
   readonly #idle: MysqlSession[] = []
+  /** Milliseconds that a statement without a deadline of its own may take. */
+  readonly timeout: number | undefined
   /** The servers of those connections that were set up. */
   readonly servers = new WeakMap<PoolConnection, Server>()
   /** What traces say of the server: https://opentelemetry.io/docs/specs/semconv/db/mysql/ */
   readonly target: Target
 
   constructor(url: string, { timeout, usage = { used: 0, waiting: 0 } }: PoolSettings) {
-    this.#timeout = timeout
+    this.timeout = timeout
     this.#usage = usage
     this.#options = {
       uri: url,
@@ -139,7 +140,7 @@ class MysqlDriver implements Driver {
   async init(): Promise<void> {}
 
   async acquireConnection(): Promise<MysqlSession> {
-    return this.#idle.pop() ?? new MysqlSession(this, this.#timeout)
+    return this.#idle.pop() ?? new MysqlSession(this)
   }
 
   async releaseConnection(session: MysqlSession): Promise<void> {
@@ -225,7 +226,6 @@ function connectionError(error: Error): DatabaseUnavailableError {
  */
 class MysqlSession implements DatabaseConnection {
   readonly #driver: MysqlDriver
-  readonly #timeout: number | undefined
   #connection: PoolConnection | undefined
   /** Why there is no connection any more, though there was one. */
   #lost: Error | undefined
@@ -239,9 +239,8 @@ class MysqlSession implements DatabaseConnection {
    */
   #isCertain = true
 
-  constructor(driver: MysqlDriver, timeout: number | undefined) {
+  constructor(driver: MysqlDriver) {
     this.#driver = driver
-    this.#timeout = timeout
   }
 
   executeQuery<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
@@ -264,8 +263,9 @@ class MysqlSession implements DatabaseConnection {
   async #bounded<Result>(
     work: (deadline: Deadline | undefined) => Promise<Result>,
   ): Promise<Result> {
-    if (this.#deadline || this.#timeout === undefined) return await work(this.#deadline)
-    const deadline = new Deadline(this.#timeout)
+    const { timeout } = this.#driver
+    if (this.#deadline || timeout === undefined) return await work(this.#deadline)
+    const deadline = new Deadline(timeout)
     try {
       return await work(deadline)
     } finally {

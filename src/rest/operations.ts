@@ -58,12 +58,9 @@ interface Definition {
 export function operationsOf(router: AnyTRPCRouter): Operation[] {
   const procedures: Record<string, AnyTRPCProcedure> = router._def.procedures
   const operations = Object.entries(procedures).map(([name, procedure]) => resolve(name, procedure))
-  const places = new Map<string, string>()
-  for (const { name, method, path } of operations) {
-    const place = `${method} ${path.replaceAll(/\{.+?\}/g, '{}')}`
-    const other = places.get(place)
-    if (other) throw new TypeError(`${name} and ${other} are both at ${place}`)
-    places.set(place, name)
+  const placeOf = ({ method, path }: Operation) => `${method} ${path.replaceAll(/\{.+?\}/g, '{}')}`
+  for (const [place, [first, second]] of Map.groupBy(operations, placeOf)) {
+    if (second) throw new TypeError(`${second.name} and ${first?.name} are both at ${place}`)
   }
   return operations
 }
@@ -109,9 +106,13 @@ function resolve(name: string, procedure: AnyTRPCProcedure): Operation {
   const exampleOutput = 'example' in rest ? rest.example : undefined
   if (gives) check(output, exampleOutput, `The example of ${name}`)
   const read = jsonReader({ type: 'object', fields: others })
+  // Values for the parameters of the path, where only the body is to be looked at.
+  const somePath = Object.fromEntries(
+    inPath.map((field) => [field, fields.get(field)?.type === 'string' ? 'a' : 1]),
+  )
   if ('exampleInput' in rest) {
     const body = read(rest.exampleInput) as object
-    check(input, { ...someInput(inPath, fields), ...body }, `The example of the input of ${name}`)
+    check(input, { ...somePath, ...body }, `The example of the input of ${name}`)
   }
 
   const firstField = inPath[0] ?? others[0]?.[0] ?? ''
@@ -133,17 +134,10 @@ function resolve(name: string, procedure: AnyTRPCProcedure): Operation {
     input,
     meta: rest,
     badRequest: hasBody
-      ? badRequest(input, someInput(inPath, fields), others)
+      ? badRequest(input, somePath, others)
       : badRequest(input, { [firstField]: 'x' }, []),
     example: gives ? JSON.parse(write(output.parse(exampleOutput))) : undefined,
   }
-}
-
-/** Values for the parameters of a path, where only the body is to be looked at. */
-function someInput(names: string[], fields: Map<string, Kind>): Record<string, unknown> {
-  return Object.fromEntries(
-    names.map((name) => [name, fields.get(name)?.type === 'string' ? 'a' : 1]),
-  )
 }
 
 function check(schema: z.ZodType, value: unknown, what: string): void {

@@ -28,7 +28,7 @@ import { checkHost } from '../http/host.ts'
 import { parseTarget } from '../http/target.ts'
 import { setCalls, setOperation } from '../http/telemetry.ts'
 import type { Auth } from '../keys/auth.ts'
-import type { CallTrace, TraceIds } from '../tracing.ts'
+import type { TraceIds } from '../tracing.ts'
 import type { Context } from '../trpc.ts'
 
 /** The path below which tRPC is found. */
@@ -97,27 +97,28 @@ export function trpcHandler(router: AnyTRPCRouter, calls: Calls): RequestHandler
         return await serveRare(router, calls, res, begun, request)
       }
       const inputs = isKeyed ? readInputs(text, method, isBatch) : () => undefined
-      const call = async (ctx: Context, name: string, batchIndex: number): Promise<Outcome> => {
+      const call = async (name: string, batchIndex: number): Promise<Outcome> => {
+        // Each of several has a span of its own.
+        const part = isSingle ? undefined : trace?.call(known(name))
+        const ctx = part ? { ...begun, deadline: begun.deadline.traced(part), trace: part } : begun
+        let outcome: Outcome
         try {
           const procedure = find(procedures, name, method)
           const getRawInput = async () => inputs(batchIndex)
           const { type } = procedure._def
           const signal = undefined
           const output = await procedure({ ctx, signal, getRawInput, path: name, type, batchIndex })
-          return { status: 200, text: resultText(output) }
+          outcome = { status: 200, text: resultText(output) }
         } catch (thrown) {
           const error = toTRPCError(thrown)
           calls.report(error, res)
-          return failure(error)
+          outcome = failure(error)
         }
+        part?.end(outcome.status)
+        if (part) outcome.ids = part.ids
+        return outcome
       }
-      const outcomes = await Promise.all(
-        names.map((name, index) =>
-          trace && !isSingle
-            ? traced(trace.call(known(name)), begun, (ctx) => call(ctx, name, index))
-            : call(begun, name, index),
-        ),
-      )
+      const outcomes = await Promise.all(names.map(call))
       if (!isSingle) {
         setCalls(
           res,
@@ -133,18 +134,6 @@ export function trpcHandler(router: AnyTRPCRouter, calls: Calls): RequestHandler
       context?.deadline.clear()
     }
   }
-}
-
-/** One call of several, with a span of its own. */
-async function traced(
-  trace: CallTrace,
-  context: Context,
-  call: (context: Context) => Promise<Outcome>,
-): Promise<Outcome> {
-  const deadline = context.deadline.traced(trace)
-  const outcome = await call({ ...context, deadline, trace })
-  trace.end(outcome.status)
-  return { ...outcome, ids: trace.ids }
 }
 
 /** RFC 9110, section 9.3.2: HEAD is GET without the body, which node:http leaves out. */
