@@ -9,8 +9,7 @@ import type { Statement } from './statement.ts'
 import type { Database, Tables } from './tables.ts'
 import { inTransaction } from './transaction.ts'
 
-/** Rows in one statement at most. */
-const MAX_ROWS = 200
+const MAX_ROWS_PER_STATEMENT = 200
 
 /**
  * Inserts a row and gives its id. In a transaction it is a plain insert; otherwise it may share a
@@ -51,7 +50,7 @@ export function inserts<Row, Table extends keyof Tables>(
   let isGrouped = true
   // Gives undefined to those that are to be tried alone.
   const insertGrouped = gather<Row, bigint | undefined>(db, {
-    most: MAX_ROWS,
+    most: MAX_ROWS_PER_STATEMENT,
     lane: () => '',
     async ask(rows, deadline) {
       const [only] = rows

@@ -53,7 +53,6 @@ const VARIABLES = `show variables where variable_name in
 /** MYSQL_TYPE_LONGLONG of the protocol: `bigint`, and what `count` gives. */
 const LONGLONG = 8
 
-/** How a pool is used at this moment. */
 export interface PoolUsage {
   used: number
   waiting: number
@@ -186,7 +185,6 @@ class MysqlDriver implements Driver {
     })
   }
 
-  /** Gives a connection back to the pool. */
   giveBack(connection: PoolConnection): void {
     this.#usage.used--
     connection.release()

@@ -94,7 +94,6 @@ export function unauthorized({ kind }: Auth): TRPCError {
   return problem('UNAUTHORIZED', message)
 }
 
-/** The error for a call that changes something, with a key that may only read. */
 export const readOnlyKey = (): TRPCError =>
   problem('FORBIDDEN', 'The API key may only read: this call needs one that may write')
 
@@ -102,11 +101,9 @@ export const readOnlyKey = (): TRPCError =>
 export const malformed = (cause: unknown): TRPCError =>
   problem('PARSE_ERROR', 'The request is not well-formed: its JSON cannot be read', cause)
 
-/** The error for a body beyond the limit. */
 export const payloadTooLarge = (): TRPCError =>
   problem('PAYLOAD_TOO_LARGE', `The body must have at most ${MAX_BODY} bytes`)
 
-/** The error for a body of another type, encoding or character set. */
 export const unsupportedMediaType = (): TRPCError =>
   problem(
     'UNSUPPORTED_MEDIA_TYPE',
@@ -134,7 +131,6 @@ export const HEADERS_TOO_LARGE: ApiError = {
   status: 431,
 }
 
-/** The error for an address at which there is nothing. */
 export const notFound = (): TRPCError => problem('NOT_FOUND', 'There is nothing at this address')
 
 /** The error for a method that an address does not serve; `allow` is what its Allow header says. */
@@ -153,7 +149,6 @@ export function sentence({ issues }: ZodError): string {
     .join('; ')
 }
 
-/** The error for a database that cannot be used right now. */
 export const unavailable = (cause?: unknown): TRPCError =>
   problem(
     'SERVICE_UNAVAILABLE',

@@ -12,7 +12,6 @@ import { serve } from './serve.ts'
 import { startText } from './start-text.ts'
 
 export interface Started {
-  /** The port that is listened on. */
   port: number
   /** What a person who started it wants to read. */
   text: string

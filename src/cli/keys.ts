@@ -182,11 +182,7 @@ function printTable(rows: string[][]): void {
     Math.max(...rows.map((row) => row[column]?.length ?? 0)),
   )
   for (const row of rows) {
-    console.log(
-      row
-        .map((cell, column) => cell.padEnd(widths?.[column] ?? 0))
-        .join('  ')
-        .trimEnd(),
-    )
+    const cells = row.map((cell, column) => cell.padEnd(widths?.[column] ?? 0))
+    console.log(cells.join('  ').trimEnd())
   }
 }

@@ -81,7 +81,6 @@ export const readDocument = (text: string): OpenApi =>
     typeof value === 'number' ? JSON.rawJSON(String(context?.source)) : value,
   ) as OpenApi
 
-/** A value as JSON on several lines. */
 export const toJson = (value: unknown): string => JSON.stringify(value, null, 2)
 
 /** A value as it stands in a line: a text without quotes, anything else as JSON. */

@@ -1,7 +1,6 @@
 /** HTML written as templates, in which everything is escaped that is not HTML itself. */
 import { marked } from 'marked'
 
-/** A piece of HTML. */
 export class Html {
   readonly text: string
 

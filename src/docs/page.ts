@@ -67,7 +67,6 @@ function introduction({ info, servers, paths }: OpenApi): Html {
     </div>`
 }
 
-/** How to show who one is. */
 function authentication({ components }: OpenApi): Html {
   return html`
     <section aria-labelledby="authentication">
@@ -93,7 +92,6 @@ const operationsOf = (paths: OpenApi['paths']) =>
     })),
   )
 
-/** The operations under one heading. */
 function section(document: OpenApi, tag: OpenApi['tags'][number]): Html {
   const pieces = operationsOf(document.paths)
     .filter(({ object }) => object.tags.includes(tag.name))

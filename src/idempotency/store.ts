@@ -89,24 +89,21 @@ export function createIdempotency(db: Database, lifetime: number, log: Logger): 
 /** Somebody else has kept the same key, or is about to: nothing was made here. */
 class TakenError extends Error {}
 
-interface Key {
+interface NewRow {
   apiKeyId: bigint
   hash: string
-}
-
-interface NewRow extends Key {
   operation: string
   fingerprint: string
 }
 
-/** The condition for the row of a key. */
-const isOf = (value: Value<Key>) => (eb: ExpressionBuilder<Tables, 'idempotency_keys'>) =>
+/** The condition for the row of the same key. */
+const isOf = (value: Value<NewRow>) => (eb: ExpressionBuilder<Tables, 'idempotency_keys'>) =>
   eb.and({
     api_key_id: value(({ apiKeyId }) => apiKeyId),
     key_hash: value(({ hash }) => hash),
   })
 
-const findRow = statement((db, value: Value<Key>) =>
+const findRow = statement((db, value: Value<NewRow>) =>
   db
     .selectFrom('idempotency_keys')
     .select(['id', 'operation', 'fingerprint', 'answer', 'pet_id', 'created_at'])
@@ -124,7 +121,7 @@ const insertRow = statement((db, value: Value<NewRow>) =>
   }),
 )
 
-const keepAnswer = statement((db, value: Value<Key & { output: unknown }>) =>
+const keepAnswer = statement((db, value: Value<NewRow & { output: unknown }>) =>
   db
     .updateTable('idempotency_keys')
     .set({

@@ -27,19 +27,7 @@ const MIN_INTERVAL = 10
 /** Milliseconds between two rounds of noting when keys were last used. */
 const NOTE_INTERVAL = 60_000
 
-export interface Authenticator {
-  /** What is known of an API key that was found valid less than 10 seconds ago. */
-  known(key: string): WorkingKey | undefined
-  /** Whether the key was found valid the last time it was looked up, however long ago. */
-  remembers(key: string): boolean
-  /**
-   * What the database knows of an API key, or undefined for one that is unknown, expired or revoked:
-   * all three take the same way. Throws DatabaseUnavailableError, or the reason of the deadline.
-   */
-  find(key: string, deadline: Deadline): Promise<WorkingKey | undefined>
-  /** Notes the last uses that are not noted yet, and ends. */
-  stop(): Promise<void>
-}
+export type Authenticator = ReturnType<typeof createAuthenticator>
 
 /** A key that was found valid: it is believed for a while, and remembered for longer. */
 interface Remembered extends WorkingKey {
@@ -55,7 +43,7 @@ export function createAuthenticator(
   db: Database,
   log: Logger,
   onLookUp: (wasCached: boolean) => void = () => {},
-): Authenticator {
+) {
   const remembered = new LRUCache<string, Remembered>({ max: MAX_KEYS })
 
   async function lookUp(hashes: string[]): Promise<Map<string, Remembered>> {
@@ -89,7 +77,8 @@ export function createAuthenticator(
   const timer = setInterval(note, NOTE_INTERVAL).unref()
 
   return {
-    known(key) {
+    /** What is known of an API key that was found valid less than 10 seconds ago. */
+    known(key: string): WorkingKey | undefined {
       if (!isKey(key)) return undefined
       const found = remembered.get(hashKey(key))
       const now = Date.now()
@@ -99,8 +88,13 @@ export function createAuthenticator(
       uses.set(found.keyId, now)
       return found
     },
-    remembers: (key) => isKey(key) && remembered.has(hashKey(key)),
-    async find(key, deadline) {
+    /** Whether the key was found valid the last time it was looked up, however long ago. */
+    remembers: (key: string) => isKey(key) && remembered.has(hashKey(key)),
+    /**
+     * What the database knows of an API key, or undefined for one that is unknown, expired or revoked:
+     * all three take the same way. Throws DatabaseUnavailableError, or the reason of the deadline.
+     */
+    async find(key: string, deadline: Deadline): Promise<WorkingKey | undefined> {
       if (!isKey(key)) return undefined
       onLookUp(false)
       const hash = hashKey(key)
@@ -110,7 +104,8 @@ export function createAuthenticator(
       if (found) uses.set(found.keyId, Date.now())
       return found
     },
-    async stop() {
+    /** Notes the last uses that are not noted yet, and ends. */
+    async stop(): Promise<void> {
       clearInterval(timer)
       await note()
     },

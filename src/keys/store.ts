@@ -7,18 +7,7 @@ import { newKey } from './format.ts'
 const MAX_NOTES = 500
 
 /** A key as it may be shown: everything but the key. */
-export interface ApiKey {
-  id: bigint
-  name: string
-  prefix: string
-  state: 'working' | 'expired' | 'revoked'
-  readOnly: boolean
-  createdAt: Date
-  /** When it ends: it expires, or its grace after a rotation is over. */
-  expiresAt: Date | undefined
-  revokedAt: Date | undefined
-  lastUsedAt: Date | undefined
-}
+export type ApiKey = Awaited<ReturnType<typeof listKeys>>[number]
 
 /** A key just made: the only time that `key` itself is seen. */
 export interface NewApiKey {
@@ -27,14 +16,7 @@ export interface NewApiKey {
 }
 
 /** A key that works, as the service needs to know it. */
-export interface WorkingKey {
-  keyId: bigint
-  hash: string
-  /** When it stops working, in milliseconds since 1970; Infinity for never. */
-  until: number
-  /** Whether it may call nothing that changes something. */
-  readOnly: boolean
-}
+export type WorkingKey = Awaited<ReturnType<typeof findKeys>>[number]
 
 /** What a key is made for. */
 export interface Terms {
@@ -44,7 +26,6 @@ export interface Terms {
   readOnly?: boolean
 }
 
-/** Makes a key. */
 export async function createKey(
   db: Database,
   name: string,
@@ -67,7 +48,7 @@ export async function createKey(
 }
 
 /** All keys, the working and the ended, in the order they were made. */
-export async function listKeys(db: Database): Promise<ApiKey[]> {
+export async function listKeys(db: Database) {
   const rows = await db.selectFrom('api_keys').selectAll().orderBy('id').execute()
   const now = BigInt(Date.now())
   return rows.map((row) => {
@@ -80,6 +61,7 @@ export async function listKeys(db: Database): Promise<ApiKey[]> {
       state: isRevoked ? 'revoked' : isExpired ? 'expired' : 'working',
       readOnly: row.read_only !== null,
       createdAt: new Date(Number(row.created_at)),
+      /** When it ends: it expires, or its grace after a rotation is over. */
       expiresAt: toDate(isRevoked ? row.expires_at : end(row)),
       revokedAt: isRevoked ? toDate(row.revoked_at) : undefined,
       lastUsedAt: toDate(row.last_used_at),
@@ -148,7 +130,7 @@ export async function revokeKey(db: Database, id: bigint): Promise<boolean> {
 }
 
 /** Those keys with one of these hashes that work now. */
-export async function findKeys(db: Database, hashes: readonly string[]): Promise<WorkingKey[]> {
+export async function findKeys(db: Database, hashes: readonly string[]) {
   const rows = await working(db)
     .select(['id', 'hash', 'expires_at', 'revoked_at', 'read_only'])
     .where('hash', 'in', hashes)
@@ -158,6 +140,7 @@ export async function findKeys(db: Database, hashes: readonly string[]): Promise
     return {
       keyId: row.id,
       hash: row.hash,
+      /** When it stops working, in milliseconds since 1970; Infinity for never. */
       until: until === null ? Number.POSITIVE_INFINITY : Number(until),
       readOnly: row.read_only !== null,
     }
