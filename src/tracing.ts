@@ -48,18 +48,13 @@ export interface CallTrace extends Trace {
   end(status: number): void
 }
 
-export interface Tracing {
-  /** Begins the span of a request, under the one that its `traceparent` names. */
-  begin(request: TracedRequest): CallTrace
-  /** Sends what was not sent yet, as far as there is time. */
-  stop(): Promise<void>
-}
+export type Tracing = ReturnType<typeof startTracing>
 
 /**
  * Starts to trace. OpenTelemetry's packages read their own variables (OTEL_…). A collector that cannot
  * be reached is told to the log once, and again when it is back; spans that cannot be sent are lost.
  */
-export function startTracing(config: TracingConfig, log: Log): Tracing {
+export function startTracing(config: TracingConfig, log: Log) {
   const named = resources.resourceFromAttributes({
     'service.name': NAME,
     'service.version': VERSION,
@@ -140,7 +135,8 @@ export function startTracing(config: TracingConfig, log: Log): Tracing {
   }
 
   return {
-    begin({ operation, route, method, path, scheme, headers }) {
+    /** Begins the span of a request, under the one that its `traceparent` names. */
+    begin({ operation, route, method, path, scheme, headers }: TracedRequest): CallTrace {
       const now = clock()
       // https://opentelemetry.io/docs/specs/semconv/http/http-spans/#http-server
       const attributes = {
@@ -156,7 +152,8 @@ export function startTracing(config: TracingConfig, log: Log): Tracing {
       )
       return callTraceOf({ span, now })
     },
-    async stop() {
+    /** Sends what was not sent yet, as far as there is time. */
+    async stop(): Promise<void> {
       const { promise, resolve } = Promise.withResolvers<void>()
       const timer = setTimeout(resolve, FLUSH_TIMEOUT)
       // That spans could not be sent was told already.

@@ -1,4 +1,5 @@
 /** One operation: what it takes, what it answers, and a form that tries it. */
+import type { ApiError } from '../errors.ts'
 import {
   type Content,
   inline,
@@ -62,7 +63,7 @@ function response(document: OpenApi, status: string, object: Response): Html {
   const { schema, example, examples = {} } = media(forms) ?? {}
   const values = example === undefined ? Object.values(examples) : [{ value: example }]
   const isError = status >= '4'
-  const codes = isError ? values.flatMap(({ value }) => codeOf(value) ?? []) : []
+  const codes = isError ? values.map(({ value }) => (value as ApiError).code) : []
   const names = Object.keys(headers).map(
     (name) => html`<a href="#header-${name}"><code>${name}</code></a> `,
   )
@@ -81,10 +82,6 @@ function response(document: OpenApi, status: string, object: Response): Html {
       <p class="names">Response headers: ${names}</p>
     </details>`
 }
-
-/** The `code` of an error's example, if it has one. */
-const codeOf = (value: unknown): string | undefined =>
-  typeof value === 'object' && value && 'code' in value ? inline(value.code) : undefined
 
 /** The form. Its samples and answers are made by `docs.js`, which is why it is hidden without. */
 function trial(document: OpenApi, method: string, path: string, object: OperationObject): Html {
