@@ -75,25 +75,22 @@ export function mysqlDialect(url: string, settings: PoolSettings): Dialect {
   }
 }
 
-/** What is known of the server at the other end of a connection. */
-interface Server {
-  /** Tells servers apart: behind a load balancer two of them number their sessions alike. */
-  name: string
-  /**
-   * Whether the ids of one insert follow one another: https://dev.mysql.com/doc/refman/9.4/en/innodb-auto-increment-handling.html
-   * promises it for all modes, Galera and group replication count by more than one, TiDB and
-   * Vitess hand out ranges.
-   */
-  hasConsecutiveIds: boolean
-}
+type Server = ReturnType<typeof toServer>
 
-function toServer(rows: unknown[]): Server {
+/** What is known of the server at the other end of a connection. */
+function toServer(rows: unknown[]) {
   const given = new Map(
     // The columns that `show variables` has.
     (rows as RowDataPacket[]).map((row) => [row.Variable_name, String(row.Value)]),
   )
   return {
+    /** Tells servers apart: behind a load balancer two of them number their sessions alike. */
     name: `${given.get('hostname')}:${given.get('port')}`,
+    /**
+     * Whether the ids of one insert follow one another: https://dev.mysql.com/doc/refman/9.4/en/innodb-auto-increment-handling.html
+     * promises it for all modes, Galera and group replication count by more than one, TiDB and
+     * Vitess hand out ranges.
+     */
     hasConsecutiveIds:
       ['0', '1', '2'].includes(given.get('innodb_autoinc_lock_mode') ?? '') &&
       given.get('auto_increment_increment') === '1' &&

@@ -4,13 +4,10 @@ import type { Database } from '../../db/tables.ts'
 import { newKey } from './format.ts'
 
 /** Whether there are keys, and the key itself, if it was made just now: nobody can show it again. */
-export interface FirstKey {
-  exists: boolean
-  key: string | undefined
-}
+export type FirstKey = Awaited<ReturnType<typeof prepareFirstKey>>
 
 /** Makes a key where the embedded database never had one; on MySQL only its operator makes keys. */
-export async function prepareFirstKey(db: Database, databaseUrl: string): Promise<FirstKey> {
+export async function prepareFirstKey(db: Database, databaseUrl: string) {
   const anyKey = db.selectFrom('api_keys').select('id').limit(1)
   if (await anyKey.executeTakeFirst()) return { exists: true, key: undefined }
   if (describeUrl(databaseUrl).engine !== 'sqlite') return { exists: false, key: undefined }

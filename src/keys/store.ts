@@ -10,27 +10,17 @@ const MAX_NOTES = 500
 export type ApiKey = Awaited<ReturnType<typeof listKeys>>[number]
 
 /** A key just made: the only time that `key` itself is seen. */
-export interface NewApiKey {
-  id: bigint
-  key: string
-}
+export type NewApiKey = Awaited<ReturnType<typeof createKey>>
 
 /** A key that works, as the service needs to know it. */
 export type WorkingKey = Awaited<ReturnType<typeof findKeys>>[number]
 
-/** What a key is made for. */
-export interface Terms {
-  /** When it stops working; undefined for when it is revoked. */
-  expiresAt?: Date | undefined
-  /** Whether it may call nothing that changes something. */
-  readOnly?: boolean
-}
-
+/** Makes a key that works until `expiresAt`, or until it is revoked, and may only read if it is `readOnly`. */
 export async function createKey(
   db: Database,
   name: string,
-  { expiresAt, readOnly = false }: Terms = {},
-): Promise<NewApiKey> {
+  { expiresAt, readOnly = false }: { expiresAt?: Date | undefined; readOnly?: boolean } = {},
+) {
   const { key, prefix, hash } = newKey(readOnly)
   const { insertId } = await db
     .insertInto('api_keys')
