@@ -235,7 +235,7 @@ test('a batch is a span with one for each of its calls, which has its statements
 test.each([
   ['getPet', [{ petId: 1 }, { petId: 2 }, { petId: 1 }, { petId: 404_404 }]],
   ['listPets', [{ limit: 2 }, { limit: 2 }, { limit: 2 }, { limit: 2 }]],
-])('%ss that meet are one query, on either engine', async (procedure, inputs) => {
+])('calls of %s that meet are one query, on either engine', async (procedure, inputs) => {
   const calls = inputs.map(() => procedure).join(',')
   const encoded = Object.entries(inputs).map(([index, input]) => [
     index,
