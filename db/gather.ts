@@ -1,8 +1,6 @@
-/** Calls that meet share a trip to the server: while one is under way, those that arrive wait for the next. */
-import { isSqlite } from './columns.ts'
+/** Calls that meet share a trip to the database: those of one turn of the event loop, and those that arrive while a trip is under way. */
 import { Deadline } from './deadline.ts'
 import { OverloadedError } from './errors.ts'
-import type { Database } from './tables.ts'
 import { join } from './trace.ts'
 
 /** Milliseconds after which those who wait go on over another connection: the one before may hang. */
@@ -30,24 +28,23 @@ interface Caller<Question, Answer> {
 /** The trip that is under way, and who waits for the next. */
 interface Lane<Question, Answer> {
   waiting: Caller<Question, Answer>[]
-  current: symbol | undefined
+  current: symbol
   timer: NodeJS.Timeout | undefined
 }
+
+/** In place of a trip: the next one leaves as soon as all who ask in this turn of the event loop are there. */
+const LEAVING = Symbol('leaving')
 
 /**
  * A function that asks one question of many callers. Nobody joins a trip that has begun, so that
  * each sees what was acknowledged before it came. Who is given up by its deadline takes nobody
- * along; the trip is given up when nobody waits for it any more. The embedded engine answers at
- * once: nothing is gathered there.
+ * along; the trip is given up when nobody waits for it any more.
  */
-export function gather<Question, Answer>(
-  db: Database,
-  { ask, lane: laneOf, most }: Gathering<Question, Answer>,
-): (question: Question, deadline: Deadline) => Promise<Answer> {
-  if (isSqlite(db)) {
-    // One answer to one question.
-    return async (question, deadline) => (await ask([question], deadline))[0] as Answer
-  }
+export function gather<Question, Answer>({
+  ask,
+  lane: laneOf,
+  most,
+}: Gathering<Question, Answer>): (question: Question, deadline: Deadline) => Promise<Answer> {
   const lanes = new Map<string, Lane<Question, Answer>>()
   let callers = 0
 
@@ -69,10 +66,7 @@ export function gather<Question, Answer>(
 
   function next(name: string, lane: Lane<Question, Answer>): void {
     if (lane.waiting.length > 0) depart(name, lane)
-    else {
-      lane.current = undefined
-      lanes.delete(name)
-    }
+    else lanes.delete(name)
   }
 
   async function travel(group: Caller<Question, Answer>[]): Promise<void> {
@@ -92,20 +86,21 @@ export function gather<Question, Answer>(
 
   return async (question, deadline) => {
     if (deadline.reason) throw deadline.reason
-    if (callers >= MAX_CALLERS) throw new OverloadedError('Too many wait for the database')
+    const name = laneOf(question)
+    let lane = lanes.get(name)
+    if (!lane) {
+      lane = { waiting: [], current: LEAVING, timer: undefined }
+      lanes.set(name, lane)
+      setImmediate(next, name, lane)
+    } else if (lane.current !== LEAVING) {
+      if (callers >= MAX_CALLERS) throw new OverloadedError('Too many wait for the database')
+      lane.timer ??= setTimeout(next, PATIENCE, name, lane)
+    }
     callers++
     const { promise, resolve, reject } = Promise.withResolvers<Answer>()
     const forget = deadline.onGiveUp(reject)
     try {
-      const name = laneOf(question)
-      let lane = lanes.get(name)
-      if (!lane) {
-        lane = { waiting: [], current: undefined, timer: undefined }
-        lanes.set(name, lane)
-      }
       lane.waiting.push({ question, deadline, resolve, reject })
-      if (!lane.current) depart(name, lane)
-      else lane.timer ??= setTimeout(next, PATIENCE, name, lane)
       return await promise
     } finally {
       forget()

@@ -49,7 +49,7 @@ export function inserts<Row, Table extends keyof Tables>(
 
   let isGrouped = true
   // Gives undefined to those that are to be tried alone.
-  const insertGrouped = gather<Row, bigint | undefined>(db, {
+  const insertGrouped = gather<Row, bigint | undefined>({
     most: MAX_ROWS_PER_STATEMENT,
     lane: () => '',
     async ask(rows, deadline) {

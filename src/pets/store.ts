@@ -41,7 +41,7 @@ export function petStore(db: Database): PetStore {
     status,
   }))
 
-  const list = gather<ListPets, Page<Pet>>(db, {
+  const list = gather<ListPets, Page<Pet>>({
     most: Number.POSITIVE_INFINITY,
     lane: ({ limit, status, cursor }) => `${limit} ${status} ${cursor}`,
     async ask(queries, deadline) {
@@ -50,7 +50,7 @@ export function petStore(db: Database): PetStore {
     },
   })
 
-  const get = gather<bigint, Pet | undefined>(db, {
+  const get = gather<bigint, Pet | undefined>({
     most: MAX_IDS,
     lane: () => '',
     async ask(ids, deadline) {

@@ -26,7 +26,7 @@ const SURPLUS = 50
 export async function converse(
   origin: string,
   parts: string | Uint8Array | readonly (string | Uint8Array)[],
-  { expected = 1, patience = 5_000 } = {},
+  { expected = 1, patience = 20_000 } = {},
 ): Promise<Conversation> {
   const { hostname, port } = new URL(origin)
   const socket = connect(Number(port), hostname)

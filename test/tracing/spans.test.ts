@@ -83,13 +83,16 @@ async function trace(
 ): Promise<{ spans: Span[]; lines: LogEntry[]; parent: string; status: number }> {
   const { traceId, spanId } = newTrace()
   const traceparent = `00-${traceId}-${spanId}-01`
+  await ask('/v1/pets') // on a busy machine the key may have been looked up long ago
   const { status } = await ask(path, {
     ...init,
     headers: { ...(init.headers as Record<string, string>), traceparent },
   })
   const spans = () => spansOf(traceId)
   const lines = () => server.entries().filter((entry) => entry.traceId === traceId)
-  await until(`${count} spans of ${path}`, () => spans().length >= count && lines().length > 0)
+  // The line of the request is the last of its lines.
+  const isOver = () => lines().some(({ msg }) => msg === 'request')
+  await until(`${count} spans of ${path}`, () => spans().length >= count && isOver())
   expect(spans().map(({ name }) => name)).toHaveLength(count)
   return { spans: spans(), lines: lines(), parent: spanId, status }
 }
@@ -226,6 +229,22 @@ test('a batch is a span with one for each of its calls, which has its statements
     new Set(lines().map(({ operation, status, spanId }) => `${operation} ${status} ${spanId}`)),
   ).toEqual(
     new Set(calls.map(({ operation, status, spanId }) => `${operation} ${status} ${spanId}`)),
+  )
+})
+
+test.each([
+  ['getPet', [{ petId: 1 }, { petId: 2 }, { petId: 1 }, { petId: 404_404 }]],
+  ['listPets', [{ limit: 2 }, { limit: 2 }, { limit: 2 }, { limit: 2 }]],
+])('calls of %s that meet are one query, on either engine', async (procedure, inputs) => {
+  const calls = inputs.map(() => procedure).join(',')
+  const encoded = Object.entries(inputs).map(([index, input]) => [
+    index,
+    transformer.serialize(input),
+  ])
+  const input = encodeURIComponent(JSON.stringify(Object.fromEntries(encoded)))
+  const { spans } = await trace(`/trpc/${calls}?batch=1&input=${input}`, 2 + inputs.length)
+  expect(spans.map(({ name }) => name).sort()).toEqual(
+    ['SELECT pets', 'batch', ...inputs.map(() => procedure)].sort(),
   )
 })
 
@@ -388,7 +407,7 @@ test('a creation with an Idempotency-Key has its whole transaction under it', as
 })
 
 test('calls that meet: what is done once is under one of them, and linked with the others', async () => {
-  // On MySQL calls meet while others are under way, on SQLite when they arrive together.
+  // Calls meet when they arrive together, and on MySQL while others are under way.
   const traces = Array.from({ length: 40 }, newTrace)
   const statuses = await Promise.all(
     traces.map(async ({ traceId, spanId }) => {
@@ -414,7 +433,7 @@ test('calls that meet: what is done once is under one of them, and linked with t
     for (const link of links) {
       expect(byId.get(link.spanId)).toMatchObject({
         traceId: link.traceId,
-        links: [{ traceId, spanId }],
+        links: expect.arrayContaining([expect.objectContaining({ traceId, spanId })]),
       })
     }
   }
