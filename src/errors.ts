@@ -118,11 +118,7 @@ export const tooManyRequests = (limit: number, seconds: number): TRPCError =>
   )
 
 /** What answers a request that did not arrive in time. */
-export const REQUEST_TIMEOUT: ApiError = {
-  code: 'TIMEOUT',
-  message: 'The request did not arrive in time',
-  status: 408,
-}
+export const REQUEST_TIMEOUT = toApiError(problem('TIMEOUT', 'The request did not arrive in time'))
 
 /** What answers an address or headers beyond the limit; tRPC has no code for this status. */
 export const HEADERS_TOO_LARGE: ApiError = {
