@@ -42,7 +42,7 @@ const SAMPLERS = [
   ...(['parentbased_always_on', 'parentbased_always_off', 'parentbased_traceidratio'] as const),
 ] as const
 
-// What each is described as is what it must be; no message may show a DATABASE_URL, which holds a password.
+// Each is described as what it must be. No message may show a DATABASE_URL: it holds a password.
 const variables = {
   PORT: port.default(3000).describe('a whole number from 0 to 65535'),
   DATABASE_URL: z

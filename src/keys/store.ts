@@ -15,7 +15,7 @@ export type NewApiKey = Awaited<ReturnType<typeof createKey>>
 /** A key that works, as the service needs to know it. */
 export type WorkingKey = Awaited<ReturnType<typeof findKeys>>[number]
 
-/** Makes a key that works until `expiresAt`, or until it is revoked, and may only read if it is `readOnly`. */
+/** Makes a key that works until `expiresAt` or its revocation, and may only read if `readOnly`. */
 export async function createKey(
   db: Database,
   name: string,
