@@ -13,17 +13,12 @@ export function describeUrl(databaseUrl: string): {
   address: string
 } {
   if (databaseUrl.startsWith('sqlite:')) {
-    const address = databaseUrl.slice('sqlite:'.length)
-    return {
-      engine: 'sqlite',
-      address: mayCreate(address) ? address.slice(0, -CREATE.length) : address,
-    }
+    const end = databaseUrl.endsWith(CREATE) ? -CREATE.length : undefined
+    return { engine: 'sqlite', address: databaseUrl.slice('sqlite:'.length, end) }
   }
   const { host, pathname } = new URL(databaseUrl)
   return { engine: 'mysql', address: host + pathname }
 }
-
-const mayCreate = (databaseUrl: string) => databaseUrl.endsWith(CREATE)
 
 /**
  * The database of a URL: `mysql://user:password@host:port/database`, or `sqlite:path`, whose file must
@@ -34,7 +29,7 @@ export function connect(databaseUrl: string, settings: PoolSettings = {}): Datab
   const { engine, address } = describeUrl(databaseUrl)
   const dialect =
     engine === 'sqlite'
-      ? sqliteDialect(address, { ...settings, mayCreate: mayCreate(databaseUrl) })
+      ? sqliteDialect(address, { ...settings, mayCreate: databaseUrl.endsWith(CREATE) })
       : mysqlDialect(databaseUrl, settings)
   return new Kysely<Tables>({ dialect })
 }

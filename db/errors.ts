@@ -2,19 +2,18 @@
 
 /** The database cannot be used right now; trying again later may work. `cause` says why. */
 export class DatabaseUnavailableError extends Error {
-  override name = 'DatabaseUnavailableError'
   /** Whether the statement provably had no effect, so that it may be sent again. */
   readonly hadNoEffect: boolean
 
   constructor(cause: unknown, hadNoEffect: boolean) {
     super('The database cannot be used right now', { cause })
+    this.name = new.target.name
     this.hadNoEffect = hadNoEffect
   }
 }
 
 /** The time for an answer is up: there is none left for another attempt. */
 export class DatabaseTimeoutError extends DatabaseUnavailableError {
-  override name = 'DatabaseTimeoutError'
   constructor(timeout: number) {
     super(new Error(`The database did not answer within ${timeout} ms`), false)
   }
@@ -22,21 +21,16 @@ export class DatabaseTimeoutError extends DatabaseUnavailableError {
 
 /** More wait than may wait: whoever comes now is refused at once. */
 export class OverloadedError extends DatabaseUnavailableError {
-  override name = 'OverloadedError'
   constructor(what: string) {
     super(new Error(what), true)
   }
 }
 
 /** The server is not one that may be written to, or asked, any more: another connection may be better. */
-export class UnfitServerError extends DatabaseUnavailableError {
-  override name = 'UnfitServerError'
-}
+export class UnfitServerError extends DatabaseUnavailableError {}
 
 /** Somebody else's transaction holds what the statement needs, and did not let go in time. */
-export class LockedError extends DatabaseUnavailableError {
-  override name = 'LockedError'
-}
+export class LockedError extends DatabaseUnavailableError {}
 
 /** The unique index that a new row would have broken has this row already. */
 export class DuplicateError extends Error {

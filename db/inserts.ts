@@ -1,5 +1,5 @@
 /** New rows: those that meet are one statement, or one transaction, and each gets its own id. */
-import type { Insertable, QueryResult } from 'kysely'
+import type { Insertable } from 'kysely'
 import { isSqlite } from './columns.ts'
 import type { Deadline } from './deadline.ts'
 import { DatabaseUnavailableError, NoConsecutiveIdsError } from './errors.ts'
@@ -9,8 +9,7 @@ import type { Statement } from './statement.ts'
 import type { Database, Tables } from './tables.ts'
 import { inTransaction } from './transaction.ts'
 
-/** Rows in one statement at most. */
-const MAX_ROWS = 200
+const MAX_ROWS_PER_STATEMENT = 200
 
 /**
  * Inserts a row and gives its id. In a transaction it is a plain insert; otherwise it may share a
@@ -28,11 +27,7 @@ export function inserts<Row, Table extends keyof Tables>(
   const compiled = new Map<number, Statement>()
 
   // Compiled once for each number of rows, as Kysely compiles: row by row, the columns as given.
-  function insert(
-    executor: Database,
-    rows: Row[],
-    deadline: Deadline,
-  ): Promise<QueryResult<unknown>> {
+  function insert(executor: Database, rows: Row[], deadline: Deadline) {
     const values = rows.map(columns)
     const parameters = values.flatMap((row) => Object.values(row))
     let query = compiled.get(rows.length)
@@ -42,12 +37,8 @@ export function inserts<Row, Table extends keyof Tables>(
     }
     if (parameters.length !== query.parameters.length) throw new Error('A row lacks a column')
     const needsConsecutiveIds = rows.length > 1
-    return executor.executeQuery({
-      ...query,
-      parameters,
-      deadline,
-      needsConsecutiveIds,
-    } as Statement)
+    const complete: Statement = { ...query, parameters, deadline, needsConsecutiveIds }
+    return executor.executeQuery(complete)
   }
 
   async function insertOne(executor: Database, row: Row, deadline: Deadline): Promise<bigint> {
@@ -59,7 +50,7 @@ export function inserts<Row, Table extends keyof Tables>(
   let isGrouped = true
   // Gives undefined to those that are to be tried alone.
   const insertGrouped = gather<Row, bigint | undefined>({
-    most: MAX_ROWS,
+    most: MAX_ROWS_PER_STATEMENT,
     lane: () => '',
     async ask(rows, deadline) {
       const [only] = rows

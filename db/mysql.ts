@@ -1,6 +1,6 @@
 /** MySQL, and what speaks its protocol: Kysely's dialect on a pool of mysql2. */
 import {
-  CompiledQuery,
+  type CompiledQuery,
   type DatabaseConnection,
   type Dialect,
   type Driver,
@@ -53,7 +53,6 @@ const VARIABLES = `show variables where variable_name in
 /** MYSQL_TYPE_LONGLONG of the protocol: `bigint`, and what `count` gives. */
 const LONGLONG = 8
 
-/** How a pool is used at this moment. */
 export interface PoolUsage {
   used: number
   waiting: number
@@ -76,25 +75,22 @@ export function mysqlDialect(url: string, settings: PoolSettings): Dialect {
   }
 }
 
-/** What is known of the server at the other end of a connection. */
-interface Server {
-  /** Tells servers apart: behind a load balancer two of them number their sessions alike. */
-  name: string
-  /**
-   * Whether the ids of one insert follow one another: https://dev.mysql.com/doc/refman/9.4/en/innodb-auto-increment-handling.html
-   * promises it for all modes, Galera and group replication count by more than one, TiDB and
-   * Vitess hand out ranges.
-   */
-  hasConsecutiveIds: boolean
-}
+type Server = ReturnType<typeof toServer>
 
-function toServer(rows: unknown[]): Server {
+/** What is known of the server at the other end of a connection. */
+function toServer(rows: unknown[]) {
   const given = new Map(
     // The columns that `show variables` has.
     (rows as RowDataPacket[]).map((row) => [row.Variable_name, String(row.Value)]),
   )
   return {
+    /** Tells servers apart: behind a load balancer two of them number their sessions alike. */
     name: `${given.get('hostname')}:${given.get('port')}`,
+    /**
+     * Whether the ids of one insert follow one another: https://dev.mysql.com/doc/refman/9.4/en/innodb-auto-increment-handling.html
+     * promises it for all modes, Galera and group replication count by more than one, TiDB and
+     * Vitess hand out ranges.
+     */
     hasConsecutiveIds:
       ['0', '1', '2'].includes(given.get('innodb_autoinc_lock_mode') ?? '') &&
       given.get('auto_increment_increment') === '1' &&
@@ -105,33 +101,42 @@ function toServer(rows: unknown[]): Server {
 
 class MysqlDriver implements Driver {
   readonly #options: PoolOptions
-  readonly #settings: PoolSettings
+  readonly #usage: PoolUsage
+  /** It connects when it is asked for a connection. */
+  readonly #pool: Pool
   readonly #idle: MysqlSession[] = []
-  #pool: Pool | undefined
+  /** Milliseconds that a statement without a deadline of its own may take. */
+  readonly timeout: number | undefined
   /** The servers of those connections that were set up. */
   readonly servers = new WeakMap<PoolConnection, Server>()
-  /** What traces say of the server. */
+  /** What traces say of the server: https://opentelemetry.io/docs/specs/semconv/db/mysql/ */
   readonly target: Target
 
-  constructor(url: string, settings: PoolSettings) {
-    this.#settings = settings
-    this.target = targetOf(url)
+  constructor(url: string, { timeout, usage = { used: 0, waiting: 0 } }: PoolSettings) {
+    this.timeout = timeout
+    this.#usage = usage
     this.#options = {
       uri: url,
       charset: 'utf8mb4_bin',
-      connectTimeout: settings.timeout ?? CONNECT_TIMEOUT,
+      connectTimeout: timeout ?? CONNECT_TIMEOUT,
       supportBigNumbers: true,
       bigNumberStrings: true,
     }
-  }
-
-  async init(): Promise<void> {
     const limits = { connectionLimit: MAX_CONNECTIONS, queueLimit: MAX_WAITING }
     this.#pool = createPool({ ...this.#options, ...limits })
+    const { hostname, port, pathname } = new URL(url)
+    this.target = {
+      'db.system.name': 'mysql',
+      'db.namespace': decodeURIComponent(pathname.slice(1)),
+      'server.address': hostname,
+      'server.port': Number(port || 3306),
+    }
   }
 
+  async init(): Promise<void> {}
+
   async acquireConnection(): Promise<MysqlSession> {
-    return this.#idle.pop() ?? new MysqlSession(this, this.#settings.timeout)
+    return this.#idle.pop() ?? new MysqlSession(this)
   }
 
   async releaseConnection(session: MysqlSession): Promise<void> {
@@ -141,7 +146,7 @@ class MysqlDriver implements Driver {
 
   async beginTransaction(session: MysqlSession, settings: TransactionSettings): Promise<void> {
     if (settings.isolationLevel || settings.accessMode) throw new Error('Not supported')
-    session.begin()
+    session.isToBegin = true
   }
 
   async commitTransaction(session: MysqlSession): Promise<void> {
@@ -152,57 +157,45 @@ class MysqlDriver implements Driver {
     await session.rollback()
   }
 
-  destroy(): Promise<void> {
-    return new Promise((resolve, reject) => {
-      this.#pool?.end((error) => (error ? reject(error) : resolve()))
-    })
+  async destroy(): Promise<void> {
+    await this.#pool.promise().end()
   }
 
   /** A connection of the pool. Throws DatabaseUnavailableError, or the reason of the deadline. */
   take(deadline: Deadline | undefined): Promise<PoolConnection> {
-    const { usage } = this.#settings
     return new Promise((resolve, reject) => {
-      if (usage) usage.waiting++
-      let isOver = false
-      const end = () => {
-        if (usage && !isOver) usage.waiting--
-        isOver = true
-      }
+      let isGivenUp = false
+      this.#usage.waiting++
       const forget = deadline?.onGiveUp((reason) => {
-        end()
+        isGivenUp = true
+        this.#usage.waiting--
         reject(reason)
       })
-      this.#pool?.getConnection((error, connection) => {
-        if (isOver) return connection?.release() // nobody waits for it any more
-        end()
+      this.#pool.getConnection((error, connection) => {
+        if (isGivenUp) return connection?.release()
         forget?.()
+        this.#usage.waiting--
         if (error) return reject(connectionError(error))
-        if (usage) usage.used++
+        this.#usage.used++
         resolve(connection)
       })
     })
   }
 
-  /** Gives a connection back to the pool. */
   giveBack(connection: PoolConnection): void {
-    if (this.#settings.usage) this.#settings.usage.used--
+    this.#usage.used--
     connection.release()
   }
 
   /** Ends a connection and what the server does for it, over another that leads to the same server. */
   async end(connection: PoolConnection): Promise<void> {
-    if (this.#settings.usage) this.#settings.usage.used--
+    this.#usage.used--
     const { threadId } = connection
     const server = this.servers.get(connection)
     connection.destroy()
     if (!server) return // it was being set up, and did nothing that had to be ended
     const control = createConnection(this.#options)
-    const ask = (sql: string) =>
-      new Promise<RowDataPacket[]>((resolve, reject) => {
-        control.query<RowDataPacket[]>(sql, (error, rows) =>
-          error ? reject(error) : resolve(rows),
-        )
-      })
+    const ask = async (sql: string) => (await control.promise().query<RowDataPacket[]>(sql))[0]
     control.on('error', () => {}) // those who ask are told, too
     try {
       const isSame = toServer(await ask(VARIABLES)).name === server.name
@@ -216,28 +209,11 @@ class MysqlDriver implements Driver {
   }
 }
 
-/** https://opentelemetry.io/docs/specs/semconv/db/mysql/ */
-function targetOf(url: string): Target {
-  const { hostname, port, pathname } = new URL(url)
-  return {
-    'db.system.name': 'mysql',
-    'db.namespace': decodeURIComponent(pathname.slice(1)),
-    'server.address': hostname,
-    'server.port': Number(port || 3306),
-  }
-}
-
 function connectionError(error: Error): DatabaseUnavailableError {
   return error.message === 'Queue limit reached.'
     ? new OverloadedError('Too many wait for a connection to the database')
     : new DatabaseUnavailableError(error, true)
 }
-
-const SET_UP = CompiledQuery.raw(SESSION)
-const IDENTIFY = CompiledQuery.raw(VARIABLES)
-const BEGIN = CompiledQuery.raw('begin')
-const COMMIT = CompiledQuery.raw('commit')
-const ROLLBACK = CompiledQuery.raw('rollback')
 
 /**
  * What Kysely takes for a connection. It takes one from the pool with its first statement, whose
@@ -245,12 +221,11 @@ const ROLLBACK = CompiledQuery.raw('rollback')
  */
 class MysqlSession implements DatabaseConnection {
   readonly #driver: MysqlDriver
-  readonly #timeout: number | undefined
   #connection: PoolConnection | undefined
   /** Why there is no connection any more, though there was one. */
   #lost: Error | undefined
   /** A transaction that the server has not heard of, since it has no statement yet. */
-  #isToBegin = false
+  isToBegin = false
   /** The deadline of the latest statement, which bounds the end of the transaction too. */
   #deadline: Deadline | undefined
   /**
@@ -259,24 +234,23 @@ class MysqlSession implements DatabaseConnection {
    */
   #isCertain = true
 
-  constructor(driver: MysqlDriver, timeout: number | undefined) {
+  constructor(driver: MysqlDriver) {
     this.#driver = driver
-    this.#timeout = timeout
   }
 
   executeQuery<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
-    const { deadline, needsConsecutiveIds }: Statement = query
+    const { sql, parameters, deadline, needsConsecutiveIds }: Statement = query
     this.#deadline = deadline
     return this.#bounded(async (deadline) => {
       const connection = await this.#connect(deadline)
       if (needsConsecutiveIds && !this.#driver.servers.get(connection)?.hasConsecutiveIds) {
         throw new NoConsecutiveIdsError('The server does not promise consecutive ids')
       }
-      if (this.#isToBegin) {
-        await this.#run(connection, BEGIN, deadline)
-        this.#isToBegin = false
+      if (this.isToBegin) {
+        await this.#run(connection, deadline, 'begin')
+        this.isToBegin = false
       }
-      return await this.#run<Row>(connection, query, deadline)
+      return await this.#run<Row>(connection, deadline, sql, parameters)
     })
   }
 
@@ -284,8 +258,9 @@ class MysqlSession implements DatabaseConnection {
   async #bounded<Result>(
     work: (deadline: Deadline | undefined) => Promise<Result>,
   ): Promise<Result> {
-    if (this.#deadline || this.#timeout === undefined) return await work(this.#deadline)
-    const deadline = new Deadline(this.#timeout)
+    const { timeout } = this.#driver
+    if (this.#deadline || timeout === undefined) return await work(this.#deadline)
+    const deadline = new Deadline(timeout)
     try {
       return await work(deadline)
     } finally {
@@ -302,8 +277,8 @@ class MysqlSession implements DatabaseConnection {
     this.#connection = connection
     if (this.#driver.servers.has(connection)) return connection
     try {
-      await this.#run(connection, SET_UP, deadline)
-      const { rows } = await this.#run(connection, IDENTIFY, deadline)
+      await this.#run(connection, deadline, SESSION)
+      const { rows } = await this.#run(connection, deadline, VARIABLES)
       this.#driver.servers.set(connection, toServer(rows))
       return connection
     } catch (error) {
@@ -320,8 +295,9 @@ class MysqlSession implements DatabaseConnection {
    */
   async #run<Row>(
     connection: PoolConnection,
-    { sql, parameters }: CompiledQuery,
     deadline: Deadline | undefined,
+    sql: string,
+    parameters: readonly unknown[] = [],
   ): Promise<QueryResult<Row>> {
     const { promise, resolve, reject } = Promise.withResolvers<QueryResult<Row>>()
     const forget = deadline?.onGiveUp((reason) => {
@@ -358,27 +334,25 @@ class MysqlSession implements DatabaseConnection {
     if (connection) void this.#driver.end(connection)
   }
 
-  begin(): void {
-    this.#isToBegin = true
-  }
-
   async commit(): Promise<void> {
-    const connection = this.#connection
     if (this.#lost) throw this.#lost
     if (this.#deadline?.reason) throw this.#deadline.reason
-    if (!connection || this.#isToBegin) return // there was no statement
-    await this.#bounded((deadline) => this.#run(connection, COMMIT, deadline))
+    await this.#end('commit')
   }
 
   /** Never throws: a connection that cannot roll back is ended, and its transaction with it. */
   async rollback(): Promise<void> {
-    const connection = this.#connection
-    if (!connection || this.#isToBegin) return
     try {
-      await this.#bounded((deadline) => this.#run(connection, ROLLBACK, deadline))
+      await this.#end('rollback')
     } catch (error) {
       this.#lose(error as Error) // all that #run throws
     }
+  }
+
+  async #end(sql: 'commit' | 'rollback'): Promise<void> {
+    const connection = this.#connection
+    if (!connection || this.isToBegin) return // there was no statement
+    await this.#bounded((deadline) => this.#run(connection, deadline, sql))
   }
 
   release(): void {
@@ -386,7 +360,7 @@ class MysqlSession implements DatabaseConnection {
     this.#connection = undefined
     this.#lost = undefined
     this.#deadline = undefined
-    this.#isToBegin = false
+    this.isToBegin = false
     this.#isCertain = true
   }
 

@@ -107,7 +107,19 @@ class EmbeddedDriver implements Driver, DatabaseConnection {
   }
 
   async executeQuery<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
-    const { sql: text, parameters, deadline }: Statement = query
+    return this.#executeAtOnce(query)
+  }
+
+  /**
+   * The result of a statement; undefined when it has to wait, because the connection is not open
+   * yet, or is somebody's who is in a transaction.
+   */
+  executeNow<Row>(query: Statement<Row>): QueryResult<Row> | undefined {
+    if (!this.#database?.isOpen || this.isInTransaction) return undefined
+    return this.#executeAtOnce(query)
+  }
+
+  #executeAtOnce<Row>({ sql: text, parameters, deadline }: Statement): QueryResult<Row> {
     if (deadline?.reason) throw deadline.reason
     if (deadline?.trace) {
       if (this.isInTransaction) {
@@ -160,18 +172,6 @@ class EmbeddedDriver implements Driver, DatabaseConnection {
     const prepared = { statement, columns: statement.columns().map(({ name }) => name) }
     this.#prepared.set(text, prepared)
     return prepared
-  }
-
-  /**
-   * The same as `executeQuery`, at once; undefined when it has to wait, because the connection is
-   * not open yet, or is somebody's who is in a transaction.
-   */
-  executeNow<Row>(query: Statement<Row>): QueryResult<Row> | undefined {
-    if (!this.#database?.isOpen || this.isInTransaction) return undefined
-    const { sql: text, parameters, deadline } = query
-    if (deadline?.reason) throw deadline.reason
-    if (deadline?.trace) return this.#traced<Row>(deadline.trace, text, parameters)
-    return this.execute<Row>(text, parameters)
   }
 
   // biome-ignore lint/correctness/useYield: Kysely wants the method; nothing here streams.

@@ -10,7 +10,6 @@ import { uncaught } from './stop.ts'
 /** Milliseconds before a worker that died is replaced, so that one that cannot live does not spin. */
 const REPLACE_DELAY = 1_000
 
-/** What the primary process tells a worker. */
 const STOP = 'stop'
 
 /** Starts the workers, and replaces those that die. Throws ConfigError when one cannot start. */

@@ -13,16 +13,14 @@ export class UsageError extends Error {
  * where the cause is not a bug.
  */
 export function complain(error: unknown, config?: Config): void {
-  console.error(config ? explained(error, config) : plain(error))
+  console.error(wordsOf(error, config))
   process.exitCode = 1
 }
 
-const plain = (error: unknown) =>
-  error instanceof ConfigError || error instanceof UsageError ? error.message : error
-
-function explained(error: unknown, { databaseUrl }: Config): unknown {
-  if (!(error instanceof DatabaseUnavailableError)) return plain(error)
+function wordsOf(error: unknown, config: Config | undefined): unknown {
+  if (error instanceof ConfigError || error instanceof UsageError) return error.message
+  if (!config || !(error instanceof DatabaseUnavailableError)) return error
   const { message, code } = error.cause as NodeJS.ErrnoException // what the driver threw
-  const { address } = describeUrl(databaseUrl)
+  const { address } = describeUrl(config.databaseUrl)
   return `DATABASE_URL: cannot use the database ${address}: ${message || code}`
 }

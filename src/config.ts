@@ -27,8 +27,7 @@ const duration = z
 // Node's timers hold no more than 24 days.
 const timeout = duration.refine((value) => value > 0 && value <= 3_600_000)
 
-// Longer, and the server would give up the connection of the request first.
-const databaseTimeout = timeout.refine((value) => value <= 30_000)
+const ADDRESS = 'an http or https address that ends in /v1'
 
 // It stands in headers as it is: the characters of RFC 3986, and no password.
 const address = z
@@ -43,161 +42,132 @@ const SAMPLERS = [
   ...(['parentbased_always_on', 'parentbased_always_off', 'parentbased_traceidratio'] as const),
 ] as const
 
-// No message may show a DATABASE_URL: it holds a password.
+// Each is described as what it must be. No message may show a DATABASE_URL: it holds a password.
 const variables = {
-  PORT: { schema: port.default(3000), expected: 'a whole number from 0 to 65535' },
-  DATABASE_URL: {
-    schema: z.string().refine(isDatabaseUrl).default(`sqlite:data/${NAME}.db?create`),
-    expected:
+  PORT: port.default(3000).describe('a whole number from 0 to 65535'),
+  DATABASE_URL: z
+    .string()
+    .refine(isDatabaseUrl)
+    .default(`sqlite:data/${NAME}.db?create`)
+    .describe(
       'mysql://user:password@host:3306/database (special characters percent-encoded), or sqlite:path, or sqlite:path?create, or empty',
-  },
-  BASE_URL: {
-    schema: address.optional(),
-    expected: 'an http or https address that ends in /v1',
-  },
-  STAGING_URL: {
-    schema: address.default('https://staging.petstore.example/v1'),
-    expected: 'an http or https address that ends in /v1',
-  },
-  CORS_ORIGINS: {
-    schema: list.pipe(z.array(z.string().refine(isOrigin))).default([]),
-    expected: 'origins such as https://shop.example, separated by commas, or *',
-  },
-  RATE_LIMIT: {
-    schema: whole.refine((value) => value > 0).optional(),
-    expected: 'a whole number of calls a minute, from 1, or empty for no limit',
-  },
-  TRUST_PROXY: {
-    schema: z.union([whole, list.pipe(z.array(z.string().refine(isNetwork)))]).default(0),
-    expected: 'the number of proxies in front, or their addresses or subnets, separated by commas',
-  },
-  DATABASE_TIMEOUT: {
-    schema: databaseTimeout.default(5_000),
-    expected: 'a length of time from 1ms to 30s, such as 5s',
-  },
-  SHUTDOWN_TIMEOUT: {
-    schema: timeout.default(10_000),
-    expected: 'a length of time from 1ms to 1h, such as 10s',
-  },
-  SHUTDOWN_DELAY: {
-    schema: duration.default(0),
-    expected: 'a length of time such as 5s, shorter than SHUTDOWN_TIMEOUT',
-  },
-  IDEMPOTENCY_LIFETIME: {
-    schema: duration.refine((value) => value >= 60_000).default(86_400_000),
-    expected: 'a length of time from 1m, such as 24h',
-  },
-  METRICS_PORT: { schema: port.optional(), expected: 'a whole number from 0 to 65535, or empty' },
-  METRICS_HOST: { schema: z.string().default('127.0.0.1'), expected: 'an address to listen on' },
-  WORKERS: {
-    schema: whole.refine((value) => value >= 1 && value <= 256).default(1),
-    expected: 'a whole number from 1 to 256',
-  },
+    ),
+  BASE_URL: address.optional().describe(ADDRESS),
+  STAGING_URL: address.default('https://staging.petstore.example/v1').describe(ADDRESS),
+  CORS_ORIGINS: list
+    .pipe(z.array(z.string().refine(isOrigin)))
+    .default([])
+    .describe('origins such as https://shop.example, separated by commas, or *'),
+  RATE_LIMIT: whole
+    .refine((value) => value > 0)
+    .optional()
+    .describe('a whole number of calls a minute, from 1, or empty for no limit'),
+  TRUST_PROXY: z
+    .union([whole, list.pipe(z.array(z.string().refine(isNetwork)))])
+    .default(0)
+    .describe('the number of proxies in front, or their addresses or subnets, separated by commas'),
+  // Longer, and the server would give up the connection of the request first.
+  DATABASE_TIMEOUT: timeout
+    .refine((value) => value <= 30_000)
+    .default(5_000)
+    .describe('a length of time from 1ms to 30s, such as 5s'),
+  SHUTDOWN_TIMEOUT: timeout
+    .default(10_000)
+    .describe('a length of time from 1ms to 1h, such as 10s'),
+  SHUTDOWN_DELAY: duration
+    .default(0)
+    .describe('a length of time such as 5s, shorter than SHUTDOWN_TIMEOUT'),
+  IDEMPOTENCY_LIFETIME: duration
+    .refine((value) => value >= 60_000)
+    .default(86_400_000)
+    .describe('a length of time from 1m, such as 24h'),
+  METRICS_PORT: port.optional().describe('a whole number from 0 to 65535, or empty'),
+  METRICS_HOST: z.string().default('127.0.0.1').describe('an address to listen on'),
+  WORKERS: whole
+    .refine((value) => value >= 1 && value <= 256)
+    .default(1)
+    .describe('a whole number from 1 to 256'),
   // https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/
-  [TRACES_TO]: {
-    schema: z.url({ protocol: /^https?$/ }).optional(),
-    expected: 'an http or https address, such as http://localhost:4318',
-  },
-  OTEL_EXPORTER_OTLP_PROTOCOL: {
-    schema: z.literal('http/protobuf').optional(),
-    expected: 'http/protobuf, or empty',
-  },
-  OTEL_TRACES_EXPORTER: {
-    schema: z.enum(['otlp', 'none']).default('otlp'),
-    expected: 'otlp or none',
-  },
-  OTEL_SDK_DISABLED: {
-    schema: z
-      .string()
-      .transform((text) => text.toLowerCase() === 'true')
-      .default(false),
-    expected: 'true or false',
-  },
-  OTEL_TRACES_SAMPLER: {
-    schema: z.enum(SAMPLERS).default('parentbased_always_on'),
-    expected: `one of ${SAMPLERS.join(', ')}`,
-  },
-  OTEL_TRACES_SAMPLER_ARG: {
-    schema: z
-      .string()
-      .transform(Number)
-      .refine((value) => value >= 0 && value <= 1)
-      .default(1),
-    expected: 'a number from 0 to 1',
-  },
-} as const
-
-/** Which calls are traced, by the names that OpenTelemetry has for it. */
-export interface TracingConfig {
-  sampler: (typeof SAMPLERS)[number]
-  /** The part of the calls that samplers by ratio take, from 0 to 1. */
-  ratio: number
+  [TRACES_TO]: z
+    .url({ protocol: /^https?$/ })
+    .optional()
+    .describe('an http or https address, such as http://localhost:4318'),
+  OTEL_EXPORTER_OTLP_PROTOCOL: z
+    .literal('http/protobuf')
+    .optional()
+    .describe('http/protobuf, or empty'),
+  OTEL_TRACES_EXPORTER: z.enum(['otlp', 'none']).default('otlp').describe('otlp or none'),
+  OTEL_SDK_DISABLED: z
+    .string()
+    .transform((text) => text.toLowerCase() === 'true')
+    .default(false)
+    .describe('true or false'),
+  OTEL_TRACES_SAMPLER: z
+    .enum(SAMPLERS)
+    .default('parentbased_always_on')
+    .describe(`one of ${SAMPLERS.join(', ')}`),
+  OTEL_TRACES_SAMPLER_ARG: z
+    .string()
+    .transform(Number)
+    .refine((value) => value >= 0 && value <= 1)
+    .default(1)
+    .describe('a number from 0 to 1'),
 }
 
-export interface Config {
-  port: number
-  databaseUrl: string
-  baseUrl: string
-  stagingUrl: string
-  /** Origins whose pages may call the service; `*` among them stands for all. */
-  corsOrigins: string[]
-  /** Calls a minute per key or address; undefined for no limit. */
-  rateLimit: number | undefined
-  /** How many proxies in front are believed what they say of the client's address, or which. */
-  trustProxy: number | string[]
-  /** Milliseconds that the database may take for a call. */
-  databaseTimeout: number
-  /** Milliseconds that a graceful stop may take. */
-  shutdownTimeout: number
-  /** Milliseconds between not being ready any more and taking no more connections. */
-  shutdownDelay: number
-  /** Milliseconds that an Idempotency-Key is kept. */
-  idempotencyLifetime: number
-  /** Where Prometheus may read; undefined for nowhere. */
-  metrics: { host: string; port: number } | undefined
-  /** How many processes serve. */
-  workers: number
-  /** Undefined where nothing is traced. Where traces go, OpenTelemetry's exporter reads by itself. */
-  tracing: TracingConfig | undefined
-}
+/** What is configured. */
+export type Config = ReturnType<typeof readConfig>
+export type TracingConfig = NonNullable<Config['tracing']>
 
 /**
  * The configuration of an environment. An empty variable counts as unset; one that is not ours, but
  * nearly, is taken for a slip. Throws ConfigError.
  */
-export function readConfig(environment: Record<string, string | undefined>): Config {
+export function readConfig(environment: Record<string, string | undefined>) {
   refuseSlips(environment)
   const read = <Name extends keyof typeof variables>(name: Name) => {
-    const { schema, expected } = variables[name]
+    const schema = variables[name]
     const result = schema.safeParse(environment[name] || undefined)
-    if (!result.success) throw new ConfigError(`${name} must be ${expected}`)
-    return result.data as z.output<(typeof variables)[Name]['schema']>
+    if (!result.success) throw new ConfigError(`${name} must be ${schema.description}`)
+    return result.data as z.output<(typeof variables)[Name]>
+  }
+  const readTracing = () => {
+    if (!read(TRACES_TO) || read('OTEL_SDK_DISABLED')) return undefined
+    if (read('OTEL_TRACES_EXPORTER') === 'none') return undefined
+    read('OTEL_EXPORTER_OTLP_PROTOCOL') // its exporter reads it by itself, and where traces go
+    return {
+      sampler: read('OTEL_TRACES_SAMPLER'),
+      /** The part of the calls that samplers by ratio take, from 0 to 1. */
+      ratio: read('OTEL_TRACES_SAMPLER_ARG'),
+    }
   }
   const port = read('PORT')
   const metricsHost = read('METRICS_HOST')
   const metricsPort = read('METRICS_PORT')
-  const config: Config = {
+  const config = {
     port,
     databaseUrl: read('DATABASE_URL'),
     baseUrl: read('BASE_URL') ?? `http://localhost:${port}/v1`,
     stagingUrl: read('STAGING_URL'),
+    /** Origins whose pages may call the service; `*` among them stands for all. */
     corsOrigins: read('CORS_ORIGINS'),
+    /** Calls a minute per key or address; undefined for no limit. */
     rateLimit: read('RATE_LIMIT'),
+    /** How many proxies in front are believed what they say of the client's address, or which. */
     trustProxy: read('TRUST_PROXY'),
+    /** Milliseconds that the database may take for a call. */
     databaseTimeout: read('DATABASE_TIMEOUT'),
+    /** Milliseconds that a graceful stop may take. */
     shutdownTimeout: read('SHUTDOWN_TIMEOUT'),
+    /** Milliseconds between not being ready any more and taking no more connections. */
     shutdownDelay: read('SHUTDOWN_DELAY'),
+    /** Milliseconds that an Idempotency-Key is kept. */
     idempotencyLifetime: read('IDEMPOTENCY_LIFETIME'),
+    /** Where Prometheus may read; undefined for nowhere. */
     metrics: metricsPort === undefined ? undefined : { host: metricsHost, port: metricsPort },
+    /** How many processes serve. */
     workers: read('WORKERS'),
-    tracing: undefined,
-  }
-  if (read(TRACES_TO) && !read('OTEL_SDK_DISABLED') && read('OTEL_TRACES_EXPORTER') === 'otlp') {
-    read('OTEL_EXPORTER_OTLP_PROTOCOL')
-    config.tracing = {
-      sampler: read('OTEL_TRACES_SAMPLER'),
-      ratio: read('OTEL_TRACES_SAMPLER_ARG'),
-    }
+    /** Which calls are traced, by the names that OpenTelemetry has for it; undefined for none. */
+    tracing: readTracing(),
   }
   if (config.shutdownDelay >= config.shutdownTimeout) {
     throw new ConfigError('SHUTDOWN_DELAY must be shorter than SHUTDOWN_TIMEOUT')

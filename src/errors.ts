@@ -17,7 +17,11 @@ export interface ApiError {
 }
 
 /** Seconds after which a client is asked to try again when the service is not available. */
-const RETRY_AFTER = 5
+const RETRY_AFTER = '5'
+
+/** An error with a message that is fit for the client; its cause is for the log alone. */
+const problem = (code: TRPC_ERROR_CODE_KEY, message: string, cause?: unknown): TRPCError =>
+  new TRPCError({ code, message, cause })
 
 /**
  * The error to answer for a thrown thing: its code and message are fit for the client, and tell
@@ -35,12 +39,12 @@ export function toTRPCError(thrown: unknown): TRPCError {
       : internal(cause ?? thrown)
   }
   if (code === 'BAD_REQUEST' && cause instanceof ZodError) {
-    return new TRPCError({ code, message: sentence(cause), cause })
+    return problem(code, sentence(cause), cause)
   }
   if (code === 'BAD_REQUEST' && cause instanceof SyntaxError) return malformed(cause)
   // Some of tRPC's messages repeat the path, into which people paste keys.
   const message = withoutKeys(thrown.message)
-  return message === thrown.message ? thrown : new TRPCError({ code, message, cause })
+  return message === thrown.message ? thrown : problem(code, message, cause)
 }
 
 /** The body that answers an error, on REST. */
@@ -77,7 +81,7 @@ export function errorHeaders({ code }: TRPCError, auth?: Auth): string[] {
   }
   // RFC 6750, section 3.1
   if (code === 'FORBIDDEN') return ['WWW-Authenticate', 'Bearer error="insufficient_scope"']
-  if (code === 'SERVICE_UNAVAILABLE') return ['Retry-After', String(RETRY_AFTER)]
+  if (code === 'SERVICE_UNAVAILABLE') return ['Retry-After', RETRY_AFTER]
   return []
 }
 
@@ -87,49 +91,34 @@ export function unauthorized({ kind }: Auth): TRPCError {
     kind === 'missing'
       ? 'The API key is missing: send the header "Authorization: Bearer <API_KEY>"'
       : 'The API key is invalid: the header must be "Authorization: Bearer <API_KEY>" with a key of this service'
-  return new TRPCError({ code: 'UNAUTHORIZED', message })
+  return problem('UNAUTHORIZED', message)
 }
 
-/** The error for a call that changes something, with a key that may only read. */
 export const readOnlyKey = (): TRPCError =>
-  new TRPCError({
-    code: 'FORBIDDEN',
-    message: 'The API key may only read: this call needs one that may write',
-  })
+  problem('FORBIDDEN', 'The API key may only read: this call needs one that may write')
 
 /** The error for JSON, or tRPC's encoding of an input, that cannot be read. */
-export function malformed(cause: unknown): TRPCError {
-  const message = 'The request is not well-formed: its JSON cannot be read'
-  return new TRPCError({ code: 'PARSE_ERROR', message, cause })
-}
+export const malformed = (cause: unknown): TRPCError =>
+  problem('PARSE_ERROR', 'The request is not well-formed: its JSON cannot be read', cause)
 
-/** The error for a body beyond the limit. */
 export const payloadTooLarge = (): TRPCError =>
-  new TRPCError({
-    code: 'PAYLOAD_TOO_LARGE',
-    message: `The body must have at most ${MAX_BODY} bytes`,
-  })
+  problem('PAYLOAD_TOO_LARGE', `The body must have at most ${MAX_BODY} bytes`)
 
-/** The error for a body of another type, encoding or character set. */
 export const unsupportedMediaType = (): TRPCError =>
-  new TRPCError({
-    code: 'UNSUPPORTED_MEDIA_TYPE',
-    message: 'The body must be of the type application/json, in UTF-8, and not compressed',
-  })
+  problem(
+    'UNSUPPORTED_MEDIA_TYPE',
+    'The body must be of the type application/json, in UTF-8, and not compressed',
+  )
 
 /** The error for more than `limit` calls a minute; `seconds` later there may be more. */
 export const tooManyRequests = (limit: number, seconds: number): TRPCError =>
-  new TRPCError({
-    code: 'TOO_MANY_REQUESTS',
-    message: `There were more than ${limit} calls in a minute; try again in ${seconds} seconds`,
-  })
+  problem(
+    'TOO_MANY_REQUESTS',
+    `There were more than ${limit} calls in a minute; try again in ${seconds} seconds`,
+  )
 
 /** What answers a request that did not arrive in time. */
-export const REQUEST_TIMEOUT: ApiError = {
-  code: 'TIMEOUT',
-  message: 'The request did not arrive in time',
-  status: 408,
-}
+export const REQUEST_TIMEOUT = toApiError(problem('TIMEOUT', 'The request did not arrive in time'))
 
 /** What answers an address or headers beyond the limit; tRPC has no code for this status. */
 export const HEADERS_TOO_LARGE: ApiError = {
@@ -138,21 +127,16 @@ export const HEADERS_TOO_LARGE: ApiError = {
   status: 431,
 }
 
-/** The error for an address at which there is nothing. */
-export const notFound = (): TRPCError =>
-  new TRPCError({ code: 'NOT_FOUND', message: 'There is nothing at this address' })
+export const notFound = (): TRPCError => problem('NOT_FOUND', 'There is nothing at this address')
 
 /** The error for a method that an address does not serve; `allow` is what its Allow header says. */
 export function methodNotSupported(method: string, allow: string): TRPCError {
   const message = `${method} is not supported here: use ${allow.replace(/, (?=[^,]*$)/, ' or ')}`
-  return new TRPCError({ code: 'METHOD_NOT_SUPPORTED', message })
+  return problem('METHOD_NOT_SUPPORTED', message)
 }
 
 /** Why a call is given up whose client does not wait any more. Nobody is told, so one will do for all. */
-export const CLIENT_GONE = new TRPCError({
-  code: 'CLIENT_CLOSED_REQUEST',
-  message: 'The client has gone',
-})
+export const CLIENT_GONE = problem('CLIENT_CLOSED_REQUEST', 'The client has gone')
 
 /** What is wrong with an input, as one sentence that names each field. */
 export function sentence({ issues }: ZodError): string {
@@ -161,22 +145,21 @@ export function sentence({ issues }: ZodError): string {
     .join('; ')
 }
 
-/** The error for a database that cannot be used right now. */
-export function unavailable(cause?: unknown): TRPCError {
-  const message = 'The service cannot use its database right now; try again later'
-  return new TRPCError({ code: 'SERVICE_UNAVAILABLE', message, cause })
-}
+export const unavailable = (cause?: unknown): TRPCError =>
+  problem(
+    'SERVICE_UNAVAILABLE',
+    'The service cannot use its database right now; try again later',
+    cause,
+  )
 
-/** The error for a bug: its cause is for the log alone. */
-export function internal(cause?: unknown): TRPCError {
-  return new TRPCError({ code: 'INTERNAL_SERVER_ERROR', message: 'Internal server error', cause })
-}
+/** The error for a bug. */
+export const internal = (cause?: unknown): TRPCError =>
+  problem('INTERNAL_SERVER_ERROR', 'Internal server error', cause)
 
 // What Express throws carries a status: https://expressjs.com/en/guide/error-handling.html
 function fromHttpError(thrown: unknown): TRPCError | undefined {
   const { status } = (thrown ?? {}) as { status?: unknown }
   if (typeof status !== 'number' || status < 400 || status > 499) return undefined
   const codes: Record<number, TRPC_ERROR_CODE_KEY> = HTTP_STATUS_TRPC_ERROR_CODE
-  const code = codes[status] ?? 'BAD_REQUEST'
-  return new TRPCError({ code, message: 'The request cannot be read', cause: thrown })
+  return problem(codes[status] ?? 'BAD_REQUEST', 'The request cannot be read', thrown)
 }

@@ -17,15 +17,10 @@ export interface Observation {
   duration: number
 }
 
-/** The metrics of one process. */
-export interface Metrics {
-  registry: Registry
-  observe(observation: Observation): void
-  /** Counts a look-up of an API key. */
-  lookUp(wasCached: boolean): void
-}
+export type Metrics = ReturnType<typeof createMetrics>
 
-export function createMetrics(usage: PoolUsage): Metrics {
+/** The metrics of one process. */
+export function createMetrics(usage: PoolUsage) {
   const registry = new Registry()
   const registers = [registry]
   collectDefaultMetrics({ register: registry })
@@ -61,12 +56,13 @@ export function createMetrics(usage: PoolUsage): Metrics {
   }
   return {
     registry,
-    observe({ surface, operation = 'none', status, duration }) {
+    observe({ surface, operation = 'none', status, duration }: Observation) {
       const labels = { surface, operation, status }
       requests.inc(labels)
       durations.observe(labels, duration / 1000)
     },
-    lookUp: (wasCached) => lookUps.inc({ cache: wasCached ? 'hit' : 'miss' }),
+    /** Counts a look-up of an API key. */
+    lookUp: (wasCached: boolean) => lookUps.inc({ cache: wasCached ? 'hit' : 'miss' }),
   }
 }
 

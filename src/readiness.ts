@@ -6,16 +6,9 @@ import type { Database } from '../db/tables.ts'
 /** Milliseconds that the database has to answer; load balancers ask about every second. */
 const BOUND = 1_000
 
-export interface Readiness {
-  /** Ready: not stopping, the database answers in time, and its migrations are current. */
-  isReady(): Promise<boolean>
-  /** From now on not ready. */
-  stop(): void
-  readonly stopping: boolean
-}
+export type Readiness = ReturnType<typeof createReadiness>
 
-export function createReadiness(db: Database): Readiness {
-  let stopping = false
+export function createReadiness(db: Database) {
   let asking: Promise<boolean> | undefined
 
   const ask = async () => {
@@ -29,18 +22,16 @@ export function createReadiness(db: Database): Readiness {
       asking = undefined
     }
   }
-  return {
-    async isReady() {
-      if (stopping) return false
+  const readiness = {
+    /** Set when the process is to stop: from then on it is not ready. */
+    stopping: false,
+    /** Ready: not stopping, the database answers in time, and its migrations are current. */
+    async isReady(): Promise<boolean> {
+      if (readiness.stopping) return false
       // However many ask at once, the database is asked once.
       asking ??= ask()
       return await asking
     },
-    stop() {
-      stopping = true
-    },
-    get stopping() {
-      return stopping
-    },
   }
+  return readiness
 }

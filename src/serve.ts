@@ -13,7 +13,6 @@ import { createMetrics, type Metrics } from './metrics.ts'
 import { createReadiness } from './readiness.ts'
 import { appRouter, tags } from './router.ts'
 import { createStores } from './stores.ts'
-import { startTracing } from './tracing.ts'
 
 /** Milliseconds between two rounds of closing connections that have become idle, when stopping. */
 const CLOSE_INTERVAL = 50
@@ -39,7 +38,7 @@ export async function serve(
 ): Promise<Running & { metrics: Metrics | undefined }> {
   const usage = { used: 0, waiting: 0 }
   const db = connect(config.databaseUrl, { timeout: config.databaseTimeout, usage })
-  const tracing = config.tracing && (await startTracing(config.tracing, log))
+  const tracing = config.tracing && (await import('./tracing.ts')).startTracing(config.tracing, log)
   const metrics = config.metrics && createMetrics(usage)
   const authenticator = createAuthenticator(db, log, metrics?.lookUp)
   const idempotency = createIdempotency(db, config.idempotencyLifetime, log)
@@ -62,7 +61,7 @@ export async function serve(
 
   const stop = async () => {
     log.info('Stopping: the requests in flight are finished')
-    readiness.stop()
+    readiness.stopping = true
     const cancelCutOff = cutOff(config.shutdownTimeout, log)
     await wait(config.shutdownDelay)
     server.close()

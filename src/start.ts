@@ -11,32 +11,17 @@ import { serveMetrics } from './metrics.ts'
 import { serve } from './serve.ts'
 import { startText } from './start-text.ts'
 
-export interface Started {
-  /** The port that is listened on. */
-  port: number
-  /** What a person who started it wants to read. */
-  text: string
-  /** Finishes the requests in flight, then ends all that was started. */
-  stop(): Promise<void>
-}
-
-/** What production takes as it is, and does not reach workers: other resources, and other patience. */
-export interface Variations {
-  resources?: Resources
-  patience?: Patience
-}
-
 /**
  * Starts the service. `db` is the configured database, migrated; it is not needed afterwards, since
- * those who serve have connections of their own. Throws ConfigError when what is configured cannot be
- * listened on.
+ * those who serve have connections of their own. Production takes resources and patience as they are;
+ * others do not reach workers. Throws ConfigError when what is configured cannot be listened on.
  */
 export async function start(
   db: Database,
   config: Config,
   log: Log,
-  { resources, patience }: Variations = {},
-): Promise<Started> {
+  { resources, patience }: { resources?: Resources; patience?: Patience } = {},
+) {
   const { port, readMetrics, stop } =
     config.workers > 1
       ? await startWorkers(config, log)
@@ -47,8 +32,10 @@ export async function start(
     const firstKey = await prepareFirstKey(db, config.databaseUrl)
     return {
       port,
+      /** What a person who started it wants to read. */
       text: startText(config.databaseUrl, port, firstKey),
-      async stop() {
+      /** Finishes the requests in flight, then ends all that was started. */
+      async stop(): Promise<void> {
         await stop()
         // Last, so that the stop itself can be watched.
         if (!metrics) return

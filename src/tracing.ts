@@ -1,11 +1,14 @@
 /**
- * Traces, in OpenTelemetry's way: a span for each call, with those of the database under it. Its
- * packages are loaded only where traces are wanted.
+ * Traces, in OpenTelemetry's way: a span for each call, with those of the database under it. For the
+ * sake of its packages this file is loaded only where traces are wanted.
  */
 import type { IncomingHttpHeaders } from 'node:http'
-import type { Span, SpanContext } from '@opentelemetry/api'
-import type { Sampler, SpanExporter } from '@opentelemetry/sdk-trace'
-import type { Target, Trace } from '../db/trace.ts'
+import * as api from '@opentelemetry/api'
+import { getNumberFromEnv, W3CTraceContextPropagator } from '@opentelemetry/core'
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto'
+import * as resources from '@opentelemetry/resources'
+import * as sdk from '@opentelemetry/sdk-trace'
+import type { Trace } from '../db/trace.ts'
 import type { TracingConfig } from './config.ts'
 import type { Log } from './log.ts'
 import { NAME, VERSION } from './product.ts'
@@ -45,20 +48,13 @@ export interface CallTrace extends Trace {
   end(status: number): void
 }
 
-export interface Tracing {
-  /** Begins the span of a request, under the one that its `traceparent` names. */
-  begin(request: TracedRequest): CallTrace
-  /** Sends what was not sent yet, as far as there is time. */
-  stop(): Promise<void>
-}
+export type Tracing = ReturnType<typeof startTracing>
 
 /**
  * Starts to trace. OpenTelemetry's packages read their own variables (OTEL_…). A collector that cannot
  * be reached is told to the log once, and again when it is back; spans that cannot be sent are lost.
  */
-export async function startTracing(config: TracingConfig, log: Log): Promise<Tracing> {
-  const { api, core, exporter, resources, sdk } = await load()
-  const { ROOT_CONTEXT, SpanKind, SpanStatusCode, defaultTextMapGetter, trace } = api
+export function startTracing(config: TracingConfig, log: Log) {
   const named = resources.resourceFromAttributes({
     'service.name': NAME,
     'service.version': VERSION,
@@ -71,16 +67,23 @@ export async function startTracing(config: TracingConfig, log: Log): Promise<Tra
     ],
   })
   const processor = new sdk.BatchSpanProcessor({
-    exporter: watched(new exporter.OTLPTraceExporter(), log),
-    ...batchOptions(core.getNumberFromEnv),
+    exporter: watched(new OTLPTraceExporter(), log),
+    ...batchOptions(),
   })
   const provider = new sdk.TracerProvider({
     resource: resources.defaultResource().merge(named).merge(detected),
-    sampler: samplerOf(config, sdk),
+    sampler: samplerOf(config),
     spanProcessors: [processor],
   })
   const tracer = provider.getTracer(NAME, VERSION)
-  const propagator = new core.W3CTraceContextPropagator()
+  const propagator = new W3CTraceContextPropagator()
+
+  const inside = (name: string, { span, now }: Call, options?: api.SpanOptions): api.Span =>
+    tracer.startSpan(
+      name,
+      { ...options, startTime: now() },
+      api.trace.setSpan(api.ROOT_CONTEXT, span),
+    )
 
   /** The trace of what is done for these calls: for one, or for several that meet. */
   const traceOf = (calls: Call[]): Trace & { calls: Call[] } => ({
@@ -88,21 +91,17 @@ export async function startTracing(config: TracingConfig, log: Log): Promise<Tra
     statement(sql, target) {
       const [first, ...others] = calls.filter(({ span }) => span.isRecording())
       if (!first) return () => {}
-      const span = tracer.startSpan(
-        summaryOf(sql).text,
-        {
-          kind: SpanKind.CLIENT,
-          attributes: statementAttributes(sql, target),
-          links: others.map((other) => ({ context: other.span.spanContext() })),
-          startTime: first.now(),
-        },
-        trace.setSpan(ROOT_CONTEXT, first.span),
-      )
+      const { summary, attributes } = statementNames(sql)
+      const span = inside(summary, first, {
+        kind: api.SpanKind.CLIENT,
+        attributes: { ...target, ...attributes },
+        links: others.map((other) => ({ context: other.span.spanContext() })),
+      })
       for (const other of others) other.span.addLink({ context: span.spanContext() })
       return (error) => {
         if (error !== undefined) {
           span.setAttributes(errorAttributes(error))
-          span.setStatus({ code: SpanStatusCode.ERROR })
+          span.setStatus({ code: api.SpanStatusCode.ERROR })
         }
         span.end(first.now())
       }
@@ -112,44 +111,49 @@ export async function startTracing(config: TracingConfig, log: Log): Promise<Tra
       traceOf([...calls, ...others.flatMap((other) => (other as { calls?: Call[] }).calls ?? [])]),
   })
 
-  const inside = (name: string, { span, now }: Call): Span =>
-    tracer.startSpan(
-      name,
-      { kind: SpanKind.INTERNAL, startTime: now() },
-      trace.setSpan(ROOT_CONTEXT, span),
-    )
-
-  const callTraceOf = ({ span, now }: Call): CallTrace => ({
-    ...traceOf([{ span, now }]),
-    ids: idsOf(span.spanContext()),
-    // The conventions of HTTP see one request: its calls are what it does inside.
-    call: (operation) => callTraceOf({ span: inside(operation, { span, now }), now }),
-    wait(name) {
-      const waiting = inside(name, { span, now })
-      return () => waiting.end(now())
-    },
-    end(status) {
-      span.setAttribute('http.response.status_code', status)
-      if (status >= 500) {
-        span.setAttribute('error.type', String(status))
-        span.setStatus({ code: SpanStatusCode.ERROR })
-      }
-      span.end(now())
-    },
-  })
+  const callTraceOf = (call: Call): CallTrace => {
+    const { span, now } = call
+    const { traceId, spanId } = span.spanContext()
+    return {
+      ...traceOf([call]),
+      ids: { traceId, spanId },
+      // The conventions of HTTP see one request: its calls are what it does inside.
+      call: (name) => callTraceOf({ span: inside(name, call), now }),
+      wait(name) {
+        const waiting = inside(name, call)
+        return () => waiting.end(now())
+      },
+      end(status) {
+        span.setAttribute('http.response.status_code', status)
+        if (status >= 500) {
+          span.setAttribute('error.type', String(status))
+          span.setStatus({ code: api.SpanStatusCode.ERROR })
+        }
+        span.end(now())
+      },
+    }
+  }
 
   return {
-    begin(request) {
-      const parent = propagator.extract(ROOT_CONTEXT, request.headers, defaultTextMapGetter)
+    /** Begins the span of a request, under the one that its `traceparent` names. */
+    begin({ operation, route, method, path, scheme, headers }: TracedRequest): CallTrace {
       const now = clock()
+      // https://opentelemetry.io/docs/specs/semconv/http/http-spans/#http-server
+      const attributes = {
+        'http.request.method': method,
+        'url.path': path,
+        'url.scheme': scheme,
+        ...(route !== undefined && { 'http.route': route }),
+      }
       const span = tracer.startSpan(
-        request.operation,
-        { kind: SpanKind.SERVER, attributes: requestAttributes(request), startTime: now() },
-        parent,
+        operation,
+        { kind: api.SpanKind.SERVER, attributes, startTime: now() },
+        propagator.extract(api.ROOT_CONTEXT, headers, api.defaultTextMapGetter),
       )
       return callTraceOf({ span, now })
     },
-    async stop() {
+    /** Sends what was not sent yet, as far as there is time. */
+    async stop(): Promise<void> {
       const { promise, resolve } = Promise.withResolvers<void>()
       const timer = setTimeout(resolve, FLUSH_TIMEOUT)
       // That spans could not be sent was told already.
@@ -162,7 +166,7 @@ export async function startTracing(config: TracingConfig, log: Log): Promise<Tra
 
 /** A span, and the clock of its request. */
 interface Call {
-  span: Span
+  span: api.Span
   now(): number
 }
 
@@ -175,21 +179,7 @@ function clock(): () => number {
   return () => origin + performance.now()
 }
 
-/** The packages: those of one release go together. */
-async function load() {
-  const [api, core, exporter, resources, sdk] = await Promise.all([
-    import('@opentelemetry/api'),
-    import('@opentelemetry/core'),
-    import('@opentelemetry/exporter-trace-otlp-proto'),
-    import('@opentelemetry/resources'),
-    import('@opentelemetry/sdk-trace'),
-  ])
-  return { api, core, exporter, resources, sdk }
-}
-
-type Sdk = Awaited<ReturnType<typeof load>>['sdk']
-
-function samplerOf({ sampler, ratio }: TracingConfig, sdk: Sdk): Sampler {
+function samplerOf({ sampler, ratio }: TracingConfig): sdk.Sampler {
   const name = sampler.replace('parentbased_', '')
   const root =
     name === 'always_on'
@@ -201,14 +191,16 @@ function samplerOf({ sampler, ratio }: TracingConfig, sdk: Sdk): Sampler {
 }
 
 /** https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/#batch-span-processor */
-function batchOptions(read: (name: string) => number | undefined) {
+function batchOptions() {
   const names = {
     scheduledDelayMillis: 'OTEL_BSP_SCHEDULE_DELAY',
     exportTimeoutMillis: 'OTEL_BSP_EXPORT_TIMEOUT',
     maxQueueSize: 'OTEL_BSP_MAX_QUEUE_SIZE',
     maxExportBatchSize: 'OTEL_BSP_MAX_EXPORT_BATCH_SIZE',
   }
-  const options = Object.entries(names).map(([option, name]) => [option, read(name)] as const)
+  const options = Object.entries(names).map(
+    ([option, name]) => [option, getNumberFromEnv(name)] as const,
+  )
   return Object.fromEntries(options.filter(([, value]) => value !== undefined && value > 0))
 }
 
@@ -216,7 +208,7 @@ function batchOptions(read: (name: string) => number | undefined) {
  * An exporter whose failures are told to the log: the first, and the end of them; once a minute, if
  * they come and go.
  */
-function watched(exporter: SpanExporter, log: Log): SpanExporter {
+function watched(exporter: sdk.SpanExporter, log: Log): sdk.SpanExporter {
   let isTold = false
   let lastTold = Number.NEGATIVE_INFINITY
   return {
@@ -242,42 +234,24 @@ function watched(exporter: SpanExporter, log: Log): SpanExporter {
   }
 }
 
-const idsOf = ({ traceId, spanId }: SpanContext): TraceIds => ({ traceId, spanId })
-
-/** https://opentelemetry.io/docs/specs/semconv/http/http-spans/#http-server */
-const requestAttributes = ({ route, method, path, scheme }: TracedRequest) => ({
-  'http.request.method': method,
-  'url.path': path,
-  'url.scheme': scheme,
-  ...(route !== undefined && { 'http.route': route }),
-})
-
 /** What a statement does with which table: https://opentelemetry.io/docs/specs/semconv/db/sql/ */
-function summaryOf(sql: string): { text: string; operation: string; table: string | undefined } {
+function statementNames(sql: string) {
   const operation = /^\s*(\w+)/.exec(sql)?.[1]?.toUpperCase() ?? 'SQL'
   const table = /\b(?:from|into|update)\s+[`"]?(\w+)/i.exec(sql)?.[1]
-  return { text: table === undefined ? operation : `${operation} ${table}`, operation, table }
-}
-
-function statementAttributes(sql: string, target: Target) {
-  const { text, operation, table } = summaryOf(sql)
-  return {
-    ...target,
+  const summary = table === undefined ? operation : `${operation} ${table}`
+  const attributes = {
     'db.operation.name': operation,
-    'db.query.summary': text,
+    'db.query.summary': summary,
     ...(table !== undefined && { 'db.collection.name': table }),
   }
+  return { summary, attributes }
 }
 
 // Never the message, which may have values in it, such as that of a duplicate.
 function errorAttributes(error: unknown): Record<string, string> {
   if (!(error instanceof Error)) return { 'error.type': '_OTHER' }
   const driverError = error.cause instanceof Error ? error.cause : error
-  const { code, errno, errcode } = driverError as {
-    code?: string
-    errno?: number
-    errcode?: number
-  }
+  const { code, errno, errcode } = driverError as NodeJS.ErrnoException & { errcode?: number }
   const status = errcode ?? errno
   return {
     'error.type': code ?? error.name,

@@ -4,14 +4,16 @@ import type { Database } from '../../db/tables.ts'
 import { complain, UsageError } from '../complaint.ts'
 import { type Config, loadConfig } from '../config.ts'
 
-/** Runs a command on the configured database, and closes that afterwards. */
-export async function command(run: (db: Database, config: Config) => Promise<void>): Promise<void> {
+/** Runs a command on the configured database, whose address it is told, and closes that afterwards. */
+export async function command(
+  run: (db: Database, address: string, config: Config) => Promise<void>,
+): Promise<void> {
   let config: Config | undefined
   try {
     config = loadConfig()
     const db = connect(config.databaseUrl)
     try {
-      await run(db, config)
+      await run(db, describeUrl(config.databaseUrl).address, config)
     } finally {
       await db.destroy()
     }

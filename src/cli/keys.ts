@@ -1,6 +1,5 @@
 /** `npm run keys`: makes, lists, rotates and revokes API keys. */
 import { parseArgs } from 'node:util'
-import { describeUrl } from '../../db/connect.ts'
 import { migrate } from '../../db/migrate.ts'
 import type { Database } from '../../db/tables.ts'
 import { UsageError } from '../complaint.ts'
@@ -36,39 +35,30 @@ Options
 A DURATION is a number and a unit: 30s, 15m, 24h or 90d.
 A key that was revoked stops working within ${KEY_LIFETIME / 1000} seconds on every instance.`
 
-interface Arguments {
-  action: string | undefined
-  operands: string[]
-  expires: string | undefined
-  grace: string | undefined
-  readOnly: boolean
-  json: boolean
-}
+type Arguments = ReturnType<typeof readArguments>
 
 if (process.argv.includes('--help')) console.log(help)
 else {
-  await command(async (db, config) => {
-    const given = readArguments()
-    const act = readAction(given, describeUrl(config.databaseUrl).address)
+  await command(async (db, address) => {
+    const act = readAction(readArguments(), address)
     await migrate(db)
     await act(db)
   })
 }
 
-function readArguments(): Arguments {
+function readArguments() {
   try {
     const { positionals, values } = parseArgs({
       allowPositionals: true,
       options: {
         expires: { type: 'string' },
         grace: { type: 'string' },
-        'read-only': { type: 'boolean', default: false },
+        'read-only': { type: 'boolean' },
         json: { type: 'boolean', default: false },
       },
     })
     const [action, ...operands] = positionals
-    const { expires, grace, 'read-only': readOnly, json } = values
-    return { action, operands, expires, grace, readOnly, json }
+    return { action, operands, ...values }
   } catch (error) {
     const [mistake] = (error as Error).message.split(/\.\s/)
     throw new UsageError(`${mistake}; --help shows what there is`)
@@ -78,14 +68,16 @@ function readArguments(): Arguments {
 /** Checks the arguments and gives what is to be done, so that a mistake never reaches the database. */
 function readAction(given: Arguments, address: string): (db: Database) => Promise<void> {
   const { action, json } = given
-  if (given.expires !== undefined && action !== 'create') throw foreign('--expires', 'create')
-  if (given.readOnly && action !== 'create') throw foreign('--read-only', 'create')
-  if (given.grace !== undefined && action !== 'rotate') throw foreign('--grace', 'rotate')
+  const owners = { expires: 'create', 'read-only': 'create', grace: 'rotate' } as const
+  for (const [option, owner] of Object.entries(owners)) {
+    if (given[option as keyof typeof owners] !== undefined && action !== owner)
+      throw new UsageError(`--${option} goes with ${owner} only`)
+  }
   switch (action) {
     case 'create': {
       const name = readName(given)
       const expiresAt = given.expires === undefined ? undefined : after('--expires', given.expires)
-      const terms = { expiresAt, readOnly: given.readOnly }
+      const terms = { expiresAt, readOnly: given['read-only'] === true }
       return async (db) => printNew(await createKey(db, name, terms), address, json)
     }
     case 'list': {
@@ -117,10 +109,6 @@ function readAction(given: Arguments, address: string): (db: Database) => Promis
     default:
       throw new UsageError('Say what to do: create, list, rotate or revoke; --help tells more')
   }
-}
-
-function foreign(option: string, action: string): UsageError {
-  return new UsageError(`${option} goes with ${action} only`)
 }
 
 function operand({ action, operands }: Arguments, what: string): string {
@@ -194,11 +182,7 @@ function printTable(rows: string[][]): void {
     Math.max(...rows.map((row) => row[column]?.length ?? 0)),
   )
   for (const row of rows) {
-    console.log(
-      row
-        .map((cell, column) => cell.padEnd(widths?.[column] ?? 0))
-        .join('  ')
-        .trimEnd(),
-    )
+    const cells = row.map((cell, column) => cell.padEnd(widths?.[column] ?? 0))
+    console.log(cells.join('  ').trimEnd())
   }
 }

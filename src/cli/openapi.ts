@@ -10,10 +10,5 @@ const servers = {
   stagingUrl: 'https://staging.petstore.example/v1',
 }
 
-/** The text of openapi.json. */
-export function openApiText(): string {
-  const document = openApiDocument(appRouter, operationsOf(appRouter), servers, tags)
-  return `${JSON.stringify(document, undefined, 2)}\n`
-}
-
-if (import.meta.main) writeFileSync('openapi.json', openApiText())
+const document = openApiDocument(appRouter, operationsOf(appRouter), servers, tags)
+writeFileSync('openapi.json', `${JSON.stringify(document, undefined, 2)}\n`)

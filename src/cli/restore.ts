@@ -4,7 +4,7 @@ import { migrate } from '../../db/migrate.ts'
 import { UsageError } from '../complaint.ts'
 import { command, embeddedPath, fileArgument } from './command.ts'
 
-await command(async (db, config) => {
+await command(async (db, _address, config) => {
   const file = fileArgument()
   const path = embeddedPath(config)
   await restore(path, file).catch(({ message }) => {

@@ -27,61 +27,50 @@ export interface Schema {
   oneOf?: Schema[]
 }
 
-export interface Media {
-  schema?: Schema
-  example?: unknown
-  examples?: Record<string, { summary?: string; value?: unknown }>
-}
-
-type Content = Record<string, Media>
-
-export interface Header {
-  $ref?: string
-  description?: string
-  example?: unknown
-}
+/** What is sent, by its type, of which there is one. */
+export type Content = Record<
+  string,
+  { schema: Schema; example?: unknown; examples?: Record<string, { value: unknown }> }
+>
 
 export interface Response {
   description: string
-  headers?: Record<string, Header>
+  /** References to the components of the same names. */
+  headers: Record<string, unknown>
   content?: Content
 }
 
+/** A parameter, or a field of an object. */
 export interface Parameter {
-  in: string
+  /** Where it is sent; undefined for what is in a body. */
+  in?: string
   name: string
   required?: boolean
   description?: string
-  schema?: Schema
+  schema: Schema
 }
 
 export interface OperationObject {
   operationId: string
-  summary?: string
-  description?: string
-  tags?: string[]
+  summary: string
+  description: string
+  tags: string[]
   deprecated?: boolean
   security?: unknown[]
   parameters?: Parameter[]
-  requestBody?: { required?: boolean; content: Content }
+  requestBody?: { required: boolean; content: Content }
   responses: Record<string, Response>
 }
 
 export interface OpenApi {
-  info: {
-    title: string
-    version: string
-    description?: string
-    contact?: { name?: string; url?: string; email?: string }
-    license?: { name: string; url?: string }
-  }
-  servers: { url: string; description?: string }[]
-  tags: { name: string; description?: string }[]
+  info: { title: string; version: string; description: string; license: { name: string } }
+  servers: { url: string; description: string }[]
+  tags: { name: string; description: string }[]
   paths: Record<string, Record<string, OperationObject>>
   components: {
-    schemas?: Record<string, Schema>
-    headers?: Record<string, Header>
-    securitySchemes?: Record<string, { type: string; scheme?: string; description?: string }>
+    schemas: Record<string, Schema>
+    headers: Record<string, { description: string; example: unknown }>
+    securitySchemes: Record<string, { type: string; scheme: string; description: string }>
   }
 }
 
@@ -92,7 +81,6 @@ export const readDocument = (text: string): OpenApi =>
     typeof value === 'number' ? JSON.rawJSON(String(context?.source)) : value,
   ) as OpenApi
 
-/** A value as JSON on several lines. */
 export const toJson = (value: unknown): string => JSON.stringify(value, null, 2)
 
 /** A value as it stands in a line: a text without quotes, anything else as JSON. */
@@ -106,4 +94,4 @@ export const nameOf = (ref: string): string => ref.slice(ref.lastIndexOf('/') + 
 export const resolve = (document: OpenApi, schema: Schema): Schema =>
   schema.$ref === undefined
     ? schema
-    : { ...document.components.schemas?.[nameOf(schema.$ref)], ...schema }
+    : { ...document.components.schemas[nameOf(schema.$ref)], ...schema }

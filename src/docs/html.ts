@@ -1,6 +1,6 @@
 /** HTML written as templates, in which everything is escaped that is not HTML itself. */
+import { marked } from 'marked'
 
-/** A piece of HTML. */
 export class Html {
   readonly text: string
 
@@ -25,3 +25,11 @@ function textOf(value: Value): string {
   if (typeof value === 'string') return value.replaceAll(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`)
   return value.map(textOf).join('')
 }
+
+/** A description, which OpenAPI writes in CommonMark: paragraphs, lists and the like. */
+export const prose = (text: string | undefined): Html | undefined =>
+  text === undefined ? undefined : new Html(marked.parse(text, { async: false }))
+
+/** A description that stands within a line. */
+export const phrase = (text: string | undefined): Html | undefined =>
+  text === undefined ? undefined : new Html(marked.parseInline(text, { async: false }))

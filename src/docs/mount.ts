@@ -2,7 +2,7 @@
  * The docs page and what it loads, all of it from here. It is the house's own: Swagger UI rounds great
  * ids in the answers it shows, Scalar in its samples, and what axe finds in both sits in their markup.
  */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { gzipSync } from 'node:zlib'
@@ -49,7 +49,7 @@ function sender(type: string, bytes: Buffer): RequestHandler {
 
 /** A representation, with a tag of its own (RFC 9110, section 8.8.3.3). */
 function formOf(type: string, bytes: Buffer) {
-  const tag = `"${createHash('sha256').update(bytes).digest('base64url')}"`
+  const tag = `"${hash('sha256', bytes, 'base64url')}"`
   const caching = ['ETag', tag, 'Cache-Control', 'no-cache', 'Vary', 'Origin, Accept-Encoding']
   return { tag, bytes, headers: [...pageHeaders, ...caching, 'Content-Type', type] }
 }

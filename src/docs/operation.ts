@@ -1,8 +1,8 @@
 /** One operation: what it takes, what it answers, and a form that tries it. */
+import type { ApiError } from '../errors.ts'
 import {
+  type Content,
   inline,
-  type Media,
-  nameOf,
   type OpenApi,
   type OperationObject,
   type Parameter,
@@ -10,8 +10,7 @@ import {
   resolve,
   toJson,
 } from './document.ts'
-import { codeBlock, type Html, html } from './html.ts'
-import { phrase, prose } from './prose.ts'
+import { codeBlock, type Html, html, phrase, prose } from './html.ts'
 import { content, fields, typeOf } from './schema.ts'
 
 /** An operation, folded up; `docs.js` gives its form life. */
@@ -21,7 +20,7 @@ export function operation(
   path: string,
   object: OperationObject,
 ): Html {
-  const { operationId: id, summary, description, deprecated = false } = object
+  const { operationId: id, summary, description, deprecated, parameters = [] } = object
   const address = html`<code class="path">${path}</code>`
   return html`
     <details class="entry operation" data-entry="operation" id="${id}">
@@ -37,7 +36,7 @@ export function operation(
         <div class="reference">
           <a class="to-form" href="#${id}-form" hidden>Try it out</a>
           ${prose(description)}
-          ${parameters(document, object)}
+          ${parameters.length > 0 ? html`<h4>Parameters</h4>${fields(document, parameters)}` : undefined}
           ${body(document, object)}
           <h4>Responses</h4>
           ${Object.entries(object.responses).map(([status, each]) => response(document, status, each))}
@@ -47,43 +46,26 @@ export function operation(
     </details>`
 }
 
-function parameters(document: OpenApi, { parameters = [] }: OperationObject): Html | undefined {
-  if (parameters.length === 0) return
-  const items = parameters.map(
-    ({ in: place, name, required = false, description, schema = {} }) => ({
-      name,
-      place,
-      required,
-      description,
-      schema,
-    }),
-  )
-  return html`<h4>Parameters</h4>${fields(document, items)}`
-}
-
-function body(document: OpenApi, { requestBody }: OperationObject): Html | undefined {
-  const [type, { schema = undefined } = {}] = Object.entries(requestBody?.content ?? {})[0] ?? []
-  return (
-    schema &&
-    html`
+function body(document: OpenApi, { requestBody }: OperationObject): Html[] {
+  return Object.entries(requestBody?.content ?? {}).map(
+    ([type, { schema }]) => html`
       <h4>Request body · ${type}${requestBody?.required ? ' · required' : ''}</h4>
       <p>${typeOf(schema)}</p>
-      ${content(document, schema)}`
+      ${content(document, schema)}`,
   )
 }
 
-const media = (content: Record<string, Media> = {}): Media | undefined => Object.values(content)[0]
+const media = (content: Content = {}) => Object.values(content)[0]
 
 /** A response. What success brings is open to view; of an error the line says most. */
 function response(document: OpenApi, status: string, object: Response): Html {
-  const { description, headers = {}, content: forms } = object
+  const { description, headers, content: forms } = object
   const { schema, example, examples = {} } = media(forms) ?? {}
   const values = example === undefined ? Object.values(examples) : [{ value: example }]
   const isError = status >= '4'
-  const codes = isError ? values.flatMap(({ value }) => codeOf(value) ?? []) : []
-  const names = Object.entries(headers).map(
-    ([name, { $ref }]) =>
-      html`<a href="#header-${$ref === undefined ? name : nameOf($ref)}"><code>${name}</code></a> `,
+  const codes = isError ? values.map(({ value }) => (value as ApiError).code) : []
+  const names = Object.keys(headers).map(
+    (name) => html`<a href="#header-${name}"><code>${name}</code></a> `,
   )
   return html`
     <details class="response" data-status="${status}"${isError ? undefined : html` open`}>
@@ -97,13 +79,9 @@ function response(document: OpenApi, status: string, object: Response): Html {
       ${schema && html`<p>Body: ${typeOf(schema)}</p>`}
       ${schema && !isError ? content(document, schema) : undefined}
       ${values.map(({ value }) => codeBlock('Example', toJson(value)))}
-      ${names.length > 0 ? html`<p class="names">Response headers: ${names}</p>` : undefined}
+      <p class="names">Response headers: ${names}</p>
     </details>`
 }
-
-/** The `code` of an error's example, if it has one. */
-const codeOf = (value: unknown): string | undefined =>
-  typeof value === 'object' && value && 'code' in value ? inline(value.code) : undefined
 
 /** The form. Its samples and answers are made by `docs.js`, which is why it is hidden without. */
 function trial(document: OpenApi, method: string, path: string, object: OperationObject): Html {
@@ -155,7 +133,7 @@ function trial(document: OpenApi, method: string, path: string, object: Operatio
 const plain = html`autocomplete="off" autocapitalize="off" spellcheck="false"`
 
 function input(document: OpenApi, id: string, parameter: Parameter): Html {
-  const { in: place, name, required = false, schema = {} } = parameter
+  const { in: place, name, required = false, schema } = parameter
   const { enum: known, default: omitted, examples = [] } = resolve(document, schema)
   const attributes = html`id="${id}" name="${name}" data-in="${place}"`
   const label = html`<label for="${id}">${name}${required ? ' (required)' : ''}</label>`

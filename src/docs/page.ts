@@ -1,8 +1,7 @@
 /** The docs page: the OpenAPI document as HTML, written once at the start, readable without scripts. */
 import { inline, type OpenApi, readDocument } from './document.ts'
-import { codeBlock, type Html, html } from './html.ts'
+import { codeBlock, type Html, html, phrase, prose } from './html.ts'
 import { operation } from './operation.ts'
-import { phrase, prose } from './prose.ts'
 import { content } from './schema.ts'
 
 /** The page of a document, which is given as its JSON. */
@@ -33,7 +32,7 @@ export function docsPage(text: string): string {
       <p id="found" role="status"></p>
       ${introduction(document)}
       ${authentication(document)}
-      ${document.tags.map((tag) => section(document, tag))}
+      ${document.tags.map((tag) => tagged(document, tag))}
       ${schemas(document)}
       ${headers(document)}
     </main>
@@ -43,9 +42,6 @@ export function docsPage(text: string): string {
 }
 
 function introduction({ info, servers, paths }: OpenApi): Html {
-  const { contact, license } = info
-  const mail = contact?.email && html`<a href="mailto:${contact.email}">${contact.email}</a>`
-  const site = contact?.url && html`<a href="${contact.url}">${contact.name ?? contact.url}</a>`
   return html`
     <div class="introduction">
       <div>
@@ -62,36 +58,25 @@ function introduction({ info, servers, paths }: OpenApi): Html {
       <dl class="facts">
         ${servers.map(
           ({ url, description }) =>
-            html`<div><dt>${description ?? 'Server'}</dt><dd><code class="server">${url}</code></dd></div>`,
+            html`<div><dt>${description}</dt><dd><code class="server">${url}</code></dd></div>`,
         )}
         <div id="here" hidden><dt>This page sends to</dt><dd><code class="target"></code></dd></div>
         <div><dt>OpenAPI</dt><dd><a href="../v1/openapi.json">openapi.json</a></dd></div>
-        ${
-          contact &&
-          html`<div><dt>Contact</dt><dd>${site || contact.name} ${mail || undefined}</dd></div>`
-        }
-        ${license && html`<div><dt>License</dt><dd>${license.name}</dd></div>`}
+        <div><dt>License</dt><dd>${info.license.name}</dd></div>
       </dl>
     </div>`
 }
 
-/** How to show who one is. */
-function authentication({ components: { securitySchemes = {} } }: OpenApi): Html | undefined {
-  const schemes = Object.entries(securitySchemes)
-  if (schemes.length === 0) return
-  return html`
-    <section aria-labelledby="authentication">
-      <h2 id="authentication">Authentication</h2>
-      <dl class="fields">
-        ${schemes.map(
-          ([name, { type, scheme, description }]) => html`
+function authentication({ components }: OpenApi): Html {
+  const schemes = Object.entries(components.securitySchemes).map(
+    ([name, { type, scheme, description }]) => html`
         <div>
           <dt><code class="name">${name}</code> <span class="type">${type} ${scheme}</span></dt>
           <dd>${prose(description)}</dd>
         </div>`,
-        )}
-      </dl>
-    </section>`
+  )
+  const inside = html`<dl class="fields">${schemes}</dl>`
+  return section('authentication', 'Authentication', inside)
 }
 
 const operationsOf = (paths: OpenApi['paths']) =>
@@ -103,48 +88,38 @@ const operationsOf = (paths: OpenApi['paths']) =>
     })),
   )
 
-/** The operations under one heading. */
-function section(document: OpenApi, tag: { name: string; description?: string }): Html {
+function tagged(document: OpenApi, { name, description }: OpenApi['tags'][number]): Html {
   const pieces = operationsOf(document.paths)
-    .filter(({ object }) => object.tags?.includes(tag.name))
+    .filter(({ object }) => object.tags.includes(name))
     .map(({ method, path, object }) => operation(document, method, path, object))
-  return html`
-    <section aria-labelledby="tag-${tag.name}">
-      <h2 id="tag-${tag.name}">${tag.name}</h2>
-      ${prose(tag.description)}
-      ${pieces}
-    </section>`
+  return section(`tag-${name}`, name, html`${prose(description)} ${pieces}`)
 }
 
 function schemas(document: OpenApi): Html {
-  const pieces = Object.entries(document.components.schemas ?? {}).map(
-    ([name, schema]) => html`
-      <details class="entry" data-entry="schema" id="schema-${name}">
-        <summary><h3><code>${name}</code> <span class="title">${phrase(schema.description)}</span></h3></summary>
-        <div class="inside">${content(document, schema)}</div>
-      </details>`,
-  )
-  return html`
-    <section aria-labelledby="schemas">
-      <h2 id="schemas">Schemas</h2>
-      <div class="columns">${pieces}</div>
-    </section>`
+  const pieces = Object.entries(document.components.schemas).map(([name, schema]) => {
+    const title = html` <span class="title">${phrase(schema.description)}</span>`
+    return entry('schema', name, title, content(document, schema))
+  })
+  return section('schemas', 'Schemas', html`<div class="columns">${pieces}</div>`)
 }
 
 function headers({ components }: OpenApi): Html {
-  const pieces = Object.entries(components.headers ?? {}).map(
-    ([name, { description, example }]) => html`
-      <details class="entry" data-entry="header" id="header-${name}">
-        <summary><h3><code>${name}</code></h3></summary>
-        <div class="inside">
-          ${prose(description)}
-          ${example === undefined ? undefined : codeBlock('Example', `${name}: ${inline(example)}`)}
-        </div>
-      </details>`,
-  )
-  return html`
-    <section aria-labelledby="headers">
-      <h2 id="headers">Response headers</h2>
-      <div class="columns">${pieces}</div>
-    </section>`
+  const pieces = Object.entries(components.headers).map(([name, { description, example }]) => {
+    const block = codeBlock('Example', `${name}: ${inline(example)}`)
+    return entry('header', name, undefined, html`${prose(description)} ${block}`)
+  })
+  return section('headers', 'Response headers', html`<div class="columns">${pieces}</div>`)
 }
+
+const section = (id: string, heading: string, inside: Html): Html => html`
+    <section aria-labelledby="${id}">
+      <h2 id="${id}">${heading}</h2>
+      ${inside}
+    </section>`
+
+/** A component, folded up. */
+const entry = (kind: string, name: string, title: Html | undefined, inside: Html): Html => html`
+      <details class="entry" data-entry="${kind}" id="${kind}-${name}">
+        <summary><h3><code>${name}</code>${title}</h3></summary>
+        <div class="inside">${inside}</div>
+      </details>`

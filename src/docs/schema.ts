@@ -1,22 +1,22 @@
 /** Schemas in words: the type of a value, its bounds, and the fields of an object. */
-import { type Digits, inline, nameOf, type OpenApi, resolve, type Schema } from './document.ts'
-import { Html, html } from './html.ts'
-import { prose } from './prose.ts'
+import {
+  type Digits,
+  inline,
+  nameOf,
+  type OpenApi,
+  type Parameter,
+  resolve,
+  type Schema,
+} from './document.ts'
+import { Html, html, prose } from './html.ts'
 
 /** A list of what there is to say of fields or parameters, each with its name. */
-export const fields = (document: OpenApi, items: readonly Field[]): Html =>
+export const fields = (document: OpenApi, items: readonly Parameter[]): Html =>
   html`<dl class="fields">${items.map((item) => field(document, item))}</dl>`
 
-export interface Field {
-  name: string
-  /** Where it is sent, if that is not the body. */
-  place?: string
-  required: boolean
-  description: string | undefined
-  schema: Schema
-}
-
-function field(document: OpenApi, { name, place, required, description, schema }: Field): Html {
+function field(document: OpenApi, parameter: Parameter): Html {
+  const { in: place, name, required, description, schema } = parameter
+  const resolved = resolve(document, schema)
   return html`
     <div>
       <dt>
@@ -25,8 +25,8 @@ function field(document: OpenApi, { name, place, required, description, schema }
         ${required ? html`<span class="required">required</span>` : undefined}
       </dt>
       <dd>
-        ${prose(description ?? resolve(document, schema).description)}
-        ${bounds(resolve(document, schema))}
+        ${prose(description ?? resolved.description)}
+        ${bounds(resolved)}
       </dd>
     </div>`
 }
@@ -40,11 +40,10 @@ export function content(document: OpenApi, schema: Schema): Html {
     const inner = items && resolve(document, items).properties && content(document, items)
     return html`<p>${type}</p>${bounds(resolved)}${inner}`
   }
-  const list = Object.entries(properties).map(([name, property]) => ({
+  const list = Object.entries(properties).map(([name, schema]) => ({
     name,
     required: required.includes(name),
-    description: property.description,
-    schema: property,
+    schema,
   }))
   return fields(document, list)
 }
@@ -62,21 +61,20 @@ export function typeOf(schema: Schema): Html {
   return html`${type}${schema.format && ` (${schema.format})`}`
 }
 
-const join = (parts: Html[], between: string): Html =>
-  new Html(parts.map(({ text }) => text).join(between))
+const join = (parts: (Html | string)[], between: string): Html =>
+  new Html(parts.map((part) => html`${part}`.text).join(between))
 
 /** What values a schema allows, besides its type. */
-export function bounds(schema: Schema): Html | undefined {
+function bounds(schema: Schema): Html | undefined {
   const known = schema.const === undefined ? schema.enum : [schema.const]
-  const words = [
+  const parts = [
     isWhole(schema) ? undefined : range(schema.minimum, schema.maximum, ''),
     range(schema.minLength, schema.maxLength, ' characters'),
     range(schema.minItems, schema.maxItems, ' items'),
-  ]
-  const parts = words.filter((part) => part !== undefined).map((text) => html`${text}`)
-  if (known) parts.push(html`one of ${join(known.map(code), ', ')}`)
-  if (schema.default !== undefined) parts.push(html`default ${code(schema.default)}`)
-  if (schema.examples) parts.push(html`Example: ${join(schema.examples.map(code), ', ')}`)
+    known && html`one of ${join(known.map(code), ', ')}`,
+    schema.default === undefined ? undefined : html`default ${code(schema.default)}`,
+    schema.examples && html`Example: ${join(schema.examples.map(code), ', ')}`,
+  ].filter((part) => part !== undefined)
   return parts.length > 0 ? html`<p class="bounds">${join(parts, ' · ')}</p>` : undefined
 }
 

@@ -23,10 +23,3 @@ export function answer(
   res.writeHead(status, list)
   res.end(body)
 }
-
-/** Sets such a list, and `X-Request-Id`, ahead of an answer that a library will write. */
-export function beginAnswer(res: ServerResponse, headers: readonly string[]): void {
-  res.setHeader('X-Request-Id', requestIdOf(res))
-  for (let at = 0; at < headers.length; at += 2)
-    res.setHeader(`${headers[at]}`, `${headers[at + 1]}`)
-}

@@ -4,7 +4,7 @@ import { Socket } from 'node:net'
 import cors from 'cors'
 import type { RequestHandler } from 'express'
 import helmet, { type HelmetOptions } from 'helmet'
-import { beginAnswer } from './answer.ts'
+import { requestIdOf } from './telemetry.ts'
 
 const shared = {
   crossOriginEmbedderPolicy: false,
@@ -91,7 +91,10 @@ export function crossOrigin(origins: string[], methods: string[]): RequestHandle
   return (req, res, next) => {
     if (req.method !== 'OPTIONS') return handle(req, res, next)
     if (req.headers['access-control-request-method'] === undefined) return next()
-    beginAnswer(res, apiHeaders)
+    // cors writes the answer itself.
+    res.setHeader('X-Request-Id', requestIdOf(res))
+    for (let at = 0; at < apiHeaders.length; at += 2)
+      res.setHeader(`${apiHeaders[at]}`, `${apiHeaders[at + 1]}`)
     handle(req, res, next)
   }
 }

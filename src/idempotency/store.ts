@@ -1,13 +1,14 @@
 /** Makes something once per Idempotency-Key, however often it is asked for. */
-import { createHash } from 'node:crypto'
+import { hash as hashOf } from 'node:crypto'
 import { setTimeout } from 'node:timers/promises'
 import { parse, stringify } from 'devalue'
+import type { ExpressionBuilder } from 'kysely'
 import type { Logger } from 'pino'
 import type { Deadline } from '../../db/deadline.ts'
 import { DuplicateError, LockedError } from '../../db/errors.ts'
 import { retry } from '../../db/retry.ts'
 import { execute, statement, type Value } from '../../db/statement.ts'
-import type { Database } from '../../db/tables.ts'
+import type { Database, Tables } from '../../db/tables.ts'
 import { inTransaction } from '../../db/transaction.ts'
 
 /** Rows removed in one statement: each touches pages of its own, and SQLite holds up the process. */
@@ -88,30 +89,25 @@ export function createIdempotency(db: Database, lifetime: number, log: Logger): 
 /** Somebody else has kept the same key, or is about to: nothing was made here. */
 class TakenError extends Error {}
 
-interface Key {
+interface NewRow {
   apiKeyId: bigint
   hash: string
-}
-
-interface NewRow extends Key {
   operation: string
   fingerprint: string
 }
 
-const findRow = statement((db, value: Value<Key>) =>
+/** The condition for the row of the same key. */
+const isOf = (value: Value<NewRow>) => (eb: ExpressionBuilder<Tables, 'idempotency_keys'>) =>
+  eb.and({
+    api_key_id: value(({ apiKeyId }) => apiKeyId),
+    key_hash: value(({ hash }) => hash),
+  })
+
+const findRow = statement((db, value: Value<NewRow>) =>
   db
     .selectFrom('idempotency_keys')
     .select(['id', 'operation', 'fingerprint', 'answer', 'pet_id', 'created_at'])
-    .where(
-      'api_key_id',
-      '=',
-      value(({ apiKeyId }) => apiKeyId),
-    )
-    .where(
-      'key_hash',
-      '=',
-      value(({ hash }) => hash),
-    ),
+    .where(isOf(value)),
 )
 
 const insertRow = statement((db, value: Value<NewRow>) =>
@@ -125,23 +121,14 @@ const insertRow = statement((db, value: Value<NewRow>) =>
   }),
 )
 
-const keepAnswer = statement((db, value: Value<Key & { output: unknown }>) =>
+const keepAnswer = statement((db, value: Value<NewRow & { output: unknown }>) =>
   db
     .updateTable('idempotency_keys')
     .set({
       answer: value(({ output }) => stringify(output)),
       pet_id: value(({ output }) => idOf(output)),
     })
-    .where(
-      'api_key_id',
-      '=',
-      value(({ apiKeyId }) => apiKeyId),
-    )
-    .where(
-      'key_hash',
-      '=',
-      value(({ hash }) => hash),
-    ),
+    .where(isOf(value)),
 )
 
 async function attempt<Output>(
@@ -153,7 +140,7 @@ async function attempt<Output>(
 ): Promise<Outcome<Output>> {
   const row = {
     apiKeyId,
-    hash: sha256(key),
+    hash: hashOf('sha256', key),
     operation,
     fingerprint: fingerprintOf(operation, input),
   }
@@ -207,20 +194,17 @@ function idOf(output: unknown): bigint {
  */
 function fingerprintOf(operation: string, input: unknown): string {
   const request = operation === FIRST_OPERATION ? Object.values(Object(input)) : input
-  return sha256(
-    JSON.stringify(request, (_name, value) => (typeof value === 'bigint' ? String(value) : value)),
+  const text = JSON.stringify(request, (_name, value) =>
+    typeof value === 'bigint' ? String(value) : value,
   )
+  return hashOf('sha256', text)
 }
 
 /**
  * Removes the keys kept before `time`, some at a time, with pauses: neither a statement nor the
  * round as a whole holds anybody up. Ends early when it is stopped.
  */
-export async function removeOld(
-  db: Database,
-  time: number,
-  isStopped: () => boolean = () => false,
-): Promise<void> {
+async function removeOld(db: Database, time: number, isStopped: () => boolean): Promise<void> {
   while (!isStopped()) {
     const rows = await db
       .selectFrom('idempotency_keys')
@@ -235,5 +219,3 @@ export async function removeOld(
     await setTimeout(CLEANING_PAUSE, undefined, { ref: false })
   }
 }
-
-const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')

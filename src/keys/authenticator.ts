@@ -7,7 +7,7 @@ import { OverloadedError } from '../../db/errors.ts'
 import { retry } from '../../db/retry.ts'
 import type { Database } from '../../db/tables.ts'
 import { hashKey, isKey } from './format.ts'
-import { findKeys, touchKeys } from './store.ts'
+import { findKeys, touchKeys, type WorkingKey } from './store.ts'
 
 /** Milliseconds that a key found valid is not looked up again: how long a revoked key may work on. */
 export const KEY_LIFETIME = 10_000
@@ -27,35 +27,12 @@ const MIN_INTERVAL = 10
 /** Milliseconds between two rounds of noting when keys were last used. */
 const NOTE_INTERVAL = 60_000
 
-/** The holder of a valid API key. */
-export interface Caller {
-  keyId: bigint
-  /** Whether it may call nothing that changes something. */
-  readOnly: boolean
-}
-
-export interface Authenticator {
-  /** The caller of an API key that was found valid less than 10 seconds ago. */
-  known(key: string): Caller | undefined
-  /** Whether the key was found valid the last time it was looked up, however long ago. */
-  remembers(key: string): boolean
-  /**
-   * The caller of an API key, looked up in the database, or undefined for one that is unknown,
-   * expired or revoked: all three take the same way. Throws DatabaseUnavailableError, or the
-   * reason of the deadline.
-   */
-  find(key: string, deadline: Deadline): Promise<Caller | undefined>
-  /** Notes the last uses that are not noted yet, and ends. */
-  stop(): Promise<void>
-}
+export type Authenticator = ReturnType<typeof createAuthenticator>
 
 /** A key that was found valid: it is believed for a while, and remembered for longer. */
-interface Remembered {
-  caller: Caller
+interface Remembered extends WorkingKey {
   /** When it was asked for, by performance.now(). */
   since: number
-  /** When the key stops working, in milliseconds since 1970. */
-  until: number
 }
 
 /**
@@ -66,7 +43,7 @@ export function createAuthenticator(
   db: Database,
   log: Logger,
   onLookUp: (wasCached: boolean) => void = () => {},
-): Authenticator {
+) {
   const remembered = new LRUCache<string, Remembered>({ max: MAX_KEYS })
 
   async function lookUp(hashes: string[]): Promise<Map<string, Remembered>> {
@@ -75,12 +52,7 @@ export function createAuthenticator(
       async () => ({ since: performance.now(), keys: await findKeys(db, hashes) }),
       { repeatable: true },
     )
-    const found = new Map(
-      keys.map(({ id, hash, until, readOnly }) => [
-        hash,
-        { caller: { keyId: id, readOnly }, since, until },
-      ]),
-    )
+    const found = new Map(keys.map((key) => [key.hash, { ...key, since }]))
     for (const hash of hashes) {
       const key = found.get(hash)
       if (key) remembered.set(hash, key)
@@ -105,28 +77,35 @@ export function createAuthenticator(
   const timer = setInterval(note, NOTE_INTERVAL).unref()
 
   return {
-    known(key) {
+    /** What is known of an API key that was found valid less than 10 seconds ago. */
+    known(key: string): WorkingKey | undefined {
       if (!isKey(key)) return undefined
       const found = remembered.get(hashKey(key))
       const now = Date.now()
       if (!found || found.until <= now) return undefined
       if (performance.now() - found.since >= KEY_LIFETIME) return undefined
       onLookUp(true)
-      uses.set(found.caller.keyId, now)
-      return found.caller
+      uses.set(found.keyId, now)
+      return found
     },
-    remembers: (key) => isKey(key) && remembered.has(hashKey(key)),
-    async find(key, deadline) {
+    /** Whether the key was found valid the last time it was looked up, however long ago. */
+    remembers: (key: string) => isKey(key) && remembered.has(hashKey(key)),
+    /**
+     * What the database knows of an API key, or undefined for one that is unknown, expired or revoked:
+     * all three take the same way. Throws DatabaseUnavailableError, or the reason of the deadline.
+     */
+    async find(key: string, deadline: Deadline): Promise<WorkingKey | undefined> {
       if (!isKey(key)) return undefined
       onLookUp(false)
       const hash = hashKey(key)
       // One that was valid a moment ago does not stand behind a flood of those that never were.
       const ask = remembered.has(hash) ? askAlone : askTogether
       const found = await deadline.race(ask(hash))
-      if (found) uses.set(found.caller.keyId, Date.now())
-      return found?.caller
+      if (found) uses.set(found.keyId, Date.now())
+      return found
     },
-    async stop() {
+    /** Notes the last uses that are not noted yet, and ends. */
+    async stop(): Promise<void> {
       clearInterval(timer)
       await note()
     },

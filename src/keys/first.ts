@@ -1,17 +1,30 @@
 /** The key of a newcomer, who has none yet. */
 import { describeUrl } from '../../db/connect.ts'
 import type { Database } from '../../db/tables.ts'
-import { createFirstKey, hasKeys } from './store.ts'
+import { newKey } from './format.ts'
 
 /** Whether there are keys, and the key itself, if it was made just now: nobody can show it again. */
-export interface FirstKey {
-  exists: boolean
-  key: string | undefined
-}
+export type FirstKey = Awaited<ReturnType<typeof prepareFirstKey>>
 
-/** Makes a key where the embedded database has none; on MySQL only its operator makes keys. */
-export async function prepareFirstKey(db: Database, databaseUrl: string): Promise<FirstKey> {
-  if (await hasKeys(db)) return { exists: true, key: undefined }
+/** Makes a key where the embedded database never had one; on MySQL only its operator makes keys. */
+export async function prepareFirstKey(db: Database, databaseUrl: string) {
+  const anyKey = db.selectFrom('api_keys').select('id').limit(1)
+  if (await anyKey.executeTakeFirst()) return { exists: true, key: undefined }
   if (describeUrl(databaseUrl).engine !== 'sqlite') return { exists: false, key: undefined }
-  return { exists: true, key: await createFirstKey(db, 'first key') }
+  const { key, prefix, hash } = newKey(false)
+  // One statement decides and does it, so that of several who try at once only one gets a key.
+  const row = db
+    .selectNoFrom(({ val }) => [
+      val('first key').as('name'),
+      val(prefix).as('prefix'),
+      val(hash).as('hash'),
+      val(BigInt(Date.now())).as('created_at'),
+    ])
+    .where(({ not, exists }) => not(exists(anyKey)))
+  const { numInsertedOrUpdatedRows } = await db
+    .insertInto('api_keys')
+    .columns(['name', 'prefix', 'hash', 'created_at'])
+    .expression(row)
+    .executeTakeFirstOrThrow()
+  return { exists: true, key: numInsertedOrUpdatedRows === 1n ? key : undefined }
 }

@@ -1,5 +1,5 @@
 /** The API keys in the database. Times are `Date`s here, milliseconds in the table. */
-import type { ExpressionBuilder, Selectable } from 'kysely'
+import { type ExpressionBuilder, sql } from 'kysely'
 import type { ApiKeysTable, Database, Tables } from '../../db/tables.ts'
 import { newKey } from './format.ts'
 
@@ -7,48 +7,20 @@ import { newKey } from './format.ts'
 const MAX_NOTES = 500
 
 /** A key as it may be shown: everything but the key. */
-export interface ApiKey {
-  id: bigint
-  name: string
-  prefix: string
-  state: 'working' | 'expired' | 'revoked'
-  readOnly: boolean
-  createdAt: Date
-  /** When it ends: it expires, or its grace after a rotation is over. */
-  expiresAt: Date | undefined
-  revokedAt: Date | undefined
-  lastUsedAt: Date | undefined
-}
+export type ApiKey = Awaited<ReturnType<typeof listKeys>>[number]
 
 /** A key just made: the only time that `key` itself is seen. */
-export interface NewApiKey {
-  id: bigint
-  key: string
-}
+export type NewApiKey = Awaited<ReturnType<typeof createKey>>
 
 /** A key that works, as the service needs to know it. */
-export interface WorkingKey {
-  id: bigint
-  hash: string
-  /** When it stops working, in milliseconds since 1970; Infinity for never. */
-  until: number
-  readOnly: boolean
-}
+export type WorkingKey = Awaited<ReturnType<typeof findKeys>>[number]
 
-/** What a key is made for. */
-export interface Terms {
-  /** When it stops working; undefined for when it is revoked. */
-  expiresAt?: Date | undefined
-  /** Whether it may call nothing that changes something. */
-  readOnly?: boolean
-}
-
-/** Makes a key. */
+/** Makes a key that works until `expiresAt` or its revocation, and may only read if `readOnly`. */
 export async function createKey(
   db: Database,
   name: string,
-  { expiresAt, readOnly = false }: Terms = {},
-): Promise<NewApiKey> {
+  { expiresAt, readOnly = false }: { expiresAt?: Date | undefined; readOnly?: boolean } = {},
+) {
   const { key, prefix, hash } = newKey(readOnly)
   const { insertId } = await db
     .insertInto('api_keys')
@@ -65,30 +37,8 @@ export async function createKey(
   return { id: insertId, key }
 }
 
-/**
- * Makes a key if none was ever made. One statement decides and does it, so that of several
- * who try at once only one gets a key; the others get undefined.
- */
-export async function createFirstKey(db: Database, name: string): Promise<string | undefined> {
-  const { key, prefix, hash } = newKey(false)
-  const row = db
-    .selectNoFrom(({ val }) => [
-      val(name).as('name'),
-      val(prefix).as('prefix'),
-      val(hash).as('hash'),
-      val(BigInt(Date.now())).as('created_at'),
-    ])
-    .where(({ not, exists }) => not(exists(db.selectFrom('api_keys').select('id'))))
-  const { numInsertedOrUpdatedRows } = await db
-    .insertInto('api_keys')
-    .columns(['name', 'prefix', 'hash', 'created_at'])
-    .expression(row)
-    .executeTakeFirstOrThrow()
-  return numInsertedOrUpdatedRows === 1n ? key : undefined
-}
-
 /** All keys, the working and the ended, in the order they were made. */
-export async function listKeys(db: Database): Promise<ApiKey[]> {
+export async function listKeys(db: Database) {
   const rows = await db.selectFrom('api_keys').selectAll().orderBy('id').execute()
   const now = BigInt(Date.now())
   return rows.map((row) => {
@@ -101,6 +51,7 @@ export async function listKeys(db: Database): Promise<ApiKey[]> {
       state: isRevoked ? 'revoked' : isExpired ? 'expired' : 'working',
       readOnly: row.read_only !== null,
       createdAt: new Date(Number(row.created_at)),
+      /** When it ends: it expires, or its grace after a rotation is over. */
       expiresAt: toDate(isRevoked ? row.expires_at : end(row)),
       revokedAt: isRevoked ? toDate(row.revoked_at) : undefined,
       lastUsedAt: toDate(row.last_used_at),
@@ -109,10 +60,8 @@ export async function listKeys(db: Database): Promise<ApiKey[]> {
 }
 
 /** When a key ends that was not revoked yet: it expires, or its grace is over. */
-function end({
-  expires_at,
-  revoked_at,
-}: Pick<Selectable<ApiKeysTable>, 'expires_at' | 'revoked_at'>): bigint | null {
+function end(row: Pick<ApiKeysTable, 'expires_at' | 'revoked_at'>): bigint | null {
+  const { expires_at, revoked_at } = row
   if (expires_at === null || revoked_at === null) return expires_at ?? revoked_at
   return revoked_at < expires_at ? revoked_at : expires_at
 }
@@ -170,14 +119,8 @@ export async function revokeKey(db: Database, id: bigint): Promise<boolean> {
   return numUpdatedRows > 0n
 }
 
-/** Whether a key was ever made; it may have ended. */
-export async function hasKeys(db: Database): Promise<boolean> {
-  const row = await db.selectFrom('api_keys').select('id').limit(1).executeTakeFirst()
-  return row !== undefined
-}
-
 /** Those keys with one of these hashes that work now. */
-export async function findKeys(db: Database, hashes: readonly string[]): Promise<WorkingKey[]> {
+export async function findKeys(db: Database, hashes: readonly string[]) {
   const rows = await working(db)
     .select(['id', 'hash', 'expires_at', 'revoked_at', 'read_only'])
     .where('hash', 'in', hashes)
@@ -185,8 +128,9 @@ export async function findKeys(db: Database, hashes: readonly string[]): Promise
   return rows.map((row) => {
     const until = end(row)
     return {
-      id: row.id,
+      keyId: row.id,
       hash: row.hash,
+      /** When it stops working, in milliseconds since 1970; Infinity for never. */
       until: until === null ? Number.POSITIVE_INFINITY : Number(until),
       readOnly: row.read_only !== null,
     }
@@ -198,15 +142,8 @@ export async function touchKeys(db: Database, uses: ReadonlyMap<bigint, number>)
   const notes = [...uses].map(([id, time]) => ({ id, time: BigInt(time) }))
   while (notes.length > 0) {
     const batch = notes.splice(0, MAX_NOTES)
-    const [first, ...rest] = batch
-    if (!first) return
-    const time = (eb: ExpressionBuilder<Tables, 'api_keys'>) =>
-      rest
-        .reduce(
-          (expression, note) => expression.when('id', '=', note.id).then(note.time),
-          eb.case().when('id', '=', first.id).then(first.time),
-        )
-        .end()
+    const cases = batch.map(({ id, time }) => sql`when ${id} then ${time}`)
+    const time = sql<bigint>`case id ${sql.join(cases, sql` `)} end`
     await db
       .updateTable('api_keys')
       .set({ last_used_at: time })
@@ -215,14 +152,12 @@ export async function touchKeys(db: Database, uses: ReadonlyMap<bigint, number>)
         'in',
         batch.map(({ id }) => id),
       )
-      .where((eb) => eb.or([eb('last_used_at', 'is', null), eb('last_used_at', '<', time(eb))]))
+      .where((eb) => eb.or([eb('last_used_at', 'is', null), eb('last_used_at', '<', time)]))
       .execute()
   }
 }
 
-function working(db: Database) {
-  return db.selectFrom('api_keys').where(isWorking)
-}
+const working = (db: Database) => db.selectFrom('api_keys').where(isWorking)
 
 function isWorking(eb: ExpressionBuilder<Tables, 'api_keys'>) {
   const now = BigInt(Date.now())

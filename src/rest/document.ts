@@ -3,16 +3,11 @@ import type { AnyTRPCRouter } from '@trpc/server'
 import { generateOpenApiDocument, type OpenAPIObject, type OpenApiRouter } from 'trpc-to-openapi'
 import { z } from 'zod'
 import { createSchema } from 'zod-openapi'
+import type { Config } from '../config.ts'
 import { INT64_MAX, INT64_MIN } from '../int64.ts'
 import { DESCRIPTION, TITLE, VERSION } from '../product.ts'
 import type { Operation } from './operations.ts'
 import { headerComponents, responsesOf } from './responses.ts'
-
-/** Where the service is found: the addresses of `/v1`, in production and in staging. */
-export interface Servers {
-  baseUrl: string
-  stagingUrl: string
-}
 
 type Components = NonNullable<NonNullable<OpenAPIObject['components']>['schemas']>
 
@@ -23,7 +18,7 @@ type Components = NonNullable<NonNullable<OpenAPIObject['components']>['schemas'
 export function openApiDocument(
   router: AnyTRPCRouter,
   operations: Operation[],
-  servers: Servers,
+  servers: Pick<Config, 'baseUrl' | 'stagingUrl'>,
   tags: Record<string, string>,
 ): OpenAPIObject {
   // It takes any router whose meta is an object; its type asks for its own.

@@ -7,44 +7,11 @@ import type { AnyTRPCProcedure, AnyTRPCRouter } from '@trpc/server'
 import type { z } from 'zod'
 import { sentence } from '../errors.ts'
 import { isOnce } from '../idempotency/once.ts'
-import type { Deprecation, RestMeta } from '../operation.ts'
+import type { RestMeta } from '../operation.ts'
 import { isPaged } from '../paging.ts'
-import {
-  type JsonReader,
-  jsonReader,
-  jsonWriter,
-  type Kind,
-  kindOf,
-  type TextReader,
-  textReader,
-} from './codec.ts'
+import { jsonReader, jsonWriter, type Kind, kindOf, textReader } from './codec.ts'
 
-export interface Operation {
-  /** The name of the procedure, which is the operationId too. */
-  name: string
-  procedure: AnyTRPCProcedure
-  method: RestMeta['method']
-  /** As in the OpenAPI document: `/pets/{petId}`. */
-  path: string
-  /** The fields of the input that the path and the query hold, by name. */
-  pathParameters: Map<string, TextReader>
-  queryParameters: Map<string, TextReader>
-  /** Reads a JSON body; undefined where there is none. */
-  readBody: JsonReader | undefined
-  /** The status of a success. */
-  status: 200 | 201 | 204
-  write: (output: unknown) => string
-  paged: boolean
-  /** The path of what was created, as a template; such an operation takes an Idempotency-Key. */
-  creates: string | undefined
-  deprecated: Deprecation | undefined
-  input: z.ZodType
-  meta: RestMeta
-  /** What an error of the input is like, for the document. */
-  badRequest: string
-  /** The example of the output, as it is answered. */
-  example: unknown
-}
+export type Operation = ReturnType<typeof resolve>
 
 /** What tRPC keeps of a procedure, but declares on its internal types only. */
 interface Definition {
@@ -58,17 +25,14 @@ interface Definition {
 export function operationsOf(router: AnyTRPCRouter): Operation[] {
   const procedures: Record<string, AnyTRPCProcedure> = router._def.procedures
   const operations = Object.entries(procedures).map(([name, procedure]) => resolve(name, procedure))
-  const places = new Map<string, string>()
-  for (const { name, method, path } of operations) {
-    const place = `${method} ${path.replaceAll(/\{.+?\}/g, '{}')}`
-    const other = places.get(place)
-    if (other) throw new TypeError(`${name} and ${other} are both at ${place}`)
-    places.set(place, name)
+  const placeOf = ({ method, path }: Operation) => `${method} ${path.replaceAll(/\{.+?\}/g, '{}')}`
+  for (const [place, [first, second]] of Map.groupBy(operations, placeOf)) {
+    if (second) throw new TypeError(`${second.name} and ${first?.name} are both at ${place}`)
   }
   return operations
 }
 
-function resolve(name: string, procedure: AnyTRPCProcedure): Operation {
+function resolve(name: string, procedure: AnyTRPCProcedure) {
   const { meta, inputs, output, resolver } = procedure._def as unknown as Definition
   const rest = meta?.rest
   const wrong = (what: string) => new TypeError(`The procedure ${name} ${what}`)
@@ -109,41 +73,47 @@ function resolve(name: string, procedure: AnyTRPCProcedure): Operation {
   const exampleOutput = 'example' in rest ? rest.example : undefined
   if (gives) check(output, exampleOutput, `The example of ${name}`)
   const read = jsonReader({ type: 'object', fields: others })
+  // Values for the parameters of the path, where only the body is to be looked at.
+  const somePath = Object.fromEntries(
+    inPath.map((field) => [field, fields.get(field)?.type === 'string' ? 'a' : 1]),
+  )
   if ('exampleInput' in rest) {
     const body = read(rest.exampleInput) as object
-    check(input, { ...someInput(inPath, fields), ...body }, `The example of the input of ${name}`)
+    check(input, { ...somePath, ...body }, `The example of the input of ${name}`)
   }
 
   const firstField = inPath[0] ?? others[0]?.[0] ?? ''
   const readers = (of: [string, Kind][]) =>
     new Map(of.map(([field, kind]) => [field, textReader(kind, `${field} of ${name}`)]))
+  const status: 200 | 201 | 204 = creates === undefined ? (gives ? 200 : 204) : 201
   return {
+    /** The name of the procedure, which is the operationId too. */
     name,
     procedure,
     method: rest.method,
+    /** As in the OpenAPI document: `/pets/{petId}`. */
     path: rest.path,
+    /** The fields of the input that the path and the query hold, by name. */
     pathParameters: readers(inPath.map((field) => [field, fields.get(field) as Kind])),
     queryParameters: readers(hasBody ? [] : others),
+    /** Reads a JSON body; undefined where there is none. */
     readBody: hasBody ? read : undefined,
-    status: creates === undefined ? (gives ? 200 : 204) : 201,
+    /** The status of a success. */
+    status,
     write,
     paged: pagedMeta,
+    /** The path of what was created, as a template; such an operation takes an Idempotency-Key. */
     creates,
     deprecated: rest.deprecated,
     input,
     meta: rest,
+    /** What an error of the input is like, for the document. */
     badRequest: hasBody
-      ? badRequest(input, someInput(inPath, fields), others)
+      ? badRequest(input, somePath, others)
       : badRequest(input, { [firstField]: 'x' }, []),
-    example: gives ? JSON.parse(write(output.parse(exampleOutput))) : undefined,
+    /** The example of the output, as it is answered. */
+    example: gives ? (JSON.parse(write(output.parse(exampleOutput))) as unknown) : undefined,
   }
-}
-
-/** Values for the parameters of a path, where only the body is to be looked at. */
-function someInput(names: string[], fields: Map<string, Kind>): Record<string, unknown> {
-  return Object.fromEntries(
-    names.map((name) => [name, fields.get(name)?.type === 'string' ? 'a' : 1]),
-  )
 }
 
 function check(schema: z.ZodType, value: unknown, what: string): void {

@@ -97,44 +97,83 @@ export function headerComponents(
   }
 }
 
-interface ErrorDescription {
-  errors: (TRPCError | ApiError)[]
-  description: string
-  headers?: HeaderName[]
-  /** The request is refused before it is known which operation it is for. */
-  isEarly?: true
-}
-
-/** Every answer that an operation can give, by status: the success, then the errors. */
+/** Every answer that an operation can give, by status. */
 export function responsesOf(operation: Operation, output?: object): Record<string, Response> {
-  const { status, creates, paged, deprecated, example } = operation
-  const always: HeaderName[] = [
-    'X-Request-Id',
-    'RateLimit',
-    'RateLimit-Policy',
-    ...(deprecated ? (['Deprecation', 'Sunset', 'Link'] as const) : []),
-  ]
-  const success: HeaderName[] = [
-    ...always,
-    ...(creates === undefined ? [] : (['Location'] as const)),
-    ...(paged ? (['Link'] as const) : []),
-  ]
-  const descriptions = { 200: 'Success', 201: 'Added', 204: 'Removed' }
-  return {
-    [status]: {
-      description: descriptions[status],
-      headers: references(success),
-      ...(output &&
-        status !== 204 && { content: { 'application/json': { schema: output, example } } }),
-    },
-    ...Object.fromEntries(errorsOf(operation).map((error) => response(error, always))),
+  const { method, readBody, status, creates, paged, deprecated, meta, badRequest, example } =
+    operation
+  const always: HeaderName[] = ['X-Request-Id', 'RateLimit', 'RateLimit-Policy']
+  if (deprecated) always.push('Deprecation', 'Sunset', 'Link')
+  const refused = (description: string, errors: Refusals, headers: HeaderName[] = []) =>
+    refusal(description, errors, [...always, ...headers])
+  /** The request is refused before it is known which operation it is for. */
+  const early = (description: string, error: ApiError) =>
+    refusal(description, [error], ['X-Request-Id'])
+  const invalid: ApiError = { code: 'BAD_REQUEST', message: badRequest, status: 400 }
+  const success = {
+    description: { 200: 'Success', 201: 'Added', 204: 'Removed' }[status],
+    headers: references([
+      ...always,
+      ...(creates === undefined ? [] : (['Location'] as const)),
+      ...(paged ? (['Link'] as const) : []),
+    ]),
+    ...(output &&
+      status !== 204 && { content: { 'application/json': { schema: output, example } } }),
   }
+  const errors = [
+    readBody
+      ? refused(
+          'The body lacks required fields, holds invalid values (`BAD_REQUEST`), or is not JSON (`PARSE_ERROR`)',
+          [invalid, malformed(undefined)],
+        )
+      : refused('A parameter is invalid', [invalid]),
+    refused('The API key is missing or invalid', [unauthorized(INVALID)], ['WWW-Authenticate']),
+    method !== 'GET' && refused('The API key may only read', [readOnlyKey()], ['WWW-Authenticate']),
+    meta.notFound !== undefined &&
+      refused('Nothing with that identifier', [
+        { code: 'NOT_FOUND', message: meta.notFound, status: 404 },
+      ]),
+    early('The request did not arrive in time', REQUEST_TIMEOUT),
+    (meta.conflict || creates !== undefined) && refused(...conflict(operation)),
+    readBody && refused(`The body has more than ${MAX_BODY} bytes`, [payloadTooLarge()]),
+    readBody &&
+      refused('The body is not `application/json`, or is compressed', [unsupportedMediaType()]),
+    creates !== undefined &&
+      refused('The `Idempotency-Key` was used for another body', [idempotencyError('different')]),
+    refused(
+      'There were too many calls in the last minute',
+      [tooManyRequests(60, 42)],
+      ['Retry-After'],
+    ),
+    early(`The address and the headers have more than ${MAX_HEADERS} bytes`, HEADERS_TOO_LARGE),
+    refused('The service failed; trying again may help', [internal()]),
+    refused('The service cannot answer right now', [unavailable()], ['Retry-After']),
+  ]
+  return { [status]: success, ...Object.fromEntries(errors.filter((error) => !!error)) }
 }
 
-function response(
-  { errors, description, headers = [], isEarly }: ErrorDescription,
-  always: HeaderName[],
-): [number, Response] {
+type Refusals = (TRPCError | ApiError)[]
+
+/** What 409 is about: a rule of the resource, an Idempotency-Key that is in use, or either. */
+function conflict({ creates, meta }: Operation): [description: string, errors: Refusals] {
+  const words: string[] = []
+  const errors: Refusals = []
+  if (meta.conflict) {
+    words.push('There is such a one already')
+    errors.push({ code: 'CONFLICT', message: meta.conflict, status: 409 })
+  }
+  if (creates !== undefined) {
+    words.push('a request with the same `Idempotency-Key` is still running')
+    errors.push(idempotencyError('running'))
+  }
+  return [words.join(', or ').replace(/^a/, 'A'), errors]
+}
+
+/** The answer for errors of one status. */
+function refusal(
+  description: string,
+  errors: Refusals,
+  headers: HeaderName[],
+): [status: number, Response] {
   const bodies = errors.map((error) => ('status' in error ? error : toApiError(error)))
   const [body] = bodies as [ApiError]
   // The second of two with one code is called after its place.
@@ -147,106 +186,9 @@ function response(
   const content = bodies.length > 1 ? { schema, examples } : { schema, example: body }
   return [
     body.status,
-    {
-      description,
-      headers: references(isEarly ? ['X-Request-Id'] : [...always, ...headers]),
-      content: { 'application/json': content },
-    },
+    { description, headers: references(headers), content: { 'application/json': content } },
   ]
 }
 
-function references(names: HeaderName[]) {
-  return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
-}
-
-function errorsOf({ method, readBody, creates, meta, badRequest }: Operation): ErrorDescription[] {
-  const invalid: ApiError = { code: 'BAD_REQUEST', message: badRequest, status: 400 }
-  const conflict: ApiError[] = meta.conflict
-    ? [{ code: 'CONFLICT', message: meta.conflict, status: 409 }]
-    : []
-  const running = creates === undefined ? [] : [idempotencyError('running')]
-  return [
-    readBody
-      ? {
-          errors: [invalid, malformed(undefined)],
-          description:
-            'The body lacks required fields, holds invalid values (`BAD_REQUEST`), or is not JSON (`PARSE_ERROR`)',
-        }
-      : { errors: [invalid], description: 'A parameter is invalid' },
-    {
-      errors: [unauthorized(INVALID)],
-      description: 'The API key is missing or invalid',
-      headers: ['WWW-Authenticate'],
-    },
-    ...(method === 'GET'
-      ? []
-      : [
-          {
-            errors: [readOnlyKey()],
-            description: 'The API key may only read',
-            headers: ['WWW-Authenticate' as const],
-          },
-        ]),
-    ...(meta.notFound === undefined
-      ? []
-      : [
-          {
-            errors: [{ code: 'NOT_FOUND', message: meta.notFound, status: 404 } as const],
-            description: 'Nothing with that identifier',
-          },
-        ]),
-    {
-      errors: [REQUEST_TIMEOUT],
-      description: 'The request did not arrive in time',
-      isEarly: true,
-    },
-    ...(running.length + conflict.length === 0
-      ? []
-      : [
-          {
-            errors: [...conflict, ...running],
-            description: [
-              ...(conflict.length > 0 ? ['There is such a one already'] : []),
-              ...(running.length > 0
-                ? ['a request with the same `Idempotency-Key` is still running']
-                : []),
-            ]
-              .join(', or ')
-              .replace(/^a/, 'A'),
-          },
-        ]),
-    ...(readBody ? bodyErrors : []),
-    ...(creates === undefined
-      ? []
-      : [
-          {
-            errors: [idempotencyError('different')],
-            description: 'The `Idempotency-Key` was used for another body',
-          },
-        ]),
-    {
-      errors: [tooManyRequests(60, 42)],
-      description: 'There were too many calls in the last minute',
-      headers: ['Retry-After'],
-    },
-    {
-      errors: [HEADERS_TOO_LARGE],
-      description: `The address and the headers have more than ${MAX_HEADERS} bytes`,
-      isEarly: true,
-    },
-    { errors: [internal()], description: 'The service failed; trying again may help' },
-    {
-      errors: [unavailable()],
-      description: 'The service cannot answer right now',
-      headers: ['Retry-After'],
-    },
-  ]
-}
-
-const bodyErrors: ErrorDescription[] = [
-  { errors: [payloadTooLarge()], description: `The body has more than ${MAX_BODY} bytes` },
-  {
-    errors: [unsupportedMediaType()],
-    description: 'The body is not `application/json`, or is compressed',
-  },
-]
+const references = (names: HeaderName[]) =>
+  Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))

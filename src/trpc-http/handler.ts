@@ -28,7 +28,7 @@ import { checkHost } from '../http/host.ts'
 import { parseTarget } from '../http/target.ts'
 import { setCalls, setOperation } from '../http/telemetry.ts'
 import type { Auth } from '../keys/auth.ts'
-import type { CallTrace, TraceIds } from '../tracing.ts'
+import type { TraceIds } from '../tracing.ts'
 import type { Context } from '../trpc.ts'
 
 /** The path below which tRPC is found. */
@@ -58,10 +58,12 @@ function failure(error: TRPCError): Outcome {
   return { status: body.status, text: envelope(body, fieldErrors(error)), error }
 }
 
+type Procedures = ReadonlyMap<string, AnyTRPCProcedure>
+
 /** Serves a router below `/trpc`; all other addresses are passed on. */
 export function trpcHandler(router: AnyTRPCRouter, calls: Calls): RequestHandler {
-  const procedures = new Map<string, AnyTRPCProcedure>(Object.entries(router._def.procedures))
-  const serveRare = rareHandler(router, calls)
+  const procedures: Procedures = new Map(Object.entries(router._def.procedures))
+  const known = (name: string) => (procedures.has(name) ? name : 'unknown')
 
   return async (req, res, next) => {
     const target = parseTarget(req.url)
@@ -74,55 +76,53 @@ export function trpcHandler(router: AnyTRPCRouter, calls: Calls): RequestHandler
       const query = parseQuery(target.query, '&', '=', { maxKeys: 0 })
       const isBatch = query.batch === '1'
       const names = namesOf(target.path, isBatch)
-      setOperation(res, 'trpc', operationOf(names, procedures))
-      context = await calls.begin(res, Math.min(names.length, MAX_BATCH))
+      const [first = '', ...others] = names
+      const isSingle = others.length === 0
+      setOperation(res, 'trpc', isSingle ? known(first) : 'batch')
+      const begun = await calls.begin(res, Math.min(names.length, MAX_BATCH))
+      context = begun
+      const { auth, trace } = begun
+      const isKeyed = auth.kind === 'caller'
       // One that has no key is told so as a whole, for whoever counts the 401s of those who guess.
-      if (context.auth.kind !== 'caller' && names.length > 1) throw unauthorized(context.auth)
-      checkBatch(names, procedures, context)
-      const isKeyed = context.auth.kind === 'caller'
+      if (!isKeyed && !isSingle) throw unauthorized(auth)
+      if (!isSingle) checkBatch(names, procedures, begun)
       const body = method === 'POST' && isKeyed ? await readBody(req, res) : undefined
       if (method === 'POST' && isKeyed && !req.headers['content-type']) throw unsupportedMediaType()
       const text = method === 'POST' ? body : query.input
       const { connectionParams } = query
-      if (isStream(req) || connectionParams !== undefined) {
-        if (!isKeyed) throw unauthorized(context.auth)
-        const request = { path: target.path, method, isBatch, connectionParams, text }
-        return await serveRare(res, context, { ...request, isStream: isStream(req) })
+      const isStream = (req.headers['trpc-accept'] ?? req.headers.accept) === JSON_LINES
+      if (isStream || connectionParams !== undefined) {
+        if (!isKeyed) throw unauthorized(auth)
+        const request = { path: target.path, method, isBatch, isStream, connectionParams, text }
+        return await serveRare(router, calls, res, begun, request)
       }
       const inputs = isKeyed ? readInputs(text, method, isBatch) : () => undefined
-      const begun = context
-      const { auth, trace } = begun
-      const call = async (ctx: Context, name: string, batchIndex: number): Promise<Outcome> => {
+      const call = async (name: string, batchIndex: number): Promise<Outcome> => {
+        // Each of several has a span of its own.
+        const part = isSingle ? undefined : trace?.call(known(name))
+        const ctx = part ? { ...begun, deadline: begun.deadline.traced(part), trace: part } : begun
+        let outcome: Outcome
         try {
           const procedure = find(procedures, name, method)
           const getRawInput = async () => inputs(batchIndex)
           const { type } = procedure._def
           const signal = undefined
           const output = await procedure({ ctx, signal, getRawInput, path: name, type, batchIndex })
-          return { status: 200, text: resultText(output) }
+          outcome = { status: 200, text: resultText(output) }
         } catch (thrown) {
           const error = toTRPCError(thrown)
           calls.report(error, res)
-          return failure(error)
+          outcome = failure(error)
         }
+        part?.end(outcome.status)
+        if (part) outcome.ids = part.ids
+        return outcome
       }
-      const outcomes = await Promise.all(
-        trace && names.length > 1
-          ? names.map((name, index) =>
-              traced(trace.call(operationOf([name], procedures)), begun, (ctx) =>
-                call(ctx, name, index),
-              ),
-            )
-          : names.map((name, index) => call(begun, name, index)),
-      )
-      if (outcomes.length > 1) {
+      const outcomes = await Promise.all(names.map(call))
+      if (!isSingle) {
         setCalls(
           res,
-          outcomes.map(({ status, ids }, index) => [
-            operationOf(names.slice(index, index + 1), procedures),
-            status,
-            ids,
-          ]),
+          outcomes.map(({ status, ids }, index) => [known(names[index] ?? ''), status, ids]),
         )
       }
       send(res, outcomes, isBatch, auth)
@@ -134,18 +134,6 @@ export function trpcHandler(router: AnyTRPCRouter, calls: Calls): RequestHandler
       context?.deadline.clear()
     }
   }
-}
-
-/** One call of several, with a span of its own. */
-async function traced(
-  trace: CallTrace,
-  context: Context,
-  call: (context: Context) => Promise<Outcome>,
-): Promise<Outcome> {
-  const deadline = context.deadline.traced(trace)
-  const outcome = await call({ ...context, deadline, trace })
-  trace.end(outcome.status)
-  return { ...outcome, ids: trace.ids }
 }
 
 /** RFC 9110, section 9.3.2: HEAD is GET without the body, which node:http leaves out. */
@@ -169,12 +157,7 @@ function namesOf(path: string, isBatch: boolean): string[] {
 }
 
 /** Refuses a batch that is none: too long, of queries and mutations, or with a key for one creation. */
-function checkBatch(
-  names: string[],
-  procedures: Map<string, AnyTRPCProcedure>,
-  { idempotencyHeader }: Context,
-): void {
-  if (names.length === 1) return
+function checkBatch(names: string[], procedures: Procedures, { idempotencyHeader }: Context): void {
   const refuse = (message: string) => new TRPCError({ code: 'BAD_REQUEST', message })
   if (names.length > MAX_BATCH) throw refuse(`A batch must have at most ${MAX_BATCH} calls`)
   const types = new Set(names.flatMap((name) => procedures.get(name)?._def.type ?? []))
@@ -184,22 +167,12 @@ function checkBatch(
   }
 }
 
-function operationOf([name = '', more]: string[], procedures: Map<string, unknown>): string {
-  return more !== undefined ? 'batch' : procedures.has(name) ? name : 'unknown'
-}
-
 /** The procedure of a call; the method must be the one that its type goes with. */
-function find(
-  procedures: Map<string, AnyTRPCProcedure>,
-  name: string,
-  method: 'GET' | 'POST',
-): AnyTRPCProcedure {
+function find(procedures: Procedures, name: string, method: 'GET' | 'POST'): AnyTRPCProcedure {
   const procedure = procedures.get(name)
   if (!procedure) {
-    throw new TRPCError({
-      code: 'NOT_FOUND',
-      message: `There is no procedure with the name ${name}`,
-    })
+    const message = `There is no procedure with the name ${name}`
+    throw new TRPCError({ code: 'NOT_FOUND', message })
   }
   const accepted = procedure._def.type === 'query' ? 'GET' : 'POST'
   if (method !== accepted) throw refusedMethod(method, accepted)
@@ -282,39 +255,37 @@ interface RareRequest {
   text: unknown
 }
 
-const isStream = ({ headers }: Request): boolean =>
-  (headers['trpc-accept'] ?? headers.accept) === JSON_LINES
-
-type RareHandler = (res: Response, context: Context, request: RareRequest) => Promise<void>
-
 /**
  * What is rare, streams and parameters of a connection, by tRPC's own adapter. It is sent as one
  * answer when it is whole, so that what a client does not take is bounded as with any answer.
  */
-function rareHandler(router: AnyTRPCRouter, calls: Calls): RareHandler {
-  return async (res, context, request) => {
-    const { path, method, isBatch, isStream, connectionParams, text } = request
-    const url = new URL(path, 'http://localhost')
-    if (isBatch) url.searchParams.set('batch', '1')
-    if (method === 'GET' && typeof text === 'string') url.searchParams.set('input', text)
-    if (connectionParams !== undefined) {
-      url.searchParams.set('connectionParams', String(connectionParams))
-    }
-    const headers = {
-      'Content-Type': 'application/json',
-      ...(isStream && { 'trpc-accept': JSON_LINES }),
-    }
-    const sent = method === 'POST' && typeof text === 'string' ? text : null
-    const response = await fetchRequestHandler({
-      endpoint: PREFIX,
-      router,
-      req: new globalThis.Request(url, { method, headers, body: sent }),
-      createContext: () => context,
-      maxBatchSize: MAX_BATCH,
-      onError: ({ error }) => calls.report(toTRPCError(error), res),
-    })
-    const isLines = response.headers.get('content-type') === JSON_LINES
-    const body = Buffer.from(await response.arrayBuffer())
-    answer(res, response.status, isLines ? STREAM_HEADERS : HEADERS, body)
+async function serveRare(
+  router: AnyTRPCRouter,
+  calls: Calls,
+  res: Response,
+  context: Context,
+  { path, method, isBatch, isStream, connectionParams, text }: RareRequest,
+): Promise<void> {
+  const url = new URL(path, 'http://localhost')
+  if (isBatch) url.searchParams.set('batch', '1')
+  if (method === 'GET' && typeof text === 'string') url.searchParams.set('input', text)
+  if (connectionParams !== undefined) {
+    url.searchParams.set('connectionParams', String(connectionParams))
   }
+  const headers = {
+    'Content-Type': 'application/json',
+    ...(isStream && { 'trpc-accept': JSON_LINES }),
+  }
+  const body = method === 'POST' && typeof text === 'string' ? text : null
+  const response = await fetchRequestHandler({
+    endpoint: PREFIX,
+    router,
+    req: new globalThis.Request(url, { method, headers, body }),
+    createContext: () => context,
+    maxBatchSize: MAX_BATCH,
+    onError: ({ error }) => calls.report(toTRPCError(error), res),
+  })
+  const isLines = response.headers.get('content-type') === JSON_LINES
+  const bytes = Buffer.from(await response.arrayBuffer())
+  answer(res, response.status, isLines ? STREAM_HEADERS : HEADERS, bytes)
 }
