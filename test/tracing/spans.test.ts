@@ -316,8 +316,13 @@ describe('errors', () => {
       const path = engine === 'mysql' ? '/v1/pets/1' : '/v1/pets'
       const init = engine === 'mysql' ? {} : creation('Sesame')
       // On SQLite the transaction cannot begin, so that there is no statement.
+      // The calls of a batch have their deadline, too.
+      const input = encodeURIComponent('{}')
+      const batch =
+        engine === 'mysql' ? ask(`/trpc/listPets,listPets?batch=1&input=${input}`) : undefined
       const { spans, status } = await trace(path, engine === 'mysql' ? 2 : 1, init)
       expect(status).toBe(503)
+      if (batch) expect((await batch).status).toBe(503)
       expect(spans.find(({ kind }) => kind === 'SERVER')).toMatchObject({
         status: 'ERROR',
         attributes: { 'error.type': '503' },
