@@ -62,6 +62,11 @@ test('a stream tells no more than a plain answer', async () => {
     expect(answer.status).toBe(200)
     expect(answer.body).toContain('NOT_FOUND')
     expect(answer.headers.get('cache-control')).toBe('no-store')
+    for (const { headers } of [answer, await get('listPets')]) {
+      expect(headers.get('vary')?.split(', ')).toEqual(
+        expect.arrayContaining(['Origin', 'trpc-accept', 'accept']),
+      )
+    }
     expectNothingInside(answer)
     const anonymous = await get('listPets?batch=1', { ...streamed, authorization: 'Bearer x' })
     expect(anonymous.body).toContain('UNAUTHORIZED')

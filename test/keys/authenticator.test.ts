@@ -1,6 +1,7 @@
 /** API keys on the way of every request: what they cost, and when they end. */
 import { randomBytes } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { addKey } from '../support/instance.ts'
 import { type MetricsReader, newMetrics } from '../support/metrics.ts'
 import { keys, type Service, startService, trpcClient } from '../support/service.ts'
 
@@ -62,6 +63,16 @@ test('a valid key costs one look-up, however many requests come on both surfaces
     }
   })
   expect(cost).toEqual({ misses: 1, hits: 49 })
+})
+
+test('those of many callers are remembered at once', async () => {
+  const many: string[] = []
+  for (let caller = 0; caller < 100; caller++) many.push(await addKey(service.sql))
+  const askAll = async () => {
+    expect(new Set(await Promise.all(many.map(statusWith)))).toEqual(new Set([200]))
+  }
+  expect(await lookUpsOf(askAll)).toEqual({ misses: 100, hits: 0 })
+  expect(await lookUpsOf(askAll)).toEqual({ misses: 0, hits: 100 })
 })
 
 test('a key is looked up again when its life in memory is over', async () => {

@@ -58,9 +58,11 @@ test('both need no key, and HEAD asks as GET does', async () => {
   for (const path of ['/healthz', '/readyz']) {
     expect((await fetch(service.origin + path, { method: 'HEAD' })).status).toBe(200)
     expect((await fetch(`${service.origin}${path}/`)).status).toBe(404)
-    // A load balancer may ask without a Host that anybody knows, or with HTTP/1.0.
-    const { answers } = await converse(service.origin, `GET ${path} HTTP/1.0\r\n\r\n`)
-    expect(answers).toMatchObject([{ status: 200 }])
+    // A load balancer may ask without a Host.
+    for (const version of ['1.0', '1.1']) {
+      const { answers } = await converse(service.origin, `GET ${path} HTTP/${version}\r\n\r\n`)
+      expect(answers).toMatchObject([{ status: 200 }])
+    }
   }
 })
 
