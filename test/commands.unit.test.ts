@@ -133,6 +133,20 @@ test.each([
   else expect(stderr.trimEnd()).toMatch(line)
 })
 
+test('a server that refuses at both of its addresses stops the start, and says why', async () => {
+  // The error for all addresses of a name has no words of its own.
+  const twoAddresses = `import dns from 'node:dns'
+    dns.lookup = (_name, _options, give) =>
+      give(null, ['127.0.0.1', '127.0.0.2'].map((address) => ({ address, family: 4 })))`
+  const { code, stderr } = await runToEnd(programs.server, {
+    PORT: '0',
+    DATABASE_URL: 'mysql://petstore:sesame@db:1/petstore',
+    NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(twoAddresses)}`,
+  })
+  expect(code).toBe(1)
+  expect(stderr).toBe('DATABASE_URL: cannot use the database db:1/petstore: ECONNREFUSED\n')
+})
+
 test('a port in use stops the start', async () => {
   const other = createServer().listen(0)
   await once(other, 'listening')
