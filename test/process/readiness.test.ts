@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
+import { running } from '../support/instance.ts'
 import { startProxy } from '../support/proxy.ts'
 import { converse } from '../support/raw.ts'
 import { type Service, startService } from '../support/service.ts'
@@ -120,6 +121,20 @@ describe.runIf(engine === 'mysql')('with a server', () => {
       await recovered()
     }
     await proxy.cut()
+  })
+
+  test('however many ask at once, it is not asked for each', async () => {
+    sql = await openSql(database.url)
+    service = await start(database)
+    expect(await ready()).toMatchObject(yes)
+    await using locker = await openSql(database.url)
+    await locker('lock tables kysely_migration write')
+    let isOver = false
+    const answers = Promise.all(Array.from({ length: 20 }, ready)).finally(() => (isOver = true))
+    let most = 0
+    while (!isOver) most = Math.max(most, (await running(sql, '%kysely_migration%')).length)
+    expect((await answers).map(({ status }) => status)).toEqual(Array(20).fill(503))
+    expect(most, 'and once more, for who came late').toBeLessThan(4)
   })
 
   test('one that hangs: not ready within about a second, however many ask', async () => {
