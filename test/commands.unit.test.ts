@@ -56,6 +56,18 @@ test.each(['migrate', 'seed'] as const)('%s takes no argument', async (program) 
   })
 })
 
+test.each([
+  ['backup', []],
+  ['backup', ['--dry-run']],
+  ['restore', ['monday.db', 'tuesday.db']],
+] as const)('%s %j: one FILE is taken', async (program, operands) => {
+  expect(await runToEnd(programs[program], {}, [...operands], folder)).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: 'One FILE is taken, such as backups/monday.db\n',
+  })
+})
+
 test('keys --help needs no database', async () => {
   const { code, stdout } = await runToEnd(programs.keys, { PORT: 'abc' }, ['--help'])
   expect(code).toBe(0)
