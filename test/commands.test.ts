@@ -27,7 +27,10 @@ test('migrate brings the tables once; seed adds animals once, of all categories 
   expect(names.length).toBeGreaterThan(0)
   expect(migrated).toMatch(new RegExp(`^Migrated ${names.join(', ')}: .+petstore`))
   expect(good(await command('migrate'))).toMatch(/^There was nothing to migrate: .+\n$/)
+  // Who is there already is not added again.
+  await sql("insert into pets (name, category_id, status) values ('Rex', 1, 'available')")
   expect(good(await command('seed'))).toMatch(/^Added [3-9]\d animals: .+\n$/)
+  expect(await sql("select id from pets where name = 'Rex'")).toHaveLength(1)
   expect(good(await command('seed'))).toMatch(/^The animals are all there already: .+\n$/)
   const first = await sql('select category_id, status from pets order by id limit 10')
   await sql.close()

@@ -56,6 +56,18 @@ test.each(['migrate', 'seed'] as const)('%s takes no argument', async (program) 
   })
 })
 
+test.each([
+  ['backup', []],
+  ['backup', ['--dry-run']],
+  ['restore', ['monday.db', 'tuesday.db']],
+] as const)('%s %j: one FILE is taken', async (program, operands) => {
+  expect(await runToEnd(programs[program], {}, [...operands], folder)).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: 'One FILE is taken, such as backups/monday.db\n',
+  })
+})
+
 test('keys --help needs no database', async () => {
   const { code, stdout } = await runToEnd(programs.keys, { PORT: 'abc' }, ['--help'])
   expect(code).toBe(0)
@@ -131,6 +143,20 @@ test.each([
   expect(stderr).toMatch(/^.+\n$/)
   if (typeof line === 'string') expect(stderr).toBe(`${line}\n`)
   else expect(stderr.trimEnd()).toMatch(line)
+})
+
+test('a server that refuses at both of its addresses stops the start, and says why', async () => {
+  // The error for all addresses of a name has no words of its own.
+  const twoAddresses = `import dns from 'node:dns'
+    dns.lookup = (_name, _options, give) =>
+      give(null, ['127.0.0.1', '127.0.0.2'].map((address) => ({ address, family: 4 })))`
+  const { code, stderr } = await runToEnd(programs.server, {
+    PORT: '0',
+    DATABASE_URL: 'mysql://petstore:sesame@db:1/petstore',
+    NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(twoAddresses)}`,
+  })
+  expect(code).toBe(1)
+  expect(stderr).toBe('DATABASE_URL: cannot use the database db:1/petstore: ECONNREFUSED\n')
 })
 
 test('a port in use stops the start', async () => {

@@ -40,8 +40,12 @@ test('a table is gone: 500, and the log knows why', async () => {
   service = await startService()
   for (const table of tables) await service.sql(`alter table ${table} rename to ${table}_gone`)
   await expectAll(internal)
+  const stream = await fetch(`${service.origin}/trpc/listPets?batch=1&input={}`, {
+    headers: { authorization: `Bearer ${service.key}`, 'trpc-accept': 'application/jsonl' },
+  })
+  expect(await stream.text()).toContain(internal.message)
   const causes = service.logged.filter((line) => /no such table|doesn't exist/.test(line))
-  expect(causes).toHaveLength(2 * operations.length)
+  expect(causes).toHaveLength(2 * operations.length + 1)
   for (const table of tables) await service.sql(`alter table ${table}_gone rename to ${table}`)
   expect(await ofRest('listPets', service.rest('GET', '/pets'))).toEqual({ output: [] })
 })

@@ -1,6 +1,6 @@
 /** The service as a process of its own: start, restart, many at once, and an end without warning. */
 import { once } from 'node:events'
-import { connect } from 'node:net'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { afterEach, expect, inject, test } from 'vitest'
 import { engine, newDatabase } from './support/database.ts'
@@ -86,6 +86,18 @@ test('the first start tells all that a newcomer needs; a restart keeps the pets'
   expect(second.stdout).toContain('one of those made before')
   expect((await restClient(second.origin, key)('GET', '/pets/1')).text).toBe(made.text)
   expect(await end(second, 'SIGINT')).toBe(0)
+})
+
+test.runIf(engine === 'sqlite')('a start that fails does not use up the first key', async () => {
+  const place = await newPlace()
+  const busy = createServer().listen(0, '127.0.0.1')
+  await once(busy, 'listening')
+  const { port } = busy.address() as AddressInfo // it listens on a port
+  const variables = { PORT: '0', METRICS_PORT: String(port) }
+  const failed = await runToEnd(programs.server, variables, [], place.folder)
+  busy.close()
+  expect(failed).toMatchObject({ code: 1, stdout: '' })
+  expect((await start(place)).stdout).toMatch(keyPattern)
 })
 
 test('several instances start at once on one empty database', async () => {

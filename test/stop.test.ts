@@ -1,6 +1,7 @@
 /** The process: how it stops, whatever makes it stop, and what it leaves behind. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { existsSync } from 'node:fs'
 import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { beginCreation } from './support/creation.ts'
@@ -85,6 +86,9 @@ describe('SIGTERM', () => {
       expect(await server.exited).toBe(0)
       expect(server.stderr).not.toContain('cut off')
       silent.destroy()
+      // The file alone is the whole database then.
+      const file = database.url.slice('sqlite:'.length)
+      if (engine === 'sqlite') expect(existsSync(`${file}-wal`)).toBe(false)
       const messages = server.entries().map(({ msg }) => msg)
       expect(messages.filter((message) => message === 'Stopped')).toHaveLength(1)
       expect(server.entries()).toContainEqual(

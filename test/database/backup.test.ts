@@ -73,9 +73,12 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
     await until('it was not the load that ended', () => load.acknowledged.length > count)
     await load.stop()
     expect([...load.statuses]).toEqual([201])
-    // One file, for its owner alone.
+    // One file, for its owner alone, that can be read where nobody may write: without a log beside it.
     expect(readdirSync(folder)).toEqual(['monday.db'])
     expect(statSync(file).mode & 0o777).toBe(0o600)
+    const copy = new DatabaseSync(file, { readOnly: true })
+    expect(copy.prepare('pragma journal_mode').get()).toEqual({ journal_mode: 'delete' })
+    copy.close()
 
     const url = `sqlite:${path.join(folder, 'data/restored.db')}`
     expect(await run('restore', 'monday.db', url)).toMatchObject({ code: 0, stderr: '' })

@@ -6,6 +6,7 @@ import { connect } from '../../db/connect.ts'
 import { isCurrent, migrate } from '../../db/migrate.ts'
 import type { Database } from '../../db/tables.ts'
 import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
+import { running, until } from '../support/instance.ts'
 import { startService } from '../support/service.ts'
 import { openSql } from '../support/sql.ts'
 
@@ -58,6 +59,21 @@ test('one that comes late is run beside those of a newer release', async () => {
     .execute()
   add('2026-11-21-late')
   expect(await migrate(db, folder)).toEqual(['2026-11-21-late'])
+})
+
+test.runIf(engine === 'mysql')('a column that another node adds meanwhile is there', async () => {
+  await migrate(db)
+  await using node = await openSql(database.url)
+  await node("delete from kysely_migration where name = '2026-11-22-read-only-keys'")
+  await node('alter table api_keys drop column read_only')
+  await node('lock tables api_keys write')
+  const migrated = migrate(db)
+  await using admin = await openSql(database.url)
+  await until('it adds the column', async () => (await running(admin, 'alter table%')).length > 0)
+  await node('alter table api_keys add column read_only bigint')
+  await node('unlock tables')
+  await migrated
+  expect(await isCurrent(db)).toBe(true)
 })
 
 test('migrations that could not be read are read again', async () => {

@@ -95,6 +95,13 @@ describe.runIf(engine === 'mysql')('a connection that is lost', () => {
     })
   })
 
+  test('a transaction that could not begin is not begun by the next creation', async () => {
+    for (let attempt = 0; attempt < 3; attempt++) void proxy.breakAt(/^begin/, 'before')
+    expect((await createWithKey()).status).toBe(503)
+    expect((await service.rest('POST', '/pets', { body: rex })).status).toBe(201)
+    expect(await service.countPets()).toBe(1)
+  })
+
   test('all are lost: the next requests take new ones, creations without a key too', async () => {
     await Promise.all(Array.from({ length: 20 }, () => service.rest('GET', '/pets')))
     await proxy.cut()

@@ -166,6 +166,12 @@ test('100,000 open brackets are refused wherever they are put', async () => {
   expectTrpcError(await get(`/trpc/listPets?batch=1&input={"0":${fitting}`), 400, 'PARSE_ERROR')
 })
 
+test('brackets in a text are no nesting, wherever its quotes are escaped', async () => {
+  const note = JSON.stringify(`"${'['.repeat(600)}`)
+  const answer = await post(`{"name":"Rex","categoryId":3,"note":${note}}`)
+  expect(answer.status).toBe(201)
+})
+
 test('what JSON can say of prototypes is data, and ignored', async () => {
   const inherited = '{"__proto__":{"name":"Rex","categoryId":3}}'
   expectRestError(await post(inherited), 400, 'BAD_REQUEST')
@@ -225,6 +231,13 @@ test.for<[string, string]>([
   if (query.length < 15_000) {
     expectTrpcError(await get(`/trpc/listPets?input=${query}`), 400, 'PARSE_ERROR')
   }
+})
+
+test('devalue: nested 6,000 deep is refused, whether the stack holds that or not', async () => {
+  const text = `[${numbers(6_000).map((next) => `[${next}]`)},1]`
+  const answer = await postTrpc(JSON.stringify(text))
+  const code = answer.body.includes('PARSE_ERROR') ? 'PARSE_ERROR' : 'BAD_REQUEST'
+  expectTrpcError(answer, 400, code)
 })
 
 test.for<[string, string]>([

@@ -235,6 +235,12 @@ test('requests in one go are answered in their order', async () => {
   ])
 })
 
+test('requests that follow those that came in one go are answered, too', async () => {
+  const text = request('GET /healthz HTTP/1.1').repeat(5)
+  const { answers } = await converse(service.origin, [text, text], { expected: 10 })
+  expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(200))
+})
+
 test('CONNECT is refused', async () => {
   const text = 'CONNECT internal.example:22 HTTP/1.1\r\nHost: internal.example\r\n\r\n'
   expectRestError(await lastAnswer(text), 405, 'METHOD_NOT_SUPPORTED')

@@ -36,6 +36,11 @@ test.each(['/', '/docs'])('%s leads to the docs page, without a key', async (pat
   expect(page.headers.get('content-type')).toMatch(/^text\/html/)
 })
 
+test('quotes in an example do not end the attribute that shows it', async () => {
+  const html = await (await ask('/docs/')).text()
+  expect(html).toContain('placeholder="&#34;8e03978e-40d5-43e8-bc93-6894a57f9324&#34;"')
+})
+
 /** What a client that accepts these encodings is answered; fetch would decode it, and add headers. */
 async function askRaw(path: string, encodings: string, known?: string) {
   const headers = {

@@ -46,6 +46,23 @@ test('a batch mixes neither queries and mutations nor its errors and results', a
   expectTrpcError({ ...mixed, status: 404, body: JSON.stringify(unknown) }, 404, 'NOT_FOUND')
 })
 
+test('a batch without a valid key is refused as a whole', async () => {
+  for (const authorization of ['', 'Bearer x']) {
+    const answer = await get('listPets,listPets,nothing?batch=1', { authorization })
+    expectTrpcError(answer, 401, 'UNAUTHORIZED')
+    expect(JSON.parse(answer.body)).not.toBeInstanceOf(Array)
+    expect(answer.headers.get('www-authenticate')).toMatch(/^Bearer/)
+  }
+})
+
+test('where no procedure is named there is none', async () => {
+  const headers = { authorization: `Bearer ${service.key}` }
+  for (const path of ['/trpc', '/trpc/', '/trpc?batch=1']) {
+    const answer = await answerOf(fetch(service.origin + path, { headers }))
+    expectTrpcError(answer, 404, 'NOT_FOUND')
+  }
+})
+
 test('inputs of a batch that are no inputs are refused', async () => {
   for (const input of ['5', '"x"', 'null', 'true']) {
     expectTrpcError(await get(`listPets,listPets?batch=1&input=${input}`), 400, 'BAD_REQUEST')
@@ -62,6 +79,11 @@ test('a stream tells no more than a plain answer', async () => {
     expect(answer.status).toBe(200)
     expect(answer.body).toContain('NOT_FOUND')
     expect(answer.headers.get('cache-control')).toBe('no-store')
+    for (const { headers } of [answer, await get('listPets')]) {
+      expect(headers.get('vary')?.split(', ')).toEqual(
+        expect.arrayContaining(['Origin', 'trpc-accept', 'accept']),
+      )
+    }
     expectNothingInside(answer)
     const anonymous = await get('listPets?batch=1', { ...streamed, authorization: 'Bearer x' })
     expect(anonymous.body).toContain('UNAUTHORIZED')

@@ -1,6 +1,7 @@
 /** API keys on the way of every request: what they cost, and when they end. */
 import { randomBytes } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { addKey } from '../support/instance.ts'
 import { type MetricsReader, newMetrics } from '../support/metrics.ts'
 import { keys, type Service, startService, trpcClient } from '../support/service.ts'
 
@@ -62,6 +63,16 @@ test('a valid key costs one look-up, however many requests come on both surfaces
     }
   })
   expect(cost).toEqual({ misses: 1, hits: 49 })
+})
+
+test('those of many callers are remembered at once', async () => {
+  const many: string[] = []
+  for (let caller = 0; caller < 100; caller++) many.push(await addKey(service.sql))
+  const askAll = async () => {
+    expect(new Set(await Promise.all(many.map(statusWith)))).toEqual(new Set([200]))
+  }
+  expect(await lookUpsOf(askAll)).toEqual({ misses: 100, hits: 0 })
+  expect(await lookUpsOf(askAll)).toEqual({ misses: 0, hits: 100 })
 })
 
 test('a key is looked up again when its life in memory is over', async () => {
@@ -127,8 +138,13 @@ test('a revoked key in use ends within 10 seconds', async () => {
 })
 
 test('the key in place of one that expires lives as long as that was to', async () => {
-  const lifetime = 90 * 86_400_000
-  const old = await createKey('expiring', new Date(Date.now() + lifetime))
+  const day = 86_400_000
+  const lifetime = 90 * day
+  const old = await createKey('expiring', new Date(Date.now() + 60 * day))
+  await service.sql('update api_keys set created_at = created_at - ? where id = ?', [
+    30 * day,
+    old.id,
+  ])
   const soon = new Date(Date.now() + 60_000)
   const fresh = await keys.rotate(service.databaseUrl, old.id, soon)
   const [row] = await service.sql('select expires_at from api_keys where id = ?', [fresh.id])

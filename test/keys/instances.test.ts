@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
+import { addKey } from '../support/instance.ts'
 import { startLateAnswers } from '../support/late-answers.ts'
 import { runToEnd } from '../support/process.ts'
 import { keys, type Service, startService } from '../support/service.ts'
@@ -154,6 +155,16 @@ test('the later use counts, whichever instance notes it first', async () => {
   await statusAt(last, key)
   await last.stop()
   expect(await lastUsed(id)).toBeGreaterThan(noted)
+})
+
+test('however many keys were used, the last uses of all are noted', async () => {
+  const service = await startInstance()
+  const many = await Promise.all(Array.from({ length: 501 }, () => addKey(sql)))
+  const statuses = await Promise.all(many.map((key) => statusAt(service, key)))
+  expect(new Set(statuses)).toEqual(new Set([200]))
+  await service.stop()
+  const [row] = await sql('select count(last_used_at) as used from api_keys')
+  expect(Number(row?.used)).toBe(501)
 })
 
 test('uses that cannot be noted are forgotten, and told to the log', async () => {

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
+import { running } from '../support/instance.ts'
 import { startProxy } from '../support/proxy.ts'
 import { converse } from '../support/raw.ts'
 import { type Service, startService } from '../support/service.ts'
@@ -58,9 +59,11 @@ test('both need no key, and HEAD asks as GET does', async () => {
   for (const path of ['/healthz', '/readyz']) {
     expect((await fetch(service.origin + path, { method: 'HEAD' })).status).toBe(200)
     expect((await fetch(`${service.origin}${path}/`)).status).toBe(404)
-    // A load balancer may ask without a Host that anybody knows, or with HTTP/1.0.
-    const { answers } = await converse(service.origin, `GET ${path} HTTP/1.0\r\n\r\n`)
-    expect(answers).toMatchObject([{ status: 200 }])
+    // A load balancer may ask without a Host.
+    for (const version of ['1.0', '1.1']) {
+      const { answers } = await converse(service.origin, `GET ${path} HTTP/${version}\r\n\r\n`)
+      expect(answers).toMatchObject([{ status: 200 }])
+    }
   }
 })
 
@@ -118,6 +121,20 @@ describe.runIf(engine === 'mysql')('with a server', () => {
       await recovered()
     }
     await proxy.cut()
+  })
+
+  test('however many ask at once, it is not asked for each', async () => {
+    sql = await openSql(database.url)
+    service = await start(database)
+    expect(await ready()).toMatchObject(yes)
+    await using locker = await openSql(database.url)
+    await locker('lock tables kysely_migration write')
+    let isOver = false
+    const answers = Promise.all(Array.from({ length: 20 }, ready)).finally(() => (isOver = true))
+    let most = 0
+    while (!isOver) most = Math.max(most, (await running(sql, '%kysely_migration%')).length)
+    expect((await answers).map(({ status }) => status)).toEqual(Array(20).fill(503))
+    expect(most, 'and once more, for who came late').toBeLessThan(4)
   })
 
   test('one that hangs: not ready within about a second, however many ask', async () => {

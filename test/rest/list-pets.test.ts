@@ -95,6 +95,11 @@ test('a query that names no parameter is no obstacle', async () => {
   }
 })
 
+test('however many parameters come before it, one counts', async () => {
+  const query = `${'a&'.repeat(1_100)}limit=1`
+  expect((await service.rest('GET', `/pets?${query}`)).body).toHaveLength(1)
+})
+
 test('leading zeros do not change an integer', async () => {
   expect(idsOf((await service.rest('GET', '/pets?limit=002&cursor=0010')).body)).toEqual([11, 12])
 })

@@ -2,6 +2,7 @@
 import { createTRPCClient, httpBatchLink } from '@trpc/client'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { type Collector, type Span, startCollector } from '../support/collector.ts'
+import { beginCreation } from '../support/creation.ts'
 import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
 import { addKey, until } from '../support/instance.ts'
 import { type LogEntry, runServer, type ServerProgram } from '../support/process.ts'
@@ -291,6 +292,14 @@ describe('the trace that a request says it belongs to', () => {
   })
 })
 
+/** The body of a batch that makes two pets, which is whole only when something has happened. */
+async function* slowBatch(late: Promise<void>) {
+  const input = '"[{\\"name\\":1,\\"categoryId\\":2},\\"Sesame\\",3]"'
+  yield Buffer.from(`{"0":${input},`)
+  await late
+  yield Buffer.from(`"1":${input}}`)
+}
+
 describe('errors', () => {
   test.each([
     ['/v1/pets?limit=0', 400, {}],
@@ -335,8 +344,19 @@ describe('errors', () => {
       const path = engine === 'mysql' ? '/v1/pets/1' : '/v1/pets'
       const init = engine === 'mysql' ? {} : creation('Sesame')
       // On SQLite the transaction cannot begin, so that there is no statement.
+      // The calls of a batch have its deadline, too, even when that is over before they begin.
+      const late = Promise.withResolvers<void>()
+      const list = `/trpc/listPets,listPets?batch=1&input=${encodeURIComponent('{}')}`
+      const body = () => ReadableStream.from(slowBatch(late.promise))
+      const creations = '/trpc/createPet,createPet?batch=1'
+      const batches =
+        engine === 'mysql'
+          ? [ask(list), ask(creations, { method: 'POST', body: body(), duplex: 'half' })]
+          : []
       const { spans, status } = await trace(path, engine === 'mysql' ? 2 : 1, init)
       expect(status).toBe(503)
+      late.resolve()
+      for (const batch of batches) expect((await batch).status).toBe(503)
       expect(spans.find(({ kind }) => kind === 'SERVER')).toMatchObject({
         status: 'ERROR',
         attributes: { 'error.type': '503' },
@@ -352,6 +372,15 @@ describe('errors', () => {
       await sql(engine === 'mysql' ? 'unlock tables' : 'rollback')
     }
   })
+})
+
+test('the span of a client that goes says so', async () => {
+  const { traceId, spanId } = newTrace()
+  const traceparent = `00-${traceId}-${spanId}-01`
+  const creation = await beginCreation(server.port, key, { traceparent })
+  creation.leave()
+  await until('the span', () => spansOf(traceId).length > 0)
+  expect(spansOf(traceId)).toMatchObject([{ attributes: { 'http.response.status_code': 499 } }])
 })
 
 test('a key that is not known yet is looked up within the call', async () => {

@@ -1,0 +1,191 @@
+/** A procedure that REST has not enough of, or too much, stops the start, and says what is wrong. */
+import { expect, test } from 'vitest'
+import { z } from 'zod'
+import { once } from '../../src/idempotency/once.ts'
+import { operation } from '../../src/operation.ts'
+import { paged, pagingInputs } from '../../src/paging.ts'
+import { openApiDocument } from '../../src/rest/document.ts'
+import { operationsOf } from '../../src/rest/operations.ts'
+import { keyedProcedure, router } from '../../src/trpc.ts'
+
+const Toy = z.object({ label: z.string() }).meta({ id: 'Toy' })
+const Toys = z.array(Toy)
+const NewToy = z.object({ label: z.string() }).meta({ id: 'NewToy' })
+const example = { label: 'Ball' }
+const words = { tag: 'toys', summary: 'Toys', description: 'Toys.' }
+const reading = { method: 'GET', path: '/toys', example, ...words } as const
+const listing = { ...reading, paged: true, example: [example] } as const
+const changing = { ...reading, method: 'POST', exampleInput: example } as const
+const creating = { ...changing, creates: '/toys/{label}' } as const
+const removing = { method: 'DELETE', path: '/toys/{label}', ...words } as const
+
+const get = keyedProcedure.meta(operation(reading))
+const give = async () => example
+const page = paged(async () => ({ items: [example], next: undefined }))
+
+/** Starts with these procedures, as far as that comes. */
+function start(procedures: Parameters<typeof router>[0], tags: Record<string, string> = {}) {
+  const servers = { baseUrl: 'https://petstore.example/v1', stagingUrl: 'https://x.example/v1' }
+  const served = router(procedures)
+  return openApiDocument(served, operationsOf(served), servers, tags)
+}
+
+const right = get.input(Toy).output(Toy).query(give)
+
+test('what is whole starts', () => {
+  const { limit, cursor } = pagingInputs('toys')
+  const document = start(
+    {
+      get: right,
+      list: keyedProcedure
+        .meta(operation({ ...listing, path: '/all' }))
+        .input(z.object({ limit, cursor }))
+        .output(Toys)
+        .query(page),
+      make: keyedProcedure.meta(operation(creating)).input(NewToy).output(Toy).mutation(once(give)),
+      drop: keyedProcedure
+        .meta(operation(removing))
+        .input(Toy)
+        .output(z.void())
+        .mutation(() => {}),
+    },
+    { toys: 'What they play with.' },
+  )
+  expect(Object.keys(document.paths ?? {})).toEqual(['/toys', '/all', '/toys/{label}'])
+})
+
+test.each<[string, Parameters<typeof router>[0], string]>([
+  ['no meta', { it: keyedProcedure.input(Toy).output(Toy).query(give) }, 'needs .meta('],
+  ['no input', { it: get.output(Toy).query(give) }, 'needs exactly one .input('],
+  [
+    'two inputs',
+    { it: get.input(Toy).input(Toy).output(Toy).query(give) },
+    'needs exactly one .input(',
+  ],
+  ['no output', { it: get.input(Toy).query(give) }, 'needs an .output('],
+  [
+    'GET for a mutation',
+    { it: get.input(Toy).output(Toy).mutation(give) },
+    'is a mutation, which is not what GET stands for',
+  ],
+  [
+    'an input that is no object',
+    { it: get.input(z.string()).output(Toy).query(give) },
+    'needs an object as its input',
+  ],
+  [
+    'a path with what the input lacks',
+    {
+      it: keyedProcedure
+        .meta(operation({ ...reading, path: '/toys/{toyId}' }))
+        .input(Toy)
+        .output(Toy)
+        .query(give),
+    },
+    'has {toyId} in its path, which its input lacks',
+  ],
+  [
+    'DELETE that gives something',
+    { it: keyedProcedure.meta(operation(removing)).input(Toy).output(Toy).mutation(give) },
+    'is a DELETE: its output must be z.void()',
+  ],
+  [
+    'GET that gives nothing',
+    {
+      it: get
+        .input(Toy)
+        .output(z.void())
+        .query(() => {}),
+    },
+    'must have an output',
+  ],
+  [
+    'paged in its meta alone',
+    { it: keyedProcedure.meta(operation(listing)).input(Toy).output(Toys).query(page) },
+    'needs `limit` and `cursor` in its input',
+  ],
+  ['paged without saying so', { it: get.input(Toy).output(Toys).query(page) }, 'must say `paged`'],
+  [
+    'a creation that is made again',
+    { it: keyedProcedure.meta(operation(creating)).input(Toy).output(Toy).mutation(give) },
+    'must say `creates`',
+  ],
+  [
+    'an example that does not fit',
+    {
+      it: keyedProcedure
+        .meta(operation({ ...reading, example: { label: 7 } }))
+        .input(Toy)
+        .output(Toy)
+        .query(give),
+    },
+    'The example of it does not fit its schema: label',
+  ],
+  [
+    'an example of the input that does not fit',
+    {
+      it: keyedProcedure
+        .meta(operation({ ...changing, exampleInput: {} }))
+        .input(Toy)
+        .output(Toy)
+        .mutation(give),
+    },
+    'The example of the input of it does not fit its schema: label',
+  ],
+  ['two at one address', { one: right, other: right }, 'other and one are both at GET /toys'],
+  [
+    'an object in an address',
+    {
+      it: get
+        .input(z.object({ toy: Toy }))
+        .output(Toy)
+        .query(give),
+    },
+    'toy of it is of the type object, which no address can hold',
+  ],
+  [
+    'a type that JSON has no form for',
+    {
+      it: get
+        .input(z.object({ toys: z.map(z.string(), Toy) }))
+        .output(Toy)
+        .query(give),
+    },
+    'The input of it.toys is of the type map, which REST cannot carry',
+  ],
+  [
+    'a choice between types',
+    {
+      it: get
+        .input(z.object({ label: z.union([z.string(), z.boolean()]) }))
+        .output(Toy)
+        .query(give),
+    },
+    'The input of it.label mixes types',
+  ],
+  [
+    'fields that nobody named',
+    { it: get.input(z.looseObject({})).output(Toy).query(give) },
+    'says what is to become of unknown fields',
+  ],
+  ['a heading without words', { it: right }, 'The tag toys needs a description'],
+])('%s: no start', (_what, procedures, problem) => {
+  expect(() => start(procedures)).toThrow(problem)
+})
+
+test.each([
+  ['a body without a name', z.object({ label: z.string() }), 'needs an id'],
+  [
+    'two schemas of one name',
+    z.object({ label: z.string(), size: z.int() }).meta({ id: 'Toy' }),
+    'There are two different schemas with the name Toy',
+  ],
+])('%s: no start', (_what, input, problem) => {
+  const exampleInput = { ...example, size: 3 }
+  const it = keyedProcedure
+    .meta(operation({ ...changing, exampleInput }))
+    .input(input)
+    .output(Toy)
+    .mutation(give)
+  expect(() => start({ it }, { toys: 'What they play with.' })).toThrow(problem)
+})
