@@ -1,10 +1,10 @@
 /** How long a default start waits for its clients, and for its own end. Most of it is waiting. */
 import { once } from 'node:events'
-import { connect, type Socket } from 'node:net'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { beginCreation } from '../support/creation.ts'
 import { newDatabase, type TestDatabase } from '../support/database.ts'
-import { runServer, type ServerProgram } from '../support/process.ts'
+import { programs, runProgram, runServer, type ServerProgram } from '../support/process.ts'
 import { createKey } from '../support/service.ts'
 
 let database: TestDatabase
@@ -91,4 +91,20 @@ test.concurrent('10 seconds for a graceful stop', { timeout: 90_000 }, async () 
   expect(await stopping.exited).toBe(0)
   expectAbout((performance.now() - began) / 1_000, 10)
   expect(stopping.stderr).toContain('cut off')
+})
+
+test.concurrent('10 seconds for a database that says nothing, at the start', {
+  timeout: 90_000,
+}, async () => {
+  const silent = createServer(() => {}).listen(0, '127.0.0.1')
+  await once(silent, 'listening')
+  const { port } = silent.address() as AddressInfo
+  const began = performance.now()
+  const program = runProgram(programs.migrate, {
+    DATABASE_URL: `mysql://root@127.0.0.1:${port}/pets`,
+  })
+  expect(await program.exited).toBe(1)
+  expect(program.stderr.trim().split('\n')).toHaveLength(1)
+  expectAbout((performance.now() - began) / 1_000, 10)
+  silent.close()
 })
