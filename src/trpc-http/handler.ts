@@ -44,8 +44,6 @@ const HEADERS = [...privateHeaders, 'Vary', VARY]
 
 const JSON_LINES = 'application/jsonl'
 
-const STREAM_HEADERS = HEADERS.map((text) => (text === 'application/json' ? JSON_LINES : text))
-
 /** Whether a target is below `/trpc`, so that its errors must be in tRPC's form. */
 export const isTrpc = (target = ''): boolean => /^(https?:\/\/[^/]*)?\/trpc([/?]|$)/.test(target)
 
@@ -285,7 +283,5 @@ async function serveRare(
     maxBatchSize: MAX_BATCH,
     onError: ({ error }) => calls.report(toTRPCError(error), res),
   })
-  const isLines = response.headers.get('content-type') === JSON_LINES
-  const bytes = Buffer.from(await response.arrayBuffer())
-  answer(res, response.status, isLines ? STREAM_HEADERS : HEADERS, bytes)
+  answer(res, response.status, HEADERS, await response.text())
 }
