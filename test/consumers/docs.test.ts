@@ -14,6 +14,8 @@ const big = '{"name":"Big","categoryId":9223372036854775807}'
 
 let service: Service
 let browser: Browser
+/** Kept from test to test, since a new one costs more than most of what is done with it. */
+let kept: Page | undefined
 let page: Page
 const complaints: string[] = []
 const foreign: string[] = []
@@ -27,29 +29,42 @@ afterAll(async () => {
   await service.stop()
 })
 
-/** Opens the page. What breaks its policy is said in the console. */
-async function open(options: BrowserContextOptions = {}): Promise<void> {
-  await page?.context().close()
-  page = await browser.newPage({ viewport: desktop, ...options })
-  page.on('console', (message) => {
+/** Opens a window. What breaks the policy of the page is said in the console. */
+async function newPage(options: BrowserContextOptions = {}): Promise<Page> {
+  const opened = await browser.newPage(options)
+  opened.on('console', (message) => {
     if (['error', 'warning'].includes(message.type())) complaints.push(message.text())
   })
-  page.on('pageerror', (error) => complaints.push(error.message))
-  page.on('request', (request) => {
+  opened.on('pageerror', (error) => complaints.push(error.message))
+  opened.on('request', (request) => {
     const url = request.url()
     if (!url.startsWith(`${service.origin}/`)) foreign.push(url)
   })
+  return opened
+}
+
+/** Opens the page anew: on a desktop in light colours, unless told. */
+async function open(viewport = desktop, colorScheme: 'light' | 'dark' = 'light'): Promise<void> {
+  kept ??= await newPage()
+  page = kept
+  await page.setViewportSize(viewport)
+  await page.emulateMedia({ colorScheme })
   await page.goto(service.origin)
   await operation('listPets')
     .getByRole('form', { includeHidden: true })
     .waitFor({ state: 'attached' })
 }
 beforeEach(() => open())
-afterEach(() => {
+afterEach(async ({ task }) => {
+  if (page !== kept) await page.context().close()
+  await kept?.unrouteAll()
+  if (task.result?.state === 'fail') {
+    await kept?.context().close()
+    kept = undefined
+  }
   expect(complaints.splice(0)).toEqual([])
   expect(foreign.splice(0)).toEqual([])
 })
-afterAll(() => page?.context().close())
 
 const operation = (id: string) => page.locator(`#${id}`)
 const unfold = (id: string) => operation(id).locator('summary').first().click()
@@ -164,7 +179,7 @@ test('it sends to the server that it came from, and offers no other', async () =
 
 describe.each(Object.entries({ desktop, phone }))('on a %s', (device, viewport) => {
   test.each(['light', 'dark'] as const)('axe finds nothing in %s', async (colorScheme) => {
-    await open({ viewport, colorScheme })
+    await open(viewport, colorScheme)
     await create(big)
     await unfoldAll()
     await page.locator('.response pre').first().waitFor()
@@ -177,7 +192,7 @@ describe.each(Object.entries({ desktop, phone }))('on a %s', (device, viewport) 
   })
 
   test('nothing is wider than the screen, no number is broken, and an operation is a few screens high', async () => {
-    await open({ viewport })
+    await open(viewport)
     await create(big)
     expect((await operation('createPet').boundingBox())?.height).toBeLessThan(
       device === 'phone' ? 4_000 : 2_200,
@@ -305,7 +320,8 @@ test.each(Object.keys(programs) as (keyof typeof programs)[])(
 )
 
 test('without scripts, too, it says everything', async () => {
-  await open({ javaScriptEnabled: false })
+  page = await newPage({ javaScriptEnabled: false })
+  await page.goto(service.origin)
   await unfold('createPet')
   const text = await operation('createPet').innerText()
   for (const part of ['Idempotency-Key', 'categoryId', 'integer (int64)', '201']) {
@@ -416,7 +432,7 @@ test('without words for a status (HTTP/2) those of the document are shown, and i
 })
 
 test('on a phone a link leads to the form, past what is said of the operation', async () => {
-  await open({ viewport: phone })
+  await open(phone)
   await unfold('createPet')
   await operation('createPet').getByRole('link', { name: 'Try it out' }).click()
   const form = operation('createPet').locator('form')
