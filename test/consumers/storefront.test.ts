@@ -120,9 +120,7 @@ async function open(device: BrowserContextOptions): Promise<void> {
 async function leave(): Promise<void> {
   await page.unrouteAll()
   page.removeAllListeners('request')
-  if (page.url() === 'about:blank') return
-  await page.evaluate('sessionStorage.clear()')
-  await page.goto('about:blank')
+  if (page.url() !== 'about:blank') await page.evaluate('sessionStorage.clear()')
 }
 
 /** Opens a window. */
