@@ -9,6 +9,7 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { filesIn, readmeBlocks } from '../support/readme.ts'
 import { type Service, startService } from '../support/service.ts'
+import { INSTALLATION, installed } from './installed.ts'
 
 const run = promisify(execFile)
 const cwd = import.meta.dirname
@@ -16,6 +17,7 @@ const cwd = import.meta.dirname
 let service: Service
 let proxy: Server
 let proxied: string
+beforeAll(installed, INSTALLATION)
 beforeAll(async () => {
   service = await startService()
   await service.sql('insert into pets (id, name, category_id, status) values (?, ?, ?, ?)', [

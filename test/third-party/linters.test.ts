@@ -4,12 +4,14 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
 import { startService } from '../support/service.ts'
+import { INSTALLATION, installed } from './installed.ts'
 
 const cwd = import.meta.dirname
 
 /** Every document lies in this folder, because the exceptions in spectral.yaml go by its name. */
 const folder = path.join(cwd, 'generated')
 let served: string
+beforeAll(installed, INSTALLATION)
 beforeAll(async () => {
   const service = await startService()
   served = await (await fetch(`${service.origin}/v1/openapi.json`)).text()

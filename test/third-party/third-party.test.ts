@@ -7,6 +7,7 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { freePort } from '../support/mysql.ts'
 import { type Service, startService } from '../support/service.ts'
+import { INSTALLATION, installed } from './installed.ts'
 
 const cwd = import.meta.dirname
 const document = path.join(cwd, '../../openapi.json')
@@ -14,6 +15,7 @@ const run = promisify(execFile)
 const tool = (name: string) => path.join(cwd, 'node_modules', name)
 
 let service: Service
+beforeAll(installed, INSTALLATION)
 beforeAll(async () => {
   service = await startService()
 })
