@@ -1,7 +1,6 @@
 /** DATABASE_URL → Kysely. Below this folder nobody asks which engine runs. */
 import { Kysely } from 'kysely'
-import { mysqlDialect, type PoolSettings } from './mysql.ts'
-import { sqliteDialect } from './sqlite.ts'
+import type { PoolSettings } from './mysql.ts'
 import type { Database, Tables } from './tables.ts'
 
 /** Ends the URL of an embedded database that is to be made, with its folder, where it is missing. */
@@ -24,12 +23,15 @@ export function describeUrl(databaseUrl: string): {
  * The database of a URL: `mysql://user:password@host:port/database`, or `sqlite:path`, whose file must
  * be there, or `sqlite:path?create`.
  * Nothing is opened before the first query; `destroy()` closes it. The settings bound what is waited for.
+ * The driver of the other engine is not even loaded, which would take a fifth of the start.
  */
-export function connect(databaseUrl: string, settings: PoolSettings = {}): Database {
+export async function connect(databaseUrl: string, settings: PoolSettings = {}): Promise<Database> {
   const { engine, address } = describeUrl(databaseUrl)
-  const dialect =
-    engine === 'sqlite'
-      ? sqliteDialect(address, { ...settings, mayCreate: databaseUrl.endsWith(CREATE) })
-      : mysqlDialect(databaseUrl, settings)
-  return new Kysely<Tables>({ dialect })
+  if (engine === 'mysql') {
+    const { mysqlDialect } = await import('./mysql.ts')
+    return new Kysely<Tables>({ dialect: mysqlDialect(databaseUrl, settings) })
+  }
+  const { sqliteDialect } = await import('./sqlite.ts')
+  const mayCreate = databaseUrl.endsWith(CREATE)
+  return new Kysely<Tables>({ dialect: sqliteDialect(address, { ...settings, mayCreate }) })
 }

@@ -1,6 +1,5 @@
 /** The log: on stderr, readable in a terminal, otherwise a line of JSON for each entry. */
 import { type Logger, pino } from 'pino'
-import pretty from 'pino-pretty'
 
 export type Log = Logger
 
@@ -13,7 +12,7 @@ const FLUSH_INTERVAL = 100
  * Several entries are written at once, and none makes a request wait. pino writes what is left
  * when the process ends in order, by process.exit() or because of an exception.
  */
-export function createLog(): Log {
+export async function createLog(): Promise<Log> {
   if (!process.stderr.isTTY) {
     return pino(
       pino.destination({
@@ -28,6 +27,7 @@ export function createLog(): Log {
       }),
     )
   }
+  const { default: pretty } = await import('pino-pretty')
   const ignore = 'pid,hostname'
   return pino(pretty({ destination: STDERR, sync: true, singleLine: true, ignore }))
 }

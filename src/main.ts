@@ -2,7 +2,6 @@
 import cluster from 'node:cluster'
 import { connect } from '../db/connect.ts'
 import { migrate } from '../db/migrate.ts'
-import { work } from './cluster.ts'
 import { complain } from './complaint.ts'
 import { type Config, loadConfig } from './config.ts'
 import { createLog, type Log } from './log.ts'
@@ -12,8 +11,8 @@ import { signalled, uncaught } from './stop.ts'
 let config: Config | undefined
 try {
   config = loadConfig()
-  const log = createLog()
-  await (cluster.isWorker ? work(config, log) : run(config, log))
+  const log = await createLog()
+  await (cluster.isWorker ? (await import('./cluster.ts')).work(config, log) : run(config, log))
   // Where the collector of traces is out of reach, its exporter goes on trying for seconds.
   if (config.tracing) process.exit()
 } catch (error) {
@@ -21,7 +20,7 @@ try {
 }
 
 async function run(config: Config, log: Log): Promise<void> {
-  const db = connect(config.databaseUrl)
+  const db = await connect(config.databaseUrl)
   try {
     await migrate(db)
     const told = Promise.race([signalled(), uncaught(log)])

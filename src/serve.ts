@@ -9,7 +9,7 @@ import type { Patience } from './http/server.ts'
 import { createIdempotency } from './idempotency/store.ts'
 import { createAuthenticator } from './keys/authenticator.ts'
 import type { Log } from './log.ts'
-import { createMetrics, type Metrics } from './metrics.ts'
+import type { Metrics } from './metrics.ts'
 import { createReadiness } from './readiness.ts'
 import { appRouter, tags } from './router.ts'
 import { createStores } from './stores.ts'
@@ -36,10 +36,11 @@ export async function serve(
   resources: Resources = { router: appRouter, tags, createStores },
   patience?: Patience,
 ): Promise<Running & { metrics: Metrics | undefined }> {
+  // What is not configured is not loaded: it would make the start longer, and the process larger.
   const usage = { used: 0, waiting: 0 }
-  const db = connect(config.databaseUrl, { timeout: config.databaseTimeout, usage })
+  const db = await connect(config.databaseUrl, { timeout: config.databaseTimeout, usage })
   const tracing = config.tracing && (await import('./tracing.ts')).startTracing(config.tracing, log)
-  const metrics = config.metrics && createMetrics(usage)
+  const metrics = config.metrics && (await import('./metrics.ts')).createMetrics(usage)
   const authenticator = createAuthenticator(db, log, metrics?.lookUp)
   const idempotency = createIdempotency(db, config.idempotencyLifetime, log)
   const readiness = createReadiness(db)

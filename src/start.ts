@@ -2,12 +2,10 @@
 import { once } from 'node:events'
 import type { Database } from '../db/tables.ts'
 import type { Resources } from './app.ts'
-import { startWorkers } from './cluster.ts'
 import type { Config } from './config.ts'
 import type { Patience } from './http/server.ts'
 import { prepareFirstKey } from './keys/first.ts'
 import type { Log } from './log.ts'
-import { serveMetrics } from './metrics.ts'
 import { serve } from './serve.ts'
 import { startText } from './start-text.ts'
 
@@ -24,10 +22,12 @@ export async function start(
 ) {
   const { port, readMetrics, stop } =
     config.workers > 1
-      ? await startWorkers(config, log)
+      ? await (await import('./cluster.ts')).startWorkers(config, log)
       : await serve(config, log, resources, patience)
   try {
-    const metrics = config.metrics && (await serveMetrics(config.metrics, readMetrics))
+    const metrics =
+      config.metrics &&
+      (await (await import('./metrics.ts')).serveMetrics(config.metrics, readMetrics))
     // Not before somebody listens: a key is shown once, and a start that fails shows nothing.
     const firstKey = await prepareFirstKey(db, config.databaseUrl)
     return {

@@ -11,7 +11,7 @@ export async function command(
   let config: Config | undefined
   try {
     config = loadConfig()
-    const db = connect(config.databaseUrl)
+    const db = await connect(config.databaseUrl)
     try {
       await run(db, describeUrl(config.databaseUrl).address, config)
     } finally {

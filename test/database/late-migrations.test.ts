@@ -15,7 +15,7 @@ let db: Database
 let folder: string
 beforeEach(async () => {
   database = await newDatabase()
-  db = connect(database.url)
+  db = await connect(database.url)
   // Beside the real one, so that the copies find what they import.
   folder = mkdtempSync(path.join(import.meta.dirname, '../../db/migrations-'))
   cpSync(path.join(import.meta.dirname, '../../db/migrations'), folder, { recursive: true })
@@ -109,7 +109,7 @@ test('spaces at the end, case, accents and normal forms tell texts apart', async
 
 test.runIf(engine === 'sqlite')('a new file is for its owner alone', async () => {
   const url = `${database.url}-new`
-  const fresh = connect(`${url}?create`)
+  const fresh = await connect(`${url}?create`)
   await migrate(fresh)
   const file = url.slice('sqlite:'.length)
   for (const name of [file, `${file}-wal`, `${file}-shm`]) {

@@ -12,7 +12,7 @@ beforeAll(async () => {
 })
 afterAll(() => mysql.remove())
 
-// Of three the first is under way when the other two meet.
+// What does not fit for many does not fit for a few either.
 test.each([
   ['1', 100, 'shared'],
   ['3', 100, 'alone'],

@@ -134,7 +134,7 @@ async function withDatabase<Value>(
   databaseUrl: string,
   run: (db: Database) => Promise<Value>,
 ): Promise<Value> {
-  const db = connect(databaseUrl)
+  const db = await connect(databaseUrl)
   try {
     await migrate(db)
     return await run(db)
