@@ -14,7 +14,7 @@ import { compare } from './compare.ts'
 import { type BenchDatabase, fillDatabase } from './databases.ts'
 import { profile } from './profile.ts'
 import type { Contestant } from './servers.ts'
-import { type Codec, SERVICE_PROGRAM, serviceCodec } from './service.ts'
+import { type Codec, SERVICE_FLAGS, SERVICE_PROGRAM, serviceCodec } from './service.ts'
 
 const help = `Usage: npm run bench -- [OPTIONS]
 
@@ -34,6 +34,7 @@ const peer = (name: string, file: string): Contestant => ({
 const service: Contestant = {
   name: '**this service**',
   program: SERVICE_PROGRAM,
+  flags: SERVICE_FLAGS,
   codec: serviceCodec,
 }
 const trpcPeer = peer('tRPC + trpc-to-openapi + Kysely, as in their READMEs', 'trpc.ts')

@@ -17,6 +17,8 @@ const PATIENCE = 10_000
 export interface Contestant {
   name: string
   program: string
+  /** What it wants Node to be told. */
+  flags?: string[]
   codec: Codec
 }
 
@@ -48,7 +50,11 @@ export async function startServer(
   const { PATH = '', HOME = '' } = process.env
   const child = spawn(
     process.execPath,
-    [...flags, path.join(import.meta.dirname, '..', contestant.program)],
+    [
+      ...(contestant.flags ?? []),
+      ...flags,
+      path.join(import.meta.dirname, '..', contestant.program),
+    ],
     {
       cwd: folder, // no .env of this checkout counts
       env: {

@@ -1,8 +1,14 @@
 /** Where the service is: the only file here that follows when its own files move. */
 import { transformer } from '../client/src/client.ts'
+import manifest from '../package.json' with { type: 'json' }
 
 /** The process that serves. */
 export const SERVICE_PROGRAM = 'src/main.ts'
+
+/** What `npm start` tells Node. */
+export const SERVICE_FLAGS = manifest.scripts.start
+  .split(' ')
+  .filter((word) => word.startsWith('--'))
 
 /** Makes API keys, and brings the schema up to date before. */
 export const KEYS_PROGRAM = 'src/cli/keys.ts'
