@@ -34,8 +34,8 @@ export async function profile(
   { folder, warmUp, seconds, signal }: Settings,
 ): Promise<void> {
   const kept = mkdtempSync(path.join(tmpdir(), 'petstore-profile-'))
-  const flags = ['--cpu-prof', `--cpu-prof-dir=${kept}`]
-  const server = await startServer(contestant, database, folder, flags)
+  const flags = [...(contestant.flags ?? []), '--cpu-prof', `--cpu-prof-dir=${kept}`]
+  const server = await startServer({ ...contestant, flags }, database, folder)
   let requests: number
   let from: number
   let to: number

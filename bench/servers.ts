@@ -41,7 +41,6 @@ export async function startServer(
   contestant: Contestant,
   { url, key, sql }: BenchDatabase,
   parent: string,
-  flags: string[] = [],
 ): Promise<Server> {
   const folder = await mkdtemp(path.join(parent, 'server-'))
   const port = await freePort()
@@ -50,11 +49,7 @@ export async function startServer(
   const { PATH = '', HOME = '' } = process.env
   const child = spawn(
     process.execPath,
-    [
-      ...(contestant.flags ?? []),
-      ...flags,
-      path.join(import.meta.dirname, '..', contestant.program),
-    ],
+    [...(contestant.flags ?? []), path.join(import.meta.dirname, '..', contestant.program)],
     {
       cwd: folder, // no .env of this checkout counts
       env: {
