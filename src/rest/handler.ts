@@ -50,9 +50,9 @@ export const PREFIX = '/v1'
  */
 export function restHandler(
   operations: Operation[],
-  { document, baseUrl, calls }: { document: string; baseUrl: string; calls: Calls },
+  { document, baseUrl, calls }: { document: () => Promise<string>; baseUrl: string; calls: Calls },
 ): RequestHandler {
-  const describe: Handler = (_req, res) => answer(res, 200, jsonHeaders, document)
+  const describe: Handler = async (_req, res) => answer(res, 200, jsonHeaders, await document())
   const places = placesOf([
     { path: '/openapi.json', method: 'GET', handler: describe },
     ...operations.map((operation) => ({
