@@ -4,7 +4,7 @@ import type { TRPCError } from '@trpc/server'
 import { CLIENT_GONE, malformed, payloadTooLarge, unsupportedMediaType } from '../errors.ts'
 import { MAX_BODY } from '../limits.ts'
 import { Backlog } from './backlog.ts'
-import { hasBody } from './connection.ts'
+import { hasBody } from './request.ts'
 
 /** Bytes that a piece of a body takes beside its content, be it a single byte. */
 const PIECE = 256

@@ -6,8 +6,7 @@ import type { Logger } from 'pino'
 import { visiblePrefix, withoutKeys } from '../keys/format.ts'
 import type { Observation } from '../metrics.ts'
 import type { CallTrace, TraceIds, Tracing } from '../tracing.ts'
-import { addressOf } from './address.ts'
-import { parseTarget } from './target.ts'
+import { addressOf, parseTarget } from './request.ts'
 
 /** What is noted of a request on its way, for its log line. */
 interface Notes {
