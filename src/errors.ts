@@ -6,7 +6,7 @@ import { ZodError } from 'zod'
 import { DatabaseUnavailableError } from '../db/errors.ts'
 import type { Auth } from './keys/auth.ts'
 import { withoutKeys } from './keys/format.ts'
-import { MAX_BODY, MAX_HEADERS } from './limits.ts'
+import { MAX_BODY, MAX_HEADER_COUNT, MAX_HEADERS } from './limits.ts'
 
 /** The Error of the interface document; `status` repeats the HTTP status code. */
 export interface ApiError {
@@ -122,7 +122,7 @@ export const REQUEST_TIMEOUT = toApiError(problem('TIMEOUT', 'The request did no
 /** What answers an address or headers beyond the limit; tRPC has no code for this status. */
 export const HEADERS_TOO_LARGE: ApiError = {
   code: 'BAD_REQUEST',
-  message: `The address and the headers must have at most ${MAX_HEADERS} bytes`,
+  message: `The address and the headers must have at most ${MAX_HEADERS} bytes, in at most ${MAX_HEADER_COUNT} headers`,
   status: 431,
 }
 

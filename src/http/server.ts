@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { Express, Request, Response } from 'express'
 import { type ApiError, HEADERS_TOO_LARGE, REQUEST_TIMEOUT } from '../errors.ts'
-import { MAX_HEADERS } from '../limits.ts'
+import { MAX_HEADER_COUNT, MAX_HEADERS } from '../limits.ts'
 import { answer, rawAnswer } from './answer.ts'
 import { Connection, shared } from './connection.ts'
 import { readFirstTarget, targetOf } from './first-line.ts'
@@ -84,6 +84,7 @@ export function createHttpServer(
     maxHeaderSize: MAX_HEADERS,
     requireHostHeader: false, // the app refuses it, with a body
   })
+  server.maxHeadersCount = MAX_HEADER_COUNT
   server.setTimeout(patience.keepAlive)
   // Node's own listener hands the socket to the parser: that comes after the look at the first line.
   const listeners = server.listeners('connection')

@@ -159,6 +159,17 @@ test('an address, headers or trailers that are too long get 431', async () => {
   expectRestError(await lastAnswer(trailed), 431, 'BAD_REQUEST')
 })
 
+test('a thousand headers are read, and more get 431, which says so', async () => {
+  const ask = (count: number) =>
+    lastAnswer(
+      `GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${'A: b\r\n'.repeat(count - 2)}\r\n`,
+    )
+  expect((await ask(1_000)).status).toBe(200)
+  const refused = await ask(1_001)
+  expectRestError(refused, 431, 'BAD_REQUEST')
+  expect(refused.body).toContain('at most 16384 bytes, in at most 1000 headers')
+})
+
 test('headers that do not end get 408', async () => {
   const socket = await open()
   const began = performance.now()
