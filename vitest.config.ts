@@ -17,6 +17,7 @@ const engineTests = {
 // nobody reads: one engine will do.
 const withoutDatabase = [
   'test/http/{connections,last-answers,refusals,unread-answers,unread-bodies,whole-answers}.test.ts',
+  'test/rest/kinds.test.ts',
   'test/log.test.ts',
 ]
 

@@ -44,6 +44,18 @@ const refusals: [status: number, code: string, parts: (path: string) => string[]
   ],
 ]
 
+const refusalHeaders = {
+  connection: 'close',
+  'content-security-policy': "default-src 'none';frame-ancestors 'none'",
+  'content-type': 'application/json',
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+  'referrer-policy': 'no-referrer',
+  'strict-transport-security': 'max-age=31536000; includeSubDomains',
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+}
+
 async function refusal(parts: string | string[]): Promise<RawAnswer> {
   const { answers, closed } = await converse(service.origin, parts, { expected: 2 })
   expect(answers).toHaveLength(1)
@@ -73,9 +85,28 @@ test.for(refusals.map((given, index) => [index, ...given] as const))(
       for (const sent of [whole, whole.join('')]) {
         const answer = await refusal(sent)
         expectError(answer, status, code)
-        expect(answer.headers.get('x-content-type-options')).toBe('nosniff')
-        expect(answer.headers.get('connection')).toBe('close')
-        expect(await entryOf(answer)).toMatchObject({ msg: 'request', status })
+        const { date, 'content-length': length, ...headers } = Object.fromEntries(answer.headers)
+        expect(Math.abs(Date.now() - Date.parse(String(date)))).toBeLessThan(60_000)
+        expect(Number(length)).toBe(Buffer.byteLength(answer.body))
+        const { time: _, hostname: __, duration, requestId, ...entry } = await entryOf(answer)
+        expect(headers).toEqual({ ...refusalHeaders, 'x-request-id': requestId })
+        // One whose headers had come was served, unless what was wrong came together with them.
+        const [surface] = path.slice(1).split('/')
+        const operation = { surface: surface === 'v1' ? 'rest' : 'trpc', operation: 'createPet' }
+        const wasServed = 'operation' in entry
+        expect(entry).toEqual({
+          level: 30,
+          pid: process.pid,
+          status,
+          msg: 'request',
+          ...(wasServed
+            ? { ...operation, method: 'POST', keyId: '1' }
+            : { surface: 'other', address: '127.0.0.1' }),
+        })
+        if (wasServed) expect(duration).toBeGreaterThan(0)
+        else expect(duration).toBe(0)
+        // Its body was waited for.
+        if (whole.length === 2 && status === 408) expect(wasServed).toBe(true)
       }
     }
   },
