@@ -224,7 +224,7 @@ test.each([
 
 test.each([
   ['{}', '{ usual: 7 }'],
-  ['{"unknown":{"a":[1.5]},"constructor":1}', '{ usual: 7 }'],
+  ['{"unknown":{"a":[1.5]},"toString":1}', '{ usual: 7 }'],
   ['{"__proto__":{"text":"x"}}', '{ usual: 7 }'],
   ...[
     ['7', '7n'],
