@@ -160,6 +160,16 @@ test('a batch counts once for each call, an address of REST once for all its com
   expect(batch.headers.get('ratelimit')).toMatch(/r=6\b/)
 })
 
+test('a batch that is too long counts as the longest that is none', async () => {
+  const { ask } = await start({ RATE_LIMIT: '50' })
+  const batch = `/trpc/${Array(1_500).fill('listPets').join()}?batch=1`
+  for (const left of [30, 10]) {
+    const refused = await ask(batch)
+    expectTrpcError(refused, 400, 'BAD_REQUEST')
+    expect(refused.headers.get('ratelimit')).toMatch(new RegExp(`r=${left}\\b`))
+  }
+})
+
 test('a batch with a valid key that is new gives its address all of its calls back', async () => {
   const { ask } = await start({ RATE_LIMIT: '10' })
   expect((await ask('/trpc/listPets,listPets,listPets?batch=1')).status).toBe(200)

@@ -112,6 +112,25 @@ test.for(refusals.map((given, index) => [index, ...given] as const))(
   },
 )
 
+test.each([
+  ['/trpc', expectTrpcError],
+  ['/trpc?batch=1', expectTrpcError],
+  ['/trpc/', expectTrpcError],
+  ['http://petstore.example/trpc/createPet', expectTrpcError],
+  ['https://petstore.example:8443/trpc', expectTrpcError],
+  ['/trpcs/createPet', expectRestError],
+  ['/v1/trpc/createPet', expectRestError],
+  ['http://trpc/v1/pets', expectRestError],
+  ['/', expectRestError],
+  ['*', expectRestError],
+] as const)(
+  'the refusal of what is asked of %s has the form of its surface',
+  async (path, check) => {
+    const lines = [`GET ${path} HTTP/1.1\r\nHost: x\r\n`, 'A b: c\r\n\r\n']
+    for (const sent of [lines, lines.join('')]) check(await refusal(sent), 400, 'BAD_REQUEST')
+  },
+)
+
 test('a connection that says nothing gets 408', async () => {
   expectRestError(await refusal([]), 408, 'TIMEOUT')
 })
