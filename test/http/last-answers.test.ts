@@ -65,6 +65,13 @@ test.for([
   expect(await pets()).toBe(3)
 })
 
+test('garbage that comes with the rest of a body ends the connection, as the answer says', async () => {
+  const creation = post('1.1')
+  const [begun, rest] = [creation.slice(0, -5), creation.slice(-5)]
+  expect(await statuses(begun, `${rest}GARBAGE\r\n\r\n`)).toEqual([201])
+  expect(await pets()).toBe(1)
+})
+
 test('requests that come at once are served one after another', async () => {
   const { answers } = await converse(service.origin, post('1.1').repeat(20), { expected: 20 })
   const ids = answers.map(({ body }) => JSON.parse(body).id)

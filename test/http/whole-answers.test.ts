@@ -450,6 +450,44 @@ const cases: [request: string, Sent, Expected, Line | Line[]][] = [
     ],
   ],
   [
+    'GET /trpc/createPet,nothing?batch=1',
+    {},
+    {
+      status: 207,
+      headers: { ...trpc, ...allow('POST') },
+      body: [
+        trpcError(405, 'METHOD_NOT_SUPPORTED', words.method('GET', 'POST')),
+        trpcError(404, 'NOT_FOUND', 'There is no procedure with the name nothing'),
+      ],
+    },
+    [
+      { ...ofTrpc('createPet'), status: 405 },
+      { ...ofTrpc('unknown'), status: 404 },
+    ],
+  ],
+  [
+    'GET /trpc/listPets?connectionParams={}',
+    { by: 'nobody' },
+    trpcFailed(401, 'UNAUTHORIZED', words.missing, challenge('Bearer')),
+    ofTrpc('listPets', nobody),
+  ],
+  [
+    'GET /trpc/listPets?batch=1',
+    { by: 'stranger', headers: { 'trpc-accept': 'application/jsonl' } },
+    trpcFailed(401, 'UNAUTHORIZED', words.invalid, invalidToken),
+    ofTrpc('listPets', stranger),
+  ],
+  [
+    'GET /trpc/listPets?connectionParams=[]',
+    {},
+    {
+      status: 400,
+      headers: trpc,
+      body: expect.objectContaining({ error: expect.objectContaining({ code: -32700 }) }),
+    },
+    ofTrpc('listPets'),
+  ],
+  [
     'GET /trpc/listPets,createPet?batch=1',
     {},
     trpcFailed(400, 'BAD_REQUEST', 'A batch must be of queries or of mutations, not of both'),
