@@ -250,6 +250,12 @@ const cases: [request: string, Sent, Expected, Line | Line[]][] = [
   ],
   [
     'POST /v1/pets',
+    {},
+    failed(400, 'BAD_REQUEST', 'The body is missing: it must be a JSON object', rest),
+    ofRest('createPet'),
+  ],
+  [
+    'POST /v1/pets',
     post('{"name":"","status":"free"}'),
     failed(
       400,
@@ -396,6 +402,12 @@ const cases: [request: string, Sent, Expected, Line | Line[]][] = [
   [
     'POST /trpc/createPet',
     post(trpcAda, { 'content-type': 'text/plain' }),
+    trpcFailed(415, 'UNSUPPORTED_MEDIA_TYPE', words.type),
+    ofTrpc('createPet'),
+  ],
+  [
+    'POST /trpc/createPet',
+    {},
     trpcFailed(415, 'UNSUPPORTED_MEDIA_TYPE', words.type),
     ofTrpc('createPet'),
   ],
