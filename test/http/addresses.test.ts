@@ -107,6 +107,14 @@ test('a request has exactly one Host, and one that is a host', async () => {
     expectRestError(await ask('GET /v1/pets', [...hosts, key]), 400, 'BAD_REQUEST')
     expectTrpcError(await ask('GET /trpc/listPets', [...hosts, key]), 400, 'BAD_REQUEST')
   }
+  // Whoever checks health often sends none.
+  for (const path of ['/healthz', '/readyz'])
+    expect((await ask(`GET ${path}`, [])).status).toBe(200)
+  for (const path of ['/', '/docs', '/docs/', '/docs/docs.css', '/nothing']) {
+    for (const hosts of [...wrong, ['Host: a/b']]) {
+      expectRestError(await ask(`GET ${path}`, hosts), 400, 'BAD_REQUEST')
+    }
+  }
   for (const host of ['petstore.example', 'localhost:3000', '[::1]:3000', '10.0.0.1']) {
     expect((await ask('GET /v1/pets', [`Host: ${host}`, key])).status).toBe(200)
     expect((await ask('GET /trpc/listPets', [`Host: ${host}`, key])).status).toBe(200)

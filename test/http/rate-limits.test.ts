@@ -205,6 +205,20 @@ test('a valid caller is not counted with its address, nor stopped by what others
   expect(await statuses(2, () => ask('/v1/pets'))).toEqual([200, 429])
 })
 
+test('a key that works and is looked up again does not pay for what others did at its address', async () => {
+  const { ask } = await start({ RATE_LIMIT: '3' })
+  expect(await statuses(1, () => ask('/v1/pets'))).toEqual([200])
+  const nobody = { authorization: '' }
+  expect(await statuses(4, () => ask('/v1/pets', nobody))).toEqual([401, 401, 401, 429])
+  const now = performance.now.bind(performance)
+  vi.spyOn(performance, 'now').mockImplementation(() => now() + 10_001)
+  const again = await ask('/v1/pets')
+  expect([again.status, again.headers.get('ratelimit')]).toEqual([
+    200,
+    expect.stringContaining('; r=1; '),
+  ])
+})
+
 test('a key that was revoked is counted like any other that does not work', async () => {
   const { ask, started } = await start({ RATE_LIMIT: '3' })
   const { id, key } = await keys.create(started.databaseUrl, 'shop')

@@ -171,8 +171,10 @@ const ofNone = (path: string) => ({ surface: 'other', path, address: '127.0.0.1'
 const nobody = { address: '127.0.0.1' }
 const stranger = { address: '127.0.0.1', keyPrefix: 'petstore_kkkkkk' }
 
+type Case = [request: string, Sent, Expected, Line | Line[]]
+
 // In this order: what some make, others show.
-const cases: [request: string, Sent, Expected, Line | Line[]][] = [
+const cases: Case[] = [
   // REST
   [
     'GET /v1/pets?limit=2',
@@ -575,6 +577,14 @@ const cases: [request: string, Sent, Expected, Line | Line[]][] = [
     ofNone('/trpcs/listPets'),
   ],
   ['GET /v1s/pets', {}, failed(404, 'NOT_FOUND', words.nothing, open), ofNone('/v1s/pets')],
+  ...['/Healthz', '/healthz/', '/READYZ', '/readyz/x', '/DOCS', '/Docs/', '/docs/docs.CSS'].map(
+    (path): Case => [
+      `GET ${path}`,
+      {},
+      failed(404, 'NOT_FOUND', words.nothing, open),
+      ofNone(path),
+    ],
+  ),
   ['GET /healthz', {}, { status: 200, headers: open, body: { status: 'ok' } }, ofNone('/healthz')],
   ['GET /readyz', {}, { status: 200, headers: open, body: { status: 'ready' } }, ofNone('/readyz')],
   [
@@ -619,6 +629,18 @@ const cases: [request: string, Sent, Expected, Line | Line[]][] = [
     {},
     { status: 200, headers: { ...file, 'content-type': 'text/javascript; charset=utf-8' } },
     ofNone('/docs/docs.js'),
+  ],
+  [
+    'GET /docs/samples.js',
+    {},
+    { status: 200, headers: { ...file, 'content-type': 'text/javascript; charset=utf-8' } },
+    ofNone('/docs/samples.js'),
+  ],
+  [
+    'GET /docs/icon.svg',
+    {},
+    { status: 200, headers: { ...file, 'content-type': 'image/svg+xml' } },
+    ofNone('/docs/icon.svg'),
   ],
   ['GET /docs/nothing', {}, failed(404, 'NOT_FOUND', words.nothing, open), ofNone('/docs/nothing')],
   // Pages of another origin
