@@ -7,6 +7,7 @@ import { eventually } from '../support/eventually.ts'
 import { expectRestError, expectTrpcError } from '../support/expect.ts'
 import { type MetricsReader, newMetrics } from '../support/metrics.ts'
 import { converse, type RawAnswer } from '../support/raw.ts'
+import { transformer } from '../support/router.ts'
 import { type Service, startService } from '../support/service.ts'
 
 let service: Service
@@ -43,6 +44,19 @@ const refusals: [status: number, code: string, parts: (path: string) => string[]
     ],
   ],
 ]
+
+const words: Record<number, string> = {
+  400: 'The request is not well-formed HTTP',
+  405: 'CONNECT is not supported',
+  408: 'The request did not arrive in time',
+  431: 'The address and the headers must have at most 16384 bytes',
+}
+
+/** The words of an error, on either surface. */
+function messageOf({ body }: RawAnswer): string {
+  const { message, error } = JSON.parse(body) as { message: string; error?: string }
+  return error === undefined ? message : (transformer.deserialize(error) as Error).message
+}
 
 const refusalHeaders = {
   connection: 'close',
@@ -85,6 +99,7 @@ test.for(refusals.map((given, index) => [index, ...given] as const))(
       for (const sent of [whole, whole.join('')]) {
         const answer = await refusal(sent)
         expectError(answer, status, code)
+        expect(messageOf(answer)).toBe(words[status])
         const { date, 'content-length': length, ...headers } = Object.fromEntries(answer.headers)
         expect(Math.abs(Date.now() - Date.parse(String(date)))).toBeLessThan(60_000)
         expect(Number(length)).toBe(Buffer.byteLength(answer.body))
@@ -132,12 +147,15 @@ test.each([
 )
 
 test('a connection that says nothing gets 408', async () => {
-  expectRestError(await refusal([]), 408, 'TIMEOUT')
+  const answer = await refusal([])
+  expectRestError(answer, 408, 'TIMEOUT')
+  expect(messageOf(answer)).toBe(words[408])
 })
 
 test('CONNECT is logged, and counted among what belongs to no surface', async () => {
   const answer = await refusal('CONNECT x:22 HTTP/1.1\r\nHost: x\r\n\r\n')
   expectRestError(answer, 405, 'METHOD_NOT_SUPPORTED')
+  expect(messageOf(answer)).toBe(words[405])
   expect(await entryOf(answer)).toMatchObject({
     status: 405,
     surface: 'other',

@@ -274,6 +274,31 @@ describe('a client that goes is logged with 499', () => {
   })
 })
 
+test.runIf(engine === 'mysql')('a stranger who goes is logged with the address', async () => {
+  await sql('lock tables api_keys write')
+  try {
+    const id = newId()
+    const controller = new AbortController()
+    const headers = { authorization: `Bearer petstore_${'s'.repeat(43)}` }
+    const gone = ask(id, '/v1/pets', { headers, signal: controller.signal }).catch(() => {})
+    await eventually(async () =>
+      expect(
+        await sql(`select id from information_schema.processlist
+          where info like '%from %api_keys%' and id <> connection_id()`),
+      ).toHaveLength(1),
+    )
+    controller.abort()
+    await gone
+    expect(await entryOf(id)).toMatchObject({
+      status: 499,
+      address: '127.0.0.1',
+      keyPrefix: 'petstore_ssssss',
+    })
+  } finally {
+    await sql('unlock tables')
+  }
+})
+
 describe('an answer of 500 or 503 has a second line, with the cause and the same id', () => {
   const secret = 'Sesame Street'
 

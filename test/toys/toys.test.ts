@@ -100,6 +100,20 @@ test.each([
   expect(JSON.parse(answer.text)).toMatchObject({ price, washable: false, ages: [] })
 })
 
+test('what is wrong with each item of a list is told by its place', async () => {
+  const wrong = {
+    ...ball,
+    label: 'Wrong',
+    madeAt: new Date(madeAt),
+    ages: [3, 3.5, 4, 'x' as never],
+  }
+  const failed = await toys.create.mutate(wrong).catch((error) => error)
+  expect(failed.data.fields).toEqual({
+    'ages.1': 'must be a whole number',
+    'ages.3': 'must be a whole number',
+  })
+})
+
 test('a query holds texts, booleans and lists, as they are written', async () => {
   for (const label of ['Graz', 'Graz ', 'graz']) {
     expect((await create({ ...ball, label, washable: false })).status).toBe(201)
