@@ -1,4 +1,5 @@
 /** What HTTP's parser refuses is answered, logged and counted as everything else. */
+import { once } from 'node:events'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { setTimeout } from 'node:timers/promises'
@@ -145,6 +146,38 @@ test.each([
     for (const sent of [lines, lines.join('')]) check(await refusal(sent), 400, 'BAD_REQUEST')
   },
 )
+
+test('of several requests on a connection each is refused in its own form', async () => {
+  const good = { '/v1/pets': 'GET /v1/pets', '/trpc/createPet': 'GET /trpc/listPets' }
+  const key = `Host: x\r\nAuthorization: Bearer ${service.key}\r\n`
+  const bad = {
+    headers: (path: string) => `GET ${path} HTTP/1.1\r\nA b: c\r\n\r\n`,
+    body: (path: string) =>
+      `POST ${path} HTTP/1.1\r\n${key}Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n`,
+  }
+  for (const text of Object.values(bad)) {
+    for (const [first, second, check] of [
+      ['/v1/pets', '/trpc/createPet', expectTrpcError],
+      ['/trpc/createPet', '/v1/pets', expectRestError],
+    ] as const) {
+      const socket = connect(Number(new URL(service.origin).port), '127.0.0.1')
+      let heard = ''
+      socket.on('data', (chunk) => (heard += chunk))
+      socket.write(`${good[first]} HTTP/1.1\r\n${key}\r\n`)
+      // It is answered, and the connection is kept.
+      while (!/\r\n\r\n./.test(heard)) await once(socket, 'data')
+      expect(heard).toMatch(/^HTTP\/1\.1 200 /)
+      heard = ''
+      socket.write(text(second))
+      await once(socket, 'end')
+      const [head = '', body = ''] = heard.split('\r\n\r\n')
+      const headers = new Headers({
+        'content-type': String(/^content-type: (.*)$/im.exec(head)?.[1]),
+      })
+      check({ status: Number(head.split(' ')[1]), headers, body }, 400, 'BAD_REQUEST')
+    }
+  }
+})
 
 test('a connection that says nothing gets 408', async () => {
   const answer = await refusal([])
