@@ -208,6 +208,17 @@ test('an X-Request-Id that holds a key is replaced by another', async () => {
   }
 })
 
+test.each([
+  ['*', '*'],
+  ['/nothing?a=b?c', '/nothing'],
+  ['http://elsewhere.example/nothing?a=b', '/nothing'],
+  ['//elsewhere.example/nothing', '//elsewhere.example/nothing'],
+  ['/n%6Fthing%20x', '/n%6Fthing%20x'],
+])('%s is logged as %s', async (target, path) => {
+  const { answers } = await converse(service.origin, `GET ${target} HTTP/1.1\r\nHost: x\r\n\r\n`)
+  expect(await entryOf(answers[0] as RawAnswer)).toMatchObject({ path, status: 404, method: 'GET' })
+})
+
 test('a key in an unknown path is not logged, however it is escaped', async () => {
   const escaped = [...key].map((letter) => `%${letter.charCodeAt(0).toString(16)}`).join('')
   for (const path of [
