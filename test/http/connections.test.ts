@@ -297,6 +297,10 @@ test('Expect: 100-continue is invited, another expectation is ignored', async ()
   expect(invited.answers.map(({ status }) => status)).toEqual([100, 400])
   const ignored = await converse(service.origin, request('GET /v1/pets HTTP/1.1', ['Expect: tea']))
   expect(ignored.answers).toMatchObject([{ status: 200 }])
+  // HTTP/1.0 knows no invitation (RFC 9110, section 10.1.1).
+  const old = post(headers, '').replace('HTTP/1.1', 'HTTP/1.0')
+  const uninvited = await converse(service.origin, [old, '{}'])
+  expect(uninvited.answers.map(({ status }) => status)).toEqual([400])
 })
 
 test.for<[string, string, string]>([

@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { connect } from 'node:net'
+import { hostname } from 'node:os'
 import { setTimeout } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { beginCreation } from '../support/creation.ts'
@@ -187,7 +188,20 @@ describe('a client that goes is logged with 499', () => {
     const creation = await beginCreation(server.port, key, { 'X-Request-Id': id })
     creation.leave()
     const [first, ...more] = await entriesOf(id)
-    expect(first).toMatchObject({ operation: 'createPet', status: 499, level: 30, keyId: '1' })
+    expect(first).toEqual({
+      level: 30,
+      time: expect.any(Number),
+      pid: server.child.pid,
+      hostname: hostname(),
+      requestId: id,
+      surface: 'rest',
+      operation: 'createPet',
+      method: 'POST',
+      status: 499,
+      duration: expect.any(Number),
+      keyId: '1',
+      msg: 'request',
+    })
     expect(more).toEqual([])
   })
 
@@ -258,6 +272,31 @@ describe('a client that goes is logged with 499', () => {
       await sql('unlock tables')
     }
   })
+})
+
+test.runIf(engine === 'mysql')('a stranger who goes is logged with the address', async () => {
+  await sql('lock tables api_keys write')
+  try {
+    const id = newId()
+    const controller = new AbortController()
+    const headers = { authorization: `Bearer petstore_${'s'.repeat(43)}` }
+    const gone = ask(id, '/v1/pets', { headers, signal: controller.signal }).catch(() => {})
+    await eventually(async () =>
+      expect(
+        await sql(`select id from information_schema.processlist
+          where info like '%from %api_keys%' and id <> connection_id()`),
+      ).toHaveLength(1),
+    )
+    controller.abort()
+    await gone
+    expect(await entryOf(id)).toMatchObject({
+      status: 499,
+      address: '127.0.0.1',
+      keyPrefix: 'petstore_ssssss',
+    })
+  } finally {
+    await sql('unlock tables')
+  }
 })
 
 describe('an answer of 500 or 503 has a second line, with the cause and the same id', () => {

@@ -56,6 +56,24 @@ test('what is whole starts', () => {
   expect(Object.keys(document.paths ?? {})).toEqual(['/toys', '/all', '/toys/{label}'])
 })
 
+test('what a rule may refuse is told of, in its own words, with 409', () => {
+  const conflict = 'There is a ball already'
+  const it = keyedProcedure
+    .meta(operation({ ...changing, method: 'PUT', conflict }))
+    .input(NewToy)
+    .output(Toy)
+    .mutation(give)
+  const document = start({ it }, { toys: 'What they play with.' })
+  expect(document.paths?.['/toys']?.put?.responses).toMatchObject({
+    409: {
+      description: 'There is such a one already',
+      content: {
+        'application/json': { example: { code: 'CONFLICT', message: conflict, status: 409 } },
+      },
+    },
+  })
+})
+
 test.each<[string, Parameters<typeof router>[0], string]>([
   ['no meta', { it: keyedProcedure.input(Toy).output(Toy).query(give) }, 'needs .meta('],
   ['no input', { it: get.output(Toy).query(give) }, 'needs exactly one .input('],
@@ -169,6 +187,28 @@ test.each<[string, Parameters<typeof router>[0], string]>([
     'fields that nobody named',
     { it: get.input(z.looseObject({})).output(Toy).query(give) },
     'says what is to become of unknown fields',
+  ],
+  ...[z.enum({ One: 1, Two: 2 }), z.literal(7), z.literal(['a', null])].map(
+    (odd): [string, Parameters<typeof router>[0], string] => [
+      `${odd.def.type}s of other things than texts`,
+      {
+        it: get
+          .input(z.object({ label: odd }))
+          .output(Toy)
+          .query(give),
+      },
+      'The input of it.label allows other values than texts, which REST cannot carry',
+    ],
+  ),
+  [
+    'an unknown kind of fields in what it gives',
+    {
+      it: get
+        .input(Toy)
+        .output(z.object({ toys: z.array(z.record(z.string(), z.string())) }))
+        .query(async () => ({ toys: [] })),
+    },
+    'The output of it.toys[] is of the type record, which REST cannot carry',
   ],
 ])('%s: no start', (_what, procedures, problem) => {
   expect(() => start(procedures)).toThrow(problem)
