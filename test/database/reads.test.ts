@@ -44,6 +44,11 @@ test('many at once on lists of all kinds: each gets its own', async () => {
     ['?limit=3', [1, 2, 3]],
     ['?cursor=5&limit=3', [6, 7, 8]],
     ['?cursor=7&limit=3', [8, 9, 10]],
+    // The same digits, in the same order.
+    ['?limit=1&cursor=23', [24]],
+    ['?limit=12&cursor=3', [4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]],
+    ['?limit=1&status=available&cursor=23', [24]],
+    ['?limit=12&status=available&cursor=3', [4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]],
   ] as const
   const asked = Array.from({ length: 20 }, () => kinds).flat()
   const answers = await Promise.all(asked.map(([query]) => service.rest('GET', `/pets${query}`)))
