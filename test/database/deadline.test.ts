@@ -77,6 +77,39 @@ describe.runIf(engine === 'mysql')('a database that does not answer', () => {
     expect(await service.countPets()).toBe(0)
   })
 
+  // Each alone, while all that comes before it was answered.
+  test('whichever statement hangs, up to the commit: 503 in time, ended, and nothing is made', async () => {
+    const { proxy } = service
+    if (!proxy) throw new Error('There is no proxy')
+    const ofCreation = [
+      /^select .*from `idempotency_keys`/,
+      /^begin/,
+      /^insert into `idempotency_keys`/,
+      /^insert into `pets`/,
+      /^update `idempotency_keys`/,
+      /^commit/,
+    ]
+    const hanging = ofCreation.map((pattern) => proxy.hangAt(pattern))
+    proxy.statements.length = 0
+    // As many as there are faults: each meets one.
+    const creations = await Promise.all(
+      ofCreation.map(() => timed(service.rest('POST', '/pets', withKey()))),
+    )
+    for (const answer of creations) expectInTime(answer)
+    await Promise.all(hanging)
+    for (const [pattern, call] of [
+      [/^select .*from `pets`/, () => service.rest('GET', '/pets')],
+      [/^insert into `pets`/, () => service.rest('POST', '/pets', { body: rex })],
+    ] as const) {
+      const hangs = proxy.hangAt(pattern)
+      expectInTime(await timed(call()))
+      await hangs
+    }
+    await until('no connection is in use', async () => (await used()) === 0, 2_000)
+    expect(await service.countPets()).toBe(0)
+    expect(await service.sql('select id from idempotency_keys')).toEqual([])
+  })
+
   test('a key that is not remembered: 503 in time, and its look-up is ended on the server', async () => {
     const key = await addKey(service.sql)
     const strange = { authorization: `Bearer ${key}` }
