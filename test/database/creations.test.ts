@@ -1,6 +1,8 @@
 /** Creations that meet share a statement or a transaction; each has its own id and outcome. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { engine, newDatabase } from '../support/database.ts'
+import { freeze, thaw } from '../support/freeze.ts'
+import { startInstance } from '../support/instance.ts'
 import { runServer } from '../support/process.ts'
 import { type Service, startService } from '../support/service.ts'
 import { openSql, type Sql } from '../support/sql.ts'
@@ -44,6 +46,26 @@ test('300 at once: 300 ids, each with its own name', async () => {
   expect(answers.map(({ body }) => (body as { name: string }).name)).toEqual(names)
   await expectMade(answers)
 })
+
+test.runIf(engine === 'sqlite')(
+  'more at one moment than one transaction takes: all are made',
+  async () => {
+    const crowded = await startInstance()
+    await crowded.rest('GET', '/pets') // the key is known
+    const headers = { authorization: `Bearer ${crowded.key}`, 'content-type': 'application/json' }
+    const { pid } = crowded.program.child
+    await freeze(Number(pid))
+    const answers = Array.from({ length: 260 }, async (_, index) => {
+      const body = JSON.stringify({ name: `crowd ${index}`, categoryId: 3 })
+      const { status } = await fetch(`${crowded.origin}/v1/pets`, { method: 'POST', headers, body })
+      return status
+    })
+    thaw(Number(pid))
+    expect(await Promise.all(answers)).toEqual(answers.map(() => 201))
+    expect(await crowded.countPets()).toBe(260)
+    await crowded.stop()
+  },
+)
 
 test('one that is refused takes nobody along', async () => {
   await admin('delete from pets')

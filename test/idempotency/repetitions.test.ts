@@ -373,3 +373,28 @@ describe('the regular clean-up', () => {
     expect((await service.rest('GET', '/pets')).status).toBe(200)
   })
 })
+
+test('a stop ends the round of cleaning, too', async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+  const service = await startService()
+  try {
+    const rows = Array.from(
+      { length: 3_000 },
+      (_, index) => `(1, '${String(index).padStart(64, '0')}', '', -1, ${index})`,
+    )
+    await service.sql(
+      `insert into idempotency_keys (api_key_id, key_hash, fingerprint, pet_id, created_at)
+       values ${rows.join()}`,
+    )
+    vi.advanceTimersByTime(600_000)
+    await eventually(async () => {
+      const [row] = await service.sql('select count(*) as count from idempotency_keys')
+      expect(Number(row?.count)).toBeLessThan(3_000)
+    })
+  } finally {
+    vi.useRealTimers()
+    await service.stop()
+  }
+  await new Promise((resolve) => setTimeout(resolve, 100)) // what goes on would be told by now
+  expect(service.logged.filter((line) => JSON.parse(line).level >= 40)).toEqual([])
+})

@@ -1,11 +1,14 @@
 /** A flood of wrong keys: memory stays flat, the database is left alone, callers are served. */
 import { createHash, randomBytes } from 'node:crypto'
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { engine, newDatabase } from '../support/database.ts'
+import { eventually } from '../support/eventually.ts'
 import { usedMemory } from '../support/memory.ts'
 import { keys, type Service, startService } from '../support/service.ts'
+import { openSql } from '../support/sql.ts'
 import { type Statements, watchStatements } from '../support/statements.ts'
 
 const CONNECTIONS = 20
@@ -94,12 +97,21 @@ test.runIf(engine === 'mysql')(
     const before = (await mine()).length
     const now = performance.now.bind(performance)
     vi.spyOn(performance, 'now').mockImplementation(() => now() + REMEMBERED)
+    await using locker = await openSql(service.databaseUrl)
+    let begun = 0
+    const hear = () => void begun++
+    subscribe('http.server.request.start', hear)
     try {
-      const strangers = Array.from({ length: 40 }, () => statusWith(wrongKey()))
+      // All are there before the first is answered.
+      await locker('lock tables api_keys write')
+      const strangers = Array.from({ length: 300 }, () => statusWith(wrongKey()))
       const owners = Array.from({ length: 40 }, () => statusWith(service.key))
+      await eventually(() => expect(begun).toBe(340))
+      await locker('unlock tables')
       expect(new Set(await Promise.all(strangers))).toEqual(new Set([401]))
       expect(new Set(await Promise.all(owners))).toEqual(new Set([200]))
     } finally {
+      unsubscribe('http.server.request.start', hear)
       vi.restoreAllMocks()
     }
     const asked = (await mine()).slice(before)
