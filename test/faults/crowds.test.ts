@@ -77,10 +77,10 @@ test('a thousand may wait for single pets, a hundred in one query, and no more',
   // All at once: what finds no seat in one query does not wait for the end of that either.
   const { pid } = service.program.child
   await freeze(Number(pid))
-  const crowd = getMany(350)
+  const crowd = getMany(500)
   thaw(Number(pid))
-  await until('four more are in use', async () => (await used()) >= 5)
-  const others = getMany(1_010 - 351)
+  await until('five more are in use', async () => (await used()) >= 6)
+  const others = getMany(1_010 - 501)
   await until('ten are in use', async () => (await used()) === 10)
   const looked = () => service.metric('petstore_key_lookups_total{cache="hit"}')
   await until('all are there', async () => (await looked()) >= 1_010)
