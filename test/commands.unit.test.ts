@@ -202,7 +202,7 @@ test('a database that is not there is made only where that was said', async () =
   }
   try {
     expect(await run('sqlite:pets.db')).toEqual([1, []])
-    expect(await run('sqlite:shop/pets.db')).toEqual([1, []])
+    expect(await run('sqlite:create/pets.db')).toEqual([1, []])
     expect(await run('sqlite:shop/pets.db?create')).toEqual([0, ['shop', 'shop/pets.db']])
     expect(await run('sqlite:shop/pets.db')).toEqual([0, ['shop', 'shop/pets.db']])
     // For its owner alone: it holds the names and hashes of keys.
