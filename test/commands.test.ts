@@ -100,6 +100,7 @@ test('what keys create keeps: the name as it is, however long, and when the key 
 })
 
 test('keys rotate and revoke', async () => {
+  const began = Date.now()
   const rotated = await keys('rotate', '2', '--grace', '0s', '--json')
   expect(JSON.parse(rotated.stdout)).toEqual({ id: 3, key: expect.stringMatching(/^petstore_/) })
   expect((await keys('revoke', '3')).code).toBe(0)
@@ -109,6 +110,10 @@ test('keys rotate and revoke', async () => {
     '2 revoked',
     '3 revoked',
   ])
+  for (const { revokedAt } of states.slice(1)) {
+    expect(Date.parse(revokedAt)).toBeGreaterThanOrEqual(began)
+    expect(Date.parse(revokedAt)).toBeLessThanOrEqual(Date.now())
+  }
 })
 
 test.each(['revoke', 'rotate'])(
