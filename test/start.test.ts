@@ -65,6 +65,7 @@ async function firstKey({ folder, variables }: Place, { stdout }: ServerProgram)
 
 test('the first start tells all that a newcomer needs; a restart keeps the pets', async () => {
   const place = await newPlace()
+  const began = Date.now()
   const port = await freePort()
   const first = await start(place, { PORT: String(port) })
   const key = await firstKey(place, first)
@@ -81,9 +82,28 @@ test('the first start tells all that a newcomer needs; a restart keeps the pets'
   expect(made.headers.get('location')).toBe(`${origin}/v1/pets/1`)
   expect(await end(first, 'SIGTERM')).toBe(0)
 
+  if (engine === 'sqlite') {
+    await using sql = await openSql(`sqlite:${place.folder}/data/petstore.db`)
+    const [row = {}] = await sql('select * from api_keys')
+    const { name, created_at, expires_at, revoked_at, read_only } = row
+    expect({ name, expires_at, revoked_at, read_only }).toEqual({
+      name: 'first key',
+      expires_at: null,
+      revoked_at: null,
+      read_only: null,
+    })
+    expect(Number(created_at)).toBeGreaterThanOrEqual(began)
+    expect(Number(created_at)).toBeLessThanOrEqual(Date.now())
+    // Who has ended all keys is not given another one.
+    await sql('update api_keys set revoked_at = 1')
+  }
   const second = await start(place)
   expect(second.stdout).not.toMatch(keyPattern)
   expect(second.stdout).toContain('one of those made before')
+  if (engine === 'sqlite') {
+    await using sql = await openSql(`sqlite:${place.folder}/data/petstore.db`)
+    await sql('update api_keys set revoked_at = null')
+  }
   expect((await restClient(second.origin, key)('GET', '/pets/1')).text).toBe(made.text)
   expect(await end(second, 'SIGINT')).toBe(0)
 })
