@@ -91,6 +91,7 @@ test('the first start tells all that a newcomer needs; a restart keeps the pets'
   const key = await firstKey(place, first)
   const origin = `http://localhost:${port}`
   if (engine === 'sqlite' && process.platform === 'linux') {
+    expect((await fetch(`${first.origin}/readyz`)).status).toBe(200)
     // One to serve with: what the migrations and the first key needed is closed again.
     const files = readdirSync(`/proc/${first.child.pid}/fd`).map((descriptor) => {
       try {
