@@ -98,6 +98,19 @@ async function violations(): Promise<string[]> {
   return found.violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html}`))
 }
 
+test('the whole page, as a screen reader reads it', async () => {
+  await unfoldAll()
+  // Of the errors one will do, of getPet: what is said of each is in the document.
+  await page.evaluate(`for (const each of document.querySelectorAll('.response')) {
+    const { status } = each.dataset
+    if (status >= '4' && !(status === '404' && each.closest('#getPet'))) each.remove()
+  }`)
+  const text = await page.locator('body').ariaSnapshot()
+  const stable = text.replaceAll(service.origin, 'http://127.0.0.1:3000')
+  // `vitest run -u` writes it anew.
+  await expect(`${stable}\n`).toMatchFileSnapshot('docs.aria.yml')
+})
+
 test('/ leads to it', () => {
   expect(page.url()).toBe(`${service.origin}/docs/`)
 })
