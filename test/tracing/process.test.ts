@@ -261,6 +261,22 @@ testOnce(
   },
 )
 
+testOnce('the scheme is that which the proxy was asked by', async () => {
+  const collector = await collect()
+  const service = await startHere(collector, { TRUST_PROXY: '1' })
+  await service.rest('HEAD', '/pets/1', { headers: { 'x-forwarded-proto': 'https' } })
+  await service.stop()
+  expect(calls(collector).map(({ attributes }) => attributes)).toEqual([
+    {
+      'http.request.method': 'HEAD',
+      'http.response.status_code': 404,
+      'http.route': '/v1/pets/{petId}',
+      'url.path': '/v1/pets/1',
+      'url.scheme': 'https',
+    },
+  ])
+})
+
 testOnce('OTEL_BSP_MAX_QUEUE_SIZE says how many spans wait at most', async () => {
   const collector = await collect()
   const service = await startHere(collector, {
