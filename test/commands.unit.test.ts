@@ -1,6 +1,6 @@
 /** What the programs say to mistakes and wrong variables: one line, exit code 1, and no secrets. */
 import { once } from 'node:events'
-import { existsSync, readdirSync, statSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, statSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import path from 'node:path'
 import { afterAll, expect, test } from 'vitest'
@@ -179,6 +179,19 @@ test('a server that refuses at both of its addresses stops the start, and says w
   })
   expect(code).toBe(1)
   expect(stderr).toBe('DATABASE_URL: cannot use the database db:1/petstore: ECONNREFUSED\n')
+})
+
+test('a file .env that cannot be read stops the start', async () => {
+  const { folder, remove } = newFolder()
+  mkdirSync(path.join(folder, '.env'))
+  try {
+    const { code, stdout, stderr } = await runToEnd(programs.server, { PORT: '0' }, [], folder)
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    expect(stderr).toContain('.env')
+    expect(readdirSync(folder)).toEqual(['.env'])
+  } finally {
+    remove()
+  }
 })
 
 test('a port in use stops the start', async () => {

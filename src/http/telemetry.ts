@@ -53,7 +53,7 @@ export function setCaller(res: Response, keyId: bigint): void {
 
 /** Tells the log how the key begins of a request that has no valid one. */
 export function setStranger(res: Response, authorization: string | undefined): void {
-  notesOf(res).keyPrefix = authorization && visiblePrefix(authorization)
+  notesOf(res).keyPrefix = visiblePrefix(authorization ?? '')
 }
 
 /**
