@@ -347,7 +347,7 @@ describe('the regular clean-up', () => {
   test('all old rows go in one round, however many; what stops it is told to the log', async () => {
     await start()
     const young = await create(newKey())
-    const rows = Array.from({ length: 1_101 }, (_, index) => index)
+    const rows = Array.from({ length: 4_001 }, (_, index) => index)
     const values = rows.map(
       (index) => `(1, '${String(index).padStart(64, '0')}', '', -1, ${index})`,
     )
