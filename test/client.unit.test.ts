@@ -122,6 +122,7 @@ const petOf = (bytes: number, letter: string) => {
 /** The parameters of a page that take so many bytes in an address. */
 const pageOf = (bytes: number) => {
   const empty = encodeURIComponent(JSON.stringify(transformer.serialize({ status: '' })))
+  // Nobody looks at it here, so the client's types must not stop it.
   return { status: 'x'.repeat(bytes - empty.length) as 'sold' }
 }
 const withKey = (idempotencyKey: unknown) => ({ context: { idempotencyKey } })
@@ -175,18 +176,21 @@ test('20 calls travel together at most', async () => {
   expect(counts('POST').sort()).toEqual([1, 20, 20])
 })
 
+const create = (bytes: number, letter: string) => () =>
+  recordedClient().createPet.mutate(petOf(bytes, letter))
+const list = (bytes: number) => () => recordedClient().listPets.query(pageOf(bytes))
+
 test.each([
-  ['a creation of 3,200 bytes', 'createPet', petOf(3_200, 'x'), true],
-  ['one of 3,201 bytes', 'createPet', petOf(3_201, 'x'), false],
-  ['one of 3,200 bytes in fewer letters', 'createPet', petOf(3_200, '😀'), true],
-  ['one of 3,201 bytes in fewer letters', 'createPet', petOf(3_201, '😀'), false],
-  ['a query of 512 bytes', 'listPets', pageOf(512), true],
-  ['one of 513 bytes', 'listPets', pageOf(513), false],
-])('%s travels with others, or alone', async (_, name, input, isBatch) => {
-  const { listPets, createPet } = recordedClient()
-  if (name === 'createPet') await createPet.mutate(input as typeof rex)
-  else await listPets.query(input as object)
-  expect(received.map((one) => [one.calls, one.isBatch])).toEqual([[[name], isBatch]])
+  ['a creation of 3,200 bytes', create(3_200, 'x'), true],
+  ['one of 3,201 bytes', create(3_201, 'x'), false],
+  ['one of 3,200 bytes in fewer letters', create(3_200, '😀'), true],
+  ['one of 3,201 bytes in fewer letters', create(3_201, '😀'), false],
+  ['a query of 512 bytes', list(512), true],
+  ['one of 513 bytes', list(513), false],
+])('%s travels with others, or alone', async (_, call, isBatch) => {
+  await call()
+  expect(received).toHaveLength(1)
+  expect(received[0]?.isBatch).toBe(isBatch)
 })
 
 const hashes: [key: unknown[], hash: string][] = [

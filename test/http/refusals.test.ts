@@ -234,6 +234,9 @@ test('a key in an unknown path is not logged, however it is escaped', async () =
     key.replace('t', '%74'),
     escaped,
     escaped.replaceAll('%', '%25%32%35'),
+    escaped.toUpperCase(),
+    // Five times.
+    escaped.replaceAll('%', '%25252525'),
   ]) {
     const answer = await converse(service.origin, `GET /${path} HTTP/1.1\r\nHost: x\r\n\r\n`)
     expect(await entryOf(answer.answers[0] as RawAnswer)).toMatchObject({ path: '/petstore_…' })

@@ -717,7 +717,7 @@ async function ask(request: string, sent: Sent, { origin, key }: Service) {
 /** The value of JSON, and of what tRPC has encoded in it. */
 function read(text: string): unknown {
   if (!/^[[{]/.test(text)) return text
-  const decode = (encoded: unknown) => transformer.deserialize(encoded as string)
+  const decode = (encoded: string) => transformer.deserialize(encoded)
   return JSON.parse(text, (name, value) => {
     if (name === 'error' && typeof value === 'string') return decode(value)
     return name === 'data' && typeof value === 'string' ? decode(value) : value
@@ -754,14 +754,16 @@ async function expectWhole(
     body: body ?? answer.body,
   })
   const [method] = request.split(' ')
-  const expected = [lines].flat().map((line) => ({
-    requestId: id,
-    ...('err' in line ? {} : { level: 30, msg: 'request', method, status }),
-    ...line,
-  }))
+  const expected = [lines].flat().map(
+    (line): Line => ({
+      requestId: id,
+      ...('err' in line ? {} : { level: 30, msg: 'request', method, status }),
+      ...line,
+    }),
+  )
   expect(await linesOf(id, expected.length, started)).toEqual(expected)
   if (started !== service) return
-  for (const { surface, operation = 'none', status } of expected as Line[]) {
+  for (const { surface, operation = 'none', status } of expected) {
     if (surface === undefined) continue
     const labels = `surface="${surface}",operation="${operation}",status="${status}"`
     counted[labels] = (counted[labels] ?? 0) + 1

@@ -152,6 +152,20 @@ test.each<[string, Parameters<typeof router>[0], string]>([
     },
     'The example of the input of it does not fit its schema: label',
   ],
+  [
+    'two at one address, by other names',
+    Object.fromEntries(
+      ['label', 'name'].map((field) => [
+        field,
+        keyedProcedure
+          .meta(operation({ ...reading, path: `/toys/{${field}}` }))
+          .input(z.object({ [field]: z.string() }))
+          .output(Toy)
+          .query(give),
+      ]),
+    ),
+    'name and label are both at GET /toys/{}',
+  ],
   ['two at one address', { one: right, other: right }, 'other and one are both at GET /toys'],
   [
     'an object in an address',

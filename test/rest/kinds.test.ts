@@ -126,6 +126,7 @@ const ask = (path: string, init: RequestInit = {}) =>
 /** What a procedure was given, or the names of the fields that it was not called for. */
 async function seen(answer: Promise<Response>): Promise<string> {
   const { status } = await answer
+  // One of the two is there: the output, or the Error.
   const { seen, message } = (await (await answer).json()) as { seen: string; message: string }
   if (status === 200) return seen
   expect(status).toBe(400)

@@ -20,7 +20,10 @@ interface DocumentedOperation {
   operationId: string
   parameters?: { in: string; name: string; required?: boolean }[]
   requestBody?: { content: { 'application/json': { schema: object } } }
-  responses: Record<string, { description: string; headers: object }>
+  responses: Record<
+    string,
+    { description: string; content: { 'application/json': { examples?: object } } }
+  >
 }
 
 let service: Service
@@ -321,6 +324,12 @@ test('the document says what each operation takes, and all that it may answer', 
       undefined,
     ],
   ])
+  // Of two errors with one code each has a name.
+  const conflicts = paths['/toys']?.post?.responses[409]?.content['application/json'].examples
+  expect(conflicts).toMatchObject({
+    CONFLICT: { value: { message: 'There is a toy with this label already' } },
+    CONFLICT_2: { value: { message: expect.stringContaining('Idempotency-Key') } },
+  })
   // What the path says is no part of the body.
   expect(components.schemas.ToyChange).toEqual({
     type: 'object',
