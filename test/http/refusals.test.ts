@@ -51,7 +51,7 @@ const words: Record<number, string> = {
   400: 'The request is not well-formed HTTP',
   405: 'CONNECT is not supported',
   408: 'The request did not arrive in time',
-  431: 'The address and the headers must have at most 16384 bytes',
+  431: 'The address and the headers must have at most 16384 bytes, in at most 1000 headers',
 }
 
 /** The words of an error, on either surface. */
