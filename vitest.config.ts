@@ -13,9 +13,11 @@ const engineTests = {
   ],
 }
 
-// What a connection is worth before any database is asked, and a log that nobody reads: one engine will do.
+// What a connection is worth before any database is asked, what answers look like, and a log that
+// nobody reads: one engine will do.
 const withoutDatabase = [
-  'test/http/{connections,last-answers,refusals,unread-answers,unread-bodies}.test.ts',
+  'test/http/{connections,last-answers,refusals,unread-answers,unread-bodies,whole-answers}.test.ts',
+  'test/rest/kinds.test.ts',
   'test/log.test.ts',
 ]
 

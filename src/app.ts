@@ -5,20 +5,17 @@ import express, { type ErrorRequestHandler, type RequestHandler, type Response }
 import type { Database } from '../db/tables.ts'
 import { createCalls, type Foundation } from './calls.ts'
 import type { Config } from './config.ts'
-import { docsRouter } from './docs/mount.ts'
 import { type ApiError, notFound, toApiError, toTRPCError } from './errors.ts'
-import { answer } from './http/answer.ts'
+import { answer, notAllowed } from './http/answer.ts'
 import { crossOrigin, jsonHeaders, pageHeaders } from './http/headers.ts'
 import { healthRouter } from './http/health.ts'
-import { checkHost } from './http/host.ts'
-import { notAllowed } from './http/methods.ts'
 import { createRateLimit } from './http/rate-limit.ts'
+import { checkHost } from './http/request.ts'
 import { createHttpServer, type Patience } from './http/server.ts'
 import { beginTrace, createTelemetry } from './http/telemetry.ts'
 import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
 import type { Readiness } from './readiness.ts'
-import { openApiDocument } from './rest/document.ts'
 import { PREFIX as REST, restHandler } from './rest/handler.ts'
 import { type Operation, operationsOf } from './rest/operations.ts'
 import type { Stores } from './stores.ts'
@@ -49,8 +46,16 @@ export interface Parts {
 export function createApp(parts: Parts): Server {
   const { config, log, metrics, tracing, readiness, resources, foundation, patience } = parts
   const { router, tags } = resources
-  const operations = operationsOf(router)
-  const document = JSON.stringify(openApiDocument(router, operations, config, tags))
+  const operations = operationsOf(router, tags)
+  // Few processes are ever asked for these, and what makes them would be a tenth of the memory.
+  const document = whenAsked(async () => {
+    const { openApiDocument } = await import('./rest/document.ts')
+    return JSON.stringify(openApiDocument(router, operations, config))
+  })
+  const docs = whenAsked(async () => {
+    const { docsRouter } = await import('./docs/mount.ts')
+    return docsRouter(await document())
+  })
   const methods = [...new Set(['GET', 'HEAD', 'POST', ...operations.map(({ method }) => method)])]
   const calls = createCalls({
     ...foundation,
@@ -81,7 +86,7 @@ export function createApp(parts: Parts): Server {
   app.use(requireHost)
   app.get(['/', '/docs'], (_req, res) => answer(res, 302, TO_DOCS, ''))
   app.all(['/', '/docs'], notAllowed(['GET']))
-  app.use('/docs/', docsRouter(document))
+  app.use('/docs/', async (req, res, next) => (await docs())(req, res, next))
   app.use(refuseAll, answerError(calls.report))
   return createHttpServer(app, { body: refusalText, onRefused: telemetry.onRefused }, patience)
 }
@@ -94,6 +99,20 @@ function beginTraces(tracing: Tracing, operations: Operation[]) {
     beginTrace(res, tracing, (surface, operation) =>
       surface === 'rest' ? routes.get(operation) : trpcRoute,
     )
+}
+
+/** What `make` gives, made when somebody first asks for it; where that failed, it is made again. */
+function whenAsked<Made>(make: () => Promise<Made>): () => Promise<Made> {
+  let made: Promise<Made> | undefined
+  return async () => {
+    try {
+      made ??= make()
+      return await made
+    } catch (error) {
+      made = undefined
+      throw error
+    }
+  }
 }
 
 const TO_DOCS = [...pageHeaders, 'Location', '/docs/']

@@ -1,7 +1,6 @@
 /** Several serving processes on one port, with node:cluster. */
 import cluster, { type Worker } from 'node:cluster'
 import { once } from 'node:events'
-import { AggregatorRegistry } from 'prom-client'
 import { type Config, ConfigError } from './config.ts'
 import type { Log } from './log.ts'
 import { cutOff, type Running, serve } from './serve.ts'
@@ -14,7 +13,8 @@ const STOP = 'stop'
 
 /** Starts the workers, and replaces those that die. Throws ConfigError when one cannot start. */
 export async function startWorkers(config: Config, log: Log): Promise<Running> {
-  const registry = new AggregatorRegistry()
+  // Here, too, what is not configured is not loaded.
+  const registry = config.metrics && new (await import('prom-client')).AggregatorRegistry()
   let stopping = false
   const workers = Array.from({ length: config.workers }, () => cluster.fork())
   const [port = 0] = await Promise.all(workers.map(listening)).catch((error) => {
@@ -28,7 +28,7 @@ export async function startWorkers(config: Config, log: Log): Promise<Running> {
   })
   return {
     port,
-    readMetrics: () => registry.clusterMetrics(),
+    readMetrics: async () => (await registry?.clusterMetrics()) ?? '',
     async stop() {
       stopping = true
       const cancelCutOff = cutOff(config.shutdownTimeout, log)
@@ -66,6 +66,7 @@ export async function work(config: Config, log: Log): Promise<void> {
   try {
     const { metrics, stop } = await serve(config, log)
     if (metrics) {
+      const { AggregatorRegistry } = await import('prom-client')
       AggregatorRegistry.setRegistries(metrics.registry)
       new AggregatorRegistry() // listens for the primary's questions
     }

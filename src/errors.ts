@@ -2,12 +2,11 @@
 import { TRPCError } from '@trpc/server'
 import { getHTTPStatusCodeFromError } from '@trpc/server/http'
 import { type TRPC_ERROR_CODE_KEY, TRPC_ERROR_CODES_BY_KEY } from '@trpc/server/rpc'
-import { HTTP_STATUS_TRPC_ERROR_CODE } from 'trpc-to-openapi'
 import { ZodError } from 'zod'
 import { DatabaseUnavailableError } from '../db/errors.ts'
 import type { Auth } from './keys/auth.ts'
 import { withoutKeys } from './keys/format.ts'
-import { MAX_BODY, MAX_HEADERS } from './limits.ts'
+import { MAX_BODY, MAX_HEADER_COUNT, MAX_HEADERS } from './limits.ts'
 
 /** The Error of the interface document; `status` repeats the HTTP status code. */
 export interface ApiError {
@@ -30,7 +29,7 @@ const problem = (code: TRPC_ERROR_CODE_KEY, message: string, cause?: unknown): T
  */
 export function toTRPCError(thrown: unknown): TRPCError {
   if (thrown instanceof DatabaseUnavailableError) return unavailable(thrown)
-  if (!(thrown instanceof TRPCError)) return fromHttpError(thrown) ?? internal(thrown)
+  if (!(thrown instanceof TRPCError)) return internal(thrown)
   const { code, cause } = thrown
   // tRPC wraps what a resolver threw in an INTERNAL_SERVER_ERROR with the same message.
   if (code === 'INTERNAL_SERVER_ERROR') {
@@ -123,7 +122,7 @@ export const REQUEST_TIMEOUT = toApiError(problem('TIMEOUT', 'The request did no
 /** What answers an address or headers beyond the limit; tRPC has no code for this status. */
 export const HEADERS_TOO_LARGE: ApiError = {
   code: 'BAD_REQUEST',
-  message: `The address and the headers must have at most ${MAX_HEADERS} bytes`,
+  message: `The address and the headers must have at most ${MAX_HEADERS} bytes, in at most ${MAX_HEADER_COUNT} headers`,
   status: 431,
 }
 
@@ -155,11 +154,3 @@ export const unavailable = (cause?: unknown): TRPCError =>
 /** The error for a bug. */
 export const internal = (cause?: unknown): TRPCError =>
   problem('INTERNAL_SERVER_ERROR', 'Internal server error', cause)
-
-// What Express throws carries a status: https://expressjs.com/en/guide/error-handling.html
-function fromHttpError(thrown: unknown): TRPCError | undefined {
-  const { status } = (thrown ?? {}) as { status?: unknown }
-  if (typeof status !== 'number' || status < 400 || status > 499) return undefined
-  const codes: Record<number, TRPC_ERROR_CODE_KEY> = HTTP_STATUS_TRPC_ERROR_CODE
-  return problem(codes[status] ?? 'BAD_REQUEST', 'The request cannot be read', thrown)
-}

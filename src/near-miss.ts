@@ -5,11 +5,12 @@ const SHORT = 5
 
 /** The name of `names` that `written` is a slip of the keyboard away from; undefined for any other. */
 export function nearMiss(written: string, names: readonly string[]): string | undefined {
-  return names.find((name) => {
+  const mistakes = (name: string) => distance(written.toUpperCase(), name)
+  const near = names.filter((name) => {
     const most = name.length > SHORT ? 2 : 1
-    const isAsLong = Math.abs(name.length - written.length) <= most
-    return isAsLong && distance(written.toUpperCase(), name) <= most
+    return Math.abs(name.length - written.length) <= most && mistakes(name) <= most
   })
+  return near.sort((one, other) => mistakes(one) - mistakes(other))[0]
 }
 
 /** Letters to add, leave out, replace or swap with their neighbour that make one text the other. */

@@ -1,6 +1,6 @@
 /** What the programs say to mistakes and wrong variables: one line, exit code 1, and no secrets. */
 import { once } from 'node:events'
-import { existsSync, readdirSync, statSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, statSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import path from 'node:path'
 import { afterAll, expect, test } from 'vitest'
@@ -28,7 +28,11 @@ test.each([
   ],
   [['create', 'x', '--grace', '1h'], '--grace goes with rotate only'],
   [['list', 'x'], 'list takes no argument, but got "x"'],
+  [['create', ' '], 'create needs a NAME; --help tells more'],
   [['revoke', 'x'], '"x" is not the ID of a key; list shows them'],
+  [['rotate', '9'.repeat(19)], '"9999999999999999999" is not the ID of a key; list shows them'],
+  [['rotate', '1', '--expires', '1h'], '--expires goes with create only'],
+  [['rotate', '1', '--read-only'], '--read-only goes with create only'],
   [['create', 'two\nlines'], 'NAME must not hold control or invisible characters'],
   [['create', '\x1b[31mred'], 'NAME must not hold control or invisible characters'],
   // Right-to-left override, zero-width space, line separator.
@@ -69,9 +73,27 @@ test.each([
 })
 
 test('keys --help needs no database', async () => {
-  const { code, stdout } = await runToEnd(programs.keys, { PORT: 'abc' }, ['--help'])
-  expect(code).toBe(0)
-  expect(stdout).toMatch(/^Usage: npm run keys/)
+  const { code, stdout, stderr } = await runToEnd(programs.keys, { PORT: 'abc' }, ['--help'])
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  expect(stdout).toBe(`Usage: npm run keys -- COMMAND [OPTIONS]
+
+  create NAME [--expires 90d] [--read-only]
+                                make a key; it is printed once, alone, on stdout
+  list                          show all keys, never the keys themselves
+  rotate ID [--grace 24h]       make a key of the same name, life and rights in place of another, which
+                                works on for the grace period
+  revoke ID                     end a key
+
+Options
+  --expires DURATION   how long the new key works (default: until it is revoked)
+  --read-only          the new key may call nothing that changes something
+  --grace DURATION     how long the old key works on (default: 24h; 0s ends it as revoke does)
+  --json               print JSON on stdout, for scripts
+  --help               show this text
+
+A DURATION is a number and a unit: 30s, 15m, 24h or 90d.
+A key that was revoked stops working within 10 seconds on every instance.
+`)
 })
 
 test('a mistake leaves no database behind', () => {
@@ -159,6 +181,19 @@ test('a server that refuses at both of its addresses stops the start, and says w
   expect(stderr).toBe('DATABASE_URL: cannot use the database db:1/petstore: ECONNREFUSED\n')
 })
 
+test('a file .env that cannot be read stops the start', async () => {
+  const { folder, remove } = newFolder()
+  mkdirSync(path.join(folder, '.env'))
+  try {
+    const { code, stdout, stderr } = await runToEnd(programs.server, { PORT: '0' }, [], folder)
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    expect(stderr).toContain('.env')
+    expect(readdirSync(folder)).toEqual(['.env'])
+  } finally {
+    remove()
+  }
+})
+
 test('a port in use stops the start', async () => {
   const other = createServer().listen(0)
   await once(other, 'listening')
@@ -180,7 +215,7 @@ test('a database that is not there is made only where that was said', async () =
   }
   try {
     expect(await run('sqlite:pets.db')).toEqual([1, []])
-    expect(await run('sqlite:shop/pets.db')).toEqual([1, []])
+    expect(await run('sqlite:create/pets.db')).toEqual([1, []])
     expect(await run('sqlite:shop/pets.db?create')).toEqual([0, ['shop', 'shop/pets.db']])
     expect(await run('sqlite:shop/pets.db')).toEqual([0, ['shop', 'shop/pets.db']])
     // For its owner alone: it holds the names and hashes of keys.

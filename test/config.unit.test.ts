@@ -78,41 +78,81 @@ test.each([
 
 const mysql = { DATABASE_URL: 'mysql://root@localhost/petstore' }
 
-test.each([
+// The least and the greatest of each, and every form that it may have; all others stay as they are.
+test.each<[Record<string, string>, object]>([
+  ...['https://pets.example/v1', 'http://127.0.0.1:8080/v1', 'http://[::1]:3000/v1'].map(
+    (url): [Record<string, string>, object] => [{ BASE_URL: url }, { baseUrl: url }],
+  ),
+  ...['HTTPS://Pets.Example/V1', "https://pets.example/a-b_c.d~e!$&'()*+,;=:@%20/v1"].map(
+    (url): [Record<string, string>, object] => [{ STAGING_URL: url }, { stagingUrl: url }],
+  ),
   [
     { CORS_ORIGINS: 'https://a.example,http://localhost:5173' },
     { corsOrigins: ['https://a.example', 'http://localhost:5173'] },
   ],
   [{ CORS_ORIGINS: 'https://a.example , *' }, { corsOrigins: ['https://a.example', '*'] }],
+  [{ CORS_ORIGINS: 'http://[::1]:5173' }, { corsOrigins: ['http://[::1]:5173'] }],
   [{ RATE_LIMIT: '1' }, { rateLimit: 1 }],
+  [{ RATE_LIMIT: '999999999' }, { rateLimit: 999_999_999 }],
+  [{ TRUST_PROXY: '0' }, { trustProxy: 0 }],
   [{ TRUST_PROXY: '2' }, { trustProxy: 2 }],
   [{ TRUST_PROXY: 'loopback, 10.0.0.0/8, ::1' }, { trustProxy: ['loopback', '10.0.0.0/8', '::1'] }],
+  ...['linklocal', 'uniquelocal', '10.0.0.1', '10.0.0.0/1', '10.0.0.1/32', '::/1', '::1/128'].map(
+    (network): [Record<string, string>, object] => [
+      { TRUST_PROXY: network },
+      { trustProxy: [network] },
+    ],
+  ),
   [{ DATABASE_TIMEOUT: '1ms' }, { databaseTimeout: 1 }],
   [{ DATABASE_TIMEOUT: '30s' }, { databaseTimeout: 30_000 }],
   [{ SHUTDOWN_TIMEOUT: '1ms' }, { shutdownTimeout: 1 }],
   [{ SHUTDOWN_TIMEOUT: '1h' }, { shutdownTimeout: 3_600_000 }],
   [{ SHUTDOWN_DELAY: '0s' }, { shutdownDelay: 0 }],
   [{ SHUTDOWN_DELAY: '9999ms' }, { shutdownDelay: 9_999 }],
+  [
+    { SHUTDOWN_DELAY: '59m', SHUTDOWN_TIMEOUT: '60m' },
+    { shutdownDelay: 3_540_000, shutdownTimeout: 3_600_000 },
+  ],
   [{ IDEMPOTENCY_LIFETIME: '1m' }, { idempotencyLifetime: 60_000 }],
+  [{ IDEMPOTENCY_LIFETIME: '36h' }, { idempotencyLifetime: 129_600_000 }],
   [{ IDEMPOTENCY_LIFETIME: '90d' }, { idempotencyLifetime: 7_776_000_000 }],
-  [{ METRICS_PORT: '9090' }, { metrics: { host: '127.0.0.1', port: 9_090 } }],
+  [{ IDEMPOTENCY_LIFETIME: '36525d' }, { idempotencyLifetime: 3_155_760_000_000 }],
+  [{ METRICS_PORT: '0' }, { metrics: { host: '127.0.0.1', port: 0 } }],
+  [{ METRICS_PORT: '65535' }, { metrics: { host: '127.0.0.1', port: 65_535 } }],
   [{ METRICS_PORT: '9090', METRICS_HOST: '::' }, { metrics: { host: '::', port: 9_090 } }],
-  [{ METRICS_HOST: '::' }, { metrics: undefined }],
-  [{ WORKERS: '2', ...mysql }, { workers: 2 }],
-  [{ WORKERS: '256', ...mysql }, { workers: 256 }],
+  [{ METRICS_HOST: '::' }, {}],
+  [
+    { WORKERS: '2', ...mysql },
+    { workers: 2, databaseUrl: mysql.DATABASE_URL },
+  ],
+  [
+    { WORKERS: '256', ...mysql },
+    { workers: 256, databaseUrl: mysql.DATABASE_URL },
+  ],
 ])('%j is understood', (environment, expected) => {
-  expect(readConfig(environment)).toMatchObject(expected)
+  expect(readConfig(environment)).toEqual({ ...defaults, ...expected })
 })
 
 const traced = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://localhost:4318' }
 
-test.each([
+test.each<[Record<string, string>, unknown]>([
   [traced, { sampler: 'parentbased_always_on', ratio: 1 }],
   [{ ...traced, OTEL_SDK_DISABLED: 'false', OTEL_TRACES_EXPORTER: 'otlp' }, expect.anything()],
   [{ ...traced, OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf' }, expect.anything()],
+  [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'https://collector.example/otlp' }, expect.anything()],
+  ...['always_on', 'always_off', 'traceidratio'].flatMap((name) =>
+    [name, `parentbased_${name}`].map((sampler): [Record<string, string>, object] => [
+      { ...traced, OTEL_TRACES_SAMPLER: sampler, OTEL_TRACES_SAMPLER_ARG: '0.25' },
+      { sampler, ratio: 0.25 },
+    ]),
+  ),
   [
-    { ...traced, OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: '0.25' },
-    { sampler: 'traceidratio', ratio: 0.25 },
+    { ...traced, OTEL_TRACES_SAMPLER_ARG: '0' },
+    { sampler: 'parentbased_always_on', ratio: 0 },
+  ],
+  [
+    { ...traced, OTEL_TRACES_SAMPLER_ARG: '1' },
+    { sampler: 'parentbased_always_on', ratio: 1 },
   ],
   [{ ...traced, OTEL_SDK_DISABLED: 'True' }, undefined],
   [{ ...traced, OTEL_TRACES_EXPORTER: 'none' }, undefined],
@@ -128,6 +168,8 @@ test.each([
   ['OTEL_TRACES_EXPORTER', 'zipkin', 'otlp or none'],
   ['OTEL_TRACES_SAMPLER', 'xray', 'one of always_on, always_off, traceidratio, parentbased_'],
   ['OTEL_TRACES_SAMPLER_ARG', '2', 'a number from 0 to 1'],
+  ['OTEL_TRACES_SAMPLER_ARG', '1.01', 'a number from 0 to 1'],
+  ['OTEL_TRACES_SAMPLER_ARG', '-0.01', 'a number from 0 to 1'],
   ['OTEL_TRACES_SAMPLER_ARG', 'half', 'a number from 0 to 1'],
 ])('%s=%s is refused where calls are traced', (name, value, expected) => {
   const read = () => readConfig({ ...traced, [name]: value })
@@ -204,11 +246,13 @@ const wrong: [name: string, value: string, expected: string][] = [
       'origins such as https://shop.example, separated by commas, or *',
     ],
   ),
-  ...['0', '-1', '1.5', 'many'].map((value): [string, string, string] => [
-    'RATE_LIMIT',
-    value,
-    'a whole number of calls a minute, from 1, or empty for no limit',
-  ]),
+  ...['0', '-1', '1.5', 'many', '1000000000', '1e3', ' 5'].map(
+    (value): [string, string, string] => [
+      'RATE_LIMIT',
+      value,
+      'a whole number of calls a minute, from 1, or empty for no limit',
+    ],
+  ),
   ...[
     '-1',
     'everybody',
@@ -218,6 +262,11 @@ const wrong: [name: string, value: string, expected: string][] = [
     '::1/129',
     '1.2.3',
     '10.0.0.0/8/8',
+    '10.0.0.0/',
+    '10.0.0.0/0x8',
+    '1.5',
+    'Loopback',
+    'loopback,',
   ].map((value): [string, string, string] => [
     'TRUST_PROXY',
     value,
@@ -230,22 +279,22 @@ const wrong: [name: string, value: string, expected: string][] = [
       'a length of time from 1ms to 30s, such as 5s',
     ],
   ),
-  ...['0s', '61m', '10', 'never'].map((value): [string, string, string] => [
+  ...['0s', '61m', '3600001ms', '10', '10S', 'never'].map((value): [string, string, string] => [
     'SHUTDOWN_TIMEOUT',
     value,
     'a length of time from 1ms to 1h, such as 10s',
   ]),
-  ...['5', '-1s'].map((value): [string, string, string] => [
+  ...['5', '-1s', '36526d'].map((value): [string, string, string] => [
     'SHUTDOWN_DELAY',
     value,
     'a length of time such as 5s, shorter than SHUTDOWN_TIMEOUT',
   ]),
-  ...['59s', '0s', '24'].map((value): [string, string, string] => [
+  ...['59s', '59999ms', '0s', '24', '36526d'].map((value): [string, string, string] => [
     'IDEMPOTENCY_LIFETIME',
     value,
     'a length of time from 1m, such as 24h',
   ]),
-  ...['65536', 'x'].map((value): [string, string, string] => [
+  ...['65536', '-1', 'x'].map((value): [string, string, string] => [
     'METRICS_PORT',
     value,
     'a whole number from 0 to 65535, or empty',
@@ -282,6 +331,44 @@ test.each([
   expect(() => readConfig({ [written]: 'secret' })).toThrow(new ConfigError(message))
   expect(readConfig({ [written]: '' })).toEqual(readConfig({}))
 })
+
+const watched = [
+  ...['PORT', 'DATABASE_URL', 'BASE_URL', 'STAGING_URL', 'CORS_ORIGINS', 'RATE_LIMIT', 'WORKERS'],
+  ...['TRUST_PROXY', 'DATABASE_TIMEOUT', 'SHUTDOWN_TIMEOUT', 'SHUTDOWN_DELAY', 'METRICS_PORT'],
+  ...['METRICS_HOST', 'IDEMPOTENCY_LIFETIME', 'OTEL_EXPORTER_OTLP_ENDPOINT'],
+]
+
+/** What one mistake of the fingers makes of a name: a letter left out, doubled, swapped or another. */
+const slips = (name: string): string[] =>
+  [...name].flatMap((letter, at) => {
+    const [before, after] = [name.slice(0, at), name.slice(at + 1)]
+    const swapped =
+      after && after[0] !== letter ? [before + after[0] + letter + after.slice(1)] : []
+    return [before + after, `${before}${letter}${letter}${after}`, `${before}0${after}`, ...swapped]
+  })
+
+test.each(watched)(
+  '%s: each mistake of the fingers is a slip, and two are in a long name',
+  (name) => {
+    const expectMeant = (written: string, meant: string | undefined) => {
+      const read = () => readConfig({ [written]: 'secret' })
+      if (!meant) return expect(read, written).not.toThrow()
+      expect(read, written).toThrow(
+        new ConfigError(`${written} is not a variable of this service: did you mean ${meant}?`),
+      )
+    }
+    for (const slip of slips(name)) expectMeant(slip, name)
+    if (name.length <= 5) {
+      for (const slip of slips(name)) expectMeant(`1${slip}1`, undefined)
+      return
+    }
+    for (const slip of slips(name.slice(2, -2))) {
+      const twice = `${name.slice(0, 2)}${slip}${name.slice(-2)}1`
+      expectMeant(twice, name)
+      expectMeant(`1${twice}`, undefined)
+    }
+  },
+)
 
 test('variables of others are none of our business, however short', () => {
   const others = [

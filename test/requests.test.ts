@@ -15,6 +15,12 @@ afterAll(() => service.stop())
 
 const stranger = `petstore_${'A'.repeat(43)}`
 
+/** The key with small letters for capital ones in its secret, and the other way round. */
+const inAnotherCase = (key: string) =>
+  key.replaceAll(/(?<=_.*)[a-z]/gi, (letter) =>
+    letter === letter.toLowerCase() ? letter.toUpperCase() : letter.toLowerCase(),
+  )
+
 const spellings: [title: string, header: (key: string) => string | undefined, valid: boolean][] = [
   ['Bearer', (key) => `Bearer ${key}`, true],
   ['bearer', (key) => `bearer ${key}`, true],
@@ -33,6 +39,7 @@ const spellings: [title: string, header: (key: string) => string | undefined, va
   ['a character more', (key) => `Bearer ${key}A`, false],
   ['a character less', (key) => `Bearer ${key.slice(0, -1)}`, false],
   ['upper case', (key) => `Bearer ${key.toUpperCase()}`, false],
+  ['another case', (key) => `Bearer ${inAnotherCase(key)}`, false],
   ['unknown', () => `Bearer ${stranger}`, false],
   ['not a key of ours', () => 'Bearer abc.def~+/==', false],
   ['not ASCII', () => 'Bearer schlüssel', false],

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { beginCreation } from './support/creation.ts'
 import { engine, newDatabase, type TestDatabase } from './support/database.ts'
 import { eventually } from './support/eventually.ts'
+import { holdWrites } from './support/hold.ts'
 import { freePort } from './support/mysql.ts'
 import { programs, runProgram, runServer, runToEnd, type ServerProgram } from './support/process.ts'
 import { createKey } from './support/service.ts'
@@ -67,8 +68,12 @@ describe('SIGTERM', () => {
   test.each(['SIGTERM', 'SIGINT'] as const)(
     '%s: what is in flight is finished, nothing new is taken, and it ends with 0',
     async (signal) => {
-      await start({ METRICS_PORT: String(await freePort()) })
+      const metricsPort = await freePort()
+      await start({ METRICS_PORT: String(metricsPort) })
       const request = await beginCreation(server.port, key)
+      // Who reads the metrics, however slowly, does not hold up the stop.
+      const reader = connect(metricsPort, '127.0.0.1').on('error', () => {})
+      reader.write('GET /metrics HTTP/1.1\r\n')
       const idle = await keepConnection()
       // Taken before the request that follows, and never used.
       const silent = connect(server.port, '127.0.0.1').on('error', () => {})
@@ -78,6 +83,9 @@ describe('SIGTERM', () => {
       await server.logged(/Stopping/)
       await idle.closed
       await eventually(async () => expect(await isTaken()).toBe(false))
+      // The stop itself can be watched.
+      const metrics = await fetch(`http://127.0.0.1:${metricsPort}/metrics`)
+      expect(await metrics.text()).toMatch(/^petstore_requests_total\{/m)
       const answer = await request.finish()
       expect(answer).toMatch(/^HTTP\/1\.1 201 Created/)
       expect(answer).toMatch(/\{"id":\d+,.*\}$/)
@@ -89,11 +97,35 @@ describe('SIGTERM', () => {
       // The file alone is the whole database then.
       const file = database.url.slice('sqlite:'.length)
       if (engine === 'sqlite') expect(existsSync(`${file}-wal`)).toBe(false)
-      const messages = server.entries().map(({ msg }) => msg)
-      expect(messages.filter((message) => message === 'Stopped')).toHaveLength(1)
-      expect(server.entries()).toContainEqual(
-        expect.objectContaining({ operation: 'createPet', status: 201 }),
-      )
+      const entries = server
+        .entries()
+        .map(({ level, msg, operation, path, status }) => [level, msg, operation ?? path, status])
+      expect(entries).toEqual([
+        [30, 'request', '/healthz', 200],
+        [30, 'request', '/healthz', 200],
+        [30, 'Stopping: the requests in flight are finished', undefined, undefined],
+        [30, 'request', 'createPet', 201],
+        [30, 'Stopped', undefined, undefined],
+      ])
+    },
+  )
+
+  testOnce(
+    'while it starts: what was begun is brought to its end, and it ends with 0',
+    async () => {
+      const fresh = await newDatabase()
+      onTestFinished(fresh.remove)
+      await runToEnd(programs.migrate, { DATABASE_URL: fresh.url })
+      const letGo = await holdWrites(fresh.url) // it listens, and waits to make the first key
+      const port = await freePort()
+      const starting = runProgram(programs.server, { DATABASE_URL: fresh.url, PORT: String(port) })
+      onTestFinished(() => void starting.child.kill('SIGKILL'))
+      await eventually(async () => expect(await isTaken(port)).toBe(true))
+      starting.child.kill('SIGTERM')
+      await letGo()
+      expect(await starting.exited).toBe(0)
+      expect(starting.stdout).toMatch(/petstore_[\w-]{43}/)
+      expect(starting.stderr).toContain('"Stopped"')
     },
   )
 
@@ -125,7 +157,11 @@ describe('SIGTERM', () => {
     await server.logged(/Stopping/)
     const ready = await get('/readyz')
     expect(ready.status).toBe(503)
-    expect(await ready.json()).toMatchObject({ code: 'SERVICE_UNAVAILABLE', status: 503 })
+    expect(await ready.json()).toEqual({
+      code: 'SERVICE_UNAVAILABLE',
+      message: 'The service is not ready',
+      status: 503,
+    })
     expect((await get('/healthz')).status).toBe(200)
     expect(await isTaken()).toBe(true)
     for (const path of ['/v1/pets', '/trpc/listPets', '/nothing']) {
@@ -141,7 +177,12 @@ describe('SIGTERM', () => {
       Number(server.entries().find(({ msg }) => message.test(String(msg)))?.time)
     expect(timeLogged(/^Stopped/) - timeLogged(/^Stopping/)).toBeGreaterThan(990)
     expect(timeLogged(/^Stopped/) - timeLogged(/^Stopping/)).toBeLessThan(1_900)
-    expect(server.stderr).not.toContain('cut off')
+    // That it is not ready is no error, and told to those who ask alone.
+    const others = server.entries().filter(({ msg }) => msg !== 'request')
+    expect(others.map(({ level, msg }) => `${level} ${msg}`)).toEqual([
+      '30 Stopping: the requests in flight are finished',
+      '30 Stopped',
+    ])
   })
 
   testOnce('does not wait longer than SHUTDOWN_TIMEOUT, with SHUTDOWN_DELAY in it', async () => {

@@ -10,5 +10,5 @@ const servers = {
   stagingUrl: 'https://staging.petstore.example/v1',
 }
 
-const document = openApiDocument(appRouter, operationsOf(appRouter), servers, tags)
+const document = openApiDocument(appRouter, operationsOf(appRouter, tags), servers)
 writeFileSync('openapi.json', `${JSON.stringify(document, undefined, 2)}\n`)

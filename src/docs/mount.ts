@@ -7,9 +7,8 @@ import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { gzipSync } from 'node:zlib'
 import express, { type RequestHandler, type Router } from 'express'
-import { answer } from '../http/answer.ts'
+import { answer, notAllowed } from '../http/answer.ts'
 import { pageHeaders } from '../http/headers.ts'
-import { notAllowed } from '../http/methods.ts'
 import { docsPage } from './page.ts'
 
 const types: Record<string, string> = {

@@ -1,4 +1,4 @@
-/** The docs page: the OpenAPI document as HTML, written once at the start, readable without scripts. */
+/** The docs page: the OpenAPI document as HTML, written once, readable without scripts. */
 import { inline, type OpenApi, readDocument } from './document.ts'
 import { codeBlock, type Html, html, phrase, prose } from './html.ts'
 import { operation } from './operation.ts'

@@ -1,5 +1,8 @@
 /** Writes answers: status, headers and body at once. */
-import type { ServerResponse } from 'node:http'
+import { type ServerResponse, STATUS_CODES } from 'node:http'
+import type { RequestHandler } from 'express'
+import { methodNotSupported } from '../errors.ts'
+import { jsonHeaders } from './headers.ts'
 import { requestIdOf } from './telemetry.ts'
 
 /**
@@ -22,4 +25,35 @@ export function answer(
   }
   res.writeHead(status, list)
   res.end(body)
+}
+
+/** The same for a socket that has no request to be answered: an error, as JSON, after which it is closed. */
+export function rawAnswer(status: number, body: string, requestId: string): string {
+  const lines = [`HTTP/1.1 ${status} ${STATUS_CODES[status]}`]
+  const headers = [
+    ...jsonHeaders,
+    'Date',
+    new Date().toUTCString(),
+    'X-Request-Id',
+    requestId,
+    'Content-Length',
+    String(Buffer.byteLength(body)),
+    'Connection',
+    'close',
+  ]
+  for (let at = 0; at < headers.length; at += 2) lines.push(`${headers[at]}: ${headers[at + 1]}`)
+  return `${lines.join('\r\n')}\r\n\r\n${body}`
+}
+
+/** The methods of an address as `Allow` has them: HEAD goes with GET (RFC 9110, section 9.3.2). */
+export const allowOf = (methods: readonly string[]): string =>
+  methods.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method])).join(', ')
+
+/** Refuses what is none of these methods with METHOD_NOT_SUPPORTED. */
+export function notAllowed(methods: readonly string[]): RequestHandler {
+  const allow = allowOf(methods)
+  return (req, res) => {
+    res.set('Allow', allow)
+    throw methodNotSupported(req.method, allow)
+  }
 }

@@ -1,10 +1,10 @@
 /** Reads request bodies, for both surfaces: JSON as text, bounded, uncompressed, in UTF-8. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { TRPCError } from '@trpc/server'
-import { malformed, payloadTooLarge, unsupportedMediaType } from '../errors.ts'
+import type { TRPCError } from '@trpc/server'
+import { CLIENT_GONE, malformed, payloadTooLarge, unsupportedMediaType } from '../errors.ts'
 import { MAX_BODY } from '../limits.ts'
 import { Backlog } from './backlog.ts'
-import { hasBody } from './connection.ts'
+import { hasBody } from './request.ts'
 
 /** Bytes that a piece of a body takes beside its content, be it a single byte. */
 const PIECE = 256
@@ -54,12 +54,10 @@ function readBytes(req: IncomingMessage, res: ServerResponse): Promise<Buffer> {
       req.off('data', onData).pause()
       reject(tooLarge(res))
     }
-    const onAbort = () => {
-      const message = 'The body did not arrive whole'
-      reject(new TRPCError({ code: 'CLIENT_CLOSED_REQUEST', message }))
-    }
-    if (req.destroyed) return onAbort()
-    req.on('data', onData).on('error', onAbort).on('close', onAbort)
+    // Of a body that has arrived whole this tells nobody.
+    const onGone = () => reject(CLIENT_GONE)
+    if (req.destroyed) return onGone()
+    req.on('data', onData).on('error', onGone).on('close', onGone)
     req.on('end', () =>
       resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)),
     )

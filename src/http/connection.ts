@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { Backlog } from './backlog.ts'
+import { hasBody } from './request.ts'
 import { later } from './turns.ts'
 
 /** Milliseconds that a client has to take a last answer and to close. */
@@ -206,9 +207,4 @@ export class Connection {
     this.#socket.write(text)
     this.#sayFarewell()
   }
-}
-
-/** Whether a request announces a body (RFC 9112, section 6.3). */
-export function hasBody({ headers }: IncomingMessage): boolean {
-  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
 }

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import type { Response } from 'express'
 import { ipKeyGenerator, MemoryStore, type Options } from 'express-rate-limit'
 import { tooManyRequests } from '../errors.ts'
-import { addressOf } from './address.ts'
+import { addressOf } from './request.ts'
 
 const WINDOW = 60_000 // milliseconds
 

@@ -1,11 +1,11 @@
 /** The HTTP server: what Node does before the app is asked. */
-import { IncomingMessage, Server, ServerResponse, STATUS_CODES } from 'node:http'
+import { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { Express, Request, Response } from 'express'
 import { type ApiError, HEADERS_TOO_LARGE, REQUEST_TIMEOUT } from '../errors.ts'
-import { MAX_HEADERS } from '../limits.ts'
-import { answer } from './answer.ts'
+import { MAX_HEADER_COUNT, MAX_HEADERS } from '../limits.ts'
+import { answer, rawAnswer } from './answer.ts'
 import { Connection, shared } from './connection.ts'
 import { readFirstTarget, targetOf } from './first-line.ts'
 import { jsonHeaders } from './headers.ts'
@@ -84,6 +84,7 @@ export function createHttpServer(
     maxHeaderSize: MAX_HEADERS,
     requireHostHeader: false, // the app refuses it, with a body
   })
+  server.maxHeadersCount = MAX_HEADER_COUNT
   server.setTimeout(patience.keepAlive)
   // Node's own listener hands the socket to the parser: that comes after the look at the first line.
   const listeners = server.listeners('connection')
@@ -145,21 +146,4 @@ function problemOf({ code }: ClientError): ApiError {
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return REQUEST_TIMEOUT
   if (code === 'HPE_HEADER_OVERFLOW') return HEADERS_TOO_LARGE
   return badRequest('The request is not well-formed HTTP')
-}
-
-function rawAnswer(status: number, body: string, requestId: string): string {
-  const lines = [`HTTP/1.1 ${status} ${STATUS_CODES[status]}`]
-  const headers = [
-    ...jsonHeaders,
-    'Date',
-    new Date().toUTCString(),
-    'X-Request-Id',
-    requestId,
-    'Content-Length',
-    String(Buffer.byteLength(body)),
-    'Connection',
-    'close',
-  ]
-  for (let at = 0; at < headers.length; at += 2) lines.push(`${headers[at]}: ${headers[at + 1]}`)
-  return `${lines.join('\r\n')}\r\n\r\n${body}`
 }

@@ -6,8 +6,7 @@ import type { Logger } from 'pino'
 import { visiblePrefix, withoutKeys } from '../keys/format.ts'
 import type { Observation } from '../metrics.ts'
 import type { CallTrace, TraceIds, Tracing } from '../tracing.ts'
-import { addressOf } from './address.ts'
-import { parseTarget } from './target.ts'
+import { addressOf, parseTarget } from './request.ts'
 
 /** What is noted of a request on its way, for its log line. */
 interface Notes {
@@ -54,7 +53,7 @@ export function setCaller(res: Response, keyId: bigint): void {
 
 /** Tells the log how the key begins of a request that has no valid one. */
 export function setStranger(res: Response, authorization: string | undefined): void {
-  notesOf(res).keyPrefix = authorization && visiblePrefix(authorization)
+  notesOf(res).keyPrefix = visiblePrefix(authorization ?? '')
 }
 
 /**

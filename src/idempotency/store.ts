@@ -62,7 +62,8 @@ export function createIdempotency(db: Database, lifetime: number, log: Logger): 
     try {
       await removeOld(db, Date.now() - lifetime, () => isStopped)
     } catch (error) {
-      log.warn({ err: error }, 'Could not remove old idempotency keys')
+      // At a stop the database may be closed in the middle of a round.
+      if (!isStopped) log.warn({ err: error }, 'Could not remove old idempotency keys')
     }
     isCleaning = false
   }, CLEANING_INTERVAL).unref()

@@ -1,6 +1,6 @@
 /** Who calls, as the Authorization header says it. */
 import type { IncomingMessage } from 'node:http'
-import { countHeader } from '../http/raw-headers.ts'
+import { countHeader } from '../http/request.ts'
 
 /** Without a caller it is told apart whether a key was sent at all (RFC 6750, section 3). */
 export type Auth =

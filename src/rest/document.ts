@@ -11,15 +11,11 @@ import { headerComponents, responsesOf } from './responses.ts'
 
 type Components = NonNullable<NonNullable<OpenAPIObject['components']>['schemas']>
 
-/**
- * The OpenAPI 3.1 document of a router's operations; `tags` says what is under each heading. Throws
- * TypeError for two different schemas of one name, and for a heading that nobody explained.
- */
+/** The OpenAPI 3.1 document of a router's operations. Throws TypeError for two different schemas of one name. */
 export function openApiDocument(
   router: AnyTRPCRouter,
   operations: Operation[],
   servers: Pick<Config, 'baseUrl' | 'stagingUrl'>,
-  tags: Record<string, string>,
 ): OpenAPIObject {
   // It takes any router whose meta is an object; its type asks for its own.
   const document = generateOpenApiDocument(router as OpenApiRouter, {
@@ -43,11 +39,8 @@ export function openApiDocument(
     { url: servers.baseUrl, description: 'Production' },
     { url: servers.stagingUrl, description: 'Staging' },
   ]
-  document.tags = [...new Set(operations.map(({ meta }) => meta.tag))].map((name) => {
-    const description = tags[name]
-    if (description === undefined) throw new TypeError(`The tag ${name} needs a description`)
-    return { name, description }
-  })
+  const headings = new Map(operations.map(({ meta, heading }) => [meta.tag, heading]))
+  document.tags = [...headings].map(([name, description]) => ({ name, description }))
   // `Error` stands for all the error schemas that the generator made up.
   const { schemas: generated = {}, ...components } = document.components ?? {}
   const schemas: Components = Object.fromEntries(
@@ -90,7 +83,8 @@ function correct(document: OpenAPIObject, schemas: Components, operation: Operat
   }
   delete object.requestBody
   if (operation.readBody && 'exampleInput' in meta) {
-    const schema = { $ref: `#/components/schemas/${addBody(schemas, operation)}` }
+    const schema = { $ref: `#/components/schemas/${operation.bodyName}` }
+    addBody(schemas, operation)
     const content = { 'application/json': { schema, example: meta.exampleInput } }
     object.requestBody = { required: true, content }
   }
@@ -123,23 +117,21 @@ function completeIntegers(part: unknown): void {
 const exactly = (value: number | bigint) => JSON.rawJSON(String(value))
 
 /**
- * Adds the component of an operation's body, and gives its name: the generator would write it out in
- * place, with what the path says in it. It is that of the input, so that what has a default need not
+ * Adds the component of an operation's body: the generator would write it out in place, with what the
+ * path says in it. It is that of the input, so that what has a default need not
  * be sent, and unknown fields may be.
  */
-function addBody(schemas: Components, { name, input, pathParameters }: Operation): string {
-  const id = input.meta()?.id
-  if (!id) throw new TypeError(`The input of ${name} needs an id: the name of its schema`)
+function addBody(schemas: Components, { input, bodyName, pathParameters }: Operation): void {
   const { components } = createSchema(input, { io: 'input', openapiVersion: '3.1.0' })
   for (const [component, generated] of Object.entries(components)) {
-    const schema = component === id ? without(pathParameters, generated as ObjectSchema) : generated
+    const schema =
+      component === bodyName ? without(pathParameters, generated as ObjectSchema) : generated
     const known = schemas[component]
     if (known && JSON.stringify(known) !== JSON.stringify(schema)) {
       throw new TypeError(`There are two different schemas with the name ${component}`)
     }
     schemas[component] = schema
   }
-  return id
 }
 
 /** As much of a schema as is looked at here. */

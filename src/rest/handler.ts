@@ -16,12 +16,10 @@ import {
   toTRPCError,
   unauthorized,
 } from '../errors.ts'
-import { answer } from '../http/answer.ts'
+import { allowOf, answer } from '../http/answer.ts'
 import { readBody } from '../http/body.ts'
 import { jsonHeaders, privateHeaders } from '../http/headers.ts'
-import { checkHost } from '../http/host.ts'
-import { allowOf } from '../http/methods.ts'
-import { parseTarget } from '../http/target.ts'
+import { checkHost, targetBelow } from '../http/request.ts'
 import { setOperation } from '../http/telemetry.ts'
 import type { Auth } from '../keys/auth.ts'
 import type { Context } from '../trpc.ts'
@@ -50,9 +48,9 @@ export const PREFIX = '/v1'
  */
 export function restHandler(
   operations: Operation[],
-  { document, baseUrl, calls }: { document: string; baseUrl: string; calls: Calls },
+  { document, baseUrl, calls }: { document: () => Promise<string>; baseUrl: string; calls: Calls },
 ): RequestHandler {
-  const describe: Handler = (_req, res) => answer(res, 200, jsonHeaders, document)
+  const describe: Handler = async (_req, res) => answer(res, 200, jsonHeaders, await document())
   const places = placesOf([
     { path: '/openapi.json', method: 'GET', handler: describe },
     ...operations.map((operation) => ({
@@ -62,11 +60,10 @@ export function restHandler(
     })),
   ])
   return (req, res, next) => {
-    const target = parseTarget(req.url)
-    if (!target?.path.startsWith(`${PREFIX}/`) && target?.path !== PREFIX) return next()
-    const path = target.path.slice(PREFIX.length)
+    const target = targetBelow(PREFIX, req)
+    if (!target) return next()
     for (const { pattern, allow, handlers } of places) {
-      const [matched, ...inPath] = pattern.exec(path) ?? []
+      const [matched, ...inPath] = pattern.exec(target.path) ?? []
       if (matched === undefined) continue
       const handle = handlers[req.method]
       if (handle) return handle(req, res, inPath, target.query)

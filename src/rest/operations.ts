@@ -21,10 +21,15 @@ interface Definition {
   resolver: object
 }
 
-/** Every procedure of a router as an operation. Throws TypeError for one that is half described. */
-export function operationsOf(router: AnyTRPCRouter): Operation[] {
+/**
+ * Every procedure of a router as an operation; `tags` says what is under each heading. Throws TypeError
+ * for one that is half described.
+ */
+export function operationsOf(router: AnyTRPCRouter, tags: Record<string, string>): Operation[] {
   const procedures: Record<string, AnyTRPCProcedure> = router._def.procedures
-  const operations = Object.entries(procedures).map(([name, procedure]) => resolve(name, procedure))
+  const operations = Object.entries(procedures).map(([name, procedure]) =>
+    resolve(name, procedure, tags),
+  )
   const placeOf = ({ method, path }: Operation) => `${method} ${path.replaceAll(/\{.+?\}/g, '{}')}`
   for (const [place, [first, second]] of Map.groupBy(operations, placeOf)) {
     if (second) throw new TypeError(`${second.name} and ${first?.name} are both at ${place}`)
@@ -32,11 +37,13 @@ export function operationsOf(router: AnyTRPCRouter): Operation[] {
   return operations
 }
 
-function resolve(name: string, procedure: AnyTRPCProcedure) {
+function resolve(name: string, procedure: AnyTRPCProcedure, tags: Record<string, string>) {
   const { meta, inputs, output, resolver } = procedure._def as unknown as Definition
   const rest = meta?.rest
   const wrong = (what: string) => new TypeError(`The procedure ${name} ${what}`)
   if (!rest) throw wrong('needs .meta(operation({ … })), which says where REST has it')
+  const heading = tags[rest.tag]
+  if (heading === undefined) throw new TypeError(`The tag ${rest.tag} needs a description`)
   const [input] = inputs
   if (!input || inputs.length > 1) throw wrong('needs exactly one .input(…)')
   if (!output) throw wrong('needs an .output(…), because only what that names may go out')
@@ -53,6 +60,8 @@ function resolve(name: string, procedure: AnyTRPCProcedure) {
   if (strange) throw wrong(`has {${strange}} in its path, which its input lacks`)
   const others = inputKind.fields.filter(([field]) => !inPath.includes(field))
   const hasBody = !isQuery && rest.method !== 'DELETE'
+  const bodyName = input.meta()?.id
+  if (hasBody && !bodyName) throw wrong('needs an id for its input: the name of its schema')
 
   const outputKind = kindOf(output, 'output', `The output of ${name}`)
   const gives = outputKind.type !== 'nothing'
@@ -106,7 +115,11 @@ function resolve(name: string, procedure: AnyTRPCProcedure) {
     creates,
     deprecated: rest.deprecated,
     input,
+    /** The name of the body's schema in the document. */
+    bodyName,
     meta: rest,
+    /** What is under the heading that the operation has in the document. */
+    heading,
     /** What an error of the input is like, for the document. */
     badRequest: hasBody
       ? badRequest(input, somePath, others)

@@ -18,7 +18,7 @@ import {
 import { REQUEST_ID } from '../http/telemetry.ts'
 import { idempotencyError } from '../idempotency/header.ts'
 import { INVALID } from '../keys/auth.ts'
-import { MAX_BODY, MAX_HEADERS } from '../limits.ts'
+import { MAX_BODY, MAX_HEADER_COUNT, MAX_HEADERS } from '../limits.ts'
 import type { Operation } from './operations.ts'
 
 type Components = NonNullable<OpenAPIObject['components']>
@@ -144,7 +144,10 @@ export function responsesOf(operation: Operation, output?: object): Record<strin
       [tooManyRequests(60, 42)],
       ['Retry-After'],
     ),
-    early(`The address and the headers have more than ${MAX_HEADERS} bytes`, HEADERS_TOO_LARGE),
+    early(
+      `The address and the headers have more than ${MAX_HEADERS} bytes, or there are more than ${MAX_HEADER_COUNT} headers`,
+      HEADERS_TOO_LARGE,
+    ),
     refused('The service failed; trying again may help', [internal()]),
     refused('The service cannot answer right now', [unavailable()], ['Retry-After']),
   ]

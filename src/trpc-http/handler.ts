@@ -24,8 +24,7 @@ import {
 import { answer } from '../http/answer.ts'
 import { readBody } from '../http/body.ts'
 import { privateHeaders } from '../http/headers.ts'
-import { checkHost } from '../http/host.ts'
-import { parseTarget } from '../http/target.ts'
+import { checkHost, targetBelow } from '../http/request.ts'
 import { setCalls, setOperation } from '../http/telemetry.ts'
 import type { Auth } from '../keys/auth.ts'
 import type { TraceIds } from '../tracing.ts'
@@ -64,8 +63,8 @@ export function trpcHandler(router: AnyTRPCRouter, calls: Calls): RequestHandler
   const known = (name: string) => (procedures.has(name) ? name : 'unknown')
 
   return async (req, res, next) => {
-    const target = parseTarget(req.url)
-    if (!target?.path.startsWith(`${PREFIX}/`) && target?.path !== PREFIX) return next()
+    const target = targetBelow(PREFIX, req)
+    if (!target) return next()
     setOperation(res, 'trpc', 'unknown')
     let context: Context | undefined
     try {
@@ -141,9 +140,9 @@ function methodOf({ method }: Request): 'GET' | 'POST' {
   throw refusedMethod(method, 'GET, HEAD, POST')
 }
 
-/** The names of the procedures that a path calls: there is one address for each. */
+/** The names of the procedures that a path below `/trpc` calls: there is one address for each. */
 function namesOf(path: string, isBatch: boolean): string[] {
-  const encoded = path.slice(PREFIX.length + 1)
+  const encoded = path.slice(1)
   try {
     const text = decodeURIComponent(encoded)
     if (!URL.canParse(`/${encoded}`, 'http://localhost')) throw new TypeError('Not a path')
@@ -264,7 +263,7 @@ async function serveRare(
   context: Context,
   { path, method, isBatch, isStream, connectionParams, text }: RareRequest,
 ): Promise<void> {
-  const url = new URL(path, 'http://localhost')
+  const url = new URL(PREFIX + path, 'http://localhost')
   if (isBatch) url.searchParams.set('batch', '1')
   if (method === 'GET' && typeof text === 'string') url.searchParams.set('input', text)
   if (connectionParams !== undefined) {

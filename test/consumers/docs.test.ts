@@ -98,6 +98,19 @@ async function violations(): Promise<string[]> {
   return found.violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html}`))
 }
 
+test('the whole page, as a screen reader reads it', async () => {
+  await unfoldAll()
+  // Of the errors one will do, of getPet: what is said of each is in the document.
+  await page.evaluate(`for (const each of document.querySelectorAll('.response')) {
+    const { status } = each.dataset
+    if (status >= '4' && !(status === '404' && each.closest('#getPet'))) each.remove()
+  }`)
+  const text = await page.locator('body').ariaSnapshot()
+  const stable = text.replaceAll(service.origin, 'http://127.0.0.1:3000')
+  // `vitest run -u` writes it anew.
+  await expect(`${stable}\n`).toMatchFileSnapshot('docs.aria.yml')
+})
+
 test('/ leads to it', () => {
   expect(page.url()).toBe(`${service.origin}/docs/`)
 })
@@ -327,6 +340,142 @@ test.each(Object.keys(programs) as (keyof typeof programs)[])(
     expect(body).toContainEqual(expect.objectContaining({ name, categoryId: 2n ** 63n - 1n }))
   },
 )
+
+test('the samples, letter for letter', async () => {
+  await unfold('createPet')
+  const form = operation('createPet')
+  await form.getByLabel('API key').fill(service.key) // which is in none of them
+  await form.getByLabel('Idempotency-Key').fill(`"it's"`)
+  await form.getByLabel('Body').fill('@it\'s {"name": 1}')
+  const url = `${service.origin}/v1/pets`
+  expect(await sampleOf('createPet').innerText()).toBe(String.raw`curl -i '${url}' \
+  -H "Authorization: Bearer $API_KEY" \
+  -H 'Idempotency-Key: "it'\''s"' \
+  -H 'Content-Type: application/json' \
+  --data-raw '@it'\''s {"name": 1}'`)
+  await form.getByRole('radio', { name: 'Node.js' }).check()
+  expect(
+    await sampleOf('createPet').innerText(),
+  ).toBe(String.raw`// Node.js, as a module: a file that ends in .mjs
+const response = await fetch("${url}", {
+  method: "POST",
+  headers: {
+    Authorization: ${'`Bearer $'}{process.env.API_KEY}${'`'},
+    "Idempotency-Key": "\"it's\"",
+    "Content-Type": "application/json",
+  },
+  body: "@it's {\"name\": 1}",
+})
+console.log(response.status, await response.text()) // json() would round great ids`)
+  await form.getByRole('radio', { name: 'Python' }).check()
+  expect(await sampleOf('createPet').innerText()).toBe(String.raw`import os
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+request = Request(
+    "${url}",
+    method="POST",
+    headers={
+        "Authorization": "Bearer " + os.environ["API_KEY"],
+        "Idempotency-Key": "\"it's\"",
+        "Content-Type": "application/json",
+    },
+    data="@it's {\"name\": 1}".encode(),
+)
+try:
+    response = urlopen(request)
+except HTTPError as error:
+    response = error  # an answer, too
+with response:
+    print(response.status, response.read().decode())`)
+  // The language is that of all forms; what is left empty is left out, what is typed is escaped.
+  await unfold('getPet')
+  await operation('getPet').getByLabel('petId').fill('a/b?c#ä')
+  expect(await sampleOf('getPet').innerText()).toContain(`    "${url}/a%2Fb%3Fc%23%C3%A4",
+    method="GET",
+    headers={
+        "Authorization": "Bearer " + os.environ["API_KEY"],
+    },
+)`)
+  await operation('getPet').getByRole('radio', { name: 'curl' }).check()
+  expect(await sampleOf('getPet').innerText()).toBe(String.raw`curl -i '${url}/a%2Fb%3Fc%23%C3%A4' \
+  -H "Authorization: Bearer $API_KEY"`)
+  await unfold('listPets')
+  await operation('listPets').getByLabel('status').selectOption('sold')
+  expect(await sampleOf('listPets').innerText()).toContain(`'${url}?status=sold'`)
+})
+
+test('an answer is shown as it came, be it no JSON or nothing, and each kind has its colour', async () => {
+  await unfold('listPets')
+  const shown = answerOf('listPets').locator('pre').first()
+  const colours = new Set<unknown>()
+  for (const [status, body] of [
+    [200, '<h1>A page 1.0</h1>'],
+    [200, '{"id":1.00,"more":[]}'],
+    [404, ''],
+    [502, 'bad gateway'],
+  ] as const) {
+    await page.route('**/v1/pets', (route) => route.fulfill({ status, body }), { times: 1 })
+    await operation('listPets').getByRole('button', { name: 'Send' }).click()
+    await answerOf('listPets').getByText(`${status} `).waitFor()
+    const pretty = body.startsWith('{') ? '{\n  "id": 1.00,\n  "more": []\n}' : body
+    if (body) expect(await shown.innerText()).toBe(pretty)
+    expect(await shown.isVisible()).toBe(body !== '')
+    expect(await answerOf('listPets').getByRole('button', { name: 'Copy' }).isVisible()).toBe(
+      body !== '',
+    )
+    const line = "document.querySelector('#listPets .answer > [role=status]')"
+    colours.add(await page.evaluate(`getComputedStyle(${line}).color`))
+  }
+  expect(colours.size).toBe(3)
+  // After one that does not come at all it can be sent again.
+  await page.route('**/v1/pets', (route) => route.abort(), { times: 1 })
+  await operation('listPets').getByRole('button', { name: 'Send' }).click()
+  await answerOf('listPets').getByText('There was no answer').waitFor()
+  await operation('listPets').getByLabel('API key').fill(service.key)
+  expect((await send('listPets')).status).toBe('200')
+  complaints.splice(0) // the browser's own lines on the failures
+})
+
+test('what is copied is what is shown, which is said for a moment', async () => {
+  await unfold('listPets')
+  await page.clock.install()
+  await page.evaluate('navigator.clipboard.writeText = async (text) => void (window.copied = text)')
+  const copy = operation('listPets').locator('.samples .copy')
+  await copy.click()
+  await expect.poll(() => copy.innerText()).toBe('Copied')
+  expect(await page.evaluate('window.copied')).toBe(await sampleOf('listPets').innerText())
+  await page.clock.runFor(2_100)
+  expect(await copy.innerText()).toBe('Copy')
+})
+
+test('a link leads to what the search has hidden, and to where one is already', async () => {
+  const search = page.getByRole('searchbox', { name: 'Search' })
+  await search.fill('idempotency post')
+  // Of what has no hit, not even the heading is left.
+  expect(await page.locator('h2:visible').allInnerTexts()).toEqual(['Pets'])
+  const link = operation('createPet').getByRole('link', { name: 'NewPet' })
+  await link.click()
+  await page.locator('#schema-NewPet dl').waitFor()
+  expect(await search.inputValue()).toBe('')
+  expect((await page.locator('h2:visible').allInnerTexts()).length).toBeGreaterThan(3)
+  await page.locator('#schema-NewPet summary').click()
+  expect(await page.locator('#schema-NewPet dl').isVisible()).toBe(false)
+  await unfold('createPet')
+  await page.evaluate("history.replaceState(null, '', '#schema-NewPet')")
+  await link.click()
+  await page.locator('#schema-NewPet dl').waitFor()
+})
+
+test('keys are hidden, and no browser remembers what is typed', async () => {
+  for (const field of await page.locator('form :is(input:not([type=radio]), textarea)').all()) {
+    expect(await field.getAttribute('autocomplete')).toBe('off')
+    const isKey = (await field.getAttribute('data-in')) === 'key'
+    const type = await field.getAttribute('type')
+    expect(type === 'password').toBe(isKey)
+  }
+  expect(await page.locator('html').getAttribute('lang')).toBe('en')
+})
 
 test('without scripts, too, it says everything', async () => {
   page = await newPage({ javaScriptEnabled: false })

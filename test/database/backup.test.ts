@@ -68,7 +68,12 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
     await until('there is something to lose', () => load.acknowledged.length >= 200)
     const before = [...load.acknowledged]
     const file = path.join(folder, 'monday.db')
-    expect(await run('backup', file)).toMatchObject({ code: 0, stderr: '' })
+    const source = service.databaseUrl.slice('sqlite:'.length)
+    expect(await run('backup', file)).toEqual({
+      code: 0,
+      stdout: `Backed up to ${file}: ${source}\n`,
+      stderr: '',
+    })
     const count = load.acknowledged.length
     await until('it was not the load that ended', () => load.acknowledged.length > count)
     await load.stop()
@@ -81,7 +86,11 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
     copy.close()
 
     const url = `sqlite:${path.join(folder, 'data/restored.db')}`
-    expect(await run('restore', 'monday.db', url)).toMatchObject({ code: 0, stderr: '' })
+    expect(await run('restore', 'monday.db', url)).toEqual({
+      code: 0,
+      stdout: `Restored monday.db: ${url.slice('sqlite:'.length)}\n`,
+      stderr: '',
+    })
     const server = await runServer({ DATABASE_URL: url }, folder)
     cleanings.push(async () => {
       server.child.kill('SIGKILL')
@@ -149,12 +158,18 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
       update sqlite_schema set sql = 'create index more_name on more (name)'
       where name = 'more_name'`)
     damaged.close()
+    // The tables alone: nobody knows of which release they are.
+    copyFileSync(file('good.db'), file('unknown.db'))
+    const unknown = new DatabaseSync(file('unknown.db'))
+    unknown.exec('drop table kysely_migration')
+    unknown.close()
     for (const name of [
       'text.db',
       'empty.db',
       'foreign.db',
       'short.db',
       'damaged.db',
+      'unknown.db',
       'missing.db',
     ]) {
       const { code, stdout, stderr } = await run('restore', name)
@@ -182,12 +197,18 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
       stdout: '',
       stderr: 'There is no database none.db\n',
     })
+    // Somebody else is about to make it.
+    writeFileSync(path.join(folder, 'sunday.db.part'), 'mine')
+    const late = await run('backup', 'sunday.db')
+    expect(late).toMatchObject({ code: 1, stdout: '' })
+    expect(late.stderr).toMatch(/^Cannot back up .+ to sunday\.db: EEXIST.+\n$/)
+    expect(readFileSync(path.join(folder, 'sunday.db.part'), 'utf8')).toBe('mine')
     // This one fails when the copy has begun.
     writeFileSync(path.join(folder, 'broken.db'), 'This is no database.'.repeat(500))
     const broken = await run('backup', 'monday.db', 'sqlite:broken.db')
     expect(broken).toMatchObject({ code: 1, stdout: '' })
     expect(broken.stderr).toMatch(/^Cannot back up broken\.db to monday\.db: .+\n$/)
-    expect(readdirSync(folder).sort()).toEqual(['broken.db', 'there.db'])
+    expect(readdirSync(folder).sort()).toEqual(['broken.db', 'sunday.db.part', 'there.db'])
   })
 
   test('somebody who holds the database for a moment is waited for', async () => {

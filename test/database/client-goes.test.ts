@@ -105,6 +105,11 @@ describe.runIf(engine === 'mysql')('a client that goes', () => {
       Array.from({ length: 10 }, (_, index) => send('GET', `/v1/pets?cursor=${index}`, stay.signal))
     const first = ten()
     await until('all connections are in use', async () => (await used()) === 10)
+    const connections = async () => {
+      await until('ten lists wait', async () => (await running(service.sql, reading)).length === 10)
+      return (await running(service.sql, reading)).sort()
+    }
+    const before = await connections()
     const controller = new AbortController()
     const others = [
       send('GET', '/v1/pets', controller.signal),
@@ -124,6 +129,7 @@ describe.runIf(engine === 'mysql')('a client that goes', () => {
     await locker('lock tables pets write')
     const again = ten()
     await until('all connections are in use again', async () => (await used()) === 10)
+    expect(await connections(), 'nor was one ended').toEqual(before)
     await locker('unlock tables')
     for (const { status } of await Promise.all(again)) expect(status).toBe(200)
   })

@@ -1,6 +1,12 @@
 /** Creations that meet share a statement or a transaction; each has its own id and outcome. */
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import { connect, type Socket } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { engine, newDatabase } from '../support/database.ts'
+import { eventually } from '../support/eventually.ts'
+import { freeze, thaw } from '../support/freeze.ts'
+import { startInstance } from '../support/instance.ts'
 import { runServer } from '../support/process.ts'
 import { type Service, startService } from '../support/service.ts'
 import { openSql, type Sql } from '../support/sql.ts'
@@ -22,6 +28,25 @@ const create = (name: string, key?: string) =>
     body: { name, categoryId: 3, status: 'pending' },
   })
 
+/** Makes calls that are all there before the first is answered; on a server they meet in few statements. */
+async function meeting<Answer>(
+  names: string[],
+  call: (name: string, index: number) => Promise<Answer>,
+): Promise<Answer[]> {
+  if (engine === 'mysql') await admin('lock tables pets write')
+  let begun = 0
+  const hear = () => void begun++
+  subscribe('http.server.request.start', hear)
+  const answers = Promise.all(names.map(call))
+  try {
+    await eventually(() => expect(begun).toBe(names.length))
+  } finally {
+    unsubscribe('http.server.request.start', hear)
+    if (engine === 'mysql') await admin('unlock tables')
+  }
+  return await answers
+}
+
 /** Checks that those and no others were made: each acknowledged id has the name it was given for. */
 async function expectMade(answers: Awaited<ReturnType<typeof create>>[]): Promise<void> {
   const made = answers.map(({ body }) => body as { id: number; name: string })
@@ -36,13 +61,48 @@ async function expectMade(answers: Awaited<ReturnType<typeof create>>[]): Promis
 test('300 at once: 300 ids, each with its own name', async () => {
   await admin('delete from pets')
   const names = Array.from({ length: 300 }, (_, index) => `many ${index}`)
-  // Every third under a key of its own.
-  const answers = await Promise.all(
-    names.map((name, index) => create(name, index % 3 === 0 ? `"${name}"` : undefined)),
+  // Every tenth under a key of its own.
+  const answers = await meeting(names, (name, index) =>
+    create(name, index % 10 === 0 ? `"${name}"` : undefined),
   )
   expect(answers.every(({ status }) => status === 201)).toBe(true)
   expect(answers.map(({ body }) => (body as { name: string }).name)).toEqual(names)
   await expectMade(answers)
+})
+
+test('more at one moment than one statement or transaction takes: all are made', async () => {
+  const crowded = await startInstance()
+  await crowded.rest('GET', '/pets') // the key is known
+  const ten = Array.from({ length: 10 }, (_, index) => index)
+  const inputs = ten.map((index) => [index, `[{"name":1,"categoryId":2},"Pet ${index}",3]`])
+  const body = JSON.stringify(Object.fromEntries(inputs))
+  const head = [
+    `POST /trpc/${ten.map(() => 'createPet').join()}?batch=1 HTTP/1.1`,
+    'Host: a',
+    'Connection: close',
+    `Authorization: Bearer ${crowded.key}`,
+    'Content-Type: application/json',
+    `Content-Length: ${body.length}`,
+  ]
+  const { pid } = crowded.program.child
+  await freeze(Number(pid))
+  const sockets = Array.from({ length: 45 }, () => connect(crowded.program.port, '127.0.0.1'))
+  const send = (socket: Socket) =>
+    new Promise((resolve) => socket.write(`${head.join('\r\n')}\r\n\r\n${body}`, resolve))
+  await Promise.all(sockets.map(send)) // all are there before the process goes on
+  thaw(Number(pid))
+  const batches = await Promise.all(sockets.map(text))
+  for (const batch of batches) expect(batch).toMatch(/^HTTP\/1\.1 200 /)
+  // What devalue makes of a bigint, with its quotes escaped.
+  const told = batches.join().matchAll(/BigInt\\",\\"(\d+)/g)
+  const numbers = new Set(Array.from(told, ([, digits]) => Number(digits)))
+  const made = await crowded.sql('select id from pets')
+  expect(made).toHaveLength(450)
+  expect(
+    made.filter(({ id }) => !numbers.has(Number(id))),
+    'ids that nobody was told',
+  ).toEqual([])
+  await crowded.stop()
 })
 
 test('one that is refused takes nobody along', async () => {
@@ -58,8 +118,8 @@ test('one that is refused takes nobody along', async () => {
     const names = Array.from({ length: 60 }, (_, index) =>
       index % 20 === 7 ? 'bad' : `good ${index}`,
     )
-    const answers = await Promise.all(
-      names.map((name, index) => create(name, index % 5 === 2 ? `"refused ${index}"` : undefined)),
+    const answers = await meeting(names, (name, index) =>
+      create(name, index % 3 === 0 ? `"refused ${index}"` : undefined),
     )
     const isBad = (_: unknown, index: number) => names[index] === 'bad'
     expect(answers.filter(isBad).map(({ status }) => status)).toEqual([500, 500, 500])

@@ -1,4 +1,5 @@
 /** DATABASE_TIMEOUT: how long an answer may take, what is left behind, and how many may wait. */
+import { createHash } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { engine } from '../support/database.ts'
 import { addKey, type Instance, running, startInstance, until } from '../support/instance.ts'
@@ -67,6 +68,11 @@ describe.runIf(engine === 'mysql')('a database that does not answer', () => {
       ].map(timed),
     )
     for (const answer of answers) expectInTime(answer)
+    const causes = () => service.program.entries().filter(({ err }) => err)
+    await until('the log tells why, of each', () => causes().length === answers.length)
+    const told = new Set(causes().map(({ err }) => (err as Error).message))
+    const cause = 'The database did not answer within 1000 ms'
+    expect(told).toEqual(new Set([`The database cannot be used right now: ${cause}`]))
     await until(
       'the statements are ended, while what they wait for is still held',
       async () => (await running(service.sql, '%`pets`%')).length === 0,
@@ -77,16 +83,43 @@ describe.runIf(engine === 'mysql')('a database that does not answer', () => {
     expect(await service.countPets()).toBe(0)
   })
 
+  // Each alone, while all that comes before it was answered.
+  test('whichever statement hangs, up to the commit: 503 in time, ended, and nothing is made', async () => {
+    const { proxy } = service
+    if (!proxy) throw new Error('There is no proxy')
+    const ofCreation = [
+      /^select .*from `idempotency_keys`/,
+      /^begin/,
+      /^insert into `idempotency_keys`/,
+      /^insert into `pets`/,
+      /^update `idempotency_keys`/,
+      /^commit/,
+    ]
+    const patterns = [...ofCreation, /^select .*from `pets`/]
+    const hanging = patterns.map((pattern) => proxy.hangAt(pattern))
+    // As many as there are statements that hang: each meets one.
+    const creations = ofCreation.map(() => timed(service.rest('POST', '/pets', withKey())))
+    const answers = await Promise.all([...creations, timed(list())])
+    for (const answer of answers) expectInTime(answer)
+    await Promise.all(hanging)
+    await until('no connection is in use', async () => (await used()) === 0, 2_000)
+    expect(await service.countPets()).toBe(0)
+    expect(await service.sql('select id from idempotency_keys')).toEqual([])
+  })
+
   test('a key that is not remembered: 503 in time, and its look-up is ended on the server', async () => {
     const key = await addKey(service.sql)
     const strange = { authorization: `Bearer ${key}` }
+    const known = { headers: { authorization: `Bearer ${await addKey(service.sql)}` } }
+    expect((await fetch(`${service.origin}/v1/pets`, known)).status).toBe(200)
     await locker('lock tables api_keys write')
-    const [rest, trpc] = await Promise.all([
+    const other = `petstore_${random()}`
+    const answers = await Promise.all([
       timed(fetch(`${service.origin}/v1/pets`, { headers: strange })),
       timed(fetch(`${service.origin}/trpc/listPets`, { headers: strange })),
+      timed(fetch(`${service.origin}/v1/pets`, { headers: { authorization: `Bearer ${other}` } })),
     ])
-    expectInTime(rest)
-    expectInTime(trpc)
+    for (const answer of answers) expectInTime(answer)
     await until(
       'the look-ups are ended',
       async () => (await running(service.sql, '%`api_keys`%')).length === 0,
@@ -94,7 +127,10 @@ describe.runIf(engine === 'mysql')('a database that does not answer', () => {
     )
     await until('no connection is in use', async () => (await used()) === 0, 2_000)
     // Who is known already is served meanwhile.
-    expect((await list()).status).toBe(200)
+    expect((await fetch(`${service.origin}/v1/pets`, known)).status).toBe(200)
+    await new Promise((resolve) => setTimeout(resolve, 200)) // another attempt would be there by now
+    const hash = createHash('sha256').update(other).digest('hex')
+    expect(service.proxy?.statements.filter((text) => text.includes(hash))).toHaveLength(1)
     await locker('unlock tables')
     expect((await fetch(`${service.origin}/v1/pets`, { headers: strange })).status).toBe(200)
   })

@@ -147,9 +147,33 @@ describe.runIf(engine === 'mysql')('a server that says no', () => {
         const { status, headers: answered } = await service.rest('POST', '/pets', { headers, body })
         expect(status).toBeGreaterThanOrEqual(500)
         const requestId = answered.get('x-request-id')
-        const isCause = (line: string) =>
-          line.includes(`"requestId":"${requestId}"`) && line.includes('"err"')
-        await until('the log tells', () => service.program.stderr.split('\n').some(isCause))
+        const causes = () =>
+          service.program.entries().filter((entry) => entry.requestId === requestId && entry.err)
+        await until('the log tells', () => causes().length > 0)
+        const isBug = status === 500
+        expect(causes()).toEqual([
+          {
+            level: 50,
+            time: expect.any(Number),
+            pid: service.program.child.pid,
+            hostname: expect.any(String),
+            requestId,
+            err: isBug
+              ? {
+                  type: 'Error',
+                  message: 'No',
+                  stack: expect.stringMatching(/^Error: No\n/),
+                  code: expect.stringMatching(/^ER_/),
+                  errno: number,
+                  sqlState: '45000',
+                  sqlMessage: 'No',
+                }
+              : expect.objectContaining({ message: 'The database cannot be used right now: No' }),
+            msg: isBug
+              ? 'Internal server error'
+              : 'The service cannot use its database right now; try again later',
+          },
+        ])
       }
       expect(service.program.stderr).not.toContain(body.name)
     },

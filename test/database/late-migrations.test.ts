@@ -8,7 +8,7 @@ import type { Database } from '../../db/tables.ts'
 import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
 import { running, until } from '../support/instance.ts'
 import { startService } from '../support/service.ts'
-import { openSql } from '../support/sql.ts'
+import { openSql, type Sql } from '../support/sql.ts'
 
 let database: TestDatabase
 let db: Database
@@ -75,6 +75,125 @@ test.runIf(engine === 'mysql')('a column that another node adds meanwhile is the
   await migrated
   expect(await isCurrent(db)).toBe(true)
 })
+
+/** A table: each column with what may be in it, and what is unique, in the order of the index. */
+interface Table {
+  columns: string[]
+  unique: string[]
+}
+
+const tables: Record<string, Table> = {
+  api_keys: {
+    columns: [
+      'id bigint not null',
+      'name varchar(255) not null',
+      'prefix varchar(32) not null',
+      'hash char(64) not null',
+      'created_at bigint not null',
+      'expires_at bigint',
+      'revoked_at bigint',
+      'last_used_at bigint',
+      'read_only bigint',
+    ],
+    unique: ['hash', 'id'],
+  },
+  idempotency_keys: {
+    columns: [
+      'id bigint not null',
+      'api_key_id bigint not null',
+      'key_hash char(64) not null',
+      'fingerprint char(64) not null',
+      'pet_id bigint not null',
+      'created_at bigint not null',
+      'operation varchar(64)',
+      'answer text',
+    ],
+    unique: ['api_key_id, key_hash', 'created_at, id', 'id'],
+  },
+  pets: {
+    columns: [
+      'id bigint not null',
+      'name varchar(255) not null',
+      'category_id bigint not null',
+      'status varchar(16) not null',
+    ],
+    unique: ['id', 'status, id'],
+  },
+}
+
+/** A table as the engine describes it; on SQLite an integer primary key is what others call bigint. */
+async function describeTable(sql: Sql, table: string): Promise<Table> {
+  if (engine === 'sqlite') {
+    const columns = (await sql(`pragma table_info(${table})`)).map(({ name, type, notnull, pk }) =>
+      pk
+        ? `${name} bigint not null`
+        : `${name} ${String(type).toLowerCase()}${notnull ? ' not null' : ''}`,
+    )
+    const unique = ['id']
+    for (const index of await sql(`pragma index_list(${table})`)) {
+      expect(index).toMatchObject({ unique: 1n, partial: 0n })
+      const parts = await sql(`pragma index_info(${index.name})`)
+      unique.push(parts.map(({ name }) => name).join(', '))
+    }
+    return { columns, unique: unique.sort() }
+  }
+  const columns = await sql(
+    `select column_name as name, data_type as type, character_maximum_length as length,
+       is_nullable as nullable
+     from information_schema.columns where table_schema = database() and table_name = ?
+     order by ordinal_position`,
+    [table],
+  )
+  const indexes = await sql(
+    `select max(non_unique) as others,
+       group_concat(column_name order by seq_in_index separator ', ') as columns
+     from information_schema.statistics where table_schema = database() and table_name = ?
+     group by index_name`,
+    [table],
+  )
+  expect(indexes.map(({ others }) => Number(others))).toEqual(indexes.map(() => 0))
+  return {
+    columns: columns.map(({ name, type, length, nullable }) => {
+      const size = String(type).endsWith('char') ? `(${length})` : ''
+      return `${name} ${type}${size}${nullable === 'YES' ? '' : ' not null'}`
+    }),
+    unique: indexes.map((index) => String(index.columns)).sort(),
+  }
+}
+
+test('the tables are these, also when all migrations run twice', async () => {
+  const names = await migrate(db)
+  await using sql = await openSql(database.url)
+  for (let round = 0; round < 2; round++) {
+    for (const [name, table] of Object.entries(tables)) {
+      expect(await describeTable(sql, name), name).toEqual(table)
+    }
+    await sql('delete from kysely_migration')
+    expect(await migrate(db)).toEqual(names)
+  }
+  await sql.close()
+})
+
+test.runIf(engine === 'mysql')(
+  'who is overtaken by another node, three times, goes on with what is still to do',
+  async () => {
+    await migrate(db)
+    await using node = await openSql(database.url)
+    const name = '2026-11-22-read-only-keys'
+    await node('delete from kysely_migration where name = ?', [name])
+    // Not transactional, so that it tells of attempts that were rolled back too.
+    await node('create table attempts (n int) engine = MyISAM')
+    await node(`create trigger overtake before insert on kysely_migration for each row begin
+      insert into attempts values (1);
+      if (select count(*) from attempts) <= 3 then
+        signal sqlstate '23000' set mysql_errno = 1062, message_text = 'Duplicate entry';
+      end if;
+    end`)
+    expect(await migrate(db)).toEqual([name])
+    expect(await node('select n from attempts')).toHaveLength(4)
+    expect(await isCurrent(db)).toBe(true)
+  },
+)
 
 test('migrations that could not be read are read again', async () => {
   renameSync(folder, `${folder}-away`)

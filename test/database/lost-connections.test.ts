@@ -102,6 +102,24 @@ describe.runIf(engine === 'mysql')('a connection that is lost', () => {
     expect(await service.countPets()).toBe(1)
   })
 
+  test.each([/^set session/, /^show variables/])(
+    'a connection is lost at %s, before it is used: a creation without a key takes another',
+    async (pattern) => {
+      await proxy.cut()
+      await proxy.mend()
+      await fetch(`${service.origin}/healthz`) // by now the process has heard of it
+      for (const when of ['before', 'after'] as const) {
+        const broken = proxy.breakAt(pattern, when)
+        expect((await service.rest('POST', '/pets', { body: rex })).status).toBe(201)
+        await broken
+        await proxy.cut()
+        await proxy.mend()
+        await fetch(`${service.origin}/healthz`)
+      }
+      expect(await service.countPets()).toBe(2)
+    },
+  )
+
   test('all are lost: the next requests take new ones, creations without a key too', async () => {
     await Promise.all(Array.from({ length: 20 }, () => service.rest('GET', '/pets')))
     await proxy.cut()

@@ -44,11 +44,28 @@ test('many at once on lists of all kinds: each gets its own', async () => {
     ['?limit=3', [1, 2, 3]],
     ['?cursor=5&limit=3', [6, 7, 8]],
     ['?cursor=7&limit=3', [8, 9, 10]],
+    // The same digits, in the same order.
+    ['?limit=1&cursor=23', [24]],
+    ['?limit=12&cursor=3', [4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]],
+    ['?limit=1&status=available&cursor=23', [24]],
+    ['?limit=12&status=available&cursor=3', [4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]],
   ] as const
   const asked = Array.from({ length: 20 }, () => kinds).flat()
   const answers = await Promise.all(asked.map(([query]) => service.rest('GET', `/pets${query}`)))
   const ids = answers.map(({ body }) => (body as { id: number }[]).map(({ id }) => id))
   expect(ids).toEqual(asked.map(([, expected]) => expected))
+})
+
+test('of those who share a query each hears of its failure', async () => {
+  await admin('alter table pets rename to elsewhere')
+  try {
+    // Whoever heard nothing would be answered with 503, when the time is up.
+    const paths = Array.from({ length: 60 }, (_, index) => `/pets${index % 2 ? '' : `/${index}`}`)
+    const answers = await Promise.all(paths.map((path) => service.rest('GET', path)))
+    expect(answers.map(({ status }) => status)).toEqual(paths.map(() => 500))
+  } finally {
+    await admin('alter table elsewhere rename to pets')
+  }
 })
 
 test('what was acknowledged is read, however much is being read', async () => {
@@ -118,12 +135,14 @@ describe.runIf(engine === 'mysql')('on a server', () => {
 
   test('a trip that hangs does not hold those who come later', async () => {
     await locked(async () => {
+      const start = performance.now()
       const calls = [1, 2, 3].map(async (id) => {
         await eventually(async () => expect(await running()).toHaveLength(id - 1))
         return await get(id)
       })
       // Each on a connection of its own, though none was answered.
       await eventually(async () => expect(await running()).toHaveLength(3))
+      expect(performance.now() - start, 'a moment each').toBeLessThan(2_500)
       await admin('unlock tables')
       expect(await Promise.all(calls)).toMatchObject([{ id: 1 }, { id: 2 }, { id: 3 }])
     })

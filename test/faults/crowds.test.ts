@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { newDatabase } from '../support/database.ts'
+import { freeze, thaw } from '../support/freeze.ts'
 import { startInstance, until } from '../support/instance.ts'
 import { type MysqlServer, startMysql } from '../support/mysql.ts'
 import { converse } from '../support/raw.ts'
@@ -50,9 +51,46 @@ test('a thousand may wait for ten connections, and no more', async () => {
       [1, 2, 3].includes(told().length) &&
       told().reduce((sum, { calls }) => sum + Number(calls), 0) === 3,
   )
+  expect(new Set(told().map(({ msg }) => msg))).toEqual(new Set(['Too many wait for the database']))
   await locker('unlock tables')
   expect(new Set(await Promise.all([...first, ...others]))).toEqual(new Set([200]))
   expect(await state()).toEqual([0, 0])
+  await locker.close()
+  await service.stop()
+})
+
+test('a thousand may wait for single pets, a hundred in one query, and no more', async () => {
+  const service = await startInstance({ DATABASE_TIMEOUT: '25s' }, await newDatabase(mysql.url))
+  const headers = { authorization: `Bearer ${service.key}` }
+  let serial = 0
+  const get = async () => {
+    const answer = await fetch(`${service.origin}/v1/pets/${++serial}`, { headers })
+    await answer.body?.cancel()
+    return answer.status
+  }
+  const getMany = (count: number) => Array.from({ length: count }, get)
+  await get()
+  await using locker = await openSql(service.databaseUrl)
+  await locker('lock tables pets write')
+  const used = () => service.metric('petstore_database_connections_used')
+  const first = getMany(1)
+  await until('one is in use', async () => (await used()) === 1)
+  // All at once: what finds no seat in one query does not wait for the end of that either.
+  const { pid } = service.program.child
+  await freeze(Number(pid))
+  const crowd = getMany(500)
+  thaw(Number(pid))
+  await until('five more are in use', async () => (await used()) >= 6)
+  const others = getMany(1_010 - 501)
+  await until('ten are in use', async () => (await used()) === 10)
+  const looked = () => service.metric('petstore_key_lookups_total{cache="hit"}')
+  await until('all are there', async () => (await looked()) >= 1_010)
+  const start = performance.now()
+  expect(await Promise.all(getMany(3))).toEqual([503, 503, 503])
+  expect(performance.now() - start, 'at once').toBeLessThan(5_000)
+  await locker('unlock tables')
+  const statuses = await Promise.all([...first, ...crowd, ...others])
+  expect(statuses).toEqual(statuses.map(() => 404))
   await locker.close()
   await service.stop()
 })

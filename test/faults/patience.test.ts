@@ -4,8 +4,16 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { beginCreation } from '../support/creation.ts'
 import { newDatabase, type TestDatabase } from '../support/database.ts'
-import { programs, runProgram, runServer, type ServerProgram } from '../support/process.ts'
+import {
+  newFolder,
+  programs,
+  runProgram,
+  runServer,
+  runToEnd,
+  type ServerProgram,
+} from '../support/process.ts'
 import { createKey } from '../support/service.ts'
+import { openSql } from '../support/sql.ts'
 
 let database: TestDatabase
 let key: string
@@ -91,6 +99,28 @@ test.concurrent('10 seconds for a graceful stop', { timeout: 90_000 }, async () 
   expect(await stopping.exited).toBe(0)
   expectAbout((performance.now() - began) / 1_000, 10)
   expect(stopping.stderr).toContain('cut off')
+})
+
+test.concurrent('30 seconds for who holds a database that is to be restored', {
+  timeout: 90_000,
+}, async () => {
+  const { folder, remove } = newFolder()
+  const url = `sqlite:${folder}/pets.db`
+  const run = (program: 'migrate' | 'backup' | 'restore', more = '', ...operands: string[]) =>
+    runToEnd(programs[program], { DATABASE_URL: url + more }, operands, folder)
+  expect(await run('migrate', '?create')).toMatchObject({ code: 0 })
+  expect(await run('backup', '', 'monday.db')).toMatchObject({ code: 0 })
+  await using holder = await openSql(url)
+  await holder('begin immediate')
+  const began = performance.now()
+  expect(await run('restore', '', 'monday.db')).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: `Cannot restore monday.db to ${folder}/pets.db: others hold the database\n`,
+  })
+  expectAbout((performance.now() - began) / 1_000, 30)
+  await holder.close()
+  remove()
 })
 
 test.concurrent('10 seconds for a database that says nothing, at the start', {

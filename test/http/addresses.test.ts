@@ -31,7 +31,9 @@ test('an absolute address is served as what it names here (RFC 9112, section 3.2
 })
 
 test('an address that cannot be taken apart gets 400', async () => {
-  expectRestError(await ask('GET http://[/v1/pets'), 400, 'BAD_REQUEST')
+  const answer = await ask('GET http://[/v1/pets')
+  expectRestError(answer, 400, 'BAD_REQUEST')
+  expect(JSON.parse(answer.body).message).toBe('The address of the request cannot be read')
 })
 
 test('* and addresses of other hosts are nothing here', async () => {
@@ -106,6 +108,14 @@ test('a request has exactly one Host, and one that is a host', async () => {
   for (const hosts of [...wrong, ...invalid]) {
     expectRestError(await ask('GET /v1/pets', [...hosts, key]), 400, 'BAD_REQUEST')
     expectTrpcError(await ask('GET /trpc/listPets', [...hosts, key]), 400, 'BAD_REQUEST')
+  }
+  // Whoever checks health often sends none.
+  for (const path of ['/healthz', '/readyz'])
+    expect((await ask(`GET ${path}`, [])).status).toBe(200)
+  for (const path of ['/', '/docs', '/docs/', '/docs/docs.css', '/nothing']) {
+    for (const hosts of [...wrong, ['Host: a/b']]) {
+      expectRestError(await ask(`GET ${path}`, hosts), 400, 'BAD_REQUEST')
+    }
   }
   for (const host of ['petstore.example', 'localhost:3000', '[::1]:3000', '10.0.0.1']) {
     expect((await ask('GET /v1/pets', [`Host: ${host}`, key])).status).toBe(200)

@@ -102,6 +102,27 @@ test.for([
   }
 })
 
+test('what a body is said to be encoded with is nothing, or identity', async () => {
+  const json = petOf(100)
+  for (const encoding of ['identity', 'Identity', '']) {
+    const headers = { 'content-encoding': encoding }
+    expect(await post(json, headers)).toMatchObject({ status: 201 })
+    expect(await postTrpc(trpcPetOf(100), headers)).toMatchObject({ status: 200 })
+  }
+  for (const encoding of [
+    'zstd',
+    'compress',
+    'aes128gcm',
+    'identity, identity',
+    'x',
+    'identity;',
+  ]) {
+    const headers = { 'content-encoding': encoding }
+    expectRestError(await post(json, headers), 415, 'UNSUPPORTED_MEDIA_TYPE')
+    expectTrpcError(await postTrpc(trpcPetOf(100), headers), 415, 'UNSUPPORTED_MEDIA_TYPE')
+  }
+})
+
 test('only JSON in UTF-8 is read', async () => {
   const json = petOf(100)
   for (const type of [

@@ -159,6 +159,17 @@ test('an address, headers or trailers that are too long get 431', async () => {
   expectRestError(await lastAnswer(trailed), 431, 'BAD_REQUEST')
 })
 
+test('a thousand headers are read, and more get 431, which says so', async () => {
+  const ask = (count: number) =>
+    lastAnswer(
+      `GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${'A: b\r\n'.repeat(count - 2)}\r\n`,
+    )
+  expect((await ask(1_000)).status).toBe(200)
+  const refused = await ask(1_001)
+  expectRestError(refused, 431, 'BAD_REQUEST')
+  expect(refused.body).toContain('at most 16384 bytes, in at most 1000 headers')
+})
+
 test('headers that do not end get 408', async () => {
   const socket = await open()
   const began = performance.now()
@@ -286,6 +297,10 @@ test('Expect: 100-continue is invited, another expectation is ignored', async ()
   expect(invited.answers.map(({ status }) => status)).toEqual([100, 400])
   const ignored = await converse(service.origin, request('GET /v1/pets HTTP/1.1', ['Expect: tea']))
   expect(ignored.answers).toMatchObject([{ status: 200 }])
+  // HTTP/1.0 knows no invitation (RFC 9110, section 10.1.1).
+  const old = post(headers, '').replace('HTTP/1.1', 'HTTP/1.0')
+  const uninvited = await converse(service.origin, [old, '{}'])
+  expect(uninvited.answers.map(({ status }) => status)).toEqual([400])
 })
 
 test.for<[string, string, string]>([

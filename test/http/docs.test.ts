@@ -36,6 +36,54 @@ test.each(['/', '/docs'])('%s leads to the docs page, without a key', async (pat
   expect(page.headers.get('content-type')).toMatch(/^text\/html/)
 })
 
+/** The headers of every file of the page, but for those that differ from answer to answer. */
+const common = {
+  'content-security-policy':
+    "default-src 'none';base-uri 'none';connect-src 'self';form-action 'none';frame-ancestors 'none';img-src 'self';script-src 'self';style-src 'self'",
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+  'referrer-policy': 'no-referrer',
+  'strict-transport-security': 'max-age=31536000; includeSubDomains',
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+  'cache-control': 'no-cache',
+  vary: 'Origin, Accept-Encoding',
+  date: expect.any(String),
+  connection: 'keep-alive',
+  'keep-alive': 'timeout=65',
+  'x-request-id': expect.stringMatching(/^[\da-f-]{36}$/),
+  etag: expect.stringMatching(/^"[\w-]{43}"$/),
+}
+
+test.each([
+  ['', 'text/html; charset=utf-8'],
+  ['docs.css', 'text/css; charset=utf-8'],
+  ['docs.js', 'text/javascript; charset=utf-8'],
+  ['samples.js', 'text/javascript; charset=utf-8'],
+  ['icon.svg', 'image/svg+xml'],
+])('/docs/%s has these headers and no others, and is nowhere else', async (file, type) => {
+  const path = `/docs/${file}`
+  const whole = await ask(path, { headers: { 'accept-encoding': 'identity' } })
+  const headers = { ...common, 'content-type': type }
+  const length = String((await whole.bytes()).length)
+  expect(Object.fromEntries(whole.headers)).toEqual({ ...headers, 'content-length': length })
+  const packed = await ask(path, { headers: { 'accept-encoding': 'gzip' } })
+  expect(Object.fromEntries(packed.headers)).toEqual({
+    ...headers,
+    'content-encoding': 'gzip',
+    'content-length': expect.stringMatching(/^\d+$/),
+  })
+  const etag = String(whole.headers.get('etag'))
+  const known = await askRaw(path, 'identity', etag)
+  const { 'keep-alive': _, ...once } = { ...headers, connection: 'close' }
+  expect([known.status, known.headers]).toEqual([304, once])
+  for (const other of [path.toUpperCase(), file === '' ? '/docs/index.html' : `${path}/`]) {
+    expect((await ask(other)).status, other).toBe(404)
+  }
+  const posted = await ask(path, { method: 'POST' })
+  expect([posted.status, posted.headers.get('allow')]).toEqual([405, 'GET, HEAD'])
+})
+
 test('quotes in an example do not end the attribute that shows it', async () => {
   const html = await (await ask('/docs/')).text()
   expect(html).toContain('placeholder="&#34;8e03978e-40d5-43e8-bc93-6894a57f9324&#34;"')
@@ -55,6 +103,7 @@ async function askRaw(path: string, encodings: string, known?: string) {
     bytes: await buffer(answer),
     tag: String(header('etag')),
     header,
+    headers: answer.headers,
   }
 }
 

@@ -93,6 +93,25 @@ describe.each(keys)('with %s', (_, key, challenge) => {
   })
 })
 
+test('of two Authorization headers none counts: who stands in front may have read the other one', async () => {
+  const right = `Authorization: Bearer ${service.key}`
+  for (const [path, check] of surfaces) {
+    for (const two of [
+      [right, wrong],
+      [wrong, right],
+      [right, right],
+      [right, 'authorization: '],
+    ]) {
+      const lines = [`POST ${path} HTTP/1.1`, 'Host: a', ...two, json, length(pet.length)]
+      const text = `${lines.join('\r\n')}\r\n\r\n${pet}`
+      const { answers } = await converse(service.origin, text)
+      const [answer] = answers as [RawAnswer]
+      check(answer, 401, 'UNAUTHORIZED')
+      expect(answer.headers.get('www-authenticate')).toBe('Bearer error="invalid_token"')
+    }
+  }
+})
+
 test('nothing of all this was done', async () => {
   expect((await service.rest('GET', '/pets')).body).toEqual([])
 })

@@ -1,4 +1,7 @@
 /** Whatever is executed is answered, and nothing is executed behind a last answer. */
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { converse } from '../support/raw.ts'
 import { type Service, startService } from '../support/service.ts'
@@ -63,6 +66,17 @@ test.for([
 ])('what came before %j is answered', async (garbage) => {
   expect(await statuses(post('1.1').repeat(3) + garbage)).toEqual([201, 201, 201])
   expect(await pets()).toBe(3)
+})
+
+test('garbage that comes with a body ends the connection, as the answer says', async () => {
+  const [head = '', body = ''] = post('1.1', 'Expect: 100-continue').split(/(?<=\r\n\r\n)/)
+  const socket = connect(Number(new URL(service.origin).port), '127.0.0.1')
+  socket.write(head)
+  await once(socket, 'data') // the server has begun, and asks for the body
+  socket.write(`${body}GARBAGE\r\n\r\n`)
+  const answer = await text(socket)
+  expect(answer).toMatch(/^HTTP\/1\.1 201 Created\r\n.*\r\nConnection: close\r\n.*"Rex"/s)
+  expect(answer.match(/HTTP\/1\.1/g)).toHaveLength(1)
 })
 
 test('requests that come at once are served one after another', async () => {

@@ -49,11 +49,17 @@ test('without RATE_LIMIT there is no limit and no header of one', async () => {
 
 test('both surfaces count together, and both say what is left and when to come back', async () => {
   const { ask, started } = await start({ RATE_LIMIT: '3' })
+  const began = Date.now()
   const first = await ask('/v1/pets')
-  expect(first.headers.get('ratelimit')).toMatch(/r=2\b.*t=\d+/)
-  expect(first.headers.get('ratelimit-policy')).toMatch(/q=3\b.*w=60\b/)
-  expect((await ask('/trpc/listPets')).headers.get('ratelimit')).toMatch(/r=1\b/)
-  await ask('/v1/pets')
+  // It is counted and told in one turn, so that no millisecond of the minute is over.
+  expect(first.headers.get('ratelimit')).toBe('"3-in-1min"; r=2; t=60')
+  const policy = first.headers.get('ratelimit-policy')
+  expect(policy).toMatch(/^"3-in-1min"; q=3; w=60; pk=:[\w+/]{16}:$/)
+  // The partition is the caller's: the same for all its calls, and another for each other caller.
+  expect((await ask('/trpc/nothing')).headers.get('ratelimit-policy')).toBe(policy)
+  const stranger = await ask('/v1/pets', { authorization: '' })
+  expect(stranger.headers.get('ratelimit-policy')).not.toBe(policy)
+  expect((await ask('/trpc/listPets')).headers.get('ratelimit')).toMatch(/r=0\b/)
   for (const [path, check] of [
     ['/v1/pets', expectRestError],
     ['/v1/pets/1', expectRestError],
@@ -63,6 +69,8 @@ test('both surfaces count together, and both say what is left and when to come b
     const refused = await ask(path)
     check(refused, 429, 'TOO_MANY_REQUESTS')
     const wait = Number(refused.headers.get('retry-after'))
+    // Who comes back then is not too early.
+    expect(wait * 1_000).toBeGreaterThanOrEqual(60_000 - (Date.now() - began))
     expect(wait).toBeGreaterThan(0)
     expect(wait).toBeLessThanOrEqual(60)
     expect(refused.headers.get('ratelimit')).toMatch(/r=0\b/)
@@ -160,6 +168,16 @@ test('a batch counts once for each call, an address of REST once for all its com
   expect(batch.headers.get('ratelimit')).toMatch(/r=6\b/)
 })
 
+test('a batch that is too long counts as the longest that is none', async () => {
+  const { ask } = await start({ RATE_LIMIT: '50' })
+  const batch = `/trpc/${Array(1_500).fill('listPets').join()}?batch=1`
+  for (const left of [30, 10]) {
+    const refused = await ask(batch)
+    expectTrpcError(refused, 400, 'BAD_REQUEST')
+    expect(refused.headers.get('ratelimit')).toMatch(new RegExp(`r=${left}\\b`))
+  }
+})
+
 test('a batch with a valid key that is new gives its address all of its calls back', async () => {
   const { ask } = await start({ RATE_LIMIT: '10' })
   expect((await ask('/trpc/listPets,listPets,listPets?batch=1')).status).toBe(200)
@@ -188,6 +206,20 @@ test('a valid caller is not counted with its address, nor stopped by what others
   const guess = () => ask('/v1/pets', { authorization: `Bearer ${wrongKey(attempt++)}` })
   expect(await statuses(5, guess)).toEqual([401, 401, 401, 401, 429])
   expect(await statuses(2, () => ask('/v1/pets'))).toEqual([200, 429])
+})
+
+test('a key that works and is looked up again does not pay for what others did at its address', async () => {
+  const { ask } = await start({ RATE_LIMIT: '3' })
+  expect(await statuses(1, () => ask('/v1/pets'))).toEqual([200])
+  const nobody = { authorization: '' }
+  expect(await statuses(4, () => ask('/v1/pets', nobody))).toEqual([401, 401, 401, 429])
+  const now = performance.now.bind(performance)
+  vi.spyOn(performance, 'now').mockImplementation(() => now() + 10_001)
+  const again = await ask('/v1/pets')
+  expect([again.status, again.headers.get('ratelimit')]).toEqual([
+    200,
+    expect.stringContaining('; r=1; '),
+  ])
 })
 
 test('a key that was revoked is counted like any other that does not work', async () => {

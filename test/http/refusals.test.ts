@@ -1,5 +1,7 @@
 /** What HTTP's parser refuses is answered, logged and counted as everything else. */
+import { once } from 'node:events'
 import { connect } from 'node:net'
+import { hostname } from 'node:os'
 import { text } from 'node:stream/consumers'
 import { setTimeout } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -7,6 +9,7 @@ import { eventually } from '../support/eventually.ts'
 import { expectRestError, expectTrpcError } from '../support/expect.ts'
 import { type MetricsReader, newMetrics } from '../support/metrics.ts'
 import { converse, type RawAnswer } from '../support/raw.ts'
+import { transformer } from '../support/router.ts'
 import { type Service, startService } from '../support/service.ts'
 
 let service: Service
@@ -44,6 +47,31 @@ const refusals: [status: number, code: string, parts: (path: string) => string[]
   ],
 ]
 
+const words: Record<number, string> = {
+  400: 'The request is not well-formed HTTP',
+  405: 'CONNECT is not supported',
+  408: 'The request did not arrive in time',
+  431: 'The address and the headers must have at most 16384 bytes, in at most 1000 headers',
+}
+
+/** The words of an error, on either surface. */
+function messageOf({ body }: RawAnswer): string {
+  const { message, error } = JSON.parse(body) as { message: string; error?: string }
+  return error === undefined ? message : (transformer.deserialize(error) as Error).message
+}
+
+const refusalHeaders = {
+  connection: 'close',
+  'content-security-policy': "default-src 'none';frame-ancestors 'none'",
+  'content-type': 'application/json',
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+  'referrer-policy': 'no-referrer',
+  'strict-transport-security': 'max-age=31536000; includeSubDomains',
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+}
+
 async function refusal(parts: string | string[]): Promise<RawAnswer> {
   const { answers, closed } = await converse(service.origin, parts, { expected: 2 })
   expect(answers).toHaveLength(1)
@@ -73,25 +101,106 @@ test.for(refusals.map((given, index) => [index, ...given] as const))(
       for (const sent of [whole, whole.join('')]) {
         const answer = await refusal(sent)
         expectError(answer, status, code)
-        expect(answer.headers.get('x-content-type-options')).toBe('nosniff')
-        expect(answer.headers.get('connection')).toBe('close')
-        expect(await entryOf(answer)).toMatchObject({ msg: 'request', status })
+        expect(messageOf(answer)).toBe(words[status])
+        const { date, 'content-length': length, ...headers } = Object.fromEntries(answer.headers)
+        expect(Math.abs(Date.now() - Date.parse(String(date)))).toBeLessThan(60_000)
+        expect(Number(length)).toBe(Buffer.byteLength(answer.body))
+        const { time: _, hostname: __, duration, requestId, ...entry } = await entryOf(answer)
+        expect(headers).toEqual({ ...refusalHeaders, 'x-request-id': requestId })
+        // One whose headers had come was served, unless what was wrong came together with them.
+        const [surface] = path.slice(1).split('/')
+        const operation = { surface: surface === 'v1' ? 'rest' : 'trpc', operation: 'createPet' }
+        const wasServed = 'operation' in entry
+        expect(entry).toEqual({
+          level: 30,
+          pid: process.pid,
+          status,
+          msg: 'request',
+          ...(wasServed
+            ? { ...operation, method: 'POST', keyId: '1' }
+            : { surface: 'other', address: '127.0.0.1' }),
+        })
+        if (wasServed) expect(duration).toBeGreaterThan(0)
+        else expect(duration).toBe(0)
+        // Its body was waited for.
+        if (whole.length === 2 && status === 408) expect(wasServed).toBe(true)
       }
     }
   },
 )
 
+test.each([
+  ['/trpc', expectTrpcError],
+  ['/trpc?batch=1', expectTrpcError],
+  ['/trpc/', expectTrpcError],
+  ['http://petstore.example/trpc/createPet', expectTrpcError],
+  ['https://petstore.example:8443/trpc', expectTrpcError],
+  ['/trpcs/createPet', expectRestError],
+  ['/v1/trpc/createPet', expectRestError],
+  ['http://trpc/v1/pets', expectRestError],
+  ['/', expectRestError],
+  ['*', expectRestError],
+] as const)(
+  'the refusal of what is asked of %s has the form of its surface',
+  async (path, check) => {
+    const lines = [`GET ${path} HTTP/1.1\r\nHost: x\r\n`, 'A b: c\r\n\r\n']
+    for (const sent of [lines, lines.join('')]) check(await refusal(sent), 400, 'BAD_REQUEST')
+  },
+)
+
+test('of several requests on a connection each is refused in its own form', async () => {
+  const good = { '/v1/pets': 'GET /v1/pets', '/trpc/createPet': 'GET /trpc/listPets' }
+  const key = `Host: x\r\nAuthorization: Bearer ${service.key}\r\n`
+  const bad = {
+    headers: (path: string) => `GET ${path} HTTP/1.1\r\nA b: c\r\n\r\n`,
+    body: (path: string) =>
+      `POST ${path} HTTP/1.1\r\n${key}Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n`,
+  }
+  for (const text of Object.values(bad)) {
+    for (const [first, second, check] of [
+      ['/v1/pets', '/trpc/createPet', expectTrpcError],
+      ['/trpc/createPet', '/v1/pets', expectRestError],
+    ] as const) {
+      const socket = connect(Number(new URL(service.origin).port), '127.0.0.1')
+      let heard = ''
+      socket.on('data', (chunk) => (heard += chunk))
+      socket.write(`${good[first]} HTTP/1.1\r\n${key}\r\n`)
+      // It is answered, and the connection is kept.
+      while (!/\r\n\r\n./.test(heard)) await once(socket, 'data')
+      expect(heard).toMatch(/^HTTP\/1\.1 200 /)
+      heard = ''
+      socket.write(text(second))
+      await once(socket, 'end')
+      const [head = '', body = ''] = heard.split('\r\n\r\n')
+      const headers = new Headers({
+        'content-type': String(/^content-type: (.*)$/im.exec(head)?.[1]),
+      })
+      check({ status: Number(head.split(' ')[1]), headers, body }, 400, 'BAD_REQUEST')
+    }
+  }
+})
+
 test('a connection that says nothing gets 408', async () => {
-  expectRestError(await refusal([]), 408, 'TIMEOUT')
+  const answer = await refusal([])
+  expectRestError(answer, 408, 'TIMEOUT')
+  expect(messageOf(answer)).toBe(words[408])
 })
 
 test('CONNECT is logged, and counted among what belongs to no surface', async () => {
   const answer = await refusal('CONNECT x:22 HTTP/1.1\r\nHost: x\r\n\r\n')
   expectRestError(answer, 405, 'METHOD_NOT_SUPPORTED')
-  expect(await entryOf(answer)).toMatchObject({
-    status: 405,
+  expect(messageOf(answer)).toBe(words[405])
+  expect(await entryOf(answer)).toEqual({
+    level: 30,
+    time: expect.any(Number),
+    pid: process.pid,
+    hostname: hostname(),
+    requestId: answer.headers.get('x-request-id'),
     surface: 'other',
+    status: 405,
+    duration: 0,
     address: '127.0.0.1',
+    msg: 'request',
   })
   const labels = 'surface="other",operation="none",status="405"'
   expect(await metrics.read(`petstore_requests_total{${labels}}`)).toBe(1)
@@ -107,6 +216,17 @@ test('an X-Request-Id that holds a key is replaced by another', async () => {
   }
 })
 
+test.each([
+  ['*', '*'],
+  ['/nothing?a=b?c', '/nothing'],
+  ['http://elsewhere.example/nothing?a=b', '/nothing'],
+  ['//elsewhere.example/nothing', '//elsewhere.example/nothing'],
+  ['/n%6Fthing%20x', '/n%6Fthing%20x'],
+])('%s is logged as %s', async (target, path) => {
+  const { answers } = await converse(service.origin, `GET ${target} HTTP/1.1\r\nHost: x\r\n\r\n`)
+  expect(await entryOf(answers[0] as RawAnswer)).toMatchObject({ path, status: 404, method: 'GET' })
+})
+
 test('a key in an unknown path is not logged, however it is escaped', async () => {
   const escaped = [...key].map((letter) => `%${letter.charCodeAt(0).toString(16)}`).join('')
   for (const path of [
@@ -114,6 +234,9 @@ test('a key in an unknown path is not logged, however it is escaped', async () =
     key.replace('t', '%74'),
     escaped,
     escaped.replaceAll('%', '%25%32%35'),
+    escaped.toUpperCase(),
+    // Five times.
+    escaped.replaceAll('%', '%25252525'),
   ]) {
     const answer = await converse(service.origin, `GET /${path} HTTP/1.1\r\nHost: x\r\n\r\n`)
     expect(await entryOf(answer.answers[0] as RawAnswer)).toMatchObject({ path: '/petstore_…' })

@@ -65,6 +65,8 @@ test('no key is logged, echoed or documented, wherever it was sent', async () =>
         ask(service, `/v1/pets?status=${sent}`),
         ask(service, `/v1/${sent}`),
         ask(service, `/${sent}?${sent}`),
+        ask(service, `/${sent}/${key}/${sent}`),
+        ask(service, `/v1/pets?status=${sent}&status=${key}`),
         ask(service, `/trpc/${sent}`),
         ask(service, `/trpc/${sent}`, { headers: { 'content-type': 'application/json' } }),
         ask(service, `/trpc/listPets?input=${sent}`),

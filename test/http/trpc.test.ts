@@ -1,4 +1,11 @@
 /** tRPC's own ways of asking: batches, streams, connection parameters. */
+import {
+  createTRPCClient,
+  httpBatchLink,
+  httpBatchStreamLink,
+  httpLink,
+  type TRPCLink,
+} from '@trpc/client'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import {
   answerOf,
@@ -7,6 +14,7 @@ import {
   expectServing,
   expectTrpcError,
 } from '../support/expect.ts'
+import { type AppRouter, transformer } from '../support/router.ts'
 import { type Service, startService } from '../support/service.ts'
 
 let service: Service
@@ -149,4 +157,80 @@ test('a POST without a type, or of a form, is refused', async () => {
   expectTrpcError(await post(form), 415, 'UNSUPPORTED_MEDIA_TYPE')
   const octets = { 'content-type': 'application/octet-stream' }
   expectTrpcError(await post(octets), 415, 'UNSUPPORTED_MEDIA_TYPE')
+})
+
+test('single calls, batches and streams give one outcome, to the last field of an error', async () => {
+  const url = `${service.origin}/trpc`
+  const outcomesBy = async (link: TRPCLink<AppRouter>) => {
+    const { listPets, getPet, createPet } = createTRPCClient<AppRouter>({ links: [link] })
+    // Wrong inputs are the point, so the client's types must not stop them.
+    const queries = [
+      listPets.query({ limit: 0, status: 'free' as 'sold' }),
+      getPet.query({ petId: 404 }),
+      getPet.query(7 as never),
+      listPets.query({ cursor: 2n ** 63n - 1n }),
+    ]
+    const creations = [
+      createPet.mutate({ name: '', categoryId: 1.5 }),
+      createPet.mutate({ name: 'Rex', categoryId: 2n ** 63n - 1n, status: 'sold' }),
+    ]
+    const outcomes = await Promise.allSettled([...queries, ...creations])
+    return outcomes.map((outcome) => {
+      if (outcome.status === 'rejected') return outcome.reason.shape
+      // What was made has another id each time.
+      return Array.isArray(outcome.value) ? outcome.value : { ...outcome.value, id: 1n }
+    })
+  }
+  const headers = { authorization: `Bearer ${service.key}` }
+  const shape = (
+    code: string,
+    number: number,
+    httpStatus: number,
+    message: string,
+    fields = {},
+  ) => ({
+    message,
+    code: number,
+    data: { code, httpStatus, ...fields },
+  })
+  const refused = (fields: Record<string, string>) => {
+    const words = Object.entries(fields).map(([name, text]) => `${name || 'The input'} ${text}`)
+    return shape('BAD_REQUEST', -32600, 400, words.join('; '), { fields })
+  }
+  const expected = [
+    refused({
+      limit: 'must be at least 1',
+      status: 'must be one of available, pending, sold',
+    }),
+    shape('NOT_FOUND', -32004, 404, 'There is no animal with the id 404'),
+    refused({ '': 'must be an object' }),
+    [],
+    refused({
+      name: 'must not be empty',
+      categoryId: 'must be an integer from -9223372036854775808 to 9223372036854775807',
+    }),
+    { id: 1n, name: 'Rex', categoryId: 2n ** 63n - 1n, status: 'sold' },
+  ]
+  const options = { url, transformer, headers }
+  for (const link of [httpLink(options), httpBatchLink(options), httpBatchStreamLink(options)]) {
+    expect(await outcomesBy(link)).toEqual(expected)
+  }
+})
+
+test('parameters of a connection change nothing of an answer', async () => {
+  const input = encodeURIComponent(JSON.stringify('[{"limit":1},1]'))
+  const inputs = encodeURIComponent(`{"0":${JSON.stringify('[{"limit":1},0]')}}`)
+  for (const [path, status] of [
+    [`listPets?input=${input}`, 200],
+    ['listPets?', 200],
+    [`listPets?batch=1&input=${inputs}`, 400],
+    ['getPet?', 400],
+  ] as const) {
+    const plain = await get(path)
+    const answer = await get(`${path}&connectionParams={}`)
+    expect([answer.status, answer.body]).toEqual([status, plain.body])
+    for (const name of ['cache-control', 'content-type', 'vary']) {
+      expect(answer.headers.get(name)).toBe(plain.headers.get(name))
+    }
+  }
 })

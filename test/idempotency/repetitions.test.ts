@@ -131,6 +131,19 @@ describe('a service', () => {
     }
   })
 
+  test('each key is kept from its own creation on', async () => {
+    for (let round = 0; round < 3; round++) {
+      const before = Date.now()
+      const made = await create(newKey())
+      const [row] = await sql('select created_at from idempotency_keys where pet_id = ?', [
+        idOf(made),
+      ])
+      expect(Number(row?.created_at)).toBeGreaterThanOrEqual(before)
+      expect(Number(row?.created_at)).toBeLessThanOrEqual(Date.now())
+      while (Date.now() < before + 5) await new Promise(setImmediate)
+    }
+  })
+
   test('a creation that fails half-way leaves neither a pet nor a key', async () => {
     const key = newKey()
     const pets = await service.countPets()
@@ -316,10 +329,16 @@ describe('the regular clean-up', () => {
     await age(old, 2 * life)
     await age(justOld, life + 60_000)
     await age(young, life - 15 * 60_000)
-    for (let round = 0; round < 2; round++) {
-      nextRound()
-      await eventually(async () => expect(await kept()).toEqual([idOf(young), idOf(fresh)]))
-    }
+    // A round that has begun is let come to its end before the next one begins.
+    const roundLeaves = (...left: Answer[]) =>
+      eventually(async () => {
+        nextRound()
+        expect(await kept()).toEqual(left.map(idOf))
+      })
+    await roundLeaves(young, fresh)
+    const later = await create(newKey())
+    await age(later, life + 60_000)
+    await roundLeaves(young, fresh)
     expect((await create(keys[2] as string)).text).toBe(young.text)
     expect((await create(keys[3] as string)).text).toBe(fresh.text)
     expect((await create(keys[0] as string)).text).not.toBe(old.text)
@@ -328,7 +347,7 @@ describe('the regular clean-up', () => {
   test('all old rows go in one round, however many; what stops it is told to the log', async () => {
     await start()
     const young = await create(newKey())
-    const rows = Array.from({ length: 1_101 }, (_, index) => index)
+    const rows = Array.from({ length: 4_001 }, (_, index) => index)
     const values = rows.map(
       (index) => `(1, '${String(index).padStart(64, '0')}', '', -1, ${index})`,
     )
@@ -338,10 +357,44 @@ describe('the regular clean-up', () => {
     )
     await sql('alter table idempotency_keys rename to elsewhere')
     nextRound()
-    await eventually(() => expect(service.logged.join()).toMatch(/old idempotency keys/i))
+    const warnings = () =>
+      service.logged.map((line) => JSON.parse(line)).filter(({ level }) => level === 40)
+    await eventually(() =>
+      expect(warnings()).toMatchObject([
+        {
+          msg: 'Could not remove old idempotency keys',
+          err: { message: expect.stringContaining('idempotency_keys') },
+        },
+      ]),
+    )
     await sql('alter table elsewhere rename to idempotency_keys')
     nextRound()
     await eventually(async () => expect(await kept()).toEqual([idOf(young)]))
     expect((await service.rest('GET', '/pets')).status).toBe(200)
   })
+})
+
+test('a stop ends the round of cleaning, too', async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+  const service = await startService()
+  try {
+    const rows = Array.from(
+      { length: 3_000 },
+      (_, index) => `(1, '${String(index).padStart(64, '0')}', '', -1, ${index})`,
+    )
+    await service.sql(
+      `insert into idempotency_keys (api_key_id, key_hash, fingerprint, pet_id, created_at)
+       values ${rows.join()}`,
+    )
+    vi.advanceTimersByTime(600_000)
+    await eventually(async () => {
+      const [row] = await service.sql('select count(*) as count from idempotency_keys')
+      expect(Number(row?.count)).toBeLessThan(3_000)
+    })
+  } finally {
+    vi.useRealTimers()
+    await service.stop()
+  }
+  await new Promise((resolve) => setTimeout(resolve, 100)) // what goes on would be told by now
+  expect(service.logged.filter((line) => JSON.parse(line).level >= 40)).toEqual([])
 })

@@ -93,6 +93,17 @@ test('wrong keys are looked for once in 10 ms at most, whoever sends them', asyn
   expect(milliseconds).toBeGreaterThan((count - 1) * 9)
 })
 
+test('strangers wait for each other a little, not long', async () => {
+  const time = async (key: () => string) => {
+    const start = process.hrtime.bigint()
+    for (let sent = 0; sent < 20; sent++) await statusWith(key())
+    return Number(process.hrtime.bigint() - start) / 1e6 / 20
+  }
+  await statusWith(service.key)
+  const [known, unknown] = [await time(() => service.key), await time(unknownKey)]
+  expect(unknown - known, 'milliseconds that a look-up waits').toBeLessThan(80)
+})
+
 test('what cannot be a key is not looked for', async () => {
   const cost = await lookUpsOf(async () => {
     for (const text of ['x', 'petstore_', `petstore_${'A'.repeat(44)}`, 'A'.repeat(52)]) {
@@ -124,7 +135,8 @@ test('a key in use ends when it expires, not later', async () => {
   const { key } = await createKey('short', new Date(Date.now() + 5_000))
   expect(await statusWith(key)).toBe(200)
   pass(4_000)
-  expect(await statusWith(key)).toBe(200)
+  const again = async () => expect(await statusWith(key)).toBe(200)
+  expect(await lookUpsOf(again), 'it is remembered as any other').toEqual({ misses: 0, hits: 1 })
   pass(1_000)
   expect(await statusWith(key)).toBe(401)
 })

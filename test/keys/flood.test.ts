@@ -1,14 +1,20 @@
 /** A flood of wrong keys: memory stays flat, the database is left alone, callers are served. */
-import { randomBytes } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { engine, newDatabase } from '../support/database.ts'
+import { eventually } from '../support/eventually.ts'
 import { usedMemory } from '../support/memory.ts'
 import { keys, type Service, startService } from '../support/service.ts'
+import { openSql } from '../support/sql.ts'
 import { type Statements, watchStatements } from '../support/statements.ts'
 
 const CONNECTIONS = 20
+
+/** Milliseconds that a valid key is remembered. */
+const REMEMBERED = 10_000
 
 let service: Service
 let statements: Statements | undefined
@@ -78,6 +84,40 @@ test.runIf(engine === 'mysql')(
     const asked = (await queries()) - before
     expect(asked).toBeGreaterThan(0)
     expect(asked).toBeLessThan(Math.min(most, 500))
+  },
+)
+
+test.runIf(engine === 'mysql')(
+  'a key that was valid is asked for once for all who bring it, and not among strangers',
+  async () => {
+    const own = createHash('sha256').update(service.key).digest('hex')
+    const mine = async () =>
+      (await statements?.like(/from .api_keys/))?.filter((text) => text.includes(own)) ?? []
+    expect(await statusWith(service.key)).toBe(200)
+    const before = (await mine()).length
+    const now = performance.now.bind(performance)
+    vi.spyOn(performance, 'now').mockImplementation(() => now() + REMEMBERED)
+    await using locker = await openSql(service.databaseUrl)
+    let begun = 0
+    const hear = () => void begun++
+    subscribe('http.server.request.start', hear)
+    try {
+      // All are there before the first is answered.
+      await locker('lock tables api_keys write')
+      const strangers = Array.from({ length: 300 }, () => statusWith(wrongKey()))
+      const owners = Array.from({ length: 40 }, () => statusWith(service.key))
+      await eventually(() => expect(begun).toBe(340))
+      await locker('unlock tables')
+      expect(new Set(await Promise.all(strangers))).toEqual(new Set([401]))
+      expect(new Set(await Promise.all(owners))).toEqual(new Set([200]))
+    } finally {
+      unsubscribe('http.server.request.start', hear)
+      vi.restoreAllMocks()
+    }
+    const asked = (await mine()).slice(before)
+    expect(asked.length).toBeGreaterThan(0)
+    expect(asked.length).toBeLessThan(10)
+    for (const text of asked) expect(text.match(/[\da-f]{64}/g)).toEqual([own])
   },
 )
 

@@ -39,6 +39,9 @@ async function lastUsed(id: bigint): Promise<number | undefined> {
   return row?.last_used_at === null ? undefined : Number(row?.last_used_at)
 }
 
+/** Whether an entry of the log is a warning: pino gives them this level. */
+const isWarning = ({ level }: { level: number }) => level === 40
+
 /** Puts the clock of the cache forward; waiting ten seconds would show no more. */
 function pass(milliseconds: number): void {
   const now = performance.now.bind(performance)
@@ -173,8 +176,22 @@ test('uses that cannot be noted are forgotten, and told to the log', async () =>
   await statusAt(service, service.key)
   await sql('alter table api_keys rename to elsewhere')
   vi.advanceTimersByTime(60_000)
-  await eventually(() => expect(service.logged.join()).toContain('Could not note'))
+  const warnings = () => service.logged.map((line) => JSON.parse(line)).filter(isWarning)
+  await eventually(() =>
+    expect(warnings()).toMatchObject([
+      {
+        msg: 'Could not note when keys were last used',
+        err: { message: expect.stringContaining('api_keys') },
+      },
+    ]),
+  )
   expect(await statusAt(service, service.key)).toBe(200)
+  await sql('alter table elsewhere rename to api_keys')
+  // Those that come later are noted, as ever.
+  const [row] = await sql("select id from api_keys where name = 'test'")
+  vi.advanceTimersByTime(60_000)
+  await eventually(async () => expect(await lastUsed(row?.id as bigint)).toBeGreaterThan(1))
+  expect(warnings()).toHaveLength(1)
   vi.useRealTimers()
   await service.stop()
 })

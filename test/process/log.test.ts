@@ -3,7 +3,9 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { connect } from 'node:net'
+import { hostname } from 'node:os'
 import { setTimeout } from 'node:timers/promises'
+import { stripVTControlCharacters } from 'node:util'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { beginCreation } from '../support/creation.ts'
 import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
@@ -68,6 +70,23 @@ async function entryOf(id: string): Promise<LogEntry> {
   return entries[0] as LogEntry
 }
 
+/** Checks that the entry of a request says this of it, and nothing else that a request has. */
+function expectWhole(entry: LogEntry, began: number, said: LogEntry): void {
+  const { time, duration, ...rest } = entry
+  expect(rest).toEqual({
+    level: 30,
+    pid: server.child.pid,
+    hostname: hostname(),
+    msg: 'request',
+    ...said,
+  })
+  expect(time).toBeGreaterThanOrEqual(began)
+  expect(time).toBeLessThanOrEqual(Date.now())
+  // Milliseconds, to a tenth.
+  expect(String(duration)).toMatch(/^\d+(\.\d)?$/)
+  expect(duration).toBeLessThanOrEqual(Date.now() - began + 1)
+}
+
 const pet = (name: string) => ({ method: 'POST', body: JSON.stringify({ name, categoryId: 3 }) })
 
 test.each([
@@ -83,43 +102,48 @@ test.each([
   const began = Date.now()
   const answer = await ask(id, path, init)
   expect(answer.headers.get('x-request-id')).toBe(id)
-  const entry = await entryOf(id)
-  expect(entry).toMatchObject({ ...expected, level: 30, msg: 'request', keyId: '1' })
-  expect(entry.method).toBe('method' in init ? init.method : 'GET')
-  expect(entry.pid).toBe(server.child.pid)
-  expect(entry.duration).toBeTypeOf('number')
-  expect(entry.duration).toBeGreaterThanOrEqual(0)
-  expect(entry.time).toBeGreaterThanOrEqual(began)
-  expect(entry.time).toBeLessThanOrEqual(Date.now())
-  expect(JSON.stringify(entry)).not.toContain('sold')
+  const method = 'method' in init ? init.method : 'GET'
+  expectWhole(await entryOf(id), began, { requestId: id, ...expected, method, keyId: '1' })
 })
 
 test.each([
   ['/nowhere/at/all?secret=sesame', 404, '/nowhere/at/all'],
   ['/v1/nowhere?secret=sesame', 404, '/v1/nowhere'],
   ['/docs/nothing?secret=sesame', 404, '/docs/nothing'],
+  ['/no%20where%0a%22', 404, '/no%20where%0a%22'], // as it was asked
   ['/?secret=sesame', 302, '/'],
   ['/healthz?secret=sesame', 200, '/healthz'],
   ['/v1/openapi.json?secret=sesame', 200, '/v1/openapi.json'],
 ])('%s is logged by its path, without its query', async (address, status, path) => {
   const id = newId()
+  const began = Date.now()
   const answer = await ask(id, address)
   expect([answer.status, answer.headers.get('x-request-id')]).toEqual([status, id])
-  const entry = await entryOf(id)
-  expect(entry).toMatchObject({ method: 'GET', path, status, surface: 'other', level: 30 })
-  expect(entry).not.toHaveProperty('operation')
+  const said = { requestId: id, surface: 'other', method: 'GET', path, status }
+  expectWhole(await entryOf(id), began, { ...said, address: '127.0.0.1' })
   expect(server.stderr).not.toContain('sesame')
 })
 
 test('a key that does not count is no id of a key, and not written down', async () => {
   const wrong = `petstore_${'A'.repeat(43)}`
-  for (const authorization of [`Bearer ${wrong}`, 'Bearer sesame', '']) {
-    for (const path of ['/v1/pets', '/trpc/listPets']) {
+  const reading = `petstore_read_${'A'.repeat(43)}`
+  const strangers = [
+    [`Bearer ${wrong}`, 'petstore_AAAAAA'],
+    [`Bearer ${reading}`, 'petstore_read_AAAAAA'],
+    ['Bearer sesame', undefined],
+    ['', undefined],
+  ] as const
+  for (const [authorization, keyPrefix] of strangers) {
+    for (const [surface, path] of [
+      ['rest', '/v1/pets'],
+      ['trpc', '/trpc/listPets'],
+    ]) {
       const id = newId()
-      expect((await ask(id, path, { headers: { authorization } })).status).toBe(401)
-      const entry = await entryOf(id)
-      expect(entry).toMatchObject({ operation: 'listPets', status: 401, level: 30 })
-      expect(entry).not.toHaveProperty('keyId')
+      const began = Date.now()
+      expect((await ask(id, String(path), { headers: { authorization } })).status).toBe(401)
+      const said = { surface, operation: 'listPets', method: 'GET', status: 401 }
+      const who = { address: '127.0.0.1', ...(keyPrefix && { keyPrefix }) }
+      expectWhole(await entryOf(id), began, { requestId: id, ...said, ...who })
     }
   }
   expect(server.stderr).not.toMatch(/sesame|AAAAAAAA/)
@@ -153,7 +177,13 @@ test('an X-Request-Id of 128 sane characters is taken, any other is replaced', a
 test('each of many requests at once has its own line', async () => {
   const ids = Array.from({ length: 30 }, newId)
   await Promise.all(ids.map((id, index) => ask(id, `/v1/pets/${1_000 + index}`)))
-  for (const id of ids) expect((await entryOf(id)).status).toBe(404)
+  const durations: number[] = []
+  for (const id of ids) {
+    const { status, duration } = await entryOf(id)
+    expect(status).toBe(404)
+    durations.push(Number(duration))
+  }
+  expect(durations.some((duration) => !Number.isInteger(duration))).toBe(true) // tenths are told
 })
 
 test('the duration is the milliseconds from the first byte to the last', async () => {
@@ -187,7 +217,20 @@ describe('a client that goes is logged with 499', () => {
     const creation = await beginCreation(server.port, key, { 'X-Request-Id': id })
     creation.leave()
     const [first, ...more] = await entriesOf(id)
-    expect(first).toMatchObject({ operation: 'createPet', status: 499, level: 30, keyId: '1' })
+    expect(first).toEqual({
+      level: 30,
+      time: expect.any(Number),
+      pid: server.child.pid,
+      hostname: hostname(),
+      requestId: id,
+      surface: 'rest',
+      operation: 'createPet',
+      method: 'POST',
+      status: 499,
+      duration: expect.any(Number),
+      keyId: '1',
+      msg: 'request',
+    })
     expect(more).toEqual([])
   })
 
@@ -258,6 +301,31 @@ describe('a client that goes is logged with 499', () => {
       await sql('unlock tables')
     }
   })
+})
+
+test.runIf(engine === 'mysql')('a stranger who goes is logged with the address', async () => {
+  await sql('lock tables api_keys write')
+  try {
+    const id = newId()
+    const controller = new AbortController()
+    const headers = { authorization: `Bearer petstore_${'s'.repeat(43)}` }
+    const gone = ask(id, '/v1/pets', { headers, signal: controller.signal }).catch(() => {})
+    await eventually(async () =>
+      expect(
+        await sql(`select id from information_schema.processlist
+          where info like '%from %api_keys%' and id <> connection_id()`),
+      ).toHaveLength(1),
+    )
+    controller.abort()
+    await gone
+    expect(await entryOf(id)).toMatchObject({
+      status: 499,
+      address: '127.0.0.1',
+      keyPrefix: 'petstore_ssssss',
+    })
+  } finally {
+    await sql('unlock tables')
+  }
 })
 
 describe('an answer of 500 or 503 has a second line, with the cause and the same id', () => {
@@ -372,8 +440,10 @@ test.runIf(engine === 'sqlite' && existsSync('/usr/bin/script'))(
     const ended = once(child, 'close')
     child.stdin.write('\x03') // Ctrl-C
     await ended
-    expect(line).toContain('INFO')
-    expect(line).not.toMatch(/^\{|"level":/)
+    expect(stripVTControlCharacters(line)).toMatch(
+      /^\[\d\d:\d\d:\d\d\.\d{3}\] INFO: request \{"requestId":"terminal-7","surface":"rest",.*\}$/,
+    )
+    expect(line).not.toMatch(/"(level|pid|hostname|time)":/)
     expect(shown).toContain('Stopped')
   },
 )

@@ -72,6 +72,9 @@ test('requests, by surface, operation and status, and look-ups of keys', async (
     expect((await get(path)).status).toBe(200)
   }
   await get('/v1/pets/1')
+  const headers = { authorization: `Bearer ${key}` }
+  await fetch(`${server.origin}/v1/pets/1`, { method: 'HEAD', headers })
+  await get('/trpc/listPets,getPet?batch=1&input=%7B%7D')
   await get('/v1/pets/x')
   await get('/trpc/getPet')
   await get('/trpc/listPets', '')
@@ -82,10 +85,10 @@ test('requests, by surface, operation and status, and look-ups of keys', async (
   creation.leave()
   const expected: [labels: string, count: number][] = [
     ['surface="rest",operation="listPets",status="200"', 2],
-    ['surface="trpc",operation="listPets",status="200"', 1],
-    ['surface="rest",operation="getPet",status="404"', 1],
+    ['surface="trpc",operation="listPets",status="200"', 2],
+    ['surface="rest",operation="getPet",status="404"', 2],
     ['surface="rest",operation="getPet",status="400"', 1],
-    ['surface="trpc",operation="getPet",status="400"', 1],
+    ['surface="trpc",operation="getPet",status="400"', 2],
     ['surface="trpc",operation="listPets",status="401"', 1],
     ['surface="trpc",operation="unknown",status="404"', 1],
     ['surface="other",operation="none",status="404"', 1],
@@ -99,9 +102,9 @@ test('requests, by surface, operation and status, and look-ups of keys', async (
       expect(metric(text, durations), labels).toBe(count)
     }
     expect(text.match(/^petstore_requests_total\{/gm)).toHaveLength(expected.length)
-    // 8 requests had the key; it was looked up for the first of them.
+    // 10 requests had the key; it was looked up for the first of them.
     expect(metric(text, 'petstore_key_lookups_total{cache="miss"}')).toBe(1)
-    expect(metric(text, 'petstore_key_lookups_total{cache="hit"}')).toBe(7)
+    expect(metric(text, 'petstore_key_lookups_total{cache="hit"}')).toBe(9)
   })
   // A key that nobody knows is looked up each time; what cannot be a key never is.
   for (const wrong of [`petstore_${'A'.repeat(43)}`, `petstore_${'A'.repeat(43)}`, 'nonsense']) {
@@ -109,7 +112,7 @@ test('requests, by surface, operation and status, and look-ups of keys', async (
   }
   await eventuallyRead((text) => {
     expect(metric(text, 'petstore_key_lookups_total{cache="miss"}')).toBe(3)
-    expect(metric(text, 'petstore_key_lookups_total{cache="hit"}')).toBe(7)
+    expect(metric(text, 'petstore_key_lookups_total{cache="hit"}')).toBe(9)
   })
 })
 
@@ -134,21 +137,76 @@ test('the durations, in seconds', async () => {
   })
 })
 
+/** All that the metrics say of the service itself, with its times left out. */
+const ofService = (text: string) =>
+  text
+    .split('\n')
+    .filter((line) => line.includes('petstore_'))
+    .map((line) =>
+      /_seconds_(sum|bucket\{le="[\d.]+")/.test(line) ? line.replace(/ [\d.e-]+$/, ' …') : line,
+    )
+
+testOnce('the whole of them, after a listing', async () => {
+  await start()
+  expect((await get('/v1/pets?limit=7')).status).toBe(200)
+  const labels = 'surface="rest",operation="listPets",status="200"'
+  // Seconds, from a thousandth to more than a call may take.
+  const buckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
+  await eventuallyRead((text) =>
+    expect(ofService(text)).toEqual([
+      '# HELP petstore_requests_total Requests, by surface, operation and HTTP status',
+      '# TYPE petstore_requests_total counter',
+      `petstore_requests_total{${labels}} 1`,
+      '# HELP petstore_request_duration_seconds How long requests took',
+      '# TYPE petstore_request_duration_seconds histogram',
+      ...buckets.map((le) => `petstore_request_duration_seconds_bucket{le="${le}",${labels}} …`),
+      `petstore_request_duration_seconds_bucket{le="+Inf",${labels}} 1`,
+      `petstore_request_duration_seconds_sum{${labels}} …`,
+      `petstore_request_duration_seconds_count{${labels}} 1`,
+      '# HELP petstore_key_lookups_total Look-ups of API keys, by whether the cache knew the answer',
+      '# TYPE petstore_key_lookups_total counter',
+      'petstore_key_lookups_total{cache="miss"} 1',
+      '# HELP petstore_database_connections_used Connections in use',
+      '# TYPE petstore_database_connections_used gauge',
+      'petstore_database_connections_used 0',
+      '# HELP petstore_database_connections_waiting Requests that wait for a connection',
+      '# TYPE petstore_database_connections_waiting gauge',
+      'petstore_database_connections_waiting 0',
+    ]),
+  )
+})
+
+testOnce('what cannot be read is 500, and the service goes on', async () => {
+  const fault = `process.on('SIGUSR2', () => { process.cpuUsage = () => { throw new Error('boom') } })`
+  await start({ NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(fault)}` })
+  expect(await read()).toContain('process_cpu_seconds_total')
+  server.child.kill('SIGUSR2')
+  await eventually(async () => {
+    const failed = await fetch(`http://127.0.0.1:${metricsPort}/metrics`)
+    expect([failed.status, await failed.text()]).toEqual([500, ''])
+  })
+  expect((await get('/v1/pets')).status).toBe(200)
+})
+
 testOnce('they are read at /metrics of a port of their own, and nowhere else', async () => {
   await start()
   const answer = await fetch(`http://127.0.0.1:${metricsPort}/metrics`)
   expect(answer.status).toBe(200)
-  expect(answer.headers.get('content-type')).toMatch(/^text\/plain; version=/)
+  expect(answer.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8')
   const text = await answer.text()
   expect(text).toMatch(/^nodejs_eventloop_lag_seconds /m)
   expect(text).toMatch(/^process_resident_memory_bytes \d/m)
-  for (const name of ['requests_total', 'request_duration_seconds', 'key_lookups_total']) {
-    expect(text).toMatch(new RegExp(`^# HELP petstore_${name} .+\n# TYPE petstore_${name} `, 'm'))
-  }
   for (const path of ['/', '/metrics/', '/metricsx', '/v1/pets', '/healthz', '/metrics/x']) {
     const other = await fetch(`http://127.0.0.1:${metricsPort}${path}`)
     expect([path, other.status, await other.text()]).toEqual([path, 404, ''])
   }
+  const same = await fetch(`http://127.0.0.1:${metricsPort}/metrics?name[]=up`)
+  expect([same.status, await same.text()]).toEqual([200, expect.stringContaining('petstore_')])
+  const head = await fetch(`http://127.0.0.1:${metricsPort}/metrics`, { method: 'HEAD' })
+  expect([head.status, head.headers.get('content-type')]).toEqual([
+    200,
+    'text/plain; version=0.0.4; charset=utf-8',
+  ])
   const posted = await fetch(`http://127.0.0.1:${metricsPort}/metrics`, { method: 'POST' })
   expect([posted.status, posted.headers.get('allow')]).toEqual([405, 'GET, HEAD'])
   expect((await get('/metrics')).status).toBe(404)

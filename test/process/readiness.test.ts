@@ -27,9 +27,23 @@ afterEach(async () => {
 async function ready(): Promise<{ status: number; body: unknown; time: number }> {
   const began = performance.now()
   const answer = await fetch(`${service.origin}/readyz`)
-  expect(answer.headers.get('content-type')).toBe('application/json')
-  const body = await answer.json()
-  return { status: answer.status, body, time: performance.now() - began }
+  const text = await answer.text()
+  expect(Object.fromEntries(answer.headers)).toEqual({
+    'content-security-policy': "default-src 'none';frame-ancestors 'none'",
+    'cross-origin-opener-policy': 'same-origin',
+    'cross-origin-resource-policy': 'same-origin',
+    'referrer-policy': 'no-referrer',
+    'strict-transport-security': 'max-age=31536000; includeSubDomains',
+    'x-content-type-options': 'nosniff',
+    'x-frame-options': 'DENY',
+    'content-type': 'application/json',
+    'x-request-id': expect.stringMatching(/^[\da-f-]{36}$/),
+    'content-length': String(text.length),
+    date: expect.any(String),
+    connection: 'keep-alive',
+    'keep-alive': 'timeout=65',
+  })
+  return { status: answer.status, body: JSON.parse(text), time: performance.now() - began }
 }
 
 const yes = { status: 200, body: { status: 'ready' } }
@@ -58,7 +72,9 @@ test('both need no key, and HEAD asks as GET does', async () => {
   expect([health.status, await health.json()]).toEqual([200, { status: 'ok' }])
   for (const path of ['/healthz', '/readyz']) {
     expect((await fetch(service.origin + path, { method: 'HEAD' })).status).toBe(200)
-    expect((await fetch(`${service.origin}${path}/`)).status).toBe(404)
+    for (const other of [`${path}/`, path.toUpperCase(), `${path}/x`]) {
+      expect((await fetch(service.origin + other)).status, other).toBe(404)
+    }
     // A load balancer may ask without a Host.
     for (const version of ['1.0', '1.1']) {
       const { answers } = await converse(service.origin, `GET ${path} HTTP/${version}\r\n\r\n`)
@@ -74,8 +90,12 @@ test('a schema that lacks a migration is not ready, until the migration has run'
   const [newest] = await sql('select name, timestamp from kysely_migration order by name desc')
   for (let round = 0; round < 2; round++) {
     await sql('delete from kysely_migration where name = ?', [newest?.name])
+    const logged = service.logged.length
     await expectNotReady()
     expect((await fetch(`${service.origin}/readyz`, { method: 'HEAD' })).status).toBe(503)
+    // Those who ask, ask every second: it is no error.
+    const lines = service.logged.slice(logged).map((line) => JSON.parse(line))
+    expect(lines.map(({ level, msg }) => `${level} ${msg}`)).toEqual(Array(3).fill('30 request'))
     await sql('insert into kysely_migration (name, timestamp) values (?, ?)', [
       newest?.name,
       newest?.timestamp,

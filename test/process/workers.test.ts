@@ -57,6 +57,12 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
     })
   }
 
+  const children = () =>
+    execFileSync('pgrep', ['-P', String(server.child.pid)], { encoding: 'utf8' })
+      .trim()
+      .split('\n')
+      .map(Number)
+
   /** A creation in flight at each of the workers. */
   const inFlight = () =>
     Promise.all([beginCreation(server.port, key), beginCreation(server.port, key)])
@@ -73,6 +79,7 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
     await start({ METRICS_PORT: String(await freePort()) })
     const pids = await servingPids()
     expect(pids).not.toContain(server.child.pid)
+    expect(children().sort()).toEqual(pids.sort())
     const creations = await inFlight()
     server.child.kill('SIGTERM')
     await eventually(() => expect(stopping()).toHaveLength(2))
@@ -108,7 +115,13 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
 
   test('one that dies is replaced, and the other serves meanwhile', async () => {
     const metricsPort = await freePort()
-    await start({ METRICS_PORT: String(metricsPort) })
+    // The first that takes its place cannot live.
+    const fault = `import cluster from 'node:cluster'
+      if (cluster.worker?.id === 3) process.exit(7)`
+    await start({
+      METRICS_PORT: String(metricsPort),
+      NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(fault)}`,
+    })
     const [first = 0, second = 0] = await servingPids()
     process.kill(first, 'SIGKILL')
     await server.logged(/A worker died/)
@@ -124,7 +137,13 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
     await expectFinished(creations)
     expect(await server.exited).toBe(0)
     await gone(pids)
-    expect(server.entries().filter(({ msg }) => /A worker died/.test(String(msg)))).toHaveLength(1)
+    const deaths = server.entries().filter(({ msg }) => /A worker died/.test(String(msg)))
+    expect(deaths).toMatchObject([
+      { level: 50, code: null, signal: 'SIGKILL' },
+      { level: 50, worker: 3, code: 7, signal: null },
+    ])
+    // A second after it died: one that cannot live does not spin.
+    expect(Number(deaths[1]?.time) - Number(deaths[0]?.time)).toBeGreaterThan(900)
   })
 
   test('one with an exception that nobody caught finishes what is in flight and is replaced', async () => {
@@ -215,18 +234,24 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
     await gone(pids)
   })
 
+  test('one that died just before a stop is not replaced, and holds up nothing', async () => {
+    await start()
+    const [first = 0, second = 0] = await servingPids()
+    process.kill(first, 'SIGKILL')
+    await server.logged(/A worker died/)
+    server.child.kill('SIGTERM')
+    expect(await server.exited).toBe(0)
+    expect(server.stderr).not.toContain('cut off')
+    await gone([second])
+  })
+
   test('one that is still starting stops with the others', async () => {
     await start({ SHUTDOWN_TIMEOUT: '60s' })
     const [first = 0, second = 0] = await servingPids()
     process.kill(first, 'SIGKILL')
     await server.logged(/A worker died/)
     // Two children again: the new one has just been started, and serves nothing yet.
-    const children = () =>
-      execFileSync('pgrep', ['-P', String(server.child.pid)], { encoding: 'utf8' })
-        .trim()
-        .split('\n')
-        .filter((pid) => Number(pid) !== first)
-    await eventually(() => expect(children()).toHaveLength(2))
+    await eventually(() => expect(children().filter((pid) => pid !== first)).toHaveLength(2))
     server.child.kill('SIGTERM')
     const began = performance.now()
     expect(await server.exited).toBe(0)

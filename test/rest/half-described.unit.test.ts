@@ -23,11 +23,13 @@ const get = keyedProcedure.meta(operation(reading))
 const give = async () => example
 const page = paged(async () => ({ items: [example], next: undefined }))
 
+const toys = { toys: 'What they play with.' }
+
 /** Starts with these procedures, as far as that comes. */
-function start(procedures: Parameters<typeof router>[0], tags: Record<string, string> = {}) {
+function start(procedures: Parameters<typeof router>[0], tags: Record<string, string> = toys) {
   const servers = { baseUrl: 'https://petstore.example/v1', stagingUrl: 'https://x.example/v1' }
   const served = router(procedures)
-  return openApiDocument(served, operationsOf(served), servers, tags)
+  return openApiDocument(served, operationsOf(served, tags), servers)
 }
 
 const right = get.input(Toy).output(Toy).query(give)
@@ -49,9 +51,27 @@ test('what is whole starts', () => {
         .output(z.void())
         .mutation(() => {}),
     },
-    { toys: 'What they play with.' },
+    toys,
   )
   expect(Object.keys(document.paths ?? {})).toEqual(['/toys', '/all', '/toys/{label}'])
+})
+
+test('what a rule may refuse is told of, in its own words, with 409', () => {
+  const conflict = 'There is a ball already'
+  const it = keyedProcedure
+    .meta(operation({ ...changing, method: 'PUT', conflict }))
+    .input(NewToy)
+    .output(Toy)
+    .mutation(give)
+  const document = start({ it }, { toys: 'What they play with.' })
+  expect(document.paths?.['/toys']?.put?.responses).toMatchObject({
+    409: {
+      description: 'There is such a one already',
+      content: {
+        'application/json': { example: { code: 'CONFLICT', message: conflict, status: 409 } },
+      },
+    },
+  })
 })
 
 test.each<[string, Parameters<typeof router>[0], string]>([
@@ -132,6 +152,20 @@ test.each<[string, Parameters<typeof router>[0], string]>([
     },
     'The example of the input of it does not fit its schema: label',
   ],
+  [
+    'two at one address, by other names',
+    Object.fromEntries(
+      ['label', 'name'].map((field) => [
+        field,
+        keyedProcedure
+          .meta(operation({ ...reading, path: `/toys/{${field}}` }))
+          .input(z.object({ [field]: z.string() }))
+          .output(Toy)
+          .query(give),
+      ]),
+    ),
+    'name and label are both at GET /toys/{}',
+  ],
   ['two at one address', { one: right, other: right }, 'other and one are both at GET /toys'],
   [
     'an object in an address',
@@ -168,9 +202,34 @@ test.each<[string, Parameters<typeof router>[0], string]>([
     { it: get.input(z.looseObject({})).output(Toy).query(give) },
     'says what is to become of unknown fields',
   ],
-  ['a heading without words', { it: right }, 'The tag toys needs a description'],
+  ...[z.enum({ One: 1, Two: 2 }), z.literal(7), z.literal(['a', null])].map(
+    (odd): [string, Parameters<typeof router>[0], string] => [
+      `${odd.def.type}s of other things than texts`,
+      {
+        it: get
+          .input(z.object({ label: odd }))
+          .output(Toy)
+          .query(give),
+      },
+      'The input of it.label allows other values than texts, which REST cannot carry',
+    ],
+  ),
+  [
+    'an unknown kind of fields in what it gives',
+    {
+      it: get
+        .input(Toy)
+        .output(z.object({ toys: z.array(z.record(z.string(), z.string())) }))
+        .query(async () => ({ toys: [] })),
+    },
+    'The output of it.toys[] is of the type record, which REST cannot carry',
+  ],
 ])('%s: no start', (_what, procedures, problem) => {
   expect(() => start(procedures)).toThrow(problem)
+})
+
+test('a heading without words: no start', () => {
+  expect(() => start({ it: right }, {})).toThrow('The tag toys needs a description')
 })
 
 test.each([
@@ -187,5 +246,5 @@ test.each([
     .input(input)
     .output(Toy)
     .mutation(give)
-  expect(() => start({ it }, { toys: 'What they play with.' })).toThrow(problem)
+  expect(() => start({ it })).toThrow(problem)
 })

@@ -20,11 +20,13 @@ export interface Proxy {
    * after the server has carried it out, but before the client hears of it. Resolves when it did.
    */
   breakAt(pattern: RegExp, when: 'before' | 'after'): Promise<void>
+  /** Keeps the next statement like this from the server; its connection stays open, and hangs. */
+  hangAt(pattern: RegExp): Promise<void>
 }
 
 interface Fault {
   pattern: RegExp
-  when: 'before' | 'after'
+  when: 'before' | 'after' | 'never'
   done: () => void
 }
 
@@ -50,6 +52,7 @@ export async function startProxy(host: string, port: number): Promise<Proxy> {
       if (isStalled) socket.pause()
     }
     let breaking: Fault | undefined
+    let hangs = false
     const end = ({ done }: Fault) => {
       client.destroy()
       upstream.destroy()
@@ -57,12 +60,17 @@ export async function startProxy(host: string, port: number): Promise<Proxy> {
     }
     const statementsOf = statementReader()
     client.on('data', (chunk: Buffer) => {
+      if (hangs) return
       for (const statement of statementsOf(chunk)) {
         statements.push(statement)
         const fault = [...faults].find(({ pattern }) => pattern.test(statement))
         if (!fault) continue
         faults.delete(fault)
         if (fault.when === 'before') return end(fault)
+        if (fault.when === 'never') {
+          hangs = true
+          return fault.done()
+        }
         breaking = fault
       }
       upstream.write(chunk)
@@ -98,6 +106,9 @@ export async function startProxy(host: string, port: number): Promise<Proxy> {
     },
     breakAt(pattern, when) {
       return new Promise((done) => void faults.add({ pattern, when, done }))
+    },
+    hangAt(pattern) {
+      return new Promise((done) => void faults.add({ pattern, when: 'never', done }))
     },
   }
 }

@@ -2,6 +2,7 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import formats from 'ajv-formats'
 import { expect } from 'vitest'
+import { eventually } from './eventually.ts'
 
 /** An answer: its status, its headers, and its body with integers as they were written. */
 export interface Answer {
@@ -78,7 +79,10 @@ interface Operation {
 }
 
 async function documentCheck(origin: string): Promise<Check> {
-  const document = JSON.parse(await (await fetch(`${origin}/v1/openapi.json`)).text())
+  // It is made for the first who ask, which takes longer than some tests let a connection wait.
+  const document = await eventually(async () =>
+    JSON.parse(await (await fetch(`${origin}/v1/openapi.json`)).text()),
+  )
   const ajv = new Ajv2020({ strict: false, allErrors: true })
   formats.default(ajv)
   ajv.addSchema(document, 'openapi')

@@ -12,8 +12,18 @@ type Client = TRPCClient<typeof clientRouter>
 
 /** As much of the document as is looked at here. */
 interface Document {
-  paths: Record<string, Record<string, { parameters?: object[] }>>
-  components: { schemas: object }
+  paths: Record<string, Record<string, DocumentedOperation>>
+  components: { schemas: Record<string, unknown> }
+}
+
+interface DocumentedOperation {
+  operationId: string
+  parameters?: { in: string; name: string; required?: boolean }[]
+  requestBody?: { content: { 'application/json': { schema: object } } }
+  responses: Record<
+    string,
+    { description: string; content: { 'application/json': { examples?: object } } }
+  >
 }
 
 let service: Service
@@ -91,6 +101,20 @@ test.each([
   const body = `{"label":"Number ${written}","price":${written},"madeAt":"${madeAt}"}`
   const answer = await service.rest('POST', '/toys', { body })
   expect(JSON.parse(answer.text)).toMatchObject({ price, washable: false, ages: [] })
+})
+
+test('what is wrong with each item of a list is told by its place', async () => {
+  const wrong = {
+    ...ball,
+    label: 'Wrong',
+    madeAt: new Date(madeAt),
+    ages: [3, 3.5, 4, 'x' as never],
+  }
+  const failed = await toys.create.mutate(wrong).catch((error) => error)
+  expect(failed.data.fields).toEqual({
+    'ages.1': 'must be a whole number',
+    'ages.3': 'must be a whole number',
+  })
 })
 
 test('a query holds texts, booleans and lists, as they are written', async () => {
@@ -251,6 +275,67 @@ test('the document says of toys what it says of pets: ranges to the digit, lengt
   expect(paths['/toys/{toyId}']?.patch?.parameters).toMatchObject([
     { name: 'toyId', schema: int64 },
   ])
+})
+
+test('the document says what each operation takes, and all that it may answer', async () => {
+  const { body } = await service.rest('GET', '/openapi.json')
+  const { components, paths } = body as Document
+  const operations = Object.entries(paths).flatMap(([path, item]) =>
+    Object.entries(item).map(([method, operation]) => ({ path, method, ...operation })),
+  )
+  const told = operations
+    .filter(({ path }) => path.startsWith('/toys'))
+    .map(({ operationId, method, path, parameters = [], requestBody, responses }) => [
+      operationId,
+      `${method} ${path}`,
+      parameters.map(({ in: place, name, required }) => `${place} ${name}${required ? '!' : ''}`),
+      requestBody?.content['application/json'].schema,
+      Object.keys(responses).map(Number),
+      responses[409]?.description,
+    ])
+  const page = ['query limit', 'query cursor', 'query label', 'query washable', 'query ages']
+  const always = [401, 408, 429, 431, 500, 503]
+  const sorted = (...statuses: number[]) => [...statuses, ...always].sort()
+  expect(told).toEqual([
+    ['toys.list', 'get /toys', page, undefined, sorted(200, 400), undefined],
+    [
+      'toys.create',
+      'post /toys',
+      ['header Idempotency-Key'],
+      { $ref: '#/components/schemas/NewToy' },
+      sorted(201, 400, 403, 409, 413, 415, 422),
+      'There is such a one already, or a request with the same `Idempotency-Key` is still running',
+    ],
+    ['toys.get', 'get /toys/{toyId}', ['path toyId!'], undefined, sorted(200, 400, 404), undefined],
+    [
+      'toys.update',
+      'patch /toys/{toyId}',
+      ['path toyId!'],
+      { $ref: '#/components/schemas/ToyChange' },
+      sorted(200, 400, 403, 404, 413, 415),
+      undefined,
+    ],
+    [
+      'toys.remove',
+      'delete /toys/{toyId}',
+      ['path toyId!'],
+      undefined,
+      sorted(204, 400, 403, 404),
+      undefined,
+    ],
+  ])
+  // Of two errors with one code each has a name.
+  const conflicts = paths['/toys']?.post?.responses[409]?.content['application/json'].examples
+  expect(conflicts).toMatchObject({
+    CONFLICT: { value: { message: 'There is a toy with this label already' } },
+    CONFLICT_2: { value: { message: expect.stringContaining('Idempotency-Key') } },
+  })
+  // What the path says is no part of the body.
+  expect(components.schemas.ToyChange).toEqual({
+    type: 'object',
+    properties: { price: { type: 'number', minimum: 0 }, washable: { type: 'boolean' } },
+    description: 'What is to change of a toy.',
+  })
 })
 
 test('the log names the operation', async () => {

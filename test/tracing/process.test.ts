@@ -5,6 +5,7 @@ import { engine, newDatabase } from '../support/database.ts'
 import { addKey, until } from '../support/instance.ts'
 import { freePort } from '../support/mysql.ts'
 import { runServer, type ServerProgram } from '../support/process.ts'
+import { startService } from '../support/service.ts'
 import { openSql } from '../support/sql.ts'
 
 // Several processes start here, on a machine that may be busy with other tests.
@@ -201,6 +202,95 @@ testOnce('OTEL_TRACES_SAMPLER says which calls are recorded', async () => {
   expect(calls(collector).map(({ traceId }) => traceId)).toEqual([id])
   const lines = server.entries().filter(({ operation }) => operation === 'listPets')
   expect(lines.map(({ traceId }) => traceId)).toEqual([expect.stringMatching(/^[\da-f]{32}$/), id])
+})
+
+/** The service in this process, whose environment OpenTelemetry's packages read as that of any other. */
+async function startHere(collector: Collector, variables: Record<string, string>) {
+  const complete = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, ...variables }
+  for (const [name, value] of Object.entries(complete)) vi.stubEnv(name, value)
+  cleanings.push(() => vi.unstubAllEnvs())
+  return await startService(complete)
+}
+
+// Of a call whose caller says nothing, of one whose caller records it, and of one whose does not.
+testOnce.each([
+  ['always_on', [true, true, true]],
+  ['always_off', [false, false, false]],
+  ['traceidratio', [false, false, false]],
+  ['parentbased_always_on', [true, true, false]],
+  ['parentbased_always_off', [false, true, false]],
+  ['parentbased_traceidratio', [false, true, false]],
+])('OTEL_TRACES_SAMPLER=%s records what it says', async (sampler, expected) => {
+  const collector = await collect()
+  const service = await startHere(collector, {
+    OTEL_TRACES_SAMPLER: sampler,
+    // Only those by ratio read it: to the others it says the opposite.
+    OTEL_TRACES_SAMPLER_ARG: sampler.endsWith('off') ? '1' : '0',
+  })
+  const ids = ['a'.repeat(32), 'b'.repeat(32)]
+  const parents = [
+    undefined,
+    `00-${ids[0]}-b7ad6b7169203331-01`,
+    `00-${ids[1]}-b7ad6b7169203331-00`,
+  ]
+  for (const traceparent of parents) {
+    await service.rest('GET', '/pets', { headers: { ...(traceparent && { traceparent }) } })
+  }
+  await service.stop() // which sends them
+  const recorded = calls(collector).map(({ traceId }) => traceId)
+  expect([
+    recorded.some((id) => !ids.includes(id)),
+    ...ids.map((id) => recorded.includes(id)),
+  ]).toEqual(expected)
+})
+
+testOnce(
+  'OTEL_BSP_… say how many spans are sent at a time, and how long that may take',
+  async () => {
+    const collector = await collect()
+    collector.status = undefined
+    const service = await startHere(collector, {
+      OTEL_BSP_SCHEDULE_DELAY: '60000',
+      OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '3',
+      OTEL_BSP_EXPORT_TIMEOUT: '20',
+    })
+    for (let call = 0; call < 8; call++) await service.rest('GET', '/pets')
+    // Each three are sent at once, and those that are not taken hold up the next for a moment only.
+    await until('the requests', () => collector.bodies.length >= 5)
+    collector.status = 200
+    await service.stop()
+  },
+)
+
+testOnce('the scheme is that which the proxy was asked by', async () => {
+  const collector = await collect()
+  const service = await startHere(collector, { TRUST_PROXY: '1' })
+  await service.rest('HEAD', '/pets/1', { headers: { 'x-forwarded-proto': 'https' } })
+  await service.stop()
+  expect(calls(collector).map(({ attributes }) => attributes)).toEqual([
+    {
+      'http.request.method': 'HEAD',
+      'http.response.status_code': 404,
+      'http.route': '/v1/pets/{petId}',
+      'url.path': '/v1/pets/1',
+      'url.scheme': 'https',
+    },
+  ])
+})
+
+testOnce('OTEL_BSP_MAX_QUEUE_SIZE says how many spans wait at most', async () => {
+  const collector = await collect()
+  const service = await startHere(collector, {
+    OTEL_BSP_SCHEDULE_DELAY: '60000',
+    OTEL_BSP_MAX_QUEUE_SIZE: '4',
+  })
+  collector.status = undefined
+  for (let call = 0; call < 10; call++) await service.rest('GET', '/pets')
+  await until('the first request', () => collector.bodies.length > 0)
+  collector.status = 200
+  await service.stop()
+  // The first four were not taken, the next four waited, and the others are lost.
+  expect(collector.spans).toHaveLength(4)
 })
 
 test.runIf(engine === 'mysql')('with WORKERS each of them sends its own', async () => {

@@ -84,7 +84,8 @@ async function trace(
 ): Promise<{ spans: Span[]; lines: LogEntry[]; parent: string; status: number }> {
   const { traceId, spanId } = newTrace()
   const traceparent = `00-${traceId}-${spanId}-01`
-  await ask('/v1/pets') // on a busy machine the key may have been looked up long ago
+  // On a busy machine the key may have been looked up long ago; no pet is asked for, which may hang.
+  await ask('/v1/pets/x')
   const { status } = await ask(path, {
     ...init,
     headers: { ...(init.headers as Record<string, string>), traceparent },
@@ -436,11 +437,12 @@ test('a creation with an Idempotency-Key has its whole transaction under it', as
 })
 
 test('calls that meet: what is done once is under one of them, and linked with the others', async () => {
-  // Calls meet when they arrive together, and on MySQL while others are under way.
+  // Calls meet when they arrive together, and on MySQL while others are under way. One of three
+  // is not recorded by its caller: nothing may be lost with it.
   const traces = Array.from({ length: 40 }, newTrace)
   const statuses = await Promise.all(
-    traces.map(async ({ traceId, spanId }) => {
-      const headers = { traceparent: `00-${traceId}-${spanId}-01` }
+    traces.map(async ({ traceId, spanId }, index) => {
+      const headers = { traceparent: `00-${traceId}-${spanId}-0${index % 3 === 0 ? 0 : 1}` }
       return (await ask('/v1/pets', creation('Sesame', headers))).status
     }),
   )
@@ -448,7 +450,7 @@ test('calls that meet: what is done once is under one of them, and linked with t
   const ids = new Set(traces.map(({ traceId }) => traceId))
   const spans = () => collector.spans.filter(({ traceId }) => ids.has(traceId))
   const calls = () => spans().filter(({ kind }) => kind === 'SERVER')
-  await until('all calls', () => calls().length === 40)
+  await until('all calls', () => calls().length === 26)
   await trace('/v1/pets', 2) // what belongs to them has come before this
   const shared = spans()
     .filter(({ kind, links }) => kind === 'CLIENT' && links.length > 0)

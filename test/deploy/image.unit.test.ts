@@ -1,0 +1,67 @@
+/** What the files for an installation say, where nothing need run to know whether it is right. */
+import { readFileSync } from 'node:fs'
+import path from 'node:path'
+import { expect, test } from 'vitest'
+import { readConfig } from '../../src/config.ts'
+
+const root = path.join(import.meta.dirname, '../..')
+const read = (file: string) => readFileSync(path.join(root, file), 'utf8')
+const dockerfile = read('Dockerfile').replaceAll('\\\n', ' ')
+const compose = read('compose.yaml')
+
+/** What follows an instruction of the Dockerfile, in its last stage. */
+function said(instruction: RegExp): string[] {
+  const stage = dockerfile.slice(dockerfile.lastIndexOf('\nFROM '))
+  return [...stage.matchAll(new RegExp(`^${instruction.source} +(.+)$`, 'gm'))].map(
+    ([, text]) => `${text}`,
+  )
+}
+
+test('the image is that of the Node that is tested, and nobody is root in it', () => {
+  const [major] = process.versions.node.split('.')
+  expect([...dockerfile.matchAll(/^FROM (\S+)/gm)].map(([, image]) => image)).toEqual([
+    `node:${major}-slim`,
+    `node:${major}-slim`,
+  ])
+  expect(said(/USER/)).toEqual(['node'])
+  expect(said(/EXPOSE/)).toEqual(['3000'])
+  expect(said(/VOLUME/)).toEqual(['/app/data'])
+  // What `npm ci` runs must be there before it.
+  expect(dockerfile.indexOf('COPY patches patches')).toBeGreaterThan(0)
+  expect(dockerfile.indexOf('COPY patches patches')).toBeLessThan(dockerfile.indexOf('npm ci'))
+})
+
+test('compose gives the service its database, and time to stop', () => {
+  const value = (name: string) => new RegExp(`^ *${name}: (\\S+)`, 'm').exec(compose)?.[1]
+  const password = /\$\{MYSQL_PASSWORD:-(\w+)\}/g
+  const url = new URL(String(value('DATABASE_URL')?.replace(password, '$1')))
+  expect(readConfig({ DATABASE_URL: url.href }).databaseUrl).toBe(url.href)
+  expect({
+    MYSQL_DATABASE: value('MYSQL_DATABASE'),
+    MYSQL_USER: value('MYSQL_USER'),
+    MYSQL_PASSWORD: value('MYSQL_PASSWORD')?.replace(password, '$1'),
+  }).toEqual({
+    MYSQL_DATABASE: url.pathname.slice(1),
+    MYSQL_USER: url.username,
+    MYSQL_PASSWORD: url.password,
+  })
+  expect(url.host).toBe('mysql:3306')
+  // Longer than SHUTDOWN_TIMEOUT, which is 10 seconds unless it is set.
+  expect(Number.parseInt(String(value('stop_grace_period')), 10)).toBeGreaterThan(10)
+  expect(compose).toMatch(/^ {4}ports:\n {6}- 3000:3000$/m)
+})
+
+test('what HAProxy says in place of the service is an answer of the service', () => {
+  const [head = '', body = ''] = read('deploy/503.http').split(/\r?\n\r?\n/)
+  expect(head.split(/\r?\n/)).toEqual([
+    'HTTP/1.1 503 Service Unavailable',
+    'Content-Type: application/json',
+    'Cache-Control: no-store',
+    'Retry-After: 5',
+  ])
+  expect(JSON.parse(body)).toEqual({
+    code: 'SERVICE_UNAVAILABLE',
+    message: 'The service cannot be reached right now; try again later',
+    status: 503,
+  })
+})

@@ -1,0 +1,92 @@
+/** The image and its first key, as far as they can be tried without Docker: with what they run. */
+import { execFileSync, spawnSync } from 'node:child_process'
+import { cpSync, readFileSync, symlinkSync } from 'node:fs'
+import path from 'node:path'
+import { expect, test } from 'vitest'
+import { eventually } from '../support/eventually.ts'
+import { freePort } from '../support/mysql.ts'
+import { newFolder, programs, runProgram } from '../support/process.ts'
+import { openSql } from '../support/sql.ts'
+
+const root = path.join(import.meta.dirname, '../..')
+const read = (file: string) => readFileSync(path.join(root, file), 'utf8')
+const dockerfile = read('Dockerfile').replaceAll('\\\n', ' ')
+const compose = read('compose.yaml')
+
+/** What follows an instruction of the Dockerfile, in its last stage. */
+function said(instruction: RegExp): string[] {
+  const stage = dockerfile.slice(dockerfile.lastIndexOf('\nFROM '))
+  return [...stage.matchAll(new RegExp(`^${instruction.source} +(.+)$`, 'gm'))].map(
+    ([, text]) => `${text}`,
+  )
+}
+
+/** Refuses packages that only development has: the image is built without them. */
+const production = `import { registerHooks } from 'node:module'
+  const names = ${JSON.stringify(Object.keys(JSON.parse(read('package.json')).devDependencies))}
+  registerHooks({ resolve(specifier, context, next) {
+    const isForeign = context.parentURL?.includes('/node_modules/')
+    if (!isForeign && names.some((name) => specifier === name || specifier.startsWith(name + '/')))
+      throw new Error(specifier + ' is not in the image')
+    return next(specifier, context)
+  } })`
+
+test('the image has all that it starts with; it serves, says that it lives, and stops', async () => {
+  const { folder, remove } = newFolder()
+  for (const text of said(/COPY(?! --from)/)) {
+    const [source = '', target = ''] = text.split(' ')
+    cpSync(path.join(root, source), path.join(folder, target === './' ? source : target), {
+      recursive: true,
+    })
+  }
+  symlinkSync(path.join(root, 'node_modules'), path.join(folder, 'node_modules'))
+  const [node, ...command] = JSON.parse(said(/CMD/).join())
+  expect([node, command.at(-1)]).toEqual(['node', programs.server])
+  const port = await freePort()
+  const variables = {
+    PORT: String(port),
+    NODE_COMPILE_CACHE: path.join(folder, 'cache'),
+    NODE_ENV: 'production',
+    NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(production)}`,
+  }
+  const copied = path.relative(root, path.join(folder, programs.server))
+  const program = runProgram(copied, variables, [], folder)
+  try {
+    await eventually(() => expect(program.stdout).toContain('Petstore is running'))
+    expect(program.stdout).toContain('SQLite, embedded: data/petstore.db')
+    const [, check = ''] = /CMD (\[.+\])/.exec(said(/HEALTHCHECK/).join()) ?? []
+    const [, ...checking] = JSON.parse(check)
+    const lives = () =>
+      spawnSync(process.execPath, checking, { env: { PORT: String(port) }, stdio: 'ignore' }).status
+    expect(lives()).toBe(0)
+    program.child.kill('SIGTERM')
+    expect(await program.exited).toBe(0)
+    expect(lives()).not.toBe(0)
+  } finally {
+    program.child.kill('SIGKILL')
+    await program.exited
+    remove()
+  }
+})
+
+test('compose makes a first key where there is none, and only there', async () => {
+  const { folder, remove } = newFolder()
+  const script = /^ {6}- '(.+)'$/m.exec(compose)?.[1]?.replaceAll('$$', '$')
+  const { PATH = '' } = process.env
+  const DATABASE_URL = `sqlite:${folder}/petstore.db?create`
+  const run = () =>
+    execFileSync('sh', ['-c', String(script)], {
+      cwd: root,
+      env: { PATH: `${path.dirname(process.execPath)}:${PATH}`, DATABASE_URL },
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'ignore'],
+    })
+  try {
+    expect(run()).toMatch(/^petstore_[\w-]{43}\n$/)
+    expect(run()).toBe('')
+    await using sql = await openSql(`sqlite:${folder}/petstore.db`)
+    expect(await sql('select name from api_keys')).toEqual([{ name: 'first key' }])
+  } finally {
+    remove()
+  }
+})
