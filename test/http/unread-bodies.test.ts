@@ -1,7 +1,7 @@
 /** Bodies that nobody wants are not read: the answer comes at once, and the connection is closed. */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { accepted } from '../support/accepted.ts'
 import { eventually } from '../support/eventually.ts'
 import { expectRestError, expectTrpcError } from '../support/expect.ts'
@@ -54,29 +54,45 @@ const endless: [status: number, head: () => string][] = [
   [200, () => keyed('GET /v1/pets', chunked)],
 ]
 
-test.for(endless.map((given, index) => [index, ...given] as const))(
-  'case %i: %i is answered to a body without end, of which hardly anything is taken',
-  async ([, status, begin]) => {
-    const serving = accepted()
-    const socket = connect(Number(new URL(service.origin).port), '127.0.0.1')
-    socket.on('error', () => {}) // the server's side closes while this one still sends
-    const served = await serving
-    const dropped = new Promise((resolve) => served.once('close', resolve))
-    socket.write(begin())
-    const chunk = `10000\r\n${'x'.repeat(65_536)}\r\n`
-    const send = () => {
-      while (!socket.destroyed && socket.write(chunk));
-    }
-    socket.on('drain', send)
-    send()
-    const [answer] = await once(socket, 'data')
-    expect(String(answer)).toContain(`HTTP/1.1 ${status} `)
-    expect(String(answer)).toContain('Connection: close')
-    await dropped
-    expect(served.bytesRead).toBeLessThan(1_000_000)
+/** Sends a body without end on a new connection; gives what comes of it when that is dropped. */
+async function sendEndless(begin: string) {
+  const serving = accepted()
+  const socket = connect(Number(new URL(service.origin).port), '127.0.0.1')
+  socket.on('error', () => {}) // the server's side closes while this one still sends
+  const served = await serving
+  const dropped = once(served, 'close')
+  const answering = once(socket, 'data')
+  socket.write(begin)
+  const chunk = `10000\r\n${'x'.repeat(65_536)}\r\n`
+  const send = () => {
+    while (!socket.destroyed && socket.write(chunk));
+  }
+  socket.on('drain', send)
+  send()
+  const over = Promise.all([answering, dropped]).then(([[answer]]) => {
     socket.destroy()
-  },
-)
+    return { answer: String(answer), taken: served.bytesRead }
+  })
+  return { over }
+}
+
+describe('a body without end', () => {
+  // All at once, since each connection is let go of only a second after its answer.
+  const sent: Awaited<ReturnType<typeof sendEndless>>[] = []
+  beforeAll(async () => {
+    for (const [, begin] of endless) sent.push(await sendEndless(begin()))
+  })
+
+  test.for(endless.map(([status], index) => [index, status] as const))(
+    'case %i: %i is answered, and hardly anything of it is taken',
+    async ([index, status]) => {
+      const { answer = '', taken } = (await sent[index]?.over) ?? {}
+      expect(answer).toContain(`HTTP/1.1 ${status} `)
+      expect(answer).toContain('Connection: close')
+      expect(taken).toBeLessThan(1_000_000)
+    },
+  )
+})
 
 test('a body that has arrived keeps its connection, whatever is answered', async () => {
   const body = '{"name":"Rex","categoryId":3}'

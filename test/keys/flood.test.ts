@@ -64,7 +64,7 @@ const statusWith = async (key: string) =>
   (await fetch(`${service.origin}/v1/pets`, { headers: { authorization: `Bearer ${key}` } })).status
 
 // 10,000 requests take a while; fewer would not show that nothing is kept of each.
-test('of 10,000 distinct wrong keys nothing is kept', { timeout: 120_000 }, async () => {
+test.runIf(engine === 'mysql')('of 10,000 distinct wrong keys nothing is kept', async () => {
   await flood(4_000) // what is made once, or compiled, is there
   const before = usedMemory(service)
   await flood(10_000)
