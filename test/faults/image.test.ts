@@ -54,6 +54,8 @@ test('the image has all that it starts with; it serves, says that it lives, and 
   try {
     await eventually(() => expect(program.stdout).toContain('Petstore is running'))
     expect(program.stdout).toContain('SQLite, embedded: data/petstore.db')
+    // What is loaded only when somebody asks is there, too.
+    expect((await fetch(`http://127.0.0.1:${port}/docs/`)).status).toBe(200)
     const [, check = ''] = /CMD (\[.+\])/.exec(said(/HEALTHCHECK/).join()) ?? []
     const [, ...checking] = JSON.parse(check)
     const lives = () =>
