@@ -31,7 +31,11 @@ function expectInTime({ status, took }: { status: number; took: number }): void 
   expect(took).toBeLessThan(LATEST)
 }
 
-describe.runIf(engine === 'mysql')('a database that does not answer', () => {
+// Where the machine does too much else at once, an answer in time is noticed late, now and then; one
+// that comes too late does so each time.
+const outOfThree = { retry: 2 }
+
+describe.runIf(engine === 'mysql')('a database that does not answer', outOfThree, () => {
   let service: Instance
   let locker: Sql
   let headers: Record<string, string>
@@ -55,6 +59,8 @@ describe.runIf(engine === 'mysql')('a database that does not answer', () => {
   const withKey = () => ({ headers: { 'idempotency-key': `"key ${serial++}"` }, body: rex })
 
   test('every operation on both surfaces: 503 in time, ended on the server, not made later', async () => {
+    const told = () => service.program.entries().flatMap(({ err }) => err ?? [])
+    const before = told().length
     await locker('lock tables pets write')
     const answers = await Promise.all(
       [
@@ -68,11 +74,12 @@ describe.runIf(engine === 'mysql')('a database that does not answer', () => {
       ].map(timed),
     )
     for (const answer of answers) expectInTime(answer)
-    const causes = () => service.program.entries().filter(({ err }) => err)
+    const causes = () => told().slice(before) as Error[]
     await until('the log tells why, of each', () => causes().length === answers.length)
-    const told = new Set(causes().map(({ err }) => (err as Error).message))
     const cause = 'The database did not answer within 1000 ms'
-    expect(told).toEqual(new Set([`The database cannot be used right now: ${cause}`]))
+    expect(new Set(causes().map(({ message }) => message))).toEqual(
+      new Set([`The database cannot be used right now: ${cause}`]),
+    )
     await until(
       'the statements are ended, while what they wait for is still held',
       async () => (await running(service.sql, '%`pets`%')).length === 0,
