@@ -27,7 +27,7 @@ export function answer(
   res.end(body)
 }
 
-/** The same for a socket that has no request to be answered: an error, as JSON, after which it is closed. */
+/** The text of an error's answer for a socket that has no request to be answered, and is closed then. */
 export function rawAnswer(status: number, body: string, requestId: string): string {
   const lines = [`HTTP/1.1 ${status} ${STATUS_CODES[status]}`]
   const headers = [
