@@ -1,21 +1,7 @@
 /** What the files for an installation say, where nothing need run to know whether it is right. */
-import { readFileSync } from 'node:fs'
-import path from 'node:path'
 import { expect, test } from 'vitest'
 import { readConfig } from '../../src/config.ts'
-
-const root = path.join(import.meta.dirname, '../..')
-const read = (file: string) => readFileSync(path.join(root, file), 'utf8')
-const dockerfile = read('Dockerfile').replaceAll('\\\n', ' ')
-const compose = read('compose.yaml')
-
-/** What follows an instruction of the Dockerfile, in its last stage. */
-function said(instruction: RegExp): string[] {
-  const stage = dockerfile.slice(dockerfile.lastIndexOf('\nFROM '))
-  return [...stage.matchAll(new RegExp(`^${instruction.source} +(.+)$`, 'gm'))].map(
-    ([, text]) => `${text}`,
-  )
-}
+import { compose, dockerfile, readRoot, said } from '../support/image.ts'
 
 test('the image is that of the Node that is tested, and nobody is root in it', () => {
   const [major] = process.versions.node.split('.')
@@ -52,7 +38,7 @@ test('compose gives the service its database, and time to stop', () => {
 })
 
 test('what HAProxy says in place of the service is an answer of the service', () => {
-  const [head = '', body = ''] = read('deploy/503.http').split(/\r?\n\r?\n/)
+  const [head = '', body = ''] = readRoot('deploy/503.http').split(/\r?\n\r?\n/)
   expect(head.split(/\r?\n/)).toEqual([
     'HTTP/1.1 503 Service Unavailable',
     'Content-Type: application/json',

@@ -1,29 +1,19 @@
 /** The image and its first key, as far as they can be tried without Docker: with what they run. */
 import { execFileSync, spawnSync } from 'node:child_process'
-import { cpSync, readFileSync, symlinkSync } from 'node:fs'
+import { cpSync, symlinkSync } from 'node:fs'
 import path from 'node:path'
 import { expect, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
+import { compose, readRoot, said } from '../support/image.ts'
 import { freePort } from '../support/mysql.ts'
 import { newFolder, programs, runProgram } from '../support/process.ts'
 import { openSql } from '../support/sql.ts'
 
 const root = path.join(import.meta.dirname, '../..')
-const read = (file: string) => readFileSync(path.join(root, file), 'utf8')
-const dockerfile = read('Dockerfile').replaceAll('\\\n', ' ')
-const compose = read('compose.yaml')
-
-/** What follows an instruction of the Dockerfile, in its last stage. */
-function said(instruction: RegExp): string[] {
-  const stage = dockerfile.slice(dockerfile.lastIndexOf('\nFROM '))
-  return [...stage.matchAll(new RegExp(`^${instruction.source} +(.+)$`, 'gm'))].map(
-    ([, text]) => `${text}`,
-  )
-}
 
 /** Refuses packages that only development has: the image is built without them. */
 const production = `import { registerHooks } from 'node:module'
-  const names = ${JSON.stringify(Object.keys(JSON.parse(read('package.json')).devDependencies))}
+  const names = ${JSON.stringify(Object.keys(JSON.parse(readRoot('package.json')).devDependencies))}
   registerHooks({ resolve(specifier, context, next) {
     const isForeign = context.parentURL?.includes('/node_modules/')
     if (!isForeign && names.some((name) => specifier === name || specifier.startsWith(name + '/')))
