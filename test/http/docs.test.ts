@@ -4,6 +4,7 @@ import { get, type IncomingMessage } from 'node:http'
 import { buffer } from 'node:stream/consumers'
 import { gunzipSync } from 'node:zlib'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { everyHeader } from '../support/headers.ts'
 import { type Service, startService } from '../support/service.ts'
 
 let service: Service
@@ -40,12 +41,7 @@ test.each(['/', '/docs'])('%s leads to the docs page, without a key', async (pat
 const common = {
   'content-security-policy':
     "default-src 'none';base-uri 'none';connect-src 'self';form-action 'none';frame-ancestors 'none';img-src 'self';script-src 'self';style-src 'self'",
-  'cross-origin-opener-policy': 'same-origin',
-  'cross-origin-resource-policy': 'same-origin',
-  'referrer-policy': 'no-referrer',
-  'strict-transport-security': 'max-age=31536000; includeSubDomains',
-  'x-content-type-options': 'nosniff',
-  'x-frame-options': 'DENY',
+  ...everyHeader,
   'cache-control': 'no-cache',
   vary: 'Origin, Accept-Encoding',
   date: expect.any(String),

@@ -7,6 +7,7 @@ import { setTimeout } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
 import { expectRestError, expectTrpcError } from '../support/expect.ts'
+import { everyHeader } from '../support/headers.ts'
 import { type MetricsReader, newMetrics } from '../support/metrics.ts'
 import { converse, type RawAnswer } from '../support/raw.ts'
 import { transformer } from '../support/router.ts'
@@ -64,12 +65,7 @@ const refusalHeaders = {
   connection: 'close',
   'content-security-policy': "default-src 'none';frame-ancestors 'none'",
   'content-type': 'application/json',
-  'cross-origin-opener-policy': 'same-origin',
-  'cross-origin-resource-policy': 'same-origin',
-  'referrer-policy': 'no-referrer',
-  'strict-transport-security': 'max-age=31536000; includeSubDomains',
-  'x-content-type-options': 'nosniff',
-  'x-frame-options': 'DENY',
+  ...everyHeader,
 }
 
 async function refusal(parts: string | string[]): Promise<RawAnswer> {

@@ -1,6 +1,7 @@
 /** Each kind of answer, whole: its status, all its headers, its body, and its line in the log. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
+import { everyHeader } from '../support/headers.ts'
 import { newMetrics } from '../support/metrics.ts'
 import { storePets } from '../support/pets.ts'
 import { transformer } from '../support/router.ts'
@@ -45,17 +46,12 @@ interface Expected {
   body?: unknown
 }
 
-/** Of every answer. */
-const common = {
-  'cross-origin-opener-policy': 'same-origin',
-  'cross-origin-resource-policy': 'same-origin',
-  'referrer-policy': 'no-referrer',
-  'strict-transport-security': 'max-age=31536000; includeSubDomains',
-  'x-content-type-options': 'nosniff',
-  'x-frame-options': 'DENY',
-}
 const policy = "default-src 'none';frame-ancestors 'none'"
-const json = { ...common, 'content-security-policy': policy, 'content-type': 'application/json' }
+const json = {
+  ...everyHeader,
+  'content-security-policy': policy,
+  'content-type': 'application/json',
+}
 /** Where pages of other origins may read the answer. */
 const exposed = {
   'access-control-expose-headers':
@@ -66,7 +62,7 @@ const open = { ...json, ...exposed }
 const rest = { ...open, 'cache-control': 'no-store' }
 const trpc = { ...rest, vary: 'Origin, trpc-accept, accept' }
 const page = {
-  ...common,
+  ...everyHeader,
   ...exposed,
   'content-security-policy':
     "default-src 'none';base-uri 'none';connect-src 'self';form-action 'none';frame-ancestors 'none';img-src 'self';script-src 'self';style-src 'self'",
@@ -650,7 +646,7 @@ const cases: Case[] = [
     {
       status: 204,
       headers: {
-        ...common,
+        ...everyHeader,
         ...exposed,
         'content-security-policy': policy,
         'access-control-allow-headers':

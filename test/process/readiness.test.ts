@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
+import { everyHeader } from '../support/headers.ts'
 import { running } from '../support/instance.ts'
 import { startProxy } from '../support/proxy.ts'
 import { converse } from '../support/raw.ts'
@@ -30,12 +31,7 @@ async function ready(): Promise<{ status: number; body: unknown; time: number }>
   const text = await answer.text()
   expect(Object.fromEntries(answer.headers)).toEqual({
     'content-security-policy': "default-src 'none';frame-ancestors 'none'",
-    'cross-origin-opener-policy': 'same-origin',
-    'cross-origin-resource-policy': 'same-origin',
-    'referrer-policy': 'no-referrer',
-    'strict-transport-security': 'max-age=31536000; includeSubDomains',
-    'x-content-type-options': 'nosniff',
-    'x-frame-options': 'DENY',
+    ...everyHeader,
     'content-type': 'application/json',
     'x-request-id': expect.stringMatching(/^[\da-f-]{36}$/),
     'content-length': String(text.length),
