@@ -18,7 +18,7 @@ const engineTests = {
 const withoutDatabase = [
   'test/http/{connections,last-answers,refusals,unread-answers,unread-bodies,whole-answers}.test.ts',
   'test/rest/kinds.test.ts',
-  'test/process/document.test.ts',
+  'test/process/{document,loaded}.test.ts',
   'test/log.test.ts',
 ]
 

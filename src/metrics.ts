@@ -1,9 +1,10 @@
 /** What Prometheus may read: https://prometheus.io/docs/practices/naming/ */
 import { once } from 'node:events'
-import { createServer, type Server } from 'node:http'
+import type { Server } from 'node:http'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { PoolUsage } from '../db/mysql.ts'
 import { ConfigError } from './config.ts'
+import { http } from './http/node.ts'
 import { NAME } from './product.ts'
 
 /** A request that is over. */
@@ -74,18 +75,20 @@ export async function serveMetrics(
   { host, port }: { host: string; port: number },
   read: () => Promise<string>,
 ): Promise<Server> {
-  const server = createServer(async (req, res) => {
-    if (req.url?.split('?')[0] !== '/metrics') return res.writeHead(404).end()
-    if (req.method !== 'GET' && req.method !== 'HEAD') {
-      return res.writeHead(405, { Allow: 'GET, HEAD' }).end()
-    }
-    try {
-      const text = await read()
-      res.writeHead(200, { 'Content-Type': Registry.PROMETHEUS_CONTENT_TYPE }).end(text)
-    } catch {
-      res.writeHead(500).end()
-    }
-  }).listen(port, host)
+  const server = http
+    .createServer(async (req, res) => {
+      if (req.url?.split('?')[0] !== '/metrics') return res.writeHead(404).end()
+      if (req.method !== 'GET' && req.method !== 'HEAD') {
+        return res.writeHead(405, { Allow: 'GET, HEAD' }).end()
+      }
+      try {
+        const text = await read()
+        res.writeHead(200, { 'Content-Type': Registry.PROMETHEUS_CONTENT_TYPE }).end(text)
+      } catch {
+        res.writeHead(500).end()
+      }
+    })
+    .listen(port, host)
   await once(server, 'listening').catch((error: NodeJS.ErrnoException) => {
     throw new ConfigError(`METRICS_PORT: cannot listen on ${host}:${port} (${error.code})`)
   })

@@ -1,8 +1,9 @@
 /** Writes answers: status, headers and body at once. */
-import { type ServerResponse, STATUS_CODES } from 'node:http'
+import type { ServerResponse } from 'node:http'
 import type { RequestHandler } from 'express'
 import { methodNotSupported } from '../errors.ts'
 import { jsonHeaders } from './headers.ts'
+import { http } from './node.ts'
 import { requestIdOf } from './telemetry.ts'
 
 /**
@@ -29,7 +30,7 @@ export function answer(
 
 /** The text of an error's answer for a socket that has no request to be answered, and is closed then. */
 export function rawAnswer(status: number, body: string, requestId: string): string {
-  const lines = [`HTTP/1.1 ${status} ${STATUS_CODES[status]}`]
+  const lines = [`HTTP/1.1 ${status} ${http.STATUS_CODES[status]}`]
   const headers = [
     ...jsonHeaders,
     'Date',

@@ -1,9 +1,9 @@
 /** The headers of every answer, as lists of names and values that are made once: what a browser may do with it. */
-import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import cors from 'cors'
 import type { RequestHandler } from 'express'
 import helmet, { type HelmetOptions } from 'helmet'
+import { http } from './node.ts'
 import { requestIdOf } from './telemetry.ts'
 
 const shared = {
@@ -21,8 +21,8 @@ type Policy = NonNullable<HelmetOptions['contentSecurityPolicy']>
 /** What helmet sets: it is asked once, at the start, and gives every request the same. */
 function headersOf(contentSecurityPolicy: Policy): readonly string[] {
   const list: string[] = []
-  const req = new IncomingMessage(new Socket())
-  const res = Object.assign(new ServerResponse(req), {
+  const req = new http.IncomingMessage(new Socket())
+  const res = Object.assign(new http.ServerResponse(req), {
     setHeader(name: string, value: unknown) {
       list.push(name, String(value))
       return res

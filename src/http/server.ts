@@ -1,5 +1,5 @@
 /** The HTTP server: what Node does before the app is asked. */
-import { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { Express, Request, Response } from 'express'
@@ -9,6 +9,7 @@ import { answer, rawAnswer } from './answer.ts'
 import { Connection, shared } from './connection.ts'
 import { readFirstTarget, targetOf } from './first-line.ts'
 import { jsonHeaders } from './headers.ts'
+import { http } from './node.ts'
 
 /** Milliseconds that a client has to send something. */
 export interface Patience {
@@ -69,7 +70,7 @@ export function createHttpServer(
     connection.end(rawAnswer(error.status, body, id))
   }
 
-  class HttpServer extends Server {
+  class HttpServer extends http.Server {
     override closeIdleConnections(): void {
       super.closeIdleConnections()
       for (const socket of silent) socket.destroy()
@@ -128,8 +129,8 @@ export function createHttpServer(
  * is that already is not changed. They are classes, so that V8 knows how large their objects get.
  */
 function madeFor(app: Express) {
-  class ExpressRequest extends IncomingMessage {}
-  class ExpressResponse<Req extends IncomingMessage> extends ServerResponse<Req> {}
+  class ExpressRequest extends http.IncomingMessage {}
+  class ExpressResponse<Req extends IncomingMessage> extends http.ServerResponse<Req> {}
   app.request = Object.setPrototypeOf(ExpressRequest.prototype, app.request)
   app.response = Object.setPrototypeOf(ExpressResponse.prototype, app.response)
   return { IncomingMessage: ExpressRequest, ServerResponse: ExpressResponse }
