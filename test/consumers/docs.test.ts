@@ -1,10 +1,9 @@
 /** The docs page in a real browser: a third party's first look. */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
-import axe from 'axe-core'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { startBrowser } from '../support/browser.ts'
+import { barriers, startBrowser } from '../support/browser.ts'
 import { type Service, startService } from '../support/service.ts'
 
 const desktop = { width: 1280, height: 900 }
@@ -89,13 +88,6 @@ async function create(text: string): Promise<{ status: string; body: string }> {
   await operation('createPet').getByLabel('API key').fill(service.key)
   await operation('createPet').getByLabel('Body').fill(text)
   return send('createPet')
-}
-
-/** What axe finds. */
-async function violations(): Promise<string[]> {
-  if (!(await page.evaluate("'axe' in window"))) await page.evaluate(axe.source)
-  const found = (await page.evaluate("axe.run({ resultTypes: ['violations'] })")) as axe.AxeResults
-  return found.violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html}`))
 }
 
 test('the whole page, as a screen reader reads it', async () => {
@@ -198,8 +190,7 @@ describe.each(Object.entries({ desktop, phone }))('on a %s', (device, viewport) 
     await unfoldAll()
     await page.locator('.response pre').first().waitFor()
     for (const colorScheme of colorSchemes) {
-      await page.emulateMedia({ colorScheme })
-      expect(await violations(), colorScheme).toEqual([])
+      expect(await barriers(page, colorScheme), colorScheme).toEqual([])
       const ground = await page.evaluate(
         'getComputedStyle(document.documentElement).backgroundColor',
       )
@@ -207,10 +198,8 @@ describe.each(Object.entries({ desktop, phone }))('on a %s', (device, viewport) 
       expect(red > 128).toBe(colorScheme === 'light')
     }
     await page.getByRole('searchbox').fill('createPet')
-    for (const colorScheme of colorSchemes) {
-      await page.emulateMedia({ colorScheme })
-      expect(await violations(), colorScheme).toEqual([])
-    }
+    for (const colorScheme of colorSchemes)
+      expect(await barriers(page, colorScheme), colorScheme).toEqual([])
   })
 
   test('nothing is wider than the screen, no number is broken, and an operation is a few screens high', async () => {
@@ -574,7 +563,7 @@ test('while it sends, the answer before is gone, and it says so', async () => {
   await button.click()
   expect(await answer.innerText()).toBe('Sending …')
   expect(await button.getAttribute('aria-busy')).toBe('true')
-  expect(await violations()).toEqual([])
+  expect(await barriers(page, 'light')).toEqual([])
   release()
   await answer.getByText('201').waitFor()
   expect(await button.getAttribute('aria-busy')).toBe('false')

@@ -10,11 +10,10 @@ import { createServer } from 'node:net'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { stripVTControlCharacters } from 'node:util'
-import axe from 'axe-core'
 import express from 'express'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, test } from 'vitest'
-import { startBrowser } from '../support/browser.ts'
+import { barriers, startBrowser } from '../support/browser.ts'
 import { emptyProject, type Project } from '../support/client-package.ts'
 import { newDatabase, type TestDatabase } from '../support/database.ts'
 import { freePort } from '../support/mysql.ts'
@@ -600,17 +599,8 @@ test.each([
   await sql("delete from pets where name not in ('Animal 1', 'Animal 2', 'Animal 3')") // one of each
   page = await newPage({ ...device, reducedMotion: 'reduce' })
   const expectNoBarriers = async () => {
-    if (!(await page.evaluate("'axe' in window"))) await page.evaluate(axe.source)
-    for (const colorScheme of ['light', 'dark'] as const) {
-      await page.emulateMedia({ colorScheme })
-      const { violations } = (await page.evaluate(
-        "axe.run({ resultTypes: ['violations'] })",
-      )) as axe.AxeResults
-      expect(
-        violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join()}`),
-        colorScheme,
-      ).toEqual([])
-    }
+    for (const colorScheme of ['light', 'dark'] as const)
+      expect(await barriers(page, colorScheme), colorScheme).toEqual([])
   }
   await enter('petstore_wrong')
   await page.getByRole('alert').getByText('does not know this key').waitFor()

@@ -1,6 +1,7 @@
 /** A real browser: the Chromium or Chrome of this machine, without a window. */
 import { existsSync } from 'node:fs'
-import { type Browser, chromium } from 'playwright-core'
+import axe from 'axe-core'
+import { type Browser, chromium, type Page } from 'playwright-core'
 
 /** The first there is. A headless shell is the same engine with half the work: it has no windows. */
 const places = [
@@ -28,4 +29,21 @@ export async function startBrowser(): Promise<Browser> {
       '--disable-sync',
     ],
   })
+}
+
+/**
+ * What axe finds in a page in these colours, each with its element. In dark ones it looks at the
+ * colours alone: the rest is the same page, on which it spends most of its time.
+ */
+export async function barriers(page: Page, colorScheme: 'light' | 'dark'): Promise<string[]> {
+  await page.emulateMedia({ colorScheme })
+  if (!(await page.evaluate("'axe' in window"))) await page.evaluate(axe.source)
+  const options: axe.RunOptions = {
+    resultTypes: ['violations'],
+    ...(colorScheme === 'dark' && { runOnly: ['color-contrast', 'link-in-text-block'] }),
+  }
+  const { violations } = (await page.evaluate(
+    `axe.run(${JSON.stringify(options)})`,
+  )) as axe.AxeResults
+  return violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html}`))
 }
