@@ -27,6 +27,8 @@ export async function startMysql(flags: string[] = []): Promise<MysqlServer> {
   const port = await freePort()
   const common = [
     `--datadir=${path.join(folder, 'data')}`,
+    // A server that starts, be it for the installation, removes the temporary tables of others there.
+    `--tmpdir=${folder}`,
     ...(process.getuid?.() === 0 ? ['--user=root'] : []),
   ]
   const [installer, ...installing] = isMariadb
@@ -44,8 +46,6 @@ export async function startMysql(flags: string[] = []): Promise<MysqlServer> {
         '--bind-address=127.0.0.1',
         `--socket=${path.join(folder, 'socket')}`,
         `--pid-file=${path.join(folder, 'pid')}`,
-        // A server that starts removes the temporary tables of others in the same folder.
-        `--tmpdir=${folder}`,
         `--log-error=${path.join(folder, 'log')}`,
         '--innodb-buffer-pool-size=64M',
         '--performance-schema=OFF',
