@@ -86,10 +86,9 @@ describe.runIf(engine === 'mysql')('a client that goes', () => {
       await until(
         'it is ended, while what it waits for is still held',
         async () => (await running(service.sql, pattern)).length === 0,
-        5_000,
       )
-      await until('the connection is free', async () => (await used()) === 0, 5_000)
-      await until('the log tells', () => gone() === before + 1, 5_000)
+      await until('the connection is free', async () => (await used()) === 0)
+      await until('the log tells', () => gone() === before + 1)
       await locker('unlock tables')
       expect((await service.rest('GET', '/pets')).body).toEqual([])
       // It is not taken for a failure.
@@ -119,7 +118,7 @@ describe.runIf(engine === 'mysql')('a client that goes', () => {
     await until('the others wait', async () => (await waiting()) === 3)
     controller.abort()
     expect(await Promise.all(others)).toEqual(['gone', 'gone', 'gone'])
-    await until('none waits', async () => (await waiting()) === 0, 5_000)
+    await until('none waits', async () => (await waiting()) === 0)
     await locker('unlock tables')
     const answers = await Promise.all(first)
     expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(200))

@@ -66,7 +66,7 @@ test('300 at once: 300 ids, each with its own name', async () => {
   const answers = await meeting(names, (name, index) =>
     create(name, index % 10 === 0 ? `"${name}"` : undefined),
   )
-  expect(answers.every(({ status }) => status === 201)).toBe(true)
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([201]))
   expect(answers.map(({ body }) => (body as { name: string }).name)).toEqual(names)
   await expectMade(answers)
 })

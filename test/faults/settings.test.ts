@@ -53,7 +53,7 @@ test('a server that takes backslashes for letters, and cuts off what is too long
 })
 
 test('DATABASE_TIMEOUT is 5 seconds, if nothing else is said', async () => {
-  await withService({}, async (service) => {
+  await withService({ DATABASE_TIMEOUT: '' }, async (service) => {
     await service.rest('GET', '/pets')
     await using locker = await openSql(service.databaseUrl)
     await locker('lock tables pets write')

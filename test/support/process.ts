@@ -9,6 +9,9 @@ import { createInterface } from 'node:readline'
 const compiled = path.join(tmpdir(), 'petstore-compiled')
 const root = path.join(import.meta.dirname, '../..')
 
+/** DATABASE_TIMEOUT, where a test does not say it: on a busy machine 5 seconds are soon over. */
+export const PATIENCE = '30s'
+
 /** The programs of this repository, by what they are for. */
 export const programs = {
   server: 'src/main.ts',
@@ -122,7 +125,8 @@ export async function runServer(
   variables: Record<string, string>,
   folder?: string,
 ): Promise<ServerProgram> {
-  const program = runProgram(programs.server, { PORT: '0', ...variables }, [], folder)
+  const given = { PORT: '0', DATABASE_TIMEOUT: PATIENCE, ...variables }
+  const program = runProgram(programs.server, given, [], folder)
   const { promise: origin, resolve } = Promise.withResolvers<string>()
   createInterface({ input: program.child.stdout as NodeJS.ReadableStream }).on('line', (line) => {
     const address = /REST +(http:\/\/\S+)\/v1\/pets/.exec(line)?.[1]

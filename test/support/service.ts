@@ -14,6 +14,7 @@ import type { Patience } from '../../src/http/server.ts'
 import { createKey as createKeyIn, revokeKey, rotateKey } from '../../src/keys/store.ts'
 import { start } from '../../src/start.ts'
 import { newDatabase, type TestDatabase } from './database.ts'
+import { PATIENCE } from './process.ts'
 import { type RestClient, restClient } from './rest.ts'
 import { type AppRouter, transformer } from './router.ts'
 import { openSql, type Sql } from './sql.ts'
@@ -61,6 +62,7 @@ export async function startService(
     PORT: '0',
     DATABASE_URL: database.url,
     BASE_URL: baseUrl,
+    DATABASE_TIMEOUT: PATIENCE,
     ...variables,
   })
   const logged: string[] = []
