@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { engine } from '../support/database.ts'
+import { outOfThree } from '../support/eventually.ts'
 import { addKey, type Instance, running, startInstance, until } from '../support/instance.ts'
 import { startService } from '../support/service.ts'
 import { openSql, type Sql } from '../support/sql.ts'
@@ -30,10 +31,6 @@ function expectInTime({ status, took }: { status: number; took: number }): void 
   expect(took).toBeGreaterThan(EARLIEST)
   expect(took).toBeLessThan(LATEST)
 }
-
-// Where the machine does too much else at once, an answer in time is noticed late, now and then; one
-// that comes too late does so each time.
-const outOfThree = { retry: 2 }
 
 describe.runIf(engine === 'mysql')('a database that does not answer', outOfThree, () => {
   let service: Instance

@@ -2,7 +2,7 @@
 import { setTimeout } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { engine } from '../support/database.ts'
-import { eventually } from '../support/eventually.ts'
+import { eventually, outOfThree } from '../support/eventually.ts'
 import { type Service, startService } from '../support/service.ts'
 import { openSql, type Sql } from '../support/sql.ts'
 
@@ -133,7 +133,7 @@ describe.runIf(engine === 'mysql')('on a server', () => {
     expect(await get(1)).toMatchObject({ id: 1 })
   })
 
-  test('a trip that hangs does not hold those who come later', async () => {
+  test('a trip that hangs does not hold those who come later', outOfThree, async () => {
     await locked(async () => {
       const start = performance.now()
       const calls = [1, 2, 3].map(async (id) => {
@@ -148,7 +148,7 @@ describe.runIf(engine === 'mysql')('on a server', () => {
     })
   })
 
-  test('time is up for one after another, each after its own', async () => {
+  test('time is up for one after another, each after its own', outOfThree, async () => {
     const hasty = await startService({ DATABASE_TIMEOUT: '3s' })
     await hasty.sql("insert into pets (name, category_id, status) values ('Rex', 1, 'sold')")
     expect((await hasty.rest('GET', '/pets/1')).status).toBe(200)

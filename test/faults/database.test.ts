@@ -3,7 +3,7 @@ import { setTimeout } from 'node:timers/promises'
 import { type Connection, createConnection } from 'mysql2/promise'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { newDatabase } from '../support/database.ts'
-import { eventually } from '../support/eventually.ts'
+import { eventually, outOfThree } from '../support/eventually.ts'
 import { freeze, thaw } from '../support/freeze.ts'
 import { newMetrics } from '../support/metrics.ts'
 import { type MysqlServer, startMysql } from '../support/mysql.ts'
@@ -105,7 +105,7 @@ test('it is killed in the middle of a stream of creations: what was acknowledged
   expect(statuses).toEqual(new Set([201, 503]))
 })
 
-test('it hangs: 503 in time, bounded memory, and no restart is needed', async () => {
+test('it hangs: 503 in time, bounded memory, and no restart is needed', outOfThree, async () => {
   await list()
   await freeze(mysql.pid)
   try {
@@ -126,7 +126,7 @@ test('it hangs: 503 in time, bounded memory, and no restart is needed', async ()
   expect((await create()).status).toBe(201)
 })
 
-test('a key that is not cached, while it hangs', async () => {
+test('a key that is not cached, while it hangs', outOfThree, async () => {
   await freeze(mysql.pid)
   try {
     await Promise.all([
@@ -139,7 +139,7 @@ test('a key that is not cached, while it hangs', async () => {
   await recovery()
 })
 
-test('it is slow: the statement is ended on the server too', async () => {
+test('it is slow: the statement is ended on the server too', outOfThree, async () => {
   await list()
   await admin.query('lock tables pets write')
   await expectUnavailable(list)
@@ -150,7 +150,7 @@ test('it is slow: the statement is ended on the server too', async () => {
   expect(await countPets(service.sql), 'a creation answered 503 is not made later').toBe(0)
 })
 
-test('the client goes: the statement is ended on the server', async () => {
+test('the client goes: the statement is ended on the server', outOfThree, async () => {
   await list()
   await admin.query('lock tables pets write')
   const controller = new AbortController()
@@ -169,7 +169,7 @@ test('the client goes: the statement is ended on the server', async () => {
   await eventually(() => expect(statuses()).toContain(499))
 })
 
-test('it has no connection left', async () => {
+test('it has no connection left', outOfThree, async () => {
   const [[row]] = (await admin.query('select @@global.max_connections as max')) as unknown as [
     [{ max: number }],
   ]
@@ -225,7 +225,7 @@ test('more wait than may wait: the others are refused at once, and nobody waits 
   await patient.stop()
 })
 
-test('a slow database: a creation under a key is given up in time, too', async () => {
+test('a slow database: a creation under a key is given up in time, too', outOfThree, async () => {
   await list()
   await admin.query('lock tables pets write, idempotency_keys write')
   const release = setTimeout(TIMEOUT * 0.7).then(() => admin.query('unlock tables'))

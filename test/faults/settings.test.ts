@@ -1,6 +1,7 @@
 /** What the service asks of its MySQL server, whatever the server's own settings are. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { newDatabase } from '../support/database.ts'
+import { outOfThree } from '../support/eventually.ts'
 import { type Instance, startInstance, until } from '../support/instance.ts'
 import { type MysqlServer, startMysql } from '../support/mysql.ts'
 import { openSql } from '../support/sql.ts'
@@ -52,7 +53,7 @@ test('a server that takes backslashes for letters, and cuts off what is too long
   }
 })
 
-test('DATABASE_TIMEOUT is 5 seconds, if nothing else is said', async () => {
+test('DATABASE_TIMEOUT is 5 seconds, if nothing else is said', outOfThree, async () => {
   await withService({ DATABASE_TIMEOUT: '' }, async (service) => {
     await service.rest('GET', '/pets')
     await using locker = await openSql(service.databaseUrl)
@@ -69,7 +70,7 @@ test('DATABASE_TIMEOUT is 5 seconds, if nothing else is said', async () => {
   })
 })
 
-test('a server that hangs: stopped by SIGSTOP, used again after SIGCONT', async () => {
+test('a server that hangs: stopped by SIGSTOP, used again after SIGCONT', outOfThree, async () => {
   await withService({ DATABASE_TIMEOUT: '1s' }, async (service) => {
     await service.rest('GET', '/pets')
     process.kill(mysql.pid, 'SIGSTOP')

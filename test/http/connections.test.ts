@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { eventually } from '../support/eventually.ts'
+import { eventually, outOfThree } from '../support/eventually.ts'
 import { expectRestError, expectServing, expectTrpcError } from '../support/expect.ts'
 import { converse, type RawAnswer } from '../support/raw.ts'
 import { type Service, startService } from '../support/service.ts'
@@ -277,7 +277,7 @@ test('clients that vanish do no harm', async () => {
   }
 })
 
-test('a client that is refused and stays is dropped', async () => {
+test('a client that is refused and stays is dropped', outOfThree, async () => {
   const began = performance.now()
   const ends = ['CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n', 'GARBAGE\r\n\r\n'].map(async (text) => {
     const socket = await open()

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
+import { outOfThree } from '../support/eventually.ts'
 import { everyHeader } from '../support/headers.ts'
 import { running } from '../support/instance.ts'
 import { startProxy } from '../support/proxy.ts'
@@ -116,7 +117,7 @@ test('a schema that a newer release has migrated further is ready', async () => 
   expect(await ready()).toMatchObject(yes)
 })
 
-describe.runIf(engine === 'mysql')('with a server', () => {
+describe.runIf(engine === 'mysql')('with a server', outOfThree, () => {
   /** Starts the service with this between it and its database. */
   async function startBehind(port: number): Promise<void> {
     const url = new URL(database.url)

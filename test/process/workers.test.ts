@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { beginCreation, type Creation } from '../support/creation.ts'
 import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
-import { eventually } from '../support/eventually.ts'
+import { eventually, outOfThree } from '../support/eventually.ts'
 import { freeze } from '../support/freeze.ts'
 import { freePort } from '../support/mysql.ts'
 import { programs, runProgram, runServer, type ServerProgram } from '../support/process.ts'
@@ -173,7 +173,7 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
     expect(server.stderr).not.toContain('cut off')
   })
 
-  test('SHUTDOWN_DELAY and SHUTDOWN_TIMEOUT hold for each of them', async () => {
+  test('SHUTDOWN_DELAY and SHUTDOWN_TIMEOUT hold for each of them', outOfThree, async () => {
     await start({ SHUTDOWN_DELAY: '1s', SHUTDOWN_TIMEOUT: '2s' })
     const pids = await servingPids()
     const [creation] = await inFlight()
