@@ -111,6 +111,37 @@ describe.runIf(engine === 'mysql')('a database that does not answer', outOfThree
     expect(await service.sql('select id from idempotency_keys')).toEqual([])
   })
 
+  test('of a batch, those that still wait when others have their answers: 503 in time', async () => {
+    // So that there are connections for both, which need not be set up.
+    await Promise.all([1, 2, 3].map((cursor) => service.rest('GET', `/pets?cursor=${cursor}`)))
+    const hanging = service.proxy?.hangAt(/^select .*from `pets` .*order by/)
+    const input = encodeURIComponent(JSON.stringify({ 0: '[{"petId":1},1]' }))
+    const batch = `getPet,listPets?batch=1&input=${input}`
+    const answer = fetch(`${service.origin}/trpc/${batch}`, { headers })
+    const { status, took } = await timed(answer)
+    await hanging
+    expect(status).toBe(207)
+    expect(took).toBeGreaterThan(EARLIEST)
+    expect(took).toBeLessThan(LATEST)
+    expect(await (await answer).text()).toMatch(/NOT_FOUND.*SERVICE_UNAVAILABLE/)
+  })
+
+  // Of one that only waits for a lock MariaDB sees by itself that nobody is there any more.
+  test('a statement that is at work is ended on the server', async () => {
+    await service.rest('POST', '/pets', { body: rex })
+    await service.sql('rename table pets to kept')
+    await service.sql('create view pets as select * from kept where sleep(20) = 0')
+    try {
+      expectInTime(await timed(list()))
+      const isEnded = async () => (await running(service.sql, '%`pets`%')).length === 0
+      await until('it is ended', isEnded, 2_000)
+    } finally {
+      await service.sql('drop view pets')
+      await service.sql('rename table kept to pets')
+      await service.sql('delete from pets')
+    }
+  })
+
   test('a key that is not remembered: 503 in time, and its look-up is ended on the server', async () => {
     const key = await addKey(service.sql)
     const strange = { authorization: `Bearer ${key}` }
