@@ -1,7 +1,8 @@
 /** What is no proper HTTP: it is refused, nothing is smuggled, and the process goes on. */
 import { once } from 'node:events'
-import { connect, type Socket } from 'node:net'
+import { connect, Socket } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
+import { queryObjects } from 'node:v8'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { eventually, outOfThree } from '../support/eventually.ts'
 import { expectRestError, expectServing, expectTrpcError } from '../support/expect.ts'
@@ -210,6 +211,17 @@ test('connections that say nothing, or nothing more, are closed', async () => {
   await Promise.all([once(silent, 'end'), once(idle, 'end')])
   silent.destroy()
   idle.destroy()
+})
+
+test('of connections that end without a word nothing is kept', async () => {
+  const sockets = () => queryObjects(Socket, { format: 'count' })
+  const before = sockets()
+  for (let number = 0; number < 100; number++) {
+    const socket = await open()
+    socket.destroy()
+    await once(socket, 'close')
+  }
+  await eventually(() => expect(sockets()).toBeLessThan(before + 50))
 })
 
 test('a client that does not take its answers is dropped', async () => {
