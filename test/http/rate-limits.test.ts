@@ -222,6 +222,18 @@ test('a key that works and is looked up again does not pay for what others did a
   ])
 })
 
+test('a key that is looked up again gives its address nothing back', async () => {
+  const { ask } = await start({ RATE_LIMIT: '9' })
+  expect((await ask('/v1/pets')).status).toBe(200)
+  const left = async () =>
+    (await ask('/v1/pets', { authorization: '' })).headers.get('ratelimit')?.match(/r=\d/)?.[0]
+  expect([await left(), await left()]).toEqual(['r=8', 'r=7'])
+  const now = performance.now.bind(performance)
+  vi.spyOn(performance, 'now').mockImplementation(() => now() + 10_001)
+  expect((await ask('/v1/pets')).status).toBe(200)
+  expect(await left()).toBe('r=6')
+})
+
 test('a key that was revoked is counted like any other that does not work', async () => {
   const { ask, started } = await start({ RATE_LIMIT: '3' })
   const { id, key } = await keys.create(started.databaseUrl, 'shop')

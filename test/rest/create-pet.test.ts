@@ -89,10 +89,11 @@ test('of a name given twice in the body the last counts', async () => {
 })
 
 test('the query of a creation is ignored', async () => {
-  const { status } = await service.rest('POST', '/pets?name=Rex&limit=0', {
-    body: { name: 'Rex', categoryId: 3 },
+  const { status, body } = await service.rest('POST', '/pets?name=Rex&status=sold&limit=0', {
+    body: { name: 'Max', categoryId: 3 },
   })
   expect(status).toBe(201)
+  expect(body).toMatchObject({ name: 'Max', status: 'available' })
 })
 
 test('a refused creation stores nothing', async () => {
