@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { engine, newDatabase } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
 import { freeze, thaw } from '../support/freeze.ts'
-import { startInstance } from '../support/instance.ts'
+import { type Instance, startInstance } from '../support/instance.ts'
 import { runServer } from '../support/process.ts'
 import { type Service, startService } from '../support/service.ts'
 import { openSql, type Sql } from '../support/sql.ts'
@@ -71,7 +71,19 @@ test('300 at once: 300 ids, each with its own name', async () => {
   await expectMade(answers)
 })
 
-test('more at one moment than one statement or transaction takes: all are made', async () => {
+/** What is answered to requests of which each has a connection, and that come at one moment. */
+async function atOneMoment({ program }: Instance, requests: string[]): Promise<string[]> {
+  const pid = Number(program.child.pid)
+  await freeze(pid)
+  const sockets = requests.map(() => connect(program.port, '127.0.0.1'))
+  const send = (socket: Socket, index: number) =>
+    new Promise((resolve) => socket.write(`${requests[index]}`, resolve))
+  await Promise.all(sockets.map(send)) // all are there before the process goes on
+  thaw(pid)
+  return await Promise.all(sockets.map(text))
+}
+
+test('more at one moment than one statement, transaction or query takes: all are made, and got', async () => {
   const crowded = await startInstance()
   await crowded.rest('GET', '/pets') // the key is known
   const ten = Array.from({ length: 10 }, (_, index) => index)
@@ -85,14 +97,8 @@ test('more at one moment than one statement or transaction takes: all are made',
     'Content-Type: application/json',
     `Content-Length: ${body.length}`,
   ]
-  const { pid } = crowded.program.child
-  await freeze(Number(pid))
-  const sockets = Array.from({ length: 45 }, () => connect(crowded.program.port, '127.0.0.1'))
-  const send = (socket: Socket) =>
-    new Promise((resolve) => socket.write(`${head.join('\r\n')}\r\n\r\n${body}`, resolve))
-  await Promise.all(sockets.map(send)) // all are there before the process goes on
-  thaw(Number(pid))
-  const batches = await Promise.all(sockets.map(text))
+  const creation = `${head.join('\r\n')}\r\n\r\n${body}`
+  const batches = await atOneMoment(crowded, Array(45).fill(creation))
   for (const batch of batches) expect(batch).toMatch(/^HTTP\/1\.1 200 /)
   // What devalue makes of a bigint, with its quotes escaped.
   const told = batches.join().matchAll(/BigInt\\",\\"(\d+)/g)
@@ -103,6 +109,19 @@ test('more at one moment than one statement or transaction takes: all are made',
     made.filter(({ id }) => !numbers.has(Number(id))),
     'ids that nobody was told',
   ).toEqual([])
+
+  const gets = made.map(({ id }) =>
+    [
+      `GET /v1/pets/${id} HTTP/1.1`,
+      'Host: a',
+      'Connection: close',
+      `Authorization: Bearer ${crowded.key}\r\n\r\n`,
+    ].join('\r\n'),
+  )
+  for (const [index, answer] of (await atOneMoment(crowded, gets)).entries()) {
+    expect(answer).toMatch(/^HTTP\/1\.1 200 /)
+    expect(answer).toContain(`{"id":${made[index]?.id},`)
+  }
   await crowded.stop()
 })
 
