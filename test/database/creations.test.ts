@@ -2,12 +2,11 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { connect, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
-import { setTimeout } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { engine, newDatabase } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
 import { freeze, thaw } from '../support/freeze.ts'
-import { type Instance, startInstance } from '../support/instance.ts'
+import { type Instance, running, startInstance, until } from '../support/instance.ts'
 import { runServer } from '../support/process.ts'
 import { type Service, startService } from '../support/service.ts'
 import { openSql, type Sql } from '../support/sql.ts'
@@ -127,8 +126,11 @@ test('more at one moment than one statement, transaction or query takes: all are
   // While the first of them hang, the others come to be too many for one query.
   if (engine === 'mysql') await crowded.sql('lock tables pets write')
   const answers = atOneMoment(crowded, gets)
-  await setTimeout(300)
-  if (engine === 'mysql') await crowded.sql('unlock tables')
+  if (engine === 'mysql') {
+    const queries = () => running(crowded.sql, 'select%from `pets`%')
+    await until('more than one query hangs', async () => (await queries()).length > 1)
+    await crowded.sql('unlock tables')
+  }
   for (const [index, answer] of (await answers).entries()) {
     expect(answer).toMatch(/^HTTP\/1\.1 200 /)
     const got = Array.from(answer.matchAll(/BigInt\\",\\"(\d+)/g), ([, digits]) => Number(digits))

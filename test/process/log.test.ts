@@ -10,6 +10,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { beginCreation } from '../support/creation.ts'
 import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
 import { eventually, outOfThree } from '../support/eventually.ts'
+import { running } from '../support/instance.ts'
 import { type LogEntry, programs, runServer, type ServerProgram } from '../support/process.ts'
 import { createKey } from '../support/service.ts'
 import { openSql, type Sql } from '../support/sql.ts'
@@ -288,16 +289,14 @@ describe('a client that goes is logged with 499', () => {
           const id = newId()
           const controller = new AbortController()
           const gone = ask(id, path, { signal: controller.signal }).catch((error) => error.name)
-          const running = () =>
-            sql(`select id from information_schema.processlist
-            where info like '%from %pets%' and db = database() and id <> connection_id()`)
-          await eventually(async () => expect(await running()).toHaveLength(1))
+          const asked = () => running(sql, '%from %pets%')
+          await eventually(async () => expect(await asked()).toHaveLength(1))
           controller.abort()
           expect(await gone).toBe('AbortError')
           const entries = await entriesOf(id)
           expect(entries).toHaveLength(1)
           expect(entries[0]).toMatchObject({ status: 499, level: 30 })
-          await eventually(async () => expect(await running()).toEqual([]))
+          await eventually(async () => expect(await asked()).toEqual([]))
         }
       } finally {
         await sql('unlock tables')
@@ -316,12 +315,7 @@ test.runIf(engine === 'mysql')(
       const controller = new AbortController()
       const headers = { authorization: `Bearer petstore_${'s'.repeat(43)}` }
       const gone = ask(id, '/v1/pets', { headers, signal: controller.signal }).catch(() => {})
-      await eventually(async () =>
-        expect(
-          await sql(`select id from information_schema.processlist
-          where info like '%from %api_keys%' and db = database() and id <> connection_id()`),
-        ).toHaveLength(1),
-      )
+      await eventually(async () => expect(await running(sql, '%from %api_keys%')).toHaveLength(1))
       controller.abort()
       await gone
       expect(await entryOf(id)).toMatchObject({
