@@ -97,7 +97,7 @@ export function invalid(schema: Schema, schemas: Schemas): fc.Arbitrary<unknown>
   if (options)
     return fc
       .oneof(text, oddJson)
-      .filter((value) => !options.includes(String(value)) || typeof value !== 'string')
+      .filter((value) => typeof value !== 'string' || !options.includes(value))
   if (type === 'integer') {
     const { minimum, maximum } = rangeOf(resolved)
     const isInside = (value: bigint) => value >= minimum && value <= maximum
