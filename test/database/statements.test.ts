@@ -2,24 +2,22 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { setTimeout } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { engine } from '../support/database.ts'
+import { engine, newDatabase } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
 import { type Service, startService } from '../support/service.ts'
-import { openSql, type Sql } from '../support/sql.ts'
+import { openSql } from '../support/sql.ts'
+import { type Statements, watchStatements } from '../support/statements.ts'
 
 let service: Service
-let admin: Sql
+let statements: Statements
 beforeAll(async () => {
-  service = await startService()
-  if (engine !== 'mysql') return
-  admin = await openSql(service.databaseUrl)
-  await admin("set global log_output = 'TABLE'")
-  await admin('set global general_log = 1')
+  const database = await newDatabase()
+  statements = await watchStatements(database.url)
+  service = await startService({}, { database })
 })
 afterAll(async () => {
-  await admin?.('set global general_log = 0')
-  await admin?.close()
   await service.stop()
+  await statements.close()
 })
 
 const create = () => service.rest('POST', '/pets', { body: { name: 'Rex', categoryId: 3 } })
@@ -27,15 +25,7 @@ const create = () => service.rest('POST', '/pets', { body: { name: 'Rex', catego
 /** How many statements on pets this makes the service send. */
 async function statementsOf(work: () => Promise<unknown>): Promise<number> {
   await create() // the key is known, and connections are there
-  const count = async () => {
-    const [row] = await admin(
-      `select count(*) as count from mysql.general_log
-       where command_type in ('Query', 'Execute') and convert(argument using utf8mb4) like '%\`pets\`%'
-       and thread_id in (select id from information_schema.processlist
-                         where db = database() and id <> connection_id())`,
-    )
-    return Number(row?.count)
-  }
+  const count = async () => (await statements.like(/`pets`/)).length
   const before = await count()
   await work()
   return (await count()) - before
