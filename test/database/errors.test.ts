@@ -1,10 +1,10 @@
 /** What a MySQL server says no with, and what comes of it: another attempt, 503, or 500. */
-
+import { randomBytes } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { engine } from '../support/database.ts'
 import { outOfThree } from '../support/eventually.ts'
 import { addKey, type Instance, running, startInstance, until } from '../support/instance.ts'
-import { openSql } from '../support/sql.ts'
+import { openSql, type Sql } from '../support/sql.ts'
 
 let service: Instance
 beforeAll(async () => {
@@ -256,23 +256,23 @@ describe.runIf(engine === 'mysql')('a server that says no', () => {
     'no connection is left for the user: 503 at once, 200 when there is one again',
     outOfThree,
     async () => {
-      const user = `'only${process.pid}'@'%'`
-      await service.sql(`create user ${user} with max_user_connections 1`)
+      const user = `only${randomBytes(6).toString('hex')}`
+      await service.sql(`create user ${user}@'%' with max_user_connections 1`)
       const [{ name = '' } = {}] = await service.sql('select database() as name')
-      await service.sql(`grant all on ${name}.* to ${user}`)
+      await service.sql(`grant all on ${name}.* to ${user}@'%'`)
       const url = new URL(service.databaseUrl)
-      url.username = `only${process.pid}`
+      url.username = user
       const limited = await startInstance(
         { DATABASE_URL: url.href },
         { url: service.databaseUrl, remove: async () => {} },
       )
+      let other: Sql | undefined
       try {
         const ids = await service.sql(
           'select id from information_schema.processlist where user = ?',
-          [url.username],
+          [user],
         )
         for (const { id } of ids) await service.sql(`kill ${id}`)
-        let other: Awaited<ReturnType<typeof openSql>> | undefined
         await until('the connection is ours', async () => {
           other = await openSql(url.href).catch(() => undefined)
           return other !== undefined
@@ -283,13 +283,14 @@ describe.runIf(engine === 'mysql')('a server that says no', () => {
           limited.rest('POST', '/pets', { body: rex }),
           limited.rest('GET', '/pets/1'),
         ])
-        expect(performance.now() - start).toBeLessThan(2_000)
+        expect(performance.now() - start).toBeLessThan(2_500)
         expect(answers.map(codeOf)).toEqual([unavailable, unavailable, unavailable])
         await other?.close()
         await until('it recovers', async () => (await limited.rest('GET', '/pets')).status === 200)
       } finally {
+        await other?.close()
         await limited.stop()
-        await service.sql(`drop user ${user}`)
+        await service.sql(`drop user ${user}@'%'`)
       }
     },
   )

@@ -3,6 +3,7 @@ import { setTimeout } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { engine } from '../support/database.ts'
 import { eventually, outOfThree } from '../support/eventually.ts'
+import { running } from '../support/instance.ts'
 import { type Service, startService } from '../support/service.ts'
 import { openSql, type Sql } from '../support/sql.ts'
 
@@ -88,10 +89,7 @@ test('what was acknowledged is read, however much is being read', async () => {
 })
 
 describe.runIf(engine === 'mysql')('on a server', () => {
-  const running = () =>
-    admin(
-      "select id, info from information_schema.processlist where info like '%from `pets`%' and id <> connection_id()",
-    )
+  const asked = () => running(admin, '%from `pets`%')
   const locked = async (work: () => Promise<void>) => {
     await admin('lock tables pets write')
     try {
@@ -109,14 +107,14 @@ describe.runIf(engine === 'mysql')('on a server', () => {
   test('one that gives up takes nobody along', async () => {
     await locked(async () => {
       const first = get(1) // what follows waits for the next trip
-      await eventually(async () => expect(await running()).toHaveLength(1))
+      await eventually(async () => expect(await asked()).toHaveLength(1))
       const leaving = abortable('/pets/2')
       const staying = get(3)
-      await eventually(async () => expect(await running()).toHaveLength(2))
+      await eventually(async () => expect(await asked()).toHaveLength(2))
       leaving.controller.abort()
       expect(await leaving.status).toBe('AbortError')
       await eventually(() => expect(service.logged.join()).toContain('"status":499'))
-      expect(await running()).toHaveLength(2)
+      expect(await asked()).toHaveLength(2)
       await admin('unlock tables')
       expect(await Promise.all([first, staying])).toMatchObject([{ id: 1 }, { id: 3 }])
     })
@@ -125,10 +123,10 @@ describe.runIf(engine === 'mysql')('on a server', () => {
   test('when nobody waits any more, the statement is ended', async () => {
     await locked(async () => {
       const calls = ['/pets/1', '/pets/2', '/pets/3'].map(abortable)
-      await eventually(async () => expect(await running()).not.toHaveLength(0))
+      await eventually(async () => expect(await asked()).not.toHaveLength(0))
       await setTimeout(100) // all three are on their way
       for (const { controller } of calls) controller.abort()
-      await eventually(async () => expect(await running()).toEqual([]))
+      await eventually(async () => expect(await asked()).toEqual([]))
     })
     expect(await get(1)).toMatchObject({ id: 1 })
   })
@@ -137,11 +135,11 @@ describe.runIf(engine === 'mysql')('on a server', () => {
     await locked(async () => {
       const start = performance.now()
       const calls = [1, 2, 3].map(async (id) => {
-        await eventually(async () => expect(await running()).toHaveLength(id - 1))
+        await eventually(async () => expect(await asked()).toHaveLength(id - 1))
         return await get(id)
       })
       // Each on a connection of its own, though none was answered.
-      await eventually(async () => expect(await running()).toHaveLength(3))
+      await eventually(async () => expect(await asked()).toHaveLength(3))
       expect(performance.now() - start, 'a moment each').toBeLessThan(2_500)
       await admin('unlock tables')
       expect(await Promise.all(calls)).toMatchObject([{ id: 1 }, { id: 2 }, { id: 3 }])

@@ -232,9 +232,12 @@ test('a slow database: a creation under a key is given up in time, too', outOfTh
   const relock = release.then(() => admin.query('lock tables pets write'))
   const headers = { 'idempotency-key': '"slow"' }
   const body = { name: 'Rex', categoryId: 3 }
-  await expectUnavailable(() => service.rest('POST', '/pets', { headers, body }))
-  await relock
-  await admin.query('unlock tables')
+  try {
+    await expectUnavailable(() => service.rest('POST', '/pets', { headers, body }))
+  } finally {
+    await relock
+    await admin.query('unlock tables')
+  }
 })
 
 test('a server that became a replica is left for one that may be written to', async () => {
