@@ -16,8 +16,9 @@ const engineTests = {
 // What a connection is worth before any database is asked, what answers look like, and a log that
 // nobody reads: one engine will do.
 const withoutDatabase = [
-  'test/http/{connections,last-answers,refusals,unread-answers,unread-bodies,whole-answers}.test.ts',
-  'test/rest/kinds.test.ts',
+  'test/http/{addresses,connections,docs,last-answers,preflight,refusals}.test.ts',
+  'test/http/{unread-answers,unread-bodies,whole-answers}.test.ts',
+  'test/rest/{addresses,document,kinds}.test.ts',
   'test/process/{document,loaded}.test.ts',
   'test/log.test.ts',
 ]
