@@ -148,55 +148,63 @@ describe('SIGTERM', () => {
     expect(Date.parse(last.lastUsedAt)).toBeLessThanOrEqual(Date.now())
   })
 
-  testOnce('with SHUTDOWN_DELAY it serves on, and says that it is not ready', async () => {
-    await start({ SHUTDOWN_DELAY: '1s' })
-    expect((await get('/readyz')).status).toBe(200)
-    const idle = await keepConnection()
-    const began = performance.now()
-    server.child.kill('SIGTERM')
-    await server.logged(/Stopping/)
-    const ready = await get('/readyz')
-    expect(ready.status).toBe(503)
-    expect(await ready.json()).toEqual({
-      code: 'SERVICE_UNAVAILABLE',
-      message: 'The service is not ready',
-      status: 503,
-    })
-    expect((await get('/healthz')).status).toBe(200)
-    expect(await isTaken()).toBe(true)
-    for (const path of ['/v1/pets', '/trpc/listPets', '/nothing']) {
-      // Whoever keeps connections is to go elsewhere with the next request.
-      expect((await get(path)).headers.get('connection'), path).toBe('close')
-    }
-    const answer = await get('/v1/pets')
-    expect(answer.status).toBe(200)
-    await idle.closed
-    expect(await server.exited).toBe(0)
-    expect(performance.now() - began).toBeGreaterThan(990)
-    const timeLogged = (message: RegExp) =>
-      Number(server.entries().find(({ msg }) => message.test(String(msg)))?.time)
-    expect(timeLogged(/^Stopped/) - timeLogged(/^Stopping/)).toBeGreaterThan(990)
-    expect(timeLogged(/^Stopped/) - timeLogged(/^Stopping/)).toBeLessThan(1_900)
-    // That it is not ready is no error, and told to those who ask alone.
-    const others = server.entries().filter(({ msg }) => msg !== 'request')
-    expect(others.map(({ level, msg }) => `${level} ${msg}`)).toEqual([
-      '30 Stopping: the requests in flight are finished',
-      '30 Stopped',
-    ])
-  })
+  testOnce(
+    'with SHUTDOWN_DELAY it serves on, and says that it is not ready',
+    outOfThree,
+    async () => {
+      await start({ SHUTDOWN_DELAY: '1s' })
+      expect((await get('/readyz')).status).toBe(200)
+      const idle = await keepConnection()
+      const began = performance.now()
+      server.child.kill('SIGTERM')
+      await server.logged(/Stopping/)
+      const ready = await get('/readyz')
+      expect(ready.status).toBe(503)
+      expect(await ready.json()).toEqual({
+        code: 'SERVICE_UNAVAILABLE',
+        message: 'The service is not ready',
+        status: 503,
+      })
+      expect((await get('/healthz')).status).toBe(200)
+      expect(await isTaken()).toBe(true)
+      for (const path of ['/v1/pets', '/trpc/listPets', '/nothing']) {
+        // Whoever keeps connections is to go elsewhere with the next request.
+        expect((await get(path)).headers.get('connection'), path).toBe('close')
+      }
+      const answer = await get('/v1/pets')
+      expect(answer.status).toBe(200)
+      await idle.closed
+      expect(await server.exited).toBe(0)
+      expect(performance.now() - began).toBeGreaterThan(990)
+      const timeLogged = (message: RegExp) =>
+        Number(server.entries().find(({ msg }) => message.test(String(msg)))?.time)
+      expect(timeLogged(/^Stopped/) - timeLogged(/^Stopping/)).toBeGreaterThan(990)
+      expect(timeLogged(/^Stopped/) - timeLogged(/^Stopping/)).toBeLessThan(1_900)
+      // That it is not ready is no error, and told to those who ask alone.
+      const others = server.entries().filter(({ msg }) => msg !== 'request')
+      expect(others.map(({ level, msg }) => `${level} ${msg}`)).toEqual([
+        '30 Stopping: the requests in flight are finished',
+        '30 Stopped',
+      ])
+    },
+  )
 
-  testOnce('does not wait longer than SHUTDOWN_TIMEOUT, with SHUTDOWN_DELAY in it', async () => {
-    await start({ SHUTDOWN_TIMEOUT: '1500ms', SHUTDOWN_DELAY: '1400ms' })
-    const request = await beginCreation(server.port, key)
-    server.child.kill('SIGTERM')
-    await server.logged(/Stopping/)
-    const time = await timeOf(server.exited)
-    expect(time).toBeGreaterThan(1_300)
-    expect(time).toBeLessThan(2_500)
-    expect(await server.exited).toBe(0)
-    await request.closed
-    expect(server.stderr).toContain('cut off')
-  })
+  testOnce(
+    'does not wait longer than SHUTDOWN_TIMEOUT, with SHUTDOWN_DELAY in it',
+    outOfThree,
+    async () => {
+      await start({ SHUTDOWN_TIMEOUT: '1500ms', SHUTDOWN_DELAY: '1400ms' })
+      const request = await beginCreation(server.port, key)
+      server.child.kill('SIGTERM')
+      await server.logged(/Stopping/)
+      const time = await timeOf(server.exited)
+      expect(time).toBeGreaterThan(1_300)
+      expect(time).toBeLessThan(2_500)
+      expect(await server.exited).toBe(0)
+      await request.closed
+      expect(server.stderr).toContain('cut off')
+    },
+  )
 
   testOnce('a second signal ends it at once', outOfThree, async () => {
     await start()

@@ -186,7 +186,7 @@ test('each of many requests at once has its own line', async () => {
   expect(durations.some((duration) => !Number.isInteger(duration))).toBe(true) // tenths are told
 })
 
-test('the duration is the milliseconds from the first byte to the last', async () => {
+test('the duration is the milliseconds from the first byte to the last', outOfThree, async () => {
   const id = newId()
   const began = performance.now()
   const creation = await beginCreation(server.port, key, {
@@ -203,7 +203,7 @@ test('the duration is the milliseconds from the first byte to the last', async (
   expect(duration).toBeLessThan(whole + 50)
 })
 
-test('the time that nothing was asked on a connection is no duration', async () => {
+test('the time that nothing was asked on a connection is no duration', outOfThree, async () => {
   const id = newId()
   await ask(newId(), '/healthz')
   await setTimeout(200)
