@@ -79,9 +79,10 @@ test('those of many callers are remembered at once', async () => {
 test('a key is looked up again when its life in memory is over', async () => {
   const { key } = await createKey('again')
   await statusWith(key)
-  pass(REMEMBERED - 1_000)
+  // Its last seconds are left to a machine that may be busy with other things.
+  pass(REMEMBERED - 4_000)
   expect(await lookUpsOf(() => statusWith(key))).toEqual({ misses: 0, hits: 1 })
-  pass(2_000)
+  pass(4_000)
   expect(await lookUpsOf(() => statusWith(key))).toEqual({ misses: 1, hits: 0 })
 })
 
@@ -133,12 +134,12 @@ test('unknown, expired and revoked are answered alike, and looked for alike', as
 })
 
 test('a key in use ends when it expires, not later', async () => {
-  const { key } = await createKey('short', new Date(Date.now() + 5_000))
+  const { key } = await createKey('short', new Date(Date.now() + 6_000))
   expect(await statusWith(key)).toBe(200)
-  pass(4_000)
+  pass(2_000)
   const again = async () => expect(await statusWith(key)).toBe(200)
   expect(await lookUpsOf(again), 'it is remembered as any other').toEqual({ misses: 0, hits: 1 })
-  pass(1_000)
+  pass(4_000)
   expect(await statusWith(key)).toBe(401)
 })
 
