@@ -2,22 +2,7 @@
 import { Kysely } from 'kysely'
 import type { PoolSettings } from './mysql.ts'
 import type { Database, Tables } from './tables.ts'
-
-/** Ends the URL of an embedded database that is to be made, with its folder, where it is missing. */
-const CREATE = '?create'
-
-/** Which engine a DATABASE_URL names, and its address in words, without the password. */
-export function describeUrl(databaseUrl: string): {
-  engine: 'mysql' | 'sqlite'
-  address: string
-} {
-  if (databaseUrl.startsWith('sqlite:')) {
-    const end = databaseUrl.endsWith(CREATE) ? -CREATE.length : undefined
-    return { engine: 'sqlite', address: databaseUrl.slice('sqlite:'.length, end) }
-  }
-  const { host, pathname } = new URL(databaseUrl)
-  return { engine: 'mysql', address: host + pathname }
-}
+import { CREATE, describeUrl } from './url.ts'
 
 /**
  * The database of a URL: `mysql://user:password@host:port/database`, or `sqlite:path`, whose file must

@@ -1,6 +1,6 @@
 /** What a program says when it cannot go on. */
-import { describeUrl } from '../db/connect.ts'
 import { DatabaseUnavailableError } from '../db/errors.ts'
+import { describeUrl } from '../db/url.ts'
 import { type Config, ConfigError } from './config.ts'
 
 /** A mistake of the person at the keyboard: the message says what is wrong and what would be right. */

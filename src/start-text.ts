@@ -1,5 +1,5 @@
 /** What a person who starts the service wants to read. */
-import { describeUrl } from '../db/connect.ts'
+import { describeUrl } from '../db/url.ts'
 import type { FirstKey } from './keys/first.ts'
 import { FIRST_REQUEST, TITLE } from './product.ts'
 

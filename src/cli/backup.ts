@@ -4,7 +4,7 @@ import { backUp } from '../../db/backup.ts'
 import { UsageError } from '../complaint.ts'
 import { command, embeddedPath, fileArgument } from './command.ts'
 
-await command(async (_db, _address, config) => {
+await command(async (config) => {
   const file = fileArgument()
   const path = embeddedPath(config)
   if (existsSync(file)) throw new UsageError(`${file} is there already: say another FILE`)

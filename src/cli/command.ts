@@ -1,26 +1,42 @@
-/** What the commands share: the configuration, its database, and how they fail. */
-import { connect, describeUrl } from '../../db/connect.ts'
+/** What the commands share: the configuration, its database, their arguments, and how they fail. */
 import type { Database } from '../../db/tables.ts'
+import { describeUrl } from '../../db/url.ts'
 import { complain, UsageError } from '../complaint.ts'
 import { type Config, loadConfig } from '../config.ts'
 
-/** Runs a command on the configured database, whose address it is told, and closes that afterwards. */
-export async function command(
-  run: (db: Database, address: string, config: Config) => Promise<void>,
-): Promise<void> {
+/** Runs a command in its environment, and says in one line what is wrong when it fails. */
+export async function command(run: (config: Config) => Promise<void>): Promise<void> {
   let config: Config | undefined
   try {
     config = loadConfig()
-    const db = await connect(config.databaseUrl)
-    try {
-      await run(db, describeUrl(config.databaseUrl).address, config)
-    } finally {
-      await db.destroy()
-    }
+    await run(config)
   } catch (error) {
     complain(error, config)
   }
 }
+
+/**
+ * Brings the configured database to the newest schema, runs something on it, and closes it afterwards.
+ * What speaks to databases is loaded here: a command that is mistyped is told so in half the time.
+ */
+export async function withDatabase<Result>(
+  { databaseUrl }: Config,
+  run: (db: Database, migrated: string[]) => Result | Promise<Result>,
+): Promise<Result> {
+  const [{ connect }, { migrate }] = await Promise.all([
+    import('../../db/connect.ts'),
+    import('../../db/migrate.ts'),
+  ])
+  const db = await connect(databaseUrl)
+  try {
+    return await run(db, await migrate(db))
+  } finally {
+    await db.destroy()
+  }
+}
+
+/** How the commands call the configured database: its address, without the password. */
+export const addressOf = ({ databaseUrl }: Config): string => describeUrl(databaseUrl).address
 
 /** For commands that take no arguments. Throws UsageError when there are some. */
 export function refuseArguments(): void {

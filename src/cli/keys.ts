@@ -1,20 +1,11 @@
 /** `npm run keys`: makes, lists, rotates and revokes API keys. */
 import { parseArgs } from 'node:util'
-import { migrate } from '../../db/migrate.ts'
 import type { Database } from '../../db/tables.ts'
 import { UsageError } from '../complaint.ts'
 import { parseDuration } from '../duration.ts'
-import { KEY_LIFETIME } from '../keys/authenticator.ts'
-import {
-  type ApiKey,
-  ChangedMeanwhileError,
-  createKey,
-  listKeys,
-  type NewApiKey,
-  revokeKey,
-  rotateKey,
-} from '../keys/store.ts'
-import { command } from './command.ts'
+import { KEY_LIFETIME } from '../keys/lifetime.ts'
+import type { ApiKey, NewApiKey } from '../keys/store.ts'
+import { addressOf, command, withDatabase } from './command.ts'
 
 const help = `Usage: npm run keys -- COMMAND [OPTIONS]
 
@@ -37,12 +28,15 @@ A key that was revoked stops working within ${KEY_LIFETIME / 1000} seconds on ev
 
 type Arguments = ReturnType<typeof readArguments>
 
+/** Does what was asked for with the keys of a database. */
+type Action = (db: Database, keys: typeof import('../keys/store.ts')) => Promise<void>
+
 if (process.argv.includes('--help')) console.log(help)
 else {
-  await command(async (db, address) => {
-    const act = readAction(readArguments(), address)
-    await migrate(db)
-    await act(db)
+  await command(async (config) => {
+    const act = readAction(readArguments(), addressOf(config))
+    const keys = await import('../keys/store.ts')
+    await withDatabase(config, (db) => act(db, keys))
   })
 }
 
@@ -66,7 +60,7 @@ function readArguments() {
 }
 
 /** Checks the arguments and gives what is to be done, so that a mistake never reaches the database. */
-function readAction(given: Arguments, address: string): (db: Database) => Promise<void> {
+function readAction(given: Arguments, address: string): Action {
   const { action, json } = given
   const owners = { expires: 'create', 'read-only': 'create', grace: 'rotate' } as const
   for (const [option, owner] of Object.entries(owners)) {
@@ -78,19 +72,19 @@ function readAction(given: Arguments, address: string): (db: Database) => Promis
       const name = readName(given)
       const expiresAt = given.expires === undefined ? undefined : after('--expires', given.expires)
       const terms = { expiresAt, readOnly: given['read-only'] === true }
-      return async (db) => printNew(await createKey(db, name, terms), address, json)
+      return async (db, keys) => printNew(await keys.createKey(db, name, terms), address, json)
     }
     case 'list': {
       const [extra] = given.operands
       if (extra !== undefined) throw new UsageError(`list takes no argument, but got "${extra}"`)
-      return async (db) => printList(await listKeys(db), json)
+      return async (db, keys) => printList(await keys.listKeys(db), json)
     }
     case 'rotate': {
       const id = readId(given)
       const graceUntil = after('--grace', given.grace ?? '24h')
-      return async (db) => {
-        const made = await rotateKey(db, id, graceUntil).catch((error) => {
-          if (!(error instanceof ChangedMeanwhileError)) throw error
+      return async (db, keys) => {
+        const made = await keys.rotateKey(db, id, graceUntil).catch((error) => {
+          if (!(error instanceof keys.ChangedMeanwhileError)) throw error
           throw new UsageError(
             `Somebody else rotated or revoked the key ${id} at this moment; list shows the keys`,
           )
@@ -100,8 +94,8 @@ function readAction(given: Arguments, address: string): (db: Database) => Promis
     }
     case 'revoke': {
       const id = readId(given)
-      return async (db) => {
-        if (!(await revokeKey(db, id))) unknown(id)
+      return async (db, keys) => {
+        if (!(await keys.revokeKey(db, id))) unknown(id)
         console.error(`Key ${id} stops working within ${KEY_LIFETIME / 1000} seconds`)
         if (json) console.log(JSON.stringify({ id: Number(id) }))
       }

@@ -1,10 +1,9 @@
 /** `npm run migrate`: brings the database to the newest schema. */
-import { migrate } from '../../db/migrate.ts'
-import { command, refuseArguments } from './command.ts'
+import { addressOf, command, refuseArguments, withDatabase } from './command.ts'
 
-await command(async (db, address) => {
+await command(async (config) => {
   refuseArguments()
-  const names = await migrate(db)
+  const names = await withDatabase(config, (_db, migrated) => migrated)
   const done = names.length > 0 ? `Migrated ${names.join(', ')}` : 'There was nothing to migrate'
-  console.log(`${done}: ${address}`)
+  console.log(`${done}: ${addressOf(config)}`)
 })

@@ -1,12 +1,10 @@
 /** `npm run seed`: fills the catalogue with examples. */
-import { migrate } from '../../db/migrate.ts'
 import { seed } from '../pets/seed.ts'
-import { command, refuseArguments } from './command.ts'
+import { addressOf, command, refuseArguments, withDatabase } from './command.ts'
 
-await command(async (db, address) => {
+await command(async (config) => {
   refuseArguments()
-  await migrate(db)
-  const added = await seed(db)
+  const added = await withDatabase(config, seed)
   const done = added > 0 ? `Added ${added} animals` : 'The animals are all there already'
-  console.log(`${done}: ${address}`)
+  console.log(`${done}: ${addressOf(config)}`)
 })

@@ -7,10 +7,8 @@ import { OverloadedError } from '../../db/errors.ts'
 import { retry } from '../../db/retry.ts'
 import type { Database } from '../../db/tables.ts'
 import { hashKey, isKey } from './format.ts'
+import { KEY_LIFETIME } from './lifetime.ts'
 import { findKeys, touchKeys, type WorkingKey } from './store.ts'
-
-/** Milliseconds that a key found valid is not looked up again: how long a revoked key may work on. */
-export const KEY_LIFETIME = 10_000
 
 /** Keys remembered at most; beyond them the one used least recently is forgotten. */
 const MAX_KEYS = 10_000

@@ -1,6 +1,7 @@
 /** The key of a newcomer, who has none yet. */
-import { describeUrl } from '../../db/connect.ts'
+
 import type { Database } from '../../db/tables.ts'
+import { describeUrl } from '../../db/url.ts'
 import { newKey } from './format.ts'
 
 /** Whether there are keys, and the key itself, if it was made just now: nobody can show it again. */
