@@ -1,11 +1,8 @@
 /** The process, from its start to its stop. */
 import cluster from 'node:cluster'
-import { connect } from '../db/connect.ts'
-import { migrate } from '../db/migrate.ts'
 import { complain } from './complaint.ts'
 import { type Config, loadConfig } from './config.ts'
 import { createLog, type Log } from './log.ts'
-import { start } from './start.ts'
 import { signalled, uncaught } from './stop.ts'
 
 let config: Config | undefined
@@ -20,6 +17,12 @@ try {
 }
 
 async function run(config: Config, log: Log): Promise<void> {
+  // Loaded here, which takes most of a start: a wrong variable is told before.
+  const [{ connect }, { migrate }, { start }] = await Promise.all([
+    import('../db/connect.ts'),
+    import('../db/migrate.ts'),
+    import('./start.ts'),
+  ])
   const db = await connect(config.databaseUrl)
   try {
     await migrate(db)
