@@ -1,13 +1,13 @@
 /** What both READMEs tell a TypeScript frontend: their own lines in an empty folder, one after another. */
-import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
-import { emptyProject, type Project } from '../support/client-package.ts'
+import type { Project } from '../support/client-package.ts'
+import { INSTALLATION } from '../support/installation.ts'
 import { storePets } from '../support/pets.ts'
 import { type Service, startService } from '../support/service.ts'
+import { blocks, installs, newFrontend } from './frontend.ts'
 
-const root = path.resolve(import.meta.dirname, '../..')
 const tarball = inject('clientPackage')
 
 let service: Service
@@ -18,46 +18,24 @@ afterAll(async () => {
   await service.stop()
 })
 
-/** The blocks of one language in the part of a text that begins and ends with these headings. */
-function blocks(text: string, language: string, from: string, to?: string): string[] {
-  const begin = text.indexOf(from)
-  expect(begin).toBeGreaterThanOrEqual(0)
-  const part = text.slice(begin, to === undefined ? undefined : text.indexOf(to, begin))
-  return [...part.matchAll(/^```(\w+)\n(.*?)^```$/gms)]
-    .filter(([, name]) => name === language)
-    .map(([, , body]) => `${body}`)
-}
-
-describe.each([
+describe.each<[file: string, from?: string, to?: string]>([
   ['README.md', '### TypeScript frontends', '#### The example storefront'],
-  ['client/README.md', '# @petstore-catalogue/petstore', undefined],
+  ['client/README.md'],
 ])('%s', (file, from, to) => {
-  const text = readFileSync(path.join(root, file), 'utf8')
-  const installs = blocks(text, 'sh', from, to)
-    .flatMap((block) => block.split('\n'))
-    .filter((line) => line.startsWith('npm install '))
-  const snippets = blocks(text, 'ts', from, to)
+  const snippets = blocks(file, 'ts', from, to)
 
   let project: Project
-  beforeAll(() => {
-    project = emptyProject()
-  })
+  beforeAll(async () => {
+    project = await newFrontend()
+  }, INSTALLATION)
   afterAll(() => project.remove())
 
-  test('its lines install, one after another', async () => {
-    expect(installs.length).toBeGreaterThan(1)
-    const words = installs.map((line) =>
-      line
-        .replace(
-          /\S+\/(petstore-catalogue-petstore-[\d.]+\.tgz)/,
-          path.join(path.dirname(tarball), '$1'),
-        )
-        .split(' ')
-        .slice(2),
-    )
-    expect(words.flat()).toContain(tarball)
-    for (const line of words) await project.install(...line)
-  }, 120_000)
+  test('what it says to install is what the project has', () => {
+    const lines = installs(tarball, file, from, to)
+    expect(lines.length).toBeGreaterThan(1)
+    expect(lines.flat()).toContain(tarball)
+    expect(installs(tarball, 'client/README.md').slice(0, lines.length)).toEqual(lines)
+  })
 
   test('its snippets compile', async () => {
     expect(snippets.length).toBeGreaterThan(1)

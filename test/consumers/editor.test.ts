@@ -1,22 +1,23 @@
 /** What an editor shows over the client's names: the words of the document, and what is deprecated. */
 import { cpSync, readFileSync } from 'node:fs'
 import path from 'node:path'
-import { afterAll, beforeAll, expect, inject, test } from 'vitest'
-import { emptyProject } from '../support/client-package.ts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { Project } from '../support/client-package.ts'
+import { INSTALLATION } from '../support/installation.ts'
 import { type LanguageServer, startLanguageServer } from '../support/language-server.ts'
+import { newFrontend } from './frontend.ts'
 
 const root = path.resolve(import.meta.dirname, '../..')
-const tarball = inject('clientPackage')
-const project = emptyProject()
 const file = 'hover.ts'
 
+let project: Project
 let editor: LanguageServer
 beforeAll(async () => {
-  await project.install(tarball, '@trpc/tanstack-react-query', '@tanstack/react-query', 'react')
+  project = await newFrontend()
   cpSync(path.join(import.meta.dirname, 'client-package', file), path.join(project.folder, file))
   expect(await project.compile([file], { skipLibCheck: true })).toEqual([])
   editor = await startLanguageServer(project.folder)
-}, 180_000)
+}, INSTALLATION)
 afterAll(async () => {
   await editor?.stop()
   project.remove()

@@ -1,23 +1,42 @@
-/** Packs the client once for all its consumers, who run at the same time: packing builds it anew. */
+/**
+ * What the consumers share, who run at the same time: the client, packed once, for packing builds it
+ * anew; and a project in which the lines of its README are run, one after another.
+ */
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import type { TestProject } from 'vitest/node'
+import { emptyProject } from '../support/client-package.ts'
+import { beginInstallation } from '../support/installation.ts'
+import { installs } from './frontend.ts'
 
 declare module 'vitest' {
   export interface ProvidedContext {
     /** The file of the packed client. */
     clientPackage: string
+    /** The project, and the file that is there when all is installed in it. */
+    frontend: { folder: string; file: string }
   }
 }
 
-export default function setup(project: TestProject): () => void {
+export default function setup(project: TestProject): () => Promise<void> {
   const cwd = path.resolve(import.meta.dirname, '../..')
   const folder = mkdtempSync(path.join(tmpdir(), 'petstore-packed-'))
   const args = ['pack', '--workspace', 'client', '--pack-destination', folder]
   execFileSync('npm', args, { cwd, stdio: 'pipe' })
-  const [file = ''] = readdirSync(folder)
-  project.provide('clientPackage', path.join(folder, file))
-  return () => rmSync(folder, { recursive: true, force: true })
+  const [name = ''] = readdirSync(folder)
+  const tarball = path.join(folder, name)
+  project.provide('clientPackage', tarball)
+
+  const frontend = emptyProject()
+  const { file, remove } = beginInstallation(async () => {
+    for (const words of installs(tarball, 'client/README.md')) await frontend.install(...words)
+  })
+  project.provide('frontend', { folder: frontend.folder, file })
+  return async () => {
+    await remove()
+    frontend.remove()
+    rmSync(folder, { recursive: true, force: true })
+  }
 }

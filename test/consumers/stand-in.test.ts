@@ -10,10 +10,11 @@ import { build } from 'rolldown'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { startBrowser } from '../support/browser.ts'
 import { emptyProject, type Project } from '../support/client-package.ts'
+import { INSTALLATION } from '../support/installation.ts'
 import { keys, type Service, startService } from '../support/service.ts'
+import { newFrontend } from './frontend.ts'
 
-const tarball = inject('clientPackage')
-const project = emptyProject()
+let project: Project
 const load = (file: string, { folder } = project) =>
   import(pathToFileURL(path.join(folder, file)).href)
 const copyInto = ({ folder }: Project) =>
@@ -26,11 +27,11 @@ beforeAll(async () => {
   service = await startService()
   const readOnly = await keys.create(service.databaseUrl, 'reader', undefined, true)
   apiKeys = { valid: service.key, readOnly: readOnly.key, invalid: 'petstore_wrong' }
-  await project.install(tarball, 'msw')
+  project = await newFrontend()
   copyInto(project)
   const { outcomes } = await load('calls.ts')
   real = await outcomes(`${service.origin}/trpc`, apiKeys)
-}, 180_000)
+}, INSTALLATION)
 afterAll(async () => {
   await service.stop()
   project.remove()
@@ -59,7 +60,7 @@ test('in Node', async () => {
 
 test('with the MSW of before', async () => {
   const older = emptyProject()
-  await older.install(tarball, 'msw@2')
+  await older.install(inject('clientPackage'), 'msw@2')
   copyInto(older)
   const { standIn } = await load('stand-in.ts', older)
   expect(await standIn(apiKeys)).toEqual(real)

@@ -13,9 +13,9 @@ const NPM_FLAGS = ['--prefer-offline', '--no-audit', '--no-fund']
 export const bin = (name: string): string => path.join(root, 'node_modules/.bin', name)
 
 /** Runs a program to its end and gives what it printed and its exit code. */
-export const run = (program: string, args: string[], cwd: string) =>
+export const run = (program: string, args: string[], cwd: string, signal?: AbortSignal) =>
   new Promise<{ code: number; output: string }>((resolve) => {
-    execFile(program, args, { cwd }, (error, stdout, stderr) =>
+    execFile(program, args, { cwd, signal }, (error, stdout, stderr) =>
       resolve({ code: error ? Number(error.code) : 0, output: stdout || stderr }),
     )
   })
