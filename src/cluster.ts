@@ -3,8 +3,8 @@ import cluster, { type Worker } from 'node:cluster'
 import { once } from 'node:events'
 import { type Config, ConfigError } from './config.ts'
 import type { Log } from './log.ts'
-import { cutOff, type Running, serve } from './serve.ts'
-import { uncaught } from './stop.ts'
+import type { Running } from './serve.ts'
+import { cutOff, uncaught } from './stop.ts'
 
 /** Milliseconds before a worker that died is replaced, so that one that cannot live does not spin. */
 const REPLACE_DELAY = 1_000
@@ -64,6 +64,7 @@ export async function work(config: Config, log: Log): Promise<void> {
     process.once('disconnect', resolve)
   })
   try {
+    const { serve } = await import('./serve.ts') // the primary process needs nothing of it
     const { metrics, stop } = await serve(config, log)
     if (metrics) {
       const { AggregatorRegistry } = await import('prom-client')

@@ -12,6 +12,7 @@ import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
 import { createReadiness } from './readiness.ts'
 import { appRouter, tags } from './router.ts'
+import { cutOff } from './stop.ts'
 import { createStores } from './stores.ts'
 
 /** Milliseconds between two rounds of closing connections that have become idle, when stopping. */
@@ -83,17 +84,4 @@ export async function serve(
     readMetrics: async () => (await metrics?.registry.metrics()) ?? '',
     stop,
   }
-}
-
-/**
- * Ends the process after `timeout` milliseconds, whatever is still going on, unless the function that
- * it gives is called before.
- */
-export function cutOff(timeout: number, log: Log): () => void {
-  const exit = () => {
-    log.warn(`Not everything was finished within ${timeout} ms; it is cut off`)
-    process.exit()
-  }
-  const timer = setTimeout(exit, timeout).unref()
-  return () => clearTimeout(timer)
 }

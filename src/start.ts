@@ -6,7 +6,6 @@ import type { Config } from './config.ts'
 import type { Patience } from './http/server.ts'
 import { prepareFirstKey } from './keys/first.ts'
 import type { Log } from './log.ts'
-import { serve } from './serve.ts'
 import { startText } from './start-text.ts'
 
 /**
@@ -23,7 +22,7 @@ export async function start(
   const { port, readMetrics, stop } =
     config.workers > 1
       ? await (await import('./cluster.ts')).startWorkers(config, log)
-      : await serve(config, log, resources, patience)
+      : await (await import('./serve.ts')).serve(config, log, resources, patience)
   try {
     const metrics =
       config.metrics &&
