@@ -1,21 +1,13 @@
 import { configDefaults, defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
-const engineTests = {
-  include: ['test/**/*.test.ts'],
-  exclude: [
-    ...configDefaults.exclude,
-    'test/**/*.unit.test.ts',
-    'test/consumers/**',
-    'test/third-party/**',
-    'test/faults/**',
-    'test/cluster/**',
-  ],
-}
+// The stories of those who consume the service, and what has a configuration of its own.
+const apart = ['test/{consumers,third-party,faults,cluster}/**', ...configDefaults.exclude]
 
-// What a connection is worth before any database is asked, what answers look like, and a log that
-// nobody reads: one engine will do.
+// Units; what a connection is worth before any database is asked, what answers look like, and a log
+// that nobody reads: one engine will do.
 const withoutDatabase = [
+  'test/**/*.unit.test.ts',
   'test/http/{addresses,connections,docs,last-answers,preflight,refusals}.test.ts',
   'test/http/{unread-answers,unread-bodies,whole-answers}.test.ts',
   'test/rest/{addresses,document,kinds}.test.ts',
@@ -30,13 +22,13 @@ process.env.DIFFERENTIAL_SEED ||= String(Date.now() % 2 ** 31)
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files)
-    const projects = ['consumers', 'third-party', 'unit', 'mysql', 'sqlite']
+    const projects = ['consumers', 'mysql', 'sqlite']
     const place = ({ project }: TestSpecification) => projects.indexOf(project.name)
     return sorted.toSorted((one, other) => place(one) - place(other))
   }
 }
 
-// The integration tests run once on each engine; the unit tests and the consumers' tests once.
+// The integration tests run once on each engine; all others once.
 export default defineConfig({
   test: {
     // On a machine that is busy with other things a process alone takes seconds to start.
@@ -50,14 +42,12 @@ export default defineConfig({
     // A shared machine may stand still for seconds: what fails twice is broken.
     retry: process.env.CI ? 1 : 0,
     projects: [
-      { extends: true, test: { name: 'unit', include: ['test/**/*.unit.test.ts'] } },
-      { extends: true, test: { name: 'sqlite', ...engineTests, provide: { mysqlUrl: '' } } },
       {
         extends: true,
         test: {
-          name: 'third-party',
-          include: ['test/third-party/*.test.ts'],
-          globalSetup: 'test/third-party/setup.ts',
+          name: 'consumers',
+          include: ['test/{consumers,third-party}/**/*.test.ts'],
+          globalSetup: ['test/consumers/setup.ts', 'test/third-party/setup.ts'],
           testTimeout: 240_000,
           provide: { mysqlUrl: '' },
         },
@@ -65,21 +55,12 @@ export default defineConfig({
       {
         extends: true,
         test: {
-          name: 'consumers',
-          include: ['test/consumers/**/*.test.ts'],
-          globalSetup: 'test/consumers/setup.ts',
-          provide: { mysqlUrl: '' },
-        },
-      },
-      {
-        extends: true,
-        test: {
           name: 'mysql',
-          ...engineTests,
-          exclude: [...engineTests.exclude, ...withoutDatabase],
+          exclude: [...apart, ...withoutDatabase],
           globalSetup: 'test/support/mysql-server.ts',
         },
       },
+      { extends: true, test: { name: 'sqlite', exclude: apart, provide: { mysqlUrl: '' } } },
     ],
   },
 })
