@@ -35,7 +35,7 @@ export default defineConfig({
     testTimeout: 90_000,
     hookTimeout: 120_000,
     // On two cores, too: much of the time a test waits, for a process, a database or the clock.
-    maxWorkers: 3,
+    maxWorkers: 4,
     // Each file has a service and a database of its own; the modules that they share are loaded once.
     isolate: false,
     sequence: { sequencer: LongestFirst },
