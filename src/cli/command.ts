@@ -17,7 +17,7 @@ export async function command(run: (config: Config) => Promise<void>): Promise<v
 
 /**
  * Brings the configured database to the newest schema, runs something on it, and closes it afterwards.
- * What speaks to databases is loaded here: a command that is mistyped is told so in half the time.
+ * What speaks to databases is loaded here, so that a mistyped command is told without it.
  */
 export async function withDatabase<Result>(
   { databaseUrl }: Config,

@@ -1,5 +1,4 @@
 /** The key of a newcomer, who has none yet. */
-
 import type { Database } from '../../db/tables.ts'
 import { describeUrl } from '../../db/url.ts'
 import { newKey } from './format.ts'

@@ -1,7 +1,8 @@
-/** What a process that serves does not have in its memory: an HTTP client. */
+/** What a process does not load: an HTTP client where it serves, a database where it need not ask. */
 import { expect, test } from 'vitest'
 import { newDatabase } from '../support/database.ts'
-import { runServer } from '../support/process.ts'
+import { packagesIn, tellPackages } from '../support/hooks.ts'
+import { programs, runServer, runToEnd } from '../support/process.ts'
 import { createKey } from '../support/service.ts'
 
 /** Tells the log, when the process ends, whether Node's own client was loaded. */
@@ -34,4 +35,28 @@ test.each([
     await database.remove()
   }
   expect(server.entries()).toContainEqual({ msg: 'loaded', isLoaded })
+})
+
+test.each<[what: string, program: keyof typeof programs, words: string[], variables: object]>([
+  ['keys --help', 'keys', ['--help'], {}],
+  ['keys, mistyped', 'keys', ['rotate', 'shop'], {}],
+  ['migrate, mistyped', 'migrate', ['--dry-run'], {}],
+  ['seed, mistyped', 'seed', ['--dry-run'], {}],
+  ['restore, mistyped', 'restore', [], {}],
+  ['backup', 'backup', ['copy.db'], { DATABASE_URL: 'sqlite:missing.db' }],
+  ['a wrong variable', 'server', [], { PORT: 'abc' }],
+])(
+  '%s is told without what speaks to databases or serves',
+  async (_, program, words, variables) => {
+    const { stderr } = await runToEnd(programs[program], { ...tellPackages, ...variables }, words)
+    const names = packagesIn(stderr)
+    expect(names).toContain('zod') // by which the configuration is read
+    for (const name of ['kysely', 'mysql2', 'express']) expect(names).not.toContain(name)
+  },
+)
+
+test('what is done loads it, so that these tests notice', async () => {
+  const { code, stderr } = await runToEnd(programs.keys, tellPackages, ['list'])
+  expect(code).toBe(0)
+  expect(packagesIn(stderr)).toContain('kysely')
 })

@@ -6,6 +6,7 @@ import { beginCreation, type Creation } from '../support/creation.ts'
 import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
 import { eventually, outOfThree } from '../support/eventually.ts'
 import { freeze } from '../support/freeze.ts'
+import { packagesIn, tellPackages } from '../support/hooks.ts'
 import { freePort } from '../support/mysql.ts'
 import { programs, runProgram, runServer, type ServerProgram } from '../support/process.ts'
 import { createKey } from '../support/service.ts'
@@ -274,6 +275,19 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
     expect(text).toContain('petstore_key_lookups_total{cache="miss"} 2\n')
     expect(text).toContain('petstore_key_lookups_total{cache="hit"} 8\n')
     expect(text).toMatch(/^petstore_database_connections_used 0$/m)
+  })
+
+  test('the primary process loads nothing of what serves', async () => {
+    await start(tellPackages)
+    const pids = await servingPids()
+    const [primary = [], ...workers] = [Number(server.child.pid), ...pids].map((pid) =>
+      packagesIn(server.stderr, pid),
+    )
+    expect(primary).toContain('kysely') // which brings the tables
+    for (const name of ['express', '@trpc/server', 'kysely']) {
+      for (const names of workers) expect(names).toContain(name)
+    }
+    for (const name of ['express', '@trpc/server']) expect(primary).not.toContain(name)
   })
 
   const stopping = () => server.entries().filter(({ msg }) => /^Stopping/.test(String(msg)))

@@ -3,6 +3,7 @@ import { afterEach, describe, expect, test, vi } from 'vitest'
 import { type Collector, type Span, startCollector } from '../support/collector.ts'
 import { engine, newDatabase } from '../support/database.ts'
 import { outOfThree } from '../support/eventually.ts'
+import { withHooks } from '../support/hooks.ts'
 import { addKey, until } from '../support/instance.ts'
 import { freePort } from '../support/mysql.ts'
 import { runServer, type ServerProgram } from '../support/process.ts'
@@ -55,15 +56,6 @@ async function collect(port?: number): Promise<Collector> {
 const calls = (collector: Collector): Span[] =>
   collector.spans.filter(({ kind }) => kind === 'SERVER')
 
-/** Hooks on what a process loads: https://nodejs.org/api/module.html#customization-hooks */
-const withHooks = (resolve: string) => {
-  const code = `
-    import { registerHooks } from 'node:module'
-    import { writeSync } from 'node:fs'
-    registerHooks({ resolve(specifier, context, next) { ${resolve} } })`
-  return { NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(code)}` }
-}
-
 // The client of Prometheus has OpenTelemetry's interface among its own dependencies.
 const IS_OTHERS = `context.parentURL?.includes('/prom-client/')`
 
@@ -103,7 +95,7 @@ describe('OpenTelemetry', () => {
 })
 
 describe('a stop', () => {
-  testOnce('sends what was not sent yet', async () => {
+  testOnce('sends what was not sent yet', outOfThree, async () => {
     const collector = await collect()
     const server = await start({
       OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
@@ -287,7 +279,7 @@ testOnce('the scheme is that which the proxy was asked by', async () => {
   ])
 })
 
-testOnce('OTEL_BSP_MAX_QUEUE_SIZE says how many spans wait at most', async () => {
+testOnce('OTEL_BSP_MAX_QUEUE_SIZE says how many spans wait at most', outOfThree, async () => {
   const collector = await collect()
   const service = await startHere(collector, {
     OTEL_BSP_SCHEDULE_DELAY: '60000',
@@ -302,7 +294,7 @@ testOnce('OTEL_BSP_MAX_QUEUE_SIZE says how many spans wait at most', async () =>
   expect(collector.spans).toHaveLength(4)
 })
 
-test.runIf(engine === 'mysql')('with WORKERS each of them sends its own', async () => {
+test.runIf(engine === 'mysql')('with WORKERS each of them sends its own', outOfThree, async () => {
   const collector = await collect()
   const server = await start({
     OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
