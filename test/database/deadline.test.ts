@@ -186,6 +186,7 @@ describe.runIf(engine === 'mysql')('a database that does not answer', outOfThree
 
   test('the look-up of the key and the call share the time', async () => {
     const key = await addKey(service.sql)
+    await using another = await openSql(service.databaseUrl)
     await locker('lock tables api_keys write, pets write')
     const answer = timed(
       fetch(`${service.origin}/v1/pets`, { headers: { authorization: `Bearer ${key}` } }),
@@ -195,8 +196,12 @@ describe.runIf(engine === 'mysql')('a database that does not answer', outOfThree
       async () => (await running(service.sql, '%`api_keys`%')).length > 0,
     )
     await new Promise((resolve) => setTimeout(resolve, TIMEOUT * 0.6))
-    await using another = await openSql(service.databaseUrl)
     const relocked = another('lock tables pets write')
+    // It is the next then, before the call.
+    await until(
+      'the other waits',
+      async () => (await running(service.sql, 'lock tables pets%')).length > 0,
+    )
     await locker('unlock tables')
     await relocked
     const { status, took } = await answer
