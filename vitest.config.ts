@@ -6,7 +6,7 @@ const apart = ['test/{consumers,third-party,faults,cluster}/**', ...configDefaul
 
 // Units; what a connection is worth before any database is asked, what answers look like, and a log
 // that nobody reads: one engine will do.
-const withoutDatabase = [
+const oneEngineWillDo = [
   'test/**/*.unit.test.ts',
   'test/http/{addresses,connections,docs,last-answers,preflight,refusals}.test.ts',
   'test/http/{unread-answers,unread-bodies,whole-answers}.test.ts',
@@ -56,11 +56,20 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'mysql',
-          exclude: [...apart, ...withoutDatabase],
+          include: ['test/**/*.test.ts'],
+          exclude: [...apart, ...oneEngineWillDo],
           globalSetup: 'test/support/mysql-server.ts',
         },
       },
-      { extends: true, test: { name: 'sqlite', exclude: apart, provide: { mysqlUrl: '' } } },
+      {
+        extends: true,
+        test: {
+          name: 'sqlite',
+          include: ['test/**/*.test.ts'],
+          exclude: apart,
+          provide: { mysqlUrl: '' },
+        },
+      },
     ],
   },
 })

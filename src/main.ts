@@ -17,7 +17,7 @@ try {
 }
 
 async function run(config: Config, log: Log): Promise<void> {
-  // Loaded here, which takes most of a start: a wrong variable is told before.
+  // A wrong variable is told without what speaks to databases, and what serves, being loaded.
   const [{ connect }, { migrate }, { start }] = await Promise.all([
     import('../db/connect.ts'),
     import('../db/migrate.ts'),

@@ -12,9 +12,10 @@ const files = globSync(['src/**/*.ts', 'db/**/*.ts', 'client/**/*.ts'], {
 /** The modules that a file imports, types included: ours by their path, others by their name. */
 function importsOf(file: string): string[] {
   const text = readFileSync(path.join(root, file), 'utf8')
-  const names = [...text.matchAll(/^(?:import|export) [^;]*?from '([^']+)'/gms)].map(
-    ([, name]) => `${name}`,
-  )
+  const names = [
+    ...text.matchAll(/^(?:import|export) [^;]*?from '([^']+)'/gms),
+    ...text.matchAll(/\bimport\('([^']+)'\)/g),
+  ].map(([, name]) => `${name}`)
   return names.map((name) => (name.startsWith('.') ? path.join(path.dirname(file), name) : name))
 }
 const imports = new Map(files.map((file) => [file, importsOf(file)]))

@@ -1,6 +1,5 @@
 /** `npm run backup`: copies the embedded database into a file, while the service runs. */
 import { existsSync } from 'node:fs'
-import { backUp } from '../../db/backup.ts'
 import { UsageError } from '../complaint.ts'
 import { command, embeddedPath, fileArgument } from './command.ts'
 
@@ -9,6 +8,7 @@ await command(async (config) => {
   const path = embeddedPath(config)
   if (existsSync(file)) throw new UsageError(`${file} is there already: say another FILE`)
   if (!existsSync(path)) throw new UsageError(`There is no database ${path}`)
+  const { backUp } = await import('../../db/backup.ts')
   await backUp(path, file).catch(({ message }) => {
     throw new UsageError(`Cannot back up ${path} to ${file}: ${message}`)
   })

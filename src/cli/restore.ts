@@ -1,11 +1,11 @@
 /** `npm run restore`: puts a backup in the place of the embedded database, and brings it up to date. */
-import { restore } from '../../db/backup.ts'
 import { UsageError } from '../complaint.ts'
 import { command, embeddedPath, fileArgument, withDatabase } from './command.ts'
 
 await command(async (config) => {
   const file = fileArgument()
   const path = embeddedPath(config)
+  const { restore } = await import('../../db/backup.ts')
   await restore(path, file).catch(({ message }) => {
     throw new UsageError(`Cannot restore ${file} to ${path}: ${message}`)
   })

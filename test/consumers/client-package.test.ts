@@ -12,7 +12,7 @@ const project = emptyProject()
 let service: Service
 beforeAll(async () => {
   service = await startService()
-  await project.install(tarball)
+  await project.install([tarball])
   cpSync(path.join(import.meta.dirname, 'client-package'), project.folder, { recursive: true })
 }, 180_000)
 afterAll(async () => {

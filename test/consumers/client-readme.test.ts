@@ -1,4 +1,4 @@
-/** What both READMEs tell a TypeScript frontend: their own lines in an empty folder, one after another. */
+/** What both READMEs tell a TypeScript frontend, done in a project where their lines were run. */
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
@@ -35,6 +35,11 @@ describe.each<[file: string, from?: string, to?: string]>([
     expect(lines.length).toBeGreaterThan(1)
     expect(lines.flat()).toContain(tarball)
     expect(installs(tarball, 'client/README.md').slice(0, lines.length)).toEqual(lines)
+    // The other README may install more than this one: no snippet here takes that for granted.
+    const taken = snippets.flatMap((text) => [...text.matchAll(/ from '((?:@[^/']+\/)?[^/']+)/g)])
+    const there = [...lines.flat(), '@petstore-catalogue/petstore', '@trpc/client', '@trpc/server']
+    expect(taken.length).toBeGreaterThan(2)
+    for (const [, name] of taken) expect(there).toContain(name)
   })
 
   test('its snippets compile', async () => {

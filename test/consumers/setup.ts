@@ -30,8 +30,8 @@ export default function setup(project: TestProject): () => Promise<void> {
   project.provide('clientPackage', tarball)
 
   const frontend = emptyProject()
-  const { file, remove } = beginInstallation(async () => {
-    for (const words of installs(tarball, 'client/README.md')) await frontend.install(...words)
+  const { file, remove } = beginInstallation(async (abort) => {
+    for (const words of installs(tarball, 'client/README.md')) await frontend.install(words, abort)
   })
   project.provide('frontend', { folder: frontend.folder, file })
   return async () => {

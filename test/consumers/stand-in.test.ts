@@ -60,7 +60,7 @@ test('in Node', async () => {
 
 test('with the MSW of before', async () => {
   const older = emptyProject()
-  await older.install(inject('clientPackage'), 'msw@2')
+  await older.install([inject('clientPackage'), 'msw@2'])
   copyInto(older)
   const { standIn } = await load('stand-in.ts', older)
   expect(await standIn(apiKeys)).toEqual(real)

@@ -55,7 +55,7 @@ beforeAll(async () => {
   })
   const readme = readFileSync(path.join(root, 'examples/storefront/README.md'), 'utf8')
   const [, install = ''] = /^npm install (.*)$/m.exec(readme) ?? []
-  await shop.install(...install.replace(/\S+\.tgz/, inject('clientPackage')).split(' '))
+  await shop.install(install.replace(/\S+\.tgz/, inject('clientPackage')).split(' '))
   execFileSync('npm', ['run', 'build'], {
     cwd: shop.folder,
     stdio: 'pipe',

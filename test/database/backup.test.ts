@@ -1,5 +1,6 @@
 /** `npm run backup` and `npm run restore`, beside a service that runs and is written to. */
 import { execFile, execFileSync } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import {
   copyFileSync,
   existsSync,
@@ -43,8 +44,9 @@ interface Load {
   stop(): Promise<void>
 }
 
-/** Eight clients create pets, named after `name`, one after another, until they are stopped. */
-function createAll(name: string): Load {
+/** Eight clients create pets, one after another, until they are stopped; no other pet has such a name. */
+function createAll(kind: string): Load {
+  const name = `${kind} ${randomUUID()}`
   const load = { acknowledged: [] as string[], statuses: new Set<number>() }
   let goesOn = true
   const create = async (worker: number) => {
@@ -56,12 +58,12 @@ function createAll(name: string): Load {
     }
   }
   const clients = Array.from({ length: 8 }, (_, worker) => create(worker))
-  return Object.assign(load, {
-    async stop() {
-      goesOn = false
-      await Promise.all(clients)
-    },
-  })
+  const stop = async () => {
+    goesOn = false
+    await Promise.all(clients)
+  }
+  cleanings.push(stop)
+  return Object.assign(load, { stop })
 }
 
 const run = (program: 'backup' | 'restore', file: string, url = service.databaseUrl) =>
@@ -222,8 +224,11 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
     await run('backup', 'monday.db')
     await service.sql('begin immediate')
     const restored = run('restore', 'monday.db')
-    await new Promise((resolve) => setTimeout(resolve, 2_000))
-    await service.sql('rollback')
+    try {
+      await new Promise((resolve) => setTimeout(resolve, 2_000))
+    } finally {
+      await service.sql('rollback')
+    }
     expect(await restored).toMatchObject({ code: 0, stderr: '' })
   })
 

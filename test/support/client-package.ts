@@ -16,7 +16,10 @@ export const bin = (name: string): string => path.join(root, 'node_modules/.bin'
 export const run = (program: string, args: string[], cwd: string, signal?: AbortSignal) =>
   new Promise<{ code: number; output: string }>((resolve) => {
     execFile(program, args, { cwd, signal }, (error, stdout, stderr) =>
-      resolve({ code: error ? Number(error.code) : 0, output: stdout || stderr }),
+      resolve({
+        code: error ? Number(error.code ?? 1) : 0, // a signal that ended it leaves none
+        output: stdout || stderr || `${error?.message ?? ''}`,
+      }),
     )
   })
 
@@ -24,8 +27,8 @@ export const run = (program: string, args: string[], cwd: string, signal?: Abort
 export interface Project {
   folder: string
   write(file: string, text: string): void
-  /** `npm install` with these words; throws what npm says when it does not end well. */
-  install(...words: string[]): Promise<void>
+  /** `npm install` with these words; throws what npm says when it does not end well, or is aborted. */
+  install(words: string[], abort?: AbortSignal): Promise<void>
   /** What the compiler has to say of files of the project, in its strictest settings. */
   compile(files: string[], options?: object): Promise<string[]>
   remove(): void
@@ -39,8 +42,8 @@ export function emptyProject(): Project {
   return {
     folder,
     write,
-    async install(...words) {
-      const { code, output } = await run('npm', ['install', ...NPM_FLAGS, ...words], folder)
+    async install(words, abort) {
+      const { code, output } = await run('npm', ['install', ...NPM_FLAGS, ...words], folder, abort)
       if (code !== 0) throw new Error(output)
     },
     async compile(files, options = {}) {

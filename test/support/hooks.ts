@@ -12,15 +12,15 @@ export const withHooks = (resolve: string): { NODE_OPTIONS: string } => {
   return { NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(code)}` }
 }
 
-/** The variable that makes a process tell on stderr each package that it loads. */
+/** The variable that makes a process tell on stderr each package that it loads, and SQLite. */
 export const tellPackages = withHooks(`
-  const isPackage = /^[@a-z][^:]*$/.test(specifier)
+  const isPackage = /^(@|[a-z][^:]*$|node:sqlite)/.test(specifier)
   const entry = { msg: 'loaded', pid: process.pid, name: specifier }
   if (isPackage) writeSync(2, JSON.stringify(entry) + '\\n')
   return next(specifier, context)`)
 
 /** The packages that were told of on stderr, by any process or by this one. */
-export const packagesIn = (stderr: string, pid?: number): unknown[] =>
+export const packagesIn = (stderr: string, pid?: number): string[] =>
   stderr
     .split('\n')
     .filter((line) => line.startsWith('{"msg":"loaded"'))

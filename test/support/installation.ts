@@ -26,7 +26,7 @@ export function beginInstallation(install: (abort: AbortSignal) => Promise<void>
   const abort = new AbortController()
   const done = install(abort.signal).then(
     () => ended(''),
-    ({ message }) => ended(message),
+    ({ message }) => ended(message || 'The installation failed'),
   )
   return {
     file,

@@ -95,7 +95,7 @@ describe('OpenTelemetry', () => {
 })
 
 describe('a stop', () => {
-  testOnce('sends what was not sent yet', outOfThree, async () => {
+  testOnce('sends what was not sent yet', async () => {
     const collector = await collect()
     const server = await start({
       OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
@@ -279,7 +279,7 @@ testOnce('the scheme is that which the proxy was asked by', async () => {
   ])
 })
 
-testOnce('OTEL_BSP_MAX_QUEUE_SIZE says how many spans wait at most', outOfThree, async () => {
+testOnce('OTEL_BSP_MAX_QUEUE_SIZE says how many spans wait at most', async () => {
   const collector = await collect()
   const service = await startHere(collector, {
     OTEL_BSP_SCHEDULE_DELAY: '60000',
