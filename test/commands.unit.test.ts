@@ -5,6 +5,7 @@ import { type AddressInfo, createServer } from 'node:net'
 import path from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { newFolder, programs, runToEnd } from './support/process.ts'
+import { runFirst } from './support/watched.ts'
 
 const { folder, remove } = newFolder()
 afterAll(remove)
@@ -175,7 +176,7 @@ test('a server that refuses at both of its addresses stops the start, and says w
   const { code, stderr } = await runToEnd(programs.server, {
     PORT: '0',
     DATABASE_URL: 'mysql://petstore:sesame@db:1/petstore',
-    NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(twoAddresses)}`,
+    ...runFirst(twoAddresses),
   })
   expect(code).toBe(1)
   expect(stderr).toBe('DATABASE_URL: cannot use the database db:1/petstore: ECONNREFUSED\n')

@@ -20,6 +20,7 @@ import {
 } from './support/process.ts'
 import { restClient } from './support/rest.ts'
 import { openSql } from './support/sql.ts'
+import { runFirst } from './support/watched.ts'
 
 const cleanings: (() => unknown)[] = []
 afterEach(async () => {
@@ -221,9 +222,7 @@ process.on('SIGUSR2', () => {
 
 test('kill -9 amid creations: every pet that was acknowledged is there', async () => {
   const place = await newPlace()
-  const first = await start(place, {
-    NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(tellPragmas)}`,
-  })
+  const first = await start(place, runFirst(tellPragmas))
   const key = await firstKey(place, first)
   const rest = restClient(first.origin, key)
   await rest('GET', '/pets')

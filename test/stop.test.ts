@@ -12,6 +12,7 @@ import { freePort } from './support/mysql.ts'
 import { programs, runProgram, runServer, runToEnd, type ServerProgram } from './support/process.ts'
 import { createKey } from './support/service.ts'
 import { openSql } from './support/sql.ts'
+import { runFirst } from './support/watched.ts'
 
 // What does not touch the database is the same on both engines.
 const testOnce = test.runIf(engine === 'sqlite')
@@ -269,7 +270,7 @@ test.runIf(engine === 'sqlite').each([
   ['a rejection', `void Promise.reject(new Error('boom'))`],
 ])('%s that nobody caught: what is in flight is finished, then it ends with 1', async (_, code) => {
   const fault = `process.on('SIGUSR2', () => { ${code} })`
-  await start({ NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(fault)}` })
+  await start(runFirst(fault))
   const request = await beginCreation(server.port, key)
   server.child.kill('SIGUSR2')
   const line = await server.logged(/Uncaught exception/)

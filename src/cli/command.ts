@@ -20,7 +20,7 @@ export async function command(run: (config: Config) => Promise<void>): Promise<v
  * What speaks to databases is loaded here, so that a mistyped command is told without it.
  */
 export async function withDatabase<Result>(
-  { databaseUrl }: Config,
+  { databaseUrl }: Pick<Config, 'databaseUrl'>,
   run: (db: Database, migrated: string[]) => Result | Promise<Result>,
 ): Promise<Result> {
   const [{ connect }, { migrate }] = await Promise.all([

@@ -1,22 +1,16 @@
 /** Somebody else's frontend, in which all is installed that the READMEs say to install. */
-import { readFileSync, symlinkSync } from 'node:fs'
+import { symlinkSync } from 'node:fs'
 import path from 'node:path'
 import { inject } from 'vitest'
 import { emptyProject, type Project } from '../support/client-package.ts'
 import { installed } from '../support/installation.ts'
-
-const root = path.resolve(import.meta.dirname, '../..')
+import { readmeBlocks } from '../support/readme.ts'
 
 /** The blocks of one language in a README, or in the part of it between two headings. */
-export function blocks(file: string, language: string, from = '', to?: string): string[] {
-  const text = readFileSync(path.join(root, file), 'utf8')
-  const begin = text.indexOf(from)
-  const end = to === undefined ? undefined : text.indexOf(to, begin)
-  if (begin < 0 || end === -1) throw new Error(`${file} has no "${from}" before "${to}"`)
-  return [...text.slice(begin, end).matchAll(/^```(\w+)\n(.*?)^```$/gms)]
-    .filter(([, name]) => name === language)
-    .map(([, , body]) => `${body}`)
-}
+export const blocks = (file: string, language: string, from?: string, to?: string): string[] =>
+  readmeBlocks(from, to, file)
+    .filter((block) => block.language === language)
+    .map(({ code }) => code)
 
 /** What a README says to install, line by line, with the packed client of this run. */
 export function installs(tarball: string, file: string, from?: string, to?: string): string[][] {

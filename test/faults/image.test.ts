@@ -8,18 +8,20 @@ import { compose, readRoot, said } from '../support/image.ts'
 import { freePort } from '../support/mysql.ts'
 import { newFolder, programs, runProgram } from '../support/process.ts'
 import { openSql } from '../support/sql.ts'
+import { withHooks } from '../support/watched.ts'
 
 const root = path.join(import.meta.dirname, '../..')
 
 /** Refuses packages that only development has: the image is built without them. */
-const production = `import { registerHooks } from 'node:module'
-  const names = ${JSON.stringify(Object.keys(JSON.parse(readRoot('package.json')).devDependencies))}
-  registerHooks({ resolve(specifier, context, next) {
+const development = Object.keys(JSON.parse(readRoot('package.json')).devDependencies)
+const production = withHooks(
+  `
     const isForeign = context.parentURL?.includes('/node_modules/')
     if (!isForeign && names.some((name) => specifier === name || specifier.startsWith(name + '/')))
       throw new Error(specifier + ' is not in the image')
-    return next(specifier, context)
-  } })`
+    return next(specifier, context)`,
+  `const names = ${JSON.stringify(development)}`,
+)
 
 test('the image has all that it starts with; it serves, says that it lives, and stops', async () => {
   const { folder, remove } = newFolder()
@@ -37,7 +39,7 @@ test('the image has all that it starts with; it serves, says that it lives, and 
     PORT: String(port),
     NODE_COMPILE_CACHE: path.join(folder, 'cache'),
     NODE_ENV: 'production',
-    NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(production)}`,
+    ...production,
   }
   const copied = path.relative(root, path.join(folder, programs.server))
   const program = runProgram(copied, variables, [], folder)

@@ -2,27 +2,26 @@
 import { expect, test } from 'vitest'
 import { newDatabase } from '../support/database.ts'
 import { runServer } from '../support/process.ts'
+import { withHooks } from '../support/watched.ts'
 
 /** Tells the log when the document's maker is loaded; what makes the two fails the first time. */
-const hooks = `
-  import { registerHooks } from 'node:module'
-  import { writeSync } from 'node:fs'
-  const failed = new Set()
-  registerHooks({ resolve(specifier, context, next) {
+const hooks = withHooks(
+  `
     if (specifier === 'trpc-to-openapi') writeSync(2, JSON.stringify({ msg: 'loaded' }) + '\\n')
     const isMaker = /(rest\\/document|docs\\/mount)\\.ts$/.test(specifier)
     if (isMaker && !failed.has(specifier)) {
       failed.add(specifier)
       throw new Error('No file can be opened')
     }
-    return next(specifier, context)
-  } })`
+    return next(specifier, context)`,
+  'const failed = new Set()',
+)
 
 test('they are made when somebody asks, again where that failed, and once for many', async () => {
   const database = await newDatabase()
   const server = await runServer({
     DATABASE_URL: database.url,
-    NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(hooks)}`,
+    ...hooks,
   })
   const ask = async (path: string) =>
     (await fetch(server.origin + path, { redirect: 'manual' })).status

@@ -1,9 +1,9 @@
 /** What a process does not load: an HTTP client where it serves, a database where it need not ask. */
 import { expect, test } from 'vitest'
 import { newDatabase } from '../support/database.ts'
-import { packagesIn, tellPackages } from '../support/hooks.ts'
 import { programs, runServer, runToEnd } from '../support/process.ts'
 import { createKey } from '../support/service.ts'
+import { packagesIn, runFirst, tellPackages } from '../support/watched.ts'
 
 /** Tells the log, when the process ends, whether Node's own client was loaded. */
 const tellAtExit = `process.once('exit', () => {
@@ -20,7 +20,7 @@ test.each([
   const server = await runServer({
     DATABASE_URL: database.url,
     METRICS_PORT: '0',
-    NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(before + tellAtExit)}`,
+    ...runFirst(before + tellAtExit),
   })
   try {
     for (const path of ['/v1/pets', '/trpc/listPets', '/readyz']) {

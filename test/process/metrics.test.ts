@@ -10,6 +10,7 @@ import { freePort } from '../support/mysql.ts'
 import { runServer, type ServerProgram } from '../support/process.ts'
 import { createKey } from '../support/service.ts'
 import { openSql } from '../support/sql.ts'
+import { runFirst } from '../support/watched.ts'
 
 // What does not touch the database is the same on both engines.
 const testOnce = test.runIf(engine === 'sqlite')
@@ -178,7 +179,7 @@ testOnce('the whole of them, after a listing', async () => {
 
 testOnce('what cannot be read is 500, and the service goes on', async () => {
   const fault = `process.on('SIGUSR2', () => { process.cpuUsage = () => { throw new Error('boom') } })`
-  await start({ NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(fault)}` })
+  await start(runFirst(fault))
   expect(await read()).toContain('process_cpu_seconds_total')
   server.child.kill('SIGUSR2')
   await eventually(async () => {

@@ -6,10 +6,10 @@ import { beginCreation, type Creation } from '../support/creation.ts'
 import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
 import { eventually, outOfThree } from '../support/eventually.ts'
 import { freeze } from '../support/freeze.ts'
-import { packagesIn, tellPackages } from '../support/hooks.ts'
 import { freePort } from '../support/mysql.ts'
 import { programs, runProgram, runServer, type ServerProgram } from '../support/process.ts'
 import { createKey } from '../support/service.ts'
+import { packagesIn, runFirst, tellPackages } from '../support/watched.ts'
 
 describe.runIf(engine === 'mysql')('with WORKERS', () => {
   let database: TestDatabase
@@ -121,7 +121,7 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
       if (cluster.worker?.id === 3) process.exit(7)`
     await start({
       METRICS_PORT: String(metricsPort),
-      NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(fault)}`,
+      ...runFirst(fault),
     })
     const [first = 0, second = 0] = await servingPids()
     process.kill(first, 'SIGKILL')
@@ -149,7 +149,7 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
 
   test('one with an exception that nobody caught finishes what is in flight and is replaced', async () => {
     const fault = `process.on('SIGUSR2', () => { throw new Error('boom') })`
-    await start({ NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(fault)}` })
+    await start(runFirst(fault))
     const [first = 0] = await servingPids()
     const creations = await inFlight()
     process.kill(first, 'SIGUSR2')
@@ -214,7 +214,7 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
         DATABASE_URL: database.url,
         WORKERS: '2',
         PORT: port,
-        NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(fault)}`,
+        ...runFirst(fault),
       }),
       { origin: `http://127.0.0.1:${port}`, port: Number(port) },
     )

@@ -1,12 +1,16 @@
-/** What README says, for tests that do as it says. */
+/** What READMEs say, for tests that do as it says. */
 import { readFileSync } from 'node:fs'
 
-/** The blocks of code between a line of README and another, each with its language. */
-export function readmeBlocks(from: string, to: string): { language: string; code: string }[] {
-  const text = readFileSync('README.md', 'utf8')
+/** The blocks of code of a README, or of what stands between two of its lines, each with its language. */
+export function readmeBlocks(
+  from = '',
+  to?: string,
+  file = 'README.md',
+): { language: string; code: string }[] {
+  const text = readFileSync(file, 'utf8')
   const start = text.indexOf(from)
-  const end = text.indexOf(to, start)
-  if (start < 0 || end < 0) throw new Error(`README has no "${from}" before "${to}"`)
+  const end = to === undefined ? text.length : text.indexOf(to, start)
+  if (start < 0 || end < 0) throw new Error(`${file} has no "${from}" before "${to}"`)
   const blocks = text.slice(start, end).matchAll(/^```(\w+)\n(.*?)^```$/gms)
   return [...blocks].map(([, language = '', code = '']) => ({ language, code }))
 }

@@ -5,10 +5,8 @@
 import { createTRPCClient, httpLink, type TRPCClient, TRPCClientError } from '@trpc/client'
 import type { Kysely } from 'kysely'
 import { pino } from 'pino'
-import { connect } from '../../db/connect.ts'
-import { migrate } from '../../db/migrate.ts'
-import type { Database } from '../../db/tables.ts'
 import type { Resources } from '../../src/app.ts'
+import { withDatabase } from '../../src/cli/command.ts'
 import { readConfig } from '../../src/config.ts'
 import type { Patience } from '../../src/http/server.ts'
 import { createKey as createKeyIn, revokeKey, rotateKey } from '../../src/keys/store.ts'
@@ -68,7 +66,7 @@ export async function startService(
   const logged: string[] = []
   const log = pino({ level: 'debug' }, { write: (line: string) => void logged.push(line) })
   const { key } = await keys.create(database.url, 'test')
-  const { port, stop } = await withDatabase(database.url, async (db) => {
+  const { port, stop } = await withDatabase({ databaseUrl: database.url }, async (db) => {
     await prepare(db as Kysely<unknown>) // tables that the service's own types do not know
     return await start(db, config, log, {
       ...(patience && { patience }),
@@ -112,13 +110,13 @@ export const keys = {
     expiresAt?: Date,
     readOnly?: boolean,
   ): Promise<TestKey> =>
-    withDatabase(databaseUrl, (db) =>
+    withDatabase({ databaseUrl }, (db) =>
       createKeyIn(db, name, { expiresAt, readOnly: readOnly === true }),
     ),
 
   /** Makes a key in place of another, which works on until `graceUntil`. */
   rotate: (databaseUrl: string, id: bigint, graceUntil: Date): Promise<TestKey> =>
-    withDatabase(databaseUrl, async (db) => {
+    withDatabase({ databaseUrl }, async (db) => {
       const made = await rotateKey(db, id, graceUntil)
       if (!made) throw new Error(`There is no working key ${id}`)
       return made
@@ -126,23 +124,9 @@ export const keys = {
 
   /** Ends a key. */
   revoke: (databaseUrl: string, id: bigint): Promise<void> =>
-    withDatabase(databaseUrl, async (db) => {
+    withDatabase({ databaseUrl }, async (db) => {
       if (!(await revokeKey(db, id))) throw new Error(`There is no working key ${id}`)
     }),
-}
-
-/** Runs something on the database of a URL, brought to the newest schema. */
-async function withDatabase<Value>(
-  databaseUrl: string,
-  run: (db: Database) => Promise<Value>,
-): Promise<Value> {
-  const db = await connect(databaseUrl)
-  try {
-    await migrate(db)
-    return await run(db)
-  } finally {
-    await db.destroy()
-  }
 }
 
 /** A real tRPC client for the service at `origin`; `send` may change what goes over the wire. */

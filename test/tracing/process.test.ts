@@ -3,12 +3,12 @@ import { afterEach, describe, expect, test, vi } from 'vitest'
 import { type Collector, type Span, startCollector } from '../support/collector.ts'
 import { engine, newDatabase } from '../support/database.ts'
 import { outOfThree } from '../support/eventually.ts'
-import { withHooks } from '../support/hooks.ts'
 import { addKey, until } from '../support/instance.ts'
 import { freePort } from '../support/mysql.ts'
 import { runServer, type ServerProgram } from '../support/process.ts'
 import { startService } from '../support/service.ts'
 import { openSql } from '../support/sql.ts'
+import { withHooks } from '../support/watched.ts'
 
 // Several processes start here, on a machine that may be busy with other tests.
 vi.setConfig({ testTimeout: 90_000 })
