@@ -1,5 +1,5 @@
 /** A procedure that REST has not enough of, or too much, stops the start, and says what is wrong. */
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { once } from '../../src/idempotency/once.ts'
 import { operation } from '../../src/operation.ts'
@@ -247,4 +247,54 @@ test.each([
     .output(Toy)
     .mutation(give)
   expect(() => start({ it })).toThrow(problem)
+})
+
+describe('two bodies with schemas of one name', () => {
+  const label = z.string()
+  const put = (input: z.ZodObject) =>
+    keyedProcedure
+      .meta(operation({ ...changing, method: 'PUT' }))
+      .input(input)
+      .output(Toy)
+      .mutation(give)
+  const post = (input: z.ZodObject) =>
+    keyedProcedure.meta(operation(changing)).input(input).output(Toy).mutation(give)
+  const size = (values: [string, ...string[]]) => z.enum(values).optional().meta({ id: 'Size' })
+
+  test.each([
+    [
+      'alike in all but a value',
+      z.object({ label: label.max(40) }),
+      z.object({ label: label.max(41) }),
+    ],
+    [
+      'alike in all but what is required',
+      z.object({ label }),
+      z.object({ label: label.optional() }),
+    ],
+    ['alike in all but their words', z.object({ label }), z.object({ label }).describe('Another.')],
+  ])('%s: no start', (_what, one, other) => {
+    const procedures = { one: put(one.meta({ id: 'New' })), other: post(other.meta({ id: 'New' })) }
+    expect(() => start(procedures)).toThrow('There are two different schemas with the name New')
+  })
+
+  test('inside schemas with names of their own: no start', () => {
+    const one = z.object({ label, size: size(['small']) }).meta({ id: 'One' })
+    const other = z.object({ label, size: size(['great']) }).meta({ id: 'Other' })
+    expect(() => start({ one: put(one), other: post(other) })).toThrow('"Size"')
+  })
+
+  test('two answers with schemas of one name: no start', () => {
+    const other = keyedProcedure
+      .meta(operation({ ...reading, path: '/others' }))
+      .input(z.object({}))
+      .output(z.object({ label: label.max(40) }).meta({ id: 'Toy' }))
+      .query(give)
+    expect(() => start({ right, other })).toThrow('"Toy"')
+  })
+
+  test('that are the same start', () => {
+    const both = { one: put(NewToy), other: post(z.object({ label }).meta({ id: 'NewToy' })) }
+    expect(start(both).components?.schemas).toHaveProperty('NewToy')
+  })
 })
