@@ -1,7 +1,6 @@
 FROM node:26-slim AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json ./
-COPY patches patches
 # TypeScript is a peer of @trpc/server for the sake of types, which nobody reads here.
 RUN npm ci --omit=dev && rm -r node_modules/typescript node_modules/@typescript
 

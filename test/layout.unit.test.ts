@@ -45,17 +45,21 @@ test.each<[string, RegExp, RegExp]>([
   [
     'http knows neither surface nor resource',
     /^src\/http\//,
-    /^src\/(rest|trpc-http|docs|pets|router|stores|trpc\.)|^db\/|kysely/,
+    /^src\/(surface|rest|docs|pets|router|stores|trpc\.)|^db\/|kysely/,
   ],
-  ['surfaces know no database', /^src\/(rest|trpc-http|docs)\//, /^db\/|kysely|mysql2|sqlite/],
-  ['the surfaces do not know each other', /^src\/rest\//, /^src\/trpc-http/],
-  ['the surfaces do not know each other', /^src\/trpc-http\//, /^src\/rest/],
   [
-    'no surface knows a resource',
-    /^src\/(rest|trpc-http|docs|http)\//,
-    /^src\/(pets|router|stores)/,
+    'surfaces know no database',
+    /^src\/(surface\/(rest|trpc)|rest|docs)\//,
+    /^db\/|kysely|mysql2|sqlite/,
   ],
-  ['stores know no surface', /^src\/[^/]+\/store\.ts$/, /express|@trpc|^src\/(rest|trpc|http)/],
+  ['the surfaces do not know each other', /^src\/(surface\/)?rest\//, /^src\/surface\/trpc/],
+  ['the surfaces do not know each other', /^src\/surface\/trpc\//, /^src\/(surface\/)?rest/],
+  ['no surface knows a resource', /^src\/(surface|rest|docs|http)\//, /^src\/(pets|router|stores)/],
+  [
+    'stores know no surface',
+    /^src\/[^/]+\/store\.ts$/,
+    /express|@trpc|^src\/(surface|rest|trpc|http)/,
+  ],
   [
     'a client brings nothing of the service',
     /^client\/src\/(?!interface|testing|memory)/,
@@ -64,7 +68,7 @@ test.each<[string, RegExp, RegExp]>([
   [
     'the stand-in in tests brings no server and no database',
     /^client\/src\/(testing|memory)/,
-    /^src\/(http|rest|trpc-http|docs|cli|config|app|calls|main|serve|start)|express|kysely|mysql2|^node:/,
+    /^src\/(http|surface|rest|docs|cli|config|app|main|serve|start)|express|kysely|mysql2|^node:/,
   ],
 ])('%s (%#)', (_, places, forbidden) => {
   expect(files.some((file) => places.test(file))).toBe(true)
