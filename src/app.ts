@@ -54,7 +54,7 @@ export function createApp(parts: Parts): Server {
     return JSON.stringify(openApiDocument(router, operations, config))
   })
   const docs = whenAsked(async () => {
-    const { docsRouter } = await import('./docs/mount.ts')
+    const { docsRouter } = await import('./surface/docs.ts')
     return docsRouter(await document())
   })
   const methods = [...new Set(['GET', 'HEAD', 'POST', ...operations.map(({ method }) => method)])]

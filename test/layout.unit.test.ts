@@ -4,7 +4,7 @@ import path from 'node:path'
 import { expect, test } from 'vitest'
 
 const root = path.join(import.meta.dirname, '..')
-const files = globSync(['src/**/*.ts', 'db/**/*.ts', 'client/**/*.ts'], {
+const files = globSync(['src/**/*.ts', 'db/**/*.ts', 'client/**/*.ts', 'docs-page/**/*.ts'], {
   cwd: root,
   exclude: ['client/dist/**'],
 })
@@ -54,6 +54,11 @@ test.each<[string, RegExp, RegExp]>([
   ],
   ['the surfaces do not know each other', /^src\/(surface\/)?rest\//, /^src\/surface\/trpc/],
   ['the surfaces do not know each other', /^src\/surface\/trpc\//, /^src\/(surface\/)?rest/],
+  [
+    'the docs page knows a document and nothing else',
+    /^docs-page\//,
+    /^(src|db|client)\/|express|@trpc/,
+  ],
   ['no surface knows a resource', /^src\/(surface|rest|docs|http)\//, /^src\/(pets|router|stores)/],
   [
     'stores know no surface',
