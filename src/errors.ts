@@ -162,7 +162,7 @@ export const problemOfInput = (error: ZodError): Problem =>
   problem('BAD_REQUEST', sentence(error), error)
 
 /** What is wrong with an input, as one sentence that names each field. */
-export function sentence({ issues }: ZodError): string {
+export function sentence({ issues }: Pick<ZodError, 'issues'>): string {
   return issues
     .map(({ path, message }) => `${path.length > 0 ? path.join('.') : 'The input'} ${message}`)
     .join('; ')

@@ -1,73 +1,51 @@
 /** REST: what it has of its own in the pipeline. */
-import {
-  type ParsedUrlQuery,
-  parse as parseQuery,
-  stringify as stringifyQuery,
-} from 'node:querystring'
+import { type ParsedUrlQuery, parse as parseQuery } from 'node:querystring'
 import { malformed, methodNotSupported, Problem, toApiError } from '../../errors.ts'
-import { allowOf } from '../../http/answer.ts'
-import { jsonHeaders, privateHeaders } from '../../http/headers.ts'
+import { emptyHeaders, jsonHeaders, privateHeaders } from '../../http/headers.ts'
 import { parseJson } from '../../rest/codec.ts'
+import { linksOf } from '../../rest/links.ts'
 import type { Operation } from '../../rest/operations.ts'
-import type { Context } from '../../trpc.ts'
-import type { Match, Surface } from '../pipeline.ts'
+import { matcher } from '../../rest/routes.ts'
+import type { Match, Outcome, Surface } from '../pipeline.ts'
 import { runOf } from '../run.ts'
 
-/** What is served at one path: what matches a request by its method, and what `Allow` says. */
-interface Place {
-  pattern: RegExp
-  allow: string
-  matchers: Record<string, Matcher>
-}
 type Matcher = (inPath: string[], query: string) => Match
+
+const PREFIX = '/v1'
 
 /** The operations below `/v1`. `baseUrl` is the public URL of `/v1`, for the links. */
 export function restSurface(operations: Operation[], baseUrl: string): Surface {
-  const places = placesOf(operations, baseUrl)
+  const find = matcher(
+    operations.map((operation) => ({
+      path: operation.path,
+      method: operation.method,
+      served: matcherOf(operation, baseUrl),
+    })),
+  )
   return {
     name: 'rest',
     prefix: PREFIX,
     unmatched: undefined,
     headers: jsonHeaders,
     match({ method }, { path, query }) {
-      for (const { pattern, allow, matchers } of places) {
-        const [matched, ...inPath] = pattern.exec(path) ?? []
-        if (matched === undefined) continue
-        const match = matchers[method]
-        if (!match) throw methodNotSupported(method, allow)
-        return match(inPath, query)
-      }
-      return undefined
+      const found = find(path)
+      if (!found) return undefined
+      const match = found.methods.get(method)
+      if (!match) throw methodNotSupported(method, found.allow)
+      return match(found.inPath, query)
     },
     encodeError: errorText,
   }
 }
 
-const PREFIX = '/v1'
-
 const errorText = (error: Problem) => JSON.stringify(toApiError(error))
-
-function placesOf(operations: Operation[], baseUrl: string): Place[] {
-  return [...Map.groupBy(operations, ({ path }) => path)].map(([path, here]) => {
-    const matchers = Object.fromEntries(
-      here.map((operation) => [operation.method, matcherOf(operation, baseUrl)]),
-    )
-    // RFC 9110, section 9.3.2: HEAD is GET without the body, which node:http leaves out.
-    if (matchers.GET) matchers.HEAD = matchers.GET
-    return {
-      // Braces are all that a template has beside plain text.
-      pattern: new RegExp(
-        `^${path.replaceAll(/[.*+?^$()[\]|\\]/g, '\\$&').replaceAll(/\{.+?\}/g, '([^/]+)')}$`,
-      ),
-      allow: allowOf(here.map(({ method }) => method)),
-      matchers,
-    }
-  })
-}
 
 function matcherOf(operation: Operation, baseUrl: string): Matcher {
   const { name, path, procedure, status, write } = operation
-  const headers = [...privateHeaders, ...deprecationHeaders(operation, baseUrl)]
+  const deprecation = deprecationHeaders(operation, baseUrl)
+  const headers = [...privateHeaders, ...deprecation]
+  const successHeaders = status === 204 ? [...emptyHeaders, ...deprecation] : headers
+  const linksTo = linksOf(operation, baseUrl)
   const fixed = {
     operation: name,
     route: PREFIX + path,
@@ -78,23 +56,23 @@ function matcherOf(operation: Operation, baseUrl: string): Matcher {
   }
   return (inPath, queryText) => {
     const query = queryText === '' ? undefined : parseQuery(queryText, '&', '=', { maxKeys: 0 })
+    let input: Record<string, unknown> = {}
     return {
       ...fixed,
-      decode: (body) => () => readInput(operation, inPath, query, body),
-      encode([outcome], context) {
-        if (outcome?.error) {
-          const { error } = outcome
-          return {
-            status: error.status,
-            headers: [...headers, ...error.headers],
-            body: errorText(error),
-          }
+      decode: (body) => () => {
+        input = readInput(operation, inPath, query, body)
+        return input
+      },
+      encode([outcome], { page }) {
+        const { error, output } = outcome as Outcome // there is one call
+        if (error) {
+          const { status } = error
+          return { status, headers: [...headers, ...error.headers], body: errorText(error) }
         }
-        const more = linkHeaders(operation, baseUrl, outcome?.output, context, query)
         return {
           status,
-          headers: more ? [...headers, ...more] : headers,
-          body: status === 204 ? '' : write(outcome?.output),
+          headers: [...successHeaders, ...linksTo(input, output, page.next)],
+          body: status === 204 ? '' : write(output),
         }
       },
     }
@@ -163,30 +141,4 @@ function deprecationHeaders({ deprecated }: Operation, baseUrl: string): string[
     'Link',
     `<${baseUrl}${successor}>; rel="successor-version"`,
   ]
-}
-
-/** Headers of a success: where what was made is found, where the next page is (RFC 8288). */
-function linkHeaders(
-  { creates, paged, path, queryParameters }: Operation,
-  baseUrl: string,
-  output: unknown,
-  { page: { next } }: Context,
-  query: ParsedUrlQuery = {},
-): string[] | undefined {
-  if (creates !== undefined) {
-    const fields = output as Record<string, unknown>
-    return [
-      'Location',
-      baseUrl +
-        creates.replaceAll(/\{(.+?)\}/g, (_, field) => encodeURIComponent(String(fields[field]))),
-    ]
-  }
-  if (!paged || next === undefined) return undefined
-  // The next page's query is that of this one, apart from the cursor.
-  const parameters: ParsedUrlQuery = {}
-  for (const name of queryParameters.keys()) {
-    const value = name === 'cursor' ? String(next) : query[name]
-    if (value !== undefined) parameters[name] = value
-  }
-  return ['Link', `<${baseUrl}${path}?${stringifyQuery(parameters)}>; rel="next"`]
 }
