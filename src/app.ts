@@ -27,6 +27,7 @@ export interface Resources {
   router: AnyTRPCRouter
   /** What the document says of the headings of its operations. */
   tags: Record<string, string>
+  /** The stores of a database, and of each transaction on it. */
   createStores(db: Database): Stores
 }
 
@@ -38,7 +39,7 @@ export interface Parts {
   tracing: Tracing | undefined
   readiness: Readiness
   resources: Pick<Resources, 'router' | 'tags'>
-  foundation: Pick<Foundation, 'stores' | 'idempotency' | 'authenticator'>
+  foundation: Pick<Foundation, 'stores' | 'transact' | 'idempotency' | 'authenticator'>
   patience: Patience | undefined
 }
 

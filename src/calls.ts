@@ -13,6 +13,7 @@ import type { Authenticator } from './keys/authenticator.ts'
 import { type Log, summed } from './log.ts'
 import type { Stores } from './stores.ts'
 import type { CallTrace } from './tracing.ts'
+import type { Transact } from './transact.ts'
 import type { Context } from './trpc.ts'
 
 export interface Calls {
@@ -27,6 +28,7 @@ export interface Calls {
 
 export interface Foundation {
   stores: Stores
+  transact: Transact
   idempotency: Idempotency
   authenticator: Authenticator
   /** Undefined when callers may call as often as they like. */
@@ -40,7 +42,7 @@ export interface Foundation {
 
 /** What begins the calls of a service. */
 export function createCalls(foundation: Foundation): Calls {
-  const { stores, idempotency, timeout, log, beginTrace } = foundation
+  const { stores, transact, idempotency, timeout, log, beginTrace } = foundation
   // A crowd that is turned away must not fill the log too.
   const reportOverload = summed((calls) => log.error({ calls }, 'Too many wait for the database'))
   return {
@@ -63,6 +65,7 @@ export function createCalls(foundation: Foundation): Calls {
         deadline,
         trace,
         stores,
+        transact,
         idempotency,
         idempotencyHeader,
         page: { next: undefined },

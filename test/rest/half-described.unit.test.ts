@@ -7,6 +7,7 @@ import { paged, pagingInputs } from '../../src/paging.ts'
 import { openApiDocument } from '../../src/rest/document.ts'
 import { operationsOf } from '../../src/rest/operations.ts'
 import { keyedProcedure, router } from '../../src/trpc.ts'
+import { write } from '../../src/write.ts'
 
 const Toy = z.object({ label: z.string() }).meta({ id: 'Toy' })
 const Toys = z.array(Toy)
@@ -21,6 +22,7 @@ const removing = { method: 'DELETE', path: '/toys/{label}', ...words } as const
 
 const get = keyedProcedure.meta(operation(reading))
 const give = async () => example
+const change = write(give)
 const page = paged(async () => ({ items: [example], next: undefined }))
 
 const toys = { toys: 'What they play with.' }
@@ -49,7 +51,7 @@ test('what is whole starts', () => {
         .meta(operation(removing))
         .input(Toy)
         .output(z.void())
-        .mutation(() => {}),
+        .mutation(write(async () => {})),
     },
     toys,
   )
@@ -62,7 +64,7 @@ test('what a rule may refuse is told of, in its own words, with 409', () => {
     .meta(operation({ ...changing, method: 'PUT', conflict }))
     .input(NewToy)
     .output(Toy)
-    .mutation(give)
+    .mutation(change)
   const document = start({ it }, { toys: 'What they play with.' })
   expect(document.paths?.['/toys']?.put?.responses).toMatchObject({
     409: {
@@ -85,7 +87,7 @@ test.each<[string, Parameters<typeof router>[0], string]>([
   ['no output', { it: get.input(Toy).query(give) }, 'needs an .output('],
   [
     'GET for a mutation',
-    { it: get.input(Toy).output(Toy).mutation(give) },
+    { it: get.input(Toy).output(Toy).mutation(change) },
     'is a mutation, which is not what GET stands for',
   ],
   [
@@ -106,7 +108,7 @@ test.each<[string, Parameters<typeof router>[0], string]>([
   ],
   [
     'DELETE that gives something',
-    { it: keyedProcedure.meta(operation(removing)).input(Toy).output(Toy).mutation(give) },
+    { it: keyedProcedure.meta(operation(removing)).input(Toy).output(Toy).mutation(change) },
     'is a DELETE: its output must be z.void()',
   ],
   [
@@ -127,8 +129,31 @@ test.each<[string, Parameters<typeof router>[0], string]>([
   ['paged without saying so', { it: get.input(Toy).output(Toys).query(page) }, 'must say `paged`'],
   [
     'a creation that is made again',
-    { it: keyedProcedure.meta(operation(creating)).input(Toy).output(Toy).mutation(give) },
+    { it: keyedProcedure.meta(operation(creating)).input(Toy).output(Toy).mutation(change) },
     'must say `creates`',
+  ],
+  [
+    'a repeatable action that knows no key',
+    {
+      it: keyedProcedure
+        .meta(operation({ ...changing, repeatable: true }))
+        .input(NewToy)
+        .output(Toy)
+        .mutation(change),
+    },
+    'must say `creates` or `repeatable` and use once(',
+  ],
+  [
+    'a mutation that may write a half',
+    {
+      it: keyedProcedure.meta(operation(changing)).input(NewToy).output(Toy).mutation(give),
+    },
+    'is a mutation: its resolver must be made by write(…) or once(…)',
+  ],
+  [
+    'a query that writes',
+    { it: get.input(Toy).output(Toy).query(change) },
+    'is a query, which must not write',
   ],
   [
     'an example that does not fit',
@@ -148,7 +173,7 @@ test.each<[string, Parameters<typeof router>[0], string]>([
         .meta(operation({ ...changing, exampleInput: {} }))
         .input(Toy)
         .output(Toy)
-        .mutation(give),
+        .mutation(change),
     },
     'The example of the input of it does not fit its schema: label',
   ],
@@ -245,6 +270,6 @@ test.each([
     .meta(operation({ ...changing, exampleInput }))
     .input(input)
     .output(Toy)
-    .mutation(give)
+    .mutation(change)
   expect(() => start({ it })).toThrow(problem)
 })
