@@ -138,7 +138,7 @@ export function methodNotSupported(method: string, allow: string): TRPCError {
 export const CLIENT_GONE = problem('CLIENT_CLOSED_REQUEST', 'The client has gone')
 
 /** What is wrong with an input, as one sentence that names each field. */
-export function sentence({ issues }: ZodError): string {
+export function sentence({ issues }: Pick<ZodError, 'issues'>): string {
   return issues
     .map(({ path, message }) => `${path.length > 0 ? path.join('.') : 'The input'} ${message}`)
     .join('; ')

@@ -44,7 +44,7 @@ interface Creating {
   method: 'POST'
   creates: `/${string}`
   example: unknown
-  exampleInput: object
+  exampleInput?: object
 }
 
 /**

@@ -41,8 +41,13 @@ export const apiHeaders = headersOf({
 /** Those of every answer in JSON, as `application/json` without parameters (RFC 8259 defines none). */
 export const jsonHeaders: readonly string[] = [...apiHeaders, 'Content-Type', 'application/json']
 
+const noStore = ['Cache-Control', 'no-store']
+
 /** For JSON that needed a key: no cache keeps it (RFC 9111, section 5.2.2.5). */
-export const privateHeaders: readonly string[] = [...jsonHeaders, 'Cache-Control', 'no-store']
+export const privateHeaders: readonly string[] = [...jsonHeaders, ...noStore]
+
+/** The same for 204, which has no content whose type there is (RFC 9110, section 15.3.5). */
+export const emptyHeaders: readonly string[] = [...apiHeaders, ...noStore]
 
 /** For pages: nothing but what comes from this origin; no inline script, no inline style. */
 export const pageHeaders = headersOf({

@@ -1,9 +1,5 @@
 /** REST: every operation as one handler, compiled at the start. */
-import {
-  type ParsedUrlQuery,
-  parse as parseQuery,
-  stringify as stringifyQuery,
-} from 'node:querystring'
+import { type ParsedUrlQuery, parse as parseQuery } from 'node:querystring'
 import { TRPCError } from '@trpc/server'
 import type { Request, RequestHandler, Response } from 'express'
 import type { Calls } from '../calls.ts'
@@ -16,22 +12,18 @@ import {
   toTRPCError,
   unauthorized,
 } from '../errors.ts'
-import { allowOf, answer } from '../http/answer.ts'
+import { answer } from '../http/answer.ts'
 import { readBody } from '../http/body.ts'
-import { jsonHeaders, privateHeaders } from '../http/headers.ts'
+import { emptyHeaders, jsonHeaders, privateHeaders } from '../http/headers.ts'
 import { checkHost, targetBelow } from '../http/request.ts'
 import { setOperation } from '../http/telemetry.ts'
 import type { Auth } from '../keys/auth.ts'
 import type { Context } from '../trpc.ts'
 import { parseJson } from './codec.ts'
+import { linksOf } from './links.ts'
 import type { Operation } from './operations.ts'
+import { matcher } from './routes.ts'
 
-/** What is served at one path: a handler for each method, and what `Allow` says of them. */
-interface Place {
-  pattern: RegExp
-  allow: string
-  handlers: Record<string, Handler>
-}
 type Handler = (
   req: Request,
   res: Response,
@@ -51,53 +43,35 @@ export function restHandler(
   { document, baseUrl, calls }: { document: () => Promise<string>; baseUrl: string; calls: Calls },
 ): RequestHandler {
   const describe: Handler = async (_req, res) => answer(res, 200, jsonHeaders, await document())
-  const places = placesOf([
-    { path: '/openapi.json', method: 'GET', handler: describe },
+  const match = matcher([
+    { path: '/openapi.json', method: 'GET', served: describe },
     ...operations.map((operation) => ({
       path: operation.path,
       method: operation.method,
-      handler: operationHandler(operation, baseUrl, calls),
+      served: operationHandler(operation, baseUrl, calls),
     })),
   ])
   return (req, res, next) => {
     const target = targetBelow(PREFIX, req)
     if (!target) return next()
-    for (const { pattern, allow, handlers } of places) {
-      const [matched, ...inPath] = pattern.exec(target.path) ?? []
-      if (matched === undefined) continue
-      const handle = handlers[req.method]
-      if (handle) return handle(req, res, inPath, target.query)
-      return fail(res, calls, methodNotSupported(req.method, allow), [
-        ...jsonHeaders,
-        'Allow',
-        allow,
-      ])
-    }
-    fail(res, calls, notFound(), jsonHeaders)
+    const matched = match(target.path)
+    if (!matched) return fail(res, calls, notFound(), jsonHeaders)
+    const { methods, allow, inPath } = matched
+    const handle = methods.get(req.method)
+    if (handle) return handle(req, res, inPath, target.query)
+    const headers = [...jsonHeaders, 'Allow', allow]
+    fail(res, calls, methodNotSupported(req.method, allow), headers)
   }
-}
-
-function placesOf(routes: { path: string; method: string; handler: Handler }[]): Place[] {
-  return [...Map.groupBy(routes, ({ path }) => path)].map(([path, here]) => {
-    const handlers = Object.fromEntries(here.map(({ method, handler }) => [method, handler]))
-    // RFC 9110, section 9.3.2: HEAD is GET without the body, which node:http leaves out.
-    if (handlers.GET) handlers.HEAD = handlers.GET
-    return {
-      // Braces are all that a template has beside plain text.
-      pattern: new RegExp(
-        `^${path.replaceAll(/[.*+?^$()[\]|\\]/g, '\\$&').replaceAll(/\{.+?\}/g, '([^/]+)')}$`,
-      ),
-      allow: allowOf(here.map(({ method }) => method)),
-      handlers,
-    }
-  })
 }
 
 /** One operation, from the request to the answer. */
 function operationHandler(operation: Operation, baseUrl: string, calls: Calls): Handler {
   const { name, procedure, status, write } = operation
   const { type } = procedure._def
-  const headers = [...privateHeaders, ...deprecationHeaders(operation, baseUrl)]
+  const deprecation = deprecationHeaders(operation, baseUrl)
+  const headers = [...privateHeaders, ...deprecation]
+  const successHeaders = status === 204 ? [...emptyHeaders, ...deprecation] : headers
+  const linksTo = linksOf(operation, baseUrl)
   return async (req, res, inPath, query) => {
     setOperation(res, 'rest', name)
     let context: Context | undefined
@@ -108,7 +82,11 @@ function operationHandler(operation: Operation, baseUrl: string, calls: Calls): 
       const parameters = query === '' ? undefined : parseQuery(query, '&', '=', { maxKeys: 0 })
       const body = operation.readBody && (await readBody(req, res))
       // Read when it is asked for: whether the key may do this comes first.
-      const getRawInput = async () => readInput(operation, inPath, parameters, body)
+      let input: Record<string, unknown> = {}
+      const getRawInput = async () => {
+        input = readInput(operation, inPath, parameters, body)
+        return input
+      }
       const output = await procedure({
         ctx: context,
         getRawInput,
@@ -117,13 +95,8 @@ function operationHandler(operation: Operation, baseUrl: string, calls: Calls): 
         signal: undefined,
         batchIndex: 0,
       })
-      const more = linkHeaders(operation, baseUrl, output, context, parameters)
-      answer(
-        res,
-        status,
-        more ? [...headers, ...more] : headers,
-        status === 204 ? '' : write(output),
-      )
+      const links = linksTo(input, output, context.page.next)
+      answer(res, status, [...successHeaders, ...links], status === 204 ? '' : write(output))
     } catch (thrown) {
       fail(res, calls, thrown, headers, context?.auth)
     } finally {
@@ -208,30 +181,4 @@ function deprecationHeaders({ deprecated }: Operation, baseUrl: string): string[
     'Link',
     `<${baseUrl}${successor}>; rel="successor-version"`,
   ]
-}
-
-/** Headers of a success: where what was made is found, where the next page is (RFC 8288). */
-function linkHeaders(
-  { creates, paged, path, queryParameters }: Operation,
-  baseUrl: string,
-  output: unknown,
-  { page: { next } }: Context,
-  query: ParsedUrlQuery = {},
-): string[] | undefined {
-  if (creates !== undefined) {
-    const fields = output as Record<string, unknown>
-    return [
-      'Location',
-      baseUrl +
-        creates.replaceAll(/\{(.+?)\}/g, (_, field) => encodeURIComponent(String(fields[field]))),
-    ]
-  }
-  if (!paged || next === undefined) return undefined
-  // The next page's query is that of this one, apart from the cursor.
-  const parameters: ParsedUrlQuery = {}
-  for (const name of queryParameters.keys()) {
-    const value = name === 'cursor' ? String(next) : query[name]
-    if (value !== undefined) parameters[name] = value
-  }
-  return ['Link', `<${baseUrl}${path}?${stringifyQuery(parameters)}>; rel="next"`]
 }

@@ -11,6 +11,7 @@ import type { RestMeta } from '../operation.ts'
 import { isPaged } from '../paging.ts'
 import { isWrite } from '../write.ts'
 import { jsonReader, jsonWriter, type Kind, kindOf, textReader } from './codec.ts'
+import { formOf, parametersOf, segmentsOf } from './routes.ts'
 
 export type Operation = ReturnType<typeof resolve>
 
@@ -31,11 +32,34 @@ export function operationsOf(router: AnyTRPCRouter, tags: Record<string, string>
   const operations = Object.entries(procedures).map(([name, procedure]) =>
     resolve(name, procedure, tags),
   )
-  const placeOf = ({ method, path }: Operation) => `${method} ${path.replaceAll(/\{.+?\}/g, '{}')}`
-  for (const [place, [first, second]] of Map.groupBy(operations, placeOf)) {
-    if (second) throw new TypeError(`${second.name} and ${first?.name} are both at ${place}`)
-  }
+  checkPaths(operations)
   return operations
+}
+
+/**
+ * Two operations at one path have different methods and name its parameters alike (OpenAPI 3.1 calls
+ * other templates of its form identical, and forbids them); what is created is at a path that is served.
+ */
+function checkPaths(operations: Operation[]): void {
+  const forms = Map.groupBy(operations, ({ path }) => formOf(path))
+  for (const [form, [first, ...others]] of forms) {
+    const different = others.find(({ path }) => path !== first?.path)
+    if (different) {
+      const names = `${different.name} and ${first?.name} name its parameters differently`
+      throw new TypeError(`${different.path} and ${first?.path} are the same path: ${names}`)
+    }
+    for (const [method, [one, other]] of Map.groupBy(
+      forms.get(form) ?? [],
+      ({ method }) => method,
+    )) {
+      if (other)
+        throw new TypeError(`${other.name} and ${one?.name} are both at ${method} ${one?.path}`)
+    }
+  }
+  for (const { name, creates } of operations) {
+    if (creates === undefined || forms.has(formOf(creates))) continue
+    throw new TypeError(`The procedure ${name} creates ${creates}, a path that no procedure has`)
+  }
 }
 
 function resolve(name: string, procedure: AnyTRPCProcedure, tags: Record<string, string>) {
@@ -56,7 +80,7 @@ function resolve(name: string, procedure: AnyTRPCProcedure, tags: Record<string,
   const inputKind = kindOf(input, 'input', `The input of ${name}`)
   if (inputKind.type !== 'object') throw wrong('needs an object as its input')
   const fields = new Map(inputKind.fields)
-  const inPath = [...rest.path.matchAll(/\{(.+?)\}/g)].map(([, field]) => field as string)
+  const inPath = parametersOf(segmentsOf(rest.path))
   const strange = inPath.find((field) => !fields.has(field))
   if (strange) throw wrong(`has {${strange}} in its path, which its input lacks`)
   const others = inputKind.fields.filter(([field]) => !inPath.includes(field))
@@ -87,23 +111,28 @@ function resolve(name: string, procedure: AnyTRPCProcedure, tags: Record<string,
     )
   }
 
+  if (rest.deprecated && parametersOf(segmentsOf(rest.deprecated.successor)).length > 0) {
+    throw wrong(`has ${rest.deprecated.successor} as its successor: a path without parameters`)
+  }
+
   const write = jsonWriter(outputKind)
   const exampleOutput = 'example' in rest ? rest.example : undefined
   if (gives) check(output, exampleOutput, `The example of ${name}`)
+  for (const field of creates === undefined ? [] : parametersOf(segmentsOf(creates))) {
+    if (inPath.includes(field) || isAlwaysIn(output, exampleOutput, field)) continue
+    throw wrong(
+      `has {${field}} in what it creates: a field that is always in its output, or one of its path`,
+    )
+  }
   const read = jsonReader({ type: 'object', fields: others })
-  // Values for the parameters of the path, where only the body is to be looked at.
-  const somePath = Object.fromEntries(
-    inPath.map((field) => [field, fields.get(field)?.type === 'string' ? 'a' : 1]),
-  )
   if (hasBody !== 'exampleInput' in rest) {
     throw wrong(hasBody ? 'needs an exampleInput: a body' : 'has an exampleInput, but no body')
   }
   if ('exampleInput' in rest) {
     const body = read(rest.exampleInput) as object
-    check(input, { ...somePath, ...body }, `The example of the input of ${name}`)
+    check(input, body, `The example of the input of ${name}`, inPath)
   }
 
-  const firstField = inPath[0] ?? others[0]?.[0] ?? ''
   const readers = (of: [string, Kind][]) =>
     new Map(of.map(([field, kind]) => [field, textReader(kind, `${field} of ${name}`)]))
   const status: 200 | 201 | 204 = creates === undefined ? (gives ? 200 : 204) : 201
@@ -136,21 +165,54 @@ function resolve(name: string, procedure: AnyTRPCProcedure, tags: Record<string,
     heading,
     /** What an error of the input is like, for the document. */
     badRequest: hasBody
-      ? badRequest(input, somePath, others)
-      : badRequest(input, { [firstField]: 'x' }, []),
+      ? badBody(input, others, inPath)
+      : badParameter(input, [...inPath, ...others.map(([field]) => field)]),
     /** The example of the output, as it is answered. */
     example: gives ? (JSON.parse(write(output.parse(exampleOutput))) as unknown) : undefined,
   }
 }
 
-function check(schema: z.ZodType, value: unknown, what: string): void {
-  const { error } = schema.safeParse(value)
-  if (error) throw new TypeError(`${what} does not fit its schema: ${sentence(error)}`)
+function check(schema: z.ZodType, value: unknown, what: string, except?: string[]): void {
+  const refusal = refusalOf(schema, value, (field) => !except?.includes(field))
+  if (refusal) throw new TypeError(`${what} does not fit its schema: ${refusal}`)
 }
 
-/** The words that refuse a wrong input: the schema's own, for `wrong` or, if that will do, a field more. */
-function badRequest(input: z.ZodType, wrong: object, [more]: [string, Kind][]): string {
-  const { error } = input.safeParse(wrong)
-  const refused = error ?? (more && input.safeParse({ ...wrong, [more[0]]: [] }).error)
-  return refused ? sentence(refused) : 'The body must be a JSON object'
+/** The words in which a schema refuses those fields of a value that count; undefined where it does not. */
+function refusalOf(
+  schema: z.ZodType,
+  value: unknown,
+  counts: (field: string) => boolean,
+): string | undefined {
+  const issues = schema.safeParse(value).error?.issues.filter(({ path }) => counts(String(path[0])))
+  return issues?.length ? sentence({ issues }) : undefined
+}
+
+/** Whether what a schema gives always has a field, and one that an address can hold. */
+function isAlwaysIn(output: z.ZodType, example: unknown, field: string): boolean {
+  const kind = kindOf(output, 'output', 'The output')
+  const type = kind.type === 'object' && new Map(kind.fields).get(field)?.type
+  if (!type || ['nothing', 'list', 'object', 'nullable'].includes(type)) return false
+  return !output.safeParse({ ...(example as object), [field]: undefined }).success
+}
+
+/** What a wrong body is told: that it is empty or, where it may be, that a field is a list. */
+function badBody(input: z.ZodType, others: [string, Kind][], inPath: string[]): string {
+  const isBody = (field: string) => !inPath.includes(field)
+  const [more = ''] = others[0] ?? []
+  return (
+    refusalOf(input, {}, isBody) ??
+    refusalOf(input, { [more]: [] }, isBody) ??
+    'The body must be a JSON object'
+  )
+}
+
+/** What a wrong parameter is told: the first that refuses `x`, or else the Host. */
+function badParameter(input: z.ZodType, fields: string[]): string {
+  const refusals = fields.map((field) =>
+    refusalOf(input, { [field]: 'x' }, (other) => other === field),
+  )
+  return (
+    refusals.find((refusal) => refusal !== undefined) ??
+    'The request must have one valid Host header'
+  )
 }

@@ -73,13 +73,13 @@ export function headerComponents(
     ...((listed || ending) && {
       Link: text(
         'Related addresses (RFC 8288): `rel="next"` is the next page, there while there is more; `rel="successor-version"` is what replaces a deprecated operation.',
-        `<${baseUrl}${listed?.path ?? ending?.successor}?limit=20&cursor=20>; rel="next"`,
+        `<${baseUrl}${somewhere(listed?.path ?? ending?.successor)}?limit=20&cursor=20>; rel="next"`,
       ),
     }),
     ...(created && {
       Location: text(
         'The address of what was created.',
-        baseUrl + created.creates?.replaceAll(/\{.+?\}/g, '42'),
+        baseUrl + somewhere(created.creates),
         true,
         { format: 'uri' },
       ),
@@ -96,6 +96,9 @@ export function headerComponents(
     ...fixedHeaders,
   }
 }
+
+/** A path for an example: with a number for each of its parameters. */
+const somewhere = (path = '') => path.replaceAll(/\{.+?\}/g, '42')
 
 /** Every answer that an operation can give, by status. */
 export function responsesOf(operation: Operation, output?: object): Record<string, Response> {

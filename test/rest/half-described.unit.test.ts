@@ -25,6 +25,37 @@ const give = async () => example
 const change = write(give)
 const page = paged(async () => ({ items: [example], next: undefined }))
 
+/** An operation on one toy, at a path with these parameters. */
+function labelled(method: 'get' | 'patch', path: `/${string}`) {
+  const fields = [...path.matchAll(/\{(.+?)\}/g)].map(([, field]) => [String(field), z.string()])
+  const input = z.object(Object.fromEntries(fields)).meta({ id: 'OneToy' })
+  return method === 'get'
+    ? keyedProcedure
+        .meta(operation({ ...reading, path }))
+        .input(input)
+        .output(Toy)
+        .query(give)
+    : keyedProcedure
+        .meta(operation({ ...reading, method: 'PATCH', path }))
+        .input(input)
+        .output(Toy)
+        .mutation(write(give))
+}
+
+/** A creation; of what it makes not all fields are always there. */
+const making = (creates: `/${string}`) =>
+  keyedProcedure
+    .meta(operation({ ...changing, creates, example: { ...example, owner: null, sizes: [] } }))
+    .input(NewToy)
+    .output(
+      Toy.extend({
+        colour: z.string().optional(),
+        owner: z.string().nullable(),
+        sizes: z.array(z.int()),
+      }),
+    )
+    .mutation(once(async () => ({ ...example, owner: null, sizes: [] })))
+
 const toys = { toys: 'What they play with.' }
 
 /** Starts with these procedures, as far as that comes. */
@@ -56,6 +87,54 @@ test('what is whole starts', () => {
     toys,
   )
   expect(Object.keys(document.paths ?? {})).toEqual(['/toys', '/all', '/toys/{label}'])
+})
+
+test('what is created is found by what its output says, or its path', () => {
+  const Part = z.object({ id: z.string() }).meta({ id: 'Part' })
+  const NewPart = Toy.meta({ id: 'NewPart' })
+  const part = { ...words, example: { id: 'a' } }
+  const path = '/toys/{label}/parts'
+  const input = z.object({ label: z.string(), part: z.string() })
+  const make = operation({
+    ...part,
+    method: 'POST',
+    path,
+    creates: `${path}/{id}`,
+  })
+  const get = operation({ ...part, method: 'GET', path: `${path}/{part}` })
+  const giveOne = async () => ({ id: 'a' })
+  const procedures = {
+    make: keyedProcedure.meta(make).input(NewPart).output(Part).mutation(once(giveOne)),
+    get: keyedProcedure.meta(get).input(input).output(Part).query(giveOne),
+  }
+  expect(() => start(procedures)).not.toThrow()
+})
+
+test('a path may have a parameter of any kind, and the examples of errors are those of what is wrong', () => {
+  const size = z.enum(['small', 'great'], { error: 'must be small or great' })
+  const Sized = z.object({ size, label: z.string({ error: 'is required' }) }).meta({ id: 'Sized' })
+  const path = '/toys/{size}/{label}'
+  const document = start({
+    change: keyedProcedure
+      .meta(operation({ ...changing, method: 'PATCH', path: '/toys/{size}' }))
+      .input(Sized)
+      .output(Toy)
+      .mutation(change),
+    drop: keyedProcedure
+      .meta(operation({ ...removing, path }))
+      .input(Sized)
+      .output(z.void())
+      .mutation(write(async () => {})),
+    get: labelled('get', '/toys'),
+  })
+  const messageOf = (path: string, method: 'get' | 'patch' | 'delete') => {
+    const response = document.paths?.[path]?.[method]?.responses?.[400]
+    const { example, examples } = response?.content['application/json'] ?? {}
+    return (example ?? examples.BAD_REQUEST.value).message
+  }
+  expect(messageOf('/toys/{size}', 'patch')).toBe('label is required')
+  expect(messageOf(path, 'delete')).toBe('size must be small or great')
+  expect(messageOf('/toys', 'get')).toBe('The request must have one valid Host header')
 })
 
 test('what a rule may refuse is told of, in its own words, with 409', () => {
@@ -144,6 +223,28 @@ test.each<[string, Parameters<typeof router>[0], string]>([
     'must say `creates` or `repeatable` and use once(',
   ],
   [
+    'a body without an example',
+    {
+      it: keyedProcedure
+        .meta(operation({ ...reading, method: 'PUT' }))
+        .input(NewToy)
+        .output(Toy)
+        .mutation(change),
+    },
+    'needs an exampleInput: a body',
+  ],
+  [
+    'an example of a body where all is in the path',
+    {
+      it: keyedProcedure
+        .meta(operation({ ...changing, method: 'PUT', path: '/toys/{label}' }))
+        .input(NewToy)
+        .output(Toy)
+        .mutation(change),
+    },
+    'has an exampleInput, but no body',
+  ],
+  [
     'a mutation that may write a half',
     {
       it: keyedProcedure.meta(operation(changing)).input(NewToy).output(Toy).mutation(give),
@@ -177,19 +278,53 @@ test.each<[string, Parameters<typeof router>[0], string]>([
     },
     'The example of the input of it does not fit its schema: label',
   ],
+  ...(['get', 'patch'] as const).map((second): [string, Parameters<typeof router>[0], string] => [
+    `GET and ${second} at one path, by other names`,
+    { get: labelled('get', '/toys/{label}'), second: labelled(second, '/toys/{name}') },
+    '/toys/{name} and /toys/{label} are the same path',
+  ]),
   [
-    'two at one address, by other names',
-    Object.fromEntries(
-      ['label', 'name'].map((field) => [
-        field,
-        keyedProcedure
-          .meta(operation({ ...reading, path: `/toys/{${field}}` }))
-          .input(z.object({ [field]: z.string() }))
-          .output(Toy)
-          .query(give),
-      ]),
-    ),
-    'name and label are both at GET /toys/{}',
+    'one literal, spelled in two ways',
+    { get: labelled('get', '/m%C3%BC/{label}'), second: labelled('get', '/mü/{label}') },
+    '/mü/{label} and /m%C3%BC/{label} are the same path',
+  ],
+  [
+    'a parameter beside other text',
+    { it: labelled('get', '/toys/{label}.json') },
+    'In the path /toys/{label}.json a parameter must be all that is between two slashes',
+  ],
+  [
+    'two parameters of one name',
+    { it: labelled('get', '/toys/{label}/parts/{label}') },
+    'In the path /toys/{label}/parts/{label} two parameters have the same name',
+  ],
+  [
+    'a creation at a path that nothing has',
+    { get: labelled('get', '/toys/{label}'), it: making('/toy/{label}') },
+    'creates /toy/{label}, a path that no procedure has',
+  ],
+  ...(['/toys/{nonsense}', '/toys/{colour}', '/toys/{owner}', '/toys/{sizes}'] as const).map(
+    (creates): [string, Parameters<typeof router>[0], string] => [
+      `a creation that is found by ${creates}`,
+      { get: labelled('get', '/toys/{label}'), it: making(creates) },
+      'in what it creates: a field that is always in its output, or one of its path',
+    ],
+  ),
+  [
+    'a deprecated operation with a successor that has parameters',
+    {
+      it: keyedProcedure
+        .meta(
+          operation({
+            ...reading,
+            deprecated: { since: new Date(0), sunset: new Date(1), successor: '/toys/{label}' },
+          }),
+        )
+        .input(Toy)
+        .output(Toy)
+        .query(give),
+    },
+    'has /toys/{label} as its successor: a path without parameters',
   ],
   ['two at one address', { one: right, other: right }, 'other and one are both at GET /toys'],
   [

@@ -9,7 +9,7 @@ export interface Answer {
   status: number
   headers: Headers
   text: string
-  /** Integers are numbers where these are exact, else bigints. */
+  /** Integers are numbers where these are exact, else bigints. Undefined without content. */
   body: unknown
 }
 
@@ -45,7 +45,7 @@ export function restClient(origin: string, key: string): RestClient {
       status: response.status,
       headers: response.headers,
       text,
-      body: method === 'HEAD' ? undefined : parseExact(text),
+      body: text === '' ? undefined : parseExact(text),
     }
     ;(await check)(method, path, answer)
     return answer
@@ -110,20 +110,19 @@ function checkBy(document: OpenApi): Check {
       `${pointer}: ${ajv.errorsText(validator.errors)} in ${JSON.stringify(data)}`,
     ).toBe(true)
   }
+  const templates = byPrecedence(Object.keys(document.paths))
   const find = (method: string, path: string): [string, Operation] | undefined => {
-    const bare = path.split('?')[0] ?? ''
-    for (const [template, item] of Object.entries(document.paths)) {
-      const pattern = new RegExp(`^${template.replaceAll(/\{.+?\}/g, '[^/]+')}$`)
-      const verb = (method === 'HEAD' ? 'GET' : method).toLowerCase()
-      const operation = item[verb]
-      if (pattern.test(bare) && operation)
-        return [`/paths/${pointerOf(template)}/${verb}`, operation]
-    }
-    return undefined
+    const segments = (path.split('?')[0] ?? '').split('/')
+    const template = templates.find((known) => matches(known.split('/'), segments))
+    if (template === undefined) return undefined
+    const verb = (method === 'HEAD' ? 'GET' : method).toLowerCase()
+    const operation = document.paths[template]?.[verb]
+    return operation && [`/paths/${pointerOf(template)}/${verb}`, operation]
   }
 
   return (method, path, { status, headers, text }) => {
-    expect(headers.get('content-type')).toBe('application/json')
+    expect(headers.get('content-type')).toBe(status === 204 ? null : 'application/json')
+    if (status === 204) expect(text).toBe('')
     const found = find(method, path)
     // What no operation is at the address of answers with an Error all the same.
     if (!found) {
@@ -147,12 +146,35 @@ function checkBy(document: OpenApi): Check {
       (name) => !ordinary.has(name) && !documented.some((known) => known.toLowerCase() === name),
     )
     expect(undocumented, `${pointer} ${status} has headers that are not documented`).toEqual([])
-    if (method !== 'HEAD') {
+    if (method !== 'HEAD' && status !== 204) {
       validate(`${pointer}/responses/${status}/content/application~1json/schema`, JSON.parse(text))
       if (status >= 400)
         expect(Object.keys(JSON.parse(text))).toEqual(['code', 'message', 'status'])
       if (status >= 400) expect(JSON.parse(text).status).toBe(status)
     }
+  }
+}
+
+/** Templates in the order in which they are tried: a literal segment before a parameter, from the left. */
+function byPrecedence(templates: string[]): string[] {
+  const last = String.fromCodePoint(0x10ffff)
+  const key = (template: string) => template.replaceAll(/\{.+?\}/g, last)
+  return templates.toSorted((one, other) => (key(one) < key(other) ? -1 : 1))
+}
+
+const matches = (template: string[], segments: string[]): boolean =>
+  template.length === segments.length &&
+  template.every((part, index) => {
+    const segment = segments[index] ?? ''
+    return part.startsWith('{') ? segment !== '' : part === readable(segment)
+  })
+
+/** A segment without percent-encoding, where it can be read. */
+function readable(segment: string): string {
+  try {
+    return decodeURIComponent(segment)
+  } catch {
+    return segment
   }
 }
 

@@ -2,7 +2,14 @@
  * The service on a database of its own, over real HTTP, with clients for both surfaces. It is put
  * together, started and stopped by what production does that with; this file alone knows of it.
  */
-import { createTRPCClient, httpLink, type TRPCClient, TRPCClientError } from '@trpc/client'
+import {
+  createTRPCClient,
+  httpLink,
+  type TRPCClient,
+  TRPCClientError,
+  type TRPCLink,
+} from '@trpc/client'
+import type { AnyTRPCRouter } from '@trpc/server'
 import type { Kysely } from 'kysely'
 import { pino } from 'pino'
 import type { Resources } from '../../src/app.ts'
@@ -129,22 +136,23 @@ export const keys = {
     }),
 }
 
-/** A real tRPC client for the service at `origin`; `send` may change what goes over the wire. */
-export function trpcClient(
+/**
+ * A real tRPC client for the service at `origin`, which serves the service's own router or that of a
+ * test; `send` may change what goes over the wire.
+ */
+export function trpcClient<Served extends AnyTRPCRouter = AppRouter>(
   origin: string,
   key: string,
   send: typeof fetch = fetch,
-): TRPCClient<AppRouter> {
-  return createTRPCClient<AppRouter>({
-    links: [
-      httpLink({
-        url: `${origin}/trpc`,
-        transformer,
-        headers: { authorization: `Bearer ${key}` },
-        fetch: (url, init) => send(url, init as RequestInit),
-      }),
-    ],
+): TRPCClient<Served> {
+  const link = httpLink<AppRouter>({
+    url: `${origin}/trpc`,
+    transformer,
+    headers: { authorization: `Bearer ${key}` },
+    fetch: (url, init) => send(url, init as RequestInit),
   })
+  // The link is the same for every router of this transformer; only its type names one.
+  return createTRPCClient<Served>({ links: [link as unknown as TRPCLink<Served>] })
 }
 
 /** The code, status and message of the error that a tRPC call ends with. Fails when there is none. */
