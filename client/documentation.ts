@@ -82,10 +82,10 @@ function wordsOf(procedures: Procedures): Map<string, string> {
 
 function procedureWords(rest: RestMeta, procedures: Procedures): string {
   const { summary, description, deprecated } = rest
-  const repeatable =
-    'creates' in rest
-      ? ' With `{ context: { idempotencyKey } }` a call can be repeated safely: the repetition adds nothing and is answered as the first.'
-      : ''
+  const effect = 'creates' in rest ? 'adds' : 'repeatable' in rest ? 'changes' : undefined
+  const repeatable = effect
+    ? ` With \`{ context: { idempotencyKey } }\` a call can be repeated safely: the repetition ${effect} nothing and is answered as the first.`
+    : ''
   const text = `${summary}.\n\n${description}${repeatable}`
   const ending = deprecated
     ? `\n\n@deprecated It ends on ${longDate(deprecated.sunset)}: use \`GET ${deprecated.successor}\`.`

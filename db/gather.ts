@@ -1,6 +1,9 @@
 /** Calls that meet share a trip to the database: those of one turn of the event loop, and those that arrive while a trip is under way. */
 import { Deadline } from './deadline.ts'
 import { OverloadedError } from './errors.ts'
+import { refuseInside } from './inside.ts'
+import { perDatabase } from './per-database.ts'
+import type { Database } from './tables.ts'
 import { join } from './trace.ts'
 
 /** Milliseconds after which those who wait go on over another connection: the one before may hang. */
@@ -10,8 +13,8 @@ const PATIENCE = 50
 const MAX_CALLERS = 1_010
 
 export interface Gathering<Question, Answer> {
-  /** Answers questions in their order, in one trip; fewer wait for it the longer they are. */
-  ask(questions: Question[], deadline: Deadline): Promise<Answer[]>
+  /** Answers questions in their order, in one trip. */
+  ask(db: Database, questions: Question[], deadline: Deadline): Promise<Answer[]>
   /** Questions of the same lane may share a trip; those of different lanes do not wait for each other. */
   lane(question: Question): string
   /** How many one trip takes. */
@@ -35,16 +38,37 @@ interface Lane<Question, Answer> {
 /** In place of a trip: the next one leaves as soon as all who ask in this turn of the event loop are there. */
 const LEAVING = Symbol('leaving')
 
+/** Asks one question of a database. */
+export type Ask<Question, Answer> = (
+  db: Database,
+  question: Question,
+  deadline: Deadline,
+) => Promise<Answer>
+
 /**
  * A function that asks one question of many callers. Nobody joins a trip that has begun, so that
  * each sees what was acknowledged before it came. Who is given up by its deadline takes nobody
- * along; the trip is given up when nobody waits for it any more.
+ * along; the trip is given up when nobody waits for it any more. In a transaction, which has its
+ * connection for itself, each question is a trip of its own.
  */
-export function gather<Question, Answer>({
-  ask,
-  lane: laneOf,
-  most,
-}: Gathering<Question, Answer>): (question: Question, deadline: Deadline) => Promise<Answer> {
+export function gather<Question, Answer>(
+  gathering: Gathering<Question, Answer>,
+): Ask<Question, Answer> {
+  const share = perDatabase((db) => gatherOn(db, gathering))
+  return async (db, question, deadline) => {
+    if (!db.isTransaction) {
+      refuseInside() // before it joins others, whom its failure would take along
+      return await share(db)(question, deadline)
+    }
+    const [answer] = await gathering.ask(db, [question], deadline)
+    return answer as Answer // as many answers as questions
+  }
+}
+
+function gatherOn<Question, Answer>(
+  db: Database,
+  { ask, lane: laneOf, most }: Gathering<Question, Answer>,
+): (question: Question, deadline: Deadline) => Promise<Answer> {
   const lanes = new Map<string, Lane<Question, Answer>>()
   let callers = 0
 
@@ -74,6 +98,7 @@ export function gather<Question, Answer>({
     const deadline = jointDeadline(group)
     try {
       const answers = await ask(
+        db,
         group.map(({ question }) => question),
         deadline,
       )

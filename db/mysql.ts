@@ -29,6 +29,7 @@ import {
   OverloadedError,
   UnfitServerError,
 } from './errors.ts'
+import { noteFailure, refuseAfterEnd, refuseInside } from './inside.ts'
 import type { Statement } from './statement.ts'
 import type { Target } from './trace.ts'
 
@@ -136,6 +137,7 @@ class MysqlDriver implements Driver {
   async init(): Promise<void> {}
 
   async acquireConnection(): Promise<MysqlSession> {
+    refuseInside()
     return this.#idle.pop() ?? new MysqlSession(this)
   }
 
@@ -242,6 +244,7 @@ class MysqlSession implements DatabaseConnection {
     const { sql, parameters, deadline, needsConsecutiveIds }: Statement = query
     this.#deadline = deadline
     return this.#bounded(async (deadline) => {
+      refuseAfterEnd()
       const connection = await this.#connect(deadline)
       if (needsConsecutiveIds && !this.#driver.servers.get(connection)?.hasConsecutiveIds) {
         throw new NoConsecutiveIdsError('The server does not promise consecutive ids')
@@ -322,6 +325,7 @@ class MysqlSession implements DatabaseConnection {
       // Its connection leaves the pool: the next one may lead to a server that is fit.
       if (error instanceof UnfitServerError) this.#lose(error)
       this.#isCertain &&= error.hadNoEffect
+      noteFailure(error)
       throw this.#isCertain ? error : new DatabaseUnavailableError(error.cause, false)
     }
   }

@@ -16,6 +16,7 @@ import {
 } from 'kysely'
 import { LRUCache } from 'lru-cache'
 import { DatabaseUnavailableError, databaseError } from './errors.ts'
+import { noteFailure, refuseAfterEnd, refuseInside } from './inside.ts'
 import type { ImmediateAdapter, Statement } from './statement.ts'
 import { join, type Target, type Trace } from './trace.ts'
 
@@ -55,11 +56,13 @@ interface Prepared {
   columns: string[]
 }
 
-/** The driver and its only connection: Kysely lets its users have it one after another. */
+/** The driver and its only connection, which its users have one after another. */
 class EmbeddedDriver implements Driver, DatabaseConnection {
   readonly #open: () => DatabaseSync
   readonly #prepared = new LRUCache<string, Prepared>({ max: MAX_PREPARED })
   #database: DatabaseSync | undefined
+  /** Settles when the connection is free again; undefined while it is. */
+  #taken: PromiseWithResolvers<void> | undefined
   /** The traces of those whose statements the transaction has, and of whose it had last. */
   readonly #traces = new Set<Trace>()
   #latest: Trace | undefined
@@ -72,11 +75,19 @@ class EmbeddedDriver implements Driver, DatabaseConnection {
     this.#database = translated(this.#open)
   }
 
+  // Kysely's own queue, which the adapter turns off, would come before anything could be refused.
   async acquireConnection(): Promise<DatabaseConnection> {
+    refuseInside()
+    while (this.#taken) await this.#taken.promise
+    this.#taken = Promise.withResolvers()
     return this
   }
 
-  async releaseConnection(): Promise<void> {}
+  async releaseConnection(): Promise<void> {
+    const taken = this.#taken
+    this.#taken = undefined
+    taken?.resolve()
+  }
 
   // Immediate: a transaction that reads first could not be sure to write afterwards.
   async beginTransaction(): Promise<void> {
@@ -107,7 +118,12 @@ class EmbeddedDriver implements Driver, DatabaseConnection {
   }
 
   async executeQuery<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
-    return this.#executeAtOnce(query)
+    try {
+      return this.#executeAtOnce<Row>(query)
+    } catch (error) {
+      if (error instanceof DatabaseUnavailableError) noteFailure(error)
+      throw error
+    }
   }
 
   /**
@@ -121,6 +137,7 @@ class EmbeddedDriver implements Driver, DatabaseConnection {
 
   #executeAtOnce<Row>({ sql: text, parameters, deadline }: Statement): QueryResult<Row> {
     if (deadline?.reason) throw deadline.reason
+    refuseAfterEnd()
     if (deadline?.trace) {
       if (this.isInTransaction) {
         this.#traces.add(deadline.trace)
@@ -184,6 +201,10 @@ class EmbeddedDriver implements Driver, DatabaseConnection {
 // Another process may have the same file: an immediate transaction keeps it out.
 class EmbeddedAdapter extends SqliteAdapter implements ImmediateAdapter {
   readonly #driver: EmbeddedDriver
+  /** Kysely need not queue those who use the connection: the driver does. */
+  override get supportsMultipleConnections() {
+    return true
+  }
 
   constructor(driver: EmbeddedDriver) {
     super()

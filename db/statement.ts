@@ -1,6 +1,7 @@
 /** Statements with a deadline, compiled once where they are executed often. */
 import type { Compilable, CompiledQuery, DialectAdapter, QueryResult } from 'kysely'
 import type { Deadline } from './deadline.ts'
+import { perDatabase } from './per-database.ts'
 import type { Database } from './tables.ts'
 
 /** What a driver is told of a statement. Kysely hands the object to the connection as it is. */
@@ -42,17 +43,12 @@ export type Execute<Values, Row> = (
 export function statement<Values, Row = never>(
   build: (db: Database, value: Value<Values>) => Compilable<Row>,
 ): Execute<Values, Row> {
-  const compiled = new WeakMap<object, CompiledQuery<Row>>()
   // Kysely takes whatever it is given for a value: it comes back among the parameters.
   const value: Value<Values> = (read) => new Placeholder(read) as never
+  const compiled = perDatabase((db) => build(db, value).compile())
   return async (db, values, deadline) => {
-    // The same in all transactions of a database.
+    const query = compiled(db)
     const adapter: ImmediateAdapter = db.getExecutor().adapter
-    let query = compiled.get(adapter)
-    if (!query) {
-      query = build(db, value).compile()
-      compiled.set(adapter, query)
-    }
     const parameters = query.parameters.map((parameter) =>
       parameter instanceof Placeholder ? parameter.read(values) : parameter,
     )

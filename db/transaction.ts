@@ -3,6 +3,8 @@ import { setImmediate } from 'node:timers/promises'
 import { CompiledQuery } from 'kysely'
 import { isSqlite } from './columns.ts'
 import type { Deadline } from './deadline.ts'
+import { DatabaseTimeoutError, DatabaseUnavailableError } from './errors.ts'
+import { refuseInside, runInside } from './inside.ts'
 import type { Database } from './tables.ts'
 
 /** Works in one transaction of the embedded engine at most: nothing else runs meanwhile. */
@@ -18,19 +20,21 @@ type Work<Result> = (transaction: Database) => Promise<Result>
  * What the work gives, once it is committed. Nothing of it happened when this throws, unless the
  * error says that it may have. On MySQL the deadlines of its statements bound it. On the embedded
  * engine, where every commit waits for the disk, works that meet share a transaction, each undone
- * alone if it fails: so work must not wait for anything but the transaction it is given.
+ * alone if it fails: so work must not wait for anything but the transaction it is given. What reaches
+ * outside it, or begins another transaction, throws.
  */
-export function inTransaction<Result>(
+export async function inTransaction<Result>(
   db: Database,
   work: Work<Result>,
   deadline?: Deadline,
 ): Promise<Result> {
-  if (!isSqlite(db)) return db.transaction().execute(work)
-  return new Promise((resolve, reject) => {
+  refuseInside()
+  if (!isSqlite(db)) return await db.transaction().execute((it) => runUncommitted(it, work))
+  return await new Promise((resolve, reject) => {
     const member: Member = {
       async run(transaction) {
         if (deadline?.reason) throw deadline.reason
-        const result = await work(transaction)
+        const result = await runInside(() => work(transaction))
         return () => resolve(result)
       },
       reject,
@@ -42,6 +46,17 @@ export function inTransaction<Result>(
       void runWaiting(db)
     }
   })
+}
+
+/** Runs the work on a server that undoes it with its connection: before the commit nothing happened. */
+async function runUncommitted<Result>(transaction: Database, work: Work<Result>): Promise<Result> {
+  try {
+    return await runInside(() => work(transaction))
+  } catch (error) {
+    const isLost = error instanceof DatabaseUnavailableError && !error.hadNoEffect
+    if (!isLost || error instanceof DatabaseTimeoutError) throw error
+    throw new DatabaseUnavailableError(error.cause, true)
+  }
 }
 
 interface Member {

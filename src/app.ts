@@ -28,6 +28,7 @@ export interface Resources {
   router: AnyTRPCRouter
   /** What the document says of the headings of its operations. */
   tags: Record<string, string>
+  /** The stores of a database, and of each transaction on it. */
   createStores(db: Database): Stores
 }
 
@@ -39,7 +40,7 @@ export interface Parts {
   tracing: Tracing | undefined
   readiness: Readiness
   resources: Pick<Resources, 'router' | 'tags'>
-  foundation: Pick<Service, 'stores' | 'idempotency' | 'authenticator'>
+  foundation: Pick<Service, 'stores' | 'transact' | 'idempotency' | 'authenticator'>
   patience: Patience | undefined
 }
 

@@ -44,14 +44,19 @@ interface Creating {
   method: 'POST'
   creates: `/${string}`
   example: unknown
-  exampleInput: object
+  exampleInput?: object
 }
 
-/** Changes something, and gives what it is then. `exampleInput` is a body. */
+/**
+ * Changes something, and gives what it is then. `exampleInput` is a body; one that has no fields but
+ * those of its path has none. A `repeatable` one happens once per Idempotency-Key; its resolver is
+ * made by `once`.
+ */
 interface Changing {
   method: 'PATCH' | 'PUT' | 'POST'
+  repeatable?: true
   example: unknown
-  exampleInput: object
+  exampleInput?: object
 }
 
 /** Removes something, and gives nothing: it answers 204. */
@@ -63,8 +68,8 @@ export type RestMeta = Common & (Reading | Listing | Creating | Changing | Remov
 
 const MORE_PAGES =
   'While there are more, the answer has a `Link` header with `rel="next"`, the address of the next page.'
-const REPEATABLE =
-  'With an `Idempotency-Key` a request can be repeated safely: the repetition adds nothing and is answered as the first.'
+const repeatableWords = (effect: string) =>
+  `With an \`Idempotency-Key\` a request can be repeated safely: the repetition ${effect} nothing and is answered as the first.`
 
 /** The meta of a procedure from its description, in the form that trpc-to-openapi reads, too. */
 export function operation(rest: RestMeta): OpenApiMeta<{ rest: RestMeta }> {
@@ -73,7 +78,8 @@ export function operation(rest: RestMeta): OpenApiMeta<{ rest: RestMeta }> {
   const description = [
     rest.description,
     'paged' in rest && MORE_PAGES,
-    'creates' in rest && REPEATABLE,
+    'creates' in rest && repeatableWords('adds'),
+    'repeatable' in rest && repeatableWords('changes'),
   ]
     .filter(Boolean)
     .join(' ')
@@ -86,7 +92,7 @@ export function operation(rest: RestMeta): OpenApiMeta<{ rest: RestMeta }> {
       summary,
       description,
       deprecated: deprecated !== undefined,
-      ...('creates' in rest && { requestHeaders: IdempotencyHeaders }),
+      ...(('creates' in rest || 'repeatable' in rest) && { requestHeaders: IdempotencyHeaders }),
     },
   }
 }

@@ -14,6 +14,7 @@ import { createReadiness } from './readiness.ts'
 import { appRouter, tags } from './router.ts'
 import { cutOff } from './stop.ts'
 import { createStores } from './stores.ts'
+import { transactions } from './transact.ts'
 
 /** Milliseconds between two rounds of closing connections that have become idle, when stopping. */
 const CLOSE_INTERVAL = 50
@@ -43,9 +44,10 @@ export async function serve(
   const tracing = config.tracing && (await import('./tracing.ts')).startTracing(config.tracing, log)
   const metrics = config.metrics && (await import('./metrics.ts')).createMetrics(usage)
   const authenticator = createAuthenticator(db, log, metrics?.lookUp)
-  const idempotency = createIdempotency(db, config.idempotencyLifetime, log)
+  const idempotency = createIdempotency(db, resources.createStores, config.idempotencyLifetime, log)
   const readiness = createReadiness(db)
   const stores = resources.createStores(db)
+  const transact = transactions(db, resources.createStores)
   const server = createApp({
     config,
     log,
@@ -54,7 +56,7 @@ export async function serve(
     readiness,
     resources,
     patience,
-    foundation: { stores, idempotency, authenticator },
+    foundation: { stores, transact, idempotency, authenticator },
   })
   server.listen(config.port)
   await once(server, 'listening').catch((error: NodeJS.ErrnoException) => {

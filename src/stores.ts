@@ -6,6 +6,7 @@ export interface Stores {
   pets: PetStore
 }
 
+/** The stores of a database or of a transaction, of which each has its own: they cost next to nothing. */
 export const createStores = (db: Database): Stores => ({
   pets: petStore(db),
 })

@@ -9,6 +9,7 @@ import { type Auth, MISSING } from './keys/auth.ts'
 import type { RestMeta } from './operation.ts'
 import type { Stores } from './stores.ts'
 import type { CallTrace } from './tracing.ts'
+import type { Transact } from './transact.ts'
 
 /** What every call is made with, on both surfaces. */
 export interface Context {
@@ -20,9 +21,12 @@ export interface Context {
   deadline: Deadline
   /** The span of the request; undefined where nothing is traced. */
   trace: CallTrace | undefined
+  /** Inside `write` and `once` those of their transaction. */
   stores: Stores
+  /** What `write` uses; procedures need not. */
+  transact: Transact
   idempotency: Idempotency
-  /** The Idempotency-Key header as it was sent; only creations look at it. */
+  /** The Idempotency-Key header as it was sent; only `once` looks at it. */
   idempotencyHeader: string | undefined
   /** Where a paged procedure leaves the cursor of the next page; see `paged`. */
   page: { next: bigint | undefined }

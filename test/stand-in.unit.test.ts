@@ -96,7 +96,7 @@ test('an idempotency key counts for its caller, for one body, and while the firs
     expect(await create('shop', { ...rex, name: 'Ada' })).toEqual([
       'UNPROCESSABLE_CONTENT',
       422,
-      'This Idempotency-Key was used for another body; take a new one',
+      'This Idempotency-Key was used for another request; take a new one',
     ])
     expect(await clientWith('shop').listPets.query()).toHaveLength(2)
   })

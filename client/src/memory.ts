@@ -1,10 +1,10 @@
 /** The stores of the service, in memory: what its stand-in in tests keeps instead of a database. */
 import { stringify } from 'devalue'
-import type { Database } from '../../db/tables.ts'
 import type { Idempotency } from '../../src/idempotency/store.ts'
 import { pageOf } from '../../src/paging.ts'
 import type { NewPet, Pet } from '../../src/pets/schema.ts'
 import type { PetStore } from '../../src/pets/store.ts'
+import type { Stores } from '../../src/stores.ts'
 
 /** Pets with the ids 1, 2, 3, in the order in which they came. */
 export function petsInMemory(initial: NewPet[]): PetStore {
@@ -29,14 +29,14 @@ export function petsInMemory(initial: NewPet[]): PetStore {
   }
 }
 
-/** What was made under an Idempotency-Key, for as long as this lives. */
-export function idempotencyInMemory(): Idempotency {
+/** What was made in these stores under an Idempotency-Key, for as long as this lives. */
+export function idempotencyInMemory(stores: Stores): Idempotency {
   const known = new Map<string, { request: string; outcome?: { output: unknown } }>()
   return {
     async once<Output>(
       { apiKeyId, key, operation, input }: Parameters<Idempotency['once']>[0],
       _deadline: unknown,
-      make: (transaction: Database) => Promise<Output>,
+      make: (stores: Stores) => Promise<Output>,
     ) {
       const name = `${apiKeyId} ${key}`
       const request = stringify([operation, input])
@@ -48,8 +48,7 @@ export function idempotencyInMemory(): Idempotency {
       }
       known.set(name, { request })
       try {
-        // Stores in memory look at no transaction.
-        const outcome = { output: await make(undefined as unknown as Database) }
+        const outcome = { output: await make(stores) }
         known.set(name, { request, outcome })
         return outcome
       } catch (error) {

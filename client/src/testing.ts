@@ -34,7 +34,7 @@ export function petstoreHandlers({
   apiKeys,
 }: PetstoreHandlersOptions): HttpHandler[] {
   const stores = { pets: petsInMemory(pets.map((pet) => newPetSchema.parse(pet))) }
-  const idempotency = idempotencyInMemory()
+  const idempotency = idempotencyInMemory(stores)
   const seen: string[] = []
 
   function identify(authorization: string | null): Auth {
@@ -59,6 +59,7 @@ export function petstoreHandlers({
         deadline: {} as Deadline, // nothing in memory has to be waited for
         trace: undefined,
         stores,
+        transact: (work) => work(stores), // one after another, and no work waits for anything
         idempotency,
         idempotencyHeader: req.headers.get('idempotency-key') ?? undefined,
         page: { next: undefined },

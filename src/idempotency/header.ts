@@ -20,7 +20,7 @@ export const IdempotencyHeaders = z.object({
     .max(MAX_HEADER_LENGTH)
     .regex(PATTERN)
     .meta({
-      description: `A string of up to ${MAX_LENGTH} printable ASCII characters that you choose for this creation, best a UUID, in quotes (draft-ietf-httpapi-idempotency-key-header-07); with the quotes, and a backslash before each quote and backslash in it, up to ${MAX_HEADER_LENGTH}. It counts for your API key alone and is kept for a day, unless the operator chose otherwise.`,
+      description: `A string of up to ${MAX_LENGTH} printable ASCII characters that you choose for this request, best a UUID, in quotes (draft-ietf-httpapi-idempotency-key-header-07); with the quotes, and a backslash before each quote and backslash in it, up to ${MAX_HEADER_LENGTH}. It counts for your API key alone and is kept for a day, unless the operator chose otherwise.`,
       examples: ['"8e03978e-40d5-43e8-bc93-6894a57f9324"'],
     })
     .optional(),
@@ -45,5 +45,5 @@ export const idempotencyError = (reason: 'running' | 'different'): Problem =>
       )
     : new Problem(
         'UNPROCESSABLE_CONTENT',
-        'This Idempotency-Key was used for another body; take a new one',
+        'This Idempotency-Key was used for another request; take a new one',
       )

@@ -1,39 +1,39 @@
-/** Creations that happen once per Idempotency-Key, whatever they create. */
-import type { Database } from '../../db/tables.ts'
-import type { Context } from '../trpc.ts'
+/** Mutations that happen once per Idempotency-Key, whatever they do. */
+import { asWrite, inside, type Resolver, write } from '../write.ts'
 import { idempotencyError, parseIdempotencyKey } from './header.ts'
 
-interface Options<Input> {
-  ctx: Context & { caller: { keyId: bigint } }
-  input: Input
-  /** The name of the procedure. */
-  path: string
-}
+const resolvers = new WeakSet<object>()
 
-const onceResolvers = new WeakSet<object>()
+/** Whether a resolver was made by `once`. */
+export const isOnce = (resolver: object): boolean => resolvers.has(resolver)
 
 /**
- * The resolver of a creation. `make` gets a transaction when the caller sent an Idempotency-Key, in
- * which the key is kept too; the store that it calls makes do without one otherwise. It throws
- * BAD_REQUEST, CONFLICT or UNPROCESSABLE_CONTENT about the key, and what `make` throws.
+ * The resolver of a creation, or of an action that may be repeated. It is `write`, and where the
+ * caller sent an Idempotency-Key, the transaction keeps the key and the output too, which answer a
+ * repetition. It throws BAD_REQUEST, CONFLICT or UNPROCESSABLE_CONTENT about the key, and what `make`
+ * throws.
+ *
+ * With `oneStatement`, `make` writes by one statement, which is atomic by itself. Then without a key
+ * there is no transaction, whose begin and commit would be two more trips to the database, and
+ * concurrent creations can share a statement (see db/inserts.ts). Its store repeats the statement
+ * where that does no harm.
  */
 export function once<Input, Output>(
-  make: (options: Options<Input>, transaction: Database | undefined) => Promise<Output>,
-) {
-  const resolver = async (options: Options<Input>): Promise<Output> => {
+  make: Resolver<Input, Output>,
+  { oneStatement = false }: { oneStatement?: boolean } = {},
+): Resolver<Input, Output> {
+  const withoutKey = oneStatement ? make : write(make)
+  const resolver: Resolver<Input, Output> = async (options) => {
     const { ctx, input, path: operation } = options
     const key = parseIdempotencyKey(ctx.idempotencyHeader)
-    if (key === undefined) return await make(options, undefined)
+    if (key === undefined) return await withoutKey(options)
     const request = { apiKeyId: ctx.caller.keyId, key, operation, input }
-    const outcome = await ctx.idempotency.once(request, ctx.deadline, (transaction) =>
-      make(options, transaction),
+    const outcome = await ctx.idempotency.once(request, ctx.deadline, (stores) =>
+      make(inside(options, stores)),
     )
     if (typeof outcome === 'string') throw idempotencyError(outcome)
     return outcome.output
   }
-  onceResolvers.add(resolver)
-  return resolver
+  resolvers.add(resolver)
+  return asWrite(resolver)
 }
-
-/** Whether a resolver was made by `once`. */
-export const isOnce = (resolver: object): boolean => onceResolvers.has(resolver)

@@ -10,6 +10,7 @@ import { retry } from '../../db/retry.ts'
 import { execute, statement, type Value } from '../../db/statement.ts'
 import type { Database, Tables } from '../../db/tables.ts'
 import { inTransaction } from '../../db/transaction.ts'
+import type { Stores } from '../stores.ts'
 
 /** Rows removed in one statement: each touches pages of its own, and SQLite holds up the process. */
 const CLEANING_BATCH = 100
@@ -34,7 +35,7 @@ export type Outcome<Output> = { output: Output } | 'running' | 'different'
 
 export interface Idempotency {
   /**
-   * Runs `make` in a transaction that also keeps the key and the output, unless the key was used
+   * Runs `make` with the stores of a transaction that also keeps the key and the output, unless the key was used
    * before: then it gives the output of that time. `running` when the same key is being used at
    * this moment, `different` when it was for another request. Throws what `make` throws, and
    * DatabaseUnavailableError; it is tried again where that may help, for the key makes it safe.
@@ -42,14 +43,22 @@ export interface Idempotency {
   once<Output>(
     request: OnceRequest,
     deadline: Deadline,
-    make: (transaction: Database) => Promise<Output>,
+    make: (stores: Stores) => Promise<Output>,
   ): Promise<Outcome<Output>>
   /** Ends the regular removal of what is older than the lifetime. */
   stop(): void
 }
 
-/** The keys of a database, each kept for `lifetime` milliseconds. */
-export function createIdempotency(db: Database, lifetime: number, log: Logger): Idempotency {
+/**
+ * The keys of a database, each kept for `lifetime` milliseconds; `createStores` makes the stores of a
+ * transaction.
+ */
+export function createIdempotency(
+  db: Database,
+  createStores: (db: Database) => Stores,
+  lifetime: number,
+  log: Logger,
+): Idempotency {
   const running = new Set<string>()
   let isCleaning = false
   let isStopped = false
@@ -71,7 +80,7 @@ export function createIdempotency(db: Database, lifetime: number, log: Logger): 
       if (running.has(name)) return 'running'
       running.add(name)
       try {
-        const work = () => attempt(db, lifetime, request, deadline, make)
+        const work = () => attempt(db, lifetime, request, deadline, (it) => make(createStores(it)))
         return await retry(work, { repeatable: true, deadline })
       } finally {
         running.delete(name)

@@ -42,7 +42,7 @@ export const createPet = keyedProcedure
   .input(NewPet)
   .output(Pet)
   .mutation(
-    once(({ ctx, input }, transaction) => ctx.stores.pets.create(input, ctx.deadline, transaction)),
+    once(({ ctx, input }) => ctx.stores.pets.create(input, ctx.deadline), { oneStatement: true }),
   )
 
 export const getPet = keyedProcedure

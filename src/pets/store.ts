@@ -29,46 +29,44 @@ export interface PetStore {
   list(query: ListPets, deadline: Deadline): Promise<Page<Pet>>
   /** The pet with this id, or undefined. */
   get(id: bigint, deadline: Deadline): Promise<Pet | undefined>
-  /** Keeps a new pet, within a transaction if there is one, and gives it with its id. */
-  create(pet: NewPet, deadline: Deadline, transaction?: Database): Promise<Pet>
+  /** Keeps a new pet, and returns it with its id. */
+  create(pet: NewPet, deadline: Deadline): Promise<Pet>
 }
 
-/** The pets of a database. */
-export function petStore(db: Database): PetStore {
-  const insert = inserts(db, 'pets', ({ name, categoryId, status }: NewPet) => ({
-    name,
-    category_id: categoryId,
-    status,
-  }))
+/** The pets of a database, or of a transaction. */
+export const petStore = (db: Database): PetStore => ({
+  list: (query, deadline) => listPets(db, query, deadline),
+  get: (id, deadline) => getPet(db, id, deadline),
+  async create(pet, deadline) {
+    return { id: await insertPet(db, pet, deadline), ...pet }
+  },
+})
 
-  const list = gather<ListPets, Page<Pet>>({
-    most: Number.POSITIVE_INFINITY,
-    lane: ({ limit, status, cursor }) => `${limit} ${status} ${cursor}`,
-    async ask(queries, deadline) {
-      const page = await readPage(db, queries[0] as ListPets, deadline) // all are equal
-      return queries.map(() => page)
-    },
-  })
+const insertPet = inserts('pets', ({ name, categoryId, status }: NewPet) => ({
+  name,
+  category_id: categoryId,
+  status,
+}))
 
-  const get = gather<bigint, Pet | undefined>({
-    most: MAX_IDS,
-    lane: () => '',
-    async ask(ids, deadline) {
-      const pets = await readPets(db, ids, deadline)
-      if (ids.length === 1) return pets
-      const byId = new Map(pets.map((pet) => [pet.id, pet]))
-      return ids.map((id) => byId.get(id))
-    },
-  })
+const listPets = gather<ListPets, Page<Pet>>({
+  most: Number.POSITIVE_INFINITY,
+  lane: ({ limit, status, cursor }) => `${limit} ${status} ${cursor}`,
+  async ask(db, queries, deadline) {
+    const page = await readPage(db, queries[0] as ListPets, deadline) // all are equal
+    return queries.map(() => page)
+  },
+})
 
-  return {
-    list,
-    get,
-    async create(pet, deadline, transaction) {
-      return { id: await insert(pet, deadline, transaction), ...pet }
-    },
-  }
-}
+const getPet = gather<bigint, Pet | undefined>({
+  most: MAX_IDS,
+  lane: () => '',
+  async ask(db, ids, deadline) {
+    const pets = await readPets(db, ids, deadline)
+    if (ids.length === 1) return pets
+    const byId = new Map(pets.map((pet) => [pet.id, pet]))
+    return ids.map((id) => byId.get(id))
+  },
+})
 
 async function readPage(db: Database, query: ListPets, deadline: Deadline): Promise<Page<Pet>> {
   const { limit, status, cursor } = query

@@ -9,6 +9,7 @@ import { sentence } from '../errors.ts'
 import { isOnce } from '../idempotency/once.ts'
 import type { RestMeta } from '../operation.ts'
 import { isPaged } from '../paging.ts'
+import { isWrite } from '../write.ts'
 import { jsonReader, jsonWriter, type Kind, kindOf, textReader } from './codec.ts'
 import { formOf, parametersOf, segmentsOf } from './routes.ts'
 
@@ -83,7 +84,7 @@ function resolve(name: string, procedure: AnyTRPCProcedure, tags: Record<string,
   const strange = inPath.find((field) => !fields.has(field))
   if (strange) throw wrong(`has {${strange}} in its path, which its input lacks`)
   const others = inputKind.fields.filter(([field]) => !inPath.includes(field))
-  const hasBody = !isQuery && rest.method !== 'DELETE'
+  const hasBody = !isQuery && rest.method !== 'DELETE' && others.length > 0
   const bodyName = input.meta()?.id
   if (hasBody && !bodyName) throw wrong('needs an id for its input: the name of its schema')
 
@@ -98,8 +99,16 @@ function resolve(name: string, procedure: AnyTRPCProcedure, tags: Record<string,
     throw wrong('is paged: it needs `limit` and `cursor` in its input, and a list as its output')
   }
   const creates = 'creates' in rest ? rest.creates : undefined
-  if ((creates !== undefined) !== isOnce(resolver)) {
-    throw wrong('must say `creates` and use once(…), or neither')
+  const takesKey = creates !== undefined || ('repeatable' in rest && rest.repeatable === true)
+  if (takesKey !== isOnce(resolver)) {
+    throw wrong('must say `creates` or `repeatable` and use once(…), or neither')
+  }
+  if (isQuery === isWrite(resolver)) {
+    throw wrong(
+      isQuery
+        ? 'is a query, which must not write: its resolver is not made by write(…) or once(…)'
+        : 'is a mutation: its resolver must be made by write(…) or once(…), which write as a whole or not at all',
+    )
   }
 
   if (rest.deprecated && parametersOf(segmentsOf(rest.deprecated.successor)).length > 0) {
@@ -116,6 +125,9 @@ function resolve(name: string, procedure: AnyTRPCProcedure, tags: Record<string,
     )
   }
   const read = jsonReader({ type: 'object', fields: others })
+  if (hasBody !== 'exampleInput' in rest) {
+    throw wrong(hasBody ? 'needs an exampleInput: a body' : 'has an exampleInput, but no body')
+  }
   if ('exampleInput' in rest) {
     const body = read(rest.exampleInput) as object
     check(input, body, `The example of the input of ${name}`, inPath)
@@ -140,8 +152,10 @@ function resolve(name: string, procedure: AnyTRPCProcedure, tags: Record<string,
     status,
     write,
     paged: pagedMeta,
-    /** The path of what was created, as a template; such an operation takes an Idempotency-Key. */
+    /** The path of what was created, as a template. */
     creates,
+    /** Whether it takes an Idempotency-Key. */
+    takesKey,
     deprecated: rest.deprecated,
     input,
     /** The name of the body's schema in the document. */

@@ -102,8 +102,18 @@ const somewhere = (path = '') => path.replaceAll(/\{.+?\}/g, '42')
 
 /** Every answer that an operation can give, by status. */
 export function responsesOf(operation: Operation, output?: object): Record<string, Response> {
-  const { method, readBody, status, creates, paged, deprecated, meta, badRequest, example } =
-    operation
+  const {
+    method,
+    readBody,
+    status,
+    creates,
+    takesKey,
+    paged,
+    deprecated,
+    meta,
+    badRequest,
+    example,
+  } = operation
   const always: HeaderName[] = ['X-Request-Id', 'RateLimit', 'RateLimit-Policy']
   if (deprecated) always.push('Deprecation', 'Sunset', 'Link')
   const refused = (description: string, errors: Refusals, headers: HeaderName[] = []) =>
@@ -136,12 +146,14 @@ export function responsesOf(operation: Operation, output?: object): Record<strin
         { code: 'NOT_FOUND', message: meta.notFound, status: 404 },
       ]),
     early('The request did not arrive in time', REQUEST_TIMEOUT),
-    (meta.conflict || creates !== undefined) && refused(...conflict(operation)),
+    (meta.conflict || takesKey) && refused(...conflict(operation)),
     readBody && refused(`The body has more than ${MAX_BODY} bytes`, [payloadTooLarge()]),
     readBody &&
       refused('The body is not `application/json`, or is compressed', [unsupportedMediaType()]),
-    creates !== undefined &&
-      refused('The `Idempotency-Key` was used for another body', [idempotencyError('different')]),
+    takesKey &&
+      refused('The `Idempotency-Key` was used for another request', [
+        idempotencyError('different'),
+      ]),
     refused(
       'There were too many calls in the last minute',
       [tooManyRequests(60, 42)],
@@ -160,14 +172,14 @@ export function responsesOf(operation: Operation, output?: object): Record<strin
 type Refusals = (Problem | ApiError)[]
 
 /** What 409 is about: a rule of the resource, an Idempotency-Key that is in use, or either. */
-function conflict({ creates, meta }: Operation): [description: string, errors: Refusals] {
+function conflict({ takesKey, meta }: Operation): [description: string, errors: Refusals] {
   const words: string[] = []
   const errors: Refusals = []
   if (meta.conflict) {
     words.push('There is such a one already')
     errors.push({ code: 'CONFLICT', message: meta.conflict, status: 409 })
   }
-  if (creates !== undefined) {
+  if (takesKey) {
     words.push('a request with the same `Idempotency-Key` is still running')
     errors.push(idempotencyError('running'))
   }

@@ -79,6 +79,7 @@ export interface Reply {
 /** What the calls of a service share. */
 export interface Service extends Callers {
   stores: Context['stores']
+  transact: Context['transact']
   idempotency: Idempotency
   /** Milliseconds that the calls of a request may take. */
   timeout: number
@@ -130,7 +131,7 @@ function name(record: RequestRecord, surface: Surface['name'], operation: string
 
 /** Begins the calls of a request: their deadline, which ends when the client goes, and their span. */
 function begin(
-  { stores, idempotency, timeout, tracing }: Service,
+  { stores, transact, idempotency, timeout, tracing }: Service,
   req: Request,
   res: Response,
   { operation, route }: Match,
@@ -150,6 +151,7 @@ function begin(
     deadline,
     trace,
     stores,
+    transact,
     idempotency,
     caller: undefined,
     // Node joins several of this header to one text, which then is not a key.

@@ -493,7 +493,9 @@ test('an operation says what comes of it: fields when it succeeds, a line for ea
   await unfold('createPet')
   const text = (await operation('createPet').innerText()).replaceAll(/\s+/g, ' ')
   expect(text).toContain('Request body · application/json · required')
-  expect(text).toContain('422 UNPROCESSABLE_CONTENT The Idempotency-Key was used for another body')
+  expect(text).toContain(
+    '422 UNPROCESSABLE_CONTENT The Idempotency-Key was used for another request',
+  )
   expect(text).toContain('Unique identifier, assigned by the service on creation. Example: 42')
   await page.locator('#schema-PetStatus summary').click()
   expect(await page.locator('#schema-PetStatus').innerText()).toMatch(

@@ -91,7 +91,7 @@ const words = {
   nothing: 'There is nothing at this address',
   bug: 'Internal server error',
   database: 'The service cannot use its database right now; try again later',
-  used: 'This Idempotency-Key was used for another body; take a new one',
+  used: 'This Idempotency-Key was used for another request; take a new one',
   noKey:
     'The header Idempotency-Key must be one string of 1 to 255 ASCII characters, such as "8e03978e-40d5-43e8-bc93-6894a57f9324"',
   method: (method: string, methods: string) => `${method} is not supported here: use ${methods}`,

@@ -51,7 +51,7 @@ test('the same key with another body is 422', async () => {
   const answer = await create(key, { ...rex, name: 'Bella' })
   expect(answer.body).toEqual({
     code: 'UNPROCESSABLE_CONTENT',
-    message: 'This Idempotency-Key was used for another body; take a new one',
+    message: 'This Idempotency-Key was used for another request; take a new one',
     status: 422,
   })
 })

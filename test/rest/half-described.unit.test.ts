@@ -7,6 +7,7 @@ import { paged, pagingInputs } from '../../src/paging.ts'
 import { openApiDocument } from '../../src/rest/document.ts'
 import { operationsOf } from '../../src/rest/operations.ts'
 import { keyedProcedure, router } from '../../src/trpc.ts'
+import { write } from '../../src/write.ts'
 
 const Toy = z.object({ label: z.string() }).meta({ id: 'Toy' })
 const Toys = z.array(Toy)
@@ -21,6 +22,7 @@ const removing = { method: 'DELETE', path: '/toys/{label}', ...words } as const
 
 const get = keyedProcedure.meta(operation(reading))
 const give = async () => example
+const change = write(give)
 const page = paged(async () => ({ items: [example], next: undefined }))
 
 /** An operation on one toy, at a path with these parameters. */
@@ -34,10 +36,10 @@ function labelled(method: 'get' | 'patch', path: `/${string}`) {
         .output(Toy)
         .query(give)
     : keyedProcedure
-        .meta(operation({ ...changing, method: 'PATCH', path, exampleInput: {} }))
+        .meta(operation({ ...reading, method: 'PATCH', path }))
         .input(input)
         .output(Toy)
-        .mutation(give)
+        .mutation(write(give))
 }
 
 /** A creation; of what it makes not all fields are always there. */
@@ -80,7 +82,7 @@ test('what is whole starts', () => {
         .meta(operation(removing))
         .input(Toy)
         .output(z.void())
-        .mutation(() => {}),
+        .mutation(write(async () => {})),
     },
     toys,
   )
@@ -98,7 +100,6 @@ test('what is created is found by what its output says, or its path', () => {
     method: 'POST',
     path,
     creates: `${path}/{id}`,
-    exampleInput: {},
   })
   const get = operation({ ...part, method: 'GET', path: `${path}/{part}` })
   const giveOne = async () => ({ id: 'a' })
@@ -118,12 +119,12 @@ test('a path may have a parameter of any kind, and the examples of errors are th
       .meta(operation({ ...changing, method: 'PATCH', path: '/toys/{size}' }))
       .input(Sized)
       .output(Toy)
-      .mutation(give),
+      .mutation(change),
     drop: keyedProcedure
       .meta(operation({ ...removing, path }))
       .input(Sized)
       .output(z.void())
-      .mutation(() => {}),
+      .mutation(write(async () => {})),
     get: labelled('get', '/toys'),
   })
   const messageOf = (path: string, method: 'get' | 'patch' | 'delete') => {
@@ -142,7 +143,7 @@ test('what a rule may refuse is told of, in its own words, with 409', () => {
     .meta(operation({ ...changing, method: 'PUT', conflict }))
     .input(NewToy)
     .output(Toy)
-    .mutation(give)
+    .mutation(change)
   const document = start({ it }, { toys: 'What they play with.' })
   expect(document.paths?.['/toys']?.put?.responses).toMatchObject({
     409: {
@@ -165,7 +166,7 @@ test.each<[string, Parameters<typeof router>[0], string]>([
   ['no output', { it: get.input(Toy).query(give) }, 'needs an .output('],
   [
     'GET for a mutation',
-    { it: get.input(Toy).output(Toy).mutation(give) },
+    { it: get.input(Toy).output(Toy).mutation(change) },
     'is a mutation, which is not what GET stands for',
   ],
   [
@@ -186,7 +187,7 @@ test.each<[string, Parameters<typeof router>[0], string]>([
   ],
   [
     'DELETE that gives something',
-    { it: keyedProcedure.meta(operation(removing)).input(Toy).output(Toy).mutation(give) },
+    { it: keyedProcedure.meta(operation(removing)).input(Toy).output(Toy).mutation(change) },
     'is a DELETE: its output must be z.void()',
   ],
   [
@@ -207,8 +208,53 @@ test.each<[string, Parameters<typeof router>[0], string]>([
   ['paged without saying so', { it: get.input(Toy).output(Toys).query(page) }, 'must say `paged`'],
   [
     'a creation that is made again',
-    { it: keyedProcedure.meta(operation(creating)).input(Toy).output(Toy).mutation(give) },
+    { it: keyedProcedure.meta(operation(creating)).input(Toy).output(Toy).mutation(change) },
     'must say `creates`',
+  ],
+  [
+    'a repeatable action that knows no key',
+    {
+      it: keyedProcedure
+        .meta(operation({ ...changing, repeatable: true }))
+        .input(NewToy)
+        .output(Toy)
+        .mutation(change),
+    },
+    'must say `creates` or `repeatable` and use once(',
+  ],
+  [
+    'a body without an example',
+    {
+      it: keyedProcedure
+        .meta(operation({ ...reading, method: 'PUT' }))
+        .input(NewToy)
+        .output(Toy)
+        .mutation(change),
+    },
+    'needs an exampleInput: a body',
+  ],
+  [
+    'an example of a body where all is in the path',
+    {
+      it: keyedProcedure
+        .meta(operation({ ...changing, method: 'PUT', path: '/toys/{label}' }))
+        .input(NewToy)
+        .output(Toy)
+        .mutation(change),
+    },
+    'has an exampleInput, but no body',
+  ],
+  [
+    'a mutation that may write a half',
+    {
+      it: keyedProcedure.meta(operation(changing)).input(NewToy).output(Toy).mutation(give),
+    },
+    'is a mutation: its resolver must be made by write(…) or once(…)',
+  ],
+  [
+    'a query that writes',
+    { it: get.input(Toy).output(Toy).query(change) },
+    'is a query, which must not write',
   ],
   [
     'an example that does not fit',
@@ -228,7 +274,7 @@ test.each<[string, Parameters<typeof router>[0], string]>([
         .meta(operation({ ...changing, exampleInput: {} }))
         .input(Toy)
         .output(Toy)
-        .mutation(give),
+        .mutation(change),
     },
     'The example of the input of it does not fit its schema: label',
   ],
@@ -368,7 +414,7 @@ test.each([
     .meta(operation({ ...changing, exampleInput }))
     .input(input)
     .output(Toy)
-    .mutation(give)
+    .mutation(change)
   expect(() => start({ it })).toThrow(problem)
 })
 

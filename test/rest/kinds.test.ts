@@ -8,6 +8,7 @@ import { int64Input, int64Output } from '../../src/int64.ts'
 import { operation } from '../../src/operation.ts'
 import { createStores } from '../../src/stores.ts'
 import { keyedProcedure, router } from '../../src/trpc.ts'
+import { write } from '../../src/write.ts'
 import { type Service, startService } from '../support/service.ts'
 
 const date = dateTimeInput({ description: 'A time.' })
@@ -83,7 +84,7 @@ const served = router({
     .meta(operation({ method: 'PUT', path: '/see', example, exampleInput: {}, ...words }))
     .input(InBody)
     .output(Seen)
-    .mutation(see),
+    .mutation(write(see)),
   give: keyedProcedure
     .meta(operation({ method: 'GET', path: '/given/{what}', example: given, ...words }))
     .input(z.object({ what: z.string() }))
@@ -107,7 +108,7 @@ const served = router({
     .meta(operation({ method: 'DELETE', path: '/notes/{label}', ...words }))
     .input(z.object({ label: z.string() }))
     .output(z.void())
-    .mutation(() => {}),
+    .mutation(write(async () => {})),
 })
 
 let service: Service

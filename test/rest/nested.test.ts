@@ -7,6 +7,7 @@ import { operation } from '../../src/operation.ts'
 import { paged, pagingInputs } from '../../src/paging.ts'
 import { createStores } from '../../src/stores.ts'
 import { keyedProcedure, router } from '../../src/trpc.ts'
+import { write } from '../../src/write.ts'
 import { errorOf, type Service, startService, trpcClient } from '../support/service.ts'
 
 const shop = z.string().meta({ description: 'The shop.' })
@@ -90,14 +91,14 @@ const served = router({
         ...words,
       }),
     )
-    .input(OneOrder.meta({ id: 'OrderChange' }))
+    .input(OneOrder.extend({ note: z.string().optional() }).meta({ id: 'OrderChange' }))
     .output(Order)
-    .mutation(found),
+    .mutation(write(found)),
   remove: keyedProcedure
     .meta(operation({ method: 'DELETE', path: '/shops/{shop}/orders/{orderId}', ...words }))
     .input(OneOrder)
     .output(z.void())
-    .mutation(() => {}),
+    .mutation(write(async () => {})),
   // It stands behind what has a parameter in its place.
   count: keyedProcedure
     .meta(

@@ -9,6 +9,7 @@ import { paged } from '../../src/paging.ts'
 import { createPet, getPet, listPets } from '../../src/pets/procedures.ts'
 import { createStores, type Stores } from '../../src/stores.ts'
 import { keyedProcedure, router } from '../../src/trpc.ts'
+import { write } from '../../src/write.ts'
 import { ListToys, NewToy, OneToy, Toy, ToyChange, Toys } from './schema.ts'
 import { type ToyStore, toyStore } from './store.ts'
 
@@ -75,9 +76,9 @@ const toys = router({
     .input(NewToy)
     .output(Toy)
     .mutation(
-      once(async ({ ctx, input }, transaction) => {
+      once(async ({ ctx, input }) => {
         try {
-          return await toysOf(ctx).create(input, ctx.deadline, transaction)
+          return await toysOf(ctx).create(input, ctx.deadline)
         } catch (error) {
           if (!(error instanceof DuplicateError)) throw error
           throw new TRPCError({ code: 'CONFLICT', message: conflict, cause: error })
@@ -118,8 +119,10 @@ const toys = router({
     )
     .input(ToyChange)
     .output(Toy)
-    .mutation(async ({ ctx, input }) =>
-      found(await toysOf(ctx).update(input, ctx.deadline), input.toyId),
+    .mutation(
+      write(async ({ ctx, input }) =>
+        found(await toysOf(ctx).update(input, ctx.deadline), input.toyId),
+      ),
     ),
 
   remove: keyedProcedure
@@ -135,10 +138,12 @@ const toys = router({
     )
     .input(OneToy)
     .output(z.void())
-    .mutation(async ({ ctx, input: { toyId } }) => {
-      if (await toysOf(ctx).remove(toyId, ctx.deadline)) return
-      throw new TRPCError({ code: 'NOT_FOUND', message: noToy(toyId) })
-    }),
+    .mutation(
+      write(async ({ ctx, input: { toyId } }) => {
+        if (await toysOf(ctx).remove(toyId, ctx.deadline)) return
+        throw new TRPCError({ code: 'NOT_FOUND', message: noToy(toyId) })
+      }),
+    ),
 })
 
 export const routerWithToys = router({ listPets, createPet, getPet, toys })

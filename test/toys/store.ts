@@ -42,21 +42,22 @@ export interface ToyStore {
   list(query: ListToys, deadline: Deadline): Promise<Page<Toy>>
   get(id: bigint, deadline: Deadline): Promise<Toy | undefined>
   /** Throws DuplicateError when there is a toy with this label. */
-  create(toy: NewToy, deadline: Deadline, transaction?: Database): Promise<Toy>
+  create(toy: NewToy, deadline: Deadline): Promise<Toy>
   /** The toy as it is then; undefined when there is none. */
   update(change: ToyChange, deadline: Deadline): Promise<Toy | undefined>
   /** Whether there was one to remove. */
   remove(id: bigint, deadline: Deadline): Promise<boolean>
 }
 
+const insert = inserts('toys', ({ label, price, washable, madeAt, ages }: NewToy) => ({
+  label,
+  price,
+  washable: BigInt(washable),
+  made_at: BigInt(madeAt.getTime()),
+  ages: `,${ages.join(',')},`,
+}))
+
 export function toyStore(db: Database): ToyStore {
-  const insert = inserts(db, 'toys', ({ label, price, washable, madeAt, ages }: NewToy) => ({
-    label,
-    price,
-    washable: BigInt(washable),
-    made_at: BigInt(madeAt.getTime()),
-    ages: `,${ages.join(',')},`,
-  }))
   const get = async (id: bigint, deadline: Deadline) => {
     const query = db.selectFrom('toys').selectAll().where('id', '=', id)
     const read = () => execute(db, query, deadline)
@@ -80,8 +81,8 @@ export function toyStore(db: Database): ToyStore {
       return pageOf(rows.map(toToy), limit)
     },
     get,
-    async create(toy, deadline, transaction) {
-      return { id: await insert(toy, deadline, transaction), ...toy }
+    async create(toy, deadline) {
+      return { id: await insert(db, toy, deadline), ...toy }
     },
     async update({ toyId, price, washable }, deadline) {
       const change = {
