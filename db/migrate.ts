@@ -6,6 +6,7 @@ import { FileMigrationProvider, type Migration, Migrator } from 'kysely/migratio
 import type { Deadline } from './deadline.ts'
 import { DatabaseUnavailableError, DuplicateError } from './errors.ts'
 import { execute } from './statement.ts'
+import { requireInnodb } from './storage-engine.ts'
 import type { Database } from './tables.ts'
 
 const FOLDER = path.join(import.meta.dirname, 'migrations')
@@ -23,12 +24,16 @@ const PATIENCE = 10_000
  * comes late, with a name before some that have run, is run like the others. It holds Kysely's
  * lock meanwhile, so that many instances may start at once. In a Galera cluster the lock counts on
  * one node only: who is overtaken by an instance on another node goes on with what is still to do.
- * That is why a migration must be such that it may run twice. Throws what stopped a migration.
+ * That is why a migration must be such that it may run twice. Throws what stopped a migration, and
+ * DatabaseUnavailableError for a table that cannot roll back.
  */
 export async function migrate(db: Database, folder = FOLDER): Promise<string[]> {
   const end = performance.now() + PATIENCE
   const executed = await executedNames(db).catch(() => [])
-  if (await hasAll(executed, folder).catch(() => false)) return []
+  if (await hasAll(executed, folder).catch(() => false)) {
+    await requireInnodb(db)
+    return []
+  }
   // Kysely takes a migration that has run and that it does not know for a corruption; it is one of
   // a newer release, and will not be run again.
   const ran: Migration = { up: async () => {} }
@@ -44,7 +49,10 @@ export async function migrate(db: Database, folder = FOLDER): Promise<string[]> 
     const { error, results = [] } = await migrator.migrateToLatest()
     const done = results.filter(({ status }) => status === 'Success')
     names.push(...done.map(({ migrationName }) => migrationName))
-    if (!error) return names
+    if (!error) {
+      await requireInnodb(db)
+      return names
+    }
     const wasOvertaken =
       error instanceof DuplicateError ||
       (error instanceof DatabaseUnavailableError && error.hadNoEffect)

@@ -3,6 +3,7 @@ import { createTRPCClient, httpLink } from '@trpc/client'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { forClients } from '../../client/src/interface.ts'
+import { dateTimeInput, dateTimeOutput } from '../../src/dates.ts'
 import { once } from '../../src/idempotency/once.ts'
 import { int64Input, int64Output } from '../../src/int64.ts'
 import { operation } from '../../src/operation.ts'
@@ -11,13 +12,12 @@ import { keyedProcedure, router } from '../../src/trpc.ts'
 import { transformer } from '../support/router.ts'
 import { errorOf, type Service, startService } from '../support/service.ts'
 
-const date = z.date().meta({ override: { type: 'string', format: 'date-time' } })
 const fields = {
   title: z.string().optional(),
   subtitle: z.string().optional(),
   year: z.int().nullable().optional(),
   long: int64Input({ description: 'Of 64 bits.' }).optional(),
-  day: date.optional(),
+  day: dateTimeInput({ description: 'A day.' }).optional(),
   sizes: z.array(z.int()).optional(),
   inner: z.object({ one: z.string().optional(), other: z.string().optional() }).optional(),
 }
@@ -27,7 +27,7 @@ const Made = z
     title: z.string().optional(),
     year: z.int().nullable().optional(),
     long: int64Output({ description: 'Of 64 bits.' }).optional(),
-    day: date.optional(),
+    day: dateTimeOutput().optional(),
   })
   .meta({ id: 'Made' })
 const example = { number: 1 }
@@ -52,7 +52,29 @@ const adding = (path: '/books' | '/films') =>
     .output(Made)
     .mutation(once(async ({ input }) => ({ ...input, number: ++made })))
 
-const served = router({ addBook: adding('/books'), addFilm: adding('/films') })
+/** What leads on from a creation: nothing here is kept. */
+const getting = (path: '/books' | '/films') =>
+  keyedProcedure
+    .meta(
+      operation({
+        method: 'GET',
+        path: `${path}/{number}`,
+        example,
+        tag: 'things',
+        summary: 'Get',
+        description: 'Returns something.',
+      }),
+    )
+    .input(z.object({ number: z.int() }))
+    .output(Made)
+    .query(async ({ input }) => input)
+
+const served = router({
+  getBook: getting('/books'),
+  getFilm: getting('/films'),
+  addBook: adding('/books'),
+  addFilm: adding('/films'),
+})
 const clientRouter = forClients(served)
 
 let service: Service

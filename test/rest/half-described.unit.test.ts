@@ -425,9 +425,9 @@ describe('two bodies with schemas of one name', () => {
       .meta(operation({ ...changing, method: 'PUT' }))
       .input(input)
       .output(Toy)
-      .mutation(give)
+      .mutation(write(give))
   const post = (input: z.ZodObject) =>
-    keyedProcedure.meta(operation(changing)).input(input).output(Toy).mutation(give)
+    keyedProcedure.meta(operation(changing)).input(input).output(Toy).mutation(write(give))
   const size = (values: [string, ...string[]]) => z.enum(values).optional().meta({ id: 'Size' })
 
   test.each([

@@ -13,6 +13,7 @@ import { tags } from '../../src/router.ts'
 import { createStores } from '../../src/stores.ts'
 import { textInput, textOutput } from '../../src/text.ts'
 import { keyedProcedure, router } from '../../src/trpc.ts'
+import { write } from '../../src/write.ts'
 
 const notAnObject = { error: 'must be an object' }
 const money = { precision: 10, scale: 2 }
@@ -151,8 +152,10 @@ export function invoicesRouter() {
       )
       .input(InvoiceChange)
       .output(Invoice)
-      .mutation(async ({ input: { invoiceId, sentAt } }) =>
-        Object.assign(find(invoiceId), sentAt !== undefined && { sentAt }),
+      .mutation(
+        write(async ({ input: { invoiceId, sentAt } }) =>
+          Object.assign(find(invoiceId), sentAt !== undefined && { sentAt }),
+        ),
       ),
     get: keyedProcedure
       .meta(
