@@ -58,12 +58,6 @@ describe.runIf(engine === 'mysql' && !process.env.TEST_DATABASE_URL)('all set wr
     await mysql?.remove()
   })
 
-  /** The rows of a query of the server's superuser, on a connection that holds no lock afterwards. */
-  async function ask(statement: string) {
-    await using admin = await openSql(`${mysql.url}/petstore`)
-    await admin('set autocommit = 1')
-    return await admin(statement)
-  }
   const post = (name: string, headers = {}) =>
     service.rest('POST', '/pets', { headers, body: { ...rex, name } })
 
@@ -109,6 +103,7 @@ describe.runIf(engine === 'mysql' && !process.env.TEST_DATABASE_URL)('all set wr
     const before = await list()
     expect(before.status).toBe(200)
     await using rival = await openSql(`${mysql.url}/petstore`)
+    await rival('begin')
     await rival("insert into pets (name, category_id, status) values ('Ghost', 3, 'sold')")
     expect(await list()).toEqual(before)
     await rival('rollback')
@@ -159,7 +154,7 @@ describe.runIf(engine === 'mysql' && !process.env.TEST_DATABASE_URL)('all set wr
   })
 
   test('every table can roll back', async () => {
-    const tables = await ask(
+    const tables = await service.sql(
       "select table_name as name, engine as engine from information_schema.tables where table_schema = 'petstore'",
     )
     expect(tables.length).toBeGreaterThan(4)
