@@ -119,7 +119,11 @@ test('keys rotate and revoke', async () => {
 test.each(['revoke', 'rotate'])(
   'keys %s of a key that does not work is a mistake',
   async (action) => {
-    for (const id of ['2', '99']) {
+    await using sql = await openSql(database.url)
+    await sql('update api_keys set expires_at = 1 where id = 1')
+    await sql.close()
+    // Expired, revoked, never made.
+    for (const id of ['1', '2', '99']) {
       const stderr = `There is no working key with the ID ${id}; list shows them\n`
       expect(await keys(action, id)).toEqual({ code: 1, stdout: '', stderr })
     }

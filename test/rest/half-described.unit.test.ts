@@ -87,6 +87,52 @@ test('what is whole starts', () => {
     toys,
   )
   expect(Object.keys(document.paths ?? {})).toEqual(['/toys', '/all', '/toys/{label}'])
+  // Its list has no name of its own.
+  expect(document.paths?.['/all']?.get?.responses).toMatchObject({
+    200: { content: { 'application/json': { schema: { type: 'array', maxItems: 100 } } } },
+  })
+})
+
+test('an integer of 32 bits says so, and no other', () => {
+  const sizes = z.object({
+    least: z.int().min(-(2 ** 31)),
+    tooLittle: z
+      .int()
+      .min(-(2 ** 31) - 1)
+      .max(0),
+    greatest: z
+      .int()
+      .min(0)
+      .max(2 ** 31 - 1),
+    tooGreat: z
+      .int()
+      .min(0)
+      .max(2 ** 31),
+    both: z
+      .int()
+      .min(-(2 ** 31))
+      .max(2 ** 31 - 1),
+    any: z.int(),
+    number: z.number().min(0).max(1),
+  })
+  const it = keyedProcedure
+    .meta(operation({ ...reading, example: {}, path: '/sizes' }))
+    .input(z.object({}))
+    .output(sizes.partial().meta({ id: 'Sizes' }))
+    .query(() => ({}))
+  const none = expect.not.objectContaining({ format: expect.anything() })
+  const int32 = expect.objectContaining({ format: 'int32' })
+  expect(start({ it }).components?.schemas?.Sizes).toMatchObject({
+    properties: {
+      least: none,
+      tooLittle: none,
+      greatest: int32,
+      tooGreat: none,
+      both: int32,
+      any: none,
+      number: none,
+    },
+  })
 })
 
 test('what is created is found by what its output says, or its path', () => {
@@ -451,6 +497,14 @@ describe('two bodies with schemas of one name', () => {
     const one = z.object({ label, size: size(['small']) }).meta({ id: 'One' })
     const other = z.object({ label, size: size(['great']) }).meta({ id: 'Other' })
     expect(() => start({ one: put(one), other: post(other) })).toThrow('"Size"')
+  })
+
+  test('inside a body alone: it is a component, too', () => {
+    const one = z.object({ label, size: size(['small']) }).meta({ id: 'One' })
+    expect(start({ one: put(one) }).components?.schemas).toMatchObject({
+      One: { properties: { size: { $ref: '#/components/schemas/Size' } } },
+      Size: { enum: ['small'] },
+    })
   })
 
   test('two answers with schemas of one name: no start', () => {
