@@ -80,7 +80,11 @@ export type CallKind = 'good' | 'invalid' | 'missing' | 'other'
 /** An operation, whichever it is. */
 export interface Operation {
   name: OperationName
+  /** That of REST. */
+  method: string
   table: string
+  /** Whether it changes something, for which a key that may only read is refused. */
+  changes: boolean
   hasBody: boolean
   /** Whether something is named that may not be there. */
   namesOne: boolean
@@ -99,7 +103,9 @@ function operation<Name extends OperationName>(name: Name): Operation {
   }
   return {
     name,
+    method: definition.good.rest.method,
     table: definition.table,
+    changes: definition.good.rest.method !== 'GET',
     hasBody: definition.invalid.rest.body !== undefined,
     namesOne: definition.missing !== undefined,
     takesIdempotencyKey: definition.other !== undefined,
