@@ -125,6 +125,11 @@ export const operations: readonly Operation[] = Object.keys(definitions).map(
 /** The tables of all operations. */
 export const tables = [...new Set(operations.map(({ table }) => table))]
 
+/** The methods that pages may use: those of all operations, and those that tRPC needs in any case. */
+export const corsMethods = [
+  ...new Set(['GET', 'HEAD', 'POST', ...operations.map(({ method }) => method)]),
+]
+
 /** What `Allow` must say at a path of REST that good calls have. */
 export const allowAt = (path: string): string =>
   Object.values(definitions)
