@@ -25,7 +25,7 @@ async function run(config: Config, log: Log): Promise<void> {
   ])
   const db = await connect(config.databaseUrl)
   try {
-    await migrate(db)
+    await migrate(db, { onWait: (words) => log.info(words) })
     const told = Promise.race([signalled(), uncaught(log)])
     const { text, stop } = await start(db, config, log)
     await db.destroy() // those who serve have connections of their own
