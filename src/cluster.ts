@@ -16,6 +16,9 @@ export async function startWorkers(config: Config, log: Log): Promise<Running> {
   // Here, too, what is not configured is not loaded.
   const registry = config.metrics && new (await import('prom-client')).AggregatorRegistry()
   let stopping = false
+  // The workers share the listening socket, and each takes its connections itself. Where the primary
+  // process takes and hands them on, one that is on its way to a worker that dies is never closed.
+  cluster.schedulingPolicy = cluster.SCHED_NONE
   const workers = Array.from({ length: config.workers }, () => cluster.fork())
   const [port = 0] = await Promise.all(workers.map(listening)).catch((error) => {
     for (const worker of workers) worker.process.kill('SIGKILL')
