@@ -9,6 +9,7 @@ import {
   MysqlIntrospector,
   MysqlQueryCompiler,
   type QueryResult,
+  sql,
   type TransactionSettings,
 } from 'kysely'
 import {
@@ -25,6 +26,7 @@ import { Deadline } from './deadline.ts'
 import {
   DatabaseUnavailableError,
   databaseError,
+  LockedError,
   NoConsecutiveIdsError,
   OverloadedError,
   UnfitServerError,
@@ -42,6 +44,10 @@ const MAX_WAITING = 1_000
 
 /** Milliseconds until a server that does not answer counts as unreachable, if nothing else is said. */
 const CONNECT_TIMEOUT = 5_000
+
+/** Seconds that one attempt waits for the lock of the migrations, and how long its name may be. */
+const LOCK_WAIT = 1
+const MAX_LOCK_NAME = 64
 
 /** MYSQL_TYPE_LONGLONG of the protocol: `bigint`, and what `count` gives. */
 const LONGLONG = 8
@@ -62,11 +68,38 @@ export interface PoolSettings {
 export function mysqlDialect(url: string, settings: PoolSettings): Dialect {
   return {
     createDriver: () => new MysqlDriver(url, settings),
-    createAdapter: () => new MysqlAdapter(),
+    createAdapter: () => new LockingAdapter(url),
     createQueryCompiler: () => new MysqlQueryCompiler(),
     createIntrospector: (db: Kysely<unknown>) => new MysqlIntrospector(db),
   }
 }
+
+/**
+ * Kysely's own lock is one for all databases of a server, and is waited for an hour:
+ * https://dev.mysql.com/doc/refman/9.4/en/locking-functions.html
+ */
+class LockingAdapter extends MysqlAdapter {
+  readonly #lock: string
+
+  constructor(url: string) {
+    super()
+    this.#lock = `migrations of ${databaseOf(url)}`.slice(0, MAX_LOCK_NAME)
+  }
+
+  override async acquireMigrationLock(db: Kysely<unknown>): Promise<void> {
+    const query = sql<{ taken: bigint }>`select get_lock(${this.#lock}, ${LOCK_WAIT}) as taken`
+    const { rows } = await query.execute(db)
+    if (Number(rows[0]?.taken) !== 1) {
+      throw new LockedError(new Error(`The lock "${this.#lock}" is held by another session`), true)
+    }
+  }
+
+  override async releaseMigrationLock(db: Kysely<unknown>): Promise<void> {
+    await sql`select release_lock(${this.#lock})`.execute(db)
+  }
+}
+
+const databaseOf = (url: string): string => decodeURIComponent(new URL(url).pathname.slice(1))
 
 class MysqlDriver implements Driver {
   readonly #options: PoolOptions
@@ -93,10 +126,10 @@ class MysqlDriver implements Driver {
     }
     const limits = { connectionLimit: MAX_CONNECTIONS, queueLimit: MAX_WAITING }
     this.#pool = createPool({ ...this.#options, ...limits })
-    const { hostname, port, pathname } = new URL(url)
+    const { hostname, port } = new URL(url)
     this.target = {
       'db.system.name': 'mysql',
-      'db.namespace': decodeURIComponent(pathname.slice(1)),
+      'db.namespace': databaseOf(url),
       'server.address': hostname,
       'server.port': Number(port || 3306),
     }

@@ -1,11 +1,14 @@
 /** Migrations: none is skipped, however late it comes; and tables that are alike on all engines. */
 import { cpSync, mkdtempSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { setTimeout } from 'node:timers/promises'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { connect } from '../../db/connect.ts'
+import { DatabaseUnavailableError } from '../../db/errors.ts'
 import { isCurrent, migrate } from '../../db/migrate.ts'
 import type { Database } from '../../db/tables.ts'
 import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
+import { eventually } from '../support/eventually.ts'
 import { running, until } from '../support/instance.ts'
 import { startService } from '../support/service.ts'
 import { openSql, type Sql } from '../support/sql.ts'
@@ -39,12 +42,12 @@ test('one that comes late, or second on its day, is run and named', async () => 
   expect(await isCurrent(db)).toBe(true)
   add('2026-11-20-b-late')
   expect(await isCurrent(db, undefined, folder)).toBe(false)
-  expect(await migrate(db, folder)).toEqual(['2026-11-20-b-late'])
+  expect(await migrate(db, { folder })).toEqual(['2026-11-20-b-late'])
   expect(await isCurrent(db, undefined, folder)).toBe(true)
   await expect(
     db.withTables<{ late: { id: bigint } }>().selectFrom('late').selectAll().execute(),
   ).resolves.toEqual([])
-  expect(await migrate(db, folder)).toEqual([])
+  expect(await migrate(db, { folder })).toEqual([])
   // The instances without it stay ready, and migrate nothing.
   expect(await isCurrent(db)).toBe(true)
   expect(await migrate(db)).toEqual([])
@@ -59,15 +62,15 @@ test('one that comes late is run beside those of a newer release', async () => {
     .values(newer)
     .execute()
   add('2026-11-21-late')
-  expect(await migrate(db, folder)).toEqual(['2026-11-21-late'])
+  expect(await migrate(db, { folder })).toEqual(['2026-11-21-late'])
 })
 
 test('a column is added once, also when its migration runs twice', async () => {
   add('2026-11-22-late', COLUMN)
-  const names = await migrate(db, folder)
+  const names = await migrate(db, { folder })
   await using sql = await openSql(database.url)
   await sql('delete from kysely_migration')
-  expect(await migrate(db, folder)).toEqual(names)
+  expect(await migrate(db, { folder })).toEqual(names)
   const { columns } = await describeTable(sql, 'pets')
   expect(columns.filter((column) => column.startsWith('late'))).toEqual(['late bigint'])
   await sql.close()
@@ -78,7 +81,7 @@ test.runIf(engine === 'mysql')('a column that another node adds meanwhile is the
   add('2026-11-22-late', COLUMN)
   await using node = await openSql(database.url)
   await node('lock tables pets write')
-  const migrated = migrate(db, folder)
+  const migrated = migrate(db, { folder })
   await using admin = await openSql(database.url)
   await until('it adds the column', async () => (await running(admin, 'alter table%')).length > 0)
   await node('alter table pets add column late bigint')
@@ -171,6 +174,63 @@ async function describeTable(sql: Sql, table: string): Promise<Table> {
   }
 }
 
+/** From now on another process holds the lock of the migrations, until the function it returns is called. */
+async function holdLock(): Promise<() => Promise<void>> {
+  const gate = Promise.withResolvers<void>()
+  const begun = Promise.withResolvers<void>()
+  Object.assign(globalThis, { gate: gate.promise, begun: begun.resolve })
+  add(
+    '2026-11-19-slow',
+    'export const up = async () => { globalThis.begun(); await globalThis.gate }',
+  )
+  const holder = await connect(database.url)
+  const migrated = migrate(holder, { folder })
+  await begun.promise
+  return async () => {
+    gate.resolve()
+    await migrated
+    await holder.destroy()
+  }
+}
+
+test('the lock of the migrations is waited for, which is reported once', async () => {
+  const letGo = await holdLock()
+  const onWait = vi.fn()
+  const migrated = migrate(db, { onWait })
+  await eventually(() => expect(onWait).toHaveBeenCalled())
+  await setTimeout(1_200)
+  await letGo()
+  expect(await migrated).toEqual([])
+  expect(onWait.mock.calls).toEqual([[expect.stringContaining('another process')]])
+})
+
+test('a lock that is held for too long ends the migration with words', async () => {
+  const letGo = await holdLock()
+  const began = performance.now()
+  const error = await migrate(db, { lockTimeout: 1_500 }).catch((error) => error)
+  expect(performance.now() - began).toBeGreaterThan(1_400)
+  expect(error).toBeInstanceOf(DatabaseUnavailableError)
+  expect(error.cause.message).toMatch(
+    /^another process has held the lock of the migrations for 1.5 s; try again when it is done$/,
+  )
+  await letGo()
+})
+
+test.runIf(engine === 'mysql')(
+  'a lock on another database of the server is not waited for',
+  async () => {
+    const other = await newDatabase()
+    const letGo = await holdLock()
+    const onWait = vi.fn()
+    const elsewhere = await connect(other.url)
+    expect(await migrate(elsewhere, { onWait, lockTimeout: 0 })).not.toEqual([])
+    expect(onWait).not.toHaveBeenCalled()
+    await elsewhere.destroy()
+    await other.remove()
+    await letGo()
+  },
+)
+
 test('the tables are these, also when all migrations run twice', async () => {
   const names = await migrate(db)
   await using sql = await openSql(database.url)
@@ -209,7 +269,7 @@ test('migrations that could not be read are read again', async () => {
   renameSync(folder, `${folder}-away`)
   await expect(isCurrent(db, undefined, folder)).rejects.toThrow()
   renameSync(`${folder}-away`, folder)
-  await migrate(db, folder)
+  await migrate(db, { folder })
   expect(await isCurrent(db, undefined, folder)).toBe(true)
 })
 
