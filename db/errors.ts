@@ -116,8 +116,10 @@ const uncertain = new Set([
   4082, // ER_DA_CONN_LIMIT: connection_memory_limit
 ])
 
-// https://sqlite.org/rescode.html: BUSY, LOCKED, READONLY, IOERR, FULL, CANTOPEN, NOTADB
-const sqliteUnavailable = new Set([5, 6, 8, 10, 13, 14, 26])
+// https://sqlite.org/rescode.html#busy: another process has the lock; also _RECOVERY and _SNAPSHOT.
+const SQLITE_BUSY = 5
+// LOCKED, READONLY, IOERR, FULL, CANTOPEN, NOTADB
+const sqliteUnavailable = new Set([6, 8, 10, 13, 14, 26])
 // SQLITE_CONSTRAINT_UNIQUE, SQLITE_CONSTRAINT_PRIMARYKEY: other constraints mean other mistakes.
 const sqliteDuplicate = new Set([2067, 1555])
 
@@ -134,6 +136,7 @@ export function databaseError(error: unknown): unknown {
   if (!(error instanceof Error)) return error
   const { code, errno = 0, fatal, errcode = 0, syscall, message } = error as DriverError
   if (code === 'ERR_SQLITE_ERROR') {
+    if ((errcode & 0xff) === SQLITE_BUSY) return new LockedError(error, true)
     if (sqliteUnavailable.has(errcode & 0xff)) return new DatabaseUnavailableError(error, true)
     return sqliteDuplicate.has(errcode) ? new DuplicateError(message) : error
   }

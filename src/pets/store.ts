@@ -2,6 +2,7 @@
 import type { Generated } from 'kysely'
 import type { Deadline } from '../../db/deadline.ts'
 import { gather } from '../../db/gather.ts'
+import { readBy } from '../../db/index-hint.ts'
 import { inserts } from '../../db/inserts.ts'
 import { retry } from '../../db/retry.ts'
 import { statement, type Value } from '../../db/statement.ts'
@@ -106,7 +107,7 @@ const selectPets = (size: number) =>
 const selectPage = (isSome: boolean, isNext: boolean) =>
   statement((db, value: Value<ListPets>) => {
     let query = db
-      .selectFrom('pets')
+      .selectFrom(isSome ? readBy(db, 'pets', 'pets_status_id') : 'pets')
       .select(columns)
       .orderBy('id')
       // One more than asked for tells whether another page follows.
