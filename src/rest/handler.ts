@@ -96,7 +96,8 @@ function operationHandler(operation: Operation, baseUrl: string, calls: Calls): 
         batchIndex: 0,
       })
       const links = linksTo(input, output, context.page.next)
-      answer(res, status, [...successHeaders, ...links], status === 204 ? '' : write(output))
+      const all = links.length > 0 ? [...successHeaders, ...links] : successHeaders
+      answer(res, status, all, status === 204 ? '' : write(output))
     } catch (thrown) {
       fail(res, calls, thrown, headers, context?.auth)
     } finally {
