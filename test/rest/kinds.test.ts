@@ -405,6 +405,7 @@ test('in the address of what was made', async () => {
   for (const [label, escaped] of [
     ['a', 'a'],
     ['a/b c?ä', 'a%2Fb%20c%3F%C3%A4'],
+    ['half \ud800', 'half%20%EF%BF%BD'],
   ]) {
     const made = await ask('/notes', { method: 'POST', body: JSON.stringify({ label }) })
     expect(made.status).toBe(201)
