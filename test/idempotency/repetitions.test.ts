@@ -368,6 +368,24 @@ describe('the regular clean-up', () => {
   })
 })
 
+test.runIf(engine === 'mysql')('no round of cleaning begins while another one runs', async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+  const service = await startService()
+  try {
+    await using locker = await openSql(service.databaseUrl)
+    await locker('lock tables idempotency_keys write')
+    const rounds = () => running(service.sql, 'select%`idempotency_keys`%')
+    vi.advanceTimersByTime(600_000)
+    await until('a round waits', async () => (await rounds()).length === 1)
+    vi.advanceTimersByTime(1_200_000)
+    await new Promise((resolve) => setTimeout(resolve, 100)) // others would wait beside it by now
+    expect(await rounds()).toHaveLength(1)
+  } finally {
+    vi.useRealTimers()
+    await service.stop()
+  }
+})
+
 test('a stop ends the round of cleaning, too', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
   const service = await startService()
