@@ -8,6 +8,7 @@ import type { Database } from '../../db/tables.ts'
 import { createIdempotency } from '../../src/idempotency/store.ts'
 import { createKey, findKeys, touchKeys } from '../../src/keys/store.ts'
 import { type PetStore, petStore } from '../../src/pets/store.ts'
+import { createStores } from '../../src/stores.ts'
 import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
 import { type Status, storePets } from '../support/pets.ts'
 import { openSql, type Sql } from '../support/sql.ts'
@@ -114,7 +115,7 @@ test('keys and idempotency keys', async () => {
     Array.from({ length: 50 }, (_, index) => createKey(db, `${index}`)),
   )
   const hashes = (await sql('select hash from api_keys limit 3')).map(({ hash }) => `${hash}`)
-  const idempotency = createIdempotency(db, 60_000, pino({ level: 'silent' }))
+  const idempotency = createIdempotency(db, createStores, 60_000, pino({ level: 'silent' }))
   const once = (key: string) =>
     idempotency.once({ apiKeyId: 1n, key, operation: 'x', input: {} }, deadline, async () => ({
       id: 1n,

@@ -69,9 +69,10 @@ function matcherOf(operation: Operation, baseUrl: string): Matcher {
           const { status } = error
           return { status, headers: [...headers, ...error.headers], body: errorText(error) }
         }
+        const links = linksTo(input, output, page.next)
         return {
           status,
-          headers: [...successHeaders, ...linksTo(input, output, page.next)],
+          headers: links.length > 0 ? [...successHeaders, ...links] : successHeaders,
           body: status === 204 ? '' : write(output),
         }
       },
