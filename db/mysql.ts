@@ -201,6 +201,7 @@ class MysqlDriver implements Driver {
     const ask = async (sql: string) => (await control.promise().query<RowDataPacket[]>(sql))[0]
     control.on('error', () => {}) // those who ask are told, too
     try {
+      for (const sql of SET_UP) await ask(sql)
       const isSame = toServer(await ask(VARIABLES)).name === server.name
       // A server that was started again numbers its sessions from the beginning.
       if (isSame && control.threadId > threadId) await ask(`kill ${threadId}`)
