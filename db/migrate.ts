@@ -46,7 +46,13 @@ export async function migrate(
   db: Database,
   { folder = FOLDER, onWait, lockTimeout = LOCK_TIMEOUT }: MigrateOptions = {},
 ): Promise<string[]> {
-  let executed = await executedNames(db).catch(() => [])
+  let executed: string[] = []
+  let isReached = true
+  try {
+    executed = await executedNames(db)
+  } catch (error) {
+    isReached = !(error instanceof DatabaseUnavailableError) // or there is no table yet
+  }
   if (await hasAll(executed, folder).catch(() => false)) {
     await requireInnodb(db)
     return []
@@ -54,10 +60,11 @@ export async function migrate(
   // Kysely takes a migration that has run and that it does not know for a corruption; it is one of
   // a newer release, and will not be run again.
   const ran: Migration = { up: async () => {} }
-  const report = onWait && setTimeout(onWait, REPORT_DELAY, WAITING)
+  // What cannot be reached has no lock to wait for.
+  const report = onWait && isReached && setTimeout(onWait, REPORT_DELAY, WAITING)
   const provider = {
     async getMigrations() {
-      clearTimeout(report) // Kysely asks for them when it has the lock
+      clearTimeout(report || undefined) // Kysely asks for them when it has the lock
       return {
         ...Object.fromEntries(executed.map((name) => [name, ran])),
         ...(await migrationsOf(folder)),
@@ -87,7 +94,7 @@ export async function migrate(
       executed = await executedNames(db).catch(() => executed)
     }
   } finally {
-    clearTimeout(report)
+    clearTimeout(report || undefined)
   }
 }
 

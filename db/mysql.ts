@@ -13,34 +13,27 @@ import {
   type TransactionSettings,
 } from 'kysely'
 import {
+  type ConnectionOptions,
   createConnection,
-  createPool,
   type FieldPacket,
-  type Pool,
   type PoolConnection,
-  type PoolOptions,
   type ResultSetHeader,
   type RowDataPacket,
 } from 'mysql2'
 import { Deadline } from './deadline.ts'
 import {
+  DatabaseTimeoutError,
   DatabaseUnavailableError,
   databaseError,
   LockedError,
   NoConsecutiveIdsError,
-  OverloadedError,
   UnfitServerError,
 } from './errors.ts'
 import { noteFailure, refuseAfterEnd, refuseInside } from './inside.ts'
 import { COLLATION, SET_UP, type Server, toServer, VARIABLES } from './mysql-session.ts'
+import { MysqlPool, type PoolUsage, socketOf } from './pool.ts'
 import type { Statement } from './statement.ts'
 import type { Target } from './trace.ts'
-
-/** How many connections a pool has at most. */
-export const MAX_CONNECTIONS = 10
-
-/** How many may wait for one of them. */
-const MAX_WAITING = 1_000
 
 /** Milliseconds until a server that does not answer counts as unreachable, if nothing else is said. */
 const CONNECT_TIMEOUT = 5_000
@@ -49,13 +42,11 @@ const CONNECT_TIMEOUT = 5_000
 const LOCK_WAIT = 1
 const MAX_LOCK_NAME = 64
 
+/** For how many seconds the server has been running. */
+const UPTIME = `show global status like 'Uptime'`
+
 /** MYSQL_TYPE_LONGLONG of the protocol: `bigint`, and what `count` gives. */
 const LONGLONG = 8
-
-export interface PoolUsage {
-  used: number
-  waiting: number
-}
 
 export interface PoolSettings {
   /** Milliseconds that connecting, or a statement without a deadline of its own, may take. */
@@ -102,10 +93,8 @@ class LockingAdapter extends MysqlAdapter {
 const databaseOf = (url: string): string => decodeURIComponent(new URL(url).pathname.slice(1))
 
 class MysqlDriver implements Driver {
-  readonly #options: PoolOptions
-  readonly #usage: PoolUsage
-  /** It connects when it is asked for a connection. */
-  readonly #pool: Pool
+  readonly #options: ConnectionOptions
+  readonly pool: MysqlPool
   readonly #idle: MysqlSession[] = []
   /** Milliseconds that a statement without a deadline of its own may take. */
   readonly timeout: number | undefined
@@ -116,7 +105,6 @@ class MysqlDriver implements Driver {
 
   constructor(url: string, { timeout, usage = { used: 0, waiting: 0 } }: PoolSettings) {
     this.timeout = timeout
-    this.#usage = usage
     this.#options = {
       uri: url,
       charset: COLLATION,
@@ -124,8 +112,7 @@ class MysqlDriver implements Driver {
       supportBigNumbers: true,
       bigNumberStrings: true,
     }
-    const limits = { connectionLimit: MAX_CONNECTIONS, queueLimit: MAX_WAITING }
-    this.#pool = createPool({ ...this.#options, ...limits })
+    this.pool = new MysqlPool(this.#options, usage)
     const { hostname, port } = new URL(url)
     this.target = {
       'db.system.name': 'mysql',
@@ -161,62 +148,38 @@ class MysqlDriver implements Driver {
   }
 
   async destroy(): Promise<void> {
-    await this.#pool.promise().end()
+    await this.pool.end()
   }
 
-  /** A connection of the pool. Throws DatabaseUnavailableError, or the reason of the deadline. */
-  take(deadline: Deadline | undefined): Promise<PoolConnection> {
-    return new Promise((resolve, reject) => {
-      let isGivenUp = false
-      this.#usage.waiting++
-      const forget = deadline?.onGiveUp((reason) => {
-        isGivenUp = true
-        this.#usage.waiting--
-        reject(reason)
-      })
-      this.#pool.getConnection((error, connection) => {
-        if (isGivenUp) return connection?.release()
-        forget?.()
-        this.#usage.waiting--
-        if (error) return reject(connectionError(error))
-        this.#usage.used++
-        resolve(connection)
-      })
-    })
-  }
-
-  giveBack(connection: PoolConnection): void {
-    this.#usage.used--
-    connection.release()
-  }
-
-  /** Ends a connection and what the server does for it, over another that leads to the same server. */
-  async end(connection: PoolConnection): Promise<void> {
-    this.#usage.used--
+  /**
+   * Ends a connection for this reason, and what the server does for it over another that leads to the
+   * same server. It never throws, and does not take longer than connecting may.
+   */
+  async end(connection: PoolConnection, reason: Error): Promise<void> {
     const { threadId } = connection
     const server = this.servers.get(connection)
-    connection.destroy()
+    const age = this.pool.ageOf(connection)
+    this.pool.drop(connection)
+    if (reason instanceof DatabaseTimeoutError) this.pool.checkIdle()
     if (!server) return // it was being set up, and did nothing that had to be ended
     const control = createConnection(this.#options)
     const ask = async (sql: string) => (await control.promise().query<RowDataPacket[]>(sql))[0]
     control.on('error', () => {}) // those who ask are told, too
+    const giveUp = () => socketOf(control).destroy(new Error('The server does not answer'))
+    const timer = setTimeout(giveUp, this.#options.connectTimeout)
     try {
       for (const sql of SET_UP) await ask(sql)
-      const isSame = toServer(await ask(VARIABLES)).name === server.name
-      // A server that was started again numbers its sessions from the beginning.
-      if (isSame && control.threadId > threadId) await ask(`kill ${threadId}`)
+      if (toServer(await ask(VARIABLES)).name !== server.name) return
+      const [uptime] = await ask(UPTIME)
+      // A server that was started since then may have given the number to another client.
+      if (Number(uptime?.Value) * 1_000 > age) await ask(`kill ${threadId}`)
     } catch {
       // The server is beyond reach: there is nothing more to be done.
     } finally {
-      control.destroy()
+      clearTimeout(timer)
+      socketOf(control).destroy()
     }
   }
-}
-
-function connectionError(error: Error): DatabaseUnavailableError {
-  return error.message === 'Queue limit reached.'
-    ? new OverloadedError('Too many wait for a connection to the database')
-    : new DatabaseUnavailableError(error, true)
 }
 
 /**
@@ -245,9 +208,11 @@ class MysqlSession implements DatabaseConnection {
   executeQuery<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
     const { sql, parameters, deadline, needsConsecutiveIds }: Statement = query
     this.#deadline = deadline
+    // What a transaction reads may be about to be locked, and what is not built may be anything.
+    const isWriting = this.isToBegin || query.query.kind !== 'SelectQueryNode'
     return this.#bounded(async (deadline) => {
       refuseAfterEnd()
-      const connection = await this.#connect(deadline)
+      const connection = await this.#connect(deadline, isWriting)
       if (needsConsecutiveIds && !this.#driver.servers.get(connection)?.hasConsecutiveIds) {
         throw new NoConsecutiveIdsError('The server does not promise consecutive ids')
       }
@@ -274,11 +239,11 @@ class MysqlSession implements DatabaseConnection {
   }
 
   /** The connection, taken from the pool and set up if need be. */
-  async #connect(deadline: Deadline | undefined): Promise<PoolConnection> {
+  async #connect(deadline: Deadline | undefined, isWriting: boolean): Promise<PoolConnection> {
     if (deadline?.reason) throw deadline.reason
     if (this.#lost) throw this.#lost
     if (this.#connection) return this.#connection
-    const connection = await this.#driver.take(deadline)
+    const connection = await this.#driver.pool.take(deadline, isWriting)
     this.#connection = connection
     if (this.#driver.servers.has(connection)) return connection
     try {
@@ -338,7 +303,7 @@ class MysqlSession implements DatabaseConnection {
     const connection = this.#connection
     this.#connection = undefined
     this.#lost = reason
-    if (connection) void this.#driver.end(connection)
+    if (connection) void this.#driver.end(connection, reason)
   }
 
   async commit(): Promise<void> {
@@ -363,7 +328,7 @@ class MysqlSession implements DatabaseConnection {
   }
 
   release(): void {
-    if (this.#connection) this.#driver.giveBack(this.#connection)
+    if (this.#connection) this.#driver.pool.giveBack(this.#connection)
     this.#connection = undefined
     this.#lost = undefined
     this.#deadline = undefined
