@@ -21,7 +21,7 @@ export function startText(databaseUrl: string, port: number, firstKey: FirstKey)
     `A first request:`,
     ``,
     `  curl ${local}/v1${path} -H 'Authorization: Bearer ${firstKey.key ?? '<API_KEY>'}' \\`,
-    `    -H 'Content-Type: application/json' -d '${body}'`,
+    `    -H 'Content-Type: application/json' -d '${body}' -w '\\n'`,
     ``,
   ].join('\n')
 }

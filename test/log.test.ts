@@ -1,15 +1,19 @@
 /** The log is written in batches, and nothing of it is lost when the process ends. */
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
 import { afterEach, expect, test } from 'vitest'
 import { newDatabase, type TestDatabase } from './support/database.ts'
 import { runServer, type ServerProgram } from './support/process.ts'
 import { converse } from './support/raw.ts'
 
-let database: TestDatabase
+let database: TestDatabase | undefined
 let server: ServerProgram
 afterEach(async () => {
+  if (!database) return
   server.child.kill('SIGKILL')
   await server.exited
   await database.remove()
+  database = undefined
 })
 
 async function start(variables: Record<string, string> = {}): Promise<void> {
@@ -37,6 +41,37 @@ test('each entry is a line of its own, and a stop loses none', async () => {
   expect(requests()).toHaveLength(200)
   for (const line of server.stderr.trim().split('\n')) JSON.parse(line)
   expect(server.stderr).toMatch(/"msg":"Stopped"/)
+})
+
+// A pipe takes up to PIPE_BUF bytes in one piece (POSIX, write): 4,096 on Linux. That more is torn
+// depends on chance.
+test('lines of several processes on one pipe are not torn: each write is whole and small', async () => {
+  const code = `
+    import fs from 'node:fs'
+    import { setTimeout } from 'node:timers/promises'
+    const sizes = []
+    for (const name of ['write', 'writeSync']) {
+      const original = fs[name]
+      fs[name] = (fd, text, ...rest) => {
+        const isWhole = text === '' || text.endsWith('\\n')
+        if (fd === 2) sizes.push(isWhole ? Buffer.byteLength(text) : Infinity)
+        return original(fd, text, ...rest)
+      }
+    }
+    const { createLog } = await import(${JSON.stringify(import.meta.resolve('../src/log.ts'))})
+    const log = await createLog()
+    for (let line = 0; line < 500; line++) log.info('x'.repeat(line))
+    await setTimeout(200)
+    for (let line = 0; line < 500; line++) log.info('x'.repeat(line))
+    process.on('exit', () => fs.writeSync(1, Math.max(...sizes) + ' '))`
+  // Node itself would make a socket.
+  const script = '{ "$0" --input-type=module -e "$1" 2>&1 1>&3 | wc -l; } 3>&1'
+  const args = ['-c', script, process.execPath, code]
+  const { stdout } = await promisify(execFile)('sh', args)
+  const [largest, lines] = stdout.trim().split(/\s+/).map(Number)
+  expect(lines).toBe(1_000)
+  expect(largest).toBeGreaterThan(2_048)
+  expect(largest).toBeLessThanOrEqual(4_096)
 })
 
 test('a log that nobody reads does not fill the memory: what comes then is dropped', async () => {

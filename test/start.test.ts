@@ -80,7 +80,7 @@ ${key}
 A first request:
 
   curl ${origin}/v1/pets -H 'Authorization: Bearer ${pasted}' \\
-    -H 'Content-Type: application/json' -d '{"name": "Rex", "categoryId": 1}'
+    -H 'Content-Type: application/json' -d '{"name": "Rex", "categoryId": 1}' -w '\\n'
 
 `
 }
