@@ -2,6 +2,7 @@
 import { TRPCError } from '@trpc/server'
 import { z } from 'zod'
 import { DuplicateError } from '../../db/errors.ts'
+import { BY_ID } from '../../db/order.ts'
 import type { Database } from '../../db/tables.ts'
 import { once } from '../../src/idempotency/once.ts'
 import { operation } from '../../src/operation.ts'
@@ -57,7 +58,7 @@ const toys = router({
     )
     .input(ListToys.prefault({}))
     .output(Toys)
-    .query(paged(({ ctx, input }) => toysOf(ctx).list(input, ctx.deadline))),
+    .query(paged({ by: BY_ID }, ({ ctx, input }) => toysOf(ctx).list(input, ctx.deadline))),
 
   create: keyedProcedure
     .meta(

@@ -1,5 +1,6 @@
 /** What a toy is: as different from a pet as can be. */
 import { z } from 'zod'
+import { BY_ID } from '../../db/order.ts'
 import { int64Input, int64Output } from '../../src/int64.ts'
 import { pagingInputs } from '../../src/paging.ts'
 import { textInput, textOutput } from '../../src/text.ts'
@@ -48,7 +49,7 @@ const toyId = int64Input({ description: 'Identifier of the toy.' })
 
 export const ListToys = z.object(
   {
-    ...pagingInputs('toys'),
+    ...pagingInputs('toys', BY_ID),
     label: textInput({ description: 'Keep only the toy with this label.' }, 40).optional(),
     washable: washable.optional().meta({ description: 'Keep only those that are, or are not.' }),
     ages: z

@@ -3,10 +3,10 @@ import { type Generated, type Kysely, sql } from 'kysely'
 import { idColumn, tableOptions } from '../../db/columns.ts'
 import type { Deadline } from '../../db/deadline.ts'
 import { inserts } from '../../db/inserts.ts'
+import { BY_ID, type Page, pageOf } from '../../db/order.ts'
 import { retry } from '../../db/retry.ts'
 import { execute } from '../../db/statement.ts'
 import type { Database } from '../../db/tables.ts'
-import { type Page, pageOf } from '../../src/paging.ts'
 import type { ListToys, NewToy, Toy, ToyChange } from './schema.ts'
 
 declare module '../../db/tables.ts' {
@@ -39,7 +39,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
 }
 
 export interface ToyStore {
-  list(query: ListToys, deadline: Deadline): Promise<Page<Toy>>
+  list(query: ListToys, deadline: Deadline): Promise<Page<Toy, bigint>>
   get(id: bigint, deadline: Deadline): Promise<Toy | undefined>
   /** Throws DuplicateError when there is a toy with this label. */
   create(toy: NewToy, deadline: Deadline): Promise<Toy>
@@ -78,7 +78,7 @@ export function toyStore(db: Database): ToyStore {
       const page = query // as it is now, for a second attempt
       const read = () => execute(db, page, deadline)
       const { rows } = await retry(read, { repeatable: true, deadline })
-      return pageOf(rows.map(toToy), limit)
+      return pageOf(rows.map(toToy), limit, BY_ID)
     },
     get,
     async create(toy, deadline) {
