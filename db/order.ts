@@ -38,7 +38,7 @@ export function orderBy<const Columns extends readonly OrderedColumn[]>(
     throw new TypeError('An order must end in a column that is unique: `id`, or `unique: true`')
   }
   const isPlain = columns.length === 1 && last.type === 'int64'
-  const valueOf = (
+  const valueIn = (
     row: Readonly<Record<string, bigint | string>>,
     { column, type }: OrderedColumn,
   ) => {
@@ -52,8 +52,8 @@ export function orderBy<const Columns extends readonly OrderedColumn[]>(
     cursorOf: (row) =>
       // The compiler cannot see that `isPlain` says which of the two it is.
       (isPlain
-        ? valueOf(row, last)
-        : columns.map((column) => valueOf(row, column))) as CursorOf<Columns>,
+        ? valueIn(row, last)
+        : columns.map((column) => valueIn(row, column))) as CursorOf<Columns>,
   }
 }
 

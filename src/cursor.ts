@@ -17,7 +17,7 @@ export function writePosition(values: readonly (bigint | number | string | Date)
 export function parsePosition(text: string, { columns }: Order): Position | undefined {
   const values = decode(text)
   if (!Array.isArray(values) || values.length !== columns.length) return undefined
-  const position = columns.map((column, index) => valueOf(column, values[index]))
+  const position = columns.map((column, index) => valueIn(column, values[index]))
   if (!position.every((value) => value !== undefined)) return undefined
   return writePosition(position) === text ? position : undefined
 }
@@ -32,7 +32,7 @@ function decode(text: string): unknown {
   }
 }
 
-function valueOf({ type }: OrderedColumn, value: unknown): bigint | string | undefined {
+function valueIn({ type }: OrderedColumn, value: unknown): bigint | string | undefined {
   if (typeof value !== 'string') return undefined
   if (type === 'text') return value.isWellFormed() && !value.includes('\0') ? value : undefined
   if (!/^-?\d{1,19}$/.test(value)) return undefined
