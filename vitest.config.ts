@@ -10,7 +10,7 @@ const oneEngineWillDo = [
   'test/**/*.unit.test.ts',
   'test/http/{addresses,connections,docs,last-answers,preflight,refusals}.test.ts',
   'test/http/{unread-answers,unread-bodies,whole-answers}.test.ts',
-  'test/rest/{addresses,document,kinds}.test.ts',
+  'test/rest/{addresses,document,invoices,kinds}.test.ts',
   'test/process/{document,loaded}.test.ts',
   'test/log.test.ts',
 ]

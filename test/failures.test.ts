@@ -59,7 +59,7 @@ test('the table of the keys is gone: 500 before anything else', async () => {
 test('a row that no pet can have: 500, for the output is checked too', async () => {
   service = await startService()
   await storePets(service.sql, [{ name: 'Rex', categoryId: 3n, status: 'stolen' as 'sold' }])
-  const reading = operations.filter(({ hasBody, table }) => !hasBody && table === 'pets')
+  const reading = operations.filter(({ changes, table }) => !changes && table === 'pets')
   expect(reading.length).toBeGreaterThan(1)
   await expectAll(internal, reading)
 })

@@ -5,6 +5,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import type { z } from 'zod'
+import { parseDateTime, UNWRITABLE } from '../dates.ts'
 
 /** What a value is on its way through HTTP. */
 export type Kind =
@@ -16,7 +17,6 @@ export type Kind =
 const simple: Record<string, Kind> = {
   bigint: { type: 'int64' },
   boolean: { type: 'boolean' },
-  date: { type: 'date' },
   string: { type: 'string' },
   void: { type: 'nothing' },
   undefined: { type: 'nothing' },
@@ -38,6 +38,15 @@ export function kindOf(schema: z.core.$ZodType, io: 'input' | 'output', place: s
   switch (def.type) {
     case 'number':
       return { type: isInteger(def) ? 'integer' : 'number' }
+    case 'date':
+      // On tRPC a Date of any year may come, and REST would have to write it.
+      if (
+        io === 'input' &&
+        UNWRITABLE.some((date) => (schema as z.ZodType).safeParse(date).success)
+      ) {
+        throw refuse('takes more years than dateTimeInput(…)')
+      }
+      return { type: 'date' }
     case 'nullable':
       return { type: 'nullable', inner: kindOf(def.innerType, io, place) }
     case 'pipe':
@@ -162,14 +171,7 @@ export function jsonReader(kind: Kind): JsonReader {
 
 const fromSafe = (value: unknown) => (Number.isSafeInteger(value) ? BigInt(value as number) : value)
 
-// RFC 3339, section 5.6: what JSON Schema calls date-time.
-const DATE_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/i
-
-function dateOf(text: string): Date | string {
-  if (!DATE_TIME.test(text)) return text
-  const date = new Date(text)
-  return Number.isNaN(date.getTime()) ? text : date
-}
+const dateOf = (text: string) => parseDateTime(text) ?? text
 
 /** Levels to which a body may be nested. */
 const MAX_DEPTH = 500

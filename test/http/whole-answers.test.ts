@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
 import { everyHeader } from '../support/headers.ts'
 import { newMetrics } from '../support/metrics.ts'
+import { corsMethods } from '../support/operations.ts'
 import { storePets } from '../support/pets.ts'
 import { transformer } from '../support/router.ts'
 import { keys, type Service, startService } from '../support/service.ts'
@@ -651,7 +652,7 @@ const cases: Case[] = [
         'content-security-policy': policy,
         'access-control-allow-headers':
           'Authorization,Content-Type,Idempotency-Key,X-Request-Id,trpc-accept',
-        'access-control-allow-methods': 'GET,HEAD,POST',
+        'access-control-allow-methods': corsMethods.join(),
         'access-control-allow-origin': shop,
         'access-control-max-age': '600',
       },

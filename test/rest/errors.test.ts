@@ -73,12 +73,13 @@ const provoke: Record<string, (operation: Operation) => Promise<Answer>> = {
 }
 
 /** The errors that an operation must speak of. */
-const expectedOf = ({ hasBody, namesOne, takesIdempotencyKey }: Operation) =>
+const expectedOf = ({ changes, hasBody, namesOne, takesIdempotencyKey }: Operation) =>
   [
     ...[400, 401, 408, 429, 431, 500, 503],
     ...(namesOne ? [404] : []),
     ...(takesIdempotencyKey ? [409, 422] : []),
-    ...(hasBody ? [403, 413, 415] : []),
+    ...(changes ? [403] : []),
+    ...(hasBody ? [413, 415] : []),
   ]
     .sort()
     .map(String)

@@ -351,6 +351,15 @@ test.each<[string, Parameters<typeof router>[0], string]>([
     },
     'toy of it is of the type object, which no address can hold',
   ],
+  ...[z.date(), z.date().min(new Date(0)), z.date().max(new Date(0)).optional()].map(
+    (at, index): [string, Parameters<typeof router>[0], string] => [
+      `times of any year (${index})`,
+      {
+        it: get.input(z.object({ at })).output(Toy).query(give),
+      },
+      'The input of it.at takes more years than dateTimeInput(…), which REST cannot carry',
+    ],
+  ),
   [
     'a type that JSON has no form for',
     {

@@ -2,6 +2,7 @@
 import { inspect } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { z } from 'zod'
+import { dateTimeInput, dateTimeOutput } from '../../src/dates.ts'
 import { once } from '../../src/idempotency/once.ts'
 import { int64Input, int64Output } from '../../src/int64.ts'
 import { operation } from '../../src/operation.ts'
@@ -10,8 +11,7 @@ import { keyedProcedure, router } from '../../src/trpc.ts'
 import { write } from '../../src/write.ts'
 import { type Service, startService } from '../support/service.ts'
 
-const dateTime = { type: 'string', format: 'date-time' } as const
-const date = z.date().meta({ override: dateTime })
+const date = dateTimeInput({ description: 'A time.' })
 const words = { tag: 'kinds', summary: 'Kinds', description: 'Kinds.' }
 
 /** What an address can hold; `text` is in the path. */
@@ -50,7 +50,7 @@ const Given = z
     longs: z.array(long),
     perhapsLong: long.nullable(),
     perhaps: z.string().nullable(),
-    time: date,
+    time: dateTimeOutput(),
     number: z.number(),
     inner: z.object({ long: long.nullable(), text: z.string() }),
     inners: z.array(z.object({ long })),
@@ -134,6 +134,40 @@ async function seen(answer: Promise<Response>): Promise<string> {
   return `no ${message.split('; ').map((mistake) => mistake.split(' ')[0])}`
 }
 
+/** What is no date-time of RFC 3339, or one that no Date can keep. */
+const wrongTimes = [
+  '',
+  '2026-01-02',
+  '2026-01-02T03:04:05',
+  '2026-01-02T03:04Z',
+  '2026-01-02 03:04:05Z',
+  '1767323045',
+  'x2026-01-02T03:04:05Z',
+  '2026-01-02T03:04:05Z\n',
+  '2026-01-02T03:04:05+0200',
+  '2026-01-02T03:04:05.Z',
+  '2026-01-02T03:04:05.1234567890+00:00', // longer than the document says
+  '+010000-01-01T00:00:00Z',
+  // Days and hours that do not exist.
+  '2026-13-02T03:04:05Z',
+  '2026-00-02T03:04:05Z',
+  '2026-02-31T00:00:00Z',
+  '2026-02-29T00:00:00Z',
+  '1900-02-29T00:00:00Z',
+  '2026-04-31T00:00:00+01:00',
+  '2026-01-00T00:00:00Z',
+  '2026-01-02T24:00:00Z',
+  '2026-01-02T03:60:00Z',
+  '2026-01-02T03:04:05+24:00',
+  '2026-01-02T03:04:05+01:60',
+  // Leap seconds, one of which there was.
+  '2016-12-31T23:59:60Z',
+  '2026-01-02T03:04:60Z',
+  // In UTC they are in years that RFC 3339 cannot write.
+  '9999-12-31T23:59:59-23:59',
+  '0000-01-01T00:00:00+00:01',
+]
+
 test.each([
   ['', "{ text: 'a', usual: 7 }"],
   ['unknown=1&text=b', "{ text: 'a', usual: 7 }"],
@@ -180,10 +214,7 @@ test.each([
     ['2026-01-02T03:04:05Z', '2026-01-02T03:04:05.000Z'],
     ['2026-01-02t03:04:05.006z', '2026-01-02T03:04:05.006Z'],
     ['2026-01-02T03:04:05%2B02:00', '2026-01-02T01:04:05.000Z'],
-    ...['', '2026-01-02', '2026-01-02T03:04:05', '2026-01-02T03:04Z', '2026-13-02T03:04:05Z'].map(
-      (text) => [text, ''],
-    ),
-    ...['2026-01-02%2003:04:05Z', '1767323045', 'x2026-01-02T03:04:05Z'].map((text) => [text, '']),
+    ...wrongTimes.map((text) => [encodeURIComponent(text), '']),
   ].map(([text, value]) => [
     `time=${text}`,
     value ? `{ text: 'a', time: ${value}, usual: 7 }` : 'no time',
@@ -280,10 +311,14 @@ test.each([
   ['{"flag":false}', '{ flag: false, usual: 7 }'],
   ...['"true"', '1', '0.5', 'null'].map((text) => [`{"flag":${text}}`, 'no flag']),
   ['{"time":"2026-01-02T03:04:05Z"}', '{ time: 2026-01-02T03:04:05.000Z, usual: 7 }'],
-  ...['"2026-01-02"', '"2026-02-31T25:00:00Z"', '1767323045', '1.5', 'null'].map((text) => [
-    `{"time":${text}}`,
-    'no time',
-  ]),
+  ['{"time":"9999-12-31T23:59:59.999Z"}', '{ time: 9999-12-31T23:59:59.999Z, usual: 7 }'],
+  ['{"time":"0000-01-01T00:00:00Z"}', '{ time: 0000-01-01T00:00:00.000Z, usual: 7 }'],
+  [
+    '{"time":"2024-02-29T23:59:59.123456789-23:59"}',
+    '{ time: 2024-03-01T23:58:59.123Z, usual: 7 }',
+  ],
+  ...wrongTimes.map((text) => [JSON.stringify({ time: text }), 'no time']),
+  ...['1767323045', '1.5', 'null'].map((text) => [`{"time":${text}}`, 'no time']),
   [
     '{"text":"7","either":"2026-01-02T03:04:05Z"}',
     "{ either: '2026-01-02T03:04:05Z', text: '7', usual: 7 }",

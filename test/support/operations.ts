@@ -80,7 +80,11 @@ export type CallKind = 'good' | 'invalid' | 'missing' | 'other'
 /** An operation, whichever it is. */
 export interface Operation {
   name: OperationName
+  /** That of REST. */
+  method: string
   table: string
+  /** Whether it changes something, for which a key that may only read is refused. */
+  changes: boolean
   hasBody: boolean
   /** Whether something is named that may not be there. */
   namesOne: boolean
@@ -99,7 +103,9 @@ function operation<Name extends OperationName>(name: Name): Operation {
   }
   return {
     name,
+    method: definition.good.rest.method,
     table: definition.table,
+    changes: definition.good.rest.method !== 'GET',
     hasBody: definition.invalid.rest.body !== undefined,
     namesOne: definition.missing !== undefined,
     takesIdempotencyKey: definition.other !== undefined,
@@ -118,6 +124,11 @@ export const operations: readonly Operation[] = Object.keys(definitions).map(
 
 /** The tables of all operations. */
 export const tables = [...new Set(operations.map(({ table }) => table))]
+
+/** The methods that pages may use: those of all operations, and those that tRPC needs in any case. */
+export const corsMethods = [
+  ...new Set(['GET', 'HEAD', 'POST', ...operations.map(({ method }) => method)]),
+]
 
 /** What `Allow` must say at a path of REST that good calls have. */
 export const allowAt = (path: string): string =>

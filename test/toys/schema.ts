@@ -1,20 +1,18 @@
 /** What a toy is: as different from a pet as can be. */
 import { z } from 'zod'
 import { BY_ID } from '../../db/order.ts'
+import { dateTimeInput, dateTimeOutput } from '../../src/dates.ts'
 import { int64Input, int64Output } from '../../src/int64.ts'
 import { pagingInputs } from '../../src/paging.ts'
 import { textInput, textOutput } from '../../src/text.ts'
 
-const dateTime = { type: 'string', format: 'date-time' } as const
 const notAnObject = { error: 'must be an object' }
 
 const price = z
   .number({ error: ({ input }) => (input === undefined ? 'is required' : 'must be a number') })
   .min(0, 'must be at least 0')
 const washable = z.boolean({ error: 'must be true or false' })
-const madeAt = z
-  .date({ error: ({ input }) => (input === undefined ? 'is required' : 'must be a date and time') })
-  .meta({ description: 'When the toy was made.', override: dateTime })
+const madeAt = dateTimeInput({ description: 'When the toy was made.' })
 
 export const NewToy = z
   .object(
@@ -38,7 +36,7 @@ export const Toy = z
     label: textOutput({}, 40),
     price: z.number(),
     washable: z.boolean(),
-    madeAt: z.date().meta({ override: dateTime }),
+    madeAt: dateTimeOutput(),
     ages: z.array(z.int()),
   })
   .meta({ id: 'Toy', description: 'A toy.' })

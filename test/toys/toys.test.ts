@@ -71,15 +71,18 @@ test('a toy is the same on both surfaces: number, boolean, date, list', async ()
   })
 })
 
+const madeAtRule =
+  'madeAt must be a date and time in the years 0000 to 9999 (UTC), such as 2026-01-02T03:04:05Z'
+
 test.each([
   [{ price: '2.5' }, 'price must be a number'],
   [{ price: null }, 'price must be a number'],
   [{ price: -1 }, 'price must be at least 0'],
   [{ washable: 'true' }, 'washable must be true or false'],
   [{ washable: 1 }, 'washable must be true or false'],
-  [{ madeAt: '2026-01-02' }, 'madeAt must be a date and time'],
-  [{ madeAt: '2026-02-31T25:00:00Z' }, 'madeAt must be a date and time'],
-  [{ madeAt: 1_767_322_800_000 }, 'madeAt must be a date and time'],
+  [{ madeAt: '2026-01-02' }, madeAtRule],
+  [{ madeAt: '2026-02-31T25:00:00Z' }, madeAtRule],
+  [{ madeAt: 1_767_322_800_000 }, madeAtRule],
   [{ ages: 3 }, 'ages must be a list'],
   [{ ages: [3.5] }, 'ages.0 must be a whole number'],
   [{ ages: ['3'] }, 'ages.0 must be a whole number'],
@@ -193,10 +196,8 @@ test('a key that may only read changes nothing, by whatever method', async () =>
 
 test('DELETE gives nothing, and a second one 404', async () => {
   const { id } = await toys.create.mutate({ ...ball, label: 'Ring', madeAt: new Date(madeAt) })
-  const url = `${service.origin}/v1/toys/${id}`
-  const headers = { authorization: `Bearer ${service.key}` }
-  const removed = await fetch(url, { method: 'DELETE', headers })
-  expect([removed.status, await removed.text()]).toEqual([204, ''])
+  const removed = await service.rest('DELETE', `/toys/${id}`)
+  expect(removed).toMatchObject({ status: 204, body: undefined })
   expect((await service.rest('DELETE', `/toys/${id}`)).status).toBe(404)
   expect(await errorOf(toys.remove.mutate({ toyId: id }))).toMatchObject({ code: 'NOT_FOUND' })
 })

@@ -1,0 +1,195 @@
+/** Ready-made schemas: dates, decimals and quantities, alike on both surfaces and in the document. */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { errorOf, type Service, startService, trpcClient } from '../support/service.ts'
+import { invoiceResources, type invoicesRouter } from './invoices.ts'
+
+type Router = ReturnType<typeof invoicesRouter>
+
+let service: Service
+let client: ReturnType<typeof trpcClient<Router>>
+beforeAll(async () => {
+  service = await startService({}, { resources: invoiceResources() })
+  client = trpcClient<Router>(service.origin, service.key)
+})
+afterAll(() => service.stop())
+
+const sentAt = '2026-01-02T03:04:05.678Z'
+const invoice = { amount: '19.90', copies: 2, dueOn: '2024-02-29', sentAt }
+const post = (body: object) => service.rest('POST', '/invoices', { body })
+
+test('an invoice is the same on both surfaces', async () => {
+  const made = await post(invoice)
+  const { id } = made.body as { id: number }
+  expect(made.text).toBe(JSON.stringify({ id, ...invoice }))
+  const output = { ...invoice, id: BigInt(id), sentAt: new Date(sentAt) }
+  expect(await client.get.query({ invoiceId: id })).toEqual(output)
+  const second = await client.create.mutate({ ...invoice, sentAt: new Date(sentAt) })
+  expect(second).toEqual({ ...output, id: second.id })
+  const { body } = await service.rest('GET', `/invoices/${second.id}`)
+  expect(body).toEqual({ id: Number(second.id), ...invoice })
+})
+
+test.each([
+  ['0', '0.00'],
+  ['0.0', '0.00'],
+  ['7', '7.00'],
+  ['7.5', '7.50'],
+  ['99999999.99', '99999999.99'],
+])('the amount %s is %s, to the digit', async (written, amount) => {
+  expect((await post({ ...invoice, amount: written })).body).toMatchObject({ amount })
+  const input = { ...invoice, amount: written, sentAt: null }
+  expect(await client.create.mutate(input)).toMatchObject({ amount })
+  const { body } = await service.rest('GET', `/invoices?amount=${written}&limit=1`)
+  expect(body).toMatchObject([{ amount }])
+})
+
+test.each([
+  ['-0', '0.000'],
+  ['-0.001', '-0.001'],
+  ['-12', '-12.000'],
+  ['999999999999999.999', '999999999999999.999'],
+  ['-999999999999999.999', '-999999999999999.999'],
+])('the balance %s is %s', async (written, balance) => {
+  expect((await post({ ...invoice, balance: written })).body).toMatchObject({ balance })
+})
+
+const decimal =
+  'must be a decimal number of at least 0 in a string, such as "2.50", with at most 8 digits before the point and 2 after it'
+const time = 'must be a date and time in the years 0000 to 9999 (UTC), such as 2026-01-02T03:04:05Z'
+const leapSecond = 'must not be a leap second: send the second before it'
+const day = 'must be a day of the calendar, such as 2026-01-02'
+const quantity = 'must be an integer from 0 to 1000'
+
+test.each<[object, string]>([
+  ...[19.9, 19, true, null, [], '', '-1', '+1', '1.', '.5', '01', '1.234', '123456789', '1e2']
+    .concat(['1,5', ' 1', '1\n', 'NaN', '１'])
+    .map((amount): [object, string] => [{ amount }, `amount ${decimal}`]),
+  ...['2026-02-31T00:00:00Z', '9999-12-31T23:59:59-23:59', '2026-01-02T24:00:00Z', '2026-01-02']
+    .concat(['0000-01-01T00:00:00+00:01'])
+    .map((sentAt): [object, string] => [{ sentAt }, `sentAt ${time}`]),
+  ...['2016-12-31T23:59:60Z', '2016-12-31t23:59:60.5z', '2017-01-01T00:59:60+01:00'].map(
+    (sentAt): [object, string] => [{ sentAt }, `sentAt ${leapSecond}`],
+  ),
+  ...[
+    '2026-02-29',
+    '1900-02-29',
+    '2026-04-31',
+    '2026-13-01',
+    '2026-1-2',
+    '20260102',
+    '',
+    '2026-01-02Z',
+  ]
+    .concat(['2026-01-02T00:00:00Z', '10000-01-01', '-0001-01-01'])
+    .map((dueOn): [object, string] => [{ dueOn }, `dueOn ${day}`]),
+  [{ dueOn: 20260102 }, 'dueOn must be a string'],
+  ...[1.5, '2', null].map((copies): [object, string] => [{ copies }, `copies ${quantity}`]),
+  [{ copies: -1 }, 'copies must be at least 0'],
+  [{ copies: 1001 }, 'copies must be at most 1000'],
+])('%j is refused on both surfaces', async (wrong, message) => {
+  const { body } = await post({ ...invoice, ...wrong })
+  expect(body).toEqual({ code: 'BAD_REQUEST', message, status: 400 })
+  const input = { ...invoice, sentAt: null, ...wrong }
+  expect(await errorOf(client.create.mutate(input as never))).toMatchObject({
+    status: 400,
+    message,
+  })
+})
+
+test.each([
+  new Date('+010000-01-01T00:00:00Z'),
+  new Date('-000001-12-31T23:59:59.999Z'),
+  new Date(8.64e15),
+  new Date(Number.NaN),
+])('the Date %j is refused on tRPC', async (sentAt) => {
+  const message = `sentAt ${time}`
+  const calls = [
+    client.create.mutate({ ...invoice, sentAt }),
+    client.change.mutate({ invoiceId: 1, sentAt }),
+    client.list.query({ sentAt }),
+  ]
+  for (const error of await Promise.all(calls.map(errorOf))) {
+    expect(error).toEqual({ code: 'BAD_REQUEST', status: 400, message })
+  }
+})
+
+test('what is required is told', async () => {
+  const { body } = await post({})
+  const names = ['amount', 'copies', 'dueOn', 'sentAt']
+  expect(body).toMatchObject({ message: names.map((name) => `${name} is required`).join('; ') })
+})
+
+test('the first and the last points in time are kept', async () => {
+  for (const sentAt of ['0000-01-01T00:00:00.000Z', '9999-12-31T23:59:59.999Z']) {
+    expect((await post({ ...invoice, sentAt })).body).toMatchObject({ sentAt })
+    const made = await client.create.mutate({ ...invoice, sentAt: new Date(sentAt) })
+    expect(made.sentAt?.toISOString()).toBe(sentAt)
+  }
+})
+
+test('PATCH clears a time, and leaves it where it says nothing of it', async () => {
+  const { body } = await post(invoice)
+  const path = `/invoices/${(body as { id: number }).id}`
+  expect((await service.rest('PATCH', path, { body: {} })).body).toMatchObject({ sentAt })
+  const cleared = await service.rest('PATCH', path, { body: { sentAt: null } })
+  expect(cleared.body).toMatchObject({ sentAt: null })
+})
+
+test('they stand in a query, and in the Link to its next page', async () => {
+  const sent = { ...invoice, amount: '5', dueOn: '2025-12-31', copies: 0 }
+  for (const _ of [1, 2]) await post(sent)
+  const query = new URLSearchParams({
+    ...sent,
+    copies: '0',
+    sentAt: '2026-01-02T04:04:05.678+01:00',
+  })
+  const first = await service.rest('GET', `/invoices?${query}&limit=1`)
+  const next = first.headers.get('link')?.match(/<.*\/v1(.*)>/)?.[1] ?? ''
+  expect(Object.fromEntries(new URLSearchParams(next.split('?')[1]))).toMatchObject({
+    dueOn: '2025-12-31',
+    amount: '5',
+    copies: '0',
+    sentAt,
+  })
+  const second = await service.rest('GET', next)
+  expect([first.body, second.body]).toMatchObject([[{ amount: '5.00' }], [{ amount: '5.00' }]])
+  expect(second.headers.get('link')).toBeNull()
+  for (const wrong of [
+    'dueOn=2026-02-31',
+    'sentAt=2026-02-31T00:00:00Z',
+    'amount=1e2',
+    'copies=-1',
+  ]) {
+    expect((await service.rest('GET', `/invoices?${wrong}`)).status, wrong).toBe(400)
+  }
+})
+
+test('they stand in a path', async () => {
+  const path = (day: string, at: string) => `/days/${day}/sent/${at}/copies/2/amounts/19.9`
+  const { body } = await service.rest('GET', path('2024-02-29', encodeURIComponent(sentAt)))
+  expect(body).toEqual({ id: 7, ...invoice })
+  expect((await service.rest('GET', path('2026-02-29', sentAt))).status).toBe(400)
+  expect((await service.rest('GET', path('2024-02-29', '2026-02-29T00:00:00Z'))).status).toBe(400)
+})
+
+test('the document has a form, a length and a range for each', async () => {
+  const { text } = await service.rest('GET', '/openapi.json')
+  const { schemas } = JSON.parse(text).components
+  expect(schemas.NewInvoice.properties).toMatchObject({
+    amount: { type: 'string', maxLength: 11, examples: ['19.90'] },
+    balance: { type: 'string', maxLength: 20 },
+    copies: { type: 'integer', format: 'int32', minimum: 0, maximum: 1000, examples: [2] },
+    dueOn: { type: 'string', format: 'date', maxLength: 10, examples: ['2026-02-28'] },
+    sentAt: {
+      anyOf: [
+        { type: 'string', format: 'date-time', maxLength: 35, examples: ['2026-01-02T03:04:05Z'] },
+        { type: 'null' },
+      ],
+    },
+  })
+  expect(schemas.Invoice.properties).toMatchObject({
+    amount: { type: 'string', maxLength: 11 },
+    copies: { type: 'integer', format: 'int32', minimum: 0, maximum: 1000 },
+    dueOn: { type: 'string', format: 'date', maxLength: 10 },
+  })
+})
