@@ -1,7 +1,7 @@
 FROM node:26-slim AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json ./
-COPY patches patches
+COPY docs-page docs-page
 # TypeScript is a peer of @trpc/server for the sake of types, which nobody reads here.
 RUN npm ci --omit=dev && rm -r node_modules/typescript node_modules/@typescript
 
@@ -10,6 +10,7 @@ ENV NODE_ENV=production
 WORKDIR /app
 COPY --from=dependencies /app/node_modules node_modules
 COPY package.json ./
+COPY docs-page docs-page
 COPY db db
 COPY src src
 COPY client/src client/src

@@ -23,10 +23,7 @@ export function idColumn(db: Kysely<unknown>) {
 // without padding: 'Graz' and 'Graz ' are two texts, as on SQLite.
 const COLLATIONS = ['utf8mb4_nopad_bin', 'utf8mb4_0900_bin']
 
-/**
- * What follows `create table (…)`: on MySQL the character set that holds every Unicode text.
- * Tables of the first release have utf8mb4_bin there, to which spaces at the end are nothing.
- */
+/** What follows `create table (…)`: on MySQL the character set that holds every Unicode text. */
 export async function tableOptions(db: Kysely<unknown>) {
   if (isSqlite(db)) return sql``
   const { rows } = await sql<{ Collation: string }>`show collation like 'utf8mb4%bin'`.execute(db)

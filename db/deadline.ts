@@ -1,36 +1,34 @@
-/** When a call is to be given up, handed down to everything that it waits for. */
+/** When a call is given up, handed down to everything that it waits for. */
 import { DatabaseTimeoutError } from './errors.ts'
 import type { Trace } from './trace.ts'
 
 type Listener = (reason: Error) => void
 
 /**
- * The end of a call's patience: `timeout` milliseconds from now, or when it is told to give up.
- * With Infinity only the latter. Not exact to the millisecond: all calls share one timer.
+ * The end of a call: `timeout` milliseconds from now, or when it is given up. With Infinity it ends
+ * only by `giveUp`.
  */
 export class Deadline {
-  readonly timeout: number
   /** The trace of the call, which hears of its statements; undefined where nothing is traced. */
   readonly trace: Trace | undefined
-  #expires = 0
-  #previous: Deadline = this
-  #next: Deadline = this
+  readonly #timer: NodeJS.Timeout | undefined
   #reason: Error | undefined
   #listeners: Listener[] | undefined
   #isOver = false
 
   constructor(timeout: number, trace?: Trace) {
-    this.timeout = timeout
     this.trace = trace
-    if (timeout !== Number.POSITIVE_INFINITY) this.#queue()
+    if (timeout === Number.POSITIVE_INFINITY) return
+    // A call that waits has a connection open: its timer alone need not keep the process alive.
+    this.#timer = setTimeout(() => this.giveUp(new DatabaseTimeoutError(timeout)), timeout).unref()
   }
 
-  /** Why the call was given up; undefined while it was not. */
+  /** The reason why the call was given up; undefined while it was not. */
   get reason(): Error | undefined {
     return this.#reason
   }
 
-  /** Gives the call up, for this reason, unless it is over or was given up before. */
+  /** Gives the call up for this reason, unless it is over or was given up before. */
   giveUp(reason: Error): void {
     if (this.#isOver) return
     this.#reason = reason
@@ -39,7 +37,7 @@ export class Deadline {
     for (const listener of listeners ?? []) listener(reason)
   }
 
-  /** Tells the listener when the call is given up, at once if it was; gives what takes it back. */
+  /** Calls the listener when the call is given up, at once if it was; returns what removes it. */
   onGiveUp(listener: Listener): () => void {
     if (this.#reason) listener(this.#reason)
     if (this.#isOver) return () => {}
@@ -51,7 +49,7 @@ export class Deadline {
     }
   }
 
-  /** What the promise gives, or throws the reason when the call is given up before. */
+  /** Settles as the promise does, or rejects with the reason when the call is given up before. */
   race<Value>(promise: Promise<Value>): Promise<Value> {
     return new Promise((resolve, reject) => {
       const forget = this.onGiveUp(reject)
@@ -66,54 +64,10 @@ export class Deadline {
     return part
   }
 
-  /** The call is over: nobody is told anything any more, and nothing is held. */
+  /** Ends the call: no listener is called any more, and nothing is held. */
   clear(): void {
     this.#isOver = true
     this.#listeners = undefined
-    this.#previous.#next = this.#next
-    this.#next.#previous = this.#previous
-    this.#previous = this
-    this.#next = this
-  }
-
-  // The deadlines of one timeout end in the order in which they began. They are a ring around a
-  // deadline that never ends, so that each leaves it at no cost, and one timer, set for the oldest,
-  // serves all of them.
-  #queue(): void {
-    let ring = rings.get(this.timeout)
-    if (!ring) {
-      ring = new Deadline(Number.POSITIVE_INFINITY)
-      rings.set(this.timeout, ring)
-    }
-    const isFirst = ring.#expires === 0
-    this.#expires = performance.now() + this.timeout
-    this.#previous = ring.#previous
-    this.#next = ring
-    ring.#previous.#next = this
-    ring.#previous = this
-    if (isFirst) ring.#wait(this.timeout)
-  }
-
-  /** On a ring: looks after `delay` milliseconds whose time is up. */
-  #wait(delay: number): void {
-    this.#expires = delay
-    // Whoever waits has a connection open: the timer alone need not keep the process alive.
-    setTimeout(() => this.#expire(), delay).unref()
-  }
-
-  #expire(): void {
-    this.#expires = 0
-    while (this.#next !== this) {
-      const oldest = this.#next
-      const left = oldest.#expires - performance.now()
-      // A timer may come early by a millisecond.
-      if (left > 1) {
-        this.#wait(left)
-        return
-      }
-      oldest.giveUp(new DatabaseTimeoutError(oldest.timeout))
-    }
+    clearTimeout(this.#timer)
   }
 }
-
-const rings = new Map<number, Deadline>()

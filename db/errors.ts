@@ -42,39 +42,84 @@ export class NoConsecutiveIdsError extends Error {
   override name = 'NoConsecutiveIdsError'
 }
 
+// The errors of MySQL 8.4 and 9 and of MariaDB 10.6 to 11 after which another attempt may succeed, by
+// their numbers, since mysql2 has the names of MySQL only:
 // https://dev.mysql.com/doc/mysql-errors/9.4/en/server-error-reference.html
+// https://mariadb.com/docs/server/reference/error-codes
+// From 4000 on a number is one thing on MySQL and another on MariaDB, where it is about triggers,
+// cursors and routines: the service has none.
+
+const DUPLICATE = 1062 // ER_DUP_ENTRY
+const LOCKED = 1205 // ER_LOCK_WAIT_TIMEOUT
+
 // Refused before it began, or rolled back by the server.
 const withoutEffect = new Set([
-  'ER_CON_COUNT_ERROR',
-  'ER_TOO_MANY_USER_CONNECTIONS',
-  'ER_LOCK_DEADLOCK', // Galera: also a transaction that another node's was preferred to
-  'ER_TRANSACTION_ROLLBACK_DURING_COMMIT', // group replication: another's was preferred
+  1020, // ER_CHECKREAD: MariaDB, innodb_snapshot_isolation
+  1040, // ER_CON_COUNT_ERROR
+  1203, // ER_TOO_MANY_USER_CONNECTIONS
+  1206, // ER_LOCK_TABLE_FULL
+  1213, // ER_LOCK_DEADLOCK; Galera: also a transaction that another node's was preferred to
+  1226, // ER_USER_LIMIT_REACHED
+  1637, // ER_TOO_MANY_CONCURRENT_TRXS
+  3101, // ER_TRANSACTION_ROLLBACK_DURING_COMMIT: group replication, another's was preferred
 ])
 
-// Refused by a server that became a replica, or (Galera) left the cluster.
+// Refused before it began by a server, or on a connection, that is no good for the next one either.
 const unfit = new Set([
-  'ER_OPTION_PREVENTS_STATEMENT',
-  'ER_READ_ONLY_MODE',
-  'ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION',
-  'ER_UNKNOWN_COM_ERROR',
+  1047, // ER_UNKNOWN_COM_ERROR: Galera, the node left the cluster
+  1290, // ER_OPTION_PREVENTS_STATEMENT: read_only
+  1792, // ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION
+  1836, // ER_READ_ONLY_MODE
+  1874, // ER_INNODB_READ_ONLY
+  1881, // ER_INNODB_FORCED_RECOVERY
+  3032, // ER_SERVER_OFFLINE_MODE
+  3989, // ER_SCHEMA_READ_ONLY
+  4031, // ER_CLIENT_INTERACTION_TIMEOUT: sent before the server reads another statement
+  // Group replication: a new primary applies what it has received, and holds statements meanwhile.
+  3781, // ER_GR_HOLD_WAIT_TIMEOUT
+  3782, // ER_GR_HOLD_KILLED
+  3783, // ER_GR_HOLD_MEMBER_STATUS_ERROR
+  // Group replication: a transaction does not begin, since group_replication_consistency cannot be kept.
+  3796, // ER_GRP_TRX_CONSISTENCY_NOT_ALLOWED
+  3797, // ER_GRP_TRX_CONSISTENCY_BEFORE
+  3798, // ER_GRP_TRX_CONSISTENCY_AFTER_ON_TRX_BEGIN
+  3799, // ER_GRP_TRX_CONSISTENCY_BEGIN_NOT_ALLOWED
+  4094, // ER_OPERATION_NOT_ALLOWED_WHILE_PRIMARY_CHANGE_IS_RUNNING
 ])
 
+// Ended by the server, maybe after it took effect.
 const uncertain = new Set([
-  'ER_SERVER_SHUTDOWN',
-  'ER_NORMAL_SHUTDOWN',
-  'ER_QUERY_INTERRUPTED',
-  'ER_QUERY_TIMEOUT',
-  'ER_ERROR_DURING_COMMIT', // Galera: the node was cut off, maybe after it told the others
-  'ER_RUN_HOOK_ERROR', // group replication: the member was cut off during a commit
-  'ER_DISK_FULL',
-  'ER_RECORD_FILE_FULL',
+  1021, // ER_DISK_FULL
+  1026, // ER_ERROR_ON_WRITE
+  1028, // ER_FILSORT_ABORT
+  1030, // ER_GET_ERRNO: the storage engine's error, such as a full disk
+  1037, // ER_OUTOFMEMORY
+  1041, // ER_OUT_OF_RESOURCES
+  1053, // ER_SERVER_SHUTDOWN
+  1077, // ER_NORMAL_SHUTDOWN
+  1114, // ER_RECORD_FILE_FULL
+  1158, // ER_NET_READ_ERROR
+  1159, // ER_NET_READ_INTERRUPTED
+  1160, // ER_NET_ERROR_ON_WRITE
+  1161, // ER_NET_WRITE_INTERRUPTED
+  1180, // ER_ERROR_DURING_COMMIT: Galera, the node was cut off, maybe after it told the others
+  1317, // ER_QUERY_INTERRUPTED
+  1927, // ER_CONNECTION_KILLED: MariaDB
+  1969, // ER_STATEMENT_TIMEOUT: MariaDB, max_statement_time
+  3015, // ER_ENGINE_OUT_OF_MEMORY
+  3019, // ER_INNODB_UNDO_LOG_FULL
+  3024, // ER_QUERY_TIMEOUT: MySQL, max_execution_time
+  3100, // ER_RUN_HOOK_ERROR: group replication, the member was cut off during a commit
+  3169, // ER_SESSION_WAS_KILLED
+  3675, // ER_DISK_FULL_NOWAIT
+  4081, // ER_DA_GLOBAL_CONN_LIMIT: global_connection_memory_limit
+  4082, // ER_DA_CONN_LIMIT: connection_memory_limit
 ])
 
-// MariaDB's, which mysql2 has no name for: https://mariadb.com/docs/server/reference/error-codes
-const CONNECTION_KILLED = 1927
-
-// https://sqlite.org/rescode.html: BUSY, LOCKED, READONLY, IOERR, FULL, CANTOPEN, NOTADB
-const sqliteUnavailable = new Set([5, 6, 8, 10, 13, 14, 26])
+// https://sqlite.org/rescode.html#busy: another process has the lock; also _RECOVERY and _SNAPSHOT.
+const SQLITE_BUSY = 5
+// LOCKED, READONLY, IOERR, FULL, CANTOPEN, NOTADB
+const sqliteUnavailable = new Set([6, 8, 10, 13, 14, 26])
 // SQLITE_CONSTRAINT_UNIQUE, SQLITE_CONSTRAINT_PRIMARYKEY: other constraints mean other mistakes.
 const sqliteDuplicate = new Set([2067, 1555])
 
@@ -89,19 +134,20 @@ interface DriverError extends Error {
 /** The error of mysql2 or node:sqlite as one of those above, where it is one; else as it is. */
 export function databaseError(error: unknown): unknown {
   if (!(error instanceof Error)) return error
-  const { code = '', errno, fatal, errcode = 0, syscall, message } = error as DriverError
+  const { code, errno = 0, fatal, errcode = 0, syscall, message } = error as DriverError
   if (code === 'ERR_SQLITE_ERROR') {
+    if ((errcode & 0xff) === SQLITE_BUSY) return new LockedError(error, true)
     if (sqliteUnavailable.has(errcode & 0xff)) return new DatabaseUnavailableError(error, true)
     return sqliteDuplicate.has(errcode) ? new DuplicateError(message) : error
   }
-  if (code === 'ER_DUP_ENTRY') return new DuplicateError(message)
-  if (code === 'ER_LOCK_WAIT_TIMEOUT') return new LockedError(error, true)
+  if (errno === DUPLICATE) return new DuplicateError(message)
+  if (errno === LOCKED) return new LockedError(error, true)
   // mysql2 puts the statement on its errors, with all values: that is not for the log.
   Reflect.deleteProperty(error, 'sql')
-  if (unfit.has(code)) return new UnfitServerError(error, true)
-  if (withoutEffect.has(code)) return new DatabaseUnavailableError(error, true)
+  if (unfit.has(errno)) return new UnfitServerError(error, true)
+  if (withoutEffect.has(errno)) return new DatabaseUnavailableError(error, true)
   // mysql2 marks what ended the connection as fatal; what the socket threw has a system call.
   const wasClosed = fatal === true && message.endsWith('in closed state')
-  const isLost = fatal === true || syscall !== undefined || errno === CONNECTION_KILLED
-  return isLost || uncertain.has(code) ? new DatabaseUnavailableError(error, wasClosed) : error
+  const isLost = fatal === true || syscall !== undefined
+  return isLost || uncertain.has(errno) ? new DatabaseUnavailableError(error, wasClosed) : error
 }

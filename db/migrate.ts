@@ -1,11 +1,12 @@
 /** Brings a database to the newest schema, and tells whether it is there. */
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import { setTimeout } from 'node:timers/promises'
+import { setTimeout as wait } from 'node:timers/promises'
 import { FileMigrationProvider, type Migration, Migrator } from 'kysely/migration'
 import type { Deadline } from './deadline.ts'
-import { DatabaseUnavailableError, DuplicateError } from './errors.ts'
+import { DatabaseUnavailableError, DuplicateError, LockedError } from './errors.ts'
 import { execute } from './statement.ts'
+import { requireInnodb } from './storage-engine.ts'
 import type { Database } from './tables.ts'
 
 const FOLDER = path.join(import.meta.dirname, 'migrations')
@@ -15,7 +16,21 @@ const ATTEMPTS = 5
 const INTERVAL = 200
 
 /** Milliseconds after which no other attempt begins: one on a server that hangs takes seconds itself. */
-const PATIENCE = 10_000
+const TIMEOUT = 10_000
+
+/** Milliseconds that another process may hold the lock, and those after which the wait is reported. */
+const LOCK_TIMEOUT = 60_000
+const REPORT_DELAY = 1_000
+
+const WAITING = 'Waiting for the lock of the migrations: another process may be running its own'
+
+interface MigrateOptions {
+  folder?: string
+  /** Hears, once, that the migrations have not begun within a second. */
+  onWait?: (words: string) => void
+  /** Milliseconds that another process may hold the lock. */
+  lockTimeout?: number
+}
 
 /**
  * Runs the pending migrations of a folder, in the order of their names, letter by letter (several
@@ -23,34 +38,70 @@ const PATIENCE = 10_000
  * comes late, with a name before some that have run, is run like the others. It holds Kysely's
  * lock meanwhile, so that many instances may start at once. In a Galera cluster the lock counts on
  * one node only: who is overtaken by an instance on another node goes on with what is still to do.
- * That is why a migration must be such that it may run twice. Throws what stopped a migration.
+ * That is why a migration must be such that it may run twice. Throws what stopped a migration, and
+ * LockedError when another process holds the lock for too long, and DatabaseUnavailableError for a
+ * table that cannot roll back.
  */
-export async function migrate(db: Database, folder = FOLDER): Promise<string[]> {
-  const end = performance.now() + PATIENCE
-  const executed = await executedNames(db).catch(() => [])
-  if (await hasAll(executed, folder).catch(() => false)) return []
+export async function migrate(
+  db: Database,
+  { folder = FOLDER, onWait, lockTimeout = LOCK_TIMEOUT }: MigrateOptions = {},
+): Promise<string[]> {
+  let executed = await executedNames(db).catch(() => [])
+  if (await hasAll(executed, folder).catch(() => false)) {
+    await requireInnodb(db)
+    return []
+  }
   // Kysely takes a migration that has run and that it does not know for a corruption; it is one of
   // a newer release, and will not be run again.
   const ran: Migration = { up: async () => {} }
+  const report = onWait && setTimeout(onWait, REPORT_DELAY, WAITING)
   const provider = {
-    getMigrations: async () => ({
-      ...Object.fromEntries(executed.map((name) => [name, ran])),
-      ...(await migrationsOf(folder)),
-    }),
+    async getMigrations() {
+      clearTimeout(report) // Kysely asks for them when it has the lock
+      return {
+        ...Object.fromEntries(executed.map((name) => [name, ran])),
+        ...(await migrationsOf(folder)),
+      }
+    },
   }
   const names: string[] = []
-  for (let attempt = 1; ; attempt++) {
-    const migrator = new Migrator({ db, provider, allowUnorderedMigrations: true })
-    const { error, results = [] } = await migrator.migrateToLatest()
-    const done = results.filter(({ status }) => status === 'Success')
-    names.push(...done.map(({ migrationName }) => migrationName))
-    if (!error) return names
-    const wasOvertaken =
-      error instanceof DuplicateError ||
-      (error instanceof DatabaseUnavailableError && error.hadNoEffect)
-    if (!wasOvertaken || attempt === ATTEMPTS || performance.now() > end) throw error
-    await setTimeout(INTERVAL * (0.5 + Math.random()))
+  const lockEnd = performance.now() + lockTimeout
+  let end = performance.now() + TIMEOUT
+  try {
+    for (let attempt = 1; ; ) {
+      const migrator = new Migrator({ db, provider, allowUnorderedMigrations: true })
+      const { error, results = [] } = await migrator.migrateToLatest()
+      const done = results.filter(({ status }) => status === 'Success')
+      names.push(...done.map(({ migrationName }) => migrationName))
+      if (!error) {
+        await requireInnodb(db)
+        return names
+      }
+      if (error instanceof LockedError) {
+        if (performance.now() > lockEnd) throw heldTooLong(lockTimeout)
+        end = performance.now() + TIMEOUT
+      } else {
+        if (!wasOvertaken(error) || attempt++ === ATTEMPTS || performance.now() > end) throw error
+        await wait(INTERVAL * (0.5 + Math.random()))
+      }
+      executed = await executedNames(db).catch(() => executed)
+    }
+  } finally {
+    clearTimeout(report)
   }
+}
+
+/** Whether the error may have come of what another process did meanwhile. */
+function wasOvertaken(error: unknown): boolean {
+  // The other process has run one that this one does not know: Kysely gives no other sign of it.
+  const isUnknown = error instanceof Error && error.message.startsWith('corrupted migrations')
+  const hadNoEffect = error instanceof DatabaseUnavailableError && error.hadNoEffect
+  return isUnknown || hadNoEffect || error instanceof DuplicateError
+}
+
+function heldTooLong(timeout: number): LockedError {
+  const message = `another process has held the lock of the migrations for ${timeout / 1_000} s; try again when it is done`
+  return new LockedError(new Error(message), true)
 }
 
 /** Whether each migration of the folder has run; one query. A newer release may have run others. */

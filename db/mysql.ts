@@ -9,6 +9,7 @@ import {
   MysqlIntrospector,
   MysqlQueryCompiler,
   type QueryResult,
+  sql,
   type TransactionSettings,
 } from 'kysely'
 import {
@@ -25,11 +26,13 @@ import { Deadline } from './deadline.ts'
 import {
   DatabaseUnavailableError,
   databaseError,
+  LockedError,
   NoConsecutiveIdsError,
   OverloadedError,
   UnfitServerError,
 } from './errors.ts'
 import { noteFailure, refuseAfterEnd, refuseInside } from './inside.ts'
+import { COLLATION, SET_UP, type Server, toServer, VARIABLES } from './mysql-session.ts'
 import type { Statement } from './statement.ts'
 import type { Target } from './trace.ts'
 
@@ -42,14 +45,9 @@ const MAX_WAITING = 1_000
 /** Milliseconds until a server that does not answer counts as unreachable, if nothing else is said. */
 const CONNECT_TIMEOUT = 5_000
 
-// mysql2 escapes values into the text of a statement with backslashes, which the mode
-// NO_BACKSLASH_ESCAPES would make unsafe; without a strict mode MySQL truncates in silence.
-// Nobody shall wait long for another's lock: https://dev.mysql.com/doc/refman/9.4/en/innodb-parameters.html
-const SESSION = `set session sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', innodb_lock_wait_timeout = 1`
-
-// Some of them exist on some engines only, which `select @@name` would refuse.
-const VARIABLES = `show variables where variable_name in
-  ('hostname', 'port', 'version', 'auto_increment_increment', 'innodb_autoinc_lock_mode', 'wsrep_on')`
+/** Seconds that one attempt waits for the lock of the migrations, and how long its name may be. */
+const LOCK_WAIT = 1
+const MAX_LOCK_NAME = 64
 
 /** MYSQL_TYPE_LONGLONG of the protocol: `bigint`, and what `count` gives. */
 const LONGLONG = 8
@@ -70,35 +68,38 @@ export interface PoolSettings {
 export function mysqlDialect(url: string, settings: PoolSettings): Dialect {
   return {
     createDriver: () => new MysqlDriver(url, settings),
-    createAdapter: () => new MysqlAdapter(),
+    createAdapter: () => new LockingAdapter(url),
     createQueryCompiler: () => new MysqlQueryCompiler(),
     createIntrospector: (db: Kysely<unknown>) => new MysqlIntrospector(db),
   }
 }
 
-type Server = ReturnType<typeof toServer>
+/**
+ * Kysely's own lock is one for all databases of a server, and is waited for an hour:
+ * https://dev.mysql.com/doc/refman/9.4/en/locking-functions.html
+ */
+class LockingAdapter extends MysqlAdapter {
+  readonly #lock: string
 
-/** What is known of the server at the other end of a connection. */
-function toServer(rows: unknown[]) {
-  const given = new Map(
-    // The columns that `show variables` has.
-    (rows as RowDataPacket[]).map((row) => [row.Variable_name, String(row.Value)]),
-  )
-  return {
-    /** Tells servers apart: behind a load balancer two of them number their sessions alike. */
-    name: `${given.get('hostname')}:${given.get('port')}`,
-    /**
-     * Whether the ids of one insert follow one another: https://dev.mysql.com/doc/refman/9.4/en/innodb-auto-increment-handling.html
-     * promises it for all modes, Galera and group replication count by more than one, TiDB and
-     * Vitess hand out ranges.
-     */
-    hasConsecutiveIds:
-      ['0', '1', '2'].includes(given.get('innodb_autoinc_lock_mode') ?? '') &&
-      given.get('auto_increment_increment') === '1' &&
-      (given.get('wsrep_on') ?? 'OFF') === 'OFF' &&
-      !/tidb|vitess/i.test(given.get('version') ?? 'vitess'),
+  constructor(url: string) {
+    super()
+    this.#lock = `migrations of ${databaseOf(url)}`.slice(0, MAX_LOCK_NAME)
+  }
+
+  override async acquireMigrationLock(db: Kysely<unknown>): Promise<void> {
+    const query = sql<{ taken: bigint }>`select get_lock(${this.#lock}, ${LOCK_WAIT}) as taken`
+    const { rows } = await query.execute(db)
+    if (Number(rows[0]?.taken) !== 1) {
+      throw new LockedError(new Error(`The lock "${this.#lock}" is held by another session`), true)
+    }
+  }
+
+  override async releaseMigrationLock(db: Kysely<unknown>): Promise<void> {
+    await sql`select release_lock(${this.#lock})`.execute(db)
   }
 }
+
+const databaseOf = (url: string): string => decodeURIComponent(new URL(url).pathname.slice(1))
 
 class MysqlDriver implements Driver {
   readonly #options: PoolOptions
@@ -118,17 +119,17 @@ class MysqlDriver implements Driver {
     this.#usage = usage
     this.#options = {
       uri: url,
-      charset: 'utf8mb4_bin',
+      charset: COLLATION,
       connectTimeout: timeout ?? CONNECT_TIMEOUT,
       supportBigNumbers: true,
       bigNumberStrings: true,
     }
     const limits = { connectionLimit: MAX_CONNECTIONS, queueLimit: MAX_WAITING }
     this.#pool = createPool({ ...this.#options, ...limits })
-    const { hostname, port, pathname } = new URL(url)
+    const { hostname, port } = new URL(url)
     this.target = {
       'db.system.name': 'mysql',
-      'db.namespace': decodeURIComponent(pathname.slice(1)),
+      'db.namespace': databaseOf(url),
       'server.address': hostname,
       'server.port': Number(port || 3306),
     }
@@ -280,9 +281,10 @@ class MysqlSession implements DatabaseConnection {
     this.#connection = connection
     if (this.#driver.servers.has(connection)) return connection
     try {
-      await this.#run(connection, deadline, SESSION)
-      const { rows } = await this.#run(connection, deadline, VARIABLES)
-      this.#driver.servers.set(connection, toServer(rows))
+      for (const sql of SET_UP) await this.#run(connection, deadline, sql)
+      const server = toServer((await this.#run(connection, deadline, VARIABLES)).rows)
+      if (server.mistake) throw new Error(server.mistake)
+      this.#driver.servers.set(connection, server)
       return connection
     } catch (error) {
       this.#lose(error as Error) // all that #run throws

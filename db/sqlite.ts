@@ -2,8 +2,9 @@
 import { closeSync, existsSync, mkdirSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
+import { setTimeout } from 'node:timers/promises'
 import {
-  type CompiledQuery,
+  CompiledQuery,
   type DatabaseConnection,
   type Dialect,
   type Driver,
@@ -15,33 +16,39 @@ import {
   sql,
 } from 'kysely'
 import { LRUCache } from 'lru-cache'
-import { DatabaseUnavailableError, databaseError } from './errors.ts'
+import { DatabaseUnavailableError, databaseError, LockedError } from './errors.ts'
 import { noteFailure, refuseAfterEnd, refuseInside } from './inside.ts'
 import type { ImmediateAdapter, Statement } from './statement.ts'
 import { join, type Target, type Trace } from './trace.ts'
 
-/** Milliseconds that one process waits for another's transaction, if nothing else is said. */
-const BUSY_TIMEOUT = 5_000
+/** Milliseconds that a statement waits for another process's transaction, if nothing else is set. */
+const LOCK_TIMEOUT = 5_000
 
-/** The same where requests are served: node:sqlite waits with the whole process. */
-const SERVING_BUSY_TIMEOUT = 500
+/** Milliseconds between two attempts while another process holds the write lock. */
+const LOCK_INTERVAL = 5
 
 /** What traces say of the database. */
 const TARGET: Target = { 'db.system.name': 'sqlite' }
+
+// Immediate: a transaction that reads first could not be sure to write afterwards
+// (SQLITE_BUSY_SNAPSHOT, https://sqlite.org/rescode.html#busy_snapshot).
+const BEGIN = CompiledQuery.raw('begin immediate')
+const COMMIT = CompiledQuery.raw('commit')
+const ROLLBACK = CompiledQuery.raw('rollback')
 
 /** Statements kept prepared; beyond them the one used least recently is forgotten. */
 const MAX_PREPARED = 200
 
 /**
  * A dialect on the SQLite file at `path`, which is made where it is missing, with its folder, if it
- * may be. Where a `timeout` is set, in milliseconds, no statement waits longer.
+ * may be. A statement waits for another process's transaction until its deadline, and `timeout`
+ * milliseconds at most, while the process goes on. It throws the deadline's reason, or LockedError.
  */
 export function sqliteDialect(
   path: string,
-  { timeout, mayCreate }: { timeout?: number | undefined; mayCreate: boolean },
+  { timeout = LOCK_TIMEOUT, mayCreate }: { timeout?: number | undefined; mayCreate: boolean },
 ): Dialect {
-  const busy = timeout === undefined ? BUSY_TIMEOUT : Math.min(timeout, SERVING_BUSY_TIMEOUT)
-  const driver = new EmbeddedDriver(() => open(path, busy, mayCreate))
+  const driver = new EmbeddedDriver(() => open(path, mayCreate), timeout)
   return {
     createDriver: () => driver,
     createAdapter: () => new EmbeddedAdapter(driver),
@@ -56,116 +63,133 @@ interface Prepared {
   columns: string[]
 }
 
-/** The driver and its only connection, which its users have one after another. */
-class EmbeddedDriver implements Driver, DatabaseConnection {
+/**
+ * The driver, and the only connection to the file, which its sessions share: while one of them has
+ * a transaction open, the statements of the others wait.
+ */
+class EmbeddedDriver implements Driver {
   readonly #open: () => DatabaseSync
+  readonly #timeout: number
   readonly #prepared = new LRUCache<string, Prepared>({ max: MAX_PREPARED })
   #database: DatabaseSync | undefined
-  /** Settles when the connection is free again; undefined while it is. */
-  #taken: PromiseWithResolvers<void> | undefined
-  /** The traces of those whose statements the transaction has, and of whose it had last. */
-  readonly #traces = new Set<Trace>()
-  #latest: Trace | undefined
+  /** The session whose transaction is open, and what resolves when it is over. */
+  #owner: EmbeddedSession | undefined
+  #over = Promise.withResolvers<void>()
 
-  constructor(open: () => DatabaseSync) {
+  constructor(open: () => DatabaseSync, timeout: number) {
     this.#open = open
+    this.#timeout = timeout
   }
 
   async init(): Promise<void> {
-    this.#database = translated(this.#open)
+    this.#database = await this.#whenUnlocked(() => translated(this.#open))
   }
 
-  // Kysely's own queue, which the adapter turns off, would come before anything could be refused.
-  async acquireConnection(): Promise<DatabaseConnection> {
+  async acquireConnection(): Promise<EmbeddedSession> {
     refuseInside()
-    while (this.#taken) await this.#taken.promise
-    this.#taken = Promise.withResolvers()
-    return this
+    return new EmbeddedSession(this)
   }
 
-  async releaseConnection(): Promise<void> {
-    const taken = this.#taken
-    this.#taken = undefined
-    taken?.resolve()
+  async releaseConnection(): Promise<void> {}
+
+  async beginTransaction(session: EmbeddedSession): Promise<void> {
+    await session.begin()
   }
 
-  // Immediate: a transaction that reads first could not be sure to write afterwards.
-  async beginTransaction(): Promise<void> {
-    this.execute('begin immediate')
+  async commitTransaction(session: EmbeddedSession): Promise<void> {
+    await session.commit()
   }
 
-  async commitTransaction(): Promise<void> {
-    const trace = this.#traces.size > 0 ? join(this.#traces) : undefined
-    this.#traces.clear()
-    // What waits for the disk is the commit, for all of them at once.
-    if (trace) this.#traced(trace, 'commit', [])
-    else this.execute('commit')
-  }
-
-  // A full disk, for one, ends a transaction by itself: to end it again would fail, and hide why.
-  async rollbackTransaction(): Promise<void> {
-    this.#traces.clear()
-    if (this.isInTransaction) this.execute('rollback')
+  async rollbackTransaction(session: EmbeddedSession): Promise<void> {
+    await session.rollback()
   }
 
   async destroy(): Promise<void> {
     this.#prepared.clear()
     this.#database?.close()
+    this.#setOwner(undefined)
   }
 
   get isInTransaction(): boolean {
-    return this.#database?.isTransaction ?? false
+    return this.#owner !== undefined
   }
 
-  async executeQuery<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
+  isOwnedBy(session: EmbeddedSession): boolean {
+    return this.#owner === session
+  }
+
+  /** Executes a statement when no other session has a transaction, and no other process the lock. */
+  async execute<Row>(
+    session: EmbeddedSession,
+    { sql: text, parameters, deadline }: Statement,
+    trace: Trace | undefined,
+  ): Promise<QueryResult<Row>> {
+    const ended = trace?.statement(text, TARGET)
     try {
-      return this.#executeAtOnce<Row>(query)
+      const result = await this.#whenUnlocked(async () => {
+        while (this.#owner && this.#owner !== session) {
+          await (deadline ? deadline.race(this.#over.promise) : this.#over.promise)
+        }
+        if (deadline?.reason) throw deadline.reason
+        try {
+          return this.#execute<Row>(text, parameters)
+        } finally {
+          this.#setOwner(this.#database?.isTransaction ? session : undefined)
+        }
+      })
+      ended?.()
+      return result
     } catch (error) {
-      if (error instanceof DatabaseUnavailableError) noteFailure(error)
+      ended?.(error)
       throw error
     }
   }
 
   /**
    * The result of a statement; undefined when it has to wait, because the connection is not open
-   * yet, or is somebody's who is in a transaction.
+   * yet, a session has a transaction, or another process the lock.
    */
-  executeNow<Row>(query: Statement<Row>): QueryResult<Row> | undefined {
-    if (!this.#database?.isOpen || this.isInTransaction) return undefined
-    return this.#executeAtOnce(query)
-  }
-
-  #executeAtOnce<Row>({ sql: text, parameters, deadline }: Statement): QueryResult<Row> {
+  executeNow<Row>({
+    sql: text,
+    parameters,
+    deadline,
+  }: Statement<Row>): QueryResult<Row> | undefined {
+    if (!this.#database?.isOpen || this.#owner) return undefined
     if (deadline?.reason) throw deadline.reason
-    refuseAfterEnd()
-    if (deadline?.trace) {
-      if (this.isInTransaction) {
-        this.#traces.add(deadline.trace)
-        this.#latest = deadline.trace
-      }
-      return this.#traced<Row>(deadline.trace, text, parameters)
-    }
-    if (this.#latest) {
-      // A savepoint ends, or begins: who is undone does not wait for the commit.
-      if (text.startsWith('rollback')) this.#traces.delete(this.#latest)
-      this.#latest = undefined
-    }
-    return this.execute<Row>(text, parameters)
-  }
-
-  #traced<Row>(trace: Trace, text: string, parameters: readonly unknown[]): QueryResult<Row> {
-    const ended = trace.statement(text, TARGET)
+    const ended = deadline?.trace?.statement(text, TARGET)
     try {
-      const result = this.execute<Row>(text, parameters)
-      ended()
+      const result = this.#execute<Row>(text, parameters)
+      ended?.()
       return result
     } catch (error) {
-      ended(error)
+      ended?.(error)
+      if (error instanceof LockedError) return undefined
       throw error
     }
   }
 
-  execute<Row>(text: string, parameters: readonly unknown[] = []): QueryResult<Row> {
+  #setOwner(owner: EmbeddedSession | undefined): void {
+    if (this.#owner && !owner) {
+      this.#over.resolve()
+      this.#over = Promise.withResolvers()
+    }
+    this.#owner = owner
+  }
+
+  // SQLite's own wait, `busy_timeout`, would block the whole process: a timer waits in its place.
+  async #whenUnlocked<Result>(attempt: () => Result | Promise<Result>): Promise<Result> {
+    const end = performance.now() + this.#timeout
+    for (;;) {
+      try {
+        return await attempt()
+      } catch (error) {
+        if (!(error instanceof LockedError) || performance.now() > end) throw error
+      }
+      await setTimeout(LOCK_INTERVAL)
+    }
+  }
+
+  #execute<Row>(text: string, parameters: readonly unknown[]): QueryResult<Row> {
     return translated(() => {
       const { statement, columns } = this.#prepare(text)
       const values = parameters as SQLInputValue[] // node:sqlite itself refuses what is not
@@ -190,6 +214,63 @@ class EmbeddedDriver implements Driver, DatabaseConnection {
     this.#prepared.set(text, prepared)
     return prepared
   }
+}
+
+/** What Kysely takes for a connection. */
+class EmbeddedSession implements DatabaseConnection {
+  readonly #driver: EmbeddedDriver
+  #hasBegun = false
+  /** The traces of the calls whose statements the transaction has, and the one it had last. */
+  #traces = new Set<Trace>()
+  #latest: Trace | undefined
+
+  constructor(driver: EmbeddedDriver) {
+    this.#driver = driver
+  }
+
+  async begin(): Promise<void> {
+    await this.#driver.execute(this, BEGIN, undefined)
+    this.#hasBegun = true
+    this.#traces = new Set()
+    this.#latest = undefined
+  }
+
+  // In WAL mode it never waits for a lock, which the transaction has: https://sqlite.org/wal.html
+  async commit(): Promise<void> {
+    // What waits for the disk is the commit, for all of them at once.
+    await this.#execute(COMMIT, join(this.#traces))
+    this.#hasBegun = false
+  }
+
+  // A full disk, for one, ends a transaction by itself: to end it again would fail, and hide why.
+  async rollback(): Promise<void> {
+    this.#hasBegun = false
+    if (this.#driver.isOwnedBy(this)) await this.#driver.execute(this, ROLLBACK, undefined)
+  }
+
+  async executeQuery<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
+    refuseAfterEnd()
+    const { sql: text, deadline }: Statement = query
+    const trace = deadline?.trace
+    if (trace && this.#hasBegun) this.#traces.add(trace)
+    // A savepoint ends, or begins: what is undone does not wait for the commit.
+    else if (this.#latest && text.startsWith('rollback')) this.#traces.delete(this.#latest)
+    this.#latest = trace
+    try {
+      return await this.#execute<Row>(query, trace)
+    } catch (error) {
+      if (error instanceof DatabaseUnavailableError) noteFailure(error)
+      throw error
+    }
+  }
+
+  async #execute<Row>(query: CompiledQuery, trace: Trace | undefined): Promise<QueryResult<Row>> {
+    if (this.#hasBegun && !this.#driver.isOwnedBy(this)) {
+      const cause = new Error('the database has ended the transaction')
+      throw new DatabaseUnavailableError(cause, true)
+    }
+    return await this.#driver.execute<Row>(this, query, trace)
+  }
 
   // biome-ignore lint/correctness/useYield: Kysely wants the method; nothing here streams.
   async *streamQuery(): AsyncGenerator<never> {
@@ -197,18 +278,18 @@ class EmbeddedDriver implements Driver, DatabaseConnection {
   }
 }
 
-// Kysely takes no lock of its own here, since its connection is the only one of the process.
-// Another process may have the same file: an immediate transaction keeps it out.
+// Kysely takes no lock of its own here: an immediate transaction keeps other processes out, and the
+// driver the other sessions of this one.
 class EmbeddedAdapter extends SqliteAdapter implements ImmediateAdapter {
   readonly #driver: EmbeddedDriver
-  /** Kysely need not queue those who use the connection: the driver does. */
-  override get supportsMultipleConnections() {
-    return true
-  }
-
   constructor(driver: EmbeddedDriver) {
     super()
     this.#driver = driver
+  }
+
+  // Or Kysely would let all others wait for a session that waits.
+  override get supportsMultipleConnections(): boolean {
+    return true
   }
 
   executeNow<Row>(query: Statement<Row>): QueryResult<Row> | undefined {
@@ -223,7 +304,7 @@ class EmbeddedAdapter extends SqliteAdapter implements ImmediateAdapter {
   }
 }
 
-function open(path: string, timeout: number, mayCreate: boolean): DatabaseSync {
+function open(path: string, mayCreate: boolean): DatabaseSync {
   if (mayCreate) mkdirSync(dirname(path), { recursive: true })
   else if (!existsSync(path)) {
     // A slip in the path must not become an empty shop.
@@ -232,10 +313,15 @@ function open(path: string, timeout: number, mayCreate: boolean): DatabaseSync {
   }
   // Names and hashes of keys are nobody else's business; SQLite gives its other files the same mode.
   closeSync(openSync(path, 'a', 0o600))
-  const database = new DatabaseSync(path, { readBigInts: true, timeout })
-  // FULL: what was acknowledged is on the disk, also after a power cut (sqlite.org/pragma.html).
-  database.exec('pragma journal_mode = wal; pragma synchronous = full')
-  return database
+  const database = new DatabaseSync(path, { readBigInts: true, timeout: 0 })
+  try {
+    // FULL: what was acknowledged is on the disk, also after a power cut (sqlite.org/pragma.html).
+    database.exec('pragma journal_mode = wal; pragma synchronous = full')
+    return database
+  } catch (error) {
+    database.close()
+    throw error
+  }
 }
 
 function translated<Result>(run: () => Result): Result {

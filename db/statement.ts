@@ -54,7 +54,8 @@ export function statement<Values, Row = never>(
     )
     const { sql, query: node, queryId } = query
     const complete: Statement<Row> = { sql, parameters, query: node, queryId, deadline }
-    return adapter.executeNow?.(complete) ?? (await db.executeQuery<Row>(complete))
+    const result = db.isTransaction ? undefined : adapter.executeNow?.(complete)
+    return result ?? (await db.executeQuery<Row>(complete))
   }
 }
 

@@ -20,8 +20,8 @@ export interface ApiKeysTable {
   /** In the past for a key that was revoked; in the future for one that was rotated, in its grace. */
   revoked_at: bigint | null
   last_used_at: bigint | null
-  /** 1 for a key that may only read; null for any other. */
-  read_only: bigint | null
+  /** 1 for a key that may only read; 0 for any other. */
+  read_only: bigint
 }
 
 /** What was made under an Idempotency-Key, so that a repetition makes nothing. */
@@ -30,14 +30,12 @@ export interface IdempotencyKeysTable {
   api_key_id: bigint
   /** SHA-256 of the Idempotency-Key, 64 hexadecimal digits: of one length, and compared exactly. */
   key_hash: string
+  /** The name of the procedure. */
+  operation: string
   /** SHA-256 of the input, 64 hexadecimal digits. */
   fingerprint: string
-  /** The operation; null for createPet of the first release, which knew no other. */
-  operation: string | null
-  /** The output in devalue's encoding; null in rows of the first release, which kept the id alone. */
-  answer: string | null
-  /** The id of what was made, for instances of the first release; 0 where the output has none. */
-  pet_id: bigint
+  /** The output in devalue's encoding; empty only inside the transaction that makes it. */
+  answer: string
   created_at: bigint
 }
 

@@ -19,9 +19,10 @@ type Work<Result> = (transaction: Database) => Promise<Result>
 /**
  * What the work gives, once it is committed. Nothing of it happened when this throws, unless the
  * error says that it may have. On MySQL the deadlines of its statements bound it. On the embedded
- * engine, where every commit waits for the disk, works that meet share a transaction, each undone
+ * engine, where every commit waits for the disk, concurrent works share a transaction, each undone
  * alone if it fails: so work must not wait for anything but the transaction it is given. What reaches
- * outside it, or begins another transaction, throws.
+ * outside it, or begins another transaction, throws. While another process holds the write lock, it
+ * waits until its deadline, or as long as the engine does.
  */
 export async function inTransaction<Result>(
   db: Database,
@@ -31,6 +32,7 @@ export async function inTransaction<Result>(
   refuseInside()
   if (!isSqlite(db)) return await db.transaction().execute((it) => runUncommitted(it, work))
   return await new Promise((resolve, reject) => {
+    const queue = queues.get(db) ?? new Set()
     const member: Member = {
       async run(transaction) {
         if (deadline?.reason) throw deadline.reason
@@ -38,13 +40,18 @@ export async function inTransaction<Result>(
         return () => resolve(result)
       },
       reject,
+      leave() {
+        queue.delete(member)
+        forget?.()
+      },
     }
-    const group = waiting.get(db)
-    if (group) group.push(member)
-    else {
-      waiting.set(db, [member])
-      void runWaiting(db)
-    }
+    queue.add(member)
+    const forget = deadline?.onGiveUp((reason) => {
+      if (queue.delete(member)) reject(reason)
+    })
+    if (queues.has(db)) return
+    queues.set(db, queue)
+    void runAll(db, queue)
   })
 }
 
@@ -63,22 +70,30 @@ interface Member {
   /** Does the work, and gives what tells its caller so. */
   run(transaction: Database): Promise<() => void>
   reject(error: unknown): void
+  /** Takes the work out of the queue: from then on its deadline does not end it. */
+  leave(): void
 }
 
-const waiting = new WeakMap<Database, Member[]>()
+/** The works that wait for a transaction. */
+const queues = new WeakMap<Database, Set<Member>>()
 
-async function runWaiting(db: Database): Promise<void> {
-  await setImmediate() // all requests that are there by now
-  const group = waiting.get(db) ?? []
-  waiting.delete(db)
-  while (group.length > 0) await runGroup(db, group.splice(0, MAX_GROUP))
+async function runAll(db: Database, queue: Set<Member>): Promise<void> {
+  while (queue.size > 0) {
+    await setImmediate() // all requests that are there by now, and those that only read
+    await runGroup(db, queue)
+  }
+  queues.delete(db)
 }
 
-async function runGroup(db: Database, group: Member[]): Promise<void> {
+async function runGroup(db: Database, queue: Set<Member>): Promise<void> {
+  // Until it begins, members come, and leave at their deadlines.
+  let pending = new Set(queue)
   const done: (() => void)[] = []
-  const pending = new Set(group)
   try {
     await db.transaction().execute(async (transaction) => {
+      const group = [...queue].slice(0, MAX_GROUP)
+      pending = new Set(group)
+      for (const member of group) member.leave()
       for (const member of group) {
         await transaction.executeQuery(SAVEPOINT)
         try {
@@ -94,6 +109,9 @@ async function runGroup(db: Database, group: Member[]): Promise<void> {
     })
     for (const tell of done) tell()
   } catch (error) {
-    for (const { reject } of pending) reject(error)
+    for (const member of pending) {
+      member.leave()
+      member.reject(error)
+    }
   }
 }

@@ -1,26 +1,27 @@
 /** The Express app on its server: what is mounted where, and in which order. */
 import type { Server } from 'node:http'
-import type { AnyTRPCRouter, TRPCError } from '@trpc/server'
-import express, { type ErrorRequestHandler, type RequestHandler, type Response } from 'express'
+import type { AnyTRPCRouter } from '@trpc/server'
+import express, { type ErrorRequestHandler, type RequestHandler } from 'express'
 import type { Database } from '../db/tables.ts'
-import { createCalls, type Foundation } from './calls.ts'
 import type { Config } from './config.ts'
-import { type ApiError, notFound, toApiError, toTRPCError } from './errors.ts'
+import { type ApiError, notFound, toApiError, toProblem } from './errors.ts'
 import { answer, notAllowed } from './http/answer.ts'
 import { crossOrigin, jsonHeaders, pageHeaders } from './http/headers.ts'
 import { healthRouter } from './http/health.ts'
 import { createRateLimit } from './http/rate-limit.ts'
+import { recordOf } from './http/record.ts'
 import { checkHost } from './http/request.ts'
 import { createHttpServer, type Patience } from './http/server.ts'
-import { beginTrace, createTelemetry } from './http/telemetry.ts'
+import { createTelemetry } from './http/telemetry.ts'
 import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
 import type { Readiness } from './readiness.ts'
-import { PREFIX as REST, restHandler } from './rest/handler.ts'
-import { type Operation, operationsOf } from './rest/operations.ts'
+import { operationsOf } from './rest/operations.ts'
 import type { Stores } from './stores.ts'
+import { pipeline, reporter, type Service } from './surface/pipeline.ts'
+import { restSurface } from './surface/rest/surface.ts'
+import { envelope, isTrpc, trpcSurface } from './surface/trpc/surface.ts'
 import type { Tracing } from './tracing.ts'
-import { envelope, isTrpc, PREFIX as TRPC, trpcHandler } from './trpc-http/handler.ts'
 
 /** What is served. */
 export interface Resources {
@@ -39,7 +40,7 @@ export interface Parts {
   tracing: Tracing | undefined
   readiness: Readiness
   resources: Pick<Resources, 'router' | 'tags'>
-  foundation: Pick<Foundation, 'stores' | 'transact' | 'idempotency' | 'authenticator'>
+  foundation: Pick<Service, 'stores' | 'transact' | 'idempotency' | 'authenticator'>
   patience: Patience | undefined
 }
 
@@ -54,17 +55,18 @@ export function createApp(parts: Parts): Server {
     return JSON.stringify(openApiDocument(router, operations, config))
   })
   const docs = whenAsked(async () => {
-    const { docsRouter } = await import('./docs/mount.ts')
+    const { docsRouter } = await import('./surface/docs.ts')
     return docsRouter(await document())
   })
   const methods = [...new Set(['GET', 'HEAD', 'POST', ...operations.map(({ method }) => method)])]
-  const calls = createCalls({
+  const report = reporter(log)
+  const service: Service = {
     ...foundation,
     rateLimit: config.rateLimit === undefined ? undefined : createRateLimit(config.rateLimit),
     timeout: config.databaseTimeout,
-    log,
-    beginTrace: tracing && beginTraces(tracing, operations),
-  })
+    report,
+    tracing,
+  }
   const telemetry = createTelemetry(log, metrics?.observe ?? (() => {}))
 
   const app = express()
@@ -80,26 +82,18 @@ export function createApp(parts: Parts): Server {
   })
   if (config.corsOrigins.length > 0) app.use(crossOrigin(config.corsOrigins, methods))
   // The busiest addresses come first.
-  app.use(restHandler(operations, { document, baseUrl: config.baseUrl, calls }))
-  app.use(trpcHandler(router, calls))
+  app.use(pipeline(restSurface(operations, config.baseUrl), service))
+  app.use(pipeline(trpcSurface(router), service))
   // Before the Host is looked at, since those who check health often send none.
   app.use(healthRouter(readiness.isReady))
   app.use(requireHost)
+  app.get('/v1/openapi.json', async (_req, res) => answer(res, 200, jsonHeaders, await document()))
+  app.all('/v1/openapi.json', notAllowed(['GET']))
   app.get(['/', '/docs'], (_req, res) => answer(res, 302, TO_DOCS, ''))
   app.all(['/', '/docs'], notAllowed(['GET']))
   app.use('/docs/', async (req, res, next) => (await docs())(req, res, next))
-  app.use(refuseAll, answerError(calls.report))
+  app.use(refuseAll, answerError(report))
   return createHttpServer(app, { body: refusalText, onRefused: telemetry.onRefused }, patience)
-}
-
-/** What begins the spans of requests: `http.route` is an address of the document, or tRPC's. */
-function beginTraces(tracing: Tracing, operations: Operation[]) {
-  const routes = new Map(operations.map(({ name, path }) => [name, REST + path]))
-  const trpcRoute = `${TRPC}/{procedure}`
-  return (res: Response) =>
-    beginTrace(res, tracing, (surface, operation) =>
-      surface === 'rest' ? routes.get(operation) : trpcRoute,
-    )
 }
 
 /** What `make` gives, made when somebody first asks for it; where that failed, it is made again. */
@@ -132,11 +126,11 @@ const refuseAll: RequestHandler = () => {
 }
 
 const answerError =
-  (report: (error: TRPCError, res: Response) => void): ErrorRequestHandler =>
+  (report: Service['report']): ErrorRequestHandler =>
   (thrown, _req, res, next) => {
-    const error = toTRPCError(thrown)
-    report(error, res)
+    const error = toProblem(thrown)
+    report(error, recordOf(res))
     if (res.headersSent) return next(thrown) // the server ends the connection
-    const body = toApiError(error)
-    answer(res, body.status, jsonHeaders, JSON.stringify(body))
+    const body = JSON.stringify(toApiError(error))
+    answer(res, error.status, [...jsonHeaders, ...error.headers], body)
   }

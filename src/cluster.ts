@@ -16,6 +16,9 @@ export async function startWorkers(config: Config, log: Log): Promise<Running> {
   // Here, too, what is not configured is not loaded.
   const registry = config.metrics && new (await import('prom-client')).AggregatorRegistry()
   let stopping = false
+  // The workers share the listening socket, and each takes its connections itself. Where the primary
+  // process takes and hands them on, one that is on its way to a worker that dies is never closed.
+  cluster.schedulingPolicy = cluster.SCHED_NONE
   const workers = Array.from({ length: config.workers }, () => cluster.fork())
   const [port = 0] = await Promise.all(workers.map(listening)).catch((error) => {
     for (const worker of workers) worker.process.kill('SIGKILL')
@@ -31,17 +34,22 @@ export async function startWorkers(config: Config, log: Log): Promise<Running> {
     readMetrics: async () => (await registry?.clusterMetrics()) ?? '',
     async stop() {
       stopping = true
-      const cancelCutOff = cutOff(config.shutdownTimeout, log)
       const living = Object.values(cluster.workers ?? {}).filter((worker) => worker !== undefined)
       for (const worker of living) worker.send(STOP)
       // Whatever ends this process before they have ended, a second signal above all, ends them.
       process.once('exit', () => {
         for (const worker of living) worker.process.kill('SIGKILL')
       })
-      await Promise.all(living.map((worker) => worker.isDead() || once(worker, 'exit')))
-      cancelCutOff()
+      await Promise.all(living.map(ended))
     },
   }
+}
+
+/** Resolves when a worker has ended; one that did not finish what it had to lets the process end with 1. */
+async function ended(worker: Worker): Promise<void> {
+  if (worker.isDead()) return
+  const [code] = await once(worker, 'exit')
+  if (code !== 0) process.exitCode = 1
 }
 
 async function listening(worker: Worker): Promise<number> {
@@ -59,10 +67,12 @@ export async function work(config: Config, log: Log): Promise<void> {
   // Signals to the whole group reach workers too; it is the primary that says when to stop. It may
   // say so before this one serves.
   process.on('SIGINT', () => {}).on('SIGTERM', () => {})
-  const told = new Promise<void>((resolve) => {
+  const stopped = new Promise<void>((resolve) => {
     process.on('message', (message) => message === STOP && resolve())
     process.once('disconnect', resolve)
   })
+  const told = Promise.race([stopped, uncaught(log)])
+  void told.then(() => cutOff(config.shutdownTimeout, log))
   try {
     const { serve } = await import('./serve.ts') // the primary process needs nothing of it
     const { metrics, stop } = await serve(config, log)
@@ -71,7 +81,7 @@ export async function work(config: Config, log: Log): Promise<void> {
       AggregatorRegistry.setRegistries(metrics.registry)
       new AggregatorRegistry() // listens for the primary's questions
     }
-    await Promise.race([told, uncaught(log)])
+    await told
     await stop()
   } finally {
     if (process.connected) process.disconnect?.()

@@ -20,16 +20,13 @@ export const UNWRITABLE = [new Date(FIRST.getTime() - 1), new Date(LAST.getTime(
 
 /**
  * The point in time that a date-time of RFC 3339 names; what is finer than a millisecond is cut off.
- * Undefined for any other text, and for a day that does not exist, a leap second, and a year that in
- * UTC is not one from 0000 to 9999.
+ * Undefined for any other text, and for a day that does not exist and a leap second. An offset can
+ * lead to a year that RFC 3339 cannot write, which the schemas below refuse.
  */
 export function parseDateTime(text: string): Date | undefined {
-  if (text.length > MAX_LENGTH || !dateTimePattern.test(text)) return undefined
-  const date = new Date(text.toUpperCase())
-  return isWritable(date) ? date : undefined
+  const isDateTime = text.length <= MAX_LENGTH && dateTimePattern.test(text)
+  return isDateTime ? new Date(text.toUpperCase()) : undefined
 }
-
-const isWritable = (date: Date) => date >= FIRST && date <= LAST
 
 interface Documentation {
   description?: string

@@ -1,4 +1,4 @@
-/** Any thrown thing → one error of the interface, `{code, message, status}`, for both surfaces. */
+/** The errors of the interface, for both surfaces: each knows its code, message, status and headers. */
 import { TRPCError } from '@trpc/server'
 import { getHTTPStatusCodeFromError } from '@trpc/server/http'
 import { type TRPC_ERROR_CODE_KEY, TRPC_ERROR_CODES_BY_KEY } from '@trpc/server/rpc'
@@ -18,16 +18,50 @@ export interface ApiError {
 /** Seconds after which a client is asked to try again when the service is not available. */
 const RETRY_AFTER = '5'
 
+/** The headers of an error of a code, where it brings no others. */
+const usualHeaders: Partial<Record<TRPC_ERROR_CODE_KEY, readonly string[]>> = {
+  UNAUTHORIZED: ['WWW-Authenticate', 'Bearer'],
+  // RFC 6750, section 3.1
+  FORBIDDEN: ['WWW-Authenticate', 'Bearer error="insufficient_scope"'],
+  SERVICE_UNAVAILABLE: ['Retry-After', RETRY_AFTER],
+}
+
 /** An error with a message that is fit for the client; its cause is for the log alone. */
-const problem = (code: TRPC_ERROR_CODE_KEY, message: string, cause?: unknown): TRPCError =>
-  new TRPCError({ code, message, cause })
+export class Problem extends TRPCError {
+  /** The HTTP status code. */
+  readonly status: number
+  /** The headers of its answer, names and values in turn. */
+  readonly headers: readonly string[]
+
+  constructor(
+    code: TRPC_ERROR_CODE_KEY,
+    message: string,
+    {
+      cause,
+      headers = usualHeaders[code] ?? [],
+    }: { cause?: unknown; headers?: readonly string[] } = {},
+  ) {
+    // Some messages repeat what was sent, which may be an API key in the wrong place.
+    super({ code, message: withoutKeys(message), cause })
+    this.status = getHTTPStatusCodeFromError(this)
+    this.headers = headers
+  }
+
+  /** What is wrong with each field of an input, by its name; undefined where no input is refused. */
+  get fields(): Record<string, string> | undefined {
+    return fieldErrors(this)
+  }
+}
+
+const problem = (code: TRPC_ERROR_CODE_KEY, message: string, cause?: unknown): Problem =>
+  new Problem(code, message, { cause })
 
 /**
- * The error to answer for a thrown thing: its code and message are fit for the client, and tell
- * nothing about the inside. `cause` keeps what was thrown, for the log. Each surface calls this once,
- * at its edge.
+ * The error to answer for anything that was thrown: its code and message are fit for the client, and
+ * tell nothing about the inside. `cause` keeps what was thrown, for the log.
  */
-export function toTRPCError(thrown: unknown): TRPCError {
+export function toProblem(thrown: unknown): Problem {
+  if (thrown instanceof Problem && thrown.code !== 'INTERNAL_SERVER_ERROR') return thrown
   if (thrown instanceof DatabaseUnavailableError) return unavailable(thrown)
   if (!(thrown instanceof TRPCError)) return internal(thrown)
   const { code, cause } = thrown
@@ -37,24 +71,21 @@ export function toTRPCError(thrown: unknown): TRPCError {
       ? unavailable(cause)
       : internal(cause ?? thrown)
   }
-  if (code === 'BAD_REQUEST' && cause instanceof ZodError) {
-    return problem(code, sentence(cause), cause)
-  }
+  if (code === 'BAD_REQUEST' && cause instanceof ZodError) return problemOfInput(cause)
   if (code === 'BAD_REQUEST' && cause instanceof SyntaxError) return malformed(cause)
-  // Some of tRPC's messages repeat the path, into which people paste keys.
-  const message = withoutKeys(thrown.message)
-  return message === thrown.message ? thrown : problem(code, message, cause)
+  return problem(code, thrown.message, cause)
 }
 
 /** The body that answers an error, on REST. */
-export const toApiError = (error: TRPCError): ApiError => ({
-  code: error.code,
-  message: error.message,
-  status: getHTTPStatusCodeFromError(error),
+export const toApiError = ({ code, message, status }: Problem): ApiError => ({
+  code,
+  message,
+  status,
 })
 
 /** The shape of an error that tRPC's clients expect; `fields` says what is wrong with each field. */
-export function errorShape({ code, message, status }: ApiError, fields?: Record<string, string>) {
+export function errorShape(error: ApiError & { fields?: Record<string, string> | undefined }) {
+  const { code, message, status, fields } = error
   return {
     message,
     code: TRPC_ERROR_CODES_BY_KEY[code],
@@ -62,58 +93,47 @@ export function errorShape({ code, message, status }: ApiError, fields?: Record<
   }
 }
 
-/**
- * What is wrong with each field of an input, by the field's name; an input that is no object has its
- * words under `''`. Undefined for errors that are not about an input.
- */
-export function fieldErrors({ cause }: TRPCError): Record<string, string> | undefined {
+// An input that is no object has its words under `''`.
+function fieldErrors({ cause }: TRPCError): Record<string, string> | undefined {
   if (!(cause instanceof ZodError)) return undefined
   const fields = cause.issues.map((issue) => [issue.path.join('.'), issue.message])
   return Object.fromEntries(fields.reverse()) // the first of several about one field wins
 }
 
-/** The headers that belong to an error, on both surfaces, as a flat list of names and values. */
-export function errorHeaders({ code }: TRPCError, auth?: Auth): string[] {
-  if (code === 'UNAUTHORIZED') {
-    const challenge = auth?.kind === 'invalid' ? 'Bearer error="invalid_token"' : 'Bearer'
-    return ['WWW-Authenticate', challenge]
-  }
-  // RFC 6750, section 3.1
-  if (code === 'FORBIDDEN') return ['WWW-Authenticate', 'Bearer error="insufficient_scope"']
-  if (code === 'SERVICE_UNAVAILABLE') return ['Retry-After', RETRY_AFTER]
-  return []
-}
-
 /** The error for a call without a valid key. */
-export function unauthorized({ kind }: Auth): TRPCError {
+export function unauthorized({ kind }: Auth): Problem {
+  // RFC 6750, section 3
+  const challenge = kind === 'invalid' ? 'Bearer error="invalid_token"' : 'Bearer'
   const message =
     kind === 'missing'
       ? 'The API key is missing: send the header "Authorization: Bearer <API_KEY>"'
       : 'The API key is invalid: the header must be "Authorization: Bearer <API_KEY>" with a key of this service'
-  return problem('UNAUTHORIZED', message)
+  return new Problem('UNAUTHORIZED', message, { headers: ['WWW-Authenticate', challenge] })
 }
 
-export const readOnlyKey = (): TRPCError =>
+/** The error for a call that changes something, by a key that may only read. */
+export const readOnlyKey = (): Problem =>
   problem('FORBIDDEN', 'The API key may only read: this call needs one that may write')
 
 /** The error for JSON, or tRPC's encoding of an input, that cannot be read. */
-export const malformed = (cause: unknown): TRPCError =>
+export const malformed = (cause: unknown): Problem =>
   problem('PARSE_ERROR', 'The request is not well-formed: its JSON cannot be read', cause)
 
-export const payloadTooLarge = (): TRPCError =>
+export const payloadTooLarge = (): Problem =>
   problem('PAYLOAD_TOO_LARGE', `The body must have at most ${MAX_BODY} bytes`)
 
-export const unsupportedMediaType = (): TRPCError =>
+export const unsupportedMediaType = (): Problem =>
   problem(
     'UNSUPPORTED_MEDIA_TYPE',
     'The body must be of the type application/json, in UTF-8, and not compressed',
   )
 
 /** The error for more than `limit` calls a minute; `seconds` later there may be more. */
-export const tooManyRequests = (limit: number, seconds: number): TRPCError =>
-  problem(
+export const tooManyRequests = (limit: number, seconds: number): Problem =>
+  new Problem(
     'TOO_MANY_REQUESTS',
     `There were more than ${limit} calls in a minute; try again in ${seconds} seconds`,
+    { headers: ['Retry-After', String(seconds)] },
   )
 
 /** What answers a request that did not arrive in time. */
@@ -126,16 +146,20 @@ export const HEADERS_TOO_LARGE: ApiError = {
   status: 431,
 }
 
-export const notFound = (): TRPCError => problem('NOT_FOUND', 'There is nothing at this address')
+export const notFound = (): Problem => problem('NOT_FOUND', 'There is nothing at this address')
 
 /** The error for a method that an address does not serve; `allow` is what its Allow header says. */
-export function methodNotSupported(method: string, allow: string): TRPCError {
+export function methodNotSupported(method: string, allow: string): Problem {
   const message = `${method} is not supported here: use ${allow.replace(/, (?=[^,]*$)/, ' or ')}`
-  return problem('METHOD_NOT_SUPPORTED', message)
+  return new Problem('METHOD_NOT_SUPPORTED', message, { headers: ['Allow', allow] })
 }
 
-/** Why a call is given up whose client does not wait any more. Nobody is told, so one will do for all. */
+/** The reason to give up a call whose client has gone. It is never answered, so one serves all calls. */
 export const CLIENT_GONE = problem('CLIENT_CLOSED_REQUEST', 'The client has gone')
+
+/** The error for an input that its schema refuses. */
+export const problemOfInput = (error: ZodError): Problem =>
+  problem('BAD_REQUEST', sentence(error), error)
 
 /** What is wrong with an input, as one sentence that names each field. */
 export function sentence({ issues }: Pick<ZodError, 'issues'>): string {
@@ -144,7 +168,7 @@ export function sentence({ issues }: Pick<ZodError, 'issues'>): string {
     .join('; ')
 }
 
-export const unavailable = (cause?: unknown): TRPCError =>
+export const unavailable = (cause?: unknown): Problem =>
   problem(
     'SERVICE_UNAVAILABLE',
     'The service cannot use its database right now; try again later',
@@ -152,5 +176,5 @@ export const unavailable = (cause?: unknown): TRPCError =>
   )
 
 /** The error for a bug. */
-export const internal = (cause?: unknown): TRPCError =>
+export const internal = (cause?: unknown): Problem =>
   problem('INTERNAL_SERVER_ERROR', 'Internal server error', cause)

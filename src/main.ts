@@ -3,18 +3,18 @@ import cluster from 'node:cluster'
 import { complain } from './complaint.ts'
 import { type Config, loadConfig } from './config.ts'
 import { createLog, type Log } from './log.ts'
-import { signalled, uncaught } from './stop.ts'
+import { cutOff, signalled, uncaught } from './stop.ts'
 
 let config: Config | undefined
 try {
   config = loadConfig()
   const log = await createLog()
   await (cluster.isWorker ? (await import('./cluster.ts')).work(config, log) : run(config, log))
-  // Where the collector of traces is out of reach, its exporter goes on trying for seconds.
-  if (config.tracing) process.exit()
 } catch (error) {
   complain(error, config)
 }
+// Connections to a database or a collector of traces that hangs would keep the process alive.
+process.exit()
 
 async function run(config: Config, log: Log): Promise<void> {
   // A wrong variable is told without what speaks to databases, and what serves, being loaded.
@@ -25,8 +25,9 @@ async function run(config: Config, log: Log): Promise<void> {
   ])
   const db = await connect(config.databaseUrl)
   try {
-    await migrate(db)
+    await migrate(db, { onWait: (words) => log.info(words) })
     const told = Promise.race([signalled(), uncaught(log)])
+    void told.then(() => cutOff(config.shutdownTimeout, log))
     const { text, stop } = await start(db, config, log)
     await db.destroy() // those who serve have connections of their own
     console.log(text)

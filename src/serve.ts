@@ -12,12 +12,14 @@ import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
 import { createReadiness } from './readiness.ts'
 import { appRouter, tags } from './router.ts'
-import { cutOff } from './stop.ts'
 import { createStores } from './stores.ts'
 import { transactions } from './transact.ts'
 
 /** Milliseconds between two rounds of closing connections that have become idle, when stopping. */
 const CLOSE_INTERVAL = 50
+
+const PORT_IN_USE =
+  'another program listens there; set another port, or PORT=0 for any that is free'
 
 /** What serves, be it in one process or several. */
 export interface Running {
@@ -60,13 +62,13 @@ export async function serve(
   })
   server.listen(config.port)
   await once(server, 'listening').catch((error: NodeJS.ErrnoException) => {
-    throw new ConfigError(`PORT: cannot listen on ${config.port} (${error.code})`)
+    const problem = `PORT: cannot listen on ${config.port} (${error.code})`
+    throw new ConfigError(error.code === 'EADDRINUSE' ? `${problem}: ${PORT_IN_USE}` : problem)
   })
 
   const stop = async () => {
     log.info('Stopping: the requests in flight are finished')
     readiness.stopping = true
-    const cancelCutOff = cutOff(config.shutdownTimeout, log)
     await wait(config.shutdownDelay)
     server.close()
     // A connection that was busy then would be kept open for its next request.
@@ -77,7 +79,6 @@ export async function serve(
     await authenticator.stop() // notes the last uses of keys, for which it needs the database
     await db.destroy()
     await tracing?.stop()
-    cancelCutOff()
     log.info('Stopped')
   }
   return {

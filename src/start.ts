@@ -7,6 +7,7 @@ import type { Patience } from './http/server.ts'
 import { prepareFirstKey } from './keys/first.ts'
 import type { Log } from './log.ts'
 import { startText } from './start-text.ts'
+import { cutOff } from './stop.ts'
 
 /**
  * Starts the service. `db` is the configured database, migrated; it is not needed afterwards, since
@@ -43,7 +44,9 @@ export async function start(
       },
     }
   } catch (error) {
+    const cancelCutOff = cutOff(config.shutdownTimeout, log)
     await stop()
+    cancelCutOff()
     throw error
   }
 }

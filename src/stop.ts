@@ -1,13 +1,20 @@
 /** When a process is to stop, and until when. */
 import type { Log } from './log.ts'
 
-/** Resolves at the first SIGTERM or SIGINT; the second ends the process at once, with code 1. */
+/**
+ * Milliseconds within which the same signal again is the same wish: at Ctrl-C a terminal signals the
+ * whole group of processes, and npm hands its signal on to what it runs.
+ */
+const SAME_WISH = 1_000
+
+/** Resolves at the first SIGTERM or SIGINT; the next wish to stop ends the process at once, with code 1. */
 export function signalled(): Promise<void> {
   return new Promise((resolve) => {
-    let isFirst = true
-    const onSignal = () => {
-      if (!isFirst) process.exit(1)
-      isFirst = false
+    let first: { signal: NodeJS.Signals; time: number } | undefined
+    const onSignal = (signal: NodeJS.Signals) => {
+      const time = performance.now()
+      first ??= { signal, time }
+      if (signal !== first.signal || time - first.time > SAME_WISH) process.exit(1)
       resolve()
     }
     process.on('SIGTERM', onSignal).on('SIGINT', onSignal)
@@ -29,14 +36,13 @@ export function uncaught(log: Log): Promise<void> {
 }
 
 /**
- * Ends the process after `timeout` milliseconds, whatever is still going on, unless the function that
- * it gives is called before.
+ * Ends the process with code 1 after `timeout` milliseconds, whatever is still going on, unless the
+ * function that it returns is called before. The timer keeps the process alive: what hangs need not.
  */
 export function cutOff(timeout: number, log: Log): () => void {
-  const exit = () => {
+  const timer = setTimeout(() => {
     log.warn(`Not everything was finished within ${timeout} ms; it is cut off`)
-    process.exit()
-  }
-  const timer = setTimeout(exit, timeout).unref()
+    process.exit(1)
+  }, timeout)
   return () => clearTimeout(timer)
 }

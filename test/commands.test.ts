@@ -94,7 +94,7 @@ test('what keys create keeps: the name as it is, however long, and when the key 
     expires_at: BigInt(expiresAt),
     revoked_at: null,
     last_used_at: null,
-    read_only: null,
+    read_only: 0n,
   })
   await sql.close()
 })
@@ -119,7 +119,11 @@ test('keys rotate and revoke', async () => {
 test.each(['revoke', 'rotate'])(
   'keys %s of a key that does not work is a mistake',
   async (action) => {
-    for (const id of ['2', '99']) {
+    await using sql = await openSql(database.url)
+    await sql('update api_keys set expires_at = 1 where id = 1')
+    await sql.close()
+    // Expired, revoked, never made.
+    for (const id of ['1', '2', '99']) {
       const stderr = `There is no working key with the ID ${id}; list shows them\n`
       expect(await keys(action, id)).toEqual({ code: 1, stdout: '', stderr })
     }
@@ -133,15 +137,15 @@ test('keys list shows all there is to say of each key, and never the key itself'
   const used = '2026-01-31T22:21:20.019Z'
   // id, name, expires_at, revoked_at, last_used_at, read_only; and what is to be said of it.
   const all = [
-    [3, 'plain', null, null, null, null, 'working', undefined, undefined],
-    [4, 'in use', far, null, used, null, 'working', far, undefined],
-    [5, 'expired', past, null, null, null, 'expired', past, undefined],
-    [6, 'revoked', null, past, used, null, 'revoked', undefined, past],
-    [7, 'revoked before its end', far, past, null, null, 'revoked', far, past],
-    [8, 'revoked, then expired', past, before, null, null, 'revoked', past, before],
-    [9, 'in its grace', farther, far, null, null, 'working', far, undefined],
-    [10, 'in a grace beyond its end', far, farther, null, null, 'working', far, undefined],
-    [11, 'a grace and no end', null, far, null, null, 'working', far, undefined],
+    [3, 'plain', null, null, null, 0, 'working', undefined, undefined],
+    [4, 'in use', far, null, used, 0, 'working', far, undefined],
+    [5, 'expired', past, null, null, 0, 'expired', past, undefined],
+    [6, 'revoked', null, past, used, 0, 'revoked', undefined, past],
+    [7, 'revoked before its end', far, past, null, 0, 'revoked', far, past],
+    [8, 'revoked, then expired', past, before, null, 0, 'revoked', past, before],
+    [9, 'in its grace', farther, far, null, 0, 'working', far, undefined],
+    [10, 'in a grace beyond its end', far, farther, null, 0, 'working', far, undefined],
+    [11, 'a grace and no end', null, far, null, 0, 'working', far, undefined],
     [12, 'reader', null, null, null, 1, 'working', undefined, undefined],
   ] as const
   await using sql = await openSql(database.url)

@@ -204,7 +204,7 @@ test('a port in use stops the start', async () => {
   expect({ code, stdout, stderr }).toEqual({
     code: 1,
     stdout: '',
-    stderr: `PORT: cannot listen on ${port} (EADDRINUSE)\n`,
+    stderr: `PORT: cannot listen on ${port} (EADDRINUSE): another program listens there; set another port, or PORT=0 for any that is free\n`,
   })
 })
 

@@ -4,7 +4,7 @@ import path from 'node:path'
 import { expect, test } from 'vitest'
 
 const root = path.join(import.meta.dirname, '..')
-const files = globSync(['src/**/*.ts', 'db/**/*.ts', 'client/**/*.ts'], {
+const files = globSync(['src/**/*.ts', 'db/**/*.ts', 'client/**/*.ts', 'docs-page/**/*.ts'], {
   cwd: root,
   exclude: ['client/dist/**'],
 })
@@ -45,17 +45,26 @@ test.each<[string, RegExp, RegExp]>([
   [
     'http knows neither surface nor resource',
     /^src\/http\//,
-    /^src\/(rest|trpc-http|docs|pets|router|stores|trpc\.)|^db\/|kysely/,
+    /^src\/(surface|rest|docs|pets|router|stores|trpc\.)|^db\/|kysely/,
   ],
-  ['surfaces know no database', /^src\/(rest|trpc-http|docs)\//, /^db\/|kysely|mysql2|sqlite/],
-  ['the surfaces do not know each other', /^src\/rest\//, /^src\/trpc-http/],
-  ['the surfaces do not know each other', /^src\/trpc-http\//, /^src\/rest/],
   [
-    'no surface knows a resource',
-    /^src\/(rest|trpc-http|docs|http)\//,
-    /^src\/(pets|router|stores)/,
+    'surfaces know no database',
+    /^src\/(surface\/(rest|trpc)|rest|docs)\//,
+    /^db\/|kysely|mysql2|sqlite/,
   ],
-  ['stores know no surface', /^src\/[^/]+\/store\.ts$/, /express|@trpc|^src\/(rest|trpc|http)/],
+  ['the surfaces do not know each other', /^src\/(surface\/)?rest\//, /^src\/surface\/trpc/],
+  ['the surfaces do not know each other', /^src\/surface\/trpc\//, /^src\/(surface\/)?rest/],
+  [
+    'the docs page knows a document and nothing else',
+    /^docs-page\//,
+    /^(src|db|client)\/|express|@trpc/,
+  ],
+  ['no surface knows a resource', /^src\/(surface|rest|docs|http)\//, /^src\/(pets|router|stores)/],
+  [
+    'stores know no surface',
+    /^src\/[^/]+\/store\.ts$/,
+    /express|@trpc|^src\/(surface|rest|trpc|http)/,
+  ],
   [
     'a client brings nothing of the service',
     /^client\/src\/(?!interface|testing|memory)/,
@@ -64,7 +73,7 @@ test.each<[string, RegExp, RegExp]>([
   [
     'the stand-in in tests brings no server and no database',
     /^client\/src\/(testing|memory)/,
-    /^src\/(http|rest|trpc-http|docs|cli|config|app|calls|main|serve|start)|express|kysely|mysql2|^node:/,
+    /^src\/(http|surface|rest|docs|cli|config|app|main|serve|start)|express|kysely|mysql2|^node:/,
   ],
 ])('%s (%#)', (_, places, forbidden) => {
   expect(files.some((file) => places.test(file))).toBe(true)

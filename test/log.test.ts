@@ -66,7 +66,7 @@ test('a second signal, which ends the process at once, loses none', async () => 
   server.child.kill('SIGTERM')
   await server.logged(/Stopping/)
   await ask(3)
-  server.child.kill('SIGTERM')
+  server.child.kill('SIGINT')
   expect(await server.exited).toBe(1)
   expect(requests()).toHaveLength(23)
 })

@@ -1,8 +1,9 @@
 /** What an instance does with a schema that is not its own. */
 import { setTimeout } from 'node:timers/promises'
 import { expect, test } from 'vitest'
+import { withDatabase } from '../src/cli/command.ts'
 import { engine, newDatabase } from './support/database.ts'
-import { runToEnd } from './support/process.ts'
+import { programs, runToEnd } from './support/process.ts'
 import { startService } from './support/service.ts'
 import { openSql } from './support/sql.ts'
 
@@ -46,3 +47,28 @@ test.runIf(engine === 'sqlite')('somebody who holds the database is waited for',
   expect(await migrated).toMatchObject({ code: 0, stdout: expect.stringMatching(/^Migrated /) })
   await database.remove()
 })
+
+test.runIf(engine === 'mysql')(
+  'tables that cannot roll back are refused, with the remedy',
+  async () => {
+    const database = await newDatabase()
+    const migrate = () => withDatabase({ databaseUrl: database.url }, (_db, migrated) => migrated)
+    await migrate()
+    await using sql = await openSql(database.url)
+    // Whatever else is in the database is not the service's.
+    await sql('create table other (n int) engine = MyISAM')
+    expect(await migrate()).toEqual([])
+    await sql('alter table pets engine = MyISAM')
+    await sql('alter table api_keys engine = MyISAM')
+    const { code, stderr } = await runToEnd(programs.server, { DATABASE_URL: database.url })
+    expect(code).toBe(1)
+    const { host, pathname } = new URL(database.url)
+    const [words, remedy = ''] = stderr.split(/: (?=alter)/)
+    expect(words).toBe(
+      `DATABASE_URL: cannot use the database ${host}${pathname}: Tables must have the storage engine InnoDB`,
+    )
+    for (const statement of remedy.split('; ')) await sql(statement)
+    expect(await migrate()).toEqual([])
+    await database.remove()
+  },
+)

@@ -128,7 +128,7 @@ test('the first start tells all that a newcomer needs; a restart keeps the pets'
       name: 'first key',
       expires_at: null,
       revoked_at: null,
-      read_only: null,
+      read_only: 0n,
     })
     expect(Number(created_at)).toBeGreaterThanOrEqual(began)
     expect(Number(created_at)).toBeLessThanOrEqual(Date.now())

@@ -3,11 +3,13 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { connect } from 'node:net'
+import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { beginCreation } from './support/creation.ts'
 import { engine, newDatabase, type TestDatabase } from './support/database.ts'
 import { eventually, outOfThree } from './support/eventually.ts'
 import { holdWrites } from './support/hold.ts'
+import { startInstance } from './support/instance.ts'
 import { freePort } from './support/mysql.ts'
 import { programs, runProgram, runServer, runToEnd, type ServerProgram } from './support/process.ts'
 import { createKey } from './support/service.ts'
@@ -201,7 +203,7 @@ describe('SIGTERM', () => {
       const time = await timeOf(server.exited)
       expect(time).toBeGreaterThan(1_300)
       expect(time).toBeLessThan(2_500)
-      expect(await server.exited).toBe(0)
+      expect(await server.exited).toBe(1)
       await request.closed
       expect(server.stderr).toContain('cut off')
     },
@@ -213,6 +215,27 @@ describe('SIGTERM', () => {
     server.child.kill('SIGTERM')
     await server.logged(/Stopping/)
     server.child.kill('SIGINT')
+    expect(await timeOf(server.exited)).toBeLessThan(3_000)
+    expect(await server.exited).toBe(1)
+  })
+
+  // A terminal signals the whole group at Ctrl-C, and npm hands the same signal on.
+  testOnce('the same signal at once again is the same wish; a later one ends it', async () => {
+    await start()
+    const request = await beginCreation(server.port, key)
+    server.child.kill('SIGINT')
+    await server.logged(/Stopping/)
+    server.child.kill('SIGINT')
+    await wait(100)
+    expect(await request.finish()).toMatch(/^HTTP\/1\.1 201 Created/)
+    expect(await server.exited).toBe(0)
+
+    await start()
+    await beginCreation(server.port, key)
+    server.child.kill('SIGTERM')
+    await wait(1_100)
+    expect(server.child.exitCode).toBeNull()
+    server.child.kill('SIGTERM')
     expect(await timeOf(server.exited)).toBeLessThan(3_000)
     expect(await server.exited).toBe(1)
   })
@@ -247,6 +270,61 @@ describe('SIGTERM', () => {
   })
 })
 
+describe('whatever hangs, SIGTERM ends it within SHUTDOWN_TIMEOUT', outOfThree, () => {
+  for (const workers of engine === 'mysql' ? ['1', '2'] : []) {
+    describe(`with ${workers} WORKERS, a database`, () => {
+      /** A service that has used its database, which hangs from now on. */
+      async function startHanging(variables: Record<string, string>) {
+        const service = await startInstance({ WORKERS: workers, ...variables }, database)
+        onTestFinished(async () => void (await service.stop('SIGKILL')))
+        for (let round = 0; round < 4; round++) {
+          expect((await service.rest('GET', '/pets')).status).toBe(200)
+        }
+        service.proxy?.stall()
+        return service
+      }
+
+      test('that loses nothing but the time of the last uses of keys: code 0', async () => {
+        const { program } = await startHanging({ DATABASE_TIMEOUT: '1s' })
+        program.child.kill('SIGTERM')
+        expect(await timeOf(program.exited)).toBeLessThan(5_000)
+        expect(await program.exited).toBe(0)
+        expect(program.stderr).toContain('Could not note')
+        expect(program.stderr).toContain('"Stopped"')
+      })
+
+      test('that requests still wait for: code 1', async () => {
+        const { program, rest } = await startHanging({ SHUTDOWN_TIMEOUT: '1s' })
+        const requests = Array.from({ length: 4 }, () =>
+          rest('GET', '/pets/1').then(
+            () => 'answered',
+            () => 'cut off',
+          ),
+        )
+        await wait(100)
+        program.child.kill('SIGTERM')
+        expect(await timeOf(program.exited)).toBeLessThan(3_000)
+        expect(await program.exited).toBe(1)
+        expect(program.stderr).toContain('cut off')
+        expect(await Promise.all(requests)).toContain('cut off')
+      })
+    })
+  }
+
+  testOnce('a connection that is not closed, with nothing else to do: code 1', async () => {
+    const kysely = import.meta.resolve('kysely')
+    const fault = `import { Kysely } from '${kysely}'
+      const hang = () => { Kysely.prototype.destroy = () => new Promise(() => {}) }
+      process.once('SIGTERM', hang)`
+    await start({ SHUTDOWN_TIMEOUT: '1s', ...runFirst(fault) })
+    expect((await get('/v1/pets')).status).toBe(200)
+    server.child.kill('SIGTERM')
+    expect(await timeOf(server.exited)).toBeLessThan(3_000)
+    expect(await server.exited).toBe(1)
+    expect(server.stderr).toContain('cut off')
+  })
+})
+
 test.each(engine === 'mysql' ? ['2'] : ['1'])(
   'with %s WORKERS, a port that is taken stops the start in words',
   async (workers) => {
@@ -255,7 +333,9 @@ test.each(engine === 'mysql' ? ['2'] : ['1'])(
     const variables = { DATABASE_URL: database.url, WORKERS: workers }
     const busy = runProgram(programs.server, { ...variables, PORT: port })
     expect(await busy.exited).toBe(1)
-    expect(busy.stderr).toContain(`PORT: cannot listen on ${port} (EADDRINUSE)\n`)
+    expect(busy.stderr).toContain(
+      `PORT: cannot listen on ${port} (EADDRINUSE): another program listens there; set another port, or PORT=0 for any that is free\n`,
+    )
     expect(busy.stderr).not.toContain('    at ')
     const metrics = runProgram(programs.server, { ...variables, PORT: '0', METRICS_PORT: port })
     expect(await metrics.exited).toBe(1)

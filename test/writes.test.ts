@@ -8,6 +8,7 @@ import type { Database } from '../db/tables.ts'
 import { once } from '../src/idempotency/once.ts'
 import { int64Input } from '../src/int64.ts'
 import { operation } from '../src/operation.ts'
+import { getPet } from '../src/pets/procedures.ts'
 import { NewPet, Pet } from '../src/pets/schema.ts'
 import { createStores, type Stores } from '../src/stores.ts'
 import { keyedProcedure, router } from '../src/trpc.ts'
@@ -98,6 +99,7 @@ const change = (name: string, deed: Parameters<typeof write<z.output<typeof Two>
 let attempts = 0
 
 const served = router({
+  getPet,
   twin: keyedProcedure
     .meta(
       operation({

@@ -8,7 +8,9 @@ import type { Stores } from '../../src/stores.ts'
 
 /** Pets with the ids 1, 2, 3, in the order in which they came. */
 export function petsInMemory(initial: NewPet[]): PetStore {
-  const pets: Pet[] = initial.map((pet, index) => ({ id: BigInt(index + 1), ...pet }))
+  let lastId = 0n
+  const withId = (pet: NewPet): Pet => ({ id: ++lastId, ...pet })
+  const pets = initial.map(withId)
   return {
     async list({ limit, status, cursor }) {
       const rows = pets.filter(
@@ -20,7 +22,7 @@ export function petsInMemory(initial: NewPet[]): PetStore {
     },
     get: async (id) => pets.find((pet) => pet.id === id),
     async create(pet) {
-      const made = { id: BigInt(pets.length + 1), ...pet }
+      const made = withId(pet)
       pets.push(made)
       return made
     },

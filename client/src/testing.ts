@@ -55,6 +55,7 @@ export function petstoreHandlers({
       maxBatchSize: MAX_BATCH,
       createContext: ({ req }) => ({
         auth: identify(req.headers.get('authorization')),
+        caller: undefined,
         deadline: {} as Deadline, // nothing in memory has to be waited for
         trace: undefined,
         stores,

@@ -14,6 +14,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     .addColumn('expires_at', 'bigint')
     .addColumn('revoked_at', 'bigint')
     .addColumn('last_used_at', 'bigint')
+    .addColumn('read_only', 'bigint', (column) => column.notNull())
     .modifyEnd(await tableOptions(db))
     .execute()
 }

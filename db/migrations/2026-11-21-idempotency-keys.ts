@@ -1,4 +1,4 @@
-/** What was made under which Idempotency-Key. The second index finds what is too old to keep. */
+/** Which operation gave what under which Idempotency-Key. The second index finds what is too old to keep. */
 import type { Kysely } from 'kysely'
 import { idColumn, tableOptions } from '../columns.ts'
 
@@ -9,8 +9,9 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     .addColumn('id', ...idColumn(db))
     .addColumn('api_key_id', 'bigint', (column) => column.notNull())
     .addColumn('key_hash', 'char(64)', (column) => column.notNull())
+    .addColumn('operation', 'varchar(64)', (column) => column.notNull())
     .addColumn('fingerprint', 'char(64)', (column) => column.notNull())
-    .addColumn('pet_id', 'bigint', (column) => column.notNull())
+    .addColumn('answer', 'text', (column) => column.notNull())
     .addColumn('created_at', 'bigint', (column) => column.notNull())
     .addUniqueConstraint('idempotency_keys_key', ['api_key_id', 'key_hash'])
     .addUniqueConstraint('idempotency_keys_created_at', ['created_at', 'id'])

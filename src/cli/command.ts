@@ -29,7 +29,7 @@ export async function withDatabase<Result>(
   ])
   const db = await connect(databaseUrl)
   try {
-    return await run(db, await migrate(db))
+    return await run(db, await migrate(db, { onWait: console.error }))
   } finally {
     await db.destroy()
   }

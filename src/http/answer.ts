@@ -4,7 +4,7 @@ import type { RequestHandler } from 'express'
 import { methodNotSupported } from '../errors.ts'
 import { jsonHeaders } from './headers.ts'
 import { http } from './node.ts'
-import { requestIdOf } from './telemetry.ts'
+import { recordOf } from './record.ts'
 
 /**
  * Answers with a list of names and values of headers, and a body. `Content-Length` and
@@ -19,7 +19,8 @@ export function answer(
 ): void {
   // What a request is refused for in the middle of its body has been answered by the server.
   if (res.headersSent) return
-  const list = [...headers, 'X-Request-Id', requestIdOf(res)]
+  const record = recordOf(res)
+  const list = [...headers, ...record.headers, 'X-Request-Id', record.requestId]
   if (status !== 204 && status !== 304) {
     const length = typeof body === 'string' ? Buffer.byteLength(body) : body.length
     list.push('Content-Length', String(length))
@@ -53,8 +54,7 @@ export const allowOf = (methods: readonly string[]): string =>
 /** Refuses what is none of these methods with METHOD_NOT_SUPPORTED. */
 export function notAllowed(methods: readonly string[]): RequestHandler {
   const allow = allowOf(methods)
-  return (req, res) => {
-    res.set('Allow', allow)
+  return (req) => {
     throw methodNotSupported(req.method, allow)
   }
 }

@@ -4,7 +4,7 @@ import cors from 'cors'
 import type { RequestHandler } from 'express'
 import helmet, { type HelmetOptions } from 'helmet'
 import { http } from './node.ts'
-import { requestIdOf } from './telemetry.ts'
+import { recordOf } from './record.ts'
 
 const shared = {
   crossOriginEmbedderPolicy: false,
@@ -97,7 +97,7 @@ export function crossOrigin(origins: string[], methods: string[]): RequestHandle
     if (req.method !== 'OPTIONS') return handle(req, res, next)
     if (req.headers['access-control-request-method'] === undefined) return next()
     // cors writes the answer itself.
-    res.setHeader('X-Request-Id', requestIdOf(res))
+    res.setHeader('X-Request-Id', recordOf(res).requestId)
     for (let at = 0; at < apiHeaders.length; at += 2)
       res.setHeader(`${apiHeaders[at]}`, `${apiHeaders[at + 1]}`)
     handle(req, res, next)

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import type { Response } from 'express'
 import { ipKeyGenerator, MemoryStore, type Options } from 'express-rate-limit'
 import { tooManyRequests } from '../errors.ts'
+import { recordOf } from './record.ts'
 import { addressOf } from './request.ts'
 
 const WINDOW = 60_000 // milliseconds
@@ -35,10 +36,13 @@ export function createRateLimit(limit: number): RateLimit {
     const name = `"${limit}-in-1min"`
     const partition = createHash('sha256').update(who).digest('hex').slice(0, 12)
     const left = Math.max(0, limit - totalHits)
-    res.setHeader('RateLimit', `${name}; r=${left}; t=${seconds}`)
-    res.setHeader('RateLimit-Policy', `${name}; q=${limit}; w=60; pk=:${btoa(partition)}:`)
+    recordOf(res).headers = [
+      'RateLimit',
+      `${name}; r=${left}; t=${seconds}`,
+      'RateLimit-Policy',
+      `${name}; q=${limit}; w=60; pk=:${btoa(partition)}:`,
+    ]
     if (totalHits <= limit) return
-    res.setHeader('Retry-After', String(seconds))
     throw tooManyRequests(limit, seconds)
   }
   const address = ({ req }: Response) => `address ${ipKeyGenerator(addressOf(req) ?? '')}`

@@ -1,6 +1,7 @@
 /** The Idempotency-Key header (draft-ietf-httpapi-idempotency-key-header-07). */
-import { TRPCError } from '@trpc/server'
+
 import { z } from 'zod'
+import { Problem } from '../errors.ts'
 
 const MAX_LENGTH = 255
 const MAX_HEADER_LENGTH = 2 * MAX_LENGTH + 2 // each character escaped, and the quotes
@@ -32,18 +33,17 @@ export function parseIdempotencyKey(header: string | undefined): string | undefi
   const key = quoted?.replaceAll(/\\(.)/g, '$1') ?? bare
   if (key !== undefined) return key
   const message = `The header Idempotency-Key must be one string of 1 to ${MAX_LENGTH} ASCII characters, such as "8e03978e-40d5-43e8-bc93-6894a57f9324"`
-  throw new TRPCError({ code: 'BAD_REQUEST', message })
+  throw new Problem('BAD_REQUEST', message)
 }
 
 /** The error for a key that is in use at this moment, or was used for another request. */
-export function idempotencyError(reason: 'running' | 'different'): TRPCError {
-  return reason === 'running'
-    ? new TRPCError({
-        code: 'CONFLICT',
-        message: 'A request with this Idempotency-Key is still running; try again in a moment',
-      })
-    : new TRPCError({
-        code: 'UNPROCESSABLE_CONTENT',
-        message: 'This Idempotency-Key was used for another request; take a new one',
-      })
-}
+export const idempotencyError = (reason: 'running' | 'different'): Problem =>
+  reason === 'running'
+    ? new Problem(
+        'CONFLICT',
+        'A request with this Idempotency-Key is still running; try again in a moment',
+      )
+    : new Problem(
+        'UNPROCESSABLE_CONTENT',
+        'This Idempotency-Key was used for another request; take a new one',
+      )

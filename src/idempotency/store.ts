@@ -21,9 +21,6 @@ const CLEANING_PAUSE = 10
 /** Milliseconds between two rounds of cleaning. */
 const CLEANING_INTERVAL = 10 * 60_000
 
-/** The operation of rows that the first release wrote, which knew no other. */
-const FIRST_OPERATION = 'createPet'
-
 /** Who asks for what: a key counts per API key. */
 export interface OnceRequest {
   apiKeyId: bigint
@@ -116,7 +113,7 @@ const isOf = (value: Value<NewRow>) => (eb: ExpressionBuilder<Tables, 'idempoten
 const findRow = statement((db, value: Value<NewRow>) =>
   db
     .selectFrom('idempotency_keys')
-    .select(['id', 'operation', 'fingerprint', 'answer', 'pet_id', 'created_at'])
+    .select(['id', 'operation', 'fingerprint', 'answer', 'created_at'])
     .where(isOf(value)),
 )
 
@@ -126,7 +123,7 @@ const insertRow = statement((db, value: Value<NewRow>) =>
     key_hash: value(({ hash }) => hash),
     operation: value(({ operation }) => operation),
     fingerprint: value(({ fingerprint }) => fingerprint),
-    pet_id: 0n,
+    answer: '',
     created_at: value(() => BigInt(Date.now())),
   }),
 )
@@ -134,10 +131,7 @@ const insertRow = statement((db, value: Value<NewRow>) =>
 const keepAnswer = statement((db, value: Value<NewRow & { output: unknown }>) =>
   db
     .updateTable('idempotency_keys')
-    .set({
-      answer: value(({ output }) => stringify(output)),
-      pet_id: value(({ output }) => idOf(output)),
-    })
+    .set({ answer: value(({ output }) => stringify(output)) })
     .where(isOf(value)),
 )
 
@@ -152,18 +146,15 @@ async function attempt<Output>(
     apiKeyId,
     hash: hashOf('sha256', key),
     operation,
-    fingerprint: fingerprintOf(operation, input),
+    fingerprint: fingerprintOf(input),
   }
   for (;;) {
     const { rows } = await findRow(db, row, deadline)
     const [known] = rows
     if (known && known.created_at > BigInt(Date.now() - lifetime)) {
-      const isSame =
-        (known.operation ?? FIRST_OPERATION) === operation && known.fingerprint === row.fingerprint
-      if (!isSame) return 'different'
+      const isSame = known.operation === operation && known.fingerprint === row.fingerprint
       // It is what the same operation once gave.
-      if (known.answer !== null) return { output: parse(known.answer) as Output }
-      return { output: { id: known.pet_id, ...(input as object) } as Output }
+      return isSame ? { output: parse(known.answer) as Output } : 'different'
     }
     try {
       return await inTransaction(
@@ -192,19 +183,9 @@ async function attempt<Output>(
   }
 }
 
-/** What instances of the first release, which know nothing else, answer a repetition with. */
-function idOf(output: unknown): bigint {
-  const { id } = Object(output) as { id?: unknown }
-  return typeof id === 'bigint' ? id : 0n
-}
-
-/**
- * SHA-256 of a request. For createPet it is what the first release wrote, whose instances may run
- * beside this one: the values alone. Elsewhere the names of the fields tell what was left out.
- */
-function fingerprintOf(operation: string, input: unknown): string {
-  const request = operation === FIRST_OPERATION ? Object.values(Object(input)) : input
-  const text = JSON.stringify(request, (_name, value) =>
+/** SHA-256 of an input. The names of its fields are in it, for they tell what was left out. */
+function fingerprintOf(input: unknown): string {
+  const text = JSON.stringify(input, (_name, value) =>
     typeof value === 'bigint' ? String(value) : value,
   )
   return hashOf('sha256', text)

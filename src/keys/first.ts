@@ -19,11 +19,12 @@ export async function prepareFirstKey(db: Database, databaseUrl: string) {
       val(prefix).as('prefix'),
       val(hash).as('hash'),
       val(BigInt(Date.now())).as('created_at'),
+      val(0n).as('read_only'),
     ])
     .where(({ not, exists }) => not(exists(anyKey)))
   const { numInsertedOrUpdatedRows } = await db
     .insertInto('api_keys')
-    .columns(['name', 'prefix', 'hash', 'created_at'])
+    .columns(['name', 'prefix', 'hash', 'created_at', 'read_only'])
     .expression(row)
     .executeTakeFirstOrThrow()
   return { exists: true, key: numInsertedOrUpdatedRows === 1n ? key : undefined }

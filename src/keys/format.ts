@@ -4,10 +4,7 @@ import { NAME } from '../product.ts'
 
 const PREFIX = `${NAME}_`
 
-/**
- * Follows the prefix of a key that may only read, so that people see it. What counts is the database;
- * but an instance of the first release, which would let the key write, takes it for none.
- */
+/** Follows the prefix of a key that may only read, so that people see it. What counts is the database. */
 const READ_ONLY = 'read_'
 
 /** Characters of the secret's 43 that people may see, to tell keys apart. */

@@ -30,7 +30,7 @@ export async function createKey(
       hash,
       created_at: BigInt(Date.now()),
       expires_at: expiresAt ? BigInt(expiresAt.getTime()) : null,
-      read_only: readOnly ? 1n : null,
+      read_only: readOnly ? 1n : 0n,
     })
     .executeTakeFirstOrThrow()
   if (insertId === undefined) throw new Error('The database gave no id for a new API key')
@@ -49,7 +49,7 @@ export async function listKeys(db: Database) {
       name: row.name,
       prefix: row.prefix,
       state: isRevoked ? 'revoked' : isExpired ? 'expired' : 'working',
-      readOnly: row.read_only !== null,
+      readOnly: row.read_only !== 0n,
       createdAt: new Date(Number(row.created_at)),
       /** When it ends: it expires, or its grace after a rotation is over. */
       expiresAt: toDate(isRevoked ? row.expires_at : end(row)),
@@ -104,7 +104,7 @@ export async function rotateKey(
     if (numUpdatedRows === 0n) throw new ChangedMeanwhileError(`Key ${id} was changed meanwhile`)
     const lifetime = old.expires_at === null ? undefined : old.expires_at - old.created_at
     const expiresAt = lifetime === undefined ? undefined : new Date(Date.now() + Number(lifetime))
-    return await createKey(transaction, old.name, { expiresAt, readOnly: old.read_only !== null })
+    return await createKey(transaction, old.name, { expiresAt, readOnly: old.read_only !== 0n })
   })
 }
 
@@ -132,7 +132,7 @@ export async function findKeys(db: Database, hashes: readonly string[]) {
       hash: row.hash,
       /** When it stops working, in milliseconds since 1970; Infinity for never. */
       until: until === null ? Number.POSITIVE_INFINITY : Number(until),
-      readOnly: row.read_only !== null,
+      readOnly: row.read_only !== 0n,
     }
   })
 }

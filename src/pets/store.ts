@@ -2,6 +2,7 @@
 import type { Generated } from 'kysely'
 import type { Deadline } from '../../db/deadline.ts'
 import { gather } from '../../db/gather.ts'
+import { readBy } from '../../db/index-hint.ts'
 import { inserts } from '../../db/inserts.ts'
 import { BY_ID, type Page } from '../../db/order.ts'
 import { pages } from '../../db/pages.ts'
@@ -54,9 +55,10 @@ const columns = ['id', 'name', 'category_id as categoryId', 'status'] as const
 const readPage = pages({
   order: BY_ID,
   select(db, value: Value<ListPets>, has) {
-    const pets = db.selectFrom('pets').select(columns)
+    if (!has('status')) return db.selectFrom('pets').select(columns)
     const status = value((query) => query.status as PetStatus)
-    return has('status') ? pets.where('status', '=', status) : pets
+    const pets = db.selectFrom(readBy(db, 'pets', 'pets_status_id'))
+    return pets.select(columns).where('status', '=', status)
   },
   item: (pet) => pet,
 })

@@ -61,6 +61,6 @@ function filler(path: string): (values: Values) => string {
   return (values) => parts.map((part) => part(values)).join('/')
 }
 
-/** A value as an address has it, and as the codec reads it. */
+/** A value as an address has it, and as the codec reads it; half of a surrogate pair has no encoding. */
 const textOf = (value: unknown): string =>
-  value instanceof Date ? value.toISOString() : String(value)
+  value instanceof Date ? value.toISOString() : String(value).toWellFormed()

@@ -124,7 +124,7 @@ function resolve(name: string, procedure: AnyTRPCProcedure, tags: Record<string,
   const exampleOutput = 'example' in rest ? rest.example : undefined
   if (gives) check(output, exampleOutput, `The example of ${name}`)
   for (const field of creates === undefined ? [] : parametersOf(segmentsOf(creates))) {
-    if (inPath.includes(field) || isAlwaysIn(output, exampleOutput, field)) continue
+    if (inPath.includes(field) || isAlwaysIn(output, outputKind, exampleOutput, field)) continue
     throw wrong(
       `has {${field}} in what it creates: a field that is always in its output, or one of its path`,
     )
@@ -192,12 +192,12 @@ function refusalOf(
   return issues?.length ? sentence({ issues }) : undefined
 }
 
-/** Whether what a schema gives always has a field, and one that an address can hold. */
-function isAlwaysIn(output: z.ZodType, example: unknown, field: string): boolean {
-  const kind = kindOf(output, 'output', 'The output')
+/** Whether what a schema gives always has a field, and one that a path can hold. */
+function isAlwaysIn(output: z.ZodType, kind: Kind, example: unknown, field: string): boolean {
   const type = kind.type === 'object' && new Map(kind.fields).get(field)?.type
   if (!type || ['nothing', 'list', 'object', 'nullable'].includes(type)) return false
-  return !output.safeParse({ ...(example as object), [field]: undefined }).success
+  const { success, data } = output.safeParse({ ...(example as object), [field]: undefined })
+  return !success || (data as Record<string, unknown>)[field] !== undefined
 }
 
 /** What a wrong body is told: that it is empty or, where it may be, that a field is a list. */

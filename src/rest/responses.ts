@@ -1,11 +1,11 @@
 /** What the OpenAPI document says of answers: headers, errors, examples. */
-import type { TRPCError } from '@trpc/server'
 import type { OpenAPIObject } from 'trpc-to-openapi'
 import {
   type ApiError,
   HEADERS_TOO_LARGE,
   internal,
   malformed,
+  Problem,
   payloadTooLarge,
   REQUEST_TIMEOUT,
   readOnlyKey,
@@ -169,7 +169,7 @@ export function responsesOf(operation: Operation, output?: object): Record<strin
   return { [status]: success, ...Object.fromEntries(errors.filter((error) => !!error)) }
 }
 
-type Refusals = (TRPCError | ApiError)[]
+type Refusals = (Problem | ApiError)[]
 
 /** What 409 is about: a rule of the resource, an Idempotency-Key that is in use, or either. */
 function conflict({ takesKey, meta }: Operation): [description: string, errors: Refusals] {
@@ -192,7 +192,7 @@ function refusal(
   errors: Refusals,
   headers: HeaderName[],
 ): [status: number, Response] {
-  const bodies = errors.map((error) => ('status' in error ? error : toApiError(error)))
+  const bodies = errors.map((error) => (error instanceof Problem ? toApiError(error) : error))
   const [body] = bodies as [ApiError]
   // The second of two with one code is called after its place.
   const nameOf = ({ code }: ApiError, index: number) =>

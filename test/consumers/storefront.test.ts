@@ -370,6 +370,30 @@ test('an animal is added, which is said once', async () => {
   expect(await page.getByText('has been added').count()).toBe(0)
 })
 
+test('the animal with the greatest id has a page, also as it is added; greater ids have none', async () => {
+  const greatest = 2n ** 63n - 1n
+  const [before] = await sql("select seq from sqlite_sequence where name = 'pets'")
+  const nextIdIs = (id: bigint) =>
+    sql("update sqlite_sequence set seq = ? where name = 'pets'", [id - 1n])
+  await nextIdIs(greatest)
+  try {
+    await enter()
+    await page.getByRole('link', { name: 'Add an animal' }).click()
+    await page.getByLabel('Name').fill('Ultima')
+    await page.getByLabel('Category').selectOption('Dog')
+    await page.getByRole('button', { name: 'Add to the catalogue' }).click()
+    await page.getByRole('heading', { name: 'Ultima' }).waitFor()
+    expect(page.url()).toBe(`${address}/#/pets/${greatest}`)
+    await page.reload()
+    await page.getByRole('heading', { name: 'Ultima' }).waitFor()
+    await page.goto(`${address}/#/pets/${greatest + 1n}`)
+    await page.getByText('This address leads nowhere.').waitFor()
+  } finally {
+    await sql('delete from pets')
+    await nextIdIs(BigInt(String(before?.seq)) + 1n)
+  }
+})
+
 test('a key that may only read: nothing is offered that it must not', async () => {
   const { key: readOnly } = await keys.create(database.url, 'reader', undefined, true)
   await enter(readOnly)

@@ -139,7 +139,7 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
     await run('backup', 'old.db')
     const old = new DatabaseSync(path.join(folder, 'old.db'))
     old.exec(
-      "alter table api_keys drop column read_only; delete from kysely_migration where name = '2026-11-22-read-only-keys'",
+      "drop table idempotency_keys; delete from kysely_migration where name = '2026-11-21-idempotency-keys'",
     )
     old.close()
     expect(await run('restore', 'old.db')).toMatchObject({ code: 0 })

@@ -1,11 +1,14 @@
 /** Migrations: none is skipped, however late it comes; and tables that are alike on all engines. */
 import { cpSync, mkdtempSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { setTimeout } from 'node:timers/promises'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { connect } from '../../db/connect.ts'
+import { DatabaseUnavailableError } from '../../db/errors.ts'
 import { isCurrent, migrate } from '../../db/migrate.ts'
 import type { Database } from '../../db/tables.ts'
 import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
+import { eventually } from '../support/eventually.ts'
 import { running, until } from '../support/instance.ts'
 import { startService } from '../support/service.ts'
 import { openSql, type Sql } from '../support/sql.ts'
@@ -26,24 +29,25 @@ afterEach(async () => {
   await database.remove()
 })
 
-const add = (name: string) =>
-  writeFileSync(
-    path.join(folder, `${name}.ts`),
-    `export const up = (db) => db.schema.createTable('late').addColumn('id', 'integer').execute()`,
-  )
+const TABLE = `export const up = (db) =>
+  db.schema.createTable('late').addColumn('id', 'integer').execute()`
+const COLUMN = `import { addColumn } from '../columns.ts'
+export const up = (db) => addColumn(db, 'pets', 'late', 'bigint')`
+
+const add = (name: string, code = TABLE) => writeFileSync(path.join(folder, `${name}.ts`), code)
 
 test('one that comes late, or second on its day, is run and named', async () => {
   const all = await migrate(db)
-  expect(all.length).toBeGreaterThan(3)
+  expect(all).toHaveLength(3)
   expect(await isCurrent(db)).toBe(true)
   add('2026-11-20-b-late')
   expect(await isCurrent(db, undefined, folder)).toBe(false)
-  expect(await migrate(db, folder)).toEqual(['2026-11-20-b-late'])
+  expect(await migrate(db, { folder })).toEqual(['2026-11-20-b-late'])
   expect(await isCurrent(db, undefined, folder)).toBe(true)
   await expect(
     db.withTables<{ late: { id: bigint } }>().selectFrom('late').selectAll().execute(),
   ).resolves.toEqual([])
-  expect(await migrate(db, folder)).toEqual([])
+  expect(await migrate(db, { folder })).toEqual([])
   // The instances without it stay ready, and migrate nothing.
   expect(await isCurrent(db)).toBe(true)
   expect(await migrate(db)).toEqual([])
@@ -58,22 +62,32 @@ test('one that comes late is run beside those of a newer release', async () => {
     .values(newer)
     .execute()
   add('2026-11-21-late')
-  expect(await migrate(db, folder)).toEqual(['2026-11-21-late'])
+  expect(await migrate(db, { folder })).toEqual(['2026-11-21-late'])
+})
+
+test('a column is added once, also when its migration runs twice', async () => {
+  add('2026-11-22-late', COLUMN)
+  const names = await migrate(db, { folder })
+  await using sql = await openSql(database.url)
+  await sql('delete from kysely_migration')
+  expect(await migrate(db, { folder })).toEqual(names)
+  const { columns } = await describeTable(sql, 'pets')
+  expect(columns.filter((column) => column.startsWith('late'))).toEqual(['late bigint'])
+  await sql.close()
 })
 
 test.runIf(engine === 'mysql')('a column that another node adds meanwhile is there', async () => {
   await migrate(db)
+  add('2026-11-22-late', COLUMN)
   await using node = await openSql(database.url)
-  await node("delete from kysely_migration where name = '2026-11-22-read-only-keys'")
-  await node('alter table api_keys drop column read_only')
-  await node('lock tables api_keys write')
-  const migrated = migrate(db)
+  await node('lock tables pets write')
+  const migrated = migrate(db, { folder })
   await using admin = await openSql(database.url)
   await until('it adds the column', async () => (await running(admin, 'alter table%')).length > 0)
-  await node('alter table api_keys add column read_only bigint')
+  await node('alter table pets add column late bigint')
   await node('unlock tables')
-  await migrated
-  expect(await isCurrent(db)).toBe(true)
+  expect(await migrated).toEqual(['2026-11-22-late'])
+  expect(await isCurrent(db, undefined, folder)).toBe(true)
 })
 
 /** A table: each column with what may be in it, and what is unique, in the order of the index. */
@@ -93,7 +107,7 @@ const tables: Record<string, Table> = {
       'expires_at bigint',
       'revoked_at bigint',
       'last_used_at bigint',
-      'read_only bigint',
+      'read_only bigint not null',
     ],
     unique: ['hash', 'id'],
   },
@@ -102,11 +116,10 @@ const tables: Record<string, Table> = {
       'id bigint not null',
       'api_key_id bigint not null',
       'key_hash char(64) not null',
+      'operation varchar(64) not null',
       'fingerprint char(64) not null',
-      'pet_id bigint not null',
+      'answer text not null',
       'created_at bigint not null',
-      'operation varchar(64)',
-      'answer text',
     ],
     unique: ['api_key_id, key_hash', 'created_at, id', 'id'],
   },
@@ -161,6 +174,63 @@ async function describeTable(sql: Sql, table: string): Promise<Table> {
   }
 }
 
+/** From now on another process holds the lock of the migrations, until the function it returns is called. */
+async function holdLock(): Promise<() => Promise<void>> {
+  const gate = Promise.withResolvers<void>()
+  const begun = Promise.withResolvers<void>()
+  Object.assign(globalThis, { gate: gate.promise, begun: begun.resolve })
+  add(
+    '2026-11-19-slow',
+    'export const up = async () => { globalThis.begun(); await globalThis.gate }',
+  )
+  const holder = await connect(database.url)
+  const migrated = migrate(holder, { folder })
+  await begun.promise
+  return async () => {
+    gate.resolve()
+    await migrated
+    await holder.destroy()
+  }
+}
+
+test('the lock of the migrations is waited for, which is reported once', async () => {
+  const letGo = await holdLock()
+  const onWait = vi.fn()
+  const migrated = migrate(db, { onWait })
+  await eventually(() => expect(onWait).toHaveBeenCalled())
+  await setTimeout(1_200)
+  await letGo()
+  expect(await migrated).toEqual([])
+  expect(onWait.mock.calls).toEqual([[expect.stringContaining('another process')]])
+})
+
+test('a lock that is held for too long ends the migration with words', async () => {
+  const letGo = await holdLock()
+  const began = performance.now()
+  const error = await migrate(db, { lockTimeout: 1_500 }).catch((error) => error)
+  expect(performance.now() - began).toBeGreaterThan(1_400)
+  expect(error).toBeInstanceOf(DatabaseUnavailableError)
+  expect(error.cause.message).toMatch(
+    /^another process has held the lock of the migrations for 1.5 s; try again when it is done$/,
+  )
+  await letGo()
+})
+
+test.runIf(engine === 'mysql')(
+  'a lock on another database of the server is not waited for',
+  async () => {
+    const other = await newDatabase()
+    const letGo = await holdLock()
+    const onWait = vi.fn()
+    const elsewhere = await connect(other.url)
+    expect(await migrate(elsewhere, { onWait, lockTimeout: 0 })).not.toEqual([])
+    expect(onWait).not.toHaveBeenCalled()
+    await elsewhere.destroy()
+    await other.remove()
+    await letGo()
+  },
+)
+
 test('the tables are these, also when all migrations run twice', async () => {
   const names = await migrate(db)
   await using sql = await openSql(database.url)
@@ -179,7 +249,7 @@ test.runIf(engine === 'mysql')(
   async () => {
     await migrate(db)
     await using node = await openSql(database.url)
-    const name = '2026-11-22-read-only-keys'
+    const name = '2026-11-21-idempotency-keys'
     await node('delete from kysely_migration where name = ?', [name])
     // Not transactional, so that it tells of attempts that were rolled back too.
     await node('create table attempts (n int) engine = MyISAM')
@@ -199,7 +269,7 @@ test('migrations that could not be read are read again', async () => {
   renameSync(folder, `${folder}-away`)
   await expect(isCurrent(db, undefined, folder)).rejects.toThrow()
   renameSync(`${folder}-away`, folder)
-  await migrate(db, folder)
+  await migrate(db, { folder })
   expect(await isCurrent(db, undefined, folder)).toBe(true)
 })
 

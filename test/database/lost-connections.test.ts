@@ -103,7 +103,7 @@ describe.runIf(engine === 'mysql')('a connection that is lost', () => {
     expect(await service.countPets()).toBe(1)
   })
 
-  test.each([/^set session/, /^show variables/])(
+  test.each([/^set session transaction/, /^set session autocommit/, /^show variables/])(
     'a connection is lost at %s, before it is used: a creation without a key takes another',
     async (pattern) => {
       await proxy.cut()

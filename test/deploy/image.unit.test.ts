@@ -12,9 +12,6 @@ test('the image is that of the Node that is tested, and nobody is root in it', (
   expect(said(/USER/)).toEqual(['node'])
   expect(said(/EXPOSE/)).toEqual(['3000'])
   expect(said(/VOLUME/)).toEqual(['/app/data'])
-  // What `npm ci` runs must be there before it.
-  expect(dockerfile.indexOf('COPY patches patches')).toBeGreaterThan(0)
-  expect(dockerfile.indexOf('COPY patches patches')).toBeLessThan(dockerfile.indexOf('npm ci'))
 })
 
 test('compose gives the service its database, and time to stop', () => {

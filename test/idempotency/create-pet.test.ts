@@ -122,6 +122,10 @@ test('a key counts for its API key alone', async () => {
   const theirs = await other('POST', '/pets', { headers: { 'idempotency-key': key }, body: rex })
   expect(theirs.status).toBe(201)
   expect(theirs.body).not.toEqual(mine.body)
+  // Each is answered with its own from then on, too.
+  expect((await create(key)).body).toEqual(mine.body)
+  const again = await other('POST', '/pets', { headers: { 'idempotency-key': key }, body: rex })
+  expect(again.body).toEqual(theirs.body)
 })
 
 test('keys that differ in case or in spaces at the end are different keys', async () => {

@@ -1,4 +1,5 @@
 /** Idempotency keys from outside: what is compared, how long, for whom, and what failures leave. */
+import { hash } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { engine, newDatabase } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
@@ -19,6 +20,8 @@ interface Answer {
   text: string
 }
 const idOf = ({ body }: Answer) => (body as { id: number }).id
+/** The key, which a test writes in quotes, as the database has it. */
+const hashOf = (key: string) => hash('sha256', key.slice(1, -1))
 const of = (key: string, body: unknown = rex) => ({ headers: { 'idempotency-key': key }, body })
 
 /** Starts the service in this process, whose clock can be put forward; `stop` removes the database. */
@@ -117,9 +120,9 @@ describe('a service', () => {
     ] as const) {
       const key = newKey()
       const first = await create(key)
-      await sql('update idempotency_keys set created_at = ? where pet_id = ?', [
+      await sql('update idempotency_keys set created_at = ? where key_hash = ?', [
         Date.now() - age,
-        idOf(first),
+        hashOf(key),
       ])
       const second = await create(key)
       expect(second.status).toBe(201)
@@ -134,9 +137,10 @@ describe('a service', () => {
   test('each key is kept from its own creation on', async () => {
     for (let round = 0; round < 3; round++) {
       const before = Date.now()
-      const made = await create(newKey())
-      const [row] = await sql('select created_at from idempotency_keys where pet_id = ?', [
-        idOf(made),
+      const key = newKey()
+      await create(key)
+      const [row] = await sql('select created_at from idempotency_keys where key_hash = ?', [
+        hashOf(key),
       ])
       expect(Number(row?.created_at)).toBeGreaterThanOrEqual(before)
       expect(Number(row?.created_at)).toBeLessThanOrEqual(Date.now())
@@ -209,27 +213,19 @@ describe('a service', () => {
       ['the same request', 201],
       ['another request', 422],
     ])('another instance is faster, with %s: %i, and no second pet', async (which, status) => {
-      const model = await create(newKey())
-      const [row] = await sql(
-        'select api_key_id, fingerprint, pet_id from idempotency_keys where pet_id = ?',
-        [idOf(model)],
-      )
-      const pets = await service.countPets()
       const key = newKey()
-      const hash = await sha256(key.slice(1, -1))
+      const model = await create(key)
+      const [row = {}] = await sql('select * from idempotency_keys where key_hash = ?', [
+        hashOf(key),
+      ])
+      await sql('delete from idempotency_keys where key_hash = ?', [hashOf(key)])
+      const pets = await service.countPets()
       await using rival = await openSql(service.databaseUrl)
       await rival('begin')
-      await rival(
-        `insert into idempotency_keys (api_key_id, key_hash, fingerprint, pet_id, created_at)
-         values (?, ?, ?, ?, ?)`,
-        [
-          row?.api_key_id,
-          hash,
-          which === 'the same request' ? row?.fingerprint : '0'.repeat(64),
-          row?.pet_id,
-          Date.now(),
-        ],
-      )
+      const fingerprint = which === 'the same request' ? row.fingerprint : '0'.repeat(64)
+      await rival('insert into idempotency_keys values (?)', [
+        Object.values({ ...row, fingerprint }),
+      ])
       const answer = create(key)
       await until(
         'the creation waits for the rival',
@@ -261,9 +257,6 @@ describe('a service', () => {
   }
 })
 
-const sha256 = async (text: string) =>
-  Buffer.from(await crypto.subtle.digest('SHA-256', Buffer.from(text))).toString('hex')
-
 test('two instances, one key, many at once: 201 or 409, and one pet', async () => {
   const database = await newDatabase()
   const one = await startInstance({}, database)
@@ -286,6 +279,18 @@ test('two instances, one key, many at once: 201 or 409, and one pet', async () =
   await database.remove()
 })
 
+/** Adds rows that are older than any lifetime. */
+async function addOldRows(sql: Sql, count: number): Promise<void> {
+  const rows = Array.from(
+    { length: count },
+    (_, index) => `(1, '${String(index).padStart(64, '0')}', 'createPet', '', '-1', ${index})`,
+  )
+  await sql(
+    `insert into idempotency_keys
+       (api_key_id, key_hash, operation, fingerprint, answer, created_at) values ${rows.join()}`,
+  )
+}
+
 describe('the regular clean-up', () => {
   let service: Service
   let sql: Sql
@@ -304,57 +309,46 @@ describe('the regular clean-up', () => {
   /** Ten minutes. */
   const nextRound = () => vi.advanceTimersByTime(600_000)
   const create = (key: string) => service.rest('POST', '/pets', of(key))
-  const age = (answer: Answer, by: number) =>
-    sql('update idempotency_keys set created_at = ? where pet_id = ?', [
+  const age = (key: string, by: number) =>
+    sql('update idempotency_keys set created_at = ? where key_hash = ?', [
       Date.now() - by,
-      idOf(answer),
+      hashOf(key),
     ])
   const kept = async () =>
-    (await sql('select pet_id from idempotency_keys order by pet_id')).map(({ pet_id }) =>
-      Number(pet_id),
-    )
+    (await sql('select key_hash from idempotency_keys order by id')).map(({ key_hash }) => key_hash)
 
   test.each([
     [{}, 24 * HOUR],
     [{ IDEMPOTENCY_LIFETIME: '2h' }, 2 * HOUR],
   ])('with %o: an old row is gone, a young one is answered as before', async (variables, life) => {
     await start(variables)
-    const keys = [newKey(), newKey(), newKey(), newKey()]
-    const [old, justOld, young, fresh] = [
-      await create(keys[0] as string),
-      await create(keys[1] as string),
-      await create(keys[2] as string),
-      await create(keys[3] as string),
-    ]
+    const [old, justOld, young, fresh] = [newKey(), newKey(), newKey(), newKey()]
+    const texts = new Map<string, string>()
+    for (const key of [old, justOld, young, fresh]) texts.set(key, (await create(key)).text)
     await age(old, 2 * life)
     await age(justOld, life + 60_000)
     await age(young, life - 15 * 60_000)
     // A round that has begun is let come to its end before the next one begins.
-    const roundLeaves = (...left: Answer[]) =>
+    const roundLeaves = (...left: string[]) =>
       eventually(async () => {
         nextRound()
-        expect(await kept()).toEqual(left.map(idOf))
+        expect(await kept()).toEqual(left.map(hashOf))
       })
     await roundLeaves(young, fresh)
-    const later = await create(newKey())
+    const later = newKey()
+    await create(later)
     await age(later, life + 60_000)
     await roundLeaves(young, fresh)
-    expect((await create(keys[2] as string)).text).toBe(young.text)
-    expect((await create(keys[3] as string)).text).toBe(fresh.text)
-    expect((await create(keys[0] as string)).text).not.toBe(old.text)
+    expect((await create(young)).text).toBe(texts.get(young))
+    expect((await create(fresh)).text).toBe(texts.get(fresh))
+    expect((await create(old)).text).not.toBe(texts.get(old))
   })
 
   test('all old rows go in one round, however many; what stops it is told to the log', async () => {
     await start()
-    const young = await create(newKey())
-    const rows = Array.from({ length: 4_001 }, (_, index) => index)
-    const values = rows.map(
-      (index) => `(1, '${String(index).padStart(64, '0')}', '', -1, ${index})`,
-    )
-    await sql(
-      `insert into idempotency_keys (api_key_id, key_hash, fingerprint, pet_id, created_at)
-       values ${values.join()}`,
-    )
+    const young = newKey()
+    await create(young)
+    await addOldRows(sql, 4_001)
     await sql('alter table idempotency_keys rename to elsewhere')
     nextRound()
     const warnings = () =>
@@ -369,23 +363,34 @@ describe('the regular clean-up', () => {
     )
     await sql('alter table elsewhere rename to idempotency_keys')
     nextRound()
-    await eventually(async () => expect(await kept()).toEqual([idOf(young)]))
+    await eventually(async () => expect(await kept()).toEqual([hashOf(young)]))
     expect((await service.rest('GET', '/pets')).status).toBe(200)
   })
+})
+
+test.runIf(engine === 'mysql')('no round of cleaning begins while another one runs', async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+  const service = await startService()
+  try {
+    await using locker = await openSql(service.databaseUrl)
+    await locker('lock tables idempotency_keys write')
+    const rounds = () => running(service.sql, 'select%`idempotency_keys`%')
+    vi.advanceTimersByTime(600_000)
+    await until('a round waits', async () => (await rounds()).length === 1)
+    vi.advanceTimersByTime(1_200_000)
+    await new Promise((resolve) => setTimeout(resolve, 100)) // others would wait beside it by now
+    expect(await rounds()).toHaveLength(1)
+  } finally {
+    vi.useRealTimers()
+    await service.stop()
+  }
 })
 
 test('a stop ends the round of cleaning, too', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
   const service = await startService()
   try {
-    const rows = Array.from(
-      { length: 3_000 },
-      (_, index) => `(1, '${String(index).padStart(64, '0')}', '', -1, ${index})`,
-    )
-    await service.sql(
-      `insert into idempotency_keys (api_key_id, key_hash, fingerprint, pet_id, created_at)
-       values ${rows.join()}`,
-    )
+    await addOldRows(service.sql, 3_000)
     vi.advanceTimersByTime(600_000)
     await eventually(async () => {
       const [row] = await service.sql('select count(*) as count from idempotency_keys')

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
-import { addKey } from '../support/instance.ts'
+import { addKey, running, until } from '../support/instance.ts'
 import { startLateAnswers } from '../support/late-answers.ts'
 import { runToEnd } from '../support/process.ts'
 import { keys, type Service, startService } from '../support/service.ts'
@@ -138,6 +138,35 @@ test('the time of the last use is noted once a minute and at the end, not with e
   await service.stop()
   expect(await lastUsed(shop.id)).toBeGreaterThan(began)
   expect(await lastUsed(unused.id)).toBeUndefined()
+})
+
+// The embedded engine notes them in one go.
+test.runIf(engine === 'mysql')('what is used while uses are noted is noted next time', async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+  const service = await startInstance()
+  const shop = await keys.create(database.url, 'shop')
+  const other = await keys.create(database.url, 'other')
+  for (const { key } of [shop, other]) expect(await statusAt(service, key)).toBe(200)
+  vi.advanceTimersByTime(60_000)
+  await eventually(async () => expect(await lastUsed(other.id)).toBeDefined())
+  await statusAt(service, shop.key)
+  await using holder = await openSql(database.url)
+  await holder('lock tables api_keys read')
+  vi.advanceTimersByTime(60_000)
+  await until(
+    'uses are being noted',
+    async () => (await running(sql, 'update%api_keys%')).length === 1,
+  )
+  const began = Date.now()
+  for (const { key } of [shop, other]) expect(await statusAt(service, key)).toBe(200)
+  await holder('unlock tables')
+  await until('uses are noted', async () => (await running(sql, 'update%api_keys%')).length === 0)
+  vi.advanceTimersByTime(60_000)
+  for (const { id } of [shop, other]) {
+    await eventually(async () => expect(await lastUsed(id)).toBeGreaterThanOrEqual(began))
+  }
+  vi.useRealTimers()
+  await service.stop()
 })
 
 test('the later use counts, whichever instance notes it first', async () => {

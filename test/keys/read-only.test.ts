@@ -83,7 +83,7 @@ test('one that is rotated keeps its rights and its life', async () => {
   expect((Date.parse(expiresAt) - Date.parse(createdAt)) / 86_400_000).toBeCloseTo(90, 2)
 })
 
-test('any other key may write, also after a rotation, and one of an earlier release', async () => {
+test('any other key may write, also after a rotation', async () => {
   const writer = await json('create', 'shop')
   const next = await json('rotate', String(writer.id))
   for (const { id, key } of [writer, next]) {
@@ -101,10 +101,9 @@ testOnce('keys list says what a key may do', async () => {
   expect(may).toMatchObject({ catalogue: 'read', shop: 'read, write', test: 'read, write' })
 })
 
-testOnce('its form shows it, and is none that the first release takes', async () => {
+testOnce('its form shows it', async () => {
   const { key } = made
   expect(key).toMatch(/^petstore_read_[\w-]{43}$/)
-  expect(key).not.toMatch(/^petstore_[\w-]{43}$/)
   expect(await listed(made.id)).toMatchObject({ prefix: key.slice(0, 20) })
 })
 

@@ -1,11 +1,13 @@
 /** Several serving processes: how they share the work, die, are replaced, and stop. */
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
+import { readdirSync } from 'node:fs'
+import { setTimeout } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { beginCreation, type Creation } from '../support/creation.ts'
 import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
 import { eventually, outOfThree } from '../support/eventually.ts'
-import { freeze } from '../support/freeze.ts'
+import { freeze, thaw } from '../support/freeze.ts'
 import { freePort } from '../support/mysql.ts'
 import { programs, runProgram, runServer, type ServerProgram } from '../support/process.ts'
 import { createKey } from '../support/service.ts'
@@ -32,7 +34,7 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
   const start = async (variables = {}) => {
     server = await runServer({ DATABASE_URL: database.url, WORKERS: '2', ...variables })
   }
-  // Each connection goes to the next worker.
+  // Each request has a connection of its own, which goes to any of the workers.
   const get = (path: string, headers: Record<string, string> = {}) =>
     fetch(`${server.origin}${path}`, {
       headers: { authorization: `Bearer ${key}`, connection: 'close', ...headers },
@@ -64,9 +66,19 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
       .split('\n')
       .map(Number)
 
-  /** A creation in flight at each of the workers. */
-  const inFlight = () =>
-    Promise.all([beginCreation(server.port, key), beginCreation(server.port, key)])
+  /** The results of the same work on a connection to each of the two workers: one that is frozen takes none. */
+  async function atEach<Result>(pids: number[], work: () => Promise<Result>): Promise<Result[]> {
+    const results = []
+    for (const pid of pids) {
+      await freeze(pid)
+      results.push(await work())
+      thaw(pid)
+    }
+    return results
+  }
+
+  /** A creation in flight at each of the workers: the first of them has the last. */
+  const inFlight = (pids: number[]) => atEach(pids, () => beginCreation(server.port, key))
 
   async function expectFinished(creations: Creation[]) {
     for (const creation of creations) {
@@ -81,7 +93,7 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
     const pids = await servingPids()
     expect(pids).not.toContain(server.child.pid)
     expect(children().sort()).toEqual(pids.sort())
-    const creations = await inFlight()
+    const creations = await inFlight(pids)
     server.child.kill('SIGTERM')
     await eventually(() => expect(stopping()).toHaveLength(2))
     await eventually(() => expect(get('/healthz')).rejects.toThrow())
@@ -95,7 +107,7 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
   test('a signal to the whole group ends no request in flight', async () => {
     await start()
     const pids = await servingPids()
-    const creations = await inFlight()
+    const creations = await inFlight(pids)
     for (const pid of pids) process.kill(pid, 'SIGTERM')
     for (const pid of pids) process.kill(pid, 'SIGINT')
     server.child.kill('SIGTERM')
@@ -108,7 +120,7 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
   test('finish what is in flight, and end, when the primary process is killed', async () => {
     await start()
     const pids = await servingPids()
-    const creations = await inFlight()
+    const creations = await inFlight(pids)
     server.child.kill('SIGKILL')
     await expectFinished(creations)
     await gone(pids)
@@ -132,7 +144,7 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
     expect(await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text()).toContain(
       'petstore_requests_total{surface="rest",operation="listPets",status="200"}',
     )
-    const creations = await inFlight()
+    const creations = await inFlight(pids)
     server.child.kill('SIGINT')
     await eventually(() => expect(stopping()).toHaveLength(2))
     await expectFinished(creations)
@@ -150,8 +162,9 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
   test('one with an exception that nobody caught finishes what is in flight and is replaced', async () => {
     const fault = `process.on('SIGUSR2', () => { throw new Error('boom') })`
     await start(runFirst(fault))
-    const [first = 0] = await servingPids()
-    const creations = await inFlight()
+    const serving = await servingPids()
+    const [first = 0, other = 0] = serving
+    const creations = await inFlight(serving)
     process.kill(first, 'SIGUSR2')
     const line = await server.logged(/Uncaught exception/)
     expect(JSON.parse(line)).toMatchObject({ level: 60, pid: first, err: { message: 'boom' } })
@@ -159,14 +172,15 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
     await Promise.race(creations.map((creation) => creation.finish()))
     const died = JSON.parse(await server.logged(/A worker died/))
     expect(died).toMatchObject({ level: 50, code: 1 })
-    await servingPids([first])
+    const replaced = await servingPids([first])
+    expect(replaced).toContain(other)
     expect(isRunning(server.child.pid)).toBe(true)
     const created = server.entries().filter(({ operation }) => operation === 'createPet')
     expect(created.map(({ status }) => status)).toEqual([201, 201])
     for (const creation of creations) creation.leave()
 
     // The primary process with such an exception stops all of them, in order.
-    const last = await inFlight()
+    const last = await inFlight(replaced)
     server.child.kill('SIGUSR2')
     await eventually(() => expect(stopping()).toHaveLength(3))
     await expectFinished(last)
@@ -177,14 +191,14 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
   test('SHUTDOWN_DELAY and SHUTDOWN_TIMEOUT hold for each of them', outOfThree, async () => {
     await start({ SHUTDOWN_DELAY: '1s', SHUTDOWN_TIMEOUT: '2s' })
     const pids = await servingPids()
-    const [creation] = await inFlight()
+    const [creation] = await inFlight(pids)
     server.child.kill('SIGTERM')
     const began = performance.now()
     await eventually(() => expect(stopping()).toHaveLength(2))
     for (let request = 0; request < 2; request++) expect((await get('/readyz')).status).toBe(503)
     expect((await get('/v1/pets')).status).toBe(200)
     await creation?.closed
-    expect(await server.exited).toBe(0)
+    expect(await server.exited).toBe(1)
     expect(performance.now() - began).toBeGreaterThan(1_800)
     expect(performance.now() - began).toBeLessThan(5_000)
     expect(server.stderr).toContain('cut off')
@@ -200,9 +214,25 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
     // The primary process says so, since the one that hangs cannot.
     const line = JSON.parse(await server.logged(/cut off/))
     expect(line).toMatchObject({ level: 40, pid: server.child.pid })
-    expect(await server.exited).toBe(0)
+    expect(await server.exited).toBe(1)
     expect(stopping().map(({ pid }) => pid)).toEqual([other])
     await gone(pids)
+  })
+
+  test('one that is killed before it takes a connection leaves that to the other', async () => {
+    await start()
+    const [first = 0] = await servingPids()
+    await freeze(first)
+    const descriptors = () =>
+      process.platform === 'linux' ? readdirSync(`/proc/${server.child.pid}/fd`).length : 0
+    const before = descriptors()
+    const requests = Array.from({ length: 8 }, () => get('/v1/pets'))
+    await setTimeout(100) // a connection would be on its way to the frozen one
+    process.kill(first, 'SIGKILL')
+    const answers = await Promise.all(requests)
+    expect(answers.map(({ status }) => status)).toEqual(requests.map(() => 200))
+    await servingPids([first])
+    await eventually(() => expect(descriptors()).toBeLessThanOrEqual(before))
   })
 
   test('one that cannot start ends them all, and the start', async () => {
@@ -230,7 +260,7 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
     const ended = once(server.child, 'exit')
     server.child.kill('SIGTERM')
     await server.logged(/Stopping/)
-    server.child.kill('SIGTERM')
+    server.child.kill('SIGINT')
     expect(await ended).toEqual([1, null])
     await gone(pids)
   })
@@ -264,10 +294,12 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
   test('the metrics are those of all of them together; each has a cache of its own', async () => {
     const metricsPort = await freePort()
     await start({ METRICS_PORT: String(metricsPort) })
-    for (let request = 0; request < 10; request++) {
-      expect((await get('/v1/pets/404')).status).toBe(404)
-    }
-    await eventually(() => expect(workerPids()).toHaveLength(2)) // the log comes in batches
+    const pids = children()
+    await atEach(pids, async () => {
+      for (let request = 0; request < 5; request++) {
+        expect((await get('/v1/pets/404')).status).toBe(404)
+      }
+    })
     const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text()
     const labels = '{surface="rest",operation="getPet",status="404"}'
     expect(text).toContain(`petstore_requests_total${labels} 10\n`)

@@ -1,5 +1,5 @@
 /** A procedure that REST has not enough of, or too much, stops the start, and says what is wrong. */
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { BY_ID, orderBy } from '../../db/order.ts'
 import { once } from '../../src/idempotency/once.ts'
@@ -90,6 +90,52 @@ test('what is whole starts', () => {
     toys,
   )
   expect(Object.keys(document.paths ?? {})).toEqual(['/toys', '/all', '/toys/{label}'])
+  // Its list has no name of its own.
+  expect(document.paths?.['/all']?.get?.responses).toMatchObject({
+    200: { content: { 'application/json': { schema: { type: 'array', maxItems: 100 } } } },
+  })
+})
+
+test('an integer of 32 bits says so, and no other', () => {
+  const sizes = z.object({
+    least: z.int().min(-(2 ** 31)),
+    tooLittle: z
+      .int()
+      .min(-(2 ** 31) - 1)
+      .max(0),
+    greatest: z
+      .int()
+      .min(0)
+      .max(2 ** 31 - 1),
+    tooGreat: z
+      .int()
+      .min(0)
+      .max(2 ** 31),
+    both: z
+      .int()
+      .min(-(2 ** 31))
+      .max(2 ** 31 - 1),
+    any: z.int(),
+    number: z.number().min(0).max(1),
+  })
+  const it = keyedProcedure
+    .meta(operation({ ...reading, example: {}, path: '/sizes' }))
+    .input(z.object({}))
+    .output(sizes.partial().meta({ id: 'Sizes' }))
+    .query(() => ({}))
+  const none = expect.not.objectContaining({ format: expect.anything() })
+  const int32 = expect.objectContaining({ format: 'int32' })
+  expect(start({ it }).components?.schemas?.Sizes).toMatchObject({
+    properties: {
+      least: none,
+      tooLittle: none,
+      greatest: int32,
+      tooGreat: none,
+      both: int32,
+      any: none,
+      number: none,
+    },
+  })
 })
 
 test('what is created is found by what its output says, or its path', () => {
@@ -436,4 +482,62 @@ test('an order that leaves the place of two rows open: no start', () => {
   const column = { column: 'label', type: 'text', direction: 'ascending' } as const
   expect(() => orderBy([column])).toThrow('An order must end in a column that is unique')
   expect(() => orderBy([])).toThrow('An order must end in a column that is unique')
+})
+
+describe('two bodies with schemas of one name', () => {
+  const label = z.string()
+  const put = (input: z.ZodObject) =>
+    keyedProcedure
+      .meta(operation({ ...changing, method: 'PUT' }))
+      .input(input)
+      .output(Toy)
+      .mutation(write(give))
+  const post = (input: z.ZodObject) =>
+    keyedProcedure.meta(operation(changing)).input(input).output(Toy).mutation(write(give))
+  const size = (values: [string, ...string[]]) => z.enum(values).optional().meta({ id: 'Size' })
+
+  test.each([
+    [
+      'alike in all but a value',
+      z.object({ label: label.max(40) }),
+      z.object({ label: label.max(41) }),
+    ],
+    [
+      'alike in all but what is required',
+      z.object({ label }),
+      z.object({ label: label.optional() }),
+    ],
+    ['alike in all but their words', z.object({ label }), z.object({ label }).describe('Another.')],
+  ])('%s: no start', (_what, one, other) => {
+    const procedures = { one: put(one.meta({ id: 'New' })), other: post(other.meta({ id: 'New' })) }
+    expect(() => start(procedures)).toThrow('There are two different schemas with the name New')
+  })
+
+  test('inside schemas with names of their own: no start', () => {
+    const one = z.object({ label, size: size(['small']) }).meta({ id: 'One' })
+    const other = z.object({ label, size: size(['great']) }).meta({ id: 'Other' })
+    expect(() => start({ one: put(one), other: post(other) })).toThrow('"Size"')
+  })
+
+  test('inside a body alone: it is a component, too', () => {
+    const one = z.object({ label, size: size(['small']) }).meta({ id: 'One' })
+    expect(start({ one: put(one) }).components?.schemas).toMatchObject({
+      One: { properties: { size: { $ref: '#/components/schemas/Size' } } },
+      Size: { enum: ['small'] },
+    })
+  })
+
+  test('two answers with schemas of one name: no start', () => {
+    const other = keyedProcedure
+      .meta(operation({ ...reading, path: '/others' }))
+      .input(z.object({}))
+      .output(z.object({ label: label.max(40) }).meta({ id: 'Toy' }))
+      .query(give)
+    expect(() => start({ right, other })).toThrow('"Toy"')
+  })
+
+  test('that are the same start', () => {
+    const both = { one: put(NewToy), other: post(z.object({ label }).meta({ id: 'NewToy' })) }
+    expect(start(both).components?.schemas).toHaveProperty('NewToy')
+  })
 })

@@ -1,5 +1,6 @@
 /** Every kind of value that a schema may ask for: in an address, in a body, in an answer. */
 import { inspect } from 'node:util'
+import { TRPCError } from '@trpc/server'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { z } from 'zod'
 import { dateTimeInput, dateTimeOutput } from '../../src/dates.ts'
@@ -9,6 +10,7 @@ import { operation } from '../../src/operation.ts'
 import { createStores } from '../../src/stores.ts'
 import { keyedProcedure, router } from '../../src/trpc.ts'
 import { write } from '../../src/write.ts'
+import { transformer } from '../support/router.ts'
 import { type Service, startService } from '../support/service.ts'
 
 const date = dateTimeInput({ description: 'A time.' })
@@ -71,6 +73,16 @@ const Note = z.object({ label: z.string() }).meta({ id: 'Note' })
 const NewNote = z.object({ label: z.string() }).meta({ id: 'NewNote' })
 const note = { label: 'a' }
 
+/** What a resolver throws that has a mistake. */
+const failures: Record<string, unknown> = {
+  error: new Error('the secret'),
+  wrapped: new TRPCError({ code: 'INTERNAL_SERVER_ERROR', message: 'the secret' }),
+  aggregate: new AggregateError([new Error('the secret')], 'the secret'),
+  text: 'the secret',
+  nothing: undefined,
+  object: { message: 'the secret', code: 'NOT_FOUND', status: 404 },
+}
+
 const see = async ({ input }: { input: object }) => ({
   seen: inspect(input, { breakLength: Number.POSITIVE_INFINITY, depth: 9 }),
 })
@@ -109,6 +121,13 @@ const served = router({
     .input(z.object({ label: z.string() }))
     .output(z.void())
     .mutation(write(async () => {})),
+  fail: keyedProcedure
+    .meta(operation({ method: 'GET', path: '/failures/{what}', example, ...words }))
+    .input(z.object({ what: z.string() }))
+    .output(Seen)
+    .query(({ input: { what } }) => {
+      throw failures[what]
+    }),
 })
 
 let service: Service
@@ -362,6 +381,11 @@ test('in a body, as deep as 500 levels', async () => {
   expect(await seen(ask('/see', { method: 'PUT', body: nested(500) }))).toBe('{ usual: 7 }')
   const deeper = await ask('/see', { method: 'PUT', body: nested(501) })
   expect(await deeper.json()).toMatchObject({ code: 'PARSE_ERROR', status: 400 })
+  // What a text holds is no level, whatever stands before it.
+  for (const start of ['', '"', '\\', '\\"', '"\\']) {
+    const body = JSON.stringify({ unknown: start + '['.repeat(501), usual: 8 })
+    expect(await seen(ask('/see', { method: 'PUT', body }))).toBe('{ usual: 8 }')
+  }
 })
 
 test.each([
@@ -381,6 +405,7 @@ test('in the address of what was made', async () => {
   for (const [label, escaped] of [
     ['a', 'a'],
     ['a/b c?ä', 'a%2Fb%20c%3F%C3%A4'],
+    ['half \ud800', 'half%20%EF%BF%BD'],
   ]) {
     const made = await ask('/notes', { method: 'POST', body: JSON.stringify({ label }) })
     expect(made.status).toBe(201)
@@ -394,4 +419,21 @@ test('an answer of 204 has neither a body nor a word of one', async () => {
   for (const name of ['content-length', 'transfer-encoding']) {
     expect(answer.headers.get(name), name).toBeNull()
   }
+})
+
+test.each(Object.keys(failures))('of a mistake no word goes out: %s', async (what) => {
+  const rest = await ask(`/failures/${what}`)
+  const internal = { code: 'INTERNAL_SERVER_ERROR', message: 'Internal server error', status: 500 }
+  expect(await rest.json()).toEqual(internal)
+  const input = encodeURIComponent(JSON.stringify(transformer.serialize({ what })))
+  const headers = { authorization: `Bearer ${service.key}` }
+  const trpc = await fetch(`${service.origin}/trpc/fail?input=${input}`, { headers })
+  expect(trpc.status).toBe(500)
+  expect(await trpc.json()).toEqual({
+    error: transformer.serialize({
+      message: internal.message,
+      code: -32603,
+      data: { code: internal.code, httpStatus: 500 },
+    }),
+  })
 })

@@ -82,12 +82,10 @@ export async function startInstance(
 export async function addKey(sql: Sql, name = 'test'): Promise<string> {
   const key = `petstore_${randomBytes(32).toString('base64url')}`
   const hash = createHash('sha256').update(key).digest('hex')
-  await sql('insert into api_keys (name, prefix, hash, created_at) values (?, ?, ?, ?)', [
-    name,
-    key.slice(0, 15),
-    hash,
-    Date.now(),
-  ])
+  await sql(
+    'insert into api_keys (name, prefix, hash, created_at, read_only) values (?, ?, ?, ?, 0)',
+    [name, key.slice(0, 15), hash, Date.now()],
+  )
   return key
 }
 

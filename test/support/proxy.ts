@@ -22,6 +22,8 @@ export interface Proxy {
   breakAt(pattern: RegExp, when: 'before' | 'after'): Promise<void>
   /** Keeps the next statement like this from the server; its connection stays open, and hangs. */
   hangAt(pattern: RegExp): Promise<void>
+  /** Brings the server, from now on, what this makes of each statement. */
+  rewrite(change: (statement: string) => string): void
 }
 
 interface Fault {
@@ -35,6 +37,7 @@ export async function startProxy(host: string, port: number): Promise<Proxy> {
   const statements: string[] = []
   const faults = new Set<Fault>()
   let isStalled = false
+  let change = (statement: string) => statement
 
   const server = createServer((client) => {
     const upstream = connect(port, host)
@@ -61,8 +64,10 @@ export async function startProxy(host: string, port: number): Promise<Proxy> {
     const statementsOf = statementReader()
     client.on('data', (chunk: Buffer) => {
       if (hangs) return
+      let passed = chunk
       for (const statement of statementsOf(chunk)) {
         statements.push(statement)
+        passed = replaceStatement(passed, statement, change(statement))
         const fault = [...faults].find(({ pattern }) => pattern.test(statement))
         if (!fault) continue
         faults.delete(fault)
@@ -73,7 +78,7 @@ export async function startProxy(host: string, port: number): Promise<Proxy> {
         }
         breaking = fault
       }
-      upstream.write(chunk)
+      upstream.write(passed)
     })
     upstream.on('data', (chunk: Buffer) => {
       if (breaking) end(breaking)
@@ -110,6 +115,9 @@ export async function startProxy(host: string, port: number): Promise<Proxy> {
     hangAt(pattern) {
       return new Promise((done) => void faults.add({ pattern, when: 'never', done }))
     },
+    rewrite(by) {
+      change = by
+    },
   }
 }
 
@@ -137,4 +145,13 @@ function statementReader(): (chunk: Buffer) => string[] {
     }
     return found
   }
+}
+
+/** The packet with another statement. A client waits for each answer, so it is alone in its chunk. */
+function replaceStatement(packet: Buffer, statement: string, other: string): Buffer {
+  if (other === statement) return packet
+  const start = packet.indexOf(statement)
+  const replaced = Buffer.concat([packet.subarray(0, start), Buffer.from(other)])
+  replaced.writeUIntLE(replaced.length - HEADER, 0, 3)
+  return replaced
 }

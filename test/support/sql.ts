@@ -33,6 +33,10 @@ export async function openSql(databaseUrl: string): Promise<Sql> {
       return text === null ? null : BigInt(text)
     },
   })
+  // Whatever the server's own settings are: it may be one of TEST_DATABASE_URL.
+  await connection.query(
+    `set autocommit = 1, completion_type = 'NO_CHAIN', sql_select_limit = ${2n ** 64n - 1n}, names utf8mb4`,
+  )
   const run = async (statement: string, values: unknown[] = []) => {
     const [rows] = await connection.query(statement, values)
     return Array.isArray(rows) ? (rows as Row[]) : []

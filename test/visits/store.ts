@@ -2,6 +2,7 @@
 import type { Generated, Kysely, Selectable } from 'kysely'
 import { addIndex, idColumn, tableOptions } from '../../db/columns.ts'
 import type { Deadline } from '../../db/deadline.ts'
+import { readBy } from '../../db/index-hint.ts'
 import { inserts } from '../../db/inserts.ts'
 import type { Page, Position } from '../../db/order.ts'
 import { pages } from '../../db/pages.ts'
@@ -187,7 +188,7 @@ const readPage = pages({
   order: newestFirst,
   select(db, value: Value<ListVisits>, has) {
     const visits = db
-      .selectFrom('visits')
+      .selectFrom(readBy(db, 'visits', 'visits_newest'))
       .selectAll()
       .where(
         'owner_id',

@@ -49,6 +49,9 @@ function parse(hash: string): Route {
   const filter = statuses.find((status) => status === wanted)
   if (path === '' || path === '/') return { page: 'catalogue', filter }
   if (path === '/add') return { page: 'add', filter }
-  const id = path.match(/^\/pets\/(\d{1,18})$/)?.[1]
-  return id === undefined ? { page: 'unknown', filter } : { page: 'pet', id: BigInt(id), filter }
+  const digits = path.match(/^\/pets\/(\d+)$/)?.[1]
+  const id = digits === undefined ? undefined : BigInt(digits)
+  // Ids are int64: no animal can have a greater one.
+  const isId = id !== undefined && BigInt.asIntN(64, id) === id
+  return isId ? { page: 'pet', id, filter } : { page: 'unknown', filter }
 }

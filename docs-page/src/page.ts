@@ -1,10 +1,28 @@
-/** The docs page: the OpenAPI document as HTML, written once, readable without scripts. */
+/**
+ * A page that documents an HTTP API by its OpenAPI 3.1 document: HTML that is written once, and is
+ * readable without scripts.
+ */
+import { readFileSync } from 'node:fs'
+import path from 'node:path'
 import { inline, type OpenApi, readDocument } from './document.ts'
 import { codeBlock, type Html, html, phrase, prose } from './html.ts'
 import { operation } from './operation.ts'
 import { content } from './schema.ts'
 
-/** The page of a document, which is given as its JSON. */
+const file = (type: string, name: string) => ({
+  type,
+  read: () => readFileSync(path.join(import.meta.dirname, '../assets', name)),
+})
+
+/** The files that the page loads from its own folder, by name, with their media types. */
+export const assets = {
+  'docs.css': file('text/css; charset=utf-8', 'docs.css'),
+  'docs.js': file('text/javascript; charset=utf-8', 'docs.js'),
+  'samples.js': file('text/javascript; charset=utf-8', 'samples.js'),
+  'icon.svg': file('image/svg+xml', 'icon.svg'),
+}
+
+/** The HTML of the page for the JSON text of an OpenAPI document. */
 export function docsPage(text: string): string {
   const document = readDocument(text)
   const { info } = document

@@ -3,20 +3,11 @@
  * ids in the answers it shows, Scalar in its samples, and what axe finds in both sits in their markup.
  */
 import { hash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
-import path from 'node:path'
 import { gzipSync } from 'node:zlib'
+import { assets, docsPage } from 'docs-page'
 import express, { type RequestHandler, type Router } from 'express'
 import { answer, notAllowed } from '../http/answer.ts'
 import { pageHeaders } from '../http/headers.ts'
-import { docsPage } from './page.ts'
-
-const types: Record<string, string> = {
-  'docs.css': 'text/css; charset=utf-8',
-  'docs.js': 'text/javascript; charset=utf-8',
-  'samples.js': 'text/javascript; charset=utf-8',
-  'icon.svg': 'image/svg+xml',
-}
 
 /** The Express router of the page that shows this document, to be mounted at `/docs`. */
 export function docsRouter(document: string): Router {
@@ -27,9 +18,7 @@ export function docsRouter(document: string): Router {
       .get(sender(type, bytes))
       .all(notAllowed(['GET']))
   serve('/', 'text/html; charset=utf-8', Buffer.from(docsPage(document)))
-  for (const [name, type] of Object.entries(types)) {
-    serve(`/${name}`, type, readFileSync(path.join(import.meta.dirname, name)))
-  }
+  for (const [name, { type, read }] of Object.entries(assets)) serve(`/${name}`, type, read())
   return docs
 }
 

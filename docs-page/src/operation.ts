@@ -1,5 +1,4 @@
 /** One operation: what it takes, what it answers, and a form that tries it. */
-import type { ApiError } from '../errors.ts'
 import {
   type Content,
   inline,
@@ -63,7 +62,7 @@ function response(document: OpenApi, status: string, object: Response): Html {
   const { schema, example, examples = {} } = media(forms) ?? {}
   const values = example === undefined ? Object.values(examples) : [{ value: example }]
   const isError = status >= '4'
-  const codes = isError ? values.map(({ value }) => (value as ApiError).code) : []
+  const codes = isError ? values.map(({ value }) => (value as { code: string }).code) : []
   const names = Object.keys(headers).map(
     (name) => html`<a href="#header-${name}"><code>${name}</code></a> `,
   )

@@ -1,0 +1,145 @@
+/** REST: what it has of its own in the pipeline. */
+import { type ParsedUrlQuery, parse as parseQuery } from 'node:querystring'
+import { malformed, methodNotSupported, Problem, toApiError } from '../../errors.ts'
+import { emptyHeaders, jsonHeaders, privateHeaders } from '../../http/headers.ts'
+import { parseJson } from '../../rest/codec.ts'
+import { linksOf } from '../../rest/links.ts'
+import type { Operation } from '../../rest/operations.ts'
+import { matcher } from '../../rest/routes.ts'
+import type { Match, Outcome, Surface } from '../pipeline.ts'
+import { runOf } from '../run.ts'
+
+type Matcher = (inPath: string[], query: string) => Match
+
+const PREFIX = '/v1'
+
+/** The operations below `/v1`. `baseUrl` is the public URL of `/v1`, for the links. */
+export function restSurface(operations: Operation[], baseUrl: string): Surface {
+  const find = matcher(
+    operations.map((operation) => ({
+      path: operation.path,
+      method: operation.method,
+      served: matcherOf(operation, baseUrl),
+    })),
+  )
+  return {
+    name: 'rest',
+    prefix: PREFIX,
+    unmatched: undefined,
+    headers: jsonHeaders,
+    match({ method }, { path, query }) {
+      const found = find(path)
+      if (!found) return undefined
+      const match = found.methods.get(method)
+      if (!match) throw methodNotSupported(method, found.allow)
+      return match(found.inPath, query)
+    },
+    encodeError: errorText,
+  }
+}
+
+const errorText = (error: Problem) => JSON.stringify(toApiError(error))
+
+function matcherOf(operation: Operation, baseUrl: string): Matcher {
+  const { name, path, procedure, status, write } = operation
+  const deprecation = deprecationHeaders(operation, baseUrl)
+  const headers = [...privateHeaders, ...deprecation]
+  const successHeaders = status === 204 ? [...emptyHeaders, ...deprecation] : headers
+  const linksTo = linksOf(operation, baseUrl)
+  const fixed = {
+    operation: name,
+    route: PREFIX + path,
+    calls: [{ name, run: runOf(name, procedure) }],
+    type: procedure._def.type as 'query' | 'mutation', // there are no subscriptions
+    readsBody: operation.readBody !== undefined,
+    headers,
+  }
+  return (inPath, queryText) => {
+    const query = queryText === '' ? undefined : parseQuery(queryText, '&', '=', { maxKeys: 0 })
+    let input: Record<string, unknown> = {}
+    return {
+      ...fixed,
+      decode: (body) => () => {
+        input = readInput(operation, inPath, query, body)
+        return input
+      },
+      encode([outcome], { page }) {
+        const { error, output } = outcome as Outcome // there is one call
+        if (error) {
+          const { status } = error
+          return { status, headers: [...headers, ...error.headers], body: errorText(error) }
+        }
+        const links = linksTo(input, output, page.next)
+        return {
+          status,
+          headers: links.length > 0 ? [...successHeaders, ...links] : successHeaders,
+          body: status === 204 ? '' : write(output),
+        }
+      },
+    }
+  }
+}
+
+function readInput(
+  operation: Operation,
+  inPath: string[],
+  query: ParsedUrlQuery | undefined,
+  body: string | undefined,
+): Record<string, unknown> {
+  const input = operation.readBody ? readObject(operation, body) : {}
+  let index = 0
+  for (const [name, read] of operation.pathParameters) {
+    input[name] = read(decode(name, inPath[index++] as string)) // the pattern has as many groups
+  }
+  if (query === undefined) return input
+  for (const [name, read] of operation.queryParameters) {
+    const value = read(query[name])
+    if (value !== undefined) input[name] = value
+  }
+  return input
+}
+
+function decode(name: string, text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch (cause) {
+    const message = `${name} must be percent-encoded UTF-8`
+    throw new Problem('BAD_REQUEST', message, { cause: new TypeError(message, { cause }) })
+  }
+}
+
+function readObject({ readBody }: Operation, text: string | undefined): Record<string, unknown> {
+  if (!text) throw badBody('The body is missing: it must be a JSON object')
+  const value = parseBody(text)
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw badBody('The body must be a JSON object')
+  }
+  return readBody?.(value) as Record<string, unknown> // the reader of an object gives one
+}
+
+function parseBody(text: string): unknown {
+  try {
+    return parseJson(text)
+  } catch (cause) {
+    throw malformed(cause)
+  }
+}
+
+const badBody = (message: string) => new Problem('BAD_REQUEST', message)
+
+/**
+ * Headers of every answer of a deprecated operation: since when (RFC 9745), until when (RFC 8594),
+ * and what to use instead (RFC 5829).
+ */
+function deprecationHeaders({ deprecated }: Operation, baseUrl: string): string[] {
+  if (!deprecated) return []
+  const { since, sunset, successor } = deprecated
+  return [
+    'Deprecation',
+    `@${since.getTime() / 1000}`,
+    'Sunset',
+    sunset.toUTCString(),
+    'Link',
+    `<${baseUrl}${successor}>; rel="successor-version"`,
+  ]
+}

@@ -1,0 +1,178 @@
+/** Idempotency keys of any operation: what makes two requests the same, and what a repetition gives. */
+import { createTRPCClient, httpLink } from '@trpc/client'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { forClients } from '../../client/src/interface.ts'
+import { dateTimeInput, dateTimeOutput } from '../../src/dates.ts'
+import { once } from '../../src/idempotency/once.ts'
+import { int64Input, int64Output } from '../../src/int64.ts'
+import { operation } from '../../src/operation.ts'
+import { createStores } from '../../src/stores.ts'
+import { keyedProcedure, router } from '../../src/trpc.ts'
+import { transformer } from '../support/router.ts'
+import { errorOf, type Service, startService } from '../support/service.ts'
+
+const fields = {
+  title: z.string().optional(),
+  subtitle: z.string().optional(),
+  year: z.int().nullable().optional(),
+  long: int64Input({ description: 'Of 64 bits.' }).optional(),
+  day: dateTimeInput({ description: 'A day.' }).optional(),
+  sizes: z.array(z.int()).optional(),
+  inner: z.object({ one: z.string().optional(), other: z.string().optional() }).optional(),
+}
+const Made = z
+  .object({
+    number: z.int(),
+    title: z.string().optional(),
+    year: z.int().nullable().optional(),
+    long: int64Output({ description: 'Of 64 bits.' }).optional(),
+    day: dateTimeOutput().optional(),
+  })
+  .meta({ id: 'Made' })
+const example = { number: 1 }
+
+let made = 0
+/** Adds something that has the fields of its input and a number of its own. */
+const adding = (path: '/books' | '/films') =>
+  keyedProcedure
+    .meta(
+      operation({
+        method: 'POST',
+        path,
+        creates: `${path}/{number}`,
+        example,
+        exampleInput: {},
+        tag: 'things',
+        summary: 'Add',
+        description: 'Adds something.',
+      }),
+    )
+    .input(z.object(fields).meta({ id: path === '/books' ? 'NewBook' : 'NewFilm' }))
+    .output(Made)
+    .mutation(once(async ({ input }) => ({ ...input, number: ++made })))
+
+/** What leads on from a creation: nothing here is kept. */
+const getting = (path: '/books' | '/films') =>
+  keyedProcedure
+    .meta(
+      operation({
+        method: 'GET',
+        path: `${path}/{number}`,
+        example,
+        tag: 'things',
+        summary: 'Get',
+        description: 'Returns something.',
+      }),
+    )
+    .input(z.object({ number: z.int() }))
+    .output(Made)
+    .query(async ({ input }) => input)
+
+const served = router({
+  getBook: getting('/books'),
+  getFilm: getting('/films'),
+  addBook: adding('/books'),
+  addFilm: adding('/films'),
+})
+const clientRouter = forClients(served)
+
+let service: Service
+let key: string
+beforeAll(async () => {
+  const resources = { router: served, tags: { things: 'Things.' }, createStores }
+  service = await startService({}, { resources })
+})
+beforeEach(() => {
+  key = `"${crypto.randomUUID()}"`
+})
+afterAll(() => service.stop())
+
+const add = (path: string, body: unknown) =>
+  service.rest('POST', path, { headers: { 'idempotency-key': key }, body })
+
+/** A tRPC client whose calls have the key of this test. */
+const client = () =>
+  createTRPCClient<typeof clientRouter>({
+    links: [
+      httpLink({
+        url: `${service.origin}/trpc`,
+        transformer,
+        headers: { authorization: `Bearer ${service.key}`, 'idempotency-key': key },
+      }),
+    ],
+  })
+
+test('another operation with the same input is another request, on both surfaces', async () => {
+  const body = { title: 'Dune' }
+  const book = await add('/books', body)
+  expect(book.status).toBe(201)
+  const before = made
+  expect(await add('/films', body)).toMatchObject({ status: 422 })
+  expect(await errorOf(client().addFilm.mutate(body))).toMatchObject({ status: 422 })
+  expect((await add('/books', body)).text).toBe(book.text)
+  expect(made).toBe(before)
+})
+
+describe('another input is another request', () => {
+  test.each<[string, object, object]>([
+    ['the same value in another field', { title: 'Dune' }, { subtitle: 'Dune' }],
+    [
+      'two values that changed places',
+      { title: 'a', subtitle: 'b' },
+      { title: 'b', subtitle: 'a' },
+    ],
+    ['null, and nothing', { title: 'a', year: null }, { title: 'a' }],
+    ['empty, and nothing', { title: '' }, {}],
+    ['an empty list, and nothing', { sizes: [] }, {}],
+    ['a list in another order', { sizes: [1, 2] }, { sizes: [2, 1] }],
+    ['where a number of a list ends', { sizes: [1, 23] }, { sizes: [12, 3] }],
+    ['the last digit', { long: 2n ** 63n - 1n }, { long: 2n ** 63n - 2n }],
+    ['a millisecond', { day: '2026-01-02T03:04:05.678Z' }, { day: '2026-01-02T03:04:05.679Z' }],
+    ['inside an object', { inner: { one: 'a' } }, { inner: { other: 'a' } }],
+    ['what quotes hold', { title: 'a","subtitle":"b' }, { title: 'a', subtitle: 'b' }],
+    ['a letter and its parts', { title: 'ä' }, { title: 'a\u0308' }],
+  ])('%s', async (_, one, other) => {
+    const first = await add('/books', one)
+    expect(first.status).toBe(201)
+    expect(await add('/books', other)).toMatchObject({
+      status: 422,
+      body: { code: 'UNPROCESSABLE_CONTENT' },
+    })
+    expect((await add('/books', one)).text).toBe(first.text)
+  })
+})
+
+describe('the same input in other words is the same request', () => {
+  test.each([
+    ['the order of fields', '{"title":"a","subtitle":"b"}', '{"subtitle":"b","title":"a"}'],
+    ['an exponent', '{"long":300,"sizes":[20]}', '{"long":3e2,"sizes":[2e1]}'],
+    ['another time zone', '{"day":"2026-01-02T03:04:05Z"}', '{"day":"2026-01-02T04:04:05+01:00"}'],
+    ['an escape', '{"title":"ä"}', '{"title":"\\u00e4"}'],
+    ['a field that is none', '{"title":"a"}', '{"title":"a","extra":1}'],
+    [
+      'the order of inner fields',
+      '{"inner":{"one":"a","other":"b"}}',
+      '{"inner":{"other":"b","one":"a"}}',
+    ],
+  ])('%s', async (_, one, other) => {
+    const first = await add('/films', one)
+    expect(first.status).toBe(201)
+    expect(await add('/films', other)).toMatchObject({ status: 201, text: first.text })
+  })
+})
+
+test('a repetition gives every kind of value as it was', async () => {
+  const input = {
+    title: 'Graz 😀\u2028',
+    year: null,
+    long: 2n ** 63n - 1n,
+    day: new Date('2026-01-02T03:04:05.678Z'),
+  }
+  const first = await client().addBook.mutate(input)
+  expect(first).toEqual({ ...input, number: made })
+  expect(await client().addBook.mutate(input)).toEqual(first)
+  const { status, text, headers } = await add('/books', input)
+  expect([status, headers.get('location')]).toEqual([201, `${service.baseUrl}/books/${made}`])
+  expect(text).toContain('"year":null,"long":9223372036854775807,"day":"2026-01-02T03:04:05.678Z"')
+})
