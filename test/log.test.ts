@@ -1,5 +1,6 @@
 /** The log is written in batches, and nothing of it is lost when the process ends. */
 import { execFile } from 'node:child_process'
+import { once } from 'node:events'
 import { promisify } from 'node:util'
 import { afterEach, expect, test } from 'vitest'
 import { newDatabase, type TestDatabase } from './support/database.ts'
@@ -93,6 +94,20 @@ test('a log that nobody reads does not fill the memory: what comes then is dropp
   expect(await server.exited).toBe(0)
   expect(requests().length).toBeGreaterThan(500)
   expect(server.stderr.length).toBeLessThan(22_000_000)
+})
+
+test('a log that nobody reads does not hold up a stop', async () => {
+  await start()
+  const { child } = server
+  child.stderr?.pause()
+  const path = `/${'x'.repeat(15_000)}`
+  await Promise.all(Array.from({ length: 100 }, () => fetch(server.origin + path)))
+  const ended = once(child, 'exit')
+  const began = performance.now()
+  child.kill('SIGTERM')
+  await ended
+  expect(performance.now() - began).toBeLessThan(5_000)
+  child.stderr?.resume()
 })
 
 test('a second signal, which ends the process at once, loses none', async () => {
