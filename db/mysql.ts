@@ -5,11 +5,9 @@ import {
   type Dialect,
   type Driver,
   type Kysely,
-  MysqlAdapter,
   MysqlIntrospector,
   MysqlQueryCompiler,
   type QueryResult,
-  sql,
   type TransactionSettings,
 } from 'kysely'
 import {
@@ -26,11 +24,11 @@ import { Deadline } from './deadline.ts'
 import {
   DatabaseUnavailableError,
   databaseError,
-  LockedError,
   NoConsecutiveIdsError,
   OverloadedError,
   UnfitServerError,
 } from './errors.ts'
+import { LockingAdapter } from './mysql-lock.ts'
 import type { Statement } from './statement.ts'
 import type { Target } from './trace.ts'
 
@@ -51,10 +49,6 @@ const SESSION = `set session sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTIO
 // Some of them exist on some engines only, which `select @@name` would refuse.
 const VARIABLES = `show variables where variable_name in
   ('hostname', 'port', 'version', 'auto_increment_increment', 'innodb_autoinc_lock_mode', 'wsrep_on')`
-
-/** Seconds that one attempt waits for the lock of the migrations, and how long its name may be. */
-const LOCK_WAIT = 1
-const MAX_LOCK_NAME = 64
 
 /** MYSQL_TYPE_LONGLONG of the protocol: `bigint`, and what `count` gives. */
 const LONGLONG = 8
@@ -80,33 +74,6 @@ export function mysqlDialect(url: string, settings: PoolSettings): Dialect {
     createIntrospector: (db: Kysely<unknown>) => new MysqlIntrospector(db),
   }
 }
-
-/**
- * Kysely's own lock is one for all databases of a server, and is waited for an hour:
- * https://dev.mysql.com/doc/refman/9.4/en/locking-functions.html
- */
-class LockingAdapter extends MysqlAdapter {
-  readonly #lock: string
-
-  constructor(url: string) {
-    super()
-    this.#lock = `migrations of ${databaseOf(url)}`.slice(0, MAX_LOCK_NAME)
-  }
-
-  override async acquireMigrationLock(db: Kysely<unknown>): Promise<void> {
-    const query = sql<{ taken: bigint }>`select get_lock(${this.#lock}, ${LOCK_WAIT}) as taken`
-    const { rows } = await query.execute(db)
-    if (Number(rows[0]?.taken) !== 1) {
-      throw new LockedError(new Error(`The lock "${this.#lock}" is held by another session`), true)
-    }
-  }
-
-  override async releaseMigrationLock(db: Kysely<unknown>): Promise<void> {
-    await sql`select release_lock(${this.#lock})`.execute(db)
-  }
-}
-
-const databaseOf = (url: string): string => decodeURIComponent(new URL(url).pathname.slice(1))
 
 type Server = ReturnType<typeof toServer>
 
@@ -157,10 +124,10 @@ class MysqlDriver implements Driver {
     }
     const limits = { connectionLimit: MAX_CONNECTIONS, queueLimit: MAX_WAITING }
     this.#pool = createPool({ ...this.#options, ...limits })
-    const { hostname, port } = new URL(url)
+    const { hostname, port, pathname } = new URL(url)
     this.target = {
       'db.system.name': 'mysql',
-      'db.namespace': databaseOf(url),
+      'db.namespace': decodeURIComponent(pathname.slice(1)),
       'server.address': hostname,
       'server.port': Number(port || 3306),
     }
