@@ -5,11 +5,9 @@ import {
   type Dialect,
   type Driver,
   type Kysely,
-  MysqlAdapter,
   MysqlIntrospector,
   MysqlQueryCompiler,
   type QueryResult,
-  sql,
   type TransactionSettings,
 } from 'kysely'
 import {
@@ -25,11 +23,11 @@ import {
   DatabaseTimeoutError,
   DatabaseUnavailableError,
   databaseError,
-  LockedError,
   NoConsecutiveIdsError,
   UnfitServerError,
 } from './errors.ts'
 import { noteFailure, refuseAfterEnd, refuseInside } from './inside.ts'
+import { LockingAdapter } from './mysql-lock.ts'
 import { COLLATION, SET_UP, type Server, toServer, VARIABLES } from './mysql-session.ts'
 import { MysqlPool, type PoolUsage, socketOf } from './pool.ts'
 import type { Statement } from './statement.ts'
@@ -37,10 +35,6 @@ import type { Target } from './trace.ts'
 
 /** Milliseconds until a server that does not answer counts as unreachable, if nothing else is said. */
 const CONNECT_TIMEOUT = 5_000
-
-/** Seconds that one attempt waits for the lock of the migrations, and how long its name may be. */
-const LOCK_WAIT = 1
-const MAX_LOCK_NAME = 64
 
 /** For how many seconds the server has been running. */
 const UPTIME = `show global status like 'Uptime'`
@@ -65,33 +59,6 @@ export function mysqlDialect(url: string, settings: PoolSettings): Dialect {
   }
 }
 
-/**
- * Kysely's own lock is one for all databases of a server, and is waited for an hour:
- * https://dev.mysql.com/doc/refman/9.4/en/locking-functions.html
- */
-class LockingAdapter extends MysqlAdapter {
-  readonly #lock: string
-
-  constructor(url: string) {
-    super()
-    this.#lock = `migrations of ${databaseOf(url)}`.slice(0, MAX_LOCK_NAME)
-  }
-
-  override async acquireMigrationLock(db: Kysely<unknown>): Promise<void> {
-    const query = sql<{ taken: bigint }>`select get_lock(${this.#lock}, ${LOCK_WAIT}) as taken`
-    const { rows } = await query.execute(db)
-    if (Number(rows[0]?.taken) !== 1) {
-      throw new LockedError(new Error(`The lock "${this.#lock}" is held by another session`), true)
-    }
-  }
-
-  override async releaseMigrationLock(db: Kysely<unknown>): Promise<void> {
-    await sql`select release_lock(${this.#lock})`.execute(db)
-  }
-}
-
-const databaseOf = (url: string): string => decodeURIComponent(new URL(url).pathname.slice(1))
-
 class MysqlDriver implements Driver {
   readonly #options: ConnectionOptions
   readonly pool: MysqlPool
@@ -113,10 +80,10 @@ class MysqlDriver implements Driver {
       bigNumberStrings: true,
     }
     this.pool = new MysqlPool(this.#options, usage)
-    const { hostname, port } = new URL(url)
+    const { hostname, port, pathname } = new URL(url)
     this.target = {
       'db.system.name': 'mysql',
-      'db.namespace': databaseOf(url),
+      'db.namespace': decodeURIComponent(pathname.slice(1)),
       'server.address': hostname,
       'server.port': Number(port || 3306),
     }
