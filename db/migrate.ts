@@ -4,9 +4,9 @@ import path from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { FileMigrationProvider, type Migration, Migrator } from 'kysely/migration'
 import type { Deadline } from './deadline.ts'
+import { requireInnodb } from './engines/storage-engine.ts'
 import { DatabaseUnavailableError, DuplicateError, LockedError } from './errors.ts'
 import { execute } from './statement.ts'
-import { requireInnodb } from './storage-engine.ts'
 import type { Database } from './tables.ts'
 
 const FOLDER = path.join(import.meta.dirname, 'migrations')

@@ -1,15 +1,17 @@
 /** The process, from its start to its stop. */
 import cluster from 'node:cluster'
-import { complain } from './complaint.ts'
-import { type Config, loadConfig } from './config.ts'
-import { createLog, type Log } from './log.ts'
-import { cutOff, end, signalled, uncaught } from './stop.ts'
+import { type Config, loadConfig } from './config/config.ts'
+import { createLog, type Log } from './observe/log.ts'
+import { complain } from './process/complain.ts'
+import { cutOff, end, signalled, uncaught } from './process/shutdown.ts'
 
 const log = await createLog()
 let config: Config | undefined
 try {
   config = loadConfig()
-  await (cluster.isWorker ? (await import('./cluster.ts')).work(config, log) : run(config, log))
+  await (cluster.isWorker
+    ? (await import('./process/workers.ts')).work(config, log)
+    : run(config, log))
 } catch (error) {
   complain(error, config)
 }
@@ -21,7 +23,7 @@ async function run(config: Config, log: Log): Promise<void> {
   const [{ connect }, { migrate }, { start }] = await Promise.all([
     import('../db/connect.ts'),
     import('../db/migrate.ts'),
-    import('./start.ts'),
+    import('./process/start.ts'),
   ])
   const db = await connect(config.databaseUrl)
   try {

@@ -59,7 +59,7 @@ test('lines of several processes on one pipe are not torn: each write is whole a
         return original(fd, text, ...rest)
       }
     }
-    const { createLog } = await import(${JSON.stringify(import.meta.resolve('../src/log.ts'))})
+    const { createLog } = await import(${JSON.stringify(import.meta.resolve('../src/observe/log.ts'))})
     const log = await createLog()
     for (let line = 0; line < 500; line++) log.info('x'.repeat(line))
     await setTimeout(200)

@@ -2,9 +2,9 @@
 import { stringify } from 'devalue'
 import { BY_ID, pageOf } from '../../db/order.ts'
 import type { Idempotency } from '../../src/idempotency/store.ts'
-import type { NewPet, Pet } from '../../src/pets/schema.ts'
-import type { PetStore } from '../../src/pets/store.ts'
-import type { Stores } from '../../src/stores.ts'
+import type { NewPet, Pet } from '../../src/petstore/pets/schema.ts'
+import type { PetStore } from '../../src/petstore/pets/store.ts'
+import type { Stores } from '../../src/petstore/stores.ts'
 
 /** Pets with the ids 1, 2, 3, in the order in which they came. */
 export function petsInMemory(initial: NewPet[]): PetStore {

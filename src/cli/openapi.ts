@@ -1,8 +1,8 @@
 /** `npm run openapi`: writes openapi.json, the document as it is published. */
 import { writeFileSync } from 'node:fs'
-import { openApiDocument } from '../rest/document.ts'
-import { operationsOf } from '../rest/operations.ts'
-import { appRouter, tags } from '../router.ts'
+import { appRouter, tags } from '../petstore/router.ts'
+import { openApiDocument } from '../surface/rest/document.ts'
+import { operationsOf } from '../surface/rest/operations.ts'
 
 /** Addresses for the published document: a running service puts its own in their place. */
 const servers = {

@@ -1,8 +1,8 @@
 /** Reads request bodies, for both surfaces: JSON as text, bounded, uncompressed, in UTF-8. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { TRPCError } from '@trpc/server'
-import { CLIENT_GONE, malformed, payloadTooLarge, unsupportedMediaType } from '../errors.ts'
-import { MAX_BODY } from '../limits.ts'
+import { MAX_BODY } from '../config/limits.ts'
+import { CLIENT_GONE, malformed, payloadTooLarge, unsupportedMediaType } from '../errors/problem.ts'
 import { Backlog } from './backlog.ts'
 import { hasBody } from './request.ts'
 

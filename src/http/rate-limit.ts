@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import type { Response } from 'express'
 import ipaddr from 'ipaddr.js'
 import { LRUCache } from 'lru-cache'
-import { tooManyRequests } from '../errors.ts'
+import { tooManyRequests } from '../errors/problem.ts'
 import { recordOf } from './record.ts'
 import { addressOf } from './request.ts'
 

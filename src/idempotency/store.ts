@@ -10,7 +10,7 @@ import { retry } from '../../db/retry.ts'
 import { execute, statement, type Value } from '../../db/statement.ts'
 import type { Database, Tables } from '../../db/tables.ts'
 import { inTransaction } from '../../db/transaction.ts'
-import type { Stores } from '../stores.ts'
+import type { Stores } from '../petstore/stores.ts'
 
 /** Rows removed in one statement: each touches pages of its own, and SQLite holds up the process. */
 const CLEANING_BATCH = 100

@@ -2,13 +2,13 @@
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { BY_ID, orderBy } from '../../db/order.ts'
-import { once } from '../../src/idempotency/once.ts'
-import { operation } from '../../src/operation.ts'
-import { paged, pagingInputs } from '../../src/paging.ts'
-import { openApiDocument } from '../../src/rest/document.ts'
-import { operationsOf } from '../../src/rest/operations.ts'
-import { keyedProcedure, router } from '../../src/trpc.ts'
-import { write } from '../../src/write.ts'
+import { operation } from '../../src/procedure/description.ts'
+import { once } from '../../src/procedure/once.ts'
+import { paged, pagingInputs } from '../../src/procedure/paging.ts'
+import { keyedProcedure, router } from '../../src/procedure/procedure.ts'
+import { write } from '../../src/procedure/write.ts'
+import { openApiDocument } from '../../src/surface/rest/document.ts'
+import { operationsOf } from '../../src/surface/rest/operations.ts'
 
 const Toy = z.object({ label: z.string() }).meta({ id: 'Toy' })
 const Toys = z.array(Toy)

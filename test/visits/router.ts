@@ -3,12 +3,12 @@ import { TRPCError } from '@trpc/server'
 import { z } from 'zod'
 import { DuplicateError } from '../../db/errors.ts'
 import type { Database } from '../../db/tables.ts'
-import { once } from '../../src/idempotency/once.ts'
-import { operation } from '../../src/operation.ts'
-import { paged } from '../../src/paging.ts'
-import type { Stores } from '../../src/stores.ts'
-import { type Context, keyedProcedure, router } from '../../src/trpc.ts'
-import { write } from '../../src/write.ts'
+import type { Stores } from '../../src/petstore/stores.ts'
+import { operation } from '../../src/procedure/description.ts'
+import { once } from '../../src/procedure/once.ts'
+import { paged } from '../../src/procedure/paging.ts'
+import { type Context, keyedProcedure, router } from '../../src/procedure/procedure.ts'
+import { write } from '../../src/procedure/write.ts'
 import {
   ListVisits,
   NewOwner,

@@ -1,12 +1,12 @@
 /** What a visit is, and the owner whom it is for: as different from a pet as can be. */
 import { z } from 'zod'
 import { orderBy } from '../../db/order.ts'
-import { dateTimeInput, dateTimeOutput } from '../../src/dates.ts'
-import { decimalInput, decimalOutput } from '../../src/decimal.ts'
-import { int64Input, int64Output } from '../../src/int64.ts'
-import { pagingInputs } from '../../src/paging.ts'
-import { quantityOutput } from '../../src/quantity.ts'
-import { textInput, textOutput } from '../../src/text.ts'
+import { dateTimeInput, dateTimeOutput } from '../../src/procedure/dates.ts'
+import { decimalInput, decimalOutput } from '../../src/procedure/decimal.ts'
+import { int64Input, int64Output } from '../../src/procedure/int64.ts'
+import { pagingInputs } from '../../src/procedure/paging.ts'
+import { quantityOutput } from '../../src/procedure/quantity.ts'
+import { textInput, textOutput } from '../../src/procedure/text.ts'
 
 const notAnObject = { error: 'must be an object' }
 const money = { precision: 10, scale: 2 }

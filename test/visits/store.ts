@@ -9,7 +9,7 @@ import { pages } from '../../db/pages.ts'
 import { retry } from '../../db/retry.ts'
 import { execute, statement, type Value } from '../../db/statement.ts'
 import type { Database, Tables } from '../../db/tables.ts'
-import { decimalOf, unitsOf } from '../../src/decimal.ts'
+import { decimalOf, unitsOf } from '../../src/procedure/decimal.ts'
 import {
   type ListVisits,
   type NewOwner,

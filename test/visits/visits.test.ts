@@ -1,7 +1,7 @@
 /** A resource as unlike pets as can be, on the service's own parts: calls, document, client, errors. */
 import type { TRPCClient } from '@trpc/client'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { writePosition } from '../../src/cursor.ts'
+import { writePosition } from '../../src/procedure/cursor.ts'
 import { errorOf, keys, type Service, startService, trpcClient } from '../support/service.ts'
 import { visitResources, type visitRouter } from './router.ts'
 import { up } from './store.ts'

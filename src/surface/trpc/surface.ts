@@ -13,7 +13,7 @@ import {
   methodNotSupported,
   Problem,
   unsupportedMediaType,
-} from '../../errors.ts'
+} from '../../errors/problem.ts'
 import { privateHeaders } from '../../http/headers.ts'
 import {
   type Called,

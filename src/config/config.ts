@@ -1,0 +1,232 @@
+/** The environment → Config. The only reader of process.env. */
+import { isIP } from 'node:net'
+import { z } from 'zod'
+import { NAME } from '../petstore/product.ts'
+import { parseDuration } from './duration.ts'
+import { nearMiss } from './near-miss.ts'
+
+/** A variable that is wrong: the message names it and says what would be right. */
+export class ConfigError extends Error {
+  override name = 'ConfigError'
+}
+
+const whole = z
+  .string()
+  .regex(/^\d{1,9}$/)
+  .transform(Number)
+
+const port = whole.refine((value) => value <= 65_535)
+
+const list = z.string().transform((text) => text.split(',').map((item) => item.trim()))
+
+const duration = z
+  .string()
+  .transform(parseDuration)
+  .refine((value) => value !== undefined)
+
+// Node's timers hold no more than 24 days.
+const timeout = duration.refine((value) => value > 0 && value <= 3_600_000)
+
+const ADDRESS = 'an http or https address that ends in /v1'
+
+// It stands in headers as it is: the characters of RFC 3986, and no password.
+const address = z
+  .url({ protocol: /^https?$/ })
+  .refine((url) => /^https?:\/\/[\w.~%:[\]-]+(\/[\w.~%!$&'()*+,;=:@-]+)*\/v1$/i.test(url))
+
+/** Turns tracing on. */
+const TRACES_TO = 'OTEL_EXPORTER_OTLP_ENDPOINT'
+
+const SAMPLERS = [
+  ...(['always_on', 'always_off', 'traceidratio'] as const),
+  ...(['parentbased_always_on', 'parentbased_always_off', 'parentbased_traceidratio'] as const),
+] as const
+
+// Each is described as what it must be. No message may show a DATABASE_URL: it holds a password.
+const variables = {
+  PORT: port.default(3000).describe('a whole number from 0 to 65535'),
+  DATABASE_URL: z
+    .string()
+    .refine(isDatabaseUrl)
+    .default(`sqlite:data/${NAME}.db?create`)
+    .describe(
+      'mysql://user:password@host:3306/database (special characters percent-encoded), or sqlite:path, or sqlite:path?create, or empty',
+    ),
+  BASE_URL: address.optional().describe(ADDRESS),
+  STAGING_URL: address.default('https://staging.petstore.example/v1').describe(ADDRESS),
+  CORS_ORIGINS: list
+    .pipe(z.array(z.string().refine(isOrigin)))
+    .default([])
+    .describe('origins such as https://shop.example, separated by commas, or *'),
+  RATE_LIMIT: whole
+    .refine((value) => value > 0)
+    .optional()
+    .describe('a whole number of calls a minute, from 1, or empty for no limit'),
+  TRUST_PROXY: z
+    .union([whole, list.pipe(z.array(z.string().refine(isNetwork)))])
+    .default(0)
+    .describe('the number of proxies in front, or their addresses or subnets, separated by commas'),
+  // Longer, and the server would give up the connection of the request first.
+  DATABASE_TIMEOUT: timeout
+    .refine((value) => value <= 30_000)
+    .default(5_000)
+    .describe('a length of time from 1ms to 30s, such as 5s'),
+  SHUTDOWN_TIMEOUT: timeout
+    .default(10_000)
+    .describe('a length of time from 1ms to 1h, such as 10s'),
+  SHUTDOWN_DELAY: duration
+    .default(0)
+    .describe('a length of time such as 5s, shorter than SHUTDOWN_TIMEOUT'),
+  IDEMPOTENCY_LIFETIME: duration
+    .refine((value) => value >= 60_000)
+    .default(86_400_000)
+    .describe('a length of time from 1m, such as 24h'),
+  METRICS_PORT: port.optional().describe('a whole number from 0 to 65535, or empty'),
+  METRICS_HOST: z.string().default('127.0.0.1').describe('an address to listen on'),
+  WORKERS: whole
+    .refine((value) => value >= 1 && value <= 256)
+    .default(1)
+    .describe('a whole number from 1 to 256'),
+  // https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/
+  [TRACES_TO]: z
+    .url({ protocol: /^https?$/ })
+    .optional()
+    .describe('an http or https address, such as http://localhost:4318'),
+  OTEL_EXPORTER_OTLP_PROTOCOL: z
+    .literal('http/protobuf')
+    .optional()
+    .describe('http/protobuf, or empty'),
+  OTEL_TRACES_EXPORTER: z.enum(['otlp', 'none']).default('otlp').describe('otlp or none'),
+  OTEL_SDK_DISABLED: z
+    .string()
+    .transform((text) => text.toLowerCase() === 'true')
+    .default(false)
+    .describe('true or false'),
+  OTEL_TRACES_SAMPLER: z
+    .enum(SAMPLERS)
+    .default('parentbased_always_on')
+    .describe(`one of ${SAMPLERS.join(', ')}`),
+  OTEL_TRACES_SAMPLER_ARG: z
+    .string()
+    .transform(Number)
+    .refine((value) => value >= 0 && value <= 1)
+    .default(1)
+    .describe('a number from 0 to 1'),
+}
+
+/** What is configured. */
+export type Config = ReturnType<typeof readConfig>
+export type TracingConfig = NonNullable<Config['tracing']>
+
+/**
+ * The configuration of an environment. An empty variable counts as unset; one that is not ours, but
+ * nearly, is taken for a slip. Throws ConfigError.
+ */
+export function readConfig(environment: Record<string, string | undefined>) {
+  refuseSlips(environment)
+  const read = <Name extends keyof typeof variables>(name: Name) => {
+    const schema = variables[name]
+    const result = schema.safeParse(environment[name] || undefined)
+    if (!result.success) throw new ConfigError(`${name} must be ${schema.description}`)
+    return result.data as z.output<(typeof variables)[Name]>
+  }
+  const readTracing = () => {
+    if (!read(TRACES_TO) || read('OTEL_SDK_DISABLED')) return undefined
+    if (read('OTEL_TRACES_EXPORTER') === 'none') return undefined
+    read('OTEL_EXPORTER_OTLP_PROTOCOL') // its exporter reads it by itself, and where traces go
+    return {
+      sampler: read('OTEL_TRACES_SAMPLER'),
+      /** The part of the calls that samplers by ratio take, from 0 to 1. */
+      ratio: read('OTEL_TRACES_SAMPLER_ARG'),
+    }
+  }
+  const port = read('PORT')
+  const metricsHost = read('METRICS_HOST')
+  const metricsPort = read('METRICS_PORT')
+  const config = {
+    port,
+    databaseUrl: read('DATABASE_URL'),
+    baseUrl: read('BASE_URL') ?? `http://localhost:${port}/v1`,
+    stagingUrl: read('STAGING_URL'),
+    /** Origins whose pages may call the service; `*` among them stands for all. */
+    corsOrigins: read('CORS_ORIGINS'),
+    /** Calls a minute per key or address; undefined for no limit. */
+    rateLimit: read('RATE_LIMIT'),
+    /** How many proxies in front are believed what they say of the client's address, or which. */
+    trustProxy: read('TRUST_PROXY'),
+    /** Milliseconds that the database may take for a call. */
+    databaseTimeout: read('DATABASE_TIMEOUT'),
+    /** Milliseconds that a graceful stop may take. */
+    shutdownTimeout: read('SHUTDOWN_TIMEOUT'),
+    /** Milliseconds between not being ready any more and taking no more connections. */
+    shutdownDelay: read('SHUTDOWN_DELAY'),
+    /** Milliseconds that an Idempotency-Key is kept. */
+    idempotencyLifetime: read('IDEMPOTENCY_LIFETIME'),
+    /** Where Prometheus may read; undefined for nowhere. */
+    metrics: metricsPort === undefined ? undefined : { host: metricsHost, port: metricsPort },
+    /** How many processes serve. */
+    workers: read('WORKERS'),
+    /** Which calls are traced, by the names that OpenTelemetry has for it; undefined for none. */
+    tracing: readTracing(),
+  }
+  if (config.shutdownDelay >= config.shutdownTimeout) {
+    throw new ConfigError('SHUTDOWN_DELAY must be shorter than SHUTDOWN_TIMEOUT')
+  }
+  if (config.workers > 1 && config.databaseUrl.startsWith('sqlite:')) {
+    throw new ConfigError('WORKERS must be 1 with the embedded database: set DATABASE_URL to MySQL')
+  }
+  return config
+}
+
+function refuseSlips(environment: Record<string, string | undefined>): void {
+  // OpenTelemetry has many variables of its own: only the one that turns it on is looked after.
+  const names = Object.keys(variables).filter(
+    (name) => name === TRACES_TO || !name.startsWith('OTEL_'),
+  )
+  for (const [name, value] of Object.entries(environment)) {
+    if (!value || Object.hasOwn(variables, name)) continue
+    const meant = nearMiss(name, names)
+    if (meant)
+      throw new ConfigError(`${name} is not a variable of this service: did you mean ${meant}?`)
+  }
+}
+
+/** The configuration of this process: its environment and, where there is one, the file `.env`. */
+export function loadConfig(): Config {
+  try {
+    process.loadEnvFile()
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+  }
+  return readConfig(process.env)
+}
+
+function isDatabaseUrl(text: string): boolean {
+  if (text.startsWith('sqlite:')) return !/^sqlite:(\?create)?$/.test(text)
+  const url = URL.parse(text)
+  if (url?.protocol !== 'mysql:' || url.hostname === '' || url.pathname.length < 2) return false
+  try {
+    // mysql2 unescapes these: a % of a password must be written %25.
+    decodeURIComponent(url.username + url.password + url.pathname)
+    return true
+  } catch {
+    return false
+  }
+}
+
+function isOrigin(text: string): boolean {
+  return text === '*' || URL.parse(text)?.origin === text
+}
+
+function isNetwork(text: string): boolean {
+  if (['loopback', 'linklocal', 'uniquelocal'].includes(text)) return true
+  const [address = '', bits = '1', extra] = text.split('/')
+  const version = isIP(address)
+  return (
+    version > 0 &&
+    extra === undefined &&
+    /^\d{1,3}$/.test(bits) &&
+    Number(bits) > 0 && // all addresses would be believed
+    Number(bits) <= (version === 4 ? 32 : 128)
+  )
+}

@@ -1,0 +1,11 @@
+/** THE router: every operation of the service, once, for tRPC and for REST. */
+
+import { router } from '../procedure/procedure.ts'
+import { createPet, getPet, listPets } from './pets/procedures.ts'
+
+export const appRouter = router({ listPets, createPet, getPet })
+
+export type AppRouter = typeof appRouter
+
+/** What the document says of the headings under which operations are listed. */
+export const tags = { pets: 'The animals of the store.' }

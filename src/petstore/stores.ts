@@ -1,0 +1,12 @@
+/** The stores of all resources, made in one place; procedures find them in `ctx.stores`. */
+import type { Database } from '../../db/tables.ts'
+import { type PetStore, petStore } from './pets/store.ts'
+
+export interface Stores {
+  pets: PetStore
+}
+
+/** The stores of a database or of a transaction, of which each has its own: they cost next to nothing. */
+export const createStores = (db: Database): Stores => ({
+  pets: petStore(db),
+})
