@@ -2,15 +2,21 @@
 import cluster from 'node:cluster'
 import { type Config, loadConfig } from './config/config.ts'
 import { createLog, type Log } from './observe/log.ts'
+import { FIRST_REQUEST } from './petstore/product.ts'
 import { complain } from './process/complain.ts'
+import type { Composition } from './process/composition.ts'
 import { cutOff, end, signalled, uncaught } from './process/shutdown.ts'
 
+const composition: Composition = {
+  loadResources: async () => (await import('./petstore/resources.ts')).resources,
+  firstRequest: FIRST_REQUEST,
+}
 const log = await createLog()
 let config: Config | undefined
 try {
   config = loadConfig()
   await (cluster.isWorker
-    ? (await import('./process/workers.ts')).work(config, log)
+    ? (await import('./process/workers.ts')).work(config, log, composition)
     : run(config, log))
 } catch (error) {
   complain(error, config)
@@ -30,7 +36,7 @@ async function run(config: Config, log: Log): Promise<void> {
     await migrate(db, { onWait: (words) => log.info(words) })
     const told = Promise.race([signalled(log), uncaught(log)])
     void told.then(() => cutOff(config.shutdownTimeout, log))
-    const { text, stop } = await start(db, config, log)
+    const { text, stop } = await start(db, config, log, composition)
     await db.destroy() // those who serve have connections of their own
     console.log(text)
     await told

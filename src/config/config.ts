@@ -1,9 +1,9 @@
 /** The environment → Config. The only reader of process.env. */
 import { isIP } from 'node:net'
 import { z } from 'zod'
-import { NAME } from '../petstore/product.ts'
 import { parseDuration } from './duration.ts'
 import { nearMiss } from './near-miss.ts'
+import { NAME } from './product.ts'
 
 /** A variable that is wrong: the message names it and says what would be right. */
 export class ConfigError extends Error {

@@ -6,7 +6,6 @@ import { ZodError } from 'zod'
 import { transformer } from '../../client/src/encoding.ts'
 import { DatabaseUnavailableError } from '../../db/errors.ts'
 import { MAX_BODY, MAX_HEADER_COUNT, MAX_HEADERS } from '../config/limits.ts'
-import type { Auth } from '../keys/auth.ts'
 import { withoutKeys } from '../keys/format.ts'
 
 /** The Error of the interface document; `status` repeats the HTTP status code. */
@@ -116,7 +115,7 @@ function fieldErrors({ cause }: TRPCError): Record<string, string> | undefined {
 }
 
 /** The error for a call without a valid key. */
-export function unauthorized({ kind }: Auth): Problem {
+export function unauthorized(kind: 'missing' | 'invalid'): Problem {
   // RFC 6750, section 3
   const challenge = kind === 'invalid' ? 'Bearer error="invalid_token"' : 'Bearer'
   const message =

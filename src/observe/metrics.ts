@@ -1,11 +1,7 @@
 /** What Prometheus may read: https://prometheus.io/docs/practices/naming/ */
-import { once } from 'node:events'
-import type { Server } from 'node:http'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { PoolUsage } from '../../db/engines/pool.ts'
-import { ConfigError } from '../config/config.ts'
-import { http } from '../http/node.ts'
-import { NAME } from '../petstore/product.ts'
+import { NAME } from '../config/product.ts'
 
 /** A request that is over. */
 export interface Observation {
@@ -65,32 +61,4 @@ export function createMetrics(usage: PoolUsage) {
     /** Counts a look-up of an API key. */
     lookUp: (wasCached: boolean) => lookUps.inc({ cache: wasCached ? 'hit' : 'miss' }),
   }
-}
-
-/**
- * Serves `/metrics` at this address, apart from the service. `read` gives the text. Throws
- * ConfigError when the address cannot be listened on.
- */
-export async function serveMetrics(
-  { host, port }: { host: string; port: number },
-  read: () => Promise<string>,
-): Promise<Server> {
-  const server = http
-    .createServer(async (req, res) => {
-      if (req.url?.split('?')[0] !== '/metrics') return res.writeHead(404).end()
-      if (req.method !== 'GET' && req.method !== 'HEAD') {
-        return res.writeHead(405, { Allow: 'GET, HEAD' }).end()
-      }
-      try {
-        const text = await read()
-        res.writeHead(200, { 'Content-Type': Registry.PROMETHEUS_CONTENT_TYPE }).end(text)
-      } catch {
-        res.writeHead(500).end()
-      }
-    })
-    .listen(port, host)
-  await once(server, 'listening').catch((error: NodeJS.ErrnoException) => {
-    throw new ConfigError(`METRICS_PORT: cannot listen on ${host}:${port} (${error.code})`)
-  })
-  return server
 }

@@ -10,7 +10,7 @@ import * as resources from '@opentelemetry/resources'
 import * as sdk from '@opentelemetry/sdk-trace'
 import type { Trace } from '../../db/trace.ts'
 import type { TracingConfig } from '../config/config.ts'
-import { NAME, VERSION } from '../petstore/product.ts'
+import { NAME, VERSION } from '../config/product.ts'
 import type { Log } from './log.ts'
 
 /** Milliseconds that a stop waits for the last spans to be sent. */

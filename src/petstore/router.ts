@@ -6,6 +6,3 @@ import { createPet, getPet, listPets } from './pets/procedures.ts'
 export const appRouter = router({ listPets, createPet, getPet })
 
 export type AppRouter = typeof appRouter
-
-/** What the document says of the headings under which operations are listed. */
-export const tags = { pets: 'The animals of the store.' }

@@ -1,6 +1,5 @@
 /** How every mutation writes: as a whole or not at all, and again where that provably does no harm. */
-import type { Stores } from '../petstore/stores.ts'
-import type { Context } from './procedure.ts'
+import type { Context, Stores } from './context.ts'
 
 /** As much of what tRPC hands to a resolver as is used here. */
 export interface Options<Input> {

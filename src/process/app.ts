@@ -1,8 +1,6 @@
 /** The Express app on its server: what is mounted where, and in which order. */
 import type { Server } from 'node:http'
-import type { AnyTRPCRouter } from '@trpc/server'
 import express, { type ErrorRequestHandler, type RequestHandler } from 'express'
-import type { Database } from '../../db/tables.ts'
 import type { Config } from '../config/config.ts'
 import { notFound, toApiError, toProblem } from '../errors/problem.ts'
 import { crossOrigin, jsonHeaders, pageHeaders } from '../http/headers.ts'
@@ -16,21 +14,12 @@ import { createHttpServer, type Patience } from '../http/server/server.ts'
 import type { Log } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
 import type { Tracing } from '../observe/tracing.ts'
-import type { Stores } from '../petstore/stores.ts'
+import type { Resources } from '../procedure/resources.ts'
 import { pipeline, reporter, type Service } from '../surface/pipeline.ts'
 import { operationsOf } from '../surface/rest/operations.ts'
 import { restSurface } from '../surface/rest/surface.ts'
 import { trpcSurface } from '../surface/trpc/surface.ts'
 import type { Readiness } from './readiness.ts'
-
-/** What is served. */
-export interface Resources {
-  router: AnyTRPCRouter
-  /** What the document says of the headings of its operations. */
-  tags: Record<string, string>
-  /** The stores of a database, and of each transaction on it. */
-  createStores(db: Database): Stores
-}
 
 /** What the app is made of. */
 export interface Parts {
@@ -39,7 +28,7 @@ export interface Parts {
   metrics: Metrics | undefined
   tracing: Tracing | undefined
   readiness: Readiness
-  resources: Pick<Resources, 'router' | 'tags'>
+  resources: Resources
   foundation: Pick<Service, 'stores' | 'transact' | 'idempotency' | 'authenticator'>
   patience: Patience | undefined
 }
@@ -52,7 +41,7 @@ export function createApp(parts: Parts): Server {
   // Few processes are ever asked for these, and what makes them would be a tenth of the memory.
   const document = whenAsked(async () => {
     const { openApiDocument } = await import('../surface/rest/document.ts')
-    return JSON.stringify(openApiDocument(router, operations, config))
+    return JSON.stringify(openApiDocument(resources, operations, config))
   })
   const docs = whenAsked(async () => {
     const { docsRouter } = await import('../surface/docs.ts')

@@ -1,13 +1,18 @@
 /** What a person who starts the service wants to read. */
 import { describeUrl } from '../../db/url.ts'
+import { TITLE } from '../config/product.ts'
 import type { FirstKey } from '../keys/first.ts'
-import { FIRST_REQUEST, TITLE } from '../petstore/product.ts'
+import type { Composition } from './composition.ts'
 
 /** Addresses, database, key, and a first request to paste. */
-export function startText(databaseUrl: string, port: number, firstKey: FirstKey): string {
+export function startText(
+  databaseUrl: string,
+  port: number,
+  firstKey: FirstKey,
+  { path, body }: Composition['firstRequest'],
+): string {
   const local = `http://localhost:${port}`
   const { engine, address } = describeUrl(databaseUrl)
-  const { path, body } = FIRST_REQUEST
   return [
     `${TITLE} is running.`,
     ``,

@@ -4,15 +4,13 @@ import type { AddressInfo } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import { connect } from '../../db/connect.ts'
 import { type Config, ConfigError } from '../config/config.ts'
-import type { Patience } from '../http/server/server.ts'
 import { createIdempotency } from '../idempotency/store.ts'
 import { createAuthenticator } from '../keys/authenticator.ts'
 import type { Log } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
-import { appRouter, tags } from '../petstore/router.ts'
-import { createStores } from '../petstore/stores.ts'
 import { transactions } from '../procedure/transact.ts'
-import { createApp, type Resources } from './app.ts'
+import { createApp } from './app.ts'
+import type { Composition } from './composition.ts'
 import { createReadiness } from './readiness.ts'
 
 /** Milliseconds between two rounds of closing connections that have become idle, when stopping. */
@@ -31,17 +29,16 @@ export interface Running {
 }
 
 /**
- * Serves in this process, on a database that is migrated. `patience` says how long clients have, in
- * place of the usual times. Throws ConfigError when the port cannot be listened on.
+ * Serves in this process, on a database that is migrated. Throws ConfigError when the port cannot be listened on.
  */
 export async function serve(
   config: Config,
   log: Log,
-  resources: Resources = { router: appRouter, tags, createStores },
-  patience?: Patience,
+  { loadResources, patience }: Composition,
 ): Promise<Running & { metrics: Metrics | undefined }> {
   // What is not configured is not loaded: it would make the start longer, and the process larger.
   const usage = { used: 0, waiting: 0 }
+  const resources = await loadResources()
   const db = await connect(config.databaseUrl, { timeout: config.databaseTimeout, usage })
   const tracing =
     config.tracing && (await import('../observe/tracing.ts')).startTracing(config.tracing, log)

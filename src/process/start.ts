@@ -2,38 +2,31 @@
 import { once } from 'node:events'
 import type { Database } from '../../db/tables.ts'
 import type { Config } from '../config/config.ts'
-import type { Patience } from '../http/server/server.ts'
 import { prepareFirstKey } from '../keys/first.ts'
 import type { Log } from '../observe/log.ts'
-import type { Resources } from './app.ts'
 import { startText } from './banner.ts'
+import type { Composition } from './composition.ts'
 import { cutOff } from './shutdown.ts'
 
 /**
  * Starts the service. `db` is the configured database, migrated; it is not needed afterwards, since
- * those who serve have connections of their own. Production takes resources and patience as they are;
- * others do not reach workers. Throws ConfigError when what is configured cannot be listened on.
+ * those who serve have connections of their own. Throws ConfigError when what is configured cannot be listened on.
  */
-export async function start(
-  db: Database,
-  config: Config,
-  log: Log,
-  { resources, patience }: { resources?: Resources; patience?: Patience } = {},
-) {
+export async function start(db: Database, config: Config, log: Log, composition: Composition) {
   const { port, readMetrics, stop } =
     config.workers > 1
       ? await (await import('./workers.ts')).startWorkers(config, log)
-      : await (await import('./serve.ts')).serve(config, log, resources, patience)
+      : await (await import('./serve.ts')).serve(config, log, composition)
   try {
     const metrics =
       config.metrics &&
-      (await (await import('../observe/metrics.ts')).serveMetrics(config.metrics, readMetrics))
+      (await (await import('../http/metrics-server.ts')).serveMetrics(config.metrics, readMetrics))
     // Not before somebody listens: a key is shown once, and a start that fails shows nothing.
     const firstKey = await prepareFirstKey(db, config.databaseUrl)
     return {
       port,
       /** What a person who started it wants to read. */
-      text: startText(config.databaseUrl, port, firstKey),
+      text: startText(config.databaseUrl, port, firstKey, composition.firstRequest),
       /** Finishes the requests in flight, then ends all that was started. */
       async stop(): Promise<void> {
         await stop()

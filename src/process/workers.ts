@@ -3,6 +3,7 @@ import cluster, { type Worker } from 'node:cluster'
 import { once } from 'node:events'
 import { type Config, ConfigError } from '../config/config.ts'
 import type { Log } from '../observe/log.ts'
+import type { Composition } from './composition.ts'
 import type { Running } from './serve.ts'
 import { cutOff, uncaught } from './shutdown.ts'
 
@@ -61,7 +62,7 @@ async function listening(worker: Worker): Promise<number> {
 }
 
 /** Serves in this worker until the primary process says so, or is gone. */
-export async function work(config: Config, log: Log): Promise<void> {
+export async function work(config: Config, log: Log, composition: Composition): Promise<void> {
   // Or Node would end this process, in the middle of its requests, when the primary is gone.
   if (cluster.worker) cluster.worker.exitedAfterDisconnect = true
   // Signals to the whole group reach workers too; it is the primary that says when to stop. It may
@@ -75,7 +76,7 @@ export async function work(config: Config, log: Log): Promise<void> {
   void told.then(() => cutOff(config.shutdownTimeout, log))
   try {
     const { serve } = await import('./serve.ts') // the primary process needs nothing of it
-    const { metrics, stop } = await serve(config, log)
+    const { metrics, stop } = await serve(config, log, composition)
     if (metrics) {
       const { AggregatorRegistry } = await import('prom-client')
       AggregatorRegistry.setRegistries(metrics.registry)

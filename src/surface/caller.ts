@@ -3,7 +3,8 @@ import type { Response } from 'express'
 import type { Deadline } from '../../db/deadline.ts'
 import type { RateLimit } from '../http/rate-limit.ts'
 import { recordOf } from '../http/record.ts'
-import { type Auth, bearerToken, INVALID, MISSING } from '../keys/auth.ts'
+import { countHeader } from '../http/request.ts'
+import { type Auth, INVALID, MISSING, tokenOf } from '../keys/auth.ts'
 import type { Authenticator } from '../keys/authenticator.ts'
 import { visiblePrefix } from '../keys/format.ts'
 
@@ -25,7 +26,7 @@ export async function identify(
   deadline: Deadline,
 ): Promise<Auth> {
   const record = recordOf(res)
-  const token = bearerToken(res.req)
+  const token = bearerToken(res)
   const known = token ? authenticator.known(token) : undefined
   if (known) {
     record.auth = { kind: 'caller', keyId: known.keyId, readOnly: known.readOnly }
@@ -48,4 +49,10 @@ export async function identify(
   if (isStranger) rateLimit?.giveBack(res, calls)
   rateLimit?.countKey(res, found.keyId, calls)
   return record.auth
+}
+
+// Of two headers none counts, because a proxy in front may have looked at the other one.
+function bearerToken({ req }: Response): string | undefined {
+  const token = tokenOf(req.headers.authorization)
+  return token && countHeader(req, 'authorization') > 1 ? '' : token
 }

@@ -11,10 +11,10 @@ import { type RequestRecord, recordOf } from '../http/record.ts'
 import { checkHost, type Target, targetBelow } from '../http/request.ts'
 import { readablePath } from '../http/request-log.ts'
 import { answer } from '../http/respond.ts'
-import type { Idempotency } from '../idempotency/store.ts'
 import { type Log, summed } from '../observe/log.ts'
 import type { TraceIds, Tracing } from '../observe/tracing.ts'
-import { authorize, type Context } from '../procedure/procedure.ts'
+import type { Context } from '../procedure/context.ts'
+import { authorize } from '../procedure/procedure.ts'
 import { type Callers, identify } from './caller.ts'
 import type { Run } from './run.ts'
 
@@ -80,7 +80,7 @@ export interface Reply {
 export interface Service extends Callers {
   stores: Context['stores']
   transact: Context['transact']
-  idempotency: Idempotency
+  idempotency: Context['idempotency']
   /** Milliseconds that the calls of a request may take. */
   timeout: number
   /** Logs an error that is the service's own fault. */

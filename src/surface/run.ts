@@ -6,7 +6,8 @@
 import type { AnyTRPCProcedure } from '@trpc/server'
 import type { z } from 'zod'
 import { internal, problemOfInput } from '../errors/problem.ts'
-import { type Context, isKeyCheck } from '../procedure/procedure.ts'
+import type { Context } from '../procedure/context.ts'
+import { isKeyCheck } from '../procedure/procedure.ts'
 
 /** Calls a procedure. The input is read when the call begins. Throws what the procedure throws. */
 export type Run = (context: Context, readInput: () => unknown) => Promise<unknown>

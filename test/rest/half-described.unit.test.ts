@@ -65,7 +65,8 @@ const toys = { toys: 'What they play with.' }
 function start(procedures: Parameters<typeof router>[0], tags: Record<string, string> = toys) {
   const servers = { baseUrl: 'https://petstore.example/v1', stagingUrl: 'https://x.example/v1' }
   const served = router(procedures)
-  return openApiDocument(served, operationsOf(served, tags), servers)
+  const resources = { router: served, description: 'Toys.' }
+  return openApiDocument(resources, operationsOf(served, tags), servers)
 }
 
 const right = get.input(Toy).output(Toy).query(give)

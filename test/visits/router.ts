@@ -3,11 +3,11 @@ import { TRPCError } from '@trpc/server'
 import { z } from 'zod'
 import { DuplicateError } from '../../db/errors.ts'
 import type { Database } from '../../db/tables.ts'
-import type { Stores } from '../../src/petstore/stores.ts'
+import type { Context, Stores } from '../../src/procedure/context.ts'
 import { operation } from '../../src/procedure/description.ts'
 import { once } from '../../src/procedure/once.ts'
 import { paged } from '../../src/procedure/paging.ts'
-import { type Context, keyedProcedure, router } from '../../src/procedure/procedure.ts'
+import { keyedProcedure, router } from '../../src/procedure/procedure.ts'
 import { write } from '../../src/procedure/write.ts'
 import {
   ListVisits,

@@ -1,11 +1,11 @@
 /** The OpenAPI document: generated from the router by trpc-to-openapi, then made exact. */
-import type { AnyTRPCRouter } from '@trpc/server'
 import { generateOpenApiDocument, type OpenAPIObject, type OpenApiRouter } from 'trpc-to-openapi'
 import { z } from 'zod'
 import { createSchema } from 'zod-openapi'
 import type { Config } from '../../config/config.ts'
-import { DESCRIPTION, TITLE, VERSION } from '../../petstore/product.ts'
+import { TITLE, VERSION } from '../../config/product.ts'
 import { INT64_MAX, INT64_MIN } from '../../procedure/int64.ts'
+import type { Resources } from '../../procedure/resources.ts'
 import type { Operation } from './operations.ts'
 import { headerComponents, responsesOf } from './responses.ts'
 
@@ -13,14 +13,14 @@ type Components = NonNullable<NonNullable<OpenAPIObject['components']>['schemas'
 
 /** The OpenAPI 3.1 document of a router's operations. Throws TypeError for two different schemas of one name. */
 export function openApiDocument(
-  router: AnyTRPCRouter,
+  { router, description }: Pick<Resources, 'router' | 'description'>,
   operations: Operation[],
   servers: Pick<Config, 'baseUrl' | 'stagingUrl'>,
 ): OpenAPIObject {
   // It takes any router whose meta is an object; its type asks for its own.
   const document = generateOpenApiDocument(router as OpenApiRouter, {
     title: TITLE,
-    description: DESCRIPTION,
+    description,
     version: VERSION,
     license: { name: 'MIT', identifier: 'MIT' },
     openApiVersion: '3.1.0',

@@ -20,7 +20,6 @@ import {
 } from '../../errors/problem.ts'
 import { REQUEST_ID } from '../../http/request-log.ts'
 import { idempotencyError } from '../../idempotency/header.ts'
-import { INVALID } from '../../keys/auth.ts'
 import type { Operation } from './operations.ts'
 
 type Components = NonNullable<OpenAPIObject['components']>
@@ -141,7 +140,7 @@ export function responsesOf(operation: Operation, output?: object): Record<strin
           [invalid, malformed(undefined)],
         )
       : refused('A parameter is invalid', [invalid]),
-    refused('The API key is missing or invalid', [unauthorized(INVALID)], ['WWW-Authenticate']),
+    refused('The API key is missing or invalid', [unauthorized('invalid')], ['WWW-Authenticate']),
     method !== 'GET' && refused('The API key may only read', [readOnlyKey()], ['WWW-Authenticate']),
     meta.notFound !== undefined &&
       refused('Nothing with that identifier', [
