@@ -5,7 +5,7 @@ import express, { type ErrorRequestHandler, type RequestHandler, type Response }
 import type { Database } from '../db/tables.ts'
 import { createCalls, type Foundation } from './calls.ts'
 import type { Config } from './config.ts'
-import { type ApiError, notFound, toApiError, toTRPCError } from './errors.ts'
+import { notFound, toApiError, toTRPCError } from './errors.ts'
 import { answer, notAllowed } from './http/answer.ts'
 import { crossOrigin, jsonHeaders, pageHeaders } from './http/headers.ts'
 import { healthRouter } from './http/health.ts'
@@ -20,7 +20,7 @@ import { PREFIX as REST, restHandler } from './rest/handler.ts'
 import { type Operation, operationsOf } from './rest/operations.ts'
 import type { Stores } from './stores.ts'
 import type { Tracing } from './tracing.ts'
-import { envelope, isTrpc, PREFIX as TRPC, trpcHandler } from './trpc-http/handler.ts'
+import { PREFIX as TRPC, trpcHandler } from './trpc-http/handler.ts'
 
 /** What is served. */
 export interface Resources {
@@ -88,7 +88,7 @@ export function createApp(parts: Parts): Server {
   app.all(['/', '/docs'], notAllowed(['GET']))
   app.use('/docs/', async (req, res, next) => (await docs())(req, res, next))
   app.use(refuseAll, answerError(calls.report))
-  return createHttpServer(app, { body: refusalText, onRefused: telemetry.onRefused }, patience)
+  return createHttpServer(app, telemetry.onRefused, patience)
 }
 
 /** What begins the spans of requests: `http.route` is an address of the document, or tRPC's. */
@@ -116,10 +116,6 @@ function whenAsked<Made>(make: () => Promise<Made>): () => Promise<Made> {
 }
 
 const TO_DOCS = [...pageHeaders, 'Location', '/docs/']
-
-/** The body of a refusal in the form of the surface that was asked. */
-const refusalText = (target: string | undefined, error: ApiError): string =>
-  isTrpc(target) ? envelope(error) : JSON.stringify(error)
 
 const requireHost: RequestHandler = (req, _res, next) => {
   checkHost(req)

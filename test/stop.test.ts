@@ -172,6 +172,10 @@ describe('SIGTERM', () => {
         // Whoever keeps connections is to go elsewhere with the next request.
         expect((await get(path)).headers.get('connection'), path).toBe('close')
       }
+      // … and so is a client whose body comes later.
+      expect(await (await beginCreation(server.port, key)).finish()).toMatch(
+        /^HTTP\/1\.1 201 .*\r\nConnection: close\r\n/s,
+      )
       const answer = await get('/v1/pets')
       expect(answer.status).toBe(200)
       await idle.closed

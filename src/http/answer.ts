@@ -4,6 +4,7 @@ import type { RequestHandler } from 'express'
 import { methodNotSupported } from '../errors.ts'
 import { jsonHeaders } from './headers.ts'
 import { http } from './node.ts'
+import { isUnread } from './request.ts'
 import { requestIdOf } from './telemetry.ts'
 
 /**
@@ -19,6 +20,8 @@ export function answer(
 ): void {
   // What a request is refused for in the middle of its body has been answered by the server.
   if (res.headersSent) return
+  // What is left of a body is not read, so that no other request can follow it.
+  if (isUnread(res.req)) res.shouldKeepAlive = false
   const list = [...headers, 'X-Request-Id', requestIdOf(res)]
   if (status !== 204 && status !== 304) {
     const length = typeof body === 'string' ? Buffer.byteLength(body) : body.length

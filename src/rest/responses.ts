@@ -8,7 +8,9 @@ import {
   malformed,
   payloadTooLarge,
   REQUEST_TIMEOUT,
+  type Refusal,
   readOnlyKey,
+  refusalOf,
   toApiError,
   tooManyRequests,
   unauthorized,
@@ -107,7 +109,7 @@ export function responsesOf(operation: Operation, output?: object): Record<strin
     refusal(description, errors, [...always, ...headers])
   /** The request is refused before it is known which operation it is for. */
   const early = (description: string, error: ApiError) =>
-    refusal(description, [error], ['X-Request-Id'])
+    refusal(description, [refusalOf(error)], ['X-Request-Id'], 'Refusal')
   const invalid: ApiError = { code: 'BAD_REQUEST', message: badRequest, status: 400 }
   const success = {
     description: { 200: 'Success', 201: 'Added', 204: 'Removed' }[status],
@@ -154,7 +156,7 @@ export function responsesOf(operation: Operation, output?: object): Record<strin
   return { [status]: success, ...Object.fromEntries(errors.filter((error) => !!error)) }
 }
 
-type Refusals = (TRPCError | ApiError)[]
+type Refusals = (TRPCError | ApiError | Refusal)[]
 
 /** What 409 is about: a rule of the resource, an Idempotency-Key that is in use, or either. */
 function conflict({ creates, meta }: Operation): [description: string, errors: Refusals] {
@@ -176,6 +178,7 @@ function refusal(
   description: string,
   errors: Refusals,
   headers: HeaderName[],
+  schemaName: 'Error' | 'Refusal' = 'Error',
 ): [status: number, Response] {
   const bodies = errors.map((error) => ('status' in error ? error : toApiError(error)))
   const [body] = bodies as [ApiError]
@@ -185,7 +188,7 @@ function refusal(
   const examples = Object.fromEntries(
     bodies.map((value, index) => [nameOf(value, index), { value }]),
   )
-  const schema = { $ref: '#/components/schemas/Error' }
+  const schema = { $ref: `#/components/schemas/${schemaName}` }
   const content = bodies.length > 1 ? { schema, examples } : { schema, example: body }
   return [
     body.status,

@@ -43,11 +43,8 @@ const HEADERS = [...privateHeaders, 'Vary', VARY]
 
 const JSON_LINES = 'application/jsonl'
 
-/** Whether a target is below `/trpc`, so that its errors must be in tRPC's form. */
-export const isTrpc = (target = ''): boolean => /^(https?:\/\/[^/]*)?\/trpc([/?]|$)/.test(target)
-
 /** The body of an error; `fields` says what is wrong with each field of an input. */
-export const envelope = (error: ApiError, fields?: Record<string, string>): string =>
+const envelope = (error: ApiError, fields?: Record<string, string>): string =>
   `{"error":${JSON.stringify(transformer.serialize(errorShape(error, fields)))}}`
 
 function failure(error: TRPCError): Outcome {

@@ -119,7 +119,14 @@ test('parameters, with their constraints and defaults', () => {
 
 test('the components, each defined once and referred to', () => {
   const { schemas } = document.components
-  expect(Object.keys(schemas).sort()).toEqual(['Error', 'NewPet', 'Pet', 'PetStatus', 'Pets'])
+  expect(Object.keys(schemas).sort()).toEqual([
+    'Error',
+    'NewPet',
+    'Pet',
+    'PetStatus',
+    'Pets',
+    'Refusal',
+  ])
   expect(schemas.PetStatus).toMatchObject({
     type: 'string',
     enum: ['available', 'pending', 'sold'],
@@ -189,7 +196,9 @@ test.each([
     )
     for (const status of errors) {
       expect(responses[status]?.content).toMatchObject({
-        'application/json': { schema: reference('Error') },
+        'application/json': {
+          schema: reference([408, 431].includes(status) ? 'Refusal' : 'Error'),
+        },
       })
     }
     expect(responses[401]?.headers).toHaveProperty('WWW-Authenticate')

@@ -149,12 +149,15 @@ function checkBy(document: OpenApi): Check {
     expect(undocumented, `${pointer} ${status} has headers that are not documented`).toEqual([])
     if (method !== 'HEAD') {
       validate(`${pointer}/responses/${status}/content/application~1json/schema`, JSON.parse(text))
-      if (status >= 400)
-        expect(Object.keys(JSON.parse(text))).toEqual(['code', 'message', 'status'])
+      const fields = ['code', 'message', 'status', ...(isRefusal(status) ? ['error'] : [])]
+      if (status >= 400) expect(Object.keys(JSON.parse(text))).toEqual(fields)
       if (status >= 400) expect(JSON.parse(text).status).toBe(status)
     }
   }
 }
+
+/** Whether a request is refused with this status before it is known which surface is asked. */
+const isRefusal = (status: number) => [408, 431].includes(status)
 
 /** Headers that belong to HTTP and its security rather than to the operation. */
 const ordinary = new Set([
