@@ -1,9 +1,9 @@
-/** What a person who starts the service wants to read. */
+/** The text that a start prints for the person at the terminal. */
 import { describeUrl } from '../db/url.ts'
 import type { FirstKey } from './keys/first.ts'
 import { FIRST_REQUEST, TITLE } from './product.ts'
 
-/** Addresses, database, key, and a first request to paste. */
+/** Returns URLs, database, API key, a first request to paste, and where to go on from there. */
 export function startText(databaseUrl: string, port: number, firstKey: FirstKey): string {
   const local = `http://localhost:${port}`
   const { engine, address } = describeUrl(databaseUrl)
@@ -13,15 +13,24 @@ export function startText(databaseUrl: string, port: number, firstKey: FirstKey)
     ``,
     `  REST      ${local}/v1${path}`,
     `  tRPC      ${local}/trpc`,
-    `  OpenAPI   ${local}/v1/openapi.json, shown at ${local}/docs/`,
+    `  OpenAPI   ${local}/v1/openapi.json`,
     `  Database  ${engine === 'sqlite' ? 'SQLite, embedded' : 'MySQL'}: ${address}`,
     ``,
     ...keyLines(firstKey),
     ``,
     `A first request:`,
     ``,
-    `  curl ${local}/v1${path} -H 'Authorization: Bearer ${firstKey.key ?? '<API_KEY>'}' \\`,
+    `  curl -w '\\n' ${local}/v1${path} -H 'Authorization: Bearer ${firstKey.key ?? '<API_KEY>'}' \\`,
     `    -H 'Content-Type: application/json' -d '${body}'`,
+    ``,
+    `All operations, to read and to try:`,
+    ``,
+    `  ${local}/docs/`,
+    ``,
+    `In another terminal:`,
+    ``,
+    `  npm run seed         adds sample data`,
+    `  npm run storefront   starts an example shop`,
     ``,
   ].join('\n')
 }
