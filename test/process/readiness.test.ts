@@ -167,7 +167,7 @@ describe.runIf(engine === 'mysql')('with a server', outOfThree, () => {
       const began = performance.now()
       await expectNotReady()
       await Promise.all(Array.from({ length: 20 }, expectNotReady))
-      // It is given the second that README says.
+      // It gets the second that docs/operating.md promises.
       expect(performance.now() - began).toBeGreaterThan(1_800)
     } finally {
       release() // or the service would wait for it when it stops
