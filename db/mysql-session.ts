@@ -1,7 +1,7 @@
 /** What a session on a MySQL server must be, whatever the server's own settings are. */
 import type { RowDataPacket } from 'mysql2'
 
-/** mysql2 encodes all that it sends in this character set, and its result must be read in it. */
+/** What mysql2 writes statements in: the server must read them, and answer, in the same character set. */
 export const COLLATION = 'utf8mb4_bin'
 const CHARACTER_SET = 'utf8mb4'
 

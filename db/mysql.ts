@@ -5,57 +5,42 @@ import {
   type Dialect,
   type Driver,
   type Kysely,
-  MysqlAdapter,
   MysqlIntrospector,
   MysqlQueryCompiler,
   type QueryResult,
-  sql,
   type TransactionSettings,
 } from 'kysely'
 import {
+  type ConnectionOptions,
   createConnection,
-  createPool,
   type FieldPacket,
-  type Pool,
   type PoolConnection,
-  type PoolOptions,
   type ResultSetHeader,
   type RowDataPacket,
 } from 'mysql2'
 import { Deadline } from './deadline.ts'
 import {
+  DatabaseTimeoutError,
   DatabaseUnavailableError,
   databaseError,
-  LockedError,
   NoConsecutiveIdsError,
-  OverloadedError,
   UnfitServerError,
 } from './errors.ts'
 import { noteFailure, refuseAfterEnd, refuseInside } from './inside.ts'
+import { LockingAdapter } from './mysql-lock.ts'
 import { COLLATION, SET_UP, type Server, toServer, VARIABLES } from './mysql-session.ts'
+import { MysqlPool, type PoolUsage, socketOf } from './pool.ts'
 import type { Statement } from './statement.ts'
 import type { Target } from './trace.ts'
-
-/** How many connections a pool has at most. */
-export const MAX_CONNECTIONS = 10
-
-/** How many may wait for one of them. */
-const MAX_WAITING = 1_000
 
 /** Milliseconds until a server that does not answer counts as unreachable, if nothing else is said. */
 const CONNECT_TIMEOUT = 5_000
 
-/** Seconds that one attempt waits for the lock of the migrations, and how long its name may be. */
-const LOCK_WAIT = 1
-const MAX_LOCK_NAME = 64
+/** For how many seconds the server has been running. */
+const UPTIME = `show global status like 'Uptime'`
 
 /** MYSQL_TYPE_LONGLONG of the protocol: `bigint`, and what `count` gives. */
 const LONGLONG = 8
-
-export interface PoolUsage {
-  used: number
-  waiting: number
-}
 
 export interface PoolSettings {
   /** Milliseconds that connecting, or a statement without a deadline of its own, may take. */
@@ -74,38 +59,9 @@ export function mysqlDialect(url: string, settings: PoolSettings): Dialect {
   }
 }
 
-/**
- * Kysely's own lock is one for all databases of a server, and is waited for an hour:
- * https://dev.mysql.com/doc/refman/9.4/en/locking-functions.html
- */
-class LockingAdapter extends MysqlAdapter {
-  readonly #lock: string
-
-  constructor(url: string) {
-    super()
-    this.#lock = `migrations of ${databaseOf(url)}`.slice(0, MAX_LOCK_NAME)
-  }
-
-  override async acquireMigrationLock(db: Kysely<unknown>): Promise<void> {
-    const query = sql<{ taken: bigint }>`select get_lock(${this.#lock}, ${LOCK_WAIT}) as taken`
-    const { rows } = await query.execute(db)
-    if (Number(rows[0]?.taken) !== 1) {
-      throw new LockedError(new Error(`The lock "${this.#lock}" is held by another session`), true)
-    }
-  }
-
-  override async releaseMigrationLock(db: Kysely<unknown>): Promise<void> {
-    await sql`select release_lock(${this.#lock})`.execute(db)
-  }
-}
-
-const databaseOf = (url: string): string => decodeURIComponent(new URL(url).pathname.slice(1))
-
 class MysqlDriver implements Driver {
-  readonly #options: PoolOptions
-  readonly #usage: PoolUsage
-  /** It connects when it is asked for a connection. */
-  readonly #pool: Pool
+  readonly #options: ConnectionOptions
+  readonly pool: MysqlPool
   readonly #idle: MysqlSession[] = []
   /** Milliseconds that a statement without a deadline of its own may take. */
   readonly timeout: number | undefined
@@ -116,7 +72,6 @@ class MysqlDriver implements Driver {
 
   constructor(url: string, { timeout, usage = { used: 0, waiting: 0 } }: PoolSettings) {
     this.timeout = timeout
-    this.#usage = usage
     this.#options = {
       uri: url,
       charset: COLLATION,
@@ -124,12 +79,11 @@ class MysqlDriver implements Driver {
       supportBigNumbers: true,
       bigNumberStrings: true,
     }
-    const limits = { connectionLimit: MAX_CONNECTIONS, queueLimit: MAX_WAITING }
-    this.#pool = createPool({ ...this.#options, ...limits })
-    const { hostname, port } = new URL(url)
+    this.pool = new MysqlPool(this.#options, usage)
+    const { hostname, port, pathname } = new URL(url)
     this.target = {
       'db.system.name': 'mysql',
-      'db.namespace': databaseOf(url),
+      'db.namespace': decodeURIComponent(pathname.slice(1)),
       'server.address': hostname,
       'server.port': Number(port || 3306),
     }
@@ -161,61 +115,38 @@ class MysqlDriver implements Driver {
   }
 
   async destroy(): Promise<void> {
-    await this.#pool.promise().end()
+    await this.pool.end()
   }
 
-  /** A connection of the pool. Throws DatabaseUnavailableError, or the reason of the deadline. */
-  take(deadline: Deadline | undefined): Promise<PoolConnection> {
-    return new Promise((resolve, reject) => {
-      let isGivenUp = false
-      this.#usage.waiting++
-      const forget = deadline?.onGiveUp((reason) => {
-        isGivenUp = true
-        this.#usage.waiting--
-        reject(reason)
-      })
-      this.#pool.getConnection((error, connection) => {
-        if (isGivenUp) return connection?.release()
-        forget?.()
-        this.#usage.waiting--
-        if (error) return reject(connectionError(error))
-        this.#usage.used++
-        resolve(connection)
-      })
-    })
-  }
-
-  giveBack(connection: PoolConnection): void {
-    this.#usage.used--
-    connection.release()
-  }
-
-  /** Ends a connection and what the server does for it, over another that leads to the same server. */
-  async end(connection: PoolConnection): Promise<void> {
-    this.#usage.used--
+  /**
+   * Ends a connection for this reason, and what the server does for it over another that leads to the
+   * same server. It never throws, and does not take longer than connecting may.
+   */
+  async end(connection: PoolConnection, reason: Error): Promise<void> {
     const { threadId } = connection
     const server = this.servers.get(connection)
-    connection.destroy()
+    const age = this.pool.ageOf(connection)
+    this.pool.drop(connection)
+    if (reason instanceof DatabaseTimeoutError) this.pool.checkIdle()
     if (!server) return // it was being set up, and did nothing that had to be ended
     const control = createConnection(this.#options)
     const ask = async (sql: string) => (await control.promise().query<RowDataPacket[]>(sql))[0]
     control.on('error', () => {}) // those who ask are told, too
+    const giveUp = () => socketOf(control).destroy(new Error('The server does not answer'))
+    const timer = setTimeout(giveUp, this.#options.connectTimeout)
     try {
-      const isSame = toServer(await ask(VARIABLES)).name === server.name
-      // A server that was started again numbers its sessions from the beginning.
-      if (isSame && control.threadId > threadId) await ask(`kill ${threadId}`)
+      for (const sql of SET_UP) await ask(sql)
+      if (toServer(await ask(VARIABLES)).name !== server.name) return
+      const [uptime] = await ask(UPTIME)
+      // A server that was started since then may have given the number to another client.
+      if (Number(uptime?.Value) * 1_000 > age) await ask(`kill ${threadId}`)
     } catch {
       // The server is beyond reach: there is nothing more to be done.
     } finally {
-      control.destroy()
+      clearTimeout(timer)
+      socketOf(control).destroy()
     }
   }
-}
-
-function connectionError(error: Error): DatabaseUnavailableError {
-  return error.message === 'Queue limit reached.'
-    ? new OverloadedError('Too many wait for a connection to the database')
-    : new DatabaseUnavailableError(error, true)
 }
 
 /**
@@ -244,9 +175,11 @@ class MysqlSession implements DatabaseConnection {
   executeQuery<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
     const { sql, parameters, deadline, needsConsecutiveIds }: Statement = query
     this.#deadline = deadline
+    // What a transaction reads may be about to be locked, and what is not built may be anything.
+    const isWriting = this.isToBegin || query.query.kind !== 'SelectQueryNode'
     return this.#bounded(async (deadline) => {
       refuseAfterEnd()
-      const connection = await this.#connect(deadline)
+      const connection = await this.#connect(deadline, isWriting)
       if (needsConsecutiveIds && !this.#driver.servers.get(connection)?.hasConsecutiveIds) {
         throw new NoConsecutiveIdsError('The server does not promise consecutive ids')
       }
@@ -273,11 +206,11 @@ class MysqlSession implements DatabaseConnection {
   }
 
   /** The connection, taken from the pool and set up if need be. */
-  async #connect(deadline: Deadline | undefined): Promise<PoolConnection> {
+  async #connect(deadline: Deadline | undefined, isWriting: boolean): Promise<PoolConnection> {
     if (deadline?.reason) throw deadline.reason
     if (this.#lost) throw this.#lost
     if (this.#connection) return this.#connection
-    const connection = await this.#driver.take(deadline)
+    const connection = await this.#driver.pool.take(deadline, isWriting)
     this.#connection = connection
     if (this.#driver.servers.has(connection)) return connection
     try {
@@ -337,7 +270,7 @@ class MysqlSession implements DatabaseConnection {
     const connection = this.#connection
     this.#connection = undefined
     this.#lost = reason
-    if (connection) void this.#driver.end(connection)
+    if (connection) void this.#driver.end(connection, reason)
   }
 
   async commit(): Promise<void> {
@@ -362,7 +295,7 @@ class MysqlSession implements DatabaseConnection {
   }
 
   release(): void {
-    if (this.#connection) this.#driver.giveBack(this.#connection)
+    if (this.#connection) this.#driver.pool.giveBack(this.#connection)
     this.#connection = undefined
     this.#lost = undefined
     this.#deadline = undefined

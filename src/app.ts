@@ -4,7 +4,7 @@ import type { AnyTRPCRouter } from '@trpc/server'
 import express, { type ErrorRequestHandler, type RequestHandler } from 'express'
 import type { Database } from '../db/tables.ts'
 import type { Config } from './config.ts'
-import { type ApiError, notFound, toApiError, toProblem } from './errors.ts'
+import { notFound, toApiError, toProblem } from './errors.ts'
 import { answer, notAllowed } from './http/answer.ts'
 import { crossOrigin, jsonHeaders, pageHeaders } from './http/headers.ts'
 import { healthRouter } from './http/health.ts'
@@ -20,7 +20,7 @@ import { operationsOf } from './rest/operations.ts'
 import type { Stores } from './stores.ts'
 import { pipeline, reporter, type Service } from './surface/pipeline.ts'
 import { restSurface } from './surface/rest/surface.ts'
-import { envelope, isTrpc, trpcSurface } from './surface/trpc/surface.ts'
+import { trpcSurface } from './surface/trpc/surface.ts'
 import type { Tracing } from './tracing.ts'
 
 /** What is served. */
@@ -93,7 +93,7 @@ export function createApp(parts: Parts): Server {
   app.all(['/', '/docs'], notAllowed(['GET']))
   app.use('/docs/', async (req, res, next) => (await docs())(req, res, next))
   app.use(refuseAll, answerError(report))
-  return createHttpServer(app, { body: refusalText, onRefused: telemetry.onRefused }, patience)
+  return createHttpServer(app, telemetry.onRefused, patience)
 }
 
 /** What `make` gives, made when somebody first asks for it; where that failed, it is made again. */
@@ -111,10 +111,6 @@ function whenAsked<Made>(make: () => Promise<Made>): () => Promise<Made> {
 }
 
 const TO_DOCS = [...pageHeaders, 'Location', '/docs/']
-
-/** The body of a refusal in the form of the surface that was asked. */
-const refusalText = (target: string | undefined, error: ApiError): string =>
-  isTrpc(target) ? envelope(error) : JSON.stringify(error)
 
 const requireHost: RequestHandler = (req, _res, next) => {
   checkHost(req)

@@ -3,6 +3,7 @@ import { TRPCError } from '@trpc/server'
 import { getHTTPStatusCodeFromError } from '@trpc/server/http'
 import { type TRPC_ERROR_CODE_KEY, TRPC_ERROR_CODES_BY_KEY } from '@trpc/server/rpc'
 import { ZodError } from 'zod'
+import { transformer } from '../client/src/encoding.ts'
 import { DatabaseUnavailableError } from '../db/errors.ts'
 import type { Auth } from './keys/auth.ts'
 import { withoutKeys } from './keys/format.ts'
@@ -92,6 +93,20 @@ export function errorShape(error: ApiError & { fields?: Record<string, string> |
     data: { code, httpStatus: status, ...(fields && { fields }) },
   }
 }
+
+/** An error that answers what was refused before it was known which surface was asked. */
+export interface Refusal extends ApiError {
+  /** The same for tRPC's clients, in their encoding. */
+  error: string
+}
+
+/** The body of a refusal, which clients of both surfaces understand. */
+export const refusalOf = (error: ApiError): Refusal => ({
+  code: error.code,
+  message: error.message,
+  status: error.status,
+  error: transformer.serialize(errorShape(error)),
+})
 
 // An input that is no object has its words under `''`.
 function fieldErrors({ cause }: TRPCError): Record<string, string> | undefined {

@@ -3,18 +3,18 @@ import cluster from 'node:cluster'
 import { complain } from './complaint.ts'
 import { type Config, loadConfig } from './config.ts'
 import { createLog, type Log } from './log.ts'
-import { cutOff, signalled, uncaught } from './stop.ts'
+import { cutOff, end, signalled, uncaught } from './stop.ts'
 
+const log = await createLog()
 let config: Config | undefined
 try {
   config = loadConfig()
-  const log = await createLog()
   await (cluster.isWorker ? (await import('./cluster.ts')).work(config, log) : run(config, log))
 } catch (error) {
   complain(error, config)
 }
 // Connections to a database or a collector of traces that hangs would keep the process alive.
-process.exit()
+end(log)
 
 async function run(config: Config, log: Log): Promise<void> {
   // A wrong variable is told without what speaks to databases, and what serves, being loaded.
@@ -26,7 +26,7 @@ async function run(config: Config, log: Log): Promise<void> {
   const db = await connect(config.databaseUrl)
   try {
     await migrate(db, { onWait: (words) => log.info(words) })
-    const told = Promise.race([signalled(), uncaught(log)])
+    const told = Promise.race([signalled(log), uncaught(log)])
     void told.then(() => cutOff(config.shutdownTimeout, log))
     const { text, stop } = await start(db, config, log)
     await db.destroy() // those who serve have connections of their own

@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import type { Server } from 'node:http'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
-import type { PoolUsage } from '../db/mysql.ts'
+import type { PoolUsage } from '../db/pool.ts'
 import { ConfigError } from './config.ts'
 import { http } from './http/node.ts'
 import { NAME } from './product.ts'

@@ -7,14 +7,17 @@ import type { Log } from './log.ts'
  */
 const SAME_WISH = 1_000
 
+/** Milliseconds that the reader of the log has to take what is left of it. */
+const LOG_TIMEOUT = 2_000
+
 /** Resolves at the first SIGTERM or SIGINT; the next wish to stop ends the process at once, with code 1. */
-export function signalled(): Promise<void> {
+export function signalled(log: Log): Promise<void> {
   return new Promise((resolve) => {
     let first: { signal: NodeJS.Signals; time: number } | undefined
     const onSignal = (signal: NodeJS.Signals) => {
       const time = performance.now()
       first ??= { signal, time }
-      if (signal !== first.signal || time - first.time > SAME_WISH) process.exit(1)
+      if (signal !== first.signal || time - first.time > SAME_WISH) end(log, 1)
       resolve()
     }
     process.on('SIGTERM', onSignal).on('SIGINT', onSignal)
@@ -42,7 +45,16 @@ export function uncaught(log: Log): Promise<void> {
 export function cutOff(timeout: number, log: Log): () => void {
   const timer = setTimeout(() => {
     log.warn(`Not everything was finished within ${timeout} ms; it is cut off`)
-    process.exit(1)
+    end(log, 1)
   }, timeout)
   return () => clearTimeout(timer)
+}
+
+/**
+ * Ends the process with this code, or that of `process.exitCode`, when the log is written. Where its
+ * reader stands still, process.exit() would wait for ever, so the process kills itself.
+ */
+export function end(log: Log, code = process.exitCode): void {
+  setTimeout(() => process.kill(process.pid, 'SIGKILL'), LOG_TIMEOUT)
+  log.flush(() => process.exit(code))
 }

@@ -29,7 +29,7 @@ export interface Context {
   /** The Idempotency-Key header as it was sent; only `once` looks at it. */
   idempotencyHeader: string | undefined
   /** Where a paged procedure leaves the cursor of the next page; see `paged`. */
-  page: { next: bigint | undefined }
+  page: { next: bigint | string | undefined }
 }
 
 const t = initTRPC

@@ -79,8 +79,8 @@ function startText(port: number, { variables }: Place, key: string, pasted = '<A
 ${key}
 A first request:
 
-  curl -w '\\n' ${origin}/v1/pets -H 'Authorization: Bearer ${pasted}' \\
-    -H 'Content-Type: application/json' -d '{"name": "Rex", "categoryId": 1}'
+  curl ${origin}/v1/pets -H 'Authorization: Bearer ${pasted}' \\
+    -H 'Content-Type: application/json' -d '{"name": "Rex", "categoryId": 1}' -w '\\n'
 
 All operations, to read and to try:
 

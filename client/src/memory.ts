@@ -1,7 +1,7 @@
 /** The stores of the service, in memory: what its stand-in in tests keeps instead of a database. */
 import { stringify } from 'devalue'
+import { BY_ID, pageOf } from '../../db/order.ts'
 import type { Idempotency } from '../../src/idempotency/store.ts'
-import { pageOf } from '../../src/paging.ts'
 import type { NewPet, Pet } from '../../src/pets/schema.ts'
 import type { PetStore } from '../../src/pets/store.ts'
 import type { Stores } from '../../src/stores.ts'
@@ -18,7 +18,7 @@ export function petsInMemory(initial: NewPet[]): PetStore {
           (status === undefined || pet.status === status) &&
           (cursor === undefined || pet.id > cursor),
       )
-      return pageOf(rows, limit)
+      return pageOf(rows, limit, BY_ID)
     },
     get: async (id) => pets.find((pet) => pet.id === id),
     async create(pet) {

@@ -5,6 +5,7 @@ import { methodNotSupported } from '../errors.ts'
 import { jsonHeaders } from './headers.ts'
 import { http } from './node.ts'
 import { recordOf } from './record.ts'
+import { isUnread } from './request.ts'
 
 /**
  * Answers with a list of names and values of headers, and a body. `Content-Length` and
@@ -19,6 +20,8 @@ export function answer(
 ): void {
   // What a request is refused for in the middle of its body has been answered by the server.
   if (res.headersSent) return
+  // What is left of a body is not read, so that no other request can follow it.
+  if (isUnread(res.req)) res.shouldKeepAlive = false
   const record = recordOf(res)
   const list = [...headers, ...record.headers, 'X-Request-Id', record.requestId]
   if (status !== 204 && status !== 304) {

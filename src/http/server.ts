@@ -3,13 +3,14 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { Express, Request, Response } from 'express'
-import { type ApiError, HEADERS_TOO_LARGE, REQUEST_TIMEOUT } from '../errors.ts'
+import { type ApiError, HEADERS_TOO_LARGE, REQUEST_TIMEOUT, refusalOf } from '../errors.ts'
 import { MAX_HEADER_COUNT, MAX_HEADERS } from '../limits.ts'
 import { answer, rawAnswer } from './answer.ts'
-import { Connection, shared } from './connection.ts'
-import { readFirstTarget, targetOf } from './first-line.ts'
+import { Backlog } from './backlog.ts'
+import { Connection } from './connection.ts'
 import { jsonHeaders } from './headers.ts'
 import { http } from './node.ts'
+import { isHttp } from './request.ts'
 
 /** Milliseconds that a client has to send something. */
 export interface Patience {
@@ -24,56 +25,52 @@ export interface Patience {
 
 const defaultPatience: Patience = { headers: 10_000, request: 30_000, keepAlive: 65_000 }
 
-/** What is to be done with requests that the app never sees. */
-export interface Refusals {
-  /** The body of a refusal, in the form of the surface that the address, if it is known, belongs to. */
-  body(target: string | undefined, error: ApiError): string
-  /** Hears of a refusal, and gives the id to answer it with. */
-  onRefused(refusal: { status: number; address: string | undefined }): string
-}
+/** Hears of a request that the app never sees, and returns the id to answer it with. */
+type OnRefused = (refusal: { status: number; address: string | undefined }) => string
 
-/** A server for the app. Requests that are too slow, too large or not HTTP get the Error body too. */
+/**
+ * A server for the app. What is refused before it is known what was asked (too slow, too large, not
+ * HTTP) gets one body that clients of both surfaces understand.
+ */
 export function createHttpServer(
   app: Express,
-  refusals: Refusals,
+  onRefused: OnRefused,
   patience: Patience = defaultPatience,
 ): Server {
-  const connections = new WeakMap<Duplex, Connection>()
-  /** Connections on which nothing was said yet: Node's parser does not know of them. */
-  const silent = new Set<Socket>()
-  const common = shared((req, res) => {
-    // What the app itself has no answer to: an address that it cannot even take apart, and an
-    // answer that broke off.
-    // They were made with Express's own prototypes.
-    app(req as Request, res as Response, () => {
-      if (res.headersSent) return res.destroy()
-      const error = badRequest('The address of the request cannot be read')
-      answer(res, error.status, jsonHeaders, refusals.body(req.url, error))
-    })
-  })
-  const accept = (req: IncomingMessage, res: ServerResponse) =>
+  const connections = new Map<Duplex, Connection>()
+  const shared = {
+    held: new Backlog(32 * 1024 * 1024),
+    serve(req: IncomingMessage, res: ServerResponse) {
+      // What the app itself has no answer to: an address that it cannot even take apart, and an
+      // answer that broke off. Both were made with Express's own prototypes.
+      app(req as Request, res as Response, () => {
+        if (res.headersSent) return res.destroy()
+        answer(res, UNREADABLE.status, jsonHeaders, JSON.stringify(refusalOf(UNREADABLE)))
+      })
+    },
+  }
+  const accept = (req: IncomingMessage, res: ServerResponse) => {
+    if (!isHttp(req)) return refuse(req.socket, NOT_HTTP)
     connections.get(req.socket)?.accept(req, res)
-
-  const refuse = (socket: Duplex, target: string | undefined, error: ApiError) => {
-    const connection = connections.get(socket)
-    const due = connection?.refuse()
-    if (!connection || !due) return
-    if (due !== true) {
-      // Express shortens the address of a request on its way.
-      const { originalUrl } = due.req as Request
-      return answer(due.res, error.status, jsonHeaders, refusals.body(originalUrl, error))
-    }
-    const body = refusals.body(target ?? connection.target, error)
+  }
+  const refuse = (socket: Duplex, error: ApiError) => {
+    const place = connections.get(socket)?.refuse()
+    if (!place) return
+    const body = JSON.stringify(refusalOf(error))
+    if (!(place instanceof Connection)) return answer(place, error.status, jsonHeaders, body)
     // A duplex of node:http's server is a socket of node:net.
     const { remoteAddress: address } = socket as Socket
-    const id = refusals.onRefused({ status: error.status, address })
-    connection.end(rawAnswer(error.status, body, id))
+    const id = onRefused({ status: error.status, address })
+    place.end(rawAnswer(error.status, body, id))
   }
 
   class HttpServer extends http.Server {
+    /**
+     * Node's own takes a connection for idle whose answer the client is still reading, and for busy
+     * one on which nothing was said yet.
+     */
     override closeIdleConnections(): void {
-      super.closeIdleConnections()
-      for (const socket of silent) socket.destroy()
+      for (const connection of connections.values()) connection.closeIfIdle()
     }
   }
   const server = new HttpServer({
@@ -85,41 +82,33 @@ export function createHttpServer(
     maxHeaderSize: MAX_HEADERS,
     requireHostHeader: false, // the app refuses it, with a body
   })
+  // A client that has closed its side gets its answer. Node has no documented option for it.
+  Object.assign(server, { httpAllowHalfOpen: true })
   server.maxHeadersCount = MAX_HEADER_COUNT
   server.setTimeout(patience.keepAlive)
-  // Node's own listener hands the socket to the parser: that comes after the look at the first line.
-  const listeners = server.listeners('connection')
-  server.removeAllListeners('connection').on('connection', (socket: Socket) => {
-    // A socket keeps its address once it was asked for it: the log may ask when the client has gone.
-    void socket.remoteAddress
-    silent.add(socket)
-    socket.once('close', () => silent.delete(socket))
-    readFirstTarget(socket, patience.headers, (target, isLate) => {
-      silent.delete(socket)
-      if (!isLate) for (const listener of listeners) listener.call(server, socket)
-      // After Node's own: when Node resumes the socket, the connection has the last word.
-      connections.set(socket, new Connection(socket, common, target))
-      if (isLate) refuse(socket, target, REQUEST_TIMEOUT)
-    })
-  })
   return server
+    .on('connection', (socket: Socket) => {
+      // A socket keeps its address once it was asked for it: the log may ask when the client has gone.
+      void socket.remoteAddress
+      connections.set(socket, new Connection(socket, shared))
+      socket.once('close', () => connections.delete(socket))
+    })
     .on('request', accept)
     .on('checkContinue', accept) // whoever reads the body asks for it
     .on('checkExpectation', accept) // RFC 9110, section 10.1.1: an unknown one may be ignored
-    .on('connect', (req: IncomingMessage, socket: Duplex) => {
-      const message = 'CONNECT is not supported'
-      refuse(socket, req.url, { code: 'METHOD_NOT_SUPPORTED', message, status: 405 })
-    })
-    .on('clientError', (error: ClientError, socket) => {
+    .on('connect', (_req: IncomingMessage, socket: Duplex) => refuse(socket, NO_CONNECT))
+    .on('clientError', (error: NodeJS.ErrnoException, socket) => {
       const connection = connections.get(socket)
       // A client that ends in the middle of a body has gone.
       const hasLeft = connection?.isInBody && error.code === 'HPE_INVALID_EOF_STATE'
       if (hasLeft || error.code === 'ECONNRESET' || !socket.writable) return socket.destroy()
-      refuse(
-        socket,
-        connection?.isArriving ? undefined : targetOf(error.rawPacket),
-        problemOf(error),
-      )
+      if (error.code !== 'ERR_HTTP_REQUEST_TIMEOUT') return refuse(socket, problemOf(error))
+      // What came while the process was busy is read first.
+      const { latest, isInBody } = connection ?? {}
+      setImmediate(() => {
+        const isSame = connection?.latest === latest && connection?.isInBody === isInBody
+        if (isSame) refuse(socket, REQUEST_TIMEOUT)
+      })
     })
 }
 
@@ -136,15 +125,16 @@ function madeFor(app: Express) {
   return { IncomingMessage: ExpressRequest, ServerResponse: ExpressResponse }
 }
 
-interface ClientError extends NodeJS.ErrnoException {
-  /** The bytes that could not be understood. */
-  rawPacket?: Buffer
-}
-
 const badRequest = (message: string): ApiError => ({ code: 'BAD_REQUEST', message, status: 400 })
 
-function problemOf({ code }: ClientError): ApiError {
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return REQUEST_TIMEOUT
-  if (code === 'HPE_HEADER_OVERFLOW') return HEADERS_TOO_LARGE
-  return badRequest('The request is not well-formed HTTP')
+const UNREADABLE = badRequest('The address of the request cannot be read')
+const MALFORMED = badRequest('The request is not well-formed HTTP')
+const NOT_HTTP = badRequest('The request must be one of HTTP/1.1 or HTTP/1.0')
+const NO_CONNECT: ApiError = {
+  code: 'METHOD_NOT_SUPPORTED',
+  message: 'CONNECT is not supported',
+  status: 405,
 }
+
+const problemOf = ({ code }: NodeJS.ErrnoException): ApiError =>
+  code === 'HPE_HEADER_OVERFLOW' ? HEADERS_TOO_LARGE : MALFORMED

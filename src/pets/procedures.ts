@@ -1,5 +1,6 @@
 /** What can be done with pets. */
 import { TRPCError } from '@trpc/server'
+import { BY_ID } from '../../db/order.ts'
 import { once } from '../idempotency/once.ts'
 import { operation } from '../operation.ts'
 import { paged } from '../paging.ts'
@@ -24,7 +25,7 @@ export const listPets = keyedProcedure
   )
   .input(ListPets.prefault({}))
   .output(Pets)
-  .query(paged(({ ctx, input }) => ctx.stores.pets.list(input, ctx.deadline)))
+  .query(paged({ by: BY_ID }, ({ ctx, input }) => ctx.stores.pets.list(input, ctx.deadline)))
 
 export const createPet = keyedProcedure
   .meta(

@@ -1,5 +1,6 @@
 /** What a pet is, and what the procedures take: validation, types and documentation in one. */
 import { z } from 'zod'
+import { BY_ID } from '../../db/order.ts'
 import { int64Input, int64Output } from '../int64.ts'
 import { pagingInputs } from '../paging.ts'
 import { textInput, textOutput } from '../text.ts'
@@ -48,7 +49,7 @@ export const Pets = z
   .array(Pet)
   .meta({ id: 'Pets', description: 'Animals of the catalogue, by ascending `id`.' })
 
-const { limit, cursor } = pagingInputs('animals')
+const { limit, cursor } = pagingInputs('animals', BY_ID)
 export const ListPets = z.object(
   {
     limit,

@@ -4,10 +4,11 @@ import type { Deadline } from '../../db/deadline.ts'
 import { gather } from '../../db/gather.ts'
 import { readBy } from '../../db/index-hint.ts'
 import { inserts } from '../../db/inserts.ts'
+import { BY_ID, type Page } from '../../db/order.ts'
+import { pages } from '../../db/pages.ts'
 import { retry } from '../../db/retry.ts'
 import { statement, type Value } from '../../db/statement.ts'
 import type { Database } from '../../db/tables.ts'
-import { type Page, pageOf } from '../paging.ts'
 import type { ListPets, NewPet, Pet, PetStatus } from './schema.ts'
 
 declare module '../../db/tables.ts' {
@@ -27,7 +28,7 @@ const MAX_IDS = 100
 /** What the procedures can do with pets. All of it may throw DatabaseUnavailableError. */
 export interface PetStore {
   /** The first `limit` pets after `cursor`, by ascending id, of one status if that is given. */
-  list(query: ListPets, deadline: Deadline): Promise<Page<Pet>>
+  list(query: ListPets, deadline: Deadline): Promise<Page<Pet, bigint>>
   /** The pet with this id, or undefined. */
   get(id: bigint, deadline: Deadline): Promise<Pet | undefined>
   /** Keeps a new pet, and returns it with its id. */
@@ -49,7 +50,20 @@ const insertPet = inserts('pets', ({ name, categoryId, status }: NewPet) => ({
   status,
 }))
 
-const listPets = gather<ListPets, Page<Pet>>({
+const columns = ['id', 'name', 'category_id as categoryId', 'status'] as const
+
+const readPage = pages({
+  order: BY_ID,
+  select(db, value: Value<ListPets>, has) {
+    if (!has('status')) return db.selectFrom('pets').select(columns)
+    const status = value((query) => query.status as PetStatus)
+    const pets = db.selectFrom(readBy(db, 'pets', 'pets_status_id'))
+    return pets.select(columns).where('status', '=', status)
+  },
+  item: (pet) => pet,
+})
+
+const listPets = gather<ListPets, Page<Pet, bigint>>({
   most: Number.POSITIVE_INFINITY,
   lane: ({ limit, status, cursor }) => `${limit} ${status} ${cursor}`,
   async ask(db, queries, deadline) {
@@ -69,15 +83,6 @@ const getPet = gather<bigint, Pet | undefined>({
   },
 })
 
-async function readPage(db: Database, query: ListPets, deadline: Deadline): Promise<Page<Pet>> {
-  const { limit, status, cursor } = query
-  const select =
-    lists[status === undefined ? 'all' : 'some'][cursor === undefined ? 'first' : 'next']
-  const read = () => select(db, query, deadline)
-  const { rows } = await retry(read, { repeatable: true, deadline })
-  return pageOf(rows, limit)
-}
-
 async function readPets(db: Database, ids: bigint[], deadline: Deadline): Promise<Pet[]> {
   // One statement for each power of two, filled up with an id that is asked for anyway.
   const size = Math.min(2 ** Math.ceil(Math.log2(ids.length)), MAX_IDS)
@@ -86,8 +91,6 @@ async function readPets(db: Database, ids: bigint[], deadline: Deadline): Promis
   const { rows } = await retry(() => select(db, ids, deadline), { repeatable: true, deadline })
   return rows
 }
-
-const columns = ['id', 'name', 'category_id as categoryId', 'status'] as const
 
 const selects = new Map<number, ReturnType<typeof selectPets>>()
 
@@ -103,32 +106,3 @@ const selectPets = (size: number) =>
           Array.from({ length: size }, (_, index) => id(index)),
         )
   })
-
-const selectPage = (isSome: boolean, isNext: boolean) =>
-  statement((db, value: Value<ListPets>) => {
-    let query = db
-      .selectFrom(isSome ? readBy(db, 'pets', 'pets_status_id') : 'pets')
-      .select(columns)
-      .orderBy('id')
-      // One more than asked for tells whether another page follows.
-      .limit(value(({ limit }) => limit + 1))
-    if (isSome)
-      query = query.where(
-        'status',
-        '=',
-        value(({ status }) => status as PetStatus),
-      )
-    if (isNext)
-      query = query.where(
-        'id',
-        '>',
-        value(({ cursor }) => cursor as bigint),
-      )
-    return query
-  })
-
-// Of all pets, or those of one status; the first page, or one after a cursor.
-const lists = {
-  all: { first: selectPage(false, false), next: selectPage(false, true) },
-  some: { first: selectPage(true, false), next: selectPage(true, true) },
-}

@@ -33,7 +33,7 @@ export function openApiDocument(
           'A key that the operator gave you, sent as `Authorization: Bearer <API_KEY>`. Some keys may only read: what changes something is answered with 403 then.',
       },
     },
-    defs: { Error: errorSchema },
+    defs: { Error: errorSchema, Refusal: refusalSchema },
   }) as OpenAPIObject // it calls the same type by its name in openapi3-ts
   document.servers = [
     { url: servers.baseUrl, description: 'Production' },
@@ -65,7 +65,22 @@ const errorSchema = z
     message: z.string().meta({ description: 'Human-readable description.' }),
     status: z.int().min(400).max(599).meta({ description: 'The HTTP status code.' }),
   })
-  .meta({ id: 'Error', description: 'What every error is answered with.' })
+  .meta({
+    id: 'Error',
+    description: 'What every error is answered with.',
+    // One that is a Refusal has one more field.
+    override: ({ jsonSchema }) => delete jsonSchema.additionalProperties,
+  })
+
+const refusalSchema = errorSchema
+  .extend({
+    error: z.string().meta({ description: "The same for tRPC's clients, in their encoding." }),
+  })
+  .meta({
+    id: 'Refusal',
+    description:
+      'What is answered before it is known which operation was asked for: an Error, with one more field. 400 has it too, where a request is not well-formed HTTP.',
+  })
 
 function correct(document: OpenAPIObject, schemas: Components, operation: Operation): void {
   const { name, path, method, meta } = operation

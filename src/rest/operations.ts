@@ -8,7 +8,7 @@ import type { z } from 'zod'
 import { sentence } from '../errors.ts'
 import { isOnce } from '../idempotency/once.ts'
 import type { RestMeta } from '../operation.ts'
-import { isPaged } from '../paging.ts'
+import { cursorOrderOf, pageOrderOf } from '../paging.ts'
 import { isWrite } from '../write.ts'
 import { jsonReader, jsonWriter, type Kind, kindOf, textReader } from './codec.ts'
 import { formOf, parametersOf, segmentsOf } from './routes.ts'
@@ -94,9 +94,14 @@ function resolve(name: string, procedure: AnyTRPCProcedure, tags: Record<string,
     throw wrong(gives ? 'is a DELETE: its output must be z.void()' : 'must have an output')
   }
   const pagedMeta = 'paged' in rest
-  if (pagedMeta !== isPaged(resolver)) throw wrong('must say `paged` and use paged(…), or neither')
+  const order = pageOrderOf(resolver)
+  if (pagedMeta !== (order !== undefined))
+    throw wrong('must say `paged` and use paged(…), or neither')
   if (pagedMeta && !(fields.has('limit') && fields.has('cursor') && outputKind.type === 'list')) {
     throw wrong('is paged: it needs `limit` and `cursor` in its input, and a list as its output')
+  }
+  if (order !== cursorOrderOf(input)) {
+    throw wrong('must have the same order in paged(…) and in the pagingInputs(…) of its input')
   }
   const creates = 'creates' in rest ? rest.creates : undefined
   const takesKey = creates !== undefined || ('repeatable' in rest && rest.repeatable === true)

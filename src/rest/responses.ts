@@ -8,7 +8,9 @@ import {
   Problem,
   payloadTooLarge,
   REQUEST_TIMEOUT,
+  type Refusal,
   readOnlyKey,
+  refusalOf,
   toApiError,
   tooManyRequests,
   unauthorized,
@@ -120,7 +122,7 @@ export function responsesOf(operation: Operation, output?: object): Record<strin
     refusal(description, errors, [...always, ...headers])
   /** The request is refused before it is known which operation it is for. */
   const early = (description: string, error: ApiError) =>
-    refusal(description, [error], ['X-Request-Id'])
+    refusal(description, [refusalOf(error)], ['X-Request-Id'], 'Refusal')
   const invalid: ApiError = { code: 'BAD_REQUEST', message: badRequest, status: 400 }
   const success = {
     description: { 200: 'Success', 201: 'Added', 204: 'Removed' }[status],
@@ -169,7 +171,7 @@ export function responsesOf(operation: Operation, output?: object): Record<strin
   return { [status]: success, ...Object.fromEntries(errors.filter((error) => !!error)) }
 }
 
-type Refusals = (Problem | ApiError)[]
+type Refusals = (Problem | ApiError | Refusal)[]
 
 /** What 409 is about: a rule of the resource, an Idempotency-Key that is in use, or either. */
 function conflict({ takesKey, meta }: Operation): [description: string, errors: Refusals] {
@@ -191,6 +193,7 @@ function refusal(
   description: string,
   errors: Refusals,
   headers: HeaderName[],
+  schemaName: 'Error' | 'Refusal' = 'Error',
 ): [status: number, Response] {
   const bodies = errors.map((error) => (error instanceof Problem ? toApiError(error) : error))
   const [body] = bodies as [ApiError]
@@ -200,7 +203,7 @@ function refusal(
   const examples = Object.fromEntries(
     bodies.map((value, index) => [nameOf(value, index), { value }]),
   )
-  const schema = { $ref: '#/components/schemas/Error' }
+  const schema = { $ref: `#/components/schemas/${schemaName}` }
   const content = bodies.length > 1 ? { schema, examples } : { schema, example: body }
   return [
     body.status,

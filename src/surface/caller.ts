@@ -29,13 +29,13 @@ export async function identify(
   const known = token ? authenticator.known(token) : undefined
   if (known) {
     record.auth = { kind: 'caller', keyId: known.keyId, readOnly: known.readOnly }
-    await rateLimit?.countKey(res, known.keyId, calls)
+    rateLimit?.countKey(res, known.keyId, calls)
     return record.auth
   }
   record.keyPrefix = visiblePrefix(token ?? '')
   // A key that was valid a moment ago does not pay for what others do at its IP address.
   const isStranger = !token || !authenticator.remembers(token)
-  if (isStranger) await rateLimit?.countAddress(res, calls)
+  if (isStranger) rateLimit?.countAddress(res, calls)
   record.auth = MISSING
   if (token === undefined) return record.auth
   record.auth = INVALID
@@ -45,7 +45,7 @@ export async function identify(
     .finally(record.trace?.wait('API key look-up'))
   if (!found) return record.auth
   record.auth = { kind: 'caller', keyId: found.keyId, readOnly: found.readOnly }
-  if (isStranger) await rateLimit?.giveBack(res, calls)
-  await rateLimit?.countKey(res, found.keyId, calls)
+  if (isStranger) rateLimit?.giveBack(res, calls)
+  rateLimit?.countKey(res, found.keyId, calls)
   return record.auth
 }

@@ -3,6 +3,7 @@ import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { connect } from '../../db/connect.ts'
 import { engine } from '../support/database.ts'
+import { running, until } from '../support/instance.ts'
 import { type MysqlServer, startMysql } from '../support/mysql.ts'
 import { programs, runToEnd } from '../support/process.ts'
 import { type Proxy as Between, startProxy } from '../support/proxy.ts'
@@ -107,6 +108,18 @@ describe.runIf(engine === 'mysql' && !process.env.TEST_DATABASE_URL)('all set wr
     await rival("insert into pets (name, category_id, status) values ('Ghost', 3, 'sold')")
     expect(await list()).toEqual(before)
     await rival('rollback')
+  })
+
+  test('a statement that takes too long is ended on the server', async () => {
+    const db = await connect(databaseUrl, { timeout: 1_000 })
+    await sql`select 1`.execute(db)
+    const late = sql`select sleep(30)`.execute(db).catch((error) => error)
+    const isRunning = async () => (await running(service.sql, 'select sleep%')).length > 0
+    await until('it runs', isRunning)
+    expect(await late).toMatchObject({ name: 'DatabaseTimeoutError' })
+    // Some servers look every 5 seconds by themselves whether the client is still there.
+    await until('it is ended', async () => !(await isRunning()), 2_500)
+    await db.destroy()
   })
 
   describe('a proxy that keeps to itself what a session sets', () => {

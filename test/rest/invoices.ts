@@ -1,6 +1,7 @@
 /** A resource of all ready-made schemas, in a path, a query, a body and an answer; it is kept in memory. */
 import { TRPCError } from '@trpc/server'
 import { z } from 'zod'
+import { BY_ID, pageOf } from '../../db/order.ts'
 import { dateInput, dateOutput, dateTimeInput, dateTimeOutput } from '../../src/dates.ts'
 import { decimalInput, decimalOutput } from '../../src/decimal.ts'
 import { once } from '../../src/idempotency/once.ts'
@@ -58,7 +59,7 @@ const Invoices = z.array(Invoice).meta({ id: 'Invoices', description: 'Invoices.
 
 const ListInvoices = z.object(
   {
-    ...pagingInputs('invoices'),
+    ...pagingInputs('invoices', BY_ID),
     dueOn: dateInput({ description: 'Keep only those due on this day.' }).optional(),
     amount: decimalInput({ description: 'Keep only those of this amount.' }, money).optional(),
     sentAt: dateTimeInput({ description: 'Keep only those sent then.' }).optional(),
@@ -102,18 +103,20 @@ export function invoicesRouter() {
       .input(ListInvoices.prefault({}))
       .output(Invoices)
       .query(
-        paged(async ({ input: { limit, cursor = 0n, dueOn, amount, sentAt, copies } }) => {
-          const found = invoices.filter(
-            (each) =>
-              each.id > cursor &&
-              (dueOn === undefined || each.dueOn === dueOn) &&
-              (amount === undefined || each.amount === amount) &&
-              (sentAt === undefined || each.sentAt?.getTime() === sentAt.getTime()) &&
-              (copies === undefined || each.copies === copies),
-          )
-          const items = found.slice(0, limit)
-          return { items, next: found.length > limit ? items.at(-1)?.id : undefined }
-        }),
+        paged(
+          { by: BY_ID },
+          async ({ input: { limit, cursor = 0n, dueOn, amount, sentAt, copies } }) => {
+            const found = invoices.filter(
+              (each) =>
+                each.id > cursor &&
+                (dueOn === undefined || each.dueOn === dueOn) &&
+                (amount === undefined || each.amount === amount) &&
+                (sentAt === undefined || each.sentAt?.getTime() === sentAt.getTime()) &&
+                (copies === undefined || each.copies === copies),
+            )
+            return pageOf(found, limit, BY_ID)
+          },
+        ),
       ),
     create: keyedProcedure
       .meta(

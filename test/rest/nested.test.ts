@@ -1,6 +1,7 @@
 /** A resource below another one: its paths, its links, and a literal path beside a parameter. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { z } from 'zod'
+import { BY_ID } from '../../db/order.ts'
 import { once } from '../../src/idempotency/once.ts'
 import { int64Input, int64Output } from '../../src/int64.ts'
 import { operation } from '../../src/operation.ts'
@@ -20,7 +21,7 @@ const OneOrder = z.object({ shop, orderId })
 const OrderCount = z.object({ count: z.int() }).meta({ id: 'OrderCount' })
 const ListOrders = z.object({
   shop,
-  ...pagingInputs('orders'),
+  ...pagingInputs('orders', BY_ID),
   notes: z.array(z.string()).optional(),
 })
 
@@ -45,9 +46,9 @@ const served = router({
     .input(ListOrders)
     .output(z.array(Order).meta({ id: 'Orders' }))
     .query(
-      paged(async ({ input: { shop, limit, cursor = 0n } }) => {
+      paged({ by: BY_ID }, async ({ input: { shop, limit, cursor = 0n } }) => {
         const ids = Array.from({ length: limit }, (_, index) => cursor + BigInt(index) + 1n)
-        return { items: ids.map((id) => ({ id, note: shop })), next: ids.at(-1) }
+        return { items: ids.map((id) => ({ id, note: shop })), next: ids.at(-1), order: BY_ID }
       }),
     ),
   create: keyedProcedure

@@ -35,7 +35,8 @@ export async function openSql(databaseUrl: string): Promise<Sql> {
   })
   // Whatever the server's own settings are: it may be one of TEST_DATABASE_URL.
   await connection.query(
-    `set autocommit = 1, completion_type = 'NO_CHAIN', sql_select_limit = ${2n ** 64n - 1n}, names utf8mb4`,
+    `set autocommit = 1, completion_type = 'NO_CHAIN', sql_mode = 'STRICT_ALL_TABLES',
+     sql_select_limit = ${2n ** 64n - 1n}, names utf8mb4`,
   )
   const run = async (statement: string, values: unknown[] = []) => {
     const [rows] = await connection.query(statement, values)
