@@ -1,10 +1,10 @@
-/** What a person who starts the service wants to read. */
+/** The text that a start prints for the person at the terminal. */
 import { describeUrl } from '../../db/url.ts'
 import { TITLE } from '../config/product.ts'
 import type { FirstKey } from '../keys/first.ts'
 import type { Composition } from './composition.ts'
 
-/** Addresses, database, key, and a first request to paste. */
+/** Returns URLs, database, API key, a first request to paste, and where to go on from there. */
 export function startText(
   databaseUrl: string,
   port: number,
@@ -18,7 +18,7 @@ export function startText(
     ``,
     `  REST      ${local}/v1${path}`,
     `  tRPC      ${local}/trpc`,
-    `  OpenAPI   ${local}/v1/openapi.json, shown at ${local}/docs/`,
+    `  OpenAPI   ${local}/v1/openapi.json`,
     `  Database  ${engine === 'sqlite' ? 'SQLite, embedded' : 'MySQL'}: ${address}`,
     ``,
     ...keyLines(firstKey),
@@ -27,6 +27,15 @@ export function startText(
     ``,
     `  curl ${local}/v1${path} -H 'Authorization: Bearer ${firstKey.key ?? '<API_KEY>'}' \\`,
     `    -H 'Content-Type: application/json' -d '${body}' -w '\\n'`,
+    ``,
+    `All operations, to read and to try:`,
+    ``,
+    `  ${local}/docs/`,
+    ``,
+    `In another terminal:`,
+    ``,
+    `  npm run seed         adds sample data`,
+    `  npm run storefront   starts an example shop`,
     ``,
   ].join('\n')
 }

@@ -1,5 +1,5 @@
 /**
- * The service as README's "Scaling out" has it, on real servers: two instances behind HAProxy, on
+ * The service as docs/scaling.md describes it, on real servers: two instances behind HAProxy, on
  * a Galera cluster of three nodes behind HAProxy. Under load one part after another fails.
  */
 import { randomUUID } from 'node:crypto'

@@ -169,7 +169,7 @@ describe.runIf(engine === 'mysql')('with a server', outOfThree, () => {
       const began = performance.now()
       await expectNotReady()
       await Promise.all(Array.from({ length: 20 }, expectNotReady))
-      // It is given the second that README says.
+      // It gets the second that docs/operating.md promises.
       expect(performance.now() - began).toBeGreaterThan(1_800)
       // What is given up holds none of the connections, for which all others would wait.
       const metrics = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text()

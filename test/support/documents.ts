@@ -1,12 +1,16 @@
-/** What READMEs say, for tests that do as it says. */
+/** Blocks of code in the documents (Markdown), for tests that run them. */
 import { readFileSync } from 'node:fs'
 
-/** The blocks of code of a README, or of what stands between two of its lines, each with its language. */
-export function readmeBlocks(
-  from = '',
-  to?: string,
-  file = 'README.md',
-): { language: string; code: string }[] {
+interface Block {
+  language: string
+  code: string
+}
+
+/**
+ * Returns the blocks of code of a document, or of the part from one text to the next occurrence of
+ * another. Throws where the document lacks one of the texts.
+ */
+export function blocksOf(file: string, from = '', to?: string): Block[] {
   const text = readFileSync(file, 'utf8')
   const start = text.indexOf(from)
   const end = to === undefined ? text.length : text.indexOf(to, start)
@@ -15,8 +19,8 @@ export function readmeBlocks(
   return [...blocks].map(([, language = '', code = '']) => ({ language, code }))
 }
 
-/** The blocks that are files, by the names in their first lines: `// exact.ts`, or `// exact.ts: what it is`. */
-export function filesIn(blocks: { code: string }[]): Record<string, string> {
+/** Returns the blocks that are files, by the names in their first lines: `// exact.ts: what it is`. */
+export function filesIn(blocks: Block[]): Record<string, string> {
   return Object.fromEntries(
     blocks.flatMap(({ code }) => {
       const [, name] = /^\/\/ ([\w.-]+\.\w+)(?::|$)/m.exec(code.split('\n')[0] ?? '') ?? []
