@@ -34,7 +34,7 @@ test('migrate brings the tables once', async () => {
   )
   expect(names.length).toBeGreaterThan(0)
   expect(migrated).toBe(`Migrated ${names.join(', ')}: ${addressOf(url)}\n`)
-  expect(await migrate()).toBe(`There was nothing to migrate: ${addressOf(url)}\n`)
+  expect(await migrate()).toBe(`Nothing to migrate: ${addressOf(url)}\n`)
   await sql.close()
   await remove()
 })
@@ -59,7 +59,7 @@ test('seed brings the tables too, and adds animals once, of all categories in tu
   expect(again.filter(({ name }) => name === 'Rex')).toEqual([
     { name: 'Rex', category_id: 9n, status: 'sold' },
   ])
-  expect(await seed()).toBe(`The animals are all there already: ${addressOf(url)}\n`)
+  expect(await seed()).toBe(`All animals exist already: ${addressOf(url)}\n`)
   await sql.close()
   await remove()
 })
@@ -124,7 +124,7 @@ test.each(['revoke', 'rotate'])(
     await sql.close()
     // Expired, revoked, never made.
     for (const id of ['1', '2', '99']) {
-      const stderr = `There is no working key with the ID ${id}; list shows them\n`
+      const stderr = `There is no working key with the ID ${id}; see list\n`
       expect(await keys(action, id)).toEqual({ code: 1, stdout: '', stderr })
     }
   },

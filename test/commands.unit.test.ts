@@ -11,40 +11,37 @@ const { folder, remove } = newFolder()
 afterAll(remove)
 
 test.each([
-  [[], 'Say what to do: create, list, rotate or revoke; --help tells more'],
-  [['create'], 'create needs a NAME; --help tells more'],
+  [[], 'A COMMAND is missing: create, list, rotate or revoke; see --help'],
+  [['create'], 'create needs a NAME; see --help'],
   [['create', 'web', 'shop'], 'create takes one argument: put quotes around "web shop"'],
   [['create', 'x'.repeat(256)], 'NAME must have at most 255 characters'],
   [
     ['create', 'x', '--expires', '90'],
-    '--expires must be a number and a unit, such as 30s, 15m, 24h or 90d, up to a century, not "90"',
+    '--expires must be a number and a unit, such as 30s, 15m, 24h or 90d, at most a century, not "90"',
   ],
   [
     ['create', 'x', '--expires', '36526d'],
-    '--expires must be a number and a unit, such as 30s, 15m, 24h or 90d, up to a century, not "36526d"',
+    '--expires must be a number and a unit, such as 30s, 15m, 24h or 90d, at most a century, not "36526d"',
   ],
   [
     ['create', 'x', '--expires', '0s'],
-    '--expires must be a number and a unit, such as 30s, 15m, 24h or 90d, up to a century, not "0s"',
+    '--expires must be a number and a unit, such as 30s, 15m, 24h or 90d, at most a century, not "0s"',
   ],
-  [['create', 'x', '--grace', '1h'], '--grace goes with rotate only'],
+  [['create', 'x', '--grace', '1h'], '--grace is an option of rotate only'],
   [['list', 'x'], 'list takes no argument, but got "x"'],
-  [['create', ' '], 'create needs a NAME; --help tells more'],
-  [['revoke', 'x'], '"x" is not the ID of a key; list shows them'],
-  [['rotate', '9'.repeat(19)], '"9999999999999999999" is not the ID of a key; list shows them'],
-  [['rotate', '1', '--expires', '1h'], '--expires goes with create only'],
-  [['rotate', '1', '--read-only'], '--read-only goes with create only'],
-  [['create', 'two\nlines'], 'NAME must not hold control or invisible characters'],
-  [['create', '\x1b[31mred'], 'NAME must not hold control or invisible characters'],
+  [['create', ' '], 'create needs a NAME; see --help'],
+  [['revoke', 'x'], '"x" is not the ID of a key; see list'],
+  [['rotate', '9'.repeat(19)], '"9999999999999999999" is not the ID of a key; see list'],
+  [['rotate', '1', '--expires', '1h'], '--expires is an option of create only'],
+  [['rotate', '1', '--read-only'], '--read-only is an option of create only'],
+  [['create', 'two\nlines'], 'NAME must not have control or invisible characters'],
+  [['create', '\x1b[31mred'], 'NAME must not have control or invisible characters'],
   // Right-to-left override, zero-width space, line separator.
-  [['create', 'web\u202epohs'], 'NAME must not hold control or invisible characters'],
-  [['create', 'web\u200bshop'], 'NAME must not hold control or invisible characters'],
-  [['create', 'web\u2028shop'], 'NAME must not hold control or invisible characters'],
-  [
-    ['create', 'x', '--expires', '-5d'],
-    "Option '--expires' argument is ambiguous; --help shows what there is",
-  ],
-  [['list', '--all'], "Unknown option '--all'; --help shows what there is"],
+  [['create', 'web\u202epohs'], 'NAME must not have control or invisible characters'],
+  [['create', 'web\u200bshop'], 'NAME must not have control or invisible characters'],
+  [['create', 'web\u2028shop'], 'NAME must not have control or invisible characters'],
+  [['create', 'x', '--expires', '-5d'], "Option '--expires' argument is ambiguous; see --help"],
+  [['list', '--all'], "Unknown option '--all'; see --help"],
 ])('keys %j is a mistake, told in one line', async (operands, message) => {
   expect(await runToEnd(programs.keys, {}, operands, folder)).toEqual({
     code: 1,
@@ -57,7 +54,7 @@ test.each(['migrate', 'seed'] as const)('%s takes no argument', async (program) 
   expect(await runToEnd(programs[program], {}, ['--dry-run'], folder)).toEqual({
     code: 1,
     stdout: '',
-    stderr: 'No argument is taken, but there is --dry-run\n',
+    stderr: 'This command takes no arguments: remove --dry-run\n',
   })
 })
 
@@ -69,7 +66,7 @@ test.each([
   expect(await runToEnd(programs[program], {}, [...operands], folder)).toEqual({
     code: 1,
     stdout: '',
-    stderr: 'One FILE is taken, such as backups/monday.db\n',
+    stderr: 'This command takes one FILE, such as backups/monday.db\n',
   })
 })
 
@@ -79,21 +76,21 @@ test('keys --help needs no database', async () => {
   expect(stdout).toBe(`Usage: npm run keys -- COMMAND [OPTIONS]
 
   create NAME [--expires 90d] [--read-only]
-                                make a key; it is printed once, alone, on stdout
-  list                          show all keys, never the keys themselves
-  rotate ID [--grace 24h]       make a key of the same name, life and rights in place of another, which
-                                works on for the grace period
+                                create a key, and print it on stdout, this once
+  list                          list all keys, without their secrets
+  rotate ID [--grace 24h]       replace a key by one of the same name, lifetime and rights; the old key
+                                works until the grace period ends
   revoke ID                     end a key
 
 Options
-  --expires DURATION   how long the new key works (default: until it is revoked)
-  --read-only          the new key may call nothing that changes something
-  --grace DURATION     how long the old key works on (default: 24h; 0s ends it as revoke does)
+  --expires DURATION   lifetime of the new key (default: until it is revoked)
+  --read-only          the new key may only call operations that change nothing
+  --grace DURATION     how long the old key still works (default: 24h; 0s revokes it)
   --json               print JSON on stdout, for scripts
-  --help               show this text
+  --help               print this text
 
-A DURATION is a number and a unit: 30s, 15m, 24h or 90d.
-A key that was revoked stops working within 10 seconds on every instance.
+A DURATION is a number and a unit, such as 30s, 15m, 24h or 90d.
+A revoked key stops working within 10 seconds on every instance.
 `)
 })
 

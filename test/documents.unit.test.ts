@@ -125,6 +125,6 @@ describe('the commands', () => {
   test('README: sample data, twice', async () => {
     expect(read('README.md')).toContain('`npm run seed`')
     const { stdout } = await run('npm run --silent seed; npm run --silent seed')
-    expect(stdout).toMatch(/^Added \d+ animals: .+\nThe animals are all there already: .+\n$/)
+    expect(stdout).toMatch(/^Added \d+ animals: .+\nAll animals exist already: .+\n$/)
   })
 })

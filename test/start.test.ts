@@ -59,7 +59,7 @@ const keyPattern = /petstore_[\w-]{43}/
 async function firstKey({ folder, variables }: Place, { stdout }: ServerProgram): Promise<string> {
   const shown = stdout.match(keyPattern)?.[0]
   if (engine === 'sqlite') return String(shown)
-  expect(stdout).toContain('there is none yet; make one: npm run keys -- create NAME')
+  expect(stdout).toContain('none yet; create one: npm run keys -- create NAME')
   expect(shown).toBeUndefined()
   const made = await runToEnd(programs.keys, variables, ['create', 'test'], folder)
   return made.stdout.trim()
@@ -114,7 +114,7 @@ test('the first start tells all that a newcomer needs; a restart keeps the pets'
     expect(files.filter((file) => file.endsWith('/petstore.db'))).toHaveLength(1)
   }
   const shown = engine === 'sqlite' ? key : undefined
-  const noKey = '  API key   there is none yet; make one: npm run keys -- create NAME\n'
+  const noKey = '  API key   none yet; create one: npm run keys -- create NAME\n'
   expect(first.stdout).toBe(
     startText(
       port,
@@ -145,7 +145,7 @@ test('the first start tells all that a newcomer needs; a restart keeps the pets'
     await sql('update api_keys set revoked_at = 1')
   }
   const second = await start(place)
-  const other = '  API key   one of those made before; for another: npm run keys -- create NAME\n'
+  const other = '  API key   created before; for a new one: npm run keys -- create NAME\n'
   expect(second.stdout).toBe(startText(second.port, place, other))
   if (engine === 'sqlite') {
     await using sql = await openSql(`sqlite:${place.folder}/data/petstore.db`)

@@ -138,7 +138,7 @@ describe('SIGTERM', () => {
       expect(entries).toEqual([
         [30, 'request', '/healthz', 200],
         [30, 'request', '/healthz', 200],
-        [30, 'Stopping: the requests in flight are finished', undefined, undefined],
+        [30, 'Stopping: finishing the requests in flight', undefined, undefined],
         [30, 'request', 'createPet', 201],
         [30, 'Stopped', undefined, undefined],
       ])
@@ -243,7 +243,7 @@ describe('SIGTERM', () => {
       // That it is not ready is no error, and told to those who ask alone.
       const others = server.entries().filter(({ msg }) => msg !== 'request')
       expect(others.map(({ level, msg }) => `${level} ${msg}`)).toEqual([
-        '30 Stopping: the requests in flight are finished',
+        '30 Stopping: finishing the requests in flight',
         '30 Stopped',
       ])
     },

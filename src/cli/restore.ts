@@ -1,5 +1,5 @@
-/** `npm run restore`: puts a backup in the place of the embedded database, and brings it up to date. */
-import { UsageError } from '../process/complain.ts'
+/** `npm run restore`: replaces the embedded database by a backup, and migrates it. */
+import { UsageError } from '../process/failure.ts'
 import { command, embeddedPath, fileArgument, withDatabase } from './command.ts'
 
 await command(async (config) => {
@@ -9,6 +9,6 @@ await command(async (config) => {
   await restore(path, file).catch(({ message }) => {
     throw new UsageError(`Cannot restore ${file} to ${path}: ${message}`)
   })
-  await withDatabase(config, () => {}) // the backup may be of an earlier release
+  await withDatabase(config, () => {}) // the backup may be from an earlier release
   console.log(`Restored ${file}: ${path}`)
 })

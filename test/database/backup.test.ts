@@ -195,7 +195,7 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
     expect(await run('backup', 'there.db')).toEqual({
       code: 1,
       stdout: '',
-      stderr: 'there.db is there already: say another FILE\n',
+      stderr: 'there.db exists: choose another FILE\n',
     })
     expect(readFileSync(file, 'utf8')).toBe('mine')
     const nowhere = await run('backup', 'nowhere/monday.db')
@@ -204,7 +204,7 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
     expect(await run('backup', 'monday.db', 'sqlite:none.db')).toEqual({
       code: 1,
       stdout: '',
-      stderr: 'There is no database none.db\n',
+      stderr: 'The database none.db does not exist\n',
     })
     // Somebody else is about to make it.
     writeFileSync(path.join(folder, 'sunday.db.part'), 'mine')
@@ -258,7 +258,7 @@ describe.runIf(engine === 'mysql')('MySQL', () => {
         code: 1,
         stdout: '',
         stderr:
-          'Only the embedded database is copied by this: for MySQL use mysqldump --single-transaction\n',
+          'This command copies only the embedded database; for MySQL use mysqldump --single-transaction\n',
       })
     }
   })

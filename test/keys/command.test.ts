@@ -72,7 +72,7 @@ test('a script gets JSON on stdout, or nothing and the mistake on stderr', async
   expect(await keys(['revoke', String(id), '--json'])).toEqual({
     code: 1,
     stdout: '',
-    stderr: `There is no working key with the ID ${id}; list shows them\n`,
+    stderr: `There is no working key with the ID ${id}; see list\n`,
   })
 })
 
