@@ -1,5 +1,5 @@
 /** What the process is put together from, beside its configuration. */
-import type { Patience } from '../http/server/server.ts'
+import type { ClientTimeouts } from '../http/server/server.ts'
 import type { Resources } from '../procedure/resources.ts'
 
 export interface Composition {
@@ -7,6 +7,6 @@ export interface Composition {
   loadResources(): Promise<Resources>
   /** A creation that the start shows to a newcomer, as the path and the body of REST. */
   firstRequest: { path: string; body: string }
-  /** How long clients have, where that is not as usual. It does not reach workers. */
-  patience?: Patience
+  /** The timeouts of clients, where they differ from the defaults. Worker processes ignore them. */
+  clientTimeouts?: ClientTimeouts
 }

@@ -34,7 +34,7 @@ export interface Running {
 export async function serve(
   config: Config,
   log: Log,
-  { loadResources, patience }: Composition,
+  { loadResources, clientTimeouts }: Composition,
 ): Promise<Running & { metrics: Metrics | undefined }> {
   // What is not configured is not loaded: it would make the start longer, and the process larger.
   const usage = { used: 0, waiting: 0 }
@@ -55,7 +55,7 @@ export async function serve(
     tracing,
     readiness,
     resources,
-    patience,
+    clientTimeouts,
     foundation: { stores, transact, idempotency, authenticator },
   })
   server.listen(config.port)
