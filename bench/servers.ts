@@ -11,7 +11,7 @@ import type { BenchDatabase } from './databases.ts'
 import type { Codec } from './service.ts'
 
 /** Milliseconds that a server may take to start, and to stop. */
-const PATIENCE = 10_000
+const TIMEOUT = 10_000
 
 /** What is started: a program of this repository, under the name that the tables show. */
 export interface Contestant {
@@ -88,15 +88,15 @@ export async function startServer(
     emptyLog: () => truncateSync(log),
     async stop() {
       child.kill('SIGTERM')
-      const patience = new AbortController()
-      setTimeout(PATIENCE, undefined, patience).then(kill, () => {})
+      const timer = new AbortController()
+      setTimeout(TIMEOUT, undefined, timer).then(kill, () => {})
       await exited
-      patience.abort()
+      timer.abort()
     },
   }
 
   const headers = { Authorization: `Bearer ${key}` }
-  for (const deadline = Date.now() + PATIENCE; ; await setTimeout(50)) {
+  for (const deadline = Date.now() + TIMEOUT; ; await setTimeout(50)) {
     const answer = await fetch(`${server.origin}/v1/pets`, { headers }).catch(() => undefined)
     await answer?.bytes()
     if (answer?.ok) return server

@@ -86,7 +86,7 @@ test('a log that nobody reads does not fill the memory: what comes then is dropp
     const { answers } = await converse(server.origin, Array(100).fill(request), {
       expected: 100,
       inTurn: true,
-      patience: 60_000,
+      timeout: 60_000,
     })
     expect(answers.map(({ status }) => status)).toEqual(Array(100).fill(404))
   }

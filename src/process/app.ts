@@ -10,7 +10,7 @@ import { recordOf } from '../http/record.ts'
 import { checkHost } from '../http/request.ts'
 import { createTelemetry } from '../http/request-log.ts'
 import { answer, notAllowed } from '../http/respond.ts'
-import { createHttpServer, type Patience } from '../http/server/server.ts'
+import { type ClientTimeouts, createHttpServer } from '../http/server/server.ts'
 import type { Log } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
 import type { Tracing } from '../observe/tracing.ts'
@@ -30,12 +30,12 @@ export interface Parts {
   readiness: Readiness
   resources: Resources
   foundation: Pick<Service, 'stores' | 'transact' | 'idempotency' | 'authenticator'>
-  patience: Patience | undefined
+  clientTimeouts: ClientTimeouts | undefined
 }
 
 /** Returns a server that does not listen yet. Throws TypeError for an incomplete description of an operation. */
 export function createApp(parts: Parts): Server {
-  const { config, log, metrics, tracing, readiness, resources, foundation, patience } = parts
+  const { config, log, metrics, tracing, readiness, resources, foundation, clientTimeouts } = parts
   const { router, tags } = resources
   const operations = operationsOf(router, tags)
   // Made at the first request: most processes serve neither, and their modules are a tenth of the memory.
@@ -81,7 +81,7 @@ export function createApp(parts: Parts): Server {
   app.all(['/', '/docs'], notAllowed(['GET']))
   app.use('/docs/', async (req, res, next) => (await docs())(req, res, next))
   app.use(refuseAll, answerError(report))
-  return createHttpServer(app, telemetry.onRefused, patience)
+  return createHttpServer(app, telemetry.onRefused, clientTimeouts)
 }
 
 /** Returns a function that calls `make` once, and again only after it failed. */

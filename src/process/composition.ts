@@ -1,5 +1,5 @@
 /** What a process is composed of, beside its configuration. */
-import type { Patience } from '../http/server/server.ts'
+import type { ClientTimeouts } from '../http/server/server.ts'
 import type { Resources } from '../procedure/resources.ts'
 
 export interface Composition {
@@ -7,6 +7,6 @@ export interface Composition {
   loadResources(): Promise<Resources>
   /** A creation on REST, which the start-up text shows to a newcomer. */
   firstRequest: { path: string; body: string }
-  /** Timeouts for clients, where they differ from the defaults. Workers always have the defaults. */
-  patience?: Patience
+  /** The timeouts of clients, where they differ from the defaults. Worker processes ignore them. */
+  clientTimeouts?: ClientTimeouts
 }

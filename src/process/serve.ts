@@ -35,7 +35,7 @@ export interface Running {
 export async function serve(
   config: Config,
   log: Log,
-  { loadResources, patience }: Composition,
+  { loadResources, clientTimeouts }: Composition,
 ): Promise<Running & { metrics: Metrics | undefined }> {
   // Tracing and metrics are imported only where they are configured: they cost time and memory.
   const usage = { used: 0, waiting: 0 }
@@ -56,7 +56,7 @@ export async function serve(
     tracing,
     readiness,
     resources,
-    patience,
+    clientTimeouts,
     foundation: { stores, transact, idempotency, authenticator },
   })
   server.listen(config.port)

@@ -58,29 +58,29 @@ describe.runIf(engine === 'mysql')('connections to a server', outOfThree, () => 
   }
 
   test('while rows are locked, writes hold a part of the connections: reads find one', async () => {
-    const patient = await startInstance()
-    await using rival = await openSql(patient.databaseUrl)
+    const generous = await startInstance()
+    await using rival = await openSql(generous.databaseUrl)
     await rival('lock tables pets read')
-    const keyed = Array.from({ length: 15 }, () => patient.rest('POST', '/pets', create()))
-    const plain = Array.from({ length: 15 }, () => patient.rest('POST', '/pets', { body: rex }))
-    const inserting = async () => (await running(patient.sql, 'insert into `pets`%')).length
+    const keyed = Array.from({ length: 15 }, () => generous.rest('POST', '/pets', create()))
+    const plain = Array.from({ length: 15 }, () => generous.rest('POST', '/pets', { body: rex }))
+    const inserting = async () => (await running(generous.sql, 'insert into `pets`%')).length
     await until('writes wait for the table', async () => (await inserting()) === 6)
-    const queue = () => patient.metric('petstore_database_connections_waiting')
+    const queue = () => generous.metric('petstore_database_connections_waiting')
     await until('others wait for those', async () => (await queue()) > 9)
     for (let page = 0; page < 10; page++) {
-      const { status, took } = await timed(() => patient.rest('GET', `/pets?cursor=${page}`))
+      const { status, took } = await timed(() => generous.rest('GET', `/pets?cursor=${page}`))
       expect(status).toBe(200)
       expect(took).toBeLessThan(SOON)
-      expect((await fetch(`${patient.origin}/readyz`)).status).toBe(200)
+      expect((await fetch(`${generous.origin}/readyz`)).status).toBe(200)
     }
     expect(await inserting()).toBe(6)
     await rival('unlock tables')
     const answers = await Promise.all([...keyed, ...plain])
     expect(answers.map(({ status }) => status)).toEqual(Array(30).fill(201))
-    expect(await patient.countPets()).toBe(30)
-    expect(await patient.metric('petstore_database_connections_used')).toBe(0)
+    expect(await generous.countPets()).toBe(30)
+    expect(await generous.metric('petstore_database_connections_used')).toBe(0)
     expect(await queue()).toBe(0)
-    await patient.stop()
+    await generous.stop()
   })
 
   test('a transaction counts as writing, whatever its first statement is', async () => {

@@ -107,7 +107,7 @@ test('keys that wait to be looked up are asked for together, at most 500 in one 
   const before = await misses()
   const statuses = Array.from({ length: connections }, async () => {
     const request = `GET /v1/pets HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${strangeKey()}\r\n\r\n`
-    const { answers } = await converse(service.origin, request, { patience: 40_000 })
+    const { answers } = await converse(service.origin, request, { timeout: 40_000 })
     return answers[0]?.status
   })
   await until('all are there', async () => (await misses()) - before === connections, 25_000)

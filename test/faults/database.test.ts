@@ -194,19 +194,19 @@ test('it has no connection left', outOfThree, async () => {
 test('more wait than may wait: the others are refused at once, and nobody waits in vain', async () => {
   const database = await newDatabase(mysql.url)
   const metrics = await newMetrics()
-  const patient = await startService(
+  const generous = await startService(
     { DATABASE_TIMEOUT: '30s', ...metrics.variables },
     { database },
   )
   const locker = await createConnection(database.url)
-  const headers = { authorization: `Bearer ${patient.key}` }
-  await patient.rest('GET', '/pets')
+  const headers = { authorization: `Bearer ${generous.key}` }
+  await generous.rest('GET', '/pets')
   await locker.query('lock tables pets write')
   const surplus = 190
   const statuses: number[] = []
   const calls = Array.from({ length: CONNECTIONS + WAITING + surplus }, async (_, call) => {
     // Each another page, so that none can be answered with what another one asked for.
-    const { status, body } = await fetch(`${patient.origin}/v1/pets?cursor=${call}`, { headers })
+    const { status, body } = await fetch(`${generous.origin}/v1/pets?cursor=${call}`, { headers })
     statuses.push(status)
     await body?.cancel()
   })
@@ -222,7 +222,7 @@ test('more wait than may wait: the others are refused at once, and nobody waits 
     expect(await metrics.read('petstore_database_connections_waiting')).toBe(0)
   })
   locker.destroy()
-  await patient.stop()
+  await generous.stop()
 })
 
 test('a slow database: a creation under a key is given up in time, too', outOfThree, async () => {

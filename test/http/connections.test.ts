@@ -16,7 +16,7 @@ import {
 import { converse, type RawAnswer, unreadAnswer } from '../support/raw.ts'
 import { type Service, startService } from '../support/service.ts'
 
-const patience = { headers: 150, request: 300, keepAlive: 500 }
+const clientTimeouts = { headers: 150, request: 300, keepAlive: 500 }
 const json = 'Content-Type: application/json'
 const chunked = 'Transfer-Encoding: chunked'
 const pet = '{"name":"Rex","categoryId":3}'
@@ -26,7 +26,7 @@ let head: string[]
 const uncaught: unknown[] = []
 const onUncaught = (error: unknown) => void uncaught.push(error)
 beforeAll(async () => {
-  service = await startService({}, { patience })
+  service = await startService({}, { clientTimeouts })
   head = ['Host: petstore.example', `Authorization: Bearer ${service.key}`]
   process.on('uncaughtException', onUncaught)
 })
@@ -195,7 +195,7 @@ test('headers that do not end get 408', async () => {
   clearInterval(drip)
   socket.destroy()
   expect(String(answer)).toMatch(/^HTTP\/1\.1 408 .*"code":"TIMEOUT"/s)
-  expect(performance.now() - began).toBeGreaterThan(patience.headers - 10)
+  expect(performance.now() - began).toBeGreaterThan(clientTimeouts.headers - 10)
 })
 
 test('a body that never comes gets 408', async () => {
@@ -396,14 +396,14 @@ test('a request that came while the process was busy is not refused for being la
   await serving
   const answer = once(socket, 'data')
   socket.write(request('GET /v1/pets HTTP/1.1'))
-  sleep(patience.headers * 3)
+  sleep(clientTimeouts.headers * 3)
   expect(String(await answer)).toMatch(/^HTTP\/1\.1 200 /)
   // Its body has less time than the process is busy for, too.
   const posting = once(socket, 'data')
   socket.write(post([`Content-Length: ${pet.length}`], ''))
   await setTimeout(50)
   socket.write(pet)
-  sleep(patience.request * 3)
+  sleep(clientTimeouts.request * 3)
   expect(String(await posting)).toMatch(/^HTTP\/1\.1 201 /)
   socket.destroy()
 })

@@ -18,8 +18,8 @@ let service: Service
 let metrics: MetricsReader
 beforeAll(async () => {
   metrics = await newMetrics()
-  const patience = { headers: 300, request: 400, keepAlive: 2_000 }
-  service = await startService(metrics.variables, { patience })
+  const clientTimeouts = { headers: 300, request: 400, keepAlive: 2_000 }
+  service = await startService(metrics.variables, { clientTimeouts })
 })
 afterAll(() => service.stop())
 

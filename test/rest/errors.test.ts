@@ -12,7 +12,7 @@ let service: Service
 let limited: Service
 let broken: Service
 let unreachable: Service
-let impatient: Service
+let strict: Service
 beforeAll(async () => {
   service = await startService()
   limited = await startService({ RATE_LIMIT: '1' })
@@ -20,10 +20,13 @@ beforeAll(async () => {
   broken = await startService()
   for (const table of tables) await broken.sql(`drop table ${table}`)
   unreachable = await startUnreachable()
-  impatient = await startService({}, { patience: { headers: 300, request: 400, keepAlive: 2_000 } })
+  strict = await startService(
+    {},
+    { clientTimeouts: { headers: 300, request: 400, keepAlive: 2_000 } },
+  )
 })
 afterAll(() =>
-  Promise.all([service, limited, broken, unreachable, impatient].map((started) => started?.stop())),
+  Promise.all([service, limited, broken, unreachable, strict].map((started) => started?.stop())),
 )
 
 /** What is answered to a call while another one under the same key cannot go on. */
@@ -48,7 +51,7 @@ async function reuse({ name, rest }: Operation): Promise<Answer> {
 
 /** What is answered to a request that does not arrive: nobody knows what it would have been. */
 async function tooSlow(): Promise<Answer> {
-  const { answers } = await converse(impatient.origin, 'GET /v1/pets HTTP/1.1\r\nHost: x\r\n')
+  const { answers } = await converse(strict.origin, 'GET /v1/pets HTTP/1.1\r\nHost: x\r\n')
   const { status, headers, body: text } = answers[0] as RawAnswer
   return { status, headers, text, body: JSON.parse(text) }
 }

@@ -18,7 +18,7 @@ import { answer, rawAnswer } from '../respond.ts'
 import { Connection } from './connection.ts'
 
 /** Milliseconds that a client has to send something. */
-export interface Patience {
+export interface ClientTimeouts {
   headers: number
   request: number
   /**
@@ -28,7 +28,7 @@ export interface Patience {
   keepAlive: number
 }
 
-const defaultPatience: Patience = { headers: 10_000, request: 30_000, keepAlive: 65_000 }
+const defaultTimeouts: ClientTimeouts = { headers: 10_000, request: 30_000, keepAlive: 65_000 }
 
 /** Hears of a request that the app never sees, and returns the id to answer it with. */
 type OnRefused = (refusal: { status: number; address: string | undefined }) => string
@@ -40,7 +40,7 @@ type OnRefused = (refusal: { status: number; address: string | undefined }) => s
 export function createHttpServer(
   app: Express,
   onRefused: OnRefused,
-  patience: Patience = defaultPatience,
+  timeouts: ClientTimeouts = defaultTimeouts,
 ): Server {
   const connections = new Map<Duplex, Connection>()
   const shared = {
@@ -80,17 +80,17 @@ export function createHttpServer(
   }
   const server = new HttpServer({
     ...madeFor(app),
-    headersTimeout: patience.headers,
-    requestTimeout: patience.request,
-    keepAliveTimeout: patience.keepAlive,
-    connectionsCheckingInterval: Math.min(1_000, patience.headers),
+    headersTimeout: timeouts.headers,
+    requestTimeout: timeouts.request,
+    keepAliveTimeout: timeouts.keepAlive,
+    connectionsCheckingInterval: Math.min(1_000, timeouts.headers),
     maxHeaderSize: MAX_HEADERS,
     requireHostHeader: false, // the app refuses it, with a body
   })
   // A client that has closed its side gets its answer. Node has no documented option for it.
   Object.assign(server, { httpAllowHalfOpen: true })
   server.maxHeadersCount = MAX_HEADER_COUNT
-  server.setTimeout(patience.keepAlive)
+  server.setTimeout(timeouts.keepAlive)
   return server
     .on('connection', (socket: Socket) => {
       // A socket keeps its address once it was asked for it: the log may ask when the client has gone.

@@ -1,4 +1,4 @@
-/** How long a default start waits for its clients, and for its own end. Most of it is waiting. */
+/** The default timeouts: of clients, of the stop, of commands. The tests mostly wait. */
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -56,7 +56,7 @@ function expectAbout(seconds: number, expected: number): void {
   expect(seconds).toBeLessThan(expected + 4)
 }
 
-test.concurrent('10 seconds for the headers', { timeout: 90_000 }, async () => {
+test.concurrent('the headers time out after 10 seconds', { timeout: 90_000 }, async () => {
   const socket = await send('GET /v1/pets HTTP/1.1\r\nHost: x\r\nX-Slow: ')
   const drip = setInterval(() => socket.write('x'), 500)
   const { text, seconds } = await hearOut(socket)
@@ -65,7 +65,7 @@ test.concurrent('10 seconds for the headers', { timeout: 90_000 }, async () => {
   expectAbout(seconds, 10)
 })
 
-test.concurrent('30 seconds for the whole request', { timeout: 90_000 }, async () => {
+test.concurrent('a whole request times out after 30 seconds', { timeout: 90_000 }, async () => {
   const headers = [...head(), 'Content-Type: application/json', 'Content-Length: 1000']
   const socket = await send(`${['POST /v1/pets HTTP/1.1', ...headers].join('\r\n')}\r\n\r\n{`)
   const drip = setInterval(() => socket.write(' '), 500)
@@ -75,7 +75,9 @@ test.concurrent('30 seconds for the whole request', { timeout: 90_000 }, async (
   expectAbout(seconds, 30)
 })
 
-test.concurrent('65 seconds between two requests', { timeout: 90_000 }, async () => {
+test.concurrent('an idle connection is closed 65 seconds after a response', {
+  timeout: 90_000,
+}, async () => {
   const socket = await send(get('/v1/pets'))
   const { text, seconds } = await hearOut(socket)
   expect(text).toMatch(/^HTTP\/1\.1 200 OK.*\r\nKeep-Alive: timeout=65\r\n/s)
@@ -83,14 +85,16 @@ test.concurrent('65 seconds between two requests', { timeout: 90_000 }, async ()
   expectAbout(seconds, 65)
 })
 
-test.concurrent('nobody who says nothing is waited for longer', { timeout: 90_000 }, async () => {
+test.concurrent('a connection without any request times out, too', {
+  timeout: 90_000,
+}, async () => {
   const { text, seconds } = await hearOut(await send(''))
   expect(text === '' || text.startsWith('HTTP/1.1 408 ')).toBe(true)
   expect(seconds).toBeGreaterThan(9.5)
   expect(seconds).toBeLessThan(69)
 })
 
-test.concurrent('10 seconds for a graceful stop', { timeout: 90_000 }, async () => {
+test.concurrent('a graceful stop ends after 10 seconds', { timeout: 90_000 }, async () => {
   const stopping = await runServer({ DATABASE_URL: database.url })
   await beginCreation(stopping.port, key)
   stopping.child.kill('SIGTERM')
@@ -101,7 +105,7 @@ test.concurrent('10 seconds for a graceful stop', { timeout: 90_000 }, async () 
   expect(stopping.stderr).toContain('cut off')
 })
 
-test.concurrent('30 seconds for who holds a database that is to be restored', {
+test.concurrent('restore waits at most 30 seconds for a database that another process holds', {
   timeout: 90_000,
 }, async () => {
   const { folder, remove } = newFolder()
@@ -123,7 +127,7 @@ test.concurrent('30 seconds for who holds a database that is to be restored', {
   remove()
 })
 
-test.concurrent('10 seconds for a database that says nothing, at the start', {
+test.concurrent('a command waits at most 10 seconds for a database that sends nothing', {
   timeout: 90_000,
 }, async () => {
   const silent = createServer(() => {}).listen(0, '127.0.0.1')
