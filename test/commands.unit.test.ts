@@ -99,7 +99,7 @@ test('a mistake leaves no database behind', () => {
 })
 
 test.each([
-  ['PORT', 'abc', 'PORT must be a whole number from 0 to 65535'],
+  ['PORT', 'abc', 'PORT must be an integer from 0 to 65535'],
   [
     'DATABASE_URL',
     'postgres://petstore:sesame@db/petstore',
@@ -110,22 +110,10 @@ test.each([
     'mysql://petstore:50%off@127.0.0.1:1/petstore',
     'DATABASE_URL must be mysql://user:password@host:3306/database (special characters percent-encoded), or sqlite:path, or sqlite:path?create, or empty',
   ],
-  [
-    'DATABASE_TIMEOUT',
-    '31s',
-    'DATABASE_TIMEOUT must be a length of time from 1ms to 30s, such as 5s',
-  ],
-  [
-    'SHUTDOWN_TIMEOUT',
-    '0s',
-    'SHUTDOWN_TIMEOUT must be a length of time from 1ms to 1h, such as 10s',
-  ],
+  ['DATABASE_TIMEOUT', '31s', 'DATABASE_TIMEOUT must be a duration from 1ms to 30s, such as 5s'],
+  ['SHUTDOWN_TIMEOUT', '0s', 'SHUTDOWN_TIMEOUT must be a duration from 1ms to 1h, such as 10s'],
   ['SHUTDOWN_DELAY', '10s', 'SHUTDOWN_DELAY must be shorter than SHUTDOWN_TIMEOUT'],
-  [
-    'IDEMPOTENCY_LIFETIME',
-    '0s',
-    'IDEMPOTENCY_LIFETIME must be a length of time from 1m, such as 24h',
-  ],
+  ['IDEMPOTENCY_LIFETIME', '0s', 'IDEMPOTENCY_LIFETIME must be a duration from 1m, such as 24h'],
   [
     'DATABASE_URL',
     'mysql://petstore:sesame@127.0.0.1:1/petstore',
@@ -154,7 +142,7 @@ test.each([
   [
     'BASE_URL',
     'https://petstore.example',
-    'BASE_URL must be an http or https address that ends in /v1',
+    'BASE_URL must be an http or https URL that ends in /v1',
   ],
 ] as const)('%s=%s stops the start', async (name, value, line) => {
   const { code, stdout, stderr } = await runToEnd(programs.server, { PORT: '0', [name]: value })

@@ -191,7 +191,7 @@ test.each<[Record<string, string>, unknown]>([
 })
 
 test.each([
-  ['OTEL_EXPORTER_OTLP_ENDPOINT', 'collector:4318', 'an http or https address, such as'],
+  ['OTEL_EXPORTER_OTLP_ENDPOINT', 'collector:4318', 'an http or https URL, such as'],
   ['OTEL_EXPORTER_OTLP_PROTOCOL', 'grpc', 'http/protobuf, or empty'],
   ['OTEL_TRACES_EXPORTER', 'zipkin', 'otlp or none'],
   ['OTEL_TRACES_SAMPLER', 'xray', 'one of always_on, always_off, traceidratio, parentbased_'],
@@ -232,12 +232,12 @@ test.each([
   expect(() => readConfig(environment)).toThrow(new ConfigError(message))
 })
 
-const url = 'an http or https address that ends in /v1'
+const url = 'an http or https URL that ends in /v1'
 const database =
   'mysql://user:password@host:3306/database (special characters percent-encoded), or sqlite:path, or sqlite:path?create, or empty'
 const wrong: [name: string, value: string, expected: string][] = [
   ...['abc', '-1', '65536', '3000.5', ' 3000', '0x50', '1e3', '999999'].map(
-    (value): [string, string, string] => ['PORT', value, 'a whole number from 0 to 65535'],
+    (value): [string, string, string] => ['PORT', value, 'an integer from 0 to 65535'],
   ),
   ...[
     'postgres://user:secret@host/petstore',
@@ -278,7 +278,7 @@ const wrong: [name: string, value: string, expected: string][] = [
     (value): [string, string, string] => [
       'RATE_LIMIT',
       value,
-      'a whole number of calls a minute, from 1, or empty for no limit',
+      'an integer of calls a minute, from 1, or empty for no limit',
     ],
   ),
   ...[
@@ -298,39 +298,39 @@ const wrong: [name: string, value: string, expected: string][] = [
   ].map((value): [string, string, string] => [
     'TRUST_PROXY',
     value,
-    'the number of proxies in front, or their addresses or subnets, separated by commas',
+    'the number of trusted proxies, or their IP addresses or subnets, separated by commas',
   ]),
   ...['0s', '31s', '30001ms', '5', '-5s', '1.5s', '5 s', '5S'].map(
     (value): [string, string, string] => [
       'DATABASE_TIMEOUT',
       value,
-      'a length of time from 1ms to 30s, such as 5s',
+      'a duration from 1ms to 30s, such as 5s',
     ],
   ),
   ...['0s', '61m', '3600001ms', '10', '10S', 'never'].map((value): [string, string, string] => [
     'SHUTDOWN_TIMEOUT',
     value,
-    'a length of time from 1ms to 1h, such as 10s',
+    'a duration from 1ms to 1h, such as 10s',
   ]),
   ...['5', '-1s', '36526d'].map((value): [string, string, string] => [
     'SHUTDOWN_DELAY',
     value,
-    'a length of time such as 5s, shorter than SHUTDOWN_TIMEOUT',
+    'a duration such as 5s, shorter than SHUTDOWN_TIMEOUT',
   ]),
   ...['59s', '59999ms', '0s', '24', '36526d'].map((value): [string, string, string] => [
     'IDEMPOTENCY_LIFETIME',
     value,
-    'a length of time from 1m, such as 24h',
+    'a duration from 1m, such as 24h',
   ]),
   ...['65536', '-1', 'x'].map((value): [string, string, string] => [
     'METRICS_PORT',
     value,
-    'a whole number from 0 to 65535, or empty',
+    'an integer from 0 to 65535, or empty',
   ]),
   ...['0', '257', '1.5', 'all'].map((value): [string, string, string] => [
     'WORKERS',
     value,
-    'a whole number from 1 to 256',
+    'an integer from 1 to 256',
   ]),
 ]
 

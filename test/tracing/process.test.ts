@@ -169,7 +169,7 @@ testOnce(
     expect(told()).toMatchObject([
       {
         level: 40,
-        msg: 'The collector of traces cannot be reached: spans are lost',
+        msg: 'The trace collector is unreachable: spans are lost',
         err: { message: expect.stringContaining('ECONNREFUSED') },
       },
     ])
