@@ -4,7 +4,10 @@ import { describeUrl } from '../../db/url.ts'
 import { type Config, loadConfig } from '../config/config.ts'
 import { printFailure, UsageError } from '../process/failure.ts'
 
-/** Runs a command with the configuration of the environment. Prints an error, and sets the exit code 1. */
+/**
+ * Runs a command with the configuration of the environment. Prints an error, and sets the exit code
+ * 1.
+ */
 export async function command(run: (config: Config) => Promise<void>): Promise<void> {
   let config: Config | undefined
   try {

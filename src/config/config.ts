@@ -153,7 +153,10 @@ export function readConfig(environment: Record<string, string | undefined>) {
     corsOrigins: read('CORS_ORIGINS'),
     /** Calls a minute for each API key or IP address; undefined for no limit. */
     rateLimit: read('RATE_LIMIT'),
-    /** The trusted proxies, which report the client's IP address: their number, or their IP addresses. */
+    /**
+     * The trusted proxies, which report the client's IP address: their number, or their IP
+     * addresses.
+     */
     trustProxy: read('TRUST_PROXY'),
     /** Milliseconds that a call may wait for the database. */
     databaseTimeout: read('DATABASE_TIMEOUT'),
@@ -192,7 +195,10 @@ function rejectMisspelled(environment: Record<string, string | undefined>): void
   }
 }
 
-/** Returns the configuration of this process: its environment, and the file `.env` if there is one. Throws ConfigError. */
+/**
+ * Returns the configuration of this process: its environment, and the file `.env` if there is one.
+ * Throws ConfigError.
+ */
 export function loadConfig(): Config {
   try {
     process.loadEnvFile()

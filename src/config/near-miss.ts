@@ -1,6 +1,9 @@
 /** The known name that a misspelled one stands for. */
 
-/** Up to this length a name may have one mistake, above it two: short names resemble too many others. */
+/**
+ * Up to this length a name may have one mistake, above it two: short names resemble too many
+ * others.
+ */
 const SHORT = 5
 
 /**
@@ -16,7 +19,10 @@ export function nearMiss(written: string, names: readonly string[]): string | un
   return near.sort((one, other) => mistakes(one) - mistakes(other))[0]
 }
 
-/** Returns the Damerau-Levenshtein distance: letters to add, remove, replace, or swap with a neighbour. */
+/**
+ * Returns the Damerau-Levenshtein distance: letters to add, remove, replace, or swap with a
+ * neighbour.
+ */
 function distance(from: string, to: string): number {
   const rows = [Array.from({ length: to.length + 1 }, (_, index) => index)]
   const at = (row: number, column: number) => rows[row]?.[column] ?? 0

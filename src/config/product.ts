@@ -1,4 +1,7 @@
-/** The name and the version of the product. Another product changes this file and the folder petstore/. */
+/**
+ * The name and the version of the product. Another product changes this file and the folder
+ * petstore/.
+ */
 
 /** The name for programs: API keys and metric names begin with it. */
 export const NAME = 'petstore'

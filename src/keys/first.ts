@@ -1,18 +1,18 @@
-/** The key of a newcomer, who has none yet. */
+/** The first API key, so that a newcomer can call the service at once. */
 import type { Database } from '../../db/tables.ts'
 import { describeUrl } from '../../db/url.ts'
 import { newKey } from './format.ts'
 
-/** Whether there are keys, and the key itself, if it was made just now: nobody can show it again. */
+/** Whether the database has keys, and the key that was just created, which cannot be shown again. */
 export type FirstKey = Awaited<ReturnType<typeof prepareFirstKey>>
 
-/** Makes a key where the embedded database never had one; on MySQL only its operator makes keys. */
+/** Creates a key if the embedded database never had one. On MySQL only the operator creates keys. */
 export async function prepareFirstKey(db: Database, databaseUrl: string) {
   const anyKey = db.selectFrom('api_keys').select('id').limit(1)
   if (await anyKey.executeTakeFirst()) return { exists: true, key: undefined }
   if (describeUrl(databaseUrl).engine !== 'sqlite') return { exists: false, key: undefined }
   const { key, prefix, hash } = newKey(false)
-  // One statement decides and does it, so that of several who try at once only one gets a key.
+  // One statement checks and inserts, so that only one of several concurrent starts creates a key.
   const row = db
     .selectNoFrom(({ val }) => [
       val('first key').as('name'),

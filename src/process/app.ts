@@ -33,7 +33,10 @@ export interface Parts {
   clientTimeouts: ClientTimeouts | undefined
 }
 
-/** Returns a server that does not listen yet. Throws TypeError for an incomplete description of an operation. */
+/**
+ * Returns a server that does not listen yet. Throws TypeError for an incomplete description of an
+ * operation.
+ */
 export function createApp(parts: Parts): Server {
   const { config, log, metrics, tracing, readiness, resources, foundation, clientTimeouts } = parts
   const { router, tags } = resources

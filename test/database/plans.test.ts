@@ -6,7 +6,7 @@ import { Deadline } from '../../db/deadline.ts'
 import { migrate } from '../../db/migrate.ts'
 import type { Database } from '../../db/tables.ts'
 import { createIdempotency } from '../../src/idempotency/store.ts'
-import { createKey, findKeys, touchKeys } from '../../src/keys/store.ts'
+import { createKey, findKeys, recordUses } from '../../src/keys/store.ts'
 import { type PetStore, petStore } from '../../src/petstore/pets/store.ts'
 import { createStores } from '../../src/petstore/stores.ts'
 import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
@@ -123,7 +123,7 @@ test('keys and idempotency keys', async () => {
   for (let serial = 0; serial < 200; serial++) await once(`${serial}`)
   const asked = await sent(/^(select|update)\b.*\b(api|idempotency)_keys\b/is, async () => {
     await findKeys(db, hashes)
-    await touchKeys(db, new Map(made.slice(0, 3).map(({ id }) => [id, Date.now()])))
+    await recordUses(db, new Map(made.slice(0, 3).map(({ id }) => [id, Date.now()])))
     await once('new')
   })
   idempotency.stop()

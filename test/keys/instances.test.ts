@@ -209,7 +209,7 @@ test('uses that cannot be noted are forgotten, and told to the log', async () =>
   await eventually(() =>
     expect(warnings()).toMatchObject([
       {
-        msg: 'Could not note when keys were last used',
+        msg: 'Could not record when keys were last used',
         err: { message: expect.stringContaining('api_keys') },
       },
     ]),
