@@ -1,10 +1,10 @@
 /** The process, from its start to its stop. */
 import cluster from 'node:cluster'
-import { type Config, loadConfig } from './config/config.ts'
+import type { Config } from './config/config.ts'
 import { createLog, type Log } from './observe/log.ts'
 import { FIRST_REQUEST } from './petstore/product.ts'
 import type { Composition } from './process/composition.ts'
-import { printFailure } from './process/failure.ts'
+import { program } from './process/program.ts'
 import { exit, exitAfter, stopSignal, uncaughtException } from './process/shutdown.ts'
 
 const composition: Composition = {
@@ -12,15 +12,11 @@ const composition: Composition = {
   firstRequest: FIRST_REQUEST,
 }
 const log = await createLog()
-let config: Config | undefined
-try {
-  config = loadConfig()
-  await (cluster.isWorker
+await program(async (config) =>
+  cluster.isWorker
     ? (await import('./process/workers.ts')).work(config, log, composition)
-    : run(config, log))
-} catch (error) {
-  printFailure(error, config)
-}
+    : run(config, log),
+)
 // A connection to a database or a trace collector that hangs would keep the process alive.
 exit(log)
 

@@ -1,22 +1,8 @@
-/** The commands: their configuration, database, arguments and failures. */
+/** The commands: their database and their arguments. */
 import type { Database } from '../../db/tables.ts'
 import { describeUrl } from '../../db/url.ts'
-import { type Config, loadConfig } from '../config/config.ts'
-import { printFailure, UsageError } from '../process/failure.ts'
-
-/**
- * Runs a command with the configuration of the environment. Prints an error, and sets the exit code
- * 1.
- */
-export async function command(run: (config: Config) => Promise<void>): Promise<void> {
-  let config: Config | undefined
-  try {
-    config = loadConfig()
-    await run(config)
-  } catch (error) {
-    printFailure(error, config)
-  }
-}
+import type { Config } from '../config/config.ts'
+import { UsageError } from '../process/program.ts'
 
 /**
  * Migrates the configured database, calls `run` with it and the names of the migrations that ran, and

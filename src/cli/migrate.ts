@@ -1,7 +1,8 @@
 /** `npm run migrate`: runs the migrations that the database does not have. */
-import { command, databaseLocation, refuseArguments, withDatabase } from './command.ts'
+import { program } from '../process/program.ts'
+import { databaseLocation, refuseArguments, withDatabase } from './command.ts'
 
-await command(async (config) => {
+await program(async (config) => {
   refuseArguments()
   const names = await withDatabase(config, (_db, migrated) => migrated)
   const done = names.length > 0 ? `Migrated ${names.join(', ')}` : 'Nothing to migrate'

@@ -1,8 +1,8 @@
 /** `npm run restore`: replaces the embedded database by a backup, and migrates it. */
-import { UsageError } from '../process/failure.ts'
-import { command, embeddedPath, fileArgument, withDatabase } from './command.ts'
+import { program, UsageError } from '../process/program.ts'
+import { embeddedPath, fileArgument, withDatabase } from './command.ts'
 
-await command(async (config) => {
+await program(async (config) => {
   const file = fileArgument()
   const path = embeddedPath(config)
   const { restore } = await import('../../db/backup.ts')

@@ -1,8 +1,9 @@
 /** `npm run seed`: adds sample data to the catalogue. */
 import { seed } from '../petstore/pets/seed.ts'
-import { command, databaseLocation, refuseArguments, withDatabase } from './command.ts'
+import { program } from '../process/program.ts'
+import { databaseLocation, refuseArguments, withDatabase } from './command.ts'
 
-await command(async (config) => {
+await program(async (config) => {
   refuseArguments()
   const added = await withDatabase(config, seed)
   const done = added > 0 ? `Added ${added} animals` : 'All animals exist already'

@@ -1,7 +1,7 @@
-/** The failure of a program: what it prints, and its exit code. */
+/** A program of the package: its configuration, and what it prints when it fails. */
 import { DatabaseUnavailableError } from '../../db/errors.ts'
 import { describeUrl } from '../../db/url.ts'
-import { type Config, ConfigError } from '../config/config.ts'
+import { type Config, ConfigError, loadConfig } from '../config/config.ts'
 
 /**
  * A mistake in the arguments of a command: the message says what is wrong and what would be right.
@@ -11,12 +11,19 @@ export class UsageError extends Error {
 }
 
 /**
- * Prints an error on stderr, and sets the exit code 1. A mistake of the operator, or a database that
- * is unavailable, is one line; any other error is a bug, and has its stack.
+ * Calls `run` with the configuration of the environment. Prints an error on stderr, and sets the exit
+ * code 1. A mistake of the operator, or a database that is unavailable, is one line; any other error is
+ * a bug, and has its stack.
  */
-export function printFailure(error: unknown, config?: Config): void {
-  console.error(textOf(error, config))
-  process.exitCode = 1
+export async function program(run: (config: Config) => Promise<void>): Promise<void> {
+  let config: Config | undefined
+  try {
+    config = loadConfig()
+    await run(config)
+  } catch (error) {
+    console.error(textOf(error, config))
+    process.exitCode = 1
+  }
 }
 
 function textOf(error: unknown, config: Config | undefined): unknown {
