@@ -83,44 +83,44 @@ export async function deploy(
   return deployment
 }
 
+const failures = [
+  // First, since it is db1 that wakes up then: the one that HAProxy prefers but for its table.
+  {
+    title: 'freezes and wakes up',
+    signal: 'SIGSTOP',
+    failed: 'node frozen',
+    returned: 'node awake',
+    async back(node: Node) {
+      await node.kill('SIGCONT')
+      await node.synced()
+    },
+  },
+  {
+    title: 'is killed and comes back',
+    signal: 'SIGKILL',
+    failed: 'node killed',
+    returned: 'node back',
+    back: (node: Node) => node.join(),
+  },
+] as const
+
 /** The tests that are the same on any cluster: the node that is written to fails under load. */
 export function testFailover(deployed: () => Deployment): void {
-  // First, since it is db1 that wakes up then: the one that HAProxy prefers but for its table.
-  test('the node that is written to freezes and wakes up', async () => {
+  test.for(failures)('the node that is written to $title', async (failure) => {
     const deployment = deployed()
     const { haproxy, key, failover, writerNode } = deployment
     const load = startLoad(haproxy.origin, key)
     await setTimeout(2_000)
     const writer = await writerNode()
-    load.begin('node frozen')
-    await writer.kill('SIGSTOP')
+    load.begin(failure.failed)
+    await writer.kill(failure.signal)
     await setTimeout(failover + 2_000)
     const successor = await writerNode()
     expect(successor).not.toBe(writer)
-    load.begin('node awake')
-    await writer.kill('SIGCONT')
-    expect(await writersUntil(deployment, writer.synced()), 'no second fail-over').toEqual([
-      successor.name,
-    ])
-    await expectGood(deployment, load, ['node frozen'])
-  })
-
-  test('the node that is written to is killed and comes back', async () => {
-    const deployment = deployed()
-    const { haproxy, key, failover, writerNode } = deployment
-    const load = startLoad(haproxy.origin, key)
-    await setTimeout(3_000)
-    const writer = await writerNode()
-    load.begin('node killed')
-    await writer.kill('SIGKILL')
-    await setTimeout(failover + 2_000)
-    const successor = await writerNode()
-    expect(successor).not.toBe(writer)
-    load.begin('node back')
-    expect(await writersUntil(deployment, writer.join()), 'no second fail-over').toEqual([
-      successor.name,
-    ])
-    await expectGood(deployment, load, ['node killed'])
+    load.begin(failure.returned)
+    const writers = await writersUntil(deployment, failure.back(writer))
+    expect(writers, 'no second fail-over').toEqual([successor.name])
+    await expectGood(deployment, load, [failure.failed])
   })
 }
 
