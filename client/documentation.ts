@@ -4,7 +4,7 @@
  */
 import type { AnyTRPCProcedure, AnyTRPCRouter } from '@trpc/server'
 import { z } from 'zod'
-import type { RestMeta } from '../src/operation.ts'
+import type { RestMeta } from '../src/procedure/description.ts'
 
 type Procedures = Record<string, AnyTRPCProcedure>
 

@@ -33,8 +33,8 @@ export async function tableOptions(db: Kysely<unknown>) {
 }
 
 /**
- * Adds a column that may be null, unless it is there: a migration may run twice, on two nodes of
- * a cluster even at the same moment.
+ * Adds a column that may be null, because instances of the release before do not write it, unless it
+ * is there: a migration may run twice, on two nodes of a cluster even at the same moment.
  */
 export async function addColumn(
   db: Kysely<unknown>,
@@ -47,9 +47,40 @@ export async function addColumn(
     const columns = tables.find(({ name }) => name === table)?.columns ?? []
     return columns.some(({ name }) => name === column)
   }
+  await unlessThere(isThere, () => db.schema.alterTable(table).addColumn(column, type).execute())
+}
+
+/**
+ * Adds an index to a table, by its own name, unless it is there. Columns stand in the order in which
+ * they are compared: first those that a filter wants equal, then those of the order of a list. Throws
+ * DuplicateError for a unique index where two rows are alike.
+ */
+export async function addIndex(
+  db: Kysely<unknown>,
+  table: string,
+  name: string,
+  columns: readonly string[],
+  { unique = false }: { unique?: boolean } = {},
+): Promise<void> {
+  const create = db.schema
+    .createIndex(name)
+    .on(table)
+    .columns([...columns])
+  const index = unique ? create.unique() : create
+  if (isSqlite(db)) return await index.ifNotExists().execute()
+  const isThere = async () => {
+    const { rows } =
+      await sql`show index from ${sql.table(table)} where key_name = ${name}`.execute(db)
+    return rows.length > 0
+  }
+  await unlessThere(isThere, () => index.execute())
+}
+
+/** Makes something unless it is there; another node may make it at the same moment. */
+async function unlessThere(isThere: () => Promise<boolean>, make: () => Promise<void>) {
   if (await isThere()) return
   try {
-    await db.schema.alterTable(table).addColumn(column, type).execute()
+    await make()
   } catch (error) {
     if (!(await isThere())) throw error
   }

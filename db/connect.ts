@@ -1,6 +1,6 @@
 /** DATABASE_URL → Kysely. Below this folder nobody asks which engine runs. */
 import { Kysely } from 'kysely'
-import type { PoolSettings } from './mysql.ts'
+import type { PoolSettings } from './engines/mysql.ts'
 import type { Database, Tables } from './tables.ts'
 import { CREATE, describeUrl } from './url.ts'
 
@@ -13,10 +13,10 @@ import { CREATE, describeUrl } from './url.ts'
 export async function connect(databaseUrl: string, settings: PoolSettings = {}): Promise<Database> {
   const { engine, address } = describeUrl(databaseUrl)
   if (engine === 'mysql') {
-    const { mysqlDialect } = await import('./mysql.ts')
+    const { mysqlDialect } = await import('./engines/mysql.ts')
     return new Kysely<Tables>({ dialect: mysqlDialect(databaseUrl, settings) })
   }
-  const { sqliteDialect } = await import('./sqlite.ts')
+  const { sqliteDialect } = await import('./engines/sqlite.ts')
   const mayCreate = databaseUrl.endsWith(CREATE)
   return new Kysely<Tables>({ dialect: sqliteDialect(address, { ...settings, mayCreate }) })
 }

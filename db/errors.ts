@@ -123,6 +123,36 @@ const sqliteUnavailable = new Set([6, 8, 10, 13, 14, 26])
 // SQLITE_CONSTRAINT_UNIQUE, SQLITE_CONSTRAINT_PRIMARYKEY: other constraints mean other mistakes.
 const sqliteDuplicate = new Set([2067, 1555])
 
+// A row is refused for what it is; a statement with such a row has added none:
+// https://dev.mysql.com/doc/mysql-errors/9.4/en/server-error-reference.html,
+// https://mariadb.com/docs/server/reference/error-codes
+const refusesRow = new Set([
+  1022, // ER_DUP_KEY
+  1048, // ER_BAD_NULL_ERROR
+  1062, // ER_DUP_ENTRY
+  1153, // ER_NET_PACKET_TOO_LARGE: each row alone may be small enough
+  1169, // ER_DUP_UNIQUE
+  1216, // ER_NO_REFERENCED_ROW
+  1264, // ER_WARN_DATA_OUT_OF_RANGE
+  1265, // WARN_DATA_TRUNCATED
+  1292, // ER_TRUNCATED_WRONG_VALUE
+  1366, // ER_TRUNCATED_WRONG_VALUE_FOR_FIELD
+  1406, // ER_DATA_TOO_LONG
+  1411, // ER_WRONG_VALUE_FOR_TYPE
+  1452, // ER_NO_REFERENCED_ROW_2
+  1526, // ER_NO_PARTITION_FOR_GIVEN_VALUE
+  1586, // ER_DUP_ENTRY_WITH_KEY_NAME
+  1644, // ER_SIGNAL_EXCEPTION, by which triggers refuse
+  1690, // ER_DATA_OUT_OF_RANGE
+  3140, // ER_INVALID_JSON_TEXT
+  3819, // MySQL: ER_CHECK_CONSTRAINT_VIOLATED
+  4025, // MariaDB: ER_CONSTRAINT_FAILED
+])
+
+/** Whether the error is about a row, so that the others of its statement may be added without it. */
+export const isRowRefused = (error: unknown): boolean =>
+  error instanceof DuplicateError || refusesRow.has((error as DriverError | undefined)?.errno ?? 0)
+
 interface DriverError extends Error {
   code?: string
   errno?: number

@@ -2,7 +2,7 @@
 import type { Insertable } from 'kysely'
 import { isSqlite } from './columns.ts'
 import type { Deadline } from './deadline.ts'
-import { DatabaseUnavailableError, NoConsecutiveIdsError } from './errors.ts'
+import { isRowRefused, NoConsecutiveIdsError } from './errors.ts'
 import { gather } from './gather.ts'
 import { perDatabase } from './per-database.ts'
 import { retry } from './retry.ts'
@@ -61,7 +61,8 @@ export function inserts<Row, Table extends keyof Tables>(
         return rows.map((_row, index) => first && first + BigInt(index))
       } catch (error) {
         if (error instanceof NoConsecutiveIdsError) grouping(db).isPossible = false
-        else if (error instanceof DatabaseUnavailableError || deadline.reason) throw error
+        // Of any other failure no one knows here whether the rows are there.
+        else if (!isRowRefused(error)) throw error
         return rows.map(() => undefined) // one of them was refused, and none inserted
       }
     },

@@ -4,9 +4,9 @@ import path from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { FileMigrationProvider, type Migration, Migrator } from 'kysely/migration'
 import type { Deadline } from './deadline.ts'
+import { requireInnodb } from './engines/storage-engine.ts'
 import { DatabaseUnavailableError, DuplicateError, LockedError } from './errors.ts'
 import { execute } from './statement.ts'
-import { requireInnodb } from './storage-engine.ts'
 import type { Database } from './tables.ts'
 
 const FOLDER = path.join(import.meta.dirname, 'migrations')
@@ -46,7 +46,13 @@ export async function migrate(
   db: Database,
   { folder = FOLDER, onWait, lockTimeout = LOCK_TIMEOUT }: MigrateOptions = {},
 ): Promise<string[]> {
-  let executed = await executedNames(db).catch(() => [])
+  let executed: string[] = []
+  let isReached = true
+  try {
+    executed = await executedNames(db)
+  } catch (error) {
+    isReached = !(error instanceof DatabaseUnavailableError) // or there is no table yet
+  }
   if (await hasAll(executed, folder).catch(() => false)) {
     await requireInnodb(db)
     return []
@@ -54,10 +60,15 @@ export async function migrate(
   // Kysely takes a migration that has run and that it does not know for a corruption; it is one of
   // a newer release, and will not be run again.
   const ran: Migration = { up: async () => {} }
-  const report = onWait && setTimeout(onWait, REPORT_DELAY, WAITING)
+  let isReported = false
+  const report = () => {
+    if (!isReported) onWait?.(WAITING)
+    isReported = true
+  }
+  let timer: NodeJS.Timeout | undefined
   const provider = {
     async getMigrations() {
-      clearTimeout(report) // Kysely asks for them when it has the lock
+      clearTimeout(timer) // Kysely asks for them when it has the lock
       return {
         ...Object.fromEntries(executed.map((name) => [name, ran])),
         ...(await migrationsOf(folder)),
@@ -67,27 +78,27 @@ export async function migrate(
   const names: string[] = []
   const lockEnd = performance.now() + lockTimeout
   let end = performance.now() + TIMEOUT
-  try {
-    for (let attempt = 1; ; ) {
-      const migrator = new Migrator({ db, provider, allowUnorderedMigrations: true })
-      const { error, results = [] } = await migrator.migrateToLatest()
-      const done = results.filter(({ status }) => status === 'Success')
-      names.push(...done.map(({ migrationName }) => migrationName))
-      if (!error) {
-        await requireInnodb(db)
-        return names
-      }
-      if (error instanceof LockedError) {
-        if (performance.now() > lockEnd) throw heldTooLong(lockTimeout)
-        end = performance.now() + TIMEOUT
-      } else {
-        if (!wasOvertaken(error) || attempt++ === ATTEMPTS || performance.now() > end) throw error
-        await wait(INTERVAL * (0.5 + Math.random()))
-      }
-      executed = await executedNames(db).catch(() => executed)
+  for (let attempt = 1; ; ) {
+    const migrator = new Migrator({ db, provider, allowUnorderedMigrations: true })
+    // What cannot be reached has no lock to wait for.
+    if (isReached) timer = setTimeout(report, REPORT_DELAY)
+    const { error, results = [] } = await migrator.migrateToLatest()
+    clearTimeout(timer)
+    const done = results.filter(({ status }) => status === 'Success')
+    names.push(...done.map(({ migrationName }) => migrationName))
+    if (!error) {
+      await requireInnodb(db)
+      return names
     }
-  } finally {
-    clearTimeout(report)
+    if (error instanceof LockedError) {
+      if (performance.now() > lockEnd) throw heldTooLong(lockTimeout)
+      report()
+      end = performance.now() + TIMEOUT
+    } else {
+      if (!wasOvertaken(error) || attempt++ === ATTEMPTS || performance.now() > end) throw error
+      await wait(INTERVAL * (0.5 + Math.random()))
+    }
+    executed = await executedNames(db).catch(() => executed)
   }
 }
 

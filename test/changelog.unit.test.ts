@@ -1,7 +1,7 @@
 /** The changelog: in its form, and with a part for what is released. */
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { VERSION } from '../src/product.ts'
+import { VERSION } from '../src/config/product.ts'
 
 const changelog = readFileSync('CHANGELOG.md', 'utf8')
 const versionOf = (file: string): string => JSON.parse(readFileSync(file, 'utf8')).version

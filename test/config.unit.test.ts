@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { parseEnv } from 'node:util'
 import { expect, test } from 'vitest'
-import { ConfigError, readConfig } from '../src/config.ts'
+import { ConfigError, readConfig } from '../src/config/config.ts'
 
 const defaults = {
   port: 3000,
@@ -46,6 +46,34 @@ test('an empty environment gives the defaults, and so do empty variables', () =>
     'OTEL_SDK_DISABLED',
   ]
   expect(readConfig(Object.fromEntries(names.map((name) => [name, ''])))).toEqual(readConfig({}))
+})
+
+/** Returns the names of all variables that the configuration reads. */
+function namesRead(): string[] {
+  const names = new Set<string>()
+  const environment = new Proxy<Record<string, string>>(
+    {},
+    {
+      get: (_, name: string) => {
+        names.add(name)
+        // Only where traces are sent are their other variables read.
+        return name === 'OTEL_EXPORTER_OTLP_ENDPOINT' ? 'http://localhost:4318' : undefined
+      },
+    },
+  )
+  readConfig(environment)
+  return [...names].sort()
+}
+
+test('README has a row for each variable, .env.example a line, docs/operating.md the rest of OTEL_', () => {
+  const rows = [...readFileSync('README.md', 'utf8').matchAll(/^\| (`[A-Z_`, ]+`) \|/gm)]
+  const described = rows.flatMap(([, cell = '']) => cell.match(/[A-Z_]+/g) ?? []).sort()
+  expect(Object.keys(parseEnv(readFileSync('.env.example', 'utf8'))).sort()).toEqual(described)
+  const others = namesRead().filter((name) => !described.includes(name))
+  expect(described.filter((name) => !namesRead().includes(name))).toEqual([])
+  const operating = readFileSync('docs/operating.md', 'utf8')
+  for (const name of others) expect(operating, name).toMatch(`\`${name}\``)
+  expect(others.filter((name) => !name.startsWith('OTEL_'))).toEqual([])
 })
 
 test('.env.example shows the defaults', () => {

@@ -1,6 +1,6 @@
 /** What happens many times a second is an entry a second. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { summed } from '../src/log.ts'
+import { summed } from '../src/observe/log.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())

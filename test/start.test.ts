@@ -73,14 +73,23 @@ function startText(port: number, { variables }: Place, key: string, pasted = '<A
 
   REST      ${origin}/v1/pets
   tRPC      ${origin}/trpc
-  OpenAPI   ${origin}/v1/openapi.json, shown at ${origin}/docs/
+  OpenAPI   ${origin}/v1/openapi.json
   Database  ${url ? `MySQL: ${url.host}${url.pathname}` : 'SQLite, embedded: data/petstore.db'}
 
 ${key}
 A first request:
 
   curl ${origin}/v1/pets -H 'Authorization: Bearer ${pasted}' \\
-    -H 'Content-Type: application/json' -d '{"name": "Rex", "categoryId": 1}'
+    -H 'Content-Type: application/json' -d '{"name": "Rex", "categoryId": 1}' -w '\\n'
+
+All operations, to read and to try:
+
+  ${origin}/docs/
+
+In another terminal:
+
+  npm run seed         adds sample data
+  npm run storefront   starts an example shop
 
 `
 }

@@ -60,6 +60,38 @@ async function keepConnection() {
   return { closed: new Promise((resolve) => socket.resume().once('close', resolve)) }
 }
 
+// Small segments and a small buffer, which Node cannot ask for, so that the kernel takes little off the
+// server's hands.
+const slowReader = `
+import socket, sys
+reader = socket.socket()
+reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+reader.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 536)
+reader.connect(('127.0.0.1', int(sys.argv[1])))
+reader.sendall(sys.argv[2].encode())
+reader.recv(1, socket.MSG_PEEK)
+print('answered', flush=True)
+sys.stdin.readline()
+while part := reader.recv(65536):
+  sys.stdout.buffer.write(part)
+`
+
+/** Asks, and reads nothing of the answer before the function that it gives is called. */
+async function readLater(path: string): Promise<() => Promise<string>> {
+  const lines = [`GET ${path} HTTP/1.1`, 'Host: x', `Authorization: Bearer ${key}`, '', '']
+  const args = ['-c', slowReader, String(server.port), lines.join('\r\n')]
+  const reader = spawn('python3', args, { stdio: ['pipe', 'pipe', 'inherit'] })
+  onTestFinished(() => void reader.kill())
+  const chunks: Buffer[] = []
+  reader.stdout.on('data', (chunk) => chunks.push(chunk))
+  await once(reader.stdout, 'data')
+  return async () => {
+    reader.stdin.write('\n')
+    await once(reader, 'close')
+    return Buffer.concat(chunks).toString().replace('answered\n', '')
+  }
+}
+
 /** The milliseconds until what began now is over. */
 async function timeOf(work: Promise<unknown>): Promise<number> {
   const began = performance.now()
@@ -151,6 +183,27 @@ describe('SIGTERM', () => {
     expect(Date.parse(last.lastUsedAt)).toBeLessThanOrEqual(Date.now())
   })
 
+  test('an answer that is being sent is sent whole, however slowly it is read', async () => {
+    await using sql = await openSql(database.url)
+    const row = `('${'\u{1F415}'.repeat(255)}', 3, 'pending')`
+    await sql(`insert into pets (name, category_id, status) values ${Array(100).fill(row).join()}`)
+    await sql.close()
+    const path = '/v1/pets?limit=100&status=pending'
+    await start()
+    const whole = await (await get(path)).text()
+    expect(Buffer.byteLength(whole)).toBeGreaterThan(100_000)
+    const read = await readLater(path)
+    server.child.kill('SIGTERM')
+    await server.logged(/Stopping/)
+    await wait(200)
+    const answer = await read()
+    expect(answer).toMatch(/^HTTP\/1\.1 200 OK\r\n/)
+    expect(answer.slice(answer.indexOf('\r\n\r\n') + 4) === whole).toBe(true)
+    expect(await timeOf(server.exited)).toBeLessThan(5_000)
+    expect(await server.exited).toBe(0)
+    expect(server.stderr).not.toContain('cut off')
+  })
+
   testOnce(
     'with SHUTDOWN_DELAY it serves on, and says that it is not ready',
     outOfThree,
@@ -174,6 +227,10 @@ describe('SIGTERM', () => {
         // Whoever keeps connections is to go elsewhere with the next request.
         expect((await get(path)).headers.get('connection'), path).toBe('close')
       }
+      // … and so is a client whose body comes later.
+      expect(await (await beginCreation(server.port, key)).finish()).toMatch(
+        /^HTTP\/1\.1 201 .*\r\nConnection: close\r\n/s,
+      )
       const answer = await get('/v1/pets')
       expect(answer.status).toBe(200)
       await idle.closed

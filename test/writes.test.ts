@@ -2,17 +2,21 @@
 import { sql } from 'kysely'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { z } from 'zod'
-import type { Deadline } from '../db/deadline.ts'
+import { Deadline } from '../db/deadline.ts'
+import { DatabaseUnavailableError } from '../db/errors.ts'
+import { runInside } from '../db/inside.ts'
+import { retry } from '../db/retry.ts'
 import { execute, type Statement, statement, type Value } from '../db/statement.ts'
 import type { Database } from '../db/tables.ts'
-import { once } from '../src/idempotency/once.ts'
-import { int64Input } from '../src/int64.ts'
-import { operation } from '../src/operation.ts'
-import { getPet } from '../src/pets/procedures.ts'
-import { NewPet, Pet } from '../src/pets/schema.ts'
-import { createStores, type Stores } from '../src/stores.ts'
-import { keyedProcedure, router } from '../src/trpc.ts'
-import { write } from '../src/write.ts'
+import { getPet } from '../src/petstore/pets/procedures.ts'
+import { NewPet, Pet } from '../src/petstore/pets/schema.ts'
+import { createStores } from '../src/petstore/stores.ts'
+import type { Stores } from '../src/procedure/context.ts'
+import { operation } from '../src/procedure/description.ts'
+import { int64Input } from '../src/procedure/int64.ts'
+import { once } from '../src/procedure/once.ts'
+import { keyedProcedure, router } from '../src/procedure/procedure.ts'
+import { write } from '../src/procedure/write.ts'
 import { engine } from './support/database.ts'
 import { type Service, startService } from './support/service.ts'
 
@@ -46,6 +50,11 @@ const deedStore = (db: Database) => ({
         ),
       deadline,
     )
+  },
+  /** Fails as a statement that a deadlock ended, and its transaction with it. */
+  async deadlock(deadline: Deadline): Promise<void> {
+    const signal = sql`signal sqlstate '40001' set mysql_errno = 1213, message_text = 'Deadlock'`
+    await db.executeQuery({ ...signal.compile(db), deadline } as Statement)
   },
   /** Ends the connection of the transaction, as a server that is stopped does. */
   async loseConnection(deadline: Deadline): Promise<void> {
@@ -136,9 +145,15 @@ const served = router({
     await ctx.stores.pets.create({ ...example, name: 'First' }, ctx.deadline)
     if (attempts === 1)
       await deedsOf(ctx)
-        .loseConnection(ctx.deadline)
+        .deadlock(ctx.deadline)
         .catch(() => {})
     await ctx.stores.pets.create({ ...example, name: 'Second' }, ctx.deadline)
+  }),
+  again: change('again', async ({ ctx }) => {
+    const read = async () => {
+      if (++reads === 1) throw new DatabaseUnavailableError(undefined, true)
+    }
+    await retry(read, { repeatable: true, deadline: ctx.deadline })
   }),
   reach: change('reach', async ({ ctx, input: { petId } }) => {
     await outer.pets.get(petId, ctx.deadline)
@@ -159,6 +174,7 @@ const served = router({
     }, 50)
   }),
 })
+let reads = 0
 let forgotten: Promise<void> | undefined
 
 let service: Service
@@ -248,6 +264,19 @@ test.each([['reach'], ['make'], ['change'], ['nest']])(
     expect(await statuses()).toEqual(['available', 'available', 'sold'])
   },
 )
+
+test('inside a transaction nothing is repeated but the transaction', async () => {
+  expect((await put('/pets/1/again')).status).toBe(200)
+  expect(attempts).toBe(2)
+})
+
+test('those who would have shared a query with what reached outside are answered', async () => {
+  const deadline = new Deadline(5_000)
+  const get = () => outer.pets.get(1n, deadline)
+  const [within, without] = await Promise.allSettled([runInside(get), get()])
+  deadline.clear()
+  expect([within.status, without.status]).toEqual(['rejected', 'fulfilled'])
+})
 
 test('what is not awaited has no effect once the transaction is over', async () => {
   expect((await put('/pets/1/forget')).status).toBe(200)

@@ -1,10 +1,10 @@
 /** The stores of the service, in memory: what its stand-in in tests keeps instead of a database. */
 import { stringify } from 'devalue'
+import { BY_ID, pageOf } from '../../db/order.ts'
 import type { Idempotency } from '../../src/idempotency/store.ts'
-import { pageOf } from '../../src/paging.ts'
-import type { NewPet, Pet } from '../../src/pets/schema.ts'
-import type { PetStore } from '../../src/pets/store.ts'
-import type { Stores } from '../../src/stores.ts'
+import type { NewPet, Pet } from '../../src/petstore/pets/schema.ts'
+import type { PetStore } from '../../src/petstore/pets/store.ts'
+import type { Stores } from '../../src/procedure/context.ts'
 
 /** Pets with the ids 1, 2, 3, in the order in which they came. */
 export function petsInMemory(initial: NewPet[]): PetStore {
@@ -18,7 +18,7 @@ export function petsInMemory(initial: NewPet[]): PetStore {
           (status === undefined || pet.status === status) &&
           (cursor === undefined || pet.id > cursor),
       )
-      return pageOf(rows, limit)
+      return pageOf(rows, limit, BY_ID)
     },
     get: async (id) => pets.find((pet) => pet.id === id),
     async create(pet) {
@@ -30,11 +30,11 @@ export function petsInMemory(initial: NewPet[]): PetStore {
 }
 
 /** What was made in these stores under an Idempotency-Key, for as long as this lives. */
-export function idempotencyInMemory(stores: Stores): Idempotency {
+export function idempotencyInMemory(stores: Stores): Idempotency<Stores> {
   const known = new Map<string, { request: string; outcome?: { output: unknown } }>()
   return {
     async once<Output>(
-      { apiKeyId, key, operation, input }: Parameters<Idempotency['once']>[0],
+      { apiKeyId, key, operation, input }: Parameters<Idempotency<Stores>['once']>[0],
       _deadline: unknown,
       make: (stores: Stores) => Promise<Output>,
     ) {

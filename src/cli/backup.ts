@@ -1,6 +1,6 @@
 /** `npm run backup`: copies the embedded database into a file, while the service runs. */
 import { existsSync } from 'node:fs'
-import { UsageError } from '../complaint.ts'
+import { UsageError } from '../process/complain.ts'
 import { command, embeddedPath, fileArgument } from './command.ts'
 
 await command(async (config) => {

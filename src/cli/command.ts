@@ -1,8 +1,8 @@
 /** What the commands share: the configuration, its database, their arguments, and how they fail. */
 import type { Database } from '../../db/tables.ts'
 import { describeUrl } from '../../db/url.ts'
-import { complain, UsageError } from '../complaint.ts'
-import { type Config, loadConfig } from '../config.ts'
+import { type Config, loadConfig } from '../config/config.ts'
+import { complain, UsageError } from '../process/complain.ts'
 
 /** Runs a command in its environment, and says in one line what is wrong when it fails. */
 export async function command(run: (config: Config) => Promise<void>): Promise<void> {

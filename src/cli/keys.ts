@@ -1,10 +1,10 @@
 /** `npm run keys`: makes, lists, rotates and revokes API keys. */
 import { parseArgs } from 'node:util'
 import type { Database } from '../../db/tables.ts'
-import { UsageError } from '../complaint.ts'
-import { parseDuration } from '../duration.ts'
+import { parseDuration } from '../config/duration.ts'
 import { KEY_LIFETIME } from '../keys/lifetime.ts'
 import type { ApiKey, NewApiKey } from '../keys/store.ts'
+import { UsageError } from '../process/complain.ts'
 import { addressOf, command, withDatabase } from './command.ts'
 
 const help = `Usage: npm run keys -- COMMAND [OPTIONS]

@@ -1,8 +1,8 @@
 /** `npm run openapi`: writes openapi.json, the document as it is published. */
 import { writeFileSync } from 'node:fs'
-import { openApiDocument } from '../rest/document.ts'
-import { operationsOf } from '../rest/operations.ts'
-import { appRouter, tags } from '../router.ts'
+import { resources } from '../petstore/resources.ts'
+import { openApiDocument } from '../surface/rest/document.ts'
+import { operationsOf } from '../surface/rest/operations.ts'
 
 /** Addresses for the published document: a running service puts its own in their place. */
 const servers = {
@@ -10,5 +10,5 @@ const servers = {
   stagingUrl: 'https://staging.petstore.example/v1',
 }
 
-const document = openApiDocument(appRouter, operationsOf(appRouter, tags), servers)
+const document = openApiDocument(resources, operationsOf(resources.router, resources.tags), servers)
 writeFileSync('openapi.json', `${JSON.stringify(document, undefined, 2)}\n`)

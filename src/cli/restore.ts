@@ -1,5 +1,5 @@
 /** `npm run restore`: puts a backup in the place of the embedded database, and brings it up to date. */
-import { UsageError } from '../complaint.ts'
+import { UsageError } from '../process/complain.ts'
 import { command, embeddedPath, fileArgument, withDatabase } from './command.ts'
 
 await command(async (config) => {

@@ -1,5 +1,5 @@
 /** `npm run seed`: fills the catalogue with examples. */
-import { seed } from '../pets/seed.ts'
+import { seed } from '../petstore/pets/seed.ts'
 import { addressOf, command, refuseArguments, withDatabase } from './command.ts'
 
 await command(async (config) => {

@@ -1,8 +1,8 @@
 /** Reads request bodies, for both surfaces: JSON as text, bounded, uncompressed, in UTF-8. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { TRPCError } from '@trpc/server'
-import { CLIENT_GONE, malformed, payloadTooLarge, unsupportedMediaType } from '../errors.ts'
-import { MAX_BODY } from '../limits.ts'
+import { MAX_BODY } from '../config/limits.ts'
+import { CLIENT_GONE, malformed, payloadTooLarge, unsupportedMediaType } from '../errors/problem.ts'
 import { Backlog } from './backlog.ts'
 import { hasBody } from './request.ts'
 
@@ -44,8 +44,6 @@ function readBytes(req: IncomingMessage, res: ServerResponse): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let length = 0
-    // What the body held is let go of however it ends.
-    req.on('close', () => arriving.delete(req))
     const onData = (chunk: Buffer) => {
       length += chunk.length
       chunks.push(chunk)
@@ -54,13 +52,18 @@ function readBytes(req: IncomingMessage, res: ServerResponse): Promise<Buffer> {
       req.off('data', onData).pause()
       reject(tooLarge(res))
     }
-    // Of a body that has arrived whole this tells nobody.
-    const onGone = () => reject(CLIENT_GONE)
-    if (req.destroyed) return onGone()
-    req.on('data', onData).on('error', onGone).on('close', onGone)
-    req.on('end', () =>
-      resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)),
-    )
+    const onEnd = () => {
+      arriving.delete(req)
+      resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks))
+    }
+    const onGone = () => {
+      arriving.delete(req)
+      reject(CLIENT_GONE)
+    }
+    if (req.destroyed || res.destroyed) return onGone()
+    req.on('data', onData).on('end', onEnd).on('error', onGone)
+    // A request that is refused in the middle of its body ends in no other way.
+    res.on('close', onGone)
   })
 }
 

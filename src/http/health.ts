@@ -1,8 +1,8 @@
 /** Whether the process lives, and whether it should be sent requests. No key is needed. */
 import express, { type Router } from 'express'
-import type { ApiError } from '../errors.ts'
-import { answer, notAllowed } from './answer.ts'
+import type { ApiError } from '../errors/problem.ts'
 import { jsonHeaders } from './headers.ts'
+import { answer, notAllowed } from './respond.ts'
 
 const notReady: ApiError = {
   code: 'SERVICE_UNAVAILABLE',

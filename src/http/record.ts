@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
 import type { Auth } from '../keys/auth.ts'
-import type { CallTrace, TraceIds } from '../tracing.ts'
+import type { CallTrace, TraceIds } from '../observe/tracing.ts'
 
 /** One call of several that came with one request: its operation, its status, and its span. */
 export type Call = [operation: string, status: number, ids?: TraceIds | undefined]

@@ -75,6 +75,21 @@ export function hasBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
 }
 
+/** Whether a request's body has not arrived whole. */
+export const isUnread = (req: IncomingMessage): boolean => hasBody(req) && !req.complete
+
+/**
+ * Whether a request is one of HTTP/1.1 or HTTP/1.0. Node's parser accepts HTTP/0.9, HTTP/2.0 and RTSP
+ * as well. It reports RTSP/1.0 as 1.0, so the bytes that it is parsing are looked at, as far as Node
+ * shows them: that is not documented.
+ */
+export function isHttp({ httpVersion, method, url, socket }: IncomingMessage): boolean {
+  if (httpVersion !== '1.0') return httpVersion === '1.1'
+  const { parser } = socket as { parser?: { getCurrentBuffer?(): Buffer } }
+  const text = parser?.getCurrentBuffer?.().toString('latin1') ?? ''
+  return !text.includes(`${method} ${url} RTSP/`)
+}
+
 /**
  * The client's address, as far as TRUST_PROXY says whom to believe. What a proxy calls an address and
  * is none counts for nothing: then it is that of the connection. Undefined when that is gone.

@@ -1,7 +1,7 @@
 /** The Idempotency-Key header (draft-ietf-httpapi-idempotency-key-header-07). */
 
 import { z } from 'zod'
-import { Problem } from '../errors.ts'
+import { Problem } from '../errors/problem.ts'
 
 const MAX_LENGTH = 255
 const MAX_HEADER_LENGTH = 2 * MAX_LENGTH + 2 // each character escaped, and the quotes

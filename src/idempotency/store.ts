@@ -10,7 +10,6 @@ import { retry } from '../../db/retry.ts'
 import { execute, statement, type Value } from '../../db/statement.ts'
 import type { Database, Tables } from '../../db/tables.ts'
 import { inTransaction } from '../../db/transaction.ts'
-import type { Stores } from '../stores.ts'
 
 /** Rows removed in one statement: each touches pages of its own, and SQLite holds up the process. */
 const CLEANING_BATCH = 100
@@ -33,7 +32,7 @@ export interface OnceRequest {
 /** What came of it, now or before; or why nothing was made. */
 export type Outcome<Output> = { output: Output } | 'running' | 'different'
 
-export interface Idempotency {
+export interface Idempotency<Stores> {
   /**
    * Runs `make` with the stores of a transaction that also keeps the key and the output, unless the key was used
    * before: then it gives the output of that time. `running` when the same key is being used at
@@ -53,12 +52,12 @@ export interface Idempotency {
  * The keys of a database, each kept for `lifetime` milliseconds; `createStores` makes the stores of a
  * transaction.
  */
-export function createIdempotency(
+export function createIdempotency<Stores>(
   db: Database,
   createStores: (db: Database) => Stores,
   lifetime: number,
   log: Logger,
-): Idempotency {
+): Idempotency<Stores> {
   const running = new Set<string>()
   let isCleaning = false
   let isStopped = false

@@ -1,6 +1,6 @@
 /** What an API key looks like, and what is kept of it. */
 import { hash, randomBytes } from 'node:crypto'
-import { NAME } from '../product.ts'
+import { NAME } from '../config/product.ts'
 
 const PREFIX = `${NAME}_`
 

@@ -3,7 +3,8 @@ import type { Response } from 'express'
 import type { Deadline } from '../../db/deadline.ts'
 import type { RateLimit } from '../http/rate-limit.ts'
 import { recordOf } from '../http/record.ts'
-import { type Auth, bearerToken, INVALID, MISSING } from '../keys/auth.ts'
+import { countHeader } from '../http/request.ts'
+import { type Auth, INVALID, MISSING, tokenOf } from '../keys/auth.ts'
 import type { Authenticator } from '../keys/authenticator.ts'
 import { visiblePrefix } from '../keys/format.ts'
 
@@ -25,17 +26,17 @@ export async function identify(
   deadline: Deadline,
 ): Promise<Auth> {
   const record = recordOf(res)
-  const token = bearerToken(res.req)
+  const token = bearerToken(res)
   const known = token ? authenticator.known(token) : undefined
   if (known) {
     record.auth = { kind: 'caller', keyId: known.keyId, readOnly: known.readOnly }
-    await rateLimit?.countKey(res, known.keyId, calls)
+    rateLimit?.countKey(res, known.keyId, calls)
     return record.auth
   }
   record.keyPrefix = visiblePrefix(token ?? '')
   // A key that was valid a moment ago does not pay for what others do at its IP address.
   const isStranger = !token || !authenticator.remembers(token)
-  if (isStranger) await rateLimit?.countAddress(res, calls)
+  if (isStranger) rateLimit?.countAddress(res, calls)
   record.auth = MISSING
   if (token === undefined) return record.auth
   record.auth = INVALID
@@ -45,7 +46,13 @@ export async function identify(
     .finally(record.trace?.wait('API key look-up'))
   if (!found) return record.auth
   record.auth = { kind: 'caller', keyId: found.keyId, readOnly: found.readOnly }
-  if (isStranger) await rateLimit?.giveBack(res, calls)
-  await rateLimit?.countKey(res, found.keyId, calls)
+  if (isStranger) rateLimit?.giveBack(res, calls)
+  rateLimit?.countKey(res, found.keyId, calls)
   return record.auth
+}
+
+// Of two headers none counts, because a proxy in front may have looked at the other one.
+function bearerToken({ req }: Response): string | undefined {
+  const token = tokenOf(req.headers.authorization)
+  return token && countHeader(req, 'authorization') > 1 ? '' : token
 }

@@ -6,8 +6,8 @@ import { hash } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
 import { assets, docsPage } from 'docs-page'
 import express, { type RequestHandler, type Router } from 'express'
-import { answer, notAllowed } from '../http/answer.ts'
 import { pageHeaders } from '../http/headers.ts'
+import { answer, notAllowed } from '../http/respond.ts'
 
 /** The Express router of the page that shows this document, to be mounted at `/docs`. */
 export function docsRouter(document: string): Router {

@@ -5,16 +5,16 @@
 import type { Request, RequestHandler, Response } from 'express'
 import { Deadline } from '../../db/deadline.ts'
 import { OverloadedError } from '../../db/errors.ts'
-import { CLIENT_GONE, type Problem, toProblem } from '../errors.ts'
-import { answer } from '../http/answer.ts'
+import { CLIENT_GONE, type Problem, toProblem } from '../errors/problem.ts'
 import { readBody } from '../http/body.ts'
 import { type RequestRecord, recordOf } from '../http/record.ts'
 import { checkHost, type Target, targetBelow } from '../http/request.ts'
-import { readablePath } from '../http/telemetry.ts'
-import type { Idempotency } from '../idempotency/store.ts'
-import { type Log, summed } from '../log.ts'
-import type { TraceIds, Tracing } from '../tracing.ts'
-import { authorize, type Context } from '../trpc.ts'
+import { readablePath } from '../http/request-log.ts'
+import { answer } from '../http/respond.ts'
+import { type Log, summed } from '../observe/log.ts'
+import type { TraceIds, Tracing } from '../observe/tracing.ts'
+import type { Context } from '../procedure/context.ts'
+import { authorize } from '../procedure/procedure.ts'
 import { type Callers, identify } from './caller.ts'
 import type { Run } from './run.ts'
 
@@ -80,7 +80,7 @@ export interface Reply {
 export interface Service extends Callers {
   stores: Context['stores']
   transact: Context['transact']
-  idempotency: Idempotency
+  idempotency: Context['idempotency']
   /** Milliseconds that the calls of a request may take. */
   timeout: number
   /** Logs an error that is the service's own fault. */

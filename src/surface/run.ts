@@ -5,8 +5,9 @@
  */
 import type { AnyTRPCProcedure } from '@trpc/server'
 import type { z } from 'zod'
-import { internal, problemOfInput } from '../errors.ts'
-import { type Context, isKeyCheck } from '../trpc.ts'
+import { internal, problemOfInput } from '../errors/problem.ts'
+import type { Context } from '../procedure/context.ts'
+import { isKeyCheck } from '../procedure/procedure.ts'
 
 /** Calls a procedure. The input is read when the call begins. Throws what the procedure throws. */
 export type Run = (context: Context, readInput: () => unknown) => Promise<unknown>

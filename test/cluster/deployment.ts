@@ -1,5 +1,5 @@
 /**
- * The service as README's "Scaling out" has it, on real servers: two instances behind HAProxy, on
+ * The service as docs/scaling.md describes it, on real servers: two instances behind HAProxy, on
  * a cluster of three database nodes behind HAProxy.
  */
 import { setTimeout } from 'node:timers/promises'

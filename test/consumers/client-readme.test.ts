@@ -1,4 +1,4 @@
-/** What both READMEs tell a TypeScript frontend, done in a project where their lines were run. */
+/** The code for TypeScript frontends in both READMEs, in a project with the packages they install. */
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
@@ -19,7 +19,7 @@ afterAll(async () => {
 })
 
 describe.each<[file: string, from?: string, to?: string]>([
-  ['README.md', '### TypeScript frontends', '#### The example storefront'],
+  ['README.md', '## tRPC', '## Configuration'],
   ['client/README.md'],
 ])('%s', (file, from, to) => {
   const snippets = blocks(file, 'ts', from, to)
@@ -32,18 +32,18 @@ describe.each<[file: string, from?: string, to?: string]>([
 
   test('what it says to install is what the project has', () => {
     const lines = installs(tarball, file, from, to)
-    expect(lines.length).toBeGreaterThan(1)
+    expect(lines.length).toBeGreaterThan(0)
     expect(lines.flat()).toContain(tarball)
     expect(installs(tarball, 'client/README.md').slice(0, lines.length)).toEqual(lines)
     // The other README may install more than this one: no snippet here takes that for granted.
     const taken = snippets.flatMap((text) => [...text.matchAll(/ from '((?:@[^/']+\/)?[^/']+)/g)])
     const there = [...lines.flat(), '@petstore-catalogue/petstore', '@trpc/client', '@trpc/server']
-    expect(taken.length).toBeGreaterThan(2)
+    expect(taken.length).toBeGreaterThan(0)
     for (const [, name] of taken) expect(there).toContain(name)
   })
 
   test('its snippets compile', async () => {
-    expect(snippets.length).toBeGreaterThan(1)
+    expect(snippets.length).toBeGreaterThan(0)
     const names = snippets.map((_, index) => `snippet-${index}.ts`)
     snippets.forEach((snippet, index) => {
       project.write(`${names[index]}`, snippet)
@@ -75,7 +75,7 @@ describe.each<[file: string, from?: string, to?: string]>([
       })),
     )
     const snippet = `${snippets[0]}`
-      .replace('https://pets.example', service.origin)
+      .replace(/https?:\/\/[^/]+(?=\/trpc)/, service.origin)
       .replace('petstore_…', service.key)
     project.write('first.ts', `${snippet}\nexport { more, pets }\n`)
     const { pets, more } = await import(pathToFileURL(path.join(project.folder, 'first.ts')).href)

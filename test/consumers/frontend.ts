@@ -1,18 +1,18 @@
-/** Somebody else's frontend, in which all is installed that the READMEs say to install. */
+/** A frontend outside this repository, with all packages that the documents install. */
 import { symlinkSync } from 'node:fs'
 import path from 'node:path'
 import { inject } from 'vitest'
 import { emptyProject, type Project } from '../support/client-package.ts'
+import { blocksOf } from '../support/documents.ts'
 import { installed } from '../support/installation.ts'
-import { readmeBlocks } from '../support/readme.ts'
 
-/** The blocks of one language in a README, or in the part of it between two headings. */
+/** Returns the blocks of one language in a document, or in the part between two headings. */
 export const blocks = (file: string, language: string, from?: string, to?: string): string[] =>
-  readmeBlocks(from, to, file)
+  blocksOf(file, from, to)
     .filter((block) => block.language === language)
     .map(({ code }) => code)
 
-/** What a README says to install, line by line, with the packed client of this run. */
+/** Returns what a document installs, line by line, with the packed client of this run. */
 export function installs(tarball: string, file: string, from?: string, to?: string): string[][] {
   return blocks(file, 'sh', from, to)
     .flatMap((block) => block.split('\n'))
@@ -25,7 +25,7 @@ export function installs(tarball: string, file: string, from?: string, to?: stri
     )
 }
 
-/** A new project with all of that, which is installed once; throws what npm said if it was not. */
+/** Returns a new project with these packages, which are installed once. Throws npm's error. */
 export async function newFrontend(): Promise<Project> {
   const { folder, file } = inject('frontend')
   await installed(file)

@@ -1,5 +1,5 @@
 /**
- * The example storefront as README says to copy it: out of this repository, installed with the packed
+ * The example storefront as its README describes the copy: out of this repository, installed with the packed
  * client and built there, and opened in a real browser, from another origin than the service's.
  */
 import { execFileSync, spawn } from 'node:child_process'

@@ -133,7 +133,7 @@ describe.runIf(engine === 'mysql')('a client that goes', () => {
     for (const { status } of await Promise.all(again)) expect(status).toBe(200)
   })
 
-  test('who goes before its creation is its turn has none beside those of others', async () => {
+  test('who resets its connection before its creation is its turn has none beside those of others', async () => {
     await locker('lock tables pets write')
     const { pid } = service.program.child
     await freeze(Number(pid))
@@ -141,7 +141,7 @@ describe.runIf(engine === 'mysql')('a client that goes', () => {
     const first = await beginPet('first')
     const leaving = await beginPet('leaving')
     const staying = await beginPet('staying')
-    leaving.destroy()
+    leaving.resetAndDestroy()
     const answers = [first, staying].map((socket) => once(socket, 'data'))
     thaw(Number(pid))
     const before = gone()
@@ -166,6 +166,20 @@ describe.runIf(engine === 'mysql')('a client that goes', () => {
     await locker('unlock tables')
     expect((await service.rest('POST', '/pets', { headers, body: rex })).status).toBe(201)
     expect(await service.countPets()).toBe(1)
+  })
+
+  test('the line of a caller without a valid key that goes has its IP address', async () => {
+    await locker('lock tables api_keys write')
+    const controller = new AbortController()
+    const headers = { authorization: `Bearer petstore_${'s'.repeat(43)}`, 'x-request-id': 'left' }
+    const answer = send('GET', '/v1/pets', controller.signal, headers).catch(() => 'gone')
+    await until('it waits', async () => (await running(service.sql, '%`api_keys`%')).length > 0)
+    controller.abort()
+    expect(await answer).toBe('gone')
+    const line = () => service.program.entries().find(({ requestId }) => requestId === 'left')
+    await until('the log tells', () => line() !== undefined)
+    expect(line()).toMatchObject({ status: 499, address: '127.0.0.1' })
+    await locker('unlock tables')
   })
 
   test('others who wait for the same look-up of a key are answered', async () => {

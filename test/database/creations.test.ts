@@ -165,6 +165,49 @@ test('one that is refused takes nobody along', async () => {
   }
 })
 
+// What the server says when the values of a row are refused, by whatever the table demands.
+const refusals = [
+  1022, 1048, 1062, 1153, 1169, 1216, 1264, 1265, 1292, 1366, 1406, 1411, 1452, 1526,
+]
+const otherRefusals = [1586, 1644, 1690, 3140, 3819, 4025]
+
+test.runIf(engine === 'mysql')(
+  'a row that is refused takes none along, whatever refuses it',
+  async () => {
+    await admin('delete from pets')
+    await admin(`create trigger refuse before insert on pets for each row begin
+    declare number int;
+    if new.name like 'bad %' then
+      set number = substring(new.name, 5);
+      signal sqlstate '45000' set mysql_errno = number, message_text = 'no';
+    end if;
+  end`)
+    try {
+      for (const number of [...refusals, ...otherRefusals]) {
+        await admin('lock tables pets write')
+        // The others share a statement, since they wait for this one.
+        const first = create(`before ${number}`)
+        await eventually(async () => {
+          expect(await running(service.sql, `%before ${number}%`)).toHaveLength(1)
+        })
+        const others = ['good', `bad ${number}`, 'good'].map((name) => create(name))
+        await eventually(async () => {
+          expect(await running(service.sql, `%'good'%'bad ${number}'%'good'%`)).toHaveLength(1)
+        })
+        await admin('unlock tables')
+        const answers = await Promise.all([first, ...others])
+        const isMade = answers.map(({ status }) => status === 201)
+        expect(isMade, String(number)).toEqual([true, true, false, true])
+      }
+      const [row] = await admin('select count(*) as count from pets')
+      expect(Number(row?.count)).toBe(3 * [...refusals, ...otherRefusals].length)
+    } finally {
+      await admin('unlock tables')
+      await admin('drop trigger refuse')
+    }
+  },
+)
+
 test('kill -9 in the middle: what was acknowledged is there, once', async () => {
   const database = await newDatabase()
   const seed = await startService({}, { database: { ...database, remove: async () => {} } })

@@ -205,4 +205,24 @@ describe.runIf(engine === 'mysql')('a connection that is lost', () => {
     expect(sent(insertion)).toBe(before.length)
     expect(await service.countPets()).toBe(0)
   })
+
+  test('an error that says nothing of a row: none of those that share a statement is sent again', async () => {
+    await using locker = await openSql(service.databaseUrl)
+    await locker('lock tables pets write')
+    const names = Array.from({ length: 12 }, (_, index) => `said ${index}`)
+    // The connection to the server was lost, says what is between: CR_SERVER_LOST.
+    const failed = proxy.failAt(/^insert into `pets`.*\), \(/, 2013)
+    const calls = names.map((name) => service.rest('POST', '/pets', { body: { ...rex, name } }))
+    await until('all are on their way', () =>
+      names.every((name) => proxy.statements.some((text) => text.includes(`'${name}'`))),
+    )
+    await locker('unlock tables')
+    await failed
+    const statuses = (await Promise.all(calls)).map(({ status }) => status)
+    expect(statuses.filter((status) => status >= 500).length, 'they share a fate').toBeGreaterThan(
+      1,
+    )
+    const rows = await service.sql('select name from pets')
+    expect(rows.map(({ name }) => name).sort(), 'each once').toEqual(names.toSorted())
+  })
 })

@@ -1,6 +1,6 @@
 /** What the files for an installation say, where nothing need run to know whether it is right. */
 import { expect, test } from 'vitest'
-import { readConfig } from '../../src/config.ts'
+import { readConfig } from '../../src/config/config.ts'
 import { compose, dockerfile, readRoot, said } from '../support/image.ts'
 
 test('the image is that of the Node that is tested, and nobody is root in it', () => {

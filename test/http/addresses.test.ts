@@ -1,6 +1,11 @@
 /** Unusual addresses, methods, hosts and duplicate headers, by hand. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { expectRestError, expectServing, expectTrpcError } from '../support/expect.ts'
+import {
+  expectRefusal,
+  expectRestError,
+  expectServing,
+  expectTrpcError,
+} from '../support/expect.ts'
 import { converse, type RawAnswer } from '../support/raw.ts'
 import { type Service, startService } from '../support/service.ts'
 
@@ -32,7 +37,7 @@ test('an absolute address is served as what it names here (RFC 9112, section 3.2
 
 test('an address that cannot be taken apart gets 400', async () => {
   const answer = await ask('GET http://[/v1/pets')
-  expectRestError(answer, 400, 'BAD_REQUEST')
+  expectRefusal(answer, 400, 'BAD_REQUEST')
   expect(JSON.parse(answer.body).message).toBe('The address of the request cannot be read')
 })
 

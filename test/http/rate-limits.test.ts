@@ -134,6 +134,7 @@ test.for(['1', 'loopback', '127.0.0.1', '127.0.0.0/8'])(
     // The same client over a socket that speaks IPv6.
     expect(await once('::ffff:192.0.2.1')).toBe(429)
     expect(await once('::ffff:192.0.2.3')).toBe(401)
+    expect(await once('::ffff:c000:203')).toBe(429)
     // A customer of IPv6 has a subnet of 56 bits.
     expect(await once('2001:db8:0:1::1')).toBe(401)
     expect(await once('2001:db8:0:ff:ffff::2')).toBe(429)

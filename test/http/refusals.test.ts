@@ -1,17 +1,18 @@
 /** What HTTP's parser refuses is answered, logged and counted as everything else. */
-import { once } from 'node:events'
 import { connect } from 'node:net'
 import { hostname } from 'node:os'
 import { text } from 'node:stream/consumers'
 import { setTimeout } from 'node:timers/promises'
+import { createTRPCClient, httpBatchLink, httpLink } from '@trpc/client'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { createPetstoreClient, isApiError } from '../support/client.ts'
 import { eventually } from '../support/eventually.ts'
-import { expectRestError, expectTrpcError } from '../support/expect.ts'
+import { expectRefusal, expectRestError } from '../support/expect.ts'
 import { everyHeader } from '../support/headers.ts'
 import { type MetricsReader, newMetrics } from '../support/metrics.ts'
 import { converse, type RawAnswer } from '../support/raw.ts'
-import { transformer } from '../support/router.ts'
-import { type Service, startService } from '../support/service.ts'
+import { type AppRouter, transformer } from '../support/router.ts'
+import { errorOf, type Service, startService } from '../support/service.ts'
 
 let service: Service
 let metrics: MetricsReader
@@ -55,11 +56,7 @@ const words: Record<number, string> = {
   431: 'The address and the headers must have at most 16384 bytes, in at most 1000 headers',
 }
 
-/** The words of an error, on either surface. */
-function messageOf({ body }: RawAnswer): string {
-  const { message, error } = JSON.parse(body) as { message: string; error?: string }
-  return error === undefined ? message : (transformer.deserialize(error) as Error).message
-}
+const messageOf = ({ body }: RawAnswer): string => JSON.parse(body).message
 
 const refusalHeaders = {
   connection: 'close',
@@ -89,14 +86,11 @@ async function entryOf(answer: RawAnswer, { logged } = service): Promise<Record<
 test.for(refusals.map((given, index) => [index, ...given] as const))(
   'case %i, %i: one form however the bytes arrive, with headers, in the log',
   async ([, status, code, parts]) => {
-    for (const [path, expectError] of [
-      ['/v1/pets', expectRestError],
-      ['/trpc/createPet', expectTrpcError],
-    ] as const) {
+    for (const path of ['/v1/pets', '/trpc/createPet']) {
       const whole = parts(path)
       for (const sent of [whole, whole.join('')]) {
         const answer = await refusal(sent)
-        expectError(answer, status, code)
+        expectRefusal(answer, status, code)
         expect(messageOf(answer)).toBe(words[status])
         const { date, 'content-length': length, ...headers } = Object.fromEntries(answer.headers)
         expect(Math.abs(Date.now() - Date.parse(String(date)))).toBeLessThan(60_000)
@@ -125,66 +119,38 @@ test.for(refusals.map((given, index) => [index, ...given] as const))(
   },
 )
 
-test.each([
-  ['/trpc', expectTrpcError],
-  ['/trpc?batch=1', expectTrpcError],
-  ['/trpc/', expectTrpcError],
-  ['http://petstore.example/trpc/createPet', expectTrpcError],
-  ['https://petstore.example:8443/trpc', expectTrpcError],
-  ['/trpcs/createPet', expectRestError],
-  ['/v1/trpc/createPet', expectRestError],
-  ['http://trpc/v1/pets', expectRestError],
-  ['/', expectRestError],
-  ['*', expectRestError],
-] as const)(
-  'the refusal of what is asked of %s has the form of its surface',
-  async (path, check) => {
-    const lines = [`GET ${path} HTTP/1.1\r\nHost: x\r\n`, 'A b: c\r\n\r\n']
-    for (const sent of [lines, lines.join('')]) check(await refusal(sent), 400, 'BAD_REQUEST')
-  },
-)
-
-test('of several requests on a connection each is refused in its own form', async () => {
-  const good = { '/v1/pets': 'GET /v1/pets', '/trpc/createPet': 'GET /trpc/listPets' }
-  const key = `Host: x\r\nAuthorization: Bearer ${service.key}\r\n`
-  const bad = {
-    headers: (path: string) => `GET ${path} HTTP/1.1\r\nA b: c\r\n\r\n`,
-    body: (path: string) =>
-      `POST ${path} HTTP/1.1\r\n${key}Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n`,
+test('clients of both surfaces understand a refusal', async () => {
+  const headers = { 'x-long': long }
+  const expected = { code: 'BAD_REQUEST', status: 431, message: words[431] }
+  const { error, ...body } = (await service.rest('GET', '/pets', { headers })).body as Record<
+    string,
+    unknown
+  >
+  expect(body).toEqual(expected)
+  expect(error).toMatch(/^\[/)
+  for (const link of [httpLink, httpBatchLink]) {
+    const client = createTRPCClient<AppRouter>({
+      links: [link({ url: `${service.origin}/trpc`, transformer, headers })],
+    })
+    expect(await errorOf(client.listPets.query())).toEqual(expected)
   }
-  for (const text of Object.values(bad)) {
-    for (const [first, second, check] of [
-      ['/v1/pets', '/trpc/createPet', expectTrpcError],
-      ['/trpc/createPet', '/v1/pets', expectRestError],
-    ] as const) {
-      const socket = connect(Number(new URL(service.origin).port), '127.0.0.1')
-      let heard = ''
-      socket.on('data', (chunk) => (heard += chunk))
-      socket.write(`${good[first]} HTTP/1.1\r\n${key}\r\n`)
-      // It is answered, and the connection is kept.
-      while (!/\r\n\r\n./.test(heard)) await once(socket, 'data')
-      expect(heard).toMatch(/^HTTP\/1\.1 200 /)
-      heard = ''
-      socket.write(text(second))
-      await once(socket, 'end')
-      const [head = '', body = ''] = heard.split('\r\n\r\n')
-      const headers = new Headers({
-        'content-type': String(/^content-type: (.*)$/im.exec(head)?.[1]),
-      })
-      check({ status: Number(head.split(' ')[1]), headers, body }, 400, 'BAD_REQUEST')
-    }
-  }
+  const petstore = createPetstoreClient({
+    url: `${service.origin}/trpc`,
+    apiKey: service.key + long,
+  })
+  const thrown = await petstore.listPets.query().catch((error: unknown) => error)
+  expect(isApiError(thrown) && [thrown.code, thrown.status]).toEqual(['BAD_REQUEST', 431])
 })
 
 test('a connection that says nothing gets 408', async () => {
   const answer = await refusal([])
-  expectRestError(answer, 408, 'TIMEOUT')
+  expectRefusal(answer, 408, 'TIMEOUT')
   expect(messageOf(answer)).toBe(words[408])
 })
 
 test('CONNECT is logged, and counted among what belongs to no surface', async () => {
   const answer = await refusal('CONNECT x:22 HTTP/1.1\r\nHost: x\r\n\r\n')
-  expectRestError(answer, 405, 'METHOD_NOT_SUPPORTED')
+  expectRefusal(answer, 405, 'METHOD_NOT_SUPPORTED')
   expect(messageOf(answer)).toBe(words[405])
   expect(await entryOf(answer)).toEqual({
     level: 30,

@@ -1,11 +1,13 @@
-/** Answers that nobody takes: nothing is produced beyond them, and what waits is bounded. */
-import { connect, type Socket } from 'node:net'
+/** Answers that are not taken: nothing is done beyond them, and what the server holds is bounded. */
+import type { Socket } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { accepted } from '../support/accepted.ts'
+import { eventually } from '../support/eventually.ts'
 import { expectServing } from '../support/expect.ts'
+import { unreadAnswer } from '../support/raw.ts'
 import { type Service, startService } from '../support/service.ts'
 
-const docs = 'GET /docs/ HTTP/1.1\r\nHost: x\r\n\r\n'
+const docs = 'GET /docs/ HTTP/1.1\r\nHost: x\r\nX-Request-Id: unread\r\n\r\n'
 
 let service: Service
 let sockets: Socket[]
@@ -18,41 +20,48 @@ afterEach(async () => {
   await service.stop()
 })
 
-/** A client that sends and never reads, with the server's side of it. */
-async function silentReader(text: string): Promise<{ socket: Socket; served: Socket }> {
-  const serving = accepted()
-  const socket = connect(Number(new URL(service.origin).port), '127.0.0.1')
-  socket.on('error', () => {}).pause()
-  sockets.push(socket)
-  const served = await serving
-  await new Promise((resolve) => socket.write(text, resolve))
-  return { socket, served }
+/** A client that sends this and never reads, until the server holds a part of an answer. */
+async function silentReader(request: string) {
+  const reader = await unreadAnswer(service.origin, request)
+  sockets.push(reader.socket)
+  return reader
 }
 
 // Not once(): that would fail with the error that comes before.
 const closeOf = (socket: Socket) => new Promise((resolve) => socket.once('close', resolve))
 
-const requests = () => service.logged.filter((line) => /"msg":"request"/.test(line)).length
+const requests = () => service.logged.filter((line) => /"requestId":"unread"/.test(line)).length
 
-test('the next request is begun when the answer before it was taken', async () => {
-  const { socket, served } = await silentReader(docs.repeat(500))
+test('a request behind an answer that is not taken is not done, and the connection is closed', async () => {
+  const { socket, sent } = await silentReader(docs)
+  socket.write(docs.repeat(10))
   await expectServing(service)
-  await expectServing(service)
-  const dropped = closeOf(served)
-  socket.destroy()
-  await dropped
-  await expectServing(service)
-  // A few answers fit into what lies between two sockets; 500 would be some 20 MB.
-  expect(requests()).toBeLessThan(250)
+  expect((await text(socket)).match(/^HTTP\/1\.1 200 OK\r\n/gm)).toHaveLength(sent)
+  expect(requests()).toBe(sent)
 })
 
-test('of those that wait too long in too large a crowd the first are dropped', async () => {
-  const many = docs.repeat(1_100) // fits into one packet of what Node reads at once
-  const first = await silentReader(many)
+test('requests that come too early count for what they hold: those that stand still for longest are dropped', async () => {
+  const [first, second] = [await silentReader(docs), await silentReader(docs)]
   const dropped = closeOf(first.served)
-  const others = []
-  for (let index = 0; index < 5; index++) others.push(await silentReader(many))
+  for (const { socket, served } of [first, second]) {
+    const before = served.bytesRead
+    socket.write('GET / HTTP/1.1\r\n\r\n'.repeat(3_000)) // one packet of what Node reads at once
+    await eventually(() => expect(served.bytesRead).toBeGreaterThan(before))
+  }
   await dropped
-  expect(others.at(-1)?.served.destroyed).toBe(false)
+  expect(second.served.destroyed).toBe(false)
   await expectServing(service)
+})
+
+test('an answer that a slow client is still reading is sent whole when the server stops', async () => {
+  const { socket, served, sent } = await silentReader(docs)
+  const stopping = service.stop()
+  expect(served.destroyed).toBe(false)
+  const received = await text(socket)
+  const lengths = [...received.matchAll(/^Content-Length: (\d+)\r\n/gm)].map(([, length]) => length)
+  expect(lengths).toHaveLength(sent)
+  const bodies = received.split(/^HTTP\/1\.1 200 OK\r\n.*?\r\n\r\n/ms).slice(1)
+  expect(bodies.map((body) => String(Buffer.byteLength(body)))).toEqual(lengths)
+  await stopping
+  service = await startService() // for what stops it after each test
 })

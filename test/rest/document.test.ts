@@ -120,7 +120,8 @@ test('parameters, with their constraints and defaults', () => {
 test('the components, each defined once and referred to', () => {
   const { schemas } = document.components
   const names = Object.keys(schemas)
-  expect(names).toEqual(expect.arrayContaining(['Error', 'NewPet', 'Pet', 'PetStatus', 'Pets']))
+  const known = ['Error', 'NewPet', 'Pet', 'PetStatus', 'Pets', 'Refusal']
+  expect(names).toEqual(expect.arrayContaining(known))
   // None that nothing refers to, and none that is not there.
   const referred = [...text.matchAll(/"#\/components\/schemas\/([^"]+)"/g)].map(([, name]) => name)
   expect(names.sort()).toEqual([...new Set(referred)].sort())
@@ -193,7 +194,9 @@ test.each([
     )
     for (const status of errors) {
       expect(responses[status]?.content).toMatchObject({
-        'application/json': { schema: reference('Error') },
+        'application/json': {
+          schema: reference([408, 431].includes(status) ? 'Refusal' : 'Error'),
+        },
       })
     }
     expect(responses[401]?.headers).toHaveProperty('WWW-Authenticate')

@@ -1,13 +1,14 @@
 /** A procedure that REST has not enough of, or too much, stops the start, and says what is wrong. */
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { once } from '../../src/idempotency/once.ts'
-import { operation } from '../../src/operation.ts'
-import { paged, pagingInputs } from '../../src/paging.ts'
-import { openApiDocument } from '../../src/rest/document.ts'
-import { operationsOf } from '../../src/rest/operations.ts'
-import { keyedProcedure, router } from '../../src/trpc.ts'
-import { write } from '../../src/write.ts'
+import { BY_ID, orderBy } from '../../db/order.ts'
+import { operation } from '../../src/procedure/description.ts'
+import { once } from '../../src/procedure/once.ts'
+import { paged, pagingInputs } from '../../src/procedure/paging.ts'
+import { keyedProcedure, router } from '../../src/procedure/procedure.ts'
+import { write } from '../../src/procedure/write.ts'
+import { openApiDocument } from '../../src/surface/rest/document.ts'
+import { operationsOf } from '../../src/surface/rest/operations.ts'
 
 const Toy = z.object({ label: z.string() }).meta({ id: 'Toy' })
 const Toys = z.array(Toy)
@@ -23,7 +24,7 @@ const removing = { method: 'DELETE', path: '/toys/{label}', ...words } as const
 const get = keyedProcedure.meta(operation(reading))
 const give = async () => example
 const change = write(give)
-const page = paged(async () => ({ items: [example], next: undefined }))
+const page = paged({ by: BY_ID }, async () => ({ items: [example], next: undefined, order: BY_ID }))
 
 /** An operation on one toy, at a path with these parameters. */
 function labelled(method: 'get' | 'patch', path: `/${string}`) {
@@ -56,19 +57,22 @@ const making = (creates: `/${string}`) =>
     )
     .mutation(once(async () => ({ ...example, owner: null, sizes: [] })))
 
+const byLabel = orderBy([{ column: 'label', type: 'text', direction: 'ascending', unique: true }])
+
 const toys = { toys: 'What they play with.' }
 
 /** Starts with these procedures, as far as that comes. */
 function start(procedures: Parameters<typeof router>[0], tags: Record<string, string> = toys) {
   const servers = { baseUrl: 'https://petstore.example/v1', stagingUrl: 'https://x.example/v1' }
   const served = router(procedures)
-  return openApiDocument(served, operationsOf(served, tags), servers)
+  const resources = { router: served, description: 'Toys.' }
+  return openApiDocument(resources, operationsOf(served, tags), servers)
 }
 
 const right = get.input(Toy).output(Toy).query(give)
 
 test('what is whole starts', () => {
-  const { limit, cursor } = pagingInputs('toys')
+  const { limit, cursor } = pagingInputs('toys', BY_ID)
   const document = start(
     {
       get: right,
@@ -250,6 +254,17 @@ test.each<[string, Parameters<typeof router>[0], string]>([
     'paged in its meta alone',
     { it: keyedProcedure.meta(operation(listing)).input(Toy).output(Toys).query(page) },
     'needs `limit` and `cursor` in its input',
+  ],
+  [
+    'pages in another order than that of the cursor',
+    {
+      it: keyedProcedure
+        .meta(operation(listing))
+        .input(z.object(pagingInputs('toys', byLabel)))
+        .output(Toys)
+        .query(page),
+    },
+    'must have the same order in paged(…) and in the pagingInputs(…) of its input',
   ],
   ['paged without saying so', { it: get.input(Toy).output(Toys).query(page) }, 'must say `paged`'],
   [
@@ -462,6 +477,12 @@ test.each([
     .output(Toy)
     .mutation(change)
   expect(() => start({ it })).toThrow(problem)
+})
+
+test('an order that leaves the place of two rows open: no start', () => {
+  const column = { column: 'label', type: 'text', direction: 'ascending' } as const
+  expect(() => orderBy([column])).toThrow('An order must end in a column that is unique')
+  expect(() => orderBy([])).toThrow('An order must end in a column that is unique')
 })
 
 describe('two bodies with schemas of one name', () => {

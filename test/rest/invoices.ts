@@ -1,19 +1,20 @@
 /** A resource of all ready-made schemas, in a path, a query, a body and an answer; it is kept in memory. */
 import { TRPCError } from '@trpc/server'
 import { z } from 'zod'
-import { dateInput, dateOutput, dateTimeInput, dateTimeOutput } from '../../src/dates.ts'
-import { decimalInput, decimalOutput } from '../../src/decimal.ts'
-import { once } from '../../src/idempotency/once.ts'
-import { int64Input, int64Output } from '../../src/int64.ts'
-import { operation } from '../../src/operation.ts'
-import { paged, pagingInputs } from '../../src/paging.ts'
-import { createPet, getPet, listPets } from '../../src/pets/procedures.ts'
-import { quantityInput, quantityOutput } from '../../src/quantity.ts'
-import { tags } from '../../src/router.ts'
-import { createStores } from '../../src/stores.ts'
-import { textInput, textOutput } from '../../src/text.ts'
-import { keyedProcedure, router } from '../../src/trpc.ts'
-import { write } from '../../src/write.ts'
+import { BY_ID, pageOf } from '../../db/order.ts'
+import { createPet, getPet, listPets } from '../../src/petstore/pets/procedures.ts'
+import { tags } from '../../src/petstore/product.ts'
+import { createStores } from '../../src/petstore/stores.ts'
+import { dateInput, dateOutput, dateTimeInput, dateTimeOutput } from '../../src/procedure/dates.ts'
+import { decimalInput, decimalOutput } from '../../src/procedure/decimal.ts'
+import { operation } from '../../src/procedure/description.ts'
+import { int64Input, int64Output } from '../../src/procedure/int64.ts'
+import { once } from '../../src/procedure/once.ts'
+import { paged, pagingInputs } from '../../src/procedure/paging.ts'
+import { keyedProcedure, router } from '../../src/procedure/procedure.ts'
+import { quantityInput, quantityOutput } from '../../src/procedure/quantity.ts'
+import { textInput, textOutput } from '../../src/procedure/text.ts'
+import { write } from '../../src/procedure/write.ts'
 
 const notAnObject = { error: 'must be an object' }
 const money = { precision: 10, scale: 2 }
@@ -58,7 +59,7 @@ const Invoices = z.array(Invoice).meta({ id: 'Invoices', description: 'Invoices.
 
 const ListInvoices = z.object(
   {
-    ...pagingInputs('invoices'),
+    ...pagingInputs('invoices', BY_ID),
     dueOn: dateInput({ description: 'Keep only those due on this day.' }).optional(),
     amount: decimalInput({ description: 'Keep only those of this amount.' }, money).optional(),
     sentAt: dateTimeInput({ description: 'Keep only those sent then.' }).optional(),
@@ -102,18 +103,20 @@ export function invoicesRouter() {
       .input(ListInvoices.prefault({}))
       .output(Invoices)
       .query(
-        paged(async ({ input: { limit, cursor = 0n, dueOn, amount, sentAt, copies } }) => {
-          const found = invoices.filter(
-            (each) =>
-              each.id > cursor &&
-              (dueOn === undefined || each.dueOn === dueOn) &&
-              (amount === undefined || each.amount === amount) &&
-              (sentAt === undefined || each.sentAt?.getTime() === sentAt.getTime()) &&
-              (copies === undefined || each.copies === copies),
-          )
-          const items = found.slice(0, limit)
-          return { items, next: found.length > limit ? items.at(-1)?.id : undefined }
-        }),
+        paged(
+          { by: BY_ID },
+          async ({ input: { limit, cursor = 0n, dueOn, amount, sentAt, copies } }) => {
+            const found = invoices.filter(
+              (each) =>
+                each.id > cursor &&
+                (dueOn === undefined || each.dueOn === dueOn) &&
+                (amount === undefined || each.amount === amount) &&
+                (sentAt === undefined || each.sentAt?.getTime() === sentAt.getTime()) &&
+                (copies === undefined || each.copies === copies),
+            )
+            return pageOf(found, limit, BY_ID)
+          },
+        ),
       ),
     create: keyedProcedure
       .meta(

@@ -1,13 +1,14 @@
 /** A resource below another one: its paths, its links, and a literal path beside a parameter. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { z } from 'zod'
-import { once } from '../../src/idempotency/once.ts'
-import { int64Input, int64Output } from '../../src/int64.ts'
-import { operation } from '../../src/operation.ts'
-import { paged, pagingInputs } from '../../src/paging.ts'
-import { createStores } from '../../src/stores.ts'
-import { keyedProcedure, router } from '../../src/trpc.ts'
-import { write } from '../../src/write.ts'
+import { BY_ID } from '../../db/order.ts'
+import { createStores } from '../../src/petstore/stores.ts'
+import { operation } from '../../src/procedure/description.ts'
+import { int64Input, int64Output } from '../../src/procedure/int64.ts'
+import { once } from '../../src/procedure/once.ts'
+import { paged, pagingInputs } from '../../src/procedure/paging.ts'
+import { keyedProcedure, router } from '../../src/procedure/procedure.ts'
+import { write } from '../../src/procedure/write.ts'
 import { errorOf, type Service, startService, trpcClient } from '../support/service.ts'
 
 const shop = z.string().meta({ description: 'The shop.' })
@@ -20,7 +21,7 @@ const OneOrder = z.object({ shop, orderId })
 const OrderCount = z.object({ count: z.int() }).meta({ id: 'OrderCount' })
 const ListOrders = z.object({
   shop,
-  ...pagingInputs('orders'),
+  ...pagingInputs('orders', BY_ID),
   notes: z.array(z.string()).optional(),
 })
 
@@ -45,9 +46,9 @@ const served = router({
     .input(ListOrders)
     .output(z.array(Order).meta({ id: 'Orders' }))
     .query(
-      paged(async ({ input: { shop, limit, cursor = 0n } }) => {
+      paged({ by: BY_ID }, async ({ input: { shop, limit, cursor = 0n } }) => {
         const ids = Array.from({ length: limit }, (_, index) => cursor + BigInt(index) + 1n)
-        return { items: ids.map((id) => ({ id, note: shop })), next: ids.at(-1) }
+        return { items: ids.map((id) => ({ id, note: shop })), next: ids.at(-1), order: BY_ID }
       }),
     ),
   create: keyedProcedure

@@ -1,6 +1,6 @@
 /** Which of many path templates a path matches, in whatever order they come. */
 import { expect, test } from 'vitest'
-import { matcher } from '../../src/rest/routes.ts'
+import { matcher } from '../../src/surface/rest/routes.ts'
 
 const templates = [
   '/{x}',

@@ -29,6 +29,17 @@ export function expectRestError(answer: ErrorAnswer, status: number, code: strin
   expectNothingInside(answer)
 }
 
+/**
+ * Checks that an answer holds the Error of the interface and, beside its fields, what tRPC's clients
+ * read, and nothing of the inside: it was refused before it was known which surface was asked.
+ */
+export function expectRefusal(answer: ErrorAnswer, status: number, code: string): void {
+  const { error, ...body } = JSON.parse(answer.body)
+  expectRestError({ ...answer, body: JSON.stringify(body) }, status, code)
+  expectTrpcError({ ...answer, body: JSON.stringify({ error }) }, status, code)
+  expect((transformer.deserialize(error) as { message: string }).message).toBe(body.message)
+}
+
 /** Checks that an answer holds tRPC's envelope of an error and nothing of the inside. */
 export function expectTrpcError(answer: ErrorAnswer, status: number, code: string): void {
   expect({ status: answer.status, body: answer.body }).toMatchObject({ status })

@@ -1,7 +1,7 @@
 /** The service as a process of its own on a database of its own, with all that tests do beside it. */
 import { createHash, randomBytes } from 'node:crypto'
 import type { TRPCClient } from '@trpc/client'
-import type { AppRouter } from '../../src/router.ts'
+import type { AppRouter } from '../../src/petstore/router.ts'
 import { newDatabase, type TestDatabase } from './database.ts'
 import { freePort } from './mysql.ts'
 import { runServer, type ServerProgram } from './process.ts'

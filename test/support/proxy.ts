@@ -24,33 +24,55 @@ export interface Proxy {
   hangAt(pattern: RegExp): Promise<void>
   /** Brings the server, from now on, what this makes of each statement. */
   rewrite(change: (statement: string) => string): void
+  /**
+   * Answers the next statement like this with the error of this number after the server has carried
+   * it out, as a proxy of SQL does that lost the server. Resolves when it did.
+   */
+  failAt(pattern: RegExp, number: number): Promise<void>
+  /**
+   * Swallows from now on what comes over the connections that are open, in both directions, their end
+   * too, as a router does that has dropped them from its table; new connections go through.
+   */
+  forget(): void
+  /** How many connections clients hold open. */
+  readonly clients: number
 }
 
 interface Fault {
   pattern: RegExp
-  when: 'before' | 'after' | 'never'
+  when: 'before' | 'after' | 'never' | { error: number }
   done: () => void
+}
+
+/** A client's connection, and the one to the server that belongs to it. */
+interface Link {
+  isForgotten: boolean
 }
 
 export async function startProxy(host: string, port: number): Promise<Proxy> {
   const sockets = new Set<Socket>()
   const statements: string[] = []
   const faults = new Set<Fault>()
+  const links = new Set<Link>()
   let isStalled = false
   let change = (statement: string) => statement
 
-  const server = createServer((client) => {
+  // With half-open connections one that is forgotten does not even answer the end of the other side.
+  const server = createServer({ allowHalfOpen: true }, (client) => {
     const upstream = connect(port, host)
+    const link = { isForgotten: false }
+    links.add(link)
+    for (const event of ['end', 'close']) client.on(event, () => links.delete(link))
     for (const [socket, peer] of [
       [client, upstream],
       [upstream, client],
     ] as const) {
       sockets.add(socket)
-      socket.on('error', () => peer.destroy())
-      socket.on('end', () => peer.end())
+      socket.on('error', () => link.isForgotten || peer.destroy())
+      socket.on('end', () => link.isForgotten || peer.end())
       socket.on('close', () => {
         sockets.delete(socket)
-        peer.destroy()
+        if (!link.isForgotten) peer.destroy()
       })
       if (isStalled) socket.pause()
     }
@@ -63,7 +85,7 @@ export async function startProxy(host: string, port: number): Promise<Proxy> {
     }
     const statementsOf = statementReader()
     client.on('data', (chunk: Buffer) => {
-      if (hangs) return
+      if (hangs || link.isForgotten) return
       let passed = chunk
       for (const statement of statementsOf(chunk)) {
         statements.push(statement)
@@ -81,8 +103,13 @@ export async function startProxy(host: string, port: number): Promise<Proxy> {
       upstream.write(passed)
     })
     upstream.on('data', (chunk: Buffer) => {
-      if (breaking) end(breaking)
-      else client.write(chunk)
+      if (link.isForgotten) return
+      if (!breaking) client.write(chunk)
+      else if (typeof breaking.when === 'object') {
+        client.write(errorPacket(breaking.when.error, chunk[HEADER - 1] ?? 1))
+        breaking.done()
+        breaking = undefined
+      } else end(breaking)
     })
     if (isStalled) for (const socket of [client, upstream]) socket.pause()
   })
@@ -118,11 +145,30 @@ export async function startProxy(host: string, port: number): Promise<Proxy> {
     rewrite(by) {
       change = by
     },
+    failAt(pattern, error) {
+      return new Promise((done) => void faults.add({ pattern, when: { error }, done }))
+    },
+    forget() {
+      for (const link of links) link.isForgotten = true
+    },
+    get clients() {
+      return links.size
+    },
   }
 }
 
 const HEADER = 4
 const COM_QUERY = 3
+
+/** ERR_Packet: https://mariadb.com/docs/server/reference/clientserver-protocol/4-server-response-packets/err_packet */
+function errorPacket(number: number, sequence: number): Buffer {
+  const payload = Buffer.from('___#HY000Refused on the way')
+  payload[0] = 0xff
+  payload.writeUInt16LE(number, 1)
+  const header = Buffer.from([0, 0, 0, sequence])
+  header.writeUIntLE(payload.length, 0, 3)
+  return Buffer.concat([header, payload])
+}
 
 /**
  * A function that takes what a client sends, chunk by chunk, and gives the statements that are

@@ -1,6 +1,7 @@
 /** HTTP/1.1 by hand, for what fetch is too polite to send. */
-import { connect } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
+import { accepted } from './accepted.ts'
 
 export interface RawAnswer {
   status: number
@@ -21,12 +22,13 @@ const SURPLUS = 50
 
 /**
  * Sends bytes to the server at `origin` and hears it out: until it closes, or `expected` answers
- * have come, or `patience` milliseconds have passed. Several parts are sent one by one.
+ * have come, or `patience` milliseconds have passed. Several parts are sent one by one, or, with
+ * `inTurn`, each when what came before it has its answer.
  */
 export async function converse(
   origin: string,
   parts: string | Uint8Array | readonly (string | Uint8Array)[],
-  { expected = 1, patience = 20_000 } = {},
+  { expected = 1, patience = 20_000, inTurn = false } = {},
 ): Promise<Conversation> {
   const { hostname, port } = new URL(origin)
   const socket = connect(Number(port), hostname)
@@ -46,9 +48,11 @@ export async function converse(
       closed = true
     })
   })
-  for (const part of typeof parts === 'string' || parts instanceof Uint8Array ? [parts] : parts) {
+  const list = typeof parts === 'string' || parts instanceof Uint8Array ? [parts] : parts
+  for (const [index, part] of list.entries()) {
+    while (inTurn && !closed && finalAnswers(text) < index) await setTimeout(1)
     if (!closed) socket.write(part)
-    await setTimeout(5)
+    if (!inTurn) await setTimeout(5)
   }
   const abort = new AbortController()
   await Promise.race([heard, setTimeout(patience, undefined, abort)])
@@ -56,6 +60,37 @@ export async function converse(
   if (!closed) await setTimeout(SURPLUS)
   socket.destroy()
   return { answers: parse(text), closed }
+}
+
+/** A client that does not read, with the server's side of its connection. */
+export interface SilentReader {
+  socket: Socket
+  served: Socket
+  /** How many requests it has sent. */
+  sent: number
+}
+
+/**
+ * Sends a request again and again, each when the answer before it was taken, and reads nothing, until
+ * the system takes no more: then the server itself holds a part of the last answer.
+ */
+export async function unreadAnswer(origin: string, request: string): Promise<SilentReader> {
+  const { hostname, port } = new URL(origin)
+  const serving = accepted()
+  const socket = connect(Number(port), hostname).on('error', () => {})
+  socket.pause()
+  const served = await serving
+  let sent = 0
+  while (served.writableLength === 0) {
+    const before = served.bytesWritten
+    socket.write(request)
+    sent++
+    while (served.bytesWritten === before) {
+      if (served.destroyed) throw new Error('The server has closed the connection')
+      await setTimeout(1)
+    }
+  }
+  return { socket, served, sent }
 }
 
 const finalAnswers = (text: string) => parse(text).filter(({ status }) => status >= 200).length

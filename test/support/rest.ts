@@ -148,8 +148,8 @@ function checkBy(document: OpenApi): Check {
     expect(undocumented, `${pointer} ${status} has headers that are not documented`).toEqual([])
     if (method !== 'HEAD' && status !== 204) {
       validate(`${pointer}/responses/${status}/content/application~1json/schema`, JSON.parse(text))
-      if (status >= 400)
-        expect(Object.keys(JSON.parse(text))).toEqual(['code', 'message', 'status'])
+      const fields = ['code', 'message', 'status', ...(isRefusal(status) ? ['error'] : [])]
+      if (status >= 400) expect(Object.keys(JSON.parse(text))).toEqual(fields)
       if (status >= 400) expect(JSON.parse(text).status).toBe(status)
     }
   }
@@ -177,6 +177,8 @@ function readable(segment: string): string {
     return segment
   }
 }
+/** Whether a request is refused with this status before it is known which surface is asked. */
+const isRefusal = (status: number) => [408, 431].includes(status)
 
 /** Headers that belong to HTTP and its security rather than to the operation. */
 const ordinary = new Set([

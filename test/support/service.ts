@@ -12,12 +12,14 @@ import {
 import type { AnyTRPCRouter } from '@trpc/server'
 import type { Kysely } from 'kysely'
 import { pino } from 'pino'
-import type { Resources } from '../../src/app.ts'
 import { withDatabase } from '../../src/cli/command.ts'
-import { readConfig } from '../../src/config.ts'
-import type { Patience } from '../../src/http/server.ts'
+import { readConfig } from '../../src/config/config.ts'
+import type { Patience } from '../../src/http/server/server.ts'
 import { createKey as createKeyIn, revokeKey, rotateKey } from '../../src/keys/store.ts'
-import { start } from '../../src/start.ts'
+import { FIRST_REQUEST } from '../../src/petstore/product.ts'
+import { resources as petstore } from '../../src/petstore/resources.ts'
+import type { Resources } from '../../src/procedure/resources.ts'
+import { start } from '../../src/process/start.ts'
 import { newDatabase, type TestDatabase } from './database.ts'
 import { PATIENCE } from './process.ts'
 import { type RestClient, restClient } from './rest.ts'
@@ -50,7 +52,7 @@ export interface Surroundings {
   /** Milliseconds that clients have, where a test cannot wait as long as usual. */
   patience?: Patience
   /** What is served in place of the service's own resources. */
-  resources?: Resources
+  resources?: Omit<Resources, 'description'>
   /** Brings the tables of those resources. */
   prepare?(db: Kysely<unknown>): Promise<void>
 }
@@ -76,8 +78,9 @@ export async function startService(
   const { port, stop } = await withDatabase({ databaseUrl: database.url }, async (db) => {
     await prepare(db as Kysely<unknown>) // tables that the service's own types do not know
     return await start(db, config, log, {
+      loadResources: async () => ({ ...petstore, ...resources }),
+      firstRequest: FIRST_REQUEST,
       ...(patience && { patience }),
-      ...(resources && { resources }),
     })
   })
   const sql = await openSql(database.url)

@@ -1,4 +1,4 @@
-/** README's lines for exact ids in generated clients: run as they stand there, and left out. */
+/** The lines of docs/clients.md for exact ids in generated clients: run as they stand, and left out. */
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net'
 import path from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { filesIn, readmeBlocks } from '../support/readme.ts'
+import { blocksOf, filesIn } from '../support/documents.ts'
 import { type Service, startService } from '../support/service.ts'
 import { INSTALLATION, installed } from './installed.ts'
 
@@ -45,16 +45,24 @@ afterAll(async () => {
   await service.stop()
 })
 
+const document = 'docs/clients.md'
+const [EXACT, OPENAPI_FETCH, HEY_API, END] = [
+  '## Exact ids in JavaScript\n',
+  '### openapi-typescript with openapi-fetch\n',
+  '### @hey-api/openapi-ts\n',
+  '## TypeScript frontends\n',
+]
+
 test.each([
-  ['openapi-fetch', '**openapi-typescript with', '**@hey-api/openapi-ts.**', ['types.mjs']],
-  ['hey-api', '**@hey-api/openapi-ts.**', '### TypeScript frontends', ['openapi-ts.config.ts']],
+  ['openapi-fetch', OPENAPI_FETCH, HEY_API, ['types.mjs']],
+  ['hey-api', HEY_API, END, ['openapi-ts.config.ts']],
 ])('with %s, ids are exact by those lines and rounded without', async (name, from, to, files) => {
   const folder = path.join(cwd, 'generated', name)
   rmSync(folder, { recursive: true, force: true })
   mkdirSync(folder, { recursive: true })
-  const blocks = readmeBlocks(from, to)
+  const blocks = blocksOf(document, from, to)
   const written = {
-    ...filesIn(readmeBlocks('#### Exact ids in JavaScript', '**openapi-typescript with')),
+    ...filesIn(blocksOf(document, EXACT, OPENAPI_FETCH)),
     ...filesIn(blocks),
   }
   expect(Object.keys(written)).toEqual(['exact.ts', ...files, 'client.ts'])
@@ -100,7 +108,16 @@ test.each([
   }
 })
 
-/** That what README installs, in the versions it says, is what is installed here. */
+test('the command for a first client generates its types', async () => {
+  const folder = path.join(cwd, 'generated/first')
+  mkdirSync(folder, { recursive: true })
+  const [{ code } = { code: '' }] = blocksOf(document, '## Generated REST clients\n', EXACT)
+  const command = code.replaceAll('http://localhost:3000', service.origin)
+  await run('sh', ['-c', command], { cwd: folder })
+  expect(readFileSync(path.join(folder, 'petstore.d.ts'), 'utf8')).toContain('listPets')
+})
+
+/** Expects that the packages of an installation, in their versions, are installed here. */
 function expectInstalled(command: string): void {
   const words = command.split(/\s+/)
   const packages = words.filter((word) => !['npm', 'install', '--save-dev', '&&'].includes(word))

@@ -441,6 +441,7 @@ test('a creation with an Idempotency-Key has its whole transaction under it', as
   const names = below.map(({ name }) => name)
   expect(names).toContain('INSERT pets')
   expect(names).toContain('INSERT idempotency_keys')
+  expect(names).toContain('UPDATE idempotency_keys')
   expect(names.at(-1)).toBe('COMMIT')
 })
 

@@ -1,13 +1,13 @@
 /** REST: what it has of its own in the pipeline. */
 import { type ParsedUrlQuery, parse as parseQuery } from 'node:querystring'
-import { malformed, methodNotSupported, Problem, toApiError } from '../../errors.ts'
+import { malformed, methodNotSupported, Problem, toApiError } from '../../errors/problem.ts'
 import { emptyHeaders, jsonHeaders, privateHeaders } from '../../http/headers.ts'
-import { parseJson } from '../../rest/codec.ts'
-import { linksOf } from '../../rest/links.ts'
-import type { Operation } from '../../rest/operations.ts'
-import { matcher } from '../../rest/routes.ts'
 import type { Match, Outcome, Surface } from '../pipeline.ts'
 import { runOf } from '../run.ts'
+import { parseJson } from './codec.ts'
+import { linksOf } from './links.ts'
+import type { Operation } from './operations.ts'
+import { matcher } from './routes.ts'
 
 type Matcher = (inPath: string[], query: string) => Match
 

@@ -2,8 +2,8 @@
 import type { AnyTRPCRouter } from '@trpc/server'
 import { fetchRequestHandler } from '@trpc/server/adapters/fetch'
 import { MAX_BATCH } from '../../../client/src/encoding.ts'
-import { toProblem } from '../../errors.ts'
-import type { Context } from '../../trpc.ts'
+import { toProblem } from '../../errors/problem.ts'
+import type { Context } from '../../procedure/context.ts'
 import type { Reply, Report } from '../pipeline.ts'
 
 export const JSON_LINES = 'application/jsonl'

@@ -13,7 +13,7 @@ import {
   methodNotSupported,
   Problem,
   unsupportedMediaType,
-} from '../../errors.ts'
+} from '../../errors/problem.ts'
 import { privateHeaders } from '../../http/headers.ts'
 import {
   type Called,
@@ -34,13 +34,9 @@ const HEADERS = [...privateHeaders, 'Vary', 'Origin, trpc-accept, accept']
 
 type Method = 'GET' | 'POST'
 
-/** Whether a target is below `/trpc`, so that its errors must be in tRPC's form. */
-export const isTrpc = (target = ''): boolean => /^(https?:\/\/[^/]*)?\/trpc([/?]|$)/.test(target)
-
 /** The body of an error; `fields` says what is wrong with each field of an input. */
-export const envelope = (
-  error: ApiError & { fields?: Record<string, string> | undefined },
-): string => `{"error":${JSON.stringify(transformer.serialize(errorShape(error)))}}`
+const envelope = (error: ApiError & { fields?: Record<string, string> | undefined }): string =>
+  `{"error":${JSON.stringify(transformer.serialize(errorShape(error)))}}`
 
 interface Procedure {
   type: 'query' | 'mutation'

@@ -1,4 +1,4 @@
-/** Ids beyond 2⁵³ through the client that README makes with @hey-api/openapi-ts, and through plain ones. */
+/** Ids beyond 2⁵³ through the client that docs/clients.md makes with @hey-api/openapi-ts, and through plain ones. */
 import assert from 'node:assert/strict'
 import './client.js'
 import { createClient } from './petstore/client/index.js'

@@ -1,4 +1,4 @@
-/** Ids beyond 2⁵³ through the client that README makes with openapi-typescript, and through a plain one. */
+/** Ids beyond 2⁵³ through the client that docs/clients.md makes with openapi-typescript, and through a plain one. */
 import assert from 'node:assert/strict'
 import createClient from 'openapi-fetch'
 import { petstore } from './client.js'

@@ -1,0 +1,34 @@
+/** The server of the metrics, apart from the service. */
+import { once } from 'node:events'
+import type { Server } from 'node:http'
+import { Registry } from 'prom-client'
+import { ConfigError } from '../config/config.ts'
+import { http } from './node.ts'
+
+/**
+ * Serves `/metrics` at this address, apart from the service. `read` gives the text. Throws
+ * ConfigError when the address cannot be listened on.
+ */
+export async function serveMetrics(
+  { host, port }: { host: string; port: number },
+  read: () => Promise<string>,
+): Promise<Server> {
+  const server = http
+    .createServer(async (req, res) => {
+      if (req.url?.split('?')[0] !== '/metrics') return res.writeHead(404).end()
+      if (req.method !== 'GET' && req.method !== 'HEAD') {
+        return res.writeHead(405, { Allow: 'GET, HEAD' }).end()
+      }
+      try {
+        const text = await read()
+        res.writeHead(200, { 'Content-Type': Registry.PROMETHEUS_CONTENT_TYPE }).end(text)
+      } catch {
+        res.writeHead(500).end()
+      }
+    })
+    .listen(port, host)
+  await once(server, 'listening').catch((error: NodeJS.ErrnoException) => {
+    throw new ConfigError(`METRICS_PORT: cannot listen on ${host}:${port} (${error.code})`)
+  })
+  return server
+}

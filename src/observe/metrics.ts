@@ -1,0 +1,64 @@
+/** What Prometheus may read: https://prometheus.io/docs/practices/naming/ */
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import type { PoolUsage } from '../../db/engines/pool.ts'
+import { NAME } from '../config/product.ts'
+
+/** A request that is over. */
+export interface Observation {
+  surface: 'rest' | 'trpc' | 'other'
+  /** The procedure, or `batch` for several of them; undefined where no procedure was called. */
+  operation: string | undefined
+  /** The HTTP status; 499 when the client went before it was answered. */
+  status: number
+  /** Milliseconds. */
+  duration: number
+}
+
+export type Metrics = ReturnType<typeof createMetrics>
+
+/** The metrics of one process. */
+export function createMetrics(usage: PoolUsage) {
+  const registry = new Registry()
+  const registers = [registry]
+  collectDefaultMetrics({ register: registry })
+  const labelNames = ['surface', 'operation', 'status'] as const
+  const requests = new Counter({
+    name: `${NAME}_requests_total`,
+    help: 'Requests, by surface, operation and HTTP status',
+    labelNames,
+    registers,
+  })
+  const durations = new Histogram({
+    name: `${NAME}_request_duration_seconds`,
+    help: 'How long requests took',
+    labelNames,
+    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+    registers,
+  })
+  const lookUps = new Counter({
+    name: `${NAME}_key_lookups_total`,
+    help: 'Look-ups of API keys, by whether the cache knew the answer',
+    labelNames: ['cache'] as const,
+    registers,
+  })
+  for (const state of ['used', 'waiting'] as const) {
+    new Gauge({
+      name: `${NAME}_database_connections_${state}`,
+      help: state === 'used' ? 'Connections in use' : 'Requests that wait for a connection',
+      registers,
+      collect() {
+        this.set(usage[state])
+      },
+    })
+  }
+  return {
+    registry,
+    observe({ surface, operation = 'none', status, duration }: Observation) {
+      const labels = { surface, operation, status }
+      requests.inc(labels)
+      durations.observe(labels, duration / 1000)
+    },
+    /** Counts a look-up of an API key. */
+    lookUp: (wasCached: boolean) => lookUps.inc({ cache: wasCached ? 'hit' : 'miss' }),
+  }
+}

@@ -1,0 +1,73 @@
+/** What can be done with pets. */
+import { TRPCError } from '@trpc/server'
+import { BY_ID } from '../../../db/order.ts'
+import { operation } from '../../procedure/description.ts'
+import { once } from '../../procedure/once.ts'
+import { paged } from '../../procedure/paging.ts'
+import { keyedProcedure } from '../../procedure/procedure.ts'
+import { GetPet, ListPets, NewPet, Pet, Pets } from './schema.ts'
+
+const tag = 'pets'
+const example: Pet = { id: 42n, name: 'Rex', categoryId: 3n, status: 'available' }
+const noPet = (petId: bigint) => `There is no animal with the id ${petId}`
+
+export const listPets = keyedProcedure
+  .meta(
+    operation({
+      method: 'GET',
+      path: '/pets',
+      paged: true,
+      tag,
+      summary: 'List all animals',
+      description: 'Returns a paginated list of animals, by ascending `id`.',
+      example: [example],
+    }),
+  )
+  .input(ListPets.prefault({}))
+  .output(Pets)
+  .query(paged({ by: BY_ID }, ({ ctx, input }) => ctx.stores.pets.list(input, ctx.deadline)))
+
+export const createPet = keyedProcedure
+  .meta(
+    operation({
+      method: 'POST',
+      path: '/pets',
+      creates: '/pets/{id}',
+      tag,
+      summary: 'Add an animal',
+      description: 'Adds an animal to the catalogue and returns it with the `id` it was given.',
+      example,
+      exampleInput: { name: 'Rex', categoryId: 3, status: 'available' },
+    }),
+  )
+  .input(NewPet)
+  .output(Pet)
+  .mutation(
+    once(({ ctx, input }) => ctx.stores.pets.create(input, ctx.deadline), { oneStatement: true }),
+  )
+
+export const getPet = keyedProcedure
+  .meta(
+    operation({
+      method: 'GET',
+      path: '/pets/{petId}',
+      tag,
+      summary: 'Get an animal (until 5 December 2030)',
+      description:
+        'Returns one animal. Deprecated: the operation will be removed on 5 December 2030. Use `GET /pets` with the `status` filter instead. To look up one animal by its `id` there, ask with `cursor` = `id` − 1 and `limit=1`: if the list is empty, or holds an animal with a greater `id`, there is none with this one.',
+      deprecated: {
+        since: new Date('2026-11-20'),
+        sunset: new Date('2030-12-05'),
+        successor: '/pets',
+      },
+      notFound: noPet(example.id),
+      example,
+    }),
+  )
+  .input(GetPet)
+  .output(Pet)
+  .query(async ({ ctx, input: { petId } }) => {
+    const pet = await ctx.stores.pets.get(petId, ctx.deadline)
+    if (!pet) throw new TRPCError({ code: 'NOT_FOUND', message: noPet(petId) })
+    return pet
+  })

@@ -1,0 +1,72 @@
+/** What a pet is, and what the procedures take: validation, types and documentation in one. */
+import { z } from 'zod'
+import { BY_ID } from '../../../db/order.ts'
+import { int64Input, int64Output } from '../../procedure/int64.ts'
+import { pagingInputs } from '../../procedure/paging.ts'
+import { textInput, textOutput } from '../../procedure/text.ts'
+
+export const PetStatus = z
+  .enum(['available', 'pending', 'sold'], {
+    error: 'must be one of available, pending, sold',
+  })
+  .meta({ id: 'PetStatus', description: 'Availability of the animal.' })
+
+const categoryDescription = 'Identifier of the category the animal belongs to.'
+const notAnObject = { error: 'must be an object' }
+
+export const NewPet = z
+  .object(
+    {
+      name: textInput({
+        description: "The animal's name: not blank, without the character NUL.",
+        examples: ['Rex'],
+      }),
+      categoryId: int64Input({ description: categoryDescription, examples: [3] }),
+      // Not `default`, which client generators take for "always there".
+      status: PetStatus.meta({
+        description: 'Availability of the animal: `available` when it is left out.',
+      })
+        .optional()
+        .transform((status = 'available') => status),
+    },
+    notAnObject,
+  )
+  .meta({ id: 'NewPet', description: 'An animal to add to the catalogue.' })
+
+export const Pet = z
+  .object({
+    id: int64Output({
+      description: 'Unique identifier, assigned by the service on creation.',
+      examples: [42],
+    }),
+    name: textOutput({ description: "The animal's name.", examples: ['Rex'] }),
+    categoryId: int64Output({ description: categoryDescription, examples: [3] }),
+    status: PetStatus,
+  })
+  .meta({ id: 'Pet', description: 'An animal of the catalogue.' })
+
+export const Pets = z
+  .array(Pet)
+  .meta({ id: 'Pets', description: 'Animals of the catalogue, by ascending `id`.' })
+
+const { limit, cursor } = pagingInputs('animals', BY_ID)
+export const ListPets = z.object(
+  {
+    limit,
+    status: PetStatus.meta({
+      description: 'Keep only animals with this availability status.',
+    }).optional(),
+    cursor,
+  },
+  notAnObject,
+)
+
+export const GetPet = z.object(
+  { petId: int64Input({ description: 'Identifier of the animal to retrieve.', examples: [42] }) },
+  notAnObject,
+)
+
+export type PetStatus = z.output<typeof PetStatus>
+export type NewPet = z.output<typeof NewPet>
+export type Pet = z.output<typeof Pet>
+export type ListPets = z.output<typeof ListPets>

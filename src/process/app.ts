@@ -1,0 +1,121 @@
+/** The Express app on its server: what is mounted where, and in which order. */
+import type { Server } from 'node:http'
+import express, { type ErrorRequestHandler, type RequestHandler } from 'express'
+import type { Config } from '../config/config.ts'
+import { notFound, toApiError, toProblem } from '../errors/problem.ts'
+import { crossOrigin, jsonHeaders, pageHeaders } from '../http/headers.ts'
+import { healthRouter } from '../http/health.ts'
+import { createRateLimit } from '../http/rate-limit.ts'
+import { recordOf } from '../http/record.ts'
+import { checkHost } from '../http/request.ts'
+import { createTelemetry } from '../http/request-log.ts'
+import { answer, notAllowed } from '../http/respond.ts'
+import { createHttpServer, type Patience } from '../http/server/server.ts'
+import type { Log } from '../observe/log.ts'
+import type { Metrics } from '../observe/metrics.ts'
+import type { Tracing } from '../observe/tracing.ts'
+import type { Resources } from '../procedure/resources.ts'
+import { pipeline, reporter, type Service } from '../surface/pipeline.ts'
+import { operationsOf } from '../surface/rest/operations.ts'
+import { restSurface } from '../surface/rest/surface.ts'
+import { trpcSurface } from '../surface/trpc/surface.ts'
+import type { Readiness } from './readiness.ts'
+
+/** What the app is made of. */
+export interface Parts {
+  config: Config
+  log: Log
+  metrics: Metrics | undefined
+  tracing: Tracing | undefined
+  readiness: Readiness
+  resources: Resources
+  foundation: Pick<Service, 'stores' | 'transact' | 'idempotency' | 'authenticator'>
+  patience: Patience | undefined
+}
+
+/** The service as a server that listens nowhere yet. Throws TypeError for a half-described operation. */
+export function createApp(parts: Parts): Server {
+  const { config, log, metrics, tracing, readiness, resources, foundation, patience } = parts
+  const { router, tags } = resources
+  const operations = operationsOf(router, tags)
+  // Few processes are ever asked for these, and what makes them would be a tenth of the memory.
+  const document = whenAsked(async () => {
+    const { openApiDocument } = await import('../surface/rest/document.ts')
+    return JSON.stringify(openApiDocument(resources, operations, config))
+  })
+  const docs = whenAsked(async () => {
+    const { docsRouter } = await import('../surface/docs.ts')
+    return docsRouter(await document())
+  })
+  const methods = [...new Set(['GET', 'HEAD', 'POST', ...operations.map(({ method }) => method)])]
+  const report = reporter(log)
+  const service: Service = {
+    ...foundation,
+    rateLimit: config.rateLimit === undefined ? undefined : createRateLimit(config.rateLimit),
+    timeout: config.databaseTimeout,
+    report,
+    tracing,
+  }
+  const telemetry = createTelemetry(log, metrics?.observe ?? (() => {}))
+
+  const app = express()
+  app.disable('x-powered-by').disable('etag')
+  app.enable('case sensitive routing').enable('strict routing')
+  app.set('trust proxy', config.trustProxy)
+  // First what every request must have: an id, a line in the log, and a Host.
+  app.use((req, res, next) => {
+    telemetry.begin(req, res)
+    // Clients that keep connections are told to go elsewhere with their next request.
+    if (readiness.stopping) res.shouldKeepAlive = false
+    next()
+  })
+  if (config.corsOrigins.length > 0) app.use(crossOrigin(config.corsOrigins, methods))
+  // The busiest addresses come first.
+  app.use(pipeline(restSurface(operations, config.baseUrl), service))
+  app.use(pipeline(trpcSurface(router), service))
+  // Before the Host is looked at, since those who check health often send none.
+  app.use(healthRouter(readiness.isReady))
+  app.use(requireHost)
+  app.get('/v1/openapi.json', async (_req, res) => answer(res, 200, jsonHeaders, await document()))
+  app.all('/v1/openapi.json', notAllowed(['GET']))
+  app.get(['/', '/docs'], (_req, res) => answer(res, 302, TO_DOCS, ''))
+  app.all(['/', '/docs'], notAllowed(['GET']))
+  app.use('/docs/', async (req, res, next) => (await docs())(req, res, next))
+  app.use(refuseAll, answerError(report))
+  return createHttpServer(app, telemetry.onRefused, patience)
+}
+
+/** What `make` gives, made when somebody first asks for it; where that failed, it is made again. */
+function whenAsked<Made>(make: () => Promise<Made>): () => Promise<Made> {
+  let made: Promise<Made> | undefined
+  return async () => {
+    try {
+      made ??= make()
+      return await made
+    } catch (error) {
+      made = undefined
+      throw error
+    }
+  }
+}
+
+const TO_DOCS = [...pageHeaders, 'Location', '/docs/']
+
+const requireHost: RequestHandler = (req, _res, next) => {
+  checkHost(req)
+  next()
+}
+
+const refuseAll: RequestHandler = () => {
+  throw notFound()
+}
+
+const answerError =
+  (report: Service['report']): ErrorRequestHandler =>
+  (thrown, _req, res, next) => {
+    const error = toProblem(thrown)
+    report(error, recordOf(res))
+    if (res.headersSent) return next(thrown) // the server ends the connection
+    const body = JSON.stringify(toApiError(error))
+    answer(res, error.status, [...jsonHeaders, ...error.headers], body)
+  }

@@ -1,0 +1,88 @@
+/** One serving process: what it is made of, from listening to its graceful stop. */
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { setTimeout as wait } from 'node:timers/promises'
+import { connect } from '../../db/connect.ts'
+import { type Config, ConfigError } from '../config/config.ts'
+import { createIdempotency } from '../idempotency/store.ts'
+import { createAuthenticator } from '../keys/authenticator.ts'
+import type { Log } from '../observe/log.ts'
+import type { Metrics } from '../observe/metrics.ts'
+import { transactions } from '../procedure/transact.ts'
+import { createApp } from './app.ts'
+import type { Composition } from './composition.ts'
+import { createReadiness } from './readiness.ts'
+
+/** Milliseconds between two rounds of closing connections that have become idle, when stopping. */
+const CLOSE_INTERVAL = 50
+
+const PORT_IN_USE =
+  'another program listens there; set another port, or PORT=0 for any that is free'
+
+/** What serves, be it in one process or several. */
+export interface Running {
+  port: number
+  /** The metrics, in the text format of Prometheus. */
+  readMetrics(): Promise<string>
+  /** Stops: not ready any more, then no new connections, then the requests in flight are finished. */
+  stop(): Promise<void>
+}
+
+/**
+ * Serves in this process, on a database that is migrated. Throws ConfigError when the port cannot be listened on.
+ */
+export async function serve(
+  config: Config,
+  log: Log,
+  { loadResources, patience }: Composition,
+): Promise<Running & { metrics: Metrics | undefined }> {
+  // What is not configured is not loaded: it would make the start longer, and the process larger.
+  const usage = { used: 0, waiting: 0 }
+  const resources = await loadResources()
+  const db = await connect(config.databaseUrl, { timeout: config.databaseTimeout, usage })
+  const tracing =
+    config.tracing && (await import('../observe/tracing.ts')).startTracing(config.tracing, log)
+  const metrics = config.metrics && (await import('../observe/metrics.ts')).createMetrics(usage)
+  const authenticator = createAuthenticator(db, log, metrics?.lookUp)
+  const idempotency = createIdempotency(db, resources.createStores, config.idempotencyLifetime, log)
+  const readiness = createReadiness(db)
+  const stores = resources.createStores(db)
+  const transact = transactions(db, resources.createStores)
+  const server = createApp({
+    config,
+    log,
+    metrics,
+    tracing,
+    readiness,
+    resources,
+    patience,
+    foundation: { stores, transact, idempotency, authenticator },
+  })
+  server.listen(config.port)
+  await once(server, 'listening').catch((error: NodeJS.ErrnoException) => {
+    const problem = `PORT: cannot listen on ${config.port} (${error.code})`
+    throw new ConfigError(error.code === 'EADDRINUSE' ? `${problem}: ${PORT_IN_USE}` : problem)
+  })
+
+  const stop = async () => {
+    log.info('Stopping: the requests in flight are finished')
+    readiness.stopping = true
+    await wait(config.shutdownDelay)
+    server.close()
+    // A connection that was busy then would be kept open for its next request.
+    const closing = setInterval(() => server.closeIdleConnections(), CLOSE_INTERVAL)
+    await once(server, 'close')
+    clearInterval(closing)
+    idempotency.stop()
+    await authenticator.stop() // notes the last uses of keys, for which it needs the database
+    await db.destroy()
+    await tracing?.stop()
+    log.info('Stopped')
+  }
+  return {
+    port: (server.address() as AddressInfo).port, // a server on a port has no other kind of address
+    metrics,
+    readMetrics: async () => (await metrics?.registry.metrics()) ?? '',
+    stop,
+  }
+}

@@ -1,0 +1,173 @@
+/** The OpenAPI document: generated from the router by trpc-to-openapi, then made exact. */
+import { generateOpenApiDocument, type OpenAPIObject, type OpenApiRouter } from 'trpc-to-openapi'
+import { z } from 'zod'
+import { createSchema } from 'zod-openapi'
+import type { Config } from '../../config/config.ts'
+import { TITLE, VERSION } from '../../config/product.ts'
+import { INT64_MAX, INT64_MIN } from '../../procedure/int64.ts'
+import type { Resources } from '../../procedure/resources.ts'
+import type { Operation } from './operations.ts'
+import { headerComponents, responsesOf } from './responses.ts'
+
+type Components = NonNullable<NonNullable<OpenAPIObject['components']>['schemas']>
+
+/** The OpenAPI 3.1 document of a router's operations. Throws TypeError for two different schemas of one name. */
+export function openApiDocument(
+  { router, description }: Pick<Resources, 'router' | 'description'>,
+  operations: Operation[],
+  servers: Pick<Config, 'baseUrl' | 'stagingUrl'>,
+): OpenAPIObject {
+  // It takes any router whose meta is an object; its type asks for its own.
+  const document = generateOpenApiDocument(router as OpenApiRouter, {
+    title: TITLE,
+    description,
+    version: VERSION,
+    license: { name: 'MIT', identifier: 'MIT' },
+    openApiVersion: '3.1.0',
+    baseUrl: servers.baseUrl,
+    securitySchemes: {
+      apiKey: {
+        type: 'http',
+        scheme: 'bearer',
+        description:
+          'A key that the operator gave you, sent as `Authorization: Bearer <API_KEY>`. Some keys may only read: what changes something is answered with 403 then.',
+      },
+    },
+    defs: { Error: errorSchema, Refusal: refusalSchema },
+  }) as OpenAPIObject // it calls the same type by its name in openapi3-ts
+  document.servers = [
+    { url: servers.baseUrl, description: 'Production' },
+    { url: servers.stagingUrl, description: 'Staging' },
+  ]
+  const headings = new Map(operations.map(({ meta, heading }) => [meta.tag, heading]))
+  document.tags = [...headings].map(([name, description]) => ({ name, description }))
+  // `Error` stands for all the error schemas that the generator made up.
+  const { schemas: generated = {}, ...components } = document.components ?? {}
+  const schemas: Components = Object.fromEntries(
+    Object.entries(generated).filter(([id]) => !id.startsWith('error.')),
+  )
+  for (const operation of operations) correct(document, schemas, operation)
+  document.components = {
+    ...components,
+    schemas,
+    headers: headerComponents(operations, servers.baseUrl),
+  }
+  completeIntegers(document)
+  return document
+}
+
+const errorSchema = z
+  .object({
+    code: z.string().meta({
+      description:
+        'Machine-readable error code. More codes may come: treat one that you do not know by its `status`.',
+    }),
+    message: z.string().meta({ description: 'Human-readable description.' }),
+    status: z.int().min(400).max(599).meta({ description: 'The HTTP status code.' }),
+  })
+  .meta({
+    id: 'Error',
+    description: 'What every error is answered with.',
+    // One that is a Refusal has one more field.
+    override: ({ jsonSchema }) => delete jsonSchema.additionalProperties,
+  })
+
+const refusalSchema = errorSchema
+  .extend({
+    error: z.string().meta({ description: "The same for tRPC's clients, in their encoding." }),
+  })
+  .meta({
+    id: 'Refusal',
+    description:
+      'What is answered before it is known which operation was asked for: an Error, with one more field. 400 has it too, where a request is not well-formed HTTP.',
+  })
+
+function correct(document: OpenAPIObject, schemas: Components, operation: Operation): void {
+  const { name, path, method, meta } = operation
+  const object = document.paths?.[path]?.[method.toLowerCase() as 'get']
+  if (!object) throw new TypeError(`${method} ${path} is missing in the generated document`)
+  object.operationId = name
+  const output = object.responses?.[200]?.content?.['application/json']?.schema
+  object.responses = responsesOf(operation, output)
+  // The generator writes all parameters out in place.
+  for (const parameter of (object.parameters ?? []) as { name: string; schema: Schema }[]) {
+    // Readers look for the description of a parameter beside its name, not in its schema.
+    const { description, ...schema } = parameter.schema
+    if (description !== undefined) Object.assign(parameter, { description, schema })
+    if (operation.paged && parameter.name === 'limit') boundPage(schemas, output, schema)
+  }
+  delete object.requestBody
+  if (operation.readBody && 'exampleInput' in meta) {
+    const schema = { $ref: `#/components/schemas/${operation.bodyName}` }
+    addBody(schemas, operation)
+    const content = { 'application/json': { schema, example: meta.exampleInput } }
+    object.requestBody = { required: true, content }
+  }
+}
+
+/** A page has at most as many items as `limit` may ask for; its schema says so, wherever that stands. */
+function boundPage(schemas: Components, page: object | undefined, limit: Schema): void {
+  const { $ref } = page as { $ref?: string }
+  const list = $ref === undefined ? page : schemas[$ref.slice('#/components/schemas/'.length)]
+  if (!list || limit.maximum === undefined) throw new TypeError('A page needs a limit')
+  Object.assign(list, { maxItems: limit.maximum })
+}
+
+/**
+ * Says of each integer in the document how many bits it has, and of those of 64 their range: digit
+ * for digit, which is more than a number holds, so it is put in as the text that JSON.stringify writes.
+ */
+function completeIntegers(part: unknown): void {
+  if (typeof part !== 'object' || part === null) return
+  const { type, format, minimum = INT64_MIN, maximum = INT64_MAX } = part as Schema
+  if (typeof minimum === 'object') return // done already: two places share this schema
+  if (type === 'integer' && format === 'int64') {
+    Object.assign(part, { minimum: exactly(minimum), maximum: exactly(maximum) })
+  } else if (type === 'integer' && minimum >= -(2 ** 31) && maximum < 2 ** 31) {
+    Object.assign(part, { format: 'int32' })
+  }
+  for (const inner of Object.values(part)) completeIntegers(inner)
+}
+
+const exactly = (value: number | bigint) => JSON.rawJSON(String(value))
+
+/**
+ * Adds the component of an operation's body: the generator would write it out in place, with what the
+ * path says in it. It is that of the input, so that what has a default need not
+ * be sent, and unknown fields may be.
+ */
+function addBody(schemas: Components, { input, bodyName, pathParameters }: Operation): void {
+  const { components } = createSchema(input, { io: 'input', openapiVersion: '3.1.0' })
+  for (const [component, generated] of Object.entries(components)) {
+    const schema =
+      component === bodyName ? without(pathParameters, generated as ObjectSchema) : generated
+    const known = schemas[component]
+    if (known && JSON.stringify(known) !== JSON.stringify(schema)) {
+      throw new TypeError(`There are two different schemas with the name ${component}`)
+    }
+    schemas[component] = schema
+  }
+}
+
+/** As much of a schema as is looked at here. */
+interface Schema {
+  type?: string
+  format?: string
+  minimum?: number
+  maximum?: number
+  description?: string
+}
+
+type ObjectSchema = Extract<Components[string], { properties?: unknown }>
+
+function without(names: Map<string, unknown>, schema: ObjectSchema): ObjectSchema {
+  if (names.size === 0) return schema
+  const { properties = {}, required = [], ...rest } = schema
+  const left = required.filter((name) => !names.has(name))
+  const fields = Object.entries(properties).filter(([name]) => !names.has(name))
+  return {
+    ...rest,
+    properties: Object.fromEntries(fields),
+    ...(left.length > 0 && { required: left }),
+  }
+}

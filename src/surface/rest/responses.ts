@@ -1,0 +1,214 @@
+/** What the OpenAPI document says of answers: headers, errors, examples. */
+import type { OpenAPIObject } from 'trpc-to-openapi'
+import { MAX_BODY, MAX_HEADER_COUNT, MAX_HEADERS } from '../../config/limits.ts'
+import {
+  type ApiError,
+  HEADERS_TOO_LARGE,
+  internal,
+  malformed,
+  Problem,
+  payloadTooLarge,
+  REQUEST_TIMEOUT,
+  type Refusal,
+  readOnlyKey,
+  refusalOf,
+  toApiError,
+  tooManyRequests,
+  unauthorized,
+  unavailable,
+  unsupportedMediaType,
+} from '../../errors/problem.ts'
+import { REQUEST_ID } from '../../http/request-log.ts'
+import { idempotencyError } from '../../idempotency/header.ts'
+import type { Operation } from './operations.ts'
+
+type Components = NonNullable<OpenAPIObject['components']>
+type Response = NonNullable<Components['responses']>[string]
+
+const text = (description: string, example: string, required = false, rules = {}) => ({
+  description,
+  required,
+  schema: { type: 'string' as const, ...rules },
+  example,
+})
+
+const fixedHeaders = {
+  'WWW-Authenticate': text(
+    'What is missing (RFC 6750): a key, a valid one, or one that may write.',
+    'Bearer error="invalid_token"',
+    true,
+  ),
+  'Retry-After': {
+    description: 'Seconds after which to try again.',
+    required: true,
+    schema: { type: 'integer' as const, format: 'int32' as const, minimum: 0 },
+    example: 5,
+  },
+  'X-Request-Id': text(
+    'The id of the request: that of its own `X-Request-Id`, if it sent one, or a new one. Tell it when you report an error.',
+    '0f2d4c3a-6a3e-4b0e-9a55-0b8f5f1f0f4e',
+    true,
+    { pattern: REQUEST_ID.source },
+  ),
+  'RateLimit-Policy': text(
+    'How many calls are allowed (`q`) in how many seconds (`w`), where the operator set a limit (draft-ietf-httpapi-ratelimit-headers-08).',
+    '"60-in-1min"; q=60; w=60; pk=:MWM5NTRhZjZmZmMx:',
+  ),
+  RateLimit: text(
+    'How many calls are left (`r`) and in how many seconds that starts anew (`t`), where the operator set a limit.',
+    '"60-in-1min"; r=59; t=60',
+  ),
+} satisfies Components['headers']
+
+type HeaderName = keyof typeof fixedHeaders | 'Link' | 'Location' | 'Deprecation' | 'Sunset'
+
+/** Every header that the document speaks of, by name; operations refer to them. */
+export function headerComponents(
+  operations: Operation[],
+  baseUrl: string,
+): NonNullable<Components['headers']> {
+  const listed = operations.find(({ paged }) => paged)
+  const created = operations.find(({ creates }) => creates !== undefined)
+  const ending = operations.find(({ deprecated }) => deprecated)?.deprecated
+  return {
+    ...((listed || ending) && {
+      Link: text(
+        'Related addresses (RFC 8288): `rel="next"` is the next page, there while there is more; `rel="successor-version"` is what replaces a deprecated operation.',
+        `<${baseUrl}${somewhere(listed?.path ?? ending?.successor)}?limit=20&cursor=20>; rel="next"`,
+      ),
+    }),
+    ...(created && {
+      Location: text(
+        'The address of what was created.',
+        baseUrl + somewhere(created.creates),
+        true,
+        { format: 'uri' },
+      ),
+    }),
+    ...(ending && {
+      Deprecation: text(
+        'Since when the operation is deprecated (RFC 9745).',
+        `@${ending.since.getTime() / 1000}`,
+        true,
+        { pattern: '^@[0-9]+$' },
+      ),
+      Sunset: text('When the operation is removed (RFC 8594).', ending.sunset.toUTCString(), true),
+    }),
+    ...fixedHeaders,
+  }
+}
+
+/** A path for an example: with a number for each of its parameters. */
+const somewhere = (path = '') => path.replaceAll(/\{.+?\}/g, '42')
+
+/** Every answer that an operation can give, by status. */
+export function responsesOf(operation: Operation, output?: object): Record<string, Response> {
+  const {
+    method,
+    readBody,
+    status,
+    creates,
+    takesKey,
+    paged,
+    deprecated,
+    meta,
+    badRequest,
+    example,
+  } = operation
+  const always: HeaderName[] = ['X-Request-Id', 'RateLimit', 'RateLimit-Policy']
+  if (deprecated) always.push('Deprecation', 'Sunset', 'Link')
+  const refused = (description: string, errors: Refusals, headers: HeaderName[] = []) =>
+    refusal(description, errors, [...always, ...headers])
+  /** The request is refused before it is known which operation it is for. */
+  const early = (description: string, error: ApiError) =>
+    refusal(description, [refusalOf(error)], ['X-Request-Id'], 'Refusal')
+  const invalid: ApiError = { code: 'BAD_REQUEST', message: badRequest, status: 400 }
+  const success = {
+    description: { 200: 'Success', 201: 'Added', 204: 'Removed' }[status],
+    headers: references([
+      ...always,
+      ...(creates === undefined ? [] : (['Location'] as const)),
+      ...(paged ? (['Link'] as const) : []),
+    ]),
+    ...(output &&
+      status !== 204 && { content: { 'application/json': { schema: output, example } } }),
+  }
+  const errors = [
+    readBody
+      ? refused(
+          'The body lacks required fields, holds invalid values (`BAD_REQUEST`), or is not JSON (`PARSE_ERROR`)',
+          [invalid, malformed(undefined)],
+        )
+      : refused('A parameter is invalid', [invalid]),
+    refused('The API key is missing or invalid', [unauthorized('invalid')], ['WWW-Authenticate']),
+    method !== 'GET' && refused('The API key may only read', [readOnlyKey()], ['WWW-Authenticate']),
+    meta.notFound !== undefined &&
+      refused('Nothing with that identifier', [
+        { code: 'NOT_FOUND', message: meta.notFound, status: 404 },
+      ]),
+    early('The request did not arrive in time', REQUEST_TIMEOUT),
+    (meta.conflict || takesKey) && refused(...conflict(operation)),
+    readBody && refused(`The body has more than ${MAX_BODY} bytes`, [payloadTooLarge()]),
+    readBody &&
+      refused('The body is not `application/json`, or is compressed', [unsupportedMediaType()]),
+    takesKey &&
+      refused('The `Idempotency-Key` was used for another request', [
+        idempotencyError('different'),
+      ]),
+    refused(
+      'There were too many calls in the last minute',
+      [tooManyRequests(60, 42)],
+      ['Retry-After'],
+    ),
+    early(
+      `The address and the headers have more than ${MAX_HEADERS} bytes, or there are more than ${MAX_HEADER_COUNT} headers`,
+      HEADERS_TOO_LARGE,
+    ),
+    refused('The service failed; trying again may help', [internal()]),
+    refused('The service cannot answer right now', [unavailable()], ['Retry-After']),
+  ]
+  return { [status]: success, ...Object.fromEntries(errors.filter((error) => !!error)) }
+}
+
+type Refusals = (Problem | ApiError | Refusal)[]
+
+/** What 409 is about: a rule of the resource, an Idempotency-Key that is in use, or either. */
+function conflict({ takesKey, meta }: Operation): [description: string, errors: Refusals] {
+  const words: string[] = []
+  const errors: Refusals = []
+  if (meta.conflict) {
+    words.push('There is such a one already')
+    errors.push({ code: 'CONFLICT', message: meta.conflict, status: 409 })
+  }
+  if (takesKey) {
+    words.push('a request with the same `Idempotency-Key` is still running')
+    errors.push(idempotencyError('running'))
+  }
+  return [words.join(', or ').replace(/^a/, 'A'), errors]
+}
+
+/** The answer for errors of one status. */
+function refusal(
+  description: string,
+  errors: Refusals,
+  headers: HeaderName[],
+  schemaName: 'Error' | 'Refusal' = 'Error',
+): [status: number, Response] {
+  const bodies = errors.map((error) => (error instanceof Problem ? toApiError(error) : error))
+  const [body] = bodies as [ApiError]
+  // The second of two with one code is called after its place.
+  const nameOf = ({ code }: ApiError, index: number) =>
+    bodies.findIndex((other) => other.code === code) === index ? code : `${code}_${index + 1}`
+  const examples = Object.fromEntries(
+    bodies.map((value, index) => [nameOf(value, index), { value }]),
+  )
+  const schema = { $ref: `#/components/schemas/${schemaName}` }
+  const content = bodies.length > 1 ? { schema, examples } : { schema, example: body }
+  return [
+    body.status,
+    { description, headers: references(headers), content: { 'application/json': content } },
+  ]
+}
+
+const references = (names: HeaderName[]) =>
+  Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))

@@ -1,0 +1,60 @@
+/** What migrations add to tables that are there: once, however often and from however many nodes. */
+import type { Kysely } from 'kysely'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { addColumn, addIndex, idColumn, tableOptions } from '../../db/columns.ts'
+import { connect } from '../../db/connect.ts'
+import { DuplicateError } from '../../db/errors.ts'
+import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
+
+let database: TestDatabase
+let nodes: Kysely<unknown>[]
+const first = () => nodes[0] as Kysely<unknown>
+beforeAll(async () => {
+  database = await newDatabase()
+  // No type knows the table of this test.
+  nodes = (await Promise.all([
+    connect(database.url),
+    connect(database.url),
+  ])) as unknown as Kysely<unknown>[]
+  await first()
+    .schema.createTable('parcels')
+    .addColumn('id', ...idColumn(first()))
+    .addColumn('label', 'varchar(40)', (column) => column.notNull())
+    .modifyEnd(await tableOptions(first()))
+    .execute()
+})
+afterAll(async () => {
+  for (const node of nodes) await node.destroy()
+  await database.remove()
+})
+
+const parcels = () => first().withTables<{ parcels: { label: string; weight: bigint } }>()
+/** Two nodes at once, and once more. */
+async function onAllNodes(migrate: (db: Kysely<unknown>) => Promise<void>): Promise<void> {
+  // The embedded engine is of one process, whose migrations run one after another.
+  if (engine === 'sqlite') for (const node of nodes) await migrate(node)
+  else await Promise.all(nodes.map(migrate))
+  await migrate(first())
+}
+
+test('a column', async () => {
+  await onAllNodes((db) => addColumn(db, 'parcels', 'weight', 'bigint'))
+  await parcels().insertInto('parcels').values({ label: 'a', weight: 7n }).execute()
+  expect(await parcels().selectFrom('parcels').select('weight').execute()).toEqual([{ weight: 7n }])
+})
+
+test('an index, by its name', async () => {
+  await onAllNodes((db) => addIndex(db, 'parcels', 'parcels_weight', ['weight', 'id']))
+  await onAllNodes((db) => addIndex(db, 'parcels', 'parcels_label', ['label'], { unique: true }))
+  const twin = parcels().insertInto('parcels').values({ label: 'a', weight: 8n })
+  await expect(twin.execute()).rejects.toBeInstanceOf(DuplicateError)
+})
+
+test('what fails for another reason is reported', async () => {
+  await expect(addColumn(first(), 'nowhere', 'weight', 'bigint')).rejects.toThrow()
+  await expect(addIndex(first(), 'parcels', 'parcels_size', ['size'])).rejects.toThrow()
+  await parcels().insertInto('parcels').values({ label: 'b', weight: 7n }).execute()
+  await expect(
+    addIndex(first(), 'parcels', 'parcels_unlike', ['weight'], { unique: true }),
+  ).rejects.toBeInstanceOf(DuplicateError)
+})

@@ -1,0 +1,64 @@
+/** Calls that share a trip to the database: how many may wait for one. */
+import { setTimeout } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { connect } from '../../db/connect.ts'
+import { Deadline } from '../../db/deadline.ts'
+import { OverloadedError } from '../../db/errors.ts'
+import { gather } from '../../db/gather.ts'
+
+const db = await connect('sqlite:nowhere') // it is never asked
+const most = 300
+const callers = 1_010
+
+/** Trips that fail, or answer each question with itself, when they are let go. */
+function startTrips() {
+  let held = Promise.withResolvers<void>()
+  const call = gather<number, number>({
+    most,
+    lane: () => '',
+    async ask(_db, questions) {
+      await held.promise
+      return questions
+    },
+  })
+  return {
+    call: (question: number, deadline: Deadline) => call(db, question, deadline),
+    end: (error?: Error) => {
+      if (error) held.reject(error)
+      else held.resolve()
+      held = Promise.withResolvers()
+    },
+  }
+}
+
+const forever = () => new Deadline(Number.POSITIVE_INFINITY)
+
+test('calls that failed or were given up wait no longer: as many may wait afterwards', async () => {
+  const { call, end } = startTrips()
+  const deadline = forever()
+  for (let round = 0; round < 3; round++) {
+    // The first trip is under way, the others wait for it.
+    const first = call(0, deadline)
+    await setTimeout(5)
+    const givenUp = forever()
+    const lost = Array.from({ length: callers - 1 }, (_, index) =>
+      call(index, index % 2 === 0 ? deadline : givenUp),
+    )
+    await expect(call(0, deadline), 'one too many').rejects.toThrow(OverloadedError)
+    givenUp.giveUp(new Error('The client has gone'))
+    const outcomes = Promise.allSettled([first, ...lost])
+    while (await isPending(outcomes)) end(new Error('The database says no'))
+    const reasons = (await outcomes).map((outcome) =>
+      outcome.status === 'rejected' ? outcome.reason.message : 'answered',
+    )
+    expect(new Set(reasons)).toEqual(new Set(['The database says no', 'The client has gone']))
+  }
+})
+
+async function isPending(promise: Promise<unknown>): Promise<boolean> {
+  const isOver = promise.then(
+    () => false,
+    () => false,
+  )
+  return await Promise.race([isOver, setTimeout(1, true)])
+}
