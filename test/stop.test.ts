@@ -13,6 +13,7 @@ import { startInstance } from './support/instance.ts'
 import { freePort } from './support/mysql.ts'
 import { programs, runProgram, runServer, runToEnd, type ServerProgram } from './support/process.ts'
 import { createKey } from './support/service.ts'
+import { readSlowly } from './support/slow-reader.ts'
 import { openSql } from './support/sql.ts'
 import { runFirst } from './support/watched.ts'
 
@@ -60,36 +61,10 @@ async function keepConnection() {
   return { closed: new Promise((resolve) => socket.resume().once('close', resolve)) }
 }
 
-// Small segments and a small buffer, which Node cannot ask for, so that the kernel takes little off the
-// server's hands.
-const slowReader = `
-import socket, sys
-reader = socket.socket()
-reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
-reader.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 536)
-reader.connect(('127.0.0.1', int(sys.argv[1])))
-reader.sendall(sys.argv[2].encode())
-reader.recv(1, socket.MSG_PEEK)
-print('answered', flush=True)
-sys.stdin.readline()
-while part := reader.recv(65536):
-  sys.stdout.buffer.write(part)
-`
-
-/** Asks, and reads nothing of the answer before the function that it gives is called. */
+/** Asks, and reads nothing of the answer before the function that it returns is called. */
 async function readLater(path: string): Promise<() => Promise<string>> {
   const lines = [`GET ${path} HTTP/1.1`, 'Host: x', `Authorization: Bearer ${key}`, '', '']
-  const args = ['-c', slowReader, String(server.port), lines.join('\r\n')]
-  const reader = spawn('python3', args, { stdio: ['pipe', 'pipe', 'inherit'] })
-  onTestFinished(() => void reader.kill())
-  const chunks: Buffer[] = []
-  reader.stdout.on('data', (chunk) => chunks.push(chunk))
-  await once(reader.stdout, 'data')
-  return async () => {
-    reader.stdin.write('\n')
-    await once(reader, 'close')
-    return Buffer.concat(chunks).toString().replace('answered\n', '')
-  }
+  return (await readSlowly(server.port, lines.join('\r\n'))).read
 }
 
 /** The milliseconds until what began now is over. */

@@ -2,7 +2,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { connect } from 'node:net'
 import { hostname } from 'node:os'
 import { setTimeout } from 'node:timers/promises'
 import { stripVTControlCharacters } from 'node:util'
@@ -13,6 +12,7 @@ import { eventually, outOfThree } from '../support/eventually.ts'
 import { running } from '../support/instance.ts'
 import { type LogEntry, programs, runServer, type ServerProgram } from '../support/process.ts'
 import { createKey } from '../support/service.ts'
+import { readSlowly } from '../support/slow-reader.ts'
 import { openSql, type Sql } from '../support/sql.ts'
 
 let database: TestDatabase
@@ -234,48 +234,35 @@ describe('a client that goes is logged with 499', () => {
     expect(more).toEqual([])
   })
 
-  test('in the middle of its answers', async () => {
+  test('in the middle of its answer', async () => {
     const id = newId()
-    const socket = connect(server.port, '127.0.0.1')
-      .on('error', () => {})
-      .pause()
-    const head = `GET /docs/ HTTP/1.1\r\nHost: x\r\nX-Request-Id: ${id}\r\n\r\n`
-    socket.write(head.repeat(500)) // more than the kernel takes off the server's hands
-    await eventually(() => expect(server.stderr).toContain(`"${id}"`))
-    socket.resetAndDestroy()
+    const request = `GET /docs/ HTTP/1.1\r\nHost: x\r\nX-Request-Id: ${id}\r\n\r\n`
+    const reader = await readSlowly(server.port, request)
+    reader.leave()
     await eventually(async () => {
-      const statuses = (await entriesOf(id)).map(({ status }) => status)
-      expect(new Set(statuses)).toEqual(new Set([200, 499]))
+      expect((await entriesOf(id)).map(({ status }) => status)).toEqual([499])
     })
   })
 
-  test('in the middle of the answers of batches, of which it has got none then', async () => {
-    const names = Array.from({ length: 20 }, () => `('${'x'.repeat(255)}', 3, 'sold')`)
+  test('in the middle of the answer of a batch, of which it has got none then', async () => {
+    // All unlike, because tRPC's encoding writes equal texts once.
+    const names = Array.from(
+      { length: 20 },
+      (_, index) => `('${String(index).padStart(255, 'x')}', 3, 'sold')`,
+    )
     await sql(`insert into pets (name, category_id, status) values ${names.join(', ')}`)
     const id = newId()
-    const socket = connect(server.port, '127.0.0.1')
-      .on('error', () => {})
-      .pause()
-    const address = `/trpc/${Array(10).fill('listPets').join()}?batch=1`
     const lines = [
-      `GET ${address} HTTP/1.1`,
+      `GET /trpc/${Array(20).fill('listPets').join()}?batch=1 HTTP/1.1`,
       'Host: x',
       `Authorization: Bearer ${key}`,
       `X-Request-Id: ${id}`,
     ]
-    socket.write(`${lines.join('\r\n')}\r\n\r\n`.repeat(500)) // as above
-    const count = () => server.stderr.split(`"${id}"`).length
-    await eventually(async () => {
-      const before = count()
-      expect(before).toBeGreaterThan(1)
-      await setTimeout(300) // longer than a batch, and than an entry waits to be written
-      expect(count(), 'no more is taken').toBe(before)
-    })
-    socket.resetAndDestroy()
+    const reader = await readSlowly(server.port, `${lines.join('\r\n')}\r\n\r\n`)
+    reader.leave()
     await eventually(async () => {
       const entries = (await entriesOf(id)).map(({ operation, status }) => [operation, status])
-      expect(entries.at(-1)).toEqual(['batch', 499])
-      expect(entries.slice(0, -1)).toEqual(Array(entries.length - 1).fill(['listPets', 200]))
+      expect(entries).toEqual([['batch', 499]])
     })
   })
 
