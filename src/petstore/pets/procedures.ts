@@ -1,4 +1,4 @@
-/** What can be done with pets. */
+/** The procedures of pets. */
 import { TRPCError } from '@trpc/server'
 import { BY_ID } from '../../../db/order.ts'
 import { idempotentWrite } from '../../procedure/idempotent-write.ts'
