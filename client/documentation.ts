@@ -4,7 +4,7 @@
  */
 import type { AnyTRPCProcedure, AnyTRPCRouter } from '@trpc/server'
 import { z } from 'zod'
-import type { RestMeta } from '../src/procedure/description.ts'
+import type { RestMeta } from '../src/procedure/rest-meta.ts'
 
 type Procedures = Record<string, AnyTRPCProcedure>
 
@@ -88,7 +88,7 @@ function procedureText(rest: RestMeta, procedures: Procedures): string {
   const { summary, description, deprecated } = rest
   const effect = 'creates' in rest ? 'adds' : 'repeatable' in rest ? 'changes' : undefined
   const repeatable = effect
-    ? ` With \`{ context: { idempotencyKey } }\` a call can be repeated safely: the repetition ${effect} nothing, and returns the first answer.`
+    ? ` With \`{ context: { idempotencyKey } }\` a call can be repeated safely: the repetition ${effect} nothing and returns the first result.`
     : ''
   const text = `${summary}.\n\n${description}${repeatable}`
   const ending = deprecated

@@ -13,10 +13,10 @@ import type { Database } from '../db/tables.ts'
 import { createStores } from '../src/petstore/stores.ts'
 import type { Stores } from '../src/procedure/context.ts'
 import { writePosition } from '../src/procedure/cursor.ts'
-import { operation } from '../src/procedure/description.ts'
 import { int64Input, int64Output } from '../src/procedure/int64.ts'
 import { paged, pagingInputs } from '../src/procedure/paging.ts'
 import { keyedProcedure, router } from '../src/procedure/procedure.ts'
+import { restMeta } from '../src/procedure/rest-meta.ts'
 import { textOutput } from '../src/procedure/text.ts'
 import { engine, newDatabase } from './support/database.ts'
 import { transformer } from './support/router.ts'
@@ -109,7 +109,7 @@ function listing<Of extends Cursor>(
   })
   return keyedProcedure
     .meta(
-      operation({
+      restMeta({
         method: 'GET',
         path: `/boards/{board}/${name}`,
         paged: true,

@@ -12,10 +12,10 @@ import { getPet } from '../src/petstore/pets/procedures.ts'
 import { NewPet, Pet } from '../src/petstore/pets/schema.ts'
 import { createStores } from '../src/petstore/stores.ts'
 import type { Stores } from '../src/procedure/context.ts'
-import { operation } from '../src/procedure/description.ts'
+import { idempotentWrite } from '../src/procedure/idempotent-write.ts'
 import { int64Input } from '../src/procedure/int64.ts'
-import { once } from '../src/procedure/once.ts'
 import { keyedProcedure, router } from '../src/procedure/procedure.ts'
+import { restMeta } from '../src/procedure/rest-meta.ts'
 import { write } from '../src/procedure/write.ts'
 import { engine } from './support/database.ts'
 import { type Service, startService } from './support/service.ts'
@@ -94,7 +94,7 @@ const exampleInput = { otherId: 2 }
 const change = (name: string, deed: Parameters<typeof write<z.output<typeof Two>, void>>[0]) =>
   keyedProcedure
     .meta(
-      operation({ method: 'PUT', path: `/pets/{petId}/${name}`, example, exampleInput, ...words }),
+      restMeta({ method: 'PUT', path: `/pets/{petId}/${name}`, example, exampleInput, ...words }),
     )
     .input(Two)
     .output(Pet)
@@ -111,7 +111,7 @@ const served = router({
   getPet,
   twin: keyedProcedure
     .meta(
-      operation({
+      restMeta({
         method: 'POST',
         path: '/twins',
         creates: '/pets/{id}',
@@ -123,7 +123,7 @@ const served = router({
     .input(NewPet)
     .output(Pet)
     .mutation(
-      once(async ({ ctx, input }) => {
+      idempotentWrite(async ({ ctx, input }) => {
         const original = await ctx.stores.pets.get(input.categoryId, ctx.deadline)
         if (!original) throw new Error('There is no original')
         return await ctx.stores.pets.create(input, ctx.deadline)

@@ -1,4 +1,4 @@
-/** What the service serves: the one value that the chassis is given. */
+/** The product as one value, which the chassis serves. */
 import type { Resources } from '../procedure/resources.ts'
 import { DESCRIPTION, tags } from './product.ts'
 import { appRouter } from './router.ts'

@@ -36,7 +36,7 @@ export async function identify(
   record.keyPrefix = visiblePrefix(token ?? '')
   // A key that was valid a moment ago does not pay for what others do at its IP address.
   const isStranger = !token || !authenticator.remembers(token)
-  if (isStranger) rateLimit?.countAddress(res, calls)
+  if (isStranger) rateLimit?.countIpAddress(res, calls)
   record.auth = MISSING
   if (token === undefined) return record.auth
   record.auth = INVALID
@@ -46,7 +46,7 @@ export async function identify(
     .finally(record.trace?.wait('API key look-up'))
   if (!found) return record.auth
   record.auth = { kind: 'caller', keyId: found.keyId, readOnly: found.readOnly }
-  if (isStranger) rateLimit?.giveBack(res, calls)
+  if (isStranger) rateLimit?.refundIpAddress(res, calls)
   rateLimit?.countKey(res, found.keyId, calls)
   return record.auth
 }

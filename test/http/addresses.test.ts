@@ -38,7 +38,7 @@ test('an absolute address is served as what it names here (RFC 9112, section 3.2
 test('an address that cannot be taken apart gets 400', async () => {
   const answer = await ask('GET http://[/v1/pets')
   expectRefusal(answer, 400, 'BAD_REQUEST')
-  expect(JSON.parse(answer.body).message).toBe('The address of the request cannot be read')
+  expect(JSON.parse(answer.body).message).toBe('The URL of the request is not valid')
 })
 
 test('* and addresses of other hosts are nothing here', async () => {

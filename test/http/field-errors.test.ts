@@ -18,8 +18,8 @@ async function mistakes(input: unknown): Promise<unknown> {
 
 test('of several mistakes in one field the first is told, and all are in the message', async () => {
   expect(await mistakes({ name: 'a\ud83d\0', categoryId: 3 })).toEqual({
-    fields: { name: 'must not hold half of a surrogate pair' },
-    message: 'name must not hold half of a surrogate pair; name must not hold the character NUL',
+    fields: { name: 'must not contain an unpaired surrogate' },
+    message: 'name must not contain an unpaired surrogate; name must not contain the character NUL',
   })
 })
 

@@ -53,7 +53,7 @@ const words: Record<number, string> = {
   400: 'The request is not well-formed HTTP',
   405: 'CONNECT is not supported',
   408: 'The request did not arrive in time',
-  431: 'The address and the headers must have at most 16384 bytes, in at most 1000 headers',
+  431: 'The URL and the headers must have at most 16384 bytes, in at most 1000 headers',
 }
 
 const messageOf = ({ body }: RawAnswer): string => JSON.parse(body).message

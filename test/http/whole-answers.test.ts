@@ -89,7 +89,7 @@ const words = {
   malformed: 'The request is not well-formed: its JSON cannot be read',
   large: 'The body must have at most 65536 bytes',
   type: 'The body must be of the type application/json, in UTF-8, and not compressed',
-  nothing: 'There is nothing at this address',
+  nothing: 'There is nothing at this URL',
   bug: 'Internal server error',
   database: 'The service cannot use its database right now; try again later',
   used: 'This Idempotency-Key was used for another request; take a new one',
@@ -556,7 +556,7 @@ const cases: Case[] = [
   [
     'GET /trpc/%ff',
     {},
-    trpcFailed(400, 'BAD_REQUEST', 'The address of the request cannot be read'),
+    trpcFailed(400, 'BAD_REQUEST', 'The URL of the request is not valid'),
     ofTrpc('unknown', nobody),
   ],
   [

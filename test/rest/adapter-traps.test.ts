@@ -88,7 +88,7 @@ test('7: HEAD, other methods, escapes, case, and what comes after REST', async (
   expect((await rest('GET', '/pets/%31')).body).toMatchObject({ id: 1 })
   expect((await rest('GET', '/PETS')).status).toBe(404)
   expect((await rest('GET', '/nothing')).body).toMatchObject({
-    message: 'There is nothing at this address',
+    message: 'There is nothing at this URL',
   })
 })
 

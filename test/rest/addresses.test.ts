@@ -37,7 +37,7 @@ test.each([
     expect(status).toBe(404)
     expect(body).toEqual({
       code: 'NOT_FOUND',
-      message: 'There is nothing at this address',
+      message: 'There is nothing at this URL',
       status: 404,
     })
   }

@@ -2,10 +2,10 @@
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { BY_ID, orderBy } from '../../db/order.ts'
-import { operation } from '../../src/procedure/description.ts'
-import { once } from '../../src/procedure/once.ts'
+import { idempotentWrite } from '../../src/procedure/idempotent-write.ts'
 import { paged, pagingInputs } from '../../src/procedure/paging.ts'
 import { keyedProcedure, router } from '../../src/procedure/procedure.ts'
+import { restMeta } from '../../src/procedure/rest-meta.ts'
 import { write } from '../../src/procedure/write.ts'
 import { openApiDocument } from '../../src/surface/rest/document.ts'
 import { operationsOf } from '../../src/surface/rest/operations.ts'
@@ -21,7 +21,7 @@ const changing = { ...reading, method: 'POST', exampleInput: example } as const
 const creating = { ...changing, creates: '/toys/{label}' } as const
 const removing = { method: 'DELETE', path: '/toys/{label}', ...words } as const
 
-const get = keyedProcedure.meta(operation(reading))
+const get = keyedProcedure.meta(restMeta(reading))
 const give = async () => example
 const change = write(give)
 const page = paged({ by: BY_ID }, async () => ({ items: [example], next: undefined, order: BY_ID }))
@@ -32,12 +32,12 @@ function labelled(method: 'get' | 'patch', path: `/${string}`) {
   const input = z.object(Object.fromEntries(fields)).meta({ id: 'OneToy' })
   return method === 'get'
     ? keyedProcedure
-        .meta(operation({ ...reading, path }))
+        .meta(restMeta({ ...reading, path }))
         .input(input)
         .output(Toy)
         .query(give)
     : keyedProcedure
-        .meta(operation({ ...reading, method: 'PATCH', path }))
+        .meta(restMeta({ ...reading, method: 'PATCH', path }))
         .input(input)
         .output(Toy)
         .mutation(write(give))
@@ -46,7 +46,7 @@ function labelled(method: 'get' | 'patch', path: `/${string}`) {
 /** A creation; of what it makes not all fields are always there. */
 const making = (creates: `/${string}`) =>
   keyedProcedure
-    .meta(operation({ ...changing, creates, example: { ...example, owner: null, sizes: [] } }))
+    .meta(restMeta({ ...changing, creates, example: { ...example, owner: null, sizes: [] } }))
     .input(NewToy)
     .output(
       Toy.extend({
@@ -55,7 +55,7 @@ const making = (creates: `/${string}`) =>
         sizes: z.array(z.int()),
       }),
     )
-    .mutation(once(async () => ({ ...example, owner: null, sizes: [] })))
+    .mutation(idempotentWrite(async () => ({ ...example, owner: null, sizes: [] })))
 
 const byLabel = orderBy([{ column: 'label', type: 'text', direction: 'ascending', unique: true }])
 
@@ -77,13 +77,17 @@ test('what is whole starts', () => {
     {
       get: right,
       list: keyedProcedure
-        .meta(operation({ ...listing, path: '/all' }))
+        .meta(restMeta({ ...listing, path: '/all' }))
         .input(z.object({ limit, cursor }))
         .output(Toys)
         .query(page),
-      make: keyedProcedure.meta(operation(creating)).input(NewToy).output(Toy).mutation(once(give)),
+      make: keyedProcedure
+        .meta(restMeta(creating))
+        .input(NewToy)
+        .output(Toy)
+        .mutation(idempotentWrite(give)),
       drop: keyedProcedure
-        .meta(operation(removing))
+        .meta(restMeta(removing))
         .input(Toy)
         .output(z.void())
         .mutation(write(async () => {})),
@@ -120,7 +124,7 @@ test('an integer of 32 bits says so, and no other', () => {
     number: z.number().min(0).max(1),
   })
   const it = keyedProcedure
-    .meta(operation({ ...reading, example: {}, path: '/sizes' }))
+    .meta(restMeta({ ...reading, example: {}, path: '/sizes' }))
     .input(z.object({}))
     .output(sizes.partial().meta({ id: 'Sizes' }))
     .query(() => ({}))
@@ -145,16 +149,16 @@ test('what is created is found by what its output says, or its path', () => {
   const part = { ...words, example: { id: 'a' } }
   const path = '/toys/{label}/parts'
   const input = z.object({ label: z.string(), part: z.string() })
-  const make = operation({
+  const make = restMeta({
     ...part,
     method: 'POST',
     path,
     creates: `${path}/{id}`,
   })
-  const get = operation({ ...part, method: 'GET', path: `${path}/{part}` })
+  const get = restMeta({ ...part, method: 'GET', path: `${path}/{part}` })
   const giveOne = async () => ({ id: 'a' })
   const procedures = {
-    make: keyedProcedure.meta(make).input(NewPart).output(Part).mutation(once(giveOne)),
+    make: keyedProcedure.meta(make).input(NewPart).output(Part).mutation(idempotentWrite(giveOne)),
     get: keyedProcedure.meta(get).input(input).output(Part).query(giveOne),
   }
   expect(() => start(procedures)).not.toThrow()
@@ -166,12 +170,12 @@ test('a path may have a parameter of any kind, and the examples of errors are th
   const path = '/toys/{size}/{label}'
   const document = start({
     change: keyedProcedure
-      .meta(operation({ ...changing, method: 'PATCH', path: '/toys/{size}' }))
+      .meta(restMeta({ ...changing, method: 'PATCH', path: '/toys/{size}' }))
       .input(Sized)
       .output(Toy)
       .mutation(change),
     drop: keyedProcedure
-      .meta(operation({ ...removing, path }))
+      .meta(restMeta({ ...removing, path }))
       .input(Sized)
       .output(z.void())
       .mutation(write(async () => {})),
@@ -190,7 +194,7 @@ test('a path may have a parameter of any kind, and the examples of errors are th
 test('what a rule may refuse is told of, in its own words, with 409', () => {
   const conflict = 'There is a ball already'
   const it = keyedProcedure
-    .meta(operation({ ...changing, method: 'PUT', conflict }))
+    .meta(restMeta({ ...changing, method: 'PUT', conflict }))
     .input(NewToy)
     .output(Toy)
     .mutation(change)
@@ -228,7 +232,7 @@ test.each<[string, Parameters<typeof router>[0], string]>([
     'a path with what the input lacks',
     {
       it: keyedProcedure
-        .meta(operation({ ...reading, path: '/toys/{toyId}' }))
+        .meta(restMeta({ ...reading, path: '/toys/{toyId}' }))
         .input(Toy)
         .output(Toy)
         .query(give),
@@ -237,7 +241,7 @@ test.each<[string, Parameters<typeof router>[0], string]>([
   ],
   [
     'DELETE that gives something',
-    { it: keyedProcedure.meta(operation(removing)).input(Toy).output(Toy).mutation(change) },
+    { it: keyedProcedure.meta(restMeta(removing)).input(Toy).output(Toy).mutation(change) },
     'is a DELETE: its output must be z.void()',
   ],
   [
@@ -252,14 +256,14 @@ test.each<[string, Parameters<typeof router>[0], string]>([
   ],
   [
     'paged in its meta alone',
-    { it: keyedProcedure.meta(operation(listing)).input(Toy).output(Toys).query(page) },
+    { it: keyedProcedure.meta(restMeta(listing)).input(Toy).output(Toys).query(page) },
     'needs `limit` and `cursor` in its input',
   ],
   [
     'pages in another order than that of the cursor',
     {
       it: keyedProcedure
-        .meta(operation(listing))
+        .meta(restMeta(listing))
         .input(z.object(pagingInputs('toys', byLabel)))
         .output(Toys)
         .query(page),
@@ -269,25 +273,25 @@ test.each<[string, Parameters<typeof router>[0], string]>([
   ['paged without saying so', { it: get.input(Toy).output(Toys).query(page) }, 'must say `paged`'],
   [
     'a creation that is made again',
-    { it: keyedProcedure.meta(operation(creating)).input(Toy).output(Toy).mutation(change) },
+    { it: keyedProcedure.meta(restMeta(creating)).input(Toy).output(Toy).mutation(change) },
     'must say `creates`',
   ],
   [
     'a repeatable action that knows no key',
     {
       it: keyedProcedure
-        .meta(operation({ ...changing, repeatable: true }))
+        .meta(restMeta({ ...changing, repeatable: true }))
         .input(NewToy)
         .output(Toy)
         .mutation(change),
     },
-    'must say `creates` or `repeatable` and use once(',
+    'must say `creates` or `repeatable` and use idempotentWrite(',
   ],
   [
     'a body without an example',
     {
       it: keyedProcedure
-        .meta(operation({ ...reading, method: 'PUT' }))
+        .meta(restMeta({ ...reading, method: 'PUT' }))
         .input(NewToy)
         .output(Toy)
         .mutation(change),
@@ -298,7 +302,7 @@ test.each<[string, Parameters<typeof router>[0], string]>([
     'an example of a body where all is in the path',
     {
       it: keyedProcedure
-        .meta(operation({ ...changing, method: 'PUT', path: '/toys/{label}' }))
+        .meta(restMeta({ ...changing, method: 'PUT', path: '/toys/{label}' }))
         .input(NewToy)
         .output(Toy)
         .mutation(change),
@@ -308,9 +312,9 @@ test.each<[string, Parameters<typeof router>[0], string]>([
   [
     'a mutation that may write a half',
     {
-      it: keyedProcedure.meta(operation(changing)).input(NewToy).output(Toy).mutation(give),
+      it: keyedProcedure.meta(restMeta(changing)).input(NewToy).output(Toy).mutation(give),
     },
-    'is a mutation: its resolver must be made by write(…) or once(…)',
+    'is a mutation: its resolver must be made by write(…) or idempotentWrite(…)',
   ],
   [
     'a query that writes',
@@ -321,7 +325,7 @@ test.each<[string, Parameters<typeof router>[0], string]>([
     'an example that does not fit',
     {
       it: keyedProcedure
-        .meta(operation({ ...reading, example: { label: 7 } }))
+        .meta(restMeta({ ...reading, example: { label: 7 } }))
         .input(Toy)
         .output(Toy)
         .query(give),
@@ -332,7 +336,7 @@ test.each<[string, Parameters<typeof router>[0], string]>([
     'an example of the input that does not fit',
     {
       it: keyedProcedure
-        .meta(operation({ ...changing, exampleInput: {} }))
+        .meta(restMeta({ ...changing, exampleInput: {} }))
         .input(Toy)
         .output(Toy)
         .mutation(change),
@@ -376,7 +380,7 @@ test.each<[string, Parameters<typeof router>[0], string]>([
     {
       it: keyedProcedure
         .meta(
-          operation({
+          restMeta({
             ...reading,
             deprecated: { since: new Date(0), sunset: new Date(1), successor: '/toys/{label}' },
           }),
@@ -472,7 +476,7 @@ test.each([
 ])('%s: no start', (_what, input, problem) => {
   const exampleInput = { ...example, size: 3 }
   const it = keyedProcedure
-    .meta(operation({ ...changing, exampleInput }))
+    .meta(restMeta({ ...changing, exampleInput }))
     .input(input)
     .output(Toy)
     .mutation(change)
@@ -489,12 +493,12 @@ describe('two bodies with schemas of one name', () => {
   const label = z.string()
   const put = (input: z.ZodObject) =>
     keyedProcedure
-      .meta(operation({ ...changing, method: 'PUT' }))
+      .meta(restMeta({ ...changing, method: 'PUT' }))
       .input(input)
       .output(Toy)
       .mutation(write(give))
   const post = (input: z.ZodObject) =>
-    keyedProcedure.meta(operation(changing)).input(input).output(Toy).mutation(write(give))
+    keyedProcedure.meta(restMeta(changing)).input(input).output(Toy).mutation(write(give))
   const size = (values: [string, ...string[]]) => z.enum(values).optional().meta({ id: 'Size' })
 
   test.each([
@@ -530,7 +534,7 @@ describe('two bodies with schemas of one name', () => {
 
   test('two answers with schemas of one name: no start', () => {
     const other = keyedProcedure
-      .meta(operation({ ...reading, path: '/others' }))
+      .meta(restMeta({ ...reading, path: '/others' }))
       .input(z.object({}))
       .output(z.object({ label: label.max(40) }).meta({ id: 'Toy' }))
       .query(give)

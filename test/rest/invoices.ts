@@ -7,12 +7,12 @@ import { tags } from '../../src/petstore/product.ts'
 import { createStores } from '../../src/petstore/stores.ts'
 import { dateInput, dateOutput, dateTimeInput, dateTimeOutput } from '../../src/procedure/dates.ts'
 import { decimalInput, decimalOutput } from '../../src/procedure/decimal.ts'
-import { operation } from '../../src/procedure/description.ts'
+import { idempotentWrite } from '../../src/procedure/idempotent-write.ts'
 import { int64Input, int64Output } from '../../src/procedure/int64.ts'
-import { once } from '../../src/procedure/once.ts'
 import { paged, pagingInputs } from '../../src/procedure/paging.ts'
 import { keyedProcedure, router } from '../../src/procedure/procedure.ts'
 import { quantityInput, quantityOutput } from '../../src/procedure/quantity.ts'
+import { restMeta } from '../../src/procedure/rest-meta.ts'
 import { textInput, textOutput } from '../../src/procedure/text.ts'
 import { write } from '../../src/procedure/write.ts'
 
@@ -90,7 +90,7 @@ export function invoicesRouter() {
   return router({
     list: keyedProcedure
       .meta(
-        operation({
+        restMeta({
           method: 'GET',
           path: '/invoices',
           paged: true,
@@ -120,7 +120,7 @@ export function invoicesRouter() {
       ),
     create: keyedProcedure
       .meta(
-        operation({
+        restMeta({
           method: 'POST',
           path: '/invoices',
           creates: '/invoices/{id}',
@@ -134,7 +134,7 @@ export function invoicesRouter() {
       .input(NewInvoice)
       .output(Invoice)
       .mutation(
-        once(async ({ input }) => {
+        idempotentWrite(async ({ input }) => {
           const invoice: Invoice = { id: BigInt(invoices.length) + 1n, ...input }
           invoices.push(invoice)
           return invoice
@@ -142,7 +142,7 @@ export function invoicesRouter() {
       ),
     change: keyedProcedure
       .meta(
-        operation({
+        restMeta({
           method: 'PATCH',
           path: '/invoices/{invoiceId}',
           notFound,
@@ -162,7 +162,7 @@ export function invoicesRouter() {
       ),
     get: keyedProcedure
       .meta(
-        operation({
+        restMeta({
           method: 'GET',
           path: '/invoices/{invoiceId}',
           notFound,
@@ -177,7 +177,7 @@ export function invoicesRouter() {
       .query(async ({ input }) => find(input.invoiceId)),
     sentAt: keyedProcedure
       .meta(
-        operation({
+        restMeta({
           method: 'GET',
           path: '/days/{dueOn}/sent/{sentAt}/copies/{copies}/amounts/{amount}',
           tag,

@@ -5,10 +5,10 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { z } from 'zod'
 import { createStores } from '../../src/petstore/stores.ts'
 import { dateTimeInput, dateTimeOutput } from '../../src/procedure/dates.ts'
-import { operation } from '../../src/procedure/description.ts'
+import { idempotentWrite } from '../../src/procedure/idempotent-write.ts'
 import { int64Input, int64Output } from '../../src/procedure/int64.ts'
-import { once } from '../../src/procedure/once.ts'
 import { keyedProcedure, router } from '../../src/procedure/procedure.ts'
+import { restMeta } from '../../src/procedure/rest-meta.ts'
 import { write } from '../../src/procedure/write.ts'
 import { transformer } from '../support/router.ts'
 import { type Service, startService } from '../support/service.ts'
@@ -88,23 +88,23 @@ const see = async ({ input }: { input: object }) => ({
 })
 const served = router({
   address: keyedProcedure
-    .meta(operation({ method: 'GET', path: '/see.it/{text}/(x)', example, ...words }))
+    .meta(restMeta({ method: 'GET', path: '/see.it/{text}/(x)', example, ...words }))
     .input(InAddress)
     .output(Seen)
     .query(see),
   body: keyedProcedure
-    .meta(operation({ method: 'PUT', path: '/see', example, exampleInput: {}, ...words }))
+    .meta(restMeta({ method: 'PUT', path: '/see', example, exampleInput: {}, ...words }))
     .input(InBody)
     .output(Seen)
     .mutation(write(see)),
   give: keyedProcedure
-    .meta(operation({ method: 'GET', path: '/given/{what}', example: given, ...words }))
+    .meta(restMeta({ method: 'GET', path: '/given/{what}', example: given, ...words }))
     .input(z.object({ what: z.string() }))
     .output(Given)
     .query(async ({ input: { what } }) => (what === 'full' ? full : given)),
   make: keyedProcedure
     .meta(
-      operation({
+      restMeta({
         method: 'POST',
         path: '/notes',
         creates: '/notes/{label}',
@@ -115,14 +115,14 @@ const served = router({
     )
     .input(NewNote)
     .output(Note)
-    .mutation(once(async ({ input }) => input)),
+    .mutation(idempotentWrite(async ({ input }) => input)),
   remove: keyedProcedure
-    .meta(operation({ method: 'DELETE', path: '/notes/{label}', ...words }))
+    .meta(restMeta({ method: 'DELETE', path: '/notes/{label}', ...words }))
     .input(z.object({ label: z.string() }))
     .output(z.void())
     .mutation(write(async () => {})),
   fail: keyedProcedure
-    .meta(operation({ method: 'GET', path: '/failures/{what}', example, ...words }))
+    .meta(restMeta({ method: 'GET', path: '/failures/{what}', example, ...words }))
     .input(z.object({ what: z.string() }))
     .output(Seen)
     .query(({ input: { what } }) => {

@@ -3,11 +3,11 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { z } from 'zod'
 import { BY_ID } from '../../db/order.ts'
 import { createStores } from '../../src/petstore/stores.ts'
-import { operation } from '../../src/procedure/description.ts'
+import { idempotentWrite } from '../../src/procedure/idempotent-write.ts'
 import { int64Input, int64Output } from '../../src/procedure/int64.ts'
-import { once } from '../../src/procedure/once.ts'
 import { paged, pagingInputs } from '../../src/procedure/paging.ts'
 import { keyedProcedure, router } from '../../src/procedure/procedure.ts'
+import { restMeta } from '../../src/procedure/rest-meta.ts'
 import { write } from '../../src/procedure/write.ts'
 import { errorOf, type Service, startService, trpcClient } from '../support/service.ts'
 
@@ -35,7 +35,7 @@ const found = async ({ input }: { input: { orderId: bigint } }) => ({
 const served = router({
   list: keyedProcedure
     .meta(
-      operation({
+      restMeta({
         method: 'GET',
         path: '/shops/{shop}/orders',
         paged: true,
@@ -53,7 +53,7 @@ const served = router({
     ),
   create: keyedProcedure
     .meta(
-      operation({
+      restMeta({
         method: 'POST',
         path: '/shops/{shop}/orders',
         creates: '/shops/{shop}/orders/{id}',
@@ -64,10 +64,10 @@ const served = router({
     )
     .input(NewOrder)
     .output(Order)
-    .mutation(once(async ({ input: { note } }) => ({ id: 7n, note }))),
+    .mutation(idempotentWrite(async ({ input: { note } }) => ({ id: 7n, note }))),
   get: keyedProcedure
     .meta(
-      operation({
+      restMeta({
         method: 'GET',
         path: '/shops/{shop}/orders/{orderId}',
         deprecated: {
@@ -84,7 +84,7 @@ const served = router({
     .query(found),
   change: keyedProcedure
     .meta(
-      operation({
+      restMeta({
         method: 'PATCH',
         path: '/shops/{shop}/orders/{orderId}',
         example,
@@ -96,14 +96,14 @@ const served = router({
     .output(Order)
     .mutation(write(found)),
   remove: keyedProcedure
-    .meta(operation({ method: 'DELETE', path: '/shops/{shop}/orders/{orderId}', ...words }))
+    .meta(restMeta({ method: 'DELETE', path: '/shops/{shop}/orders/{orderId}', ...words }))
     .input(OneOrder)
     .output(z.void())
     .mutation(write(async () => {})),
   // It stands behind what has a parameter in its place.
   count: keyedProcedure
     .meta(
-      operation({
+      restMeta({
         method: 'GET',
         path: '/shops/{shop}/orders/count',
         example: { count: 3 },
@@ -116,7 +116,7 @@ const served = router({
   // Its second segment is a parameter where that of others is a literal, and its third the reverse.
   menu: keyedProcedure
     .meta(
-      operation({
+      restMeta({
         method: 'GET',
         path: '/shops/{shop}/{day}/menü',
         example: { count: 5 },

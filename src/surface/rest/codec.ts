@@ -5,7 +5,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import type { z } from 'zod'
-import { parseDateTime, UNWRITABLE } from '../../procedure/dates.ts'
+import { OUT_OF_RANGE, parseDateTime } from '../../procedure/dates.ts'
 
 /** What a value is on its way through HTTP. */
 export type Kind =
@@ -42,7 +42,7 @@ export function kindOf(schema: z.core.$ZodType, io: 'input' | 'output', place: s
       // On tRPC a Date of any year may come, and REST would have to write it.
       if (
         io === 'input' &&
-        UNWRITABLE.some((date) => (schema as z.ZodType).safeParse(date).success)
+        OUT_OF_RANGE.some((date) => (schema as z.ZodType).safeParse(date).success)
       ) {
         throw refuse('takes more years than dateTimeInput(…)')
       }

@@ -6,9 +6,9 @@
 import type { AnyTRPCProcedure, AnyTRPCRouter } from '@trpc/server'
 import type { z } from 'zod'
 import { sentence } from '../../errors/problem.ts'
-import type { RestMeta } from '../../procedure/description.ts'
-import { isOnce } from '../../procedure/once.ts'
+import { isIdempotentWrite } from '../../procedure/idempotent-write.ts'
 import { cursorOrderOf, pageOrderOf } from '../../procedure/paging.ts'
+import type { RestMeta } from '../../procedure/rest-meta.ts'
 import { isWrite } from '../../procedure/write.ts'
 import { jsonReader, jsonWriter, type Kind, kindOf, textReader } from './codec.ts'
 import { formOf, parametersOf, segmentsOf } from './routes.ts'
@@ -66,7 +66,7 @@ function resolve(name: string, procedure: AnyTRPCProcedure, tags: Record<string,
   const { meta, inputs, output, resolver } = procedure._def as unknown as Definition
   const rest = meta?.rest
   const wrong = (what: string) => new TypeError(`The procedure ${name} ${what}`)
-  if (!rest) throw wrong('needs .meta(operation({ … })), which says where REST has it')
+  if (!rest) throw wrong('needs .meta(restMeta({ … })), which says where REST has it')
   const heading = tags[rest.tag]
   if (heading === undefined) throw new TypeError(`The tag ${rest.tag} needs a description`)
   const [input] = inputs
@@ -105,14 +105,14 @@ function resolve(name: string, procedure: AnyTRPCProcedure, tags: Record<string,
   }
   const creates = 'creates' in rest ? rest.creates : undefined
   const takesKey = creates !== undefined || ('repeatable' in rest && rest.repeatable === true)
-  if (takesKey !== isOnce(resolver)) {
-    throw wrong('must say `creates` or `repeatable` and use once(…), or neither')
+  if (takesKey !== isIdempotentWrite(resolver)) {
+    throw wrong('must say `creates` or `repeatable` and use idempotentWrite(…), or neither')
   }
   if (isQuery === isWrite(resolver)) {
     throw wrong(
       isQuery
-        ? 'is a query, which must not write: its resolver is not made by write(…) or once(…)'
-        : 'is a mutation: its resolver must be made by write(…) or once(…), which write as a whole or not at all',
+        ? 'is a query, which must not write: its resolver is not made by write(…) or idempotentWrite(…)'
+        : 'is a mutation: its resolver must be made by write(…) or idempotentWrite(…), which write as a whole or not at all',
     )
   }
 

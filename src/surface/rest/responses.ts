@@ -161,7 +161,7 @@ export function responsesOf(operation: Operation, output?: object): Record<strin
       ['Retry-After'],
     ),
     early(
-      `The address and the headers have more than ${MAX_HEADERS} bytes, or there are more than ${MAX_HEADER_COUNT} headers`,
+      `The URL and the headers have more than ${MAX_HEADERS} bytes, or there are more than ${MAX_HEADER_COUNT} headers`,
       HEADERS_TOO_LARGE,
     ),
     refused('The service failed; trying again may help', [internal()]),

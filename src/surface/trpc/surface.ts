@@ -9,6 +9,7 @@ import { MAX_BATCH, transformer } from '../../../client/src/encoding.ts'
 import {
   type ApiError,
   errorShape,
+  INVALID_URL,
   malformed,
   methodNotSupported,
   Problem,
@@ -120,8 +121,7 @@ function namesOf(path: string, isBatch: boolean): string[] {
     if (!URL.canParse(`/${encoded}`, 'http://localhost')) throw new TypeError('Not a path')
     return isBatch ? text.split(',') : [text]
   } catch (cause) {
-    const message = 'The address of the request cannot be read'
-    throw new Problem('BAD_REQUEST', message, { cause: new TypeError(message, { cause }) })
+    throw new Problem('BAD_REQUEST', INVALID_URL, { cause: new TypeError(INVALID_URL, { cause }) })
   }
 }
 
