@@ -52,7 +52,9 @@ test('a thousand may wait for ten connections, and no more', async () => {
       [1, 2, 3].includes(told().length) &&
       told().reduce((sum, { calls }) => sum + Number(calls), 0) === 3,
   )
-  expect(new Set(told().map(({ msg }) => msg))).toEqual(new Set(['Too many wait for the database']))
+  expect(new Set(told().map(({ msg }) => msg))).toEqual(
+    new Set(['Too many calls wait for the database']),
+  )
   await locker('unlock tables')
   expect(new Set(await Promise.all([...first, ...others]))).toEqual(new Set([200]))
   expect(await state()).toEqual([0, 0])

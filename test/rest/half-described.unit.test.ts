@@ -221,7 +221,7 @@ test.each<[string, Parameters<typeof router>[0], string]>([
   [
     'GET for a mutation',
     { it: get.input(Toy).output(Toy).mutation(change) },
-    'is a mutation, which is not what GET stands for',
+    'is a mutation, which does not fit the method GET',
   ],
   [
     'an input that is no object',
@@ -314,7 +314,7 @@ test.each<[string, Parameters<typeof router>[0], string]>([
     {
       it: keyedProcedure.meta(restMeta(changing)).input(NewToy).output(Toy).mutation(give),
     },
-    'is a mutation: its resolver must be made by write(…) or idempotentWrite(…)',
+    'is a mutation: write(…) or idempotentWrite(…) must make its resolver',
   ],
   [
     'a query that writes',
@@ -356,7 +356,7 @@ test.each<[string, Parameters<typeof router>[0], string]>([
   [
     'a parameter beside other text',
     { it: labelled('get', '/toys/{label}.json') },
-    'In the path /toys/{label}.json a parameter must be all that is between two slashes',
+    'In the path /toys/{label}.json a parameter must be a whole segment',
   ],
   [
     'two parameters of one name',
@@ -400,7 +400,7 @@ test.each<[string, Parameters<typeof router>[0], string]>([
         .output(Toy)
         .query(give),
     },
-    'toy of it is of the type object, which no address can hold',
+    'toy of it is of the type object, which no URL can have',
   ],
   ...[z.date(), z.date().min(new Date(0)), z.date().max(new Date(0)).optional()].map(
     (at, index): [string, Parameters<typeof router>[0], string] => [
@@ -408,7 +408,7 @@ test.each<[string, Parameters<typeof router>[0], string]>([
       {
         it: get.input(z.object({ at })).output(Toy).query(give),
       },
-      'The input of it.at takes more years than dateTimeInput(…), which REST cannot carry',
+      'The input of it.at accepts more years than dateTimeInput(…), which REST cannot encode',
     ],
   ),
   [
@@ -419,7 +419,7 @@ test.each<[string, Parameters<typeof router>[0], string]>([
         .output(Toy)
         .query(give),
     },
-    'The input of it.toys is of the type map, which REST cannot carry',
+    'The input of it.toys is of the type map, which REST cannot encode',
   ],
   [
     'a choice between types',
@@ -434,7 +434,7 @@ test.each<[string, Parameters<typeof router>[0], string]>([
   [
     'fields that nobody named',
     { it: get.input(z.looseObject({})).output(Toy).query(give) },
-    'says what is to become of unknown fields',
+    'has a rule for unknown fields',
   ],
   ...[z.enum({ One: 1, Two: 2 }), z.literal(7), z.literal(['a', null])].map(
     (odd): [string, Parameters<typeof router>[0], string] => [
@@ -445,7 +445,7 @@ test.each<[string, Parameters<typeof router>[0], string]>([
           .output(Toy)
           .query(give),
       },
-      'The input of it.label allows other values than texts, which REST cannot carry',
+      'The input of it.label allows values that are not strings, which REST cannot encode',
     ],
   ),
   [
@@ -456,7 +456,7 @@ test.each<[string, Parameters<typeof router>[0], string]>([
         .output(z.object({ toys: z.array(z.record(z.string(), z.string())) }))
         .query(async () => ({ toys: [] })),
     },
-    'The output of it.toys[] is of the type record, which REST cannot carry',
+    'The output of it.toys[] is of the type record, which REST cannot encode',
   ],
 ])('%s: no start', (_what, procedures, problem) => {
   expect(() => start(procedures)).toThrow(problem)

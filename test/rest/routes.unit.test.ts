@@ -36,7 +36,7 @@ test.each([
   ['/a/b/c/d/e', undefined],
 ])('%j matches %s', (path, template, ...inPath) => {
   for (const order of [templates, templates.toReversed()]) {
-    const match = matcher(order.map((known) => ({ method: 'GET', path: known, served: known })))(
+    const match = matcher(order.map((known) => ({ method: 'GET', path: known, handler: known })))(
       path,
     )
     expect(match?.methods.get('GET')).toBe(template)
@@ -44,7 +44,7 @@ test.each([
   }
 })
 
-test('one method at one path is served once', () => {
-  const route = { method: 'GET', path: '/a/{x}', served: 1 }
-  expect(() => matcher([route, { ...route, path: '/a/{y}' }])).toThrow('a method is served twice')
+test('a path has each method only once', () => {
+  const route = { method: 'GET', path: '/a/{x}', handler: 1 }
+  expect(() => matcher([route, { ...route, path: '/a/{y}' }])).toThrow('has a method twice')
 })

@@ -1,4 +1,4 @@
-/** What the OpenAPI document says of answers: headers, errors, examples. */
+/** The responses in the OpenAPI document: headers, errors, examples. */
 import type { OpenAPIObject } from 'trpc-to-openapi'
 import { MAX_BODY, MAX_HEADER_COUNT, MAX_HEADERS } from '../../config/limits.ts'
 import {
@@ -62,7 +62,7 @@ const fixedHeaders = {
 
 type HeaderName = keyof typeof fixedHeaders | 'Link' | 'Location' | 'Deprecation' | 'Sunset'
 
-/** Every header that the document speaks of, by name; operations refer to them. */
+/** Returns the components of all response headers by name, to which operations refer. */
 export function headerComponents(
   operations: Operation[],
   baseUrl: string,
@@ -74,13 +74,13 @@ export function headerComponents(
     ...((listed || ending) && {
       Link: text(
         'Related addresses (RFC 8288): `rel="next"` is the next page, there while there is more; `rel="successor-version"` is what replaces a deprecated operation.',
-        `<${baseUrl}${somewhere(listed?.path ?? ending?.successor)}?limit=20&cursor=20>; rel="next"`,
+        `<${baseUrl}${examplePath(listed?.path ?? ending?.successor)}?limit=20&cursor=20>; rel="next"`,
       ),
     }),
     ...(created && {
       Location: text(
         'The address of what was created.',
-        baseUrl + somewhere(created.creates),
+        baseUrl + examplePath(created.creates),
         true,
         { format: 'uri' },
       ),
@@ -98,10 +98,10 @@ export function headerComponents(
   }
 }
 
-/** A path for an example: with a number for each of its parameters. */
-const somewhere = (path = '') => path.replaceAll(/\{.+?\}/g, '42')
+/** Returns a path for an example, with 42 for each parameter of the template. */
+const examplePath = (template = '') => template.replaceAll(/\{.+?\}/g, '42')
 
-/** Every answer that an operation can give, by status. */
+/** Returns all responses of an operation by status; `output` is the schema of its success. */
 export function responsesOf(operation: Operation, output?: object): Record<string, Response> {
   const {
     method,
@@ -119,7 +119,7 @@ export function responsesOf(operation: Operation, output?: object): Record<strin
   if (deprecated) always.push('Deprecation', 'Sunset', 'Link')
   const refused = (description: string, errors: Refusals, headers: HeaderName[] = []) =>
     refusal(description, errors, [...always, ...headers])
-  /** The request is refused before it is known which operation it is for. */
+  /** The response to a request that is rejected before its operation is known. */
   const early = (description: string, error: ApiError) =>
     refusal(description, [refusalOf(error)], ['X-Request-Id'], 'Refusal')
   const invalid: ApiError = { code: 'BAD_REQUEST', message: badRequest, status: 400 }
@@ -172,7 +172,7 @@ export function responsesOf(operation: Operation, output?: object): Record<strin
 
 type Refusals = (Problem | ApiError | Refusal)[]
 
-/** What 409 is about: a rule of the resource, an Idempotency-Key that is in use, or either. */
+/** Returns the response 409: for a unique constraint, for an Idempotency-Key in use, or for both. */
 function conflict({ takesKey, meta }: Operation): [description: string, errors: Refusals] {
   const words: string[] = []
   const errors: Refusals = []
@@ -187,7 +187,7 @@ function conflict({ takesKey, meta }: Operation): [description: string, errors: 
   return [words.join(', or ').replace(/^a/, 'A'), errors]
 }
 
-/** The answer for errors of one status. */
+/** Returns the response for errors of one status. */
 function refusal(
   description: string,
   errors: Refusals,
@@ -196,7 +196,7 @@ function refusal(
 ): [status: number, Response] {
   const bodies = errors.map((error) => (error instanceof Problem ? toApiError(error) : error))
   const [body] = bodies as [ApiError]
-  // The second of two with one code is called after its place.
+  // The second example with the same code has its number as a suffix.
   const nameOf = ({ code }: ApiError, index: number) =>
     bodies.findIndex((other) => other.code === code) === index ? code : `${code}_${index + 1}`
   const examples = Object.fromEntries(
