@@ -79,6 +79,14 @@ const uncertain: [number, string][] = [
   [3015, 'the storage engine is out of memory'],
   [3019, 'the undo log is full'],
   [3675, 'disk full, without waiting'],
+  [2002, 'a proxy in between: cannot connect to the local server'],
+  [2003, 'a proxy in between: cannot connect to the server'],
+  [2006, 'a proxy in between: the server has gone away'],
+  [2013, 'a proxy in between: lost the server during the statement'],
+  [2055, 'a proxy in between: lost the server, with the reason'],
+  [9001, 'ProxySQL: no connection to a server in time'],
+  [9002, 'ProxySQL: no connection to a server'],
+  [9004, 'ProxySQL: the server is offline'],
 ]
 // A bug, or a schema that is not ours: nothing to wait for.
 const others: [number, string][] = [
