@@ -1,0 +1,198 @@
+/** The connections to a MySQL server: which calls get one, and which of them still work. */
+import { existsSync, readFileSync } from 'node:fs'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { connect } from '../../../db/connect.ts'
+import type { Database } from '../../../db/tables.ts'
+import { engine } from '../../support/database.ts'
+import { outOfThree } from '../../support/eventually.ts'
+import { type Instance, running, startInstance, until } from '../../support/instance.ts'
+import { openSql } from '../../support/sql.ts'
+
+const rex = { name: 'Rex', categoryId: 3 }
+
+/** Milliseconds, as DATABASE_TIMEOUT, and those that an answer may take that waits for no lost connection. */
+const TIMEOUT = 1_500
+const SOON = 1_000
+
+/** All sockets, with their timers: https://docs.kernel.org/networking/proc_net_tcp.html */
+const TCP = '/proc/net/tcp'
+const ESTABLISHED = '01'
+const KEEP_ALIVE = '02'
+
+describe.runIf(engine === 'mysql')('connections to a server', outOfThree, () => {
+  let service: Instance
+  let proxy: NonNullable<Instance['proxy']>
+  beforeAll(async () => {
+    service = await startInstance({ DATABASE_TIMEOUT: `${TIMEOUT}ms` })
+    if (!service.proxy) throw new Error('There is no proxy')
+    proxy = service.proxy
+  })
+  afterAll(() => service.stop())
+  beforeEach(async () => {
+    expect((await service.rest('GET', '/pets')).status).toBe(200)
+    await service.sql('delete from pets')
+  })
+  const used = () => service.metric('petstore_database_connections_used')
+  const waiting = () => service.metric('petstore_database_connections_waiting')
+  /** Equal lists would share one connection, and so would pets of one moment. */
+  const list = (page: number) => service.rest('GET', `/pets?cursor=${page}`)
+  let serial = 0
+  const create = () => ({ headers: { 'idempotency-key': `"key ${serial++}"` }, body: rex })
+
+  /** Makes the service hold this many connections, idle. */
+  async function warm(count: number) {
+    await using locker = await openSql(service.databaseUrl)
+    await locker('lock tables pets write')
+    const lists = Array.from({ length: count }, (_, page) => list(page))
+    await until('as many run', async () => (await used()) >= count)
+    await locker('unlock tables')
+    await Promise.all(lists)
+    await until('all are idle', async () => (await used()) === 0)
+    expect(proxy.clients).toBeGreaterThanOrEqual(count)
+  }
+
+  async function timed(call: () => Promise<{ status: number }>) {
+    const start = performance.now()
+    const { status } = await call()
+    return { status, took: performance.now() - start }
+  }
+
+  test('while rows are locked, writes hold a part of the connections: reads find one', async () => {
+    const generous = await startInstance()
+    await using rival = await openSql(generous.databaseUrl)
+    await rival('lock tables pets read')
+    const keyed = Array.from({ length: 15 }, () => generous.rest('POST', '/pets', create()))
+    const plain = Array.from({ length: 15 }, () => generous.rest('POST', '/pets', { body: rex }))
+    const inserting = async () => (await running(generous.sql, 'insert into `pets`%')).length
+    await until('writes wait for the table', async () => (await inserting()) === 6)
+    const queue = () => generous.metric('petstore_database_connections_waiting')
+    await until('others wait for those', async () => (await queue()) > 9)
+    for (let page = 0; page < 10; page++) {
+      const { status, took } = await timed(() => generous.rest('GET', `/pets?cursor=${page}`))
+      expect(status).toBe(200)
+      expect(took).toBeLessThan(SOON)
+      expect((await fetch(`${generous.origin}/readyz`)).status).toBe(200)
+    }
+    expect(await inserting()).toBe(6)
+    await rival('unlock tables')
+    const answers = await Promise.all([...keyed, ...plain])
+    expect(answers.map(({ status }) => status)).toEqual(Array(30).fill(201))
+    expect(await generous.countPets()).toBe(30)
+    expect(await generous.metric('petstore_database_connections_used')).toBe(0)
+    expect(await queue()).toBe(0)
+    await generous.stop()
+  })
+
+  test('a transaction counts as writing, whatever its first statement is', async () => {
+    const usage = { used: 0, waiting: 0 }
+    const db = await connect(service.databaseUrl, { usage })
+    const pets = (executor: Database) => executor.selectFrom('pets').select('id').execute()
+    const { promise: end, resolve } = Promise.withResolvers<void>()
+    const transactions = Array.from({ length: 8 }, () =>
+      db.transaction().execute(async (transaction) => {
+        await pets(transaction)
+        await end
+        await pets(transaction)
+      }),
+    )
+    try {
+      await until('the others wait', () => usage.used + usage.waiting === 8 && usage.used > 5)
+      expect(usage).toEqual({ used: 6, waiting: 2 })
+      expect(await Promise.all(Array.from({ length: 5 }, () => pets(db)))).toHaveLength(5)
+    } finally {
+      resolve()
+    }
+    await Promise.all(transactions)
+    expect(usage).toEqual({ used: 0, waiting: 0 })
+    await db.destroy()
+  })
+
+  test('writes that are given up while they wait leave their places to others', async () => {
+    await using rival = await openSql(service.databaseUrl)
+    for (let round = 0; round < 2; round++) {
+      await rival('lock tables pets read')
+      const calls = Array.from({ length: 12 }, () => service.rest('POST', '/pets', create()))
+      const gone = new AbortController()
+      const headers = {
+        authorization: `Bearer ${service.key}`,
+        'content-type': 'application/json',
+        'idempotency-key': '"gone"',
+      }
+      await until('six wait for them', async () => (await waiting()) === 6)
+      const body = JSON.stringify(rex)
+      const init = { method: 'POST', headers, body, signal: gone.signal }
+      const left = fetch(`${service.origin}/v1/pets`, init).catch(() => 'gone')
+      await until('seven wait', async () => (await waiting()) === 7)
+      gone.abort()
+      expect(await left).toBe('gone')
+      await until('six wait', async () => (await waiting()) === 6)
+      const statuses = (await Promise.all(calls)).map(({ status }) => status)
+      expect(statuses, 'at their deadline').toEqual(Array(12).fill(503))
+      await rival('unlock tables')
+      await until('none is held', async () => (await used()) + (await waiting()) === 0)
+    }
+    const answers = Array.from({ length: 12 }, () => service.rest('POST', '/pets', create()))
+    expect((await Promise.all(answers)).map(({ status }) => status)).toEqual(Array(12).fill(201))
+  })
+
+  test('idle connections that were forgotten on the way: one call at most suffers', async () => {
+    await warm(7)
+    proxy.forget()
+    const answers: Awaited<ReturnType<typeof timed>>[] = []
+    for (let page = 0; page < 8; page++) answers.push(await timed(() => list(page)))
+    const [first, ...others] = answers
+    expect(first?.status).toBe(503)
+    expect(others.map(({ status }) => status)).toEqual(Array(7).fill(200))
+    for (const { took } of others) expect(took).toBeLessThan(SOON)
+  })
+
+  test('while one call waits in vain, those that come are led past the forgotten ones', async () => {
+    await warm(7)
+    proxy.forget()
+    const first = list(0)
+    await new Promise((resolve) => setTimeout(resolve, TIMEOUT / 2))
+    for (let page = 1; page < 8; page++) {
+      const { status, took } = await timed(() => service.rest('POST', '/pets', create()))
+      expect(status).toBe(201)
+      expect(took).toBeLessThan(SOON)
+    }
+    expect((await first).status).toBe(503)
+  })
+
+  test('a connection that is still good is kept after another one was lost', async () => {
+    await warm(4)
+    const before = proxy.clients
+    const hanging = proxy.hangAt(/^select .*from `pets`/)
+    expect((await list(0)).status).toBe(503)
+    await hanging
+    await until('it is gone', () => proxy.clients === before - 1)
+    expect((await list(1)).status).toBe(200)
+    expect(proxy.clients).toBe(before - 1)
+  })
+
+  test('what ends a statement on a server that hangs ends itself', async () => {
+    const before = proxy.clients
+    // Of the connection that is to end it, the first statement.
+    const hanging = proxy.hangAt(/^select .*from `pets`/)
+    const ending = proxy.hangAt(/^show/)
+    expect((await list(0)).status).toBe(503)
+    await hanging
+    await ending
+    expect(proxy.clients, 'one was lost, and one is to end its statement').toBe(before)
+    await until('no connection is left that hangs', () => proxy.clients < before, 2 * TIMEOUT)
+  })
+
+  test.runIf(existsSync(TCP))('TCP asks after ten seconds whether the peer lives', () => {
+    const toProxy = `:${proxy.port.toString(16).toUpperCase().padStart(4, '0')}`
+    const lines = readFileSync(TCP, 'utf8').split('\n')
+    const found = lines
+      .map((line) => line.trim().split(/\s+/))
+      .filter(([, , remote, state]) => remote?.endsWith(toProxy) && state === ESTABLISHED)
+    expect(found).not.toEqual([])
+    for (const [, , , , , timer = ''] of found) {
+      const [kind, hundredths = ''] = timer.split(':')
+      expect(kind, timer).toBe(KEEP_ALIVE)
+      expect(Number.parseInt(hundredths, 16)).toBeLessThanOrEqual(1_000)
+    }
+  })
+})
