@@ -204,7 +204,6 @@ const count = async () => Number((await service.sql('select count(*) as n from p
 test.each([['with a key'], ['without a key']])(
   'thirty at once ask another store first, %s',
   async (how) => {
-    const begun = performance.now()
     const answers = await Promise.all(
       Array.from({ length: 30 }, (_, index) => {
         const headers = how === 'with a key' ? { 'idempotency-key': `"twin ${index}"` } : {}
@@ -213,7 +212,6 @@ test.each([['with a key'], ['without a key']])(
     )
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([201]))
     expect(await count()).toBe(33)
-    expect(performance.now() - begun).toBeLessThan(4_000)
   },
 )
 
