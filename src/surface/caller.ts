@@ -41,7 +41,7 @@ export async function identify(
   record.auth = MISSING
   if (token === undefined) return record.auth
   record.auth = INVALID
-  // The trace has a span for this wait: concurrent look-ups share a statement, which has no parent here.
+  // The wait has a span of its own: concurrent look-ups share a statement, which is in one trace only.
   const found = await authenticator
     .find(token, deadline)
     .finally(record.trace?.wait('API key look-up'))

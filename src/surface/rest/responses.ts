@@ -34,7 +34,7 @@ const text = (description: string, example: string, required = false, rules = {}
 
 const fixedHeaders = {
   'WWW-Authenticate': text(
-    'What is missing (RFC 6750): a key, a valid one, or one that may write.',
+    'The challenge (RFC 6750): no API key, an invalid one, or one that may only read.',
     'Bearer error="invalid_token"',
     true,
   ),
@@ -45,17 +45,17 @@ const fixedHeaders = {
     example: 5,
   },
   'X-Request-Id': text(
-    'The id of the request: that of its own `X-Request-Id`, if it sent one, or a new one. Tell it when you report an error.',
+    'The id of the request: its own valid `X-Request-Id`, or a new one. Mention it when you report an error.',
     '0f2d4c3a-6a3e-4b0e-9a55-0b8f5f1f0f4e',
     true,
     { pattern: REQUEST_ID.source },
   ),
   'RateLimit-Policy': text(
-    'How many calls are allowed (`q`) in how many seconds (`w`), where the operator set a limit (draft-ietf-httpapi-ratelimit-headers-08).',
+    'The limit of calls (`q`) in a number of seconds (`w`), if the operator has set one (draft-ietf-httpapi-ratelimit-headers-08).',
     '"60-in-1min"; q=60; w=60; pk=:MWM5NTRhZjZmZmMx:',
   ),
   RateLimit: text(
-    'How many calls are left (`r`) and in how many seconds that starts anew (`t`), where the operator set a limit.',
+    'The remaining calls (`r`), and the seconds until the limit resets (`t`), if the operator has set one.',
     '"60-in-1min"; r=59; t=60',
   ),
 } satisfies Components['headers']
@@ -73,13 +73,13 @@ export function headerComponents(
   return {
     ...((listed || ending) && {
       Link: text(
-        'Related addresses (RFC 8288): `rel="next"` is the next page, there while there is more; `rel="successor-version"` is what replaces a deprecated operation.',
+        'Related URLs (RFC 8288): `rel="next"` is the next page, if there is one; `rel="successor-version"` replaces a deprecated operation.',
         `<${baseUrl}${examplePath(listed?.path ?? ending?.successor)}?limit=20&cursor=20>; rel="next"`,
       ),
     }),
     ...(created && {
       Location: text(
-        'The address of what was created.',
+        'The URL of the created resource.',
         baseUrl + examplePath(created.creates),
         true,
         { format: 'uri' },
@@ -87,12 +87,12 @@ export function headerComponents(
     }),
     ...(ending && {
       Deprecation: text(
-        'Since when the operation is deprecated (RFC 9745).',
+        'The date of the deprecation (RFC 9745).',
         `@${ending.since.getTime() / 1000}`,
         true,
         { pattern: '^@[0-9]+$' },
       ),
-      Sunset: text('When the operation is removed (RFC 8594).', ending.sunset.toUTCString(), true),
+      Sunset: text('The date of the removal (RFC 8594).', ending.sunset.toUTCString(), true),
     }),
     ...fixedHeaders,
   }
@@ -136,14 +136,14 @@ export function responsesOf(operation: Operation, output?: object): Record<strin
   const errors = [
     readBody
       ? refused(
-          'The body lacks required fields, holds invalid values (`BAD_REQUEST`), or is not JSON (`PARSE_ERROR`)',
+          'The body lacks required fields, has invalid values (`BAD_REQUEST`), or is not JSON (`PARSE_ERROR`)',
           [invalid, malformed(undefined)],
         )
       : refused('A parameter is invalid', [invalid]),
     refused('The API key is missing or invalid', [unauthorized('invalid')], ['WWW-Authenticate']),
     method !== 'GET' && refused('The API key may only read', [readOnlyKey()], ['WWW-Authenticate']),
     meta.notFound !== undefined &&
-      refused('Nothing with that identifier', [
+      refused('The identifier does not exist', [
         { code: 'NOT_FOUND', message: meta.notFound, status: 404 },
       ]),
     early('The request did not arrive in time', REQUEST_TIMEOUT),
@@ -177,7 +177,7 @@ function conflict({ takesKey, meta }: Operation): [description: string, errors: 
   const words: string[] = []
   const errors: Refusals = []
   if (meta.conflict) {
-    words.push('There is such a one already')
+    words.push('The resource exists already')
     errors.push({ code: 'CONFLICT', message: meta.conflict, status: 409 })
   }
   if (takesKey) {
