@@ -53,7 +53,7 @@ const variables = {
       'mysql://user:password@host:3306/database (special characters percent-encoded), or sqlite:path, or sqlite:path?create, or empty',
     ),
   BASE_URL: address.optional().describe(ADDRESS),
-  STAGING_URL: address.default('https://staging.petstore.example/v1').describe(ADDRESS),
+  STAGING_URL: address.optional().describe(ADDRESS),
   CORS_ORIGINS: list
     .pipe(z.array(z.string().refine(isOrigin)))
     .default([])
@@ -147,6 +147,7 @@ export function readConfig(environment: Record<string, string | undefined>) {
     port,
     databaseUrl: read('DATABASE_URL'),
     baseUrl: read('BASE_URL') ?? `http://localhost:${port}/v1`,
+    /** Public URL of REST on the staging installation; undefined where there is none. */
     stagingUrl: read('STAGING_URL'),
     /** Origins whose pages may call the service; `*` among them stands for all. */
     corsOrigins: read('CORS_ORIGINS'),

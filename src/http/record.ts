@@ -21,6 +21,8 @@ export interface RequestRecord {
   keyPrefix: string | undefined
   /** The span of the request; undefined where it is not traced. */
   trace: CallTrace | undefined
+  /** Whether it asks for a part of a page, which is logged when it fails and else at debug. */
+  isPart: boolean
   /** Headers that every answer to this request has, names and values in turn. */
   headers: string[]
 }
@@ -37,6 +39,7 @@ export function recordOf(res: ServerResponse & { [RECORD]?: RequestRecord }): Re
     auth: undefined,
     keyPrefix: undefined,
     trace: undefined,
+    isPart: false,
     headers: [],
   }
   return res[RECORD]

@@ -14,7 +14,8 @@ const GONE = 499
 export interface Telemetry {
   /**
    * Gives each request an id (that of `X-Request-Id`, when it is sane) and logs one line when the
-   * request is over. Neither keys nor bodies nor queries are in it.
+   * request is over: at debug for a part of a page that was served. Neither keys nor bodies nor queries are
+   * in it.
    */
   begin(req: Request, res: Response): void
   /** Logs and counts a request that was refused before anything could handle it; returns its id. */
@@ -44,7 +45,8 @@ export function createTelemetry(
             auth?.kind === 'caller'
               ? { keyId: auth.keyId.toString() }
               : { address: plain(addressOf(req)), keyPrefix }
-          log.info(
+          const isQuiet = record.isPart && (status === 200 || status === 304)
+          log[isQuiet ? 'debug' : 'info'](
             { requestId, ...ids, surface, operation, method, path, status, duration, ...caller },
             'request',
           )

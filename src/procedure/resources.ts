@@ -9,6 +9,8 @@ export interface Resources {
   tags: Record<string, string>
   /** What the document begins with, in Markdown. */
   description: string
+  /** The package of the TypeScript client, and its function that makes one; undefined for none. */
+  client?: { module: string; create: string }
   /** The stores of a database, and of each transaction on it. */
   createStores(db: Database): Stores
 }

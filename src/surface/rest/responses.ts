@@ -98,8 +98,8 @@ export function headerComponents(
   }
 }
 
-/** A path for an example: with a number for each of its parameters. */
-const somewhere = (path = '') => path.replaceAll(/\{.+?\}/g, '42')
+/** A path for an example, with a number for each of its parameters. */
+export const somewhere = (path = '') => path.replaceAll(/\{.+?\}/g, '42')
 
 /** Every answer that an operation can give, by status. */
 export function responsesOf(operation: Operation, output?: object): Record<string, Response> {
