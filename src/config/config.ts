@@ -54,7 +54,7 @@ const variables = {
       'mysql://user:password@host:3306/database (special characters percent-encoded), or sqlite:path, or sqlite:path?create, or empty',
     ),
   BASE_URL: serverUrl.optional().describe(SERVER_URL),
-  STAGING_URL: serverUrl.default('https://staging.petstore.example/v1').describe(SERVER_URL),
+  STAGING_URL: serverUrl.optional().describe(SERVER_URL),
   CORS_ORIGINS: list
     .pipe(z.array(z.string().refine(isOrigin)))
     .default([])
@@ -148,6 +148,7 @@ export function readConfig(environment: Record<string, string | undefined>) {
     port,
     databaseUrl: read('DATABASE_URL'),
     baseUrl: read('BASE_URL') ?? `http://localhost:${port}/v1`,
+    /** Public URL of REST on the staging installation; undefined where there is none. */
     stagingUrl: read('STAGING_URL'),
     /** Origins whose pages may call the service; `*` allows all. */
     corsOrigins: read('CORS_ORIGINS'),

@@ -21,6 +21,8 @@ export interface RequestRecord {
   keyPrefix: string | undefined
   /** The span of the request; undefined without tracing. */
   trace: CallTrace | undefined
+  /** Whether the request is for a file of the docs page. A success is logged at debug. */
+  isPart: boolean
   /** Headers of any response to this request: names and values in turn. */
   headers: string[]
 }
@@ -37,6 +39,7 @@ export function recordOf(res: ServerResponse & { [RECORD]?: RequestRecord }): Re
     auth: undefined,
     keyPrefix: undefined,
     trace: undefined,
+    isPart: false,
     headers: [],
   }
   return res[RECORD]

@@ -14,7 +14,8 @@ const GONE = 499
 export interface Telemetry {
   /**
    * Sets the id of a request, from a valid `X-Request-Id` or at random, and logs one line when the
-   * request is over. The line has no API key, no body and no query.
+   * request is over: at debug for a file of the docs page that was sent. The line has no API key, no
+   * body and no query.
    */
   begin(req: Request, res: Response): void
   /** Logs and counts a request that the server rejects before the app; returns its new id. */
@@ -45,7 +46,8 @@ export function createTelemetry(
             auth?.kind === 'caller'
               ? { keyId: auth.keyId.toString() }
               : { address: plain(ipAddressOf(req)), keyPrefix }
-          log.info(
+          const isQuiet = record.isPart && (status === 200 || status === 304)
+          log[isQuiet ? 'debug' : 'info'](
             { requestId, ...ids, surface, operation, method, path, status, duration, ...caller },
             'request',
           )

@@ -5,6 +5,12 @@ export const DESCRIPTION = `A catalogue of animals for a store: list them, add o
 
 Every operation needs an API key, sent as \`Authorization: Bearer <API_KEY>\`. Bodies are JSON. Identifiers are integers of 64 bits, which a JavaScript number cannot always hold exactly.`
 
+/** The package for TypeScript frontends (client/), of which the document has samples. */
+export const CLIENT = {
+  module: '@petstore-catalogue/petstore/client',
+  create: 'createPetstoreClient',
+}
+
 /** The example that the first start prints: a creation, as the path and the body of REST. */
 export const FIRST_REQUEST = { path: '/pets', body: '{"name": "Rex", "categoryId": 1}' }
 

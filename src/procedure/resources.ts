@@ -9,6 +9,8 @@ export interface Resources {
   tags: Record<string, string>
   /** The description of the API, in Markdown. */
   description: string
+  /** The package of the TypeScript client, and its function that creates one; undefined for none. */
+  client?: { module: string; create: string }
   /** Returns the stores of a database or of a transaction. It is called for each transaction. */
   createStores(db: Database): Stores
 }

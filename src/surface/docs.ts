@@ -4,27 +4,38 @@
  */
 import { hash } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
-import { assets, docsPage } from 'docs-page'
+import { assets, docsPage, download } from 'docs-page'
 import express, { type RequestHandler, type Router } from 'express'
 import { pageHeaders } from '../http/headers.ts'
+import { recordOf } from '../http/record.ts'
 import { answer, notAllowed } from '../http/respond.ts'
 
 /** Returns the Express router of the docs page, to mount at `/docs`. `document` is OpenAPI as JSON. */
 export function docsRouter(document: string): Router {
   const docs = express.Router({ caseSensitive: true, strict: true })
-  const serve = (path: string, type: string, bytes: Buffer) =>
+  const serve = (path: string, handler: RequestHandler) =>
     docs
       .route(path)
-      .get(sender(type, bytes))
+      .get(handler)
       .all(notAllowed(['GET']))
-  serve('/', 'text/html; charset=utf-8', Buffer.from(docsPage(document)))
-  for (const [name, { type, read }] of Object.entries(assets)) serve(`/${name}`, type, read())
+  serve('/', sender('text/html; charset=utf-8', Buffer.from(docsPage(document, '../v1'))))
+  serve('/openapi.json', sender('application/json', Buffer.from(download(document)), AS_FILE))
+  for (const [name, { type, read }] of Object.entries(assets)) {
+    const send = sender(type, read())
+    serve(`/${name}`, (req, res, next) => {
+      recordOf(res).isPart = true
+      return send(req, res, next)
+    })
+  }
   return docs
 }
 
+const AS_FILE = ['Content-Disposition', 'attachment; filename="openapi.json"']
+
 // The files are sent from memory: a client that never reads would keep an opened file open.
-function sender(type: string, bytes: Buffer): RequestHandler {
-  const forms = { gzip: formOf(type, gzipSync(bytes, { level: 9 })), identity: formOf(type, bytes) }
+function sender(type: string, bytes: Buffer, more: string[] = []): RequestHandler {
+  const packed = gzipSync(bytes, { level: 9 })
+  const forms = { gzip: formOf(type, packed, more), identity: formOf(type, bytes, more) }
   forms.gzip.headers.push('Content-Encoding', 'gzip')
   return (req, res) => {
     const isCompressed = req.acceptsEncodings(['gzip', 'identity']) === 'gzip'
@@ -36,8 +47,8 @@ function sender(type: string, bytes: Buffer): RequestHandler {
 }
 
 /** Each encoding is a representation with its own ETag (RFC 9110, section 8.8.3.3). */
-function formOf(type: string, bytes: Buffer) {
+function formOf(type: string, bytes: Buffer, more: string[]) {
   const tag = `"${hash('sha256', bytes, 'base64url')}"`
   const caching = ['ETag', tag, 'Cache-Control', 'no-cache', 'Vary', 'Origin, Accept-Encoding']
-  return { tag, bytes, headers: [...pageHeaders, ...caching, 'Content-Type', type] }
+  return { tag, bytes, headers: [...pageHeaders, ...caching, ...more, 'Content-Type', type] }
 }

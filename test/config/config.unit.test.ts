@@ -8,7 +8,7 @@ const defaults = {
   port: 3000,
   databaseUrl: 'sqlite:data/petstore.db?create',
   baseUrl: 'http://localhost:3000/v1',
-  stagingUrl: 'https://staging.petstore.example/v1',
+  stagingUrl: undefined,
   corsOrigins: [],
   rateLimit: undefined,
   trustProxy: 0,

@@ -1,10 +1,15 @@
 /** The docs page in a real browser: a third party's first look. */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
+import { docsPage } from 'docs-page'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { openApiDocument } from '../../src/surface/rest/document.ts'
+import { operationsOf } from '../../src/surface/rest/operations.ts'
 import { barriers, startBrowser } from '../support/browser.ts'
 import { type Service, startService } from '../support/service.ts'
+import { visitResources } from '../visits/router.ts'
+import { oddDocument } from './odd-document.ts'
 
 const desktop = { width: 1280, height: 900 }
 const phone = { width: 360, height: 740 }
@@ -20,7 +25,7 @@ const complaints: string[] = []
 const foreign: string[] = []
 
 beforeAll(async () => {
-  service = await startService()
+  service = await startService({ STAGING_URL: 'https://staging.petstore.example/v1' })
   browser = await startBrowser()
 })
 afterAll(async () => {
@@ -31,6 +36,7 @@ afterAll(async () => {
 /** Opens a window. What breaks the policy of the page is said in the console. */
 async function newPage(options: BrowserContextOptions = {}): Promise<Page> {
   const opened = await browser.newPage(options)
+  opened.setDefaultTimeout(10_000)
   opened.on('console', (message) => {
     if (['error', 'warning'].includes(message.type())) complaints.push(message.text())
   })
@@ -66,8 +72,14 @@ afterEach(async ({ task }) => {
 })
 
 const operation = (id: string) => page.locator(`#${id}`)
-const unfold = (id: string) => operation(id).locator('summary').first().click()
-const answerOf = (id: string) => operation(id).getByRole('group', { name: 'Answer' })
+const line = (id: string) => operation(id).locator('summary').first()
+/** Unfolds an operation, if it is folded up. */
+const unfold = async (id: string) => {
+  if ((await operation(id).getAttribute('open')) === null) await line(id).click()
+}
+/** The one field for the API key of all forms. */
+const enterKey = (key: string) => page.getByLabel('API key', { exact: true }).fill(key)
+const answerOf = (id: string) => operation(id).getByRole('group', { name: 'Answer', exact: true })
 const sampleOf = (id: string) => operation(id).locator('.samples pre')
 
 /** Sends an operation as it is filled in, and gives the status and the body that the page shows. */
@@ -85,7 +97,7 @@ const unfoldAll = () =>
 
 async function create(text: string): Promise<{ status: string; body: string }> {
   await unfold('createPet')
-  await operation('createPet').getByLabel('API key').fill(service.key)
+  await enterKey(service.key)
   await operation('createPet').getByLabel('Body').fill(text)
   return send('createPet')
 }
@@ -119,7 +131,7 @@ test('with a key: createPet, listPets', async () => {
   const listed = await send('listPets')
   expect(listed.status).toBe('200')
   expect(JSON.parse(listed.body)).toEqual([rex])
-  await answerOf('listPets').getByText('Headers').click()
+  await answerOf('listPets').locator('summary').click()
   expect(await answerOf('listPets').innerText()).toMatch(/x-request-id: \S+/)
 })
 
@@ -153,7 +165,7 @@ test('who clicks twice adds one animal', async () => {
     release = resolve
   })
   await unfold('createPet')
-  await operation('createPet').getByLabel('API key').fill(service.key)
+  await enterKey(service.key)
   await operation('createPet').getByRole('button', { name: 'Send' }).dblclick()
   release()
   await answerOf('createPet').getByText('201').waitFor()
@@ -173,7 +185,7 @@ test('a request that cannot be sent is no riddle', async () => {
 test('it sends to the server that it came from, and offers no other', async () => {
   expect(await page.locator('main').innerText()).toContain('https://staging.petstore.example/v1')
   await unfold('listPets')
-  await operation('listPets').getByLabel('API key').fill(service.key)
+  await enterKey(service.key)
   const request = page.waitForRequest('**/v1/pets')
   await send('listPets')
   expect((await request).url()).toBe(`${service.origin}/v1/pets`)
@@ -188,7 +200,7 @@ describe.each(Object.entries({ desktop, phone }))('on a %s', (device, viewport) 
     await open(viewport)
     await create(big)
     await unfoldAll()
-    await page.locator('.response pre').first().waitFor()
+    await page.locator('.panel pre').first().waitFor()
     for (const colorScheme of colorSchemes) {
       expect(await barriers(page, colorScheme), colorScheme).toEqual([])
       const ground = await page.evaluate(
@@ -206,17 +218,21 @@ describe.each(Object.entries({ desktop, phone }))('on a %s', (device, viewport) 
     await open(viewport)
     await create(big)
     expect((await operation('createPet').boundingBox())?.height).toBeLessThan(
-      device === 'phone' ? 4_000 : 2_200,
+      device === 'phone' ? 4_400 : 3_000,
     )
     await unfoldAll()
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(viewport.width)
     // A number that is broken into two lines has two rectangles.
+    const cut = await page.evaluate(`[...document.querySelectorAll('.block pre:not(.lines)')]
+      .filter((block) => block.scrollWidth > block.clientWidth)
+      .map((block) => block.textContent)`)
+    expect(cut).toEqual([])
     const broken =
       await page.evaluate(`[...document.querySelectorAll('pre, .bounds')].flatMap((block) => {
       const walker = document.createTreeWalker(block, NodeFilter.SHOW_TEXT)
       const found = []
       while (walker.nextNode()) {
-        for (const match of walker.currentNode.data.matchAll(/[0-9]+/g)) {
+        for (const match of walker.currentNode.data.matchAll(/[0-9]{10,}/g)) {
           const range = document.createRange()
           range.setStart(walker.currentNode, match.index)
           range.setEnd(walker.currentNode, match.index + match[0].length)
@@ -238,38 +254,40 @@ test('with the keyboard alone', async () => {
       '(document.activeElement.labels?.[0] ?? document.activeElement).textContent.trim()',
     )
   const tabTo = async (text: RegExp) => {
-    for (let steps = 0; steps < 60; steps++) {
+    for (let steps = 0; steps < 120; steps++) {
       await press('Tab')
       if (text.test(String(await focused()))) return
     }
     throw new Error(`Tab does not lead to ${text}`)
   }
-  await tabTo(/Add an animal$/)
+  await tabTo(/^Authentication$/)
   await press('Enter')
   await tabTo(/^API key$/)
   await page.keyboard.insertText(service.key)
+  await tabTo(/^Add an animal/)
+  await press('Enter')
+  await tabTo(/^curl$/)
+  await press('ArrowRight')
   await tabTo(/^Body$/)
   await press('Control+a')
   await page.keyboard.insertText(big)
   await tabTo(/^Send$/)
   await press('Enter')
   await answerOf('createPet').getByText('201').waitFor()
-  await tabTo(/^curl$/)
-  await press('ArrowRight')
   expect(await sampleOf('createPet').innerText()).toContain('await fetch(')
 })
 
 test('search leaves the entries that have all the words', async () => {
   const visible = async () => {
-    const entries = await page.locator('.entry:visible').all()
+    const entries = await page.locator('[data-entry]:visible').all()
     return Promise.all(entries.map((entry) => entry.getAttribute('id')))
   }
   const all = await visible()
   expect(all).toEqual(expect.arrayContaining(['listPets', 'createPet', 'getPet', 'schema-Pet']))
   const search = page.getByRole('searchbox', { name: 'Search' })
   await search.fill('idempotency post')
-  expect(await visible()).toEqual(['createPet'])
-  await page.getByText('Found: 1 operation').waitFor()
+  expect(await visible()).toEqual(['createPet', 'guide-idempotency'])
+  await page.getByText('Found: 1 operation, 1 guide').waitFor()
   await search.fill('createpet')
   expect(await visible()).toEqual(['createPet'])
   await search.fill('categoryId')
@@ -280,18 +298,18 @@ test('search leaves the entries that have all the words', async () => {
   await page.getByText('Found: nothing').waitFor()
   await search.fill('')
   expect(await visible()).toEqual(all)
-  expect(await page.locator('.entry[open]').count()).toBe(0)
+  expect(await page.locator('.entry[open]').count()).toBe(1) // the first operation
   await search.fill('idempotency post')
-  await operation('createPet').getByLabel('API key').fill('what is typed')
+  await enterKey('what is typed')
   await search.fill('')
   await operation('createPet').locator('form').waitFor() // stays, since it is worked with
 })
 
 test('a link to an operation or a schema unfolds it, and what is unfolded is in the address', async () => {
-  await page.getByRole('navigation').getByRole('link', { name: 'POST /pets' }).click()
+  await page.getByRole('navigation').getByRole('link', { name: 'POST Add an animal' }).click()
   await operation('createPet').locator('form').waitFor()
-  await unfold('listPets')
-  expect(page.url()).toBe(`${service.origin}/docs/#listPets`)
+  await unfold('getPet')
+  expect(page.url()).toBe(`${service.origin}/docs/#getPet`)
   await page.goto(`${service.origin}/docs/#createPet`)
   await operation('createPet').getByRole('link', { name: 'NewPet' }).click()
   await page.locator('#schema-NewPet dl').waitFor()
@@ -333,7 +351,7 @@ test.each(Object.keys(programs) as (keyof typeof programs)[])(
 test('the samples, letter for letter', async () => {
   await unfold('createPet')
   const form = operation('createPet')
-  await form.getByLabel('API key').fill(service.key) // which is in none of them
+  await enterKey(service.key) // which is in none of them
   await form.getByLabel('Idempotency-Key').fill(`"it's"`)
   await form.getByLabel('Body').fill('@it\'s {"name": 1}')
   const url = `${service.origin}/v1/pets`
@@ -421,7 +439,7 @@ test('an answer is shown as it came, be it no JSON or nothing, and each kind has
   await page.route('**/v1/pets', (route) => route.abort(), { times: 1 })
   await operation('listPets').getByRole('button', { name: 'Send' }).click()
   await answerOf('listPets').getByText('There was no answer').waitFor()
-  await operation('listPets').getByLabel('API key').fill(service.key)
+  await enterKey(service.key)
   expect((await send('listPets')).status).toBe('200')
   complaints.splice(0) // the browser's own lines on the failures
 })
@@ -442,7 +460,7 @@ test('a link leads to what the search has hidden, and to where one is already', 
   const search = page.getByRole('searchbox', { name: 'Search' })
   await search.fill('idempotency post')
   // Of what has no hit, not even the heading is left.
-  expect(await page.locator('h2:visible').allInnerTexts()).toEqual(['Pets'])
+  expect(await page.locator('h2:visible > span').allInnerTexts()).toEqual(['Pets', 'Guides'])
   const link = operation('createPet').getByRole('link', { name: 'NewPet' })
   await link.click()
   await page.locator('#schema-NewPet dl').waitFor()
@@ -457,9 +475,11 @@ test('a link leads to what the search has hidden, and to where one is already', 
 })
 
 test('keys are hidden, and no browser remembers what is typed', async () => {
-  for (const field of await page.locator('form :is(input:not([type=radio]), textarea)').all()) {
+  for (const field of await page
+    .locator('form :is(input:not([type=radio], [type=checkbox]), textarea)')
+    .all()) {
     expect(await field.getAttribute('autocomplete')).toBe('off')
-    const isKey = (await field.getAttribute('data-in')) === 'key'
+    const isKey = (await field.getAttribute('id')) === 'key'
     const type = await field.getAttribute('type')
     expect(type === 'password').toBe(isKey)
   }
@@ -492,7 +512,7 @@ test('an operation says what comes of it: fields when it succeeds, a line for ea
   expect(list).not.toContain('9223372036854775808') // the range of the format says nothing
   await unfold('createPet')
   const text = (await operation('createPet').innerText()).replaceAll(/\s+/g, ' ')
-  expect(text).toContain('Request body · application/json · required')
+  expect(text).toContain('Request body application/json · required')
   expect(text).toContain(
     '422 UNPROCESSABLE_CONTENT The Idempotency-Key was used for another request',
   )
@@ -526,8 +546,10 @@ test('the server that a page sends to is marked', async () => {
   const body = html.replace(service.baseUrl, `${service.origin}/v1`)
   await page.route('**/docs/', (route) => route.fulfill({ body, contentType: 'text/html' }))
   await page.reload()
-  await page.getByText(`${service.origin}/v1 (this page sends here)`).waitFor()
-  expect(await page.locator('.facts').innerText()).not.toContain('This page sends to')
+  const facts = page.locator('.facts')
+  await facts.getByText('This server').waitFor()
+  expect(await facts.innerText()).toContain(`This server\n${service.origin}/v1`)
+  expect(await facts.innerText()).not.toContain('This page sends to')
 })
 
 test('the next page is a button away', async () => {
@@ -536,7 +558,7 @@ test('the next page is a button away', async () => {
   }
   const { body } = await service.rest('GET', '/pets?limit=2')
   await unfold('listPets')
-  await operation('listPets').getByLabel('API key').fill(service.key)
+  await enterKey(service.key)
   await operation('listPets').getByLabel('limit').fill('1')
   const [first, second] = body as { id: bigint }[] // that is what it lists
   expect((await send('listPets')).body).toContain(`"id": ${first?.id},`)
@@ -575,7 +597,7 @@ test('without words for a status (HTTP/2) those of the document are shown, and i
   await page.evaluate("Object.defineProperty(Response.prototype, 'statusText', { value: '' })")
   await create('{"name": "Rex", "categoryId": 3}')
   await answerOf('createPet').getByText('201 Added').waitFor()
-  await answerOf('createPet').getByText('Response headers').click()
+  await answerOf('createPet').locator('summary').click()
   const headers = await answerOf('createPet').locator('pre').last().innerText()
   expect(headers.split('\n').slice(0, 2).join()).toMatch(/^location: .*,x-request-id: /)
 })
@@ -624,3 +646,177 @@ test('a file that is not one of the page is 404', async () => {
     expect(status, file).toBe(404)
   }
 })
+
+test('on a wide screen a request and its answer are on the first screen, and stay in view', async () => {
+  await open({ width: 1440, height: 900 })
+  const inView = async (selector: string) => {
+    const box = await page.locator(selector).first().boundingBox()
+    return box !== null && box.y >= 0 && box.y + box.height <= 900 && box.x > 720
+  }
+  expect(await inView('.start [data-sample-of] pre')).toBe(true)
+  expect(await inView('.start .stays > .block pre')).toBe(true)
+  expect(await operation('listPets').getAttribute('open')).toBe('')
+  await page.locator('#listPets .responses').scrollIntoViewIfNeeded()
+  await page.locator('#listPets-503').scrollIntoViewIfNeeded()
+  expect(await inView('#listPets .samples pre')).toBe(true)
+  expect(await inView('#listPets .panel pre')).toBe(true)
+})
+
+test('each status has an example of its answer behind a tab', async () => {
+  await unfold('createPet')
+  const shown = operation('createPet').locator('.panel pre:visible')
+  expect(await shown.allInnerTexts()).toEqual([expect.stringContaining('"id": 42')])
+  await operation('createPet').getByText('400', { exact: true }).first().click()
+  expect(await shown.count()).toBe(2)
+  expect((await shown.allInnerTexts()).join()).toMatch(/BAD_REQUEST[^]*PARSE_ERROR/)
+  // What a response is read about is what the example shows.
+  await page.locator('#createPet-422 > summary').click()
+  expect(await shown.allInnerTexts()).toEqual([expect.stringContaining('UNPROCESSABLE_CONTENT')])
+  const link = operation('createPet').getByRole('link', { name: 'Link to 409 of createPet' })
+  await link.click()
+  expect(page.url()).toContain('#createPet-409')
+  expect(await page.locator('#createPet-409').getAttribute('open')).toBe('')
+})
+
+test('the key is forgotten with the page, or kept for the tab where the reader wants that', async () => {
+  const field = page.getByLabel('API key', { exact: true })
+  await enterKey('secret')
+  await page.reload()
+  await page.locator('#listPets form').waitFor()
+  expect(await field.inputValue()).toBe('')
+  await enterKey('secret')
+  await page.getByLabel('Keep it in this tab').check()
+  await page.reload()
+  await page.locator('#listPets form').waitFor()
+  expect(await field.inputValue()).toBe('secret')
+  expect(await sampleOf('listPets').innerText()).not.toContain('secret')
+  await page.getByLabel('Write it into the samples').check()
+  expect(await sampleOf('listPets').innerText()).toContain("'Authorization: Bearer secret'")
+  await operation('listPets').getByRole('radio', { name: 'TypeScript' }).check()
+  expect(await sampleOf('listPets').innerText()).toContain("apiKey: 'secret'")
+  await page.getByLabel('Keep it in this tab').uncheck()
+  expect(await page.evaluate('sessionStorage.length')).toBe(0)
+})
+
+test('a long answer is shown in part, and as a whole when asked; the page scrolls over it', async () => {
+  const list = Array.from({ length: 100 }, (_, id) => ({ id, name: 'Rex', status: 'sold' }))
+  const body = JSON.stringify(list)
+  await page.route('**/v1/pets', (route) =>
+    route.fulfill({ body, contentType: 'application/json' }),
+  )
+  await send('listPets')
+  const block = answerOf('listPets').locator('.block').first()
+  const height = async () => (await block.boundingBox())?.height ?? 0
+  expect(await height()).toBeLessThan(600)
+  await block.hover()
+  const before = Number(await page.evaluate('scrollY'))
+  await page.mouse.wheel(0, 300)
+  await expect.poll(() => page.evaluate('scrollY')).toBe(before + 300)
+  await block.getByRole('button', { name: 'Show all' }).click()
+  expect(await height()).toBeGreaterThan(5_000)
+  expect(await block.locator('pre').innerText()).toContain('"id": 99')
+  await block.getByRole('button', { name: 'Show less' }).click()
+  expect(await height()).toBeLessThan(600)
+})
+
+test('search finds headings, guides and words of one stem, and marks them', async () => {
+  const search = page.getByRole('searchbox', { name: 'Search' })
+  const ids = () =>
+    page.evaluate(
+      "[...document.querySelectorAll('[data-entry]:not([hidden])')].map(({ id }) => id || 'authentication')",
+    )
+  const marks = () => page.evaluate("CSS.highlights.get('hit').size")
+  for (const [words, id] of [
+    ['authenticate', 'authentication'],
+    ['pagination', 'guide-paging'],
+    ['deprecated', 'guide-deprecation'],
+    ['idempotent', 'guide-idempotency'],
+    ['NOT_FOUND', 'guide-errors'],
+  ] as const) {
+    await search.fill(words)
+    expect(await ids(), words).toContain(id)
+    expect(await marks(), words).toBeGreaterThan(0)
+    const isSeen = `[...CSS.highlights.get('hit')].some((hit) => {
+      const { top, bottom, height } = hit.getBoundingClientRect()
+      return height > 0 && top >= 0 && bottom <= innerHeight
+    })`
+    expect(await page.evaluate(isSeen), words).toBe(true)
+  }
+  await search.fill('')
+  expect(await marks()).toBe(0)
+})
+
+test('/ and Control+K lead to the search, and Enter to what it found', async () => {
+  await page.keyboard.press('/')
+  await page.keyboard.insertText('pagination')
+  await page.keyboard.press('Enter')
+  expect(page.url()).toContain('#guide-paging')
+  const search = page.getByRole('searchbox', { name: 'Search' })
+  expect(await search.inputValue()).toBe('')
+  expect(await page.locator('#createPet').isVisible()).toBe(true)
+  await expect
+    .poll(async () => (await page.locator('#guide-paging').boundingBox())?.y)
+    .toBeLessThan(200)
+  await page.keyboard.press('Control+k')
+  await page.keyboard.insertText('add animal')
+  await page.keyboard.press('Enter')
+  expect(page.url()).toContain('#createPet')
+  await operation('createPet').locator('form').waitFor()
+  // In a field it is a character like any other.
+  await operation('createPet').getByLabel('Idempotency-Key').press('/')
+  expect(await operation('createPet').getByLabel('Idempotency-Key').inputValue()).toBe('/')
+})
+
+test('a list is a tree: what it is a list of, and the fields of that, indented', async () => {
+  const pets = page.locator('#schema-Pets')
+  await pets.locator('summary').first().click()
+  expect(await pets.innerText()).toMatch(/array of Pet\n[^]*at most 100 items[^]*id/)
+  const [outer, inner] = await Promise.all(
+    [pets.locator('.inside'), pets.locator('.nested .name').first()].map((part) =>
+      part.boundingBox(),
+    ),
+  )
+  expect(inner?.x).toBeGreaterThan((outer?.x ?? 0) + 20)
+})
+
+test('on a phone the sample and the form stand before the list of responses', async () => {
+  await open(phone)
+  await unfold('createPet')
+  const tops = await Promise.all(
+    ['.samples', '.examples', 'form', '.responses'].map(
+      async (part) => (await operation('createPet').locator(part).boundingBox())?.y ?? 0,
+    ),
+  )
+  expect(tops).toEqual(tops.toSorted((one, other) => one - other))
+})
+
+test.each([
+  ['a service that is not ours', oddDocument, 5],
+  ['the visits of the tests', undefined, 12],
+])('%s: nothing breaks, and no section is blank', async (_, document, least) => {
+  const text = document ? JSON.stringify(document) : visitsDocument()
+  const body = docsPage(text, '../v1')
+  await page.route('**/docs/', (route) => route.fulfill({ body, contentType: 'text/html' }))
+  await page.reload()
+  await page.locator('form.trial').first().waitFor({ state: 'attached' })
+  await unfoldAll()
+  expect(await page.locator('.operation').count()).toBeGreaterThanOrEqual(least)
+  const blank =
+    await page.evaluate(`[...document.querySelectorAll('section, .words, .inside, .fold')]
+    .filter((part) => part.innerText.trim() === '')
+    .map((part) => part.outerHTML.slice(0, 200))`)
+  expect(blank).toEqual([])
+  expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(desktop.width)
+  expect(await barriers(page, 'light')).toEqual([])
+  await page.getByRole('searchbox').fill('type')
+})
+
+/** The document of a resource that the service does not have. */
+function visitsDocument(): string {
+  const { router, tags } = visitResources
+  const document = openApiDocument({ router, description: 'Visits.' }, operationsOf(router, tags), {
+    baseUrl: 'https://visits.example/v1',
+    stagingUrl: undefined,
+  })
+  return JSON.stringify(document)
+}

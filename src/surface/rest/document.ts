@@ -6,6 +6,7 @@ import type { Config } from '../../config/config.ts'
 import { TITLE, VERSION } from '../../config/product.ts'
 import { INT64_MAX, INT64_MIN } from '../../procedure/int64.ts'
 import type { Resources } from '../../procedure/resources.ts'
+import { guidesOf, sampleOf } from './guides.ts'
 import type { Operation } from './operations.ts'
 import { headerComponents, responsesOf } from './responses.ts'
 
@@ -13,7 +14,7 @@ type Components = NonNullable<NonNullable<OpenAPIObject['components']>['schemas'
 
 /** Returns the OpenAPI 3.1 document of a router. Throws TypeError for two different schemas with one name. */
 export function openApiDocument(
-  { router, description }: Pick<Resources, 'router' | 'description'>,
+  { router, description, client }: Pick<Resources, 'router' | 'description' | 'client'>,
   operations: Operation[],
   servers: Pick<Config, 'baseUrl' | 'stagingUrl'>,
 ): OpenAPIObject {
@@ -36,8 +37,8 @@ export function openApiDocument(
     defs: { Error: errorSchema, Refusal: refusalSchema },
   }) as OpenAPIObject // the generator declares the same type of openapi3-ts
   document.servers = [
-    { url: servers.baseUrl, description: 'Production' },
-    { url: servers.stagingUrl, description: 'Staging' },
+    { url: servers.baseUrl, description: servers.stagingUrl ? 'Production' : 'This server' },
+    ...(servers.stagingUrl ? [{ url: servers.stagingUrl, description: 'Staging' }] : []),
   ]
   const headings = new Map(operations.map(({ meta, heading }) => [meta.tag, heading]))
   document.tags = [...headings].map(([name, description]) => ({ name, description }))
@@ -53,7 +54,27 @@ export function openApiDocument(
     headers: headerComponents(operations, servers.baseUrl),
   }
   completeIntegers(document)
+  addGuides(document, operations, servers.baseUrl, client)
   return document
+}
+
+/** Adds the guides to the description and, where there is a client, a sample of it to each operation. */
+function addGuides(
+  document: OpenAPIObject,
+  operations: Operation[],
+  baseUrl: string,
+  client: Resources['client'],
+): void {
+  const guides = guidesOf({ document, operations, baseUrl, client })
+  document.info.description = `${document.info.description}\n\n${guides}`
+  if (!client) return
+  for (const operation of operations) {
+    const { path, method } = operation
+    const source = sampleOf(operation, { document, baseUrl, client })
+    Object.assign(document.paths?.[path]?.[method.toLowerCase() as 'get'] ?? {}, {
+      'x-codeSamples': [{ lang: 'TypeScript', source }],
+    })
+  }
 }
 
 const errorSchema = z

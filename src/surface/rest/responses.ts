@@ -99,7 +99,7 @@ export function headerComponents(
 }
 
 /** Returns a path for an example, with 42 for each parameter of the template. */
-const examplePath = (template = '') => template.replaceAll(/\{.+?\}/g, '42')
+export const examplePath = (template = '') => template.replaceAll(/\{.+?\}/g, '42')
 
 /** Returns all responses of an operation by status; `output` is the schema of its success. */
 export function responsesOf(operation: Operation, output?: object): Record<string, Response> {

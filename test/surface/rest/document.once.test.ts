@@ -1,4 +1,8 @@
 /** The OpenAPI document: valid, complete, and what the interface document says. */
+import { execFile } from 'node:child_process'
+import path from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { promisify } from 'node:util'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { parseExact } from '../../support/rest.ts'
@@ -7,7 +11,7 @@ import { type Service, startService } from '../../support/service.ts'
 /** As much of OpenAPI as is looked at here. */
 interface Document {
   openapi: string
-  info: { title: string; version: string }
+  info: { title: string; version: string; description: string }
   servers: { url: string }[]
   paths: Record<string, Record<string, Operation>>
   components: Record<'schemas' | 'headers' | 'securitySchemes', Record<string, object>>
@@ -25,6 +29,7 @@ interface Operation {
     schema: object
   }[]
   requestBody?: { required: boolean; content: Record<string, { schema: object; example: unknown }> }
+  'x-codeSamples'?: { lang: string; source: string }[]
   responses: Record<
     string,
     { headers: object; content: Record<string, { schema: object; examples?: object }> }
@@ -36,7 +41,7 @@ let text: string
 let document: Document
 const operation = (method: string, path: string) => document.paths[path]?.[method] as Operation
 beforeAll(async () => {
-  service = await startService()
+  service = await startService({ STAGING_URL: 'https://staging.petstore.example/v1' })
   const response = await fetch(`${service.origin}/v1/openapi.json`) // without a key
   expect(response.status).toBe(200)
   expect(response.headers.get('content-type')).toBe('application/json')
@@ -58,6 +63,61 @@ test('version 1.0.0 on two servers: production, then staging', () => {
     'https://petstore.example/v1',
     'https://staging.petstore.example/v1',
   ])
+})
+
+test('without a staging installation there is one server', async () => {
+  const alone = await startService()
+  const answer = await fetch(`${alone.origin}/v1/openapi.json`)
+  const { servers } = (await answer.json()) as Document
+  await alone.stop()
+  expect(servers).toEqual([{ url: 'https://petstore.example/v1', description: 'This server' }])
+})
+
+test('the guides say what to do about every error code, and name every operation that they are for', () => {
+  const { description } = document.info
+  expect(description.match(/^## .*$/gm)).toEqual([
+    '## TypeScript? Use the client',
+    '## Paging',
+    '## Errors',
+    '## Idempotency',
+    '## 64-bit ids in JavaScript',
+    '## Rate limits',
+    '## Deprecation',
+  ])
+  const codes = new Set([...text.matchAll(/"code":"([A-Z_]+)"/g)].map(([, code]) => code))
+  expect(codes.size).toBeGreaterThan(10)
+  for (const code of codes) expect(description).toMatch(new RegExp(`^\\| \`${code}\` \\|`, 'm'))
+  expect(description).toContain('`GET /pets` returns a list in pages')
+  expect(description).toContain('the answer to `POST /pets` is lost')
+  expect(description).toContain('`GET /pets/{petId}` is deprecated since 2026-11-20')
+})
+
+test('every operation has a sample for the TypeScript client, which can be run', async () => {
+  const client = pathToFileURL(path.resolve('client/src/client.ts')).href
+  const sources = Object.values(document.paths)
+    .flatMap((item) => Object.values(item))
+    .map((operation) => operation['x-codeSamples']?.[0]?.source ?? '')
+  expect(sources.map((source) => source.split('\n').at(-1))).toEqual([
+    'const answer = await petstore.listPets.query({ limit: 20 })',
+    "const answer = await petstore.createPet.mutate({ name: 'Rex', categoryId: 3n, status: 'available' })",
+    'const answer = await petstore.getPet.query({ petId: 42n })',
+  ])
+  const run = promisify(execFile)
+  const results = sources.map((source) => {
+    const program = source
+      .replace('@petstore-catalogue/petstore/client', client)
+      .replace('https://petstore.example/trpc', `${service.origin}/trpc`)
+      .replace('<API_KEY>', service.key)
+    const words = ['--input-type=module', '-e', `${program}\nconsole.log(answer)`]
+    return run(process.execPath, words).then(
+      ({ stdout }) => stdout,
+      ({ stderr }: { stderr: string }) => stderr,
+    )
+  })
+  const [listed, made, got] = await Promise.all(results)
+  expect(listed).toMatch(/^\[/)
+  expect(made).toContain("name: 'Rex', categoryId: 3n, status: 'available'")
+  expect(got).toContain('There is no animal with the id 42')
 })
 
 test('it has the three operations of the interface', () => {
