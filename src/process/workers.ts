@@ -36,7 +36,8 @@ export async function startWorkers(config: Config, log: Log): Promise<Running> {
     async stop() {
       stopping = true
       const living = Object.values(cluster.workers ?? {}).filter((worker) => worker !== undefined)
-      for (const worker of living) worker.send(STOP)
+      // One that was killed a moment ago hears nothing: without a function, that is thrown.
+      for (const worker of living) worker.send(STOP, () => {})
       // Whatever ends this process before they have ended, a second signal above all, ends them.
       process.once('exit', () => {
         for (const worker of living) worker.process.kill('SIGKILL')
@@ -75,8 +76,11 @@ export async function work(config: Config, log: Log, composition: Composition): 
   const told = Promise.race([stopped, uncaught(log)])
   void told.then(() => cutOff(config.shutdownTimeout, log))
   try {
-    const { serve } = await import('./serve.ts') // the primary process needs nothing of it
-    const { metrics, stop } = await serve(config, log, composition)
+    // The primary process needs nothing of it.
+    const serving = import('./serve.ts').then(({ serve }) => serve(config, log, composition))
+    const running = await Promise.race([serving, told])
+    if (!running) return // it has nothing to finish, and the others are in their SHUTDOWN_DELAY
+    const { metrics, stop } = running
     if (metrics) {
       const { AggregatorRegistry } = await import('prom-client')
       AggregatorRegistry.setRegistries(metrics.registry)
