@@ -18,6 +18,9 @@ export interface Cost {
   statements: number
   /** Inserts committed. */
   commits: number
+  /** The database's seconds and the commits of a call that shares no statement with others. */
+  databaseAlone: number
+  commitsAlone: number
   /** Seconds for which the call holds a connection to the database. */
   hold: number
   /** Seconds from request to answer, where nothing else is asked. */
@@ -64,6 +67,8 @@ function cost(loaded: Result, alone: Result): Cost {
     bytes: perCall('bytes'),
     statements,
     commits: perCall('inserts'),
+    databaseAlone: alone.database / alone.requests,
+    commitsAlone: alone.inserts / alone.requests,
     hold: statements * statement,
     latency,
   }
@@ -84,6 +89,8 @@ export function blend(costs: Record<Kind, Cost>, mixture: Mixture): Cost {
     bytes: mean('bytes'),
     statements: mean('statements'),
     commits: mean('commits'),
+    databaseAlone: mean('databaseAlone'),
+    commitsAlone: mean('commitsAlone'),
     hold: mean('hold'),
     latency: mean('latency'),
   }
@@ -144,6 +151,11 @@ export const ASSUMED = {
   roundTrip: 0.000_3,
 }
 
+const range = (one: number, other: number, of: (each: number) => number): [number, number] => [
+  of(Math.min(one, other)),
+  of(Math.max(one, other)),
+]
+
 /** What a number of calls a second takes. */
 export function needs(call: Cost, rate: number, assumed = ASSUMED) {
   const { utilization, pool, instanceCores, roundTrip } = assumed
@@ -151,11 +163,14 @@ export function needs(call: Cost, rate: number, assumed = ASSUMED) {
   return {
     processes,
     instances: Math.ceil(processes / instanceCores),
-    databaseCores: Math.ceil((rate * call.database) / utilization),
+    /** With as many shared statements as measured, and with none. */
+    databaseCores: range(call.database, call.databaseAlone, (each) =>
+      Math.ceil((rate * each) / utilization),
+    ),
     connections: processes * pool,
     /** Connections that are in use at a time, on average. */
     used: rate * (call.hold + call.statements * roundTrip),
-    commits: rate * call.commits,
+    commits: range(call.commits, call.commitsAlone, (each) => rate * each),
     bitsPerSecond: rate * call.bytes * 8,
     /** Calls in progress: connections from callers, where each waits for its answer. */
     concurrent: rate * (call.latency + call.statements * roundTrip),
@@ -191,7 +206,7 @@ const HELP: Record<Wall | 'connections' | 'disk', [limit: string, help: string]>
     'the commits of the database’s disk',
     'a faster disk; then another engine, which commits on many',
   ],
-  network: ['the network of the database’s site', 'smaller pages, a second site'],
+  network: ['the network to the callers', 'smaller pages, more sites'],
   connections: [
     'the database’s `max_connections`',
     'smaller pools, a proxy that shares connections, other nodes',
@@ -203,8 +218,8 @@ const HELP: Record<Wall | 'connections' | 'disk', [limit: string, help: string]>
 export function capacityMarkdown(measured: Table, server: number, assumed = ASSUMED): string {
   const costs = costsOf(measured, server)
   const mean = blend(costs, MIXTURE)
-  const rows = measured.rows.find(({ id }) => id === 'createPet')
-  const commits = rows?.commits ?? Number.NaN
+  const creation = measured.rows.find(({ id }) => id === 'createPet')
+  const commits = creation?.commits ?? Number.NaN
   const micro = (seconds: number) => whole(seconds * 1e6)
   const kinds = [...Object.entries(costs), ['mixture', mean] as const]
 
@@ -229,7 +244,7 @@ export function capacityMarkdown(measured: Table, server: number, assumed = ASSU
       [
         'call',
         'service, µs',
-        'database, µs',
+        'database, µs (alone)',
         'connection held, µs',
         'statements',
         'commits',
@@ -238,10 +253,10 @@ export function capacityMarkdown(measured: Table, server: number, assumed = ASSU
       kinds.map(([kind, call]) => [
         kind,
         micro(call.service),
-        micro(call.database),
+        `${micro(call.database)} (${micro(call.databaseAlone)})`,
         micro(call.hold),
         call.statements.toFixed(2),
-        call.commits.toFixed(2),
+        call.commits.toFixed(3),
         whole(call.bytes),
       ]),
     ),
@@ -268,9 +283,9 @@ export function capacityMarkdown(measured: Table, server: number, assumed = ASSU
           whole(rate),
           whole(need.processes),
           whole(need.instances),
-          whole(need.databaseCores),
+          need.databaseCores.map(whole).join(' – '),
           `${whole(need.connections)} (${whole(need.used)})`,
-          whole(need.commits),
+          need.commits.map(whole).join(' – '),
           whole(need.bitsPerSecond / 1e6),
           whole(need.concurrent),
         ]

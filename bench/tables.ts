@@ -31,12 +31,13 @@ export function markdown({ title, version, servers, rows }: Table): string {
   ])
   const memory = servers.map(({ memory: { idle, most } }) => `${mega(idle)}, ${mega(most)} MB`)
   const times = rows.map((row) => [row.title, ...row.results.map(processorTime)])
+  const hasDatabase = rows.some((row) => row.results.some(({ database }) => database !== 0))
   const isMarked = speeds.some((cells) => cells.some((cell) => cell.includes('†')))
   return [
     `${title} (${version}):`,
     table(names, [...speeds, ['resident memory: idle, most', ...memory]]),
     ...(isMarked ? [EQUAL] : []),
-    'Processor time of a request in µs: of the server + of the database’s process:',
+    `Processor time of a request in µs: of the server${hasDatabase ? ' + of the database’s process' : ''}:`,
     table(names, times),
   ].join('\n\n')
 }
