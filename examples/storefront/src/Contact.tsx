@@ -21,10 +21,11 @@ export function Contact({ pet: { id, name, status } }: { pet: Pet }) {
         )}
       </div>
       <p className="number">
-        {mail && <span>{mail}</span>}
         <span>No. {String(id)}</span>
         <CopyButton text={String(id)} />
       </p>
+      {/* For those whose browser sends no mail. */}
+      {mail && <p className="hint">{mail}</p>}
     </section>
   )
 }

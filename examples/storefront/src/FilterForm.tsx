@@ -26,7 +26,7 @@ export function FilterForm({ filter }: { filter: Filter }) {
         className="control"
         type="search"
         aria-label="Name"
-        placeholder="Name"
+        placeholder="Search by name"
         autoComplete="off"
         spellCheck={false}
         value={filter.name}
