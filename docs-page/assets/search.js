@@ -8,7 +8,10 @@ const textOf = (node) => node?.textContent.toLowerCase() ?? ''
 const searched = [...document.querySelectorAll('[data-entry]')].map((entry) => {
   const heading = entry.querySelector('summary, h2, h3')
   const inside = [...entry.querySelectorAll(':scope > .inside > :is(.words, .responses)')]
-  if (inside.length === 0) inside.push(entry.querySelector(':scope > .inside') ?? entry)
+  if (inside.length === 0)
+    inside.push(
+      entry.querySelector(':scope > :is(.inside, .pair) > .words, :scope > .inside') ?? entry,
+    )
   const folded = inside.flatMap((part) => [...part.querySelectorAll('details:not([open])')])
   const parts = entry.localName === 'details' ? [entry, ...folded] : folded
   const text = inside.map(textOf).join(' ')
@@ -132,7 +135,9 @@ function jump() {
 
 search.addEventListener('input', find)
 search.addEventListener('keydown', (event) => {
-  if (event.key === 'Enter') jump()
+  if (event.key !== 'Enter') return
+  event.preventDefault() // or it would fold up what it leads to
+  jump()
 })
 addEventListener('keydown', (event) => {
   const isTyping = event.target.matches?.(

@@ -38,6 +38,7 @@ export function operationEntry(document: OpenApi, operation: Operation, isOpen: 
         <div class="words">
           <a class="to-form" href="#${id}-form" hidden>Try it out</a>
           ${prose(description)}
+          ${parameters.length > 0 || operation.body ? undefined : html`<p class="hint">It takes no parameters and no body.</p>`}
           ${parameters.length > 0 ? html`<h4>Parameters</h4>${fields(document, parameters)}` : undefined}
           ${requestBody(document, operation)}
         </div>

@@ -289,9 +289,9 @@ test('search leaves the entries that have all the words', async () => {
   expect(await visible()).toEqual(['createPet', 'guide-idempotency'])
   await page.getByText('Found: 1 operation, 1 guide').waitFor()
   await search.fill('createpet')
-  expect(await visible()).toEqual(['createPet'])
+  expect(await visible()).toEqual(['createPet', 'guide-typescript-use-the-client'])
   await search.fill('categoryId')
-  await page.getByText('Found: 3 operations, 3 schemas').waitFor()
+  await page.getByText('Found: 3 operations, 1 guide, 3 schemas').waitFor()
   await page.locator('#schema-Pet dl').waitFor() // what was found inside is unfolded
   await search.fill('unicorn')
   expect(await visible()).toEqual([])
@@ -300,7 +300,7 @@ test('search leaves the entries that have all the words', async () => {
   expect(await visible()).toEqual(all)
   expect(await page.locator('.entry[open]').count()).toBe(1) // the first operation
   await search.fill('idempotency post')
-  await enterKey('what is typed')
+  await operation('createPet').getByLabel('Idempotency-Key').fill('what is typed')
   await search.fill('')
   await operation('createPet').locator('form').waitFor() // stays, since it is worked with
 })
@@ -668,7 +668,7 @@ test('each status has an example of its answer behind a tab', async () => {
   expect(await shown.allInnerTexts()).toEqual([expect.stringContaining('"id": 42')])
   await operation('createPet').getByText('400', { exact: true }).first().click()
   expect(await shown.count()).toBe(2)
-  expect((await shown.allInnerTexts()).join()).toMatch(/BAD_REQUEST[^]*PARSE_ERROR/)
+  expect((await shown.allInnerTexts()).join()).toMatch(/BAD_REQUEST[\s\S]*PARSE_ERROR/)
   // What a response is read about is what the example shows.
   await page.locator('#createPet-422 > summary').click()
   expect(await shown.allInnerTexts()).toEqual([expect.stringContaining('UNPROCESSABLE_CONTENT')])
@@ -770,7 +770,7 @@ test('/ and Control+K lead to the search, and Enter to what it found', async () 
 test('a list is a tree: what it is a list of, and the fields of that, indented', async () => {
   const pets = page.locator('#schema-Pets')
   await pets.locator('summary').first().click()
-  expect(await pets.innerText()).toMatch(/array of Pet\n[^]*at most 100 items[^]*id/)
+  expect(await pets.innerText()).toMatch(/array of Pet\n[\s\S]*at most 100 items[\s\S]*id/)
   const [outer, inner] = await Promise.all(
     [pets.locator('.inside'), pets.locator('.nested .name').first()].map((part) =>
       part.boundingBox(),
@@ -792,7 +792,7 @@ test('on a phone the sample and the form stand before the list of responses', as
 
 test.each([
   ['a service that is not ours', oddDocument, 5],
-  ['the visits of the tests', undefined, 12],
+  ['the visits of the tests', undefined, 9],
 ])('%s: nothing breaks, and no section is blank', async (_, document, least) => {
   const text = document ? JSON.stringify(document) : visitsDocument()
   const body = docsPage(text, '../v1')

@@ -4,7 +4,7 @@ import { errorOf, type Service, startService, trpcClient } from '../../support/s
 
 let service: Service
 beforeAll(async () => {
-  service = await startService()
+  service = await startService({ STAGING_URL: 'https://staging.petstore.example/v1' })
   await service.rest('POST', '/pets', { body: { name: 'Rex', categoryId: 3 } })
 })
 afterAll(() => service.stop())
