@@ -88,7 +88,7 @@ test.each([
     target: 'esnext',
     module: 'nodenext',
     types: ['node'],
-    typeRoots: ['../../../../node_modules/@types'],
+    typeRoots: ['../../../../../node_modules/@types'],
     outDir: 'out',
     strict: true,
     noUncheckedIndexedAccess: true,
