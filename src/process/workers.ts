@@ -35,7 +35,8 @@ export async function startWorkers(config: Config, log: Log): Promise<Running> {
     async stop() {
       stopping = true
       const living = Object.values(cluster.workers ?? {}).filter((worker) => worker !== undefined)
-      for (const worker of living) worker.send(STOP)
+      // A worker that was killed a moment ago cannot be reached: without a function, `send` throws.
+      for (const worker of living) worker.send(STOP, () => {})
       // If this process ends first, for example at a second signal, the workers end with it.
       process.once('exit', () => {
         for (const worker of living) worker.process.kill('SIGKILL')
@@ -74,8 +75,11 @@ export async function work(config: Config, log: Log, composition: Composition): 
   const stopRequested = Promise.race([stopMessage, uncaughtException(log)])
   void stopRequested.then(() => exitAfter(config.shutdownTimeout, log))
   try {
-    const { serve } = await import('./serve.ts') // not needed by the primary process
-    const { metrics, stop } = await serve(config, log, composition)
+    // The primary process does not need this module.
+    const serving = import('./serve.ts').then(({ serve }) => serve(config, log, composition))
+    const running = await Promise.race([serving, stopRequested])
+    if (!running) return // it has no request to finish, and the other workers may wait for SHUTDOWN_DELAY
+    const { metrics, stop } = running
     if (metrics) {
       const { AggregatorRegistry } = await import('prom-client')
       AggregatorRegistry.setRegistries(metrics.registry)

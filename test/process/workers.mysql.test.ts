@@ -288,6 +288,26 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
     expect(await server.exited).toBe(0)
     expect(performance.now() - began).toBeLessThan(30_000)
     expect(server.stderr).not.toContain('cut off')
+    expect(stopping(), 'the new one has not begun to serve').toMatchObject([{ pid: second }])
+    await gone([second])
+  })
+
+  test('one that was killed in the moment of a stop keeps no other from finishing', async () => {
+    await start()
+    const [first = 0, second = 0] = await servingPids()
+    await freeze(first)
+    const creation = await beginCreation(server.port, key) // the other one has it
+    const primary = server.child.pid as number
+    await freeze(primary)
+    process.kill(first, 'SIGKILL')
+    await setTimeout(100) // its side of the channel is closed
+    server.child.kill('SIGTERM')
+    thaw(primary) // now it hears of both at once
+    await eventually(() => expect(stopping()).toMatchObject([{ pid: second }]))
+    expect(server.child.exitCode, 'who started it may end the rest then').toBeNull()
+    await expectFinished([creation])
+    expect(await server.exited, 'the killed one has finished nothing').toBe(1)
+    expect(server.stderr).not.toMatch(/cut off|Error/)
     await gone([second])
   })
 

@@ -1,5 +1,8 @@
 /** The connections to a MySQL server: which calls get one, and which of them still work. */
+
+import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { connect } from '../../../db/connect.ts'
 import type { Database } from '../../../db/tables.ts'
@@ -107,6 +110,26 @@ describe.runIf(engine === 'mysql')('connections to a server', outOfThree, () => 
     await db.destroy()
   })
 
+  test('a pool ends, whatever state its connections are in', async () => {
+    const database = new URL(service.databaseUrl)
+    database.host = `127.0.0.1:${proxy.port}`
+    const ask = (db: Database) => db.selectFrom('pets').select('id').execute()
+
+    const broken = await connect(database.href)
+    const lost = proxy.breakAt(/^select `id` from `pets`$/, 'before')
+    await expect(ask(broken)).rejects.toThrow('cannot be used')
+    await broken.destroy()
+    await lost
+
+    await using silent = await listenSilently()
+    database.host = `127.0.0.1:${silent.port}`
+    const unconnected = await connect(database.href, { timeout: 500 })
+    const asked = ask(unconnected).catch((error) => error)
+    await until('it connects', () => silent.clients > 0)
+    await unconnected.destroy()
+    expect(await asked).toMatchObject({ message: 'The database cannot be used right now' })
+  })
+
   test('writes that are given up while they wait leave their places to others', async () => {
     await using rival = await openSql(service.databaseUrl)
     for (let round = 0; round < 2; round++) {
@@ -196,3 +219,21 @@ describe.runIf(engine === 'mysql')('connections to a server', outOfThree, () => 
     }
   })
 })
+
+/** A server that takes connections and says nothing. */
+async function listenSilently() {
+  const sockets = new Set<Socket>()
+  const server = createServer((socket) => void sockets.add(socket.on('error', () => {})))
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  return {
+    port: (server.address() as AddressInfo).port, // it listens on a port
+    get clients() {
+      return sockets.size
+    },
+    async [Symbol.asyncDispose]() {
+      for (const socket of sockets) socket.destroy()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}
