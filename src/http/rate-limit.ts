@@ -45,7 +45,7 @@ export function createRateLimit(limit: number): RateLimit {
     const now = performance.now()
     const counter = counterOf(caller, now)
     counter.calls += calls
-    const seconds = Math.ceil((counter.endsAt - now) / 1000)
+    const seconds = Math.ceil(Math.round(counter.endsAt - now) / 1000)
     const partition = createHash('sha256').update(caller).digest('hex').slice(0, 12)
     const left = Math.max(0, limit - counter.calls)
     recordOf(res).headers = [

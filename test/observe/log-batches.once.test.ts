@@ -2,7 +2,7 @@
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { promisify } from 'node:util'
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, expect, test, vi } from 'vitest'
 import { newDatabase, type TestDatabase } from '../support/database.ts'
 import { runServer, type ServerProgram } from '../support/process.ts'
 
@@ -86,6 +86,7 @@ test('a log that nobody reads does not fill the memory: what comes then is dropp
     expect(statuses).toEqual(Array(100).fill(404))
   }
   child.stderr?.resume()
+  await vi.waitFor(() => expect(requests().length).toBeGreaterThan(500), 30_000)
   child.kill('SIGTERM')
   expect(await server.exited).toBe(0)
   expect(requests().length).toBeGreaterThan(500)

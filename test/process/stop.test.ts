@@ -153,7 +153,7 @@ describe('SIGTERM', () => {
     expect(answer.status).toBe(200)
     server.child.kill('SIGTERM')
     expect(await server.exited).toBe(0)
-    expect(server.stderr).not.toContain('Could not note')
+    expect(server.stderr).not.toContain('Could not record when keys wer')
     const { stdout } = await runToEnd(programs.keys, { DATABASE_URL: database.url }, [
       'list',
       '--json',
@@ -327,7 +327,7 @@ describe('whatever hangs, SIGTERM ends it within SHUTDOWN_TIMEOUT', outOfThree, 
         program.child.kill('SIGTERM')
         expect(await timeOf(program.exited)).toBeLessThan(5_000)
         expect(await program.exited).toBe(0)
-        expect(program.stderr).toContain('Could not note')
+        expect(program.stderr).toContain('Could not record when keys wer')
         expect(program.stderr).toContain('"Stopped"')
       })
 
