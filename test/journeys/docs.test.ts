@@ -675,7 +675,7 @@ test('each status has an example of its answer behind a tab', async () => {
   const link = operation('createPet').getByRole('link', { name: 'Link to 409 of createPet' })
   await link.click()
   expect(page.url()).toContain('#createPet-409')
-  expect(await page.locator('#createPet-409').getAttribute('open')).toBe('')
+  await expect.poll(() => page.locator('#createPet-409').getAttribute('open')).toBe('')
 })
 
 test('the key is forgotten with the page, or kept for the tab where the reader wants that', async () => {

@@ -37,7 +37,7 @@ export function openApiDocument(
     defs: { Error: errorSchema, Refusal: refusalSchema },
   }) as OpenAPIObject // the generator declares the same type of openapi3-ts
   document.servers = [
-    { url: servers.baseUrl, description: servers.stagingUrl ? 'Production' : 'This server' },
+    { url: servers.baseUrl, description: isLocal(servers.baseUrl) ? 'Local' : 'Production' },
     ...(servers.stagingUrl ? [{ url: servers.stagingUrl, description: 'Staging' }] : []),
   ]
   const headings = new Map(operations.map(({ meta, heading }) => [meta.tag, heading]))
@@ -57,6 +57,8 @@ export function openApiDocument(
   addGuides(document, operations, servers.baseUrl, client)
   return document
 }
+
+const isLocal = (url: string) => /^https?:\/\/(localhost|127\.|\[::1\])/i.test(url)
 
 /** Adds the guides to the description and, where there is a client, a sample of it to each operation. */
 function addGuides(

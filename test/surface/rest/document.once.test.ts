@@ -66,11 +66,11 @@ test('version 1.0.0 on two servers: production, then staging', () => {
 })
 
 test('without a staging installation there is one server', async () => {
-  const alone = await startService()
+  const alone = await startService({ BASE_URL: 'http://localhost:3000/v1' })
   const answer = await fetch(`${alone.origin}/v1/openapi.json`)
   const { servers } = (await answer.json()) as Document
   await alone.stop()
-  expect(servers).toEqual([{ url: 'https://petstore.example/v1', description: 'This server' }])
+  expect(servers).toEqual([{ url: 'http://localhost:3000/v1', description: 'Local' }])
 })
 
 test('the guides say what to do about every error code, and name every operation that they are for', () => {
