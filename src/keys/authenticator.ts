@@ -2,7 +2,7 @@
 import { setTimeout } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
-import type { Deadline } from '../../db/deadline.ts'
+import { Deadline } from '../../db/deadline.ts'
 import { OverloadedError } from '../../db/errors.ts'
 import { retry } from '../../db/retry.ts'
 import type { Database } from '../../db/tables.ts'
@@ -27,6 +27,9 @@ const MIN_INTERVAL = 10
 
 /** Milliseconds between two records of the last uses of keys. */
 const RECORD_INTERVAL = 60_000
+
+/** Milliseconds that one record may take. A stop waits for the last one and for the one before. */
+const RECORD_TIMEOUT = 2_000
 
 export type Authenticator = ReturnType<typeof createAuthenticator>
 
@@ -72,10 +75,17 @@ export function createAuthenticator(
   const record = () => {
     const last = uses
     uses = new Map()
-    // The times only inform operators, so a failure is not retried.
-    recording = recording
-      .then(() => recordUses(db, last))
-      .catch((error) => log.warn({ err: error }, 'Could not record when keys were last used'))
+    recording = recording.then(async () => {
+      const deadline = new Deadline(RECORD_TIMEOUT)
+      try {
+        await recordUses(db, last, deadline)
+      } catch (error) {
+        // The times only inform operators, so a failure is not retried.
+        log.warn({ err: error }, 'Could not record when keys were last used')
+      } finally {
+        deadline.clear()
+      }
+    })
     return recording
   }
   const timer = setInterval(record, RECORD_INTERVAL).unref()

@@ -1,5 +1,7 @@
 /** The API keys in the database. The table has times in milliseconds since 1970. */
 import { type ExpressionBuilder, sql } from 'kysely'
+import type { Deadline } from '../../db/deadline.ts'
+import { execute } from '../../db/statement.ts'
 import type { ApiKeysTable, Database, Tables } from '../../db/tables.ts'
 import { newKey } from './format.ts'
 
@@ -147,13 +149,17 @@ export async function findKeys(db: Database, hashes: readonly string[]) {
  * Records when keys were last used, by their ids. A later time, recorded by another instance,
  * stays.
  */
-export async function recordUses(db: Database, uses: ReadonlyMap<bigint, number>): Promise<void> {
+export async function recordUses(
+  db: Database,
+  uses: ReadonlyMap<bigint, number>,
+  deadline?: Deadline,
+): Promise<void> {
   const rows = [...uses].map(([id, time]) => ({ id, time: BigInt(time) }))
   while (rows.length > 0) {
     const batch = rows.splice(0, MAX_USES)
     const cases = batch.map(({ id, time }) => sql`when ${id} then ${time}`)
     const time = sql<bigint>`case id ${sql.join(cases, sql` `)} end`
-    await db
+    const update = db
       .updateTable('api_keys')
       .set({ last_used_at: time })
       .where(
@@ -162,7 +168,7 @@ export async function recordUses(db: Database, uses: ReadonlyMap<bigint, number>
         batch.map(({ id }) => id),
       )
       .where((eb) => eb.or([eb('last_used_at', 'is', null), eb('last_used_at', '<', time)]))
-      .execute()
+    await execute(db, update, deadline)
   }
 }
 
