@@ -3,7 +3,7 @@ import type { Insertable } from 'kysely'
 import { isSqlite } from './columns.ts'
 import type { Deadline } from './deadline.ts'
 import { isRowRefused, NoConsecutiveIdsError } from './errors.ts'
-import { gather } from './gather.ts'
+import { gather, isShared } from './gather.ts'
 import { perDatabase } from './per-database.ts'
 import { retry } from './retry.ts'
 import type { Statement } from './statement.ts'
@@ -69,13 +69,16 @@ export function inserts<Row, Table extends keyof Tables>(
   })
 
   async function insertShared(db: Database, row: Row, deadline: Deadline): Promise<bigint> {
-    if (isSqlite(db)) return await inTransaction(db, (it) => insertOne(it, row, deadline), deadline)
+    if (isSqlite(db) && !db.isTransaction)
+      return await inTransaction(db, (it) => insertOne(it, row, deadline), deadline)
     const id = grouping(db).isPossible ? await insertGrouped(db, row, deadline) : undefined
     return id ?? (await insertOne(db, row, deadline))
   }
 
-  return (db, row, deadline) =>
-    db.isTransaction
-      ? insertOne(db, row, deadline)
-      : retry(() => insertShared(db, row, deadline), { repeatable: false, deadline })
+  return (db, row, deadline) => {
+    if (!db.isTransaction) {
+      return retry(() => insertShared(db, row, deadline), { repeatable: false, deadline })
+    }
+    return isShared(db) ? insertShared(db, row, deadline) : insertOne(db, row, deadline)
+  }
 }

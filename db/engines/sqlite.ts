@@ -199,7 +199,9 @@ class EmbeddedDriver implements Driver {
         return { rows: rows.map((row) => objectOf(columns, row)) as Row[] }
       }
       const { changes, lastInsertRowid } = statement.run(...values)
-      return { rows: [], numAffectedRows: BigInt(changes), insertId: BigInt(lastInsertRowid) }
+      // As on MySQL, the id of the first of several rows, whose ids are consecutive.
+      const insertId = BigInt(lastInsertRowid) - BigInt(changes) + 1n
+      return { rows: [], numAffectedRows: BigInt(changes), insertId }
     })
   }
 

@@ -22,11 +22,12 @@ export function asWrite<Input, Output>(resolver: Resolver<Input, Output>): Resol
   return resolver
 }
 
-/** The options of a resolver inside a transaction: `ctx.stores` are the transaction's. */
-export const inside = <Input>(options: Options<Input>, stores: Stores): Options<Input> => ({
-  ...options,
-  ctx: { ...options.ctx, stores },
-})
+/** The options of a resolver inside a transaction: the stores and the deadline are the transaction's. */
+export const inside = <Input>(
+  options: Options<Input>,
+  stores: Stores,
+  deadline = options.ctx.deadline,
+): Options<Input> => ({ ...options, ctx: { ...options.ctx, stores, deadline } })
 
 /**
  * The resolver of a mutation. `make` runs in one transaction, whose stores are `ctx.stores`: all of
