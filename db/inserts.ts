@@ -1,6 +1,5 @@
 /** New rows: those that meet are one statement, or one transaction, and each gets its own id. */
 import type { Insertable } from 'kysely'
-import { isSqlite } from './columns.ts'
 import type { Deadline } from './deadline.ts'
 import { isRowRefused, NoConsecutiveIdsError } from './errors.ts'
 import { gather, isShared } from './gather.ts'
@@ -8,7 +7,6 @@ import { perDatabase } from './per-database.ts'
 import { retry } from './retry.ts'
 import type { Statement } from './statement.ts'
 import type { Database, Tables } from './tables.ts'
-import { inTransaction } from './transaction.ts'
 
 const MAX_ROWS_PER_STATEMENT = 200
 
@@ -69,8 +67,6 @@ export function inserts<Row, Table extends keyof Tables>(
   })
 
   async function insertShared(db: Database, row: Row, deadline: Deadline): Promise<bigint> {
-    if (isSqlite(db) && !db.isTransaction)
-      return await inTransaction(db, (it) => insertOne(it, row, deadline), deadline)
     const id = grouping(db).isPossible ? await insertGrouped(db, row, deadline) : undefined
     return id ?? (await insertOne(db, row, deadline))
   }

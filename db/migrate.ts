@@ -4,7 +4,7 @@ import path from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { FileMigrationProvider, type Migration, Migrator } from 'kysely/migration'
 import type { Deadline } from './deadline.ts'
-import { requireInnodb } from './engines/storage-engine.ts'
+import { engineOf } from './engine.ts'
 import { DatabaseUnavailableError, DuplicateError, LockedError } from './errors.ts'
 import { execute } from './statement.ts'
 import type { Database } from './tables.ts'
@@ -54,7 +54,7 @@ export async function migrate(
     isReached = !(error instanceof DatabaseUnavailableError) // or there is no table yet
   }
   if (await hasAll(executed, folder).catch(() => false)) {
-    await requireInnodb(db)
+    await engineOf(db).checkTables(db)
     return []
   }
   // Kysely takes a migration that has run and that it does not know for a corruption; it is one of
@@ -87,7 +87,7 @@ export async function migrate(
     const done = results.filter(({ status }) => status === 'Success')
     names.push(...done.map(({ migrationName }) => migrationName))
     if (!error) {
-      await requireInnodb(db)
+      await engineOf(db).checkTables(db)
       return names
     }
     if (error instanceof LockedError) {

@@ -147,7 +147,7 @@ test('one that is refused takes nobody along', async () => {
       ? `create trigger refuse before insert on pets for each row
          if new.name = 'bad' then signal sqlstate '45000' set message_text = 'no'; end if`
       : `create trigger refuse before insert on pets when new.name = 'bad'
-         begin select raise(fail, 'no'); end`
+         begin select raise(abort, 'no'); end`
   await admin(refuse)
   try {
     const names = Array.from({ length: 60 }, (_, index) =>
@@ -175,7 +175,7 @@ test('one whose key is refused, or was used before, takes none along', async () 
       ? `create trigger refuse before insert on idempotency_keys for each row
          if new.key_hash = '${bad}' then signal sqlstate '45000' set message_text = 'no'; end if`
       : `create trigger refuse before insert on idempotency_keys when new.key_hash = '${bad}'
-         begin select raise(fail, 'no'); end`,
+         begin select raise(abort, 'no'); end`,
   )
   try {
     const names = Array.from({ length: 40 }, (_, index) => `new ${index}`)
