@@ -4,6 +4,7 @@ import path from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { FileMigrationProvider, type Migration, Migrator } from 'kysely/migration'
 import type { Deadline } from './deadline.ts'
+import { dedupe } from './dedupe.ts'
 import { engineOf } from './engine.ts'
 import { DatabaseUnavailableError, DuplicateError, LockedError } from './errors.ts'
 import { execute } from './statement.ts'
@@ -136,16 +137,9 @@ async function executedNames(db: Database, deadline?: Deadline): Promise<string[
   return (await execute(db, query, deadline)).rows.map(({ name }) => name)
 }
 
-const known = new Map<string, Promise<Record<string, Migration>>>()
-
-/** The migrations of a folder, read once; not remembered when they could not be read. */
-function migrationsOf(migrationFolder: string): Promise<Record<string, Migration>> {
-  let migrations = known.get(migrationFolder)
-  if (!migrations) {
-    const provider = new FileMigrationProvider({ fs, path, migrationFolder })
-    migrations = provider.getMigrations()
-    migrations.catch(() => known.delete(migrationFolder))
-    known.set(migrationFolder, migrations)
-  }
-  return migrations
-}
+/** The migrations of a folder, read once. */
+const migrationsOf = dedupe(
+  (migrationFolder: string) =>
+    new FileMigrationProvider({ fs, path, migrationFolder }).getMigrations(),
+  { keep: true },
+)

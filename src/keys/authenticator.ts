@@ -3,6 +3,7 @@ import { setTimeout } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
 import type { Deadline } from '../../db/deadline.ts'
+import { dedupe } from '../../db/dedupe.ts'
 import { OverloadedError } from '../../db/errors.ts'
 import { retry } from '../../db/retry.ts'
 import type { Database } from '../../db/tables.ts'
@@ -59,7 +60,7 @@ export function createAuthenticator(
     return found
   }
   const askTogether = batched(lookUp)
-  const askAlone = shared(async (hash) => (await lookUp([hash])).get(hash))
+  const askAlone = dedupe(async (hash: string) => (await lookUp([hash])).get(hash))
 
   let uses = new Map<bigint, number>()
   let noting = Promise.resolve()
@@ -111,19 +112,6 @@ export function createAuthenticator(
 }
 
 type LookUp<Value> = (key: string) => Promise<Value | undefined>
-
-/** A look-up whose answer counts for all who ask for the same key meanwhile. */
-function shared<Value>(lookUp: LookUp<Value>): LookUp<Value> {
-  const running = new Map<string, Promise<Value | undefined>>()
-  return (key) => {
-    let answer = running.get(key)
-    if (!answer) {
-      answer = lookUp(key).finally(() => running.delete(key))
-      running.set(key, answer)
-    }
-    return answer
-  }
-}
 
 /** Turns a look-up of many into one of a single key: questions that meet are asked together. */
 function batched<Value>(lookUp: (keys: string[]) => Promise<Map<string, Value>>): LookUp<Value> {

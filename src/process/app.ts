@@ -1,6 +1,7 @@
 /** The Express app on its server: what is mounted where, and in which order. */
 import type { Server } from 'node:http'
 import express, { type ErrorRequestHandler, type RequestHandler } from 'express'
+import { dedupe } from '../../db/dedupe.ts'
 import type { Config } from '../config/config.ts'
 import { notFound, toApiError, toProblem } from '../errors/problem.ts'
 import { crossOrigin, jsonHeaders, pageHeaders } from '../http/headers.ts'
@@ -39,14 +40,20 @@ export function createApp(parts: Parts): Server {
   const { router, tags } = resources
   const operations = operationsOf(router, tags)
   // Few processes are ever asked for these, and what makes them would be a tenth of the memory.
-  const document = whenAsked(async () => {
-    const { openApiDocument } = await import('../surface/rest/document.ts')
-    return JSON.stringify(openApiDocument(resources, operations, config))
-  })
-  const docs = whenAsked(async () => {
-    const { docsRouter } = await import('../surface/docs.ts')
-    return docsRouter(await document())
-  })
+  const document = dedupe<void, string>(
+    async () => {
+      const { openApiDocument } = await import('../surface/rest/document.ts')
+      return JSON.stringify(openApiDocument(resources, operations, config))
+    },
+    { keep: true },
+  )
+  const docs = dedupe<void, RequestHandler>(
+    async () => {
+      const { docsRouter } = await import('../surface/docs.ts')
+      return docsRouter(await document())
+    },
+    { keep: true },
+  )
   const methods = [...new Set(['GET', 'HEAD', 'POST', ...operations.map(({ method }) => method)])]
   const report = reporter(log)
   const service: Service = {
@@ -83,20 +90,6 @@ export function createApp(parts: Parts): Server {
   app.use('/docs/', async (req, res, next) => (await docs())(req, res, next))
   app.use(refuseAll, answerError(report))
   return createHttpServer(app, telemetry.onRefused, patience)
-}
-
-/** What `make` gives, made when somebody first asks for it; where that failed, it is made again. */
-function whenAsked<Made>(make: () => Promise<Made>): () => Promise<Made> {
-  let made: Promise<Made> | undefined
-  return async () => {
-    try {
-      made ??= make()
-      return await made
-    } catch (error) {
-      made = undefined
-      throw error
-    }
-  }
 }
 
 const TO_DOCS = [...pageHeaders, 'Location', '/docs/']

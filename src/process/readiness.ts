@@ -1,5 +1,6 @@
 /** Whether this process should be sent requests. */
 import { Deadline } from '../../db/deadline.ts'
+import { dedupe } from '../../db/dedupe.ts'
 import { isCurrent } from '../../db/migrate.ts'
 import type { Database } from '../../db/tables.ts'
 
@@ -9,9 +10,8 @@ const BOUND = 1_000
 export type Readiness = ReturnType<typeof createReadiness>
 
 export function createReadiness(db: Database) {
-  let asking: Promise<boolean> | undefined
-
-  const ask = async () => {
+  // However many ask at once, the database is asked once.
+  const ask = dedupe<void, boolean>(async () => {
     const deadline = new Deadline(BOUND)
     try {
       return await isCurrent(db, deadline)
@@ -19,18 +19,15 @@ export function createReadiness(db: Database) {
       return false
     } finally {
       deadline.clear()
-      asking = undefined
     }
-  }
+  })
   const readiness = {
     /** Set when the process is to stop: from then on it is not ready. */
     stopping: false,
     /** Ready: not stopping, the database answers in time, and its migrations are current. */
     async isReady(): Promise<boolean> {
       if (readiness.stopping) return false
-      // However many ask at once, the database is asked once.
-      asking ??= ask()
-      return await asking
+      return await ask()
     },
   }
   return readiness
