@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config'
 
-// The tests share three database nodes, one after another; what they print is the figures.
+// The tests of a file share three database nodes, one after another; what they print is the figures.
 export default defineConfig({
   test: {
     include: ['test/cluster/**/*.test.ts'],

@@ -1,34 +1,24 @@
 import { configDefaults, defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
-// The stories of those who consume the service, and what has a configuration of its own.
-const apart = ['test/{consumers,third-party,faults,cluster}/**', ...configDefaults.exclude]
+// The journeys of consumers have a project of their own; faults and clusters have configurations.
+const apart = ['test/{journeys,faults,cluster}/**', ...configDefaults.exclude]
 
-// Units; what a connection is worth before any database is asked, what answers look like, and a log
-// that nobody reads: one engine will do.
-const oneEngineWillDo = [
-  'test/**/*.unit.test.ts',
-  'test/http/{addresses,connections,docs,last-answers,preflight,refusals}.test.ts',
-  'test/http/{unread-answers,unread-bodies,whole-answers}.test.ts',
-  'test/rest/{addresses,document,invoices,kinds}.test.ts',
-  'test/process/{document,loaded}.test.ts',
-  'test/log.test.ts',
-]
-
-// All files of the differential test, which run in processes of their own, share one seed.
+// The files of the differential test run in several processes, and share one seed.
 process.env.DIFFERENTIAL_SEED ||= String(Date.now() % 2 ** 31)
 
-/** Begins with the projects whose files take long, so that none of them is waited for at the end. */
+/** Starts the project with the longest files first, so that no long file runs alone at the end. */
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files)
-    const projects = ['consumers', 'mysql', 'sqlite']
+    const projects = ['journeys', 'mysql', 'sqlite']
     const place = ({ project }: TestSpecification) => projects.indexOf(project.name)
     return sorted.toSorted((one, other) => place(one) - place(other))
   }
 }
 
-// The integration tests run once on each engine; all others once.
+// A file runs on both engines, unless its name says which it needs: `.mysql` or `.sqlite` needs that one,
+// `.unit` needs no database, and `.once` has the same result on both.
 export default defineConfig({
   test: {
     // On a machine that is busy with other things a process alone takes seconds to start.
@@ -45,9 +35,9 @@ export default defineConfig({
       {
         extends: true,
         test: {
-          name: 'consumers',
-          include: ['test/{consumers,third-party}/**/*.test.ts'],
-          globalSetup: ['test/consumers/setup.ts', 'test/third-party/setup.ts'],
+          name: 'journeys',
+          include: ['test/journeys/**/*.test.ts'],
+          globalSetup: ['test/journeys/setup.ts', 'test/journeys/third-party/setup.ts'],
           testTimeout: 240_000,
           provide: { mysqlUrl: '' },
         },
@@ -57,7 +47,7 @@ export default defineConfig({
         test: {
           name: 'mysql',
           include: ['test/**/*.test.ts'],
-          exclude: [...apart, ...oneEngineWillDo],
+          exclude: [...apart, 'test/**/*.{unit,once,sqlite}.test.ts'],
           globalSetup: 'test/support/mysql-server.ts',
         },
       },
@@ -66,7 +56,7 @@ export default defineConfig({
         test: {
           name: 'sqlite',
           include: ['test/**/*.test.ts'],
-          exclude: apart,
+          exclude: [...apart, 'test/**/*.mysql.test.ts'],
           provide: { mysqlUrl: '' },
         },
       },

@@ -1,4 +1,4 @@
-/** One table: several servers under the same cases, round by round. */
+/** Several servers under the same cases, round by round. */
 import { isDeepStrictEqual } from 'node:util'
 import { type Case, repeatable } from './cases.ts'
 import { type BenchDatabase, commitsPerSecond } from './databases.ts'
@@ -18,111 +18,140 @@ export interface Settings {
 }
 
 interface Part {
+  id: string
   title: string
   cases: Case[]
   contestants: Contestant[]
 }
 
-/** Runs all cases on all servers, and prints the table. */
+/** One case, measured. */
+export interface Row {
+  id: string
+  title: string
+  connections: number
+  isEqual: boolean
+  /** Inserts a second that SQLite alone committed on this disk, one by one, where the case creates. */
+  commits: number | undefined
+  /** Of each server, in the order of the table. */
+  results: Result[]
+}
+
+/** What was measured of one part: the first server is the one that the others are measured by. */
+export interface Table {
+  id: string
+  title: string
+  /** The database's name and version. */
+  version: string
+  /** Bytes that one pet takes on disk. */
+  bytesPerPet: number
+  servers: { name: string; sharesEqual: boolean; memory: { idle: number; most: number } }[]
+  rows: Row[]
+}
+
+/** Runs all cases on all servers. */
 export async function compare(
-  { title, cases, contestants }: Part,
+  { id, title, cases, contestants }: Part,
   openDatabase: () => Promise<BenchDatabase>,
   settings: Settings,
-): Promise<void> {
+): Promise<Table> {
   await using running = new AsyncDisposableStack()
   const servers: Server[] = []
-  let version = ''
+  let described = { version: '', bytesPerPet: Number.NaN }
   for (const contestant of contestants) {
     const database = await openDatabase()
     const server = await startServer(contestant, database, settings.folder)
     running.defer(server.stop)
     servers.push(server)
-    version = database.version
+    described = { version: database.version, bytesPerPet: database.bytesPerPet }
   }
   for (const { memory, sampleMemory } of servers) {
     await sampleMemory()
     memory.idle = memory.most
   }
-
-  const columns: Result[][] = []
-  const commits: number[] = []
-  for (const test of cases) columns.push(await measure(servers, test, settings, commits))
-
-  const row = (cells: string[]) => `| ${cells.join(' | ')} |`
-  console.log(`\n${title} (${version})\n`)
-  console.log(row(['', ...cases.map((test) => test.title), 'resident memory: idle, most']))
-  console.log(row(Array.from({ length: cases.length + 2 }, () => '---')))
-  for (const [index, { name, memory }] of servers.entries()) {
-    const cells = columns.map((results) => cell(results, index))
-    const [idle, most] = [memory.idle, memory.most].map((bytes) => Math.round(bytes / 1e6))
-    console.log(row([name, ...cells, `${idle}, ${most} MB`]))
+  const rows: Row[] = []
+  for (const test of cases) rows.push(await measure(servers, test, settings))
+  return {
+    id,
+    title,
+    ...described,
+    servers: servers.map(({ name, sharesEqual = false, memory }) => ({
+      name,
+      sharesEqual,
+      memory,
+    })),
+    rows,
   }
-  if (commits.length === 0) return
-  console.log(
-    `\nInserts a second that SQLite alone commits here, one by one: ${commits.join(', ')}.`,
-  )
 }
 
-/**
- * Of each server, in their order, all rounds together. What the disk does varies, and creations
- * wait for it: `commits` gets its own figure before each round of them.
- */
+/** One case on each server: all rounds together, the servers in turn, since the machine's speed varies. */
 async function measure(
   servers: Server[],
   test: Case,
   { folder, rounds, seconds, warmUp, signal }: Settings,
-  commits: number[],
-): Promise<Result[]> {
+): Promise<Row> {
   await compareAnswers(servers, test)
-  for (const server of servers) await load(server, test, { seconds: warmUp, strict: true, signal })
+  if (warmUp > 0) {
+    for (const server of servers) {
+      await load(server, test, { seconds: warmUp, strict: true, signal })
+    }
+  }
   const entries = servers.map((server) => ({ server, results: [] as Result[] }))
+  const commits: number[] = []
   for (let round = 1; round <= rounds; round++) {
+    // What the disk does varies, and creations wait for it.
     if (test.creates) commits.push(commitsPerSecond(folder))
     for (const { server, results } of entries) {
       const result = await load(server, test, { seconds, strict: false, signal })
       results.push(result)
-      console.error(`${test.id}, round ${round}, ${server.name}: ${figures(result)}`)
+      const perSecond = Math.round(result.requests / result.seconds)
+      const p99 = result.p99.toFixed(1)
+      console.error(`${test.id}, round ${round}, ${server.name}: ${perSecond}/s, p99 ${p99} ms`)
     }
   }
-  return entries.map(({ results }) => combined(results))
+  const { id, title, connections, isEqual } = test
+  const results = entries.map(({ results }) => combined(results))
+  return { id, title, connections, isEqual, commits: median(commits), results }
 }
 
 /** Throws unless all servers give the same answer to the same request. */
 async function compareAnswers(servers: Server[], test: Case): Promise<void> {
   const answers: unknown[] = []
   for (const { name, origin, key, codec } of servers) {
-    const request = test.request(repeatable(), codec)
+    const { path, body } = test.request(repeatable(), codec)
     const headers = { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' }
-    const answer = test.creates
-      ? await fetch(`${origin}/v1/pets`, { method: 'POST', headers, body: request })
-      : await fetch(origin + request, { headers })
+    const answer =
+      body === undefined
+        ? await fetch(origin + path, { headers })
+        : await fetch(origin + path, { method: 'POST', headers, body })
     const text = await answer.text()
-    if (answer.status !== test.status) throw new Error(`${name}, ${test.title}: ${text}`)
-    const body = JSON.parse(text) as never // each case knows the form of its own answers
-    answers.push(test.read(body, codec))
+    if (answer.status !== (body === undefined ? 200 : 201)) {
+      throw new Error(`${name}, ${test.title}: ${text}`)
+    }
+    const parsed = JSON.parse(text) as never // each case knows the form of its own answers
+    answers.push(test.read(parsed, codec))
     if (!isDeepStrictEqual(answers.at(-1), answers[0])) {
       throw new Error(`${name}, ${test.title}: another answer than that of ${servers[0]?.name}`)
     }
   }
 }
 
+/** All rounds together: sums, and the medians of what is no sum. */
 function combined(results: Result[]): Result {
   const sum = (name: keyof Result) => results.reduce((total, result) => total + result[name], 0)
-  const sorted = results.map(({ p99 }) => p99).sort((one, other) => one - other)
-  const p99 = sorted[Math.floor(sorted.length / 2)] ?? Number.NaN
-  return { requests: sum('requests'), seconds: sum('seconds'), p99 }
+  const middle = (name: keyof Result) => median(results.map((result) => result[name])) ?? Number.NaN
+  return {
+    requests: sum('requests'),
+    seconds: sum('seconds'),
+    p50: middle('p50'),
+    p99: middle('p99'),
+    bytes: sum('bytes'),
+    service: sum('service'),
+    database: sum('database'),
+    load: sum('load'),
+    statements: sum('statements'),
+    inserts: sum('inserts'),
+  }
 }
 
-const perSecond = ({ requests, seconds }: Result) => requests / seconds
-
-const figures = (result: Result) =>
-  `${Math.round(perSecond(result)).toLocaleString('en')}/s, p99 ${result.p99.toFixed(1)} ms`
-
-/** The ratio to the first server's, with that one's own requests a second, and the p99. */
-function cell(results: Result[], index: number): string {
-  const [first, result] = [results[0], results[index]]
-  if (!first || !result) return ''
-  if (index === 0) return `1.00 = ${figures(first)}`
-  const ratio = (perSecond(result) / perSecond(first)).toFixed(2)
-  return `${ratio}, p99 ${result.p99.toFixed(1)} ms`
-}
+const median = (values: number[]) =>
+  values.toSorted((one, other) => one - other)[Math.floor(values.length / 2)]

@@ -14,12 +14,18 @@ export interface BenchDatabase {
   url: string
   key: string
   sql: Sql
-  /** The server's, or the library's. */
+  /** The engine's name and version. */
   version: string
+  /** The process of the server; an embedded database has none of its own. */
+  pid: number | undefined
+  /** Bytes that one pet takes on disk, with its indexes. */
+  bytesPerPet: number
+  /** How many statements it was sent since its start, and how many of them inserted; 0 on SQLite. */
+  countStatements(): Promise<{ statements: number; inserts: number }>
 }
 
 /** Fills an empty database, made where it is an embedded one, by the programs of the service and plain SQL. */
-export async function fillDatabase(url: string): Promise<BenchDatabase> {
+export async function fillDatabase(url: string, pid?: number): Promise<BenchDatabase> {
   const isSqlite = url.startsWith('sqlite:')
   const { code, stdout, stderr } = await runToEnd(
     KEYS_PROGRAM,
@@ -36,8 +42,64 @@ export async function fillDatabase(url: string): Promise<BenchDatabase> {
     })
     await sql(`insert into pets (id, name, category_id, status) values ${rows}`)
   }
-  const [row] = await sql(`select ${isSqlite ? 'sqlite_' : ''}version() as version`)
-  return { url, key: stdout.trim(), sql, version: String(row?.version) }
+  const { version, bytes } = isSqlite ? await describeSqlite(sql) : await describeMysql(sql)
+  return {
+    url,
+    key: stdout.trim(),
+    sql,
+    version,
+    pid,
+    bytesPerPet: bytes / PETS,
+    async countStatements() {
+      if (isSqlite) return { statements: 0, inserts: 0 }
+      const rows = await sql(
+        `show global status where Variable_name in ('Questions', 'Com_insert')`,
+      )
+      const count = (name: string) =>
+        Number(rows.find((row) => row.Variable_name === name)?.Value ?? Number.NaN)
+      return { statements: count('Questions'), inserts: count('Com_insert') }
+    },
+  }
+}
+
+async function describeSqlite(sql: Sql): Promise<{ version: string; bytes: number }> {
+  const [row] = await sql(
+    `select sqlite_version() as version, page_count * page_size as bytes
+     from pragma_page_count(), pragma_page_size()`,
+  )
+  return { version: `SQLite ${row?.version}`, bytes: Number(row?.bytes) }
+}
+
+async function describeMysql(sql: Sql): Promise<{ version: string; bytes: number }> {
+  await sql('analyze table pets')
+  const [row] = await sql(
+    `select version() as version, data_length + index_length as bytes from information_schema.tables
+     where table_schema = database() and table_name = 'pets'`,
+  )
+  const version = String(row?.version)
+  const [number = version] = version.split('-')
+  return {
+    version: `${version.includes('MariaDB') ? 'MariaDB' : 'MySQL'} ${number}`,
+    bytes: Number(row?.bytes),
+  }
+}
+
+/**
+ * Makes a database grow to `count` pets, a multiple of 100,000: three of five available, the others
+ * sold, and one in a million pending. The engine copies the pets itself.
+ */
+export async function growDatabase({ sql, url }: BenchDatabase, count: number): Promise<void> {
+  const isSqlite = url.startsWith('sqlite:')
+  await sql(`update pets set status = 'sold' where status = 'pending'`)
+  for (let first = PETS; first < count; first += PETS) {
+    await sql(
+      `insert into pets (id, name, category_id, status)
+       select id + ${first}, name, category_id, status from pets where id <= ${PETS}`,
+    )
+  }
+  await sql(`update pets set status = 'pending' where id % 1000000 = ${PETS / 2}`)
+  // Servers count again by themselves in the background; SQLite does so only when it is told.
+  if (!isSqlite) await sql('analyze table pets')
 }
 
 /** How many inserts a second one connection of SQLite commits on this disk, each with its own fsync. */

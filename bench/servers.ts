@@ -1,17 +1,17 @@
 /** The servers under load: each a process of its own, as its operator would start it. */
-import { execFile, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, openSync, readFileSync, truncateSync } from 'node:fs'
 import { mkdtemp } from 'node:fs/promises'
 import path from 'node:path'
 import { setTimeout } from 'node:timers/promises'
-import { promisify } from 'node:util'
 import { freePort } from '../test/support/mysql.ts'
 import type { BenchDatabase } from './databases.ts'
+import { processorTime, residentMemory } from './processes.ts'
 import type { Codec } from './service.ts'
 
 /** Milliseconds that a server may take to start, and to stop. */
-const PATIENCE = 10_000
+const TIMEOUT = 10_000
 
 /** What is started: a program of this repository, under the name that the tables show. */
 export interface Contestant {
@@ -19,7 +19,23 @@ export interface Contestant {
   program: string
   /** What it wants Node to be told. */
   flags?: string[]
+  /** Variables of its environment, beside those of every server. */
+  env?: Record<string, string>
   codec: Codec
+  /** Whether it takes an Idempotency-Key. */
+  takesKeys?: boolean
+  /** Whether it answers equal concurrent reads with one query. */
+  sharesEqual?: boolean
+}
+
+/** What a server and its database have used so far. */
+export interface Sample {
+  /** Seconds of processor time: of the server, and of the database's process, if it has one. */
+  service: number
+  database: number
+  /** Statements that the database was sent, and those among them that inserted. */
+  statements: number
+  inserts: number
 }
 
 export interface Server extends Contestant {
@@ -30,6 +46,7 @@ export interface Server extends Contestant {
   /** Bytes of resident memory: after the start, and the most that was seen since. */
   memory: { idle: number; most: number }
   sampleMemory(): Promise<void>
+  sample(): Promise<Sample>
   countPets(): Promise<number>
   /** Empties its log, which grows by megabytes a second. */
   emptyLog(): void
@@ -39,7 +56,7 @@ export interface Server extends Contestant {
 /** Starts a server, in a new folder inside `parent`, and waits until it answers. */
 export async function startServer(
   contestant: Contestant,
-  { url, key, sql }: BenchDatabase,
+  { url, key, sql, pid, countStatements }: BenchDatabase,
   parent: string,
 ): Promise<Server> {
   const folder = await mkdtemp(path.join(parent, 'server-'))
@@ -60,6 +77,7 @@ export async function startServer(
         PORT: String(port),
         DATABASE_URL: url,
         API_KEY: key,
+        ...contestant.env,
       },
       stdio: ['ignore', output, output],
     },
@@ -76,11 +94,14 @@ export async function startServer(
     folder,
     memory: { idle: 0, most: 0 },
     async sampleMemory() {
-      const asked = promisify(execFile)('ps', ['-o', 'rss=', '-p', String(child.pid)])
       // Of a process that has ended, its unanswered requests tell.
-      const { stdout } = await asked.catch(() => ({ stdout: '' }))
-      server.memory.most = Math.max(server.memory.most, Number(stdout) * 1024)
+      server.memory.most = Math.max(server.memory.most, await residentMemory(child.pid ?? 0))
     },
+    sample: async () => ({
+      service: processorTime(child.pid ?? 0),
+      database: pid === undefined ? 0 : processorTime(pid),
+      ...(await countStatements()),
+    }),
     async countPets() {
       const [row] = await sql('select count(*) as count from pets')
       return Number(row?.count)
@@ -88,15 +109,15 @@ export async function startServer(
     emptyLog: () => truncateSync(log),
     async stop() {
       child.kill('SIGTERM')
-      const patience = new AbortController()
-      setTimeout(PATIENCE, undefined, patience).then(kill, () => {})
+      const timer = new AbortController()
+      setTimeout(TIMEOUT, undefined, timer).then(kill, () => {})
       await exited
-      patience.abort()
+      timer.abort()
     },
   }
 
   const headers = { Authorization: `Bearer ${key}` }
-  for (const deadline = Date.now() + PATIENCE; ; await setTimeout(50)) {
+  for (const deadline = Date.now() + TIMEOUT; ; await setTimeout(50)) {
     const answer = await fetch(`${server.origin}/v1/pets`, { headers }).catch(() => undefined)
     await answer?.bytes()
     if (answer?.ok) return server

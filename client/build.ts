@@ -1,4 +1,4 @@
-/** What `npm run build` does with the client package when the compiler has done its part. */
+/** The part of `npm run build` that follows the compiler: it completes the client package. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -16,19 +16,18 @@ function rewrite(name: string, change: (text: string) => string): void {
 rewrite('interface.d.ts', (text) => documented(text, appRouter))
 rewrite('client.d.ts', (text) => documentedClient(text, appRouter))
 
-/** What the stand-in takes along of others, who ask that their licenses go with it. */
-const taken = ['zod', 'trpc-to-openapi']
-const licenses = taken.map((name) => {
+/** The libraries that the bundle of the stand-in contains. Their licenses require a copy in it. */
+const bundled = ['zod', 'trpc-to-openapi']
+const licenses = bundled.map((name) => {
   const license = fileURLToPath(import.meta.resolve(`../node_modules/${name}/LICENSE`))
   return `/*! Parts of ${name}:\n\n${readFileSync(license, 'utf8').trim()}\n*/`
 })
 
-// The stand-in takes the router along, so that it cannot differ from it, and nothing else of the
-// service: it runs in browsers too. What the router imports and does not need here is left out, which
-// the test of the stand-in makes sure of.
+// The stand-in contains the router, so that it cannot differ from the service. It runs in browsers too,
+// so tree shaking removes what only the service needs; a test of the stand-in checks that.
 await build({
   input: path.join(import.meta.dirname, 'src/testing.ts'),
-  external: (name) => !['.', '/', ...taken].some((start) => name.startsWith(start)),
+  external: (name) => !['.', '/', ...bundled].some((start) => name.startsWith(start)),
   platform: 'neutral',
   resolve: { mainFields: ['module'] },
   treeshake: { moduleSideEffects: false },

@@ -1,51 +1,53 @@
 /**
- * The words of the router, as doc comments in the declarations that the client package ships: what an
- * editor shows over a name.
+ * Doc comments for the declarations of the client package, from the descriptions of the router: an
+ * editor shows them for each procedure and field.
  */
 import type { AnyTRPCProcedure, AnyTRPCRouter } from '@trpc/server'
 import { z } from 'zod'
-import type { RestMeta } from '../src/procedure/description.ts'
+import type { RestMeta } from '../src/procedure/rest-meta.ts'
 
 type Procedures = Record<string, AnyTRPCProcedure>
 
 /**
- * The declarations of a router as the compiler printed them, each property on a line of its own, with
- * a comment above each that the router has words for. The types stay those of the compiler.
+ * Returns the declarations of a router with a doc comment above each described property. The input is
+ * the output of the compiler, with each property on a line of its own; the types do not change. Throws
+ * Error for a description without a declaration.
  */
 export function documented(declarations: string, router: AnyTRPCRouter): string {
-  const words = wordsOf(router._def.procedures)
+  const texts = textsOf(router._def.procedures)
   const used = new Set<string>()
   const open: string[] = []
   const lines = declarations.split('\n').flatMap((line) => {
     const [, indent = '', closing, name] = /^(\s*)(\})?(?:"?([\w$-]+)"?\??:)?/.exec(line) ?? []
     const closed = closing === undefined ? undefined : open.pop()
     const place = [...open, name].filter(Boolean).join('.')
-    // What opens where something closed is the rest of the same property.
+    // A brace that opens where another closed continues the same property.
     if (line.endsWith('{')) open.push(name ?? closed ?? '')
-    const text = name === undefined ? undefined : words.get(place)
+    const text = name === undefined ? undefined : texts.get(place)
     if (text === undefined) return [line]
     used.add(place)
     return [...comment(text, indent), line]
   })
-  const unused = [...words.keys()].filter((place) => !used.has(place))
+  const unused = [...texts.keys()].filter((place) => !used.has(place))
   if (unused.length > 0) throw new Error(`There is no declaration of ${unused}`)
   return lines.join('\n')
 }
 
-/** A type by its name, as the compiler printed it in the client's declarations. */
+/** The declaration to replace, as the compiler prints it. */
 const CLIENT = 'export type PetstoreClient = TRPCClient<AppRouter>;'
 
 /**
- * The declarations of the client, with a property of its own, and words, for each procedure. Without
- * them its properties come from a mapped type of tRPC's, over which TypeScript 7 shows no comments.
+ * Returns the declarations of the client with a documented property for each procedure. Without these
+ * the properties come from a mapped type of tRPC, and TypeScript 7 shows no comments for them. Throws
+ * Error if the declaration of the client is missing.
  */
 export function documentedClient(declarations: string, router: AnyTRPCRouter): string {
   const procedures: Procedures = router._def.procedures
-  const words = wordsOf(procedures)
+  const texts = textsOf(procedures)
   const properties = Object.keys(procedures)
     .filter((name) => !name.includes('.'))
     .flatMap((name) => [
-      ...comment(words.get(name) ?? '', '    '),
+      ...comment(texts.get(name) ?? '', '    '),
       `    ${name}: TRPCClient<AppRouter>['${name}'];`,
     ])
   const text = [
@@ -66,25 +68,27 @@ const comment = (text: string, indent: string): string[] => [
   `${indent} */`,
 ]
 
-/** What there is to say, by place: `listPets` of a procedure, `listPets.input.limit` of a field. */
-function wordsOf(procedures: Procedures): Map<string, string> {
-  const words = new Map<string, string>()
+/**
+ * Returns the descriptions by place: `listPets` of a procedure, `listPets.input.limit` of a field.
+ */
+function textsOf(procedures: Procedures): Map<string, string> {
+  const texts = new Map<string, string>()
   for (const [name, { _def }] of Object.entries(procedures)) {
-    const { rest } = _def.meta as { rest: RestMeta } // every procedure has one: see `operation`
-    words.set(name, procedureWords(rest, procedures))
-    // tRPC's types do not tell of which library these are, nor that there is an output.
+    const { rest } = _def.meta as { rest: RestMeta } // `operation` sets it for every procedure
+    texts.set(name, procedureText(rest, procedures))
+    // tRPC's types name neither the library of the schemas nor the output.
     const { inputs, output } = _def as unknown as { inputs: z.ZodType[]; output?: z.ZodType }
-    for (const input of inputs) addFields(words, `${name}.input`, jsonSchema(input, 'input'))
-    if (output) addFields(words, `${name}.output`, jsonSchema(output, 'output'))
+    for (const input of inputs) addFields(texts, `${name}.input`, jsonSchema(input, 'input'))
+    if (output) addFields(texts, `${name}.output`, jsonSchema(output, 'output'))
   }
-  return words
+  return texts
 }
 
-function procedureWords(rest: RestMeta, procedures: Procedures): string {
+function procedureText(rest: RestMeta, procedures: Procedures): string {
   const { summary, description, deprecated } = rest
   const effect = 'creates' in rest ? 'adds' : 'repeatable' in rest ? 'changes' : undefined
   const repeatable = effect
-    ? ` With \`{ context: { idempotencyKey } }\` a call can be repeated safely: the repetition ${effect} nothing and is answered as the first.`
+    ? ` With \`{ context: { idempotencyKey } }\` a call can be repeated safely: the repetition ${effect} nothing and returns the first result.`
     : ''
   const text = `${summary}.\n\n${description}${repeatable}`
   const ending = deprecated
@@ -93,7 +97,7 @@ function procedureWords(rest: RestMeta, procedures: Procedures): string {
   return inNames(text + ending, procedures)
 }
 
-/** A text in which REST's operations have the names of the procedures. */
+/** Returns a text in which procedure names replace REST operations. */
 const inNames = (text: string, procedures: Procedures): string =>
   Object.entries(procedures).reduce((changed, [name, { _def }]) => {
     const { method, path } = (_def.meta as { rest: RestMeta }).rest
@@ -108,9 +112,12 @@ type JsonSchema = z.core.JSONSchema.BaseSchema
 const jsonSchema = (schema: z.ZodType, io: 'input' | 'output'): JsonSchema =>
   z.toJSONSchema(schema, { io, unrepresentable: 'any' })
 
-/** Adds what a schema says of the fields below a place, which those of the items of a list are, too. */
+/**
+ * Adds the descriptions of the fields below a place. The fields of list items count as fields of
+ * the list.
+ */
 function addFields(
-  words: Map<string, string>,
+  texts: Map<string, string>,
   place: string,
   schema: JsonSchema,
   definitions = schema.$defs ?? {},
@@ -118,19 +125,19 @@ function addFields(
   const id = schema.$ref?.split('/').at(-1)
   const definition = id === undefined ? undefined : definitions[id]
   for (const part of [definition, schema.items, ...(schema.anyOf ?? []), ...(schema.allOf ?? [])]) {
-    if (isSchema(part)) addFields(words, place, part, definitions)
+    if (isSchema(part)) addFields(texts, place, part, definitions)
   }
   for (const [name, field] of Object.entries(schema.properties ?? {})) {
     if (!isSchema(field)) continue
-    const text = fieldWords(field, definitions)
-    if (text) words.set(`${place}.${name}`, text)
-    addFields(words, `${place}.${name}`, field, definitions)
+    const text = fieldText(field, definitions)
+    if (text) texts.set(`${place}.${name}`, text)
+    addFields(texts, `${place}.${name}`, field, definitions)
   }
 }
 
 const isSchema = (part: unknown): part is JsonSchema => typeof part === 'object' && part !== null
 
-function fieldWords(field: JsonSchema, definitions: Record<string, JsonSchema>): string {
+function fieldText(field: JsonSchema, definitions: Record<string, JsonSchema>): string {
   const id = field.$ref?.split('/').at(-1)
   const { description } = { ...(id !== undefined && definitions[id]), ...field }
   const { minimum, maximum } = field

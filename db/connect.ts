@@ -11,12 +11,12 @@ import { CREATE, describeUrl } from './url.ts'
  * The driver of the other engine is not even loaded, which would take a fifth of the start.
  */
 export async function connect(databaseUrl: string, settings: PoolSettings = {}): Promise<Database> {
-  const { engine, address } = describeUrl(databaseUrl)
+  const { engine, location } = describeUrl(databaseUrl)
   if (engine === 'mysql') {
     const { mysqlDialect } = await import('./engines/mysql.ts')
     return new Kysely<Tables>({ dialect: mysqlDialect(databaseUrl, settings) })
   }
   const { sqliteDialect } = await import('./engines/sqlite.ts')
   const mayCreate = databaseUrl.endsWith(CREATE)
-  return new Kysely<Tables>({ dialect: sqliteDialect(address, { ...settings, mayCreate }) })
+  return new Kysely<Tables>({ dialect: sqliteDialect(location, { ...settings, mayCreate }) })
 }

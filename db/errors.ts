@@ -106,6 +106,17 @@ const uncertain = new Set([
   1317, // ER_QUERY_INTERRUPTED
   1927, // ER_CONNECTION_KILLED: MariaDB
   1969, // ER_STATEMENT_TIMEOUT: MariaDB, max_statement_time
+  // A proxy in between was the client, and lost the server, or did not reach it:
+  // https://dev.mysql.com/doc/mysql-errors/9.4/en/client-error-reference.html
+  // https://proxysql.com/documentation/error-codes
+  2002, // CR_CONNECTION_ERROR
+  2003, // CR_CONN_HOST_ERROR
+  2006, // CR_SERVER_GONE_ERROR
+  2013, // CR_SERVER_LOST
+  2055, // CR_SERVER_LOST_EXTENDED
+  9001, // ProxySQL: no connection to a server in time
+  9002, // ProxySQL: no connection to a server
+  9004, // ProxySQL: the server is offline
   3015, // ER_ENGINE_OUT_OF_MEMORY
   3019, // ER_INNODB_UNDO_LOG_FULL
   3024, // ER_QUERY_TIMEOUT: MySQL, max_execution_time

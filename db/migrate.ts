@@ -47,6 +47,7 @@ export async function migrate(
   db: Database,
   { folder = FOLDER, onWait, lockTimeout = LOCK_TIMEOUT }: MigrateOptions = {},
 ): Promise<string[]> {
+  let end = performance.now() + TIMEOUT
   let executed: string[] = []
   let isReached = true
   try {
@@ -78,7 +79,6 @@ export async function migrate(
   }
   const names: string[] = []
   const lockEnd = performance.now() + lockTimeout
-  let end = performance.now() + TIMEOUT
   for (let attempt = 1; ; ) {
     const migrator = new Migrator({ db, provider, allowUnorderedMigrations: true })
     // What cannot be reached has no lock to wait for.

@@ -17,7 +17,7 @@ type Given<Value> = Value | Promise<Value>
 
 /** The three operations on a database. */
 export interface Store {
-  list(limit: number, status: string | undefined): Given<Pet[]>
+  list(limit: number, status: string | undefined, cursor: number | undefined): Given<Pet[]>
   /** Gives the id of the new pet. */
   create(pet: NewPet): Given<number>
   get(id: number): Given<Pet | undefined>
@@ -34,10 +34,15 @@ export function serve(store: Store): void {
       const parameters = new URLSearchParams(query)
       const limit = Number(parameters.get('limit') ?? 20)
       const status = parameters.get('status') ?? undefined
+      const after = parameters.get('cursor')
+      const cursor = after === null ? undefined : Number(after)
       if (!Number.isInteger(limit) || limit < 1 || limit > 100 || !isStatus(status)) {
         return send(res, 400, error('BAD_REQUEST'))
       }
-      return send(res, 200, await store.list(limit, status))
+      if (cursor !== undefined && !Number.isInteger(cursor)) {
+        return send(res, 400, error('BAD_REQUEST'))
+      }
+      return send(res, 200, await store.list(limit, status, cursor))
     }
     if (path === '/v1/pets' && req.method === 'POST') {
       const pet = readPet(await readBody(req))

@@ -21,6 +21,7 @@ export const Pet = z.object({
 export const ListPets = z.object({
   limit: z.coerce.number().int().min(1).max(100).default(20),
   status: PetStatus.optional(),
+  cursor: z.coerce.number().int().optional(),
 })
 
 export const GetPet = z.object({ petId: z.coerce.number().int() })
@@ -38,9 +39,10 @@ const pool = createPool({ uri: process.env.DATABASE_URL ?? '', connectionLimit: 
 const db = new Kysely<Tables>({ dialect: new MysqlDialect({ pool }) })
 const columns = ['id', 'name', 'category_id as categoryId', 'status'] as const
 
-export function listPets({ limit, status }: z.output<typeof ListPets>) {
+export function listPets({ limit, status, cursor }: z.output<typeof ListPets>) {
   let query = db.selectFrom('pets').select(columns).orderBy('id').limit(limit)
   if (status !== undefined) query = query.where('status', '=', status)
+  if (cursor !== undefined) query = query.where('id', '>', cursor)
   return query.execute()
 }
 

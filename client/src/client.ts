@@ -1,4 +1,4 @@
-/** What a TypeScript frontend imports: the typed client, and what goes with it. */
+/** The typed client for TypeScript frontends. */
 import {
   createTRPCClient,
   httpBatchLink,
@@ -18,13 +18,13 @@ import type { AppRouter } from './interface.ts'
 export type { AppRouter }
 export { transformer }
 
-/** What the procedures take and give, by their names. */
+/** The inputs and the outputs of the procedures, by their names. */
 export type PetstoreInputs = inferRouterInputs<AppRouter>
 export type PetstoreOutputs = inferRouterOutputs<AppRouter>
 
 /** An animal of the catalogue. */
 export type Pet = PetstoreOutputs['createPet']
-/** An animal to add; `status` is `available` unless it says otherwise. */
+/** An animal to add; `status` is `available` by default. */
 export type NewPet = PetstoreInputs['createPet']
 /** Availability of an animal. */
 export type PetStatus = Pet['status']
@@ -32,20 +32,20 @@ export type PetStatus = Pet['status']
 export type PetstoreClient = TRPCClient<AppRouter>
 
 export interface PetstoreClientOptions {
-  /** The address of the service's tRPC interface, such as `https://pets.example/trpc`. */
+  /** The URL of the service's tRPC interface, such as `https://pets.example/trpc`. */
   url: string
   apiKey: string
 }
 
 /**
- * A client of the service. The queries of one tick travel in one request, and its mutations in
- * another; a call with a large input, or with an idempotency key, travels alone. What the service
- * refuses rejects with ApiError; a service out of reach, or an answer that is not the service's,
- * with another TRPCClientError.
+ * Returns a client of the service. It sends the queries of one tick in one request, and the mutations
+ * in another; a call with a large input or with an idempotency key is a request of its own. A call
+ * rejects with ApiError if the service returns an error, and with another TRPCClientError if the
+ * service is unreachable or the response is not from it.
  *
  * A creation with `{ context: { idempotencyKey } }` can be repeated until its answer arrives: the
- * service adds one animal for a key, which is 1 to 255 printable ASCII characters of the caller's
- * choice, best a UUID. Null and undefined are no key; anything else rejects, with nothing sent.
+ * service adds one animal for each key. A key has 1 to 255 printable ASCII characters; use a UUID.
+ * Null and undefined mean no key. With any other value the call rejects, and sends nothing.
  */
 export function createPetstoreClient({ url, apiKey }: PetstoreClientOptions): PetstoreClient {
   const authorization = `Bearer ${apiKey}`
@@ -73,16 +73,22 @@ export function createPetstoreClient({ url, apiKey }: PetstoreClientOptions): Pe
   })
 }
 
-// An Idempotency-Key goes with one call, not with a batch.
+// The header Idempotency-Key applies to a whole request, so such a call cannot be part of a batch.
 const hasKey = ({ context }: Operation) => (context.idempotencyKey ?? null) !== null
 
-/** The header's string (RFC 9651, section 3.3.3): JSON escapes what is printable as that does. */
+/**
+ * Returns the key as a String of RFC 9651, section 3.3.3: for printable ASCII the escapes are those
+ * of JSON.
+ */
 function quoted(key: unknown): string {
   if (typeof key === 'string' && /^[ -~]{1,255}$/.test(key)) return JSON.stringify(key)
   throw new TypeError('idempotencyKey must be a string of 1 to 255 printable ASCII characters')
 }
 
-/** Whether a full batch of such inputs might be too large: a batch is refused as a whole. */
+/**
+ * Whether a full batch of such inputs could exceed the limits: the service rejects the whole batch
+ * then.
+ */
 function isLarge({ type, input }: Operation): boolean {
   const text = JSON.stringify(transformer.serialize(input))
   return type === 'query'
@@ -92,20 +98,20 @@ function isLarge({ type, input }: Operation): boolean {
 
 type ErrorData = NonNullable<TRPCClientError<AppRouter>['data']>
 
-/** An error that the service answered with. */
+/** An error that the service returned. */
 export interface ApiError extends TRPCClientError<AppRouter> {
-  /** Says for programs what went wrong, such as `NOT_FOUND`. */
+  /** The kind of the error, for programs, such as `NOT_FOUND`. */
   code: ErrorData['code']
   /** The HTTP status code. */
   status: number
   /**
-   * What is wrong with the input, by the name of the field: `{ name: 'is required' }`; under `''`
-   * where the input is no object.
+   * What is wrong with each field of the input: `{ name: 'is required' }`. An input that is no object
+   * has its message under `''`.
    */
   fields: Partial<Record<string, string>>
 }
 
-/** Whether a client of `createPetstoreClient` threw this because the service refused or failed. */
+/** Whether this is an error that the service returned to a client of `createPetstoreClient`. */
 export const isApiError = (thrown: unknown): thrown is ApiError =>
   isTRPCClientError(thrown) && 'status' in thrown
 
@@ -132,8 +138,9 @@ const apiErrors: TRPCLink<AppRouter> =
     )
 
 /**
- * The hash of a query key, for TanStack Query's option of that name: as its own, but where that
- * throws on a bigint, this writes it out. `7` and `7n` are one key, as they are one pet.
+ * Returns the hash of a query key, for the option `queryKeyHashFn` of TanStack Query. It differs from
+ * the default only for a bigint, on which the default throws. `7` and `7n` have the same hash, because
+ * they are the id of the same pet.
  */
 export const queryKeyHashFn = (queryKey: readonly unknown[]): string =>
   JSON.stringify(queryKey, (_name, value: unknown) => {

@@ -1,19 +1,22 @@
-/** What the client and the service must agree on: how values travel through tRPC, and how many calls at once. */
+/**
+ * The protocol that the client and the service share: the encoding of tRPC's values, and the size
+ * of a batch.
+ */
 import { stringify, unflatten } from 'devalue'
 
-/** Calls in one tRPC batch at most. */
+/** Maximum number of calls in a tRPC batch. */
 export const MAX_BATCH = 20
 
 /**
- * Bytes that an input may take in a batch, so that a full one fits: queries into an address of 16 KiB
- * with the other headers, mutations into a body of 64 KiB.
+ * Maximum bytes of an input in a batch. A full batch then fits into the limits of a request: 16 KiB for
+ * the URL of queries and the other headers, 64 KiB for the body of mutations.
  */
 export const MAX_SHARE = { query: 512, mutation: 3_200 }
 
-/** How tRPC writes inputs and outputs: devalue, which keeps bigints and dates. */
+/** The transformer of tRPC's inputs and outputs: devalue, which keeps bigints and dates. */
 export const transformer = {
   serialize: (value: unknown): string => stringify(value),
-  /** Throws SyntaxError for anything that `serialize` cannot have written. */
+  /** Throws SyntaxError for a text that `serialize` cannot return. */
   deserialize(text: string): unknown {
     try {
       const values: unknown = JSON.parse(text)
@@ -25,7 +28,7 @@ export const transformer = {
   },
 }
 
-// devalue hands what stands there to BigInt(), which takes `true`, "" and "0x10" too.
+// devalue passes the value to BigInt(), which accepts `true`, "" and "0x10" too.
 function isOddBigint(value: unknown): boolean {
   if (!Array.isArray(value) || value[0] !== 'BigInt') return false
   return typeof value[1] !== 'string' || !/^-?\d+$/.test(value[1])

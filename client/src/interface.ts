@@ -1,4 +1,6 @@
-/** The router as its clients see it: inputs, outputs and errors, nothing of how they are served. */
+/**
+ * The type of the router for clients: inputs, outputs and errors, without the service's own types.
+ */
 import type {
   TRPCBuiltRouter,
   TRPCDefaultErrorShape,
@@ -12,7 +14,7 @@ interface Router<ErrorShape, Procedures> {
   _def: { _config: { $types: { errorShape: ErrorShape } }; procedures: Procedures }
 }
 
-/** The procedures of a router that is part of another one, without their context and meta. */
+/** The procedures of a nested router, without their context and meta. */
 type Inner<Procedures> = {
   [Name in keyof Procedures]: Procedures[Name] extends TRPCQueryProcedure<infer Built>
     ? TRPCQueryProcedure<{ input: Built['input']; output: Built['output']; meta: object }>
@@ -21,14 +23,16 @@ type Inner<Procedures> = {
       : Inner<Procedures[Name]>
 }
 
-// The declarations of a client must lead neither to the context and the meta nor to the libraries
-// that these import. A name would, even that of `Inner`; but what is inferred for a value from a type
-// without a name, the compiler spells out.
+/**
+ * Returns the same router, with a type for clients. Its declaration must not refer to the context and
+ * the meta, or to the libraries that these import. The compiler would refer to a named type, even to
+ * `Inner`; it writes out only an unnamed type that it infers for a value.
+ */
 export function forClients<
   ErrorShape extends TRPCDefaultErrorShape,
   Procedures extends TRPCRouterRecord,
 >(router: Router<ErrorShape, Procedures>) {
-  // The type leaves things out; the value is the same.
+  // Only the type changes.
   return router as unknown as TRPCBuiltRouter<
     { ctx: object; meta: object; errorShape: ErrorShape; transformer: true },
     {
@@ -41,7 +45,7 @@ export function forClients<
   >
 }
 
-/** The router, for its type. */
+/** The router. Clients use only its type. */
 export const clientRouter = forClients(appRouter)
 
 export type AppRouter = typeof clientRouter

@@ -1,4 +1,4 @@
-/** The stores of the service, in memory: what its stand-in in tests keeps instead of a database. */
+/** The stores of the service in memory, for the stand-in. */
 import { stringify } from 'devalue'
 import type { Deadline } from '../../db/deadline.ts'
 import { BY_ID, pageOf } from '../../db/order.ts'
@@ -7,7 +7,7 @@ import type { NewPet, Pet } from '../../src/petstore/pets/schema.ts'
 import type { PetStore } from '../../src/petstore/pets/store.ts'
 import type { Stores } from '../../src/procedure/context.ts'
 
-/** Pets with the ids 1, 2, 3, in the order in which they came. */
+/** Returns a store of pets, with the ids 1, 2, 3, and so on, in the order of their creation. */
 export function petsInMemory(initial: NewPet[]): PetStore {
   let lastId = 0n
   const withId = (pet: NewPet): Pet => ({ id: ++lastId, ...pet })
@@ -23,14 +23,14 @@ export function petsInMemory(initial: NewPet[]): PetStore {
     },
     get: async (id) => pets.find((pet) => pet.id === id),
     async create(pet) {
-      const made = withId(pet)
-      pets.push(made)
-      return made
+      const created = withId(pet)
+      pets.push(created)
+      return created
     },
   }
 }
 
-/** What was made in these stores under an Idempotency-Key, for as long as this lives. */
+/** Returns the record of Idempotency-Keys for these stores. It keeps every key. */
 export function idempotencyInMemory(stores: Stores): Idempotency<Stores> {
   const known = new Map<string, { request: string; outcome?: { output: unknown } }>()
   return {
@@ -44,7 +44,7 @@ export function idempotencyInMemory(stores: Stores): Idempotency<Stores> {
       const before = known.get(name)
       if (before) {
         if (before.request !== request) return 'different'
-        // It is what the same operation once gave.
+        // The same operation returned it.
         return before.outcome ? (before.outcome as { output: Output }) : 'running'
       }
       known.set(name, { request })

@@ -1,4 +1,7 @@
-/** A stand-in for the service in tests of a frontend: its own router, with pets in memory, behind MSW. */
+/**
+ * A stand-in for the service in tests of a frontend: the service's router behind MSW, with pets in
+ * memory.
+ */
 import { fetchRequestHandler } from '@trpc/server/adapters/fetch'
 import { type HttpHandler, http } from 'msw'
 import type { Deadline } from '../../db/deadline.ts'
@@ -11,22 +14,22 @@ import { MAX_BATCH } from './encoding.ts'
 import { idempotencyInMemory, petsInMemory } from './memory.ts'
 
 export interface PetstoreHandlersOptions {
-  /** The address that the client under test is given, such as `https://pets.example/trpc`. */
+  /** The `url` of the client under test, such as `https://pets.example/trpc`. */
   url: string
-  /** The animals that are there at first, with the ids 1, 2, 3, and so on; none unless given. */
+  /** The animals at the start, with the ids 1, 2, 3, and so on; none by default. */
   pets?: NewPet[]
   /**
-   * The API keys that are valid; any, unless given. One that begins with `petstore_read_` may only
-   * read, as with the service.
+   * The valid API keys; every key by default. A key that begins with `petstore_read_` is read-only,
+   * as with the service.
    */
   apiKeys?: string[]
 }
 
 /**
- * Handlers for MSW (https://mswjs.io), in Node and in browsers, that answer a client's calls as the
- * service does: the same inputs are refused, in the same words, and what is added is there until the
- * handlers are thrown away. Each call of this function begins anew. Throws ZodError for pets that the
- * service would refuse.
+ * Returns handlers for MSW (https://mswjs.io), in Node and in browsers. They return what the service
+ * returns: they reject the same inputs with the same messages, and keep the animals that calls add.
+ * Each call of this function starts with its own animals. Throws ZodError for pets that the service
+ * would reject.
  */
 export function petstoreHandlers({
   url,
@@ -45,8 +48,8 @@ export function petstoreHandlers({
     return { kind: 'caller', keyId: BigInt(seen.indexOf(token)), readOnly: isReadOnlyKey(token) }
   }
 
-  const address = url.replace(/\/$/, '')
-  const endpoint = new URL(address, 'http://localhost').pathname
+  const endpointUrl = url.replace(/\/$/, '')
+  const endpoint = new URL(endpointUrl, 'http://localhost').pathname
   const answer = ({ request }: { request: Request }) =>
     fetchRequestHandler({
       endpoint,
@@ -56,14 +59,14 @@ export function petstoreHandlers({
       createContext: ({ req }) => ({
         auth: identify(req.headers.get('authorization')),
         caller: undefined,
-        deadline: {} as Deadline, // nothing in memory has to be waited for
+        deadline: {} as Deadline, // stores in memory do not wait
         trace: undefined,
         stores,
-        transact: (work) => work(stores), // one after another, and no work waits for anything
+        transact: (work) => work(stores), // stores in memory need no transaction
         idempotency,
         idempotencyHeader: req.headers.get('idempotency-key') ?? undefined,
         page: { next: undefined },
       }),
     })
-  return [http.get(`${address}/*`, answer), http.post(`${address}/*`, answer)]
+  return [http.get(`${endpointUrl}/*`, answer), http.post(`${endpointUrl}/*`, answer)]
 }

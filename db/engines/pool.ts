@@ -130,8 +130,12 @@ export class MysqlPool {
     }
   }
 
+  /** Ends all connections. It never throws: one that is lost, or not connected yet, has ended as well. */
   async end(): Promise<void> {
-    await this.#pool.promise().end()
+    await this.#pool
+      .promise()
+      .end()
+      .catch(() => {})
     // A server that hangs does not close its side, and the process would wait for it.
     for (const connection of this.#states.keys()) socketOf(connection).destroySoon()
   }

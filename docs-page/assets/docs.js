@@ -1,9 +1,10 @@
-// Gives the page life: search, and forms that send what they show. Nothing is kept, and nothing is
-// sent anywhere but to the server that the page came from, whatever its public address is.
+// Gives the page life: forms that send what they show, and samples of the same request. Nothing is
+// sent anywhere but to the server that the page is for, whatever its public address is.
+import { write } from './code.js'
 import { languages } from './samples.js'
+import { endSearch, keep } from './search.js'
 
-const base = new URL('../v1', location.href).href
-const entries = [...document.querySelectorAll('.entry')]
+const base = new URL(document.body.dataset.api, location.href).href.replace(/\/$/, '')
 const forms = [...document.querySelectorAll('form.trial')]
 
 // --- Addresses: what a link points to, or stands in, is unfolded.
@@ -14,70 +15,90 @@ function unfold() {
   target?.scrollIntoView()
 }
 addEventListener('hashchange', unfold)
+const contents = document.querySelector('.contents')
+const isWide = matchMedia('(width >= 64rem)')
 for (const link of document.querySelectorAll('a[href^="#"]')) {
   // The address may be there already, with its entry folded up or hidden by the search.
   link.addEventListener('click', () => {
-    search.value = ''
-    find()
+    endSearch()
+    if (contents.contains(link) && !isWide.matches) contents.open = false
     if (link.hash === location.hash) unfold()
   })
 }
-
-for (const entry of entries) {
-  entry.querySelector('summary').addEventListener('click', () => {
-    if (!entry.open) history.replaceState(null, '', `#${entry.id}`)
+for (const entry of document.querySelectorAll('details[data-entry]')) {
+  entry.querySelector('summary').addEventListener('click', (event) => {
+    if (!entry.open && !event.target.closest('a')) history.replaceState(null, '', `#${entry.id}`)
   })
 }
 
-// --- Search: entries that have all the words; what has one that its entry's line has not is unfolded.
+// --- The navigation: folded up on a phone, and with a mark at what is read.
 
-const search = document.getElementById('search')
-const found = document.getElementById('found')
-const textOf = (node) => node.textContent.toLowerCase()
-const searched = entries.map((entry) => {
-  const line = textOf(entry.querySelector('summary'))
-  const inside = entry.querySelector('.reference') ?? entry.querySelector('.inside')
-  const parts = [entry, ...inside.querySelectorAll('details:not([open])')]
-  const texts = parts.map((part) => [part, textOf(part === entry ? inside : part)])
-  return { entry, line, text: `${line} ${textOf(inside)}`, texts }
-})
-const unfolded = new Set()
-
-function find() {
-  const words = search.value.toLowerCase().split(/\s+/).filter(Boolean)
-  const counts = {}
-  for (const { entry, line, text, texts } of searched) {
-    entry.hidden = !words.every((word) => text.includes(word))
-    const kind = entry.dataset.entry
-    if (!entry.hidden) counts[kind] = (counts[kind] ?? 0) + 1
-    for (const [part, content] of texts) {
-      const has = words.some((word) => !line.includes(word) && content.includes(word))
-      if (has && !entry.hidden && !part.open) {
-        part.open = true
-        unfolded.add(part)
-      } else if (!has && unfolded.delete(part)) part.open = false
-    }
-  }
-  for (const part of document.querySelectorAll('main > :not(h1, #found)')) {
-    part.hidden = words.length > 0 && !part.querySelector('.entry:not([hidden])')
-  }
-  const list = Object.entries(counts).map(([kind, n]) => `${n} ${kind}${n === 1 ? '' : 's'}`)
-  found.textContent = words.length > 0 ? `Found: ${list.join(', ') || 'nothing'}` : ''
+const fitContents = () => {
+  contents.open = isWide.matches
 }
-search.addEventListener('input', find)
-search.closest('search').hidden = false
+isWide.addEventListener('change', fitContents)
+fitContents()
+
+const places = [...contents.querySelectorAll('a')].map((link) => [
+  link,
+  document.getElementById(decodeURIComponent(link.hash.slice(1))),
+])
+let isMarking = false
+function markPlace() {
+  isMarking = false
+  const seen = places.filter(([, place]) => place?.getBoundingClientRect().height > 0)
+  const read = seen.findLast(([, place]) => place.getBoundingClientRect().top < 120) ?? seen[0]
+  for (const [link] of places) link.ariaCurrent = link === read?.[0] ? 'true' : null
+}
+addEventListener(
+  'scroll',
+  () => {
+    if (!isMarking) requestAnimationFrame(markPlace)
+    isMarking = true
+  },
+  { passive: true },
+)
+markPlace()
 
 // --- Where forms send to.
 
 const server = [...document.querySelectorAll('.server')].find((one) => one.textContent === base)
-if (server) server.after(' (this page sends here)')
+if (server) server.parentElement.previousElementSibling.textContent = 'This server'
 document.getElementById('here').hidden = server !== undefined
 for (const target of document.querySelectorAll('.target')) target.textContent = base
 
-// --- Forms.
+// --- The API key: one for all forms, kept for the tab where the reader wants that.
 
-/** The field of a form for the key, or for the body. */
-const fieldOf = (form, place) => form.querySelector(`[data-in=${place}]`)
+const STORED = 'docs-page-api-key'
+const keyField = document.getElementById('key')
+const keepField = document.getElementById('keep')
+const writeField = document.getElementById('write')
+
+/** What the browser keeps for the tab, or nothing where it keeps nothing. */
+function stored(change = (storage) => storage.getItem(STORED)) {
+  try {
+    return change(sessionStorage)
+  } catch {
+    return null
+  }
+}
+
+function onKey() {
+  const { value } = keyField
+  const isKept = keepField.checked && value !== ''
+  stored((storage) => (isKept ? storage.setItem(STORED, value) : storage.removeItem(STORED)))
+  for (const note of document.querySelectorAll('.keyed')) {
+    const link = Object.assign(document.createElement('a'), {
+      href: '#key',
+      textContent: 'API key',
+    })
+    link.addEventListener('click', () => keyField.focus())
+    note.replaceChildren(value ? 'With your ' : 'Without an ', link)
+  }
+  writeSamples()
+}
+
+// --- Forms.
 
 /** The request that a form describes: without what is left empty, of what must be there an example. */
 function callOf(form) {
@@ -91,10 +112,25 @@ function callOf(form) {
     path = path.replace(`{${name}}`, encodeURIComponent(value))
   const query = new URLSearchParams(at('query')).toString()
   const headers = at('header')
-  const body = fieldOf(form, 'body')?.value
-  if (body !== undefined) headers.push(['Content-Type', 'application/json'])
-  const url = base + path + (query && `?${query}`)
-  return { method: form.dataset.method, url, keyed: fieldOf(form, 'key') !== null, headers, body }
+  const body = form.querySelector('[data-in=body]')
+  if (body) headers.push(['Content-Type', body.dataset.type])
+  const { method, keyIn, keyName: name, keyPrefix: prefix } = form.dataset
+  const key = keyIn && { in: keyIn, name, prefix }
+  return { method, url: base + path + (query && `?${query}`), key, headers, body: body?.value }
+}
+
+/** A request with the reader's key in it; as it is where there is none. */
+function withKey(call) {
+  const { key, url, headers } = call
+  const value = keyField?.value
+  if (!key || !value) return call
+  const others = { ...call, key: undefined }
+  if (key.in === 'query') {
+    const query = new URLSearchParams({ [key.name]: value })
+    return { ...others, url: `${url}${url.includes('?') ? '&' : '?'}${query}` }
+  }
+  const secret = key.prefix === 'Basic ' ? btoa(value) : value
+  return { ...others, headers: [[key.name, key.prefix + secret], ...headers] }
 }
 
 /** JSON on several lines, each number with the digits it came with; anything else as it came. */
@@ -110,10 +146,10 @@ function pretty(text) {
 }
 
 async function send(form) {
-  const button = form.querySelector('[type=submit]')
-  if (button.ariaBusy === 'true') return // who clicks twice adds no second animal
-  button.ariaBusy = 'true'
-  const { method, url, headers, body } = callOf(form)
+  const submit = form.querySelector('[type=submit]')
+  if (submit.ariaBusy === 'true') return // a second click must not add a second thing
+  submit.ariaBusy = 'true'
+  const { method, url, headers, body } = withKey(callOf(form))
   const box = form.querySelector('.answer')
   const [text, names] = box.querySelectorAll('pre')
   const state = box.querySelector('[role=status]')
@@ -123,21 +159,24 @@ async function send(form) {
   state.textContent = 'Sending …'
   const began = performance.now()
   try {
-    const key = fieldOf(form, 'key')?.value
-    const all = key ? [['Authorization', `Bearer ${key}`], ...headers] : headers
-    const response = await fetch(url, { method, headers: all, body })
+    const response = await fetch(url, { method, headers, body })
     const content = await response.text()
     const duration = Math.round(performance.now() - began)
     const documented = form.parentElement.querySelector(`[data-status="${response.status}"]`)
     // HTTP/2 has no words for a status.
     const words = response.statusText || documented?.querySelector('.description').textContent || ''
-    const known = [...(documented?.querySelectorAll('.names code') ?? [])].map(textOf)
-    names.textContent = [...response.headers]
-      .sort(([one], [other]) => known.includes(other) - known.includes(one))
-      .map(([name, value]) => `${name}: ${value}`)
-      .join('\n')
-    text.textContent = pretty(content)
-    text.hidden = text.previousElementSibling.hidden = content === ''
+    const known = [...(documented?.querySelectorAll('.names code') ?? [])].map((name) =>
+      name.textContent.toLowerCase(),
+    )
+    write(
+      names,
+      [...response.headers]
+        .sort(([one], [other]) => known.includes(other) - known.includes(one))
+        .map(([name, value]) => `${name}: ${value}`)
+        .join('\n'),
+    )
+    write(text, pretty(content))
+    text.parentElement.hidden = content === ''
     offerNext(form, response.headers.get('Link'))
     result.hidden = false
     box.dataset.kind = String(response.status)[0]
@@ -146,94 +185,100 @@ async function send(form) {
     box.dataset.kind = '5'
     state.textContent = `There was no answer: ${error.message}`
   }
-  button.ariaBusy = 'false'
+  submit.ariaBusy = 'false'
 }
 
 /** Offers to send what `rel="next"` of a `Link` header asks for. */
 function offerNext(form, link) {
   const [, next] = /<([^<>]*)>; *rel="next"/.exec(link ?? '') ?? []
-  const button = form.querySelector('.next')
-  button.hidden = next === undefined
-  button.onclick = () => {
+  const more = form.querySelector('.next')
+  more.hidden = next === undefined
+  more.onclick = () => {
     for (const [name, value] of new URL(next, base).searchParams) {
       if (form.elements[name]) form.elements[name].value = value
     }
-    writeSample(form)
+    writeSamples()
     form.querySelector('[type=submit]').focus() // this button goes
     form.requestSubmit()
   }
 }
 
-/** A button that copies what stands in a block of code. */
-function addCopy(bar, code) {
-  const copy = document.createElement('button')
-  copy.type = 'button'
-  copy.className = 'copy'
-  copy.textContent = 'Copy'
-  copy.ariaLive = 'polite'
-  copy.addEventListener('click', async () => {
-    const copied = navigator.clipboard?.writeText(code.textContent) ?? Promise.reject()
-    copy.textContent = await copied.then(
-      () => 'Copied',
-      () => 'The browser refuses: select and copy',
-    )
-    setTimeout(() => {
-      copy.textContent = 'Copy'
-    }, 2_000)
-  })
-  bar.append(copy)
-}
-
-/** The code samples of a form, with a choice of the language that holds for all forms. */
-function addSamples(form, index) {
-  const choice = document.createElement('fieldset')
-  const legend = document.createElement('legend')
-  legend.textContent = 'Code sample'
-  choice.append(legend)
-  for (const language of Object.keys(languages)) {
-    const label = document.createElement('label')
-    const radio = document.createElement('input')
-    Object.assign(radio, { type: 'radio', name: `language-${index}`, value: language })
-    radio.checked = language === 'curl'
-    radio.addEventListener('change', () => choose(language))
-    label.append(radio, language)
-    choice.append(label)
-  }
-  form.querySelector('.samples .bar').append(choice)
-}
+// --- Samples, in a language that is chosen for all of them.
 
 let language = 'curl'
 
-function choose(chosen) {
-  language = chosen
-  for (const form of forms) {
-    for (const radio of form.querySelectorAll('[type=radio]')) {
-      radio.checked = radio.value === chosen
-    }
-    writeSample(form)
+/** Each place of a sample: its block, its form, what the document says in other languages, its choice. */
+const samples = [...document.querySelectorAll('.samples, [data-sample-of]')].map((box, index) => {
+  const operation = document.getElementById(box.dataset.sampleOf) ?? box.closest('.operation')
+  const given = [...operation.querySelectorAll('template')].map(({ dataset, content }) => [
+    dataset.language,
+    () => content.textContent,
+  ])
+  const writers = { ...languages, ...Object.fromEntries(given) }
+  const radios = addChoice(box, Object.keys(writers), `language-${index}`)
+  return { pre: box.querySelector('pre'), form: operation.querySelector('form'), writers, radios }
+})
+
+function addChoice(box, names, group) {
+  const choice = document.createElement('fieldset')
+  const legend = document.createElement('legend')
+  choice.className = 'tabs'
+  legend.textContent = 'Code sample'
+  choice.append(legend)
+  box.prepend(choice)
+  return names.map((name) => {
+    const label = document.createElement('label')
+    const radio = document.createElement('input')
+    Object.assign(radio, { type: 'radio', name: group, value: name })
+    radio.addEventListener('change', () => {
+      language = name
+      writeSamples()
+    })
+    label.append(radio, name)
+    choice.append(label)
+    return radio
+  })
+}
+
+function writeSamples() {
+  for (const { pre, form, writers, radios } of samples) {
+    const chosen = language in writers ? language : 'curl'
+    for (const radio of radios) radio.checked = radio.value === chosen
+    const call = callOf(form)
+    const isOpen = writeField?.checked && keyField.value !== ''
+    const sample = writers[chosen](isOpen ? withKey(call) : call)
+    const text = isOpen ? sample.replaceAll('<API_KEY>', keyField.value) : sample
+    if (pre.textContent !== text) write(pre, text)
   }
 }
 
-function writeSample(form) {
-  form.querySelector('.samples pre').textContent = languages[language](callOf(form))
-}
-
-for (const [index, form] of forms.entries()) {
-  addSamples(form, index)
-  for (const bar of form.querySelectorAll('.bar')) addCopy(bar, bar.nextElementSibling)
-  writeSample(form)
+for (const form of forms) {
+  const operation = form.closest('.operation')
   form.hidden = false
-  form.parentElement.querySelector('.to-form').hidden = false
-  form.addEventListener('input', ({ target }) => {
-    if (target.dataset.in !== 'key') return writeSample(form)
-    for (const field of document.querySelectorAll('[data-in=key]')) field.value = target.value
-  })
+  operation.querySelector('.to-form').hidden = false
+  form.addEventListener('input', writeSamples)
   // What is worked with stays when the search is over.
-  form.addEventListener('focusin', () => unfolded.delete(form.closest('.entry')))
+  form.addEventListener('focusin', () => keep(operation))
   form.addEventListener('submit', (event) => {
     event.preventDefault()
     send(form)
   })
+  for (const response of operation.querySelectorAll('.response')) {
+    // Its example is the one that is shown.
+    response.querySelector('summary').addEventListener('click', () => {
+      const tab = operation.querySelector(`.examples [value="${response.dataset.status}"]`)
+      if (tab && !response.open) tab.checked = true
+    })
+  }
 }
+
+if (keyField) {
+  keyField.value = stored() ?? ''
+  keepField.checked = keyField.value !== ''
+  for (const field of [keyField, keepField, writeField]) field.addEventListener('input', onKey)
+  keyField.form.addEventListener('submit', (event) => event.preventDefault())
+  keyField.form.hidden = false
+  onKey()
+} else writeSamples()
 
 unfold()

@@ -1,59 +1,69 @@
 // The same request as code, in several languages. Each reads the key from the environment variable
 // API_KEY, and none lets a number of the answer be rounded.
 
-/**
- * A request.
- * @typedef {{ method: string, url: string, keyed: boolean, headers: [string, string][], body?: string }} Call
- */
+/** @typedef {import('./samples.d.ts').Call} Call */
 
 const shell = (text) => `'${text.replaceAll("'", "'\\''")}'`
 // JSON's strings are those of JavaScript and Python, too.
 const string = (text) => JSON.stringify(text)
 
+/** The address, with a place for a key that stands there. */
+const urlOf = ({ url, key }) =>
+  key?.in === 'query' ? `${url}${url.includes('?') ? '&' : '?'}${key.name}=API_KEY` : url
+
+/** The header of the key, written as a language does. */
+const keyHeader = ({ key }, write) => (key?.in === 'header' ? [write(key)] : [])
+
 /** @param {Call} call */
-function curl({ method, url, keyed, headers, body }) {
+function curl(call) {
+  const { method, headers, body } = call
   const implied = body === undefined ? 'GET' : 'POST'
   return [
-    `curl -i ${method === implied ? '' : `-X ${method} `}${shell(url)}`,
-    ...(keyed ? ['-H "Authorization: Bearer $API_KEY"'] : []),
+    `curl -i ${method === implied ? '' : `-X ${method} `}${shell(urlOf(call))}`,
+    ...keyHeader(call, ({ name, prefix }) => `-H "${name}: ${prefix}$API_KEY"`),
     ...headers.map(([name, value]) => `-H ${shell(`${name}: ${value}`)}`),
     ...(body === undefined ? [] : [`--data-raw ${shell(body)}`]),
   ].join(' \\\n  ')
 }
 
+const identifier = (name) => (/^\w+$/.test(name) ? name : string(name))
+
 /** @param {Call} call */
-function nodeJs({ method, url, keyed, headers, body }) {
+function nodeJs(call) {
+  const { method, headers, body } = call
   const lines = [
-    // biome-ignore lint/suspicious/noTemplateCurlyInString: it is a template where it is pasted
-    ...(keyed ? ['    Authorization: `Bearer ${process.env.API_KEY}`,'] : []),
+    ...keyHeader(
+      call,
+      ({ name, prefix }) => `    ${identifier(name)}: \`${prefix}\${process.env.API_KEY}\`,`,
+    ),
     ...headers.map(([name, value]) => `    ${string(name)}: ${string(value)},`),
   ]
+  const block = lines.length > 0 ? `\n  headers: {\n${lines.join('\n')}\n  },` : ''
   return `// Node.js, as a module: a file that ends in .mjs
-const response = await fetch(${string(url)}, {
-  method: ${string(method)},
-  headers: {
-${lines.join('\n')}
-  },${body === undefined ? '' : `\n  body: ${string(body)},`}
+const response = await fetch(${string(urlOf(call))}, {
+  method: ${string(method)},${block}${body === undefined ? '' : `\n  body: ${string(body)},`}
 })
 console.log(response.status, await response.text()) // json() would round great ids`
 }
 
 /** @param {Call} call */
-function python({ method, url, keyed, headers, body }) {
+function python(call) {
+  const { method, headers, body } = call
   const lines = [
-    ...(keyed ? [`        "Authorization": "Bearer " + os.environ["API_KEY"],`] : []),
+    ...keyHeader(
+      call,
+      ({ name, prefix }) => `        ${string(name)}: ${string(prefix)} + os.environ["API_KEY"],`,
+    ),
     ...headers.map(([name, value]) => `        ${string(name)}: ${string(value)},`),
   ]
+  const block = lines.length > 0 ? `\n    headers={\n${lines.join('\n')}\n    },` : ''
   return `import os
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 request = Request(
-    ${string(url)},
-    method=${string(method)},
-    headers={
-${lines.join('\n')}
-    },${body === undefined ? '' : `\n    data=${string(body)}.encode(),`}
+    ${string(urlOf(call))},
+    method=${string(method)},${block}${body === undefined ? '' : `\n    data=${string(body)}.encode(),`}
 )
 try:
     response = urlopen(request)

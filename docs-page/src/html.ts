@@ -1,5 +1,5 @@
 /** HTML written as templates, in which everything is escaped that is not HTML itself. */
-import { marked } from 'marked'
+import { marked, type Token } from 'marked'
 
 export class Html {
   readonly text: string
@@ -8,10 +8,6 @@ export class Html {
     this.text = text
   }
 }
-
-/** Code that scrolls sideways within itself, with the keyboard too; `label` names it. */
-export const codeBlock = (label: string, text = ''): Html =>
-  html`<pre role="group" aria-label="${label}" tabindex="0">${text}</pre>`
 
 type Value = Html | string | undefined | readonly (Html | undefined)[]
 
@@ -26,10 +22,68 @@ function textOf(value: Value): string {
   return value.map(textOf).join('')
 }
 
+export const join = (parts: (Html | string)[], between: string): Html =>
+  new Html(parts.map((part) => html`${part}`.text).join(between))
+
+/** Code under a line that says what it is; its lines are wrapped. */
+export const codeBlock = (title: string, text: string): Html =>
+  block(title, html`aria-label="${title}"`, text)
+
+/** Code whose lines are kept: it scrolls sideways, with the keyboard too. */
+export const sampleBlock = (title: string, text: string): Html =>
+  block(title, html`aria-label="Code sample" class="lines" tabindex="0"`, text)
+
+const block = (title: string, attributes: Html, text: string) => html`
+  <div class="block">
+    <div class="bar"><span class="what">${title}</span></div>
+    <pre role="group" ${attributes}>${text}</pre>
+  </div>`
+
+/** A link to the place where it stands. */
+export const anchor = (id: string, what: string): Html =>
+  html` <a class="anchor" href="#${id}" aria-label="Link to ${what}">#</a>`
+
+/** What can be folded up, with a link to it, which must not stand in its summary. */
+export const linked = (id: string, what: string, details: Html): Html =>
+  html`<div class="linked">${anchor(id, what)}${details}</div>`
+
+/** The form of a text in an address. */
+export const slugOf = (text: string): string =>
+  text
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N}]+/gu, '-')
+    .replaceAll(/^-|-$/g, '')
+
 /** A description, which OpenAPI writes in CommonMark: paragraphs, lists and the like. */
 export const prose = (text: string | undefined): Html | undefined =>
-  text === undefined ? undefined : new Html(marked.parse(text, { async: false }))
+  text ? new Html(marked.parse(text, { async: false })) : undefined
 
 /** A description that stands within a line. */
 export const phrase = (text: string | undefined): Html | undefined =>
-  text === undefined ? undefined : new Html(marked.parseInline(text, { async: false }))
+  text ? new Html(marked.parseInline(text, { async: false })) : undefined
+
+/** A part of a description: its heading, and what stands under it. */
+export interface Chapter {
+  heading: string
+  words: Html
+  code: Html[]
+}
+
+/** A description in its parts: what stands before the first heading, and the part of each heading. */
+export function chaptersOf(text: string | undefined): { introduction: Html; chapters: Chapter[] } {
+  const tokens: Token[] = marked.lexer(text ?? '')
+  const isHeading = (token: Token | undefined) => token?.type === 'heading' && token.depth <= 2
+  const starts = tokens.flatMap((token, index) => (isHeading(token) ? [index] : []))
+  const parts = starts.map((start, index) => tokens.slice(start, starts[index + 1]))
+  const render = (list: Token[]) => new Html(marked.parser(list))
+  return {
+    introduction: render(tokens.slice(0, starts[0])),
+    chapters: parts.map(([heading, ...rest]) => ({
+      heading: heading && 'text' in heading ? heading.text : '',
+      words: render(rest.filter(({ type }) => type !== 'code')),
+      code: rest.flatMap((token) =>
+        token.type === 'code' ? [sampleBlock(token.lang || 'Code', token.text)] : [],
+      ),
+    })),
+  }
+}

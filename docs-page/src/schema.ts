@@ -1,79 +1,155 @@
-/** Schemas in words: the type of a value, its bounds, and the fields of an object. */
+/** Schemas in words: the type of a value, its bounds, and the tree of its fields. */
 import {
   type Digits,
   inline,
-  nameOf,
   type OpenApi,
   type Parameter,
-  resolve,
   type Schema,
+  type SchemaPart,
+  schemaNameOf,
+  schemaOf,
+  schemaOfParameter,
 } from './document.ts'
-import { Html, html, prose } from './html.ts'
+import { type Html, html, join, prose } from './html.ts'
+
+/** The names of the components around a part, none of which is unfolded in itself again. */
+type Around = readonly string[]
 
 /** A list of what there is to say of fields or parameters, each with its name. */
-export const fields = (document: OpenApi, items: readonly Parameter[]): Html =>
-  html`<dl class="fields">${items.map((item) => field(document, item))}</dl>`
+export const fields = (document: OpenApi, items: readonly Parameter[], around: Around = []): Html =>
+  html`<dl class="fields">${items.map((item) => field(document, item, around))}</dl>`
 
-function field(document: OpenApi, parameter: Parameter): Html {
-  const { in: place, name, required, description, schema } = parameter
-  const resolved = resolve(document, schema)
+function field(document: OpenApi, parameter: Parameter, around: Around): Html {
+  const { in: place, name, required, description } = parameter
+  const part = schemaOfParameter(parameter)
+  const schema = schemaOf(document, part)
+  const flags = [
+    required && html`<span class="required">required</span>`,
+    (parameter.deprecated || schema.deprecated) && html`<span class="deprecated">deprecated</span>`,
+    schema.readOnly && html`<span class="flag">read only</span>`,
+    schema.writeOnly && html`<span class="flag">write only</span>`,
+  ]
   return html`
     <div>
       <dt>
         <code class="name">${name}</code>
-        <span class="type">${typeOf(schema)}${place && ` · ${place}`}</span>
-        ${required ? html`<span class="required">required</span>` : undefined}
+        <span class="type">${typeOf(part)}${place && ` · ${place}`}</span>
+        ${flags.map((flag) => flag || undefined)}
       </dt>
       <dd>
-        ${prose(description ?? resolved.description)}
-        ${bounds(resolved)}
+        ${prose(description ?? schema.description)}
+        ${bounds(schema)}
+        ${folded(document, part, around)}
       </dd>
     </div>`
 }
 
-/** What is in a schema: the fields of an object, or of the items of an array; else what it allows. */
-export function content(document: OpenApi, schema: Schema): Html {
-  const resolved = resolve(document, schema)
-  const { properties, required = [], items } = resolved
-  if (!properties) {
-    const type = items ? html`array of ${typeOf(items)}` : typeOf(schema)
-    const inner = items && resolve(document, items).properties && content(document, items)
-    return html`<p>${type}</p>${bounds(resolved)}${inner}`
-  }
-  const list = Object.entries(properties).map(([name, schema]) => ({
+/** What is in a field that is more than one value, folded up under its name. */
+function folded(document: OpenApi, part: SchemaPart, around: Around): Html | undefined {
+  const inside = inner(document, part, around)
+  if (!inside) return undefined
+  return html`<details class="fold"><summary>${titleOf(part)}</summary>${inside}</details>`
+}
+
+const titleOf = (part: SchemaPart): string => {
+  if (typeof part === 'boolean') return 'Fields'
+  const name = schemaNameOf(part)
+  if (name !== undefined) return `Fields of ${name}`
+  return part.items === undefined ? 'Fields' : titleOf(part.items)
+}
+
+/** The tree of a schema: its type, what a named list is a list of, its bounds and, indented, its fields. */
+export function tree(document: OpenApi, part: SchemaPart | undefined): Html {
+  const schema = schemaOf(document, part)
+  const isNamedList = schema.items !== undefined && typeof part === 'object' && part.$ref
+  const inside = inner(document, part ?? true, [])
+  return html`
+    <p class="root">${typeOf(part)}</p>
+    ${isNamedList ? html`<p class="root">array of ${typeOf(schema.items)}</p>` : undefined}
+    ${bounds(schema)}
+    ${inside && html`<div class="nested">${inside}</div>`}`
+}
+
+/** The fields, the items or the choices of a schema; undefined where it has none. */
+function inner(document: OpenApi, part: SchemaPart, around: Around): Html | undefined {
+  if (typeof part === 'boolean') return undefined
+  const name = schemaNameOf(part)
+  if (name !== undefined && around.includes(name)) return undefined
+  const within = name === undefined ? around : [...around, name]
+  // An end for a schema that refers to itself by other ways than components.
+  if (within.length > 8) return undefined
+  const schema = schemaOf(document, part)
+  const {
+    properties = {},
+    required = [],
+    additionalProperties: others,
+    items,
+    prefixItems,
+  } = schema
+  const list: Parameter[] = Object.entries(properties).map(([name, schema]) => ({
     name,
     required: required.includes(name),
     schema,
   }))
-  return fields(document, list)
+  if (typeof others === 'object') list.push({ name: '(any other name)', schema: others })
+  for (const [index, schema] of (prefixItems ?? []).entries()) {
+    list.push({ name: `item ${index + 1}`, schema })
+  }
+  const choices = schema.oneOf ?? schema.anyOf ?? []
+  const pieces = [
+    list.length > 0 ? fields(document, list, within) : undefined,
+    items === undefined ? undefined : inner(document, items, within),
+    ...choices.map((choice) => {
+      const inside = inner(document, choice, within)
+      return (
+        inside &&
+        html`<details class="fold"><summary>${nameOfChoice(document, choice)}</summary>${inside}</details>`
+      )
+    }),
+  ].filter((piece) => piece !== undefined)
+  return pieces.length > 0 ? html`${pieces}` : undefined
 }
+
+const nameOfChoice = (document: OpenApi, part: SchemaPart): Html =>
+  html`If ${schemaOf(document, part).title ?? (typeof part === 'object' ? schemaNameOf(part) : undefined) ?? typeOf(part)}`
 
 /** A schema's type, or its name with a link to where it is explained. */
-export function typeOf(schema: Schema): Html {
-  if (schema.$ref !== undefined) {
-    const name = nameOf(schema.$ref)
-    return html`<a href="#schema-${name}">${name}</a>`
-  }
-  const choices = schema.anyOf ?? schema.oneOf
-  if (choices) return join(choices.map(typeOf), ' or ')
-  if (schema.items) return html`array of ${typeOf(schema.items)}`
-  const type = [schema.type ?? 'any'].flat().join(' or ')
-  return html`${type}${schema.format && ` (${schema.format})`}`
+export function typeOf(part: SchemaPart | undefined): Html {
+  if (part === undefined || part === true) return html`any`
+  if (part === false) return html`nothing`
+  const name = schemaNameOf(part)
+  if (name !== undefined) return html`<a href="#schema-${name}">${name}</a>`
+  if (part.$ref !== undefined) return html`${part.$ref}`
+  const choices = part.oneOf ?? part.anyOf
+  if (choices && choices.length > 0) return join(choices.map(typeOf), ' or ')
+  if (part.allOf && part.allOf.length > 0) return join(part.allOf.map(typeOf), ' and ')
+  if (part.items !== undefined) return html`array of ${typeOf(part.items)}`
+  const implied = part.properties || part.additionalProperties ? 'object' : 'any'
+  const type = [part.type ?? implied].flat().join(' or ')
+  return html`${type}${part.format && ` (${part.format})`}`
 }
 
-const join = (parts: (Html | string)[], between: string): Html =>
-  new Html(parts.map((part) => html`${part}`.text).join(between))
+/** Longer patterns tell a reader nothing. */
+const MAX_PATTERN = 40
 
 /** What values a schema allows, besides its type. */
 function bounds(schema: Schema): Html | undefined {
   const known = schema.const === undefined ? schema.enum : [schema.const]
+  const examples = schema.examples ?? (schema.example === undefined ? undefined : [schema.example])
   const parts = [
     isWhole(schema) ? undefined : range(schema.minimum, schema.maximum, ''),
+    schema.exclusiveMinimum && `greater than ${schema.exclusiveMinimum.rawJSON}`,
+    schema.exclusiveMaximum && `less than ${schema.exclusiveMaximum.rawJSON}`,
+    schema.multipleOf && `a multiple of ${schema.multipleOf.rawJSON}`,
     range(schema.minLength, schema.maxLength, ' characters'),
+    schema.pattern && schema.pattern.length <= MAX_PATTERN
+      ? html`matches ${code(schema.pattern)}`
+      : undefined,
     range(schema.minItems, schema.maxItems, ' items'),
+    schema.uniqueItems ? 'no item twice' : undefined,
     known && html`one of ${join(known.map(code), ', ')}`,
     schema.default === undefined ? undefined : html`default ${code(schema.default)}`,
-    schema.examples && html`Example: ${join(schema.examples.map(code), ', ')}`,
+    examples && html`Example: ${join(examples.map(code), ', ')}`,
   ].filter((part) => part !== undefined)
   return parts.length > 0 ? html`<p class="bounds">${join(parts, ' · ')}</p>` : undefined
 }

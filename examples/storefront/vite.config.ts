@@ -1,9 +1,19 @@
 import react from '@vitejs/plugin-react'
-import { defineConfig, loadEnv } from 'vite'
+import { loadEnv } from 'vite'
+import { defineConfig } from 'vitest/config'
 
 export default defineConfig(({ mode }) => {
   // The page asks its own origin, which hands on to the service: so any free port will do.
   const { PETSTORE_ORIGIN = 'http://localhost:3000' } = loadEnv(mode, '.', 'PETSTORE_')
   const proxy = { '/trpc': PETSTORE_ORIGIN }
-  return { plugins: [react()], server: { proxy }, preview: { proxy } }
+  return {
+    plugins: [react()],
+    server: { proxy },
+    preview: { proxy },
+    test: {
+      environment: 'happy-dom',
+      // No key and no URL of a file `.env` counts.
+      env: { VITE_PETSTORE_URL: '/trpc', VITE_PETSTORE_KEY: 'petstore_read_shop' },
+    },
+  }
 })

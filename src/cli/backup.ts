@@ -1,13 +1,13 @@
 /** `npm run backup`: copies the embedded database into a file, while the service runs. */
 import { existsSync } from 'node:fs'
-import { UsageError } from '../process/complain.ts'
-import { command, embeddedPath, fileArgument } from './command.ts'
+import { program, UsageError } from '../process/program.ts'
+import { embeddedPath, fileArgument } from './command.ts'
 
-await command(async (config) => {
+await program(async (config) => {
   const file = fileArgument()
   const path = embeddedPath(config)
-  if (existsSync(file)) throw new UsageError(`${file} is there already: say another FILE`)
-  if (!existsSync(path)) throw new UsageError(`There is no database ${path}`)
+  if (existsSync(file)) throw new UsageError(`${file} exists: choose another FILE`)
+  if (!existsSync(path)) throw new UsageError(`The database ${path} does not exist`)
   const { backUp } = await import('../../db/backup.ts')
   await backUp(path, file).catch(({ message }) => {
     throw new UsageError(`Cannot back up ${path} to ${file}: ${message}`)

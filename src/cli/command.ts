@@ -1,28 +1,18 @@
-/** What the commands share: the configuration, its database, their arguments, and how they fail. */
+/** The commands: their database and their arguments. */
 import type { Database } from '../../db/tables.ts'
 import { describeUrl } from '../../db/url.ts'
-import { type Config, loadConfig } from '../config/config.ts'
-import { complain, UsageError } from '../process/complain.ts'
-
-/** Runs a command in its environment, and says in one line what is wrong when it fails. */
-export async function command(run: (config: Config) => Promise<void>): Promise<void> {
-  let config: Config | undefined
-  try {
-    config = loadConfig()
-    await run(config)
-  } catch (error) {
-    complain(error, config)
-  }
-}
+import type { Config } from '../config/config.ts'
+import { UsageError } from '../process/program.ts'
 
 /**
- * Brings the configured database to the newest schema, runs something on it, and closes it afterwards.
- * What speaks to databases is loaded here, so that a mistyped command is told without it.
+ * Migrates the configured database, calls `run` with it and the names of the migrations that ran, and
+ * closes it. Returns the result of `run`. Throws DatabaseUnavailableError.
  */
 export async function withDatabase<Result>(
   { databaseUrl }: Pick<Config, 'databaseUrl'>,
   run: (db: Database, migrated: string[]) => Result | Promise<Result>,
 ): Promise<Result> {
+  // Imported after the arguments are checked, so that a mistyped command is reported at once.
   const [{ connect }, { migrate }] = await Promise.all([
     import('../../db/connect.ts'),
     import('../../db/migrate.ts'),
@@ -35,29 +25,31 @@ export async function withDatabase<Result>(
   }
 }
 
-/** How the commands call the configured database: its address, without the password. */
-export const addressOf = ({ databaseUrl }: Config): string => describeUrl(databaseUrl).address
+/** Returns where the configured database is: host and name, or the file. No password. */
+export const databaseLocation = ({ databaseUrl }: Config): string =>
+  describeUrl(databaseUrl).location
 
-/** For commands that take no arguments. Throws UsageError when there are some. */
+/** Throws UsageError when the command has arguments. */
 export function refuseArguments(): void {
   const [argument] = process.argv.slice(2)
-  if (argument !== undefined) throw new UsageError(`No argument is taken, but there is ${argument}`)
+  if (argument !== undefined)
+    throw new UsageError(`This command takes no arguments: remove ${argument}`)
 }
 
-/** The FILE of commands that take one. Throws UsageError unless there is exactly one. */
+/** Returns the FILE of the command. Throws UsageError unless that is the only argument. */
 export function fileArgument(): string {
   const [file, extra] = process.argv.slice(2)
   if (!file || extra !== undefined || file.startsWith('-')) {
-    throw new UsageError('One FILE is taken, such as backups/monday.db')
+    throw new UsageError('This command takes one FILE, such as backups/monday.db')
   }
   return file
 }
 
-/** Where the embedded database is. Throws UsageError when another is configured. */
+/** Returns the path of the embedded database. Throws UsageError when MySQL is configured. */
 export function embeddedPath({ databaseUrl }: Config): string {
-  const { engine, address } = describeUrl(databaseUrl)
-  if (engine === 'sqlite') return address
+  const { engine, location } = describeUrl(databaseUrl)
+  if (engine === 'sqlite') return location
   throw new UsageError(
-    'Only the embedded database is copied by this: for MySQL use mysqldump --single-transaction',
+    'This command copies only the embedded database; for MySQL use mysqldump --single-transaction',
   )
 }

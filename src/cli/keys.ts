@@ -1,40 +1,40 @@
-/** `npm run keys`: makes, lists, rotates and revokes API keys. */
+/** `npm run keys`: creates, lists, rotates and revokes API keys. */
 import { parseArgs } from 'node:util'
 import type { Database } from '../../db/tables.ts'
 import { parseDuration } from '../config/duration.ts'
 import { KEY_LIFETIME } from '../keys/lifetime.ts'
 import type { ApiKey, NewApiKey } from '../keys/store.ts'
-import { UsageError } from '../process/complain.ts'
-import { addressOf, command, withDatabase } from './command.ts'
+import { program, UsageError } from '../process/program.ts'
+import { databaseLocation, withDatabase } from './command.ts'
 
 const help = `Usage: npm run keys -- COMMAND [OPTIONS]
 
   create NAME [--expires 90d] [--read-only]
-                                make a key; it is printed once, alone, on stdout
-  list                          show all keys, never the keys themselves
-  rotate ID [--grace 24h]       make a key of the same name, life and rights in place of another, which
-                                works on for the grace period
+                                create a key, and print it on stdout, this once
+  list                          list all keys, without their secrets
+  rotate ID [--grace 24h]       replace a key by one of the same name, lifetime and rights; the old key
+                                works until the grace period ends
   revoke ID                     end a key
 
 Options
-  --expires DURATION   how long the new key works (default: until it is revoked)
-  --read-only          the new key may call nothing that changes something
-  --grace DURATION     how long the old key works on (default: 24h; 0s ends it as revoke does)
+  --expires DURATION   lifetime of the new key (default: until it is revoked)
+  --read-only          the new key may only call operations that change nothing
+  --grace DURATION     how long the old key still works (default: 24h; 0s revokes it)
   --json               print JSON on stdout, for scripts
-  --help               show this text
+  --help               print this text
 
-A DURATION is a number and a unit: 30s, 15m, 24h or 90d.
-A key that was revoked stops working within ${KEY_LIFETIME / 1000} seconds on every instance.`
+A DURATION is a number and a unit, such as 30s, 15m, 24h or 90d.
+A revoked key stops working within ${KEY_LIFETIME / 1000} seconds on every instance.`
 
 type Arguments = ReturnType<typeof readArguments>
 
-/** Does what was asked for with the keys of a database. */
+/** Runs a command on the keys of a database. */
 type Action = (db: Database, keys: typeof import('../keys/store.ts')) => Promise<void>
 
 if (process.argv.includes('--help')) console.log(help)
 else {
-  await command(async (config) => {
-    const act = readAction(readArguments(), addressOf(config))
+  await program(async (config) => {
+    const act = readAction(readArguments(), databaseLocation(config))
     const keys = await import('../keys/store.ts')
     await withDatabase(config, (db) => act(db, keys))
   })
@@ -54,25 +54,25 @@ function readArguments() {
     const [action, ...operands] = positionals
     return { action, operands, ...values }
   } catch (error) {
-    const [mistake] = (error as Error).message.split(/\.\s/)
-    throw new UsageError(`${mistake}; --help shows what there is`)
+    const [problem] = (error as Error).message.split(/\.\s/)
+    throw new UsageError(`${problem}; see --help`)
   }
 }
 
-/** Checks the arguments and gives what is to be done, so that a mistake never reaches the database. */
-function readAction(given: Arguments, address: string): Action {
+/** Returns the action of the arguments. Throws UsageError before the database is opened. */
+function readAction(given: Arguments, location: string): Action {
   const { action, json } = given
-  const owners = { expires: 'create', 'read-only': 'create', grace: 'rotate' } as const
-  for (const [option, owner] of Object.entries(owners)) {
-    if (given[option as keyof typeof owners] !== undefined && action !== owner)
-      throw new UsageError(`--${option} goes with ${owner} only`)
+  const commands = { expires: 'create', 'read-only': 'create', grace: 'rotate' } as const
+  for (const [option, command] of Object.entries(commands)) {
+    if (given[option as keyof typeof commands] !== undefined && action !== command)
+      throw new UsageError(`--${option} is an option of ${command} only`)
   }
   switch (action) {
     case 'create': {
       const name = readName(given)
       const expiresAt = given.expires === undefined ? undefined : after('--expires', given.expires)
       const terms = { expiresAt, readOnly: given['read-only'] === true }
-      return async (db, keys) => printNew(await keys.createKey(db, name, terms), address, json)
+      return async (db, keys) => printNew(await keys.createKey(db, name, terms), location, json)
     }
     case 'list': {
       const [extra] = given.operands
@@ -83,13 +83,11 @@ function readAction(given: Arguments, address: string): Action {
       const id = readId(given)
       const graceUntil = after('--grace', given.grace ?? '24h')
       return async (db, keys) => {
-        const made = await keys.rotateKey(db, id, graceUntil).catch((error) => {
+        const created = await keys.rotateKey(db, id, graceUntil).catch((error) => {
           if (!(error instanceof keys.ChangedMeanwhileError)) throw error
-          throw new UsageError(
-            `Somebody else rotated or revoked the key ${id} at this moment; list shows the keys`,
-          )
+          throw new UsageError(`The key ${id} was rotated or revoked at the same moment; see list`)
         })
-        printNew(made ?? unknown(id), address, json)
+        printNew(created ?? unknown(id), location, json)
       }
     }
     case 'revoke': {
@@ -101,13 +99,13 @@ function readAction(given: Arguments, address: string): Action {
       }
     }
     default:
-      throw new UsageError('Say what to do: create, list, rotate or revoke; --help tells more')
+      throw new UsageError('A COMMAND is missing: create, list, rotate or revoke; see --help')
   }
 }
 
 function operand({ action, operands }: Arguments, what: string): string {
   const [value = '', extra] = operands
-  if (value.trim() === '') throw new UsageError(`${action} needs ${what}; --help tells more`)
+  if (value.trim() === '') throw new UsageError(`${action} needs ${what}; see --help`)
   if (extra !== undefined)
     throw new UsageError(`${action} takes one argument: put quotes around "${operands.join(' ')}"`)
   return value
@@ -116,17 +114,16 @@ function operand({ action, operands }: Arguments, what: string): string {
 function readName(given: Arguments): string {
   const name = operand(given, 'a NAME')
   if ([...name].length > 255) throw new UsageError('NAME must have at most 255 characters')
-  // Lines, colours, invisible characters or a direction of its own would spoil the list, or forge it.
+  // Line breaks, colours, invisible characters or a text direction could forge lines of the list.
   if (/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u.test(name)) {
-    throw new UsageError('NAME must not hold control or invisible characters')
+    throw new UsageError('NAME must not have control or invisible characters')
   }
   return name
 }
 
 function readId(given: Arguments): bigint {
   const text = operand(given, 'the ID of a key')
-  if (!/^\d{1,18}$/.test(text))
-    throw new UsageError(`"${text}" is not the ID of a key; list shows them`)
+  if (!/^\d{1,18}$/.test(text)) throw new UsageError(`"${text}" is not the ID of a key; see list`)
   return BigInt(text)
 }
 
@@ -134,19 +131,19 @@ function after(option: string, text: string): Date {
   const duration = parseDuration(text)
   if (duration === undefined || (duration === 0 && option === '--expires')) {
     throw new UsageError(
-      `${option} must be a number and a unit, such as 30s, 15m, 24h or 90d, up to a century, not "${text}"`,
+      `${option} must be a number and a unit, such as 30s, 15m, 24h or 90d, at most a century, not "${text}"`,
     )
   }
   return new Date(Date.now() + duration)
 }
 
 function unknown(id: bigint): never {
-  throw new UsageError(`There is no working key with the ID ${id}; list shows them`)
+  throw new UsageError(`There is no working key with the ID ${id}; see list`)
 }
 
-function printNew({ id, key }: NewApiKey, address: string, json: boolean): void {
+function printNew({ id, key }: NewApiKey, location: string, json: boolean): void {
   console.log(json ? JSON.stringify({ id: Number(id), key }) : key)
-  console.error(`This is key ${id} of ${address}. Keep it: it is not shown again.`)
+  console.error(`This is key ${id} of ${location}. Keep it: it is not shown again.`)
 }
 
 function printList(keys: ApiKey[], json: boolean): void {

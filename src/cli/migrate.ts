@@ -1,9 +1,10 @@
-/** `npm run migrate`: brings the database to the newest schema. */
-import { addressOf, command, refuseArguments, withDatabase } from './command.ts'
+/** `npm run migrate`: runs the migrations that the database does not have. */
+import { program } from '../process/program.ts'
+import { databaseLocation, refuseArguments, withDatabase } from './command.ts'
 
-await command(async (config) => {
+await program(async (config) => {
   refuseArguments()
   const names = await withDatabase(config, (_db, migrated) => migrated)
-  const done = names.length > 0 ? `Migrated ${names.join(', ')}` : 'There was nothing to migrate'
-  console.log(`${done}: ${addressOf(config)}`)
+  const done = names.length > 0 ? `Migrated ${names.join(', ')}` : 'Nothing to migrate'
+  console.log(`${done}: ${databaseLocation(config)}`)
 })

@@ -1,10 +1,10 @@
-/** `npm run openapi`: writes openapi.json, the document as it is published. */
+/** `npm run openapi`: writes openapi.json, the published document. */
 import { writeFileSync } from 'node:fs'
 import { resources } from '../petstore/resources.ts'
 import { openApiDocument } from '../surface/rest/document.ts'
 import { operationsOf } from '../surface/rest/operations.ts'
 
-/** Addresses for the published document: a running service puts its own in their place. */
+/** The URLs in the published document. A running service has its own instead. */
 const servers = {
   baseUrl: 'https://petstore.example/v1',
   stagingUrl: 'https://staging.petstore.example/v1',

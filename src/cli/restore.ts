@@ -1,14 +1,14 @@
-/** `npm run restore`: puts a backup in the place of the embedded database, and brings it up to date. */
-import { UsageError } from '../process/complain.ts'
-import { command, embeddedPath, fileArgument, withDatabase } from './command.ts'
+/** `npm run restore`: replaces the embedded database by a backup, and migrates it. */
+import { program, UsageError } from '../process/program.ts'
+import { embeddedPath, fileArgument, withDatabase } from './command.ts'
 
-await command(async (config) => {
+await program(async (config) => {
   const file = fileArgument()
   const path = embeddedPath(config)
   const { restore } = await import('../../db/backup.ts')
   await restore(path, file).catch(({ message }) => {
     throw new UsageError(`Cannot restore ${file} to ${path}: ${message}`)
   })
-  await withDatabase(config, () => {}) // the backup may be of an earlier release
+  await withDatabase(config, () => {}) // the backup may be from an earlier release
   console.log(`Restored ${file}: ${path}`)
 })

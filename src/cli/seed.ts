@@ -1,10 +1,11 @@
-/** `npm run seed`: fills the catalogue with examples. */
+/** `npm run seed`: adds sample data to the catalogue. */
 import { seed } from '../petstore/pets/seed.ts'
-import { addressOf, command, refuseArguments, withDatabase } from './command.ts'
+import { program } from '../process/program.ts'
+import { databaseLocation, refuseArguments, withDatabase } from './command.ts'
 
-await command(async (config) => {
+await program(async (config) => {
   refuseArguments()
   const added = await withDatabase(config, seed)
-  const done = added > 0 ? `Added ${added} animals` : 'The animals are all there already'
-  console.log(`${done}: ${addressOf(config)}`)
+  const done = added > 0 ? `Added ${added} animals` : 'All animals exist already'
+  console.log(`${done}: ${databaseLocation(config)}`)
 })

@@ -1,21 +1,21 @@
-/** The environment → Config. The only reader of process.env. */
+/** The configuration, from the environment. No other file reads process.env. */
 import { isIP } from 'node:net'
 import { z } from 'zod'
 import { parseDuration } from './duration.ts'
 import { nearMiss } from './near-miss.ts'
 import { NAME } from './product.ts'
 
-/** A variable that is wrong: the message names it and says what would be right. */
+/** A variable is wrong: the message names it, and says what it must be. */
 export class ConfigError extends Error {
   override name = 'ConfigError'
 }
 
-const whole = z
+const integer = z
   .string()
   .regex(/^\d{1,9}$/)
   .transform(Number)
 
-const port = whole.refine((value) => value <= 65_535)
+const port = integer.refine((value) => value <= 65_535)
 
 const list = z.string().transform((text) => text.split(',').map((item) => item.trim()))
 
@@ -24,17 +24,17 @@ const duration = z
   .transform(parseDuration)
   .refine((value) => value !== undefined)
 
-// Node's timers hold no more than 24 days.
+// An hour is far below the 24 days that a timer of Node can wait.
 const timeout = duration.refine((value) => value > 0 && value <= 3_600_000)
 
-const ADDRESS = 'an http or https address that ends in /v1'
+const SERVER_URL = 'an http or https URL that ends in /v1'
 
-// It stands in headers as it is: the characters of RFC 3986, and no password.
-const address = z
+// Headers carry it as it is, so it has only characters of RFC 3986, and no password.
+const serverUrl = z
   .url({ protocol: /^https?$/ })
   .refine((url) => /^https?:\/\/[\w.~%:[\]-]+(\/[\w.~%!$&'()*+,;=:@-]+)*\/v1$/i.test(url))
 
-/** Turns tracing on. */
+/** The variable that turns tracing on. */
 const TRACES_TO = 'OTEL_EXPORTER_OTLP_ENDPOINT'
 
 const SAMPLERS = [
@@ -42,9 +42,10 @@ const SAMPLERS = [
   ...(['parentbased_always_on', 'parentbased_always_off', 'parentbased_traceidratio'] as const),
 ] as const
 
-// Each is described as what it must be. No message may show a DATABASE_URL: it holds a password.
+// A description completes the message `NAME must be …`. No message shows a value: that of
+// DATABASE_URL contains a password.
 const variables = {
-  PORT: port.default(3000).describe('a whole number from 0 to 65535'),
+  PORT: port.default(3000).describe('an integer from 0 to 65535'),
   DATABASE_URL: z
     .string()
     .refine(isDatabaseUrl)
@@ -52,46 +53,46 @@ const variables = {
     .describe(
       'mysql://user:password@host:3306/database (special characters percent-encoded), or sqlite:path, or sqlite:path?create, or empty',
     ),
-  BASE_URL: address.optional().describe(ADDRESS),
-  STAGING_URL: address.default('https://staging.petstore.example/v1').describe(ADDRESS),
+  BASE_URL: serverUrl.optional().describe(SERVER_URL),
+  STAGING_URL: serverUrl.optional().describe(SERVER_URL),
   CORS_ORIGINS: list
     .pipe(z.array(z.string().refine(isOrigin)))
     .default([])
     .describe('origins such as https://shop.example, separated by commas, or *'),
-  RATE_LIMIT: whole
+  RATE_LIMIT: integer
     .refine((value) => value > 0)
     .optional()
-    .describe('a whole number of calls a minute, from 1, or empty for no limit'),
+    .describe('an integer of calls a minute, from 1, or empty for no limit'),
   TRUST_PROXY: z
-    .union([whole, list.pipe(z.array(z.string().refine(isNetwork)))])
+    .union([integer, list.pipe(z.array(z.string().refine(isNetwork)))])
     .default(0)
-    .describe('the number of proxies in front, or their addresses or subnets, separated by commas'),
-  // Longer, and the server would give up the connection of the request first.
+    .describe(
+      'the number of trusted proxies, or their IP addresses or subnets, separated by commas',
+    ),
+  // The server closes the connection of a request that takes longer.
   DATABASE_TIMEOUT: timeout
     .refine((value) => value <= 30_000)
     .default(5_000)
-    .describe('a length of time from 1ms to 30s, such as 5s'),
-  SHUTDOWN_TIMEOUT: timeout
-    .default(10_000)
-    .describe('a length of time from 1ms to 1h, such as 10s'),
+    .describe('a duration from 1ms to 30s, such as 5s'),
+  SHUTDOWN_TIMEOUT: timeout.default(10_000).describe('a duration from 1ms to 1h, such as 10s'),
   SHUTDOWN_DELAY: duration
     .default(0)
-    .describe('a length of time such as 5s, shorter than SHUTDOWN_TIMEOUT'),
+    .describe('a duration such as 5s, shorter than SHUTDOWN_TIMEOUT'),
   IDEMPOTENCY_LIFETIME: duration
     .refine((value) => value >= 60_000)
     .default(86_400_000)
-    .describe('a length of time from 1m, such as 24h'),
-  METRICS_PORT: port.optional().describe('a whole number from 0 to 65535, or empty'),
-  METRICS_HOST: z.string().default('127.0.0.1').describe('an address to listen on'),
-  WORKERS: whole
+    .describe('a duration from 1m, such as 24h'),
+  METRICS_PORT: port.optional().describe('an integer from 0 to 65535, or empty'),
+  METRICS_HOST: z.string().default('127.0.0.1').describe('a host or an IP address to listen on'),
+  WORKERS: integer
     .refine((value) => value >= 1 && value <= 256)
     .default(1)
-    .describe('a whole number from 1 to 256'),
+    .describe('an integer from 1 to 256'),
   // https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/
   [TRACES_TO]: z
     .url({ protocol: /^https?$/ })
     .optional()
-    .describe('an http or https address, such as http://localhost:4318'),
+    .describe('an http or https URL, such as http://localhost:4318'),
   OTEL_EXPORTER_OTLP_PROTOCOL: z
     .literal('http/protobuf')
     .optional()
@@ -114,16 +115,16 @@ const variables = {
     .describe('a number from 0 to 1'),
 }
 
-/** What is configured. */
+/** The configuration, with defaults applied. */
 export type Config = ReturnType<typeof readConfig>
 export type TracingConfig = NonNullable<Config['tracing']>
 
 /**
- * The configuration of an environment. An empty variable counts as unset; one that is not ours, but
- * nearly, is taken for a slip. Throws ConfigError.
+ * Returns the configuration of an environment. An empty variable counts as unset. Throws ConfigError for
+ * a wrong value, and for an unknown variable whose name is nearly that of a known one.
  */
 export function readConfig(environment: Record<string, string | undefined>) {
-  refuseSlips(environment)
+  rejectMisspelled(environment)
   const read = <Name extends keyof typeof variables>(name: Name) => {
     const schema = variables[name]
     const result = schema.safeParse(environment[name] || undefined)
@@ -133,10 +134,10 @@ export function readConfig(environment: Record<string, string | undefined>) {
   const readTracing = () => {
     if (!read(TRACES_TO) || read('OTEL_SDK_DISABLED')) return undefined
     if (read('OTEL_TRACES_EXPORTER') === 'none') return undefined
-    read('OTEL_EXPORTER_OTLP_PROTOCOL') // its exporter reads it by itself, and where traces go
+    read('OTEL_EXPORTER_OTLP_PROTOCOL') // only checked: the exporter reads this and the endpoint itself
     return {
       sampler: read('OTEL_TRACES_SAMPLER'),
-      /** The part of the calls that samplers by ratio take, from 0 to 1. */
+      /** The part of the calls that a ratio sampler traces, from 0 to 1. */
       ratio: read('OTEL_TRACES_SAMPLER_ARG'),
     }
   }
@@ -147,26 +148,30 @@ export function readConfig(environment: Record<string, string | undefined>) {
     port,
     databaseUrl: read('DATABASE_URL'),
     baseUrl: read('BASE_URL') ?? `http://localhost:${port}/v1`,
+    /** Public URL of REST on the staging installation; undefined where there is none. */
     stagingUrl: read('STAGING_URL'),
-    /** Origins whose pages may call the service; `*` among them stands for all. */
+    /** Origins whose pages may call the service; `*` allows all. */
     corsOrigins: read('CORS_ORIGINS'),
-    /** Calls a minute per key or address; undefined for no limit. */
+    /** Calls a minute for each API key or IP address; undefined for no limit. */
     rateLimit: read('RATE_LIMIT'),
-    /** How many proxies in front are believed what they say of the client's address, or which. */
+    /**
+     * The trusted proxies, which report the client's IP address: their number, or their IP
+     * addresses.
+     */
     trustProxy: read('TRUST_PROXY'),
-    /** Milliseconds that the database may take for a call. */
+    /** Milliseconds that a call may wait for the database. */
     databaseTimeout: read('DATABASE_TIMEOUT'),
     /** Milliseconds that a graceful stop may take. */
     shutdownTimeout: read('SHUTDOWN_TIMEOUT'),
-    /** Milliseconds between not being ready any more and taking no more connections. */
+    /** Milliseconds between the report of unreadiness and the end of new connections. */
     shutdownDelay: read('SHUTDOWN_DELAY'),
     /** Milliseconds that an Idempotency-Key is kept. */
     idempotencyLifetime: read('IDEMPOTENCY_LIFETIME'),
-    /** Where Prometheus may read; undefined for nowhere. */
+    /** Where the metrics are served; undefined where they are off. */
     metrics: metricsPort === undefined ? undefined : { host: metricsHost, port: metricsPort },
-    /** How many processes serve. */
+    /** The number of serving processes. */
     workers: read('WORKERS'),
-    /** Which calls are traced, by the names that OpenTelemetry has for it; undefined for none. */
+    /** The sampler of traces, by OpenTelemetry's names; undefined where tracing is off. */
     tracing: readTracing(),
   }
   if (config.shutdownDelay >= config.shutdownTimeout) {
@@ -178,20 +183,23 @@ export function readConfig(environment: Record<string, string | undefined>) {
   return config
 }
 
-function refuseSlips(environment: Record<string, string | undefined>): void {
-  // OpenTelemetry has many variables of its own: only the one that turns it on is looked after.
+function rejectMisspelled(environment: Record<string, string | undefined>): void {
+  // OpenTelemetry has many more variables, so of its names only this one is compared.
   const names = Object.keys(variables).filter(
     (name) => name === TRACES_TO || !name.startsWith('OTEL_'),
   )
   for (const [name, value] of Object.entries(environment)) {
     if (!value || Object.hasOwn(variables, name)) continue
-    const meant = nearMiss(name, names)
-    if (meant)
-      throw new ConfigError(`${name} is not a variable of this service: did you mean ${meant}?`)
+    const known = nearMiss(name, names)
+    if (known)
+      throw new ConfigError(`${name} is not a variable of this service: did you mean ${known}?`)
   }
 }
 
-/** The configuration of this process: its environment and, where there is one, the file `.env`. */
+/**
+ * Returns the configuration of this process: its environment, and the file `.env` if there is one.
+ * Throws ConfigError.
+ */
 export function loadConfig(): Config {
   try {
     process.loadEnvFile()
@@ -206,7 +214,7 @@ function isDatabaseUrl(text: string): boolean {
   const url = URL.parse(text)
   if (url?.protocol !== 'mysql:' || url.hostname === '' || url.pathname.length < 2) return false
   try {
-    // mysql2 unescapes these: a % of a password must be written %25.
+    // mysql2 decodes these, so a % in a password must be written as %25.
     decodeURIComponent(url.username + url.password + url.pathname)
     return true
   } catch {
@@ -226,7 +234,7 @@ function isNetwork(text: string): boolean {
     version > 0 &&
     extra === undefined &&
     /^\d{1,3}$/.test(bits) &&
-    Number(bits) > 0 && // all addresses would be believed
+    Number(bits) > 0 && // 0 would trust every IP address
     Number(bits) <= (version === 4 ? 32 : 128)
   )
 }

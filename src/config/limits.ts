@@ -1,10 +1,10 @@
-/** How much one request may ask for. */
+/** The limits of a request. */
 
-/** Bytes of a request's body. */
+/** Maximum bytes of a body. */
 export const MAX_BODY = 65_536
 
-/** Bytes of a request's first line, address included, and headers. */
+/** Maximum bytes of the request line and the headers together. */
 export const MAX_HEADERS = 16_384
 
-/** How many headers a request may have. */
+/** Maximum number of headers. */
 export const MAX_HEADER_COUNT = 1_000

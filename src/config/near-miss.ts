@@ -1,19 +1,28 @@
-/** Which of the names that count somebody meant who wrote another. */
+/** The known name that a misspelled one stands for. */
 
-/** Letters of names in which one mistake is forgiven, not two: short ones resemble too many others. */
+/**
+ * Up to this length a name may have one mistake, above it two: short names resemble too many
+ * others.
+ */
 const SHORT = 5
 
-/** The name of `names` that `written` is a slip of the keyboard away from; undefined for any other. */
+/**
+ * Returns the name of `names` that is nearest to `written`, regardless of the case of `written`.
+ * Undefined where none is within one mistake, or two for a long name.
+ */
 export function nearMiss(written: string, names: readonly string[]): string | undefined {
   const mistakes = (name: string) => distance(written.toUpperCase(), name)
   const near = names.filter((name) => {
-    const most = name.length > SHORT ? 2 : 1
-    return Math.abs(name.length - written.length) <= most && mistakes(name) <= most
+    const allowed = name.length > SHORT ? 2 : 1
+    return Math.abs(name.length - written.length) <= allowed && mistakes(name) <= allowed
   })
   return near.sort((one, other) => mistakes(one) - mistakes(other))[0]
 }
 
-/** Letters to add, leave out, replace or swap with their neighbour that make one text the other. */
+/**
+ * Returns the Damerau-Levenshtein distance: letters to add, remove, replace, or swap with a
+ * neighbour.
+ */
 function distance(from: string, to: string): number {
   const rows = [Array.from({ length: to.length + 1 }, (_, index) => index)]
   const at = (row: number, column: number) => rows[row]?.[column] ?? 0

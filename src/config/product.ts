@@ -1,10 +1,13 @@
-/** How the product is called. Change it, and the folder petstore/, to make another service. */
+/**
+ * The name and the version of the product. Another product changes this file and the folder
+ * petstore/.
+ */
 
-/** Begins API keys, metric names and the service's name wherever a machine reads it. */
+/** The name for programs: API keys and metric names begin with it. */
 export const NAME = 'petstore'
 
-/** The same for people. */
+/** The name for people. */
 export const TITLE = 'Petstore'
 
-/** The version of the interface, as the OpenAPI document says it. */
+/** The version of the interface, in the OpenAPI document. */
 export const VERSION = '1.0.0'

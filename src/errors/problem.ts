@@ -1,4 +1,4 @@
-/** The errors of the interface, for both surfaces: each knows its code, message, status and headers. */
+/** The errors that both surfaces return: code, message, status and headers of each. */
 import { TRPCError } from '@trpc/server'
 import { getHTTPStatusCodeFromError } from '@trpc/server/http'
 import { type TRPC_ERROR_CODE_KEY, TRPC_ERROR_CODES_BY_KEY } from '@trpc/server/rpc'
@@ -15,10 +15,10 @@ export interface ApiError {
   status: number
 }
 
-/** Seconds after which a client is asked to try again when the service is not available. */
+/** `Retry-After` of 503, in seconds. */
 const RETRY_AFTER = '5'
 
-/** The headers of an error of a code, where it brings no others. */
+/** The headers of the response by code, unless the error has its own. */
 const usualHeaders: Partial<Record<TRPC_ERROR_CODE_KEY, readonly string[]>> = {
   UNAUTHORIZED: ['WWW-Authenticate', 'Bearer'],
   // RFC 6750, section 3.1
@@ -26,11 +26,11 @@ const usualHeaders: Partial<Record<TRPC_ERROR_CODE_KEY, readonly string[]>> = {
   SERVICE_UNAVAILABLE: ['Retry-After', RETRY_AFTER],
 }
 
-/** An error with a message that is fit for the client; its cause is for the log alone. */
+/** An error whose message the client may see. Only the log contains its cause. */
 export class Problem extends TRPCError {
   /** The HTTP status code. */
   readonly status: number
-  /** The headers of its answer, names and values in turn. */
+  /** The headers of the response: names and values in turn. */
   readonly headers: readonly string[]
 
   constructor(
@@ -41,15 +41,20 @@ export class Problem extends TRPCError {
       headers = usualHeaders[code] ?? [],
     }: { cause?: unknown; headers?: readonly string[] } = {},
   ) {
-    // Some messages repeat what was sent, which may be an API key in the wrong place.
+    // Some messages quote the request, which may contain an API key in the wrong place.
     super({ code, message: withoutKeys(message), cause })
     this.status = getHTTPStatusCodeFromError(this)
     this.headers = headers
   }
 
-  /** What is wrong with each field of an input, by its name; undefined where no input is refused. */
+  /**
+   * The first error of each field of a rejected input, by the path of the field; the path of the
+   * input itself is `''`. Undefined for all other problems.
+   */
   get fields(): Record<string, string> | undefined {
-    return fieldErrors(this)
+    if (!(this.cause instanceof ZodError)) return undefined
+    const fields = this.cause.issues.map(({ path, message }) => [path.join('.'), message])
+    return Object.fromEntries(fields.reverse())
   }
 }
 
@@ -57,15 +62,15 @@ const problem = (code: TRPC_ERROR_CODE_KEY, message: string, cause?: unknown): P
   new Problem(code, message, { cause })
 
 /**
- * The error to answer for anything that was thrown: its code and message are fit for the client, and
- * tell nothing about the inside. `cause` keeps what was thrown, for the log.
+ * Returns the error to respond with, for any thrown value. Its code and message disclose nothing
+ * internal; its `cause` is the thrown value, for the log.
  */
 export function toProblem(thrown: unknown): Problem {
   if (thrown instanceof Problem && thrown.code !== 'INTERNAL_SERVER_ERROR') return thrown
   if (thrown instanceof DatabaseUnavailableError) return unavailable(thrown)
   if (!(thrown instanceof TRPCError)) return internal(thrown)
   const { code, cause } = thrown
-  // tRPC wraps what a resolver threw in an INTERNAL_SERVER_ERROR with the same message.
+  // tRPC wraps the error of a resolver in an INTERNAL_SERVER_ERROR with the same message.
   if (code === 'INTERNAL_SERVER_ERROR') {
     return cause instanceof DatabaseUnavailableError
       ? unavailable(cause)
@@ -76,14 +81,14 @@ export function toProblem(thrown: unknown): Problem {
   return problem(code, thrown.message, cause)
 }
 
-/** The body that answers an error, on REST. */
+/** Returns the body of an error on REST. */
 export const toApiError = ({ code, message, status }: Problem): ApiError => ({
   code,
   message,
   status,
 })
 
-/** The shape of an error that tRPC's clients expect; `fields` says what is wrong with each field. */
+/** Returns an error in the shape that tRPC's clients expect, with the errors of the input's fields. */
 export function errorShape(error: ApiError & { fields?: Record<string, string> | undefined }) {
   const { code, message, status, fields } = error
   return {
@@ -93,13 +98,13 @@ export function errorShape(error: ApiError & { fields?: Record<string, string> |
   }
 }
 
-/** An error that answers what was refused before it was known which surface was asked. */
+/** The error for a request that is rejected before its surface is known. */
 export interface Refusal extends ApiError {
-  /** The same for tRPC's clients, in their encoding. */
+  /** The same error in the encoding of tRPC's clients. */
   error: string
 }
 
-/** The body of a refusal, which clients of both surfaces understand. */
+/** Returns a body that clients of both surfaces can parse. */
 export const refusalOf = (error: ApiError): Refusal => ({
   code: error.code,
   message: error.message,
@@ -107,14 +112,7 @@ export const refusalOf = (error: ApiError): Refusal => ({
   error: transformer.serialize(errorShape(error)),
 })
 
-// An input that is no object has its words under `''`.
-function fieldErrors({ cause }: TRPCError): Record<string, string> | undefined {
-  if (!(cause instanceof ZodError)) return undefined
-  const fields = cause.issues.map((issue) => [issue.path.join('.'), issue.message])
-  return Object.fromEntries(fields.reverse()) // the first of several about one field wins
-}
-
-/** The error for a call without a valid key. */
+/** Returns the error for a request without a valid API key. */
 export function unauthorized(kind: 'missing' | 'invalid'): Problem {
   // RFC 6750, section 3
   const challenge = kind === 'invalid' ? 'Bearer error="invalid_token"' : 'Bearer'
@@ -125,24 +123,26 @@ export function unauthorized(kind: 'missing' | 'invalid'): Problem {
   return new Problem('UNAUTHORIZED', message, { headers: ['WWW-Authenticate', challenge] })
 }
 
-/** The error for a call that changes something, by a key that may only read. */
+/** Returns the error for a mutation with a read-only API key. */
 export const readOnlyKey = (): Problem =>
   problem('FORBIDDEN', 'The API key may only read: this call needs one that may write')
 
-/** The error for JSON, or tRPC's encoding of an input, that cannot be read. */
+/** Returns the error for malformed JSON, and for an input that is not in tRPC's encoding. */
 export const malformed = (cause: unknown): Problem =>
   problem('PARSE_ERROR', 'The request is not well-formed: its JSON cannot be read', cause)
 
+/** Returns the error for a body of more than `MAX_BODY` bytes. */
 export const payloadTooLarge = (): Problem =>
   problem('PAYLOAD_TOO_LARGE', `The body must have at most ${MAX_BODY} bytes`)
 
+/** Returns the error for a body that is not uncompressed JSON in UTF-8. */
 export const unsupportedMediaType = (): Problem =>
   problem(
     'UNSUPPORTED_MEDIA_TYPE',
     'The body must be of the type application/json, in UTF-8, and not compressed',
   )
 
-/** The error for more than `limit` calls a minute; `seconds` later there may be more. */
+/** Returns the error for more than `limit` calls a minute. The limit resets after `seconds`. */
 export const tooManyRequests = (limit: number, seconds: number): Problem =>
   new Problem(
     'TOO_MANY_REQUESTS',
@@ -150,38 +150,46 @@ export const tooManyRequests = (limit: number, seconds: number): Problem =>
     { headers: ['Retry-After', String(seconds)] },
   )
 
-/** What answers a request that did not arrive in time. */
+/** The error for a request that does not arrive within the timeout. */
 export const REQUEST_TIMEOUT = toApiError(problem('TIMEOUT', 'The request did not arrive in time'))
 
-/** What answers an address or headers beyond the limit; tRPC has no code for this status. */
+/** The error for a URL and headers beyond the limits. tRPC has no code for status 431. */
 export const HEADERS_TOO_LARGE: ApiError = {
   code: 'BAD_REQUEST',
-  message: `The address and the headers must have at most ${MAX_HEADERS} bytes, in at most ${MAX_HEADER_COUNT} headers`,
+  message: `The URL and the headers must have at most ${MAX_HEADERS} bytes, in at most ${MAX_HEADER_COUNT} headers`,
   status: 431,
 }
 
-export const notFound = (): Problem => problem('NOT_FOUND', 'There is nothing at this address')
+/** The message for a URL that cannot be parsed, with 400. */
+export const INVALID_URL = 'The URL of the request is not valid'
 
-/** The error for a method that an address does not serve; `allow` is what its Allow header says. */
+/** Returns the error for a URL that the service does not have. */
+export const notFound = (): Problem => problem('NOT_FOUND', 'There is nothing at this URL')
+
+/** Returns the error for a method that a URL does not support; `allow` is the value of `Allow`. */
 export function methodNotSupported(method: string, allow: string): Problem {
   const message = `${method} is not supported here: use ${allow.replace(/, (?=[^,]*$)/, ' or ')}`
   return new Problem('METHOD_NOT_SUPPORTED', message, { headers: ['Allow', allow] })
 }
 
-/** The reason to give up a call whose client has gone. It is never answered, so one serves all calls. */
-export const CLIENT_GONE = problem('CLIENT_CLOSED_REQUEST', 'The client has gone')
+/**
+ * The error that cancels a call when its client closes the connection. It is never sent, so all
+ * calls share one.
+ */
+export const CLIENT_GONE = problem('CLIENT_CLOSED_REQUEST', 'The client has closed the connection')
 
-/** The error for an input that its schema refuses. */
+/** Returns the error for an input that its schema rejects. */
 export const problemOfInput = (error: ZodError): Problem =>
   problem('BAD_REQUEST', sentence(error), error)
 
-/** What is wrong with an input, as one sentence that names each field. */
+/** Returns the errors of an input as one sentence, which names each field. */
 export function sentence({ issues }: Pick<ZodError, 'issues'>): string {
   return issues
     .map(({ path, message }) => `${path.length > 0 ? path.join('.') : 'The input'} ${message}`)
     .join('; ')
 }
 
+/** Returns the error for a database that the service cannot use. */
 export const unavailable = (cause?: unknown): Problem =>
   problem(
     'SERVICE_UNAVAILABLE',
@@ -189,6 +197,6 @@ export const unavailable = (cause?: unknown): Problem =>
     cause,
   )
 
-/** The error for a bug. */
+/** Returns the error for a bug. Only the log contains its cause. */
 export const internal = (cause?: unknown): Problem =>
   problem('INTERNAL_SERVER_ERROR', 'Internal server error', cause)

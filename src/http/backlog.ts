@@ -1,17 +1,18 @@
-/** What connections of this process hold up, and how much of it there may be. */
+/** A limit on the memory that the connections of this process hold together. */
 
-/** Something that holds memory for a client, and can be made to let go of it. */
+/** A connection or request that holds memory for a client until it is destroyed. */
 interface Holder {
   destroy(): void
 }
 
 /**
- * A sum over connections with an upper bound. When there would be more, those that have not moved
- * for the longest time are destroyed, so that a crowd that never reads cannot end the process.
+ * Counts the bytes that all holders hold. When their sum exceeds `limit` bytes, it destroys those
+ * whose amount has not changed for the longest time. So clients that never read cannot exhaust the
+ * memory of the process.
  */
 export class Backlog {
   readonly #limit: number
-  // A Map keeps the order of insertion: the first is the one that has waited longest.
+  // A Map keeps the order of insertion: its first amount has not changed for the longest time.
   readonly #amounts = new Map<Holder, number>()
   #total = 0
 
@@ -19,20 +20,20 @@ export class Backlog {
     this.#limit = limit
   }
 
-  /** Says what a connection holds from now on. That it has changed counts as a movement. */
+  /** Sets the bytes that a holder holds. */
   set(holder: Holder, amount: number): void {
     this.delete(holder)
     if (amount === 0) return
     this.#amounts.set(holder, amount)
     this.#total += amount
-    for (const longest of this.#amounts.keys()) {
+    for (const oldest of this.#amounts.keys()) {
       if (this.#total <= this.#limit) return
-      this.delete(longest)
-      longest.destroy()
+      this.delete(oldest)
+      oldest.destroy()
     }
   }
 
-  /** A connection holds nothing any more. */
+  /** Removes a holder. */
   delete(holder: Holder): void {
     this.#total -= this.#amounts.get(holder) ?? 0
     this.#amounts.delete(holder)

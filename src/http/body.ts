@@ -1,4 +1,4 @@
-/** Reads request bodies, for both surfaces: JSON as text, bounded, uncompressed, in UTF-8. */
+/** Request bodies of both surfaces: uncompressed JSON in UTF-8, of limited size. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { TRPCError } from '@trpc/server'
 import { MAX_BODY } from '../config/limits.ts'
@@ -6,19 +6,19 @@ import { CLIENT_GONE, malformed, payloadTooLarge, unsupportedMediaType } from '.
 import { Backlog } from './backlog.ts'
 import { hasBody } from './request.ts'
 
-/** Bytes that a piece of a body takes beside its content, be it a single byte. */
-const PIECE = 256
+/** Bytes that a chunk occupies in addition to its content, as a Buffer in an array. */
+const CHUNK_OVERHEAD = 256
 
-/** Bytes of bodies that have not arrived whole. */
+/** The bodies that have not arrived in full: together at most 16 MiB. */
 const arriving = new Backlog(16 * 1024 * 1024)
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 /**
- * The text of a body, or undefined when there is none. What the headers say is judged before
- * anything is read. Throws PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE when it is not
- * application/json in UTF-8 or is compressed, PARSE_ERROR when its bytes are not UTF-8 (RFC 8259,
- * section 8.1), and CLIENT_CLOSED_REQUEST when it does not arrive whole.
+ * Returns the text of the body, or undefined where the request has none. It checks the headers
+ * before it reads. Throws PAYLOAD_TOO_LARGE for more than `MAX_BODY` bytes, UNSUPPORTED_MEDIA_TYPE
+ * unless the body is uncompressed application/json in UTF-8, PARSE_ERROR for bytes that are not
+ * UTF-8 (RFC 8259, section 8.1), and CLIENT_CLOSED_REQUEST if the connection closes first.
  */
 export async function readBody(
   req: IncomingMessage,
@@ -26,16 +26,12 @@ export async function readBody(
 ): Promise<string | undefined> {
   const { headers } = req
   if (Number(headers['content-length'] ?? 0) > MAX_BODY) throw tooLarge(res)
-  const isThere = hasBody(req)
+  const isPresent = hasBody(req)
   const type = headers['content-type']
-  if ((isThere || type !== undefined) && !isJson(type)) {
-    throw unsupportedMediaType()
-  }
-  if (!isThere) return undefined
-  if (!/^(identity)?$/i.test(headers['content-encoding'] ?? '')) {
-    throw unsupportedMediaType()
-  }
-  // Who waits to be asked for the body is asked now (RFC 9110, section 10.1.1).
+  if ((isPresent || type !== undefined) && !isJson(type)) throw unsupportedMediaType()
+  if (!isPresent) return undefined
+  if (!/^(identity)?$/i.test(headers['content-encoding'] ?? '')) throw unsupportedMediaType()
+  // RFC 9110, section 10.1.1: the client waits for this response before it sends the body.
   if (req.httpVersion === '1.1' && /100-continue/i.test(headers.expect ?? '')) res.writeContinue()
   return decode(await readBytes(req, res))
 }
@@ -47,7 +43,7 @@ function readBytes(req: IncomingMessage, res: ServerResponse): Promise<Buffer> {
     const onData = (chunk: Buffer) => {
       length += chunk.length
       chunks.push(chunk)
-      if (!req.complete) arriving.set(req, length + chunks.length * PIECE)
+      if (!req.complete) arriving.set(req, length + chunks.length * CHUNK_OVERHEAD)
       if (length <= MAX_BODY) return
       req.off('data', onData).pause()
       reject(tooLarge(res))
@@ -56,18 +52,18 @@ function readBytes(req: IncomingMessage, res: ServerResponse): Promise<Buffer> {
       arriving.delete(req)
       resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks))
     }
-    const onGone = () => {
+    const onClose = () => {
       arriving.delete(req)
       reject(CLIENT_GONE)
     }
-    if (req.destroyed || res.destroyed) return onGone()
-    req.on('data', onData).on('end', onEnd).on('error', onGone)
-    // A request that is refused in the middle of its body ends in no other way.
-    res.on('close', onGone)
+    if (req.destroyed || res.destroyed) return onClose()
+    req.on('data', onData).on('end', onEnd).on('error', onClose)
+    // A request that the server rejects in the middle of its body emits no other event.
+    res.on('close', onClose)
   })
 }
 
-// Whoever sends that much is not listened to any further, even if it has arrived already.
+// The response closes the connection even if the body has arrived: other bodies would follow.
 function tooLarge(res: ServerResponse): TRPCError {
   res.shouldKeepAlive = false
   return payloadTooLarge()
@@ -76,7 +72,7 @@ function tooLarge(res: ServerResponse): TRPCError {
 function decode(bytes: Buffer): string {
   try {
     const text = utf8.decode(bytes)
-    // The decoder takes one byte order mark away, and what parses the text might take another.
+    // The decoder removes one byte order mark, and a parser might remove another.
     if (text.startsWith('\ufeff')) throw new SyntaxError('A second byte order mark')
     return text
   } catch (cause) {

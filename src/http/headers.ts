@@ -1,13 +1,13 @@
-/** The headers of every answer, as lists of names and values that are made once: what a browser may do with it. */
+/** The headers of responses for browsers: security, caching, CORS. Lists have names and values in turn. */
 import cors from 'cors'
 import type { RequestHandler } from 'express'
 import { recordOf } from './record.ts'
 
 /**
- * What helmet 8 sets by default (https://helmetjs.github.io), with framing denied, and without what
- * concerns old browsers or pages of other origins alone.
+ * The defaults of helmet 8 (https://helmetjs.github.io), except that framing is denied. Headers for
+ * obsolete browsers are omitted.
  */
-const shared = [
+const securityHeaders = [
   'Cross-Origin-Opener-Policy',
   'same-origin',
   'Cross-Origin-Resource-Policy',
@@ -22,34 +22,35 @@ const shared = [
   'DENY',
 ]
 
-/** For JSON: an answer that some browser takes for a page can load, run and be framed by nothing. */
-export const apiHeaders: readonly string[] = [
+/** The headers of responses that are no page. Opened as a page, they load nothing and cannot be framed. */
+const apiHeaders: readonly string[] = [
   'Content-Security-Policy',
   "default-src 'none';frame-ancestors 'none'",
-  ...shared,
+  ...securityHeaders,
 ]
 
-/** Those of every answer in JSON, as `application/json` without parameters (RFC 8259 defines none). */
+/** The headers of all JSON: `application/json` has no parameters (RFC 8259, section 11). */
 export const jsonHeaders: readonly string[] = [...apiHeaders, 'Content-Type', 'application/json']
 
 const noStore = ['Cache-Control', 'no-store']
 
-/** For JSON that needed a key: no cache keeps it (RFC 9111, section 5.2.2.5). */
+/** The headers of JSON that requires an API key: caches must not store it (RFC 9111, section 5.2.2.5). */
 export const privateHeaders: readonly string[] = [...jsonHeaders, ...noStore]
 
-/** The same for 204, which has no content whose type there is (RFC 9110, section 15.3.5). */
+/** `privateHeaders` for 204, which has no content and so no type (RFC 9110, section 15.3.5). */
 export const emptyHeaders: readonly string[] = [...apiHeaders, ...noStore]
 
-/** For pages: nothing but what comes from this origin; no inline script, no inline style. */
+/** The headers of pages: they load only files of this origin, and have no inline script or style. */
 export const pageHeaders: readonly string[] = [
   'Content-Security-Policy',
   "default-src 'none';base-uri 'none';connect-src 'self';form-action 'none';frame-ancestors 'none';img-src 'self';script-src 'self';style-src 'self'",
-  ...shared,
+  ...securityHeaders,
 ]
 
 /**
- * Lets pages of these origins call the service by these methods; `*` stands for all origins. No
- * cookies are involved.
+ * Returns the middleware for CORS (https://fetch.spec.whatwg.org/#http-cors-protocol): pages of these
+ * origins may call the service with these methods. `*` allows all origins. Credentials such as
+ * cookies are not allowed.
  */
 export function crossOrigin(origins: string[], methods: string[]): RequestHandler {
   const handle = cors({
@@ -73,13 +74,13 @@ export function crossOrigin(origins: string[], methods: string[]): RequestHandle
       'WWW-Authenticate',
       'X-Request-Id',
     ],
-    maxAge: 600, // seconds that a browser keeps the answer to a pre-flight
+    maxAge: 600, // seconds for which a browser caches the response to a preflight
   })
-  // cors takes every OPTIONS for a pre-flight; others are left to the routes.
+  // The package cors responds to every OPTIONS. Those that are no preflight belong to the routes.
   return (req, res, next) => {
     if (req.method !== 'OPTIONS') return handle(req, res, next)
     if (req.headers['access-control-request-method'] === undefined) return next()
-    // cors writes the answer itself.
+    // The package cors writes this response itself, without `answer`.
     res.setHeader('X-Request-Id', recordOf(res).requestId)
     for (let at = 0; at < apiHeaders.length; at += 2)
       res.setHeader(`${apiHeaders[at]}`, `${apiHeaders[at + 1]}`)

@@ -1,4 +1,4 @@
-/** Whether the process lives, and whether it should be sent requests. No key is needed. */
+/** Health checks, without an API key: liveness and readiness of the process. */
 import express, { type Router } from 'express'
 import type { ApiError } from '../errors/problem.ts'
 import { jsonHeaders } from './headers.ts'
@@ -10,13 +10,16 @@ const notReady: ApiError = {
   status: 503,
 }
 
-/** `/healthz` and `/readyz`. `isReady` must answer within a bound; false means 503. */
+/**
+ * Returns the Express router of `/healthz` (always 200) and `/readyz` (200, or 503 where `isReady`
+ * resolves to false). `isReady` needs a timeout of its own.
+ */
 export function healthRouter(isReady: () => Promise<boolean>): Router {
   const health = express.Router({ caseSensitive: true, strict: true })
   health.get('/healthz', (_req, res) => answer(res, 200, jsonHeaders, '{"status":"ok"}'))
   health.get('/readyz', async (_req, res) => {
     if (await isReady()) return answer(res, 200, jsonHeaders, '{"status":"ready"}')
-    // An answer, not an error: those who ask, ask every second, and the log is for what is wrong.
+    // A thrown error would be logged, and health checks come every second.
     answer(res, notReady.status, jsonHeaders, JSON.stringify(notReady))
   })
   health.all(['/healthz', '/readyz'], notAllowed(['GET']))

@@ -1,4 +1,4 @@
-/** The server of the metrics, apart from the service. */
+/** The HTTP server for metrics. It has its own port, which clients of the service need not reach. */
 import { once } from 'node:events'
 import type { Server } from 'node:http'
 import { Registry } from 'prom-client'
@@ -6,8 +6,8 @@ import { ConfigError } from '../config/config.ts'
 import { http } from './node.ts'
 
 /**
- * Serves `/metrics` at this address, apart from the service. `read` gives the text. Throws
- * ConfigError when the address cannot be listened on.
+ * Serves `/metrics` on this host and port, and returns the server once it listens. `read` returns the
+ * text format of Prometheus. Throws ConfigError if the port is not available.
  */
 export async function serveMetrics(
   { host, port }: { host: string; port: number },

@@ -1,34 +1,36 @@
-/** How many calls a caller may make. Each process counts for itself. */
+/** The limit of calls a minute for each caller. Each process has its own counters. */
 import { createHash } from 'node:crypto'
 import type { Response } from 'express'
 import ipaddr from 'ipaddr.js'
 import { LRUCache } from 'lru-cache'
 import { tooManyRequests } from '../errors/problem.ts'
 import { recordOf } from './record.ts'
-import { addressOf } from './request.ts'
+import { ipAddressOf } from './request.ts'
 
 const WINDOW = 60_000 // milliseconds
 
 /**
- * Callers that are counted at once: a flood from more IP addresses than these takes no more memory,
- * and starts the counts of those anew that have been silent for longest.
+ * Callers with a counter. It limits the memory that a flood from many IP addresses takes: the least
+ * recently used counters are dropped, and start again from 0.
  */
 const MAX_CALLERS = 100_000
 
 /**
  * Counts calls per minute: per API key, and per IP address where there is no valid key (IPv6: per
- * subnet of 56 bits). What counts throws TOO_MANY_REQUESTS when there were too many, with
- * `Retry-After`, and sets the headers of draft-ietf-httpapi-ratelimit-headers-08.
+ * subnet of 56 bits). The counting methods set the headers of
+ * draft-ietf-httpapi-ratelimit-headers-08, and throw TOO_MANY_REQUESTS with `Retry-After` beyond the
+ * limit.
  */
 export interface RateLimit {
-  /** Counts calls of an IP address, before its key is looked for. */
-  countAddress(res: Response, calls: number): void
-  /** Gives the IP address its calls back: their key turned out to be valid. */
-  giveBack(res: Response, calls: number): void
-  /** Counts calls of a valid key. */
+  /** Counts calls from the client's IP address, before the look-up of the API key. */
+  countIpAddress(res: Response, calls: number): void
+  /** Subtracts these calls from the client's IP address, because their API key is valid. */
+  refundIpAddress(res: Response, calls: number): void
+  /** Counts calls with a valid API key. */
   countKey(res: Response, keyId: bigint, calls: number): void
 }
 
+/** Returns the counters of a limit of `limit` calls a minute. */
 export function createRateLimit(limit: number): RateLimit {
   const counters = new LRUCache<string, { calls: number; endsAt: number }>({ max: MAX_CALLERS })
   const counterOf = (caller: string, now: number) => {
@@ -43,7 +45,7 @@ export function createRateLimit(limit: number): RateLimit {
     const now = performance.now()
     const counter = counterOf(caller, now)
     counter.calls += calls
-    const seconds = Math.ceil((counter.endsAt - now) / 1000)
+    const seconds = Math.ceil(Math.round(counter.endsAt - now) / 1000)
     const partition = createHash('sha256').update(caller).digest('hex').slice(0, 12)
     const left = Math.max(0, limit - counter.calls)
     recordOf(res).headers = [
@@ -52,12 +54,11 @@ export function createRateLimit(limit: number): RateLimit {
       'RateLimit-Policy',
       `${name}; q=${limit}; w=60; pk=:${btoa(partition)}:`,
     ]
-    if (counter.calls <= limit) return
-    throw tooManyRequests(limit, seconds)
+    if (counter.calls > limit) throw tooManyRequests(limit, seconds)
   }
   return {
-    countAddress: (res, calls) => count(res, subnetOf(res), calls),
-    giveBack(res, calls) {
+    countIpAddress: (res, calls) => count(res, subnetOf(res), calls),
+    refundIpAddress(res, calls) {
       const counter = counterOf(subnetOf(res), performance.now())
       counter.calls = Math.max(0, counter.calls - calls)
     },
@@ -66,11 +67,11 @@ export function createRateLimit(limit: number): RateLimit {
 }
 
 /**
- * What an IP address is counted as: the bytes of IPv4, also where it is mapped to IPv6, and the first
- * seven of IPv6, which a customer may have to itself (RFC 6177).
+ * Returns the counter's name for an IP address: all four bytes of IPv4 (mapped to IPv6 or not), and
+ * the first seven of IPv6, because one customer may have such a subnet (RFC 6177).
  */
 function subnetOf({ req }: Response): string {
-  const address = addressOf(req)
-  if (address === undefined) return 'address'
-  return `address ${ipaddr.process(address).toByteArray().slice(0, 7)}`
+  const ipAddress = ipAddressOf(req)
+  if (ipAddress === undefined) return 'IP address'
+  return `IP address ${ipaddr.process(ipAddress).toByteArray().slice(0, 7)}`
 }

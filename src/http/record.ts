@@ -1,33 +1,35 @@
-/** The record of a request: all that is known of it, from its arrival to its line in the log. */
+/** The record of a request: what the pipeline learns of it, for the response, log, metrics and traces. */
 import { randomUUID } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
 import type { Auth } from '../keys/auth.ts'
 import type { CallTrace, TraceIds } from '../observe/tracing.ts'
 
-/** One call of several that came with one request: its operation, its status, and its span. */
-export type Call = [operation: string, status: number, ids?: TraceIds | undefined]
+/** A call of a batch, as the log and the metrics report it. */
+type CallOutcome = [operation: string, status: number, ids?: TraceIds | undefined]
 
 export interface RequestRecord {
-  /** The id that the log has, and that X-Request-Id answers. */
+  /** The id in the log and in the response's `X-Request-Id`. */
   requestId: string
   surface: 'rest' | 'trpc' | 'other'
-  /** The name of the procedure, or `batch`; undefined where no procedure is called. */
+  /** The name of the procedure, or `batch`; undefined if the request calls no procedure. */
   operation: string | undefined
-  /** The calls of a batch, each of which is logged and counted. */
-  calls: Call[] | undefined
-  /** Undefined before the key was looked at. */
+  /** The calls of a batch. The log has a line for each. */
+  calls: CallOutcome[] | undefined
+  /** Undefined until the API key has been checked. */
   auth: Auth | undefined
-  /** How a key begins that is not valid, as the log may show it. */
+  /** The part of an invalid API key that the log may contain. */
   keyPrefix: string | undefined
-  /** The span of the request; undefined where it is not traced. */
+  /** The span of the request; undefined without tracing. */
   trace: CallTrace | undefined
-  /** Headers that every answer to this request has, names and values in turn. */
+  /** Whether the request is for a file of the docs page. A success is logged at debug. */
+  isPart: boolean
+  /** Headers of any response to this request: names and values in turn. */
   headers: string[]
 }
 
 const RECORD = Symbol('record')
 
-/** The record of the request that is answered here; a new one where it has none. */
+/** Returns the record of a response's request, and creates it on the first call. */
 export function recordOf(res: ServerResponse & { [RECORD]?: RequestRecord }): RequestRecord {
   res[RECORD] ??= {
     requestId: randomUUID(),
@@ -37,6 +39,7 @@ export function recordOf(res: ServerResponse & { [RECORD]?: RequestRecord }): Re
     auth: undefined,
     keyPrefix: undefined,
     trace: undefined,
+    isPart: false,
     headers: [],
   }
   return res[RECORD]

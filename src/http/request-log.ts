@@ -1,4 +1,4 @@
-/** What is known of a request when it is over: one log line, and what the metrics count. */
+/** The log line and the metrics of each request, when it is over. */
 import { randomUUID } from 'node:crypto'
 import type { Request, Response } from 'express'
 import type { Logger } from 'pino'
@@ -6,21 +6,23 @@ import { withoutKeys } from '../keys/format.ts'
 import type { Observation } from '../observe/metrics.ts'
 import type { TraceIds } from '../observe/tracing.ts'
 import { type RequestRecord, recordOf } from './record.ts'
-import { addressOf, parseTarget } from './request.ts'
+import { ipAddressOf, parseTarget } from './request.ts'
 
-/** The status that is logged for a request whose client went before it was answered. */
+/** The logged status of a request whose client closed the connection before the response was sent. */
 const GONE = 499
 
 export interface Telemetry {
   /**
-   * Gives each request an id (that of `X-Request-Id`, when it is sane) and logs one line when the
-   * request is over. Neither keys nor bodies nor queries are in it.
+   * Sets the id of a request, from a valid `X-Request-Id` or at random, and logs one line when the
+   * request is over: at debug for a file of the docs page that was sent. The line has no API key, no
+   * body and no query.
    */
   begin(req: Request, res: Response): void
-  /** Logs and counts a request that was refused before anything could handle it; returns its id. */
-  onRefused(refusal: { status: number; address: string | undefined }): string
+  /** Logs and counts a request that the server rejects before the app; returns its new id. */
+  onRefused(refusal: { status: number; ipAddress: string | undefined }): string
 }
 
+/** Returns the telemetry that logs to `log` and counts by `observe`. */
 export function createTelemetry(
   log: Logger,
   observe: (observation: Observation) => void,
@@ -43,19 +45,20 @@ export function createTelemetry(
           const caller =
             auth?.kind === 'caller'
               ? { keyId: auth.keyId.toString() }
-              : { address: plain(addressOf(req)), keyPrefix }
-          log.info(
+              : { address: plain(ipAddressOf(req)), keyPrefix }
+          const isQuiet = record.isPart && (status === 200 || status === 304)
+          log[isQuiet ? 'debug' : 'info'](
             { requestId, ...ids, surface, operation, method, path, status, duration, ...caller },
             'request',
           )
         }
       })
     },
-    onRefused({ status, address }) {
+    onRefused({ status, ipAddress }) {
       const requestId = randomUUID()
       observe({ surface: 'other', operation: undefined, status, duration: 0 })
       log.info(
-        { requestId, surface: 'other', status, duration: 0, address: plain(address) },
+        { requestId, surface: 'other', status, duration: 0, address: plain(ipAddress) },
         'request',
       )
       return requestId
@@ -63,19 +66,19 @@ export function createTelemetry(
   }
 }
 
-/** What an id of a request looks like. */
+/** A valid `X-Request-Id`. */
 export const REQUEST_ID = /^[A-Za-z0-9_.:/+=-]{1,128}$/
 
-// An id that holds an API key is replaced as a whole, because others will read it.
+// An id that contains an API key is replaced: logs of other programs would keep it.
 function requestIdFrom(sent: string | string[] | undefined): string | undefined {
   const isSane = typeof sent === 'string' && REQUEST_ID.test(sent)
   return isSane && withoutKeys(sent) === sent ? sent : undefined
 }
 
-// Of an IPv4 address in IPv6's form the former (RFC 4291, section 2.5.5.2).
-const plain = (address: string | undefined) => address?.replace(/^::ffff:(?=\d+\.)/, '')
+// RFC 4291, section 2.5.5.2: an IPv4 address may come mapped to IPv6.
+const plain = (ipAddress: string | undefined) => ipAddress?.replace(/^::ffff:(?=\d+\.)/, '')
 
-// A client that has gone has got none of the answers of its calls.
+// A batch whose client closed the connection has one line: none of its calls was answered.
 function callsOf(
   { calls, operation }: RequestRecord,
   answered: number | undefined,
@@ -83,10 +86,10 @@ function callsOf(
   return calls && answered !== undefined ? calls : [[operation, answered]]
 }
 
-/** How often a path may have been percent-encoded for an API key in it to be found. */
+/** Rounds of percent-decoding in which an API key is looked for. */
 const MAX_ESCAPES = 5
 
-/** The path of a URL for the log: without its query, and without API keys, encoded ones included. */
+/** Returns the path of a URL for the log: without the query, and without API keys, even encoded ones. */
 export function readablePath(url: string): string {
   const path = parseTarget(url)?.path ?? ''
   let plain = path

@@ -1,20 +1,20 @@
-/** What a request says of itself: its target, its Host, its body, and the address that it comes from. */
+/** The parts of a request's head: target, Host, framing of the body, HTTP version, IP address. */
 import type { IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
-import { TRPCError } from '@trpc/server'
 import type { Request } from 'express'
+import { Problem } from '../errors/problem.ts'
 
+/** The request target (RFC 9112, section 3.2), split in two. */
 export interface Target {
-  /** Still percent-encoded; begins with a slash, except for `*`. */
+  /** Percent-encoded; begins with a slash, except for `*`. */
   path: string
-  /** What follows the question mark, or nothing. */
+  /** The text after the question mark; empty without one. */
   query: string
 }
 
 /**
- * The target of a request line, in one of the forms of RFC 9112, section 3.2: of an absolute address
- * only the path and the query count, as this is the server that was asked. Undefined for one that
- * cannot be taken apart.
+ * Returns the target of a request line in any form of RFC 9112, section 3.2. The host of an absolute
+ * URL is ignored. Undefined for a target that cannot be parsed.
  */
 export function parseTarget(url: string): Target | undefined {
   if (!url.startsWith('/') && url !== '*') {
@@ -27,7 +27,7 @@ export function parseTarget(url: string): Target | undefined {
     : { path: url.slice(0, end), query: url.slice(end + 1) }
 }
 
-/** The target of a request, with what its path has after `prefix`; undefined for all other paths. */
+/** Returns the request target with the path after `prefix`; undefined if the path has another prefix. */
 export function targetBelow(prefix: string, { url }: Request): Target | undefined {
   const target = parseTarget(url)
   if (!target?.path.startsWith(prefix)) return undefined
@@ -35,22 +35,21 @@ export function targetBelow(prefix: string, { url }: Request): Target | undefine
   return path === '' || path.startsWith('/') ? { path, query: target.query } : undefined
 }
 
+/** The message for a request without exactly one valid Host header. */
+export const INVALID_HOST = 'The request must have one valid Host header'
+
 /**
- * RFC 9112, section 3.2: there is one Host header, and it names a host; only HTTP/1.0 may go
- * without. Throws BAD_REQUEST.
+ * Throws BAD_REQUEST unless the request has exactly one Host header, with a valid host. Only HTTP/1.0
+ * may omit it (RFC 9112, section 3.2).
  */
 export function checkHost(req: IncomingMessage): void {
   const { host } = req.headers
-  if (
+  const isValid =
     host === undefined ? req.httpVersion === '1.0' : isHost(host) && countHeader(req, 'host') === 1
-  ) {
-    return
-  }
-  const message = 'The request must have one valid Host header'
-  throw new TRPCError({ code: 'BAD_REQUEST', message })
+  if (!isValid) throw new Problem('BAD_REQUEST', INVALID_HOST)
 }
 
-// Nearly all hosts are plain names, which need no parser.
+// Most hosts are plain names. The URL parser is slower and needed only for the others.
 function isHost(host: string): boolean {
   const plain = /^[\w.-]+(?::(\d{1,5}))?$/.exec(host)
   if (plain) return Number(plain[1] ?? 0) <= 65_535
@@ -58,8 +57,8 @@ function isHost(host: string): boolean {
 }
 
 /**
- * How often a request has a header, by its name in lower case: Node keeps the first of several that
- * there should be only one of.
+ * Returns how often a request has a header; `name` is in lower case. `req.headers` cannot show it:
+ * of some headers, Node keeps only the first (https://nodejs.org/api/http.html#messageheaders).
  */
 export function countHeader({ rawHeaders }: IncomingMessage, name: string): number {
   let count = 0
@@ -70,18 +69,18 @@ export function countHeader({ rawHeaders }: IncomingMessage, name: string): numb
   return count
 }
 
-/** Whether a request announces a body (RFC 9112, section 6.3). */
+/** Returns whether the headers announce a body (RFC 9112, section 6.3). */
 export function hasBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
 }
 
-/** Whether a request's body has not arrived whole. */
+/** Returns whether a part of the body has yet to arrive. */
 export const isUnread = (req: IncomingMessage): boolean => hasBody(req) && !req.complete
 
 /**
- * Whether a request is one of HTTP/1.1 or HTTP/1.0. Node's parser accepts HTTP/0.9, HTTP/2.0 and RTSP
- * as well. It reports RTSP/1.0 as 1.0, so the bytes that it is parsing are looked at, as far as Node
- * shows them: that is not documented.
+ * Returns whether the protocol is HTTP/1.1 or HTTP/1.0. Node's parser also accepts HTTP/0.9, HTTP/2.0
+ * and RTSP. It reports RTSP/1.0 as 1.0, so only the bytes in the parser's buffer can distinguish the
+ * two. Node does not document that buffer, and may not have it.
  */
 export function isHttp({ httpVersion, method, url, socket }: IncomingMessage): boolean {
   if (httpVersion !== '1.0') return httpVersion === '1.1'
@@ -91,8 +90,8 @@ export function isHttp({ httpVersion, method, url, socket }: IncomingMessage): b
 }
 
 /**
- * The client's address, as far as TRUST_PROXY says whom to believe. What a proxy calls an address and
- * is none counts for nothing: then it is that of the connection. Undefined when that is gone.
+ * Returns the client's IP address, from `X-Forwarded-For` as far as TRUST_PROXY trusts it. It falls back
+ * to the connection's where a proxy has sent no valid one. Undefined if the connection is closed.
  */
-export const addressOf = ({ ip = '', socket }: Request): string | undefined =>
+export const ipAddressOf = ({ ip = '', socket }: Request): string | undefined =>
   isIP(ip) ? ip : socket.remoteAddress

@@ -1,4 +1,4 @@
-/** Writes answers: status, headers and body at once. */
+/** Responses: status, headers and body in one write. */
 import type { ServerResponse } from 'node:http'
 import type { RequestHandler } from 'express'
 import { methodNotSupported } from '../errors/problem.ts'
@@ -8,9 +8,9 @@ import { recordOf } from './record.ts'
 import { isUnread } from './request.ts'
 
 /**
- * Answers with a list of names and values of headers, and a body. `Content-Length` and
- * `X-Request-Id` are added, and what `setHeader` was told before stays, unless the list has it too.
- * HEAD, 204 and 304 have no body.
+ * Sends a response; `headers` has names and values in turn. It adds `Content-Length`, `X-Request-Id`
+ * and the headers of the record. Headers from `res.setHeader` stay, unless the list has them too. Node
+ * omits the body of HEAD, 204 and 304.
  */
 export function answer(
   res: ServerResponse,
@@ -18,9 +18,9 @@ export function answer(
   headers: readonly string[],
   body: string | Buffer,
 ): void {
-  // What a request is refused for in the middle of its body has been answered by the server.
+  // The server has already responded to a request that it rejected in the middle of its body.
   if (res.headersSent) return
-  // What is left of a body is not read, so that no other request can follow it.
+  // The rest of the body stays unread, so no other request can follow on this connection.
   if (isUnread(res.req)) res.shouldKeepAlive = false
   const record = recordOf(res)
   const list = [...headers, ...record.headers, 'X-Request-Id', record.requestId]
@@ -32,7 +32,7 @@ export function answer(
   res.end(body)
 }
 
-/** The text of an error's answer for a socket that has no request to be answered, and is closed then. */
+/** Returns the text of an error response, for a socket without a request that is closed after it. */
 export function rawAnswer(status: number, body: string, requestId: string): string {
   const lines = [`HTTP/1.1 ${status} ${http.STATUS_CODES[status]}`]
   const headers = [
@@ -50,11 +50,11 @@ export function rawAnswer(status: number, body: string, requestId: string): stri
   return `${lines.join('\r\n')}\r\n\r\n${body}`
 }
 
-/** The methods of an address as `Allow` has them: HEAD goes with GET (RFC 9110, section 9.3.2). */
+/** Returns the value of `Allow` for these methods: GET includes HEAD (RFC 9110, section 9.3.2). */
 export const allowOf = (methods: readonly string[]): string =>
   methods.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method])).join(', ')
 
-/** Refuses what is none of these methods with METHOD_NOT_SUPPORTED. */
+/** Returns a handler that throws METHOD_NOT_SUPPORTED, with these methods in `Allow`. */
 export function notAllowed(methods: readonly string[]): RequestHandler {
   const allow = allowOf(methods)
   return (req) => {

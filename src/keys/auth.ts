@@ -1,6 +1,9 @@
-/** Who calls, as the Authorization header says it. */
+/** The authentication of a request, by its Authorization header. */
 
-/** Without a caller it is told apart whether a key was sent at all (RFC 6750, section 3). */
+/**
+ * The result. The answer to a missing key differs from that to an invalid one (RFC 6750, section
+ * 3).
+ */
 export type Auth =
   | { kind: 'missing' }
   | { kind: 'invalid' }
@@ -10,8 +13,9 @@ export const MISSING: Auth = { kind: 'missing' }
 export const INVALID: Auth = { kind: 'invalid' }
 
 /**
- * The bearer token of an Authorization header (RFC 6750, section 2.1; the scheme in any case, RFC
- * 9110, section 11.1). Undefined when there is no header, empty when it holds no single token.
+ * Returns the bearer token of an Authorization header (RFC 6750, section 2.1). The scheme is
+ * case-insensitive (RFC 9110, section 11.1). Undefined without a header, empty if the header is not
+ * one bearer token.
  */
 export function tokenOf(authorization: string | undefined): string | undefined {
   if (authorization === undefined) return undefined

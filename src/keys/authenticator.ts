@@ -1,4 +1,4 @@
-/** API key → caller, without a trip to the database for every request. */
+/** Authentication by API key, with a cache: most requests need no query. */
 import { setTimeout } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
@@ -9,77 +9,86 @@ import { retry } from '../../db/retry.ts'
 import type { Database } from '../../db/tables.ts'
 import { hashKey, isKey } from './format.ts'
 import { KEY_LIFETIME } from './lifetime.ts'
-import { findKeys, touchKeys, type WorkingKey } from './store.ts'
+import { findKeys, recordUses, type WorkingKey } from './store.ts'
 
-/** Keys remembered at most; beyond them the one used least recently is forgotten. */
+/** Maximum number of cached keys; the least recently used one is dropped. */
 const MAX_KEYS = 10_000
 
-/** Keys asked for in one query at most. */
+/** Maximum number of keys in one query. */
 const MAX_BATCH = 500
 
-/** Keys that may wait to be asked for; a database that hangs must not let them pile up. */
+/** Maximum number of keys that wait for a query, which bounds the memory while the database hangs. */
 const MAX_WAITING = 10_000
 
-/** Milliseconds between two queries at least: a flood of wrong keys makes them larger, not more. */
+/**
+ * Minimum milliseconds between two queries: a flood of invalid keys makes queries larger, not more
+ * frequent.
+ */
 const MIN_INTERVAL = 10
 
-/** Milliseconds between two rounds of noting when keys were last used. */
-const NOTE_INTERVAL = 60_000
+/** Milliseconds between two records of the last uses of keys. */
+const RECORD_INTERVAL = 60_000
 
 export type Authenticator = ReturnType<typeof createAuthenticator>
 
-/** A key that was found valid: it is believed for a while, and remembered for longer. */
-interface Remembered extends WorkingKey {
-  /** When it was asked for, by performance.now(). */
+/**
+ * A key in the cache. It is trusted for KEY_LIFETIME; after that it still has priority (see
+ * `find`).
+ */
+interface CachedKey extends WorkingKey {
+  /** When its query began, by performance.now(). */
   since: number
 }
 
 /**
- * An authenticator on the keys of a database. `onLookUp` hears of every look-up of what may be a
- * key, and whether the cache knew it.
+ * Returns an authenticator for the keys of a database. It calls `onLookUp` at each look-up of a
+ * well-formed key, with whether the cache had it.
  */
 export function createAuthenticator(
   db: Database,
   log: Logger,
   onLookUp: (wasCached: boolean) => void = () => {},
 ) {
-  const remembered = new LRUCache<string, Remembered>({ max: MAX_KEYS })
+  const cache = new LRUCache<string, CachedKey>({ max: MAX_KEYS })
 
-  async function lookUp(hashes: string[]): Promise<Map<string, Remembered>> {
+  async function lookUp(hashes: string[]): Promise<Map<string, CachedKey>> {
     const { keys, since } = await retry(
-      // A key may have been revoked as soon as it was asked for, however late the answer comes.
+      // The key may be revoked right after the query began, however late the answer comes.
       async () => ({ since: performance.now(), keys: await findKeys(db, hashes) }),
       { repeatable: true },
     )
     const found = new Map(keys.map((key) => [key.hash, { ...key, since }]))
     for (const hash of hashes) {
       const key = found.get(hash)
-      if (key) remembered.set(hash, key)
-      else remembered.delete(hash)
+      if (key) cache.set(hash, key)
+      else cache.delete(hash)
     }
     return found
   }
-  const askTogether = batched(lookUp)
-  const askAlone = dedupe(async (hash: string) => (await lookUp([hash])).get(hash))
+  const findBatched = batched(lookUp)
+  const findAlone = dedupe(async (hash: string) => (await lookUp([hash])).get(hash))
 
   let uses = new Map<bigint, number>()
-  let noting = Promise.resolve()
-  const note = () => {
-    const noted = uses
+  let recording = Promise.resolve()
+  const record = () => {
+    const last = uses
     uses = new Map()
-    // Only a convenience for operators: nothing depends on it, so a failure is not tried again.
-    noting = noting
-      .then(() => touchKeys(db, noted))
-      .catch((error) => log.warn({ err: error }, 'Could not note when keys were last used'))
-    return noting
+    // The times only inform operators, so a failure is not retried.
+    recording = recording
+      .then(() => recordUses(db, last))
+      .catch((error) => log.warn({ err: error }, 'Could not record when keys were last used'))
+    return recording
   }
-  const timer = setInterval(note, NOTE_INTERVAL).unref()
+  const timer = setInterval(record, RECORD_INTERVAL).unref()
 
   return {
-    /** What is known of an API key that was found valid less than 10 seconds ago. */
+    /**
+     * Returns an API key from the cache; undefined if it was not found valid in the last 10
+     * seconds.
+     */
     known(key: string): WorkingKey | undefined {
       if (!isKey(key)) return undefined
-      const found = remembered.get(hashKey(key))
+      const found = cache.get(hashKey(key))
       const now = Date.now()
       if (!found || found.until <= now) return undefined
       if (performance.now() - found.since >= KEY_LIFETIME) return undefined
@@ -87,33 +96,35 @@ export function createAuthenticator(
       uses.set(found.keyId, now)
       return found
     },
-    /** Whether the key was found valid the last time it was looked up, however long ago. */
-    remembers: (key: string) => isKey(key) && remembered.has(hashKey(key)),
+    /** Whether the key was valid at its last look-up, however long ago. */
+    remembers: (key: string) => isKey(key) && cache.has(hashKey(key)),
     /**
-     * What the database knows of an API key, or undefined for one that is unknown, expired or revoked:
-     * all three take the same way. Throws DatabaseUnavailableError, or the reason of the deadline.
+     * Returns an API key from the database; undefined if it is unknown, expired or revoked, which take
+     * the same time. Throws DatabaseUnavailableError, or the reason of the deadline.
      */
     async find(key: string, deadline: Deadline): Promise<WorkingKey | undefined> {
       if (!isKey(key)) return undefined
       onLookUp(false)
       const hash = hashKey(key)
-      // One that was valid a moment ago does not stand behind a flood of those that never were.
-      const ask = remembered.has(hash) ? askAlone : askTogether
-      const found = await deadline.race(ask(hash))
+      // A key that was valid before does not queue behind a flood of invalid ones.
+      const lookUpHash = cache.has(hash) ? findAlone : findBatched
+      const found = await deadline.race(lookUpHash(hash))
       if (found) uses.set(found.keyId, Date.now())
       return found
     },
-    /** Notes the last uses that are not noted yet, and ends. */
+    /** Records the last uses, and stops. Never throws. */
     async stop(): Promise<void> {
       clearInterval(timer)
-      await note()
+      await record()
     },
   }
 }
 
 type LookUp<Value> = (key: string) => Promise<Value | undefined>
 
-/** Turns a look-up of many into one of a single key: questions that meet are asked together. */
+/**
+ * Returns a look-up of one key that combines concurrent calls in one query. Throws OverloadedError.
+ */
 function batched<Value>(lookUp: (keys: string[]) => Promise<Map<string, Value>>): LookUp<Value> {
   const waiting = new Map<string, PromiseWithResolvers<Value | undefined>>()
   let running = false
@@ -135,13 +146,13 @@ function batched<Value>(lookUp: (keys: string[]) => Promise<Map<string, Value>>)
   }
 
   return async (key) => {
-    let question = waiting.get(key)
-    if (!question) {
-      if (waiting.size >= MAX_WAITING) throw new OverloadedError('Too many keys wait')
-      question = Promise.withResolvers()
-      waiting.set(key, question)
+    let entry = waiting.get(key)
+    if (!entry) {
+      if (waiting.size >= MAX_WAITING) throw new OverloadedError('Too many keys wait for a look-up')
+      entry = Promise.withResolvers()
+      waiting.set(key, entry)
     }
     if (!running) void run()
-    return await question.promise
+    return await entry.promise
   }
 }

@@ -1,18 +1,26 @@
-/** The key of a newcomer, who has none yet. */
+/** The first API key, so that a newcomer can call the service at once. */
+import { Deadline } from '../../db/deadline.ts'
+import { DatabaseUnavailableError } from '../../db/errors.ts'
+import { execute } from '../../db/statement.ts'
 import type { Database } from '../../db/tables.ts'
 import { describeUrl } from '../../db/url.ts'
 import { newKey } from './format.ts'
 
-/** Whether there are keys, and the key itself, if it was made just now: nobody can show it again. */
+/** Whether the database has keys, and the key that was just created, which cannot be shown again. */
 export type FirstKey = Awaited<ReturnType<typeof prepareFirstKey>>
 
-/** Makes a key where the embedded database never had one; on MySQL only its operator makes keys. */
+/** Milliseconds that a server has to answer whether there are keys. */
+const TIMEOUT = 2_000
+
+/** Creates a key if the embedded database never had one. On MySQL only the operator creates keys. */
 export async function prepareFirstKey(db: Database, databaseUrl: string) {
-  const anyKey = db.selectFrom('api_keys').select('id').limit(1)
+  if (describeUrl(databaseUrl).engine !== 'sqlite') {
+    return { exists: await hasKeys(db), key: undefined }
+  }
+  const anyKey = queryKey(db)
   if (await anyKey.executeTakeFirst()) return { exists: true, key: undefined }
-  if (describeUrl(databaseUrl).engine !== 'sqlite') return { exists: false, key: undefined }
   const { key, prefix, hash } = newKey(false)
-  // One statement decides and does it, so that of several who try at once only one gets a key.
+  // One statement checks and inserts, so that only one of several concurrent starts creates a key.
   const row = db
     .selectNoFrom(({ val }) => [
       val('first key').as('name'),
@@ -29,3 +37,19 @@ export async function prepareFirstKey(db: Database, databaseUrl: string) {
     .executeTakeFirstOrThrow()
   return { exists: true, key: numInsertedOrUpdatedRows === 1n ? key : undefined }
 }
+
+/** Whether there are keys. A server that does not say so must not stop an instance that serves. */
+async function hasKeys(db: Database): Promise<boolean> {
+  const deadline = new Deadline(TIMEOUT)
+  try {
+    const { rows } = await execute(db, queryKey(db), deadline)
+    return rows.length > 0
+  } catch (error) {
+    if (error instanceof DatabaseUnavailableError) return true
+    throw error
+  } finally {
+    deadline.clear()
+  }
+}
+
+const queryKey = (db: Database) => db.selectFrom('api_keys').select('id').limit(1)

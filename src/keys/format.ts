@@ -1,13 +1,13 @@
-/** What an API key looks like, and what is kept of it. */
+/** The format of API keys, and what the database stores of them. */
 import { hash, randomBytes } from 'node:crypto'
 import { NAME } from '../config/product.ts'
 
 const PREFIX = `${NAME}_`
 
-/** Follows the prefix of a key that may only read, so that people see it. What counts is the database. */
+/** Marks a read-only key for people. The service trusts only the database. */
 const READ_ONLY = 'read_'
 
-/** Characters of the secret's 43 that people may see, to tell keys apart. */
+/** Visible characters of the 43 of a secret, by which people distinguish keys. */
 const VISIBLE = 6
 
 const KEY = `(${PREFIX}(?:${READ_ONLY})?)[\\w-]{43}`
@@ -15,26 +15,32 @@ const WHOLE = new RegExp(`^${KEY}$`)
 const ANY = new RegExp(KEY, 'g')
 const SINGLE = new RegExp(`${KEY}(?![\\w-])`)
 
-/** A new key: the prefix and 32 random bytes in base64url, with what is stored of it. */
+/**
+ * Returns a new key (its prefix, and 32 random bytes in base64url), with its visible prefix and its
+ * hash.
+ */
 export function newKey(readOnly: boolean): { key: string; prefix: string; hash: string } {
   const start = readOnly ? PREFIX + READ_ONLY : PREFIX
   const key = start + randomBytes(32).toString('base64url')
   return { key, prefix: key.slice(0, start.length + VISIBLE), hash: hashKey(key) }
 }
 
-/** Whether a text has the form of a key, so that it is worth looking for. */
+/** Whether a text has the format of a key. Only such a text is looked up in the database. */
 export const isKey = (text: string): boolean => WHOLE.test(text)
 
-/** Whether a key says of itself that it may only read. */
+/** Whether a key is marked as read-only. */
 export const isReadOnlyKey = (key: string): boolean => key.startsWith(PREFIX + READ_ONLY)
 
-/** SHA-256 of a key, in hexadecimal. A key is random: a slow hash would add nothing. */
+/**
+ * Returns the SHA-256 of a key, in hexadecimal. A slow hash would add nothing, because keys are
+ * random.
+ */
 export const hashKey = (key: string): string => hash('sha256', key)
 
-/** A text without the keys in it, for what people sent in a wrong place and others will read. */
+/** Returns a text with each key in it shortened to its prefix, for logs and error messages. */
 export const withoutKeys = (text: string): string => text.replaceAll(ANY, '$1…')
 
-/** What people may see of the key in a text, to tell it from others; undefined when there is none. */
+/** Returns the visible prefix of the first key in a text; undefined if there is none. */
 export function visiblePrefix(text: string): string | undefined {
   const [key, start = ''] = SINGLE.exec(text) ?? []
   return key?.slice(0, start.length + VISIBLE)

@@ -1,2 +1,2 @@
-/** Milliseconds that a key found valid is not looked up again: how long a revoked key may work on. */
+/** Milliseconds that a valid key stays in the cache: a revoked key may still work for this long. */
 export const KEY_LIFETIME = 10_000

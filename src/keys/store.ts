@@ -1,21 +1,24 @@
-/** The API keys in the database. Times are `Date`s here, milliseconds in the table. */
+/** The API keys in the database. The table has times in milliseconds since 1970. */
 import { type ExpressionBuilder, sql } from 'kysely'
 import type { ApiKeysTable, Database, Tables } from '../../db/tables.ts'
 import { newKey } from './format.ts'
 
-/** Uses noted in one statement at most. */
-const MAX_NOTES = 500
+/** Maximum number of uses that one statement records. */
+const MAX_USES = 500
 
-/** A key as it may be shown: everything but the key. */
+/** The properties of a key, without its secret. */
 export type ApiKey = Awaited<ReturnType<typeof listKeys>>[number]
 
-/** A key just made: the only time that `key` itself is seen. */
+/** A new key. Only here is `key` itself known. */
 export type NewApiKey = Awaited<ReturnType<typeof createKey>>
 
-/** A key that works, as the service needs to know it. */
+/** A working key, as authentication needs it. */
 export type WorkingKey = Awaited<ReturnType<typeof findKeys>>[number]
 
-/** Makes a key that works until `expiresAt` or its revocation, and may only read if `readOnly`. */
+/**
+ * Creates a key that works until `expiresAt` or its revocation. A `readOnly` key may change
+ * nothing.
+ */
 export async function createKey(
   db: Database,
   name: string,
@@ -33,11 +36,11 @@ export async function createKey(
       read_only: readOnly ? 1n : 0n,
     })
     .executeTakeFirstOrThrow()
-  if (insertId === undefined) throw new Error('The database gave no id for a new API key')
+  if (insertId === undefined) throw new Error('The database returned no id for a new API key')
   return { id: insertId, key }
 }
 
-/** All keys, the working and the ended, in the order they were made. */
+/** Returns all keys in the order of their creation, the ended ones included. */
 export async function listKeys(db: Database) {
   const rows = await db.selectFrom('api_keys').selectAll().orderBy('id').execute()
   const now = BigInt(Date.now())
@@ -51,16 +54,19 @@ export async function listKeys(db: Database) {
       state: isRevoked ? 'revoked' : isExpired ? 'expired' : 'working',
       readOnly: row.read_only !== 0n,
       createdAt: new Date(Number(row.created_at)),
-      /** When it ends: it expires, or its grace after a rotation is over. */
-      expiresAt: toDate(isRevoked ? row.expires_at : end(row)),
+      /** When the key expires, or its grace period after a rotation ends. */
+      expiresAt: toDate(isRevoked ? row.expires_at : endOf(row)),
       revokedAt: isRevoked ? toDate(row.revoked_at) : undefined,
       lastUsedAt: toDate(row.last_used_at),
     }
   })
 }
 
-/** When a key ends that was not revoked yet: it expires, or its grace is over. */
-function end(row: Pick<ApiKeysTable, 'expires_at' | 'revoked_at'>): bigint | null {
+/**
+ * Returns when a key that is not revoked yet ends: the earlier of its expiry and the end of its
+ * grace period.
+ */
+function endOf(row: Pick<ApiKeysTable, 'expires_at' | 'revoked_at'>): bigint | null {
   const { expires_at, revoked_at } = row
   if (expires_at === null || revoked_at === null) return expires_at ?? revoked_at
   return revoked_at < expires_at ? revoked_at : expires_at
@@ -68,30 +74,30 @@ function end(row: Pick<ApiKeysTable, 'expires_at' | 'revoked_at'>): bigint | nul
 
 const toDate = (time: bigint | null) => (time === null ? undefined : new Date(Number(time)))
 
-/** Somebody else rotated or revoked the same key at the same moment. */
+/** The key was rotated or revoked by a concurrent command. */
 export class ChangedMeanwhileError extends Error {
   override name = 'ChangedMeanwhileError'
 }
 
 /**
- * Makes a key of the same name and rights, and of as long a life, in place of a working one, which
- * ends at `graceUntil` unless it ends sooner anyway. Undefined when there is no working key with this id;
- * of several who do so at once one makes a key, and the others get ChangedMeanwhileError.
+ * Creates a key with the name, rights and lifetime of a working one. The old key ends at `graceUntil`,
+ * or earlier if it expires earlier. Returns undefined if no working key has this id. Of concurrent
+ * rotations one succeeds; the others throw ChangedMeanwhileError.
  */
 export async function rotateKey(
   db: Database,
   id: bigint,
   graceUntil: Date,
 ): Promise<NewApiKey | undefined> {
-  // Read before the transaction: inside, some servers refuse to write what changed since.
-  const old = await working(db)
+  // Read before the transaction: inside it, some servers reject an update of a row that changed since.
+  const old = await workingKeys(db)
     .select(['name', 'created_at', 'expires_at', 'revoked_at', 'read_only'])
     .where('id', '=', id)
     .executeTakeFirst()
   if (!old) return undefined
   return await db.transaction().execute(async (transaction) => {
-    // `expires_at` stays as it is, for it tells how long a life the key was given. The end must
-    // differ from the one before: that is what shows others that the key was rotated meanwhile.
+    // `expires_at` stays as it is, because the lifetime of the new key follows from it. `revoked_at`
+    // must change, because a concurrent rotation recognizes this one by it.
     const grace = BigInt(graceUntil.getTime())
     const revoked_at =
       old.revoked_at === null || grace < old.revoked_at ? grace : old.revoked_at - 1n
@@ -108,7 +114,7 @@ export async function rotateKey(
   })
 }
 
-/** Ends a working key. False when there is no working key with this id. */
+/** Ends a working key. Returns false if no working key has this id. */
 export async function revokeKey(db: Database, id: bigint): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable('api_keys')
@@ -119,29 +125,32 @@ export async function revokeKey(db: Database, id: bigint): Promise<boolean> {
   return numUpdatedRows > 0n
 }
 
-/** Those keys with one of these hashes that work now. */
+/** Returns the working keys with one of these hashes. */
 export async function findKeys(db: Database, hashes: readonly string[]) {
-  const rows = await working(db)
+  const rows = await workingKeys(db)
     .select(['id', 'hash', 'expires_at', 'revoked_at', 'read_only'])
     .where('hash', 'in', hashes)
     .execute()
   return rows.map((row) => {
-    const until = end(row)
+    const until = endOf(row)
     return {
       keyId: row.id,
       hash: row.hash,
-      /** When it stops working, in milliseconds since 1970; Infinity for never. */
+      /** When the key ends, in milliseconds since 1970; Infinity for never. */
       until: until === null ? Number.POSITIVE_INFINITY : Number(until),
       readOnly: row.read_only !== 0n,
     }
   })
 }
 
-/** Notes when keys were last used; what another instance noted later stays. */
-export async function touchKeys(db: Database, uses: ReadonlyMap<bigint, number>): Promise<void> {
-  const notes = [...uses].map(([id, time]) => ({ id, time: BigInt(time) }))
-  while (notes.length > 0) {
-    const batch = notes.splice(0, MAX_NOTES)
+/**
+ * Records when keys were last used, by their ids. A later time, recorded by another instance,
+ * stays.
+ */
+export async function recordUses(db: Database, uses: ReadonlyMap<bigint, number>): Promise<void> {
+  const rows = [...uses].map(([id, time]) => ({ id, time: BigInt(time) }))
+  while (rows.length > 0) {
+    const batch = rows.splice(0, MAX_USES)
     const cases = batch.map(({ id, time }) => sql`when ${id} then ${time}`)
     const time = sql<bigint>`case id ${sql.join(cases, sql` `)} end`
     await db
@@ -157,7 +166,7 @@ export async function touchKeys(db: Database, uses: ReadonlyMap<bigint, number>)
   }
 }
 
-const working = (db: Database) => db.selectFrom('api_keys').where(isWorking)
+const workingKeys = (db: Database) => db.selectFrom('api_keys').where(isWorking)
 
 function isWorking(eb: ExpressionBuilder<Tables, 'api_keys'>) {
   const now = BigInt(Date.now())

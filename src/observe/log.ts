@@ -1,16 +1,16 @@
-/** The log: on stderr, readable in a terminal, otherwise a line of JSON for each entry. */
+/** The log, on stderr: text in a terminal, otherwise one line of JSON for each entry. */
 import { type Logger, pino } from 'pino'
 
 export type Log = Logger
 
 const STDERR = 2
 
-/** Milliseconds after which an entry is written at the latest. */
+/** Milliseconds that an entry waits at most before it is written. */
 const FLUSH_INTERVAL = 100
 
 /**
- * Several entries are written at once, and none makes a request wait. pino writes what is left
- * when the process ends in order, by process.exit() or because of an exception.
+ * Returns the log. Outside a terminal it writes several entries at once, so that no request waits for
+ * it; pino writes the rest when the process exits, except at SIGKILL.
  */
 export async function createLog(): Promise<Log> {
   if (!process.stderr.isTTY) {
@@ -19,9 +19,9 @@ export async function createLog(): Promise<Log> {
         dest: STDERR,
         sync: false,
         minLength: 2_048,
-        // What a pipe takes in one piece (POSIX, PIPE_BUF): workers write to the same one.
+        // A pipe takes as much in one piece (POSIX, PIPE_BUF); all workers write to the same pipe.
         maxWrite: 4_096,
-        // A reader that stands still must not fill the memory: what comes then is dropped.
+        // If the reader of the log does not read, more entries are dropped, to bound the memory.
         maxLength: 16 * 1024 * 1024,
         periodicFlush: FLUSH_INTERVAL,
       }),
@@ -32,20 +32,20 @@ export async function createLog(): Promise<Log> {
   return pino(pretty({ destination: STDERR, sync: true, singleLine: true, ignore }))
 }
 
-/** Milliseconds between two entries about what happens many times a second. */
+/** Milliseconds between two entries about a frequent event. */
 const INTERVAL = 1_000
 
 /**
- * A function that may be called any number of times: `tell` hears of the first call at once, and
- * of those that follow once a second, with how many there were.
+ * Returns a function to call at each occurrence of an event. The first call is reported at once;
+ * later calls are reported once a second, with their count.
  */
-export function summed(tell: (count: number) => void): () => void {
+export function summed(report: (count: number) => void): () => void {
   let count = 0
   let timer: NodeJS.Timeout | undefined
   const flush = () => {
     timer = undefined
     if (count === 0) return
-    tell(count)
+    report(count)
     count = 0
     timer = setTimeout(flush, INTERVAL).unref()
   }

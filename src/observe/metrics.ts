@@ -1,14 +1,14 @@
-/** What Prometheus may read: https://prometheus.io/docs/practices/naming/ */
+/** The metrics for Prometheus, named by https://prometheus.io/docs/practices/naming/ */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { PoolUsage } from '../../db/engines/pool.ts'
 import { NAME } from '../config/product.ts'
 
-/** A request that is over. */
+/** A finished request. */
 export interface Observation {
   surface: 'rest' | 'trpc' | 'other'
-  /** The procedure, or `batch` for several of them; undefined where no procedure was called. */
+  /** The name of the procedure, or `batch` for several; undefined where none was called. */
   operation: string | undefined
-  /** The HTTP status; 499 when the client went before it was answered. */
+  /** The HTTP status; 499 if the client closed the connection before the answer. */
   status: number
   /** Milliseconds. */
   duration: number
@@ -16,7 +16,7 @@ export interface Observation {
 
 export type Metrics = ReturnType<typeof createMetrics>
 
-/** The metrics of one process. */
+/** Returns the metrics of one process. `usage` counts the connections of its database pool. */
 export function createMetrics(usage: PoolUsage) {
   const registry = new Registry()
   const registers = [registry]
@@ -58,7 +58,7 @@ export function createMetrics(usage: PoolUsage) {
       requests.inc(labels)
       durations.observe(labels, duration / 1000)
     },
-    /** Counts a look-up of an API key. */
+    /** Counts a look-up of an API key: a hit or a miss of the cache. */
     lookUp: (wasCached: boolean) => lookUps.inc({ cache: wasCached ? 'hit' : 'miss' }),
   }
 }

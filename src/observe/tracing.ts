@@ -1,6 +1,6 @@
 /**
- * Traces, in OpenTelemetry's way: a span for each call, with those of the database under it. For the
- * sake of its packages this file is loaded only where traces are wanted.
+ * Traces with OpenTelemetry: a span for each call, and below it the spans of its statements. This file
+ * is imported only where tracing is configured, because its packages are large.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import * as api from '@opentelemetry/api'
@@ -13,46 +13,47 @@ import type { TracingConfig } from '../config/config.ts'
 import { NAME, VERSION } from '../config/product.ts'
 import type { Log } from './log.ts'
 
-/** Milliseconds that a stop waits for the last spans to be sent. */
+/** Milliseconds that the stop waits for the last spans to be sent. */
 const FLUSH_TIMEOUT = 2_000
 
-/** Milliseconds between two lines of the log that the collector cannot be reached, at least. */
-const TELL_INTERVAL = 60_000
+/** Milliseconds between two warnings about the collector at least. */
+const WARN_INTERVAL = 60_000
 
-/** What ties a line of the log to a span. */
+/** The ids of a span, for the log. */
 export interface TraceIds {
   traceId: string
   spanId: string
 }
 
-/** A request that calls something. */
+/** A request that calls a procedure. */
 export interface TracedRequest {
   operation: string
-  /** The address with the names of its parameters in braces. */
+  /** The path template, with the names of its parameters in braces. */
   route: string | undefined
   method: string
-  /** Without the query, and without keys. */
+  /** The path, without the query and without API keys. */
   path: string
   scheme: string
   headers: IncomingHttpHeaders
 }
 
-/** The span of a call, and the trace that its statements belong to. */
+/** The span of a call, and the trace of its statements. */
 export interface CallTrace extends Trace {
   readonly ids: TraceIds
-  /** Begins the span of one call of several that came with this request. */
+  /** Begins the span of one call of a batch. */
   call(operation: string): CallTrace
-  /** Begins the span of something that the call waits for; what it gives ends it. */
+  /** Begins the span of a wait within the call, and returns the function that ends it. */
   wait(name: string): () => void
-  /** The call is over; 5xx is an error. */
+  /** Ends the span with the HTTP status of the call; 5xx is an error. */
   end(status: number): void
 }
 
 export type Tracing = ReturnType<typeof startTracing>
 
 /**
- * Starts to trace. OpenTelemetry's packages read their own variables (OTEL_…). A collector that cannot
- * be reached is told to the log once, and again when it is back; spans that cannot be sent are lost.
+ * Starts tracing. OpenTelemetry's packages read their own variables (OTEL_…). Spans that cannot be sent
+ * are lost: the log has one warning when the collector becomes unreachable, and an entry when it is
+ * reachable again.
  */
 export function startTracing(config: TracingConfig, log: Log) {
   const named = resources.resourceFromAttributes({
@@ -85,7 +86,7 @@ export function startTracing(config: TracingConfig, log: Log) {
       api.trace.setSpan(api.ROOT_CONTEXT, span),
     )
 
-  /** The trace of what is done for these calls: for one, or for several that meet. */
+  /** Returns the trace of the statements that one call, or several concurrent calls, wait for. */
   const traceOf = (calls: Call[]): Trace & { calls: Call[] } => ({
     calls,
     statement(sql, target) {
@@ -107,7 +108,7 @@ export function startTracing(config: TracingConfig, log: Log) {
       }
     },
     joined: (others) =>
-      // All traces are made here.
+      // Every trace comes from traceOf, so it has calls.
       traceOf([...calls, ...others.flatMap((other) => (other as { calls?: Call[] }).calls ?? [])]),
   })
 
@@ -117,7 +118,7 @@ export function startTracing(config: TracingConfig, log: Log) {
     return {
       ...traceOf([call]),
       ids: { traceId, spanId },
-      // The conventions of HTTP see one request: its calls are what it does inside.
+      // The conventions of HTTP want one SERVER span for a request: the calls of a batch are inside it.
       call: (name) => callTraceOf({ span: inside(name, call), now }),
       wait(name) {
         const waiting = inside(name, call)
@@ -135,7 +136,9 @@ export function startTracing(config: TracingConfig, log: Log) {
   }
 
   return {
-    /** Begins the span of a request, under the one that its `traceparent` names. */
+    /**
+     * Begins the span of a request, below the span of its `traceparent` header (W3C Trace Context).
+     */
     begin({ operation, route, method, path, scheme, headers }: TracedRequest): CallTrace {
       const now = clock()
       // https://opentelemetry.io/docs/specs/semconv/http/http-spans/#http-server
@@ -152,11 +155,11 @@ export function startTracing(config: TracingConfig, log: Log) {
       )
       return callTraceOf({ span, now })
     },
-    /** Sends what was not sent yet, as far as there is time. */
+    /** Sends the last spans, within two seconds. Never throws. */
     async stop(): Promise<void> {
       const { promise, resolve } = Promise.withResolvers<void>()
       const timer = setTimeout(resolve, FLUSH_TIMEOUT)
-      // That spans could not be sent was told already.
+      // The exporter has logged a failure already.
       provider.shutdown().then(resolve, () => resolve())
       await promise
       clearTimeout(timer)
@@ -171,8 +174,8 @@ interface Call {
 }
 
 /**
- * Gives milliseconds since 1970, with their fractions: a span by itself begins at a full millisecond,
- * as if before those that ended before it.
+ * Returns a clock in milliseconds since 1970, with fractions. By default a span begins at a full
+ * millisecond, which can lie before the end of an earlier span.
  */
 function clock(): () => number {
   const origin = Date.now() - performance.now()
@@ -190,7 +193,7 @@ function samplerOf({ sampler, ratio }: TracingConfig): sdk.Sampler {
   return name === sampler ? root : new sdk.ParentBasedSampler({ root })
 }
 
-/** https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/#batch-span-processor */
+/** Returns the options of https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/#batch-span-processor */
 function batchOptions() {
   const names = {
     scheduledDelayMillis: 'OTEL_BSP_SCHEDULE_DELAY',
@@ -205,26 +208,23 @@ function batchOptions() {
 }
 
 /**
- * An exporter whose failures are told to the log: the first, and the end of them; once a minute, if
- * they come and go.
+ * Returns an exporter that logs the first failure and the first success after it, at most once a
+ * minute.
  */
 function watched(exporter: sdk.SpanExporter, log: Log): sdk.SpanExporter {
-  let isTold = false
-  let lastTold = Number.NEGATIVE_INFINITY
+  let hasWarned = false
+  let lastWarning = Number.NEGATIVE_INFINITY
   return {
     export(spans, done) {
       exporter.export(spans, (result) => {
         const hasFailed = result.error !== undefined
-        if (hasFailed && !isTold && performance.now() - lastTold >= TELL_INTERVAL) {
-          isTold = true
-          lastTold = performance.now()
-          log.warn(
-            { err: result.error },
-            'The collector of traces cannot be reached: spans are lost',
-          )
-        } else if (isTold && !hasFailed) {
-          isTold = false
-          log.info('The collector of traces can be reached again')
+        if (hasFailed && !hasWarned && performance.now() - lastWarning >= WARN_INTERVAL) {
+          hasWarned = true
+          lastWarning = performance.now()
+          log.warn({ err: result.error }, 'The trace collector is unreachable: spans are lost')
+        } else if (hasWarned && !hasFailed) {
+          hasWarned = false
+          log.info('The trace collector is reachable again')
         }
         done(result)
       })
@@ -234,7 +234,7 @@ function watched(exporter: sdk.SpanExporter, log: Log): sdk.SpanExporter {
   }
 }
 
-/** What a statement does with which table: https://opentelemetry.io/docs/specs/semconv/db/sql/ */
+/** Returns the operation and the table of a statement: https://opentelemetry.io/docs/specs/semconv/db/sql/ */
 function statementNames(sql: string) {
   const operation = /^\s*(\w+)/.exec(sql)?.[1]?.toUpperCase() ?? 'SQL'
   const table = /\b(?:from|into|update)\s+[`"]?(\w+)/i.exec(sql)?.[1]
@@ -247,7 +247,7 @@ function statementNames(sql: string) {
   return { summary, attributes }
 }
 
-// Never the message, which may have values in it, such as that of a duplicate.
+// Without the message, which may contain values, as that of a duplicate does.
 function errorAttributes(error: unknown): Record<string, string> {
   if (!(error instanceof Error)) return { 'error.type': '_OTHER' }
   const driverError = error.cause instanceof Error ? error.cause : error

@@ -1,6 +1,6 @@
-/** What the service serves: the one value that the chassis is given. */
+/** The product as one value, which the chassis serves. */
 import type { Resources } from '../procedure/resources.ts'
-import { DESCRIPTION, tags } from './product.ts'
+import { CLIENT, DESCRIPTION, tags } from './product.ts'
 import { appRouter } from './router.ts'
 import { createStores } from './stores.ts'
 
@@ -8,5 +8,6 @@ export const resources: Resources = {
   router: appRouter,
   tags,
   description: DESCRIPTION,
+  client: CLIENT,
   createStores,
 }

@@ -1,4 +1,4 @@
-/** The stores of all resources, made in one place; procedures find them in `ctx.stores`. */
+/** The stores of all resources: `ctx.stores` in procedures. */
 import type { Database } from '../../db/tables.ts'
 import type { Stores } from '../procedure/context.ts'
 import { type PetStore, petStore } from './pets/store.ts'
@@ -9,7 +9,7 @@ declare module '../procedure/context.ts' {
   }
 }
 
-/** The stores of a database or of a transaction, of which each has its own: they cost next to nothing. */
+/** Returns the stores of a database or of a transaction. It is called for each transaction. */
 export const createStores = (db: Database): Stores => ({
   pets: petStore(db),
 })

@@ -1,11 +1,11 @@
-/** What every call is made with, on both surfaces. */
+/** The context of a call: `ctx` in procedures, on both surfaces. */
 import type { Deadline } from '../../db/deadline.ts'
 import type { Idempotency } from '../idempotency/store.ts'
 import type { Auth } from '../keys/auth.ts'
 import type { CallTrace } from '../observe/tracing.ts'
 import type { Transact } from './transact.ts'
 
-/** The stores that procedures find in `ctx.stores`. Each resource declares its own, as petstore/stores.ts does. */
+/** The type of `ctx.stores`. Each resource declares its own store here, as petstore/stores.ts does. */
 // biome-ignore lint/suspicious/noEmptyInterface: resources add to it.
 export interface Stores {}
 
@@ -13,21 +13,22 @@ export interface Stores {}
 export type Caller = Extract<Auth, { kind: 'caller' }>
 
 export interface Context {
-  /** Whose key the call came with. */
+  /** The result of the API key's look-up; undefined before it. */
   auth: Auth | undefined
-  /** The same once the key was checked. */
+  /** The caller; undefined before the check that its key allows the call. */
   caller: Caller | undefined
-  /** When the call is to be given up; every store takes it. */
+  /** The deadline of the call: an argument of every method of a store. */
   deadline: Deadline
-  /** The span of the request; undefined where nothing is traced. */
+  /** The span of the call; undefined without tracing. */
   trace: CallTrace | undefined
-  /** Inside `write` and `once` those of their transaction. */
+  /** The stores; those of the transaction inside `write` and `idempotentWrite`. */
   stores: Stores
-  /** What `write` uses; procedures need not. */
+  /** For `write` alone. */
   transact: Transact<Stores>
+  /** For `idempotentWrite` alone. */
   idempotency: Idempotency<Stores>
-  /** The Idempotency-Key header as it was sent; only `once` looks at it. */
+  /** The header Idempotency-Key, unparsed, for `idempotentWrite` alone. */
   idempotencyHeader: string | undefined
-  /** Where a paged procedure leaves the cursor of the next page; see `paged`. */
+  /** The cursor of the next page, set by `paged`. */
   page: { next: bigint | string | undefined }
 }

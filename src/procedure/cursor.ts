@@ -1,10 +1,13 @@
-/** Cursors of an order that is not by one int64, as texts: JSON in base64url (RFC 4648, section 5). */
+/**
+ * Cursors as opaque text, for orders by several columns or by a text: JSON in base64url (RFC 4648,
+ * section 5).
+ */
 import type { Order, OrderedColumn, Position } from '../../db/order.ts'
 import { INT64_MAX, INT64_MIN } from './int64.ts'
 
 /**
- * The cursor behind a row with these values in the ordered columns: times count as milliseconds. An
- * integer is written as its digits in a string, which no reader of JSON rounds.
+ * Returns the cursor of the page after a row with these values in the ordered columns. A Date is
+ * written in milliseconds. Integers are JSON strings, because many parsers round JSON numbers.
  */
 export function writePosition(values: readonly (bigint | number | string | Date)[]): string {
   const texts = values.map((value) => String(value instanceof Date ? value.getTime() : value))
@@ -13,7 +16,7 @@ export function writePosition(values: readonly (bigint | number | string | Date)
   return base64.replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '')
 }
 
-/** The position in a text; undefined for any text that `writePosition` cannot have made in this order. */
+/** Returns the position in a cursor; undefined for text that `writePosition` does not return for this order. */
 export function parsePosition(text: string, { columns }: Order): Position | undefined {
   const values = decode(text)
   if (!Array.isArray(values) || values.length !== columns.length) return undefined

@@ -1,27 +1,27 @@
-/** Dates and times as RFC 3339 writes them: a point in time is a `Date`, a day of the calendar a text. */
+/** Schemas for dates and times of RFC 3339: a date-time is a `Date`, a full-date is a string. */
 import { z } from 'zod'
 
-// zod's knows how many days a month has (RFC 3339, section 5.7).
+// zod's pattern knows the days of each month (RFC 3339, section 5.7).
 const DAY = z.regexes.date.source.slice(1, -1)
 const TIME = '(?:[01]\\d|2[0-3]):[0-5]\\d'
-// RFC 3339, section 5.6, where T and Z may be lower case. No leap second, because a Date has none.
+// RFC 3339, section 5.6: T and Z may be lower case. A Date has no leap seconds, so 60 is excluded.
 const DATE_TIME = `^${DAY}[Tt]${TIME}:[0-5]\\d(?:\\.\\d+)?(?:[Zz]|[+-]${TIME})$`
 const dateTimePattern = new RegExp(DATE_TIME)
 
-/** Characters of a date-time: room for nanoseconds and an offset. */
+/** Characters of a date-time: enough for nanoseconds and an offset. */
 const MAX_LENGTH = 35
 
-// Years that RFC 3339 can write, in UTC, as which all answers are.
+// RFC 3339 has years of four digits, and responses are in UTC.
 const FIRST = new Date('0000-01-01T00:00:00.000Z')
 const LAST = new Date('9999-12-31T23:59:59.999Z')
 
-/** Points in time right before and after them, which a `Date` can hold all the same. */
-export const UNWRITABLE = [new Date(FIRST.getTime() - 1), new Date(LAST.getTime() + 1)]
+/** The two dates beside the range of RFC 3339, which a `Date` can hold: schemas must reject them. */
+export const OUT_OF_RANGE = [new Date(FIRST.getTime() - 1), new Date(LAST.getTime() + 1)]
 
 /**
- * The point in time that a date-time of RFC 3339 names; what is finer than a millisecond is cut off.
- * Undefined for any other text, and for a day that does not exist and a leap second. An offset can
- * lead to a year that RFC 3339 cannot write, which the schemas below refuse.
+ * Returns the Date of a date-time of RFC 3339, truncated to milliseconds. Undefined for any other text,
+ * for a day that does not exist, and for a leap second. The year in UTC may be out of range because of
+ * the offset: the schemas below reject it.
  */
 export function parseDateTime(text: string): Date | undefined {
   const isDateTime = text.length <= MAX_LENGTH && dateTimePattern.test(text)
@@ -30,7 +30,7 @@ export function parseDateTime(text: string): Date | undefined {
 
 interface Documentation {
   description?: string
-  /** As REST writes them. */
+  /** Examples in JSON, for the document. */
   examples?: string[]
 }
 
@@ -48,14 +48,14 @@ const range = z
   .min(FIRST, DATE_TIME_RULE)
   .max(LAST, DATE_TIME_RULE)
 
-/** A point in time that comes in: on REST a `date-time` of at most 35 characters, on tRPC a `Date`. */
+/** Returns the schema of an input: on REST a `date-time` of at most 35 characters, on tRPC a `Date`. */
 export const dateTimeInput = (meta: Documentation & { description: string }) =>
   range.meta({
     ...meta,
     override: { type: 'string', format: 'date-time', maxLength: MAX_LENGTH, pattern: DATE_TIME },
   })
 
-/** A point in time that goes out: on REST in UTC, with milliseconds. */
+/** Returns the schema of an output: on REST a `date-time` in UTC with milliseconds, on tRPC a `Date`. */
 export const dateTimeOutput = (meta: Documentation = {}) =>
   range.meta({ ...meta, override: { type: 'string', format: 'date-time', maxLength: 24 } })
 
@@ -68,8 +68,8 @@ const fullDate = {
 } as const
 
 /**
- * A day of the calendar that comes in, which exists: a text such as `2026-01-02` (the full-date of
- * RFC 3339) on both surfaces, because a `Date` is another day in another time zone.
+ * Returns the schema of an input: an existing day as a full-date of RFC 3339, such as `2026-01-02`. It
+ * is a string on both surfaces, because the day of a `Date` depends on the time zone.
  */
 export const dateInput = (meta: Documentation & { description: string }) =>
   z
@@ -77,6 +77,6 @@ export const dateInput = (meta: Documentation & { description: string }) =>
     .regex(z.regexes.date, 'must be a day of the calendar, such as 2026-01-02')
     .meta({ ...meta, override: fullDate })
 
-/** A day of the calendar that goes out. */
+/** Returns the schema of an output: a full-date of RFC 3339, as a string. */
 export const dateOutput = (meta: Documentation = {}) =>
   z.string().meta({ ...meta, override: fullDate })

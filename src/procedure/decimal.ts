@@ -1,16 +1,16 @@
 /**
- * Decimals such as prices: exact, as a text on both surfaces, because what reads a JSON number may
- * round it (RFC 8259, section 6).
+ * Schemas for exact decimals, such as prices. They are strings on both surfaces, because parsers may
+ * round JSON numbers (RFC 8259, section 6).
  */
 import { z } from 'zod'
 
-/** The digits that a decimal may have, as in SQL's `decimal(precision, scale)`. */
+/** The size of a decimal, as in SQL's `decimal(precision, scale)`. */
 interface Size {
-  /** All digits together, 18 at most, so that the units of a decimal fit an int64. */
+  /** All digits: at most 18, so that `unitsOf` returns an int64. */
   precision: number
-  /** Digits after the point. */
+  /** Digits after the decimal point, fewer than `precision`. */
   scale: number
-  /** Whether it may be less than 0. */
+  /** Whether negative decimals are valid. */
   signed?: boolean
 }
 
@@ -19,7 +19,7 @@ interface Documentation {
   examples?: string[]
 }
 
-// Without the format `decimal` of OpenAPI's registry: strict validators refuse formats that they do not know.
+// The format `decimal` of OpenAPI's registry is omitted: strict validators reject unknown formats.
 const jsonSchema = ({ precision, scale, signed }: Size, fraction: string) => ({
   type: 'string' as const,
   minLength: 1,
@@ -28,8 +28,8 @@ const jsonSchema = ({ precision, scale, signed }: Size, fraction: string) => ({
 })
 
 /**
- * A decimal that comes in, with as many digits after the point as it likes to have, up to `scale`.
- * Gives one with exactly `scale` of them: `2.5` is `2.50`. Throws TypeError for a size that cannot be.
+ * Returns the schema of an input: a decimal with up to `scale` digits after the point. Its output has
+ * exactly `scale` of them: for scale 2, `2.5` becomes `2.50`. Throws TypeError for an invalid size.
  */
 export function decimalInput(meta: Documentation & { description: string }, size: Size) {
   const { precision, scale, signed } = size
@@ -46,7 +46,7 @@ export function decimalInput(meta: Documentation & { description: string }, size
     .meta({ ...meta, override: schema })
 }
 
-/** A decimal that goes out: what `decimalInput` let in. */
+/** Returns the schema of an output: a decimal with exactly `scale` digits after the point. */
 export const decimalOutput = (meta: Documentation, size: Size) =>
   z.string().meta({
     ...meta,
@@ -54,15 +54,15 @@ export const decimalOutput = (meta: Documentation, size: Size) =>
   })
 
 /**
- * A decimal in units of its last digit, as a column of 64 bits keeps it, exact and in order on every
- * engine: `2.50` of the scale 2 is 250.
+ * Returns a decimal as an int64, in units of its last digit: for scale 2, `2.50` is 250. A column of
+ * int64 is exact and sorts alike on every engine.
  */
 export function unitsOf(decimal: string, scale: number): bigint {
   const [whole, fraction = ''] = decimal.split('.')
   return BigInt(whole + fraction.padEnd(scale, '0'))
 }
 
-/** The decimal of so many units: of the scale 2, 250 is `2.50`. */
+/** Returns the decimal of an int64 from `unitsOf`: for scale 2, 250 is `2.50`. */
 export function decimalOf(units: bigint, scale: number): string {
   const digits = String(units < 0n ? -units : units).padStart(scale + 1, '0')
   const sign = units < 0n ? '-' : ''

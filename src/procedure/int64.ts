@@ -1,12 +1,12 @@
-/** Integers of 64 bits: exact from the database to the client, a `bigint` in TypeScript. */
+/** Schemas for integers of 64 bits, which are a `bigint` in TypeScript. */
 import { z } from 'zod'
 
 /** The range of an int64. */
 export const INT64_MIN = -(2n ** 63n)
 export const INT64_MAX = 2n ** 63n - 1n
 
-// zod knows no JSON Schema for a bigint; this is OpenAPI's: https://spec.openapis.org/registry/format/int64
-// The document adds the range, which zod's JSON Schema could only hold rounded.
+// zod has no JSON Schema for a bigint. This one is https://spec.openapis.org/registry/format/int64
+// The document adds the range later (see surface/rest/document.ts), because zod would round it.
 const jsonSchema = { type: 'integer', format: 'int64' } as const
 const message = `must be an integer from ${INT64_MIN} to ${INT64_MAX}`
 
@@ -16,12 +16,12 @@ interface Documentation {
 }
 
 /**
- * An int64 that comes in: a bigint, or a number that is a safe integer (a greater one has lost
- * digits before it got here). Gives a bigint.
+ * Returns the schema of an input: a bigint in the range of int64, or a number that is a safe integer
+ * (greater numbers may be rounded). Its output is a bigint.
  */
 export const int64Input = ({ description, examples }: Documentation) =>
   z
-    // Aborting checks leave the words to the union; others it would pass on as they are.
+    // The union's message appears only if all checks abort: other checks would keep their own.
     .union(
       [
         z.bigint().min(INT64_MIN, { abort: true }).max(INT64_MAX, { abort: true }),
@@ -39,13 +39,13 @@ export const int64Input = ({ description, examples }: Documentation) =>
     .transform(BigInt)
     .meta({
       description,
-      // zod leaves out the examples of what is transformed, so they are put back here.
+      // zod omits the examples of a transformed schema.
       override({ jsonSchema: generated }) {
         delete generated.anyOf
         Object.assign(generated, jsonSchema, examples && { examples })
       },
     })
 
-/** An int64 that goes out. */
+/** Returns the schema of an output: an int64, as a bigint. */
 export const int64Output = (documentation: Documentation) =>
   z.bigint().meta({ ...documentation, override: jsonSchema })

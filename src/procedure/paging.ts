@@ -1,4 +1,4 @@
-/** Pages of any resource, in any order: what is asked for, and where the next one begins. */
+/** Pagination by cursor, for any resource and any order. */
 import { z } from 'zod'
 import type { Cursor, Order, Page, Position } from '../../db/order.ts'
 import { parsePosition, writePosition } from './cursor.ts'
@@ -7,14 +7,15 @@ import { int64Input } from './int64.ts'
 const MAX_LIMIT = 100
 const DEFAULT_LIMIT = 20
 
-/** Characters of a cursor: room for a text that an index can hold, each character escaped. */
+/** Characters of a cursor: enough for the longest indexed text, with each character escaped. */
 const MAX_CURSOR = 4_096
 
-const orders = new WeakMap<object, Order>()
+const cursorOrders = new WeakMap<object, Order>()
 
 /**
- * The inputs that every paged operation takes; `noun` says in the plural what is listed. The cursor is
- * the int64 where one orders, and a text that only the service can read otherwise.
+ * Returns the schemas of `limit` (1 to 100, by default 20) and `cursor`, the inputs of every paged
+ * operation. `noun` is the plural of the listed resource. The cursor is the int64 itself for an order
+ * by one int64 column, and opaque text for all others.
  */
 export function pagingInputs<Of extends Cursor>(noun: string, order: Order<Of>) {
   const limit = z
@@ -24,8 +25,8 @@ export function pagingInputs<Of extends Cursor>(noun: string, order: Order<Of>) 
     .default(DEFAULT_LIMIT)
     .meta({ description: `Maximum number of ${noun} returned.` })
   const cursor = cursorInput(noun, order).optional()
-  orders.set(cursor, order)
-  // It is the schema of the order's cursor, which the compiler cannot follow.
+  cursorOrders.set(cursor, order)
+  // The schema follows from `order.isPlain`, which the compiler cannot relate to `Of`.
   return { limit, cursor: cursor as unknown as CursorInput<Of> }
 }
 
@@ -43,20 +44,20 @@ function cursorInput(noun: string, order: Order) {
     : positionInput(noun, order)
 }
 
-const RULE = 'must be one that the service gave, in the Link of the page before'
+const CURSOR_RULE = 'must be the cursor in the Link of the previous page'
 
 const positionInput = (noun: string, order: Order) =>
   z
     .string({ error: 'must be a string' })
-    .max(MAX_CURSOR, RULE)
+    .max(MAX_CURSOR, CURSOR_RULE)
     .transform((text, context): Position => {
       const position = parsePosition(text, order)
       if (position) return position
-      context.addIssue({ code: 'custom', message: RULE })
+      context.addIssue({ code: 'custom', message: CURSOR_RULE })
       return z.NEVER
     })
     .meta({
-      description: `Where a page begins, as the \`Link\` of the page before says it: behind the last of the ${noun} there.`,
+      description: `The cursor in the \`Link\` of the previous page: the page begins after the last of the ${noun} there.`,
       override: {
         type: 'string',
         minLength: 1,
@@ -65,24 +66,24 @@ const positionInput = (noun: string, order: Order) =>
       },
     })
 
-/** The order of the cursor that an input takes; undefined where it takes none. */
+/** Returns the order that the `cursor` of an input belongs to; undefined if it has no such field. */
 export function cursorOrderOf(input: z.ZodType): Order | undefined {
   let schema: z.ZodType | undefined = input
   while (schema && !(schema instanceof z.ZodObject)) {
-    schema = (schema.def as { innerType?: z.ZodType }).innerType // what has a default, for one
+    schema = (schema.def as { innerType?: z.ZodType }).innerType // of `prefault` and others
   }
   const { cursor } = (schema?.shape ?? {}) as { cursor?: object }
-  return cursor && orders.get(cursor)
+  return cursor && cursorOrders.get(cursor)
 }
 
 type Resolver<Options, Result> = (options: Options) => Promise<Result>
 
-const resolvers = new WeakMap<object, Order>()
+const pageOrders = new WeakMap<object, Order>()
 
 /**
- * The resolver of a paged operation in this order, from a function that returns a page. Both
- * surfaces answer with the items alone. The next cursor is left in the context, because what a
- * procedure returns is its output, and there it has no place; REST makes the `Link` header of it.
+ * Returns the resolver of a paged operation. `list` returns a page in the order `by`. The output is the
+ * items alone; the next cursor goes to `ctx.page`, and REST writes it in the `Link` header (RFC 8288).
+ * The resolver throws TypeError for a page in another order.
  */
 export function paged<
   Item,
@@ -91,15 +92,14 @@ export function paged<
 >({ by }: { by: Order<Of> }, list: Resolver<Options, Page<Item, Of>>): Resolver<Options, Item[]> {
   const resolver = async (options: Options) => {
     const { items, next, order } = await list(options)
-    if (order !== by)
-      throw new TypeError('The store gave a page in another order than that of paged(…)')
+    if (order !== by) throw new TypeError('The order of the page is not the order of paged(…)')
     const cursor: Cursor | undefined = next
     options.ctx.page.next = typeof cursor === 'object' ? writePosition(cursor) : cursor
     return items
   }
-  resolvers.set(resolver, by)
+  pageOrders.set(resolver, by)
   return resolver
 }
 
-/** The order of the pages of a resolver; undefined for one that was not made by `paged`. */
-export const pageOrderOf = (resolver: object): Order | undefined => resolvers.get(resolver)
+/** Returns the order of a resolver's pages; undefined unless `paged` made the resolver. */
+export const pageOrderOf = (resolver: object): Order | undefined => pageOrders.get(resolver)

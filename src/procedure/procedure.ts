@@ -1,19 +1,19 @@
-/** tRPC, set up for this service, and the one middleware of all procedures. */
+/** tRPC's set-up, and the middleware of all procedures: the check of the API key. */
 import { initTRPC } from '@trpc/server'
 import type { OpenApiMeta } from 'trpc-to-openapi'
 import { transformer } from '../../client/src/encoding.ts'
 import { errorShape, readOnlyKey, toProblem, unauthorized } from '../errors/problem.ts'
 import { type Auth, MISSING } from '../keys/auth.ts'
 import type { Caller, Context } from './context.ts'
-import type { RestMeta } from './description.ts'
+import type { RestMeta } from './rest-meta.ts'
 
 const t = initTRPC
   .context<Context>()
   .meta<OpenApiMeta<{ rest?: RestMeta }>>()
   .create({
     transformer,
-    allowOutsideOfServer: true, // the stand-in of the client package may run in a browser
-    isDev: false, // no stack in an answer, whatever NODE_ENV says
+    allowOutsideOfServer: true, // the client package's stand-in may run in a browser
+    isDev: false, // with NODE_ENV=development, responses would contain stack traces
     errorFormatter({ error: thrown }) {
       return errorShape(toProblem(thrown))
     },
@@ -21,7 +21,10 @@ const t = initTRPC
 
 export const { router } = t
 
-/** The caller of a request, who may do what it asks for. Throws UNAUTHORIZED, FORBIDDEN. */
+/**
+ * Returns the caller, if its API key allows a procedure of this type. Throws UNAUTHORIZED without a
+ * valid key, and FORBIDDEN for a mutation with a read-only key.
+ */
 export function authorize(auth: Auth, type: 'query' | 'mutation' | 'subscription'): Caller {
   if (auth.kind !== 'caller') throw unauthorized(auth.kind)
   if (auth.readOnly && type === 'mutation') throw readOnlyKey()
@@ -32,12 +35,12 @@ const keyCheck = t.middleware(({ ctx, type, next }) =>
   next({ ctx: { caller: authorize(ctx.auth ?? MISSING, type) } }),
 )
 
-/** Whether a middleware of a procedure is the key check of `keyedProcedure`. */
+/** Returns whether a middleware is the key check of `keyedProcedure`. */
 export const isKeyCheck = (middleware: object): boolean =>
   keyCheck._middlewares.includes(middleware as never)
 
 /**
- * A procedure for callers with a valid API key, which for a mutation must be one that may write; both
- * are checked before the input is even looked at.
+ * The builder of all procedures (https://trpc.io/docs/server/procedures). The procedure rejects calls
+ * without a valid API key, and mutations with a read-only key, before it parses the input.
  */
 export const keyedProcedure = t.procedure.use(keyCheck)

@@ -1,4 +1,4 @@
-/** Quantities: how many there are of something, as an integer of 32 bits that is not negative. */
+/** Schemas for quantities: integers of 32 bits from 0, which are a `number` in TypeScript. */
 import { z } from 'zod'
 
 /** The greatest int32. */
@@ -9,7 +9,7 @@ interface Documentation {
   examples?: number[]
 }
 
-/** A quantity that comes in, of at most `maximum`, which is an int32. */
+/** Returns the schema of an input: an integer from 0 to `maximum`, by default the greatest int32. */
 export const quantityInput = (
   meta: Documentation & { description: string },
   maximum: number = MAXIMUM,
@@ -24,7 +24,7 @@ export const quantityInput = (
     .max(maximum, `must be at most ${maximum}`)
     .meta({ ...meta })
 
-/** A quantity that goes out. */
+/** Returns the schema of an output: an integer from 0 to `maximum`, by default the greatest int32. */
 export const quantityOutput = (meta: Documentation = {}, maximum: number = MAXIMUM) =>
   z
     .int()

@@ -1,14 +1,16 @@
-/** What a service serves, beside what every service has. */
+/** What a product hands to the chassis: its router, its stores, and texts of the OpenAPI document. */
 import type { AnyTRPCRouter } from '@trpc/server'
 import type { Database } from '../../db/tables.ts'
 import type { Stores } from './context.ts'
 
 export interface Resources {
   router: AnyTRPCRouter
-  /** What the document says of the headings of its operations. */
+  /** The description of each tag of the document, by name. */
   tags: Record<string, string>
-  /** What the document begins with, in Markdown. */
+  /** The description of the API, in Markdown. */
   description: string
-  /** The stores of a database, and of each transaction on it. */
+  /** The package of the TypeScript client, and its function that creates one; undefined for none. */
+  client?: { module: string; create: string }
+  /** Returns the stores of a database or of a transaction. It is called for each transaction. */
   createStores(db: Database): Stores
 }

@@ -1,7 +1,7 @@
-/** How every mutation writes: as a whole or not at all, and again where that provably does no harm. */
+/** Mutations: each runs in a transaction, which is repeated after a deadlock or a lost connection. */
 import type { Context, Stores } from './context.ts'
 
-/** As much of what tRPC hands to a resolver as is used here. */
+/** The options of a tRPC resolver, as far as mutations use them. */
 export interface Options<Input> {
   ctx: Context & { caller: { keyId: bigint } }
   input: Input
@@ -13,16 +13,16 @@ export type Resolver<Input, Output> = (options: Options<Input>) => Promise<Outpu
 
 const resolvers = new WeakSet<object>()
 
-/** Whether a resolver was made by `write` or `once`: that of a mutation must be, or there is no start. */
+/** Returns whether `write` or `idempotentWrite` made a resolver, as the service requires of mutations. */
 export const isWrite = (resolver: object): boolean => resolvers.has(resolver)
 
-/** Notes that a resolver does what `write` promises. */
+/** Marks a resolver for `isWrite`, and returns it. */
 export function asWrite<Input, Output>(resolver: Resolver<Input, Output>): Resolver<Input, Output> {
   resolvers.add(resolver)
   return resolver
 }
 
-/** The options of a resolver inside a transaction: the stores and the deadline are the transaction's. */
+/** Returns the options of a resolver with the stores, and the deadline, of a transaction. */
 export const inside = <Input>(
   options: Options<Input>,
   stores: Stores,
@@ -30,12 +30,12 @@ export const inside = <Input>(
 ): Options<Input> => ({ ...options, ctx: { ...options.ctx, stores, deadline } })
 
 /**
- * The resolver of a mutation. `make` runs in one transaction, whose stores are `ctx.stores`: all of
- * its effects happen, or none. It runs again, up to three times in all, after a deadlock, a lock
- * held for too long or a lost connection, as long as nothing can have happened, within the deadline
- * of the call. So `make` must have no effect but through `ctx.stores` (it sends no mail), and must
- * wait for nothing else: others wait for its transaction. What reaches the database past `ctx.stores`
- * throws. Throws what `make` throws, and DatabaseUnavailableError.
+ * Returns the resolver of a mutation. `make` runs in one transaction, whose stores are `ctx.stores`.
+ * It runs up to three times within the deadline of the call: after a deadlock, a lock timeout or a
+ * lost connection, if the attempt certainly had no effect. So `make` must have no effect except
+ * through `ctx.stores` (it must not send mail), and must await nothing else, because its transaction
+ * holds locks. Access to the database by other stores throws. The resolver throws the errors of
+ * `make`, and DatabaseUnavailableError.
  */
 export const write = <Input, Output>(make: Resolver<Input, Output>): Resolver<Input, Output> =>
   asWrite((options) =>

@@ -1,4 +1,4 @@
-/** The Express app on its server: what is mounted where, and in which order. */
+/** The Express app and its server: the routes, in their order. */
 import type { Server } from 'node:http'
 import express, { type ErrorRequestHandler, type RequestHandler } from 'express'
 import { dedupe } from '../../db/dedupe.ts'
@@ -11,7 +11,7 @@ import { recordOf } from '../http/record.ts'
 import { checkHost } from '../http/request.ts'
 import { createTelemetry } from '../http/request-log.ts'
 import { answer, notAllowed } from '../http/respond.ts'
-import { createHttpServer, type Patience } from '../http/server/server.ts'
+import { type ClientTimeouts, createHttpServer } from '../http/server/server.ts'
 import type { Log } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
 import type { Tracing } from '../observe/tracing.ts'
@@ -22,7 +22,7 @@ import { restSurface } from '../surface/rest/surface.ts'
 import { trpcSurface } from '../surface/trpc/surface.ts'
 import type { Readiness } from './readiness.ts'
 
-/** What the app is made of. */
+/** The parts of the app. */
 export interface Parts {
   config: Config
   log: Log
@@ -31,15 +31,18 @@ export interface Parts {
   readiness: Readiness
   resources: Resources
   foundation: Pick<Service, 'stores' | 'transact' | 'idempotency' | 'authenticator'>
-  patience: Patience | undefined
+  clientTimeouts: ClientTimeouts | undefined
 }
 
-/** The service as a server that listens nowhere yet. Throws TypeError for a half-described operation. */
+/**
+ * Returns a server that does not listen yet. Throws TypeError for an incomplete description of an
+ * operation.
+ */
 export function createApp(parts: Parts): Server {
-  const { config, log, metrics, tracing, readiness, resources, foundation, patience } = parts
+  const { config, log, metrics, tracing, readiness, resources, foundation, clientTimeouts } = parts
   const { router, tags } = resources
   const operations = operationsOf(router, tags)
-  // Few processes are ever asked for these, and what makes them would be a tenth of the memory.
+  // Made at the first request: most processes serve neither, and their modules are a tenth of the memory.
   const document = dedupe<void, string>(
     async () => {
       const { openApiDocument } = await import('../surface/rest/document.ts')
@@ -69,18 +72,17 @@ export function createApp(parts: Parts): Server {
   app.disable('x-powered-by').disable('etag')
   app.enable('case sensitive routing').enable('strict routing')
   app.set('trust proxy', config.trustProxy)
-  // First what every request must have: an id, a line in the log, and a Host.
   app.use((req, res, next) => {
     telemetry.begin(req, res)
-    // Clients that keep connections are told to go elsewhere with their next request.
+    // `Connection: close` sends the next request of this client to another instance.
     if (readiness.stopping) res.shouldKeepAlive = false
     next()
   })
   if (config.corsOrigins.length > 0) app.use(crossOrigin(config.corsOrigins, methods))
-  // The busiest addresses come first.
+  // The busiest paths come first.
   app.use(pipeline(restSurface(operations, config.baseUrl), service))
   app.use(pipeline(trpcSurface(router), service))
-  // Before the Host is looked at, since those who check health often send none.
+  // Before the check of Host, which health checkers often omit.
   app.use(healthRouter(readiness.isReady))
   app.use(requireHost)
   app.get('/v1/openapi.json', async (_req, res) => answer(res, 200, jsonHeaders, await document()))
@@ -89,7 +91,7 @@ export function createApp(parts: Parts): Server {
   app.all(['/', '/docs'], notAllowed(['GET']))
   app.use('/docs/', async (req, res, next) => (await docs())(req, res, next))
   app.use(refuseAll, answerError(report))
-  return createHttpServer(app, telemetry.onRefused, patience)
+  return createHttpServer(app, telemetry.onRefused, clientTimeouts)
 }
 
 const TO_DOCS = [...pageHeaders, 'Location', '/docs/']
@@ -108,7 +110,7 @@ const answerError =
   (thrown, _req, res, next) => {
     const error = toProblem(thrown)
     report(error, recordOf(res))
-    if (res.headersSent) return next(thrown) // the server ends the connection
+    if (res.headersSent) return next(thrown) // Express closes the connection
     const body = JSON.stringify(toApiError(error))
     answer(res, error.status, [...jsonHeaders, ...error.headers], body)
   }

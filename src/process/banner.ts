@@ -1,10 +1,10 @@
-/** The text that a start prints for the person at the terminal. */
+/** The start-up text for the terminal. */
 import { describeUrl } from '../../db/url.ts'
 import { TITLE } from '../config/product.ts'
 import type { FirstKey } from '../keys/first.ts'
 import type { Composition } from './composition.ts'
 
-/** Returns URLs, database, API key, a first request to paste, and where to go on from there. */
+/** Returns the URLs, the database, the API key, a first request to paste, and the next steps. */
 export function startText(
   databaseUrl: string,
   port: number,
@@ -12,14 +12,14 @@ export function startText(
   { path, body }: Composition['firstRequest'],
 ): string {
   const local = `http://localhost:${port}`
-  const { engine, address } = describeUrl(databaseUrl)
+  const { engine, location } = describeUrl(databaseUrl)
   return [
     `${TITLE} is running.`,
     ``,
     `  REST      ${local}/v1${path}`,
     `  tRPC      ${local}/trpc`,
     `  OpenAPI   ${local}/v1/openapi.json`,
-    `  Database  ${engine === 'sqlite' ? 'SQLite, embedded' : 'MySQL'}: ${address}`,
+    `  Database  ${engine === 'sqlite' ? 'SQLite, embedded' : 'MySQL'}: ${location}`,
     ``,
     ...keyLines(firstKey),
     ``,
@@ -42,8 +42,8 @@ export function startText(
 
 function keyLines({ exists, key }: FirstKey): string[] {
   if (key) return [`  API key   ${key}`, `            Keep it: it is not shown again.`]
-  const make = 'npm run keys -- create NAME'
+  const command = 'npm run keys -- create NAME'
   return exists
-    ? [`  API key   one of those made before; for another: ${make}`]
-    : [`  API key   there is none yet; make one: ${make}`]
+    ? [`  API key   created before; for a new one: ${command}`]
+    : [`  API key   none yet; create one: ${command}`]
 }

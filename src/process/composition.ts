@@ -1,12 +1,12 @@
-/** What the process is put together from, beside its configuration. */
-import type { Patience } from '../http/server/server.ts'
+/** What a process is composed of, beside its configuration. */
+import type { ClientTimeouts } from '../http/server/server.ts'
 import type { Resources } from '../procedure/resources.ts'
 
 export interface Composition {
-  /** Loads what is served, in the processes that serve. */
+  /** Loads the resources to serve. Only serving processes call it. */
   loadResources(): Promise<Resources>
-  /** A creation that the start shows to a newcomer, as the path and the body of REST. */
+  /** A creation on REST, which the start-up text shows to a newcomer. */
   firstRequest: { path: string; body: string }
-  /** How long clients have, where that is not as usual. It does not reach workers. */
-  patience?: Patience
+  /** The timeouts of clients, where they differ from the defaults. Worker processes ignore them. */
+  clientTimeouts?: ClientTimeouts
 }

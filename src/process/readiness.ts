@@ -1,18 +1,18 @@
-/** Whether this process should be sent requests. */
+/** The readiness of a process: whether a load balancer should send it requests. */
 import { Deadline } from '../../db/deadline.ts'
 import { dedupe } from '../../db/dedupe.ts'
 import { isCurrent } from '../../db/migrate.ts'
 import type { Database } from '../../db/tables.ts'
 
-/** Milliseconds that the database has to answer; load balancers ask about every second. */
-const BOUND = 1_000
+/** Milliseconds that the database has to answer; load balancers check about once a second. */
+const TIMEOUT = 1_000
 
 export type Readiness = ReturnType<typeof createReadiness>
 
+/** Returns the readiness of a process that serves from this database. */
 export function createReadiness(db: Database) {
-  // However many ask at once, the database is asked once.
-  const ask = dedupe<void, boolean>(async () => {
-    const deadline = new Deadline(BOUND)
+  const check = dedupe<void, boolean>(async () => {
+    const deadline = new Deadline(TIMEOUT)
     try {
       return await isCurrent(db, deadline)
     } catch {
@@ -22,12 +22,15 @@ export function createReadiness(db: Database) {
     }
   })
   const readiness = {
-    /** Set when the process is to stop: from then on it is not ready. */
+    /** True once the process begins to stop. */
     stopping: false,
-    /** Ready: not stopping, the database answers in time, and its migrations are current. */
+    /**
+     * Returns whether the process is not stopping, the database answers within a second, and its
+     * migrations are current. Concurrent callers share one query. Never throws.
+     */
     async isReady(): Promise<boolean> {
       if (readiness.stopping) return false
-      return await ask()
+      return await check()
     },
   }
   return readiness

@@ -1,4 +1,4 @@
-/** One serving process: what it is made of, from listening to its graceful stop. */
+/** One serving process: its parts, its start and its graceful stop. */
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -13,30 +13,31 @@ import { createApp } from './app.ts'
 import type { Composition } from './composition.ts'
 import { createReadiness } from './readiness.ts'
 
-/** Milliseconds between two rounds of closing connections that have become idle, when stopping. */
+/** Milliseconds between two attempts to close idle connections during a stop. */
 const CLOSE_INTERVAL = 50
 
 const PORT_IN_USE =
   'another program listens there; set another port, or PORT=0 for any that is free'
 
-/** What serves, be it in one process or several. */
+/** The running service, in one process or several. */
 export interface Running {
   port: number
-  /** The metrics, in the text format of Prometheus. */
+  /** Returns the metrics in Prometheus's text format, empty when they are off. */
   readMetrics(): Promise<string>
-  /** Stops: not ready any more, then no new connections, then the requests in flight are finished. */
+  /** Reports unready, then accepts no more connections, then finishes the requests in flight. */
   stop(): Promise<void>
 }
 
 /**
- * Serves in this process, on a database that is migrated. Throws ConfigError when the port cannot be listened on.
+ * Serves in this process, on a database whose migrations are current. Throws ConfigError when the port
+ * cannot be listened on.
  */
 export async function serve(
   config: Config,
   log: Log,
-  { loadResources, patience }: Composition,
+  { loadResources, clientTimeouts }: Composition,
 ): Promise<Running & { metrics: Metrics | undefined }> {
-  // What is not configured is not loaded: it would make the start longer, and the process larger.
+  // Tracing and metrics are imported only where they are configured: they cost time and memory.
   const usage = { used: 0, waiting: 0 }
   const resources = await loadResources()
   const db = await connect(config.databaseUrl, { timeout: config.databaseTimeout, usage })
@@ -55,7 +56,7 @@ export async function serve(
     tracing,
     readiness,
     resources,
-    patience,
+    clientTimeouts,
     foundation: { stores, transact, idempotency, authenticator },
   })
   server.listen(config.port)
@@ -65,22 +66,22 @@ export async function serve(
   })
 
   const stop = async () => {
-    log.info('Stopping: the requests in flight are finished')
+    log.info('Stopping: finishing the requests in flight')
     readiness.stopping = true
     await wait(config.shutdownDelay)
     server.close()
-    // A connection that was busy then would be kept open for its next request.
+    // server.close() closes only the connections that are idle at that moment.
     const closing = setInterval(() => server.closeIdleConnections(), CLOSE_INTERVAL)
     await once(server, 'close')
     clearInterval(closing)
     idempotency.stop()
-    await authenticator.stop() // notes the last uses of keys, for which it needs the database
+    await authenticator.stop() // records the last uses of keys, so it needs the database
     await db.destroy()
     await tracing?.stop()
     log.info('Stopped')
   }
   return {
-    port: (server.address() as AddressInfo).port, // a server on a port has no other kind of address
+    port: (server.address() as AddressInfo).port, // a server on a port has no other address
     metrics,
     readMetrics: async () => (await metrics?.registry.metrics()) ?? '',
     stop,

@@ -1,23 +1,26 @@
-/** When a process is to stop, and until when. */
+/** The stop of a process: what requests it, and how long it may take. */
 import type { Log } from '../observe/log.ts'
 
 /**
- * Milliseconds within which the same signal again is the same wish: at Ctrl-C a terminal signals the
- * whole group of processes, and npm hands its signal on to what it runs.
+ * Milliseconds in which a repeated signal counts as the same request: at Ctrl-C a terminal signals
+ * the whole process group, and npm passes its signal on to the program that it runs.
  */
-const SAME_WISH = 1_000
+const SAME_REQUEST = 1_000
 
-/** Milliseconds that the reader of the log has to take what is left of it. */
+/** Milliseconds that the reader of the log has to take the last entries. */
 const LOG_TIMEOUT = 2_000
 
-/** Resolves at the first SIGTERM or SIGINT; the next wish to stop ends the process at once, with code 1. */
-export function signalled(log: Log): Promise<void> {
+/**
+ * Resolves at the first SIGTERM or SIGINT. A second request to stop ends the process at once, with
+ * code 1.
+ */
+export function stopSignal(log: Log): Promise<void> {
   return new Promise((resolve) => {
     let first: { signal: NodeJS.Signals; time: number } | undefined
     const onSignal = (signal: NodeJS.Signals) => {
       const time = performance.now()
       first ??= { signal, time }
-      if (signal !== first.signal || time - first.time > SAME_WISH) end(log, 1)
+      if (signal !== first.signal || time - first.time > SAME_REQUEST) exit(log, 1)
       resolve()
     }
     process.on('SIGTERM', onSignal).on('SIGINT', onSignal)
@@ -25,10 +28,11 @@ export function signalled(log: Log): Promise<void> {
 }
 
 /**
- * Resolves when an exception was caught by nobody: after that the process is in no known state, so
- * it stops in order, with code 1 (https://nodejs.org/api/process.html#event-uncaughtexception).
+ * Resolves at an uncaught exception, which it logs. The state of the process is then undefined, so
+ * the process must stop; its exit code is 1
+ * (https://nodejs.org/api/process.html#warning-using-uncaughtexception-correctly).
  */
-export function uncaught(log: Log): Promise<void> {
+export function uncaughtException(log: Log): Promise<void> {
   return new Promise((resolve) => {
     process.on('uncaughtException', (error) => {
       log.fatal({ err: error }, 'Uncaught exception')
@@ -39,22 +43,22 @@ export function uncaught(log: Log): Promise<void> {
 }
 
 /**
- * Ends the process with code 1 after `timeout` milliseconds, whatever is still going on, unless the
- * function that it returns is called before. The timer keeps the process alive: what hangs need not.
+ * Ends the process with code 1 after `timeout` milliseconds, unless the caller calls the returned
+ * function first. The timer keeps the process alive, because what hangs may not.
  */
-export function cutOff(timeout: number, log: Log): () => void {
+export function exitAfter(timeout: number, log: Log): () => void {
   const timer = setTimeout(() => {
-    log.warn(`Not everything was finished within ${timeout} ms; it is cut off`)
-    end(log, 1)
+    log.warn(`The stop did not finish within ${timeout} ms (SHUTDOWN_TIMEOUT): the rest is cut off`)
+    exit(log, 1)
   }, timeout)
   return () => clearTimeout(timer)
 }
 
 /**
- * Ends the process with this code, or that of `process.exitCode`, when the log is written. Where its
- * reader stands still, process.exit() would wait for ever, so the process kills itself.
+ * Ends the process when the log is written, with `code` or else `process.exitCode`. If the reader of
+ * the log does not read, process.exit() would wait for ever, so the process kills itself.
  */
-export function end(log: Log, code = process.exitCode): void {
+export function exit(log: Log, code = process.exitCode): void {
   setTimeout(() => process.kill(process.pid, 'SIGKILL'), LOG_TIMEOUT)
   log.flush(() => process.exit(code))
 }

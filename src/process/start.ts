@@ -1,4 +1,4 @@
-/** The service of a configuration, as it is started: those who serve, the metrics, the first key. */
+/** The start of the service: its serving processes, the metrics, the first API key. */
 import { once } from 'node:events'
 import type { Database } from '../../db/tables.ts'
 import type { Config } from '../config/config.ts'
@@ -6,11 +6,12 @@ import { prepareFirstKey } from '../keys/first.ts'
 import type { Log } from '../observe/log.ts'
 import { startText } from './banner.ts'
 import type { Composition } from './composition.ts'
-import { cutOff } from './shutdown.ts'
+import { exitAfter } from './shutdown.ts'
 
 /**
- * Starts the service. `db` is the configured database, migrated; it is not needed afterwards, since
- * those who serve have connections of their own. Throws ConfigError when what is configured cannot be listened on.
+ * Starts the service on `db`, the configured database, whose migrations must be current. The caller
+ * may close `db` afterwards: each serving process has connections of its own. Throws ConfigError when
+ * a port cannot be listened on.
  */
 export async function start(db: Database, config: Config, log: Log, composition: Composition) {
   const { port, readMetrics, stop } =
@@ -21,25 +22,25 @@ export async function start(db: Database, config: Config, log: Log, composition:
     const metrics =
       config.metrics &&
       (await (await import('../http/metrics-server.ts')).serveMetrics(config.metrics, readMetrics))
-    // Not before somebody listens: a key is shown once, and a start that fails shows nothing.
+    // Last: a key is shown once, and a start that fails shows nothing.
     const firstKey = await prepareFirstKey(db, config.databaseUrl)
     return {
       port,
-      /** What a person who started it wants to read. */
+      /** The start-up text for the terminal. */
       text: startText(config.databaseUrl, port, firstKey, composition.firstRequest),
-      /** Finishes the requests in flight, then ends all that was started. */
+      /** Finishes the requests in flight, then stops everything. */
       async stop(): Promise<void> {
         await stop()
-        // Last, so that the stop itself can be watched.
+        // Last, so that Prometheus can observe the stop.
         if (!metrics) return
         metrics.close().closeAllConnections()
         await once(metrics, 'close')
       },
     }
   } catch (error) {
-    const cancelCutOff = cutOff(config.shutdownTimeout, log)
+    const cancelExit = exitAfter(config.shutdownTimeout, log)
     await stop()
-    cancelCutOff()
+    cancelExit()
     throw error
   }
 }

@@ -5,20 +5,19 @@ import { type Config, ConfigError } from '../config/config.ts'
 import type { Log } from '../observe/log.ts'
 import type { Composition } from './composition.ts'
 import type { Running } from './serve.ts'
-import { cutOff, uncaught } from './shutdown.ts'
+import { exitAfter, uncaughtException } from './shutdown.ts'
 
-/** Milliseconds before a worker that died is replaced, so that one that cannot live does not spin. */
+/** Milliseconds before a dead worker is replaced, so that workers that die at once do not spin. */
 const REPLACE_DELAY = 1_000
 
 const STOP = 'stop'
 
-/** Starts the workers, and replaces those that die. Throws ConfigError when one cannot start. */
+/** Starts the workers, and replaces those that die. Throws ConfigError when a worker cannot start. */
 export async function startWorkers(config: Config, log: Log): Promise<Running> {
-  // Here, too, what is not configured is not loaded.
   const registry = config.metrics && new (await import('prom-client')).AggregatorRegistry()
   let stopping = false
-  // The workers share the listening socket, and each takes its connections itself. Where the primary
-  // process takes and hands them on, one that is on its way to a worker that dies is never closed.
+  // Each worker accepts connections from the shared socket. If the primary process accepted them and
+  // passed them on, a connection on its way to a dying worker would never be closed.
   cluster.schedulingPolicy = cluster.SCHED_NONE
   const workers = Array.from({ length: config.workers }, () => cluster.fork())
   const [port = 0] = await Promise.all(workers.map(listening)).catch((error) => {
@@ -27,7 +26,7 @@ export async function startWorkers(config: Config, log: Log): Promise<Running> {
   })
   cluster.on('exit', (worker, code, signal) => {
     if (stopping) return
-    log.error({ worker: worker.id, code, signal }, 'A worker died; it is replaced')
+    log.error({ worker: worker.id, code, signal }, 'A worker died: starting another')
     setTimeout(() => stopping || cluster.fork(), REPLACE_DELAY)
   })
   return {
@@ -36,8 +35,9 @@ export async function startWorkers(config: Config, log: Log): Promise<Running> {
     async stop() {
       stopping = true
       const living = Object.values(cluster.workers ?? {}).filter((worker) => worker !== undefined)
-      for (const worker of living) worker.send(STOP)
-      // Whatever ends this process before they have ended, a second signal above all, ends them.
+      // A worker that was killed a moment ago cannot be reached: without a function, `send` throws.
+      for (const worker of living) worker.send(STOP, () => {})
+      // If this process ends first, for example at a second signal, the workers end with it.
       process.once('exit', () => {
         for (const worker of living) worker.process.kill('SIGKILL')
       })
@@ -46,7 +46,7 @@ export async function startWorkers(config: Config, log: Log): Promise<Running> {
   }
 }
 
-/** Resolves when a worker has ended; one that did not finish what it had to lets the process end with 1. */
+/** Resolves when a worker has ended. If its exit code is not 0, that of this process becomes 1. */
 async function ended(worker: Worker): Promise<void> {
   if (worker.isDead()) return
   const [code] = await once(worker, 'exit')
@@ -55,34 +55,37 @@ async function ended(worker: Worker): Promise<void> {
 
 async function listening(worker: Worker): Promise<number> {
   const failed = once(worker, 'exit').then(() => {
-    throw new ConfigError('A worker could not start: see above')
+    throw new ConfigError('A worker could not start: its error is above')
   })
-  const [address] = await Promise.race([once(worker, 'listening'), failed])
-  return address.port
+  const [{ port }] = await Promise.race([once(worker, 'listening'), failed])
+  return port
 }
 
-/** Serves in this worker until the primary process says so, or is gone. */
+/** Serves in this worker until the primary process requests the stop, or ends. */
 export async function work(config: Config, log: Log, composition: Composition): Promise<void> {
-  // Or Node would end this process, in the middle of its requests, when the primary is gone.
+  // Without this Node ends the worker, in the middle of its requests, when the primary process ends.
   if (cluster.worker) cluster.worker.exitedAfterDisconnect = true
-  // Signals to the whole group reach workers too; it is the primary that says when to stop. It may
-  // say so before this one serves.
+  // Signals to the process group reach workers too, but only the primary process requests the stop,
+  // possibly before this worker serves.
   process.on('SIGINT', () => {}).on('SIGTERM', () => {})
-  const stopped = new Promise<void>((resolve) => {
+  const stopMessage = new Promise<void>((resolve) => {
     process.on('message', (message) => message === STOP && resolve())
     process.once('disconnect', resolve)
   })
-  const told = Promise.race([stopped, uncaught(log)])
-  void told.then(() => cutOff(config.shutdownTimeout, log))
+  const stopRequested = Promise.race([stopMessage, uncaughtException(log)])
+  void stopRequested.then(() => exitAfter(config.shutdownTimeout, log))
   try {
-    const { serve } = await import('./serve.ts') // the primary process needs nothing of it
-    const { metrics, stop } = await serve(config, log, composition)
+    // The primary process does not need this module.
+    const serving = import('./serve.ts').then(({ serve }) => serve(config, log, composition))
+    const running = await Promise.race([serving, stopRequested])
+    if (!running) return // it has no request to finish, and the other workers may wait for SHUTDOWN_DELAY
+    const { metrics, stop } = running
     if (metrics) {
       const { AggregatorRegistry } = await import('prom-client')
       AggregatorRegistry.setRegistries(metrics.registry)
-      new AggregatorRegistry() // listens for the primary's questions
+      new AggregatorRegistry() // answers the primary process
     }
-    await told
+    await stopRequested
     await stop()
   } finally {
     if (process.connected) process.disconnect?.()

@@ -1,4 +1,4 @@
-/** The caller of a request, found by its key, and counted. */
+/** The look-up of the caller by its API key, and the rate limit. */
 import type { Response } from 'express'
 import type { Deadline } from '../../db/deadline.ts'
 import type { RateLimit } from '../http/rate-limit.ts'
@@ -10,14 +10,15 @@ import { visiblePrefix } from '../keys/format.ts'
 
 export interface Callers {
   authenticator: Authenticator
-  /** Undefined when callers may call as often as they like. */
+  /** Undefined if the operator has set no limit. */
   rateLimit: RateLimit | undefined
 }
 
 /**
- * Finds out whose key a request of so many calls came with. A key that is known costs nothing. Any
- * other is counted for its IP address before it is looked up, so that a flood of wrong keys ends at
- * the door. Throws TOO_MANY_REQUESTS, and what the look-up of the key throws.
+ * Returns the caller of a request of `calls` calls, and counts them. An API key that the authenticator
+ * caches needs no query. Any other is counted for the client's IP address before the look-up, so that
+ * a flood of invalid keys does not reach the database. Throws TOO_MANY_REQUESTS, and the errors of the
+ * look-up.
  */
 export async function identify(
   { authenticator, rateLimit }: Callers,
@@ -27,31 +28,31 @@ export async function identify(
 ): Promise<Auth> {
   const record = recordOf(res)
   const token = bearerToken(res)
-  const known = token ? authenticator.known(token) : undefined
-  if (known) {
-    record.auth = { kind: 'caller', keyId: known.keyId, readOnly: known.readOnly }
-    rateLimit?.countKey(res, known.keyId, calls)
+  const cached = token ? authenticator.known(token) : undefined
+  if (cached) {
+    record.auth = { kind: 'caller', keyId: cached.keyId, readOnly: cached.readOnly }
+    rateLimit?.countKey(res, cached.keyId, calls)
     return record.auth
   }
   record.keyPrefix = visiblePrefix(token ?? '')
-  // A key that was valid a moment ago does not pay for what others do at its IP address.
-  const isStranger = !token || !authenticator.remembers(token)
-  if (isStranger) rateLimit?.countAddress(res, calls)
+  // A key that was valid a moment ago is not rejected because of other callers at its IP address.
+  const isUnknown = !token || !authenticator.remembers(token)
+  if (isUnknown) rateLimit?.countIpAddress(res, calls)
   record.auth = MISSING
   if (token === undefined) return record.auth
   record.auth = INVALID
-  // Its statement may be that of many keys, or of calls that came before.
+  // The wait has a span of its own: concurrent look-ups share a statement, which is in one trace only.
   const found = await authenticator
     .find(token, deadline)
     .finally(record.trace?.wait('API key look-up'))
   if (!found) return record.auth
   record.auth = { kind: 'caller', keyId: found.keyId, readOnly: found.readOnly }
-  if (isStranger) rateLimit?.giveBack(res, calls)
+  if (isUnknown) rateLimit?.refundIpAddress(res, calls)
   rateLimit?.countKey(res, found.keyId, calls)
   return record.auth
 }
 
-// Of two headers none counts, because a proxy in front may have looked at the other one.
+// Of several Authorization headers none is valid: a proxy may have checked another than this service.
 function bearerToken({ req }: Response): string | undefined {
   const token = tokenOf(req.headers.authorization)
   return token && countHeader(req, 'authorization') > 1 ? '' : token

@@ -1,43 +1,54 @@
 /**
- * The docs page and what it loads, all of it from here. It is the house's own: Swagger UI rounds great
- * ids in the answers it shows, Scalar in its samples, and what axe finds in both sits in their markup.
+ * The docs page and its files. No ready-made page fits: Swagger UI rounds int64 in the responses that
+ * it shows, Scalar rounds them in its samples, and axe finds errors in the markup of both.
  */
 import { hash } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
-import { assets, docsPage } from 'docs-page'
+import { assets, docsPage, download } from 'docs-page'
 import express, { type RequestHandler, type Router } from 'express'
 import { pageHeaders } from '../http/headers.ts'
+import { recordOf } from '../http/record.ts'
 import { answer, notAllowed } from '../http/respond.ts'
 
-/** The Express router of the page that shows this document, to be mounted at `/docs`. */
+/** Returns the Express router of the docs page, to mount at `/docs`. `document` is OpenAPI as JSON. */
 export function docsRouter(document: string): Router {
   const docs = express.Router({ caseSensitive: true, strict: true })
-  const serve = (path: string, type: string, bytes: Buffer) =>
+  const serve = (path: string, handler: RequestHandler) =>
     docs
       .route(path)
-      .get(sender(type, bytes))
+      .get(handler)
       .all(notAllowed(['GET']))
-  serve('/', 'text/html; charset=utf-8', Buffer.from(docsPage(document)))
-  for (const [name, { type, read }] of Object.entries(assets)) serve(`/${name}`, type, read())
+  serve('/', sender('text/html; charset=utf-8', Buffer.from(docsPage(document, '../v1'))))
+  serve('/openapi.json', sender('application/json', Buffer.from(download(document)), AS_FILE))
+  for (const [name, { type, read }] of Object.entries(assets)) {
+    const send = sender(type, read())
+    serve(`/${name}`, (req, res, next) => {
+      recordOf(res).isPart = true
+      return send(req, res, next)
+    })
+  }
   return docs
 }
 
-// From memory, and compressed once: a file opened for an answer that is never taken would stay open.
-function sender(type: string, bytes: Buffer): RequestHandler {
-  const forms = { gzip: formOf(type, gzipSync(bytes, { level: 9 })), identity: formOf(type, bytes) }
+const AS_FILE = ['Content-Disposition', 'attachment; filename="openapi.json"']
+
+// The files are sent from memory: a client that never reads would keep an opened file open.
+function sender(type: string, bytes: Buffer, more: string[] = []): RequestHandler {
+  const packed = gzipSync(bytes, { level: 9 })
+  const forms = { gzip: formOf(type, packed, more), identity: formOf(type, bytes, more) }
   forms.gzip.headers.push('Content-Encoding', 'gzip')
   return (req, res) => {
     const isCompressed = req.acceptsEncodings(['gzip', 'identity']) === 'gzip'
     const { tag, headers, bytes } = isCompressed ? forms.gzip : forms.identity
-    res.setHeader('ETag', tag) // what `fresh` compares with
+    res.setHeader('ETag', tag) // `req.fresh` compares it with If-None-Match
     if (req.fresh) answer(res, 304, headers, '')
     else answer(res, 200, headers, bytes)
   }
 }
 
-/** A representation, with a tag of its own (RFC 9110, section 8.8.3.3). */
-function formOf(type: string, bytes: Buffer) {
+/** Each encoding is a representation with its own ETag (RFC 9110, section 8.8.3.3). */
+function formOf(type: string, bytes: Buffer, more: string[]) {
   const tag = `"${hash('sha256', bytes, 'base64url')}"`
   const caching = ['ETag', tag, 'Cache-Control', 'no-cache', 'Vary', 'Origin, Accept-Encoding']
-  return { tag, bytes, headers: [...pageHeaders, ...caching, 'Content-Type', type] }
+  return { tag, bytes, headers: [...pageHeaders, ...caching, ...more, 'Content-Type', type] }
 }

@@ -1,6 +1,6 @@
 /**
- * The one way in. Each request of both surfaces takes these steps, in this order: match, Host,
- * deadline, key, rate, input, procedure, output, answer.
+ * The pipeline of both surfaces. Each request takes these steps, in this order: match, Host, deadline,
+ * key, rate, input, procedure, output, answer.
  */
 import type { Request, RequestHandler, Response } from 'express'
 import { Deadline } from '../../db/deadline.ts'
@@ -18,77 +18,83 @@ import { authorize } from '../procedure/procedure.ts'
 import { type Callers, identify } from './caller.ts'
 import type { Run } from './run.ts'
 
-/** What differs between the surfaces: how a request is matched, read and answered. */
+/** A surface: how it matches requests, and encodes errors. */
 export interface Surface {
   name: 'rest' | 'trpc'
-  /** The path below which the surface is found, such as `/v1`. */
+  /** The path prefix of the surface, such as `/v1`. */
   prefix: string
-  /** What the log has as the operation where none matches; undefined where the path is left to others. */
+  /** The logged operation of a request without a match; undefined if other handlers serve its path. */
   unmatched: string | undefined
-  /** Headers of an answer to a request that matches nothing. */
+  /** Headers of the error for a request without a match: names and values in turn. */
   headers: readonly string[]
   /**
-   * What a request asks for, by its method and the target below the prefix; undefined where the
-   * path is not the surface's. Throws METHOD_NOT_SUPPORTED, BAD_REQUEST.
+   * Returns the match of a method and of the target below the prefix; undefined for a path that the
+   * surface does not have. Throws METHOD_NOT_SUPPORTED, BAD_REQUEST.
    */
   match(req: Request, target: Target): Match | undefined
+  /** Returns the body of an error. */
   encodeError(error: Problem): string
 }
 
-/** What one request asks for. */
+/** The match of a request: its calls, and how a surface reads and answers it. */
 export interface Match {
-  /** The name for the log, the metrics and the span. */
+  /** The name in the log, the metrics and the span. */
   operation: string
-  /** The path with the names of its parameters in braces, for the span. */
+  /** The path template, for the span. */
   route: string
   /** One call, or those of a batch. */
-  calls: Called[]
-  /** A mutation needs a key that may write. */
+  calls: Call[]
+  /** A mutation needs an API key that may write. */
   type: 'query' | 'mutation'
   readsBody: boolean
-  /** Headers of every answer, errors included. */
+  /** Headers of every response, errors included: names and values in turn. */
   headers: readonly string[]
-  /** Reads the body; what it returns reads the input of each call, by its index. Throws what is wrong. */
+  /**
+   * Parses the request, and returns a function that returns the input of each call by its index. Both
+   * throw a Problem for an invalid input.
+   */
   decode(body: string | undefined): (index: number) => unknown
   encode(outcomes: Outcome[], context: Context): Reply
-  /** Answers by other means than calling each procedure. */
+  /** Replaces `decode`, the calls and `encode`. */
   serve?(context: Context, body: string | undefined, report: Report): Promise<Reply>
 }
 
-/** A call of a procedure, or what is wrong with it. */
-export interface Called {
+/** A call of a procedure; `run` is the error where the procedure cannot be called. */
+export interface Call {
   name: string
   run: Run | Problem
 }
 
-/** What came of a call. */
+/** The output of a call, or its error. */
 export interface Outcome {
   output?: unknown
   error?: Problem
   status: number
-  /** The span of a call of a batch. */
+  /** The span of a call in a batch. */
   ids?: TraceIds
 }
 
+/** A response. */
 export interface Reply {
   status: number
+  /** Names and values in turn. */
   headers: readonly string[]
   body: string
 }
 
-/** What the calls of a service share. */
+/** The services of a process that all requests use. */
 export interface Service extends Callers {
   stores: Context['stores']
   transact: Context['transact']
   idempotency: Context['idempotency']
-  /** Milliseconds that the calls of a request may take. */
+  /** Milliseconds from the match to the deadline of the calls. */
   timeout: number
-  /** Logs an error that is the service's own fault. */
+  /** Logs a 5xx error. */
   report(error: Problem, record: RequestRecord): void
   tracing: Tracing | undefined
 }
 
-/** Serves a surface below its prefix; all other paths are passed on. */
+/** Returns the handler that serves a surface below its prefix. It passes on all other requests. */
 export function pipeline(surface: Surface, service: Service): RequestHandler {
   return async (req, res, next) => {
     const target = targetBelow(surface.prefix, req)
@@ -98,11 +104,11 @@ export function pipeline(surface: Surface, service: Service): RequestHandler {
     let headers = surface.headers
     let context: (Context & RequestRecord) | undefined
     try {
-      if (surface.unmatched !== undefined) name(record, surface.name, surface.unmatched)
+      if (surface.unmatched !== undefined) setOperation(record, surface.name, surface.unmatched)
       const match = surface.match(req, target)
       if (!match) return next()
       headers = match.headers
-      name(record, surface.name, match.operation)
+      setOperation(record, surface.name, match.operation)
 
       checkHost(req)
       context = begin(service, req, res, match)
@@ -124,12 +130,15 @@ export function pipeline(surface: Surface, service: Service): RequestHandler {
   }
 }
 
-function name(record: RequestRecord, surface: Surface['name'], operation: string): void {
+function setOperation(record: RequestRecord, surface: Surface['name'], operation: string): void {
   record.surface = surface
   record.operation = operation
 }
 
-/** Begins the calls of a request: their deadline, which ends when the client goes, and their span. */
+/**
+ * Returns the context of a request's calls, and starts their deadline and their span. The context is
+ * the request's record with more fields. When the client closes the connection, the deadline ends.
+ */
 function begin(
   { stores, transact, idempotency, timeout, tracing }: Service,
   req: Request,
@@ -145,7 +154,7 @@ function begin(
     headers: req.headers,
   })
   const deadline = new Deadline(timeout, trace)
-  // A call that is over has cleared its deadline, which then gives up nothing.
+  // After the response the deadline is cleared, and `giveUp` has no effect.
   res.on('close', () => deadline.giveUp(CLIENT_GONE))
   return Object.assign(recordOf(res), {
     deadline,
@@ -154,13 +163,13 @@ function begin(
     transact,
     idempotency,
     caller: undefined,
-    // Node joins several of this header to one text, which then is not a key.
+    // Node joins several such headers with ", ", and the result is not a valid key.
     idempotencyHeader: req.headers['idempotency-key'] as string | undefined,
     page: { next: undefined },
   })
 }
 
-/** Calls the procedures of a request, all at once. */
+/** Runs the calls of a request concurrently, and returns their outcomes in order. */
 async function callAll(
   { calls, decode }: Match,
   context: Context & RequestRecord,
@@ -168,7 +177,7 @@ async function callAll(
   report: Report,
 ): Promise<Outcome[]> {
   const inputs = decode(body)
-  const call = async ({ run }: Called, index: number, ctx: Context): Promise<Outcome> => {
+  const runCall = async ({ run }: Call, index: number, ctx: Context): Promise<Outcome> => {
     try {
       if (typeof run !== 'function') throw run
       return { output: await run(ctx, () => inputs(index)), status: 200 }
@@ -179,37 +188,39 @@ async function callAll(
     }
   }
   // Each call of a traced batch has a span of its own.
-  const callInBatch = async (called: Called, index: number): Promise<Outcome> => {
-    const part = context.trace?.call(loggedName(called))
-    if (!part) return await call(called, index, context)
-    const deadline = context.deadline.traced(part)
-    const outcome = await call(called, index, { ...context, deadline, trace: part })
-    part.end(outcome.status)
-    return { ...outcome, ids: part.ids }
+  const runInBatch = async (call: Call, index: number): Promise<Outcome> => {
+    const span = context.trace?.call(loggedName(call))
+    if (!span) return await runCall(call, index, context)
+    const deadline = context.deadline.traced(span)
+    const outcome = await runCall(call, index, { ...context, deadline, trace: span })
+    span.end(outcome.status)
+    return { ...outcome, ids: span.ids }
   }
   const [only] = calls
-  if (only && calls.length === 1) return [await call(only, 0, context)]
-  const outcomes = await Promise.all(calls.map(callInBatch))
-  context.calls = calls.map((called, index) => {
-    const { status, ids } = outcomes[index] as Outcome // there is one for each call
-    return [loggedName(called), status, ids]
+  if (only && calls.length === 1) return [await runCall(only, 0, context)]
+  const outcomes = await Promise.all(calls.map(runInBatch))
+  context.calls = calls.map((call, index) => {
+    const { status, ids } = outcomes[index] as Outcome // each call has one
+    return [loggedName(call), status, ids]
   })
   return outcomes
 }
 
-/** What the log has as the operation of a call of no procedure: callers must not fill it with names. */
+/** The logged operation of a call without a procedure: the log and the metrics omit invented names. */
 export const UNKNOWN = 'unknown'
 
-const loggedName = ({ name, run }: Called) =>
+const loggedName = ({ name, run }: Call) =>
   typeof run === 'function' || run.code !== 'NOT_FOUND' ? name : UNKNOWN
 
-/** Logs an error of this request that is the service's own fault. */
+/** Logs a 5xx error of one request. */
 export type Report = (error: Problem) => void
 
-/** What logs the errors of requests. */
-export function reporter(log: Log): (error: Problem, record: RequestRecord) => void {
-  // A crowd that is turned away must not fill the log too.
-  const reportOverload = summed((calls) => log.error({ calls }, 'Too many wait for the database'))
+/** Returns the function that logs 5xx errors, and ignores all others. */
+export function reporter(log: Log): Service['report'] {
+  // One line for each rejected call would fill the log during an overload.
+  const reportOverload = summed((calls) =>
+    log.error({ calls }, 'Too many calls wait for the database'),
+  )
   return (error, { requestId, trace }) => {
     if (error.status < 500) return
     if (error.cause instanceof OverloadedError) return reportOverload()

@@ -1,7 +1,7 @@
 /**
- * Calls procedures. tRPC's own way through the middlewares of a procedure costs 20 µs a call, since
- * it copies its options five times; where the key check is the only middleware of a procedure, the
- * input, the resolver and the output are called here one after another, which costs 1 µs.
+ * Calls of procedures. tRPC's middleware chain costs 20 µs a call, because it copies its options five
+ * times. So if the key check is the only middleware of a procedure, its input, resolver and output are
+ * called directly, which costs 1 µs.
  */
 import type { AnyTRPCProcedure } from '@trpc/server'
 import type { z } from 'zod'
@@ -9,10 +9,10 @@ import { internal, problemOfInput } from '../errors/problem.ts'
 import type { Context } from '../procedure/context.ts'
 import { isKeyCheck } from '../procedure/procedure.ts'
 
-/** Calls a procedure. The input is read when the call begins. Throws what the procedure throws. */
+/** Calls a procedure and returns its output. Throws the errors of the procedure and of `readInput`. */
 export type Run = (context: Context, readInput: () => unknown) => Promise<unknown>
 
-/** What tRPC keeps of a procedure, but declares on its internal types only. */
+/** The parts of a procedure that tRPC declares on its internal types only. */
 interface Definition {
   type: 'query' | 'mutation'
   middlewares: ((...args: never[]) => unknown)[]
@@ -21,10 +21,10 @@ interface Definition {
   resolver(options: object): Promise<unknown>
 }
 
-/** Whether tRPC adds the middleware for an input or an output. */
+// tRPC adds a middleware for each input and output.
 const isParser = (middleware: object): boolean => '_type' in middleware
 
-/** What calls a procedure of this name, for callers whose key was checked. */
+/** Returns the function that calls a procedure, for a caller whose API key the pipeline has checked. */
 export function runOf(name: string, procedure: AnyTRPCProcedure): Run {
   const definition = procedure._def as unknown as Definition
   const { type, middlewares, inputs, output, resolver } = definition
@@ -45,8 +45,8 @@ export function runOf(name: string, procedure: AnyTRPCProcedure): Run {
   return async (ctx, readInput) => {
     const parsed = input.safeParse(readInput())
     if (!parsed.success) throw problemOfInput(parsed.error)
-    const given = await resolver({ ctx, input: parsed.data, path: name, type, signal: undefined })
-    const checked = output.safeParse(given)
+    const result = await resolver({ ctx, input: parsed.data, path: name, type, signal: undefined })
+    const checked = output.safeParse(result)
     if (!checked.success) throw internal(checked.error)
     return checked.data
   }

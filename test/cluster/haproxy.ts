@@ -5,6 +5,7 @@ import { userInfo } from 'node:os'
 import path from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { freePort } from '../support/mysql.ts'
+import type { Cluster } from './node.ts'
 
 const configuration = path.join(import.meta.dirname, '../../deploy/haproxy.cfg')
 
@@ -18,10 +19,10 @@ export interface Haproxy {
   stop(): Promise<void>
 }
 
-/** HAProxy in front of instances and of database nodes on these ports. */
+/** HAProxy in front of instances on these ports, and of a cluster's nodes. */
 export async function startHaproxy(
   apps: readonly number[],
-  nodes: readonly number[],
+  { kind, nodes }: Cluster,
 ): Promise<Haproxy> {
   const front = await freePort()
   const databaseFront = await freePort()
@@ -31,13 +32,14 @@ export async function startHaproxy(
       PATH: `${process.env.PATH}:/usr/sbin`,
       USER_NAME: userInfo().username,
       GROUP_NAME: execFileSync('id', ['-gn'], { encoding: 'utf8' }).trim(),
+      CLUSTER: kind,
       LISTEN: local(front),
       DATABASE_LISTEN: local(databaseFront),
       APP1: local(apps[0]),
       APP2: local(apps[1]),
-      DB1: local(nodes[0]),
-      DB2: local(nodes[1]),
-      DB3: local(nodes[2]),
+      DB1: local(nodes[0].port),
+      DB2: local(nodes[1].port),
+      DB3: local(nodes[2].port),
     },
   })
   const kill = () => child.kill('SIGKILL')

@@ -20,6 +20,8 @@ export interface Phase {
   failures: Record<string, number>
   /** Milliseconds from the start to the last failure; 0 when there was none. */
   lastFailure: number
+  /** The most milliseconds between two acknowledged creations of which the later one is in it. */
+  withoutWrites: number
 }
 
 export interface Load {
@@ -45,10 +47,19 @@ export function startLoad(origin: string, key: string): Load {
   let phase: Phase
   let pets = 0
   let newest: Answer | undefined
+  let lastWrite = Date.now()
   let stopped = false
 
   const begin = (name: string) => {
-    phase = { name, start: Date.now(), requests: 0, slowest: 0, failures: {}, lastFailure: 0 }
+    phase = {
+      name,
+      start: Date.now(),
+      requests: 0,
+      slowest: 0,
+      failures: {},
+      lastFailure: 0,
+      withoutWrites: 0,
+    }
     phases.push(phase)
   }
   const fail = (what: string) => {
@@ -94,6 +105,8 @@ export function startLoad(origin: string, key: string): Load {
       if (pet) {
         newest = pet
         acknowledged.set(pet.id, pet.name)
+        phase.withoutWrites = Math.max(phase.withoutWrites, Date.now() - lastWrite)
+        lastWrite = Date.now()
       }
       // With a key a client may insist.
       if (pet || !idempotencyKey) return

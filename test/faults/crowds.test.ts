@@ -52,7 +52,9 @@ test('a thousand may wait for ten connections, and no more', async () => {
       [1, 2, 3].includes(told().length) &&
       told().reduce((sum, { calls }) => sum + Number(calls), 0) === 3,
   )
-  expect(new Set(told().map(({ msg }) => msg))).toEqual(new Set(['Too many wait for the database']))
+  expect(new Set(told().map(({ msg }) => msg))).toEqual(
+    new Set(['Too many calls wait for the database']),
+  )
   await locker('unlock tables')
   expect(new Set(await Promise.all([...first, ...others]))).toEqual(new Set([200]))
   expect(await state()).toEqual([0, 0])
@@ -107,7 +109,7 @@ test('keys that wait to be looked up are asked for together, at most 500 in one 
   const before = await misses()
   const statuses = Array.from({ length: connections }, async () => {
     const request = `GET /v1/pets HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${strangeKey()}\r\n\r\n`
-    const { answers } = await converse(service.origin, request, { patience: 40_000 })
+    const { answers } = await converse(service.origin, request, { timeout: 40_000 })
     return answers[0]?.status
   })
   await until('all are there', async () => (await misses()) - before === connections, 25_000)

@@ -4,13 +4,13 @@ import { createTRPCClient, httpBatchLink } from '@trpc/client'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { engine, newDatabase } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
-import { canFill, fillDisk, freeDisk } from '../support/full-disk.ts'
 import { holdWrites } from '../support/hold.ts'
 import { countPets } from '../support/pets.ts'
 import { runServer } from '../support/process.ts'
 import { restClient } from '../support/rest.ts'
 import { type AppRouter, transformer } from '../support/router.ts'
 import { errorOf, keys, type Service, startService, trpcClient } from '../support/service.ts'
+import { canFill, fillDisk, freeDisk } from './full-disk.ts'
 
 /** Milliseconds that a key is kept. */
 const LIFETIME = 60_000

@@ -5,10 +5,10 @@ import { z } from 'zod'
 import { forClients } from '../../client/src/interface.ts'
 import { createStores } from '../../src/petstore/stores.ts'
 import { dateTimeInput, dateTimeOutput } from '../../src/procedure/dates.ts'
-import { operation } from '../../src/procedure/description.ts'
+import { idempotentWrite } from '../../src/procedure/idempotent-write.ts'
 import { int64Input, int64Output } from '../../src/procedure/int64.ts'
-import { once } from '../../src/procedure/once.ts'
 import { keyedProcedure, router } from '../../src/procedure/procedure.ts'
+import { restMeta } from '../../src/procedure/rest-meta.ts'
 import { transformer } from '../support/router.ts'
 import { errorOf, type Service, startService } from '../support/service.ts'
 
@@ -37,7 +37,7 @@ let made = 0
 const adding = (path: '/books' | '/films') =>
   keyedProcedure
     .meta(
-      operation({
+      restMeta({
         method: 'POST',
         path,
         creates: `${path}/{number}`,
@@ -50,13 +50,13 @@ const adding = (path: '/books' | '/films') =>
     )
     .input(z.object(fields).meta({ id: path === '/books' ? 'NewBook' : 'NewFilm' }))
     .output(Made)
-    .mutation(once(async ({ input }) => ({ ...input, number: ++made })))
+    .mutation(idempotentWrite(async ({ input }) => ({ ...input, number: ++made })))
 
 /** What leads on from a creation: nothing here is kept. */
 const getting = (path: '/books' | '/films') =>
   keyedProcedure
     .meta(
-      operation({
+      restMeta({
         method: 'GET',
         path: `${path}/{number}`,
         example,

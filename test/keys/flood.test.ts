@@ -11,7 +11,7 @@ import { keys, type Service, startService } from '../support/service.ts'
 import { openSql } from '../support/sql.ts'
 import { type Statements, watchStatements } from '../support/statements.ts'
 
-const CONNECTIONS = 20
+const CONNECTIONS = 500
 
 /** Milliseconds that a valid key is remembered. */
 const REMEMBERED = 10_000
@@ -31,29 +31,20 @@ afterAll(async () => {
 /** A key that nobody made. */
 const wrongKey = () => `petstore_${randomBytes(32).toString('base64url')}`
 
-/** Requests sent at once on one connection, which are answered one after another. */
-const BURST = 25
-
 /** So many requests, each with another wrong key, as fast as connections take them. */
 async function flood(count: number): Promise<void> {
-  const bursts = count / CONNECTIONS / BURST
   const { port } = new URL(service.origin)
   await Promise.all(
     Array.from({ length: CONNECTIONS }, async () => {
       const socket = connect(Number(port), '127.0.0.1')
-      for (let burst = 0; burst < bursts; burst++) {
-        const requests = Array.from(
-          { length: BURST },
-          () => `GET /v1/pets HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${wrongKey()}\r\n\r\n`,
+      for (let sent = 0; sent < count / CONNECTIONS; sent++) {
+        socket.write(
+          `GET /v1/pets HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${wrongKey()}\r\n\r\n`,
         )
-        socket.write(requests.join(''))
         let text = ''
-        const statuses = () => text.match(/HTTP\/1\.1 \d{3}/g) ?? []
-        // The last answer ends with its body, which is JSON.
-        while (statuses().length < BURST || !text.endsWith('}')) {
-          text += (await once(socket, 'data')).join('')
-        }
-        expect(statuses()).toEqual(Array(BURST).fill('HTTP/1.1 401'))
+        // An answer ends with its body, which is JSON.
+        while (!text.endsWith('}')) text += await once(socket, 'data')
+        expect(text).toMatch(/^HTTP\/1\.1 401/)
       }
       socket.destroy()
     }),

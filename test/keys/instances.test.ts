@@ -4,10 +4,10 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
 import { addKey, running, until } from '../support/instance.ts'
-import { startLateAnswers } from '../support/late-answers.ts'
 import { runToEnd } from '../support/process.ts'
 import { keys, type Service, startService } from '../support/service.ts'
 import { openSql, type Sql } from '../support/sql.ts'
+import { startLateAnswers } from './late-answers.ts'
 
 /** Milliseconds that a valid key is remembered, so that a revoked one works on at most. */
 const REMEMBERED = 10_000
@@ -209,7 +209,7 @@ test('uses that cannot be noted are forgotten, and told to the log', async () =>
   await eventually(() =>
     expect(warnings()).toMatchObject([
       {
-        msg: 'Could not note when keys were last used',
+        msg: 'Could not record when keys were last used',
         err: { message: expect.stringContaining('api_keys') },
       },
     ]),

@@ -93,9 +93,9 @@ export async function addKey(sql: Sql, name = 'test'): Promise<string> {
 export async function until(
   what: string,
   isSo: () => Promise<boolean> | boolean,
-  patience = 15_000,
+  timeout = 15_000,
 ): Promise<void> {
-  const end = performance.now() + patience
+  const end = performance.now() + timeout
   while (!(await isSo())) {
     if (performance.now() > end) throw new Error(`It did not come to this: ${what}`)
     await new Promise((resolve) => setTimeout(resolve, 10))

@@ -22,13 +22,13 @@ const SURPLUS = 50
 
 /**
  * Sends bytes to the server at `origin` and hears it out: until it closes, or `expected` answers
- * have come, or `patience` milliseconds have passed. Several parts are sent one by one, or, with
+ * have come, or `timeout` milliseconds have passed. Several parts are sent one by one, or, with
  * `inTurn`, each when what came before it has its answer.
  */
 export async function converse(
   origin: string,
   parts: string | Uint8Array | readonly (string | Uint8Array)[],
-  { expected = 1, patience = 20_000, inTurn = false } = {},
+  { expected = 1, timeout = 20_000, inTurn = false } = {},
 ): Promise<Conversation> {
   const { hostname, port } = new URL(origin)
   const socket = connect(Number(port), hostname)
@@ -55,7 +55,7 @@ export async function converse(
     if (!inTurn) await setTimeout(5)
   }
   const abort = new AbortController()
-  await Promise.race([heard, setTimeout(patience, undefined, abort)])
+  await Promise.race([heard, setTimeout(timeout, undefined, abort)])
   abort.abort()
   if (!closed) await setTimeout(SURPLUS)
   socket.destroy()

@@ -14,14 +14,14 @@ import type { Kysely } from 'kysely'
 import { pino } from 'pino'
 import { withDatabase } from '../../src/cli/command.ts'
 import { readConfig } from '../../src/config/config.ts'
-import type { Patience } from '../../src/http/server/server.ts'
+import type { ClientTimeouts } from '../../src/http/server/server.ts'
 import { createKey as createKeyIn, revokeKey, rotateKey } from '../../src/keys/store.ts'
 import { FIRST_REQUEST } from '../../src/petstore/product.ts'
 import { resources as petstore } from '../../src/petstore/resources.ts'
 import type { Resources } from '../../src/procedure/resources.ts'
 import { start } from '../../src/process/start.ts'
 import { newDatabase, type TestDatabase } from './database.ts'
-import { PATIENCE } from './process.ts'
+import { DATABASE_TIMEOUT } from './process.ts'
 import { type RestClient, restClient } from './rest.ts'
 import { type AppRouter, transformer } from './router.ts'
 import { openSql, type Sql } from './sql.ts'
@@ -50,7 +50,7 @@ export interface Surroundings {
   /** Is removed when the service stops; else it gets a new one. */
   database?: TestDatabase
   /** Milliseconds that clients have, where a test cannot wait as long as usual. */
-  patience?: Patience
+  clientTimeouts?: ClientTimeouts
   /** What is served in place of the service's own resources. */
   resources?: Omit<Resources, 'description'>
   /** Brings the tables of those resources. */
@@ -62,14 +62,14 @@ const baseUrl = 'https://petstore.example/v1'
 /** Starts the service in an environment of these variables, on a free port. */
 export async function startService(
   variables: Record<string, string> = {},
-  { database, patience, resources, prepare = async () => {} }: Surroundings = {},
+  { database, clientTimeouts, resources, prepare = async () => {} }: Surroundings = {},
 ): Promise<Service> {
   database ??= await newDatabase()
   const config = readConfig({
     PORT: '0',
     DATABASE_URL: database.url,
     BASE_URL: baseUrl,
-    DATABASE_TIMEOUT: PATIENCE,
+    DATABASE_TIMEOUT,
     ...variables,
   })
   const logged: string[] = []
@@ -80,7 +80,7 @@ export async function startService(
     return await start(db, config, log, {
       loadResources: async () => ({ ...petstore, ...resources }),
       firstRequest: FIRST_REQUEST,
-      ...(patience && { patience }),
+      ...(clientTimeouts && { clientTimeouts }),
     })
   })
   const sql = await openSql(database.url)

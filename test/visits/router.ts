@@ -4,10 +4,10 @@ import { z } from 'zod'
 import { DuplicateError } from '../../db/errors.ts'
 import type { Database } from '../../db/tables.ts'
 import type { Context, Stores } from '../../src/procedure/context.ts'
-import { operation } from '../../src/procedure/description.ts'
-import { once } from '../../src/procedure/once.ts'
+import { idempotentWrite } from '../../src/procedure/idempotent-write.ts'
 import { paged } from '../../src/procedure/paging.ts'
 import { keyedProcedure, router } from '../../src/procedure/procedure.ts'
+import { restMeta } from '../../src/procedure/rest-meta.ts'
 import { write } from '../../src/procedure/write.ts'
 import {
   ListVisits,
@@ -56,7 +56,7 @@ function found<Thing>(thing: Thing | undefined, message: string): Thing {
 const owners = router({
   create: keyedProcedure
     .meta(
-      operation({
+      restMeta({
         method: 'POST',
         path: '/owners',
         creates: '/owners/{id}',
@@ -70,14 +70,14 @@ const owners = router({
     .input(NewOwner)
     .output(Owner)
     .mutation(
-      once(({ ctx, input }) => storesOf(ctx).owners.create(input, ctx.deadline), {
+      idempotentWrite(({ ctx, input }) => storesOf(ctx).owners.create(input, ctx.deadline), {
         oneStatement: true,
       }),
     ),
 
   get: keyedProcedure
     .meta(
-      operation({
+      restMeta({
         method: 'GET',
         path: '/owners/{ownerId}',
         notFound: noOwner(owner.id),
@@ -98,7 +98,7 @@ const tag = 'visits'
 const visits = router({
   list: keyedProcedure
     .meta(
-      operation({
+      restMeta({
         method: 'GET',
         path: '/owners/{ownerId}/visits',
         paged: true,
@@ -121,7 +121,7 @@ const visits = router({
 
   create: keyedProcedure
     .meta(
-      operation({
+      restMeta({
         method: 'POST',
         path: '/owners/{ownerId}/visits',
         creates: '/owners/{ownerId}/visits/{id}',
@@ -137,7 +137,7 @@ const visits = router({
     .input(NewVisit)
     .output(Visit)
     .mutation(
-      once(async ({ ctx, input }) => {
+      idempotentWrite(async ({ ctx, input }) => {
         const { owners, visits } = storesOf(ctx)
         found(await owners.get(input.ownerId, ctx.deadline), noOwner(input.ownerId))
         try {
@@ -151,7 +151,7 @@ const visits = router({
 
   get: keyedProcedure
     .meta(
-      operation({
+      restMeta({
         method: 'GET',
         path: '/owners/{ownerId}/visits/{visitId}',
         notFound,
@@ -170,7 +170,7 @@ const visits = router({
   // It is found, though it stands behind what has a parameter in its place.
   count: keyedProcedure
     .meta(
-      operation({
+      restMeta({
         method: 'GET',
         path: '/owners/{ownerId}/visits/count',
         tag,
@@ -187,7 +187,7 @@ const visits = router({
 
   update: keyedProcedure
     .meta(
-      operation({
+      restMeta({
         method: 'PATCH',
         path: '/owners/{ownerId}/visits/{visitId}',
         notFound,
@@ -210,7 +210,7 @@ const visits = router({
 
   remove: keyedProcedure
     .meta(
-      operation({
+      restMeta({
         method: 'DELETE',
         path: '/owners/{ownerId}/visits/{visitId}',
         notFound,
@@ -230,7 +230,7 @@ const visits = router({
 
   close: keyedProcedure
     .meta(
-      operation({
+      restMeta({
         method: 'POST',
         path: '/owners/{ownerId}/visits/{visitId}/close',
         repeatable: true,
@@ -245,7 +245,7 @@ const visits = router({
     .input(OneVisit)
     .output(Visit)
     .mutation(
-      once(async ({ ctx, input }) => {
+      idempotentWrite(async ({ ctx, input }) => {
         const { owners, visits } = storesOf(ctx)
         const isClosed = await visits.close(input, ctx.deadline)
         const visit = found(await visits.get(input, ctx.deadline), noVisit(input.visitId))

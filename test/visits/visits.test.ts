@@ -277,7 +277,7 @@ test('the document says what each operation takes, and all that it may answer', 
   const always = [401, 408, 429, 431, 500, 503]
   const sorted = (...statuses: number[]) => [...statuses, ...always].sort()
   const either =
-    'There is such a one already, or a request with the same `Idempotency-Key` is still running'
+    'The resource exists already, or a request with the same `Idempotency-Key` is still running'
   const place = '/visits/{visitId}'
   const page = ['path ownerId!', 'query limit', 'query cursor', 'query urgent']
   const bodyOf = (name: string) => ({ $ref: `#/components/schemas/${name}` })

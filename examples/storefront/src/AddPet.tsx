@@ -4,16 +4,17 @@ import { isApiError, type Pet, type PetStatus } from '@petstore-catalogue/petsto
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { type ChangeEvent, type SubmitEvent, useRef, useState } from 'react'
 import { Field } from './Field.tsx'
+import { lengthOf, MAX_LENGTH } from './name.ts'
 import { Page } from './Page.tsx'
 import { CardContent } from './PetCard.tsx'
-import { onlyPet } from './PetPage.tsx'
 import { isTemporary, useTRPC } from './petstore.ts'
-import { go, links, statuses } from './route.ts'
+import { onlyPet } from './queries.ts'
+import { type Filter, go, links, statuses } from './route.ts'
 import { categories, categoryOf, statusNames } from './shop.ts'
 
 interface Props {
-  /** The status by which the catalogue is filtered, to come back to. */
-  filter: PetStatus | undefined
+  /** To come back to. */
+  filter: Filter
   onAdded(pet: Pet): void
 }
 
@@ -76,7 +77,12 @@ export function AddPet({ filter, onAdded }: Props) {
     <Page title="Add an animal">
       <div className="add">
         <form className="panel" ref={form} noValidate onSubmit={submit}>
-          <Field label="Name" name="name" problem={problems.name}>
+          <Field
+            label="Name"
+            name="name"
+            problem={problems.name}
+            aside={`${lengthOf(entered.name)} of ${MAX_LENGTH}`}
+          >
             {(control) => (
               <input
                 {...control}
@@ -145,16 +151,26 @@ const findMissing = ({ name, categoryId }: Entered): Problems => ({
   ...(categoryId === '' && { categoryId: 'Please choose a category' }),
 })
 
+/** The fields as the subject of a sentence. */
+const subjects: Partial<Record<string, string>> = {
+  name: 'The name',
+  categoryId: 'The category',
+  status: 'The availability',
+}
+
 /** What the service finds wrong, by the name of the field; it says `must be …`. */
 function refusedFields(error: unknown): Problems {
   if (!isApiError(error)) return {}
-  const sentences = Object.entries(error.fields).map(([name, problem]) => [name, `This ${problem}`])
-  return Object.fromEntries(sentences)
+  return Object.fromEntries(
+    Object.entries(error.fields).map(([name, problem]) => [
+      name,
+      `${subjects[name] ?? name} ${problem}`,
+    ]),
+  )
 }
 
 function explain(error: { message: string }): string {
   if (isTemporary(error))
     return 'The shop cannot be reached right now. Try again in a moment: nothing is lost, and nothing is added twice.'
-  if (isApiError(error) && error.status === 403) return 'Your key may look, but not add animals.'
   return `That did not work: ${error.message}`
 }

@@ -7,41 +7,53 @@ import { AddPet } from './AddPet.tsx'
 import { Catalogue } from './Catalogue.tsx'
 import { KeyForm } from './KeyForm.tsx'
 import { Nothing } from './Nothing.tsx'
+import { shorten } from './name.ts'
 import { Page } from './Page.tsx'
 import { PetPage } from './PetPage.tsx'
-import { connect, mayAdd, TRPCProvider } from './petstore.ts'
-import { links, type Route, useRoute } from './route.ts'
+import { connect, mayAdd, shopKey, TRPCProvider } from './petstore.ts'
+import { go, links, type Route, useRoute } from './route.ts'
 import { shopName } from './shop.ts'
 
 const STORED_KEY = 'petstore-key'
 
 interface Visit {
-  /** Empty outside the door. */
-  apiKey: string
-  /** The key that is not taken any longer, if that is why one is outside. */
-  expired?: string
+  /** The key that was entered; empty for a visitor, who looks with the key of the shop. */
+  ownKey: string
+  /** The key that the service does not take any longer. */
+  refused?: string
 }
 
 export function App() {
   const route = useRoute()
-  const [{ apiKey, expired }, setVisit] = useState<Visit>(() => ({
-    apiKey: sessionStorage.getItem(STORED_KEY) ?? '',
+  const [{ ownKey, refused }, setVisit] = useState<Visit>(() => ({
+    ownKey: sessionStorage.getItem(STORED_KEY) ?? '',
   }))
   // Kept for this tab only, until it is closed.
-  useEffect(() => sessionStorage.setItem(STORED_KEY, apiKey), [apiKey])
+  useEffect(() => sessionStorage.setItem(STORED_KEY, ownKey), [ownKey])
+  const apiKey = ownKey || shopKey
   const connection = useMemo(
-    () => connect(apiKey, () => setVisit({ apiKey: '', expired: apiKey })),
+    () => connect(apiKey, () => setVisit({ ownKey: '', refused: apiKey })),
     [apiKey],
   )
+  const isOpen = apiKey !== '' && apiKey !== refused
+  const isStaff = isOpen && mayAdd(apiKey)
+  const isAsked =
+    !isOpen || refused !== undefined || route.page === 'staff' || (route.page === 'add' && !isStaff)
+  const enter = (key: string) => {
+    setVisit({ ownKey: key })
+    if (route.page === 'staff') go(links.catalogue(route.filter))
+  }
+  // A visitor may stay outside, and look with the key of the shop.
+  const giveUp = () => isOpen && setVisit({ ownKey })
 
   return (
     <>
       <header className="top">
-        <a className="brand" href={links.catalogue()}>
+        <a className="brand" href={links.catalogue()} onClick={giveUp}>
           <img src={`${import.meta.env.BASE_URL}icon.svg`} alt="" width="36" height="36" />
           {shopName}
         </a>
-        {apiKey && route.page !== 'add' && mayAdd(apiKey) && (
+        {isStaff && route.page !== 'add' && (
           <nav aria-label="Main">
             <a className="button" href={links.add(route.filter)}>
               Add an animal
@@ -50,28 +62,44 @@ export function App() {
         )}
       </header>
       <main>
-        {apiKey ? (
+        {isAsked ? (
+          <>
+            {isOpen && (
+              <a className="back" href={links.catalogue(route.filter)} onClick={giveUp}>
+                <span aria-hidden="true">← </span>Our animals
+              </a>
+            )}
+            <KeyForm
+              isOpen={isOpen}
+              expired={refused === shopKey ? undefined : refused}
+              onEnter={enter}
+            />
+          </>
+        ) : (
           <QueryClientProvider client={connection.queryClient}>
             <TRPCProvider {...connection}>
-              <CurrentPage route={route} />
+              <CurrentPage route={route} isStaff={isStaff} />
             </TRPCProvider>
           </QueryClientProvider>
-        ) : (
-          <KeyForm expired={expired} onEnter={(apiKey) => setVisit({ apiKey })} />
         )}
       </main>
-      {apiKey && (
-        <footer className="bottom">
-          <button type="button" className="quiet" onClick={() => setVisit({ apiKey: '' })}>
+      <footer className="bottom">
+        {ownKey && (
+          <button type="button" className="quiet" onClick={() => setVisit({ ownKey: '' })}>
             Leave
           </button>
-        </footer>
-      )}
+        )}
+        {!ownKey && !isAsked && (
+          <a className="button quiet" href={links.staff(route.filter)}>
+            Staff
+          </a>
+        )}
+      </footer>
     </>
   )
 }
 
-function CurrentPage({ route }: { route: Route }) {
+function CurrentPage({ route, isStaff }: { route: Route; isStaff: boolean }) {
   // Told on the page of the animal just added, and forgotten when that is left.
   const [added, setAdded] = useState<Pet>()
   const isThere = route.page === 'pet' && route.id === added?.id
@@ -79,23 +107,32 @@ function CurrentPage({ route }: { route: Route }) {
 
   return (
     <>
-      {/* Always there, since only a change within it is announced. */}
-      <p className="said" role="status">
-        {isThere && `${added.name} has been added.`}
-      </p>
-      <PageOf route={route} onAdded={setAdded} />
+      <div className="said">
+        {/* Always there, since only a change within it is announced. */}
+        <p role="status">{isThere && `${shorten(added.name)} has been added.`}</p>
+        {isThere && <a href={links.add(route.filter)}>Add another</a>}
+      </div>
+      <PageOf route={route} isStaff={isStaff} onAdded={setAdded} />
     </>
   )
 }
 
-function PageOf({ route, onAdded }: { route: Route; onAdded(pet: Pet): void }) {
+interface PageProps {
+  route: Route
+  isStaff: boolean
+  onAdded(pet: Pet): void
+}
+
+function PageOf({ route, isStaff, onAdded }: PageProps) {
   switch (route.page) {
     case 'catalogue':
-      return <Catalogue filter={route.filter} />
+      return <Catalogue filter={route.filter} mayAdd={isStaff} />
     case 'pet':
       return <PetPage key={String(route.id)} id={route.id} filter={route.filter} />
     case 'add':
       return <AddPet filter={route.filter} onAdded={onAdded} />
+    case 'staff':
+      return null // instead of the pages, the form asks for the key
     case 'unknown':
       return (
         <Page title="Nothing here">

@@ -1,113 +1,162 @@
-/** All animals, or those of one status, page after page as one scrolls. */
-
-import type { PetStatus } from '@petstore-catalogue/petstore/client'
+/** The animals of one status, or all, page after page as one scrolls; narrowed by name and kind. */
+import type { Pet } from '@petstore-catalogue/petstore/client'
 import { useInfiniteQuery } from '@tanstack/react-query'
+import { useState } from 'react'
+import { mailTo } from './Contact.tsx'
+import { DeveloperNote } from './DeveloperNote.tsx'
+import { FilterForm } from './FilterForm.tsx'
 import { Nothing } from './Nothing.tsx'
+import { contains } from './name.ts'
 import { Page } from './Page.tsx'
 import { PetCard, Placeholders } from './PetCard.tsx'
 import { useTRPC } from './petstore.ts'
-import { go, links, statuses } from './route.ts'
-import { statusNames } from './shop.ts'
+import { catalogue } from './queries.ts'
+import { atFirst, type Filter, links } from './route.ts'
+import { categories, mail, shopName, statusNames, tagline } from './shop.ts'
 import { isInTrouble, Trouble } from './Trouble.tsx'
 
-/** Animals asked for at a time: whole rows of the grid, whether it has 2, 3 or 4 columns. */
-const PAGE_SIZE = 24
-
 /** Animals that come by themselves as one scrolls. Then one asks for more, or reads the footer. */
-const UNASKED = 4 * PAGE_SIZE
+const UNASKED = 96
 
-export function Catalogue({ filter }: { filter: PetStatus | undefined }) {
-  const trpc = useTRPC()
-  const query = useInfiniteQuery(
-    trpc.listPets.infiniteQueryOptions(
-      { limit: PAGE_SIZE, ...(filter && { status: filter }) },
-      // The next page begins after the last animal seen; a page that is not full is the last.
-      { getNextPageParam: (page) => (page.length < PAGE_SIZE ? undefined : page.at(-1)?.id) },
-    ),
-  )
-  // Read here, not when it is needed: so each change of it renders, and looks again what is near.
-  const { isFetching } = query
-  const pets = query.data?.pages.flat()
+/** Animals that are looked through before one is asked whether to look further. */
+const LOOKED_THROUGH_UNASKED = 960
 
+interface Props {
+  filter: Filter
+  mayAdd: boolean
+}
+
+export function Catalogue({ filter, mayAdd }: Props) {
   return (
     <Page title="Our animals">
-      <Filter chosen={filter} />
-      {query.isPending && !isInTrouble(query) && (
-        <ul className="grid" aria-label="Loading the animals" aria-busy="true">
-          <Placeholders count={8} />
-        </ul>
-      )}
-      {pets?.length === 0 && (
-        <Nothing>
-          <p>
-            {filter ? `No animal is ${lowerCase(filter)} right now.` : 'There is no animal yet.'}
-          </p>
-          {filter && (
-            <a className="button" href={links.catalogue()}>
-              See all animals
-            </a>
-          )}
-        </Nothing>
-      )}
-      {pets && pets.length > 0 && (
-        <>
-          <ul className="grid" aria-busy={query.isFetchingNextPage}>
-            {pets.map((pet) => (
-              <li key={String(pet.id)}>
-                <PetCard pet={pet} filter={filter} />
-              </li>
-            ))}
-            {query.isFetchingNextPage && !isInTrouble(query) && <Placeholders count={4} />}
-          </ul>
-          <footer className="end">
-            <p role="status">{count(pets.length, filter, query.hasNextPage)}</p>
-            {query.hasNextPage && (
-              <button
-                type="button"
-                className="quiet"
-                ref={whenNear(() => {
-                  if (!isFetching && pets.length % UNASKED > 0) void query.fetchNextPage()
-                })}
-                onClick={() => void query.fetchNextPage()}
-              >
-                {query.isFetchingNextPage ? 'Loading…' : 'Show more'}
-              </button>
-            )}
-          </footer>
-        </>
-      )}
-      {/* At the end, where the animals that are missing would be. */}
-      <Trouble query={query} />
+      <p className="tagline">{tagline}</p>
+      <FilterForm filter={filter} />
+      <Animals key={filter.status ?? 'all'} filter={filter} mayAdd={mayAdd} />
     </Page>
   )
 }
 
-function Filter({ chosen }: { chosen: PetStatus | undefined }) {
+function Animals({ filter, mayAdd }: Props) {
+  const query = useInfiniteQuery(catalogue(useTRPC(), filter.status))
+  // Read here, not when it is needed: so each change of it renders, and looks again what is near.
+  const { isFetching, hasNextPage } = query
+  /** How many there were when one last asked for more. */
+  const [asked, setAsked] = useState({ shown: 0, looked: 0 })
+  const pets = query.data?.pages.flat() ?? []
+  const shown = pets.filter((pet) => isWanted(pet, filter))
+  const rests =
+    shown.length >= asked.shown + UNASKED || pets.length >= asked.looked + LOOKED_THROUGH_UNASKED
+  const showMore = () => {
+    setAsked({ shown: shown.length, looked: pets.length })
+    void query.fetchNextPage()
+  }
+  const isLoading = (query.isPending || query.isFetchingNextPage) && !isInTrouble(query)
+
   return (
-    <fieldset className="filter">
-      <legend>Show</legend>
-      {[undefined, ...statuses].map((status) => (
-        <label key={status ?? 'all'}>
-          <input
-            type="radio"
-            name="status"
-            value={status ?? 'all'}
-            checked={status === chosen}
-            onChange={() => go(links.catalogue(status))}
-          />
-          <span>{status ? statusNames[status] : 'All'}</span>
-        </label>
-      ))}
-    </fieldset>
+    <>
+      {(shown.length > 0 || isLoading) && (
+        <ul className="grid" aria-busy={isLoading} aria-label="Animals">
+          {shown.map((pet) => (
+            <li key={String(pet.id)}>
+              <PetCard pet={pet} filter={filter} />
+            </li>
+          ))}
+          {isLoading && <Placeholders count={query.isPending ? 8 : 4} />}
+        </ul>
+      )}
+      {query.isSuccess && shown.length === 0 && !hasNextPage && (
+        <NoAnimals filter={filter} looked={pets.length} mayAdd={mayAdd} />
+      )}
+      {(shown.length > 0 || hasNextPage) && (
+        <footer className="end">
+          <p role="status">{count(shown.length, pets.length, filter, hasNextPage)}</p>
+          {hasNextPage && (
+            <button
+              type="button"
+              className="quiet"
+              // As long as it is in view there is room for more: until a screen is full of animals.
+              ref={whenNear(() => {
+                if (!isFetching && !rests) void query.fetchNextPage()
+              })}
+              onClick={showMore}
+            >
+              {query.isFetchingNextPage
+                ? 'Loading…'
+                : isNarrow(filter)
+                  ? 'Look further'
+                  : 'Show more'}
+            </button>
+          )}
+        </footer>
+      )}
+      {/* At the end, where the animals that are missing would be. */}
+      <Trouble query={query} />
+    </>
   )
 }
 
-const lowerCase = (status: PetStatus) => statusNames[status].toLowerCase()
+/** Why there is no animal, and where to go from here. */
+function NoAnimals({ filter, looked, mayAdd }: Props & { looked: number }) {
+  if (isNarrow(filter) && looked > 0) {
+    const everything = { ...atFirst, status: filter.status }
+    return (
+      <Nothing>
+        <p role="status">{count(0, looked, filter, false)}.</p>
+        <a className="button" href={links.catalogue(everything)}>
+          Show every name and kind
+        </a>
+      </Nothing>
+    )
+  }
+  return (
+    <Nothing>
+      <p>
+        {filter.status ? `No animal is ${adjective(filter)}right now.` : 'There is no animal yet.'}
+      </p>
+      <div className="actions">
+        {mayAdd && (
+          <a className="button" href={links.add(filter)}>
+            Add an animal
+          </a>
+        )}
+        {filter.status && (
+          <a
+            className={mayAdd ? 'button quiet' : 'button'}
+            href={links.catalogue({ ...atFirst, status: undefined })}
+          >
+            See all animals
+          </a>
+        )}
+        {!mayAdd && !filter.status && mail && (
+          <a className="button" href={mailTo(`Which animals will come to ${shopName}?`)}>
+            Ask what will come
+          </a>
+        )}
+      </div>
+      <DeveloperNote>
+        <code>npm run seed</code> in the folder of the service adds some dozens of animals.
+      </DeveloperNote>
+    </Nothing>
+  )
+}
 
-function count(shown: number, filter: PetStatus | undefined, more: boolean): string {
-  const kind = filter ? `${lowerCase(filter)} ` : ''
-  if (more) return `${shown} ${kind}animals so far`
-  return shown === 1 ? `One ${kind}animal in all` : `${shown} ${kind}animals in all`
+const isNarrow = ({ name, kind }: Filter) => name.trim() !== '' || kind !== undefined
+
+/** Whether the page shows an animal. The service has no filter by name or category. */
+const isWanted = ({ name, categoryId }: Pet, { name: part, kind }: Filter) =>
+  contains(name, part) &&
+  (kind === undefined || (kind === 'other' ? !categories.has(categoryId) : kind === categoryId))
+
+const adjective = ({ status }: Filter) => (status ? `${statusNames[status].toLowerCase()} ` : '')
+
+function count(shown: number, looked: number, filter: Filter, more: boolean): string {
+  const animals = (number: number) =>
+    `${number} ${adjective(filter)}${number === 1 ? 'animal' : 'animals'}`
+  if (isNarrow(filter)) {
+    const among = looked === 1 ? `one ${adjective(filter)}animal` : animals(looked)
+    return `${shown || 'None'} found among ${more ? 'the first' : 'all'} ${among}`
+  }
+  return `${animals(shown)} ${more ? 'so far' : 'in all'}`
 }
 
 /** A ref that calls `act` when the element is about to be scrolled into view. */

@@ -14,14 +14,19 @@ interface Props {
   label: string
   name: string
   problem: string | undefined
+  /** What stands at the end of the label's line. */
+  aside?: string
   children(control: Control): ReactNode
 }
 
-export function Field({ label, name, problem, children }: Props) {
+export function Field({ label, name, problem, aside, children }: Props) {
   const problemId = `${name}-problem`
   return (
     <div className="field">
-      <label htmlFor={name}>{label}</label>
+      <div className="label">
+        <label htmlFor={name}>{label}</label>
+        {aside && <span className="hint">{aside}</span>}
+      </div>
       {children({
         id: name,
         className: 'control',

@@ -1,28 +1,34 @@
-/** The front door: says what the place is, and asks for the customer's key. */
+/** Asks for a key: that of staff; or that of every visitor, where the shop has none of its own. */
 import { useActionState, useEffect, useRef, useState } from 'react'
+import { DeveloperNote } from './DeveloperNote.tsx'
 import { Page } from './Page.tsx'
 import { Portrait } from './Portrait.tsx'
-import { isTaken } from './petstore.ts'
+import { isTaken, mayAdd, shopKey } from './petstore.ts'
 import { categories, howToGetKey, shopName, tagline } from './shop.ts'
 
 interface Props {
-  /** A key that opened the shop before and is not taken any longer, if that is why this is shown. */
+  /** Whether the shop is open to visitors, so that only staff need a key. */
+  isOpen: boolean
+  /** A key that the service took before and does not any longer, if that is why this is shown. */
   expired: string | undefined
   /** Called with a key that the service takes. */
   onEnter(key: string): void
 }
 
-export function KeyForm({ expired, onEnter }: Props) {
+const wrong = 'The shop does not know this key. Is it complete?'
+
+export function KeyForm({ isOpen, expired, onEnter }: Props) {
   const field = useRef<HTMLInputElement>(null)
   const [isShown, setShown] = useState(false)
   // An object for each refusal: the second one of the same key is news, too.
-  const [refused, open, isOpening] = useActionState(
-    async (_before: { key: string } | undefined, form: FormData) => {
+  const [refused, enter, isEntering] = useActionState(
+    async (_before: { key: string; why: string } | undefined, form: FormData) => {
       const key = String(form.get('key')).trim()
-      if (!(await isTaken(key))) return { key }
+      if (!(await isTaken(key))) return { key, why: wrong }
+      if (isOpen && !mayAdd(key)) return { key, why: 'This key may look, but not add animals.' }
       onEnter(key)
     },
-    expired === undefined ? undefined : { key: expired },
+    expired === undefined ? undefined : { key: expired, why: wrong },
   )
   useEffect(() => {
     if (refused) field.current?.focus()
@@ -35,12 +41,15 @@ export function KeyForm({ expired, onEnter }: Props) {
           <Portrait key={species} species={species} />
         ))}
       </div>
-      <Page title={`Welcome to ${shopName}`}>
-        <p className="tagline">{tagline}</p>
-        <form action={open} autoComplete="off">
+      <Page title={isOpen ? 'Staff' : `Welcome to ${shopName}`}>
+        <p className="tagline">{isOpen ? 'With your key you can add animals.' : tagline}</p>
+        {!isOpen && shopKey && (
+          <p className="closed">Our catalogue is closed to visitors at the moment.</p>
+        )}
+        <form action={enter} autoComplete="off">
           <label htmlFor="key">Your key</label>
           <p className="hint" id="key-hint">
-            It opens the catalogue, and is forgotten when you close this tab.
+            {isOpen ? 'It is' : 'It opens the catalogue, and is'} forgotten when you close this tab.
           </p>
           <div className="secret">
             <input
@@ -54,7 +63,7 @@ export function KeyForm({ expired, onEnter }: Props) {
               pattern="\s*[!-~]+\s*"
               title="letters, digits and signs, without spaces"
               defaultValue={refused?.key}
-              readOnly={isOpening}
+              readOnly={isEntering}
               spellCheck={false}
               autoCapitalize="none"
               aria-invalid={refused !== undefined}
@@ -70,12 +79,24 @@ export function KeyForm({ expired, onEnter }: Props) {
             </button>
           </div>
           <p className="problem" id="key-problem" role="alert">
-            {refused && !isOpening && 'The shop does not know this key. Is it complete?'}
+            {!isEntering && refused?.why}
           </p>
-          <button type="submit" disabled={isOpening}>
-            {isOpening ? 'Opening…' : 'Open the catalogue'}
+          <button type="submit" disabled={isEntering}>
+            {isEntering ? 'Opening…' : 'Open the catalogue'}
           </button>
-          <p className="hint">{howToGetKey}</p>
+          {!isOpen && (
+            <>
+              <p className="hint">{howToGetKey}</p>
+              <DeveloperNote>
+                {shopKey
+                  ? 'the service does not know the read-only key in VITE_PETSTORE_KEY. '
+                  : 'this shop has no read-only key of its own in VITE_PETSTORE_KEY. '}
+                In the folder of the service, <code>npm run keys -- create shop --read-only</code>{' '}
+                makes one. Put it into the file <code>.env.local</code> of this shop:{' '}
+                <code>VITE_PETSTORE_KEY=petstore_read_…</code>
+              </DeveloperNote>
+            </>
+          )}
         </form>
       </Page>
     </div>

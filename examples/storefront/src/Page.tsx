@@ -1,5 +1,6 @@
 /** A page: its title in the window and as the heading, to which the focus moves. */
 import { type ReactNode, useEffect, useRef } from 'react'
+import { lengthOf } from './name.ts'
 import { shopName } from './shop.ts'
 
 // The first page takes no focus: whoever opens the address starts at the top.
@@ -17,7 +18,7 @@ export function Page({ title, children }: { title: string; children: ReactNode }
   }, [])
   return (
     <>
-      <h1 ref={heading} tabIndex={-1}>
+      <h1 ref={heading} className={lengthOf(title) > 40 ? 'long' : ''} tabIndex={-1}>
         {title}
       </h1>
       {children}

@@ -1,13 +1,13 @@
 /** An animal as the catalogue shows it. */
 import type { Pet, PetStatus } from '@petstore-catalogue/petstore/client'
 import { Portrait } from './Portrait.tsx'
-import { links } from './route.ts'
+import { type Filter, links } from './route.ts'
 import { type Category, categoryOf, statusNames } from './shop.ts'
 
 interface Props {
   pet: Pet
-  /** The status by which the catalogue is filtered, to come back to. */
-  filter: PetStatus | undefined
+  /** To come back to. */
+  filter: Filter
 }
 
 export function PetCard({ pet, filter }: Props) {

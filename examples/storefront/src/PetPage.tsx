@@ -1,36 +1,34 @@
-/** One animal. */
-
-import type { PetStatus } from '@petstore-catalogue/petstore/client'
-import { useQuery } from '@tanstack/react-query'
+/** One animal, and those that come after it. */
+import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { Contact } from './Contact.tsx'
 import { Nothing } from './Nothing.tsx'
+import { shorten } from './name.ts'
 import { Page } from './Page.tsx'
 import { PetCard } from './PetCard.tsx'
 import { Portrait } from './Portrait.tsx'
 import { useTRPC } from './petstore.ts'
-import { links } from './route.ts'
-import { categoryOf, howToAsk, statusNames, statusSentences } from './shop.ts'
+import { nextPets, onePet } from './queries.ts'
+import { type Filter, links } from './route.ts'
+import { categoryOf, statusNames, statusSentences } from './shop.ts'
 import { isInTrouble, Trouble } from './Trouble.tsx'
-
-/** The input of listPets that gives one animal: getPet is deprecated and ends in 2030. */
-export const onlyPet = (id: bigint) => ({ cursor: id - 1n, limit: 1 })
-
-/** How many animals more are shown: one row, on a wide screen. */
-const MORE = 4
 
 interface Props {
   id: bigint
-  /** The status by which the catalogue is filtered, to come back to. */
-  filter: PetStatus | undefined
+  filter: Filter
 }
 
 export function PetPage({ id, filter }: Props) {
   const trpc = useTRPC()
-  const query = useQuery(trpc.listPets.queryOptions(onlyPet(id)))
+  const queryClient = useQueryClient()
+  // Both queries begin in one tick, so the client sends them in one request, as a batch. A query
+  // that begins only when another has its answer costs one more round trip.
+  const query = useQuery(onePet(trpc, queryClient, id))
+  const { data: more = [] } = useQuery(nextPets(trpc, queryClient, id, filter.status))
   const pet = query.data?.find((found) => found.id === id)
   const back = (
     <a className="back" href={links.catalogue(filter)}>
       <span aria-hidden="true">← </span>
-      {filter ? `${statusNames[filter]} animals` : 'All animals'}
+      {filter.status ? `${statusNames[filter.status]} animals` : 'All animals'}
     </a>
   )
 
@@ -67,39 +65,26 @@ export function PetPage({ id, filter }: Props) {
               <>
                 <p className="subtitle">{category.name}</p>
                 <p className={`status ${pet.status}`}>
-                  {pet.name} {statusSentences[pet.status]}
+                  {shorten(pet.name)} {statusSentences[pet.status]}
                 </p>
-                <p className="contact">
-                  {pet.status === 'sold' ? 'Looking for one like this?' : 'Interested?'} Mention{' '}
-                  <strong>no. {String(id)}</strong> {howToAsk}.
-                </p>
+                <Contact pet={pet} />
               </>
             )}
           </Page>
         </div>
       </div>
-      {pet && <MoreAnimals after={id} filter={filter} />}
+      {pet && more.length > 0 && (
+        <section className="more" aria-labelledby="more">
+          <h2 id="more">More animals</h2>
+          <ul className="grid">
+            {more.map((next) => (
+              <li key={String(next.id)}>
+                <PetCard pet={next} filter={filter} />
+              </li>
+            ))}
+          </ul>
+        </section>
+      )}
     </>
-  )
-}
-
-/** The animals that come next in the catalogue; nothing where it ends. */
-function MoreAnimals({ after, filter }: { after: bigint; filter: PetStatus | undefined }) {
-  const trpc = useTRPC()
-  const { data: pets = [] } = useQuery(
-    trpc.listPets.queryOptions({ cursor: after, limit: MORE, ...(filter && { status: filter }) }),
-  )
-  if (pets.length === 0) return null
-  return (
-    <section className="more" aria-labelledby="more">
-      <h2 id="more">More animals</h2>
-      <ul className="grid">
-        {pets.map((pet) => (
-          <li key={String(pet.id)}>
-            <PetCard pet={pet} filter={filter} />
-          </li>
-        ))}
-      </ul>
-    </section>
   )
 }

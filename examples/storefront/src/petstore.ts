@@ -13,6 +13,12 @@ import { createTRPCContext } from '@trpc/tanstack-react-query'
 /** Of the page's own origin, unless it is built for a service elsewhere. */
 const url: string = import.meta.env.VITE_PETSTORE_URL ?? '/trpc'
 
+/**
+ * The read-only key with which visitors look at the animals; without one, they need their own. Every
+ * visitor can read it.
+ */
+export const shopKey: string = import.meta.env.VITE_PETSTORE_KEY ?? ''
+
 /** Milliseconds from one attempt to reach the service to the next. */
 const RETRY_DELAY = 2000
 

@@ -5,13 +5,14 @@ import type { PetStatus } from '@petstore-catalogue/petstore/client'
 export const shopName = 'Petstore'
 
 /** What the place is, in one line. */
-export const tagline = 'Dogs, cats, birds, small pets and fish, all looking for a home.'
+export const tagline = 'Dogs, cats, birds, small pets and fish: come and find a friend.'
 
-/** Where customers who see no animal yet get a key. */
+/** Where customers get a key, if the shop has none of its own for them. */
 export const howToGetKey = 'No key yet? You get one at our counter.'
 
-/** Where customers who like an animal find people. */
-export const howToAsk = 'when you ask at our counter'
+/** Where customers ask for an animal; leave either empty if there is none. */
+export const mail: string = 'hello@petstore.example'
+export const telephone: string = '+1 555 0100'
 
 /** What there is a picture of in `animals.svg`. */
 export type Species = 'dog' | 'cat' | 'bird' | 'hamster' | 'fish' | 'paw'
@@ -33,9 +34,11 @@ export const categories: ReadonlyMap<bigint, Category> = new Map([
   [5n, { name: 'Fish', species: 'fish' }],
 ])
 
-/** The category with this number; one that the shop has no name for is neutral. */
-export const categoryOf = (id: bigint): Category =>
-  categories.get(id) ?? { name: 'Other pet', species: 'paw' }
+/** What stands for all categories that the shop has no name for. */
+export const otherCategory: Category = { name: 'Other pet', species: 'paw' }
+
+/** The category with this number. */
+export const categoryOf = (id: bigint): Category => categories.get(id) ?? otherCategory
 
 /** How the shop says whether an animal can be had, in the order of its choices. */
 export const statusNames: Readonly<Record<PetStatus, string>> = {

@@ -1,78 +1,79 @@
-/** One connection: it carries one request at a time, and nothing runs behind a last answer. */
+/** One connection: it carries one request at a time, and none after the last response. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Backlog } from '../backlog.ts'
 import { isUnread } from '../request.ts'
 
-/** Milliseconds that a client has to take a last answer and to close. */
-const FAREWELL = 1_000
+/** Milliseconds between the last response and the end of the connection, for the client to read it. */
+const CLOSE_TIMEOUT = 1_000
 
-/** Milliseconds between two interim answers to a client that has closed its side. */
-const STILL_THERE = 500
+/** Milliseconds between two interim responses to a client that has closed its side. */
+const PROBE_INTERVAL = 500
 
-/** Bytes that Node holds for a request that came before the answer to another one, as measured. */
-const EARLY_REQUEST = 6_000
+/** Bytes that Node holds for a pipelined request, as measured. */
+const PIPELINED_REQUEST = 6_000
 
-/** A request with its answer. */
+/** A request and its response. */
 interface Exchange {
   req: IncomingMessage
   res: ServerResponse
-  /** Whether it was given to the app. */
+  /** Whether the app has the request. */
   isServed: boolean
 }
 
-/** What the connections of one process share. */
-export interface Shared {
+/** What all connections of a server use. */
+export interface ServerContext {
+  /** Passes a request to the app. */
   serve: (req: IncomingMessage, res: ServerResponse) => void
-  /** Bytes that connections hold: answers that sockets have not taken, and requests too early. */
+  /** Bytes that connections hold: unsent bytes of responses, and pipelined requests. */
   held: Backlog
 }
 
 /**
  * The state of a connection.
- * - `open`: requests are accepted.
- * - `last`: the current request is answered, then the connection is closed.
- * - `over`: nothing is accepted and nothing is answered any more.
+ * - `open`: it accepts requests.
+ * - `last`: it closes after the response to the current request.
+ * - `over`: it accepts no request and sends no response.
  */
 type State = 'open' | 'last' | 'over'
 
 export class Connection {
   readonly #socket: Socket
-  readonly #shared: Shared
+  readonly #context: ServerContext
   #state: State = 'open'
-  /** The request that is being answered, until the socket has taken its answer. */
+  /** The exchange whose response the socket has not sent in full. */
   #current: Exchange | undefined
-  /** The latest request that was accepted. */
+  /** The latest accepted request. */
   latest: IncomingMessage | undefined
-  /** Requests that came too early. They are not done, but Node holds them. */
-  #early = 0
-  /** Bytes that had been read when the latest answer was taken. */
-  #heard = 0
-  /** Nothing more is read: the connection will be closed. */
-  #isDeaf = false
+  /** Number of pipelined requests. None of them is handled, but Node holds them. */
+  #pipelined = 0
+  /** Bytes that the socket had read when the latest response was sent. */
+  #bytesReadBefore = 0
+  /** Whether the socket stays paused until the connection closes. */
+  #isPaused = false
 
-  /** Must be made after Node's own listeners were added, whose last word it changes. */
-  constructor(socket: Socket, shared: Shared) {
+  /** Must be called after Node has added its own listeners to the socket, because it replaces some. */
+  constructor(socket: Socket, context: ServerContext) {
     this.#socket = socket
-    this.#shared = shared
-    // Node resumes the socket whenever a request has arrived whole or its body is read.
-    socket.on('resume', () => this.#isDeaf && socket.pause())
-    // An error without a listener would end the process, and Node lets go of some sockets.
+    this.#context = context
+    // Node resumes the socket after each request, and when its body is read.
+    socket.on('resume', () => this.#isPaused && socket.pause())
+    // An error without a listener would end the process, and Node removes its own from some sockets.
     socket.once('close', () => this.destroy()).on('error', () => this.destroy())
     socket.once('end', () => this.#onHalfClosed())
-    // Node closes with this after a last answer. A client that is still sending would be answered
-    // by a reset, which takes the answer from it too (RFC 9112, section 9.6): so only this side is
-    // closed, and the other one a moment later.
-    Object.assign(socket, { destroySoon: () => this.#sayFarewell() })
+    // Node calls this after the last response. It would destroy the socket while the client is still
+    // sending. The client would then receive a reset, and lose the response (RFC 9112, section 9.6).
+    // So only this side closes now, and the other side a moment later.
+    Object.assign(socket, { destroySoon: () => this.#close() })
   }
 
   /**
-   * Accepts a request that has come. One that comes before the answer to another is not done, and
-   * that answer is the last (RFC 9112, section 9.3.2).
+   * Accepts a request. A request that arrives before the response to another is not handled, and that
+   * response closes the connection (RFC 9112, section 9.3.2).
    */
   accept(req: IncomingMessage, res: ServerResponse): void {
     if (this.#current || this.#state !== 'open') {
-      this.#early++
+      this.#pipelined++
       this.#endAfterCurrent()
       this.#stopReading()
       this.#hold()
@@ -81,26 +82,26 @@ export class Connection {
     this.latest = req
     const exchange = { req, res, isServed: false }
     this.#current = exchange
-    // RFC 9112, section 9.3; and what follows an offer to upgrade has lost bytes: Node drops what
-    // came in the same packet.
+    // RFC 9112, section 9.3. After an Upgrade header Node drops the rest of the packet, so the next
+    // request would lack bytes.
     if (!res.shouldKeepAlive || req.httpVersion === '1.0' || req.headers.upgrade !== undefined) {
       this.#endAfterCurrent()
     }
-    res.on('prefinish', () => this.#onWritten(exchange)) // Node says so within end()
-    res.on('finish', () => this.#onTaken())
+    res.on('prefinish', () => this.#onWritten(exchange)) // Node emits it within end()
+    res.on('finish', () => this.#onSent())
     res.on('close', () => this.#current === exchange && this.destroy())
-    // What came in the same packet is parsed first: a body that is read, or a request too early.
+    // The rest of the packet is parsed first: the body, or a pipelined request.
     setImmediate(() => {
       if (this.#state === 'over') return
       exchange.isServed = true
-      this.#shared.serve(req, res)
+      this.#context.serve(req, res)
     })
   }
 
   /**
-   * Accepts nothing more: what comes next cannot be understood, or did not come in time. Returns
-   * where the error is to be written: to this connection, to the answer of a request that has not
-   * arrived whole, or nowhere when it would be mistaken for the answer that is due.
+   * Accepts no more requests, after one that is malformed or timed out. Returns where to write the
+   * error: this connection, the response to a request whose body has not arrived in full, or undefined
+   * if the client would take the error for the response to another request.
    */
   refuse(): Connection | ServerResponse | undefined {
     this.#stopReading()
@@ -112,26 +113,26 @@ export class Connection {
     return isServed ? res : this
   }
 
-  /** Writes a last answer to the socket itself, where no answer is due. */
+  /** Writes the last response to the socket itself, and closes the connection. */
   end(text: string): void {
     this.#socket.write(text)
-    this.#sayFarewell()
+    this.#close()
   }
 
-  /** Ends at once, whatever is due. */
+  /** Destroys the connection, even in the middle of a response. */
   destroy(): void {
     this.#state = 'over'
-    this.#shared.held.delete(this)
+    this.#context.held.delete(this)
     this.#socket.destroy()
   }
 
-  /** Ends at once, unless an answer is due or being sent, or a request has begun. */
+  /** Destroys the connection unless a request has begun, or its response is not sent in full. */
   closeIfIdle(): void {
-    const hasBegun = this.#socket.bytesRead > this.#heard
+    const hasBegun = this.#socket.bytesRead > this.#bytesReadBefore
     if (this.#state === 'open' && !this.#current && !hasBegun) this.destroy()
   }
 
-  /** Whether a request has begun whose body has not arrived whole. */
+  /** Whether a part of a request's body has yet to arrive. */
   get isInBody(): boolean {
     return this.latest !== undefined && !this.latest.complete
   }
@@ -144,50 +145,54 @@ export class Connection {
   }
 
   #stopReading(): void {
-    this.#isDeaf = true
+    this.#isPaused = true
     this.#socket.pause()
   }
 
   #hold(): void {
     if (this.#socket.destroyed) return
-    this.#shared.held.set(this, this.#socket.writableLength + this.#early * EARLY_REQUEST)
+    const pipelined = this.#pipelined * PIPELINED_REQUEST
+    this.#context.held.set(this, this.#socket.writableLength + pipelined)
   }
 
   /**
-   * The client has closed its side, and may wait for the answer (RFC 9112, section 9.6). One that has
-   * gone altogether sends nothing else, but resets the connection when something is sent to it: an
-   * interim answer, which every client of HTTP/1.1 must be able to read (RFC 9110, section 15.2).
+   * Handles a client that closes its side. It may still read the response (RFC 9112, section 9.6), or
+   * may have exited. Only a write can distinguish the two, because the second client resets the
+   * connection. So interim responses are sent, which every client of HTTP/1.1 must be able to parse
+   * (RFC 9110, section 15.2).
    */
   #onHalfClosed(): void {
     if (this.#state === 'over' || !this.#current) return
     this.#endAfterCurrent()
     const { req, res } = this.#current
     if (req.httpVersion !== '1.1') return
-    // The first is answered by the reset, the next one fails by it.
-    const timer = setInterval(() => res.headersSent || res.writeProcessing(), STILL_THERE).unref()
+    // The first write causes the reset, and the second one fails because of it.
+    const probe = () => res.headersSent || res.writeProcessing()
+    const timer = setInterval(probe, PROBE_INTERVAL).unref()
     res.once('close', () => clearInterval(timer))
   }
 
-  /** The whole answer has been handed to the socket. */
+  /** Handles a response that the socket holds in full. */
   #onWritten({ req, res }: Exchange): void {
     if (isUnread(req)) this.#stopReading()
     if (isUnread(req) || !res.shouldKeepAlive) this.#endAfterCurrent()
     this.#hold()
   }
 
-  /** The socket has taken the whole answer. */
-  #onTaken(): void {
+  /** Handles a response that the socket has sent in full. */
+  #onSent(): void {
     this.#current = undefined
-    this.#heard = this.#socket.bytesRead
+    this.#bytesReadBefore = this.#socket.bytesRead
     this.#hold()
-    if (this.#state === 'last') this.#sayFarewell()
+    if (this.#state === 'last') this.#close()
   }
 
-  #sayFarewell(): void {
+  /** Closes this side of the connection, and destroys the socket if the client does not close its own. */
+  #close(): void {
     if (this.#state === 'over') return
     this.#state = 'over'
     this.#socket.end()
-    const timer = setTimeout(() => this.#socket.destroy(), FAREWELL).unref()
+    const timer = setTimeout(() => this.#socket.destroy(), CLOSE_TIMEOUT).unref()
     this.#socket.once('close', () => clearTimeout(timer))
   }
 }

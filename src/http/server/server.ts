@@ -1,4 +1,4 @@
-/** The HTTP server: what Node does before the app is asked. */
+/** The HTTP server: timeouts, connections, and the responses to requests that never reach the app. */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
@@ -7,6 +7,7 @@ import { MAX_HEADER_COUNT, MAX_HEADERS } from '../../config/limits.ts'
 import {
   type ApiError,
   HEADERS_TOO_LARGE,
+  INVALID_URL,
   REQUEST_TIMEOUT,
   refusalOf,
 } from '../../errors/problem.ts'
@@ -17,40 +18,42 @@ import { isHttp } from '../request.ts'
 import { answer, rawAnswer } from '../respond.ts'
 import { Connection } from './connection.ts'
 
-/** Milliseconds that a client has to send something. */
-export interface Patience {
+/** The timeouts of clients, in milliseconds. */
+export interface ClientTimeouts {
+  /** To send the headers. */
   headers: number
+  /** To send a whole request. */
   request: number
   /**
-   * Between two requests, and for taking the next bytes of an answer: longer than the 60 s of
-   * common load balancers, so that they close first.
+   * To send the next request, and to read the next bytes of a response. Longer than the 60 s of
+   * common load balancers, which must close first, or they would send a request as it closes.
    */
   keepAlive: number
 }
 
-const defaultPatience: Patience = { headers: 10_000, request: 30_000, keepAlive: 65_000 }
+const defaultTimeouts: ClientTimeouts = { headers: 10_000, request: 30_000, keepAlive: 65_000 }
 
-/** Hears of a request that the app never sees, and returns the id to answer it with. */
-type OnRefused = (refusal: { status: number; address: string | undefined }) => string
+/** Reports a request that never reaches the app, and returns its id for `X-Request-Id`. */
+type OnRefused = (refusal: { status: number; ipAddress: string | undefined }) => string
 
 /**
- * A server for the app. What is refused before it is known what was asked (too slow, too large, not
- * HTTP) gets one body that clients of both surfaces understand.
+ * Returns a server for the app, which does not listen yet. It rejects requests that are too slow, too
+ * large or not HTTP with a body that clients of both surfaces can parse: their surface is unknown.
  */
 export function createHttpServer(
   app: Express,
   onRefused: OnRefused,
-  patience: Patience = defaultPatience,
+  timeouts: ClientTimeouts = defaultTimeouts,
 ): Server {
   const connections = new Map<Duplex, Connection>()
-  const shared = {
+  const context = {
     held: new Backlog(32 * 1024 * 1024),
     serve(req: IncomingMessage, res: ServerResponse) {
-      // What the app itself has no answer to: an address that it cannot even take apart, and an
-      // answer that broke off. Both were made with Express's own prototypes.
+      // Both have Express's prototypes (see `madeFor`). Express calls the last handler for a URL that
+      // it cannot parse, and after an error in the middle of a response.
       app(req as Request, res as Response, () => {
         if (res.headersSent) return res.destroy()
-        answer(res, UNREADABLE.status, jsonHeaders, JSON.stringify(refusalOf(UNREADABLE)))
+        answer(res, BAD_URL.status, jsonHeaders, JSON.stringify(refusalOf(BAD_URL)))
       })
     },
   }
@@ -63,16 +66,16 @@ export function createHttpServer(
     if (!place) return
     const body = JSON.stringify(refusalOf(error))
     if (!(place instanceof Connection)) return answer(place, error.status, jsonHeaders, body)
-    // A duplex of node:http's server is a socket of node:net.
-    const { remoteAddress: address } = socket as Socket
-    const id = onRefused({ status: error.status, address })
+    // The duplex streams of node:http's server are sockets of node:net.
+    const { remoteAddress: ipAddress } = socket as Socket
+    const id = onRefused({ status: error.status, ipAddress })
     place.end(rawAnswer(error.status, body, id))
   }
 
   class HttpServer extends http.Server {
     /**
-     * Node's own takes a connection for idle whose answer the client is still reading, and for busy
-     * one on which nothing was said yet.
+     * Node's own method closes connections whose client is still reading a response, and leaves open
+     * those on which no request has begun.
      */
     override closeIdleConnections(): void {
       for (const connection of connections.values()) connection.closeIfIdle()
@@ -80,35 +83,35 @@ export function createHttpServer(
   }
   const server = new HttpServer({
     ...madeFor(app),
-    headersTimeout: patience.headers,
-    requestTimeout: patience.request,
-    keepAliveTimeout: patience.keepAlive,
-    connectionsCheckingInterval: Math.min(1_000, patience.headers),
+    headersTimeout: timeouts.headers,
+    requestTimeout: timeouts.request,
+    keepAliveTimeout: timeouts.keepAlive,
+    connectionsCheckingInterval: Math.min(1_000, timeouts.headers),
     maxHeaderSize: MAX_HEADERS,
-    requireHostHeader: false, // the app refuses it, with a body
+    requireHostHeader: false, // the app rejects a missing Host, with an Error as the body
   })
-  // A client that has closed its side gets its answer. Node has no documented option for it.
+  // A client that closes its side first still gets its response. Node does not document this option.
   Object.assign(server, { httpAllowHalfOpen: true })
   server.maxHeadersCount = MAX_HEADER_COUNT
-  server.setTimeout(patience.keepAlive)
+  server.setTimeout(timeouts.keepAlive)
   return server
     .on('connection', (socket: Socket) => {
-      // A socket keeps its address once it was asked for it: the log may ask when the client has gone.
+      // A socket caches its IP address when it is read, and the log reads it after the socket closes.
       void socket.remoteAddress
-      connections.set(socket, new Connection(socket, shared))
+      connections.set(socket, new Connection(socket, context))
       socket.once('close', () => connections.delete(socket))
     })
     .on('request', accept)
-    .on('checkContinue', accept) // whoever reads the body asks for it
-    .on('checkExpectation', accept) // RFC 9110, section 10.1.1: an unknown one may be ignored
+    .on('checkContinue', accept) // readBody sends 100 Continue
+    .on('checkExpectation', accept) // RFC 9110, section 10.1.1: a server may ignore other values
     .on('connect', (_req: IncomingMessage, socket: Duplex) => refuse(socket, NO_CONNECT))
     .on('clientError', (error: NodeJS.ErrnoException, socket) => {
       const connection = connections.get(socket)
-      // A client that ends in the middle of a body has gone.
-      const hasLeft = connection?.isInBody && error.code === 'HPE_INVALID_EOF_STATE'
-      if (hasLeft || error.code === 'ECONNRESET' || !socket.writable) return socket.destroy()
-      if (error.code !== 'ERR_HTTP_REQUEST_TIMEOUT') return refuse(socket, problemOf(error))
-      // What came while the process was busy is read first.
+      // A client that closes its side in the middle of a body waits for no response.
+      const isAborted = connection?.isInBody && error.code === 'HPE_INVALID_EOF_STATE'
+      if (isAborted || error.code === 'ECONNRESET' || !socket.writable) return socket.destroy()
+      if (error.code !== 'ERR_HTTP_REQUEST_TIMEOUT') return refuse(socket, parserError(error))
+      // The rest of the request may have arrived while the process was busy: Node reads it first.
       const { latest, isInBody } = connection ?? {}
       setImmediate(() => {
         const isSame = connection?.latest === latest && connection?.isInBody === isInBody
@@ -118,9 +121,10 @@ export function createHttpServer(
 }
 
 /**
- * Makes Node's requests and answers with the prototypes that Express gives each of them before it does
- * anything else: an object whose prototype is changed is slow from then on, and one whose prototype
- * is that already is not changed. They are classes, so that V8 knows how large their objects get.
+ * Returns classes of requests and responses for `http.createServer` that have Express's prototypes.
+ * Express sets the prototype of each request and response, and V8 is slow with an object whose
+ * prototype has changed. With these classes nothing changes. They are classes, and not functions, so
+ * that V8 knows the size of their objects.
  */
 function madeFor(app: Express) {
   class ExpressRequest extends http.IncomingMessage {}
@@ -132,7 +136,7 @@ function madeFor(app: Express) {
 
 const badRequest = (message: string): ApiError => ({ code: 'BAD_REQUEST', message, status: 400 })
 
-const UNREADABLE = badRequest('The address of the request cannot be read')
+const BAD_URL = badRequest(INVALID_URL)
 const MALFORMED = badRequest('The request is not well-formed HTTP')
 const NOT_HTTP = badRequest('The request must be one of HTTP/1.1 or HTTP/1.0')
 const NO_CONNECT: ApiError = {
@@ -141,5 +145,5 @@ const NO_CONNECT: ApiError = {
   status: 405,
 }
 
-const problemOf = ({ code }: NodeJS.ErrnoException): ApiError =>
+const parserError = ({ code }: NodeJS.ErrnoException): ApiError =>
   code === 'HPE_HEADER_OVERFLOW' ? HEADERS_TOO_LARGE : MALFORMED

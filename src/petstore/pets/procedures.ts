@@ -1,10 +1,10 @@
-/** What can be done with pets. */
+/** The procedures of pets. */
 import { TRPCError } from '@trpc/server'
 import { BY_ID } from '../../../db/order.ts'
-import { operation } from '../../procedure/description.ts'
-import { once } from '../../procedure/once.ts'
+import { idempotentWrite } from '../../procedure/idempotent-write.ts'
 import { paged } from '../../procedure/paging.ts'
 import { keyedProcedure } from '../../procedure/procedure.ts'
+import { restMeta } from '../../procedure/rest-meta.ts'
 import { GetPet, ListPets, NewPet, Pet, Pets } from './schema.ts'
 
 const tag = 'pets'
@@ -13,7 +13,7 @@ const noPet = (petId: bigint) => `There is no animal with the id ${petId}`
 
 export const listPets = keyedProcedure
   .meta(
-    operation({
+    restMeta({
       method: 'GET',
       path: '/pets',
       paged: true,
@@ -29,7 +29,7 @@ export const listPets = keyedProcedure
 
 export const createPet = keyedProcedure
   .meta(
-    operation({
+    restMeta({
       method: 'POST',
       path: '/pets',
       creates: '/pets/{id}',
@@ -43,12 +43,14 @@ export const createPet = keyedProcedure
   .input(NewPet)
   .output(Pet)
   .mutation(
-    once(({ ctx, input }) => ctx.stores.pets.create(input, ctx.deadline), { oneStatement: true }),
+    idempotentWrite(({ ctx, input }) => ctx.stores.pets.create(input, ctx.deadline), {
+      oneStatement: true,
+    }),
   )
 
 export const getPet = keyedProcedure
   .meta(
-    operation({
+    restMeta({
       method: 'GET',
       path: '/pets/{petId}',
       tag,

@@ -1,4 +1,4 @@
-/** What a pet is, and what the procedures take: validation, types and documentation in one. */
+/** The schemas of pets: validation, types and documentation of inputs and outputs. */
 import { z } from 'zod'
 import { BY_ID } from '../../../db/order.ts'
 import { int64Input, int64Output } from '../../procedure/int64.ts'
@@ -22,7 +22,7 @@ export const NewPet = z
         examples: ['Rex'],
       }),
       categoryId: int64Input({ description: categoryDescription, examples: [3] }),
-      // Not `default`, which client generators take for "always there".
+      // With `default`, client generators would make the field required.
       status: PetStatus.meta({
         description: 'Availability of the animal: `available` when it is left out.',
       })

@@ -1,7 +1,7 @@
-/** Examples for the catalogue. */
+/** Example animals for the catalogue. */
 import type { Database } from '../../../db/tables.ts'
 
-// One name of each category in a row, in the order of their numbers; no name occurs twice.
+// The column is the category, from 1. Each name is unique.
 const names = [
   ['Rex', 'Whiskers', 'Kiwi', 'Nibbles', 'Nemo'],
   ['Bella', 'Misty', 'Rio', 'Peanut', 'Bubbles'],
@@ -15,7 +15,7 @@ const names = [
 ]
 const statuses = ['available', 'available', 'pending', 'available', 'sold'] as const
 
-// One of each category in turn, as a shop window would show them, and no status in a block, either.
+// Categories and statuses alternate, so that the first page of a list has all of them.
 const animals = names.flatMap((row, position) =>
   row.map((name, category) => ({
     name,
@@ -24,12 +24,12 @@ const animals = names.flatMap((row, position) =>
   })),
 )
 
-/** Adds the example animals that are not there by name yet, and gives how many it added. */
+/** Adds the example animals whose names are missing, and returns their number. */
 export async function seed(db: Database): Promise<number> {
-  const wanted = animals.map(({ name }) => name)
-  const present = await db.selectFrom('pets').select('name').where('name', 'in', wanted).execute()
-  const known = new Set(present.map(({ name }) => name))
-  const missing = animals.filter(({ name }) => !known.has(name))
+  const examples = animals.map(({ name }) => name)
+  const found = await db.selectFrom('pets').select('name').where('name', 'in', examples).execute()
+  const present = new Set(found.map(({ name }) => name))
+  const missing = animals.filter(({ name }) => !present.has(name))
   if (missing.length > 0) await db.insertInto('pets').values(missing).execute()
   return missing.length
 }

@@ -1,4 +1,4 @@
-/** The pets in the database. */
+/** The store of pets: their table and its statements. */
 import type { Generated } from 'kysely'
 import type { Deadline } from '../../../db/deadline.ts'
 import { gather } from '../../../db/gather.ts'
@@ -22,17 +22,17 @@ declare module '../../../db/tables.ts' {
   }
 }
 
-/** What the procedures can do with pets. All of it may throw DatabaseUnavailableError. */
+/** The store of pets. All methods throw DatabaseUnavailableError, also at the deadline. */
 export interface PetStore {
-  /** The first `limit` pets after `cursor`, by ascending id, of one status if that is given. */
+  /** Returns up to `limit` pets after `cursor`, by ascending id; with `status`, only those that have it. */
   list(query: ListPets, deadline: Deadline): Promise<Page<Pet, bigint>>
-  /** The pet with this id, or undefined. */
+  /** Returns the pet with this id, or undefined. */
   get(id: bigint, deadline: Deadline): Promise<Pet | undefined>
-  /** Keeps a new pet, and returns it with its id. */
+  /** Inserts a pet, and returns it with its new id. */
   create(pet: NewPet, deadline: Deadline): Promise<Pet>
 }
 
-/** The pets of a database, or of a transaction. */
+/** Returns the store of pets of a database, or of a transaction. */
 export const petStore = (db: Database): PetStore => ({
   list: (query, deadline) => listPets(db, query, deadline),
   get: (id, deadline) => getPet(db, id, deadline),
@@ -64,7 +64,7 @@ const listPets = gather<ListPets, Page<Pet, bigint>>({
   most: Number.POSITIVE_INFINITY,
   lane: ({ limit, status, cursor }) => `${limit} ${status} ${cursor}`,
   async ask(db, queries, deadline) {
-    const page = await readPage(db, queries[0] as ListPets, deadline) // all are equal
+    const page = await readPage(db, queries[0] as ListPets, deadline) // `lane` makes all equal
     return queries.map(() => page)
   },
 })

@@ -1,13 +1,13 @@
 /**
- * Text and JSON to inputs, and outputs to JSON, each by the operation's own schema: int64 exact,
- * numbers, booleans, dates and lists as what they are. Whatever a schema does not ask for is neither
- * converted nor kept. A schema that cannot be carried stops the start.
+ * The codec of REST: from text and JSON to inputs, and from outputs to JSON, by the schemas of the
+ * operation. An int64 stays exact. Unknown fields are dropped, and values of other types are left to
+ * the schema. A schema that REST cannot encode is an error at the start.
  */
 import { randomBytes } from 'node:crypto'
 import type { z } from 'zod'
-import { parseDateTime, UNWRITABLE } from '../../procedure/dates.ts'
+import { OUT_OF_RANGE, parseDateTime } from '../../procedure/dates.ts'
 
-/** What a value is on its way through HTTP. */
+/** The type of a value in HTTP: it decides how the value is read and written. */
 export type Kind =
   | { type: 'int64' | 'integer' | 'number' | 'boolean' | 'date' | 'string' | 'nothing' }
   | { type: 'list'; item: Kind }
@@ -22,29 +22,29 @@ const simple: Record<string, Kind> = {
   undefined: { type: 'nothing' },
 }
 
-/** Schemas around another one, which say nothing about how a value is written. */
+/** Schemas that wrap another one without an effect on its kind. */
 const wrappers = ['optional', 'default', 'prefault', 'readonly', 'nonoptional', 'catch']
 
 /**
- * What the values of a schema are; `io` says which side of a transformation counts. Throws
- * TypeError, with the place, for a schema that is not carried.
+ * Returns the kind of a schema; `io` is the side of a transformation. Throws TypeError for a schema
+ * that REST cannot encode. `place` names it in the message.
  */
 export function kindOf(schema: z.core.$ZodType, io: 'input' | 'output', place: string): Kind {
-  // zod keeps what a schema consists of in `def`; its types are those of the many classes of schemas.
+  // zod has the parts of a schema in `def`, whose type differs for each class of schemas.
   const { def } = (schema as z.ZodType)._zod as unknown as { def: Definition }
-  const refuse = (what: string) =>
-    new TypeError(`${place} ${what}, which REST cannot carry: change its schema`)
+  const unsupported = (what: string) =>
+    new TypeError(`${place} ${what}, which REST cannot encode: change its schema`)
   if (wrappers.includes(def.type)) return kindOf(def.innerType, io, place)
   switch (def.type) {
     case 'number':
       return { type: isInteger(def) ? 'integer' : 'number' }
     case 'date':
-      // On tRPC a Date of any year may come, and REST would have to write it.
+      // A tRPC client can send a Date of any year, and REST could not write it in RFC 3339.
       if (
         io === 'input' &&
-        UNWRITABLE.some((date) => (schema as z.ZodType).safeParse(date).success)
+        OUT_OF_RANGE.some((date) => (schema as z.ZodType).safeParse(date).success)
       ) {
-        throw refuse('takes more years than dateTimeInput(…)')
+        throw unsupported('accepts more years than dateTimeInput(…)')
       }
       return { type: 'date' }
     case 'nullable':
@@ -57,15 +57,15 @@ export function kindOf(schema: z.core.$ZodType, io: 'input' | 'output', place: s
     case 'literal': {
       const values = def.values ?? Object.values(def.entries)
       if (values.every((value) => typeof value === 'string')) return { type: 'string' }
-      throw refuse('allows other values than texts')
+      throw unsupported('allows values that are not strings')
     }
-    case 'union':
-      return (
-        common(def.options.map((option) => kindOf(option, io, place))) ??
-        fail(refuse('mixes types'))
-      )
+    case 'union': {
+      const kind = common(def.options.map((option) => kindOf(option, io, place)))
+      if (!kind) throw unsupported('mixes types')
+      return kind
+    }
     case 'object': {
-      if (def.catchall !== undefined) throw refuse('says what is to become of unknown fields')
+      if (def.catchall !== undefined) throw unsupported('has a rule for unknown fields')
       const fields = Object.entries(def.shape).map(([name, field]): [string, Kind] => [
         name,
         kindOf(field, io, `${place}.${name}`),
@@ -73,7 +73,9 @@ export function kindOf(schema: z.core.$ZodType, io: 'input' | 'output', place: s
       return { type: 'object', fields }
     }
   }
-  return simple[def.type] ?? fail(refuse(`is of the type ${def.type}`))
+  const kind = simple[def.type]
+  if (!kind) throw unsupported(`is of the type ${def.type}`)
+  return kind
 }
 
 interface Definition {
@@ -94,23 +96,19 @@ interface Definition {
 const isInteger = ({ format, checks = [] }: Definition) =>
   [format, ...checks.map((check) => check._zod.def.format)].some((name) => name?.includes('int'))
 
-/** Of an int64 and a number, as inputs of int64 allow both, the int64 counts. */
+/** Returns the one kind of all options. `int64Input` also accepts a number, and is an int64. */
 function common(kinds: Kind[]): Kind | undefined {
   const types = new Set(kinds.map(({ type }) => type))
   if (types.size === 2 && types.has('int64') && types.has('integer')) return { type: 'int64' }
   return types.size === 1 ? kinds[0] : undefined
 }
 
-function fail(error: Error): never {
-  throw error
-}
-
-/** Reads what is written in an address, one text for each time that a parameter occurs. */
-export type TextReader = (texts: string | string[] | undefined) => unknown
+/** Converts a parameter of the path or the query: an array if it occurs several times. */
+type TextReader = (texts: string | string[] | undefined) => unknown
 
 /**
- * A reader of a path's or a query's parameter. Only what is written as the kind is converted; all
- * else is left as it is, for the schema to refuse. Throws TypeError for kinds no address can hold.
+ * Returns the reader of a parameter. It converts text in the format of the kind, and returns all other
+ * text unchanged, for the schema to reject. Throws TypeError for an object, which no URL can have.
  */
 export function textReader(kind: Kind, place: string): TextReader {
   if (kind.type === 'nullable') return textReader(kind.inner, place)
@@ -119,8 +117,7 @@ export function textReader(kind: Kind, place: string): TextReader {
     return (texts) => (texts === undefined ? undefined : [texts].flat().map((text) => read(text)))
   }
   const convert = textConverters[kind.type]
-  if (!convert)
-    throw new TypeError(`${place} is of the type ${kind.type}, which no address can hold`)
+  if (!convert) throw new TypeError(`${place} is of the type ${kind.type}, which no URL can have`)
   return (texts) => (typeof texts === 'string' ? convert(texts) : texts)
 }
 
@@ -133,10 +130,10 @@ const textConverters: Partial<Record<Kind['type'], (text: string) => unknown>> =
   string: (text) => text,
 }
 
-/** Converts a part of a JSON body, as `parseJson` gave it. */
-export type JsonReader = (value: unknown) => unknown
+/** Converts a value from `parseJson`. */
+type JsonReader = (value: unknown) => unknown
 
-/** A reader of a body of this kind. What is not of the kind is left for the schema to refuse. */
+/** Returns the reader of a body. It leaves values of other kinds unchanged, for the schema to reject. */
 export function jsonReader(kind: Kind): JsonReader {
   switch (kind.type) {
     case 'int64':
@@ -158,7 +155,7 @@ export function jsonReader(kind: Kind): JsonReader {
           return unmarked(value)
         const object: Record<string, unknown> = {}
         for (const { name, read } of fields) {
-          // Only what the body itself holds counts, because every object has a `constructor`.
+          // Every object inherits fields such as `constructor`.
           if (Object.hasOwn(value, name)) object[name] = read(value[name as keyof typeof value])
         }
         return object
@@ -173,18 +170,18 @@ const fromSafe = (value: unknown) => (Number.isSafeInteger(value) ? BigInt(value
 
 const dateOf = (text: string) => parseDateTime(text) ?? text
 
-/** Levels to which a body may be nested. */
+/** Levels of nesting in a body. */
 const MAX_DEPTH = 500
 
 /**
- * The value of a JSON text in which no digit is lost. JSON.parse rounds numbers, and its reviver,
- * which sees their source, costs 40 times as much as all the rest. So only where a number is written
- * such that it may have been rounded, numbers are put into marked strings, which readers know.
- * Throws SyntaxError for a text that is not JSON, or is nested too deep.
+ * Returns the value of a JSON text without rounded numbers. JSON.parse rounds numbers. Its reviver has
+ * their source text, but takes 40 times as long as the rest of the parsing. So only a text with a
+ * number that may be rounded is parsed again, with each such number in a marked string, which the
+ * readers convert. Throws SyntaxError for malformed JSON, and for more than 500 levels.
  */
 export function parseJson(text: string): unknown {
   if (text.length > MAX_DEPTH && isTooDeep(text))
-    throw new SyntaxError('The JSON is nested too deep')
+    throw new SyntaxError('The JSON is nested too deeply')
   const value: unknown = JSON.parse(text)
   return /\d(?:[.eE]|\d{15})/.test(text)
     ? JSON.parse(
@@ -195,10 +192,10 @@ export function parseJson(text: string): unknown {
     : value
 }
 
-// Numbers that may be rounded: those of sixteen digits and more, with a fraction, or an exponent.
+// Numbers that JSON.parse may round have at least 16 digits, a fraction, or an exponent.
 const STRING_OR_NUMBER = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+(?:[eE][+-]?\d+)?|[eE][+-]?\d+)|-?\d{16,}/g
 
-// Nobody can guess it, so that no string of a body is taken for a number.
+// The mark is random: a client that knew it could send a string that is read as a number.
 const MARK = `number ${randomBytes(16).toString('hex')} `
 const MARK_OPEN = `"${MARK}`
 
@@ -223,11 +220,11 @@ function isTooDeep(text: string): boolean {
   return false
 }
 
-/** The most digits before which an exponent still makes sense: int64 has 19. */
+/** The limit of an exponent, in either direction: greater ones would make BigInt slow. */
 const MAX_EXPONENT = 400
 
-/** The integer that a JSON number is, in whatever way it is written; undefined when it is none. */
-export function exactInteger(source: string): bigint | undefined {
+/** Returns the integer of a JSON number in any notation; undefined if its value is no integer. */
+function exactInteger(source: string): bigint | undefined {
   const [mantissa = '', exponentText = '0'] = source.toLowerCase().split('e')
   const [whole = '', fraction = ''] = mantissa.split('.')
   const digits = whole + fraction
@@ -236,12 +233,12 @@ export function exactInteger(source: string): bigint | undefined {
   if (Math.abs(exponent) > MAX_EXPONENT) return undefined
   const zeros = exponent - fraction.length
   if (zeros >= 0) return BigInt(digits + '0'.repeat(zeros))
-  // What an exponent below zero, or a fraction, cuts off must be zeros.
+  // The digits after the decimal point must be zeros.
   if (/[^0]/.test(digits.slice(zeros))) return undefined
   return BigInt(digits.slice(0, zeros))
 }
 
-/** A writer of outputs of this kind as JSON, made once: an int64 is written digit for digit. */
+/** Returns the function that writes outputs of a kind as JSON, with every digit of an int64. */
 export function jsonWriter(kind: Kind): (value: unknown) => string {
   const convert = converter(kind)
   return convert ? (value) => JSON.stringify(convert(value)) : (value) => JSON.stringify(value)
@@ -249,11 +246,11 @@ export function jsonWriter(kind: Kind): (value: unknown) => string {
 
 type Converter = (value: unknown) => unknown
 
-/** Makes a value fit for JSON.stringify; undefined where it is fit as it is. */
+/** Returns the conversion of a kind for JSON.stringify; undefined if it needs none. */
 function converter(kind: Kind): Converter | undefined {
   switch (kind.type) {
     case 'int64':
-      return (value) => rawInteger(value as bigint) // the output's schema gave a bigint
+      return (value) => rawInteger(value as bigint) // the output's schema returns a bigint
     case 'nullable': {
       const convert = converter(kind.inner)
       return convert && ((value) => (value === null ? null : convert(value)))
@@ -280,7 +277,7 @@ function converter(kind: Kind): Converter | undefined {
   return undefined
 }
 
-// Plain numbers are the faster ones by far, so they are used where they are exact.
+// JSON.stringify writes numbers much faster than raw JSON, so safe integers are numbers.
 function rawInteger(value: bigint): unknown {
   const number = Number(value)
   return Number.isSafeInteger(number) ? number : JSON.rawJSON(String(value))

@@ -1,4 +1,4 @@
-/** The OpenAPI document: generated from the router by trpc-to-openapi, then made exact. */
+/** The OpenAPI document: trpc-to-openapi generates it, and this file corrects it. */
 import { generateOpenApiDocument, type OpenAPIObject, type OpenApiRouter } from 'trpc-to-openapi'
 import { z } from 'zod'
 import { createSchema } from 'zod-openapi'
@@ -6,18 +6,19 @@ import type { Config } from '../../config/config.ts'
 import { TITLE, VERSION } from '../../config/product.ts'
 import { INT64_MAX, INT64_MIN } from '../../procedure/int64.ts'
 import type { Resources } from '../../procedure/resources.ts'
+import { guidesOf, sampleOf } from './guides.ts'
 import type { Operation } from './operations.ts'
 import { headerComponents, responsesOf } from './responses.ts'
 
 type Components = NonNullable<NonNullable<OpenAPIObject['components']>['schemas']>
 
-/** The OpenAPI 3.1 document of a router's operations. Throws TypeError for two different schemas of one name. */
+/** Returns the OpenAPI 3.1 document of a router. Throws TypeError for two different schemas with one name. */
 export function openApiDocument(
-  { router, description }: Pick<Resources, 'router' | 'description'>,
+  { router, description, client }: Pick<Resources, 'router' | 'description' | 'client'>,
   operations: Operation[],
   servers: Pick<Config, 'baseUrl' | 'stagingUrl'>,
 ): OpenAPIObject {
-  // It takes any router whose meta is an object; its type asks for its own.
+  // The generator accepts any router with an object as its meta, but its type requires its own meta.
   const document = generateOpenApiDocument(router as OpenApiRouter, {
     title: TITLE,
     description,
@@ -34,14 +35,14 @@ export function openApiDocument(
       },
     },
     defs: { Error: errorSchema, Refusal: refusalSchema },
-  }) as OpenAPIObject // it calls the same type by its name in openapi3-ts
+  }) as OpenAPIObject // the generator declares the same type of openapi3-ts
   document.servers = [
-    { url: servers.baseUrl, description: 'Production' },
-    { url: servers.stagingUrl, description: 'Staging' },
+    { url: servers.baseUrl, description: isLocal(servers.baseUrl) ? 'Local' : 'Production' },
+    ...(servers.stagingUrl ? [{ url: servers.stagingUrl, description: 'Staging' }] : []),
   ]
   const headings = new Map(operations.map(({ meta, heading }) => [meta.tag, heading]))
   document.tags = [...headings].map(([name, description]) => ({ name, description }))
-  // `Error` stands for all the error schemas that the generator made up.
+  // `Error` replaces all error schemas of the generator.
   const { schemas: generated = {}, ...components } = document.components ?? {}
   const schemas: Components = Object.fromEntries(
     Object.entries(generated).filter(([id]) => !id.startsWith('error.')),
@@ -53,7 +54,29 @@ export function openApiDocument(
     headers: headerComponents(operations, servers.baseUrl),
   }
   completeIntegers(document)
+  addGuides(document, operations, servers.baseUrl, client)
   return document
+}
+
+const isLocal = (url: string) => /^https?:\/\/(localhost|127\.|\[::1\])/i.test(url)
+
+/** Adds the guides to the description and, where there is a client, a sample of it to each operation. */
+function addGuides(
+  document: OpenAPIObject,
+  operations: Operation[],
+  baseUrl: string,
+  client: Resources['client'],
+): void {
+  const guides = guidesOf({ document, operations, baseUrl, client })
+  document.info.description = `${document.info.description}\n\n${guides}`
+  if (!client) return
+  for (const operation of operations) {
+    const { path, method } = operation
+    const source = sampleOf(operation, { document, baseUrl, client })
+    Object.assign(document.paths?.[path]?.[method.toLowerCase() as 'get'] ?? {}, {
+      'x-codeSamples': [{ lang: 'TypeScript', source }],
+    })
+  }
 }
 
 const errorSchema = z
@@ -68,7 +91,7 @@ const errorSchema = z
   .meta({
     id: 'Error',
     description: 'What every error is answered with.',
-    // One that is a Refusal has one more field.
+    // A Refusal is an Error with one more field.
     override: ({ jsonSchema }) => delete jsonSchema.additionalProperties,
   })
 
@@ -89,9 +112,9 @@ function correct(document: OpenAPIObject, schemas: Components, operation: Operat
   object.operationId = name
   const output = object.responses?.[200]?.content?.['application/json']?.schema
   object.responses = responsesOf(operation, output)
-  // The generator writes all parameters out in place.
+  // The generator writes the schemas of all parameters inline.
   for (const parameter of (object.parameters ?? []) as { name: string; schema: Schema }[]) {
-    // Readers look for the description of a parameter beside its name, not in its schema.
+    // Programs that show the document expect the description in the parameter, not in its schema.
     const { description, ...schema } = parameter.schema
     if (description !== undefined) Object.assign(parameter, { description, schema })
     if (operation.paged && parameter.name === 'limit') boundPage(schemas, output, schema)
@@ -105,7 +128,7 @@ function correct(document: OpenAPIObject, schemas: Components, operation: Operat
   }
 }
 
-/** A page has at most as many items as `limit` may ask for; its schema says so, wherever that stands. */
+/** Sets `maxItems` of a page to the maximum of `limit`, in its component or inline. */
 function boundPage(schemas: Components, page: object | undefined, limit: Schema): void {
   const { $ref } = page as { $ref?: string }
   const list = $ref === undefined ? page : schemas[$ref.slice('#/components/schemas/'.length)]
@@ -114,13 +137,13 @@ function boundPage(schemas: Components, page: object | undefined, limit: Schema)
 }
 
 /**
- * Says of each integer in the document how many bits it has, and of those of 64 their range: digit
- * for digit, which is more than a number holds, so it is put in as the text that JSON.stringify writes.
+ * Sets the format of all integers of at most 32 bits, and the range of all int64. A number would round
+ * that range, so it is raw JSON, which JSON.stringify writes unchanged.
  */
 function completeIntegers(part: unknown): void {
   if (typeof part !== 'object' || part === null) return
   const { type, format, minimum = INT64_MIN, maximum = INT64_MAX } = part as Schema
-  if (typeof minimum === 'object') return // done already: two places share this schema
+  if (typeof minimum === 'object') return // already set, because two parents share this schema
   if (type === 'integer' && format === 'int64') {
     Object.assign(part, { minimum: exactly(minimum), maximum: exactly(maximum) })
   } else if (type === 'integer' && minimum >= -(2 ** 31) && maximum < 2 ** 31) {
@@ -132,9 +155,9 @@ function completeIntegers(part: unknown): void {
 const exactly = (value: number | bigint) => JSON.rawJSON(String(value))
 
 /**
- * Adds the component of an operation's body: the generator would write it out in place, with what the
- * path says in it. It is that of the input, so that what has a default need not
- * be sent, and unknown fields may be.
+ * Adds the component of an operation's body: the generator would write it inline, with the fields of
+ * the path. It is the schema of the input side, in which fields with a default are optional, and
+ * unknown fields are valid.
  */
 function addBody(schemas: Components, { input, bodyName, pathParameters }: Operation): void {
   const { components } = createSchema(input, { io: 'input', openapiVersion: '3.1.0' })
@@ -149,7 +172,7 @@ function addBody(schemas: Components, { input, bodyName, pathParameters }: Opera
   }
 }
 
-/** As much of a schema as is looked at here. */
+/** The fields of a JSON Schema that this file reads. */
 interface Schema {
   type?: string
   format?: string

@@ -1,4 +1,4 @@
-/** The headers of a success that lead on: where what was made is found, and where the next page is. */
+/** The headers `Location` and `Link` of a successful response: the new resource, and the next page. */
 import { type ParsedUrlQueryInput, stringify as stringifyQuery } from 'node:querystring'
 import type { Operation } from './operations.ts'
 import { segmentsOf } from './routes.ts'
@@ -6,16 +6,16 @@ import { segmentsOf } from './routes.ts'
 type Fields = Readonly<Record<string, unknown>>
 
 /**
- * Makes the headers of one success, as a list of names and values, from the input as it was read from
- * the request, the output, and the cursor of the next page, if there is one.
+ * Returns the headers of one response: names and values in turn. `input` is the parsed request before
+ * its validation; `next` is the cursor of the next page, if there is one.
  */
 export type Links = (input: Fields, output: unknown, next?: unknown) => string[]
 
 const none: Links = () => []
 
 /**
- * What makes the headers of an operation: `Location` (RFC 9110, section 10.2.2) where it creates
- * something, `Link` (RFC 8288) where it gives pages. `baseUrl` is the public address of `/v1`.
+ * Returns the function for an operation's headers: `Location` (RFC 9110, section 10.2.2) if it creates a
+ * resource, `Link` (RFC 8288) if it returns pages. `baseUrl` is the public URL of `/v1`.
  */
 export function linksOf(
   { creates, paged, path, queryParameters }: Operation,
@@ -24,7 +24,7 @@ export function linksOf(
   if (creates !== undefined) {
     const location = filler(creates)
     return (input, output) => {
-      const fields = output as Fields // an operation that creates has an object as its output
+      const fields = output as Fields // `operationsOf` checks that the output has the fields
       return ['Location', baseUrl + location((name) => fields[name] ?? input[name])]
     }
   }
@@ -33,7 +33,7 @@ export function linksOf(
   const names = [...queryParameters.keys()]
   return (input, _output, next) => {
     if (next === undefined) return []
-    // The next page's query is that of this one, apart from the cursor.
+    // The query of the next page differs only in the cursor.
     const values = names.map((name) => [name, name === 'cursor' ? next : input[name]])
     const sent = values.filter(([, value]) => value !== undefined)
     const query: ParsedUrlQueryInput = Object.fromEntries(
@@ -48,19 +48,19 @@ export function linksOf(
 
 type Values = (parameter: string) => unknown
 
-/** A function that fills in a path template, percent-encoded, from the values of its parameters. */
+/** Returns a function that fills in a path template with percent-encoded values of its parameters. */
 function filler(path: string): (values: Values) => string {
   const parts = segmentsOf(path).map((segment) => {
     if ('parameter' in segment) {
       return (values: Values) => encodeURIComponent(textOf(values(segment.parameter)))
     }
-    // A template may have characters that a header cannot hold, and may have them encoded.
+    // A template may have characters that are invalid in a header, plain or already percent-encoded.
     const literal = encodeURI(segment.literal).replaceAll('%25', '%')
     return () => literal
   })
   return (values) => parts.map((part) => part(values)).join('/')
 }
 
-/** A value as an address has it, and as the codec reads it; half of a surrogate pair has no encoding. */
+/** Returns a value in the format of `textReader`. An unpaired surrogate has no percent-encoding. */
 const textOf = (value: unknown): string =>
   value instanceof Date ? value.toISOString() : String(value).toWellFormed()

@@ -1,21 +1,22 @@
 /**
- * The operations of REST, each resolved once, at the start, from its procedure and what that says of
- * itself. The handler, the codec, the document, `Allow`, CORS and the names in log and metrics are
- * derived from it and from nothing else; an operation that is only half described stops the start.
+ * The operations of REST: each is made at the start, from a procedure and its `restMeta`. The surface,
+ * the codec, the document, `Allow` and CORS depend on nothing else. An incomplete description is an
+ * error at the start.
  */
 import type { AnyTRPCProcedure, AnyTRPCRouter } from '@trpc/server'
 import type { z } from 'zod'
 import { sentence } from '../../errors/problem.ts'
-import type { RestMeta } from '../../procedure/description.ts'
-import { isOnce } from '../../procedure/once.ts'
+import { INVALID_HOST } from '../../http/request.ts'
+import { isIdempotentWrite } from '../../procedure/idempotent-write.ts'
 import { cursorOrderOf, pageOrderOf } from '../../procedure/paging.ts'
+import type { RestMeta } from '../../procedure/rest-meta.ts'
 import { isWrite } from '../../procedure/write.ts'
 import { jsonReader, jsonWriter, type Kind, kindOf, textReader } from './codec.ts'
 import { formOf, parametersOf, segmentsOf } from './routes.ts'
 
-export type Operation = ReturnType<typeof resolve>
+export type Operation = ReturnType<typeof operationOf>
 
-/** What tRPC keeps of a procedure, but declares on its internal types only. */
+/** The parts of a procedure that tRPC declares on its internal types only. */
 interface Definition {
   meta?: { rest?: RestMeta }
   inputs: z.ZodType[]
@@ -24,21 +25,22 @@ interface Definition {
 }
 
 /**
- * Every procedure of a router as an operation; `tags` says what is under each heading. Throws TypeError
- * for one that is half described.
+ * Returns the operations of a router's procedures. `tags` has the description of each tag. Throws
+ * TypeError for an incomplete or contradictory description, and for two operations at one path.
  */
 export function operationsOf(router: AnyTRPCRouter, tags: Record<string, string>): Operation[] {
   const procedures: Record<string, AnyTRPCProcedure> = router._def.procedures
   const operations = Object.entries(procedures).map(([name, procedure]) =>
-    resolve(name, procedure, tags),
+    operationOf(name, procedure, tags),
   )
   checkPaths(operations)
   return operations
 }
 
 /**
- * Two operations at one path have different methods and name its parameters alike (OpenAPI 3.1 calls
- * other templates of its form identical, and forbids them); what is created is at a path that is served.
+ * Checks that operations at one path have different methods, and the same names of parameters (OpenAPI
+ * 3.1, Paths Object: templates that differ only in those are identical and invalid), and that
+ * `creates` is the path of an operation.
  */
 function checkPaths(operations: Operation[]): void {
   const forms = Map.groupBy(operations, ({ path }) => formOf(path))
@@ -62,42 +64,42 @@ function checkPaths(operations: Operation[]): void {
   }
 }
 
-function resolve(name: string, procedure: AnyTRPCProcedure, tags: Record<string, string>) {
+function operationOf(name: string, procedure: AnyTRPCProcedure, tags: Record<string, string>) {
   const { meta, inputs, output, resolver } = procedure._def as unknown as Definition
   const rest = meta?.rest
   const wrong = (what: string) => new TypeError(`The procedure ${name} ${what}`)
-  if (!rest) throw wrong('needs .meta(operation({ … })), which says where REST has it')
+  if (!rest) throw wrong('needs .meta(restMeta({ … })), with its method and path')
   const heading = tags[rest.tag]
   if (heading === undefined) throw new TypeError(`The tag ${rest.tag} needs a description`)
   const [input] = inputs
   if (!input || inputs.length > 1) throw wrong('needs exactly one .input(…)')
-  if (!output) throw wrong('needs an .output(…), because only what that names may go out')
+  if (!output) throw wrong('needs an .output(…): a response has its fields and no others')
   const isQuery = rest.method === 'GET'
   if (isQuery !== (procedure._def.type === 'query')) {
-    throw wrong(`is a ${procedure._def.type}, which is not what ${rest.method} stands for`)
+    throw wrong(`is a ${procedure._def.type}, which does not fit the method ${rest.method}`)
   }
 
   const inputKind = kindOf(input, 'input', `The input of ${name}`)
   if (inputKind.type !== 'object') throw wrong('needs an object as its input')
   const fields = new Map(inputKind.fields)
   const inPath = parametersOf(segmentsOf(rest.path))
-  const strange = inPath.find((field) => !fields.has(field))
-  if (strange) throw wrong(`has {${strange}} in its path, which its input lacks`)
+  const unknown = inPath.find((field) => !fields.has(field))
+  if (unknown) throw wrong(`has {${unknown}} in its path, which its input lacks`)
   const others = inputKind.fields.filter(([field]) => !inPath.includes(field))
   const hasBody = !isQuery && rest.method !== 'DELETE' && others.length > 0
   const bodyName = input.meta()?.id
   if (hasBody && !bodyName) throw wrong('needs an id for its input: the name of its schema')
 
   const outputKind = kindOf(output, 'output', `The output of ${name}`)
-  const gives = outputKind.type !== 'nothing'
-  if (gives === (rest.method === 'DELETE')) {
-    throw wrong(gives ? 'is a DELETE: its output must be z.void()' : 'must have an output')
+  const hasOutput = outputKind.type !== 'nothing'
+  if (hasOutput === (rest.method === 'DELETE')) {
+    throw wrong(hasOutput ? 'is a DELETE: its output must be z.void()' : 'must have an output')
   }
-  const pagedMeta = 'paged' in rest
+  const isPaged = 'paged' in rest
   const order = pageOrderOf(resolver)
-  if (pagedMeta !== (order !== undefined))
+  if (isPaged !== (order !== undefined))
     throw wrong('must say `paged` and use paged(…), or neither')
-  if (pagedMeta && !(fields.has('limit') && fields.has('cursor') && outputKind.type === 'list')) {
+  if (isPaged && !(fields.has('limit') && fields.has('cursor') && outputKind.type === 'list')) {
     throw wrong('is paged: it needs `limit` and `cursor` in its input, and a list as its output')
   }
   if (order !== cursorOrderOf(input)) {
@@ -105,14 +107,14 @@ function resolve(name: string, procedure: AnyTRPCProcedure, tags: Record<string,
   }
   const creates = 'creates' in rest ? rest.creates : undefined
   const takesKey = creates !== undefined || ('repeatable' in rest && rest.repeatable === true)
-  if (takesKey !== isOnce(resolver)) {
-    throw wrong('must say `creates` or `repeatable` and use once(…), or neither')
+  if (takesKey !== isIdempotentWrite(resolver)) {
+    throw wrong('must say `creates` or `repeatable` and use idempotentWrite(…), or neither')
   }
   if (isQuery === isWrite(resolver)) {
     throw wrong(
       isQuery
-        ? 'is a query, which must not write: its resolver is not made by write(…) or once(…)'
-        : 'is a mutation: its resolver must be made by write(…) or once(…), which write as a whole or not at all',
+        ? 'is a query, which must not write: write(…) or idempotentWrite(…) must not make its resolver'
+        : 'is a mutation: write(…) or idempotentWrite(…) must make its resolver, for one transaction',
     )
   }
 
@@ -122,7 +124,7 @@ function resolve(name: string, procedure: AnyTRPCProcedure, tags: Record<string,
 
   const write = jsonWriter(outputKind)
   const exampleOutput = 'example' in rest ? rest.example : undefined
-  if (gives) check(output, exampleOutput, `The example of ${name}`)
+  if (hasOutput) check(output, exampleOutput, `The example of ${name}`)
   for (const field of creates === undefined ? [] : parametersOf(segmentsOf(creates))) {
     if (inPath.includes(field) || isAlwaysIn(output, outputKind, exampleOutput, field)) continue
     throw wrong(
@@ -140,50 +142,50 @@ function resolve(name: string, procedure: AnyTRPCProcedure, tags: Record<string,
 
   const readers = (of: [string, Kind][]) =>
     new Map(of.map(([field, kind]) => [field, textReader(kind, `${field} of ${name}`)]))
-  const status: 200 | 201 | 204 = creates === undefined ? (gives ? 200 : 204) : 201
+  const status: 200 | 201 | 204 = creates === undefined ? (hasOutput ? 200 : 204) : 201
   return {
-    /** The name of the procedure, which is the operationId too. */
+    /** The name of the procedure, and the operationId in the document. */
     name,
     procedure,
     method: rest.method,
-    /** As in the OpenAPI document: `/pets/{petId}`. */
+    /** A path template, such as `/pets/{petId}`. */
     path: rest.path,
-    /** The fields of the input that the path and the query hold, by name. */
+    /** The readers of the input's fields in the path and the query, by name. */
     pathParameters: readers(inPath.map((field) => [field, fields.get(field) as Kind])),
     queryParameters: readers(hasBody ? [] : others),
-    /** Reads a JSON body; undefined where there is none. */
+    /** Converts a JSON body; undefined if the operation has none. */
     readBody: hasBody ? read : undefined,
     /** The status of a success. */
     status,
     write,
-    paged: pagedMeta,
-    /** The path of what was created, as a template. */
+    paged: isPaged,
+    /** The path template of the created resource. */
     creates,
-    /** Whether it takes an Idempotency-Key. */
+    /** Whether the operation supports Idempotency-Key. */
     takesKey,
     deprecated: rest.deprecated,
     input,
     /** The name of the body's schema in the document. */
     bodyName,
     meta: rest,
-    /** What is under the heading that the operation has in the document. */
+    /** The description of the operation's tag. */
     heading,
-    /** What an error of the input is like, for the document. */
+    /** An example of the message of 400, for the document. */
     badRequest: hasBody
       ? badBody(input, others, inPath)
       : badParameter(input, [...inPath, ...others.map(([field]) => field)]),
-    /** The example of the output, as it is answered. */
-    example: gives ? (JSON.parse(write(output.parse(exampleOutput))) as unknown) : undefined,
+    /** The example of the output in JSON. */
+    example: hasOutput ? (JSON.parse(write(output.parse(exampleOutput))) as unknown) : undefined,
   }
 }
 
 function check(schema: z.ZodType, value: unknown, what: string, except?: string[]): void {
-  const refusal = refusalOf(schema, value, (field) => !except?.includes(field))
-  if (refusal) throw new TypeError(`${what} does not fit its schema: ${refusal}`)
+  const message = errorsOf(schema, value, (field) => !except?.includes(field))
+  if (message) throw new TypeError(`${what} does not fit its schema: ${message}`)
 }
 
-/** The words in which a schema refuses those fields of a value that count; undefined where it does not. */
-function refusalOf(
+/** Returns the errors of a value in the fields that `counts` selects, as one sentence; undefined without any. */
+function errorsOf(
   schema: z.ZodType,
   value: unknown,
   counts: (field: string) => boolean,
@@ -192,7 +194,7 @@ function refusalOf(
   return issues?.length ? sentence({ issues }) : undefined
 }
 
-/** Whether what a schema gives always has a field, and one that a path can hold. */
+/** Returns whether every output has this field, in a kind that a path can have. */
 function isAlwaysIn(output: z.ZodType, kind: Kind, example: unknown, field: string): boolean {
   const type = kind.type === 'object' && new Map(kind.fields).get(field)?.type
   if (!type || ['nothing', 'list', 'object', 'nullable'].includes(type)) return false
@@ -200,24 +202,20 @@ function isAlwaysIn(output: z.ZodType, kind: Kind, example: unknown, field: stri
   return !success || (data as Record<string, unknown>)[field] !== undefined
 }
 
-/** What a wrong body is told: that it is empty or, where it may be, that a field is a list. */
+/** Returns the message for an empty body or, if that is valid, for a body whose first field is a list. */
 function badBody(input: z.ZodType, others: [string, Kind][], inPath: string[]): string {
   const isBody = (field: string) => !inPath.includes(field)
-  const [more = ''] = others[0] ?? []
-  return (
-    refusalOf(input, {}, isBody) ??
-    refusalOf(input, { [more]: [] }, isBody) ??
-    'The body must be a JSON object'
-  )
+  const [first = ''] = others[0] ?? []
+  return errorsOf(input, {}, isBody) ?? errorsOf(input, { [first]: [] }, isBody) ?? NOT_AN_OBJECT
 }
 
-/** What a wrong parameter is told: the first that refuses `x`, or else the Host. */
+/** The message of 400 for a body that is JSON, but no object. */
+export const NOT_AN_OBJECT = 'The body must be a JSON object'
+
+/** Returns the message for the first parameter that rejects `x`; without one, for an invalid Host. */
 function badParameter(input: z.ZodType, fields: string[]): string {
-  const refusals = fields.map((field) =>
-    refusalOf(input, { [field]: 'x' }, (other) => other === field),
+  const messages = fields.map((field) =>
+    errorsOf(input, { [field]: 'x' }, (other) => other === field),
   )
-  return (
-    refusals.find((refusal) => refusal !== undefined) ??
-    'The request must have one valid Host header'
-  )
+  return messages.find((message) => message !== undefined) ?? INVALID_HOST
 }

@@ -1,4 +1,4 @@
-/** What the OpenAPI document says of answers: headers, errors, examples. */
+/** The responses in the OpenAPI document: headers, errors, examples. */
 import type { OpenAPIObject } from 'trpc-to-openapi'
 import { MAX_BODY, MAX_HEADER_COUNT, MAX_HEADERS } from '../../config/limits.ts'
 import {
@@ -34,7 +34,7 @@ const text = (description: string, example: string, required = false, rules = {}
 
 const fixedHeaders = {
   'WWW-Authenticate': text(
-    'What is missing (RFC 6750): a key, a valid one, or one that may write.',
+    'The challenge (RFC 6750): no API key, an invalid one, or one that may only read.',
     'Bearer error="invalid_token"',
     true,
   ),
@@ -45,24 +45,24 @@ const fixedHeaders = {
     example: 5,
   },
   'X-Request-Id': text(
-    'The id of the request: that of its own `X-Request-Id`, if it sent one, or a new one. Tell it when you report an error.',
+    'The id of the request: its own valid `X-Request-Id`, or a new one. Mention it when you report an error.',
     '0f2d4c3a-6a3e-4b0e-9a55-0b8f5f1f0f4e',
     true,
     { pattern: REQUEST_ID.source },
   ),
   'RateLimit-Policy': text(
-    'How many calls are allowed (`q`) in how many seconds (`w`), where the operator set a limit (draft-ietf-httpapi-ratelimit-headers-08).',
+    'The limit of calls (`q`) in a number of seconds (`w`), if the operator has set one (draft-ietf-httpapi-ratelimit-headers-08).',
     '"60-in-1min"; q=60; w=60; pk=:MWM5NTRhZjZmZmMx:',
   ),
   RateLimit: text(
-    'How many calls are left (`r`) and in how many seconds that starts anew (`t`), where the operator set a limit.',
+    'The remaining calls (`r`), and the seconds until the limit resets (`t`), if the operator has set one.',
     '"60-in-1min"; r=59; t=60',
   ),
 } satisfies Components['headers']
 
 type HeaderName = keyof typeof fixedHeaders | 'Link' | 'Location' | 'Deprecation' | 'Sunset'
 
-/** Every header that the document speaks of, by name; operations refer to them. */
+/** Returns the components of all response headers by name, to which operations refer. */
 export function headerComponents(
   operations: Operation[],
   baseUrl: string,
@@ -73,35 +73,35 @@ export function headerComponents(
   return {
     ...((listed || ending) && {
       Link: text(
-        'Related addresses (RFC 8288): `rel="next"` is the next page, there while there is more; `rel="successor-version"` is what replaces a deprecated operation.',
-        `<${baseUrl}${somewhere(listed?.path ?? ending?.successor)}?limit=20&cursor=20>; rel="next"`,
+        'Related URLs (RFC 8288): `rel="next"` is the next page, if there is one; `rel="successor-version"` replaces a deprecated operation.',
+        `<${baseUrl}${examplePath(listed?.path ?? ending?.successor)}?limit=20&cursor=20>; rel="next"`,
       ),
     }),
     ...(created && {
       Location: text(
-        'The address of what was created.',
-        baseUrl + somewhere(created.creates),
+        'The URL of the created resource.',
+        baseUrl + examplePath(created.creates),
         true,
         { format: 'uri' },
       ),
     }),
     ...(ending && {
       Deprecation: text(
-        'Since when the operation is deprecated (RFC 9745).',
+        'The date of the deprecation (RFC 9745).',
         `@${ending.since.getTime() / 1000}`,
         true,
         { pattern: '^@[0-9]+$' },
       ),
-      Sunset: text('When the operation is removed (RFC 8594).', ending.sunset.toUTCString(), true),
+      Sunset: text('The date of the removal (RFC 8594).', ending.sunset.toUTCString(), true),
     }),
     ...fixedHeaders,
   }
 }
 
-/** A path for an example: with a number for each of its parameters. */
-const somewhere = (path = '') => path.replaceAll(/\{.+?\}/g, '42')
+/** Returns a path for an example, with 42 for each parameter of the template. */
+export const examplePath = (template = '') => template.replaceAll(/\{.+?\}/g, '42')
 
-/** Every answer that an operation can give, by status. */
+/** Returns all responses of an operation by status; `output` is the schema of its success. */
 export function responsesOf(operation: Operation, output?: object): Record<string, Response> {
   const {
     method,
@@ -119,7 +119,7 @@ export function responsesOf(operation: Operation, output?: object): Record<strin
   if (deprecated) always.push('Deprecation', 'Sunset', 'Link')
   const refused = (description: string, errors: Refusals, headers: HeaderName[] = []) =>
     refusal(description, errors, [...always, ...headers])
-  /** The request is refused before it is known which operation it is for. */
+  /** The response to a request that is rejected before its operation is known. */
   const early = (description: string, error: ApiError) =>
     refusal(description, [refusalOf(error)], ['X-Request-Id'], 'Refusal')
   const invalid: ApiError = { code: 'BAD_REQUEST', message: badRequest, status: 400 }
@@ -136,14 +136,14 @@ export function responsesOf(operation: Operation, output?: object): Record<strin
   const errors = [
     readBody
       ? refused(
-          'The body lacks required fields, holds invalid values (`BAD_REQUEST`), or is not JSON (`PARSE_ERROR`)',
+          'The body lacks required fields, has invalid values (`BAD_REQUEST`), or is not JSON (`PARSE_ERROR`)',
           [invalid, malformed(undefined)],
         )
       : refused('A parameter is invalid', [invalid]),
     refused('The API key is missing or invalid', [unauthorized('invalid')], ['WWW-Authenticate']),
     method !== 'GET' && refused('The API key may only read', [readOnlyKey()], ['WWW-Authenticate']),
     meta.notFound !== undefined &&
-      refused('Nothing with that identifier', [
+      refused('The identifier does not exist', [
         { code: 'NOT_FOUND', message: meta.notFound, status: 404 },
       ]),
     early('The request did not arrive in time', REQUEST_TIMEOUT),
@@ -161,7 +161,7 @@ export function responsesOf(operation: Operation, output?: object): Record<strin
       ['Retry-After'],
     ),
     early(
-      `The address and the headers have more than ${MAX_HEADERS} bytes, or there are more than ${MAX_HEADER_COUNT} headers`,
+      `The URL and the headers have more than ${MAX_HEADERS} bytes, or there are more than ${MAX_HEADER_COUNT} headers`,
       HEADERS_TOO_LARGE,
     ),
     refused('The service failed; trying again may help', [internal()]),
@@ -172,12 +172,12 @@ export function responsesOf(operation: Operation, output?: object): Record<strin
 
 type Refusals = (Problem | ApiError | Refusal)[]
 
-/** What 409 is about: a rule of the resource, an Idempotency-Key that is in use, or either. */
+/** Returns the response 409: for a unique constraint, for an Idempotency-Key in use, or for both. */
 function conflict({ takesKey, meta }: Operation): [description: string, errors: Refusals] {
   const words: string[] = []
   const errors: Refusals = []
   if (meta.conflict) {
-    words.push('There is such a one already')
+    words.push('The resource exists already')
     errors.push({ code: 'CONFLICT', message: meta.conflict, status: 409 })
   }
   if (takesKey) {
@@ -187,7 +187,7 @@ function conflict({ takesKey, meta }: Operation): [description: string, errors: 
   return [words.join(', or ').replace(/^a/, 'A'), errors]
 }
 
-/** The answer for errors of one status. */
+/** Returns the response for errors of one status. */
 function refusal(
   description: string,
   errors: Refusals,
@@ -196,7 +196,7 @@ function refusal(
 ): [status: number, Response] {
   const bodies = errors.map((error) => (error instanceof Problem ? toApiError(error) : error))
   const [body] = bodies as [ApiError]
-  // The second of two with one code is called after its place.
+  // The second example with the same code has its number as a suffix.
   const nameOf = ({ code }: ApiError, index: number) =>
     bodies.findIndex((other) => other.code === code) === index ? code : `${code}_${index + 1}`
   const examples = Object.fromEntries(

@@ -1,4 +1,4 @@
-/** REST: what it has of its own in the pipeline. */
+/** The REST surface: operations by path and method, with inputs in path, query and JSON body. */
 import { type ParsedUrlQuery, parse as parseQuery } from 'node:querystring'
 import { malformed, methodNotSupported, Problem, toApiError } from '../../errors/problem.ts'
 import { emptyHeaders, jsonHeaders, privateHeaders } from '../../http/headers.ts'
@@ -6,20 +6,21 @@ import type { Match, Outcome, Surface } from '../pipeline.ts'
 import { runOf } from '../run.ts'
 import { parseJson } from './codec.ts'
 import { linksOf } from './links.ts'
-import type { Operation } from './operations.ts'
+import { NOT_AN_OBJECT, type Operation } from './operations.ts'
 import { matcher } from './routes.ts'
 
+/** Returns the match of a request from the texts of its path's parameters, and its query. */
 type Matcher = (inPath: string[], query: string) => Match
 
 const PREFIX = '/v1'
 
-/** The operations below `/v1`. `baseUrl` is the public URL of `/v1`, for the links. */
+/** Returns the surface of these operations below `/v1`. `baseUrl` is the public URL of `/v1`, for links. */
 export function restSurface(operations: Operation[], baseUrl: string): Surface {
   const find = matcher(
     operations.map((operation) => ({
       path: operation.path,
       method: operation.method,
-      served: matcherOf(operation, baseUrl),
+      handler: matcherOf(operation, baseUrl),
     })),
   )
   return {
@@ -89,7 +90,7 @@ function readInput(
   const input = operation.readBody ? readObject(operation, body) : {}
   let index = 0
   for (const [name, read] of operation.pathParameters) {
-    input[name] = read(decode(name, inPath[index++] as string)) // the pattern has as many groups
+    input[name] = read(decode(name, inPath[index++] as string)) // a match has all parameters
   }
   if (query === undefined) return input
   for (const [name, read] of operation.queryParameters) {
@@ -112,9 +113,9 @@ function readObject({ readBody }: Operation, text: string | undefined): Record<s
   if (!text) throw badBody('The body is missing: it must be a JSON object')
   const value = parseBody(text)
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw badBody('The body must be a JSON object')
+    throw badBody(NOT_AN_OBJECT)
   }
-  return readBody?.(value) as Record<string, unknown> // the reader of an object gives one
+  return readBody?.(value) as Record<string, unknown> // the reader of an object returns an object
 }
 
 function parseBody(text: string): unknown {
@@ -127,10 +128,7 @@ function parseBody(text: string): unknown {
 
 const badBody = (message: string) => new Problem('BAD_REQUEST', message)
 
-/**
- * Headers of every answer of a deprecated operation: since when (RFC 9745), until when (RFC 8594),
- * and what to use instead (RFC 5829).
- */
+/** The headers of every response of a deprecated operation: RFC 9745, RFC 8594 and RFC 5829. */
 function deprecationHeaders({ deprecated }: Operation, baseUrl: string): string[] {
   if (!deprecated) return []
   const { since, sunset, successor } = deprecated

@@ -1,4 +1,4 @@
-/** Streams of tRPC, and parameters of a connection, which are rare: by tRPC's own adapter. */
+/** Rare requests of tRPC, by tRPC's own adapter: streams of JSON lines, and connection parameters. */
 import type { AnyTRPCRouter } from '@trpc/server'
 import { fetchRequestHandler } from '@trpc/server/adapters/fetch'
 import { MAX_BATCH } from '../../../client/src/encoding.ts'
@@ -8,21 +8,22 @@ import type { Reply, Report } from '../pipeline.ts'
 
 export const JSON_LINES = 'application/jsonl'
 
-/** A request as it was understood here, so that tRPC cannot understand it otherwise. */
+/** A request as the tRPC surface has parsed it, so that tRPC's adapter parses it alike. */
 interface StreamRequest {
   path: string
   method: 'GET' | 'POST'
   isBatch: boolean
-  /** Whether the results of a batch are asked for as a stream of lines. */
+  /** Whether the client accepts JSON lines. */
   isStream: boolean
-  /** Parameters of a connection: nothing here needs them, but malformed ones are rejected. */
+  /** Connection parameters (https://trpc.io/docs/server/websockets): only checked for their form. */
   connectionParams: unknown
+  /** The query parameter `input`, or the body. */
   text: unknown
 }
 
 /**
- * Answers by tRPC's own adapter. The answer is sent when it is whole, so that what a client does not
- * read is bounded as with any answer.
+ * Returns the response of tRPC's own adapter, in full. It is not sent while it is made, because the
+ * limit on unsent bytes applies to whole responses.
  */
 export async function serveStream(
   router: AnyTRPCRouter,

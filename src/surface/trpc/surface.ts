@@ -1,7 +1,7 @@
 /**
- * tRPC: what it has of its own in the pipeline. Calls and batches come as tRPC's clients send them
- * (https://trpc.io/docs/rpc). tRPC's own adapter makes a fetch Request of each of them, which costs
- * more than the rest of a call; it serves only what is rare here, streams.
+ * The tRPC surface: calls and batches in tRPC's protocol (https://trpc.io/docs/rpc). tRPC's own adapter
+ * creates a fetch Request for each, which costs more than the rest of a call. So it serves only the
+ * rare requests of stream.ts.
  */
 import { parse as parseQuery } from 'node:querystring'
 import type { AnyTRPCProcedure, AnyTRPCRouter } from '@trpc/server'
@@ -9,6 +9,7 @@ import { MAX_BATCH, transformer } from '../../../client/src/encoding.ts'
 import {
   type ApiError,
   errorShape,
+  INVALID_URL,
   malformed,
   methodNotSupported,
   Problem,
@@ -16,7 +17,7 @@ import {
 } from '../../errors/problem.ts'
 import { privateHeaders } from '../../http/headers.ts'
 import {
-  type Called,
+  type Call,
   type Match,
   type Outcome,
   type Reply,
@@ -26,15 +27,14 @@ import {
 import { type Run, runOf } from '../run.ts'
 import { JSON_LINES, serveStream } from './stream.ts'
 
-/** The path below which tRPC is found. */
 const PREFIX = '/trpc'
 
-/** What tRPC's clients ask for in these headers changes the form of the answer. */
+// The body is JSON or JSON lines, by trpc-accept or Accept.
 const HEADERS = [...privateHeaders, 'Vary', 'Origin, trpc-accept, accept']
 
 type Method = 'GET' | 'POST'
 
-/** The body of an error; `fields` says what is wrong with each field of an input. */
+/** Returns the body of an error, with the errors of the input's fields. */
 const envelope = (error: ApiError & { fields?: Record<string, string> | undefined }): string =>
   `{"error":${JSON.stringify(transformer.serialize(errorShape(error)))}}`
 
@@ -43,7 +43,7 @@ interface Procedure {
   run: Run
 }
 
-/** The procedures of a router, below `/trpc`. */
+/** Returns the surface of a router's procedures below `/trpc`. */
 export function trpcSurface(router: AnyTRPCRouter): Surface {
   const known: Record<string, AnyTRPCProcedure> = router._def.procedures
   const procedures = new Map<string, Procedure>(
@@ -105,14 +105,14 @@ export function trpcSurface(router: AnyTRPCRouter): Surface {
   }
 }
 
-/** RFC 9110, section 9.3.2: HEAD is GET without the body, which node:http leaves out. */
+/** RFC 9110, section 9.3.2: HEAD is GET without the body, which node:http omits. */
 function methodOf(method: string): Method {
   if (method === 'POST' || method === 'GET') return method
   if (method === 'HEAD') return 'GET'
   throw methodNotSupported(method, 'GET, HEAD, POST')
 }
 
-/** The names of the procedures that a path below `/trpc` calls: each has one path. */
+/** Returns the names of the procedures in a path below `/trpc`. Throws BAD_REQUEST for an invalid path. */
 function namesOf(path: string, isBatch: boolean): string[] {
   const encoded = path.slice(1)
   try {
@@ -120,23 +120,22 @@ function namesOf(path: string, isBatch: boolean): string[] {
     if (!URL.canParse(`/${encoded}`, 'http://localhost')) throw new TypeError('Not a path')
     return isBatch ? text.split(',') : [text]
   } catch (cause) {
-    const message = 'The address of the request cannot be read'
-    throw new Problem('BAD_REQUEST', message, { cause: new TypeError(message, { cause }) })
+    throw new Problem('BAD_REQUEST', INVALID_URL, { cause: new TypeError(INVALID_URL, { cause }) })
   }
 }
 
-/** Refuses a batch that is too long, mixes queries and mutations, or has a key for one creation. */
+/** Throws BAD_REQUEST for a batch that is too long, mixes queries and mutations, or has an Idempotency-Key. */
 function checkBatch(names: string[], types: Set<string>, idempotencyKey: unknown): void {
-  const refuse = (message: string) => new Problem('BAD_REQUEST', message)
-  if (names.length > MAX_BATCH) throw refuse(`A batch must have at most ${MAX_BATCH} calls`)
-  if (types.size > 1) throw refuse('A batch must be of queries or of mutations, not of both')
+  const badRequest = (message: string) => new Problem('BAD_REQUEST', message)
+  if (names.length > MAX_BATCH) throw badRequest(`A batch must have at most ${MAX_BATCH} calls`)
+  if (types.size > 1) throw badRequest('A batch must be of queries or of mutations, not of both')
   if (idempotencyKey !== undefined) {
-    throw refuse('The header Idempotency-Key goes with one call, not with a batch')
+    throw badRequest('The header Idempotency-Key goes with one call, not with a batch')
   }
 }
 
-/** The procedure of a call; the method must be the one that its type goes with. */
-function find(procedures: ReadonlyMap<string, Procedure>, name: string, method: Method): Called {
+/** Returns the call of a procedure by name: NOT_FOUND without one, METHOD_NOT_SUPPORTED for its type. */
+function find(procedures: ReadonlyMap<string, Procedure>, name: string, method: Method): Call {
   const procedure = procedures.get(name)
   if (!procedure) {
     return { name, run: new Problem('NOT_FOUND', `There is no procedure with the name ${name}`) }
@@ -146,13 +145,17 @@ function find(procedures: ReadonlyMap<string, Procedure>, name: string, method: 
   return { name, run: procedure.run }
 }
 
-/** Reads the input of each call by its place in the batch. Throws PARSE_ERROR for each call if it cannot. */
+/**
+ * Returns a function that returns the input of each call by its index in the batch. That function throws
+ * PARSE_ERROR for malformed JSON, so that each call of the batch has this error. Throws BAD_REQUEST for
+ * a batch whose input is not an object.
+ */
 function readInputs(text: unknown, method: string, isBatch: boolean): (index: number) => unknown {
-  // A query may go without an input, but a body is what a mutation consists of.
+  // The input of a query is optional. A mutation without a body is malformed.
   if (text === undefined && method === 'GET') return () => undefined
   let raw: unknown
   try {
-    raw = JSON.parse(text as string) // what is no text is no JSON, and throws as well
+    raw = JSON.parse(text as string) // JSON.parse throws for a value that is no string, too
   } catch (cause) {
     return () => {
       throw malformed(cause)
@@ -183,7 +186,7 @@ function decode(encoded: unknown): unknown {
 const resultText = (output: unknown) =>
   `{"result":{"data":${JSON.stringify(transformer.serialize(output))}}}`
 
-/** The status of several calls is that of all of them, or 207 (RFC 4918, section 11.1), as tRPC has it. */
+/** The status of a batch is that of all its calls, or else 207 (RFC 4918, section 11.1), as in tRPC. */
 function encode(outcomes: Outcome[], isBatch: boolean): Reply {
   const [first] = outcomes
   const isMixed = outcomes.some(({ status }) => status !== first?.status)

@@ -1,0 +1,89 @@
+/** `--model`: what the model of capacity.ts says of several deployments, and what they do. */
+import { availableParallelism } from 'node:os'
+import path from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { blend, check, costsOf, type Deployment, MIXTURE, type Mixture } from './capacity.ts'
+import { restCases } from './cases.ts'
+import { compare, type Settings } from './compare.ts'
+import { type BenchDatabase, growDatabase } from './databases.ts'
+import type { Contestant } from './servers.ts'
+import { table, whole } from './tables.ts'
+
+/** The deployments: the first is the one that the model is made from. */
+const DEPLOYMENTS = [1, 2].flatMap((workers) => [10, 5, 2].map((pool) => ({ workers, pool })))
+
+/** Which calls each case makes. */
+const CALLS: Record<string, Mixture> = {
+  getPet: { getPet: 1 },
+  page: { page: 1 },
+  createPet: { createPet: 1 },
+  mixture: MIXTURE,
+}
+
+/** A deviation that has to be explained. */
+const LARGE = 0.2
+
+const poolSize = pathToFileURL(path.join(import.meta.dirname, 'pool-size.ts'))
+
+/** Measures each deployment with few and with many pets, and returns a table beside the predictions. */
+export async function model(
+  service: Contestant,
+  database: BenchDatabase,
+  sizes: number[],
+  settings: Settings,
+): Promise<string> {
+  const contestants = DEPLOYMENTS.map(({ workers, pool }) => ({
+    ...service,
+    name: `WORKERS=${workers}, pool ${pool}`,
+    flags: [...(service.flags ?? []), `--import=${poolSize}?${pool}`],
+    env: { WORKERS: String(workers) },
+  }))
+  const run = (pets: number, ids: string[], those: Contestant[]) => {
+    const cases = restCases(pets).filter(({ id }) => ids.includes(id))
+    const part = { id: 'model', title: 'model', cases, contestants: those }
+    return compare(part, async () => database, settings)
+  }
+  const alone = await run(
+    sizes[0] ?? 0,
+    ['alone.listPets', 'alone.getPet', 'alone.createPet'],
+    contestants.slice(0, 1),
+  )
+  const lines: string[][] = []
+  let costs: ReturnType<typeof costsOf> | undefined
+  for (const pets of sizes) {
+    await growDatabase(database, pets)
+    const { rows } = await run(pets, Object.keys(CALLS), contestants)
+    costs ??= costsOf({ rows: [...rows, ...alone.rows] }, 0)
+    for (const [place, { workers, pool }] of DEPLOYMENTS.entries()) {
+      const cores = availableParallelism()
+      const deployment: Deployment = {
+        processes: workers,
+        pool,
+        serviceCores: cores,
+        databaseCores: cores,
+        isShared: true,
+        commits: Number.POSITIVE_INFINITY, // the measured calls waited for the disk already
+        network: Number.POSITIVE_INFINITY,
+        roundTrip: 0,
+      }
+      for (const { id, title, results } of rows) {
+        const [calls, result] = [CALLS[id], results[place]]
+        if (!calls || !result) continue
+        const { wall, rate, measured, ratio } = check(blend(costs, calls), deployment, result)
+        lines.push([
+          whole(pets),
+          String(workers),
+          String(pool),
+          title,
+          `${whole(rate)}/s (${wall})`,
+          `${whole(measured)}/s`,
+          `${ratio.toFixed(2)}${Math.abs(1 - ratio) > LARGE ? ' ‡' : ''}`,
+        ])
+      }
+    }
+  }
+  return [
+    `The model and what was measured (${database.version}); ‡: off by more than a fifth:`,
+    table(['pets', '`WORKERS`', 'pool', 'calls', 'predicted', 'measured', 'ratio'], lines),
+  ].join('\n\n')
+}

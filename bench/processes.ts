@@ -1,0 +1,70 @@
+/** What processes take of the machine. Linux tells of their processor time, other systems do not. */
+import { execFile } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
+import { promisify } from 'node:util'
+
+/** Ticks of the clock in /proc a second: https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html */
+const TICKS = 100
+
+interface Process {
+  pid: number
+  parent: number
+  /** Seconds of processor time since it began. */
+  seconds: number
+}
+
+/** Seconds of processor time of a process and all that it started; NaN where that is not known. */
+export function processorTime(pid: number): number {
+  const family = familyOf(pid)
+  return family.length === 0
+    ? Number.NaN
+    : family.reduce((total, { seconds }) => total + seconds, 0)
+}
+
+/** Bytes of resident memory of a process and all that it started; 0 when it has ended. */
+export async function residentMemory(pid: number): Promise<number> {
+  const pids = [pid, ...familyOf(pid).map((found) => found.pid)]
+  const asked = promisify(execFile)('ps', ['-o', 'rss=', '-p', [...new Set(pids)].join()])
+  const { stdout } = await asked.catch(() => ({ stdout: '' }))
+  const kilobytes = stdout.trim().split(/\s+/).map(Number)
+  return kilobytes.reduce((total, size) => total + size, 0) * 1024
+}
+
+/** A process and its descendants; empty where there is no /proc. */
+function familyOf(pid: number): Process[] {
+  const family: Process[] = []
+  const all = allProcesses()
+  const add = (found: Process) => {
+    family.push(found)
+    for (const child of all) if (child.parent === found.pid) add(child)
+  }
+  for (const root of all) if (root.pid === pid) add(root)
+  return family
+}
+
+function allProcesses(): Process[] {
+  try {
+    const names = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
+    return names.flatMap((name) => {
+      try {
+        return [parseStat(readFileSync(`/proc/${name}/stat`, 'utf8'))]
+      } catch {
+        return [] // it has ended
+      }
+    })
+  } catch {
+    return []
+  }
+}
+
+/** What /proc/PID/stat says of a process. */
+export function parseStat(line: string): Process {
+  // The name, in parentheses, may contain anything; the third field follows it.
+  const fields = line.slice(line.lastIndexOf(')') + 2).split(' ')
+  const field = (number: number) => Number(fields[number - 3])
+  return {
+    pid: Number.parseInt(line, 10),
+    parent: field(4),
+    seconds: (field(14) + field(15)) / TICKS,
+  }
+}

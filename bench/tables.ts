@@ -1,0 +1,62 @@
+/** What was measured, in Markdown, as it goes into README.md of this folder. */
+import type { Row, Table } from './compare.ts'
+import type { Result } from './wrk.ts'
+
+/** One line of a table. */
+export const line = (cells: string[]) => `| ${cells.join(' | ')} |`
+
+/** A table with these titles of columns. */
+export const table = (titles: string[], rows: string[][]) =>
+  [line(titles), line(titles.map(() => '---')), ...rows.map(line)].join('\n')
+
+export const perSecond = ({ requests, seconds }: Result) => requests / seconds
+
+/** A whole number, with commas; a dash where it is not known. */
+export const whole = (value: number) =>
+  Number.isFinite(value) ? Math.round(value).toLocaleString('en') : '–'
+
+const EQUAL =
+  '†: reached only by answering equal questions once. All requests of this case are equal, and this server reads concurrent equal ones with one query.'
+
+/** The tables of one part: ratios with times, and the processor time of a request. */
+export function markdown({ title, version, servers, rows }: Table): string {
+  const names = ['', ...servers.map(({ name }) => name)]
+  const speeds = rows.map((row) => [
+    titleOf(row),
+    ...row.results.map((result, index) => {
+      // One connection asks one question at a time: nothing is shared.
+      const isShared = row.isEqual && row.connections > 1 && servers[index]?.sharesEqual
+      return speed(result, row.results[0] ?? result, isShared ? ' †' : '')
+    }),
+  ])
+  const memory = servers.map(({ memory: { idle, most } }) => `${mega(idle)}, ${mega(most)} MB`)
+  const times = rows.map((row) => [row.title, ...row.results.map(processorTime)])
+  const hasDatabase = rows.some((row) => row.results.some(({ database }) => database !== 0))
+  const isMarked = speeds.some((cells) => cells.some((cell) => cell.includes('†')))
+  return [
+    `${title} (${version}):`,
+    table(names, [...speeds, ['resident memory: idle, most', ...memory]]),
+    ...(isMarked ? [EQUAL] : []),
+    `Processor time of a request in µs: of the server${hasDatabase ? ' + of the database’s process' : ''}:`,
+    table(names, times),
+  ].join('\n\n')
+}
+
+const titleOf = ({ title, commits }: Row) =>
+  commits === undefined ? title : `${title} (this disk: ${whole(commits)} commits/s)`
+
+/** The ratio to the first server's requests a second, which has that number itself, and the times. */
+function speed(result: Result, first: Result, mark: string): string {
+  const p50 = `p50 ${result.p50.toFixed(1)} ms`
+  const p99 = `p99 ${result.p99.toFixed(1)} ms`
+  if (result === first) return `1.00 = ${whole(perSecond(first))}/s, ${p50}, ${p99}`
+  const ratio = (perSecond(result) / perSecond(first)).toFixed(2)
+  return `${ratio}${mark}, ${p50}, ${p99} (× ${(result.p99 / first.p99).toFixed(1)})`
+}
+
+function processorTime({ service, database, requests }: Result): string {
+  const micro = (seconds: number) => whole((seconds / requests) * 1e6)
+  return database === 0 ? micro(service) : `${micro(service)} + ${micro(database)}`
+}
+
+const mega = (bytes: number) => Math.round(bytes / 1e6)

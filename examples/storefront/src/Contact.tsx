@@ -1,0 +1,54 @@
+/** How a customer asks for an animal: by mail, by telephone, or with its number at the counter. */
+import type { Pet } from '@petstore-catalogue/petstore/client'
+import { useState } from 'react'
+import { shorten } from './name.ts'
+import { mail, telephone } from './shop.ts'
+
+export function Contact({ pet: { id, name, status } }: { pet: Pet }) {
+  return (
+    <section className="contact" aria-labelledby="contact">
+      <h2 id="contact">{status === 'sold' ? 'Looking for one like this?' : 'Interested?'}</h2>
+      <div className="actions">
+        {mail && (
+          <a className="button" href={mailTo(`${shorten(name)} (no. ${id})`)}>
+            Write to us
+          </a>
+        )}
+        {telephone && (
+          <a className="button quiet" href={`tel:${telephone.replaceAll(/[^+\d]/g, '')}`}>
+            Call {telephone}
+          </a>
+        )}
+      </div>
+      <p className="number">
+        <span>No. {String(id)}</span>
+        <CopyButton text={String(id)} />
+      </p>
+      {/* For those whose browser sends no mail. */}
+      {mail && <p className="hint">{mail}</p>}
+    </section>
+  )
+}
+
+/** The address of a mail to the shop with this subject. */
+export const mailTo = (subject: string): string =>
+  `mailto:${mail}?subject=${encodeURIComponent(subject)}`
+
+function CopyButton({ text }: { text: string }) {
+  const [isCopied, setCopied] = useState(false)
+  // Browsers have a clipboard only for pages of https and of this machine.
+  if (!('clipboard' in navigator)) return null
+  const copy = () =>
+    navigator.clipboard.writeText(text).then(
+      () => setCopied(true),
+      () => setCopied(false),
+    )
+  return (
+    <>
+      <button type="button" className="quiet" onClick={() => void copy()}>
+        Copy the number
+      </button>
+      <span role="status">{isCopied && 'Copied'}</span>
+    </>
+  )
+}

@@ -1,0 +1,16 @@
+/** Names of animals: up to 255 characters, as the service counts them. */
+
+export const MAX_LENGTH = 255
+
+/** Returns the number of characters: code points, not halves of them. */
+export const lengthOf = (name: string): number => [...name].length
+
+/** Returns a name as it stands within a sentence: its first 40 characters. */
+export const shorten = (name: string): string =>
+  lengthOf(name) > 40 ? `${[...name].slice(0, 39).join('').trimEnd()}…` : name
+
+/** Returns whether a name contains what a customer typed, whatever the case and the accents. */
+export const contains = (name: string, part: string): boolean =>
+  fold(name).includes(fold(part.trim()))
+
+const fold = (text: string) => text.normalize('NFD').replaceAll(/\p{M}/gu, '').toLowerCase()

@@ -1,0 +1,72 @@
+/** The shop in front of a stand-in for the service: the service's own router, with animals in memory. */
+import { petstoreHandlers } from '@petstore-catalogue/petstore/testing'
+import { cleanup, fireEvent, render, screen, waitFor } from '@testing-library/react'
+import { getResponse, HttpResponse, http } from 'msw'
+import { setupServer } from 'msw/node'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { App } from '../src/App.tsx'
+
+const url = '/trpc'
+const server = setupServer()
+beforeAll(() => server.listen({ onUnhandledFrame: 'error' }))
+afterAll(() => server.close())
+
+beforeEach(() => {
+  const pets = [
+    { name: 'Rex', categoryId: 1 },
+    { name: 'Misty', categoryId: 2 },
+    { name: 'Kiwi', categoryId: 3, status: 'sold' },
+  ] as const
+  const apiKeys = [import.meta.env.VITE_PETSTORE_KEY, 'petstore_staff']
+  server.use(...petstoreHandlers({ url, pets: [...pets], apiKeys }))
+})
+afterEach(() => {
+  cleanup()
+  server.resetHandlers()
+  sessionStorage.clear()
+})
+
+function open(page: string): void {
+  location.hash = page
+  render(<App />)
+}
+
+/** Fills in the form for a new animal. */
+async function fillIn(name: string): Promise<void> {
+  sessionStorage.setItem('petstore-key', 'petstore_staff')
+  open('#/add')
+  fireEvent.change(await screen.findByLabelText('Name'), { target: { value: name } })
+  fireEvent.change(screen.getByLabelText('Category'), { target: { value: '1' } })
+}
+const add = () => fireEvent.click(screen.getByRole('button', { name: 'Add to the catalogue' }))
+
+test('a visitor sees the animals that can be had', async () => {
+  open('#/')
+  await screen.findByText('2 available animals in all')
+  expect(screen.getByRole('link', { name: /Rex/ }).getAttribute('href')).toBe('#/pets/1')
+  expect(screen.queryByText('Kiwi')).toBeNull()
+})
+
+test('what the service refuses is said at its field', async () => {
+  await fillIn('x'.repeat(256))
+  add()
+  await screen.findByText('The name must have at most 255 characters')
+})
+
+test('the answer is lost: the form keeps what was entered, and the animal is added once', async () => {
+  const standIn = petstoreHandlers({ url, pets: [] })
+  const loseAnswer = http.post(
+    `${url}/createPet`,
+    async ({ request }) => {
+      await getResponse(standIn, request)
+      return HttpResponse.error()
+    },
+    { once: true },
+  )
+  server.use(loseAnswer, ...standIn)
+  await fillIn('Bella')
+  add()
+  await screen.findByText(/nothing is lost/)
+  add()
+  await waitFor(() => expect(location.hash).toBe('#/pets/1')) // a second animal would be 2
+})

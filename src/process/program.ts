@@ -1,0 +1,35 @@
+/** A program of the package: its configuration, and what it prints when it fails. */
+import { DatabaseUnavailableError } from '../../db/errors.ts'
+import { describeUrl } from '../../db/url.ts'
+import { type Config, ConfigError, loadConfig } from '../config/config.ts'
+
+/**
+ * A mistake in the arguments of a command: the message says what is wrong and what would be right.
+ */
+export class UsageError extends Error {
+  override name = 'UsageError'
+}
+
+/**
+ * Calls `run` with the configuration of the environment. Prints an error on stderr, and sets the exit
+ * code 1. A mistake of the operator, or a database that is unavailable, is one line; any other error is
+ * a bug, and has its stack.
+ */
+export async function program(run: (config: Config) => Promise<void>): Promise<void> {
+  let config: Config | undefined
+  try {
+    config = loadConfig()
+    await run(config)
+  } catch (error) {
+    console.error(textOf(error, config))
+    process.exitCode = 1
+  }
+}
+
+function textOf(error: unknown, config: Config | undefined): unknown {
+  if (error instanceof ConfigError || error instanceof UsageError) return error.message
+  if (!config || !(error instanceof DatabaseUnavailableError)) return error
+  const { message, code } = error.cause as NodeJS.ErrnoException // the error of the driver
+  const { location } = describeUrl(config.databaseUrl)
+  return `DATABASE_URL: cannot use the database ${location}: ${message || code}`
+}

@@ -1,0 +1,189 @@
+/** The commands, run as processes of their own: keys, seed, migrate. */
+import { createHash } from 'node:crypto'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { newDatabase, type TestDatabase } from '../support/database.ts'
+import { type Ended, programs, runToEnd } from '../support/process.ts'
+import { openSql } from '../support/sql.ts'
+
+let database: TestDatabase
+beforeAll(async () => {
+  database = await newDatabase()
+})
+afterAll(() => database.remove())
+
+const command = (name: keyof typeof programs, ...operands: string[]) =>
+  runToEnd(programs[name], { DATABASE_URL: database.url }, operands)
+/** How the commands call the database of a URL. */
+const addressOf = (url: string) =>
+  url.startsWith('sqlite:')
+    ? url.slice('sqlite:'.length)
+    : new URL(url).host + new URL(url).pathname
+const keys = (...operands: string[]) => command('keys', ...operands)
+const good = ({ code, stderr, stdout }: Ended) => {
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  return stdout
+}
+
+test('migrate brings the tables once', async () => {
+  const { url, remove } = await newDatabase()
+  const migrate = async () => good(await runToEnd(programs.migrate, { DATABASE_URL: url }))
+  const migrated = await migrate()
+  await using sql = await openSql(url)
+  const names = (await sql('select name from kysely_migration order by name')).map(
+    ({ name }) => name,
+  )
+  expect(names.length).toBeGreaterThan(0)
+  expect(migrated).toBe(`Migrated ${names.join(', ')}: ${addressOf(url)}\n`)
+  expect(await migrate()).toBe(`Nothing to migrate: ${addressOf(url)}\n`)
+  await sql.close()
+  await remove()
+})
+
+test('seed brings the tables too, and adds animals once, of all categories in turn', async () => {
+  const { url, remove } = await newDatabase()
+  const seed = async () => good(await runToEnd(programs.seed, { DATABASE_URL: url }))
+  expect(await seed()).toBe(`Added 42 animals: ${addressOf(url)}\n`)
+  await using sql = await openSql(url)
+  const pets = await sql('select name, category_id, status from pets order by id')
+  const inTurn = [1n, 2n, 3n, 4n, 5n]
+  expect(pets.map((pet) => pet.category_id)).toEqual(pets.map((_, index) => inTurn[index % 5]))
+  expect(new Set(pets.map(({ name }) => name)).size).toBe(42)
+  expect(new Set(pets.slice(0, 10).map(({ status }) => status)).size).toBe(3)
+  // Who is there already is not added again, whatever else there is to say of it.
+  await sql("delete from pets where name in ('Bella', 'Minka')")
+  await sql("update pets set category_id = 9, status = 'sold' where name = 'Rex'")
+  expect(await seed()).toBe(`Added 2 animals: ${addressOf(url)}\n`)
+  const again = await sql('select name, category_id, status from pets order by id')
+  const added = pets.filter(({ name }) => name === 'Bella' || name === 'Minka')
+  expect(again.slice(-2)).toEqual(added)
+  expect(again.filter(({ name }) => name === 'Rex')).toEqual([
+    { name: 'Rex', category_id: 9n, status: 'sold' },
+  ])
+  expect(await seed()).toBe(`All animals exist already: ${addressOf(url)}\n`)
+  await sql.close()
+  await remove()
+})
+
+test('keys create brings the tables, and prints the key, alone, on stdout', async () => {
+  const { code, stdout, stderr } = await keys('create', 'web shop')
+  expect(code).toBe(0)
+  expect(stdout).toMatch(/^petstore_[\w-]{43}\n$/)
+  const address = addressOf(database.url)
+  expect(stderr).toBe(`This is key 1 of ${address}. Keep it: it is not shown again.\n`)
+})
+
+test('what keys create keeps: the name as it is, however long, and when the key ends', async () => {
+  // 255 characters, of which many count twice in JavaScript.
+  const name = ` ${'🐶'.repeat(251)}  x`
+  const before = Date.now()
+  const key = (await keys('create', name, '--expires', '90d')).stdout.trim()
+  const after = Date.now()
+  await using sql = await openSql(database.url)
+  const [row = {}] = await sql('select * from api_keys where id = 2')
+  const [createdAt, expiresAt] = [Number(row.created_at), Number(row.expires_at)]
+  expect(createdAt).toBeGreaterThanOrEqual(before)
+  expect(createdAt).toBeLessThanOrEqual(after)
+  expect(expiresAt - 90 * 86_400_000).toBeGreaterThanOrEqual(before)
+  expect(expiresAt - 90 * 86_400_000).toBeLessThanOrEqual(after)
+  expect(row).toEqual({
+    id: 2n,
+    name,
+    prefix: key.slice(0, 15),
+    hash: createHash('sha256').update(key).digest('hex'),
+    created_at: BigInt(createdAt),
+    expires_at: BigInt(expiresAt),
+    revoked_at: null,
+    last_used_at: null,
+    read_only: 0n,
+  })
+  await sql.close()
+})
+
+test('keys rotate and revoke', async () => {
+  const began = Date.now()
+  const rotated = await keys('rotate', '2', '--grace', '0s', '--json')
+  expect(JSON.parse(rotated.stdout)).toEqual({ id: 3, key: expect.stringMatching(/^petstore_/) })
+  expect((await keys('revoke', '3')).code).toBe(0)
+  const states = JSON.parse((await keys('list', '--json')).stdout)
+  expect(states.map(({ id, state }: { id: number; state: string }) => `${id} ${state}`)).toEqual([
+    '1 working',
+    '2 revoked',
+    '3 revoked',
+  ])
+  for (const { revokedAt } of states.slice(1)) {
+    expect(Date.parse(revokedAt)).toBeGreaterThanOrEqual(began)
+    expect(Date.parse(revokedAt)).toBeLessThanOrEqual(Date.now())
+  }
+})
+
+test.each(['revoke', 'rotate'])(
+  'keys %s of a key that does not work is a mistake',
+  async (action) => {
+    await using sql = await openSql(database.url)
+    await sql('update api_keys set expires_at = 1 where id = 1')
+    await sql.close()
+    // Expired, revoked, never made.
+    for (const id of ['1', '2', '99']) {
+      const stderr = `There is no working key with the ID ${id}; see list\n`
+      expect(await keys(action, id)).toEqual({ code: 1, stdout: '', stderr })
+    }
+  },
+)
+
+test('keys list shows all there is to say of each key, and never the key itself', async () => {
+  const made = '2026-01-02T03:04:05.678Z'
+  const [past, before] = ['2026-02-03T04:05:06.789Z', '2026-02-01T23:59:59.999Z']
+  const [far, farther] = ['2997-06-07T08:09:10.111Z', '2998-12-31T00:00:00.000Z']
+  const used = '2026-01-31T22:21:20.019Z'
+  // id, name, expires_at, revoked_at, last_used_at, read_only; and what is to be said of it.
+  const all = [
+    [3, 'plain', null, null, null, 0, 'working', undefined, undefined],
+    [4, 'in use', far, null, used, 0, 'working', far, undefined],
+    [5, 'expired', past, null, null, 0, 'expired', past, undefined],
+    [6, 'revoked', null, past, used, 0, 'revoked', undefined, past],
+    [7, 'revoked before its end', far, past, null, 0, 'revoked', far, past],
+    [8, 'revoked, then expired', past, before, null, 0, 'revoked', past, before],
+    [9, 'in its grace', farther, far, null, 0, 'working', far, undefined],
+    [10, 'in a grace beyond its end', far, farther, null, 0, 'working', far, undefined],
+    [11, 'a grace and no end', null, far, null, 0, 'working', far, undefined],
+    [12, 'reader', null, null, null, 1, 'working', undefined, undefined],
+  ] as const
+  await using sql = await openSql(database.url)
+  await sql('delete from api_keys')
+  const time = (text: string | null) => (text === null ? null : Date.parse(text))
+  const prefix = (isReader: unknown) => (isReader ? 'petstore_read_aB-_09' : 'petstore_aB-_09')
+  // Those made last come first here: it is not their place in the table that orders them.
+  for (const [id, name, expires, revoked, lastUsed, readOnly] of all.toReversed()) {
+    await sql('insert into api_keys values (?, ?, ?, ?, ?, ?, ?, ?, ?)', [
+      ...[id, name, prefix(readOnly), String(id).padStart(64, '0'), time(made)],
+      ...[time(expires), time(revoked), time(lastUsed), readOnly],
+    ])
+  }
+  await sql.close()
+  const [text, json] = await Promise.all([keys('list'), keys('list', '--json')])
+  expect(`\n${good(text)}`).toBe(`
+ID  NAME                       KEY                    STATE    MAY          CREATED           EXPIRES           LAST USED
+3   plain                      petstore_aB-_09…       working  read, write  2026-01-02 03:04  -                 -
+4   in use                     petstore_aB-_09…       working  read, write  2026-01-02 03:04  2997-06-07 08:09  2026-01-31 22:21
+5   expired                    petstore_aB-_09…       expired  read, write  2026-01-02 03:04  2026-02-03 04:05  -
+6   revoked                    petstore_aB-_09…       revoked  read, write  2026-01-02 03:04  -                 2026-01-31 22:21
+7   revoked before its end     petstore_aB-_09…       revoked  read, write  2026-01-02 03:04  2997-06-07 08:09  -
+8   revoked, then expired      petstore_aB-_09…       revoked  read, write  2026-01-02 03:04  2026-02-03 04:05  -
+9   in its grace               petstore_aB-_09…       working  read, write  2026-01-02 03:04  2997-06-07 08:09  -
+10  in a grace beyond its end  petstore_aB-_09…       working  read, write  2026-01-02 03:04  2997-06-07 08:09  -
+11  a grace and no end         petstore_aB-_09…       working  read, write  2026-01-02 03:04  2997-06-07 08:09  -
+12  reader                     petstore_read_aB-_09…  working  read         2026-01-02 03:04  -                 -
+`)
+  const expected = all.map(([id, name, , , lastUsedAt, readOnly, state, expiresAt, revokedAt]) => ({
+    id,
+    name,
+    prefix: prefix(readOnly),
+    state,
+    readOnly: readOnly === 1,
+    createdAt: made,
+    ...(expiresAt && { expiresAt }),
+    ...(revokedAt && { revokedAt }),
+    ...(lastUsedAt && { lastUsedAt }),
+  }))
+  expect(good(json)).toBe(`${JSON.stringify(expected)}\n`)
+})

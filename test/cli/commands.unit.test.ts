@@ -1,0 +1,213 @@
+/** What the programs say to mistakes and wrong variables: one line, exit code 1, and no secrets. */
+import { once } from 'node:events'
+import { existsSync, mkdirSync, readdirSync, statSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
+import path from 'node:path'
+import { afterAll, expect, test } from 'vitest'
+import { newFolder, programs, runToEnd } from '../support/process.ts'
+import { runFirst } from '../support/watched.ts'
+
+const { folder, remove } = newFolder()
+afterAll(remove)
+
+test.each([
+  [[], 'A COMMAND is missing: create, list, rotate or revoke; see --help'],
+  [['create'], 'create needs a NAME; see --help'],
+  [['create', 'web', 'shop'], 'create takes one argument: put quotes around "web shop"'],
+  [['create', 'x'.repeat(256)], 'NAME must have at most 255 characters'],
+  [
+    ['create', 'x', '--expires', '90'],
+    '--expires must be a number and a unit, such as 30s, 15m, 24h or 90d, at most a century, not "90"',
+  ],
+  [
+    ['create', 'x', '--expires', '36526d'],
+    '--expires must be a number and a unit, such as 30s, 15m, 24h or 90d, at most a century, not "36526d"',
+  ],
+  [
+    ['create', 'x', '--expires', '0s'],
+    '--expires must be a number and a unit, such as 30s, 15m, 24h or 90d, at most a century, not "0s"',
+  ],
+  [['create', 'x', '--grace', '1h'], '--grace is an option of rotate only'],
+  [['list', 'x'], 'list takes no argument, but got "x"'],
+  [['create', ' '], 'create needs a NAME; see --help'],
+  [['revoke', 'x'], '"x" is not the ID of a key; see list'],
+  [['rotate', '9'.repeat(19)], '"9999999999999999999" is not the ID of a key; see list'],
+  [['rotate', '1', '--expires', '1h'], '--expires is an option of create only'],
+  [['rotate', '1', '--read-only'], '--read-only is an option of create only'],
+  [['create', 'two\nlines'], 'NAME must not have control or invisible characters'],
+  [['create', '\x1b[31mred'], 'NAME must not have control or invisible characters'],
+  // Right-to-left override, zero-width space, line separator.
+  [['create', 'web\u202epohs'], 'NAME must not have control or invisible characters'],
+  [['create', 'web\u200bshop'], 'NAME must not have control or invisible characters'],
+  [['create', 'web\u2028shop'], 'NAME must not have control or invisible characters'],
+  [['create', 'x', '--expires', '-5d'], "Option '--expires' argument is ambiguous; see --help"],
+  [['list', '--all'], "Unknown option '--all'; see --help"],
+])('keys %j is a mistake, told in one line', async (operands, message) => {
+  expect(await runToEnd(programs.keys, {}, operands, folder)).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: `${message}\n`,
+  })
+})
+
+test.each(['migrate', 'seed'] as const)('%s takes no argument', async (program) => {
+  expect(await runToEnd(programs[program], {}, ['--dry-run'], folder)).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: 'This command takes no arguments: remove --dry-run\n',
+  })
+})
+
+test.each([
+  ['backup', []],
+  ['backup', ['--dry-run']],
+  ['restore', ['monday.db', 'tuesday.db']],
+] as const)('%s %j: one FILE is taken', async (program, operands) => {
+  expect(await runToEnd(programs[program], {}, [...operands], folder)).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: 'This command takes one FILE, such as backups/monday.db\n',
+  })
+})
+
+test('keys --help needs no database', async () => {
+  const { code, stdout, stderr } = await runToEnd(programs.keys, { PORT: 'abc' }, ['--help'])
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  expect(stdout).toBe(`Usage: npm run keys -- COMMAND [OPTIONS]
+
+  create NAME [--expires 90d] [--read-only]
+                                create a key, and print it on stdout, this once
+  list                          list all keys, without their secrets
+  rotate ID [--grace 24h]       replace a key by one of the same name, lifetime and rights; the old key
+                                works until the grace period ends
+  revoke ID                     end a key
+
+Options
+  --expires DURATION   lifetime of the new key (default: until it is revoked)
+  --read-only          the new key may only call operations that change nothing
+  --grace DURATION     how long the old key still works (default: 24h; 0s revokes it)
+  --json               print JSON on stdout, for scripts
+  --help               print this text
+
+A DURATION is a number and a unit, such as 30s, 15m, 24h or 90d.
+A revoked key stops working within 10 seconds on every instance.
+`)
+})
+
+test('a mistake leaves no database behind', () => {
+  expect(existsSync(path.join(folder, 'data'))).toBe(false)
+})
+
+test.each([
+  ['PORT', 'abc', 'PORT must be an integer from 0 to 65535'],
+  [
+    'DATABASE_URL',
+    'postgres://petstore:sesame@db/petstore',
+    'DATABASE_URL must be mysql://user:password@host:3306/database (special characters percent-encoded), or sqlite:path, or sqlite:path?create, or empty',
+  ],
+  [
+    'DATABASE_URL',
+    'mysql://petstore:50%off@127.0.0.1:1/petstore',
+    'DATABASE_URL must be mysql://user:password@host:3306/database (special characters percent-encoded), or sqlite:path, or sqlite:path?create, or empty',
+  ],
+  ['DATABASE_TIMEOUT', '31s', 'DATABASE_TIMEOUT must be a duration from 1ms to 30s, such as 5s'],
+  ['SHUTDOWN_TIMEOUT', '0s', 'SHUTDOWN_TIMEOUT must be a duration from 1ms to 1h, such as 10s'],
+  ['SHUTDOWN_DELAY', '10s', 'SHUTDOWN_DELAY must be shorter than SHUTDOWN_TIMEOUT'],
+  ['IDEMPOTENCY_LIFETIME', '0s', 'IDEMPOTENCY_LIFETIME must be a duration from 1m, such as 24h'],
+  [
+    'DATABASE_URL',
+    'mysql://petstore:sesame@127.0.0.1:1/petstore',
+    /^DATABASE_URL: cannot use the database 127\.0\.0\.1:1\/petstore: .*ECONNREFUSED.*$/,
+  ],
+  [
+    'DATABASE_URL',
+    'sqlite:/dev/null/petstore.db?create',
+    /^DATABASE_URL: cannot use the database \/dev\/null\/petstore\.db: .+$/,
+  ],
+  [
+    'DATABASE_URL',
+    'sqlite:nowhere/petstore.db',
+    'DATABASE_URL: cannot use the database nowhere/petstore.db: there is no such file; with ?create behind its name it is made',
+  ],
+  [
+    'DATABASE_URL',
+    `sqlite:${import.meta.filename}`,
+    /^DATABASE_URL: cannot use the database .+: file is not a database$/,
+  ],
+  [
+    'DATABSE_URL',
+    'mysql://petstore:sesame@db/petstore',
+    'DATABSE_URL is not a variable of this service: did you mean DATABASE_URL?',
+  ],
+  [
+    'BASE_URL',
+    'https://petstore.example',
+    'BASE_URL must be an http or https URL that ends in /v1',
+  ],
+] as const)('%s=%s stops the start', async (name, value, line) => {
+  const { code, stdout, stderr } = await runToEnd(programs.server, { PORT: '0', [name]: value })
+  expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+  expect(stderr).not.toContain('sesame')
+  expect(stderr).toMatch(/^.+\n$/)
+  if (typeof line === 'string') expect(stderr).toBe(`${line}\n`)
+  else expect(stderr.trimEnd()).toMatch(line)
+})
+
+test('a server that refuses at both of its addresses stops the start, and says why', async () => {
+  // The error for all addresses of a name has no words of its own.
+  const twoAddresses = `import dns from 'node:dns'
+    dns.lookup = (_name, _options, give) =>
+      give(null, ['127.0.0.1', '127.0.0.2'].map((address) => ({ address, family: 4 })))`
+  const { code, stderr } = await runToEnd(programs.server, {
+    PORT: '0',
+    DATABASE_URL: 'mysql://petstore:sesame@db:1/petstore',
+    ...runFirst(twoAddresses),
+  })
+  expect(code).toBe(1)
+  expect(stderr).toBe('DATABASE_URL: cannot use the database db:1/petstore: ECONNREFUSED\n')
+})
+
+test('a file .env that cannot be read stops the start', async () => {
+  const { folder, remove } = newFolder()
+  mkdirSync(path.join(folder, '.env'))
+  try {
+    const { code, stdout, stderr } = await runToEnd(programs.server, { PORT: '0' }, [], folder)
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    expect(stderr).toContain('.env')
+    expect(readdirSync(folder)).toEqual(['.env'])
+  } finally {
+    remove()
+  }
+})
+
+test('a port in use stops the start', async () => {
+  const other = createServer().listen(0)
+  await once(other, 'listening')
+  const { port } = other.address() as AddressInfo
+  const { code, stdout, stderr } = await runToEnd(programs.server, { PORT: String(port) })
+  other.close()
+  expect({ code, stdout, stderr }).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: `PORT: cannot listen on ${port} (EADDRINUSE): another program listens there; set another port, or PORT=0 for any that is free\n`,
+  })
+})
+
+test('a database that is not there is made only where that was said', async () => {
+  const { folder, remove } = newFolder()
+  const run = async (url: string) => {
+    const { code } = await runToEnd(programs.migrate, { DATABASE_URL: url }, [], folder)
+    return [code, readdirSync(folder, { recursive: true }).sort()]
+  }
+  try {
+    expect(await run('sqlite:pets.db')).toEqual([1, []])
+    expect(await run('sqlite:create/pets.db')).toEqual([1, []])
+    expect(await run('sqlite:shop/pets.db?create')).toEqual([0, ['shop', 'shop/pets.db']])
+    expect(await run('sqlite:shop/pets.db')).toEqual([0, ['shop', 'shop/pets.db']])
+    // For its owner alone: it holds the names and hashes of keys.
+    expect(statSync(path.join(folder, 'shop/pets.db')).mode & 0o777).toBe(0o600)
+    expect(await run('')).toEqual([0, ['data', 'data/petstore.db', 'shop', 'shop/pets.db']])
+  } finally {
+    remove()
+  }
+})

@@ -1,0 +1,167 @@
+/** The client that TypeScript frontends import, against the service. */
+import { setTimeout } from 'node:timers/promises'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { createPetstoreClient, isApiError, type PetstoreClient } from '../support/client.ts'
+import { keys, type Service, startService } from '../support/service.ts'
+
+let service: Service
+let petstore: PetstoreClient
+const clientWith = (apiKey: string, origin = service.origin) =>
+  createPetstoreClient({ url: `${origin}/trpc`, apiKey })
+beforeAll(async () => {
+  service = await startService()
+  petstore = clientWith(service.key)
+})
+afterAll(() => service.stop())
+
+const errorOf = (call: Promise<unknown>) =>
+  call.then(
+    () => expect.fail('The call did not fail'),
+    (error: unknown) => error,
+  )
+
+test('createPet, getPet and listPets keep every digit', async () => {
+  const categoryId = 9_007_199_254_740_993n
+  const pet = await petstore.createPet.mutate({ name: 'Rex', categoryId })
+  expect(pet).toEqual({ id: 1n, name: 'Rex', categoryId, status: 'available' })
+  expect(await petstore.getPet.query({ petId: 1 })).toEqual(pet)
+  expect(await petstore.listPets.query()).toEqual([pet])
+  expect(await petstore.listPets.query({ cursor: pet.id })).toEqual([])
+})
+
+test('more calls at once than the service takes in one request', async () => {
+  const calls = Array.from({ length: 50 }, () => petstore.listPets.query({ limit: 1 }))
+  expect(await Promise.all(calls)).toHaveLength(50)
+})
+
+test('the queries of one tick travel in one request, and its creations in another', async () => {
+  const { id, key } = await keys.create(service.databaseUrl, 'counted')
+  const counted = clientWith(key)
+  await Promise.all([
+    ...[1, 2, 3].map(() => counted.listPets.query()),
+    ...[1, 2].map(() => counted.createPet.mutate({ name: 'Rex', categoryId: 1 })),
+  ])
+  const calls = () =>
+    service.logged.map((line) => JSON.parse(line)).filter(({ keyId }) => keyId === String(id))
+  while (calls().length < 5) await setTimeout(5)
+  expect(new Set(calls().map(({ requestId }) => requestId)).size).toBe(2)
+})
+
+test('a creation with an idempotency key can be repeated', async () => {
+  const context = { idempotencyKey: 'from a "form" \\ 1' }
+  const create = () => petstore.createPet.mutate({ name: 'Once', categoryId: 1 }, { context })
+  const first = await create()
+  expect(await create()).toEqual(first)
+  expect(await petstore.listPets.query({ cursor: first.id })).toEqual([])
+  const another = petstore.createPet.mutate({ name: 'Other', categoryId: 1 }, { context })
+  expect(isApiError(await errorOf(another))).toBe(true)
+})
+
+test('null and undefined are no idempotency key: each creation makes a pet', async () => {
+  for (const idempotencyKey of [null, undefined]) {
+    const create = () =>
+      petstore.createPet.mutate({ name: 'Each', categoryId: 1 }, { context: { idempotencyKey } })
+    const first = await create()
+    expect((await create()).id).toBe(first.id + 1n)
+  }
+})
+
+test.each([
+  ['no text', 7],
+  ['an object', {}],
+  ['nothing', ''],
+  ['too long', 'x'.repeat(256)],
+  ['beyond ASCII', '猫'],
+  ['beyond ASCII, but in Latin-1', 'é'],
+  ['unprintable', 'a\nb'],
+])(
+  'an idempotency key that is %s is refused before anything is sent',
+  async (_, idempotencyKey) => {
+    // Nobody listens there: whatever were sent would end with another error.
+    const nobody = clientWith(service.key, 'http://127.0.0.1:1')
+    const context = { idempotencyKey }
+    const error = await errorOf(
+      nobody.createPet.mutate({ name: 'Rex', categoryId: 1 }, { context }),
+    )
+    expect(isApiError(error)).toBe(false)
+    expect(error).toMatchObject({
+      message: 'idempotencyKey must be a string of 1 to 255 printable ASCII characters',
+    })
+  },
+)
+
+test('an idempotency key may be of 1 to 255 printable ASCII characters', async () => {
+  const printable = String.fromCharCode(...Array.from({ length: 95 }, (_, index) => 32 + index))
+  for (const idempotencyKey of [' ', '"', '\\', printable, '\\'.repeat(255)]) {
+    const create = () =>
+      petstore.createPet.mutate({ name: 'Rex', categoryId: 1 }, { context: { idempotencyKey } })
+    expect(await create()).toEqual(await create())
+  }
+})
+
+test('of twenty creations in one tick only the one that is too large fails', async () => {
+  const calls = Array.from({ length: 20 }, (_, index) =>
+    petstore.createPet.mutate({ name: 'x'.repeat(index === 7 ? 65_500 : 255), categoryId: 1 }),
+  )
+  const outcomes = await Promise.allSettled(calls)
+  const failed = outcomes.flatMap(({ status }, index) => (status === 'rejected' ? [index] : []))
+  expect(failed).toEqual([7])
+  expect(outcomes[7]).toMatchObject({ reason: { code: 'PAYLOAD_TOO_LARGE', status: 413 } })
+})
+
+test('twenty of the largest good creations in one tick all fit', async () => {
+  for (const character of ['\u{1f436}', '\u0001', '\\']) {
+    const calls = Array.from({ length: 20 }, () =>
+      petstore.createPet.mutate({ name: `x${character.repeat(254)}`, categoryId: -(2n ** 63n) }),
+    )
+    expect(await Promise.all(calls)).toHaveLength(20)
+  }
+})
+
+test('of twenty queries in one tick only the one that is too large fails', async () => {
+  const calls = Array.from({ length: 20 }, (_, index) =>
+    petstore.listPets.query({
+      cursor: 2n ** 63n - 1n,
+      status: (index === 7 ? 'x'.repeat(16_384) : 'available') as 'sold',
+    }),
+  )
+  const outcomes = await Promise.allSettled(calls)
+  const failed = outcomes.flatMap(({ status }, index) => (status === 'rejected' ? [index] : []))
+  expect(failed).toEqual([7])
+  expect(outcomes[7]).toMatchObject({ reason: { code: 'BAD_REQUEST', status: 431 } })
+})
+
+test('twenty queries in one tick that are large only once they are escaped are all understood', async () => {
+  const status = '猫'.repeat(400) as 'sold'
+  const calls = Array.from({ length: 20 }, () => errorOf(petstore.listPets.query({ status })))
+  for (const error of await Promise.all(calls)) {
+    expect(error).toMatchObject({ code: 'BAD_REQUEST', status: 400 })
+  }
+})
+
+test('an input that is refused names the fields', async () => {
+  const error = await errorOf(petstore.createPet.mutate({ name: ' ', categoryId: 1.5 }))
+  if (!isApiError(error)) throw error
+  expect(error.code).toBe('BAD_REQUEST')
+  expect(error.status).toBe(400)
+  expect(error.fields.name).toBe('must not be blank')
+  expect(Object.keys(error.fields)).toEqual(expect.arrayContaining(['name', 'categoryId']))
+})
+
+test('other refusals have code and status, and no fields', async () => {
+  const missing = await errorOf(petstore.getPet.query({ petId: 99 }))
+  if (!isApiError(missing)) throw missing
+  expect(missing).toMatchObject({ code: 'NOT_FOUND', status: 404 })
+  expect(missing.fields).toEqual({})
+  expect(await errorOf(clientWith('wrong').listPets.query())).toMatchObject({
+    code: 'UNAUTHORIZED',
+    status: 401,
+  })
+})
+
+test('a service out of reach is no ApiError', async () => {
+  const nobody = clientWith(service.key, 'http://127.0.0.1:1')
+  const error = await errorOf(nobody.listPets.query())
+  expect(error).toBeInstanceOf(Error)
+  expect(isApiError(error)).toBe(false)
+})

@@ -1,0 +1,209 @@
+/**
+ * What the client promises its importers: precise types, what it sends, and a hash for query keys with
+ * bigints.
+ */
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
+import type { inferRouterInputs, inferRouterOutputs } from '@trpc/server'
+import { afterAll, beforeAll, beforeEach, expect, expectTypeOf, test } from 'vitest'
+import {
+  type ApiError,
+  createPetstoreClient,
+  isApiError,
+  type NewPet,
+  type Pet,
+  type PetStatus,
+  type PetstoreInputs,
+  type PetstoreOutputs,
+  queryKeyHashFn,
+} from '../support/client.ts'
+import { type AppRouter as ServedRouter, transformer } from '../support/router.ts'
+
+type Status = 'available' | 'pending' | 'sold'
+
+test('the types are those of the interface', () => {
+  const petstore = createPetstoreClient({ url: 'http://localhost/trpc', apiKey: '' })
+  expectTypeOf<PetStatus>().toEqualTypeOf<Status>()
+  expectTypeOf<Pet>().toEqualTypeOf<{
+    id: bigint
+    name: string
+    categoryId: bigint
+    status: Status
+  }>()
+  expectTypeOf<NewPet>().toEqualTypeOf<{
+    name: string
+    categoryId: number | bigint
+    status?: Status | undefined
+  }>()
+  expectTypeOf<Extract<PetstoreInputs['listPets'], object>>().toEqualTypeOf<{
+    limit?: number | undefined
+    status?: Status | undefined
+    cursor?: number | bigint | undefined
+  }>()
+  expectTypeOf(petstore.getPet.query).parameter(0).toEqualTypeOf<{ petId: number | bigint }>()
+  expectTypeOf(petstore.createPet.mutate).parameter(0).toEqualTypeOf<NewPet>()
+  expectTypeOf(petstore.listPets.query).returns.resolves.toEqualTypeOf<Pet[]>()
+  expectTypeOf(petstore.getPet.query).returns.resolves.toEqualTypeOf<Pet>()
+  expectTypeOf(petstore.createPet.mutate).returns.resolves.toEqualTypeOf<Pet>()
+  expectTypeOf(isApiError).guards.toEqualTypeOf<ApiError>()
+  expectTypeOf<ApiError['status']>().toEqualTypeOf<number>()
+  expectTypeOf<'NOT_FOUND' | 'UNAUTHORIZED'>().toExtend<ApiError['code']>()
+})
+
+test('every procedure that is served is on the client, as it is served', () => {
+  expectTypeOf<PetstoreInputs>().toEqualTypeOf<inferRouterInputs<ServedRouter>>()
+  expectTypeOf<PetstoreOutputs>().toEqualTypeOf<inferRouterOutputs<ServedRouter>>()
+})
+
+test('queryKeyHashFn tells keys apart as the service does', () => {
+  const hash = (input: unknown) => queryKeyHashFn([['getPet'], { input, type: 'query' }])
+  expect(hash({ petId: 7n })).toBe(hash({ petId: 7 }))
+  expect(hash({ petId: 7n })).not.toBe(hash({ petId: '7' }))
+  const [one, other] = [9_007_199_254_740_992n, 9_007_199_254_740_993n]
+  expect(hash({ petId: one })).not.toBe(hash({ petId: other }))
+  expect(hash({ petId: other })).not.toBe(hash({ petId: String(other) }))
+  expect(hash({ limit: 5, status: 'sold' })).toBe(hash({ status: 'sold', limit: 5 }))
+  expect(hash({ limit: 5, status: undefined })).toBe(hash({ limit: 5 }))
+})
+
+/** What came with one request: the names of its calls, its inputs as they were written, its headers. */
+interface Received {
+  method: string
+  calls: string[]
+  inputs: string
+  isBatch: boolean
+  headers: Record<string, unknown>
+}
+
+const received: Received[] = []
+// It answers each call with its place in the request.
+const recorder = createServer(async (req, res) => {
+  const url = new URL(req.url ?? '', 'http://localhost')
+  const calls = url.pathname.slice('/trpc/'.length).split(',')
+  const isBatch = url.searchParams.get('batch') === '1'
+  const body = await text(req)
+  const { authorization, 'idempotency-key': key, 'content-type': type } = req.headers
+  received.push({
+    method: String(req.method),
+    calls,
+    inputs: url.searchParams.get('input') ?? body,
+    isBatch,
+    headers: { authorization, key, type },
+  })
+  const results = calls.map((_, index) => ({ result: { data: transformer.serialize(index) } }))
+  res.setHeader('content-type', 'application/json')
+  res.end(JSON.stringify(isBatch ? results : results[0]))
+})
+let recorded: string
+beforeAll(async () => {
+  recorder.listen(0, '127.0.0.1')
+  await once(recorder, 'listening')
+  const { port } = recorder.address() as AddressInfo // it listens on a port
+  recorded = `http://127.0.0.1:${port}/trpc`
+})
+beforeEach(() => {
+  received.length = 0
+})
+afterAll(() => {
+  recorder.closeAllConnections()
+  recorder.close()
+})
+
+const recordedClient = () => createPetstoreClient({ url: recorded, apiKey: 'the-key' })
+const rex = { name: 'Rex', categoryId: 3n }
+/** A creation whose input is written in so many bytes, in its name such letters. */
+const petOf = (bytes: number, letter: string) => {
+  const left = bytes - JSON.stringify(transformer.serialize({ ...rex, name: '' })).length
+  const size = Buffer.byteLength(letter)
+  return { ...rex, name: letter.repeat(left / size) + 'x'.repeat(left % size) }
+}
+/** The parameters of a page that take so many bytes in an address. */
+const pageOf = (bytes: number) => {
+  const empty = encodeURIComponent(JSON.stringify(transformer.serialize({ status: '' })))
+  // Nobody looks at it here, so the client's types must not stop it.
+  return { status: 'x'.repeat(bytes - empty.length) as 'sold' }
+}
+const withKey = (idempotencyKey: unknown) => ({ context: { idempotencyKey } })
+
+test('the calls of one tick: which travel together, and with which headers', async () => {
+  const { listPets, getPet, createPet } = recordedClient()
+  await Promise.all([
+    listPets.query(),
+    getPet.query({ petId: 7n }),
+    createPet.mutate(rex),
+    createPet.mutate({ ...rex, name: 'Ada' }, withKey(null)),
+    createPet.mutate({ ...rex, name: 'Bea' }, withKey('a "key" \\')),
+    createPet.mutate(rex, withKey(undefined)),
+  ])
+  const authorization = 'Bearer the-key'
+  const type = 'application/json'
+  const input = (value: unknown) => JSON.stringify(transformer.serialize(value))
+  expect(received.toSorted((one, other) => one.calls.length - other.calls.length)).toEqual([
+    {
+      method: 'POST',
+      calls: ['createPet'],
+      inputs: input({ ...rex, name: 'Bea' }),
+      isBatch: false,
+      headers: { authorization, key: '"a \\"key\\" \\\\"', type },
+    },
+    {
+      method: 'GET',
+      calls: ['listPets', 'getPet'],
+      inputs: `{"0":${input(undefined)},"1":${input({ petId: 7n })}}`,
+      isBatch: true,
+      headers: { authorization, key: undefined, type: undefined },
+    },
+    {
+      method: 'POST',
+      calls: ['createPet', 'createPet', 'createPet'],
+      inputs: `{"0":${input(rex)},"1":${input({ ...rex, name: 'Ada' })},"2":${input(rex)}}`,
+      isBatch: true,
+      headers: { authorization, key: undefined, type },
+    },
+  ])
+})
+
+test('20 calls travel together at most', async () => {
+  const { listPets, createPet } = recordedClient()
+  await Promise.all(
+    Array.from({ length: 41 }, () => [listPets.query(), createPet.mutate(rex)]).flat(),
+  )
+  const counts = (method: string) =>
+    received.filter((one) => one.method === method).map(({ calls }) => calls.length)
+  expect(counts('GET').sort()).toEqual([1, 20, 20])
+  expect(counts('POST').sort()).toEqual([1, 20, 20])
+})
+
+const create = (bytes: number, letter: string) => () =>
+  recordedClient().createPet.mutate(petOf(bytes, letter))
+const list = (bytes: number) => () => recordedClient().listPets.query(pageOf(bytes))
+
+test.each([
+  ['a creation of 3,200 bytes', create(3_200, 'x'), true],
+  ['one of 3,201 bytes', create(3_201, 'x'), false],
+  ['one of 3,200 bytes in fewer letters', create(3_200, '😀'), true],
+  ['one of 3,201 bytes in fewer letters', create(3_201, '😀'), false],
+  ['a query of 512 bytes', list(512), true],
+  ['one of 513 bytes', list(513), false],
+])('%s travels with others, or alone', async (_, call, isBatch) => {
+  await call()
+  expect(received).toHaveLength(1)
+  expect(received[0]?.isBatch).toBe(isBatch)
+})
+
+const hashes: [key: unknown[], hash: string][] = [
+  [[['getPet'], { input: { petId: 7n } }], '[["getPet"],{"input":{"petId":7}}]'],
+  [[-(2n ** 53n) + 1n, 2n ** 53n - 1n], '[-9007199254740991,9007199254740991]'],
+  [[-(2n ** 53n), 2n ** 53n], '[{"bigint":"-9007199254740992"},{"bigint":"9007199254740992"}]'],
+  [[{ b: 1, a: { d: undefined, c: [3, 1, 2] } }], '[{"a":{"c":[3,1,2]},"b":1}]'],
+  [[Object.assign(Object.create(null), { b: 1, a: 2 })], '[{"a":2,"b":1}]'],
+  [[new Date(0), null, undefined, 'a"'], '["1970-01-01T00:00:00.000Z",null,null,"a\\""]'],
+  // An instance of a class is written as it is, whatever its fields are called.
+  [[Object.assign(new (class Place {})(), { b: 1, a: 2 })], '[{"b":1,"a":2}]'],
+  [[], '[]'],
+]
+test.each(hashes.map(([key, hash]) => [hash, key] as const))('the hash %s', (hash, key) => {
+  expect(queryKeyHashFn(key)).toBe(hash)
+})

@@ -1,0 +1,55 @@
+/** The words in the client's declarations, for a resource that is as different from pets as can be. */
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { afterAll, expect, test } from 'vitest'
+import { documented } from '../../client/documentation.ts'
+import { visitRouter } from '../visits/router.ts'
+
+const root = path.join(import.meta.dirname, '../..')
+const folder = mkdtempSync(path.join(tmpdir(), 'petstore-declarations-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+/** The declaration of the router of the visits, as the compiler prints it for a client. */
+function declared(): string {
+  const project = {
+    extends: `${root}/tsconfig.json`,
+    compilerOptions: {
+      noEmit: false,
+      declaration: true,
+      emitDeclarationOnly: true,
+      rootDir: root,
+      outDir: `${folder}/out`,
+      typeRoots: [`${root}/node_modules/@types`],
+    },
+    files: [`${root}/test/visits/declared.ts`],
+    include: [],
+  }
+  writeFileSync(path.join(folder, 'tsconfig.json'), JSON.stringify(project))
+  execFileSync(path.join(root, 'node_modules/.bin/tsc'), ['-p', folder], { stdio: 'pipe' })
+  return readFileSync(path.join(folder, 'out/test/visits/declared.d.ts'), 'utf8')
+}
+
+test('each place has its words, and the types stay as they were', () => {
+  const plain = declared()
+  const text = documented(plain, visitRouter)
+  const compact = text.replaceAll(/\s+/g, ' ')
+  for (const line of [
+    '/** * List visits. * * Returns a page of visits, newest first. */ list: ',
+    '/** * Whether it comes before others. * @default false */ urgent?: boolean | undefined;',
+    '/** * When it is. */ at: Date;',
+    '/** * Identifies the visit. */ id: bigint;',
+    '/** * Maximum number of visits returned. From 1 to 100. * @default 20 */ limit?: ',
+  ]) {
+    expect(compact).toContain(line)
+  }
+  expect(compact).toMatch(/Adds a visit.{0,200}`\{ context: \{ idempotencyKey \} \}`/)
+  const comments = /^ *(\/\*\*$| \*.*)\n/gm
+  expect(text.replaceAll(comments, '')).toBe(plain.replaceAll(comments, ''))
+
+  // Words for which there is no place are an error, or they would be lost in silence.
+  expect(() => documented(plain.replaceAll('createdAt', 'created'), visitRouter)).toThrow(
+    'createdAt',
+  )
+}, 60_000)

@@ -1,0 +1,133 @@
+/** The stand-in for tests of frontends, as far as it needs no package: test/journeys has the rest. */
+import { setupServer } from 'msw/node'
+import { expect, test } from 'vitest'
+import { petstoreHandlers } from '../../client/src/testing.ts'
+import { createPetstoreClient, isApiError } from '../support/client.ts'
+
+test.each(['https://pets.example/trpc', 'https://pets.example/trpc/'])(
+  'both client and stand-in may be given %s',
+  async (url) => {
+    const pets = [{ name: 'Rex', categoryId: 1 }]
+    const server = setupServer(...petstoreHandlers({ url, pets }))
+    server.listen()
+    try {
+      const client = createPetstoreClient({ url, apiKey: 'any' })
+      expect(await client.listPets.query()).toEqual([
+        { id: 1n, name: 'Rex', categoryId: 1n, status: 'available' },
+      ])
+    } finally {
+      server.close()
+    }
+  },
+)
+
+const url = 'https://pets.example/trpc'
+
+/** Runs something while the stand-in answers. */
+async function withStandIn(
+  options: Omit<Parameters<typeof petstoreHandlers>[0], 'url'>,
+  run: (clientWith: (apiKey: string) => ReturnType<typeof createPetstoreClient>) => Promise<void>,
+): Promise<void> {
+  const server = setupServer(...petstoreHandlers({ url, ...options }))
+  server.listen()
+  try {
+    await run((apiKey) => createPetstoreClient({ url, apiKey }))
+  } finally {
+    server.close()
+  }
+}
+
+/** What a call gives, or the code, status and message of its error. */
+const outcome = (call: Promise<unknown>) =>
+  call.catch((error) => {
+    if (!isApiError(error)) throw error
+    return [error.code, error.status, error.message]
+  })
+
+const rex = { name: 'Rex', categoryId: 1n, status: 'sold' } as const
+const invalid = [
+  'UNAUTHORIZED',
+  401,
+  'The API key is invalid: the header must be "Authorization: Bearer <API_KEY>" with a key of this service',
+]
+
+test('pages of the pets that are there at first, and of those that are added', async () => {
+  const statuses = ['available', 'pending', 'sold'] as const
+  const pets = statuses.map((status, index) => ({
+    name: `Pet ${index}`,
+    categoryId: index,
+    status,
+  }))
+  await withStandIn({ pets }, async (clientWith) => {
+    const { listPets, createPet, getPet } = clientWith('any')
+    expect(await createPet.mutate(rex)).toEqual({ id: 4n, ...rex })
+    const ids = async (query: object) => (await listPets.query(query)).map(({ id }) => Number(id))
+    expect(await ids({})).toEqual([1, 2, 3, 4])
+    expect(await ids({ limit: 2 })).toEqual([1, 2])
+    expect(await ids({ cursor: 2n })).toEqual([3, 4])
+    expect(await ids({ status: 'sold' })).toEqual([3, 4])
+    expect(await ids({ status: 'sold', cursor: 3 })).toEqual([4])
+    expect(await getPet.query({ petId: 2 })).toEqual({
+      id: 2n,
+      name: 'Pet 1',
+      categoryId: 1n,
+      status: 'pending',
+    })
+  })
+})
+
+test('an idempotency key counts for its caller, for one body, and while the first is running', async () => {
+  await withStandIn({}, async (clientWith) => {
+    const context = { idempotencyKey: 'one' }
+    const create = (apiKey: string, pet: Parameters<typeof mutate>[0] = rex) =>
+      outcome(clientWith(apiKey).createPet.mutate(pet, { context }))
+    const { mutate } = clientWith('type only').createPet
+    const running = [
+      'CONFLICT',
+      409,
+      'A request with this Idempotency-Key is still running; try again in a moment',
+    ]
+    // Each of those that meet is told of the one pet, or that it is being made.
+    for (const met of await Promise.all([create('shop'), create('shop'), create('shop')])) {
+      expect([{ id: 1n, ...rex }, running]).toContainEqual(met)
+    }
+    expect(await create('shop')).toEqual({ id: 1n, ...rex })
+    expect(await create('other')).toEqual({ id: 2n, ...rex })
+    expect(await create('shop', { ...rex, name: 'Ada' })).toEqual([
+      'UNPROCESSABLE_CONTENT',
+      422,
+      'This Idempotency-Key was used for another request; take a new one',
+    ])
+    expect(await clientWith('shop').listPets.query()).toHaveLength(2)
+  })
+})
+
+test('any key is valid unless it is said which; one may only read', async () => {
+  for (const apiKeys of [undefined, ['shop', 'petstore_read_x']]) {
+    await withStandIn(apiKeys ? { apiKeys } : {}, async (clientWith) => {
+      expect(await clientWith('shop').listPets.query()).toEqual([])
+      expect(await outcome(clientWith('').listPets.query())).toEqual(invalid)
+      expect(await outcome(clientWith('other').listPets.query())).toEqual(apiKeys ? invalid : [])
+      const reader = clientWith('petstore_read_x')
+      expect(await reader.listPets.query()).toEqual([])
+      expect(await outcome(reader.createPet.mutate(rex))).toEqual([
+        'FORBIDDEN',
+        403,
+        'The API key may only read: this call needs one that may write',
+      ])
+    })
+  }
+})
+
+test('a batch of 21 calls is refused, and a call without a key', async () => {
+  await withStandIn({}, async () => {
+    const ask = async (count: number, headers: Record<string, string>) => {
+      const path = `${Array(count).fill('listPets').join()}?batch=1`
+      return (await fetch(`${url}/${path}`, { headers })).status
+    }
+    const headers = { authorization: 'Bearer any' }
+    expect([await ask(20, headers), await ask(21, headers), await ask(1, {})]).toEqual([
+      200, 400, 401,
+    ])
+  })
+})

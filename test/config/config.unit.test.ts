@@ -1,0 +1,410 @@
+/** The environment → Config. */
+import { readFileSync } from 'node:fs'
+import { parseEnv } from 'node:util'
+import { expect, test } from 'vitest'
+import { ConfigError, readConfig } from '../../src/config/config.ts'
+
+const defaults = {
+  port: 3000,
+  databaseUrl: 'sqlite:data/petstore.db?create',
+  baseUrl: 'http://localhost:3000/v1',
+  stagingUrl: undefined,
+  corsOrigins: [],
+  rateLimit: undefined,
+  trustProxy: 0,
+  databaseTimeout: 5_000,
+  shutdownTimeout: 10_000,
+  shutdownDelay: 0,
+  idempotencyLifetime: 86_400_000,
+  metrics: undefined,
+  workers: 1,
+  tracing: undefined,
+}
+
+test('an empty environment gives the defaults, and so do empty variables', () => {
+  expect(readConfig({})).toEqual(defaults)
+  const names = [
+    'PORT',
+    'DATABASE_URL',
+    'BASE_URL',
+    'STAGING_URL',
+    'CORS_ORIGINS',
+    'RATE_LIMIT',
+    'TRUST_PROXY',
+    'DATABASE_TIMEOUT',
+    'SHUTDOWN_TIMEOUT',
+    'SHUTDOWN_DELAY',
+    'IDEMPOTENCY_LIFETIME',
+    'METRICS_PORT',
+    'METRICS_HOST',
+    'WORKERS',
+    'OTEL_EXPORTER_OTLP_ENDPOINT',
+    'OTEL_EXPORTER_OTLP_PROTOCOL',
+    'OTEL_TRACES_EXPORTER',
+    'OTEL_TRACES_SAMPLER',
+    'OTEL_TRACES_SAMPLER_ARG',
+    'OTEL_SDK_DISABLED',
+  ]
+  expect(readConfig(Object.fromEntries(names.map((name) => [name, ''])))).toEqual(readConfig({}))
+})
+
+/** Returns the names of all variables that the configuration reads. */
+function namesRead(): string[] {
+  const names = new Set<string>()
+  const environment = new Proxy<Record<string, string>>(
+    {},
+    {
+      get: (_, name: string) => {
+        names.add(name)
+        // Only where traces are sent are their other variables read.
+        return name === 'OTEL_EXPORTER_OTLP_ENDPOINT' ? 'http://localhost:4318' : undefined
+      },
+    },
+  )
+  readConfig(environment)
+  return [...names].sort()
+}
+
+test('README has a row for each variable, .env.example a line, docs/operating.md the rest of OTEL_', () => {
+  const rows = [...readFileSync('README.md', 'utf8').matchAll(/^\| (`[A-Z_`, ]+`) \|/gm)]
+  const described = rows.flatMap(([, cell = '']) => cell.match(/[A-Z_]+/g) ?? []).sort()
+  expect(Object.keys(parseEnv(readFileSync('.env.example', 'utf8'))).sort()).toEqual(described)
+  const others = namesRead().filter((name) => !described.includes(name))
+  expect(described.filter((name) => !namesRead().includes(name))).toEqual([])
+  const operating = readFileSync('docs/operating.md', 'utf8')
+  for (const name of others) expect(operating, name).toMatch(`\`${name}\``)
+  expect(others.filter((name) => !name.startsWith('OTEL_'))).toEqual([])
+})
+
+test('.env.example shows the defaults', () => {
+  const example = readFileSync('.env.example', 'utf8')
+  expect(readConfig(parseEnv(example))).toEqual(readConfig({}))
+})
+
+test('BASE_URL follows PORT unless it is set', () => {
+  expect(readConfig({ PORT: '8080' })).toMatchObject({
+    port: 8080,
+    baseUrl: 'http://localhost:8080/v1',
+  })
+  const baseUrl = 'https://petstore.example/shop/v1'
+  expect(readConfig({ PORT: '8080', BASE_URL: baseUrl })).toMatchObject({ baseUrl })
+})
+
+test.each(['0', '1', '65535'])('PORT=%s', (PORT) => {
+  expect(readConfig({ PORT }).port).toBe(Number(PORT))
+})
+
+test.each([
+  'mysql://root@localhost/petstore',
+  'mysql://user:p%40ss@db.example:3307/petstore',
+  'mysql://user:secret@[::1]:3306/petstore',
+  'sqlite:petstore.db',
+  'sqlite:/var/lib/petstore/petstore.db',
+])('DATABASE_URL=%s', (DATABASE_URL) => {
+  expect(readConfig({ DATABASE_URL }).databaseUrl).toBe(DATABASE_URL)
+})
+
+const mysql = { DATABASE_URL: 'mysql://root@localhost/petstore' }
+
+// The least and the greatest of each, and every form that it may have; all others stay as they are.
+test.each<[Record<string, string>, object]>([
+  ...['https://pets.example/v1', 'http://127.0.0.1:8080/v1', 'http://[::1]:3000/v1'].map(
+    (url): [Record<string, string>, object] => [{ BASE_URL: url }, { baseUrl: url }],
+  ),
+  ...['HTTPS://Pets.Example/V1', "https://pets.example/a-b_c.d~e!$&'()*+,;=:@%20/v1"].map(
+    (url): [Record<string, string>, object] => [{ STAGING_URL: url }, { stagingUrl: url }],
+  ),
+  [
+    { CORS_ORIGINS: 'https://a.example,http://localhost:5173' },
+    { corsOrigins: ['https://a.example', 'http://localhost:5173'] },
+  ],
+  [{ CORS_ORIGINS: 'https://a.example , *' }, { corsOrigins: ['https://a.example', '*'] }],
+  [{ CORS_ORIGINS: 'http://[::1]:5173' }, { corsOrigins: ['http://[::1]:5173'] }],
+  [{ RATE_LIMIT: '1' }, { rateLimit: 1 }],
+  [{ RATE_LIMIT: '999999999' }, { rateLimit: 999_999_999 }],
+  [{ TRUST_PROXY: '0' }, { trustProxy: 0 }],
+  [{ TRUST_PROXY: '2' }, { trustProxy: 2 }],
+  [{ TRUST_PROXY: 'loopback, 10.0.0.0/8, ::1' }, { trustProxy: ['loopback', '10.0.0.0/8', '::1'] }],
+  ...['linklocal', 'uniquelocal', '10.0.0.1', '10.0.0.0/1', '10.0.0.1/32', '::/1', '::1/128'].map(
+    (network): [Record<string, string>, object] => [
+      { TRUST_PROXY: network },
+      { trustProxy: [network] },
+    ],
+  ),
+  [{ DATABASE_TIMEOUT: '1ms' }, { databaseTimeout: 1 }],
+  [{ DATABASE_TIMEOUT: '30s' }, { databaseTimeout: 30_000 }],
+  [{ SHUTDOWN_TIMEOUT: '1ms' }, { shutdownTimeout: 1 }],
+  [{ SHUTDOWN_TIMEOUT: '1h' }, { shutdownTimeout: 3_600_000 }],
+  [{ SHUTDOWN_DELAY: '0s' }, { shutdownDelay: 0 }],
+  [{ SHUTDOWN_DELAY: '9999ms' }, { shutdownDelay: 9_999 }],
+  [
+    { SHUTDOWN_DELAY: '59m', SHUTDOWN_TIMEOUT: '60m' },
+    { shutdownDelay: 3_540_000, shutdownTimeout: 3_600_000 },
+  ],
+  [{ IDEMPOTENCY_LIFETIME: '1m' }, { idempotencyLifetime: 60_000 }],
+  [{ IDEMPOTENCY_LIFETIME: '36h' }, { idempotencyLifetime: 129_600_000 }],
+  [{ IDEMPOTENCY_LIFETIME: '90d' }, { idempotencyLifetime: 7_776_000_000 }],
+  [{ IDEMPOTENCY_LIFETIME: '36525d' }, { idempotencyLifetime: 3_155_760_000_000 }],
+  [{ METRICS_PORT: '0' }, { metrics: { host: '127.0.0.1', port: 0 } }],
+  [{ METRICS_PORT: '65535' }, { metrics: { host: '127.0.0.1', port: 65_535 } }],
+  [{ METRICS_PORT: '9090', METRICS_HOST: '::' }, { metrics: { host: '::', port: 9_090 } }],
+  [{ METRICS_HOST: '::' }, {}],
+  [
+    { WORKERS: '2', ...mysql },
+    { workers: 2, databaseUrl: mysql.DATABASE_URL },
+  ],
+  [
+    { WORKERS: '256', ...mysql },
+    { workers: 256, databaseUrl: mysql.DATABASE_URL },
+  ],
+])('%j is understood', (environment, expected) => {
+  expect(readConfig(environment)).toEqual({ ...defaults, ...expected })
+})
+
+const traced = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://localhost:4318' }
+
+test.each<[Record<string, string>, unknown]>([
+  [traced, { sampler: 'parentbased_always_on', ratio: 1 }],
+  [{ ...traced, OTEL_SDK_DISABLED: 'false', OTEL_TRACES_EXPORTER: 'otlp' }, expect.anything()],
+  [{ ...traced, OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf' }, expect.anything()],
+  [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'https://collector.example/otlp' }, expect.anything()],
+  ...['always_on', 'always_off', 'traceidratio'].flatMap((name) =>
+    [name, `parentbased_${name}`].map((sampler): [Record<string, string>, object] => [
+      { ...traced, OTEL_TRACES_SAMPLER: sampler, OTEL_TRACES_SAMPLER_ARG: '0.25' },
+      { sampler, ratio: 0.25 },
+    ]),
+  ),
+  [
+    { ...traced, OTEL_TRACES_SAMPLER_ARG: '0' },
+    { sampler: 'parentbased_always_on', ratio: 0 },
+  ],
+  [
+    { ...traced, OTEL_TRACES_SAMPLER_ARG: '1' },
+    { sampler: 'parentbased_always_on', ratio: 1 },
+  ],
+  [{ ...traced, OTEL_SDK_DISABLED: 'True' }, undefined],
+  [{ ...traced, OTEL_TRACES_EXPORTER: 'none' }, undefined],
+  // Without a collector all others are left alone: they may be meant for somebody else.
+  [{ OTEL_TRACES_SAMPLER: 'xray', OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }, undefined],
+])('%j says what is traced', (environment, tracing) => {
+  expect(readConfig(environment).tracing).toEqual(tracing)
+})
+
+test.each([
+  ['OTEL_EXPORTER_OTLP_ENDPOINT', 'collector:4318', 'an http or https URL, such as'],
+  ['OTEL_EXPORTER_OTLP_PROTOCOL', 'grpc', 'http/protobuf, or empty'],
+  ['OTEL_TRACES_EXPORTER', 'zipkin', 'otlp or none'],
+  ['OTEL_TRACES_SAMPLER', 'xray', 'one of always_on, always_off, traceidratio, parentbased_'],
+  ['OTEL_TRACES_SAMPLER_ARG', '2', 'a number from 0 to 1'],
+  ['OTEL_TRACES_SAMPLER_ARG', '1.01', 'a number from 0 to 1'],
+  ['OTEL_TRACES_SAMPLER_ARG', '-0.01', 'a number from 0 to 1'],
+  ['OTEL_TRACES_SAMPLER_ARG', 'half', 'a number from 0 to 1'],
+])('%s=%s is refused where calls are traced', (name, value, expected) => {
+  const read = () => readConfig({ ...traced, [name]: value })
+  expect(read).toThrow(ConfigError)
+  expect(read).toThrow(`${name} must be ${expected}`)
+})
+
+test('OpenTelemetry’s own variables are no slips, but a slip for the one that turns it on is', () => {
+  const others = [
+    ...['OTEL_SERVICE_NAME', 'OTEL_RESOURCE_ATTRIBUTES', 'OTEL_PROPAGATORS', 'OTEL_LOG_LEVEL'],
+    ...['OTEL_EXPORTER_OTLP_HEADERS', 'OTEL_EXPORTER_OTLP_TIMEOUT', 'OTEL_METRICS_EXPORTER'],
+    ...['OTEL_LOGS_EXPORTER', 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'OTEL_BLRP_SCHEDULE_DELAY'],
+    ...['OTEL_BSP_SCHEDULE_DELAY', 'OTEL_EXPORTER_OTLP_LOGS_ENDPOINT', 'OTEL_TRACE_SAMPLER'],
+    ...['OTEL_EXPORTER_ZIPKIN_ENDPOINT', 'OTEL_EXPORTER_OTLP_CERTIFICATE'],
+  ]
+  expect(readConfig(Object.fromEntries(others.map((name) => [name, 'x'])))).toEqual(readConfig({}))
+  for (const slip of ['OTEL_EXPORTER_OTLP_ENDPONT', 'OTEL_EXPORTER_OTPL_ENDPOINT']) {
+    expect(() => readConfig({ [slip]: 'http://localhost:4318' })).toThrow(
+      `${slip} is not a variable of this service: did you mean OTEL_EXPORTER_OTLP_ENDPOINT?`,
+    )
+  }
+})
+
+test.each([
+  [{ SHUTDOWN_DELAY: '10s' }, 'SHUTDOWN_DELAY must be shorter than SHUTDOWN_TIMEOUT'],
+  [
+    { SHUTDOWN_TIMEOUT: '3s', SHUTDOWN_DELAY: '3s' },
+    'SHUTDOWN_DELAY must be shorter than SHUTDOWN_TIMEOUT',
+  ],
+  [{ WORKERS: '2' }, 'WORKERS must be 1 with the embedded database: set DATABASE_URL to MySQL'],
+])('%j do not go together', (environment, message) => {
+  expect(() => readConfig(environment)).toThrow(new ConfigError(message))
+})
+
+const url = 'an http or https URL that ends in /v1'
+const database =
+  'mysql://user:password@host:3306/database (special characters percent-encoded), or sqlite:path, or sqlite:path?create, or empty'
+const wrong: [name: string, value: string, expected: string][] = [
+  ...['abc', '-1', '65536', '3000.5', ' 3000', '0x50', '1e3', '999999'].map(
+    (value): [string, string, string] => ['PORT', value, 'an integer from 0 to 65535'],
+  ),
+  ...[
+    'postgres://user:secret@host/petstore',
+    'mysql:secret',
+    'mysql://user:secret@host',
+    'mysql://user:secret@host/',
+    'mysql://user:sec#ret@host/petstore',
+    'secret',
+    'sqlite:',
+    'sqlite:?create',
+    '/data/petstore.db',
+  ].map((value): [string, string, string] => ['DATABASE_URL', value, database]),
+  ...['BASE_URL', 'STAGING_URL'].flatMap((name) =>
+    [
+      'https://petstore.example',
+      'https://petstore.example/v1/',
+      'https://petstore.example/v2',
+      'https://petstore.example/?/v1',
+      'https://petstore.example/#/v1',
+      'https://petstore.example/xv1',
+      'ftp://petstore.example/v1',
+      'petstore.example/v1',
+      '/v1',
+      'https://例え.example/v1',
+      'https://petstore.example/ä/v1',
+      'https://petstore.example/<b>"/v1',
+      'https://user:secret@petstore.example/v1',
+    ].map((value): [string, string, string] => [name, value, url]),
+  ),
+  ...['shop.example', 'https://shop.example/', 'https://shop.example/x'].map(
+    (value): [string, string, string] => [
+      'CORS_ORIGINS',
+      value,
+      'origins such as https://shop.example, separated by commas, or *',
+    ],
+  ),
+  ...['0', '-1', '1.5', 'many', '1000000000', '1e3', ' 5'].map(
+    (value): [string, string, string] => [
+      'RATE_LIMIT',
+      value,
+      'an integer of calls a minute, from 1, or empty for no limit',
+    ],
+  ),
+  ...[
+    '-1',
+    'everybody',
+    '10.0.0.0/33',
+    '0.0.0.0/0',
+    '::/0',
+    '::1/129',
+    '1.2.3',
+    '10.0.0.0/8/8',
+    '10.0.0.0/',
+    '10.0.0.0/0x8',
+    '1.5',
+    'Loopback',
+    'loopback,',
+  ].map((value): [string, string, string] => [
+    'TRUST_PROXY',
+    value,
+    'the number of trusted proxies, or their IP addresses or subnets, separated by commas',
+  ]),
+  ...['0s', '31s', '30001ms', '5', '-5s', '1.5s', '5 s', '5S'].map(
+    (value): [string, string, string] => [
+      'DATABASE_TIMEOUT',
+      value,
+      'a duration from 1ms to 30s, such as 5s',
+    ],
+  ),
+  ...['0s', '61m', '3600001ms', '10', '10S', 'never'].map((value): [string, string, string] => [
+    'SHUTDOWN_TIMEOUT',
+    value,
+    'a duration from 1ms to 1h, such as 10s',
+  ]),
+  ...['5', '-1s', '36526d'].map((value): [string, string, string] => [
+    'SHUTDOWN_DELAY',
+    value,
+    'a duration such as 5s, shorter than SHUTDOWN_TIMEOUT',
+  ]),
+  ...['59s', '59999ms', '0s', '24', '36526d'].map((value): [string, string, string] => [
+    'IDEMPOTENCY_LIFETIME',
+    value,
+    'a duration from 1m, such as 24h',
+  ]),
+  ...['65536', '-1', 'x'].map((value): [string, string, string] => [
+    'METRICS_PORT',
+    value,
+    'an integer from 0 to 65535, or empty',
+  ]),
+  ...['0', '257', '1.5', 'all'].map((value): [string, string, string] => [
+    'WORKERS',
+    value,
+    'an integer from 1 to 256',
+  ]),
+]
+
+test.each(wrong)('%s=%s is refused, and told how it should be', (name, value, expected) => {
+  const read = () => readConfig({ [name]: value })
+  expect(read).toThrow(ConfigError)
+  expect(read).toThrow(new RegExp(`^${name} must be ${RegExp.escape(expected)}$`))
+})
+
+test.each([
+  ['DATABSE_URL', 'DATABASE_URL'],
+  ['DATABASE_URI', 'DATABASE_URL'],
+  ['database_url', 'DATABASE_URL'],
+  ['PROT', 'PORT'],
+  ['PORTS', 'PORT'],
+  ['WORKER', 'WORKERS'],
+  ['BASEURL', 'BASE_URL'],
+  ['CORS_ORIGIN', 'CORS_ORIGINS'],
+  ['RATELIMIT', 'RATE_LIMIT'],
+  ['TRUSTED_PROXY', 'TRUST_PROXY'],
+  ['SHUTDOWN_TIMOUT', 'SHUTDOWN_TIMEOUT'],
+  ['IDEMPOTENCY_LIVETIME', 'IDEMPOTENCY_LIFETIME'],
+  ['METRIC_PORT', 'METRICS_PORT'],
+])('%s is a slip for %s, unless it is empty', (written, meant) => {
+  const message = `${written} is not a variable of this service: did you mean ${meant}?`
+  expect(() => readConfig({ [written]: 'secret' })).toThrow(new ConfigError(message))
+  expect(readConfig({ [written]: '' })).toEqual(readConfig({}))
+})
+
+const watched = [
+  ...['PORT', 'DATABASE_URL', 'BASE_URL', 'STAGING_URL', 'CORS_ORIGINS', 'RATE_LIMIT', 'WORKERS'],
+  ...['TRUST_PROXY', 'DATABASE_TIMEOUT', 'SHUTDOWN_TIMEOUT', 'SHUTDOWN_DELAY', 'METRICS_PORT'],
+  ...['METRICS_HOST', 'IDEMPOTENCY_LIFETIME', 'OTEL_EXPORTER_OTLP_ENDPOINT'],
+]
+
+/** What one mistake of the fingers makes of a name: a letter left out, doubled, swapped or another. */
+const slips = (name: string): string[] =>
+  [...name].flatMap((letter, at) => {
+    const [before, after] = [name.slice(0, at), name.slice(at + 1)]
+    const swapped =
+      after && after[0] !== letter ? [before + after[0] + letter + after.slice(1)] : []
+    return [before + after, `${before}${letter}${letter}${after}`, `${before}0${after}`, ...swapped]
+  })
+
+test.each(watched)(
+  '%s: each mistake of the fingers is a slip, and two are in a long name',
+  (name) => {
+    const expectMeant = (written: string, meant: string | undefined) => {
+      const read = () => readConfig({ [written]: 'secret' })
+      if (!meant) return expect(read, written).not.toThrow()
+      expect(read, written).toThrow(
+        new ConfigError(`${written} is not a variable of this service: did you mean ${meant}?`),
+      )
+    }
+    for (const slip of slips(name)) expectMeant(slip, name)
+    if (name.length <= 5) {
+      for (const slip of slips(name)) expectMeant(`1${slip}1`, undefined)
+      return
+    }
+    for (const slip of slips(name.slice(2, -2))) {
+      const twice = `${name.slice(0, 2)}${slip}${name.slice(-2)}1`
+      expectMeant(twice, name)
+      expectMeant(`1${twice}`, undefined)
+    }
+  },
+)
+
+test('variables of others are none of our business, however short', () => {
+  const others = [
+    ...['HOST', 'PATH', 'HOME', 'PWD', 'TERM', 'SHELL', 'USER', 'LANG', 'NODE', 'INIT_CWD', '_'],
+    ...['DATABASE', 'DATABASE_HOST', 'DATABASE_PORT', 'DB_URL', 'MYSQL_URL', 'REDIS_URL', 'URL'],
+    ...['BASE_DIR', 'HTTP_PROXY', 'NO_PROXY', 'WORKER_ID', 'METRICS', 'LIMIT', 'CORS', 'PORT_HTTP'],
+    ...['npm_config_cache', 'npm_lifecycle_event', 'NODE_OPTIONS', 'PETSTORE_PORT', 'HTTP_PORT'],
+    'constructor',
+  ]
+  expect(readConfig(Object.fromEntries(others.map((name) => [name, 'x'])))).toEqual(readConfig({}))
+})

@@ -1,0 +1,292 @@
+/** `npm run backup` and `npm run restore`, beside a service that runs and is written to. */
+import { execFile, execFileSync } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import {
+  copyFileSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import path from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { promisify } from 'node:util'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { engine, newDatabase } from '../support/database.ts'
+import { type Instance, startInstance, until } from '../support/instance.ts'
+import { newFolder, programs, runServer, runToEnd } from '../support/process.ts'
+import { restClient } from '../support/rest.ts'
+
+const cleanings: (() => unknown)[] = []
+afterEach(async () => {
+  for (const clean of cleanings.splice(0).reverse()) await clean()
+})
+
+// One for all: each of them makes what it needs, and looks at no more than that.
+let service: Instance
+beforeAll(async () => {
+  service = await startInstance()
+})
+afterAll(() => service.stop())
+
+let folder: string
+beforeEach(() => {
+  const place = newFolder()
+  folder = place.folder
+  cleanings.push(place.remove)
+})
+
+/** What was answered to those who create: the body of each pet, and all statuses. */
+interface Load {
+  acknowledged: string[]
+  statuses: Set<number>
+  stop(): Promise<void>
+}
+
+/** Eight clients create pets, one after another, until they are stopped; no other pet has such a name. */
+function createAll(kind: string): Load {
+  const name = `${kind} ${randomUUID()}`
+  const load = { acknowledged: [] as string[], statuses: new Set<number>() }
+  let goesOn = true
+  const create = async (worker: number) => {
+    for (let round = 0; goesOn; round++) {
+      const body = { name: `${name} ${worker}.${round}`, categoryId: 9007199254740993n }
+      const made = await service.rest('POST', '/pets', { body })
+      load.statuses.add(made.status)
+      if (made.status === 201) load.acknowledged.push(made.text)
+    }
+  }
+  const clients = Array.from({ length: 8 }, (_, worker) => create(worker))
+  const stop = async () => {
+    goesOn = false
+    await Promise.all(clients)
+  }
+  cleanings.push(stop)
+  return Object.assign(load, { stop })
+}
+
+const run = (program: 'backup' | 'restore', file: string, url = service.databaseUrl) =>
+  runToEnd(programs[program], { DATABASE_URL: url }, [file], folder)
+
+describe.runIf(engine === 'sqlite')('the embedded database', () => {
+  test('a backup under load, restored elsewhere, has every pet acknowledged before it', async () => {
+    const load = createAll('Rex')
+    await until('there is something to lose', () => load.acknowledged.length >= 200)
+    const before = [...load.acknowledged]
+    const file = path.join(folder, 'monday.db')
+    const source = service.databaseUrl.slice('sqlite:'.length)
+    expect(await run('backup', file)).toEqual({
+      code: 0,
+      stdout: `Backed up to ${file}: ${source}\n`,
+      stderr: '',
+    })
+    const count = load.acknowledged.length
+    await until('it was not the load that ended', () => load.acknowledged.length > count)
+    await load.stop()
+    expect([...load.statuses]).toEqual([201])
+    // One file, for its owner alone, that can be read where nobody may write: without a log beside it.
+    expect(readdirSync(folder)).toEqual(['monday.db'])
+    expect(statSync(file).mode & 0o777).toBe(0o600)
+    const copy = new DatabaseSync(file, { readOnly: true })
+    expect(copy.prepare('pragma journal_mode').get()).toEqual({ journal_mode: 'delete' })
+    copy.close()
+
+    const url = `sqlite:${path.join(folder, 'data/restored.db')}`
+    expect(await run('restore', 'monday.db', url)).toEqual({
+      code: 0,
+      stdout: `Restored monday.db: ${url.slice('sqlite:'.length)}\n`,
+      stderr: '',
+    })
+    const server = await runServer({ DATABASE_URL: url }, folder)
+    cleanings.push(async () => {
+      server.child.kill('SIGKILL')
+      await server.exited
+    })
+    const rest = restClient(server.origin, service.key)
+    for (const text of before) {
+      expect((await rest('GET', `/pets/${JSON.parse(text).id}`)).text).toBe(text)
+    }
+    expect(statSync(url.slice('sqlite:'.length)).mode & 0o777).toBe(0o600)
+  })
+
+  test('a restore under load: all that was then, and nothing since; the service goes on', async () => {
+    const kept = createAll('Kept')
+    await until('there is something to keep', () => kept.acknowledged.length >= 50)
+    await kept.stop()
+    expect(await run('backup', 'kept.db')).toMatchObject({ code: 0 })
+
+    const lost = createAll('Lost')
+    await until('there is something to lose', () => lost.acknowledged.length >= 50)
+    const before = new Set(lost.acknowledged.map((text) => JSON.parse(text).name))
+    expect(await run('restore', 'kept.db')).toMatchObject({ code: 0, stderr: '' })
+    const count = lost.acknowledged.length
+    await until('the service goes on', () => lost.acknowledged.length > count + 50)
+    await lost.stop()
+    expect([...lost.statuses].filter((status) => ![201, 503].includes(status))).toEqual([])
+    for (const text of kept.acknowledged) {
+      expect((await service.rest('GET', `/pets/${JSON.parse(text).id}`)).text).toBe(text)
+    }
+    const names = (await service.sql('select name from pets')).map(({ name }) => name)
+    expect(names.filter((name) => before.has(name))).toEqual([])
+    const late = lost.acknowledged.slice(count).map((text) => JSON.parse(text).name)
+    expect(names).toEqual(expect.arrayContaining(late))
+    const [integrity] = await service.sql('pragma integrity_check')
+    expect(integrity).toEqual({ integrity_check: 'ok' })
+  })
+
+  test('a backup of an earlier release is brought up to date', async () => {
+    await run('backup', 'old.db')
+    const old = new DatabaseSync(path.join(folder, 'old.db'))
+    old.exec(
+      "drop table idempotency_keys; delete from kysely_migration where name = '2026-11-21-idempotency-keys'",
+    )
+    old.close()
+    expect(await run('restore', 'old.db')).toMatchObject({ code: 0 })
+    expect((await fetch(`${service.origin}/readyz`)).status).toBe(200)
+    expect((await service.rest('GET', '/pets')).status).toBe(200)
+  })
+
+  test('what is no whole backup is refused in one line, and nothing is lost', async () => {
+    const made = await service.rest('POST', '/pets', { body: { name: 'Rex', categoryId: 1 } })
+    const listed = await service.rest('GET', '/pets')
+    await run('backup', 'good.db')
+    const file = (name: string) => path.join(folder, name)
+    writeFileSync(file('text.db'), 'This is no database.'.repeat(500))
+    writeFileSync(file('empty.db'), '')
+    new DatabaseSync(file('foreign.db')).exec('create table pets (id integer)')
+    const bytes = readFileSync(file('good.db'))
+    writeFileSync(file('short.db'), bytes.subarray(0, bytes.length / 2))
+    // An index that lost an entry: SQLite reads such a file without a word.
+    copyFileSync(file('good.db'), file('damaged.db'))
+    const damaged = new DatabaseSync(file('damaged.db'), { defensive: false })
+    damaged.exec(`create table more (id integer primary key, name text);
+      insert into more (name) values ('Rex'); create index more_name on more (name) where false;
+      pragma writable_schema = on;
+      update sqlite_schema set sql = 'create index more_name on more (name)'
+      where name = 'more_name'`)
+    damaged.close()
+    // The tables alone: nobody knows of which release they are.
+    copyFileSync(file('good.db'), file('unknown.db'))
+    const unknown = new DatabaseSync(file('unknown.db'))
+    unknown.exec('drop table kysely_migration')
+    unknown.close()
+    for (const name of [
+      'text.db',
+      'empty.db',
+      'foreign.db',
+      'short.db',
+      'damaged.db',
+      'unknown.db',
+      'missing.db',
+    ]) {
+      const { code, stdout, stderr } = await run('restore', name)
+      expect({ name, code, stdout }).toEqual({ name, code: 1, stdout: '' })
+      expect(stderr).toMatch(new RegExp(`^Cannot restore ${name} to [^\\n]+: [^\\n]+\\n$`))
+    }
+    expect((await service.rest('GET', '/pets')).text).toBe(listed.text)
+    expect((await service.rest('GET', `/pets/${JSON.parse(made.text).id}`)).text).toBe(made.text)
+    expect(existsSync(file('missing.db'))).toBe(false)
+  })
+
+  test('a backup is never written over something, nor left half made', async () => {
+    const file = path.join(folder, 'there.db')
+    writeFileSync(file, 'mine')
+    expect(await run('backup', 'there.db')).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: 'there.db exists: choose another FILE\n',
+    })
+    expect(readFileSync(file, 'utf8')).toBe('mine')
+    const nowhere = await run('backup', 'nowhere/monday.db')
+    expect(nowhere.code).toBe(1)
+    expect(nowhere.stderr).toMatch(/^Cannot back up .+ to nowhere\/monday\.db: ENOENT.+\n$/)
+    expect(await run('backup', 'monday.db', 'sqlite:none.db')).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: 'The database none.db does not exist\n',
+    })
+    // Somebody else is about to make it.
+    writeFileSync(path.join(folder, 'sunday.db.part'), 'mine')
+    const late = await run('backup', 'sunday.db')
+    expect(late).toMatchObject({ code: 1, stdout: '' })
+    expect(late.stderr).toMatch(/^Cannot back up .+ to sunday\.db: EEXIST.+\n$/)
+    expect(readFileSync(path.join(folder, 'sunday.db.part'), 'utf8')).toBe('mine')
+    // This one fails when the copy has begun.
+    writeFileSync(path.join(folder, 'broken.db'), 'This is no database.'.repeat(500))
+    const broken = await run('backup', 'monday.db', 'sqlite:broken.db')
+    expect(broken).toMatchObject({ code: 1, stdout: '' })
+    expect(broken.stderr).toMatch(/^Cannot back up broken\.db to monday\.db: .+\n$/)
+    expect(readdirSync(folder).sort()).toEqual(['broken.db', 'sunday.db.part', 'there.db'])
+  })
+
+  test('somebody who holds the database for a moment is waited for', async () => {
+    await run('backup', 'monday.db')
+    await service.sql('begin immediate')
+    const restored = run('restore', 'monday.db')
+    try {
+      await new Promise((resolve) => setTimeout(resolve, 2_000))
+    } finally {
+      await service.sql('rollback')
+    }
+    expect(await restored).toMatchObject({ code: 0, stderr: '' })
+  })
+
+  test('a copy of the file alone is no backup: why there is a command', async () => {
+    const fresh = await startInstance() // nothing was moved from the log into its file yet
+    cleanings.push(() => fresh.stop())
+    await fresh.rest('POST', '/pets', { body: { name: 'Rex', categoryId: 1 } })
+    const source = fresh.databaseUrl.slice('sqlite:'.length)
+    copyFileSync(source, path.join(folder, 'copied.db'))
+    await run('backup', 'made.db', fresh.databaseUrl)
+    const pets = (name: string) => {
+      const database = new DatabaseSync(path.join(folder, name))
+      const tables = database.prepare("select name from sqlite_schema where name = 'pets'").all()
+      const found = tables.length > 0 ? database.prepare('select name from pets').all() : []
+      database.close()
+      return found.length
+    }
+    expect(pets('copied.db')).toBe(0)
+    expect(pets('made.db')).toBe(1)
+  })
+})
+
+describe.runIf(engine === 'mysql')('MySQL', () => {
+  test('both commands say what to take instead', async () => {
+    for (const program of ['backup', 'restore'] as const) {
+      expect(await run(program, 'monday.db')).toEqual({
+        code: 1,
+        stdout: '',
+        stderr:
+          'This command copies only the embedded database; for MySQL use mysqldump --single-transaction\n',
+      })
+    }
+  })
+
+  test('mysqldump --single-transaction under load: every pet acknowledged before is there', async () => {
+    const load = createAll('Rex')
+    await until('there is something to lose', () => load.acknowledged.length >= 200)
+    const before = [...load.acknowledged]
+    const file = path.join(folder, 'petstore.sql')
+    const options = (databaseUrl: string) => {
+      const { hostname, port, username, password, pathname } = new URL(databaseUrl)
+      const account = [`--host=${hostname}`, `--port=${port || 3306}`, `--user=${username}`]
+      return [...account, `--password=${password}`, pathname.slice(1)]
+    }
+    const dump = ['--single-transaction', '--no-tablespaces', `--result-file=${file}`]
+    await promisify(execFile)('mysqldump', [...dump, ...options(service.databaseUrl)])
+    const count = load.acknowledged.length
+    await until('it was not the load that ended', () => load.acknowledged.length > count)
+    await load.stop()
+    expect([...load.statuses]).toEqual([201])
+
+    const database = await newDatabase()
+    cleanings.push(() => database.remove())
+    execFileSync('mysql', options(database.url), { input: readFileSync(file) })
+    const restored = await startInstance({}, database)
+    cleanings.push(() => restored.stop())
+    for (const text of before) {
+      expect((await restored.rest('GET', `/pets/${JSON.parse(text).id}`)).text).toBe(text)
+    }
+  })
+})

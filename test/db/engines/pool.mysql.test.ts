@@ -1,0 +1,256 @@
+/** The connections to a MySQL server: which calls get one, and which of them still work. */
+
+import { once } from 'node:events'
+import { existsSync, readFileSync } from 'node:fs'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { setTimeout } from 'node:timers/promises'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { connect } from '../../../db/connect.ts'
+import type { Database } from '../../../db/tables.ts'
+import { engine } from '../../support/database.ts'
+import { outOfThree } from '../../support/eventually.ts'
+import { type Instance, running, startInstance, until } from '../../support/instance.ts'
+import { openSql } from '../../support/sql.ts'
+
+const rex = { name: 'Rex', categoryId: 3 }
+
+/** Milliseconds, as DATABASE_TIMEOUT, and those that an answer may take that waits for no lost connection. */
+const TIMEOUT = 1_500
+const SOON = 1_000
+
+/** Milliseconds after which a creation does not wait for the transaction of others. */
+const LATE = 60
+
+/** All sockets, with their timers: https://docs.kernel.org/networking/proc_net_tcp.html */
+const TCP = '/proc/net/tcp'
+const ESTABLISHED = '01'
+const KEEP_ALIVE = '02'
+
+describe.runIf(engine === 'mysql')('connections to a server', outOfThree, () => {
+  let service: Instance
+  let proxy: NonNullable<Instance['proxy']>
+  beforeAll(async () => {
+    service = await startInstance({ DATABASE_TIMEOUT: `${TIMEOUT}ms` })
+    if (!service.proxy) throw new Error('There is no proxy')
+    proxy = service.proxy
+  })
+  afterAll(() => service.stop())
+  beforeEach(async () => {
+    expect((await service.rest('GET', '/pets')).status).toBe(200)
+    await service.sql('delete from pets')
+  })
+  const used = () => service.metric('petstore_database_connections_used')
+  /** Equal lists would share one connection, and so would pets of one moment. */
+  const list = (page: number) => service.rest('GET', `/pets?cursor=${page}`)
+  let serial = 0
+  const create = () => ({ headers: { 'idempotency-key': `"key ${serial++}"` }, body: rex })
+  /** Creations that each come too late for the transaction of the one before, until so many wait. */
+  async function crowd({ rest, metric }: Instance, waiting: number) {
+    const calls: ReturnType<typeof rest>[] = []
+    while ((await metric('petstore_database_connections_waiting')) < waiting) {
+      calls.push(rest('POST', '/pets', create()))
+      await setTimeout(LATE)
+    }
+    return calls
+  }
+
+  /** Makes the service hold this many connections, idle. */
+  async function warm(count: number) {
+    await using locker = await openSql(service.databaseUrl)
+    await locker('lock tables pets write')
+    const lists = Array.from({ length: count }, (_, page) => list(page))
+    await until('as many run', async () => (await used()) >= count)
+    await locker('unlock tables')
+    await Promise.all(lists)
+    await until('all are idle', async () => (await used()) === 0)
+    expect(proxy.clients).toBeGreaterThanOrEqual(count)
+  }
+
+  async function timed(call: () => Promise<{ status: number }>) {
+    const start = performance.now()
+    const { status } = await call()
+    return { status, took: performance.now() - start }
+  }
+
+  test('while rows are locked, writes hold a part of the connections: reads find one', async () => {
+    const generous = await startInstance()
+    await using rival = await openSql(generous.databaseUrl)
+    await rival('lock tables pets read')
+    const keyed = await crowd(generous, 4)
+    const plain = Array.from({ length: 15 }, () => generous.rest('POST', '/pets', { body: rex }))
+    const inserting = async () => (await running(generous.sql, 'insert into `pets`%')).length
+    await until('writes wait for the table', async () => (await inserting()) === 6)
+    const queue = () => generous.metric('petstore_database_connections_waiting')
+    for (let page = 0; page < 10; page++) {
+      const { status, took } = await timed(() => generous.rest('GET', `/pets?cursor=${page}`))
+      expect(status).toBe(200)
+      expect(took).toBeLessThan(SOON)
+      expect((await fetch(`${generous.origin}/readyz`)).status).toBe(200)
+    }
+    expect(await inserting()).toBe(6)
+    await rival('unlock tables')
+    const answers = await Promise.all([...keyed, ...plain])
+    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 201))
+    expect(await generous.countPets()).toBe(answers.length)
+    expect(await generous.metric('petstore_database_connections_used')).toBe(0)
+    expect(await queue()).toBe(0)
+    await generous.stop()
+  })
+
+  test('a transaction counts as writing, whatever its first statement is', async () => {
+    const usage = { used: 0, waiting: 0 }
+    const db = await connect(service.databaseUrl, { usage })
+    const pets = (executor: Database) => executor.selectFrom('pets').select('id').execute()
+    const { promise: end, resolve } = Promise.withResolvers<void>()
+    const transactions = Array.from({ length: 8 }, () =>
+      db.transaction().execute(async (transaction) => {
+        await pets(transaction)
+        await end
+        await pets(transaction)
+      }),
+    )
+    try {
+      await until('the others wait', () => usage.used + usage.waiting === 8 && usage.used > 5)
+      expect(usage).toEqual({ used: 6, waiting: 2 })
+      expect(await Promise.all(Array.from({ length: 5 }, () => pets(db)))).toHaveLength(5)
+    } finally {
+      resolve()
+    }
+    await Promise.all(transactions)
+    expect(usage).toEqual({ used: 0, waiting: 0 })
+    await db.destroy()
+  })
+
+  test('a pool ends, whatever state its connections are in', async () => {
+    const database = new URL(service.databaseUrl)
+    database.host = `127.0.0.1:${proxy.port}`
+    const ask = (db: Database) => db.selectFrom('pets').select('id').execute()
+
+    const broken = await connect(database.href)
+    const lost = proxy.breakAt(/^select `id` from `pets`$/, 'before')
+    await expect(ask(broken)).rejects.toThrow('cannot be used')
+    await broken.destroy()
+    await lost
+
+    await using silent = await listenSilently()
+    database.host = `127.0.0.1:${silent.port}`
+    const unconnected = await connect(database.href, { timeout: 500 })
+    const asked = ask(unconnected).catch((error) => error)
+    await until('it connects', () => silent.clients > 0)
+    await unconnected.destroy()
+    expect(await asked).toMatchObject({ message: 'The database cannot be used right now' })
+  })
+
+  test('writes that are given up while they wait leave their places to others', async () => {
+    const patient = await startInstance({ DATABASE_TIMEOUT: '4s' })
+    const count = (state: string) => patient.metric(`petstore_database_connections_${state}`)
+    await using rival = await openSql(patient.databaseUrl)
+    for (let round = 0; round < 2; round++) {
+      await rival('lock tables pets read')
+      const calls = await crowd(patient, 2)
+      const gone = new AbortController()
+      const headers = {
+        authorization: `Bearer ${patient.key}`,
+        'content-type': 'application/json',
+        'idempotency-key': '"gone"',
+      }
+      await until('two wait for them', async () => (await count('waiting')) === 2)
+      const body = JSON.stringify(rex)
+      const init = { method: 'POST', headers, body, signal: gone.signal }
+      const left = fetch(`${patient.origin}/v1/pets`, init).catch(() => 'gone')
+      await until('three wait', async () => (await count('waiting')) === 3)
+      gone.abort()
+      expect(await left).toBe('gone')
+      await until('two wait', async () => (await count('waiting')) === 2)
+      const statuses = (await Promise.all(calls)).map(({ status }) => status)
+      expect(statuses, 'at their deadline').toEqual(calls.map(() => 503))
+      await rival('unlock tables')
+      await until(
+        'none is held',
+        async () => (await count('used')) + (await count('waiting')) === 0,
+      )
+    }
+    const answers = Array.from({ length: 12 }, () => patient.rest('POST', '/pets', create()))
+    expect((await Promise.all(answers)).map(({ status }) => status)).toEqual(Array(12).fill(201))
+    await patient.stop()
+  })
+
+  test('idle connections that were forgotten on the way: one call at most suffers', async () => {
+    await warm(7)
+    proxy.forget()
+    const answers: Awaited<ReturnType<typeof timed>>[] = []
+    for (let page = 0; page < 8; page++) answers.push(await timed(() => list(page)))
+    const [first, ...others] = answers
+    expect(first?.status).toBe(503)
+    expect(others.map(({ status }) => status)).toEqual(Array(7).fill(200))
+    for (const { took } of others) expect(took).toBeLessThan(SOON)
+  })
+
+  test('while one call waits in vain, those that come are led past the forgotten ones', async () => {
+    await warm(7)
+    proxy.forget()
+    const first = list(0)
+    await setTimeout(TIMEOUT / 2)
+    for (let page = 1; page < 8; page++) {
+      const { status, took } = await timed(() => service.rest('POST', '/pets', create()))
+      expect(status).toBe(201)
+      expect(took).toBeLessThan(SOON)
+    }
+    expect((await first).status).toBe(503)
+  })
+
+  test('a connection that is still good is kept after another one was lost', async () => {
+    await warm(4)
+    const before = proxy.clients
+    const hanging = proxy.hangAt(/^select .*from `pets`/)
+    expect((await list(0)).status).toBe(503)
+    await hanging
+    await until('it is gone', () => proxy.clients === before - 1)
+    expect((await list(1)).status).toBe(200)
+    expect(proxy.clients).toBe(before - 1)
+  })
+
+  test('what ends a statement on a server that hangs ends itself', async () => {
+    const before = proxy.clients
+    // Of the connection that is to end it, the first statement.
+    const hanging = proxy.hangAt(/^select .*from `pets`/)
+    const ending = proxy.hangAt(/^show/)
+    expect((await list(0)).status).toBe(503)
+    await hanging
+    await ending
+    expect(proxy.clients, 'one was lost, and one is to end its statement').toBe(before)
+    await until('no connection is left that hangs', () => proxy.clients < before, 2 * TIMEOUT)
+  })
+
+  test.runIf(existsSync(TCP))('TCP asks after ten seconds whether the peer lives', () => {
+    const toProxy = `:${proxy.port.toString(16).toUpperCase().padStart(4, '0')}`
+    const lines = readFileSync(TCP, 'utf8').split('\n')
+    const found = lines
+      .map((line) => line.trim().split(/\s+/))
+      .filter(([, , remote, state]) => remote?.endsWith(toProxy) && state === ESTABLISHED)
+    expect(found).not.toEqual([])
+    for (const [, , , , , timer = ''] of found) {
+      const [kind, hundredths = ''] = timer.split(':')
+      expect(kind, timer).toBe(KEEP_ALIVE)
+      expect(Number.parseInt(hundredths, 16)).toBeLessThanOrEqual(1_000)
+    }
+  })
+})
+
+/** A server that takes connections and says nothing. */
+async function listenSilently() {
+  const sockets = new Set<Socket>()
+  const server = createServer((socket) => void sockets.add(socket.on('error', () => {})))
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  return {
+    port: (server.address() as AddressInfo).port, // it listens on a port
+    get clients() {
+      return sockets.size
+    },
+    async [Symbol.asyncDispose]() {
+      for (const socket of sockets) socket.destroy()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}

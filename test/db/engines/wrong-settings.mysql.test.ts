@@ -1,0 +1,176 @@
+/** A server whose own settings are all wrong serves as one whose settings are right. */
+import { sql } from 'kysely'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { connect } from '../../../db/connect.ts'
+import { engine } from '../../support/database.ts'
+import { running, until } from '../../support/instance.ts'
+import { type MysqlServer, startMysql } from '../../support/mysql.ts'
+import { programs, runToEnd } from '../../support/process.ts'
+import { type Proxy as Between, startProxy } from '../../support/proxy.ts'
+import { type Service, startService } from '../../support/service.ts'
+import { openSql } from '../../support/sql.ts'
+
+const rex = { name: 'Rex', categoryId: 3 }
+
+// As GBK, the last byte of the first character and the backslash that escapes the quote are one character.
+const GBK_ATTACKS = [
+  `縗', 3, (select left(hash, 16) from api_keys limit 1)) -- `,
+  `縗\\', 3, 'sold') -- `,
+  `縗" or 1=1 -- `,
+  '縗\\',
+  '縗',
+  `\u00bf' or 1=1 -- `,
+  '運誠',
+  '🐶',
+]
+
+// Not each server has the option that ignores what a client says; `init_connect` does the same.
+const WRONG = [
+  '--autocommit=0',
+  '--completion-type=CHAIN',
+  '--transaction-isolation=READ-UNCOMMITTED',
+  '--default-storage-engine=MyISAM',
+  '--loose-skip-character-set-client-handshake',
+  '--character-set-server=gbk',
+  '--collation-server=gbk_chinese_ci',
+  '--sql-mode=NO_BACKSLASH_ESCAPES,ANSI_QUOTES',
+  `--init-connect=set autocommit = 0, completion_type = 1, unique_checks = 0, sql_select_limit = 1, names gbk`,
+]
+
+describe.runIf(engine === 'mysql' && !process.env.TEST_DATABASE_URL)('all set wrongly', () => {
+  let mysql: MysqlServer
+  let databaseUrl: string
+  let service: Service
+  const start = () => startService({}, { database: { url: databaseUrl, remove: async () => {} } })
+  beforeAll(async () => {
+    mysql = await startMysql(WRONG)
+    await using admin = await openSql(mysql.url)
+    await admin('create database petstore')
+    // `init_connect` is for ordinary users only.
+    await admin("create user app@'%'")
+    await admin("grant all on petstore.* to app@'%'")
+    const url = new URL(`${mysql.url}/petstore`)
+    url.username = 'app'
+    databaseUrl = url.href
+    service = await start()
+  })
+  afterAll(async () => {
+    await service?.stop()
+    await mysql?.remove()
+  })
+
+  const post = (name: string, headers = {}) =>
+    service.rest('POST', '/pets', { headers, body: { ...rex, name } })
+
+  test('what was acknowledged is there after a stop: pets, their keys, API keys', async () => {
+    const made = await runToEnd(programs.keys, { DATABASE_URL: databaseUrl }, ['create', 'shop'])
+    const authorization = `Bearer ${made.stdout.trim()}`
+    const keyed = (name: string) => post(name, { authorization, 'idempotency-key': `"${name}"` })
+    const pets: unknown[] = []
+    for (let round = 0; round < 3; round++) {
+      for (const calls of [keyed, post]) {
+        const names = Array.from({ length: 8 }, (_, index) => `${round} ${index} ${calls.name}`)
+        const answers = await Promise.all(names.map((name) => calls(name)))
+        expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 201))
+        pets.push(...answers.map(({ body }) => body))
+      }
+    }
+    await service.stop()
+    service = await start()
+    const list = await service.rest('GET', '/pets?limit=100', { headers: { authorization } })
+    expect(list.status).toBe(200)
+    expect(list.body).toHaveLength(pets.length)
+    expect(list.body).toEqual(expect.arrayContaining(pets))
+    expect(pets).toContainEqual((await keyed('0 0 keyed')).body)
+  })
+
+  test.each(GBK_ATTACKS)('%j is a name, and no part of a statement', async (name) => {
+    const made = await post(name)
+    expect(made).toMatchObject({ status: 201, body: { name, status: 'available' } })
+    const { id } = made.body as { id: number }
+    expect((await service.rest('GET', `/pets/${id}`)).body).toEqual({
+      id,
+      name,
+      categoryId: 3,
+      status: 'available',
+    })
+  })
+
+  test('what another transaction has not committed is not listed', async () => {
+    const list = async () => {
+      const { status, body } = await service.rest('GET', '/pets?limit=100')
+      return { status, body }
+    }
+    const before = await list()
+    expect(before.status).toBe(200)
+    await using rival = await openSql(`${mysql.url}/petstore`)
+    await rival('begin')
+    await rival("insert into pets (name, category_id, status) values ('Ghost', 3, 'sold')")
+    expect(await list()).toEqual(before)
+    await rival('rollback')
+  })
+
+  test('a statement that takes too long is ended on the server', async () => {
+    const db = await connect(databaseUrl, { timeout: 1_000 })
+    await sql`select 1`.execute(db)
+    const late = sql`select sleep(30)`.execute(db).catch((error) => error)
+    const isRunning = async () => (await running(service.sql, 'select sleep%')).length > 0
+    await until('it runs', isRunning)
+    expect(await late).toMatchObject({ name: 'DatabaseTimeoutError' })
+    // Some servers look every 5 seconds by themselves whether the client is still there.
+    await until('it is ended', async () => !(await isRunning()), 2_500)
+    await db.destroy()
+  })
+
+  describe('a proxy that keeps to itself what a session sets', () => {
+    let proxy: Between
+    let url: URL
+    beforeAll(async () => {
+      url = new URL(databaseUrl)
+      proxy = await startProxy(url.hostname, Number(url.port))
+      url.port = String(proxy.port)
+    })
+    afterAll(() => proxy.cut())
+
+    test.each([
+      ['autocommit', /autocommit = 'ON', /],
+      ['completion_type', /completion_type = 'NO_CHAIN', /],
+      ['sql_mode', /sql_mode = '[^']+', /],
+      ['unique_checks', /unique_checks = 'ON', /],
+      ['default_storage_engine', /default_storage_engine = 'InnoDB', /],
+      ['innodb_lock_wait_timeout', /innodb_lock_wait_timeout = 1, /],
+      ['sql_select_limit', /sql_select_limit = \d+, /],
+      ['character_set_client', /, names .*/],
+      ['character_set_connection', /names .*/, 'character_set_client = utf8mb4'],
+      ['character_set_results', /names .*/, 'collation_connection = utf8mb4_bin'],
+      ['transaction_isolation', /^set session transaction .*/, 'do 0'],
+    ])('%s is looked at: the connection is refused', async (name, part, instead = '') => {
+      proxy.rewrite((statement) => statement.replace(part, instead))
+      const db = await connect(url.href)
+      const refused = await sql`select 1`.execute(db).catch((error) => error)
+      await db.destroy()
+      expect(refused).toMatchObject({
+        name: 'DatabaseUnavailableError',
+        hadNoEffect: true,
+        cause: { message: expect.stringMatching(`[(;] ?${name} is .*, not `) },
+      })
+    })
+
+    test('the start says so, and what to do', async () => {
+      proxy.rewrite((statement) => statement.replace(/autocommit = 'ON', /, ''))
+      const { code, stderr } = await runToEnd(programs.server, { DATABASE_URL: url.href })
+      expect({ code, stderr }).toEqual({
+        code: 1,
+        stderr: `DATABASE_URL: cannot use the database ${url.host}/petstore: The session is not as it was set (autocommit is OFF, not ON): a proxy in between must pass SET on\n`,
+      })
+    })
+  })
+
+  test('every table can roll back', async () => {
+    const tables = await service.sql(
+      "select table_name as name, engine as engine from information_schema.tables where table_schema = 'petstore'",
+    )
+    expect(tables.length).toBeGreaterThan(4)
+    expect(tables.filter((table) => table.engine !== 'InnoDB')).toEqual([])
+  })
+})

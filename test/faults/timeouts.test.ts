@@ -1,0 +1,144 @@
+/** The default timeouts: of clients, of the stop, of commands. The tests mostly wait. */
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { beginCreation } from '../support/creation.ts'
+import { newDatabase, type TestDatabase } from '../support/database.ts'
+import {
+  newFolder,
+  programs,
+  runProgram,
+  runServer,
+  runToEnd,
+  type ServerProgram,
+} from '../support/process.ts'
+import { createKey } from '../support/service.ts'
+import { openSql } from '../support/sql.ts'
+
+let database: TestDatabase
+let key: string
+let server: ServerProgram
+beforeAll(async () => {
+  database = await newDatabase()
+  key = await createKey(database.url)
+  server = await runServer({ DATABASE_URL: database.url })
+})
+afterAll(async () => {
+  server.child.kill('SIGKILL')
+  await server.exited
+  await database.remove()
+})
+
+const head = () => ['Host: x', `Authorization: Bearer ${key}`]
+const get = (path: string, ...headers: string[]) =>
+  `${[`GET ${path} HTTP/1.1`, ...head(), ...headers].join('\r\n')}\r\n\r\n`
+
+/** A connection over which this was sent. */
+async function send(text: string): Promise<Socket> {
+  const socket = connect(server.port, '127.0.0.1').on('error', () => {})
+  await once(socket, 'connect')
+  if (text !== '') socket.write(text)
+  return socket
+}
+
+/** What comes on a connection until the server closes it, and after how many seconds it does. */
+async function hearOut(socket: Socket): Promise<{ text: string; seconds: number }> {
+  const began = performance.now()
+  let text = ''
+  socket.on('data', (chunk) => (text += chunk))
+  await once(socket, 'close')
+  return { text, seconds: (performance.now() - began) / 1_000 }
+}
+
+/** Checks that so many seconds passed, or a few more, on a machine that may be busy. */
+function expectAbout(seconds: number, expected: number): void {
+  expect(seconds).toBeGreaterThan(expected - 0.5)
+  expect(seconds).toBeLessThan(expected + 4)
+}
+
+test.concurrent('the headers time out after 10 seconds', { timeout: 90_000 }, async () => {
+  const socket = await send('GET /v1/pets HTTP/1.1\r\nHost: x\r\nX-Slow: ')
+  const drip = setInterval(() => socket.write('x'), 500)
+  const { text, seconds } = await hearOut(socket)
+  clearInterval(drip)
+  expect(text).toMatch(/^HTTP\/1\.1 408 .*"code":"TIMEOUT"/s)
+  expectAbout(seconds, 10)
+})
+
+test.concurrent('a whole request times out after 30 seconds', { timeout: 90_000 }, async () => {
+  const headers = [...head(), 'Content-Type: application/json', 'Content-Length: 1000']
+  const socket = await send(`${['POST /v1/pets HTTP/1.1', ...headers].join('\r\n')}\r\n\r\n{`)
+  const drip = setInterval(() => socket.write(' '), 500)
+  const { text, seconds } = await hearOut(socket)
+  clearInterval(drip)
+  expect(text).toMatch(/^HTTP\/1\.1 408 .*"code":"TIMEOUT"/s)
+  expectAbout(seconds, 30)
+})
+
+test.concurrent('an idle connection is closed 65 seconds after a response', {
+  timeout: 90_000,
+}, async () => {
+  const socket = await send(get('/v1/pets'))
+  const { text, seconds } = await hearOut(socket)
+  expect(text).toMatch(/^HTTP\/1\.1 200 OK.*\r\nKeep-Alive: timeout=65\r\n/s)
+  expect(text.match(/^HTTP/gm)).toHaveLength(1)
+  expectAbout(seconds, 65)
+})
+
+test.concurrent('a connection without any request times out, too', {
+  timeout: 90_000,
+}, async () => {
+  const { text, seconds } = await hearOut(await send(''))
+  expect(text === '' || text.startsWith('HTTP/1.1 408 ')).toBe(true)
+  expect(seconds).toBeGreaterThan(9.5)
+  expect(seconds).toBeLessThan(69)
+})
+
+test.concurrent('a graceful stop ends after 10 seconds', { timeout: 90_000 }, async () => {
+  const stopping = await runServer({ DATABASE_URL: database.url })
+  await beginCreation(stopping.port, key)
+  stopping.child.kill('SIGTERM')
+  await stopping.logged(/Stopping/)
+  const began = performance.now()
+  expect(await stopping.exited).toBe(1)
+  expectAbout((performance.now() - began) / 1_000, 10)
+  expect(stopping.stderr).toContain('cut off')
+})
+
+test.concurrent('restore waits at most 30 seconds for a database that another process holds', {
+  timeout: 90_000,
+}, async () => {
+  const { folder, remove } = newFolder()
+  const url = `sqlite:${folder}/pets.db`
+  const run = (program: 'migrate' | 'backup' | 'restore', more = '', ...operands: string[]) =>
+    runToEnd(programs[program], { DATABASE_URL: url + more }, operands, folder)
+  expect(await run('migrate', '?create')).toMatchObject({ code: 0 })
+  expect(await run('backup', '', 'monday.db')).toMatchObject({ code: 0 })
+  await using holder = await openSql(url)
+  await holder('begin immediate')
+  const began = performance.now()
+  expect(await run('restore', '', 'monday.db')).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: `Cannot restore monday.db to ${folder}/pets.db: others hold the database\n`,
+  })
+  expectAbout((performance.now() - began) / 1_000, 30)
+  await holder.close()
+  remove()
+})
+
+test.concurrent('a command waits at most 10 seconds for a database that sends nothing', {
+  timeout: 90_000,
+}, async () => {
+  const silent = createServer(() => {}).listen(0, '127.0.0.1')
+  await once(silent, 'listening')
+  const { port } = silent.address() as AddressInfo
+  const began = performance.now()
+  const program = runProgram(programs.migrate, {
+    DATABASE_URL: `mysql://root@127.0.0.1:${port}/pets`,
+  })
+  expect(await program.exited).toBe(1)
+  expect(program.stderr.trim().split('\n')).toHaveLength(1)
+  expectAbout((performance.now() - began) / 1_000, 10)
+  silent.close()
+})

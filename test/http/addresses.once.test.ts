@@ -1,0 +1,146 @@
+/** Unusual addresses, methods, hosts and duplicate headers, by hand. */
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import {
+  expectRefusal,
+  expectRestError,
+  expectServing,
+  expectTrpcError,
+} from '../support/expect.ts'
+import { converse, type RawAnswer } from '../support/raw.ts'
+import { type Service, startService } from '../support/service.ts'
+
+let service: Service
+let key: string
+beforeAll(async () => {
+  service = await startService()
+  key = `Authorization: Bearer ${service.key}`
+})
+afterEach(() => expectServing(service))
+afterAll(() => service.stop())
+
+/** The answer to a request without a body; every address is answered, and only once. */
+async function ask(line: string, headers = ['Host: petstore.example', key]): Promise<RawAnswer> {
+  const text = `${[`${line} HTTP/1.1`, 'Connection: close', ...headers].join('\r\n')}\r\n\r\n`
+  const { answers } = await converse(service.origin, text)
+  expect(answers).toHaveLength(1)
+  return answers[0] as RawAnswer
+}
+
+test('an absolute address is served as what it names here (RFC 9112, section 3.2.2)', async () => {
+  const rest = await ask('GET http://elsewhere.example/v1/pets')
+  expect(rest).toMatchObject({ status: 200, body: '[]' })
+  expect((await ask('GET https://elsewhere.example/trpc/listPets')).status).toBe(200)
+  expectRestError(await ask('GET http://elsewhere.example/v1/pets?limit=0'), 400, 'BAD_REQUEST')
+  expectRestError(await ask('GET http://elsewhere.example/v1/nothing'), 404, 'NOT_FOUND')
+  expectTrpcError(await ask('GET http://elsewhere.example/trpc/nothing'), 404, 'NOT_FOUND')
+})
+
+test('an address that cannot be taken apart gets 400', async () => {
+  const answer = await ask('GET http://[/v1/pets')
+  expectRefusal(answer, 400, 'BAD_REQUEST')
+  expect(JSON.parse(answer.body).message).toBe('The URL of the request is not valid')
+})
+
+test('* and addresses of other hosts are nothing here', async () => {
+  for (const line of ['OPTIONS *', 'GET *', 'GET //elsewhere.example/v1/pets']) {
+    expectRestError(await ask(line), 404, 'NOT_FOUND')
+  }
+})
+
+test('no path climbs out of where it is, however it is written', async () => {
+  const paths = ['/v1/..%2fpets', '/v1/%2e%2e/v1/pets', '/v1//pets', '/v1/pets%2f1', '/V1/pets']
+  const files = ['/../../package.json', '/..%2f..%2fpackage.json', '/%2e%2e/%2e%2e/package.json']
+  const backslashes = ['/..\\..\\package.json', '/..%5c..%5cpackage.json', '/%00', '/index.html%00']
+  for (const path of [...paths, ...[...files, ...backslashes].map((file) => `/docs${file}`)]) {
+    expectRestError(await ask(`GET ${path}`), 404, 'NOT_FOUND')
+  }
+})
+
+test('NUL and malformed percent-encoding are refused', async () => {
+  for (const path of [
+    '/v1/pets/%00',
+    '/v1/pets/1%00',
+    '/v1/pets/%zz',
+    '/v1/pets/%',
+    '/v1/pets/%c0%af',
+  ]) {
+    expectRestError(await ask(`GET ${path}`), 400, 'BAD_REQUEST')
+  }
+  expectRestError(await ask('GET /v1/pets?status=%zz'), 400, 'BAD_REQUEST')
+  expectRestError(await ask('GET /v1/pets?cursor=1%00'), 400, 'BAD_REQUEST')
+  expectTrpcError(await ask('GET /trpc/%zz'), 400, 'BAD_REQUEST')
+  expectTrpcError(await ask('GET /trpc//['), 400, 'BAD_REQUEST')
+  expectTrpcError(await ask('GET /trpc/%00'), 404, 'NOT_FOUND')
+  expectTrpcError(await ask('GET /trpc/listPets?input=%zz'), 400, 'PARSE_ERROR')
+})
+
+test('names that every object has are no procedures and no parameters', async () => {
+  for (const name of ['__proto__', 'constructor', 'toString', 'constructor.name', '_def', '']) {
+    expectTrpcError(await ask(`GET /trpc/${name}`), 404, 'NOT_FOUND')
+  }
+  expect((await ask('GET /v1/pets?__proto__=1&constructor=2&__proto__[limit]=0')).status).toBe(200)
+  expectRestError(await ask('GET /v1/pets?limit=1&limit=2'), 400, 'BAD_REQUEST')
+})
+
+test('methods that are not served get 405 and Allow', async () => {
+  for (const method of ['TRACE', 'OPTIONS', 'DELETE', 'PUT', 'PATCH', 'PROPFIND', 'QUERY']) {
+    const rest = await ask(`${method} /v1/pets`)
+    expectRestError(rest, 405, 'METHOD_NOT_SUPPORTED')
+    expect(rest.headers.get('allow')).toBe('GET, HEAD, POST')
+    const trpc = await ask(`${method} /trpc/listPets`)
+    expectTrpcError(trpc, 405, 'METHOD_NOT_SUPPORTED')
+    expect(trpc.headers.get('allow')).toBe('GET, HEAD, POST')
+  }
+  expect((await ask('GET /trpc/createPet')).headers.get('allow')).toBe('POST')
+})
+
+test('no header and no parameter makes one method another', async () => {
+  const override = [
+    'X-HTTP-Method-Override: POST',
+    'X-HTTP-Method: POST',
+    'X-Method-Override: POST',
+  ]
+  const headers = ['Host: petstore.example', key, ...override]
+  expect((await ask('GET /v1/pets?_method=POST', headers)).body).toBe('[]')
+  expectTrpcError(await ask('GET /trpc/createPet', headers), 405, 'METHOD_NOT_SUPPORTED')
+  const json = [...headers, 'Content-Type: application/json', 'Content-Length: 0']
+  expectTrpcError(await ask('POST /trpc/listPets', json), 405, 'METHOD_NOT_SUPPORTED')
+})
+
+test('a request has exactly one Host, and one that is a host', async () => {
+  const wrong = [[], ['Host:'], ['Host: a', 'Host: b'], ['Host: a', 'Host: a'], ['Host: a b']]
+  const invalid = ['[', 'a:99999', 'a/b', 'a?b', 'user@a', 'a\\b'].map((host) => [`Host: ${host}`])
+  for (const hosts of [...wrong, ...invalid]) {
+    expectRestError(await ask('GET /v1/pets', [...hosts, key]), 400, 'BAD_REQUEST')
+    expectTrpcError(await ask('GET /trpc/listPets', [...hosts, key]), 400, 'BAD_REQUEST')
+  }
+  // Whoever checks health often sends none.
+  for (const path of ['/healthz', '/readyz'])
+    expect((await ask(`GET ${path}`, [])).status).toBe(200)
+  for (const path of ['/', '/docs', '/docs/', '/docs/docs.css', '/nothing']) {
+    for (const hosts of [...wrong, ['Host: a/b']]) {
+      expectRestError(await ask(`GET ${path}`, hosts), 400, 'BAD_REQUEST')
+    }
+  }
+  for (const host of ['petstore.example', 'localhost:3000', '[::1]:3000', '10.0.0.1']) {
+    expect((await ask('GET /v1/pets', [`Host: ${host}`, key])).status).toBe(200)
+    expect((await ask('GET /trpc/listPets', [`Host: ${host}`, key])).status).toBe(200)
+  }
+})
+
+test('of two Authorization headers none counts', async () => {
+  for (const second of [key, 'Authorization: Bearer petstore_nonsense', 'Authorization:']) {
+    for (const headers of [
+      [key, second],
+      [second, key],
+    ]) {
+      const rest = await ask('GET /v1/pets', ['Host: a', ...headers])
+      expectRestError(rest, 401, 'UNAUTHORIZED')
+      expect(rest.headers.get('www-authenticate')).toBe('Bearer error="invalid_token"')
+      const trpc = await ask('GET /trpc/listPets', ['Host: a', ...headers])
+      expectTrpcError(trpc, 401, 'UNAUTHORIZED')
+    }
+  }
+  const folded = await ask('GET /v1/pets', ['Host: a', `${key}, Bearer x`])
+  expectRestError(folded, 401, 'UNAUTHORIZED')
+})

@@ -1,0 +1,436 @@
+/** What is no proper HTTP: it is refused, nothing is smuggled, and the process goes on. */
+import { once } from 'node:events'
+import { IncomingMessage } from 'node:http'
+import { connect, Socket } from 'node:net'
+import { setTimeout } from 'node:timers/promises'
+import { queryObjects } from 'node:v8'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { accepted } from '../../support/accepted.ts'
+import { eventually, outOfThree } from '../../support/eventually.ts'
+import {
+  expectRefusal,
+  expectRestError,
+  expectServing,
+  expectTrpcError,
+} from '../../support/expect.ts'
+import { converse, type RawAnswer, unreadAnswer } from '../../support/raw.ts'
+import { type Service, startService } from '../../support/service.ts'
+
+const clientTimeouts = { headers: 150, request: 300, keepAlive: 500 }
+const json = 'Content-Type: application/json'
+const chunked = 'Transfer-Encoding: chunked'
+const pet = '{"name":"Rex","categoryId":3}'
+
+let service: Service
+let head: string[]
+const uncaught: unknown[] = []
+const onUncaught = (error: unknown) => void uncaught.push(error)
+beforeAll(async () => {
+  service = await startService({}, { clientTimeouts })
+  head = ['Host: petstore.example', `Authorization: Bearer ${service.key}`]
+  process.on('uncaughtException', onUncaught)
+})
+afterEach(async () => {
+  await expectServing(service)
+  expect(uncaught).toEqual([])
+})
+afterAll(async () => {
+  process.off('uncaughtException', onUncaught)
+  await service.stop()
+})
+
+/** A request with the key; `body` follows the empty line. */
+const request = (line: string, headers: readonly string[] = [], body = '') =>
+  `${[line, ...head, ...headers].join('\r\n')}\r\n\r\n${body}`
+const post = (headers: readonly string[], body: string, path = '/v1/pets') =>
+  request(`POST ${path} HTTP/1.1`, [json, ...headers], body)
+
+/** A new connection, which stays open on this side when the server ends its own. */
+async function open(): Promise<Socket> {
+  const { hostname, port } = new URL(service.origin)
+  const socket = connect({ port: Number(port), host: hostname, allowHalfOpen: true })
+  socket.on('error', () => {})
+  await once(socket, 'connect')
+  return socket
+}
+
+/** Resolves when the server has let go of a connection: what is sent to it is refused. */
+async function dropped(socket: Socket): Promise<void> {
+  const closed = new Promise((resolve) => socket.once('close', resolve))
+  while (!socket.closed) {
+    if (socket.writable) socket.write('x')
+    await Promise.race([closed, setTimeout(20)])
+  }
+}
+
+/** The entries of the log of the requests whose id begins like this. */
+const logged = (id: string, { logged: lines } = service) =>
+  lines.map((line) => JSON.parse(line)).filter(({ requestId }) => requestId?.startsWith(id))
+
+/** The names of all pets. */
+async function names(): Promise<string[]> {
+  const { body } = await service.rest('GET', '/pets?limit=100')
+  return (body as { name: string }[]).map(({ name }) => name)
+}
+
+/** The one answer to what is sent, after which the server must close. */
+async function lastAnswer(parts: Parameters<typeof converse>[1]): Promise<RawAnswer> {
+  const { answers, closed } = await converse(service.origin, parts, { expected: 2 })
+  expect(closed).toBe(true)
+  expect(answers).toHaveLength(1)
+  expect(answers[0]?.headers.get('connection')).toBe('close')
+  return answers[0] as RawAnswer
+}
+
+test('of HTTP/1.0 one request is answered, even to who would keep the connection', async () => {
+  const line = request('GET /v1/pets HTTP/1.0', ['Connection: keep-alive'])
+  expect((await lastAnswer(line + line)).status).toBe(200)
+})
+
+test.for<[string, string[]]>([
+  ['Content-Length before Transfer-Encoding', ['Content-Length: 5', chunked]],
+  ['Transfer-Encoding before Content-Length', [chunked, 'Content-Length: 5']],
+  ['a Transfer-Encoding that does not end with chunked', ['Transfer-Encoding: chunked, identity']],
+  ['an unknown Transfer-Encoding', ['Transfer-Encoding: xchunked']],
+  ['two Transfer-Encodings', [chunked, 'Transfer-Encoding: identity']],
+  ['a folded Transfer-Encoding', ['Transfer-Encoding:\r\n chunked', 'Content-Length: 5']],
+  ['a blank before the colon', ['Transfer-Encoding : chunked', 'Content-Length: 5']],
+  ['a vertical tab before chunked', ['Transfer-Encoding: \vchunked', 'Content-Length: 5']],
+  ['two Content-Lengths', ['Content-Length: 5', 'Content-Length: 6']],
+  ['the same Content-Length twice', ['Content-Length: 5', 'Content-Length: 5']],
+  ['a list of Content-Lengths', ['Content-Length: 5, 5']],
+  ['a Content-Length with a sign', ['Content-Length: +5']],
+  ['a negative Content-Length', ['Content-Length: -5']],
+  ['a hexadecimal Content-Length', ['Content-Length: 0x5']],
+])('nothing is smuggled behind %s', async ([, headers]) => {
+  const hidden = post([`Content-Length: ${pet.length}`], pet)
+  expectRefusal(await lastAnswer(post(headers, `0\r\n\r\n${hidden}`)), 400, 'BAD_REQUEST')
+  expect((await service.rest('GET', '/pets')).body).toEqual([])
+})
+
+test.for<[string, string]>([
+  ['a chunk size that is no number', `zz\r\n${pet}\r\n0\r\n\r\n`],
+  ['a chunk size beyond 64 bits', `fffffffffffffffff\r\n${pet}`],
+  ['a chunk that is longer than it says', `2\r\n${pet}\r\n0\r\n\r\n`],
+  ['lines that end with LF alone', `2\n{}\n0\n\n`],
+  ['chunk extensions without end', `2;${'x'.repeat(20_000)}`],
+])('a body with %s is refused', async ([, body]) => {
+  // The head first, so that the body is being awaited when it turns out wrong.
+  for (const path of ['/v1/pets', '/trpc/createPet']) {
+    expectRefusal(await lastAnswer([post([chunked], '', path), body]), 400, 'BAD_REQUEST')
+  }
+})
+
+test('a call that ends behind the refusal of its body is no error in the log', async () => {
+  const serving = accepted()
+  const socket = await open()
+  const served = await serving
+  socket.write(post([chunked], ''))
+  await setTimeout(20) // the call waits for its body
+  socket.write('zz')
+  expect(String(await once(socket, 'data'))).toMatch(/^HTTP\/1\.1 400 /)
+  socket.destroy()
+  if (!served.destroyed) await once(served, 'close')
+  for (let turn = 0; turn < 10; turn++) await setTimeout(1)
+  expect(logged('').filter(({ level }) => level > 30)).toEqual([])
+})
+
+test.for<[string, string]>([
+  ['no HTTP', 'hello\r\n\r\n'],
+  ['HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
+  ['an unknown version', 'GET /v1/pets HTTP/3.3\r\nHost: x\r\n\r\n'],
+  ['a version that was never spoken', 'GET /v1/pets HTTP/0.9\r\nHost: x\r\n\r\n'],
+  ['a line without a version', 'GET /v1/pets\r\n\r\n'],
+  ['the version of HTTP/2 in lines', 'GET /v1/pets HTTP/2.0\r\nHost: x\r\n\r\n'],
+  ['RTSP', 'GET /v1/pets RTSP/1.0\r\nCSeq: 1\r\n\r\n'],
+  ['RTSP/2.0', 'OPTIONS * RTSP/2.0\r\nCSeq: 1\r\n\r\n'],
+  ['TLS', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03'],
+  ['an unknown method', 'FETCH /v1/pets HTTP/1.1\r\nHost: x\r\n\r\n'],
+  ['lines that end with LF alone', 'GET /v1/pets HTTP/1.1\nHost: x\n\n'],
+  ['NUL in the address', 'GET /v1/pets/\0 HTTP/1.1\r\nHost: x\r\n\r\n'],
+  ['a control character in a header', 'GET /v1/pets HTTP/1.1\r\nHost: x\r\nA: \x01\r\n\r\n'],
+  ['a folded header', 'GET /v1/pets HTTP/1.1\r\nHost: x\r\nA: b\r\n c\r\n\r\n'],
+  ['a blank in a header name', 'GET /v1/pets HTTP/1.1\r\nHost: x\r\nA b: c\r\n\r\n'],
+])('%s is refused', async ([, text]) => {
+  expectRefusal(await lastAnswer(Buffer.from(text, 'latin1')), 400, 'BAD_REQUEST')
+})
+
+test('HTTP/1.0 without a Host is served, and the connection is closed', async () => {
+  const text = `GET /v1/pets HTTP/1.0\r\nAuthorization: Bearer ${service.key}\r\n\r\n`
+  expect(await lastAnswer(text)).toMatchObject({ status: 200, body: '[]' })
+})
+
+test('an address, headers or trailers that are too long get 431', async () => {
+  const long = 'x'.repeat(16_384)
+  const get = (path: string, ...headers: string[]) =>
+    lastAnswer(request(`GET ${path} HTTP/1.1`, headers))
+  expectRefusal(await get(`/v1/pets?status=${long}`), 431, 'BAD_REQUEST')
+  expectRefusal(await get('/v1/pets', `X-Long: ${long}`), 431, 'BAD_REQUEST')
+  const many = Array.from({ length: 4_000 }, () => 'X-A: b')
+  expectRefusal(await get('/v1/pets', ...many), 431, 'BAD_REQUEST')
+  expectRefusal(await get(`/trpc/listPets?input=${long}`), 431, 'BAD_REQUEST')
+  const chunk = `${pet.length.toString(16)}\r\n${pet}\r\n0\r\n`
+  const trailed = [post([chunked], chunk), `X-Long: ${long}\r\n\r\n`]
+  expectRefusal(await lastAnswer(trailed), 431, 'BAD_REQUEST')
+})
+
+test('a thousand headers are read, and more get 431, which says so', async () => {
+  const ask = (count: number) =>
+    lastAnswer(
+      `GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${'A: b\r\n'.repeat(count - 2)}\r\n`,
+    )
+  expect((await ask(1_000)).status).toBe(200)
+  const refused = await ask(1_001)
+  expectRefusal(refused, 431, 'BAD_REQUEST')
+  expect(refused.body).toContain('at most 16384 bytes, in at most 1000 headers')
+})
+
+test('headers that do not end get 408', async () => {
+  const socket = await open()
+  const began = performance.now()
+  socket.write(`GET /v1/pets HTTP/1.1\r\nHost: x\r\nX-Slow: `)
+  // Byte after byte: what counts is the whole, not each pause.
+  const drip = setInterval(() => socket.write('x'), 20)
+  const [answer] = await once(socket, 'data')
+  clearInterval(drip)
+  socket.destroy()
+  expect(String(answer)).toMatch(/^HTTP\/1\.1 408 .*"code":"TIMEOUT"/s)
+  expect(performance.now() - began).toBeGreaterThan(clientTimeouts.headers - 10)
+})
+
+test('a body that never comes gets 408', async () => {
+  const [known, endless, trpc] = await Promise.all([
+    lastAnswer(post(['Content-Length: 20'], '')),
+    lastAnswer(post([chunked], '')),
+    lastAnswer(post(['Content-Length: 20'], '', '/trpc/createPet')),
+  ])
+  expectRefusal(known, 408, 'TIMEOUT')
+  expectRefusal(endless, 408, 'TIMEOUT')
+  expectRefusal(trpc, 408, 'TIMEOUT')
+})
+
+test('a body that never comes is not waited for without a key', async () => {
+  const text = `POST /v1/pets HTTP/1.1\r\nHost: x\r\n${json}\r\nContent-Length: 20\r\n\r\n`
+  const { answers, closed } = await converse(service.origin, text, { expected: 2 })
+  expectRestError(answers[0] as RawAnswer, 401, 'UNAUTHORIZED')
+  expect(answers).toHaveLength(1)
+  expect(closed).toBe(true)
+})
+
+test('connections that say nothing, or nothing more, are closed', async () => {
+  const silent = await open()
+  const idle = await open()
+  idle.resume().write(request('GET /v1/pets HTTP/1.1'))
+  silent.resume()
+  await Promise.all([once(silent, 'end'), once(idle, 'end')])
+  silent.destroy()
+  idle.destroy()
+})
+
+test('of connections that end without a word nothing is kept', async () => {
+  const sockets = () => queryObjects(Socket, { format: 'count' })
+  const before = sockets()
+  for (let number = 0; number < 100; number++) {
+    const socket = await open()
+    socket.destroy()
+    await once(socket, 'close')
+  }
+  await eventually(() => expect(sockets()).toBeLessThan(before + 50))
+})
+
+test('of requests that are refused in the middle of their bodies nothing is kept', async () => {
+  const requests = () => queryObjects(IncomingMessage, { format: 'count' })
+  const before = requests()
+  for (let number = 0; number < 100; number++) {
+    const socket = await open()
+    socket.write(post([chunked], '1\r\n{\r\n'))
+    // The first piece is read before the second is sent.
+    for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate)
+    socket.write('zz')
+    await once(socket, 'data')
+    socket.destroy()
+    await once(socket, 'close')
+  }
+  await eventually(() => expect(requests()).toBeLessThan(before + 50))
+})
+
+test('a client that does not take its answers is dropped', async () => {
+  await eventually(() => fetch(`${service.origin}/docs/`)) // makes the page
+  const { socket } = await unreadAnswer(
+    service.origin,
+    request('GET /docs/ HTTP/1.1', ['X-Request-Id: untaken']),
+  )
+  const statuses = () => logged('untaken').map(({ status }) => status)
+  await eventually(() => expect(statuses()).toContain(499))
+  socket.destroy()
+})
+
+test('an error is never taken for the answer to an earlier request, nor torn into it', async () => {
+  for (const path of ['/v1/pets', '/docs/']) {
+    for (const garbage of ['GARBAGE\r\n\r\n', 'CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n']) {
+      const text = request(`GET ${path} HTTP/1.1`) + garbage
+      const { answers, closed } = await converse(service.origin, text, { expected: 2 })
+      expect(closed).toBe(true)
+      expect(answers[0]?.status ?? 200).toBe(200)
+    }
+  }
+})
+
+test('CONNECT is refused', async () => {
+  const text = 'CONNECT internal.example:22 HTTP/1.1\r\nHost: internal.example\r\n\r\n'
+  expectRefusal(await lastAnswer(text), 405, 'METHOD_NOT_SUPPORTED')
+})
+
+test('clients that vanish do no harm', async () => {
+  const connecting = 'CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n'
+  const broken = [
+    '',
+    'GE',
+    connecting,
+    'GARBAGE\r\n\r\n',
+    post([chunked], ''),
+    post([chunked], 'zz'),
+  ]
+  for (const text of broken) {
+    for (let attempt = 0; attempt < 5; attempt++) {
+      const socket = await open()
+      socket.write(text, () => socket.resetAndDestroy())
+      await once(socket, 'close')
+      expect((await fetch(`${service.origin}/healthz`)).status).toBe(200)
+    }
+  }
+})
+
+test('a client that is refused and stays is dropped', outOfThree, async () => {
+  const began = performance.now()
+  const ends = ['CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n', 'GARBAGE\r\n\r\n'].map(async (text) => {
+    const socket = await open()
+    let received = ''
+    socket.on('data', (chunk) => (received += chunk)).write(text)
+    await once(socket, 'end') // the server has ended its side, and this one does not
+    expect(received).toMatch(/^HTTP\/1\.1 4\d\d .*"status":4\d\d,.*\}$/s)
+    await dropped(socket)
+  })
+  await Promise.all(ends)
+  expect(performance.now() - began).toBeLessThan(4_000)
+})
+
+test('Expect: 100-continue is invited, another expectation is ignored', async () => {
+  const headers = ['Expect: 100-continue', 'Content-Length: 2']
+  const invited = await converse(service.origin, [post(headers, ''), '{}'])
+  expect(invited.answers.map(({ status }) => status)).toEqual([100, 400])
+  const ignored = await converse(service.origin, request('GET /v1/pets HTTP/1.1', ['Expect: tea']))
+  expect(ignored.answers).toMatchObject([{ status: 200 }])
+  // HTTP/1.0 knows no invitation (RFC 9110, section 10.1.1).
+  const old = post(headers, '').replace('HTTP/1.1', 'HTTP/1.0')
+  const uninvited = await converse(service.origin, [old, '{}'])
+  expect(uninvited.answers.map(({ status }) => status)).toEqual([400])
+})
+
+test.for<[string, string, string]>([
+  ['/healthz', '/v1/pets', pet],
+  ['/v1/pets', '/v1/pets', pet],
+  ['/trpc/listPets', '/v1/pets', pet],
+  ['/nothing', '/v1/pets', pet],
+  ['/v1/pets', '/trpc/createPet', JSON.stringify('[{"name":1,"categoryId":2},"Rex",3]')],
+])('what follows an offer to upgrade at %s is not done: %s', async ([target, path, body]) => {
+  const before = await names()
+  const hidden = post([`Content-Length: ${body.length}`], body, path)
+  for (const protocol of ['h2c', 'websocket', 'anything/1']) {
+    const offer = request(`GET ${target} HTTP/1.1`, ['Connection: Upgrade', `Upgrade: ${protocol}`])
+    // In one packet with it, after it, and as what is left when the first bytes are dropped.
+    for (const parts of [
+      [offer + hidden],
+      [offer, hidden],
+      [offer + hidden.slice(0, 30), hidden],
+    ]) {
+      const { answers, closed } = await converse(service.origin, parts, { expected: 2 })
+      expect(answers).toHaveLength(1)
+      expect(answers[0]?.status).toBe(target === '/nothing' ? 404 : 200)
+      expect(answers[0]?.headers.get('connection')).toBe('close')
+      expect(closed).toBe(true)
+    }
+  }
+  expect(await names()).toEqual(before)
+})
+
+test('what follows an offer before it is answered is not done either', async () => {
+  const before = await names()
+  // Node drops what it has read together with an offer, and parses what it reads next. Empty lines
+  // before a request are nothing (RFC 9112, section 2.2), so it does not matter where that begins.
+  const between = '\r\n'.repeat(150_000)
+  for (const [path, body] of [
+    ['/v1/pets', pet],
+    ['/trpc/createPet', JSON.stringify('[{"name":1,"categoryId":2},"Rex",3]')],
+  ] as const) {
+    for (const target of ['/healthz', '/v1/pets', '/trpc/listPets']) {
+      const offer = request(`GET ${target} HTTP/1.1`, ['Connection: Upgrade', 'Upgrade: h2c'])
+      const hidden = post([`Content-Length: ${body.length}`], body, path)
+      await converse(service.origin, offer + between + hidden, { expected: 2 })
+    }
+  }
+  expect(await names()).toEqual(before)
+})
+
+test('an offer to upgrade is not taken up', async () => {
+  for (const protocol of ['websocket', 'h2c']) {
+    const headers = ['Connection: Upgrade', `Upgrade: ${protocol}`]
+    const { answers } = await converse(service.origin, request('GET /v1/pets HTTP/1.1', headers))
+    expect(answers).toMatchObject([{ status: 200, body: '[]' }])
+  }
+})
+
+test('a client that resets its connection when it is refused for silence does no harm', async () => {
+  const socket = await open()
+  await once(socket, 'data') // 408: the server has closed its side
+  socket.resetAndDestroy()
+  await once(socket, 'close')
+  expect((await fetch(`${service.origin}/healthz`)).status).toBe(200)
+})
+
+test('a request that came while the process was busy is not refused for being late', async () => {
+  const sleep = (milliseconds: number) =>
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds)
+  const serving = accepted()
+  const socket = await open()
+  await serving
+  const answer = once(socket, 'data')
+  socket.write(request('GET /v1/pets HTTP/1.1'))
+  sleep(clientTimeouts.headers * 3)
+  expect(String(await answer)).toMatch(/^HTTP\/1\.1 200 /)
+  // Its body has less time than the process is busy for, too.
+  const posting = once(socket, 'data')
+  socket.write(post([`Content-Length: ${pet.length}`], ''))
+  await setTimeout(50)
+  socket.write(pet)
+  sleep(clientTimeouts.request * 3)
+  expect(String(await posting)).toMatch(/^HTTP\/1\.1 201 /)
+  socket.destroy()
+})
+
+const large = ' '.repeat(70_000)
+const tooLarge = (path: string) => [
+  post([`Content-Length: ${large.length}`], large, path),
+  post([chunked], `11170\r\n${large}\r\n0\r\n\r\n`, path),
+]
+
+test('a body that is too large is refused, and the connection is closed', async () => {
+  for (const [path, check] of [
+    ['/v1/pets', expectRestError],
+    ['/trpc/createPet', expectTrpcError],
+  ] as const) {
+    for (const text of tooLarge(path)) {
+      const answer = await lastAnswer(text)
+      check(answer, 413, 'PAYLOAD_TOO_LARGE')
+    }
+  }
+})
+
+test('what follows a body that is too large is not done', async () => {
+  const hidden = post([`Content-Length: ${pet.length}`], pet)
+  const before = await names()
+  for (const path of ['/v1/pets', '/trpc/createPet']) {
+    for (const text of tooLarge(path)) await lastAnswer(text + hidden)
+  }
+  expect(await names()).toEqual(before)
+})

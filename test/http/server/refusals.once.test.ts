@@ -1,0 +1,272 @@
+/** What HTTP's parser refuses is answered, logged and counted as everything else. */
+import { connect } from 'node:net'
+import { hostname } from 'node:os'
+import { text } from 'node:stream/consumers'
+import { setTimeout } from 'node:timers/promises'
+import { createTRPCClient, httpBatchLink, httpLink } from '@trpc/client'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { createPetstoreClient, isApiError } from '../../support/client.ts'
+import { eventually } from '../../support/eventually.ts'
+import { expectRefusal, expectRestError } from '../../support/expect.ts'
+import { everyHeader } from '../../support/headers.ts'
+import { type MetricsReader, newMetrics } from '../../support/metrics.ts'
+import { converse, type RawAnswer } from '../../support/raw.ts'
+import { type AppRouter, transformer } from '../../support/router.ts'
+import { errorOf, type Service, startService } from '../../support/service.ts'
+
+let service: Service
+let metrics: MetricsReader
+beforeAll(async () => {
+  metrics = await newMetrics()
+  const clientTimeouts = { headers: 300, request: 400, keepAlive: 2_000 }
+  service = await startService(metrics.variables, { clientTimeouts })
+})
+afterAll(() => service.stop())
+
+const long = 'x'.repeat(20_000)
+const refusals: [status: number, code: string, parts: (path: string) => string[]][] = [
+  [400, 'BAD_REQUEST', (path) => [`GET ${path} HTTP/1.1\r\nHost: x\r\n`, 'A b: c\r\n\r\n']],
+  [431, 'BAD_REQUEST', (path) => [`GET ${path} HTTP/1.1\r\nHost: x\r\n`, `A: ${long}\r\n\r\n`]],
+  [431, 'BAD_REQUEST', (path) => [`GET ${path}?a=`, `${long} HTTP/1.1\r\nHost: x\r\n\r\n`]],
+  [
+    400,
+    'BAD_REQUEST',
+    (path) => [
+      `POST ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${service.key}\r\n`,
+      'Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n',
+      'zz\r\n',
+    ],
+  ],
+  [408, 'TIMEOUT', (path) => [`GET ${path} HTTP/1.1\r\nHost: x\r\n`]],
+  [408, 'TIMEOUT', (path) => ['GE', `T ${path}`, ' HTTP/1.1\r\n']],
+  [
+    408,
+    'TIMEOUT',
+    (path) => [
+      `POST ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${service.key}\r\n`,
+      'Content-Type: application/json\r\nContent-Length: 7\r\n\r\n{',
+    ],
+  ],
+]
+
+const words: Record<number, string> = {
+  400: 'The request is not well-formed HTTP',
+  405: 'CONNECT is not supported',
+  408: 'The request did not arrive in time',
+  431: 'The URL and the headers must have at most 16384 bytes, in at most 1000 headers',
+}
+
+const messageOf = ({ body }: RawAnswer): string => JSON.parse(body).message
+
+const refusalHeaders = {
+  connection: 'close',
+  'content-security-policy': "default-src 'none';frame-ancestors 'none'",
+  'content-type': 'application/json',
+  ...everyHeader,
+}
+
+async function refusal(parts: string | string[]): Promise<RawAnswer> {
+  const { answers, closed } = await converse(service.origin, parts, { expected: 2 })
+  expect(answers).toHaveLength(1)
+  expect(closed).toBe(true)
+  return answers[0] as RawAnswer
+}
+
+/** The entry of the log for an answer: there must be one, and no other. */
+async function entryOf(answer: RawAnswer, { logged } = service): Promise<Record<string, unknown>> {
+  const id = answer.headers.get('x-request-id')
+  expect(id).toMatch(/^[\da-f-]{36}$/)
+  const entries = () =>
+    logged.map((line) => JSON.parse(line)).filter(({ requestId }) => requestId === id)
+  while (entries().length === 0) await setTimeout(5)
+  expect(entries()).toHaveLength(1)
+  return entries()[0]
+}
+
+test.for(refusals.map((given, index) => [index, ...given] as const))(
+  'case %i, %i: one form however the bytes arrive, with headers, in the log',
+  async ([, status, code, parts]) => {
+    for (const path of ['/v1/pets', '/trpc/createPet']) {
+      const whole = parts(path)
+      for (const sent of [whole, whole.join('')]) {
+        const answer = await refusal(sent)
+        expectRefusal(answer, status, code)
+        expect(messageOf(answer)).toBe(words[status])
+        const { date, 'content-length': length, ...headers } = Object.fromEntries(answer.headers)
+        expect(Math.abs(Date.now() - Date.parse(String(date)))).toBeLessThan(60_000)
+        expect(Number(length)).toBe(Buffer.byteLength(answer.body))
+        const { time: _, hostname: __, duration, requestId, ...entry } = await entryOf(answer)
+        expect(headers).toEqual({ ...refusalHeaders, 'x-request-id': requestId })
+        // One whose headers had come was served, unless what was wrong came together with them.
+        const [surface] = path.slice(1).split('/')
+        const operation = { surface: surface === 'v1' ? 'rest' : 'trpc', operation: 'createPet' }
+        const wasServed = 'operation' in entry
+        expect(entry).toEqual({
+          level: 30,
+          pid: process.pid,
+          status,
+          msg: 'request',
+          ...(wasServed
+            ? { ...operation, method: 'POST', keyId: '1' }
+            : { surface: 'other', address: '127.0.0.1' }),
+        })
+        if (wasServed) expect(duration).toBeGreaterThan(0)
+        else expect(duration).toBe(0)
+        // Its body was waited for.
+        if (whole.length === 2 && status === 408) expect(wasServed).toBe(true)
+      }
+    }
+  },
+)
+
+test('clients of both surfaces understand a refusal', async () => {
+  const headers = { 'x-long': long }
+  const expected = { code: 'BAD_REQUEST', status: 431, message: words[431] }
+  const { error, ...body } = (await service.rest('GET', '/pets', { headers })).body as Record<
+    string,
+    unknown
+  >
+  expect(body).toEqual(expected)
+  expect(error).toMatch(/^\[/)
+  for (const link of [httpLink, httpBatchLink]) {
+    const client = createTRPCClient<AppRouter>({
+      links: [link({ url: `${service.origin}/trpc`, transformer, headers })],
+    })
+    expect(await errorOf(client.listPets.query())).toEqual(expected)
+  }
+  const petstore = createPetstoreClient({
+    url: `${service.origin}/trpc`,
+    apiKey: service.key + long,
+  })
+  const thrown = await petstore.listPets.query().catch((error: unknown) => error)
+  expect(isApiError(thrown) && [thrown.code, thrown.status]).toEqual(['BAD_REQUEST', 431])
+})
+
+test('a connection that says nothing gets 408', async () => {
+  const answer = await refusal([])
+  expectRefusal(answer, 408, 'TIMEOUT')
+  expect(messageOf(answer)).toBe(words[408])
+})
+
+test('CONNECT is logged, and counted among what belongs to no surface', async () => {
+  const answer = await refusal('CONNECT x:22 HTTP/1.1\r\nHost: x\r\n\r\n')
+  expectRefusal(answer, 405, 'METHOD_NOT_SUPPORTED')
+  expect(messageOf(answer)).toBe(words[405])
+  expect(await entryOf(answer)).toEqual({
+    level: 30,
+    time: expect.any(Number),
+    pid: process.pid,
+    hostname: hostname(),
+    requestId: answer.headers.get('x-request-id'),
+    surface: 'other',
+    status: 405,
+    duration: 0,
+    address: '127.0.0.1',
+    msg: 'request',
+  })
+  const labels = 'surface="other",operation="none",status="405"'
+  expect(await metrics.read(`petstore_requests_total{${labels}}`)).toBe(1)
+})
+
+const key = `petstore_${'k'.repeat(43)}`
+
+test('an X-Request-Id that holds a key is replaced by another', async () => {
+  for (const path of ['/healthz', '/v1/pets', '/trpc/listPets', '/nothing']) {
+    const answer = await fetch(service.origin + path, { headers: { 'x-request-id': `a:${key}` } })
+    expect(answer.status).toBe({ '/healthz': 200, '/nothing': 404 }[path] ?? 401)
+    expect(answer.headers.get('x-request-id')).toMatch(/^[\da-f-]{36}$/)
+  }
+})
+
+test.each([
+  ['*', '*'],
+  ['/nothing?a=b?c', '/nothing'],
+  ['http://elsewhere.example/nothing?a=b', '/nothing'],
+  ['//elsewhere.example/nothing', '//elsewhere.example/nothing'],
+  ['/n%6Fthing%20x', '/n%6Fthing%20x'],
+])('%s is logged as %s', async (target, path) => {
+  const { answers } = await converse(service.origin, `GET ${target} HTTP/1.1\r\nHost: x\r\n\r\n`)
+  expect(await entryOf(answers[0] as RawAnswer)).toMatchObject({ path, status: 404, method: 'GET' })
+})
+
+test('a key in an unknown path is not logged, however it is escaped', async () => {
+  const escaped = [...key].map((letter) => `%${letter.charCodeAt(0).toString(16)}`).join('')
+  for (const path of [
+    key,
+    key.replace('t', '%74'),
+    escaped,
+    escaped.replaceAll('%', '%25%32%35'),
+    escaped.toUpperCase(),
+    // Five times.
+    escaped.replaceAll('%', '%25252525'),
+  ]) {
+    const answer = await converse(service.origin, `GET /${path} HTTP/1.1\r\nHost: x\r\n\r\n`)
+    expect(await entryOf(answer.answers[0] as RawAnswer)).toMatchObject({ path: '/petstore_…' })
+  }
+})
+
+test('a request without a valid key is logged with its address and how its key begins', async () => {
+  const text = `GET /v1/pets HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n\r\n`
+  const { answers } = await converse(service.origin, text)
+  const stranger = { address: '127.0.0.1', keyPrefix: 'petstore_kkkkkk', status: 401 }
+  expect(await entryOf(answers[0] as RawAnswer)).toMatchObject(stranger)
+  const known = text.replace(key, service.key)
+  const entry = await entryOf((await converse(service.origin, known)).answers[0] as RawAnswer)
+  expect(Object.keys(entry)).not.toContain('address')
+})
+
+test('whoever has no valid key is logged with the address that TRUST_PROXY believes', async () => {
+  const behind = await startService({ TRUST_PROXY: '1' })
+  const asked: [method: string, path: string, status: number][] = [
+    ['GET', '/v1/pets', 401],
+    ['GET', '/trpc/listPets', 401],
+    ['OPTIONS', '/v1/pets', 405],
+    ['OPTIONS', '/trpc/createPet', 405],
+    ['GET', '/nothing', 404],
+    ['GET', '/healthz', 200],
+  ]
+  try {
+    for (const [started, address] of [
+      [behind, '192.0.2.7'],
+      [service, '127.0.0.1'],
+    ] as const) {
+      for (const [method, path, status] of asked) {
+        const text = `${method} ${path} HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 192.0.2.7\r\n`
+        const preflight = 'Origin: https://shop.example\r\nAccess-Control-Request-Method: POST\r\n'
+        const { answers } = await converse(
+          started.origin,
+          `${text}${preflight}Connection: close\r\n\r\n`,
+        )
+        const entry = await entryOf(answers[0] as RawAnswer, started)
+        expect(entry, path).toMatchObject({ method, status, address })
+      }
+    }
+  } finally {
+    await behind.stop()
+  }
+})
+
+test('what has but some methods says which, with Allow', async () => {
+  for (const path of ['/healthz', '/readyz', '/docs/', '/docs/docs.js']) {
+    const answer = await fetch(service.origin + path, { method: 'POST' })
+    const body = await answer.text()
+    expectRestError(
+      { status: answer.status, headers: answer.headers, body },
+      405,
+      'METHOD_NOT_SUPPORTED',
+    )
+    expect(answer.headers.get('allow')).toBe('GET, HEAD')
+    expect((await fetch(service.origin + path, { method: 'HEAD' })).status).toBe(200)
+  }
+})
+
+test('headers that break off, while the client still listens, get 400 and a line in the log', async () => {
+  const socket = connect({ port: Number(new URL(service.origin).port), allowHalfOpen: true })
+  socket.end('GET /v1/pets HTTP/1.1\r\nHost: x\r\n')
+  const answer = await text(socket)
+  expect(answer).toMatch(/^HTTP\/1\.1 400 .*"code":"BAD_REQUEST"/s)
+  const id = /^x-request-id: (.+)\r$/im.exec(answer)?.[1]
+  const entry = () =>
+    service.logged.map((line) => JSON.parse(line)).find((line) => line.requestId === id)
+  await eventually(() => expect(entry()).toMatchObject({ msg: 'request', status: 400 }))
+})

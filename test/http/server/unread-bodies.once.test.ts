@@ -1,0 +1,193 @@
+/** Bodies that nobody wants are not read: the answer comes at once, and the connection is closed. */
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { accepted } from '../../support/accepted.ts'
+import { eventually } from '../../support/eventually.ts'
+import { expectRestError, expectTrpcError } from '../../support/expect.ts'
+import { usedMemory } from '../../support/memory.ts'
+import { converse } from '../../support/raw.ts'
+import { type Service, startService } from '../../support/service.ts'
+
+const json = 'Content-Type: application/json'
+
+let service: Service
+beforeAll(async () => {
+  service = await startService()
+})
+afterAll(() => service.stop())
+
+const head = (line: string, ...headers: string[]) =>
+  [`${line} HTTP/1.1`, 'Host: petstore.example', ...headers, '', ''].join('\r\n')
+const keyed = (line: string, ...headers: string[]) =>
+  head(line, `Authorization: Bearer ${service.key}`, ...headers)
+
+test('a body that is announced too large is refused before it is sent, and not asked for', async () => {
+  const announced = ['Content-Length: 10000000', json, 'Expect: 100-continue']
+  for (const [path, expectError] of [
+    ['/v1/pets', expectRestError],
+    ['/trpc/createPet', expectTrpcError],
+  ] as const) {
+    const { answers, closed } = await converse(
+      service.origin,
+      keyed(`POST ${path}`, ...announced),
+      { expected: 2 },
+    )
+    expect(answers).toHaveLength(1)
+    if (answers[0]) expectError(answers[0], 413, 'PAYLOAD_TOO_LARGE')
+    expect(answers[0]?.headers.get('connection')).toBe('close')
+    expect(closed).toBe(true)
+  }
+})
+
+const chunked = 'Transfer-Encoding: chunked'
+const endless: [status: number, head: () => string][] = [
+  [401, () => head('POST /v1/pets', json, chunked)],
+  [401, () => head('POST /trpc/createPet', json, chunked)],
+  [404, () => keyed('POST /v1/nothing', json, chunked)],
+  [405, () => keyed('PUT /v1/pets', json, chunked)],
+  [413, () => keyed('POST /v1/pets', json, chunked)],
+  [413, () => keyed('POST /trpc/createPet', json, chunked)],
+  [413, () => keyed('POST /v1/pets', json, 'Content-Length: 1000000000')],
+  [415, () => keyed('POST /v1/pets', 'Content-Type: text/plain', chunked)],
+  [200, () => head('GET /healthz', chunked)],
+  [200, () => keyed('GET /v1/pets', chunked)],
+]
+
+/** Sends a body without end on a new connection; gives what comes of it when that is dropped. */
+async function sendEndless(begin: string) {
+  const serving = accepted()
+  const socket = connect(Number(new URL(service.origin).port), '127.0.0.1')
+  socket.on('error', () => {}) // the server's side closes while this one still sends
+  const served = await serving
+  const dropped = once(served, 'close')
+  const answering = once(socket, 'data')
+  socket.write(begin)
+  const chunk = `10000\r\n${'x'.repeat(65_536)}\r\n`
+  const send = () => {
+    while (!socket.destroyed && socket.write(chunk));
+  }
+  socket.on('drain', send)
+  send()
+  const over = Promise.all([answering, dropped]).then(([[answer]]) => {
+    socket.destroy()
+    return { answer: String(answer), taken: served.bytesRead }
+  })
+  return { over }
+}
+
+describe('a body without end', () => {
+  // All at once, since each connection is let go of only a second after its answer.
+  const sent: Awaited<ReturnType<typeof sendEndless>>[] = []
+  beforeAll(async () => {
+    for (const [, begin] of endless) sent.push(await sendEndless(begin()))
+  })
+
+  test.for(endless.map(([status], index) => [index, status] as const))(
+    'case %i: %i is answered, and hardly anything of it is taken',
+    async ([index, status]) => {
+      const { answer = '', taken } = (await sent[index]?.over) ?? {}
+      expect(answer).toContain(`HTTP/1.1 ${status} `)
+      expect(answer).toContain('Connection: close')
+      expect(taken).toBeLessThan(1_000_000)
+    },
+  )
+})
+
+test('a body that has arrived keeps its connection, whatever is answered', async () => {
+  const body = '{"name":"Rex","categoryId":3}'
+  const refused = head('POST /v1/pets', json, `Content-Length: ${body.length}`) + body
+  const healthy = `${head('GET /healthz', 'Content-Length: 4')}body`
+  const { answers, closed } = await converse(service.origin, [refused, healthy, refused], {
+    expected: 3,
+    inTurn: true,
+  })
+  expect(answers.map(({ status }) => status)).toEqual([401, 200, 401])
+  expect(closed).toBe(false)
+})
+
+test('two byte order marks are one too many, on both surfaces', async () => {
+  const headers = { authorization: `Bearer ${service.key}`, 'content-type': 'application/json' }
+  for (const [path, text] of [
+    ['/v1/pets', '{"name":"Rex","categoryId":3}'],
+    ['/trpc/createPet', JSON.stringify('[{"name":1,"categoryId":2},"Rex",3]')],
+  ]) {
+    const ask = async (body: string) =>
+      (await fetch(service.origin + path, { method: 'POST', headers, body })).status
+    expect(await ask(`\ufeff${text}`)).toBeLessThan(300)
+    expect(await ask(`\ufeff\ufeff${text}`)).toBe(400)
+  }
+})
+
+test('of bodies that came in pieces nothing is kept', async () => {
+  const body = '{"name":"","categoryId":3}'
+  const sockets = Array.from({ length: 20 }, () =>
+    connect(Number(new URL(service.origin).port), '127.0.0.1').setNoDelay(),
+  )
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy()
+  })
+  const sendEach = (rounds: number) =>
+    Promise.all(
+      sockets.map(async (socket) => {
+        for (let round = 0; round < rounds; round++) {
+          socket.write(keyed('POST /v1/pets', json, `Content-Length: ${body.length}`) + body[0])
+          // The first piece is read before the second is sent.
+          for (let turn = 0; turn < 3; turn++) await new Promise(setImmediate)
+          socket.write(body.slice(1))
+          const [answer] = await once(socket, 'data')
+          expect(String(answer)).toContain('HTTP/1.1 400 ')
+        }
+      }),
+    )
+  await sendEach(50) // what is made once, or compiled, is there
+  const before = usedMemory(service)
+  await sendEach(150)
+  expect(usedMemory(service) - before).toBeLessThan(3_000 * 300)
+})
+
+/** So many connections, until the end of the test, and whether the server has closed them. */
+async function connections(count: number) {
+  const made = Array.from({ length: count }, () => {
+    const socket = connect(Number(new URL(service.origin).port), '127.0.0.1')
+    const connection = { socket, isClosed: false }
+    socket.on('error', () => {}).on('close', () => (connection.isClosed = true))
+    return connection
+  })
+  onTestFinished(() => {
+    for (const { socket } of made) socket.destroy()
+  })
+  await Promise.all(made.map(({ socket }) => once(socket, 'connect')))
+  return made
+}
+
+test('bodies that do not arrive whole are bounded for the whole process: those that stand still for longest go first', async () => {
+  const name = 'x'.repeat(255)
+  const body = JSON.stringify({ name, categoryId: 3, more: 'x'.repeat(60_000) })
+  const begun = await connections(320)
+  for (const { socket } of begun) {
+    socket.write(keyed('POST /v1/pets', json, `Content-Length: ${body.length}`))
+    await new Promise((resolve) => socket.write(body.slice(0, -2), resolve))
+    for (let turn = 0; turn < 3; turn++) await new Promise(setImmediate) // it is read
+    // The first one goes on before there are too many.
+    if (socket === begun[200]?.socket) begun[0]?.socket.write(body.slice(-2, -1))
+  }
+  const left = () => begun.filter(({ isClosed }) => !isClosed).length
+  const mebibytes = () => (left() * body.length) / 1024 / 1024
+  await vi.waitFor(() => expect(mebibytes()).toBeLessThan(17), { timeout: 15_000 })
+  expect(begun.slice(0, 3).map(({ isClosed }) => isClosed)).toEqual([false, true, true])
+  expect(mebibytes()).toBeGreaterThan(12)
+  const last = begun.at(-1)?.socket
+  last?.write(body.slice(-2))
+  expect(String((await once(last as Socket, 'data'))[0])).toContain('HTTP/1.1 201 ')
+})
+
+test('bodies in pieces of a byte count for what they take', async () => {
+  const pieces = `1\r\nx\r\n`.repeat(40_000)
+  const begun = await connections(2)
+  for (const { socket } of begun) {
+    socket.write(keyed('POST /v1/pets', json, chunked))
+    await new Promise((resolve) => socket.write(pieces, resolve))
+  }
+  await eventually(() => expect(begun.some(({ isClosed }) => isClosed)).toBe(true))
+})

@@ -1,0 +1,822 @@
+/** The docs page in a real browser: a third party's first look. */
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import { docsPage } from 'docs-page'
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { openApiDocument } from '../../src/surface/rest/document.ts'
+import { operationsOf } from '../../src/surface/rest/operations.ts'
+import { barriers, startBrowser } from '../support/browser.ts'
+import { type Service, startService } from '../support/service.ts'
+import { visitResources } from '../visits/router.ts'
+import { oddDocument } from './odd-document.ts'
+
+const desktop = { width: 1280, height: 900 }
+const phone = { width: 360, height: 740 }
+/** The greatest id, which JavaScript's numbers round to 9223372036854776000. */
+const big = '{"name":"Big","categoryId":9223372036854775807}'
+
+let service: Service
+let browser: Browser
+/** Kept from test to test, since a new one costs more than most of what is done with it. */
+let kept: Page | undefined
+let page: Page
+const complaints: string[] = []
+const foreign: string[] = []
+
+beforeAll(async () => {
+  service = await startService({ STAGING_URL: 'https://staging.petstore.example/v1' })
+  browser = await startBrowser()
+})
+afterAll(async () => {
+  await browser?.close()
+  await service.stop()
+})
+
+/** Opens a window. What breaks the policy of the page is said in the console. */
+async function newPage(options: BrowserContextOptions = {}): Promise<Page> {
+  const opened = await browser.newPage(options)
+  opened.setDefaultTimeout(10_000)
+  opened.on('console', (message) => {
+    if (['error', 'warning'].includes(message.type())) complaints.push(message.text())
+  })
+  opened.on('pageerror', (error) => complaints.push(error.message))
+  opened.on('request', (request) => {
+    const url = request.url()
+    if (!url.startsWith(`${service.origin}/`)) foreign.push(url)
+  })
+  return opened
+}
+
+/** Opens the page anew: on a desktop in light colours, unless told. */
+async function open(viewport = desktop): Promise<void> {
+  kept ??= await newPage()
+  page = kept
+  await page.setViewportSize(viewport)
+  await page.emulateMedia({ colorScheme: 'light' })
+  await page.goto(service.origin)
+  await operation('listPets')
+    .getByRole('form', { includeHidden: true })
+    .waitFor({ state: 'attached' })
+}
+beforeEach(() => open())
+afterEach(async ({ task }) => {
+  if (page !== kept) await page.context().close()
+  await kept?.unrouteAll()
+  if (task.result?.state === 'fail') {
+    await kept?.context().close()
+    kept = undefined
+  }
+  expect(complaints.splice(0)).toEqual([])
+  expect(foreign.splice(0)).toEqual([])
+})
+
+const operation = (id: string) => page.locator(`#${id}`)
+const line = (id: string) => operation(id).locator('summary').first()
+/** Unfolds an operation, if it is folded up. */
+const unfold = async (id: string) => {
+  if ((await operation(id).getAttribute('open')) === null) await line(id).click()
+}
+/** The one field for the API key of all forms. */
+const enterKey = (key: string) => page.getByLabel('API key', { exact: true }).fill(key)
+const answerOf = (id: string) => operation(id).getByRole('group', { name: 'Answer', exact: true })
+const sampleOf = (id: string) => operation(id).locator('.samples pre')
+
+/** Sends an operation as it is filled in, and gives the status and the body that the page shows. */
+async function send(id: string): Promise<{ status: string; body: string }> {
+  await operation(id).getByRole('button', { name: 'Send' }).click()
+  const answer = answerOf(id)
+  await answer.getByText(' ms').waitFor()
+  const status = await answer.getByRole('status').innerText()
+  return { status: status.slice(0, 3), body: await answer.locator('pre').first().innerText() }
+}
+
+/** Unfolds everything there is. */
+const unfoldAll = () =>
+  page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
+
+async function create(text: string): Promise<{ status: string; body: string }> {
+  await unfold('createPet')
+  await enterKey(service.key)
+  await operation('createPet').getByLabel('Body').fill(text)
+  return send('createPet')
+}
+
+test('the whole page, as a screen reader reads it', async () => {
+  await unfoldAll()
+  // Of the errors one will do, of getPet: what is said of each is in the document.
+  await page.evaluate(`for (const each of document.querySelectorAll('.response')) {
+    const { status } = each.dataset
+    if (status >= '4' && !(status === '404' && each.closest('#getPet'))) each.remove()
+  }`)
+  const text = await page.locator('body').ariaSnapshot()
+  const stable = text.replaceAll(service.origin, 'http://127.0.0.1:3000')
+  // `vitest run -u` writes it anew.
+  await expect(`${stable}\n`).toMatchFileSnapshot('docs.aria.yml')
+})
+
+test('/ leads to it', () => {
+  expect(page.url()).toBe(`${service.origin}/docs/`)
+})
+
+test('with a key: createPet, listPets', async () => {
+  const made = await create('{"name": "Rex", "categoryId": 3}')
+  expect(made.status).toBe('201')
+  const rex = JSON.parse(made.body)
+  expect(rex).toEqual({ id: expect.any(Number), name: 'Rex', categoryId: 3, status: 'available' })
+  await unfold('listPets')
+  await operation('listPets')
+    .getByLabel('cursor')
+    .fill(String(rex.id - 1))
+  const listed = await send('listPets')
+  expect(listed.status).toBe('200')
+  expect(JSON.parse(listed.body)).toEqual([rex])
+  await answerOf('listPets').locator('summary').click()
+  expect(await answerOf('listPets').innerText()).toMatch(/x-request-id: \S+/)
+})
+
+test('the greatest id has all its digits, in the request and in the answer', async () => {
+  const sent = page.waitForRequest((request) => request.method() === 'POST')
+  const { status, body } = await create(big)
+  expect(status).toBe('201')
+  expect((await sent).postData()).toBe(big)
+  expect(body).toContain('"categoryId": 9223372036854775807,')
+  expect(await sampleOf('createPet').innerText()).toContain(big)
+  await unfold('listPets')
+  expect((await send('listPets')).body).toContain('"categoryId": 9223372036854775807,')
+})
+
+test('an error is shown as it is answered', async () => {
+  const { status, body } = await create('{"name":')
+  expect(status).toBe('400')
+  expect(JSON.parse(body).code).toBe('PARSE_ERROR')
+  expect(complaints.splice(0)).toEqual([expect.stringContaining('status of 400')]) // Chromium's own line
+})
+
+test('who clicks twice adds one animal', async () => {
+  let posts = 0
+  await page.route('**/v1/pets', async (route) => {
+    posts++
+    await first
+    await route.continue()
+  })
+  let release = () => {}
+  const first = new Promise<void>((resolve) => {
+    release = resolve
+  })
+  await unfold('createPet')
+  await enterKey(service.key)
+  await operation('createPet').getByRole('button', { name: 'Send' }).dblclick()
+  release()
+  await answerOf('createPet').getByText('201').waitFor()
+  expect(posts).toBe(1)
+  await send('createPet')
+  await expect.poll(() => posts).toBe(2)
+})
+
+test('a request that cannot be sent is no riddle', async () => {
+  await page.route('**/v1/pets', (route) => route.abort())
+  await unfold('listPets')
+  await operation('listPets').getByRole('button', { name: 'Send' }).click()
+  await answerOf('listPets').getByText('There was no answer').waitFor()
+  complaints.splice(0) // the browser's own line on the request
+})
+
+test('it sends to the server that it came from, and offers no other', async () => {
+  expect(await page.locator('main').innerText()).toContain('https://staging.petstore.example/v1')
+  await unfold('listPets')
+  await enterKey(service.key)
+  const request = page.waitForRequest('**/v1/pets')
+  await send('listPets')
+  expect((await request).url()).toBe(`${service.origin}/v1/pets`)
+  for (const select of await page.locator('select').all()) {
+    expect(await select.innerText()).not.toContain('://')
+  }
+})
+
+describe.each(Object.entries({ desktop, phone }))('on a %s', (device, viewport) => {
+  test('axe finds nothing, in light and dark colours', async () => {
+    const colorSchemes = ['light', 'dark'] as const
+    await open(viewport)
+    await create(big)
+    await unfoldAll()
+    await page.locator('.panel pre').first().waitFor()
+    for (const colorScheme of colorSchemes) {
+      expect(await barriers(page, colorScheme), colorScheme).toEqual([])
+      const ground = await page.evaluate(
+        'getComputedStyle(document.documentElement).backgroundColor',
+      )
+      const [red = 0] = String(ground).match(/\d+/g)?.map(Number) ?? []
+      expect(red > 128).toBe(colorScheme === 'light')
+    }
+    await page.getByRole('searchbox').fill('createPet')
+    for (const colorScheme of colorSchemes)
+      expect(await barriers(page, colorScheme), colorScheme).toEqual([])
+  })
+
+  test('nothing is wider than the screen, no number is broken, and an operation is a few screens high', async () => {
+    await open(viewport)
+    await create(big)
+    expect((await operation('createPet').boundingBox())?.height).toBeLessThan(
+      device === 'phone' ? 4_400 : 3_000,
+    )
+    await unfoldAll()
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(viewport.width)
+    // A number that is broken into two lines has two rectangles.
+    const cut = await page.evaluate(`[...document.querySelectorAll('.block pre:not(.lines)')]
+      .filter((block) => block.scrollWidth > block.clientWidth)
+      .map((block) => block.textContent)`)
+    expect(cut).toEqual([])
+    const broken =
+      await page.evaluate(`[...document.querySelectorAll('pre, .bounds')].flatMap((block) => {
+      const walker = document.createTreeWalker(block, NodeFilter.SHOW_TEXT)
+      const found = []
+      while (walker.nextNode()) {
+        for (const match of walker.currentNode.data.matchAll(/[0-9]{10,}/g)) {
+          const range = document.createRange()
+          range.setStart(walker.currentNode, match.index)
+          range.setEnd(walker.currentNode, match.index + match[0].length)
+          if (range.getClientRects().length > 1) found.push(match[0])
+        }
+      }
+      return found
+    })`)
+    expect(broken).toEqual([])
+  })
+})
+
+test('with the keyboard alone', async () => {
+  const press = async (...keys: string[]) => {
+    for (const key of keys) await page.keyboard.press(key)
+  }
+  const focused = () =>
+    page.evaluate(
+      '(document.activeElement.labels?.[0] ?? document.activeElement).textContent.trim()',
+    )
+  const tabTo = async (text: RegExp) => {
+    for (let steps = 0; steps < 120; steps++) {
+      await press('Tab')
+      if (text.test(String(await focused()))) return
+    }
+    throw new Error(`Tab does not lead to ${text}`)
+  }
+  await tabTo(/^Authentication$/)
+  await press('Enter')
+  await tabTo(/^API key$/)
+  await page.keyboard.insertText(service.key)
+  await tabTo(/^Add an animal/)
+  await press('Enter')
+  await tabTo(/^curl$/)
+  await press('ArrowRight')
+  await tabTo(/^Body$/)
+  await press('Control+a')
+  await page.keyboard.insertText(big)
+  await tabTo(/^Send$/)
+  await press('Enter')
+  await answerOf('createPet').getByText('201').waitFor()
+  expect(await sampleOf('createPet').innerText()).toContain('await fetch(')
+})
+
+test('search leaves the entries that have all the words', async () => {
+  const visible = async () => {
+    const entries = await page.locator('[data-entry]:visible').all()
+    return Promise.all(entries.map((entry) => entry.getAttribute('id')))
+  }
+  const all = await visible()
+  expect(all).toEqual(expect.arrayContaining(['listPets', 'createPet', 'getPet', 'schema-Pet']))
+  const search = page.getByRole('searchbox', { name: 'Search' })
+  await search.fill('idempotency post')
+  expect(await visible()).toEqual(['createPet', 'guide-idempotency'])
+  await page.getByText('Found: 1 operation, 1 guide').waitFor()
+  await search.fill('createpet')
+  expect(await visible()).toEqual(['createPet', 'guide-typescript-use-the-client'])
+  await search.fill('categoryId')
+  await page.getByText('Found: 3 operations, 1 guide, 3 schemas').waitFor()
+  await page.locator('#schema-Pet dl').waitFor() // what was found inside is unfolded
+  await search.fill('unicorn')
+  expect(await visible()).toEqual([])
+  await page.getByText('Found: nothing').waitFor()
+  await search.fill('')
+  expect(await visible()).toEqual(all)
+  expect(await page.locator('.entry[open]').count()).toBe(1) // the first operation
+  await search.fill('idempotency post')
+  await operation('createPet').getByLabel('Idempotency-Key').fill('what is typed')
+  await search.fill('')
+  await operation('createPet').locator('form').waitFor() // stays, since it is worked with
+})
+
+test('a link to an operation or a schema unfolds it, and what is unfolded is in the address', async () => {
+  await page.getByRole('navigation').getByRole('link', { name: 'POST Add an animal' }).click()
+  await operation('createPet').locator('form').waitFor()
+  await unfold('getPet')
+  expect(page.url()).toBe(`${service.origin}/docs/#getPet`)
+  await page.goto(`${service.origin}/docs/#createPet`)
+  await operation('createPet').getByRole('link', { name: 'NewPet' }).click()
+  await page.locator('#schema-NewPet dl').waitFor()
+  expect(page.url()).toContain('#schema-NewPet')
+})
+
+const run = promisify(execFile)
+const programs = {
+  curl: (code: string) => run('sh', ['-c', code], environment()),
+  'Node.js': (code: string) =>
+    run(process.execPath, ['--input-type=module', '-e', code], environment()),
+  Python: (code: string) => run('python3', ['-c', code], environment()),
+}
+const environment = () => ({ env: { PATH: process.env.PATH, API_KEY: service.key } })
+
+test.each(Object.keys(programs) as (keyof typeof programs)[])(
+  'the sample for %s makes the call that the form describes',
+  async (language) => {
+    const name = `It's "${language}" \\ $HOME`
+    await unfold('createPet')
+    const form = operation('createPet')
+    await form.getByLabel('Idempotency-Key').fill(`"${language}"`)
+    await form
+      .getByLabel('Body')
+      .fill(`{\n  "name": ${JSON.stringify(name)},\n "categoryId": 9223372036854775807}`)
+    await form.getByRole('radio', { name: language }).check()
+    const { stdout } = await programs[language](await sampleOf('createPet').innerText())
+    expect(stdout).toContain('9223372036854775807')
+    await unfold('listPets')
+    await operation('listPets').getByLabel('status').selectOption('available')
+    await operation('listPets').getByLabel('limit').fill('100')
+    const listed = await programs[language](await sampleOf('listPets').innerText())
+    expect(listed.stdout).toContain('9223372036854775807')
+    const { body } = await service.rest('GET', '/pets?limit=100')
+    expect(body).toContainEqual(expect.objectContaining({ name, categoryId: 2n ** 63n - 1n }))
+  },
+)
+
+test('the samples, letter for letter', async () => {
+  await unfold('createPet')
+  const form = operation('createPet')
+  await enterKey(service.key) // which is in none of them
+  await form.getByLabel('Idempotency-Key').fill(`"it's"`)
+  await form.getByLabel('Body').fill('@it\'s {"name": 1}')
+  const url = `${service.origin}/v1/pets`
+  expect(await sampleOf('createPet').innerText()).toBe(String.raw`curl -i '${url}' \
+  -H "Authorization: Bearer $API_KEY" \
+  -H 'Idempotency-Key: "it'\''s"' \
+  -H 'Content-Type: application/json' \
+  --data-raw '@it'\''s {"name": 1}'`)
+  await form.getByRole('radio', { name: 'Node.js' }).check()
+  expect(
+    await sampleOf('createPet').innerText(),
+  ).toBe(String.raw`// Node.js, as a module: a file that ends in .mjs
+const response = await fetch("${url}", {
+  method: "POST",
+  headers: {
+    Authorization: ${'`Bearer $'}{process.env.API_KEY}${'`'},
+    "Idempotency-Key": "\"it's\"",
+    "Content-Type": "application/json",
+  },
+  body: "@it's {\"name\": 1}",
+})
+console.log(response.status, await response.text()) // json() would round great ids`)
+  await form.getByRole('radio', { name: 'Python' }).check()
+  expect(await sampleOf('createPet').innerText()).toBe(String.raw`import os
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+request = Request(
+    "${url}",
+    method="POST",
+    headers={
+        "Authorization": "Bearer " + os.environ["API_KEY"],
+        "Idempotency-Key": "\"it's\"",
+        "Content-Type": "application/json",
+    },
+    data="@it's {\"name\": 1}".encode(),
+)
+try:
+    response = urlopen(request)
+except HTTPError as error:
+    response = error  # an answer, too
+with response:
+    print(response.status, response.read().decode())`)
+  // The language is that of all forms; what is left empty is left out, what is typed is escaped.
+  await unfold('getPet')
+  await operation('getPet').getByLabel('petId').fill('a/b?c#ä')
+  expect(await sampleOf('getPet').innerText()).toContain(`    "${url}/a%2Fb%3Fc%23%C3%A4",
+    method="GET",
+    headers={
+        "Authorization": "Bearer " + os.environ["API_KEY"],
+    },
+)`)
+  await operation('getPet').getByRole('radio', { name: 'curl' }).check()
+  expect(await sampleOf('getPet').innerText()).toBe(String.raw`curl -i '${url}/a%2Fb%3Fc%23%C3%A4' \
+  -H "Authorization: Bearer $API_KEY"`)
+  await unfold('listPets')
+  await operation('listPets').getByLabel('status').selectOption('sold')
+  expect(await sampleOf('listPets').innerText()).toContain(`'${url}?status=sold'`)
+})
+
+test('an answer is shown as it came, be it no JSON or nothing, and each kind has its colour', async () => {
+  await unfold('listPets')
+  const shown = answerOf('listPets').locator('pre').first()
+  const colours = new Set<unknown>()
+  for (const [status, body] of [
+    [200, '<h1>A page 1.0</h1>'],
+    [200, '{"id":1.00,"more":[]}'],
+    [404, ''],
+    [502, 'bad gateway'],
+  ] as const) {
+    await page.route('**/v1/pets', (route) => route.fulfill({ status, body }), { times: 1 })
+    await operation('listPets').getByRole('button', { name: 'Send' }).click()
+    await answerOf('listPets').getByText(`${status} `).waitFor()
+    const pretty = body.startsWith('{') ? '{\n  "id": 1.00,\n  "more": []\n}' : body
+    if (body) expect(await shown.innerText()).toBe(pretty)
+    expect(await shown.isVisible()).toBe(body !== '')
+    expect(await answerOf('listPets').getByRole('button', { name: 'Copy' }).isVisible()).toBe(
+      body !== '',
+    )
+    const line = "document.querySelector('#listPets .answer > [role=status]')"
+    colours.add(await page.evaluate(`getComputedStyle(${line}).color`))
+  }
+  expect(colours.size).toBe(3)
+  // After one that does not come at all it can be sent again.
+  await page.route('**/v1/pets', (route) => route.abort(), { times: 1 })
+  await operation('listPets').getByRole('button', { name: 'Send' }).click()
+  await answerOf('listPets').getByText('There was no answer').waitFor()
+  await enterKey(service.key)
+  expect((await send('listPets')).status).toBe('200')
+  complaints.splice(0) // the browser's own lines on the failures
+})
+
+test('what is copied is what is shown, which is said for a moment', async () => {
+  await unfold('listPets')
+  await page.clock.install()
+  await page.evaluate('navigator.clipboard.writeText = async (text) => void (window.copied = text)')
+  const copy = operation('listPets').locator('.samples .copy')
+  await copy.click()
+  await expect.poll(() => copy.innerText()).toBe('Copied')
+  expect(await page.evaluate('window.copied')).toBe(await sampleOf('listPets').innerText())
+  await page.clock.runFor(2_100)
+  expect(await copy.innerText()).toBe('Copy')
+})
+
+test('a link leads to what the search has hidden, and to where one is already', async () => {
+  const search = page.getByRole('searchbox', { name: 'Search' })
+  await search.fill('idempotency post')
+  // Of what has no hit, not even the heading is left.
+  expect(await page.locator('h2:visible > span').allInnerTexts()).toEqual(['Pets', 'Guides'])
+  const link = operation('createPet').getByRole('link', { name: 'NewPet' })
+  await link.click()
+  await page.locator('#schema-NewPet dl').waitFor()
+  expect(await search.inputValue()).toBe('')
+  expect((await page.locator('h2:visible').allInnerTexts()).length).toBeGreaterThan(3)
+  await page.locator('#schema-NewPet summary').click()
+  expect(await page.locator('#schema-NewPet dl').isVisible()).toBe(false)
+  await unfold('createPet')
+  await page.evaluate("history.replaceState(null, '', '#schema-NewPet')")
+  await link.click()
+  await page.locator('#schema-NewPet dl').waitFor()
+})
+
+test('keys are hidden, and no browser remembers what is typed', async () => {
+  for (const field of await page
+    .locator('form :is(input:not([type=radio], [type=checkbox]), textarea)')
+    .all()) {
+    expect(await field.getAttribute('autocomplete')).toBe('off')
+    const isKey = (await field.getAttribute('id')) === 'key'
+    const type = await field.getAttribute('type')
+    expect(type === 'password').toBe(isKey)
+  }
+  expect(await page.locator('html').getAttribute('lang')).toBe('en')
+})
+
+test('without scripts, too, it says everything', async () => {
+  page = await newPage({ javaScriptEnabled: false })
+  await page.goto(service.origin)
+  await unfold('createPet')
+  const text = await operation('createPet').innerText()
+  for (const part of ['Idempotency-Key', 'categoryId', 'integer (int64)', '201']) {
+    expect(text).toContain(part)
+  }
+  expect(text).not.toContain('Try it out')
+  expect(await page.getByRole('searchbox').isVisible()).toBe(false)
+})
+
+test('an operation says what comes of it: fields when it succeeds, a line for each error', async () => {
+  await unfold('listPets')
+  const list = await operation('listPets').innerText()
+  for (const part of [
+    'at most 100 items',
+    'categoryId',
+    'available, pending, sold',
+    'default 20',
+  ]) {
+    expect(list).toContain(part)
+  }
+  expect(list).not.toContain('9223372036854775808') // the range of the format says nothing
+  await unfold('createPet')
+  const text = (await operation('createPet').innerText()).replaceAll(/\s+/g, ' ')
+  expect(text).toContain('Request body application/json · required')
+  expect(text).toContain(
+    '422 UNPROCESSABLE_CONTENT The Idempotency-Key was used for another request',
+  )
+  expect(text).toContain('Unique identifier, assigned by the service on creation. Example: 42')
+  await page.locator('#schema-PetStatus summary').click()
+  expect(await page.locator('#schema-PetStatus').innerText()).toMatch(
+    /one of available, pending, sold/,
+  )
+})
+
+test('a section tells how to authenticate', async () => {
+  const text = await page.getByRole('region', { name: 'Authentication' }).innerText()
+  for (const part of ['bearer', 'Authorization: Bearer', 'Some keys may only read']) {
+    expect(text).toContain(part)
+  }
+})
+
+test('a form says where it sends to, and what that does', async () => {
+  expect(await page.locator('.facts').innerText()).toContain(
+    `This page sends to\n${service.origin}/v1`,
+  )
+  await unfold('createPet')
+  await unfold('listPets')
+  const target = `Sends to ${service.origin}/v1`
+  await operation('createPet').getByText(`${target}: this changes real data`).waitFor()
+  await operation('listPets').getByText(target, { exact: true }).waitFor()
+})
+
+test('the server that a page sends to is marked', async () => {
+  const html = await (await fetch(`${service.origin}/docs/`)).text()
+  const body = html.replace(service.baseUrl, `${service.origin}/v1`)
+  await page.route('**/docs/', (route) => route.fulfill({ body, contentType: 'text/html' }))
+  await page.reload()
+  const facts = page.locator('.facts')
+  await facts.getByText('This server').waitFor()
+  expect(await facts.innerText()).toContain(`This server\n${service.origin}/v1`)
+  expect(await facts.innerText()).not.toContain('This page sends to')
+})
+
+test('the next page is a button away', async () => {
+  for (const name of ['One', 'Two']) {
+    await service.rest('POST', '/pets', { body: { name, categoryId: 1 } })
+  }
+  const { body } = await service.rest('GET', '/pets?limit=2')
+  await unfold('listPets')
+  await enterKey(service.key)
+  await operation('listPets').getByLabel('limit').fill('1')
+  const [first, second] = body as { id: bigint }[] // that is what it lists
+  expect((await send('listPets')).body).toContain(`"id": ${first?.id},`)
+  await operation('listPets').getByRole('button', { name: 'Next page' }).click()
+  await answerOf('listPets').getByText(`"id": ${second?.id},`).waitFor()
+  expect(await operation('listPets').getByLabel('cursor').inputValue()).toBe(String(first?.id))
+  await operation('listPets').getByLabel('limit').fill('100')
+  await send('listPets')
+  expect(await operation('listPets').getByRole('button', { name: 'Next page' }).isVisible()).toBe(
+    false,
+  )
+})
+
+test('while it sends, the answer before is gone, and it says so', async () => {
+  await create('{"name": "Rex", "categoryId": 3}')
+  const answer = answerOf('createPet')
+  let release = () => {}
+  const held = new Promise<void>((resolve) => {
+    release = resolve
+  })
+  await page.route('**/v1/pets', async (route) => {
+    await held
+    await route.continue()
+  })
+  const button = operation('createPet').getByRole('button', { name: 'Send' })
+  await button.click()
+  expect(await answer.innerText()).toBe('Sending …')
+  expect(await button.getAttribute('aria-busy')).toBe('true')
+  expect(await barriers(page, 'light')).toEqual([])
+  release()
+  await answer.getByText('201').waitFor()
+  expect(await button.getAttribute('aria-busy')).toBe('false')
+})
+
+test('without words for a status (HTTP/2) those of the document are shown, and its headers first', async () => {
+  await page.evaluate("Object.defineProperty(Response.prototype, 'statusText', { value: '' })")
+  await create('{"name": "Rex", "categoryId": 3}')
+  await answerOf('createPet').getByText('201 Added').waitFor()
+  await answerOf('createPet').locator('summary').click()
+  const headers = await answerOf('createPet').locator('pre').last().innerText()
+  expect(headers.split('\n').slice(0, 2).join()).toMatch(/^location: .*,x-request-id: /)
+})
+
+test('on a phone a link leads to the form, past what is said of the operation', async () => {
+  await open(phone)
+  await unfold('createPet')
+  await operation('createPet').getByRole('link', { name: 'Try it out' }).click()
+  const form = operation('createPet').locator('form')
+  await expect.poll(async () => (await form.boundingBox())?.y).toBeLessThan(phone.height / 2)
+})
+
+test('what cannot be copied is said', async () => {
+  await unfold('listPets')
+  await page.evaluate(
+    "navigator.clipboard.writeText = () => Promise.reject(new DOMException('', 'NotAllowedError'))",
+  )
+  await operation('listPets').locator('.samples .copy').click()
+  await page.getByText('The browser refuses').waitFor()
+})
+
+test('the sample of a form that is not filled in takes the example, and can be run', async () => {
+  await unfold('getPet')
+  const form = operation('getPet')
+  expect(await sampleOf('getPet').innerText()).toContain(`${service.origin}/v1/pets/42'`)
+  await form.getByLabel('petId').fill('9223372036854775807') // no such animal
+  for (const [language, run] of Object.entries(programs)) {
+    await form.getByRole('radio', { name: language }).check()
+    const { stdout } = await run(await sampleOf('getPet').innerText())
+    expect(stdout, language).toMatch(/\b404\b/)
+    expect(stdout, language).toContain('"code":"NOT_FOUND"')
+  }
+})
+
+test('getPet is struck through, and says until when it is there', async () => {
+  const style = await page.evaluate(
+    "getComputedStyle(document.querySelector('#getPet summary s')).textDecorationLine",
+  )
+  expect(style).toBe('line-through')
+  expect(await operation('getPet').innerText()).toContain('5 December 2030')
+})
+
+test('a file that is not one of the page is 404', async () => {
+  for (const file of ['mount.ts', 'page.ts', 'index.html', '../app.ts', '%2e%2e/app.ts']) {
+    const { status } = await fetch(`${service.origin}/docs/${file}`)
+    expect(status, file).toBe(404)
+  }
+})
+
+test('on a wide screen a request and its answer are on the first screen, and stay in view', async () => {
+  await open({ width: 1440, height: 900 })
+  const inView = async (selector: string) => {
+    const box = await page.locator(selector).first().boundingBox()
+    return box !== null && box.y >= 0 && box.y + box.height <= 900 && box.x > 720
+  }
+  expect(await inView('.start [data-sample-of] pre')).toBe(true)
+  expect(await inView('.start .stays > .block pre')).toBe(true)
+  expect(await operation('listPets').getAttribute('open')).toBe('')
+  await page.locator('#listPets .responses').scrollIntoViewIfNeeded()
+  await page.locator('#listPets-503').scrollIntoViewIfNeeded()
+  expect(await inView('#listPets .samples pre')).toBe(true)
+  expect(await inView('#listPets .panel pre')).toBe(true)
+})
+
+test('each status has an example of its answer behind a tab', async () => {
+  await unfold('createPet')
+  const shown = operation('createPet').locator('.panel pre:visible')
+  expect(await shown.allInnerTexts()).toEqual([expect.stringContaining('"id": 42')])
+  await operation('createPet').getByText('400', { exact: true }).first().click()
+  expect(await shown.count()).toBe(2)
+  expect((await shown.allInnerTexts()).join()).toMatch(/BAD_REQUEST[\s\S]*PARSE_ERROR/)
+  // What a response is read about is what the example shows.
+  await page.locator('#createPet-422 > summary').click()
+  expect(await shown.allInnerTexts()).toEqual([expect.stringContaining('UNPROCESSABLE_CONTENT')])
+  const link = operation('createPet').getByRole('link', { name: 'Link to 409 of createPet' })
+  await link.click()
+  expect(page.url()).toContain('#createPet-409')
+  await expect.poll(() => page.locator('#createPet-409').getAttribute('open')).toBe('')
+})
+
+test('the key is forgotten with the page, or kept for the tab where the reader wants that', async () => {
+  const field = page.getByLabel('API key', { exact: true })
+  await enterKey('secret')
+  await page.reload()
+  await page.locator('#listPets form').waitFor()
+  expect(await field.inputValue()).toBe('')
+  await enterKey('secret')
+  await page.getByLabel('Keep it in this tab').check()
+  await page.reload()
+  await page.locator('#listPets form').waitFor()
+  expect(await field.inputValue()).toBe('secret')
+  expect(await sampleOf('listPets').innerText()).not.toContain('secret')
+  await page.getByLabel('Write it into the samples').check()
+  expect(await sampleOf('listPets').innerText()).toContain("'Authorization: Bearer secret'")
+  await operation('listPets').getByRole('radio', { name: 'TypeScript' }).check()
+  expect(await sampleOf('listPets').innerText()).toContain("apiKey: 'secret'")
+  await page.getByLabel('Keep it in this tab').uncheck()
+  expect(await page.evaluate('sessionStorage.length')).toBe(0)
+})
+
+test('a long answer is shown in part, and as a whole when asked; the page scrolls over it', async () => {
+  const list = Array.from({ length: 100 }, (_, id) => ({ id, name: 'Rex', status: 'sold' }))
+  const body = JSON.stringify(list)
+  await page.route('**/v1/pets', (route) =>
+    route.fulfill({ body, contentType: 'application/json' }),
+  )
+  await send('listPets')
+  const block = answerOf('listPets').locator('.block').first()
+  const height = async () => (await block.boundingBox())?.height ?? 0
+  expect(await height()).toBeLessThan(600)
+  await block.hover()
+  const before = Number(await page.evaluate('scrollY'))
+  await page.mouse.wheel(0, 300)
+  await expect.poll(() => page.evaluate('scrollY')).toBe(before + 300)
+  await block.getByRole('button', { name: 'Show all' }).click()
+  expect(await height()).toBeGreaterThan(5_000)
+  expect(await block.locator('pre').innerText()).toContain('"id": 99')
+  await block.getByRole('button', { name: 'Show less' }).click()
+  expect(await height()).toBeLessThan(600)
+})
+
+test('search finds headings, guides and words of one stem, and marks them', async () => {
+  const search = page.getByRole('searchbox', { name: 'Search' })
+  const ids = () =>
+    page.evaluate(
+      "[...document.querySelectorAll('[data-entry]:not([hidden])')].map(({ id }) => id || 'authentication')",
+    )
+  const marks = () => page.evaluate("CSS.highlights.get('hit').size")
+  for (const [words, id] of [
+    ['authenticate', 'authentication'],
+    ['pagination', 'guide-paging'],
+    ['deprecated', 'guide-deprecation'],
+    ['idempotent', 'guide-idempotency'],
+    ['NOT_FOUND', 'guide-errors'],
+  ] as const) {
+    await search.fill(words)
+    expect(await ids(), words).toContain(id)
+    expect(await marks(), words).toBeGreaterThan(0)
+    const isSeen = `[...CSS.highlights.get('hit')].some((hit) => {
+      const { top, bottom, height } = hit.getBoundingClientRect()
+      return height > 0 && top >= 0 && bottom <= innerHeight
+    })`
+    expect(await page.evaluate(isSeen), words).toBe(true)
+  }
+  await search.fill('')
+  expect(await marks()).toBe(0)
+})
+
+test('/ and Control+K lead to the search, and Enter to what it found', async () => {
+  await page.keyboard.press('/')
+  await page.keyboard.insertText('pagination')
+  await page.keyboard.press('Enter')
+  expect(page.url()).toContain('#guide-paging')
+  const search = page.getByRole('searchbox', { name: 'Search' })
+  expect(await search.inputValue()).toBe('')
+  expect(await page.locator('#createPet').isVisible()).toBe(true)
+  await expect
+    .poll(async () => (await page.locator('#guide-paging').boundingBox())?.y)
+    .toBeLessThan(200)
+  await page.keyboard.press('Control+k')
+  await page.keyboard.insertText('add animal')
+  await page.keyboard.press('Enter')
+  expect(page.url()).toContain('#createPet')
+  await operation('createPet').locator('form').waitFor()
+  // In a field it is a character like any other.
+  await operation('createPet').getByLabel('Idempotency-Key').press('/')
+  expect(await operation('createPet').getByLabel('Idempotency-Key').inputValue()).toBe('/')
+})
+
+test('a list is a tree: what it is a list of, and the fields of that, indented', async () => {
+  const pets = page.locator('#schema-Pets')
+  await pets.locator('summary').first().click()
+  expect(await pets.innerText()).toMatch(/array of Pet\n[\s\S]*at most 100 items[\s\S]*id/)
+  const [outer, inner] = await Promise.all(
+    [pets.locator('.inside'), pets.locator('.nested .name').first()].map((part) =>
+      part.boundingBox(),
+    ),
+  )
+  expect(inner?.x).toBeGreaterThan((outer?.x ?? 0) + 20)
+})
+
+test('on a phone the sample and the form stand before the list of responses', async () => {
+  await open(phone)
+  await unfold('createPet')
+  const tops = await Promise.all(
+    ['.samples', '.examples', 'form', '.responses'].map(
+      async (part) => (await operation('createPet').locator(part).boundingBox())?.y ?? 0,
+    ),
+  )
+  expect(tops).toEqual(tops.toSorted((one, other) => one - other))
+})
+
+test.each([
+  ['a service that is not ours', oddDocument, 5],
+  ['the visits of the tests', undefined, 9],
+])('%s: nothing breaks, and no section is blank', async (_, document, least) => {
+  const text = document ? JSON.stringify(document) : visitsDocument()
+  const body = docsPage(text, '../v1')
+  await page.route('**/docs/', (route) => route.fulfill({ body, contentType: 'text/html' }))
+  await page.reload()
+  await page.locator('form.trial').first().waitFor({ state: 'attached' })
+  await unfoldAll()
+  expect(await page.locator('.operation').count()).toBeGreaterThanOrEqual(least)
+  const blank =
+    await page.evaluate(`[...document.querySelectorAll('section, .words, .inside, .fold')]
+    .filter((part) => part.innerText.trim() === '')
+    .map((part) => part.outerHTML.slice(0, 200))`)
+  expect(blank).toEqual([])
+  expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(desktop.width)
+  expect(await barriers(page, 'light')).toEqual([])
+  await page.getByRole('searchbox').fill('type')
+})
+
+/** The document of a resource that the service does not have. */
+function visitsDocument(): string {
+  const { router, tags } = visitResources
+  const document = openApiDocument({ router, description: 'Visits.' }, operationsOf(router, tags), {
+    baseUrl: 'https://visits.example/v1',
+    stagingUrl: undefined,
+  })
+  return JSON.stringify(document)
+}

@@ -1,0 +1,127 @@
+/** An OpenAPI 3.1 document of a service that is not ours, with what such documents may have or lack. */
+export const oddDocument = {
+  openapi: '3.1.0',
+  info: { title: 'Harbour <& "Ships">', version: '0.1' },
+  servers: [{ url: 'https://harbour.example/api' }],
+  paths: {
+    '/berths/{berth}': {
+      summary: 'A path with parameters of its own',
+      parameters: [
+        { name: 'berth', in: 'path', required: true, schema: { type: 'string' } },
+        { $ref: '#/components/parameters/Session' },
+      ],
+      get: {
+        description: '',
+        parameters: [
+          {
+            name: 'berth',
+            in: 'path',
+            required: true,
+            description: 'Replaces that of the path.',
+            schema: { type: ['string', 'null'], enum: ['north', 'south', null] },
+          },
+          { name: 'filter', in: 'query', content: { 'application/json': { schema: true } } },
+        ],
+        responses: {
+          '200': {
+            description: '',
+            content: {
+              'application/json': { schema: { $ref: '#/components/schemas/Berth' } },
+              'text/csv': { schema: { type: 'string' }, example: 'berth,ship\nnorth,Ada' },
+            },
+          },
+          '2XX': { $ref: '#/components/responses/Nothing' },
+          default: { description: 'Anything else' },
+        },
+      },
+      put: {
+        operationId: 'replaceBerth',
+        tags: ['Not <declared>'],
+        requestBody: { $ref: '#/components/requestBodies/Berth' },
+        responses: { '204': { description: 'Replaced' } },
+        security: [{ cookie: [] }],
+      },
+      delete: { operationId: 'clearBerth', deprecated: true, responses: {}, security: [] },
+    },
+    '/ships': {
+      post: {
+        operationId: 'upload',
+        summary: 'Upload a `manifest`',
+        requestBody: {
+          content: {
+            'multipart/form-data': {
+              schema: {
+                type: 'object',
+                properties: { file: { type: 'string', contentMediaType: 'application/pdf' } },
+              },
+            },
+            'application/x-www-form-urlencoded': { schema: {} },
+          },
+        },
+        responses: {
+          '201': {
+            description: 'Made',
+            headers: {
+              Location: { schema: { type: 'string' } },
+              'X-Loop': { $ref: '#/nowhere/at/all' },
+            },
+            content: { 'application/json': {} },
+          },
+        },
+        security: [{ query: [] }, {}],
+      },
+    },
+    '/empty': {},
+    '/referred': { $ref: '#/components/pathItems/Referred' },
+  },
+  components: {
+    parameters: { Session: { name: 'session', in: 'cookie', schema: { type: 'string' } } },
+    responses: { Nothing: { description: 'There is no body' } },
+    requestBodies: {
+      Berth: {
+        content: { 'application/json': { schema: { $ref: '#/components/schemas/Berth' } } },
+      },
+    },
+    pathItems: {
+      Referred: { get: { operationId: 'referred', responses: { '200': { description: 'Fine' } } } },
+    },
+    schemas: {
+      Berth: {
+        type: 'object',
+        required: ['ship'],
+        properties: {
+          ship: { oneOf: [{ $ref: '#/components/schemas/Ship' }, { type: 'null' }] },
+          neighbours: { type: 'array', items: { $ref: '#/components/schemas/Berth' } },
+          position: {
+            type: 'array',
+            prefixItems: [{ type: 'number' }, { type: 'number' }],
+            items: false,
+          },
+          notes: { type: 'object', additionalProperties: { type: 'string', maxLength: 80 } },
+          depth: { type: 'number', exclusiveMinimum: 0, multipleOf: 0.5 },
+        },
+      },
+      Ship: {
+        allOf: [
+          { $ref: '#/components/schemas/Named' },
+          { type: 'object', properties: { length: { type: 'integer' } }, required: ['length'] },
+        ],
+        anyOf: [
+          { title: 'A ferry', properties: { cars: { type: 'integer' } } },
+          { $ref: '#/components/schemas/Named' },
+        ],
+      },
+      Named: { properties: { name: { type: 'string', readOnly: true, examples: ['Ada'] } } },
+      Loop: { allOf: [{ $ref: '#/components/schemas/Loop' }] },
+      Anything: true,
+      Nothing: false,
+      'With.dots-and_more': { const: 'x' },
+    },
+    headers: { Plain: { schema: { type: 'integer' } } },
+    securitySchemes: {
+      cookie: { type: 'apiKey', in: 'cookie', name: 'sid' },
+      query: { type: 'apiKey', in: 'query', name: 'api_key' },
+      oauth: { type: 'oauth2', flows: {} },
+    },
+  },
+}

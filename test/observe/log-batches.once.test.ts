@@ -1,0 +1,119 @@
+/** The log is written in batches, and nothing of it is lost when the process ends. */
+import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { promisify } from 'node:util'
+import { afterEach, expect, test, vi } from 'vitest'
+import { newDatabase, type TestDatabase } from '../support/database.ts'
+import { runServer, type ServerProgram } from '../support/process.ts'
+
+let database: TestDatabase | undefined
+let server: ServerProgram
+afterEach(async () => {
+  if (!database) return
+  server.child.kill('SIGKILL')
+  await server.exited
+  await database.remove()
+  database = undefined
+})
+
+async function start(variables: Record<string, string> = {}): Promise<void> {
+  database = await newDatabase()
+  server = await runServer({ DATABASE_URL: database.url, ...variables })
+}
+
+const ask = async (count: number) => {
+  for (let index = 0; index < count; index++) await fetch(`${server.origin}/healthz`)
+}
+
+const requests = () => server.stderr.split('\n').filter((line) => /"msg":"request"/.test(line))
+
+test('a single entry does not wait for others', async () => {
+  await start()
+  await ask(1)
+  await server.logged(/"msg":"request"/)
+})
+
+test('each entry is a line of its own, and a stop loses none', async () => {
+  await start()
+  await ask(200)
+  server.child.kill('SIGTERM')
+  expect(await server.exited).toBe(0)
+  expect(requests()).toHaveLength(200)
+  for (const line of server.stderr.trim().split('\n')) JSON.parse(line)
+  expect(server.stderr).toMatch(/"msg":"Stopped"/)
+})
+
+// A pipe takes up to PIPE_BUF bytes in one piece (POSIX, write): 4,096 on Linux. That more is torn
+// depends on chance.
+test('lines of several processes on one pipe are not torn: each write is whole and small', async () => {
+  const code = `
+    import fs from 'node:fs'
+    import { setTimeout } from 'node:timers/promises'
+    const sizes = []
+    for (const name of ['write', 'writeSync']) {
+      const original = fs[name]
+      fs[name] = (fd, text, ...rest) => {
+        const isWhole = text === '' || text.endsWith('\\n')
+        if (fd === 2) sizes.push(isWhole ? Buffer.byteLength(text) : Infinity)
+        return original(fd, text, ...rest)
+      }
+    }
+    const { createLog } = await import(${JSON.stringify(import.meta.resolve('../../src/observe/log.ts'))})
+    const log = await createLog()
+    for (let line = 0; line < 500; line++) log.info('x'.repeat(line))
+    await setTimeout(200)
+    for (let line = 0; line < 500; line++) log.info('x'.repeat(line))
+    process.on('exit', () => fs.writeSync(1, Math.max(...sizes) + ' '))`
+  // Node itself would make a socket.
+  const script = '{ "$0" --input-type=module -e "$1" 2>&1 1>&3 | wc -l; } 3>&1'
+  const args = ['-c', script, process.execPath, code]
+  const { stdout } = await promisify(execFile)('sh', args)
+  const [largest, lines] = stdout.trim().split(/\s+/).map(Number)
+  expect(lines).toBe(1_000)
+  expect(largest).toBeGreaterThan(2_048)
+  expect(largest).toBeLessThanOrEqual(4_096)
+})
+
+test('a log that nobody reads does not fill the memory: what comes then is dropped', async () => {
+  await start()
+  const { child } = server
+  child.stderr?.pause()
+  // 30 MB of entries, each with its path.
+  const path = `/${'x'.repeat(15_000)}`
+  for (let round = 0; round < 20; round++) {
+    const answers = Array.from({ length: 100 }, () => fetch(server.origin + path))
+    const statuses = (await Promise.all(answers)).map(({ status }) => status)
+    expect(statuses).toEqual(Array(100).fill(404))
+  }
+  child.stderr?.resume()
+  await vi.waitFor(() => expect(requests().length).toBeGreaterThan(500), 30_000)
+  child.kill('SIGTERM')
+  expect(await server.exited).toBe(0)
+  expect(requests().length).toBeGreaterThan(500)
+  expect(server.stderr.length).toBeLessThan(22_000_000)
+})
+
+test('a log that nobody reads does not hold up a stop', async () => {
+  await start()
+  const { child } = server
+  child.stderr?.pause()
+  const path = `/${'x'.repeat(15_000)}`
+  await Promise.all(Array.from({ length: 100 }, () => fetch(server.origin + path)))
+  const ended = once(child, 'exit')
+  const began = performance.now()
+  child.kill('SIGTERM')
+  await ended
+  expect(performance.now() - began).toBeLessThan(5_000)
+  child.stderr?.resume()
+})
+
+test('a second signal, which ends the process at once, loses none', async () => {
+  await start({ SHUTDOWN_DELAY: '20s', SHUTDOWN_TIMEOUT: '30s' })
+  await ask(20)
+  server.child.kill('SIGTERM')
+  await server.logged(/Stopping/)
+  await ask(3)
+  server.child.kill('SIGINT')
+  expect(await server.exited).toBe(1)
+  expect(requests()).toHaveLength(23)
+})

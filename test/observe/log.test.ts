@@ -1,0 +1,451 @@
+/** The log of a process: what an operator finds in it, and what nobody ever does. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { hostname } from 'node:os'
+import { setTimeout } from 'node:timers/promises'
+import { stripVTControlCharacters } from 'node:util'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { beginCreation } from '../support/creation.ts'
+import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
+import { eventually, outOfThree } from '../support/eventually.ts'
+import { running } from '../support/instance.ts'
+import { type LogEntry, programs, runServer, type ServerProgram } from '../support/process.ts'
+import { createKey } from '../support/service.ts'
+import { readSlowly } from '../support/slow-reader.ts'
+import { openSql, type Sql } from '../support/sql.ts'
+
+let database: TestDatabase
+let sql: Sql
+let key: string
+let server: ServerProgram
+beforeAll(async () => {
+  database = await newDatabase()
+  key = await createKey(database.url)
+  sql = await openSql(database.url)
+  server = await runServer({ DATABASE_URL: database.url, DATABASE_TIMEOUT: '3s' })
+})
+afterAll(async () => {
+  server.child.kill('SIGTERM')
+  await server.exited
+  await sql.close()
+  await database.remove()
+})
+afterEach(() => {
+  // Whatever was asked: every line is JSON, and none holds a key.
+  expect(server.entries().length).toBeGreaterThan(0)
+  expect(server.stderr).not.toContain(key)
+})
+
+let serial = 0
+/** An id that no other request has. */
+const newId = () => `log-${++serial}`
+
+const ask = (id: string, path: string, init: RequestInit = {}) =>
+  fetch(server.origin + path, {
+    ...init,
+    redirect: 'manual',
+    headers: {
+      authorization: `Bearer ${key}`,
+      'x-request-id': id,
+      ...(init.body !== undefined && { 'content-type': 'application/json' }),
+      ...(init.headers as Record<string, string>),
+    },
+  })
+
+/** All entries of the request with this id, after it is over. */
+async function entriesOf(id: string): Promise<LogEntry[]> {
+  const find = () => server.entries().filter(({ requestId }) => requestId === id)
+  await eventually(() => expect(find().some(({ msg }) => msg === 'request')).toBe(true))
+  // What would come after it has come when a later request is there.
+  const next = newId()
+  await ask(next, '/healthz')
+  await eventually(() => expect(server.stderr).toContain(`"${next}"`))
+  return find()
+}
+
+/** The one entry of a request that nothing went wrong with in here. */
+async function entryOf(id: string): Promise<LogEntry> {
+  const entries = await entriesOf(id)
+  expect(entries).toHaveLength(1)
+  return entries[0] as LogEntry
+}
+
+/** Checks that the entry of a request says this of it, and nothing else that a request has. */
+function expectWhole(entry: LogEntry, began: number, said: LogEntry): void {
+  const { time, duration, ...rest } = entry
+  expect(rest).toEqual({
+    level: 30,
+    pid: server.child.pid,
+    hostname: hostname(),
+    msg: 'request',
+    ...said,
+  })
+  expect(time).toBeGreaterThanOrEqual(began)
+  expect(time).toBeLessThanOrEqual(Date.now())
+  // Milliseconds, to a tenth.
+  expect(String(duration)).toMatch(/^\d+(\.\d)?$/)
+  expect(duration).toBeLessThanOrEqual(Date.now() - began + 1)
+}
+
+const pet = (name: string) => ({ method: 'POST', body: JSON.stringify({ name, categoryId: 3 }) })
+
+test.each([
+  ['/v1/pets?status=sold', {}, { surface: 'rest', operation: 'listPets', status: 200 }],
+  ['/v1/pets/404', {}, { surface: 'rest', operation: 'getPet', status: 404 }],
+  ['/v1/pets/x', { method: 'HEAD' }, { surface: 'rest', operation: 'getPet', status: 400 }],
+  ['/v1/pets', pet('sold'), { surface: 'rest', operation: 'createPet', status: 201 }],
+  ['/trpc/listPets', {}, { surface: 'trpc', operation: 'listPets', status: 200 }],
+  ['/trpc/getPet', {}, { surface: 'trpc', operation: 'getPet', status: 400 }],
+  ['/trpc/nothing', {}, { surface: 'trpc', operation: 'unknown', status: 404 }],
+])('%s is one line, with what was asked and who asked', async (path, init, expected) => {
+  const id = newId()
+  const began = Date.now()
+  const answer = await ask(id, path, init)
+  expect(answer.headers.get('x-request-id')).toBe(id)
+  const method = 'method' in init ? init.method : 'GET'
+  expectWhole(await entryOf(id), began, { requestId: id, ...expected, method, keyId: '1' })
+})
+
+test.each([
+  ['/nowhere/at/all?secret=sesame', 404, '/nowhere/at/all'],
+  ['/v1/nowhere?secret=sesame', 404, '/v1/nowhere'],
+  ['/docs/nothing?secret=sesame', 404, '/docs/nothing'],
+  ['/no%20where%0a%22', 404, '/no%20where%0a%22'], // as it was asked
+  ['/?secret=sesame', 302, '/'],
+  ['/healthz?secret=sesame', 200, '/healthz'],
+  ['/v1/openapi.json?secret=sesame', 200, '/v1/openapi.json'],
+])('%s is logged by its path, without its query', async (address, status, path) => {
+  const id = newId()
+  const began = Date.now()
+  const answer = await ask(id, address)
+  expect([answer.status, answer.headers.get('x-request-id')]).toEqual([status, id])
+  const said = { requestId: id, surface: 'other', method: 'GET', path, status }
+  expectWhole(await entryOf(id), began, { ...said, address: '127.0.0.1' })
+  expect(server.stderr).not.toContain('sesame')
+})
+
+test('a key that does not count is no id of a key, and not written down', async () => {
+  const wrong = `petstore_${'A'.repeat(43)}`
+  const reading = `petstore_read_${'A'.repeat(43)}`
+  const strangers = [
+    [`Bearer ${wrong}`, 'petstore_AAAAAA'],
+    [`Bearer ${reading}`, 'petstore_read_AAAAAA'],
+    ['Bearer sesame', undefined],
+    ['', undefined],
+  ] as const
+  for (const [authorization, keyPrefix] of strangers) {
+    for (const [surface, path] of [
+      ['rest', '/v1/pets'],
+      ['trpc', '/trpc/listPets'],
+    ]) {
+      const id = newId()
+      const began = Date.now()
+      expect((await ask(id, String(path), { headers: { authorization } })).status).toBe(401)
+      const said = { surface, operation: 'listPets', method: 'GET', status: 401 }
+      const who = { address: '127.0.0.1', ...(keyPrefix && { keyPrefix }) }
+      expectWhole(await entryOf(id), began, { requestId: id, ...said, ...who })
+    }
+  }
+  expect(server.stderr).not.toMatch(/sesame|AAAAAAAA/)
+})
+
+test('the id of the key is that of the key that was sent', async () => {
+  const other = await createKey(database.url)
+  const [one, two] = [newId(), newId()]
+  await Promise.all([
+    ask(one, '/v1/pets', { headers: { authorization: `Bearer ${other}` } }),
+    ask(two, '/v1/pets'),
+  ])
+  expect((await entryOf(one)).keyId).toBe('2')
+  expect((await entryOf(two)).keyId).toBe('1')
+})
+
+test('an X-Request-Id of 128 sane characters is taken, any other is replaced', async () => {
+  for (const id of ['a'.repeat(128), 'A-z_0.9:/+=', '7']) {
+    expect((await ask(id, '/v1/pets')).headers.get('x-request-id')).toBe(id)
+  }
+  const given = new Set<string>()
+  for (const id of [key, '', 'two words', 'x'.repeat(129), '{"a":1}', 'a"b', 'a,b', '<b>']) {
+    const own = String((await ask(id, '/v1/pets')).headers.get('x-request-id'))
+    expect(own).toMatch(/^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/)
+    expect((await entryOf(own)).operation).toBe('listPets')
+    given.add(own)
+  }
+  expect(given.size).toBe(8)
+})
+
+test('each of many requests at once has its own line', async () => {
+  const ids = Array.from({ length: 30 }, newId)
+  await Promise.all(ids.map((id, index) => ask(id, `/v1/pets/${1_000 + index}`)))
+  const durations: number[] = []
+  for (const { status, duration } of await Promise.all(ids.map(entryOf))) {
+    expect(status).toBe(404)
+    durations.push(Number(duration))
+  }
+  expect(durations.some((duration) => !Number.isInteger(duration))).toBe(true) // tenths are told
+})
+
+test('the duration is the milliseconds from the first byte to the last', outOfThree, async () => {
+  const id = newId()
+  const began = performance.now()
+  const creation = await beginCreation(server.port, key, {
+    'X-Request-Id': id,
+    Connection: 'close',
+  })
+  const begun = performance.now()
+  await setTimeout(300)
+  const waited = performance.now() - begun
+  expect(await creation.finish()).toMatch(/^HTTP\/1\.1 201/)
+  const whole = performance.now() - began
+  const { duration } = await entryOf(id)
+  expect(duration).toBeGreaterThan(waited * 0.9)
+  expect(duration).toBeLessThan(whole + 50)
+})
+
+test('the time that nothing was asked on a connection is no duration', outOfThree, async () => {
+  const id = newId()
+  await ask(newId(), '/healthz')
+  await setTimeout(200)
+  await ask(id, '/healthz')
+  expect((await entryOf(id)).duration).toBeLessThan(150)
+})
+
+describe('a client that goes is logged with 499', () => {
+  test('in the middle of its body', async () => {
+    const id = newId()
+    const creation = await beginCreation(server.port, key, { 'X-Request-Id': id })
+    creation.leave()
+    const [first, ...more] = await entriesOf(id)
+    expect(first).toEqual({
+      level: 30,
+      time: expect.any(Number),
+      pid: server.child.pid,
+      hostname: hostname(),
+      requestId: id,
+      surface: 'rest',
+      operation: 'createPet',
+      method: 'POST',
+      status: 499,
+      duration: expect.any(Number),
+      keyId: '1',
+      msg: 'request',
+    })
+    expect(more).toEqual([])
+  })
+
+  test('in the middle of its answer', async () => {
+    const id = newId()
+    const request = `GET /docs/ HTTP/1.1\r\nHost: x\r\nX-Request-Id: ${id}\r\n\r\n`
+    const reader = await readSlowly(server.port, request)
+    reader.leave()
+    await eventually(async () => {
+      expect((await entriesOf(id)).map(({ status }) => status)).toEqual([499])
+    })
+  })
+
+  test('in the middle of the answer of a batch, of which it has got none then', async () => {
+    // All unlike, because tRPC's encoding writes equal texts once.
+    const names = Array.from(
+      { length: 20 },
+      (_, index) => `('${String(index).padStart(255, 'x')}', 3, 'sold')`,
+    )
+    await sql(`insert into pets (name, category_id, status) values ${names.join(', ')}`)
+    const id = newId()
+    const lines = [
+      `GET /trpc/${Array(20).fill('listPets').join()}?batch=1 HTTP/1.1`,
+      'Host: x',
+      `Authorization: Bearer ${key}`,
+      `X-Request-Id: ${id}`,
+    ]
+    const reader = await readSlowly(server.port, `${lines.join('\r\n')}\r\n\r\n`)
+    reader.leave()
+    await eventually(async () => {
+      const entries = (await entriesOf(id)).map(({ operation, status }) => [operation, status])
+      expect(entries).toEqual([['batch', 499]])
+    })
+  })
+
+  test.runIf(engine === 'mysql')(
+    'while the database is asked, on both surfaces',
+    outOfThree,
+    async () => {
+      await sql('lock tables pets write')
+      try {
+        for (const path of ['/v1/pets', '/v1/pets/1', '/trpc/listPets']) {
+          const id = newId()
+          const controller = new AbortController()
+          const gone = ask(id, path, { signal: controller.signal }).catch((error) => error.name)
+          const asked = () => running(sql, '%from %pets%')
+          await eventually(async () => expect(await asked()).toHaveLength(1))
+          controller.abort()
+          expect(await gone).toBe('AbortError')
+          const entries = await entriesOf(id)
+          expect(entries).toHaveLength(1)
+          expect(entries[0]).toMatchObject({ status: 499, level: 30 })
+          await eventually(async () => expect(await asked()).toEqual([]))
+        }
+      } finally {
+        await sql('unlock tables')
+      }
+    },
+  )
+})
+
+test.runIf(engine === 'mysql')(
+  'a stranger who goes is logged with the address',
+  outOfThree,
+  async () => {
+    await sql('lock tables api_keys write')
+    try {
+      const id = newId()
+      const controller = new AbortController()
+      const headers = { authorization: `Bearer petstore_${'s'.repeat(43)}` }
+      const gone = ask(id, '/v1/pets', { headers, signal: controller.signal }).catch(() => {})
+      await eventually(async () => expect(await running(sql, '%from %api_keys%')).toHaveLength(1))
+      controller.abort()
+      await gone
+      expect(await entryOf(id)).toMatchObject({
+        status: 499,
+        address: '127.0.0.1',
+        keyPrefix: 'petstore_ssssss',
+      })
+    } finally {
+      await sql('unlock tables')
+    }
+  },
+)
+
+describe('an answer of 500 or 503 has a second line, with the cause and the same id', () => {
+  const secret = 'Sesame Street'
+
+  test.each(['/v1/pets', '/trpc/createPet'])('500 of %s, without what was sent', async (path) => {
+    await sql('alter table pets rename column category_id to category')
+    try {
+      const id = newId()
+      const body = path.startsWith('/v1')
+        ? JSON.stringify({ name: secret, categoryId: 987654321 })
+        : JSON.stringify(JSON.stringify([{ name: 1, categoryId: 2 }, secret, 987654321]))
+      const answer = await ask(id, path, { method: 'POST', body })
+      expect(answer.status).toBe(500)
+      const entries = await entriesOf(id)
+      expect(entries).toHaveLength(2)
+      const line = entries.find(({ msg }) => msg === 'request')
+      const cause = entries.find(({ msg }) => msg !== 'request')
+      expect(line).toMatchObject({ operation: 'createPet', status: 500, level: 30 })
+      expect(cause).toMatchObject({
+        level: 50,
+        msg: 'Internal server error',
+        err: { message: expect.stringMatching(/category_id/), stack: expect.any(String) },
+      })
+      expect(server.stderr).not.toMatch(/Sesame|987654321/)
+    } finally {
+      await sql('alter table pets rename column category to category_id')
+    }
+  })
+
+  test.each(['/v1/pets', '/trpc/listPets'])('500 of %s', async (path) => {
+    await sql('alter table pets rename to animals')
+    try {
+      const id = newId()
+      expect((await ask(id, path)).status).toBe(500)
+      const entries = await entriesOf(id)
+      expect(entries.map(({ level }) => level).sort()).toEqual([30, 50])
+      expect(JSON.stringify(entries)).toMatch(/no such table|doesn't exist/)
+    } finally {
+      await sql('alter table animals rename to pets')
+    }
+  })
+
+  test.each(['/v1/pets', '/trpc/createPet'])('503 of %s', async (path) => {
+    // On MySQL nobody may read or write the table, on SQLite nobody may write.
+    await sql(engine === 'mysql' ? 'lock tables pets write' : 'begin immediate')
+    try {
+      const id = newId()
+      const body = path.startsWith('/v1')
+        ? JSON.stringify({ name: secret, categoryId: 3 })
+        : JSON.stringify(JSON.stringify([{ name: 1, categoryId: 2 }, secret, 3]))
+      const answer = await ask(id, path, { method: 'POST', body })
+      expect(answer.status).toBe(503)
+      const entries = await entriesOf(id)
+      expect(entries).toHaveLength(2)
+      const cause = entries.find(({ msg }) => msg !== 'request')
+      expect(cause).toMatchObject({ level: 50, err: { message: expect.stringMatching(/./) } })
+      expect(JSON.stringify(cause?.err)).toMatch(/did not answer within 3000 ms|locked/)
+      expect(entries.find(({ msg }) => msg === 'request')?.status).toBe(503)
+      expect(server.stderr).not.toContain('Sesame')
+    } finally {
+      await sql(engine === 'mysql' ? 'unlock tables' : 'rollback')
+    }
+  })
+
+  test('no other answer has one', async () => {
+    const bad: [string, RequestInit, number][] = [
+      ['/v1/pets', { method: 'POST', body: '{' }, 400],
+      ['/v1/pets', { method: 'POST', body: ' '.repeat(70_000) }, 413],
+      ['/v1/pets', { method: 'DELETE' }, 405],
+      ['/trpc/createPet', { method: 'POST', body: '{' }, 400],
+      ['/trpc/listPets', { headers: { authorization: '' } }, 401],
+      ['/v1/%zz', {}, 404],
+    ]
+    for (const [path, init, status] of bad) {
+      const id = newId()
+      const answer = await ask(id, path, init)
+      expect([path, answer.status, answer.headers.get('x-request-id')]).toEqual([path, status, id])
+      expect((await entryOf(id)).status).toBe(status)
+    }
+  })
+})
+
+test('stdout has what a person reads at the start, and nothing of the log', async () => {
+  const id = newId()
+  await ask(id, '/v1/pets')
+  await entryOf(id)
+  expect(server.stdout).toMatch(/^Petstore is running\./)
+  expect(server.stdout).not.toContain('"msg"')
+  expect(server.stderr).not.toContain('Petstore is running')
+})
+
+// util-linux's `script` gives a program a terminal.
+test.runIf(engine === 'sqlite' && existsSync('/usr/bin/script'))(
+  'in a terminal it is readable',
+  async () => {
+    const { PATH = '', HOME = '' } = process.env
+    const program = `${process.execPath} ${programs.server}`
+    const child = spawn('/usr/bin/script', ['-qfec', program, '/dev/null'], {
+      env: { PATH, HOME, PORT: '0', DATABASE_URL: database.url },
+      stdio: ['pipe', 'pipe', 'ignore'],
+    })
+    let shown = ''
+    child.stdout.on('data', (chunk) => (shown += chunk))
+    const until = async (pattern: RegExp) => {
+      while (!pattern.test(shown)) await once(child.stdout, 'data')
+      return String(pattern.exec(shown)?.[1])
+    }
+    const origin = await until(/REST +(http:\/\/\S+)\/v1\/pets/)
+    await fetch(`${origin}/v1/pets/7`, { headers: { 'x-request-id': 'terminal-7' } })
+    const line = await until(/(.*terminal-7.*)\r?\n/)
+    const ended = once(child, 'close')
+    child.stdin.write('\x03') // Ctrl-C
+    await ended
+    expect(stripVTControlCharacters(line)).toMatch(
+      /^\[\d\d:\d\d:\d\d\.\d{3}\] INFO: request \{"requestId":"terminal-7","surface":"rest",.*\}$/,
+    )
+    expect(line).not.toMatch(/"(level|pid|hostname|time)":/)
+    expect(shown).toContain('Stopped')
+  },
+)
+
+test('a request that was just answered is in the log of a process that ends', async () => {
+  const ending = await runServer({ DATABASE_URL: database.url })
+  const ids = Array.from({ length: 20 }, newId)
+  const last = ids.map((id) =>
+    fetch(`${ending.origin}/v1/pets`, {
+      headers: { authorization: `Bearer ${key}`, 'x-request-id': id },
+    }),
+  )
+  await Promise.all(last)
+  ending.child.kill('SIGTERM')
+  expect(await ending.exited).toBe(0)
+  expect(ids.filter((id) => !ending.stderr.includes(`"${id}"`))).toEqual([])
+})

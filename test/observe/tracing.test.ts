@@ -1,0 +1,315 @@
+/** Tracing as an operator turns it on: what is loaded, what a collector that is away does, and the stop. */
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import { type Collector, type Span, startCollector } from '../support/collector.ts'
+import { engine, newDatabase } from '../support/database.ts'
+import { outOfThree } from '../support/eventually.ts'
+import { addKey, until } from '../support/instance.ts'
+import { freePort } from '../support/mysql.ts'
+import { runServer, type ServerProgram } from '../support/process.ts'
+import { startService } from '../support/service.ts'
+import { openSql } from '../support/sql.ts'
+import { withHooks } from '../support/watched.ts'
+
+// Several processes start here, on a machine that may be busy with other tests.
+vi.setConfig({ testTimeout: 90_000 })
+
+// One engine will do, but for several processes.
+const testOnce = test.runIf(engine === 'sqlite')
+
+const cleanings: (() => unknown)[] = []
+afterEach(async () => {
+  for (const clean of cleanings.splice(0).reverse()) await clean()
+})
+
+async function start(
+  variables: Record<string, string>,
+): Promise<
+  ServerProgram & { ask(path: string, headers?: Record<string, string>): Promise<number> }
+> {
+  const database = await newDatabase()
+  cleanings.push(database.remove)
+  const server = await runServer({ DATABASE_URL: database.url, ...variables })
+  cleanings.push(async () => {
+    server.child.kill('SIGKILL')
+    await server.exited
+  })
+  await using sql = await openSql(database.url)
+  const key = await addKey(sql)
+  await sql.close()
+  return Object.assign(server, {
+    async ask(path: string, headers = {}) {
+      const answer = await fetch(server.origin + path, {
+        headers: { authorization: `Bearer ${key}`, connection: 'close', ...headers },
+      })
+      await answer.arrayBuffer()
+      return answer.status
+    },
+  })
+}
+
+async function collect(port?: number): Promise<Collector> {
+  const collector = await startCollector(port)
+  cleanings.push(() => collector.stop())
+  return collector
+}
+
+const calls = (collector: Collector): Span[] =>
+  collector.spans.filter(({ kind }) => kind === 'SERVER')
+
+// The client of Prometheus has OpenTelemetry's interface among its own dependencies.
+const IS_OTHERS = `context.parentURL?.includes('/prom-client/')`
+
+/** Writes to the log the name of each package of OpenTelemetry that is loaded. */
+const telling = withHooks(`
+  const isTold = specifier.startsWith('@opentelemetry/') && !${IS_OTHERS}
+  if (isTold) writeSync(2, JSON.stringify({ msg: 'loaded', name: specifier }) + '\\n')
+  return next(specifier, context)`)
+
+const loaded = (server: ServerProgram) =>
+  new Set(
+    server
+      .entries()
+      .filter(({ msg }) => msg === 'loaded')
+      .map(({ name }) => name),
+  )
+
+describe('OpenTelemetry', () => {
+  testOnce('is not even loaded where no collector is configured', async () => {
+    const server = await start({ ...telling, OTEL_SERVICE_NAME: 'shop' })
+    const id = '0af7651916cd43dd8448eb211c80319c'
+    const traceparent = `00-${id}-b7ad6b7169203331-01`
+    expect(await server.ask('/v1/pets', { traceparent })).toBe(200)
+    const line = JSON.parse(await server.logged(/"listPets"/))
+    expect(line).not.toHaveProperty('traceId')
+    expect(line).not.toHaveProperty('spanId')
+    server.child.kill('SIGTERM')
+    expect(await server.exited).toBe(0)
+    expect(loaded(server)).toEqual(new Set())
+  })
+
+  testOnce('is loaded where a collector is configured', async () => {
+    const collector = await collect()
+    const server = await start({ ...telling, OTEL_EXPORTER_OTLP_ENDPOINT: collector.url })
+    expect(loaded(server)).toContain('@opentelemetry/sdk-trace')
+  })
+})
+
+describe('a stop', () => {
+  testOnce('sends what was not sent yet', async () => {
+    const collector = await collect()
+    const server = await start({
+      OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+      OTEL_BSP_SCHEDULE_DELAY: '60000',
+      OTEL_SERVICE_NAME: 'shop',
+    })
+    for (let call = 0; call < 20; call++) expect(await server.ask('/v1/pets')).toBe(200)
+    expect(collector.spans).toEqual([])
+    server.child.kill('SIGTERM')
+    expect(await server.exited).toBe(0)
+    expect(calls(collector)).toHaveLength(20)
+    expect(calls(collector)[0]?.resource).toMatchObject({ 'service.name': 'shop' })
+    expect(server.stderr).not.toMatch(/collector|cut off/)
+  })
+
+  // Left to itself, the exporter goes on for ten seconds.
+  testOnce.each([
+    ['9s', 0, /"Stopped"/],
+    ['500ms', 1, /cut off/],
+  ])(
+    'within %s does not wait for a collector that does not answer',
+    outOfThree,
+    async (timeout, code, said) => {
+      const collector = await collect()
+      collector.status = undefined
+      const server = await start({
+        OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+        OTEL_BSP_SCHEDULE_DELAY: '1',
+        SHUTDOWN_TIMEOUT: timeout,
+      })
+      const began = performance.now()
+      for (let call = 0; call < 20; call++) expect(await server.ask('/v1/pets')).toBe(200)
+      server.child.kill('SIGTERM')
+      expect(await server.exited).toBe(code)
+      expect(performance.now() - began).toBeLessThan(8_000)
+      expect(server.stderr).toMatch(said)
+    },
+  )
+
+  testOnce('does not wait long for one that is not there', async () => {
+    const port = await freePort()
+    const server = await start({
+      OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}`,
+      OTEL_BSP_SCHEDULE_DELAY: '1',
+    })
+    expect(await server.ask('/v1/pets')).toBe(200)
+    const began = performance.now()
+    server.child.kill('SIGTERM')
+    expect(await server.exited).toBe(0)
+    expect(performance.now() - began).toBeLessThan(8_000)
+    expect(server.stderr).toMatch(/"Stopped"/)
+  })
+})
+
+testOnce(
+  'a collector that is away disturbs no call, and is one line in the log',
+  outOfThree,
+  async () => {
+    const port = await freePort()
+    const server = await start({
+      OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}`,
+      OTEL_EXPORTER_OTLP_TIMEOUT: '100',
+      OTEL_BSP_SCHEDULE_DELAY: '10',
+    })
+    const told = () => server.entries().filter(({ msg }) => /collector/i.test(String(msg)))
+    const askFor = async (milliseconds: number) => {
+      const end = performance.now() + milliseconds
+      while (performance.now() < end) expect(await server.ask('/v1/pets')).toBe(200)
+    }
+    await askFor(1_000) // dozens of failures
+    expect(told()).toMatchObject([
+      {
+        level: 40,
+        msg: 'The trace collector is unreachable: spans are lost',
+        err: { message: expect.stringContaining('ECONNREFUSED') },
+      },
+    ])
+    const collector = await collect(port)
+    await askFor(300)
+    await until('that it is told', () => told().length > 1)
+    expect(calls(collector).length).toBeGreaterThan(0)
+    collector.status = 400
+    await askFor(300)
+    collector.status = 200
+    await askFor(300)
+    collector.status = undefined
+    await askFor(300)
+    // One that comes and goes is no reason for more lines.
+    expect(told().map(({ level }) => level)).toEqual([40, 30])
+  },
+)
+
+testOnce('OTEL_TRACES_SAMPLER says which calls are recorded', async () => {
+  const collector = await collect()
+  const server = await start({
+    OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+    OTEL_TRACES_SAMPLER: 'parentbased_traceidratio',
+    OTEL_TRACES_SAMPLER_ARG: '0',
+  })
+  const id = '0af7651916cd43dd8448eb211c80319c'
+  expect(await server.ask('/v1/pets')).toBe(200)
+  expect(await server.ask('/v1/pets', { traceparent: `00-${id}-b7ad6b7169203331-01` })).toBe(200)
+  server.child.kill('SIGTERM')
+  expect(await server.exited).toBe(0)
+  expect(calls(collector).map(({ traceId }) => traceId)).toEqual([id])
+  const lines = server.entries().filter(({ operation }) => operation === 'listPets')
+  expect(lines.map(({ traceId }) => traceId)).toEqual([expect.stringMatching(/^[\da-f]{32}$/), id])
+})
+
+/** The service in this process, whose environment OpenTelemetry's packages read as that of any other. */
+async function startHere(collector: Collector, variables: Record<string, string>) {
+  const complete = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, ...variables }
+  for (const [name, value] of Object.entries(complete)) vi.stubEnv(name, value)
+  cleanings.push(() => vi.unstubAllEnvs())
+  return await startService(complete)
+}
+
+// Of a call whose caller says nothing, of one whose caller records it, and of one whose does not.
+testOnce.each([
+  ['always_on', [true, true, true]],
+  ['always_off', [false, false, false]],
+  ['traceidratio', [false, false, false]],
+  ['parentbased_always_on', [true, true, false]],
+  ['parentbased_always_off', [false, true, false]],
+  ['parentbased_traceidratio', [false, true, false]],
+])('OTEL_TRACES_SAMPLER=%s records what it says', async (sampler, expected) => {
+  const collector = await collect()
+  const service = await startHere(collector, {
+    OTEL_TRACES_SAMPLER: sampler,
+    // Only those by ratio read it: to the others it says the opposite.
+    OTEL_TRACES_SAMPLER_ARG: sampler.endsWith('off') ? '1' : '0',
+  })
+  const ids = ['a'.repeat(32), 'b'.repeat(32)]
+  const parents = [
+    undefined,
+    `00-${ids[0]}-b7ad6b7169203331-01`,
+    `00-${ids[1]}-b7ad6b7169203331-00`,
+  ]
+  for (const traceparent of parents) {
+    await service.rest('GET', '/pets', { headers: { ...(traceparent && { traceparent }) } })
+  }
+  await service.stop() // which sends them
+  const recorded = calls(collector).map(({ traceId }) => traceId)
+  expect([
+    recorded.some((id) => !ids.includes(id)),
+    ...ids.map((id) => recorded.includes(id)),
+  ]).toEqual(expected)
+})
+
+testOnce(
+  'OTEL_BSP_… say how many spans are sent at a time, and how long that may take',
+  async () => {
+    const collector = await collect()
+    collector.status = undefined
+    const service = await startHere(collector, {
+      OTEL_BSP_SCHEDULE_DELAY: '60000',
+      OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '3',
+      OTEL_BSP_EXPORT_TIMEOUT: '20',
+    })
+    for (let call = 0; call < 8; call++) await service.rest('GET', '/pets')
+    // Each three are sent at once, and those that are not taken hold up the next for a moment only.
+    await until('the requests', () => collector.bodies.length >= 5)
+    collector.status = 200
+    await service.stop()
+  },
+)
+
+testOnce('the scheme is that which the proxy was asked by', async () => {
+  const collector = await collect()
+  const service = await startHere(collector, { TRUST_PROXY: '1' })
+  await service.rest('HEAD', '/pets/1', { headers: { 'x-forwarded-proto': 'https' } })
+  await service.stop()
+  expect(calls(collector).map(({ attributes }) => attributes)).toEqual([
+    {
+      'http.request.method': 'HEAD',
+      'http.response.status_code': 404,
+      'http.route': '/v1/pets/{petId}',
+      'url.path': '/v1/pets/1',
+      'url.scheme': 'https',
+    },
+  ])
+})
+
+testOnce('OTEL_BSP_MAX_QUEUE_SIZE says how many spans wait at most', async () => {
+  const collector = await collect()
+  const service = await startHere(collector, {
+    OTEL_BSP_SCHEDULE_DELAY: '60000',
+    OTEL_BSP_MAX_QUEUE_SIZE: '4',
+  })
+  collector.status = undefined
+  for (let call = 0; call < 10; call++) await service.rest('GET', '/pets')
+  await until('the first request', () => collector.bodies.length > 0)
+  collector.status = 200
+  await service.stop()
+  // The first four were not taken, the next four waited, and the others are lost.
+  expect(collector.spans).toHaveLength(4)
+})
+
+test.runIf(engine === 'mysql')('with WORKERS each of them sends its own', outOfThree, async () => {
+  const collector = await collect()
+  const server = await start({
+    OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+    OTEL_BSP_SCHEDULE_DELAY: '60000',
+    WORKERS: '2',
+  })
+  for (let call = 0; call < 10; call++) expect(await server.ask('/v1/pets')).toBe(200)
+  server.child.kill('SIGTERM')
+  expect(await server.exited).toBe(0)
+  const spans = calls(collector)
+  expect(spans).toHaveLength(10)
+  const instances = new Set(spans.map(({ resource }) => resource['service.instance.id']))
+  expect(instances.size).toBe(2)
+  const lines = server.entries().filter(({ operation }) => operation === 'listPets')
+  expect(new Set(lines.map(({ spanId }) => spanId))).toEqual(
+    new Set(spans.map(({ spanId }) => spanId)),
+  )
+})

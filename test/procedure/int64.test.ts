@@ -1,0 +1,130 @@
+/** Integers of 64 bits, digit for digit: in every place that has one, on both surfaces. */
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { engine } from '../support/database.ts'
+import { errorOf, type Service, startService } from '../support/service.ts'
+import type { Sql } from '../support/sql.ts'
+
+let service: Service
+beforeAll(async () => {
+  service = await startService()
+})
+afterAll(() => service.stop())
+
+const integers = [
+  -(2n ** 63n),
+  -9007199254740993n,
+  -9007199254740992n,
+  9007199254740991n,
+  9007199254740993n,
+  2n ** 63n - 1n,
+]
+
+test.each(integers)('%s as categoryId', async (categoryId) => {
+  const made = await service.rest('POST', '/pets', {
+    body: `{"name":"Rex","categoryId":${categoryId}}`,
+  })
+  expect(made.text).toContain(`"categoryId":${categoryId},`)
+  const { id } = made.body as { id: number }
+  const pet = { id: BigInt(id), name: 'Rex', categoryId, status: 'available' }
+  expect((await service.rest('GET', `/pets/${id}`)).text).toBe(made.text)
+  expect((await service.rest('GET', `/pets?cursor=${id - 1}`)).text).toBe(`[${made.text}]`)
+  expect(await service.trpc.getPet.query({ petId: id })).toEqual(pet)
+  expect(await service.trpc.listPets.query({ cursor: id - 1 })).toEqual([pet])
+
+  const second = { ...pet, id: pet.id + 1n }
+  expect(await service.trpc.createPet.mutate({ name: 'Rex', categoryId })).toEqual(second)
+  expect((await service.rest('GET', `/pets/${second.id}`)).text).toContain(`:${categoryId},`)
+})
+
+const spellings = ['7', '7.0', '7e0', '7E+0', '70e-1', '0.7e1', '0.07e2', '700.00e-2', '-7']
+const zeros = ['-0', '-0.0e-5', '0e999', '0e999999999']
+
+test.each([...spellings, ...zeros, '700', '7E+2'])('%s is an integer on REST', async (text) => {
+  const made = await service.rest('POST', '/pets', {
+    body: `{"name":"Rex","categoryId":${text}}`,
+  })
+  expect(made.status).toBe(201)
+  expect(made.body).toMatchObject({ categoryId: Number(text) + 0 })
+})
+
+test('an integer is the same with any point and exponent', async () => {
+  const int64 = fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n })
+  const nonzero = int64.filter((integer) => integer !== 0n) // for 000 is not JSON
+  const shift = fc.integer({ min: -20, max: 20 })
+  await fc.assert(
+    fc.asyncProperty(nonzero, shift, async (integer, exponent) => {
+      const zeros = '0'.repeat(Math.abs(exponent))
+      const text = exponent > 0 ? `${integer}${zeros}e-${exponent}` : `${integer}.${zeros}0e0`
+      const made = await service.rest('POST', '/pets', {
+        body: `{"name":"Rex","categoryId":${text}}`,
+      })
+      expect(made.text).toContain(`"categoryId":${integer},`)
+    }),
+    { numRuns: 50 },
+  )
+})
+
+test.each([
+  ['92233720368547758.07e2', '9223372036854775807'],
+  ['-9223372036854775808.000', '-9223372036854775808'],
+  ['9007199254740993.0', '9007199254740993'],
+])('%s keeps its digits', async (text, digits) => {
+  const made = await service.rest('POST', '/pets', {
+    body: `{"name":"Rex","categoryId":${text}}`,
+  })
+  expect(made.text).toContain(`"categoryId":${digits},`)
+})
+
+test.each([
+  '7.5',
+  '7.0000000000000000000000001',
+  '9007199254740993.5',
+  '-5e-3',
+  '1e19',
+  '1e400',
+  '1e999999999',
+  '1e-1',
+  '-1e-999',
+])('%s is none', async (text) => {
+  const answer = await service.rest('POST', '/pets', {
+    body: `{"name":"Rex","categoryId":${text}}`,
+  })
+  expect(answer.body).toMatchObject({ code: 'BAD_REQUEST' })
+})
+
+test('tRPC refuses a number that has lost digits, and says how to do better', async () => {
+  const error = await errorOf(service.trpc.getPet.query({ petId: 2 ** 53 }))
+  expect(error).toEqual({
+    code: 'BAD_REQUEST',
+    status: 400,
+    message: 'petId is a number too great to be exact: pass a bigint',
+  })
+})
+
+describe('ids', () => {
+  test.each([9007199254740993n, 2n ** 63n - 2n])('%s', async (id) => {
+    await nextId(service.sql, id)
+    const made = await service.rest('POST', '/pets', { body: { name: 'Rex', categoryId: 1 } })
+    expect(made.text).toBe(`{"id":${id},"name":"Rex","categoryId":1,"status":"available"}`)
+    expect(made.headers.get('location')).toBe(`${service.baseUrl}/pets/${id}`)
+    expect((await service.rest('GET', `/pets/${id}`)).text).toBe(made.text)
+
+    const second = await service.trpc.createPet.mutate({ name: 'Max', categoryId: 1 })
+    expect(second.id).toBe(id + 1n)
+    expect(await service.trpc.getPet.query({ petId: id + 1n })).toEqual(second)
+
+    const page = await service.rest('GET', `/pets?limit=1&cursor=${id - 1n}`)
+    expect(page.text).toBe(`[${made.text}]`)
+    expect(page.headers.get('link')).toBe(
+      `<${service.baseUrl}/pets?limit=1&cursor=${id}>; rel="next"`,
+    )
+    expect(await service.trpc.listPets.query({ cursor: id })).toEqual([second])
+  })
+})
+
+/** Makes the engine give the next pet this id. */
+async function nextId(sql: Sql, id: bigint): Promise<void> {
+  if (engine === 'mysql') await sql(`alter table pets auto_increment = ${id}`)
+  else await sql(`update sqlite_sequence set seq = ${id - 1n} where name = 'pets'`)
+}

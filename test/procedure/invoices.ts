@@ -1,0 +1,209 @@
+/** A resource of all ready-made schemas, in a path, a query, a body and an answer; it is kept in memory. */
+import { TRPCError } from '@trpc/server'
+import { z } from 'zod'
+import { BY_ID, pageOf } from '../../db/order.ts'
+import { createPet, getPet, listPets } from '../../src/petstore/pets/procedures.ts'
+import { tags } from '../../src/petstore/product.ts'
+import { createStores } from '../../src/petstore/stores.ts'
+import { dateInput, dateOutput, dateTimeInput, dateTimeOutput } from '../../src/procedure/dates.ts'
+import { decimalInput, decimalOutput } from '../../src/procedure/decimal.ts'
+import { idempotentWrite } from '../../src/procedure/idempotent-write.ts'
+import { int64Input, int64Output } from '../../src/procedure/int64.ts'
+import { paged, pagingInputs } from '../../src/procedure/paging.ts'
+import { keyedProcedure, router } from '../../src/procedure/procedure.ts'
+import { quantityInput, quantityOutput } from '../../src/procedure/quantity.ts'
+import { restMeta } from '../../src/procedure/rest-meta.ts'
+import { textInput, textOutput } from '../../src/procedure/text.ts'
+import { write } from '../../src/procedure/write.ts'
+
+const notAnObject = { error: 'must be an object' }
+const money = { precision: 10, scale: 2 }
+const balance = { precision: 18, scale: 3, signed: true }
+
+const fields = {
+  amount: decimalInput(
+    { description: 'What is to be paid, in euros.', examples: ['19.90'] },
+    money,
+  ),
+  balance: decimalInput({ description: 'What is left, in euros.' }, balance).optional(),
+  copies: quantityInput({ description: 'How many are printed.', examples: [2] }, 1000),
+  dueOn: dateInput({ description: 'When it must be paid.', examples: ['2026-02-28'] }),
+  sentAt: dateTimeInput({
+    description: 'When it was sent: `null` when it was not.',
+    examples: ['2026-01-02T03:04:05Z'],
+  }).nullable(),
+  note: textInput({ description: 'What else there is to say.' }, 40).optional(),
+}
+
+const NewInvoice = z.object(fields, notAnObject).meta({ id: 'NewInvoice', description: 'To add.' })
+
+const invoiceId = int64Input({ description: 'Identifier of the invoice.' })
+const InvoiceChange = z
+  .object({ invoiceId, sentAt: fields.sentAt.optional() }, notAnObject)
+  .meta({ id: 'InvoiceChange', description: 'What is to change.' })
+
+const Invoice = z
+  .object({
+    id: int64Output({ description: 'Identifier.' }),
+    amount: decimalOutput({}, money),
+    balance: decimalOutput({}, balance).optional(),
+    copies: quantityOutput({}, 1000),
+    dueOn: dateOutput(),
+    sentAt: dateTimeOutput().nullable(),
+    note: textOutput({}, 40).optional(),
+  })
+  .meta({ id: 'Invoice', description: 'An invoice.' })
+type Invoice = z.output<typeof Invoice>
+
+const Invoices = z.array(Invoice).meta({ id: 'Invoices', description: 'Invoices.' })
+
+const ListInvoices = z.object(
+  {
+    ...pagingInputs('invoices', BY_ID),
+    dueOn: dateInput({ description: 'Keep only those due on this day.' }).optional(),
+    amount: decimalInput({ description: 'Keep only those of this amount.' }, money).optional(),
+    sentAt: dateTimeInput({ description: 'Keep only those sent then.' }).optional(),
+    copies: quantityInput({ description: 'Keep only those printed as often.' }).optional(),
+  },
+  notAnObject,
+)
+
+const tag = 'invoices'
+const example: Invoice = {
+  id: 7n,
+  amount: '19.90',
+  copies: 2,
+  dueOn: '2026-02-28',
+  sentAt: new Date('2026-01-02T03:04:05Z'),
+}
+const exampleInput = { ...example, id: undefined, sentAt: '2026-01-02T03:04:05Z' }
+const notFound = 'There is no such invoice'
+
+/** A router of its own for each service. */
+export function invoicesRouter() {
+  const invoices: Invoice[] = []
+  const find = (id: bigint): Invoice => {
+    const invoice = invoices.find((each) => each.id === id)
+    if (!invoice) throw new TRPCError({ code: 'NOT_FOUND', message: notFound })
+    return invoice
+  }
+  return router({
+    list: keyedProcedure
+      .meta(
+        restMeta({
+          method: 'GET',
+          path: '/invoices',
+          paged: true,
+          tag,
+          summary: 'List invoices',
+          description: 'Returns a page of invoices.',
+          example: [example],
+        }),
+      )
+      .input(ListInvoices.prefault({}))
+      .output(Invoices)
+      .query(
+        paged(
+          { by: BY_ID },
+          async ({ input: { limit, cursor = 0n, dueOn, amount, sentAt, copies } }) => {
+            const found = invoices.filter(
+              (each) =>
+                each.id > cursor &&
+                (dueOn === undefined || each.dueOn === dueOn) &&
+                (amount === undefined || each.amount === amount) &&
+                (sentAt === undefined || each.sentAt?.getTime() === sentAt.getTime()) &&
+                (copies === undefined || each.copies === copies),
+            )
+            return pageOf(found, limit, BY_ID)
+          },
+        ),
+      ),
+    create: keyedProcedure
+      .meta(
+        restMeta({
+          method: 'POST',
+          path: '/invoices',
+          creates: '/invoices/{id}',
+          tag,
+          summary: 'Add an invoice',
+          description: 'Adds an invoice.',
+          example,
+          exampleInput,
+        }),
+      )
+      .input(NewInvoice)
+      .output(Invoice)
+      .mutation(
+        idempotentWrite(async ({ input }) => {
+          const invoice: Invoice = { id: BigInt(invoices.length) + 1n, ...input }
+          invoices.push(invoice)
+          return invoice
+        }),
+      ),
+    change: keyedProcedure
+      .meta(
+        restMeta({
+          method: 'PATCH',
+          path: '/invoices/{invoiceId}',
+          notFound,
+          tag,
+          summary: 'Change an invoice',
+          description: 'Changes what the body names, and nothing else.',
+          example,
+          exampleInput: { sentAt: null },
+        }),
+      )
+      .input(InvoiceChange)
+      .output(Invoice)
+      .mutation(
+        write(async ({ input: { invoiceId, sentAt } }) =>
+          Object.assign(find(invoiceId), sentAt !== undefined && { sentAt }),
+        ),
+      ),
+    get: keyedProcedure
+      .meta(
+        restMeta({
+          method: 'GET',
+          path: '/invoices/{invoiceId}',
+          notFound,
+          tag,
+          summary: 'Get an invoice',
+          description: 'Returns one invoice.',
+          example,
+        }),
+      )
+      .input(z.object({ invoiceId }, notAnObject))
+      .output(Invoice)
+      .query(async ({ input }) => find(input.invoiceId)),
+    sentAt: keyedProcedure
+      .meta(
+        restMeta({
+          method: 'GET',
+          path: '/days/{dueOn}/sent/{sentAt}/copies/{copies}/amounts/{amount}',
+          tag,
+          summary: 'Ask for an invoice',
+          description: 'Returns what the path says.',
+          example,
+        }),
+      )
+      .input(
+        NewInvoice.omit({ note: true, balance: true }).extend({ sentAt: fields.sentAt.unwrap() }),
+      )
+      .output(Invoice)
+      .query(async ({ input }) => ({ id: 7n, ...input })),
+  })
+}
+
+/** What a service serves that has invoices alone. */
+export const invoiceResources = () => ({
+  router: invoicesRouter(),
+  tags: { invoices: 'What is to be paid.' },
+  createStores,
+})
+
+/** What a service serves that has the service's own resources, too. */
+export const petAndInvoiceResources = () => ({
+  router: router({ listPets, createPet, getPet, invoices: invoicesRouter() }),
+  tags: { ...tags, invoices: 'What is to be paid.' },
+  createStores,
+})

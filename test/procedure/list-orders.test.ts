@@ -1,0 +1,326 @@
+/** Lists in any order: each row once, in order, from page to page, with an index that fits. */
+import { createTRPCClient, httpLink } from '@trpc/client'
+import fc from 'fast-check'
+import type { Kysely } from 'kysely'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { z } from 'zod'
+import { idColumn, tableOptions } from '../../db/columns.ts'
+import type { Deadline } from '../../db/deadline.ts'
+import { type Cursor, type Order, orderBy } from '../../db/order.ts'
+import { pages } from '../../db/pages.ts'
+import type { Value } from '../../db/statement.ts'
+import type { Database } from '../../db/tables.ts'
+import { createStores } from '../../src/petstore/stores.ts'
+import type { Stores } from '../../src/procedure/context.ts'
+import { writePosition } from '../../src/procedure/cursor.ts'
+import { int64Input, int64Output } from '../../src/procedure/int64.ts'
+import { paged, pagingInputs } from '../../src/procedure/paging.ts'
+import { keyedProcedure, router } from '../../src/procedure/procedure.ts'
+import { restMeta } from '../../src/procedure/rest-meta.ts'
+import { textOutput } from '../../src/procedure/text.ts'
+import { engine, newDatabase } from '../support/database.ts'
+import { transformer } from '../support/router.ts'
+import { type Service, startService } from '../support/service.ts'
+import { type Statements, watchStatements } from '../support/statements.ts'
+
+declare module '../../db/tables.ts' {
+  interface Tables {
+    notes: { id: bigint; board: bigint; title: string; written_at: bigint }
+  }
+}
+
+async function up(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable('notes')
+    .addColumn('id', ...idColumn(db))
+    .addColumn('board', 'bigint', (column) => column.notNull())
+    .addColumn('title', 'varchar(40)', (column) => column.notNull())
+    .addColumn('written_at', 'bigint', (column) => column.notNull())
+    .addUniqueConstraint('notes_newest', ['board', 'written_at', 'id'])
+    .addUniqueConstraint('notes_title', ['board', 'title', 'id'])
+    .modifyEnd(await tableOptions(db))
+    .execute()
+}
+
+const down = 'descending'
+const newest = orderBy([
+  { column: 'written_at', type: 'int64', direction: down },
+  { column: 'id', type: 'int64', direction: down },
+])
+const titles = orderBy([
+  { column: 'title', type: 'text', direction: 'ascending' },
+  { column: 'id', type: 'int64', direction: 'ascending' },
+])
+const mixed = orderBy([
+  { column: 'title', type: 'text', direction: down },
+  { column: 'written_at', type: 'int64', direction: 'ascending' },
+  { column: 'id', type: 'int64', direction: down },
+])
+const latest = orderBy([{ column: 'id', type: 'int64', direction: down }])
+
+interface Query<Of> {
+  limit: number
+  cursor?: Of | undefined
+  board: bigint
+  title?: string | undefined
+}
+
+/** Lets a procedure read by what it brings along, where a resource has a store of its own. */
+const readerStore = (db: Database) => ({
+  read: <Of, Result>(
+    reader: (db: Database, query: Query<Of>, deadline: Deadline) => Promise<Result>,
+    query: Query<Of>,
+    deadline: Deadline,
+  ) => reader(db, query, deadline),
+})
+interface AllStores extends Stores {
+  notes: ReturnType<typeof readerStore>
+}
+const createAllStores = (db: Database): AllStores => ({
+  ...createStores(db),
+  notes: readerStore(db),
+})
+
+const board = int64Input({ description: 'The board.' })
+const Note = z
+  .object({
+    id: int64Output({ description: 'The note.' }),
+    title: textOutput({}, 40),
+    written_at: int64Output({ description: 'When.' }),
+  })
+  .meta({ id: 'Note' })
+const example = { id: 1n, title: 'a', written_at: 7n }
+
+/** The operation that lists notes in an order. */
+function listing<Of extends Cursor>(
+  name: string,
+  by: Order<Of, 'id' | 'title' | 'written_at'>,
+  inputs: ReturnType<typeof pagingInputs<Of>>,
+) {
+  const readPage = pages({
+    order: by,
+    select(db, value: Value<Query<Of>>, has) {
+      const board = value((query) => query.board)
+      const rows = db.selectFrom('notes').selectAll().where('board', '=', board)
+      const title = value((query) => query.title as string)
+      return has('title') ? rows.where('title', '=', title) : rows
+    },
+    item: ({ id, title, written_at }) => ({ id, title, written_at }),
+  })
+  return keyedProcedure
+    .meta(
+      restMeta({
+        method: 'GET',
+        path: `/boards/{board}/${name}`,
+        paged: true,
+        tag: 'notes',
+        summary: 'Notes',
+        description: 'Notes.',
+        example: [example],
+      }),
+    )
+    .input(z.object({ board, title: z.string().optional(), ...inputs }))
+    .output(z.array(Note).meta({ id: `Notes_${name}` }))
+    .query(
+      paged({ by }, ({ ctx, input }) =>
+        (ctx.stores as AllStores).notes.read(readPage, input as Query<Of>, ctx.deadline),
+      ),
+    )
+}
+
+const served = router({
+  newest: listing('newest', newest, pagingInputs('notes', newest)),
+  titles: listing('titles', titles, pagingInputs('notes', titles)),
+  mixed: listing('mixed', mixed, pagingInputs('notes', mixed)),
+  latest: listing('latest', latest, pagingInputs('notes', latest)),
+})
+const names = ['newest', 'titles', 'mixed', 'latest'] as const
+
+let service: Service
+let statements: Statements
+beforeAll(async () => {
+  const database = await newDatabase()
+  statements = await watchStatements(database.url)
+  service = await startService(
+    {},
+    {
+      database,
+      resources: { router: served, tags: { notes: 'Notes.' }, createStores: createAllStores },
+      prepare: up,
+    },
+  )
+})
+afterAll(async () => {
+  await service.stop()
+  await statements.close()
+})
+
+interface StoredNote {
+  title: string
+  writtenAt: bigint
+}
+async function store(notes: StoredNote[], board = 1n): Promise<void> {
+  if (notes.length === 0) return
+  await service.sql(
+    `insert into notes (board, title, written_at) values ${notes.map(() => '(?, ?, ?)')}`,
+    notes.flatMap(({ title, writtenAt }) => [board, title, writtenAt]),
+  )
+}
+
+/** The ids that REST returns from link to link. */
+async function byLinks(path: string): Promise<bigint[]> {
+  const ids: bigint[] = []
+  for (let next: string | undefined = path; next; ) {
+    const { body, headers } = await service.rest('GET', next)
+    ids.push(...(body as { id: number }[]).map(({ id }) => BigInt(id)))
+    next = /<(.+)>; rel="next"/.exec(headers.get('link') ?? '')?.[1]?.slice(service.baseUrl.length)
+  }
+  return ids
+}
+
+const compare = <Part>(one: Part, other: Part) => (one < other ? -1 : one > other ? 1 : 0)
+/** By code points, which UTF-16 is not in the order of. */
+const compareTexts = (one: string, other: string) =>
+  Buffer.compare(Buffer.from(one), Buffer.from(other))
+
+test('each row once, in order, for any rows and any limit', async () => {
+  const title = fc.constantFrom('a', 'b', 'B', 'ä', 'a ', '\uFFFD', '😀', 'a"\\')
+  const writtenAt = fc.constantFrom(-(2n ** 63n), -1n, 0n, 2n ** 53n + 1n, 2n ** 63n - 1n)
+  const notes = fc.array(fc.record({ title, writtenAt }), { maxLength: 25 })
+  await fc.assert(
+    fc.asyncProperty(notes, fc.integer({ min: 1, max: 9 }), async (stored, limit) => {
+      await service.sql('delete from notes')
+      await store(stored)
+      await store([{ title: 'elsewhere', writtenAt: 0n }], 2n)
+      const rows = (await service.sql(
+        'select id, title, written_at from notes where board = 1',
+      )) as unknown as { id: bigint; title: string; written_at: bigint }[]
+      type Row = (typeof rows)[number]
+      const orders: Record<string, (one: Row, other: Row) => number> = {
+        newest: (a, b) => compare(b.written_at, a.written_at) || compare(b.id, a.id),
+        titles: (a, b) => compareTexts(a.title, b.title) || compare(a.id, b.id),
+        mixed: (a, b) =>
+          compareTexts(b.title, a.title) ||
+          compare(a.written_at, b.written_at) ||
+          compare(b.id, a.id),
+        latest: (a, b) => compare(b.id, a.id),
+      }
+      for (const name of names) {
+        const expected = rows.toSorted(orders[name]).map(({ id }) => BigInt(id))
+        expect(await byLinks(`/boards/1/${name}?limit=${limit}`), name).toEqual(expected)
+      }
+    }),
+    { numRuns: 12 },
+  )
+})
+
+test('a filter goes along from page to page', async () => {
+  await service.sql('delete from notes')
+  await store(
+    Array.from({ length: 9 }, (_, index) => ({ title: index % 3 ? 'a' : 'b', writtenAt: 7n })),
+  )
+  expect(await byLinks('/boards/1/newest?limit=2&title=a')).toHaveLength(6)
+})
+
+test('tRPC takes the cursor behind the last item', async () => {
+  await service.sql('delete from notes')
+  await store(Array.from({ length: 3 }, () => ({ title: 'a', writtenAt: 7n })))
+  const client = createTRPCClient<typeof served>({
+    links: [
+      httpLink({
+        url: `${service.origin}/trpc`,
+        transformer,
+        headers: { authorization: `Bearer ${service.key}` },
+      }),
+    ],
+  })
+  const [first, ...others] = await client.newest.query({ board: 1 })
+  if (!first) throw new Error('There is no note')
+  const cursor = writePosition([first.written_at, first.id])
+  expect(await client.newest.query({ board: 1, cursor })).toEqual(others)
+  expect(await client.latest.query({ board: 1, cursor: first.id })).toEqual(others)
+})
+
+const text = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
+test.each([
+  ['newest', ''],
+  ['newest', '7'],
+  ['newest', 'not%20base64url'],
+  ['newest', text(['7'])],
+  ['newest', text(['7', '8', '9'])],
+  ['newest', text([7, 8])],
+  ['newest', text(['7', null])],
+  ['newest', text(['7', 'x'])],
+  ['newest', text(['7', '08'])],
+  ['newest', text(['7', '9223372036854775808'])],
+  ['newest', text({ 0: '7', 1: '8', length: 2 })],
+  ['newest', `${text(['7', '8'])}=`],
+  ['newest', `${text(['7', '18'])}&cursor=${text(['7', '8'])}`],
+  ['titles', text(['a\0', '8'])],
+  ['titles', text(['\uD800', '8'])],
+  ['titles', 'A'.repeat(4_097)],
+  ['mixed', text(['a', 'b', '8'])],
+  ['latest', text(['8'])],
+  ['latest', '1.5'],
+])('the cursor of another order is refused: %s %s', async (name, cursor) => {
+  const answer = await service.rest('GET', `/boards/1/${name}?cursor=${cursor}`)
+  expect(answer.body).toMatchObject({ status: 400, message: expect.stringMatching(/^cursor /) })
+})
+
+test('the document says what a cursor is', async () => {
+  const { body } = await service.rest('GET', '/openapi.json')
+  const { paths } = body as {
+    paths: Record<string, { get: { parameters: { name: string; schema: object }[] } }>
+  }
+  const cursorOf = (name: string) =>
+    paths[`/boards/{board}/${name}`]?.get.parameters.find(({ name }) => name === 'cursor')
+  expect(cursorOf('newest')).toMatchObject({
+    description: expect.stringContaining('`Link`'),
+    schema: { type: 'string', maxLength: 4_096, pattern: '^[A-Za-z0-9_-]+$' },
+  })
+  expect(cursorOf('latest')).toMatchObject({
+    description: 'The `id` of the last of the notes seen: only those with a smaller `id` follow.',
+    schema: { type: 'integer', format: 'int64' },
+  })
+})
+
+test('a page in the middle reads as much of an index as it shows', async () => {
+  await service.sql('delete from notes')
+  for (let board = 1n; board <= 10n; board++) {
+    const notes = Array.from({ length: 2_000 }, (_, index) => ({
+      title: `${index}`,
+      writtenAt: BigInt(index >> 1),
+    }))
+    await store(notes, board)
+  }
+  await service.sql(engine === 'mysql' ? 'analyze table notes' : 'analyze')
+  const [middle] = await service.sql(
+    'select id, title, written_at from notes where board = 5 and written_at = 500',
+  )
+  const { id, title, written_at } = middle as { id: bigint; title: string; written_at: bigint }
+  for (const [name, position] of [
+    ['newest', [written_at, id]],
+    ['titles', [title, id]],
+  ] as const) {
+    const path = `/boards/5/${name}?limit=20&cursor=${writePosition(position)}`
+    expect((await service.rest('GET', path)).body).toHaveLength(20)
+    const query = String((await statements.like(/^select\b.*\bfrom\W+notes\b/is)).at(-1))
+    if (engine === 'sqlite') {
+      const plan = await service.sql(`explain query plan ${query}`)
+      const column = name === 'newest' ? 'written_at' : 'title'
+      expect(plan.map(({ detail }) => detail).join()).toMatch(
+        new RegExp(`^SEARCH notes USING INDEX \\w+ \\(board=\\? AND ${column}[<>]\\?\\)$`),
+      )
+    } else {
+      const read = async () =>
+        (await service.sql("show session status like 'Handler_read%'")).reduce(
+          (sum, { Value }) => sum + Number(Value),
+          0,
+        )
+      const [first, second] = [await read(), await read()]
+      await service.sql(query)
+      // The range is two: rows that are level with the cursor in the first column, and those behind.
+      expect((await read()) - second - (second - first), name).toBeLessThanOrEqual(2 * 21 + 2)
+    }
+  }
+})

@@ -1,0 +1,286 @@
+/** Mutations: one transaction with stores of its own, and another attempt after what had no effect. */
+import { sql } from 'kysely'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { z } from 'zod'
+import { Deadline } from '../../db/deadline.ts'
+import { DatabaseUnavailableError } from '../../db/errors.ts'
+import { runInside } from '../../db/inside.ts'
+import { retry } from '../../db/retry.ts'
+import { execute, type Statement, statement, type Value } from '../../db/statement.ts'
+import type { Database } from '../../db/tables.ts'
+import { getPet } from '../../src/petstore/pets/procedures.ts'
+import { NewPet, Pet } from '../../src/petstore/pets/schema.ts'
+import { createStores } from '../../src/petstore/stores.ts'
+import type { Stores } from '../../src/procedure/context.ts'
+import { idempotentWrite } from '../../src/procedure/idempotent-write.ts'
+import { int64Input } from '../../src/procedure/int64.ts'
+import { keyedProcedure, router } from '../../src/procedure/procedure.ts'
+import { restMeta } from '../../src/procedure/rest-meta.ts'
+import { write } from '../../src/procedure/write.ts'
+import { engine } from '../support/database.ts'
+import { type Service, startService } from '../support/service.ts'
+
+const sell = statement((db, value: Value<bigint>) =>
+  db
+    .updateTable('pets')
+    .set({ status: 'sold' })
+    .where(
+      'id',
+      '=',
+      value((id) => id),
+    ),
+)
+
+/** A store for what the tests do, beside that of the pets. */
+const deedStore = (db: Database) => ({
+  async sell(id: bigint, deadline: Deadline): Promise<void> {
+    await sell(db, id, deadline)
+  },
+  async copy(id: bigint, deadline: Deadline): Promise<void> {
+    await execute(
+      db,
+      db
+        .insertInto('pets')
+        .columns(['id', 'name', 'category_id', 'status'])
+        .expression((eb) =>
+          eb
+            .selectFrom('pets')
+            .select(['id', 'name', 'category_id', 'status'])
+            .where('id', '=', id),
+        ),
+      deadline,
+    )
+  },
+  /** Fails as a statement that a deadlock ended, and its transaction with it. */
+  async deadlock(deadline: Deadline): Promise<void> {
+    const signal = sql`signal sqlstate '40001' set mysql_errno = 1213, message_text = 'Deadlock'`
+    await db.executeQuery({ ...signal.compile(db), deadline } as Statement)
+  },
+  /** Ends the connection of the transaction, as a server that is stopped does. */
+  async loseConnection(deadline: Deadline): Promise<void> {
+    const ask = sql<{ id: bigint }>`select connection_id() as id`
+    const { rows } = await db.executeQuery<{ id: bigint }>({
+      ...ask.compile(db),
+      deadline,
+    } as Statement)
+    await db.executeQuery({
+      ...sql`kill ${sql.lit(Number(rows[0]?.id))}`.compile(db),
+      deadline,
+    } as Statement)
+  },
+})
+interface AllStores extends Stores {
+  deeds: ReturnType<typeof deedStore>
+}
+const createAllStores = (db: Database): AllStores => {
+  const stores = { ...createStores(db), deeds: deedStore(db) }
+  if (!db.isTransaction) outer = stores
+  return stores
+}
+let outer: AllStores
+const deedsOf = ({ stores }: { stores: Stores }) => (stores as AllStores).deeds
+
+const rex = { name: 'Rex', categoryId: 1 }
+const example: Pet = { id: 42n, name: 'Rex', categoryId: 3n, status: 'available' }
+const words = { tag: 'pets', summary: 'A deed', description: 'A deed.' }
+const Two = z
+  .object({
+    petId: int64Input({ description: 'One.' }),
+    otherId: int64Input({ description: 'Another.' }),
+  })
+  .meta({ id: 'Two' })
+const exampleInput = { otherId: 2 }
+/** A mutation of two pets; `deed` is what it does. */
+const change = (name: string, deed: Parameters<typeof write<z.output<typeof Two>, void>>[0]) =>
+  keyedProcedure
+    .meta(
+      restMeta({ method: 'PUT', path: `/pets/{petId}/${name}`, example, exampleInput, ...words }),
+    )
+    .input(Two)
+    .output(Pet)
+    .mutation(
+      write(async (options) => {
+        attempts++
+        await deed(options)
+        return example
+      }),
+    )
+let attempts = 0
+
+const served = router({
+  getPet,
+  twin: keyedProcedure
+    .meta(
+      restMeta({
+        method: 'POST',
+        path: '/twins',
+        creates: '/pets/{id}',
+        example,
+        exampleInput: rex,
+        ...words,
+      }),
+    )
+    .input(NewPet)
+    .output(Pet)
+    .mutation(
+      idempotentWrite(async ({ ctx, input }) => {
+        const original = await ctx.stores.pets.get(input.categoryId, ctx.deadline)
+        if (!original) throw new Error('There is no original')
+        return await ctx.stores.pets.create(input, ctx.deadline)
+      }),
+    ),
+  sell: change('sell', async ({ ctx, input: { petId, otherId } }) => {
+    await deedsOf(ctx).sell(petId, ctx.deadline)
+    await deedsOf(ctx).sell(otherId, ctx.deadline)
+  }),
+  halve: change('halve', async ({ ctx, input: { petId, otherId } }) => {
+    await deedsOf(ctx).sell(petId, ctx.deadline)
+    await deedsOf(ctx).copy(otherId, ctx.deadline)
+  }),
+  lose: change('lose', async ({ ctx, input: { petId } }) => {
+    await ctx.stores.pets.create({ ...example, name: `Copy of ${petId}` }, ctx.deadline)
+    if (attempts === 1) await deedsOf(ctx).loseConnection(ctx.deadline)
+  }),
+  swallow: change('swallow', async ({ ctx }) => {
+    await ctx.stores.pets.create({ ...example, name: 'First' }, ctx.deadline)
+    if (attempts === 1)
+      await deedsOf(ctx)
+        .deadlock(ctx.deadline)
+        .catch(() => {})
+    await ctx.stores.pets.create({ ...example, name: 'Second' }, ctx.deadline)
+  }),
+  again: change('again', async ({ ctx }) => {
+    const read = async () => {
+      if (++reads === 1) throw new DatabaseUnavailableError(undefined, true)
+    }
+    await retry(read, { repeatable: true, deadline: ctx.deadline })
+  }),
+  reach: change('reach', async ({ ctx, input: { petId } }) => {
+    await outer.pets.get(petId, ctx.deadline)
+  }),
+  make: change('make', async ({ ctx }) => {
+    await outer.pets.create({ ...example, name: 'Outside' }, ctx.deadline)
+  }),
+  change: change('change', async ({ ctx, input: { petId } }) => {
+    await outer.deeds.sell(petId, ctx.deadline)
+  }),
+  nest: change('nest', async ({ ctx }) => {
+    await ctx.transact(async () => {}, ctx.deadline)
+  }),
+  forget: change('forget', async ({ ctx, input: { petId } }) => {
+    setTimeout(() => {
+      forgotten = deedsOf(ctx).sell(petId, ctx.deadline)
+      forgotten.catch(() => {})
+    }, 50)
+  }),
+})
+let reads = 0
+let forgotten: Promise<void> | undefined
+
+let service: Service
+beforeAll(async () => {
+  service = await startService(
+    {},
+    { resources: { router: served, tags: { pets: 'Pets.' }, createStores: createAllStores } },
+  )
+})
+afterAll(() => service.stop())
+beforeEach(async () => {
+  attempts = 0
+  service.logged.length = 0
+  await service.sql('delete from pets')
+  for (const id of [1, 2, 3]) {
+    await service.sql(
+      `insert into pets (id, name, category_id, status) values (${id}, 'Rex', 1, 'available')`,
+    )
+  }
+})
+
+const put = (path: string, otherId = 2) => service.rest('PUT', path, { body: { otherId } })
+const statuses = async () =>
+  (await service.sql('select status from pets order by id')).map(({ status }) => status)
+const count = async () => Number((await service.sql('select count(*) as n from pets'))[0]?.n)
+
+test.each([['with a key'], ['without a key']])(
+  'thirty at once ask another store first, %s',
+  async (how) => {
+    const answers = await Promise.all(
+      Array.from({ length: 30 }, (_, index) => {
+        const headers = how === 'with a key' ? { 'idempotency-key': `"twin ${index}"` } : {}
+        return service.rest('POST', '/twins', { body: rex, headers })
+      }),
+    )
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([201]))
+    expect(await count()).toBe(33)
+  },
+)
+
+test('two changes happen both, or neither', async () => {
+  expect((await put('/pets/1/halve')).status).toBe(500) // there is a pet 2 already
+  expect(await statuses()).toEqual(['available', 'available', 'available'])
+  expect((await put('/pets/1/sell')).status).toBe(200)
+  expect(await statuses()).toEqual(['sold', 'sold', 'available'])
+})
+
+test('changes that lock each other out are all made', async () => {
+  const answers = await Promise.all(
+    Array.from({ length: 10 }, (_, index) =>
+      index % 2 === 0 ? put('/pets/1/sell', 2) : put('/pets/2/sell', 1),
+    ),
+  )
+  expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(200))
+})
+
+test.skipIf(engine === 'sqlite')(
+  'a lost connection takes what was not committed along',
+  async () => {
+    expect((await put('/pets/1/lose')).status).toBe(200)
+    expect([attempts, await count()]).toEqual([2, 4])
+  },
+)
+
+test.skipIf(engine === 'sqlite')(
+  'after a statement that ended the transaction none is sent, whatever the work makes of it',
+  async () => {
+    expect((await put('/pets/1/swallow')).status).toBe(200)
+    expect([attempts, await count()]).toEqual([2, 5])
+  },
+)
+
+test.each([['reach'], ['make'], ['change'], ['nest']])(
+  'what reaches outside its transaction fails at once, alone: %s',
+  async (name) => {
+    const begun = performance.now()
+    const [failed, ...others] = await Promise.all([
+      put(`/pets/1/${name}`),
+      ...Array.from({ length: 5 }, () => put('/pets/3/sell', 3)),
+    ])
+    expect(failed?.status).toBe(500)
+    expect(others.map(({ status }) => status)).toEqual(Array(5).fill(200))
+    expect(performance.now() - begun).toBeLessThan(2_000)
+    expect(service.logged.join()).toContain('use the stores of the ctx that the resolver was given')
+    expect(await statuses()).toEqual(['available', 'available', 'sold'])
+  },
+)
+
+test('inside a transaction nothing is repeated but the transaction', async () => {
+  expect((await put('/pets/1/again')).status).toBe(200)
+  expect(attempts).toBe(2)
+})
+
+test('those who would have shared a query with what reached outside are answered', async () => {
+  const deadline = new Deadline(5_000)
+  const get = () => outer.pets.get(1n, deadline)
+  const [within, without] = await Promise.allSettled([runInside(get), get()])
+  deadline.clear()
+  expect([within.status, without.status]).toEqual(['rejected', 'fulfilled'])
+})
+
+test('what is not awaited has no effect once the transaction is over', async () => {
+  expect((await put('/pets/1/forget')).status).toBe(200)
+  await expect.poll(() => forgotten !== undefined).toBe(true)
+  await expect(forgotten).rejects.toThrow(
+    /^(The transaction is over|Transaction is already committed)/,
+  )
+  expect(await statuses()).toEqual(['available', 'available', 'available'])
+})

@@ -1,0 +1,48 @@
+/** The document and the page that shows it are made for the first who ask, and no sooner. */
+import { expect, test } from 'vitest'
+import { newDatabase } from '../support/database.ts'
+import { runServer } from '../support/process.ts'
+import { withHooks } from '../support/watched.ts'
+
+/** Tells the log when the document's maker is loaded; what makes the two fails the first time. */
+const hooks = withHooks(
+  `
+    if (specifier === 'trpc-to-openapi') writeSync(2, JSON.stringify({ msg: 'loaded' }) + '\\n')
+    const isMaker = /(rest\\/document|surface\\/docs)\\.ts$/.test(specifier)
+    if (isMaker && !failed.has(specifier)) {
+      failed.add(specifier)
+      throw new Error('No file can be opened')
+    }
+    return next(specifier, context)`,
+  'const failed = new Set()',
+)
+
+test('they are made when somebody asks, again where that failed, and once for many', async () => {
+  const database = await newDatabase()
+  const server = await runServer({
+    DATABASE_URL: database.url,
+    ...hooks,
+  })
+  const ask = async (path: string) =>
+    (await fetch(server.origin + path, { redirect: 'manual' })).status
+  const told = (text: string) => server.entries().filter(({ msg }) => msg === text)
+  try {
+    expect([await ask('/v1/pets'), await ask('/readyz'), await ask('/docs')]).toEqual([
+      401, 200, 302,
+    ])
+    expect(told('loaded')).toEqual([])
+    for (const path of ['/v1/openapi.json', '/docs/']) {
+      expect(await ask(path)).toBe(500)
+      const many = Array.from({ length: 5 }, () => ask(path))
+      expect(new Set(await Promise.all(many))).toEqual(new Set([200]))
+    }
+    await server.logged(/"path":"\/docs\/","status":200/)
+    expect(told('loaded')).toHaveLength(1)
+    const causes = told('Internal server error').map(({ err }) => err)
+    expect(causes).toMatchObject([1, 2].map(() => ({ message: 'No file can be opened' })))
+  } finally {
+    server.child.kill('SIGTERM')
+    await server.exited
+    await database.remove()
+  }
+})

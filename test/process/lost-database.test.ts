@@ -1,0 +1,42 @@
+/** A start whose database goes away when the service already listens. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
+import { runServer } from '../support/process.ts'
+import { type Proxy as Between, startProxy } from '../support/proxy.ts'
+import { createKey } from '../support/service.ts'
+
+describe.runIf(engine === 'mysql')('a server that goes away in the last moment of a start', () => {
+  let database: TestDatabase
+  let proxy: Between
+  let key: string
+  let url: string
+
+  beforeAll(async () => {
+    database = await newDatabase()
+    key = await createKey(database.url)
+    const direct = new URL(database.url)
+    proxy = await startProxy(direct.hostname, Number(direct.port || 3306))
+    url = Object.assign(direct, { host: `127.0.0.1:${proxy.port}` }).href
+  })
+  afterAll(async () => {
+    await proxy?.cut()
+    await database?.remove()
+  })
+
+  const isThereAnyKey = /^select `id` from `api_keys` limit/
+
+  test.each([
+    ['closes the connection', () => proxy.breakAt(isThereAnyKey, 'before')],
+    ['does not answer', () => proxy.hangAt(isThereAnyKey)],
+  ])('%s: the instance serves, and stops in order', async (_name, fail) => {
+    const failed = fail()
+    const server = await runServer({ DATABASE_URL: url })
+    await failed
+    expect(server.stdout).toContain('npm run keys -- create NAME')
+    const headers = { authorization: `Bearer ${key}` }
+    expect((await fetch(`${server.origin}/v1/pets`, { headers })).status).toBe(200)
+    server.child.kill('SIGTERM')
+    expect(await server.exited).toBe(0)
+    expect(server.stderr).not.toContain('cut off')
+  })
+})

@@ -1,0 +1,304 @@
+/** The service as a process of its own: start, restart, many at once, and an end without warning. */
+import { once } from 'node:events'
+import { readdirSync, readlinkSync } from 'node:fs'
+import { type AddressInfo, connect, createServer } from 'node:net'
+import { setTimeout } from 'node:timers/promises'
+import { afterEach, expect, inject, test } from 'vitest'
+import { engine, newDatabase } from '../support/database.ts'
+import { eventually } from '../support/eventually.ts'
+import { freeze, thaw } from '../support/freeze.ts'
+import { holdWrites } from '../support/hold.ts'
+import { freePort } from '../support/mysql.ts'
+import {
+  newFolder,
+  type Program,
+  programs,
+  runProgram,
+  runServer,
+  runToEnd,
+  type ServerProgram,
+} from '../support/process.ts'
+import { restClient } from '../support/rest.ts'
+import { openSql } from '../support/sql.ts'
+import { runFirst } from '../support/watched.ts'
+
+const cleanings: (() => unknown)[] = []
+afterEach(async () => {
+  for (const clean of cleanings.splice(0).reverse()) await clean()
+})
+
+interface Place {
+  folder: string
+  variables: Record<string, string>
+}
+
+/** A place to run in: on SQLite the embedded database of that folder, else a MySQL database. */
+async function newPlace(): Promise<Place> {
+  const { folder, remove } = newFolder()
+  cleanings.push(remove)
+  if (engine === 'sqlite') return { folder, variables: {} }
+  const database = await newDatabase()
+  cleanings.push(database.remove)
+  return { folder, variables: { DATABASE_URL: database.url } }
+}
+
+async function start({ folder, variables }: Place, more = {}): Promise<ServerProgram> {
+  const server = await runServer({ ...variables, ...more }, folder)
+  cleanings.push(() => end(server, 'SIGKILL'))
+  return server
+}
+
+function end({ child, exited }: ServerProgram, signal: NodeJS.Signals): Promise<number | null> {
+  child.kill(signal)
+  return exited
+}
+
+const keyPattern = /petstore_[\w-]{43}/
+
+/** The key that the first start showed; on MySQL, where it shows none, one made by the command. */
+async function firstKey({ folder, variables }: Place, { stdout }: ServerProgram): Promise<string> {
+  const shown = stdout.match(keyPattern)?.[0]
+  if (engine === 'sqlite') return String(shown)
+  expect(stdout).toContain('none yet; create one: npm run keys -- create NAME')
+  expect(shown).toBeUndefined()
+  const made = await runToEnd(programs.keys, variables, ['create', 'test'], folder)
+  return made.stdout.trim()
+}
+
+/** All that a start says on stdout. */
+function startText(port: number, { variables }: Place, key: string, pasted = '<API_KEY>'): string {
+  const url = variables.DATABASE_URL ? new URL(variables.DATABASE_URL) : undefined
+  const origin = `http://localhost:${port}`
+  return `Petstore is running.
+
+  REST      ${origin}/v1/pets
+  tRPC      ${origin}/trpc
+  OpenAPI   ${origin}/v1/openapi.json
+  Database  ${url ? `MySQL: ${url.host}${url.pathname}` : 'SQLite, embedded: data/petstore.db'}
+
+${key}
+A first request:
+
+  curl ${origin}/v1/pets -H 'Authorization: Bearer ${pasted}' \\
+    -H 'Content-Type: application/json' -d '{"name": "Rex", "categoryId": 1}' -w '\\n'
+
+All operations, to read and to try:
+
+  ${origin}/docs/
+
+In another terminal:
+
+  npm run seed         adds sample data
+  npm run storefront   starts an example shop
+
+`
+}
+
+test('the first start tells all that a newcomer needs; a restart keeps the pets', async () => {
+  const place = await newPlace()
+  const began = Date.now()
+  const port = await freePort()
+  const first = await start(place, { PORT: String(port) })
+  const key = await firstKey(place, first)
+  const origin = `http://localhost:${port}`
+  if (engine === 'sqlite' && process.platform === 'linux') {
+    expect((await fetch(`${first.origin}/readyz`)).status).toBe(200)
+    // One to serve with: what the migrations and the first key needed is closed again.
+    const files = readdirSync(`/proc/${first.child.pid}/fd`).map((descriptor) => {
+      try {
+        return readlinkSync(`/proc/${first.child.pid}/fd/${descriptor}`)
+      } catch {
+        return '' // closed meanwhile
+      }
+    })
+    expect(files.filter((file) => file.endsWith('/petstore.db'))).toHaveLength(1)
+  }
+  const shown = engine === 'sqlite' ? key : undefined
+  const noKey = '  API key   none yet; create one: npm run keys -- create NAME\n'
+  expect(first.stdout).toBe(
+    startText(
+      port,
+      place,
+      shown ? `  API key   ${shown}\n            Keep it: it is not shown again.\n` : noKey,
+      shown,
+    ),
+  )
+  const rest = restClient(first.origin, key)
+  const made = await rest('POST', '/pets', { body: { name: 'Rex', categoryId: 1 } })
+  expect(made.status).toBe(201)
+  expect(made.headers.get('location')).toBe(`${origin}/v1/pets/1`)
+  expect(await end(first, 'SIGTERM')).toBe(0)
+
+  if (engine === 'sqlite') {
+    await using sql = await openSql(`sqlite:${place.folder}/data/petstore.db`)
+    const [row = {}] = await sql('select * from api_keys')
+    const { name, created_at, expires_at, revoked_at, read_only } = row
+    expect({ name, expires_at, revoked_at, read_only }).toEqual({
+      name: 'first key',
+      expires_at: null,
+      revoked_at: null,
+      read_only: 0n,
+    })
+    expect(Number(created_at)).toBeGreaterThanOrEqual(began)
+    expect(Number(created_at)).toBeLessThanOrEqual(Date.now())
+    // Who has ended all keys is not given another one.
+    await sql('update api_keys set revoked_at = 1')
+  }
+  const second = await start(place)
+  const other = '  API key   created before; for a new one: npm run keys -- create NAME\n'
+  expect(second.stdout).toBe(startText(second.port, place, other))
+  if (engine === 'sqlite') {
+    await using sql = await openSql(`sqlite:${place.folder}/data/petstore.db`)
+    await sql('update api_keys set revoked_at = null')
+  }
+  expect((await restClient(second.origin, key)('GET', '/pets/1')).text).toBe(made.text)
+  expect(await end(second, 'SIGINT')).toBe(0)
+})
+
+test.runIf(engine === 'sqlite')('a start that fails does not use up the first key', async () => {
+  const place = await newPlace()
+  const busy = createServer().listen(0, '127.0.0.1')
+  await once(busy, 'listening')
+  const { port } = busy.address() as AddressInfo // it listens on a port
+  const variables = { PORT: '0', METRICS_PORT: String(port) }
+  const failed = await runToEnd(programs.server, variables, [], place.folder)
+  busy.close()
+  expect(failed).toMatchObject({ code: 1, stdout: '' })
+  expect((await start(place)).stdout).toMatch(keyPattern)
+})
+
+test('several instances start at once on one empty database', async () => {
+  const place = await newPlace()
+  const servers = await Promise.all(Array.from({ length: 4 }, () => start(place)))
+  const shown = servers.flatMap(({ stdout }) => stdout.match(keyPattern) ?? [])
+  expect(shown).toHaveLength(engine === 'sqlite' ? 1 : 0)
+  const first =
+    servers.find(({ stdout }) => keyPattern.test(stdout)) ?? (servers[0] as ServerProgram)
+  const key = await firstKey(place, first)
+  for (const { origin } of servers) {
+    const rest = restClient(origin, key)
+    expect((await rest('POST', '/pets', { body: { name: 'Rex', categoryId: 1 } })).status).toBe(201)
+  }
+  const { body } = await restClient(first.origin, key)('GET', '/pets')
+  expect((body as { id: number }[]).map(({ id }) => id)).toEqual([1, 2, 3, 4])
+})
+
+test.runIf(engine === 'sqlite')('of two that find no key at one moment one makes one', async () => {
+  const { url, remove } = await newDatabase()
+  cleanings.push(remove)
+  await runToEnd(programs.migrate, { DATABASE_URL: url })
+  const letGo = await holdWrites(url) // both see that there is none, before either can make one
+  const servers: Program[] = []
+  for (const port of [await freePort(), await freePort()]) {
+    const server = runProgram(programs.server, { DATABASE_URL: url, PORT: String(port) })
+    cleanings.push(() => {
+      server.child.kill('SIGKILL')
+      return server.exited
+    })
+    servers.push(server)
+    await eventually(async () => {
+      const socket = connect(port, '127.0.0.1')
+      await once(socket, 'connect')
+      socket.destroy()
+    })
+    // It looks for a key now, and would give up its wait for the database before long.
+    await setTimeout(500)
+    await freeze(Number(server.child.pid))
+  }
+  await letGo()
+  for (const { child } of servers) thaw(Number(child.pid))
+  await eventually(() => {
+    for (const { stdout } of servers) expect(stdout).toContain('Petstore is running')
+  })
+  expect(servers.flatMap(({ stdout }) => stdout.match(keyPattern) ?? [])).toHaveLength(1)
+})
+
+// Loaded before the program: at SIGUSR2 every open database of node:sqlite tells its settings.
+const tellPragmas = `import { DatabaseSync } from 'node:sqlite'
+const open = new Set()
+const { prepare } = DatabaseSync.prototype
+DatabaseSync.prototype.prepare = function (...given) {
+  open.add(this)
+  return prepare.apply(this, given)
+}
+process.on('SIGUSR2', () => {
+  for (const database of open) {
+    if (!database.isOpen) continue
+    const pragma = (name) => String(Object.values(prepare.call(database, 'pragma ' + name).get())[0])
+    console.error('pragmas ' + pragma('journal_mode') + ' ' + pragma('synchronous') + ' of ' + open.size)
+  }
+})`
+
+test('kill -9 amid creations: every pet that was acknowledged is there', async () => {
+  const place = await newPlace()
+  const first = await start(place, runFirst(tellPragmas))
+  const key = await firstKey(place, first)
+  const rest = restClient(first.origin, key)
+  await rest('GET', '/pets')
+  if (engine === 'sqlite') {
+    // What kill -9 cannot show: that a commit waits for the disk (2 is FULL), as before a power cut.
+    first.child.kill('SIGUSR2')
+    await first.logged(/^pragmas/)
+    const pragmas = first.stderr.split('\n').filter((line) => line.startsWith('pragmas'))
+    expect(pragmas.filter((line) => !line.startsWith('pragmas wal 2 '))).toEqual([])
+  }
+  const acknowledged: string[] = []
+  let killed: Promise<unknown> | undefined
+  const create = async (worker: number) => {
+    for (let round = 0; ; round++) {
+      const body = { name: `Pet ${worker}.${round}`, categoryId: 1 }
+      const made = await rest('POST', '/pets', { body }).catch(() => undefined)
+      if (made?.status !== 201) return
+      acknowledged.push(made.text)
+      if (acknowledged.length === 200) killed = end(first, 'SIGKILL')
+    }
+  }
+  await Promise.all(Array.from({ length: 8 }, (_, worker) => create(worker)))
+  expect(await killed).toBeNull()
+  expect(acknowledged.length).toBeGreaterThanOrEqual(200)
+
+  const second = await start(place)
+  const again = restClient(second.origin, key)
+  for (const text of acknowledged) {
+    const { id } = JSON.parse(text)
+    expect((await again('GET', `/pets/${id}`)).text).toBe(text)
+  }
+})
+
+test.each(['production', 'development'])('NODE_ENV=%s: a failure tells nothing', async (mode) => {
+  const place = await newPlace()
+  const server = await start(place, { NODE_ENV: mode })
+  const key = await firstKey(place, server)
+  const url = place.variables.DATABASE_URL ?? `sqlite:${place.folder}/data/petstore.db`
+  await using sql = await openSql(url)
+  await sql('alter table pets rename to animals')
+  await sql.close()
+  const headers = { authorization: `Bearer ${key}` }
+  for (const path of [
+    '/v1/pets',
+    '/v1/pets/1',
+    '/trpc/listPets',
+    '/trpc/listPets,listPets?batch=1',
+  ]) {
+    const answer = await fetch(server.origin + path, { headers })
+    const text = await answer.text()
+    expect(answer.status).toBe(500)
+    expect(text).toContain('Internal server error')
+    expect(text).not.toMatch(/stack|animals|table|sqlite|mysql|sql|node_modules|\.ts/i)
+  }
+  await server.logged(/no such table|doesn't exist/) // the log does tell
+})
+
+if (engine === 'mysql') {
+  test.each([
+    ['a wrong password', { username: 'nobody', password: 'sesame' }, /Access denied/],
+    ['a wrong database', { pathname: '/nowhere' }, /Unknown database/],
+  ])('%s stops the start in one line', async (_, parts, reason) => {
+    const url = Object.assign(new URL(inject('mysqlUrl')), { pathname: '/petstore' }, parts)
+    const ended = await runToEnd(programs.server, { PORT: '0', DATABASE_URL: url.href })
+    expect(ended).toMatchObject({ code: 1, stdout: '' })
+    expect(ended.stderr).toMatch(/^DATABASE_URL: cannot use the database \S+: .+\n$/)
+    expect(ended.stderr).toMatch(reason)
+    expect(ended.stderr).not.toContain('sesame')
+  })
+}

@@ -1,0 +1,415 @@
+/** The process: how it stops, whatever makes it stop, and what it leaves behind. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { connect } from 'node:net'
+import { setTimeout as wait } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { beginCreation } from '../support/creation.ts'
+import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
+import { eventually, outOfThree } from '../support/eventually.ts'
+import { holdWrites } from '../support/hold.ts'
+import { startInstance } from '../support/instance.ts'
+import { freePort } from '../support/mysql.ts'
+import {
+  programs,
+  runProgram,
+  runServer,
+  runToEnd,
+  type ServerProgram,
+} from '../support/process.ts'
+import { createKey } from '../support/service.ts'
+import { readSlowly } from '../support/slow-reader.ts'
+import { openSql } from '../support/sql.ts'
+import { runFirst } from '../support/watched.ts'
+
+// What does not touch the database is the same on both engines.
+const testOnce = test.runIf(engine === 'sqlite')
+
+let database: TestDatabase
+let key: string
+let server: ServerProgram
+
+beforeAll(async () => {
+  database = await newDatabase()
+  key = await createKey(database.url)
+})
+afterAll(() => database.remove())
+
+async function start(variables: Record<string, string> = {}): Promise<void> {
+  server = await runServer({ DATABASE_URL: database.url, ...variables })
+  const { child, exited } = server
+  onTestFinished(async () => {
+    child.kill('SIGKILL')
+    await exited
+  })
+}
+
+const get = (path: string, headers: Record<string, string> = {}) =>
+  fetch(`${server.origin}${path}`, { headers: { authorization: `Bearer ${key}`, ...headers } })
+
+/** Whether a new connection to this port is taken. */
+async function isTaken(port = server.port): Promise<boolean> {
+  const socket = connect(port, '127.0.0.1')
+  const taken = await once(socket, 'connect').then(
+    () => true,
+    () => false,
+  )
+  socket.destroy()
+  return taken
+}
+
+/** An idle connection that has had an answer and is kept for the next request. */
+async function keepConnection() {
+  const socket = connect(server.port, '127.0.0.1').on('error', () => {})
+  socket.write('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n')
+  expect(String(await once(socket, 'data'))).toContain('200 OK')
+  return { closed: new Promise((resolve) => socket.resume().once('close', resolve)) }
+}
+
+/** Asks, and reads nothing of the answer before the function that it returns is called. */
+async function readLater(path: string): Promise<() => Promise<string>> {
+  const lines = [`GET ${path} HTTP/1.1`, 'Host: x', `Authorization: Bearer ${key}`, '', '']
+  return (await readSlowly(server.port, lines.join('\r\n'))).read
+}
+
+/** The milliseconds until what began now is over. */
+async function timeOf(work: Promise<unknown>): Promise<number> {
+  const began = performance.now()
+  await work
+  return performance.now() - began
+}
+
+describe('SIGTERM', () => {
+  test.each(['SIGTERM', 'SIGINT'] as const)(
+    '%s: what is in flight is finished, nothing new is taken, and it ends with 0',
+    async (signal) => {
+      const metricsPort = await freePort()
+      await start({ METRICS_PORT: String(metricsPort) })
+      const request = await beginCreation(server.port, key)
+      // Who reads the metrics, however slowly, does not hold up the stop.
+      const reader = connect(metricsPort, '127.0.0.1').on('error', () => {})
+      reader.write('GET /metrics HTTP/1.1\r\n')
+      const idle = await keepConnection()
+      // Taken before the request that follows, and never used.
+      const silent = connect(server.port, '127.0.0.1').on('error', () => {})
+      await once(silent, 'connect')
+      expect((await get('/healthz')).status).toBe(200)
+      server.child.kill(signal)
+      await server.logged(/Stopping/)
+      await idle.closed
+      await eventually(async () => expect(await isTaken()).toBe(false))
+      // The stop itself can be watched.
+      const metrics = await fetch(`http://127.0.0.1:${metricsPort}/metrics`)
+      expect(await metrics.text()).toMatch(/^petstore_requests_total\{/m)
+      const answer = await request.finish()
+      expect(answer).toMatch(/^HTTP\/1\.1 201 Created/)
+      expect(answer).toMatch(/\{"id":\d+,.*\}$/)
+      // Long before SHUTDOWN_TIMEOUT: nothing that is left over keeps the process.
+      expect(await timeOf(server.exited)).toBeLessThan(5_000)
+      expect(await server.exited).toBe(0)
+      expect(server.stderr).not.toContain('cut off')
+      silent.destroy()
+      // The file alone is the whole database then.
+      const file = database.url.slice('sqlite:'.length)
+      if (engine === 'sqlite') expect(existsSync(`${file}-wal`)).toBe(false)
+      const entries = server
+        .entries()
+        .map(({ level, msg, operation, path, status }) => [level, msg, operation ?? path, status])
+      expect(entries).toEqual([
+        [30, 'request', '/healthz', 200],
+        [30, 'request', '/healthz', 200],
+        [30, 'Stopping: finishing the requests in flight', undefined, undefined],
+        [30, 'request', 'createPet', 201],
+        [30, 'Stopped', undefined, undefined],
+      ])
+    },
+  )
+
+  testOnce(
+    'while it starts: what was begun is brought to its end, and it ends with 0',
+    async () => {
+      const fresh = await newDatabase()
+      onTestFinished(fresh.remove)
+      await runToEnd(programs.migrate, { DATABASE_URL: fresh.url })
+      const letGo = await holdWrites(fresh.url) // it listens, and waits to make the first key
+      const port = await freePort()
+      const starting = runProgram(programs.server, { DATABASE_URL: fresh.url, PORT: String(port) })
+      onTestFinished(() => void starting.child.kill('SIGKILL'))
+      await eventually(async () => expect(await isTaken(port)).toBe(true))
+      starting.child.kill('SIGTERM')
+      await letGo()
+      expect(await starting.exited).toBe(0)
+      expect(starting.stdout).toMatch(/petstore_[\w-]{43}/)
+      expect(starting.stderr).toContain('"Stopped"')
+    },
+  )
+
+  test('the last uses of keys are noted', async () => {
+    const used = await createKey(database.url)
+    await start()
+    const began = Date.now()
+    const answer = await get('/v1/pets', { authorization: `Bearer ${used}` })
+    expect(answer.status).toBe(200)
+    server.child.kill('SIGTERM')
+    expect(await server.exited).toBe(0)
+    expect(server.stderr).not.toContain('Could not record when keys wer')
+    const { stdout } = await runToEnd(programs.keys, { DATABASE_URL: database.url }, [
+      'list',
+      '--json',
+    ])
+    const [last] = JSON.parse(stdout).reverse()
+    expect(used.startsWith(last.prefix)).toBe(true)
+    expect(Date.parse(last.lastUsedAt)).toBeGreaterThanOrEqual(began)
+    expect(Date.parse(last.lastUsedAt)).toBeLessThanOrEqual(Date.now())
+  })
+
+  test('an answer that is being sent is sent whole, however slowly it is read', async () => {
+    await using sql = await openSql(database.url)
+    const row = `('${'\u{1F415}'.repeat(255)}', 3, 'pending')`
+    await sql(`insert into pets (name, category_id, status) values ${Array(100).fill(row).join()}`)
+    await sql.close()
+    const path = '/v1/pets?limit=100&status=pending'
+    await start()
+    const whole = await (await get(path)).text()
+    expect(Buffer.byteLength(whole)).toBeGreaterThan(100_000)
+    const read = await readLater(path)
+    server.child.kill('SIGTERM')
+    await server.logged(/Stopping/)
+    await wait(200)
+    const answer = await read()
+    expect(answer).toMatch(/^HTTP\/1\.1 200 OK\r\n/)
+    expect(answer.slice(answer.indexOf('\r\n\r\n') + 4) === whole).toBe(true)
+    expect(await timeOf(server.exited)).toBeLessThan(5_000)
+    expect(await server.exited).toBe(0)
+    expect(server.stderr).not.toContain('cut off')
+  })
+
+  testOnce(
+    'with SHUTDOWN_DELAY it serves on, and says that it is not ready',
+    outOfThree,
+    async () => {
+      await start({ SHUTDOWN_DELAY: '1s' })
+      expect((await get('/readyz')).status).toBe(200)
+      const idle = await keepConnection()
+      const began = performance.now()
+      server.child.kill('SIGTERM')
+      await server.logged(/Stopping/)
+      const ready = await get('/readyz')
+      expect(ready.status).toBe(503)
+      expect(await ready.json()).toEqual({
+        code: 'SERVICE_UNAVAILABLE',
+        message: 'The service is not ready',
+        status: 503,
+      })
+      expect((await get('/healthz')).status).toBe(200)
+      expect(await isTaken()).toBe(true)
+      for (const path of ['/v1/pets', '/trpc/listPets', '/nothing']) {
+        // Whoever keeps connections is to go elsewhere with the next request.
+        expect((await get(path)).headers.get('connection'), path).toBe('close')
+      }
+      // … and so is a client whose body comes later.
+      expect(await (await beginCreation(server.port, key)).finish()).toMatch(
+        /^HTTP\/1\.1 201 .*\r\nConnection: close\r\n/s,
+      )
+      const answer = await get('/v1/pets')
+      expect(answer.status).toBe(200)
+      await idle.closed
+      expect(await server.exited).toBe(0)
+      expect(performance.now() - began).toBeGreaterThan(990)
+      const timeLogged = (message: RegExp) =>
+        Number(server.entries().find(({ msg }) => message.test(String(msg)))?.time)
+      expect(timeLogged(/^Stopped/) - timeLogged(/^Stopping/)).toBeGreaterThan(990)
+      expect(timeLogged(/^Stopped/) - timeLogged(/^Stopping/)).toBeLessThan(1_900)
+      // That it is not ready is no error, and told to those who ask alone.
+      const others = server.entries().filter(({ msg }) => msg !== 'request')
+      expect(others.map(({ level, msg }) => `${level} ${msg}`)).toEqual([
+        '30 Stopping: finishing the requests in flight',
+        '30 Stopped',
+      ])
+    },
+  )
+
+  testOnce(
+    'does not wait longer than SHUTDOWN_TIMEOUT, with SHUTDOWN_DELAY in it',
+    outOfThree,
+    async () => {
+      await start({ SHUTDOWN_TIMEOUT: '1500ms', SHUTDOWN_DELAY: '1400ms' })
+      const request = await beginCreation(server.port, key)
+      server.child.kill('SIGTERM')
+      await server.logged(/Stopping/)
+      const time = await timeOf(server.exited)
+      expect(time).toBeGreaterThan(1_300)
+      expect(time).toBeLessThan(2_500)
+      expect(await server.exited).toBe(1)
+      await request.closed
+      expect(server.stderr).toContain('cut off')
+    },
+  )
+
+  testOnce('a second signal ends it at once', outOfThree, async () => {
+    await start()
+    await beginCreation(server.port, key)
+    server.child.kill('SIGTERM')
+    await server.logged(/Stopping/)
+    server.child.kill('SIGINT')
+    expect(await timeOf(server.exited)).toBeLessThan(3_000)
+    expect(await server.exited).toBe(1)
+  })
+
+  // A terminal signals the whole group at Ctrl-C, and npm hands the same signal on.
+  testOnce('the same signal at once again is the same wish; a later one ends it', async () => {
+    await start()
+    const request = await beginCreation(server.port, key)
+    server.child.kill('SIGINT')
+    await server.logged(/Stopping/)
+    server.child.kill('SIGINT')
+    await wait(100)
+    expect(await request.finish()).toMatch(/^HTTP\/1\.1 201 Created/)
+    expect(await server.exited).toBe(0)
+
+    await start()
+    await beginCreation(server.port, key)
+    server.child.kill('SIGTERM')
+    await wait(1_100)
+    expect(server.child.exitCode).toBeNull()
+    server.child.kill('SIGTERM')
+    expect(await timeOf(server.exited)).toBeLessThan(3_000)
+    expect(await server.exited).toBe(1)
+  })
+
+  testOnce('npm start hands it on', async () => {
+    const { PATH = '', HOME = '' } = process.env
+    const variables = { PORT: '0', DATABASE_URL: database.url }
+    const npm = spawn('npm', ['start'], {
+      env: { PATH, HOME, ...variables },
+      stdio: ['ignore', 'pipe', 'pipe'],
+      detached: true, // a group of its own, so that nothing of it is left behind
+    })
+    onTestFinished(() => {
+      try {
+        process.kill(-Number(npm.pid), 'SIGKILL')
+      } catch {} // it has ended, as it should
+    })
+    let stdout = ''
+    let stderr = ''
+    npm.stderr.on('data', (chunk) => (stderr += chunk))
+    npm.stdout.on('data', (chunk) => (stdout += chunk))
+    const port = () => stdout.match(/http:\/\/localhost:(\d+)\/v1\/pets/)?.[1]
+    while (port() === undefined) await once(npm.stdout, 'data')
+    const request = await beginCreation(Number(port()), key)
+    npm.kill('SIGTERM')
+    while (!/Stopping/.test(stderr)) await once(npm.stderr, 'data')
+    const ended = once(npm, 'close')
+    expect(await request.finish()).toMatch(/^HTTP\/1\.1 201 Created/)
+    await ended
+    expect(stderr).toContain('Stopped')
+    expect(await isTaken(Number(port()))).toBe(false)
+  })
+})
+
+describe('whatever hangs, SIGTERM ends it within SHUTDOWN_TIMEOUT', outOfThree, () => {
+  for (const workers of engine === 'mysql' ? ['1', '2'] : []) {
+    describe(`with ${workers} WORKERS, a database`, () => {
+      /** A service that has used its database, which hangs from now on. */
+      async function startHanging(variables: Record<string, string>) {
+        const service = await startInstance({ WORKERS: workers, ...variables }, database)
+        onTestFinished(async () => void (await service.stop('SIGKILL')))
+        for (let round = 0; round < 4; round++) {
+          expect((await service.rest('GET', '/pets')).status).toBe(200)
+        }
+        service.proxy?.stall()
+        return service
+      }
+
+      test('that loses nothing but the time of the last uses of keys: code 0', async () => {
+        const { program } = await startHanging({ DATABASE_TIMEOUT: '1s' })
+        program.child.kill('SIGTERM')
+        expect(await timeOf(program.exited)).toBeLessThan(5_000)
+        expect(await program.exited).toBe(0)
+        expect(program.stderr).toContain('Could not record when keys wer')
+        expect(program.stderr).toContain('"Stopped"')
+      })
+
+      test('that requests still wait for: code 1', async () => {
+        const { program, rest } = await startHanging({ SHUTDOWN_TIMEOUT: '1s' })
+        const requests = Array.from({ length: 4 }, () =>
+          rest('GET', '/pets/1').then(
+            () => 'answered',
+            () => 'cut off',
+          ),
+        )
+        await wait(100)
+        program.child.kill('SIGTERM')
+        expect(await timeOf(program.exited)).toBeLessThan(3_000)
+        expect(await program.exited).toBe(1)
+        expect(program.stderr).toContain('cut off')
+        expect(await Promise.all(requests)).toContain('cut off')
+      })
+    })
+  }
+
+  testOnce('a connection that is not closed, with nothing else to do: code 1', async () => {
+    const kysely = import.meta.resolve('kysely')
+    const fault = `import { Kysely } from '${kysely}'
+      const hang = () => { Kysely.prototype.destroy = () => new Promise(() => {}) }
+      process.once('SIGTERM', hang)`
+    await start({ SHUTDOWN_TIMEOUT: '1s', ...runFirst(fault) })
+    expect((await get('/v1/pets')).status).toBe(200)
+    server.child.kill('SIGTERM')
+    expect(await timeOf(server.exited)).toBeLessThan(3_000)
+    expect(await server.exited).toBe(1)
+    expect(server.stderr).toContain('cut off')
+  })
+})
+
+test.each(engine === 'mysql' ? ['2'] : ['1'])(
+  'with %s WORKERS, a port that is taken stops the start in words',
+  async (workers) => {
+    await start()
+    const port = String(server.port)
+    const variables = { DATABASE_URL: database.url, WORKERS: workers }
+    const busy = runProgram(programs.server, { ...variables, PORT: port })
+    expect(await busy.exited).toBe(1)
+    expect(busy.stderr).toContain(
+      `PORT: cannot listen on ${port} (EADDRINUSE): another program listens there; set another port, or PORT=0 for any that is free\n`,
+    )
+    expect(busy.stderr).not.toContain('    at ')
+    const metrics = runProgram(programs.server, { ...variables, PORT: '0', METRICS_PORT: port })
+    expect(await metrics.exited).toBe(1)
+    expect(metrics.stderr).toContain(`METRICS_PORT: cannot listen on 127.0.0.1:${port}`)
+    expect(metrics.stderr).not.toContain('    at ')
+    expect((await get('/healthz')).status).toBe(200)
+  },
+)
+
+test.runIf(engine === 'sqlite').each([
+  ['an exception', `throw new Error('boom')`],
+  ['a rejection', `void Promise.reject(new Error('boom'))`],
+])('%s that nobody caught: what is in flight is finished, then it ends with 1', async (_, code) => {
+  const fault = `process.on('SIGUSR2', () => { ${code} })`
+  await start(runFirst(fault))
+  const request = await beginCreation(server.port, key)
+  server.child.kill('SIGUSR2')
+  const line = await server.logged(/Uncaught exception/)
+  expect(JSON.parse(line)).toMatchObject({ level: 60, err: { message: 'boom' } })
+  expect(await request.finish()).toMatch(/^HTTP\/1\.1 201 Created/)
+  expect(await timeOf(server.exited)).toBeLessThan(5_000)
+  expect(await server.exited).toBe(1)
+  expect(server.stderr).not.toContain('cut off')
+})
+
+test('every creation that was answered is in the database, and nothing else', async () => {
+  await using sql = await openSql(database.url)
+  const count = async () => Number((await sql('select count(*) as n from pets'))[0]?.n)
+  const before = await count()
+  await start()
+  const request = await beginCreation(server.port, key)
+  const given = await beginCreation(server.port, key)
+  server.child.kill('SIGTERM')
+  await server.logged(/Stopping/)
+  given.leave()
+  await request.finish()
+  expect(await server.exited).toBe(0)
+  expect(await count()).toBe(before + 1)
+})

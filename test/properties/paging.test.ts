@@ -1,0 +1,85 @@
+/** Paging, for any set of pets and any limit: each pet once, in order, also while pets are added. */
+import fc from 'fast-check'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type Status, storePets } from '../support/pets.ts'
+import { type Service, startService } from '../support/service.ts'
+
+let service: Service
+beforeAll(async () => {
+  service = await startService()
+})
+afterAll(() => service.stop())
+
+const statuses = fc.array(fc.constantFrom<Status>('available', 'pending', 'sold'), {
+  maxLength: 60,
+})
+const limits = fc.oneof(fc.integer({ min: 1, max: 10 }), fc.integer({ min: 1, max: 100 }))
+const filters = fc.constantFrom<Status | undefined>(undefined, 'available', 'sold')
+
+/** The ids that REST gives from link to link; `meanwhile` runs between two pages. */
+async function byLinks(query: string, meanwhile: () => Promise<unknown>): Promise<bigint[]> {
+  const ids: bigint[] = []
+  for (let path: string | undefined = `/pets?${query}`; path; await meanwhile()) {
+    const { body, headers } = await service.rest('GET', path)
+    ids.push(...(body as { id: number }[]).map(({ id }) => BigInt(id)))
+    path = headers
+      .get('link')
+      ?.match(/<(.+)>; rel="next"/)?.[1]
+      ?.slice(service.baseUrl.length)
+  }
+  return ids
+}
+
+/** The ids that tRPC gives from cursor to cursor, as an infinite query would. */
+async function byCursor(
+  input: { limit: number; status?: Status },
+  meanwhile: () => Promise<unknown>,
+): Promise<bigint[]> {
+  const ids: bigint[] = []
+  for (;;) {
+    const cursor = ids.at(-1)
+    const page = await service.trpc.listPets.query({
+      ...input,
+      ...(cursor !== undefined && { cursor }),
+    })
+    if (page.length === 0) return ids
+    ids.push(...page.map(({ id }) => id))
+    await meanwhile()
+  }
+}
+
+test.each([
+  ['at rest', 0],
+  ['while pets are being added', 3],
+])('each pet once, in order, %s', async (_, added) => {
+  await fc.assert(
+    fc.asyncProperty(statuses, limits, filters, async (pets, limit, status) => {
+      await service.sql('delete from pets')
+      const insert = (status: Status) =>
+        storePets(service.sql, [{ name: 'Rex', categoryId: 1n, status }])
+      await storePets(
+        service.sql,
+        pets.map((status) => ({ name: 'Rex', categoryId: 1n, status })),
+      )
+      const stored = await service.sql('select id, status from pets order by id')
+      expect(stored.map((row) => row.status)).toEqual(pets)
+      const expected = stored
+        .filter((row) => status === undefined || row.status === status)
+        .map(({ id }) => id)
+      let left = 0
+      const addOne = async () => {
+        if (left-- > 0) await insert(status ?? 'pending')
+      }
+      const query = new URLSearchParams({ limit: String(limit), ...(status && { status }) })
+      const input = { limit, ...(status && { status }) }
+      for (const visit of [() => byLinks(String(query), addOne), () => byCursor(input, addOne)]) {
+        left = added
+        const ids = await visit()
+        expect(ids.filter((id) => expected.includes(id))).toEqual(expected)
+        expect(ids).toEqual([...new Set(ids)].sort((a, b) => (a < b ? -1 : 1)))
+        if (added === 0) expect(ids).toEqual(expected)
+      }
+    }),
+    { numRuns: 15 },
+  )
+})

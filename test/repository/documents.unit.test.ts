@@ -1,0 +1,130 @@
+/** The documents (Markdown): their links lead somewhere, and their commands run. */
+import { execFile } from 'node:child_process'
+import { existsSync, globSync, readFileSync } from 'node:fs'
+import path from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { blocksOf } from '../support/documents.ts'
+import { newFolder, runServer } from '../support/process.ts'
+
+const root = path.join(import.meta.dirname, '../..')
+const read = (file: string) => readFileSync(path.join(root, file), 'utf8')
+const documents = globSync(['*.md', '{bench,client,docs}/*.md', 'examples/*/*.md'], { cwd: root })
+
+/** Returns the anchors of a document's headings, as GitHub makes them. */
+const anchorsOf = (text: string) =>
+  [...text.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^\w\s-]/g, '')
+      .replaceAll(' ', '-'),
+  )
+
+/** Returns the links of a document to files of this repository. */
+const linksOf = (file: string) =>
+  [...read(file).matchAll(/\]\((?!https?:)([^)#\s]*)(?:#([^)\s]*))?\)/g)].map(
+    ([, target, anchor]) => ({
+      target: target ? path.join(path.dirname(file), target) : file,
+      anchor,
+    }),
+  )
+
+test.each(documents)('%s: each link leads to a file, and to a heading in it', (file) => {
+  for (const { target, anchor } of linksOf(file)) {
+    expect(existsSync(path.join(root, target)), target).toBe(true)
+    if (anchor !== undefined) expect(anchorsOf(read(target)), target).toContain(anchor)
+  }
+})
+
+test('README leads to every document, through others at most', () => {
+  const reached = new Set(['README.md'])
+  for (const file of reached) {
+    if (!documents.includes(file)) continue
+    for (const { target } of linksOf(file)) reached.add(target)
+  }
+  expect(documents.filter((file) => !reached.has(file))).toEqual([])
+  expect(documents.length).toBeGreaterThan(8)
+})
+
+test.each(documents)('%s: each script that it names exists', (file) => {
+  const own = path.join(path.dirname(file), 'package.json')
+  const { scripts } = JSON.parse(read(existsSync(path.join(root, own)) ? own : 'package.json'))
+  const named = [...read(file).matchAll(/npm run (?:--silent )?([a-z:]+)/g)]
+  const known = [...Object.keys(scripts ?? {})]
+  for (const [, name] of named) expect(known).toContain(name)
+})
+
+test.each(documents.filter((file) => file !== 'CONTRIBUTING.md'))(
+  '%s: each path that it names exists',
+  (file) => {
+    const paths = /`((?:src|db|client|docs|deploy|bench|examples|test)\/[\w./*-]*)/g
+    for (const [, name = ''] of read(file).matchAll(paths)) {
+      const there = [name, path.join(path.dirname(file), name)]
+      expect(globSync(there, { cwd: root }), name).not.toEqual([])
+    }
+  },
+)
+
+describe('the commands', () => {
+  const { folder, remove } = newFolder()
+  let key: string
+  afterAll(remove)
+
+  /** Runs lines in the root of the repository, as a reader does, on a database of these tests. */
+  const run = async (lines: string) => {
+    const { PATH, HOME } = process.env
+    const DATABASE_URL = `sqlite:${folder}/petstore.db?create`
+    const options = { cwd: root, env: { PATH, HOME, DATABASE_URL } }
+    return await promisify(execFile)('sh', ['-ec', lines], options)
+  }
+
+  /** Returns the one block of a document that contains a text. */
+  const block = (file: string, text: string) => {
+    const blocks = blocksOf(path.join(root, file)).filter(({ code }) => code.includes(text))
+    expect(blocks).toHaveLength(1)
+    return blocks[0]?.code ?? ''
+  }
+
+  beforeAll(async () => {
+    const { stdout } = await run('npm run --silent keys -- create first')
+    key = stdout.trim()
+  })
+
+  test('README: the first requests', async () => {
+    const server = await runServer({ DATABASE_URL: `sqlite:${folder}/petstore.db` })
+    try {
+      const lines = block('README.md', 'API_KEY=')
+        .replaceAll('http://localhost:3000', server.origin)
+        .replace('petstore_…', key)
+      const { stdout } = await run(lines)
+      const [created, listed, end] = stdout.split('\n')
+      const rex = { id: 1, name: 'Rex', categoryId: 1, status: 'available' }
+      expect(JSON.parse(`${created}`)).toEqual(rex)
+      expect(JSON.parse(`${listed}`)).toEqual([rex])
+      expect(end).toBe('') // -w '\n' ends the last line
+    } finally {
+      server.child.kill()
+      await server.exited
+    }
+  })
+
+  test('README: API keys', async () => {
+    const { stdout } = await run(block('README.md', 'npm run keys'))
+    const made = [...stdout.matchAll(/^(petstore_(?:read_)?)[\w-]{43}$/gm)]
+    // As for a reader, there is a key 1: the first of these is key 2, and the last replaces it.
+    expect(made.map(([, prefix]) => prefix)).toEqual(['petstore_', 'petstore_read_', 'petstore_'])
+    expect(stdout).toContain('Web shop')
+  })
+
+  test('docs/operating.md: backup and restore', async () => {
+    const lines = block('docs/operating.md', 'npm run backup')
+    await run(lines.replaceAll('backups', path.join(folder, 'backups')))
+    expect(existsSync(path.join(folder, 'backups/monday.db'))).toBe(true)
+  })
+
+  test('README: sample data, twice', async () => {
+    expect(read('README.md')).toContain('`npm run seed`')
+    const { stdout } = await run('npm run --silent seed; npm run --silent seed')
+    expect(stdout).toMatch(/^Added \d+ animals: .+\nAll animals exist already: .+\n$/)
+  })
+})

@@ -1,0 +1,45 @@
+/** A client that reads nothing of an answer until it is told to, and of which the kernel takes little. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { onTestFinished } from 'vitest'
+
+// Small segments and a small buffer, which Node cannot ask for. Otherwise the kernel takes megabytes.
+const program = `
+import socket, sys
+reader = socket.socket()
+reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+reader.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 536)
+reader.connect(('127.0.0.1', int(sys.argv[1])))
+reader.sendall(sys.argv[2].encode())
+reader.recv(1, socket.MSG_PEEK)
+print('answered', flush=True)
+sys.stdin.readline()
+while part := reader.recv(65536):
+  sys.stdout.buffer.write(part)
+`
+
+export interface SlowReader {
+  /** Reads the whole answer, and returns its text. */
+  read(): Promise<string>
+  /** Goes without reading: the kernel resets the connection. */
+  leave(): void
+}
+
+/** Sends a request and waits until the first byte of the answer is there. */
+export async function readSlowly(port: number, request: string): Promise<SlowReader> {
+  const reader = spawn('python3', ['-c', program, String(port), request], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  })
+  onTestFinished(() => void reader.kill())
+  const chunks: Buffer[] = []
+  reader.stdout.on('data', (chunk) => chunks.push(chunk))
+  await once(reader.stdout, 'data')
+  return {
+    async read() {
+      reader.stdin.write('\n')
+      await once(reader, 'close')
+      return Buffer.concat(chunks).toString().replace('answered\n', '')
+    },
+    leave: () => void reader.kill('SIGKILL'),
+  }
+}

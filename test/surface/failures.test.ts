@@ -1,0 +1,108 @@
+/** The database fails under the running service: 500 or 503 on both surfaces, and not a word more. */
+import { afterEach, expect, test } from 'vitest'
+import { engine, newDatabase } from '../support/database.ts'
+import { holdWrites } from '../support/hold.ts'
+import { operations, tables } from '../support/operations.ts'
+import { ofRest, ofTrpc } from '../support/outcome.ts'
+import { storePets } from '../support/pets.ts'
+import { startProxy } from '../support/proxy.ts'
+import { type Service, startService } from '../support/service.ts'
+import { startUnreachable } from '../support/unreachable.ts'
+
+let service: Service
+afterEach(() => service.stop())
+
+const pet = { name: 'Rex', categoryId: 3 }
+
+/** The outcome of each operation on each surface, all at once. */
+async function outcomes({ rest, trpc }: Service, called = operations) {
+  const calls = called.flatMap((operation) => [
+    [`${operation.name} on REST`, ofRest(operation.name, operation.rest(rest))] as const,
+    [`${operation.name} on tRPC`, ofTrpc(operation.trpc(trpc))] as const,
+  ])
+  return await Promise.all(calls.map(async ([title, outcome]) => [title, await outcome] as const))
+}
+
+/** Checks that each operation, or each of these, ends so on both surfaces. */
+async function expectAll(outcome: object, called = operations): Promise<void> {
+  const given = await outcomes(service, called)
+  expect(given).toEqual(given.map(([title]) => [title, outcome]))
+}
+
+const internal = { code: 'INTERNAL_SERVER_ERROR', message: 'Internal server error', status: 500 }
+const unavailable = {
+  code: 'SERVICE_UNAVAILABLE',
+  message: 'The service cannot use its database right now; try again later',
+  status: 503,
+}
+
+test('a table is gone: 500, and the log knows why', async () => {
+  service = await startService()
+  for (const table of tables) await service.sql(`alter table ${table} rename to ${table}_gone`)
+  await expectAll(internal)
+  const stream = await fetch(`${service.origin}/trpc/listPets?batch=1&input={}`, {
+    headers: { authorization: `Bearer ${service.key}`, 'trpc-accept': 'application/jsonl' },
+  })
+  expect(await stream.text()).toContain(internal.message)
+  const causes = service.logged.filter((line) => /no such table|doesn't exist/.test(line))
+  expect(causes).toHaveLength(2 * operations.length + 1)
+  for (const table of tables) await service.sql(`alter table ${table}_gone rename to ${table}`)
+  expect(await ofRest('listPets', service.rest('GET', '/pets'))).toEqual({ output: [] })
+})
+
+test('the table of the keys is gone: 500 before anything else', async () => {
+  service = await startService()
+  await service.sql('drop table api_keys')
+  await expectAll(internal)
+})
+
+test('a row that no pet can have: 500, for the output is checked too', async () => {
+  service = await startService()
+  await storePets(service.sql, [{ name: 'Rex', categoryId: 3n, status: 'stolen' as 'sold' }])
+  const reading = operations.filter(({ changes, table }) => !changes && table === 'pets')
+  expect(reading.length).toBeGreaterThan(1)
+  await expectAll(internal, reading)
+})
+
+test('the database cannot be used: 503 with Retry-After, whatever is asked', async () => {
+  service = await startUnreachable()
+  await expectAll(unavailable)
+  expect((await service.rest('GET', '/pets')).headers.get('retry-after')).toBe('5')
+})
+
+const testServerGone = () =>
+  test('the server is gone: 503 with Retry-After, until it is back', async () => {
+    const database = await newDatabase()
+    const url = new URL(database.url)
+    const proxy = await startProxy(url.hostname, Number(url.port || 3306))
+    url.port = String(proxy.port)
+    service = await startService({}, { database: { ...database, url: url.href } })
+    await service.rest('GET', '/pets') // the key is known now, so the operations themselves fail
+
+    await proxy.cut()
+    await expectAll(unavailable)
+    expect((await service.rest('GET', '/pets')).headers.get('retry-after')).toBe('5')
+    const stranger = { headers: { authorization: `Bearer petstore_${'A'.repeat(43)}` } }
+    expect(await ofRest('listPets', service.rest('GET', '/pets', stranger))).toEqual(unavailable)
+
+    await proxy.mend()
+    expect((await service.rest('POST', '/pets', { body: pet })).status).toBe(201)
+    expect(await service.trpc.getPet.query({ petId: 1 })).toMatchObject({ name: 'Rex' })
+    await proxy.cut()
+  })
+
+const testFileHeld = () =>
+  test('another process holds the file: 503 to who writes, while reading goes on', async () => {
+    service = await startService()
+    await service.rest('POST', '/pets', { body: pet })
+    const letGo = await holdWrites(service.databaseUrl)
+    const refused = await service.rest('POST', '/pets', { body: pet })
+    const read = await service.rest('GET', '/pets/1').finally(letGo)
+    expect(refused.body).toEqual(unavailable)
+    expect(refused.headers.get('retry-after')).toBe('5')
+    expect(read.status).toBe(200)
+    expect((await service.rest('POST', '/pets', { body: pet })).status).toBe(201)
+  })
+
+if (engine === 'mysql') testServerGone()
+else testFileHeld()

@@ -1,0 +1,136 @@
+/** Where REST answers and where not: addresses, methods, HEAD, and the key before all else. */
+import { once } from 'node:events'
+import { request } from 'node:http'
+import { connect } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { allowAt } from '../../support/operations.ts'
+import { type Service, startService } from '../../support/service.ts'
+
+let service: Service
+beforeAll(async () => {
+  service = await startService()
+  for (const name of ['Rex', 'Max'])
+    await service.rest('POST', '/pets', { body: { name, categoryId: 3 } })
+})
+afterAll(() => service.stop())
+
+test.each([
+  '/PETS',
+  '/Pets',
+  '/pets/',
+  '/pets/1/',
+  '/pets/1/toys',
+  '/pets//',
+  '//pets',
+  '/',
+  '',
+  '/pet',
+  '/pets%2F1',
+  '/openapi.json/',
+  '/OpenAPI.json',
+  '/openapi',
+  '/pets;v=1',
+])('/v1%s is nothing', async (path) => {
+  for (const method of ['GET', 'POST', 'DELETE', 'OPTIONS']) {
+    const { status, body } = await service.rest(method, path)
+    expect(status).toBe(404)
+    expect(body).toEqual({
+      code: 'NOT_FOUND',
+      message: 'There is nothing at this URL',
+      status: 404,
+    })
+  }
+})
+
+test.each(['/v1x/pets', '/V1/pets', '/pets', '/v2/pets', '/trpcs'])('nor is %s', async (path) => {
+  const answer = await fetch(service.origin + path)
+  expect(answer.status).toBe(404)
+  expect(answer.headers.get('content-type')).toBe('application/json')
+  expect(await answer.json()).toMatchObject({ code: 'NOT_FOUND', status: 404 })
+})
+
+test.each([
+  ['/pets', allowAt('/pets')],
+  ['/pets/1', allowAt('/pets/1')],
+  ['/pets/rex', allowAt('/pets/1')],
+  ['/openapi.json', 'GET, HEAD'],
+])('%s allows %s, and nothing else', async (path, allow) => {
+  expect(allow).toContain('GET, HEAD')
+  const methods = ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND']
+  for (const method of methods.filter((method) => !allow.split(', ').includes(method))) {
+    const { status, headers, body } = await service.rest(method, path)
+    expect(status).toBe(405)
+    expect(headers.get('allow')).toBe(allow)
+    expect(body).toEqual({
+      code: 'METHOD_NOT_SUPPORTED',
+      message: `${method} is not supported here: use ${allow.replace(/, (?=[A-Z]+$)/, ' or ')}`,
+      status: 405,
+    })
+  }
+})
+
+test.each([
+  ['/pets?limit=1', 200],
+  ['/pets?limit=0', 400],
+  ['/pets/1', 200],
+  ['/pets/9', 404],
+  ['/openapi.json', 200],
+  ['/nothing', 404],
+])('HEAD %s answers as GET does, without the body', async (path, status) => {
+  const [head, get] = [await service.rest('HEAD', path), await service.rest('GET', path)]
+  expect(head.status).toBe(status)
+  expect(get.status).toBe(status)
+  // fetch would drop a body that must not be there.
+  const { hostname, port } = new URL(service.origin)
+  const raw = connect(Number(port), hostname)
+  const lines = [`HEAD /v1${path} HTTP/1.1`, 'Host: x', `Authorization: Bearer ${service.key}`]
+  raw.write(`${lines.join('\r\n')}\r\nConnection: close\r\n\r\n`)
+  expect(await text(raw)).toMatch(new RegExp(`^HTTP/1\\.1 ${status} [^]*?\r\n\r\n$`))
+  const named = ({ headers }: typeof head) =>
+    ['content-type', 'link', 'deprecation', 'sunset'].map((name) => headers.get(name))
+  expect(named(head)).toEqual(named(get))
+})
+
+test('of two Authorization headers none counts', async () => {
+  const authorization = `Bearer ${service.key}`
+  for (const [first, second] of [
+    [authorization, 'Bearer x'],
+    ['Bearer x', authorization],
+    [authorization, authorization],
+  ]) {
+    const sent = request(`${service.origin}/v1/pets`, {
+      headers: ['Host', 'x', 'Authorization', String(first), 'Authorization', String(second)],
+    }).end()
+    const [answer] = await once(sent, 'response')
+    expect(answer.statusCode).toBe(401)
+    expect(JSON.parse(await text(answer))).toMatchObject({ code: 'UNAUTHORIZED' })
+  }
+})
+
+test('without a key nothing else is looked at: not the body, its type or its size', async () => {
+  for (const [body, type] of [
+    ['{', 'application/json'],
+    ['x', 'text/plain'],
+    ['x'.repeat(100_000), 'application/json'],
+    ['', 'application/json'],
+  ]) {
+    const { status, headers } = await service.rest('POST', '/pets', {
+      body,
+      headers: { authorization: undefined, 'content-type': type },
+    })
+    expect(status).toBe(401)
+    expect(headers.get('www-authenticate')).toBe('Bearer')
+  }
+})
+
+test('a body that never comes does not keep the 401 waiting', async () => {
+  const sent = request(`${service.origin}/v1/pets`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'content-length': 10 },
+  })
+  sent.write('{')
+  const [answer] = await once(sent, 'response')
+  expect(answer.statusCode).toBe(401)
+  sent.destroy()
+})

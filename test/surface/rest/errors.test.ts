@@ -1,0 +1,124 @@
+/** Every error that the document speaks of can be had, from each operation that it speaks of. */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { engine } from '../../support/database.ts'
+import { holdWrites } from '../../support/hold.ts'
+import { type Operation, operations, tables } from '../../support/operations.ts'
+import { converse, type RawAnswer } from '../../support/raw.ts'
+import type { Answer } from '../../support/rest.ts'
+import { keys, type Service, startService } from '../../support/service.ts'
+import { startUnreachable } from '../../support/unreachable.ts'
+
+let service: Service
+let limited: Service
+let broken: Service
+let unreachable: Service
+let strict: Service
+beforeAll(async () => {
+  service = await startService()
+  limited = await startService({ RATE_LIMIT: '1' })
+  await limited.rest('GET', '/pets')
+  broken = await startService()
+  for (const table of tables) await broken.sql(`drop table ${table}`)
+  unreachable = await startUnreachable()
+  strict = await startService(
+    {},
+    { clientTimeouts: { headers: 300, request: 400, keepAlive: 2_000 } },
+  )
+})
+afterAll(() =>
+  Promise.all([service, limited, broken, unreachable, strict].map((started) => started?.stop())),
+)
+
+/** What is answered to a call while another one under the same key cannot go on. */
+async function conflict({ name, rest }: Operation): Promise<Answer> {
+  const headers = { 'idempotency-key': `"running ${name}"` }
+  const letGo = await holdWrites(service.databaseUrl)
+  const calls = [rest(service.rest, 'good', { headers }), rest(service.rest, 'good', { headers })]
+  const first = await Promise.race(calls).finally(letGo)
+  await Promise.all(calls)
+  return first
+}
+
+// A statement on the embedded engine holds up the whole process, so that no call meets another.
+const neverMet = engine === 'sqlite' ? ['409'] : []
+
+/** What is answered to another call under a key that was used. */
+async function reuse({ name, rest }: Operation): Promise<Answer> {
+  const headers = { 'idempotency-key': `"used ${name}"` }
+  expect((await rest(service.rest, 'good', { headers })).status).toBeLessThan(300)
+  return await rest(service.rest, 'other', { headers })
+}
+
+/** What is answered to a request that does not arrive: nobody knows what it would have been. */
+async function tooSlow(): Promise<Answer> {
+  const { answers } = await converse(strict.origin, 'GET /v1/pets HTTP/1.1\r\nHost: x\r\n')
+  const { status, headers, body: text } = answers[0] as RawAnswer
+  return { status, headers, text, body: JSON.parse(text) }
+}
+
+const provoke: Record<string, (operation: Operation) => Promise<Answer>> = {
+  400: ({ rest }) => rest(service.rest, 'invalid'),
+  401: ({ rest }) => rest(service.rest, 'good', { headers: { authorization: undefined } }),
+  403: async ({ rest }) => {
+    const { key } = await keys.create(service.databaseUrl, 'reader', undefined, true)
+    return await rest(service.rest, 'good', { headers: { authorization: `Bearer ${key}` } })
+  },
+  404: ({ rest }) => rest(service.rest, 'missing'),
+  408: tooSlow,
+  409: conflict,
+  413: ({ rest }) => rest(service.rest, 'good', { body: ' '.repeat(70_000) }),
+  415: ({ rest }) => rest(service.rest, 'good', { headers: { 'content-type': 'text/json' } }),
+  422: reuse,
+  429: ({ rest }) => rest(limited.rest),
+  431: ({ rest }) => rest(service.rest, 'good', { headers: { 'x-long': 'x'.repeat(20_000) } }),
+  500: ({ rest }) => rest(broken.rest),
+  503: ({ rest }) => rest(unreachable.rest),
+}
+
+/** The errors that an operation must speak of. */
+const expectedOf = ({ changes, hasBody, namesOne, takesIdempotencyKey }: Operation) =>
+  [
+    ...[400, 401, 408, 429, 431, 500, 503],
+    ...(namesOne ? [404] : []),
+    ...(takesIdempotencyKey ? [409, 422] : []),
+    ...(changes ? [403] : []),
+    ...(hasBody ? [413, 415] : []),
+  ]
+    .sort()
+    .map(String)
+
+/** The statuses of the errors that the document has, by operation. */
+async function documentedErrors(): Promise<Map<string, string[]>> {
+  const { body } = await service.rest('GET', '/openapi.json')
+  // The document of this service: its own tests check its form.
+  const { paths } = body as { paths: Record<string, Record<string, DocumentedOperation>> }
+  const documented = Object.values(paths).flatMap((item) => Object.values(item))
+  return new Map(
+    documented.map(({ operationId, responses }) => [
+      operationId,
+      Object.keys(responses).filter((status) => Number(status) >= 400),
+    ]),
+  )
+}
+
+interface DocumentedOperation {
+  operationId: string
+  responses: object
+}
+
+test('the document has the operations of the router, and no others', async () => {
+  const names = operations.map(({ name }) => name)
+  expect([...(await documentedErrors()).keys()].sort()).toEqual(names.sort())
+})
+
+test.each(operations)('$name', async (operation) => {
+  const documented = (await documentedErrors()).get(operation.name) ?? []
+  expect(documented).toEqual(expectedOf(operation))
+  for (const status of documented.filter((status) => !neverMet.includes(status))) {
+    const answer = await provoke[status]?.(operation)
+    expect(answer).toMatchObject({ status: Number(status), body: { status: Number(status) } })
+    if (status === '429' || status === '503') {
+      expect(answer?.headers.get('retry-after')).toMatch(/^\d+$/)
+    }
+  }
+})

@@ -1,0 +1,548 @@
+/** A procedure that REST has not enough of, or too much, stops the start, and says what is wrong. */
+import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { BY_ID, orderBy } from '../../../db/order.ts'
+import { idempotentWrite } from '../../../src/procedure/idempotent-write.ts'
+import { paged, pagingInputs } from '../../../src/procedure/paging.ts'
+import { keyedProcedure, router } from '../../../src/procedure/procedure.ts'
+import { restMeta } from '../../../src/procedure/rest-meta.ts'
+import { write } from '../../../src/procedure/write.ts'
+import { openApiDocument } from '../../../src/surface/rest/document.ts'
+import { operationsOf } from '../../../src/surface/rest/operations.ts'
+
+const Toy = z.object({ label: z.string() }).meta({ id: 'Toy' })
+const Toys = z.array(Toy)
+const NewToy = z.object({ label: z.string() }).meta({ id: 'NewToy' })
+const example = { label: 'Ball' }
+const words = { tag: 'toys', summary: 'Toys', description: 'Toys.' }
+const reading = { method: 'GET', path: '/toys', example, ...words } as const
+const listing = { ...reading, paged: true, example: [example] } as const
+const changing = { ...reading, method: 'POST', exampleInput: example } as const
+const creating = { ...changing, creates: '/toys/{label}' } as const
+const removing = { method: 'DELETE', path: '/toys/{label}', ...words } as const
+
+const get = keyedProcedure.meta(restMeta(reading))
+const give = async () => example
+const change = write(give)
+const page = paged({ by: BY_ID }, async () => ({ items: [example], next: undefined, order: BY_ID }))
+
+/** An operation on one toy, at a path with these parameters. */
+function labelled(method: 'get' | 'patch', path: `/${string}`) {
+  const fields = [...path.matchAll(/\{(.+?)\}/g)].map(([, field]) => [String(field), z.string()])
+  const input = z.object(Object.fromEntries(fields)).meta({ id: 'OneToy' })
+  return method === 'get'
+    ? keyedProcedure
+        .meta(restMeta({ ...reading, path }))
+        .input(input)
+        .output(Toy)
+        .query(give)
+    : keyedProcedure
+        .meta(restMeta({ ...reading, method: 'PATCH', path }))
+        .input(input)
+        .output(Toy)
+        .mutation(write(give))
+}
+
+/** A creation; of what it makes not all fields are always there. */
+const making = (creates: `/${string}`) =>
+  keyedProcedure
+    .meta(restMeta({ ...changing, creates, example: { ...example, owner: null, sizes: [] } }))
+    .input(NewToy)
+    .output(
+      Toy.extend({
+        colour: z.string().optional(),
+        owner: z.string().nullable(),
+        sizes: z.array(z.int()),
+      }),
+    )
+    .mutation(idempotentWrite(async () => ({ ...example, owner: null, sizes: [] })))
+
+const byLabel = orderBy([{ column: 'label', type: 'text', direction: 'ascending', unique: true }])
+
+const toys = { toys: 'What they play with.' }
+
+/** Starts with these procedures, as far as that comes. */
+function start(procedures: Parameters<typeof router>[0], tags: Record<string, string> = toys) {
+  const servers = { baseUrl: 'https://petstore.example/v1', stagingUrl: 'https://x.example/v1' }
+  const served = router(procedures)
+  const resources = { router: served, description: 'Toys.' }
+  return openApiDocument(resources, operationsOf(served, tags), servers)
+}
+
+const right = get.input(Toy).output(Toy).query(give)
+
+test('what is whole starts', () => {
+  const { limit, cursor } = pagingInputs('toys', BY_ID)
+  const document = start(
+    {
+      get: right,
+      list: keyedProcedure
+        .meta(restMeta({ ...listing, path: '/all' }))
+        .input(z.object({ limit, cursor }))
+        .output(Toys)
+        .query(page),
+      make: keyedProcedure
+        .meta(restMeta(creating))
+        .input(NewToy)
+        .output(Toy)
+        .mutation(idempotentWrite(give)),
+      drop: keyedProcedure
+        .meta(restMeta(removing))
+        .input(Toy)
+        .output(z.void())
+        .mutation(write(async () => {})),
+    },
+    toys,
+  )
+  expect(Object.keys(document.paths ?? {})).toEqual(['/toys', '/all', '/toys/{label}'])
+  // Its list has no name of its own.
+  expect(document.paths?.['/all']?.get?.responses).toMatchObject({
+    200: { content: { 'application/json': { schema: { type: 'array', maxItems: 100 } } } },
+  })
+})
+
+test('an integer of 32 bits says so, and no other', () => {
+  const sizes = z.object({
+    least: z.int().min(-(2 ** 31)),
+    tooLittle: z
+      .int()
+      .min(-(2 ** 31) - 1)
+      .max(0),
+    greatest: z
+      .int()
+      .min(0)
+      .max(2 ** 31 - 1),
+    tooGreat: z
+      .int()
+      .min(0)
+      .max(2 ** 31),
+    both: z
+      .int()
+      .min(-(2 ** 31))
+      .max(2 ** 31 - 1),
+    any: z.int(),
+    number: z.number().min(0).max(1),
+  })
+  const it = keyedProcedure
+    .meta(restMeta({ ...reading, example: {}, path: '/sizes' }))
+    .input(z.object({}))
+    .output(sizes.partial().meta({ id: 'Sizes' }))
+    .query(() => ({}))
+  const none = expect.not.objectContaining({ format: expect.anything() })
+  const int32 = expect.objectContaining({ format: 'int32' })
+  expect(start({ it }).components?.schemas?.Sizes).toMatchObject({
+    properties: {
+      least: none,
+      tooLittle: none,
+      greatest: int32,
+      tooGreat: none,
+      both: int32,
+      any: none,
+      number: none,
+    },
+  })
+})
+
+test('what is created is found by what its output says, or its path', () => {
+  const Part = z.object({ id: z.string() }).meta({ id: 'Part' })
+  const NewPart = Toy.meta({ id: 'NewPart' })
+  const part = { ...words, example: { id: 'a' } }
+  const path = '/toys/{label}/parts'
+  const input = z.object({ label: z.string(), part: z.string() })
+  const make = restMeta({
+    ...part,
+    method: 'POST',
+    path,
+    creates: `${path}/{id}`,
+  })
+  const get = restMeta({ ...part, method: 'GET', path: `${path}/{part}` })
+  const giveOne = async () => ({ id: 'a' })
+  const procedures = {
+    make: keyedProcedure.meta(make).input(NewPart).output(Part).mutation(idempotentWrite(giveOne)),
+    get: keyedProcedure.meta(get).input(input).output(Part).query(giveOne),
+  }
+  expect(() => start(procedures)).not.toThrow()
+})
+
+test('a path may have a parameter of any kind, and the examples of errors are those of what is wrong', () => {
+  const size = z.enum(['small', 'great'], { error: 'must be small or great' })
+  const Sized = z.object({ size, label: z.string({ error: 'is required' }) }).meta({ id: 'Sized' })
+  const path = '/toys/{size}/{label}'
+  const document = start({
+    change: keyedProcedure
+      .meta(restMeta({ ...changing, method: 'PATCH', path: '/toys/{size}' }))
+      .input(Sized)
+      .output(Toy)
+      .mutation(change),
+    drop: keyedProcedure
+      .meta(restMeta({ ...removing, path }))
+      .input(Sized)
+      .output(z.void())
+      .mutation(write(async () => {})),
+    get: labelled('get', '/toys'),
+  })
+  const messageOf = (path: string, method: 'get' | 'patch' | 'delete') => {
+    const response = document.paths?.[path]?.[method]?.responses?.[400]
+    const { example, examples } = response?.content['application/json'] ?? {}
+    return (example ?? examples.BAD_REQUEST.value).message
+  }
+  expect(messageOf('/toys/{size}', 'patch')).toBe('label is required')
+  expect(messageOf(path, 'delete')).toBe('size must be small or great')
+  expect(messageOf('/toys', 'get')).toBe('The request must have one valid Host header')
+})
+
+test('what a rule may refuse is told of, in its own words, with 409', () => {
+  const conflict = 'There is a ball already'
+  const it = keyedProcedure
+    .meta(restMeta({ ...changing, method: 'PUT', conflict }))
+    .input(NewToy)
+    .output(Toy)
+    .mutation(change)
+  const document = start({ it }, { toys: 'What they play with.' })
+  expect(document.paths?.['/toys']?.put?.responses).toMatchObject({
+    409: {
+      description: 'The resource exists already',
+      content: {
+        'application/json': { example: { code: 'CONFLICT', message: conflict, status: 409 } },
+      },
+    },
+  })
+})
+
+test.each<[string, Parameters<typeof router>[0], string]>([
+  ['no meta', { it: keyedProcedure.input(Toy).output(Toy).query(give) }, 'needs .meta('],
+  ['no input', { it: get.output(Toy).query(give) }, 'needs exactly one .input('],
+  [
+    'two inputs',
+    { it: get.input(Toy).input(Toy).output(Toy).query(give) },
+    'needs exactly one .input(',
+  ],
+  ['no output', { it: get.input(Toy).query(give) }, 'needs an .output('],
+  [
+    'GET for a mutation',
+    { it: get.input(Toy).output(Toy).mutation(change) },
+    'is a mutation, which does not fit the method GET',
+  ],
+  [
+    'an input that is no object',
+    { it: get.input(z.string()).output(Toy).query(give) },
+    'needs an object as its input',
+  ],
+  [
+    'a path with what the input lacks',
+    {
+      it: keyedProcedure
+        .meta(restMeta({ ...reading, path: '/toys/{toyId}' }))
+        .input(Toy)
+        .output(Toy)
+        .query(give),
+    },
+    'has {toyId} in its path, which its input lacks',
+  ],
+  [
+    'DELETE that gives something',
+    { it: keyedProcedure.meta(restMeta(removing)).input(Toy).output(Toy).mutation(change) },
+    'is a DELETE: its output must be z.void()',
+  ],
+  [
+    'GET that gives nothing',
+    {
+      it: get
+        .input(Toy)
+        .output(z.void())
+        .query(() => {}),
+    },
+    'must have an output',
+  ],
+  [
+    'paged in its meta alone',
+    { it: keyedProcedure.meta(restMeta(listing)).input(Toy).output(Toys).query(page) },
+    'needs `limit` and `cursor` in its input',
+  ],
+  [
+    'pages in another order than that of the cursor',
+    {
+      it: keyedProcedure
+        .meta(restMeta(listing))
+        .input(z.object(pagingInputs('toys', byLabel)))
+        .output(Toys)
+        .query(page),
+    },
+    'must have the same order in paged(…) and in the pagingInputs(…) of its input',
+  ],
+  ['paged without saying so', { it: get.input(Toy).output(Toys).query(page) }, 'must say `paged`'],
+  [
+    'a creation that is made again',
+    { it: keyedProcedure.meta(restMeta(creating)).input(Toy).output(Toy).mutation(change) },
+    'must say `creates`',
+  ],
+  [
+    'a repeatable action that knows no key',
+    {
+      it: keyedProcedure
+        .meta(restMeta({ ...changing, repeatable: true }))
+        .input(NewToy)
+        .output(Toy)
+        .mutation(change),
+    },
+    'must say `creates` or `repeatable` and use idempotentWrite(',
+  ],
+  [
+    'a body without an example',
+    {
+      it: keyedProcedure
+        .meta(restMeta({ ...reading, method: 'PUT' }))
+        .input(NewToy)
+        .output(Toy)
+        .mutation(change),
+    },
+    'needs an exampleInput: a body',
+  ],
+  [
+    'an example of a body where all is in the path',
+    {
+      it: keyedProcedure
+        .meta(restMeta({ ...changing, method: 'PUT', path: '/toys/{label}' }))
+        .input(NewToy)
+        .output(Toy)
+        .mutation(change),
+    },
+    'has an exampleInput, but no body',
+  ],
+  [
+    'a mutation that may write a half',
+    {
+      it: keyedProcedure.meta(restMeta(changing)).input(NewToy).output(Toy).mutation(give),
+    },
+    'is a mutation: write(…) or idempotentWrite(…) must make its resolver',
+  ],
+  [
+    'a query that writes',
+    { it: get.input(Toy).output(Toy).query(change) },
+    'is a query, which must not write',
+  ],
+  [
+    'an example that does not fit',
+    {
+      it: keyedProcedure
+        .meta(restMeta({ ...reading, example: { label: 7 } }))
+        .input(Toy)
+        .output(Toy)
+        .query(give),
+    },
+    'The example of it does not fit its schema: label',
+  ],
+  [
+    'an example of the input that does not fit',
+    {
+      it: keyedProcedure
+        .meta(restMeta({ ...changing, exampleInput: {} }))
+        .input(Toy)
+        .output(Toy)
+        .mutation(change),
+    },
+    'The example of the input of it does not fit its schema: label',
+  ],
+  ...(['get', 'patch'] as const).map((second): [string, Parameters<typeof router>[0], string] => [
+    `GET and ${second} at one path, by other names`,
+    { get: labelled('get', '/toys/{label}'), second: labelled(second, '/toys/{name}') },
+    '/toys/{name} and /toys/{label} are the same path',
+  ]),
+  [
+    'one literal, spelled in two ways',
+    { get: labelled('get', '/m%C3%BC/{label}'), second: labelled('get', '/mü/{label}') },
+    '/mü/{label} and /m%C3%BC/{label} are the same path',
+  ],
+  [
+    'a parameter beside other text',
+    { it: labelled('get', '/toys/{label}.json') },
+    'In the path /toys/{label}.json a parameter must be a whole segment',
+  ],
+  [
+    'two parameters of one name',
+    { it: labelled('get', '/toys/{label}/parts/{label}') },
+    'In the path /toys/{label}/parts/{label} two parameters have the same name',
+  ],
+  [
+    'a creation at a path that nothing has',
+    { get: labelled('get', '/toys/{label}'), it: making('/toy/{label}') },
+    'creates /toy/{label}, a path that no procedure has',
+  ],
+  ...(['/toys/{nonsense}', '/toys/{colour}', '/toys/{owner}', '/toys/{sizes}'] as const).map(
+    (creates): [string, Parameters<typeof router>[0], string] => [
+      `a creation that is found by ${creates}`,
+      { get: labelled('get', '/toys/{label}'), it: making(creates) },
+      'in what it creates: a field that is always in its output, or one of its path',
+    ],
+  ),
+  [
+    'a deprecated operation with a successor that has parameters',
+    {
+      it: keyedProcedure
+        .meta(
+          restMeta({
+            ...reading,
+            deprecated: { since: new Date(0), sunset: new Date(1), successor: '/toys/{label}' },
+          }),
+        )
+        .input(Toy)
+        .output(Toy)
+        .query(give),
+    },
+    'has /toys/{label} as its successor: a path without parameters',
+  ],
+  ['two at one address', { one: right, other: right }, 'other and one are both at GET /toys'],
+  [
+    'an object in an address',
+    {
+      it: get
+        .input(z.object({ toy: Toy }))
+        .output(Toy)
+        .query(give),
+    },
+    'toy of it is of the type object, which no URL can have',
+  ],
+  ...[z.date(), z.date().min(new Date(0)), z.date().max(new Date(0)).optional()].map(
+    (at, index): [string, Parameters<typeof router>[0], string] => [
+      `times of any year (${index})`,
+      {
+        it: get.input(z.object({ at })).output(Toy).query(give),
+      },
+      'The input of it.at accepts more years than dateTimeInput(…), which REST cannot encode',
+    ],
+  ),
+  [
+    'a type that JSON has no form for',
+    {
+      it: get
+        .input(z.object({ toys: z.map(z.string(), Toy) }))
+        .output(Toy)
+        .query(give),
+    },
+    'The input of it.toys is of the type map, which REST cannot encode',
+  ],
+  [
+    'a choice between types',
+    {
+      it: get
+        .input(z.object({ label: z.union([z.string(), z.boolean()]) }))
+        .output(Toy)
+        .query(give),
+    },
+    'The input of it.label mixes types',
+  ],
+  [
+    'fields that nobody named',
+    { it: get.input(z.looseObject({})).output(Toy).query(give) },
+    'has a rule for unknown fields',
+  ],
+  ...[z.enum({ One: 1, Two: 2 }), z.literal(7), z.literal(['a', null])].map(
+    (odd): [string, Parameters<typeof router>[0], string] => [
+      `${odd.def.type}s of other things than texts`,
+      {
+        it: get
+          .input(z.object({ label: odd }))
+          .output(Toy)
+          .query(give),
+      },
+      'The input of it.label allows values that are not strings, which REST cannot encode',
+    ],
+  ),
+  [
+    'an unknown kind of fields in what it gives',
+    {
+      it: get
+        .input(Toy)
+        .output(z.object({ toys: z.array(z.record(z.string(), z.string())) }))
+        .query(async () => ({ toys: [] })),
+    },
+    'The output of it.toys[] is of the type record, which REST cannot encode',
+  ],
+])('%s: no start', (_what, procedures, problem) => {
+  expect(() => start(procedures)).toThrow(problem)
+})
+
+test('a heading without words: no start', () => {
+  expect(() => start({ it: right }, {})).toThrow('The tag toys needs a description')
+})
+
+test.each([
+  ['a body without a name', z.object({ label: z.string() }), 'needs an id'],
+  [
+    'two schemas of one name',
+    z.object({ label: z.string(), size: z.int() }).meta({ id: 'Toy' }),
+    'There are two different schemas with the name Toy',
+  ],
+])('%s: no start', (_what, input, problem) => {
+  const exampleInput = { ...example, size: 3 }
+  const it = keyedProcedure
+    .meta(restMeta({ ...changing, exampleInput }))
+    .input(input)
+    .output(Toy)
+    .mutation(change)
+  expect(() => start({ it })).toThrow(problem)
+})
+
+test('an order that leaves the place of two rows open: no start', () => {
+  const column = { column: 'label', type: 'text', direction: 'ascending' } as const
+  expect(() => orderBy([column])).toThrow('An order must end in a column that is unique')
+  expect(() => orderBy([])).toThrow('An order must end in a column that is unique')
+})
+
+describe('two bodies with schemas of one name', () => {
+  const label = z.string()
+  const put = (input: z.ZodObject) =>
+    keyedProcedure
+      .meta(restMeta({ ...changing, method: 'PUT' }))
+      .input(input)
+      .output(Toy)
+      .mutation(write(give))
+  const post = (input: z.ZodObject) =>
+    keyedProcedure.meta(restMeta(changing)).input(input).output(Toy).mutation(write(give))
+  const size = (values: [string, ...string[]]) => z.enum(values).optional().meta({ id: 'Size' })
+
+  test.each([
+    [
+      'alike in all but a value',
+      z.object({ label: label.max(40) }),
+      z.object({ label: label.max(41) }),
+    ],
+    [
+      'alike in all but what is required',
+      z.object({ label }),
+      z.object({ label: label.optional() }),
+    ],
+    ['alike in all but their words', z.object({ label }), z.object({ label }).describe('Another.')],
+  ])('%s: no start', (_what, one, other) => {
+    const procedures = { one: put(one.meta({ id: 'New' })), other: post(other.meta({ id: 'New' })) }
+    expect(() => start(procedures)).toThrow('There are two different schemas with the name New')
+  })
+
+  test('inside schemas with names of their own: no start', () => {
+    const one = z.object({ label, size: size(['small']) }).meta({ id: 'One' })
+    const other = z.object({ label, size: size(['great']) }).meta({ id: 'Other' })
+    expect(() => start({ one: put(one), other: post(other) })).toThrow('"Size"')
+  })
+
+  test('inside a body alone: it is a component, too', () => {
+    const one = z.object({ label, size: size(['small']) }).meta({ id: 'One' })
+    expect(start({ one: put(one) }).components?.schemas).toMatchObject({
+      One: { properties: { size: { $ref: '#/components/schemas/Size' } } },
+      Size: { enum: ['small'] },
+    })
+  })
+
+  test('two answers with schemas of one name: no start', () => {
+    const other = keyedProcedure
+      .meta(restMeta({ ...reading, path: '/others' }))
+      .input(z.object({}))
+      .output(z.object({ label: label.max(40) }).meta({ id: 'Toy' }))
+      .query(give)
+    expect(() => start({ right, other })).toThrow('"Toy"')
+  })
+
+  test('that are the same start', () => {
+    const both = { one: put(NewToy), other: post(z.object({ label }).meta({ id: 'NewToy' })) }
+    expect(start(both).components?.schemas).toHaveProperty('NewToy')
+  })
+})

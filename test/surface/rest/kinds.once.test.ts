@@ -1,0 +1,439 @@
+/** Every kind of value that a schema may ask for: in an address, in a body, in an answer. */
+import { inspect } from 'node:util'
+import { TRPCError } from '@trpc/server'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { z } from 'zod'
+import { createStores } from '../../../src/petstore/stores.ts'
+import { dateTimeInput, dateTimeOutput } from '../../../src/procedure/dates.ts'
+import { idempotentWrite } from '../../../src/procedure/idempotent-write.ts'
+import { int64Input, int64Output } from '../../../src/procedure/int64.ts'
+import { keyedProcedure, router } from '../../../src/procedure/procedure.ts'
+import { restMeta } from '../../../src/procedure/rest-meta.ts'
+import { write } from '../../../src/procedure/write.ts'
+import { transformer } from '../../support/router.ts'
+import { type Service, startService } from '../../support/service.ts'
+
+const date = dateTimeInput({ description: 'A time.' })
+const words = { tag: 'kinds', summary: 'Kinds', description: 'Kinds.' }
+
+/** What an address can hold; `text` is in the path. */
+const InAddress = z.object({
+  text: z.string(),
+  long: int64Input({ description: 'Of 64 bits.' }).optional(),
+  whole: z.int().optional(),
+  number: z.number().optional(),
+  flag: z.boolean().optional(),
+  time: date.optional(),
+  word: z.enum(['one', 'two']).optional(),
+  either: z.union([z.string(), z.literal('x')]).optional(),
+  list: z.array(z.int()).optional(),
+  texts: z.array(z.string()).optional(),
+  perhaps: z.int().nullable().optional(),
+  usual: z.int().default(7),
+})
+const InBody = z
+  .object({
+    ...InAddress.omit({ text: true }).shape,
+    text: z.string().optional(),
+    longs: z.array(int64Input({ description: 'Of 64 bits.' })).optional(),
+    perhapsLong: int64Input({ description: 'Of 64 bits.' }).nullable().optional(),
+    inner: z
+      .object({ time: date.optional(), long: int64Input({ description: 'Of 64 bits.' }) })
+      .optional(),
+  })
+  .meta({ id: 'InBody' })
+const Seen = z.object({ seen: z.string() }).meta({ id: 'Seen' })
+const example = { seen: 'it' }
+
+const long = int64Output({ description: 'Of 64 bits.' })
+const Given = z
+  .object({
+    long: long.optional(),
+    longs: z.array(long),
+    perhapsLong: long.nullable(),
+    perhaps: z.string().nullable(),
+    time: dateTimeOutput(),
+    number: z.number(),
+    inner: z.object({ long: long.nullable(), text: z.string() }),
+    inners: z.array(z.object({ long })),
+  })
+  .meta({ id: 'Given' })
+const given = {
+  longs: [1n, 2n ** 53n, -(2n ** 63n)],
+  perhapsLong: null,
+  perhaps: null,
+  time: new Date('2026-01-02T03:04:05.006Z'),
+  number: 0.1,
+  inner: { long: null, text: '"ä😀' },
+  inners: [{ long: 2n ** 63n - 1n }],
+}
+const full = { ...given, long: 7n, perhapsLong: 9_007_199_254_740_993n, perhaps: 'x' }
+
+const Note = z.object({ label: z.string() }).meta({ id: 'Note' })
+const NewNote = z.object({ label: z.string() }).meta({ id: 'NewNote' })
+const note = { label: 'a' }
+
+/** What a resolver throws that has a mistake. */
+const failures: Record<string, unknown> = {
+  error: new Error('the secret'),
+  wrapped: new TRPCError({ code: 'INTERNAL_SERVER_ERROR', message: 'the secret' }),
+  aggregate: new AggregateError([new Error('the secret')], 'the secret'),
+  text: 'the secret',
+  nothing: undefined,
+  object: { message: 'the secret', code: 'NOT_FOUND', status: 404 },
+}
+
+const see = async ({ input }: { input: object }) => ({
+  seen: inspect(input, { breakLength: Number.POSITIVE_INFINITY, depth: 9 }),
+})
+const served = router({
+  address: keyedProcedure
+    .meta(restMeta({ method: 'GET', path: '/see.it/{text}/(x)', example, ...words }))
+    .input(InAddress)
+    .output(Seen)
+    .query(see),
+  body: keyedProcedure
+    .meta(restMeta({ method: 'PUT', path: '/see', example, exampleInput: {}, ...words }))
+    .input(InBody)
+    .output(Seen)
+    .mutation(write(see)),
+  give: keyedProcedure
+    .meta(restMeta({ method: 'GET', path: '/given/{what}', example: given, ...words }))
+    .input(z.object({ what: z.string() }))
+    .output(Given)
+    .query(async ({ input: { what } }) => (what === 'full' ? full : given)),
+  make: keyedProcedure
+    .meta(
+      restMeta({
+        method: 'POST',
+        path: '/notes',
+        creates: '/notes/{label}',
+        example: note,
+        exampleInput: note,
+        ...words,
+      }),
+    )
+    .input(NewNote)
+    .output(Note)
+    .mutation(idempotentWrite(async ({ input }) => input)),
+  remove: keyedProcedure
+    .meta(restMeta({ method: 'DELETE', path: '/notes/{label}', ...words }))
+    .input(z.object({ label: z.string() }))
+    .output(z.void())
+    .mutation(write(async () => {})),
+  fail: keyedProcedure
+    .meta(restMeta({ method: 'GET', path: '/failures/{what}', example, ...words }))
+    .input(z.object({ what: z.string() }))
+    .output(Seen)
+    .query(({ input: { what } }) => {
+      throw failures[what]
+    }),
+})
+
+let service: Service
+beforeAll(async () => {
+  const resources = { router: served, tags: { kinds: 'Values.' }, createStores }
+  service = await startService({}, { resources })
+})
+afterAll(() => service.stop())
+
+const ask = (path: string, init: RequestInit = {}) =>
+  fetch(`${service.origin}/v1${path}`, {
+    ...init,
+    headers: { authorization: `Bearer ${service.key}`, 'content-type': 'application/json' },
+  })
+
+/** What a procedure was given, or the names of the fields that it was not called for. */
+async function seen(answer: Promise<Response>): Promise<string> {
+  const { status } = await answer
+  // One of the two is there: the output, or the Error.
+  const { seen, message } = (await (await answer).json()) as { seen: string; message: string }
+  if (status === 200) return seen
+  expect(status).toBe(400)
+  return `no ${message.split('; ').map((mistake) => mistake.split(' ')[0])}`
+}
+
+/** What is no date-time of RFC 3339, or one that no Date can keep. */
+const wrongTimes = [
+  '',
+  '2026-01-02',
+  '2026-01-02T03:04:05',
+  '2026-01-02T03:04Z',
+  '2026-01-02 03:04:05Z',
+  '1767323045',
+  'x2026-01-02T03:04:05Z',
+  '2026-01-02T03:04:05Z\n',
+  '2026-01-02T03:04:05+0200',
+  '2026-01-02T03:04:05.Z',
+  '2026-01-02T03:04:05.1234567890+00:00', // longer than the document says
+  '+010000-01-01T00:00:00Z',
+  // Days and hours that do not exist.
+  '2026-13-02T03:04:05Z',
+  '2026-00-02T03:04:05Z',
+  '2026-02-31T00:00:00Z',
+  '2026-02-29T00:00:00Z',
+  '1900-02-29T00:00:00Z',
+  '2026-04-31T00:00:00+01:00',
+  '2026-01-00T00:00:00Z',
+  '2026-01-02T24:00:00Z',
+  '2026-01-02T03:60:00Z',
+  '2026-01-02T03:04:05+24:00',
+  '2026-01-02T03:04:05+01:60',
+  // Leap seconds, one of which there was.
+  '2016-12-31T23:59:60Z',
+  '2026-01-02T03:04:60Z',
+  // In UTC they are in years that RFC 3339 cannot write.
+  '9999-12-31T23:59:59-23:59',
+  '0000-01-01T00:00:00+00:01',
+]
+
+test.each([
+  ['', "{ text: 'a', usual: 7 }"],
+  ['unknown=1&text=b', "{ text: 'a', usual: 7 }"],
+  ['long=7&long=8', 'no long'],
+  ...[
+    ['7', '7n'],
+    ['-7', '-7n'],
+    ['007', '7n'],
+    ['9223372036854775807', '9223372036854775807n'],
+    ['-9223372036854775808', '-9223372036854775808n'],
+    ...['', '%2B7', '7.0', '7e0', '0x7', '%207', '7%20', '9223372036854775808', 'NaN', '٧'].map(
+      (text) => [text, ''],
+    ),
+  ].map(([text, value]) => [
+    `long=${text}`,
+    value ? `{ text: 'a', long: ${value}, usual: 7 }` : 'no long',
+  ]),
+  ...[
+    ['7', '7'],
+    ['-7', '-7'],
+    ...['', '%2B7', '7.0', '1e1', '9007199254740993', 'Infinity', '٧'].map((text) => [text, '']),
+  ].map(([text, value]) => [
+    `whole=${text}`,
+    value ? `{ text: 'a', whole: ${value}, usual: 7 }` : 'no whole',
+  ]),
+  ...[
+    ['7', '7'],
+    ['-1.50', '-1.5'],
+    ['1e3', '1000'],
+    ['1E-3', '0.001'],
+    ['1e%2B3', '1000'],
+    ...['', '%2B7', '.5', '5.', '1e', '0x7', 'NaN', 'Infinity', '1e400', '1,5'].map((text) => [
+      text,
+      '',
+    ]),
+  ].map(([text, value]) => [
+    `number=${text}`,
+    value ? `{ text: 'a', number: ${value}, usual: 7 }` : 'no number',
+  ]),
+  ['flag=true', "{ text: 'a', flag: true, usual: 7 }"],
+  ['flag=false', "{ text: 'a', flag: false, usual: 7 }"],
+  ...['', 'TRUE', 'False', '1', '0', 'yes'].map((text) => [`flag=${text}`, 'no flag']),
+  ...[
+    ['2026-01-02T03:04:05Z', '2026-01-02T03:04:05.000Z'],
+    ['2026-01-02t03:04:05.006z', '2026-01-02T03:04:05.006Z'],
+    ['2026-01-02T03:04:05%2B02:00', '2026-01-02T01:04:05.000Z'],
+    ...wrongTimes.map((text) => [encodeURIComponent(text), '']),
+  ].map(([text, value]) => [
+    `time=${text}`,
+    value ? `{ text: 'a', time: ${value}, usual: 7 }` : 'no time',
+  ]),
+  ['word=two&either=', "{ text: 'a', word: 'two', either: '', usual: 7 }"],
+  ['word=Two', 'no word'],
+  ['list=7', "{ text: 'a', list: [ 7 ], usual: 7 }"],
+  ['list=7&list=-8', "{ text: 'a', list: [ 7, -8 ], usual: 7 }"],
+  ['list=7&list=x', 'no list.1'],
+  ['list=7,8', 'no list.0'],
+  ['texts=7&texts=', "{ text: 'a', texts: [ '7', '' ], usual: 7 }"],
+  ['perhaps=7&usual=8', "{ text: 'a', perhaps: 7, usual: 8 }"],
+  ['perhaps=null', 'no perhaps'],
+  ['either=a?b=c%26%3D+d', "{ text: 'a', either: 'a?b=c&= d', usual: 7 }"],
+])('in a query: %s', async (query, expected) => {
+  expect(await seen(ask(`/see.it/a/(x)?${query}`))).toBe(expected)
+})
+
+test.each([
+  ['7', "'7'"],
+  ['a%2Fb', "'a/b'"],
+  ['%2541', "'%41'"],
+  ['%C3%A4%20+', "'ä +'"],
+  ['a.b', "'a.b'"],
+  ['null', "'null'"],
+])('in a path: %s', async (text, expected) => {
+  expect(await seen(ask(`/see.it/${text}/(x)`))).toBe(`{ text: ${expected}, usual: 7 }`)
+})
+
+test.each([
+  '/see-it/a/(x)',
+  '/see.it/a/b/(x)',
+  '/see.it//(x)',
+  '/see.it/a/x',
+  '/see.it/a/(x)/',
+  '/x/see.it/a/(x)',
+])('%s is another address', async (path) => {
+  expect((await ask(path)).status).toBe(404)
+})
+
+test.each([
+  ['{}', '{ usual: 7 }'],
+  ['{"unknown":{"a":[1.5]},"toString":1}', '{ usual: 7 }'],
+  ['{"__proto__":{"text":"x"}}', '{ usual: 7 }'],
+  ...[
+    ['7', '7n'],
+    ['-7', '-7n'],
+    ['-0', '0n'],
+    ['7.0', '7n'],
+    ['70E-1', '7n'],
+    ['0.7e1', '7n'],
+    ['7e2', '700n'],
+    ['9007199254740993', '9007199254740993n'],
+    ['-9007199254740993', '-9007199254740993n'],
+    ['999999999999999', '999999999999999n'],
+    ['9223372036854775807', '9223372036854775807n'],
+    ['922337203685477580.7e1', '9223372036854775807n'],
+    ...[
+      '7.5',
+      '1e-1',
+      '71e-1',
+      '9223372036854775808',
+      '1e19',
+      '1e400',
+      '1e99999999',
+      '"7"',
+      'true',
+      'null',
+      '[7]',
+    ].map((text) => [text, '']),
+  ].map(([text, value]) => [
+    `{"long":${text}}`,
+    value ? `{ long: ${value}, usual: 7 }` : 'no long',
+  ]),
+  ...[
+    ['7', '7'],
+    ['7.0', '7'],
+    ['7e1', '70'],
+    ...['7.5', '"7"', '9007199254740993', '1e400', 'null', '{}'].map((text) => [text, '']),
+  ].map(([text, value]) => [
+    `{"whole":${text}}`,
+    value ? `{ whole: ${value}, usual: 7 }` : 'no whole',
+  ]),
+  ...[
+    ['7', '7'],
+    ['-7.25', '-7.25'],
+    ['1e-7', '1e-7'],
+    ['12345678901234567890', '12345678901234567000'],
+    ...['"7"', '1e400', 'null', 'true'].map((text) => [text, '']),
+  ].map(([text, value]) => [
+    `{"number":${text}}`,
+    value ? `{ number: ${value}, usual: 7 }` : 'no number',
+  ]),
+  ['{"flag":false}', '{ flag: false, usual: 7 }'],
+  ...['"true"', '1', '0.5', 'null'].map((text) => [`{"flag":${text}}`, 'no flag']),
+  ['{"time":"2026-01-02T03:04:05Z"}', '{ time: 2026-01-02T03:04:05.000Z, usual: 7 }'],
+  ['{"time":"9999-12-31T23:59:59.999Z"}', '{ time: 9999-12-31T23:59:59.999Z, usual: 7 }'],
+  ['{"time":"0000-01-01T00:00:00Z"}', '{ time: 0000-01-01T00:00:00.000Z, usual: 7 }'],
+  [
+    '{"time":"2024-02-29T23:59:59.123456789-23:59"}',
+    '{ time: 2024-03-01T23:58:59.123Z, usual: 7 }',
+  ],
+  ...wrongTimes.map((text) => [JSON.stringify({ time: text }), 'no time']),
+  ...['1767323045', '1.5', 'null'].map((text) => [`{"time":${text}}`, 'no time']),
+  [
+    '{"text":"7","either":"2026-01-02T03:04:05Z"}',
+    "{ either: '2026-01-02T03:04:05Z', text: '7', usual: 7 }",
+  ],
+  ['{"text":"a \\" [{ 1.5 \\\\"}', `{ text: 'a " [{ 1.5 \\\\', usual: 7 }`],
+  ...['7', '7.5', '9007199254740993', 'null', '["7"]'].map((text) => [
+    `{"text":${text}}`,
+    'no text',
+  ]),
+  ['{"word":"one"}', "{ word: 'one', usual: 7 }"],
+  ['{"word":1.5}', 'no word'],
+  ['{"list":[7,8.0],"texts":[]}', '{ list: [ 7, 8 ], texts: [], usual: 7 }'],
+  ['{"list":7}', 'no list'],
+  ['{"list":{"0":7}}', 'no list'],
+  ['{"list":[7,"8"],"texts":[1.5]}', 'no list.1,texts.0'],
+  ['{"longs":[7,9007199254740993]}', '{ longs: [ 7n, 9007199254740993n ], usual: 7 }'],
+  ['{"perhaps":null,"perhapsLong":null}', '{ perhaps: null, perhapsLong: null, usual: 7 }'],
+  [
+    '{"perhaps":7,"perhapsLong":9007199254740993}',
+    '{ perhaps: 7, perhapsLong: 9007199254740993n, usual: 7 }',
+  ],
+  ['{"usual":null}', 'no usual'],
+  [
+    '{"inner":{"long":7.0,"time":"2026-01-02T03:04:05Z","more":1}}',
+    '{ inner: { time: 2026-01-02T03:04:05.000Z, long: 7n }, usual: 7 }',
+  ],
+  ['{"inner":{"time":"x"}}', 'no inner.time,inner.long'],
+  ['{"inner":[]}', 'no inner'],
+])('in a body: %s', async (body, expected) => {
+  const order = (text: string) =>
+    text
+      .replace(/^\{ (.*) \}$/, '$1')
+      .split(', ')
+      .sort()
+  expect(order(await seen(ask('/see', { method: 'PUT', body })))).toEqual(order(expected))
+})
+
+test('in a body, as deep as 500 levels', async () => {
+  const nested = (levels: number) =>
+    `{"unknown":${'['.repeat(levels - 1)}${']'.repeat(levels - 1)}}`
+  expect(await seen(ask('/see', { method: 'PUT', body: nested(500) }))).toBe('{ usual: 7 }')
+  const deeper = await ask('/see', { method: 'PUT', body: nested(501) })
+  expect(await deeper.json()).toMatchObject({ code: 'PARSE_ERROR', status: 400 })
+  // What a text holds is no level, whatever stands before it.
+  for (const start of ['', '"', '\\', '\\"', '"\\']) {
+    const body = JSON.stringify({ unknown: start + '['.repeat(501), usual: 8 })
+    expect(await seen(ask('/see', { method: 'PUT', body }))).toBe('{ usual: 8 }')
+  }
+})
+
+test.each([
+  [
+    'full',
+    '{"long":7,"longs":[1,9007199254740992,-9223372036854775808],"perhapsLong":9007199254740993,"perhaps":"x","time":"2026-01-02T03:04:05.006Z","number":0.1,"inner":{"long":null,"text":"\\"ä😀"},"inners":[{"long":9223372036854775807}]}',
+  ],
+  [
+    'bare',
+    '{"longs":[1,9007199254740992,-9223372036854775808],"perhapsLong":null,"perhaps":null,"time":"2026-01-02T03:04:05.006Z","number":0.1,"inner":{"long":null,"text":"\\"ä😀"},"inners":[{"long":9223372036854775807}]}',
+  ],
+])('in an answer: %s', async (what, expected) => {
+  expect(await (await ask(`/given/${what}`)).text()).toBe(expected)
+})
+
+test('in the address of what was made', async () => {
+  for (const [label, escaped] of [
+    ['a', 'a'],
+    ['a/b c?ä', 'a%2Fb%20c%3F%C3%A4'],
+    ['half \ud800', 'half%20%EF%BF%BD'],
+  ]) {
+    const made = await ask('/notes', { method: 'POST', body: JSON.stringify({ label }) })
+    expect(made.status).toBe(201)
+    expect(made.headers.get('location')).toBe(`${service.baseUrl}/notes/${escaped}`)
+  }
+})
+
+test('an answer of 204 has neither a body nor a word of one', async () => {
+  const answer = await ask('/notes/a', { method: 'DELETE', headers: {} })
+  expect([answer.status, await answer.text()]).toEqual([204, ''])
+  for (const name of ['content-length', 'transfer-encoding']) {
+    expect(answer.headers.get(name), name).toBeNull()
+  }
+})
+
+test.each(Object.keys(failures))('of a mistake no word goes out: %s', async (what) => {
+  const rest = await ask(`/failures/${what}`)
+  const internal = { code: 'INTERNAL_SERVER_ERROR', message: 'Internal server error', status: 500 }
+  expect(await rest.json()).toEqual(internal)
+  const input = encodeURIComponent(JSON.stringify(transformer.serialize({ what })))
+  const headers = { authorization: `Bearer ${service.key}` }
+  const trpc = await fetch(`${service.origin}/trpc/fail?input=${input}`, { headers })
+  expect(trpc.status).toBe(500)
+  expect(await trpc.json()).toEqual({
+    error: transformer.serialize({
+      message: internal.message,
+      code: -32603,
+      data: { code: internal.code, httpStatus: 500 },
+    }),
+  })
+})

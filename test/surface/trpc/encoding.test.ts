@@ -1,0 +1,37 @@
+/** What tRPC's encoding lets through is what REST takes, too. */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type Service, startService } from '../../support/service.ts'
+
+let service: Service
+beforeAll(async () => {
+  service = await startService()
+})
+afterAll(() => service.stop())
+
+test.each([
+  '""',
+  'true',
+  '[5]',
+  '"0x10"',
+  '" 7 "',
+  '" 7"',
+  '"+7"',
+  '"7n"',
+  '"-"',
+  '"7.0"',
+  'null',
+  '7',
+])('a bigint written as %s is refused', async (written) => {
+  const input = `[{"name":1,"categoryId":2},"Rex",["BigInt",${written}]]`
+  const response = await fetch(`${service.origin}/trpc/createPet`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${service.key}`, 'content-type': 'application/json' },
+    body: JSON.stringify(input),
+  })
+  expect(response.status).toBe(400)
+})
+
+test('a parameter counts wherever it stands', async () => {
+  const answer = await service.rest('GET', `/pets?${'a&'.repeat(1_500)}limit=1000`)
+  expect(answer.status).toBe(400)
+})

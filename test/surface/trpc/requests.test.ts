@@ -1,0 +1,236 @@
+/** tRPC's own ways of asking: batches, streams, connection parameters. */
+import {
+  createTRPCClient,
+  httpBatchLink,
+  httpBatchStreamLink,
+  httpLink,
+  type TRPCLink,
+} from '@trpc/client'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import {
+  answerOf,
+  type ErrorAnswer,
+  expectNothingInside,
+  expectServing,
+  expectTrpcError,
+} from '../../support/expect.ts'
+import { type AppRouter, transformer } from '../../support/router.ts'
+import { type Service, startService } from '../../support/service.ts'
+
+let service: Service
+beforeAll(async () => {
+  service = await startService()
+})
+afterEach(() => expectServing(service))
+afterAll(() => service.stop())
+
+const get = (path: string, headers = {}): Promise<ErrorAnswer> =>
+  answerOf(
+    fetch(`${service.origin}/trpc/${path}`, {
+      headers: { authorization: `Bearer ${service.key}`, ...headers },
+    }),
+  )
+const times = (count: number, name: string) => Array.from({ length: count }, () => name).join(',')
+
+test('a batch has at most 20 calls', async () => {
+  const fitting = await get(`${times(20, 'listPets')}?batch=1`)
+  expect(fitting.status).toBe(200)
+  expect(JSON.parse(fitting.body)).toHaveLength(20)
+  expectTrpcError(await get(`${times(21, 'listPets')}?batch=1`), 400, 'BAD_REQUEST')
+  expectTrpcError(await get(`${times(1_500, 'listPets')}?batch=1`), 400, 'BAD_REQUEST')
+  // Escaped commas part calls too.
+  const escaped = times(21, 'listPets').replaceAll(',', '%2c')
+  expectTrpcError(await get(`${escaped}?batch=1`), 400, 'BAD_REQUEST')
+})
+
+test('a batch mixes neither queries and mutations nor its errors and results', async () => {
+  expectTrpcError(await get('listPets,createPet?batch=1'), 400, 'BAD_REQUEST')
+  const input = encodeURIComponent('{"1":"[{\\"limit\\":1},0]"}')
+  const mixed = await get(`listPets,listPets,nothing?batch=1&input=${input}`)
+  expect(mixed.status).toBe(207)
+  const [listed, invalid, unknown] = JSON.parse(mixed.body)
+  expect(listed).toHaveProperty('result')
+  expectTrpcError({ ...mixed, status: 400, body: JSON.stringify(invalid) }, 400, 'BAD_REQUEST')
+  expectTrpcError({ ...mixed, status: 404, body: JSON.stringify(unknown) }, 404, 'NOT_FOUND')
+})
+
+test('a batch without a valid key is refused as a whole', async () => {
+  for (const authorization of ['', 'Bearer x']) {
+    const answer = await get('listPets,listPets,nothing?batch=1', { authorization })
+    expectTrpcError(answer, 401, 'UNAUTHORIZED')
+    expect(JSON.parse(answer.body)).not.toBeInstanceOf(Array)
+    expect(answer.headers.get('www-authenticate')).toMatch(/^Bearer/)
+  }
+})
+
+test('where no procedure is named there is none', async () => {
+  const headers = { authorization: `Bearer ${service.key}` }
+  for (const path of ['/trpc', '/trpc/', '/trpc?batch=1']) {
+    const answer = await answerOf(fetch(service.origin + path, { headers }))
+    expectTrpcError(answer, 404, 'NOT_FOUND')
+  }
+})
+
+test('inputs of a batch that are no inputs are refused', async () => {
+  for (const input of ['5', '"x"', 'null', 'true']) {
+    expectTrpcError(await get(`listPets,listPets?batch=1&input=${input}`), 400, 'BAD_REQUEST')
+  }
+  expectTrpcError(await get('listPets?batch=1&input={'), 400, 'PARSE_ERROR')
+  expectTrpcError(await get('listPets?batch=1&input={"0":{}}'), 400, 'PARSE_ERROR')
+})
+
+test('a stream tells no more than a plain answer', async () => {
+  for (const header of ['trpc-accept', 'accept']) {
+    const streamed = { [header]: 'application/jsonl' }
+    expectTrpcError(await get('listPets', streamed), 400, 'BAD_REQUEST')
+    const answer = await get('listPets,getPet,nothing?batch=1', streamed)
+    expect(answer.status).toBe(200)
+    expect(answer.body).toContain('NOT_FOUND')
+    expect(answer.headers.get('cache-control')).toBe('no-store')
+    for (const { headers } of [answer, await get('listPets')]) {
+      expect(headers.get('vary')?.split(', ')).toEqual(
+        expect.arrayContaining(['Origin', 'trpc-accept', 'accept']),
+      )
+    }
+    expectNothingInside(answer)
+    const anonymous = await get('listPets?batch=1', { ...streamed, authorization: 'Bearer x' })
+    expect(anonymous.body).toContain('UNAUTHORIZED')
+    expect(anonymous.body).not.toContain('result')
+    expectNothingInside(anonymous)
+  }
+})
+
+test('a stream is read as a plain call is: what is no batch there is none here', async () => {
+  const streamed = { 'trpc-accept': 'application/jsonl' }
+  const names = times(20, 'listPets')
+  const dummies = '&a'.repeat(1_100)
+  expectTrpcError(await get(`${names}?batch=1&batch=1`, streamed), 400, 'BAD_REQUEST')
+  expectTrpcError(await get(`${names}?connectionParams={}&batch=1&batch=1`), 404, 'NOT_FOUND')
+  const many = await get(`${times(21, 'listPets')}?a${dummies}&batch=1`, streamed)
+  expectTrpcError(many, 400, 'BAD_REQUEST')
+  const body = '{"0":"[{\\"name\\":1,\\"categoryId\\":2},\\"Rex\\",3]"}'
+  const keyed = await fetch(`${service.origin}/trpc/createPet,createPet?batch=1`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${service.key}`,
+      'content-type': 'application/json',
+      'idempotency-key': '"streamed"',
+      ...streamed,
+    },
+    body,
+  })
+  expect(keyed.status).toBe(400)
+})
+
+test('however many parameters come before it, an input counts', async () => {
+  const input = encodeURIComponent('[{"limit":1},"no"]')
+  expectTrpcError(await get(`listPets?a${'&a'.repeat(1_100)}&input=${input}`), 400, 'PARSE_ERROR')
+})
+
+test('a key counts in the Authorization header only', async () => {
+  const authorization = { authorization: 'Bearer x' }
+  const parameters = { authorization: `Bearer ${service.key}`, Authorization: service.key }
+  const connection = encodeURIComponent(JSON.stringify(parameters))
+  for (const query of [`connectionParams=${connection}`, `key=${service.key}`]) {
+    expectTrpcError(await get(`listPets?${query}`, authorization), 401, 'UNAUTHORIZED')
+  }
+  const cookie = { ...authorization, cookie: `authorization=Bearer ${service.key}` }
+  expectTrpcError(await get('listPets', cookie), 401, 'UNAUTHORIZED')
+})
+
+test('connection parameters that are none are refused', async () => {
+  for (const text of ['[', '5', '[1]', '{"a":1}', '%zz']) {
+    expectTrpcError(await get(`listPets?connectionParams=${text}`), 400, 'PARSE_ERROR')
+  }
+})
+
+test('a POST without a type, or of a form, is refused', async () => {
+  const post = (headers: Record<string, string>) =>
+    answerOf(
+      fetch(`${service.origin}/trpc/createPet`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${service.key}`, ...headers },
+      }),
+    )
+  expectTrpcError(await post({}), 415, 'UNSUPPORTED_MEDIA_TYPE')
+  const form = { 'content-type': 'multipart/form-data; boundary=x' }
+  expectTrpcError(await post(form), 415, 'UNSUPPORTED_MEDIA_TYPE')
+  const octets = { 'content-type': 'application/octet-stream' }
+  expectTrpcError(await post(octets), 415, 'UNSUPPORTED_MEDIA_TYPE')
+})
+
+test('single calls, batches and streams give one outcome, to the last field of an error', async () => {
+  const url = `${service.origin}/trpc`
+  const outcomesBy = async (link: TRPCLink<AppRouter>) => {
+    const { listPets, getPet, createPet } = createTRPCClient<AppRouter>({ links: [link] })
+    // Wrong inputs are the point, so the client's types must not stop them.
+    const queries = [
+      listPets.query({ limit: 0, status: 'free' as 'sold' }),
+      getPet.query({ petId: 404 }),
+      getPet.query(7 as never),
+      listPets.query({ cursor: 2n ** 63n - 1n }),
+    ]
+    const creations = [
+      createPet.mutate({ name: '', categoryId: 1.5 }),
+      createPet.mutate({ name: 'Rex', categoryId: 2n ** 63n - 1n, status: 'sold' }),
+    ]
+    const outcomes = await Promise.allSettled([...queries, ...creations])
+    return outcomes.map((outcome) => {
+      if (outcome.status === 'rejected') return outcome.reason.shape
+      // What was made has another id each time.
+      return Array.isArray(outcome.value) ? outcome.value : { ...outcome.value, id: 1n }
+    })
+  }
+  const headers = { authorization: `Bearer ${service.key}` }
+  const shape = (
+    code: string,
+    number: number,
+    httpStatus: number,
+    message: string,
+    fields = {},
+  ) => ({
+    message,
+    code: number,
+    data: { code, httpStatus, ...fields },
+  })
+  const refused = (fields: Record<string, string>) => {
+    const words = Object.entries(fields).map(([name, text]) => `${name || 'The input'} ${text}`)
+    return shape('BAD_REQUEST', -32600, 400, words.join('; '), { fields })
+  }
+  const expected = [
+    refused({
+      limit: 'must be at least 1',
+      status: 'must be one of available, pending, sold',
+    }),
+    shape('NOT_FOUND', -32004, 404, 'There is no animal with the id 404'),
+    refused({ '': 'must be an object' }),
+    [],
+    refused({
+      name: 'must not be empty',
+      categoryId: 'must be an integer from -9223372036854775808 to 9223372036854775807',
+    }),
+    { id: 1n, name: 'Rex', categoryId: 2n ** 63n - 1n, status: 'sold' },
+  ]
+  const options = { url, transformer, headers }
+  for (const link of [httpLink(options), httpBatchLink(options), httpBatchStreamLink(options)]) {
+    expect(await outcomesBy(link)).toEqual(expected)
+  }
+})
+
+test('parameters of a connection change nothing of an answer', async () => {
+  const input = encodeURIComponent(JSON.stringify('[{"limit":1},1]'))
+  const inputs = encodeURIComponent(`{"0":${JSON.stringify('[{"limit":1},0]')}}`)
+  for (const [path, status] of [
+    [`listPets?input=${input}`, 200],
+    ['listPets?', 200],
+    [`listPets?batch=1&input=${inputs}`, 400],
+    ['getPet?', 400],
+  ] as const) {
+    const plain = await get(path)
+    const answer = await get(`${path}&connectionParams={}`)
+    expect([answer.status, answer.body]).toEqual([status, plain.body])
+    for (const name of ['cache-control', 'content-type', 'vary']) {
+      expect(answer.headers.get(name)).toBe(plain.headers.get(name))
+    }
+  }
+})

@@ -1,0 +1,919 @@
+/** Each kind of answer, whole: its status, all its headers, its body, and its line in the log. */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { eventually } from '../support/eventually.ts'
+import { everyHeader } from '../support/headers.ts'
+import { newMetrics } from '../support/metrics.ts'
+import { corsMethods } from '../support/operations.ts'
+import { storePets } from '../support/pets.ts'
+import { transformer } from '../support/router.ts'
+import { keys, type Service, startService } from '../support/service.ts'
+import { startUnreachable } from '../support/unreachable.ts'
+
+const shop = 'https://shop.example'
+const wrongKey = `petstore_${'k'.repeat(43)}`
+
+let service: Service
+let limited: Service
+let unreachable: Service
+let metricsPort: string
+let readerKey: string
+beforeAll(async () => {
+  const { variables } = await newMetrics()
+  metricsPort = variables.METRICS_PORT
+  service = await startService({ ...variables, CORS_ORIGINS: shop })
+  readerKey = (await keys.create(service.databaseUrl, 'reader', undefined, true)).key
+  await storePets(service.sql, [
+    { name: 'Rex', categoryId: 3n, status: 'sold' },
+    { name: 'Zoë 😀', categoryId: 3n, status: 'available' },
+  ])
+  limited = await startService({ RATE_LIMIT: '3', CORS_ORIGINS: shop })
+  unreachable = await startUnreachable()
+})
+afterAll(() => Promise.all([service, limited, unreachable].map((started) => started?.stop())))
+
+/** Who asks: with no key, with one that is not known, or with one that may only read. */
+type Caller = 'nobody' | 'stranger' | 'reader'
+type Headers = Record<string, string>
+interface Sent {
+  /** Whoever may do everything, unless it says who. */
+  by?: Caller
+  headers?: Headers
+  body?: string
+}
+interface Expected {
+  status: number
+  headers: Headers
+  /** As JSON or, where it begins otherwise, as text; undefined where it does not matter here. */
+  body?: unknown
+}
+
+const policy = "default-src 'none';frame-ancestors 'none'"
+const json = {
+  ...everyHeader,
+  'content-security-policy': policy,
+  'content-type': 'application/json',
+}
+/** Where pages of other origins may read the answer. */
+const exposed = {
+  'access-control-expose-headers':
+    'Link,Location,Deprecation,Sunset,RateLimit,RateLimit-Policy,Retry-After,WWW-Authenticate,X-Request-Id',
+  vary: 'Origin',
+}
+const open = { ...json, ...exposed }
+const rest = { ...open, 'cache-control': 'no-store' }
+const trpc = { ...rest, vary: 'Origin, trpc-accept, accept' }
+const page = {
+  ...everyHeader,
+  ...exposed,
+  'content-security-policy':
+    "default-src 'none';base-uri 'none';connect-src 'self';form-action 'none';frame-ancestors 'none';img-src 'self';script-src 'self';style-src 'self'",
+}
+const file = { ...page, 'cache-control': 'no-cache', vary: 'Origin, Accept-Encoding' }
+const deprecated = {
+  deprecation: '@1795132800',
+  link: '<https://petstore.example/v1/pets>; rel="successor-version"',
+  sunset: 'Thu, 05 Dec 2030 00:00:00 GMT',
+}
+/** Of a last answer, as fetch asks for with HEAD; all others keep the connection. */
+const close = { connection: 'close' }
+const kept = { connection: 'keep-alive', 'keep-alive': 'timeout=65' }
+const challenge = (words: string) => ({ 'www-authenticate': words })
+const invalidToken = challenge('Bearer error="invalid_token"')
+const allow = (methods: string) => ({ allow: methods })
+
+const words = {
+  missing: 'The API key is missing: send the header "Authorization: Bearer <API_KEY>"',
+  invalid:
+    'The API key is invalid: the header must be "Authorization: Bearer <API_KEY>" with a key of this service',
+  readOnly: 'The API key may only read: this call needs one that may write',
+  malformed: 'The request is not well-formed: its JSON cannot be read',
+  large: 'The body must have at most 65536 bytes',
+  type: 'The body must be of the type application/json, in UTF-8, and not compressed',
+  nothing: 'There is nothing at this URL',
+  bug: 'Internal server error',
+  database: 'The service cannot use its database right now; try again later',
+  used: 'This Idempotency-Key was used for another request; take a new one',
+  noKey:
+    'The header Idempotency-Key must be one string of 1 to 255 ASCII characters, such as "8e03978e-40d5-43e8-bc93-6894a57f9324"',
+  method: (method: string, methods: string) => `${method} is not supported here: use ${methods}`,
+}
+
+/** tRPC's numbers of the codes, as its clients know them. */
+const numbers = {
+  PARSE_ERROR: -32700,
+  BAD_REQUEST: -32600,
+  INTERNAL_SERVER_ERROR: -32603,
+  UNAUTHORIZED: -32001,
+  FORBIDDEN: -32003,
+  NOT_FOUND: -32004,
+  METHOD_NOT_SUPPORTED: -32005,
+  PAYLOAD_TOO_LARGE: -32013,
+  UNSUPPORTED_MEDIA_TYPE: -32015,
+  UNPROCESSABLE_CONTENT: -32022,
+  TOO_MANY_REQUESTS: -32029,
+  SERVICE_UNAVAILABLE: -32603,
+}
+type Code = keyof typeof numbers
+
+/** The error of REST. */
+const failed = (status: number, code: Code, message: string, headers: Headers): Expected => ({
+  status,
+  headers,
+  body: { code, message, status },
+})
+/** The same in tRPC's envelope, with what is wrong with the fields. */
+const trpcError = (status: number, code: Code, message: string, fields?: Headers) => ({
+  error: {
+    message,
+    code: numbers[code],
+    data: { code, httpStatus: status, ...(fields && { fields }) },
+  },
+})
+const trpcFailed = (
+  status: number,
+  code: Code,
+  message: string,
+  headers: Headers = {},
+  fields?: Headers,
+): Expected => ({
+  status,
+  headers: { ...trpc, ...headers },
+  body: trpcError(status, code, message, fields),
+})
+
+const rex = { id: 1n, name: 'Rex', categoryId: 3n, status: 'sold' }
+const zoe = { id: 2n, name: 'Zoë 😀', categoryId: 3n, status: 'available' }
+const plain = (pet: typeof rex) => ({ ...pet, id: Number(pet.id), categoryId: 3 })
+const made = (id: bigint) => ({ id, name: 'Ada', categoryId: 3n, status: 'available' })
+const ada = '{"name":"Ada","categoryId":3}'
+const trpcAda = JSON.stringify('[{"name":1,"categoryId":2},"Ada",3]')
+const post = (body: string, headers: Headers = {}): Sent => ({
+  body,
+  headers: { 'content-type': 'application/json', ...headers },
+})
+
+/** The fields of a line in the log, beside those that each has. */
+type Line = Record<string, unknown>
+const ofRest = (operation: string, by: Line = { keyId: '1' }) => ({
+  surface: 'rest',
+  operation,
+  ...by,
+})
+const ofTrpc = (operation: string, by: Line = { keyId: '1' }) => ({
+  surface: 'trpc',
+  operation,
+  ...by,
+})
+const ofNone = (path: string) => ({ surface: 'other', path, address: '127.0.0.1' })
+const nobody = { address: '127.0.0.1' }
+const stranger = { address: '127.0.0.1', keyPrefix: 'petstore_kkkkkk' }
+
+type Case = [request: string, Sent, Expected, Line | Line[]]
+
+// In this order: what some make, others show.
+const cases: Case[] = [
+  // REST
+  [
+    'GET /v1/pets?limit=2',
+    {},
+    { status: 200, headers: rest, body: [plain(rex), plain(zoe)] },
+    ofRest('listPets'),
+  ],
+  [
+    'GET /v1/pets?status=sold&unknown=1&limit=1',
+    { by: 'reader' },
+    { status: 200, headers: rest, body: [plain(rex)] },
+    ofRest('listPets', { keyId: '2' }),
+  ],
+  [
+    'GET /v1/pets?limit=1&unknown=1',
+    {},
+    {
+      status: 200,
+      headers: { ...rest, link: '<https://petstore.example/v1/pets?limit=1&cursor=1>; rel="next"' },
+      body: [plain(rex)],
+    },
+    ofRest('listPets'),
+  ],
+  [
+    'GET /v1/pets/2',
+    {},
+    { status: 200, headers: { ...rest, ...deprecated }, body: plain(zoe) },
+    ofRest('getPet'),
+  ],
+  [
+    'HEAD /v1/pets/2',
+    {},
+    { status: 200, headers: { ...rest, ...deprecated, ...close }, body: '' },
+    ofRest('getPet'),
+  ],
+  [
+    'POST /v1/pets',
+    post(ada, { 'idempotency-key': '"whole"' }),
+    {
+      status: 201,
+      headers: { ...rest, location: 'https://petstore.example/v1/pets/3' },
+      body: { ...made(3n), id: 3, categoryId: 3 },
+    },
+    ofRest('createPet'),
+  ],
+  [
+    'POST /v1/pets',
+    post('{"name":"Bea","categoryId":3}', { 'idempotency-key': '"whole"' }),
+    failed(422, 'UNPROCESSABLE_CONTENT', words.used, rest),
+    ofRest('createPet'),
+  ],
+  [
+    'POST /v1/pets',
+    post(ada, { 'idempotency-key': 'a b' }),
+    failed(400, 'BAD_REQUEST', words.noKey, rest),
+    ofRest('createPet'),
+  ],
+  [
+    'POST /v1/pets',
+    post('{'),
+    failed(400, 'PARSE_ERROR', words.malformed, rest),
+    ofRest('createPet'),
+  ],
+  [
+    'POST /v1/pets',
+    post('[]'),
+    failed(400, 'BAD_REQUEST', 'The body must be a JSON object', rest),
+    ofRest('createPet'),
+  ],
+  [
+    'POST /v1/pets',
+    post(''),
+    failed(400, 'BAD_REQUEST', 'The body is missing: it must be a JSON object', rest),
+    ofRest('createPet'),
+  ],
+  [
+    'POST /v1/pets',
+    {},
+    failed(400, 'BAD_REQUEST', 'The body is missing: it must be a JSON object', rest),
+    ofRest('createPet'),
+  ],
+  [
+    'POST /v1/pets',
+    post('{"name":"","status":"free"}'),
+    failed(
+      400,
+      'BAD_REQUEST',
+      'name must not be empty; categoryId is required; status must be one of available, pending, sold',
+      rest,
+    ),
+    ofRest('createPet'),
+  ],
+  [
+    'POST /v1/pets',
+    post(' '.repeat(65_537)),
+    failed(413, 'PAYLOAD_TOO_LARGE', words.large, { ...rest, ...close }),
+    ofRest('createPet'),
+  ],
+  [
+    'POST /v1/pets',
+    post(ada, { 'content-type': 'text/plain' }),
+    failed(415, 'UNSUPPORTED_MEDIA_TYPE', words.type, rest),
+    ofRest('createPet'),
+  ],
+  [
+    'POST /v1/pets',
+    { ...post(ada), by: 'reader' },
+    failed(403, 'FORBIDDEN', words.readOnly, {
+      ...rest,
+      ...challenge('Bearer error="insufficient_scope"'),
+    }),
+    ofRest('createPet', { keyId: '2' }),
+  ],
+  [
+    'GET /v1/pets?limit=0',
+    {},
+    failed(400, 'BAD_REQUEST', 'limit must be at least 1', rest),
+    ofRest('listPets'),
+  ],
+  [
+    'GET /v1/pets/404',
+    {},
+    failed(404, 'NOT_FOUND', 'There is no animal with the id 404', { ...rest, ...deprecated }),
+    ofRest('getPet'),
+  ],
+  [
+    'GET /v1/pets/%ff',
+    {},
+    failed(400, 'BAD_REQUEST', 'petId must be percent-encoded UTF-8', { ...rest, ...deprecated }),
+    ofRest('getPet'),
+  ],
+  [
+    'GET /v1/pets',
+    { by: 'nobody' },
+    failed(401, 'UNAUTHORIZED', words.missing, { ...rest, ...challenge('Bearer') }),
+    ofRest('listPets', nobody),
+  ],
+  [
+    'GET /v1/pets/1',
+    { by: 'stranger' },
+    failed(401, 'UNAUTHORIZED', words.invalid, { ...rest, ...deprecated, ...invalidToken }),
+    ofRest('getPet', stranger),
+  ],
+  [
+    'DELETE /v1/pets',
+    {},
+    failed(405, 'METHOD_NOT_SUPPORTED', words.method('DELETE', 'GET, HEAD or POST'), {
+      ...open,
+      ...allow('GET, HEAD, POST'),
+    }),
+    ofNone('/v1/pets'),
+  ],
+  ['GET /v1/nothing?a=b', {}, failed(404, 'NOT_FOUND', words.nothing, open), ofNone('/v1/nothing')],
+  [
+    'GET /v1/openapi-json',
+    {},
+    failed(404, 'NOT_FOUND', words.nothing, open),
+    ofNone('/v1/openapi-json'),
+  ],
+  ['GET /v1', {}, failed(404, 'NOT_FOUND', words.nothing, open), ofNone('/v1')],
+  ['GET /v1/openapi.json', {}, { status: 200, headers: open }, ofNone('/v1/openapi.json')],
+  // tRPC
+  [
+    'GET /trpc/listPets?input=[{"limit":1},1]',
+    { headers: {} },
+    trpcFailed(400, 'PARSE_ERROR', words.malformed),
+    ofTrpc('listPets'),
+  ],
+  [
+    `GET /trpc/listPets?input=${JSON.stringify('[{"status":1},"sold"]')}`,
+    {},
+    { status: 200, headers: trpc, body: { result: { data: [rex] } } },
+    ofTrpc('listPets'),
+  ],
+  [
+    `HEAD /trpc/getPet?input=${JSON.stringify('[{"petId":1},2]')}`,
+    {},
+    { status: 200, headers: { ...trpc, ...close }, body: '' },
+    ofTrpc('getPet'),
+  ],
+  [
+    'POST /trpc/createPet',
+    post(trpcAda),
+    { status: 200, headers: trpc, body: { result: { data: made(4n) } } },
+    ofTrpc('createPet'),
+  ],
+  [
+    'POST /trpc/createPet?batch=1',
+    post(`{"0":${trpcAda}}`),
+    { status: 200, headers: trpc, body: [{ result: { data: made(5n) } }] },
+    ofTrpc('createPet'),
+  ],
+  [
+    'POST /trpc/createPet',
+    post(JSON.stringify('[{"name":1,"status":2},"","free"]')),
+    trpcFailed(
+      400,
+      'BAD_REQUEST',
+      'name must not be empty; categoryId is required; status must be one of available, pending, sold',
+      {},
+      {
+        name: 'must not be empty',
+        categoryId: 'is required',
+        status: 'must be one of available, pending, sold',
+      },
+    ),
+    ofTrpc('createPet'),
+  ],
+  [
+    'POST /trpc/createPet',
+    post(''),
+    trpcFailed(400, 'PARSE_ERROR', words.malformed),
+    ofTrpc('createPet'),
+  ],
+  [
+    'POST /trpc/createPet',
+    post('{}'),
+    trpcFailed(400, 'PARSE_ERROR', words.malformed),
+    ofTrpc('createPet'),
+  ],
+  [
+    'POST /trpc/createPet',
+    post(' '.repeat(65_537)),
+    trpcFailed(413, 'PAYLOAD_TOO_LARGE', words.large, close),
+    ofTrpc('createPet'),
+  ],
+  [
+    'POST /trpc/createPet',
+    post(trpcAda, { 'content-type': 'text/plain' }),
+    trpcFailed(415, 'UNSUPPORTED_MEDIA_TYPE', words.type),
+    ofTrpc('createPet'),
+  ],
+  [
+    'POST /trpc/createPet',
+    {},
+    trpcFailed(415, 'UNSUPPORTED_MEDIA_TYPE', words.type),
+    ofTrpc('createPet'),
+  ],
+  [
+    'POST /trpc/createPet',
+    { ...post(trpcAda), by: 'reader' },
+    trpcFailed(403, 'FORBIDDEN', words.readOnly, challenge('Bearer error="insufficient_scope"')),
+    ofTrpc('createPet', { keyId: '2' }),
+  ],
+  [
+    `GET /trpc/getPet?input=${JSON.stringify('[{"petId":1},404]')}`,
+    {},
+    trpcFailed(404, 'NOT_FOUND', 'There is no animal with the id 404'),
+    ofTrpc('getPet'),
+  ],
+  [
+    'GET /trpc/listPets',
+    { by: 'nobody' },
+    trpcFailed(401, 'UNAUTHORIZED', words.missing, challenge('Bearer')),
+    ofTrpc('listPets', nobody),
+  ],
+  [
+    'GET /trpc/listPets',
+    { by: 'stranger' },
+    trpcFailed(401, 'UNAUTHORIZED', words.invalid, invalidToken),
+    ofTrpc('listPets', stranger),
+  ],
+  [
+    'GET /trpc/listPets,nothing?batch=1',
+    { by: 'stranger' },
+    trpcFailed(401, 'UNAUTHORIZED', words.invalid, invalidToken),
+    ofTrpc('batch', stranger),
+  ],
+  [
+    `GET /trpc/getPet,listPets,nothing,getPet?batch=1&input={"0":${JSON.stringify('[{"petId":1},1]')},"1":${JSON.stringify('[{"limit":1},0]')}}`,
+    {},
+    {
+      status: 207,
+      headers: trpc,
+      body: [
+        { result: { data: rex } },
+        trpcError(400, 'BAD_REQUEST', 'limit must be at least 1', { limit: 'must be at least 1' }),
+        trpcError(404, 'NOT_FOUND', 'There is no procedure with the name nothing'),
+        trpcError(400, 'BAD_REQUEST', 'The input must be an object', { '': 'must be an object' }),
+      ],
+    },
+    [
+      { ...ofTrpc('getPet'), status: 200 },
+      { ...ofTrpc('listPets'), status: 400 },
+      { ...ofTrpc('unknown'), status: 404 },
+      { ...ofTrpc('getPet'), status: 400 },
+    ],
+  ],
+  [
+    'GET /trpc/createPet,nothing?batch=1',
+    {},
+    {
+      status: 207,
+      headers: { ...trpc, ...allow('POST') },
+      body: [
+        trpcError(405, 'METHOD_NOT_SUPPORTED', words.method('GET', 'POST')),
+        trpcError(404, 'NOT_FOUND', 'There is no procedure with the name nothing'),
+      ],
+    },
+    [
+      { ...ofTrpc('createPet'), status: 405 },
+      { ...ofTrpc('unknown'), status: 404 },
+    ],
+  ],
+  [
+    'GET /trpc/listPets?connectionParams={}',
+    { by: 'nobody' },
+    trpcFailed(401, 'UNAUTHORIZED', words.missing, challenge('Bearer')),
+    ofTrpc('listPets', nobody),
+  ],
+  [
+    'GET /trpc/listPets?batch=1',
+    { by: 'stranger', headers: { 'trpc-accept': 'application/jsonl' } },
+    trpcFailed(401, 'UNAUTHORIZED', words.invalid, invalidToken),
+    ofTrpc('listPets', stranger),
+  ],
+  [
+    'GET /trpc/listPets?connectionParams=[]',
+    {},
+    {
+      status: 400,
+      headers: trpc,
+      body: expect.objectContaining({ error: expect.objectContaining({ code: -32700 }) }),
+    },
+    ofTrpc('listPets'),
+  ],
+  [
+    'GET /trpc/listPets,createPet?batch=1',
+    {},
+    trpcFailed(400, 'BAD_REQUEST', 'A batch must be of queries or of mutations, not of both'),
+    ofTrpc('batch'),
+  ],
+  [
+    'POST /trpc/createPet,createPet?batch=1',
+    post(`{"0":${trpcAda}}`, { 'idempotency-key': '"batch"' }),
+    trpcFailed(
+      400,
+      'BAD_REQUEST',
+      'The header Idempotency-Key goes with one call, not with a batch',
+    ),
+    ofTrpc('batch'),
+  ],
+  [
+    `GET /trpc/${Array(21).fill('listPets')}?batch=1`,
+    {},
+    trpcFailed(400, 'BAD_REQUEST', 'A batch must have at most 20 calls'),
+    ofTrpc('batch'),
+  ],
+  [
+    'GET /trpc/listPets,listPets?batch=1&input=[]',
+    {},
+    trpcFailed(
+      400,
+      'BAD_REQUEST',
+      'The input of a batch must be an object, with the inputs of its calls by their index',
+    ),
+    ofTrpc('batch'),
+  ],
+  [
+    'POST /trpc/listPets',
+    post(trpcAda),
+    trpcFailed(405, 'METHOD_NOT_SUPPORTED', words.method('POST', 'GET'), allow('GET')),
+    ofTrpc('listPets'),
+  ],
+  [
+    'GET /trpc/createPet',
+    {},
+    trpcFailed(405, 'METHOD_NOT_SUPPORTED', words.method('GET', 'POST'), allow('POST')),
+    ofTrpc('createPet'),
+  ],
+  [
+    'PUT /trpc/createPet',
+    {},
+    trpcFailed(
+      405,
+      'METHOD_NOT_SUPPORTED',
+      words.method('PUT', 'GET, HEAD or POST'),
+      allow('GET, HEAD, POST'),
+    ),
+    ofTrpc('unknown', nobody),
+  ],
+  [
+    'GET /trpc/%ff',
+    {},
+    trpcFailed(400, 'BAD_REQUEST', 'The URL of the request is not valid'),
+    ofTrpc('unknown', nobody),
+  ],
+  [
+    'GET /trpc',
+    {},
+    trpcFailed(404, 'NOT_FOUND', 'There is no procedure with the name '),
+    ofTrpc('unknown'),
+  ],
+  // What is of no surface
+  ['GET /nothing', {}, failed(404, 'NOT_FOUND', words.nothing, open), ofNone('/nothing')],
+  [
+    'GET /trpcs/listPets',
+    {},
+    failed(404, 'NOT_FOUND', words.nothing, open),
+    ofNone('/trpcs/listPets'),
+  ],
+  ['GET /v1s/pets', {}, failed(404, 'NOT_FOUND', words.nothing, open), ofNone('/v1s/pets')],
+  ...['/Healthz', '/healthz/', '/READYZ', '/readyz/x', '/DOCS', '/Docs/', '/docs/docs.CSS'].map(
+    (path): Case => [
+      `GET ${path}`,
+      {},
+      failed(404, 'NOT_FOUND', words.nothing, open),
+      ofNone(path),
+    ],
+  ),
+  ['GET /healthz', {}, { status: 200, headers: open, body: { status: 'ok' } }, ofNone('/healthz')],
+  ['GET /readyz', {}, { status: 200, headers: open, body: { status: 'ready' } }, ofNone('/readyz')],
+  [
+    'POST /readyz',
+    {},
+    failed(405, 'METHOD_NOT_SUPPORTED', words.method('POST', 'GET or HEAD'), {
+      ...open,
+      ...allow('GET, HEAD'),
+    }),
+    ofNone('/readyz'),
+  ],
+  ['GET /', {}, { status: 302, headers: { ...page, location: '/docs/' }, body: '' }, ofNone('/')],
+  [
+    'GET /docs',
+    {},
+    { status: 302, headers: { ...page, location: '/docs/' }, body: '' },
+    ofNone('/docs'),
+  ],
+  [
+    'PUT /docs',
+    {},
+    failed(405, 'METHOD_NOT_SUPPORTED', words.method('PUT', 'GET or HEAD'), {
+      ...open,
+      ...allow('GET, HEAD'),
+    }),
+    ofNone('/docs'),
+  ],
+  [
+    'GET /docs/',
+    {},
+    { status: 200, headers: { ...file, 'content-type': 'text/html; charset=utf-8' } },
+    ofNone('/docs/'),
+  ],
+  [
+    'GET /docs/docs.css',
+    {},
+    { status: 200, headers: { ...file, 'content-type': 'text/css; charset=utf-8' } },
+    { ...ofNone('/docs/docs.css'), level: 20 },
+  ],
+  [
+    'GET /docs/docs.js',
+    {},
+    { status: 200, headers: { ...file, 'content-type': 'text/javascript; charset=utf-8' } },
+    { ...ofNone('/docs/docs.js'), level: 20 },
+  ],
+  [
+    'GET /docs/samples.js',
+    {},
+    { status: 200, headers: { ...file, 'content-type': 'text/javascript; charset=utf-8' } },
+    { ...ofNone('/docs/samples.js'), level: 20 },
+  ],
+  [
+    'GET /docs/code.js',
+    {},
+    { status: 200, headers: { ...file, 'content-type': 'text/javascript; charset=utf-8' } },
+    { ...ofNone('/docs/code.js'), level: 20 },
+  ],
+  [
+    'GET /docs/search.js',
+    {},
+    { status: 200, headers: { ...file, 'content-type': 'text/javascript; charset=utf-8' } },
+    { ...ofNone('/docs/search.js'), level: 20 },
+  ],
+  [
+    'GET /docs/openapi.json',
+    {},
+    {
+      status: 200,
+      headers: {
+        ...file,
+        'content-type': 'application/json',
+        'content-disposition': 'attachment; filename="openapi.json"',
+      },
+    },
+    ofNone('/docs/openapi.json'),
+  ],
+  [
+    'GET /docs/icon.svg',
+    {},
+    { status: 200, headers: { ...file, 'content-type': 'image/svg+xml' } },
+    { ...ofNone('/docs/icon.svg'), level: 20 },
+  ],
+  ['GET /docs/nothing', {}, failed(404, 'NOT_FOUND', words.nothing, open), ofNone('/docs/nothing')],
+  // Pages of another origin
+  [
+    'OPTIONS /v1/pets',
+    { by: 'nobody', headers: { origin: shop, 'access-control-request-method': 'POST' } },
+    {
+      status: 204,
+      headers: {
+        ...everyHeader,
+        ...exposed,
+        'content-security-policy': policy,
+        'access-control-allow-headers':
+          'Authorization,Content-Type,Idempotency-Key,X-Request-Id,trpc-accept',
+        'access-control-allow-methods': corsMethods.join(),
+        'access-control-allow-origin': shop,
+        'access-control-max-age': '600',
+      },
+      body: '',
+    },
+    ofNone('/v1/pets'),
+  ],
+  [
+    'GET /v1/pets?limit=1&status=sold',
+    { headers: { origin: shop } },
+    { status: 200, headers: { ...rest, 'access-control-allow-origin': shop }, body: [plain(rex)] },
+    ofRest('listPets'),
+  ],
+  [
+    'GET /trpc/nothing',
+    { headers: { origin: 'https://other.example' } },
+    trpcFailed(404, 'NOT_FOUND', 'There is no procedure with the name nothing'),
+    ofTrpc('unknown'),
+  ],
+]
+
+let serial = 0
+
+/** An answer as it must be expected: what differs each time is checked here, and left out. */
+async function ask(request: string, sent: Sent, { origin, key }: Service) {
+  const [method = '', target = ''] = request.split(/ (.*)/s)
+  const id = `whole-${++serial}`
+  const keyOf = { caller: key, reader: readerKey, stranger: wrongKey }
+  const answer = await fetch(origin + target, {
+    method,
+    redirect: 'manual',
+    ...(sent.body !== undefined && { body: sent.body }),
+    headers: {
+      ...(sent.by !== 'nobody' && { authorization: `Bearer ${keyOf[sent.by ?? 'caller']}` }),
+      'accept-encoding': 'identity',
+      'x-request-id': id,
+      ...sent.headers,
+    },
+  })
+  const text = await answer.text()
+  const {
+    date = '',
+    'content-length': length,
+    'x-request-id': answered,
+    etag,
+    ...headers
+  } = Object.fromEntries(answer.headers)
+  expect(date).toBe(new Date(date).toUTCString())
+  expect(Math.abs(Date.now() - Date.parse(date))).toBeLessThan(60_000)
+  expect(answered).toBe(id)
+  expect(etag !== undefined, 'an etag').toBe(
+    'cache-control' in headers && /cache$/.test(String(headers['cache-control'])),
+  )
+  if (method === 'HEAD') expect(Number(length)).toBeGreaterThan(10)
+  else expect(Number(length)).toBe(Buffer.byteLength(text))
+  return { id, status: answer.status, headers, body: read(text) }
+}
+
+/** The value of JSON, and of what tRPC has encoded in it. */
+function read(text: string): unknown {
+  if (!/^[[{]/.test(text)) return text
+  const decode = (encoded: string) => transformer.deserialize(encoded)
+  return JSON.parse(text, (name, value) => {
+    if (name === 'error' && typeof value === 'string') return decode(value)
+    return name === 'data' && typeof value === 'string' ? decode(value) : value
+  })
+}
+
+/** The lines of a request in the log, without what differs each time. */
+async function linesOf(id: string, count: number, { logged }: Service): Promise<Line[]> {
+  const find = () => logged.map((line) => JSON.parse(line)).filter((line) => line.requestId === id)
+  await eventually(() => expect(find().length).toBeGreaterThanOrEqual(count))
+  return find().map(({ time, pid, hostname, duration, ...line }) => {
+    expect(Math.abs(Date.now() - time)).toBeLessThan(60_000)
+    expect([pid, typeof hostname]).toEqual([process.pid, 'string'])
+    if (line.msg !== 'request') return line
+    expect(duration).toBeGreaterThanOrEqual(0)
+    expect(duration).toBeLessThan(30_000)
+    expect(duration).toBe(Math.round(duration * 10) / 10)
+    return line
+  })
+}
+
+/** Compares the whole of an answer, and of its lines in the log. */
+async function expectWhole(
+  request: string,
+  sent: Sent,
+  { status, headers, body }: Expected,
+  lines: Line | Line[],
+  started = service,
+): Promise<void> {
+  const { id, ...answer } = await ask(request, sent, started)
+  expect(answer).toEqual({
+    status,
+    headers: 'connection' in headers ? headers : { ...headers, ...kept },
+    body: body ?? answer.body,
+  })
+  const [method] = request.split(' ')
+  const expected = [lines].flat().map(
+    (line): Line => ({
+      requestId: id,
+      ...('err' in line ? {} : { level: 30, msg: 'request', method, status }),
+      ...line,
+    }),
+  )
+  expect(await linesOf(id, expected.length, started)).toEqual(expected)
+  if (started !== service) return
+  for (const { surface, operation = 'none', status } of expected) {
+    if (surface === undefined) continue
+    const labels = `surface="${surface}",operation="${operation}",status="${status}"`
+    counted[labels] = (counted[labels] ?? 0) + 1
+  }
+}
+
+/** Requests of the service so far, by the labels of its metrics. */
+const counted: Record<string, number> = {}
+
+test.each(cases.map((given, index) => [`${index}: ${given[0].slice(0, 60)}`, ...given] as const))(
+  '%s',
+  (_, ...given) => expectWhole(...given),
+)
+
+/** What the log says of an error that is the service's own. */
+const cause = (msg: string) => ({
+  level: 50,
+  msg,
+  err: expect.objectContaining({
+    type: expect.stringMatching(/Error$/),
+    message: expect.stringMatching(/./),
+    stack: expect.stringMatching(/\n +at /),
+  }),
+})
+
+test('500', async () => {
+  await service.sql('alter table pets rename to animals')
+  const headers = { headers: { origin: shop } }
+  const readable = { 'access-control-allow-origin': shop }
+  await expectWhole(
+    'GET /v1/pets/1',
+    headers,
+    failed(500, 'INTERNAL_SERVER_ERROR', words.bug, { ...rest, ...deprecated, ...readable }),
+    [cause(words.bug), ofRest('getPet')],
+  )
+  await expectWhole(
+    'POST /trpc/createPet',
+    post(trpcAda, { origin: shop }),
+    trpcFailed(500, 'INTERNAL_SERVER_ERROR', words.bug, readable),
+    [cause(words.bug), ofTrpc('createPet')],
+  )
+  const both = trpcError(500, 'INTERNAL_SERVER_ERROR', words.bug)
+  await expectWhole(
+    'GET /trpc/listPets,listPets?batch=1',
+    {},
+    { status: 500, headers: trpc, body: [both, both] },
+    [cause(words.bug), cause(words.bug), ofTrpc('listPets'), ofTrpc('listPets')],
+  )
+})
+
+test('503', async () => {
+  const closed = { ...json, 'cache-control': 'no-store' }
+  const later = { 'retry-after': '5' }
+  const by = { ...nobody, keyPrefix: unreachable.key.slice(0, 15) }
+  // Its key was never looked up, and cannot be any more.
+  await expectWhole(
+    'GET /v1/pets',
+    {},
+    failed(503, 'SERVICE_UNAVAILABLE', words.database, { ...closed, ...later }),
+    [cause(words.database), ofRest('listPets', by)],
+    unreachable,
+  )
+  await expectWhole(
+    'GET /trpc/listPets',
+    {},
+    {
+      status: 503,
+      headers: { ...closed, ...later, vary: 'Origin, trpc-accept, accept' },
+      body: trpcError(503, 'SERVICE_UNAVAILABLE', words.database),
+    },
+    [cause(words.database), ofTrpc('listPets', by)],
+    unreachable,
+  )
+})
+
+test('what is left of a limit, and 429', async () => {
+  const quota = (left: number) => ({
+    ratelimit: expect.stringMatching(new RegExp(`^"3-in-1min"; r=${left}; t=(60|[1-5]?\\d)$`)),
+    'ratelimit-policy': expect.stringMatching(/^"3-in-1min"; q=3; w=60; pk=:[\w+/]{16}:$/),
+  })
+  const wait = /^(60|[1-5]?\d)$/
+  const ok = { status: 200, headers: { ...rest, ...quota(2) }, body: [] }
+  await expectWhole('GET /v1/pets', {}, ok, ofRest('listPets'), limited)
+  await expectWhole(
+    'GET /trpc/listPets,nothing?batch=1',
+    {},
+    {
+      status: 207,
+      headers: { ...trpc, ...quota(0) },
+      body: [
+        { result: { data: [] } },
+        trpcError(404, 'NOT_FOUND', 'There is no procedure with the name nothing'),
+      ],
+    },
+    [
+      { ...ofTrpc('listPets'), status: 200 },
+      { ...ofTrpc('unknown'), status: 404 },
+    ],
+    limited,
+  )
+  const message = expect.stringMatching(
+    /^There were more than 3 calls in a minute; try again in \d+ seconds$/,
+  )
+  const refused = { ...quota(0), 'retry-after': expect.stringMatching(wait) }
+  const restHeaders = { ...rest, ...refused }
+  await expectWhole(
+    'GET /v1/pets/1',
+    {},
+    failed(429, 'TOO_MANY_REQUESTS', message, { ...restHeaders, ...deprecated }),
+    ofRest('getPet'),
+    limited,
+  )
+  await expectWhole(
+    'GET /trpc/listPets',
+    {},
+    trpcFailed(429, 'TOO_MANY_REQUESTS', message, refused),
+    ofTrpc('listPets'),
+    limited,
+  )
+})
+
+test('all that was counted are these requests, and each once', async () => {
+  const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text()
+  for (const metric of ['requests_total', 'request_duration_seconds_count']) {
+    const found = text.matchAll(new RegExp(`^petstore_${metric}\\{(.*)\\} (\\d+)$`, 'gm'))
+    const counts = Object.fromEntries(
+      [...found].map(([, labels, count]) => [labels, Number(count)]),
+    )
+    expect(counts).toEqual(counted)
+  }
+})
