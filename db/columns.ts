@@ -1,36 +1,15 @@
-/** What differs between the engines in the definition of tables, for the migrations. */
-import {
-  type ColumnDataType,
-  type ColumnDefinitionBuilder,
-  type Kysely,
-  SqliteAdapter,
-  sql,
-} from 'kysely'
-
-/** Whether the database is the embedded engine. Nobody outside `db` needs to know. */
-export const isSqlite = (db: Pick<Kysely<unknown>, 'getExecutor'>): boolean =>
-  db.getExecutor().adapter instanceof SqliteAdapter
+/** Columns, options and indexes of tables, for the migrations. */
+import type { ColumnDataType, ColumnDefinitionBuilder, Kysely } from 'kysely'
+import { engineOf } from './engine.ts'
 
 /** An int64 primary key that the engine assigns, ever greater, never used twice. */
 export function idColumn(db: Kysely<unknown>) {
-  // SQLite's row id, which is int64, goes by the name "integer" only.
-  const type = isSqlite(db) ? ('integer' as const) : ('bigint' as const)
   const define = (column: ColumnDefinitionBuilder) => column.autoIncrement().primaryKey()
-  return [type, define] as const
+  return [engineOf(db).idType, define] as const
 }
 
-// The same under two names, in this order: MariaDB's, MySQL's. Both compare code points, and
-// without padding: 'Graz' and 'Graz ' are two texts, as on SQLite.
-const COLLATIONS = ['utf8mb4_nopad_bin', 'utf8mb4_0900_bin']
-
-/** What follows `create table (…)`: on MySQL the character set that holds every Unicode text. */
-export async function tableOptions(db: Kysely<unknown>) {
-  if (isSqlite(db)) return sql``
-  const { rows } = await sql<{ Collation: string }>`show collation like 'utf8mb4%bin'`.execute(db)
-  const known = rows.map(({ Collation }) => Collation)
-  const collation = COLLATIONS.find((name) => known.includes(name)) ?? 'utf8mb4_bin'
-  return sql`character set utf8mb4 collate ${sql.raw(collation)}`
-}
+/** What follows `create table (…)`: every text column holds all of Unicode, compared exactly. */
+export const tableOptions = (db: Kysely<unknown>) => engineOf(db).tableOptions(db)
 
 /**
  * Adds a column that may be null, because instances of the release before do not write it, unless it
@@ -67,12 +46,7 @@ export async function addIndex(
     .on(table)
     .columns([...columns])
   const index = unique ? create.unique() : create
-  if (isSqlite(db)) return await index.ifNotExists().execute()
-  const isThere = async () => {
-    const { rows } =
-      await sql`show index from ${sql.table(table)} where key_name = ${name}`.execute(db)
-    return rows.length > 0
-  }
+  const isThere = () => engineOf(db).hasIndex(db, table, name)
   await unlessThere(isThere, () => index.execute())
 }
 

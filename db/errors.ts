@@ -160,9 +160,16 @@ const refusesRow = new Set([
   4025, // MariaDB: ER_CONSTRAINT_FAILED
 ])
 
+// https://sqlite.org/rescode.html#constraint
+const SQLITE_CONSTRAINT = 19
+
 /** Whether the error is about a row, so that the others of its statement may be added without it. */
-export const isRowRefused = (error: unknown): boolean =>
-  error instanceof DuplicateError || refusesRow.has((error as DriverError | undefined)?.errno ?? 0)
+export function isRowRefused(error: unknown): boolean {
+  if (!(error instanceof Error)) return false
+  const { errno = 0, errcode = 0 }: DriverError = error
+  const isConstraint = (errcode & 0xff) === SQLITE_CONSTRAINT
+  return error instanceof DuplicateError || isConstraint || refusesRow.has(errno)
+}
 
 interface DriverError extends Error {
   code?: string

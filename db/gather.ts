@@ -54,16 +54,30 @@ export type Ask<Question, Answer> = (
 export function gather<Question, Answer>(
   gathering: Gathering<Question, Answer>,
 ): Ask<Question, Answer> {
-  const share = perDatabase((db) => gatherOn(db, gathering))
+  const shareOn = perDatabase((db) => gatherOn(db, gathering))
+  const shareIn = new WeakMap<Database, ReturnType<typeof gatherOn<Question, Answer>>>()
   return async (db, question, deadline) => {
     if (!db.isTransaction) {
       refuseInside() // before it joins others, whom its failure would take along
-      return await share(db)(question, deadline)
+      return await shareOn(db)(question, deadline)
+    }
+    if (isShared(db)) {
+      const shared = shareIn.get(db) ?? gatherOn(db, gathering)
+      shareIn.set(db, shared)
+      return await shared(question, deadline)
     }
     const [answer] = await gathering.ask(db, [question], deadline)
     return answer as Answer // as many answers as questions
   }
 }
+
+const sharedTransactions = new WeakSet<Database>()
+
+/** Whether several works run concurrently in a transaction; then their questions share trips too. */
+export const isShared = (transaction: Database): boolean => sharedTransactions.has(transaction)
+
+/** Says that several works run concurrently in a transaction. */
+export const share = (transaction: Database): void => void sharedTransactions.add(transaction)
 
 function gatherOn<Question, Answer>(
   db: Database,

@@ -1,14 +1,12 @@
 /** New rows: those that meet are one statement, or one transaction, and each gets its own id. */
 import type { Insertable } from 'kysely'
-import { isSqlite } from './columns.ts'
 import type { Deadline } from './deadline.ts'
 import { isRowRefused, NoConsecutiveIdsError } from './errors.ts'
-import { gather } from './gather.ts'
+import { gather, isShared } from './gather.ts'
 import { perDatabase } from './per-database.ts'
 import { retry } from './retry.ts'
 import type { Statement } from './statement.ts'
 import type { Database, Tables } from './tables.ts'
-import { inTransaction } from './transaction.ts'
 
 const MAX_ROWS_PER_STATEMENT = 200
 
@@ -69,13 +67,14 @@ export function inserts<Row, Table extends keyof Tables>(
   })
 
   async function insertShared(db: Database, row: Row, deadline: Deadline): Promise<bigint> {
-    if (isSqlite(db)) return await inTransaction(db, (it) => insertOne(it, row, deadline), deadline)
     const id = grouping(db).isPossible ? await insertGrouped(db, row, deadline) : undefined
     return id ?? (await insertOne(db, row, deadline))
   }
 
-  return (db, row, deadline) =>
-    db.isTransaction
-      ? insertOne(db, row, deadline)
-      : retry(() => insertShared(db, row, deadline), { repeatable: false, deadline })
+  return (db, row, deadline) => {
+    if (!db.isTransaction) {
+      return retry(() => insertShared(db, row, deadline), { repeatable: false, deadline })
+    }
+    return isShared(db) ? insertShared(db, row, deadline) : insertOne(db, row, deadline)
+  }
 }

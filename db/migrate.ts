@@ -4,7 +4,8 @@ import path from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { FileMigrationProvider, type Migration, Migrator } from 'kysely/migration'
 import type { Deadline } from './deadline.ts'
-import { requireInnodb } from './engines/storage-engine.ts'
+import { dedupe } from './dedupe.ts'
+import { engineOf } from './engine.ts'
 import { DatabaseUnavailableError, DuplicateError, LockedError } from './errors.ts'
 import { execute } from './statement.ts'
 import type { Database } from './tables.ts'
@@ -55,7 +56,7 @@ export async function migrate(
     isReached = !(error instanceof DatabaseUnavailableError) // or there is no table yet
   }
   if (await hasAll(executed, folder).catch(() => false)) {
-    await requireInnodb(db)
+    await engineOf(db).checkTables(db)
     return []
   }
   // Kysely takes a migration that has run and that it does not know for a corruption; it is one of
@@ -87,7 +88,7 @@ export async function migrate(
     const done = results.filter(({ status }) => status === 'Success')
     names.push(...done.map(({ migrationName }) => migrationName))
     if (!error) {
-      await requireInnodb(db)
+      await engineOf(db).checkTables(db)
       return names
     }
     if (error instanceof LockedError) {
@@ -136,16 +137,9 @@ async function executedNames(db: Database, deadline?: Deadline): Promise<string[
   return (await execute(db, query, deadline)).rows.map(({ name }) => name)
 }
 
-const known = new Map<string, Promise<Record<string, Migration>>>()
-
-/** The migrations of a folder, read once; not remembered when they could not be read. */
-function migrationsOf(migrationFolder: string): Promise<Record<string, Migration>> {
-  let migrations = known.get(migrationFolder)
-  if (!migrations) {
-    const provider = new FileMigrationProvider({ fs, path, migrationFolder })
-    migrations = provider.getMigrations()
-    migrations.catch(() => known.delete(migrationFolder))
-    known.set(migrationFolder, migrations)
-  }
-  return migrations
-}
+/** The migrations of a folder, read once. */
+const migrationsOf = dedupe(
+  (migrationFolder: string) =>
+    new FileMigrationProvider({ fs, path, migrationFolder }).getMigrations(),
+  { keep: true },
+)

@@ -1,5 +1,5 @@
 /** Statements with a deadline, compiled once where they are executed often. */
-import type { Compilable, CompiledQuery, DialectAdapter, QueryResult } from 'kysely'
+import type { Compilable, CompiledQuery, QueryResult } from 'kysely'
 import type { Deadline } from './deadline.ts'
 import { perDatabase } from './per-database.ts'
 import type { Database } from './tables.ts'
@@ -10,12 +10,6 @@ export interface Statement<Row = unknown> extends CompiledQuery<Row> {
   deadline?: Deadline | undefined
   /** It counts on consecutive ids: without that promise it throws NoConsecutiveIdsError, unsent. */
   needsConsecutiveIds?: boolean
-}
-
-/** The adapter of an engine that answers at once: what it can do now goes past Kysely's queue. */
-export interface ImmediateAdapter extends DialectAdapter {
-  /** The result of a statement; undefined when it has to wait for its turn. */
-  executeNow?<Row>(query: Statement<Row>): QueryResult<Row> | undefined
 }
 
 /** Stands for a value that each execution puts in its place. */
@@ -48,14 +42,12 @@ export function statement<Values, Row = never>(
   const compiled = perDatabase((db) => build(db, value).compile())
   return async (db, values, deadline) => {
     const query = compiled(db)
-    const adapter: ImmediateAdapter = db.getExecutor().adapter
     const parameters = query.parameters.map((parameter) =>
       parameter instanceof Placeholder ? parameter.read(values) : parameter,
     )
     const { sql, query: node, queryId } = query
     const complete: Statement<Row> = { sql, parameters, query: node, queryId, deadline }
-    const result = db.isTransaction ? undefined : adapter.executeNow?.(complete)
-    return result ?? (await db.executeQuery<Row>(complete))
+    return await db.executeQuery<Row>(complete)
   }
 }
 

@@ -1,7 +1,8 @@
 /** The stores of the service in memory, for the stand-in. */
 import { stringify } from 'devalue'
+import type { Deadline } from '../../db/deadline.ts'
 import { BY_ID, pageOf } from '../../db/order.ts'
-import type { Idempotency } from '../../src/idempotency/store.ts'
+import type { Idempotency, Make } from '../../src/idempotency/store.ts'
 import type { NewPet, Pet } from '../../src/petstore/pets/schema.ts'
 import type { PetStore } from '../../src/petstore/pets/store.ts'
 import type { Stores } from '../../src/procedure/context.ts'
@@ -35,8 +36,8 @@ export function idempotencyInMemory(stores: Stores): Idempotency<Stores> {
   return {
     async once<Output>(
       { apiKeyId, key, operation, input }: Parameters<Idempotency<Stores>['once']>[0],
-      _deadline: unknown,
-      make: (stores: Stores) => Promise<Output>,
+      deadline: Deadline,
+      make: Make<Stores, Output>,
     ) {
       const name = `${apiKeyId} ${key}`
       const request = stringify([operation, input])
@@ -48,7 +49,7 @@ export function idempotencyInMemory(stores: Stores): Idempotency<Stores> {
       }
       known.set(name, { request })
       try {
-        const outcome = { output: await make(stores) }
+        const outcome = { output: await make(stores, deadline) }
         known.set(name, { request, outcome })
         return outcome
       } catch (error) {

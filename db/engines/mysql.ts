@@ -29,7 +29,7 @@ import {
 import { noteFailure, refuseAfterEnd, refuseInside } from '../inside.ts'
 import type { Statement } from '../statement.ts'
 import type { Target } from '../trace.ts'
-import { LockingAdapter } from './mysql-lock.ts'
+import { MysqlEngine } from './mysql-engine.ts'
 import { COLLATION, SET_UP, type Server, toServer, VARIABLES } from './mysql-session.ts'
 import { MysqlPool, type PoolUsage, socketOf } from './pool.ts'
 
@@ -53,7 +53,7 @@ export interface PoolSettings {
 export function mysqlDialect(url: string, settings: PoolSettings): Dialect {
   return {
     createDriver: () => new MysqlDriver(url, settings),
-    createAdapter: () => new LockingAdapter(url),
+    createAdapter: () => new MysqlEngine(url),
     createQueryCompiler: () => new MysqlQueryCompiler(),
     createIntrospector: (db: Kysely<unknown>) => new MysqlIntrospector(db),
   }
@@ -77,7 +77,6 @@ class MysqlDriver implements Driver {
       charset: COLLATION,
       connectTimeout: timeout ?? CONNECT_TIMEOUT,
       supportBigNumbers: true,
-      bigNumberStrings: true,
     }
     this.pool = new MysqlPool(this.#options, usage)
     const { hostname, port, pathname } = new URL(url)

@@ -10,16 +10,15 @@ import {
   type Driver,
   type Kysely,
   type QueryResult,
-  SqliteAdapter,
   SqliteIntrospector,
   SqliteQueryCompiler,
-  sql,
 } from 'kysely'
 import { LRUCache } from 'lru-cache'
 import { DatabaseUnavailableError, databaseError, LockedError } from '../errors.ts'
 import { noteFailure, refuseAfterEnd, refuseInside } from '../inside.ts'
-import type { ImmediateAdapter, Statement } from '../statement.ts'
+import type { Statement } from '../statement.ts'
 import { join, type Target, type Trace } from '../trace.ts'
+import { SqliteEngine } from './sqlite-engine.ts'
 
 /** Milliseconds that a statement waits for another process's transaction, if nothing else is set. */
 const LOCK_TIMEOUT = 5_000
@@ -51,7 +50,7 @@ export function sqliteDialect(
   const driver = new EmbeddedDriver(() => open(path, mayCreate), timeout)
   return {
     createDriver: () => driver,
-    createAdapter: () => new EmbeddedAdapter(driver),
+    createAdapter: () => new SqliteEngine(() => driver.isInTransaction),
     createQueryCompiler: () => new SqliteQueryCompiler(),
     createIntrospector: (db: Kysely<unknown>) => new SqliteIntrospector(db),
   }
@@ -145,29 +144,6 @@ class EmbeddedDriver implements Driver {
     }
   }
 
-  /**
-   * The result of a statement; undefined when it has to wait, because the connection is not open
-   * yet, a session has a transaction, or another process the lock.
-   */
-  executeNow<Row>({
-    sql: text,
-    parameters,
-    deadline,
-  }: Statement<Row>): QueryResult<Row> | undefined {
-    if (!this.#database?.isOpen || this.#owner) return undefined
-    if (deadline?.reason) throw deadline.reason
-    const ended = deadline?.trace?.statement(text, TARGET)
-    try {
-      const result = this.#execute<Row>(text, parameters)
-      ended?.()
-      return result
-    } catch (error) {
-      ended?.(error)
-      if (error instanceof LockedError) return undefined
-      throw error
-    }
-  }
-
   #setOwner(owner: EmbeddedSession | undefined): void {
     if (this.#owner && !owner) {
       this.#over.resolve()
@@ -199,7 +175,9 @@ class EmbeddedDriver implements Driver {
         return { rows: rows.map((row) => objectOf(columns, row)) as Row[] }
       }
       const { changes, lastInsertRowid } = statement.run(...values)
-      return { rows: [], numAffectedRows: BigInt(changes), insertId: BigInt(lastInsertRowid) }
+      // As on MySQL, the id of the first of several rows, whose ids are consecutive.
+      const insertId = BigInt(lastInsertRowid) - BigInt(changes) + 1n
+      return { rows: [], numAffectedRows: BigInt(changes), insertId }
     })
   }
 
@@ -275,32 +253,6 @@ class EmbeddedSession implements DatabaseConnection {
   // biome-ignore lint/correctness/useYield: Kysely wants the method; nothing here streams.
   async *streamQuery(): AsyncGenerator<never> {
     throw new Error('Streaming is not supported')
-  }
-}
-
-// Kysely takes no lock of its own here: an immediate transaction keeps other processes out, and the
-// driver the other sessions of this one.
-class EmbeddedAdapter extends SqliteAdapter implements ImmediateAdapter {
-  readonly #driver: EmbeddedDriver
-  constructor(driver: EmbeddedDriver) {
-    super()
-    this.#driver = driver
-  }
-
-  // Or Kysely would let all others wait for a session that waits.
-  override get supportsMultipleConnections(): boolean {
-    return true
-  }
-
-  executeNow<Row>(query: Statement<Row>): QueryResult<Row> | undefined {
-    return this.#driver.executeNow(query)
-  }
-
-  override async acquireMigrationLock(db: Kysely<unknown>) {
-    await sql`begin immediate`.execute(db)
-  }
-  override async releaseMigrationLock(db: Kysely<unknown>) {
-    if (this.#driver.isInTransaction) await sql`commit`.execute(db)
   }
 }
 

@@ -2,14 +2,16 @@
 import { hash as hashOf } from 'node:crypto'
 import { setTimeout } from 'node:timers/promises'
 import { parse, stringify } from 'devalue'
-import type { ExpressionBuilder } from 'kysely'
+import type { Selectable } from 'kysely'
 import type { Logger } from 'pino'
 import type { Deadline } from '../../db/deadline.ts'
 import { DuplicateError, LockedError } from '../../db/errors.ts'
+import { inserts } from '../../db/inserts.ts'
+import { lookUp } from '../../db/lookup.ts'
 import { retry } from '../../db/retry.ts'
 import { execute, statement, type Value } from '../../db/statement.ts'
 import type { Database, Tables } from '../../db/tables.ts'
-import { inTransaction } from '../../db/transaction.ts'
+import { inSharedTransaction, inTransaction } from '../../db/transaction.ts'
 
 /** Rows removed in one statement: each touches pages of its own, and SQLite holds up the process. */
 const CLEANING_BATCH = 100
@@ -20,7 +22,7 @@ const CLEANING_PAUSE = 10
 /** Milliseconds between two rounds of cleaning. */
 const CLEANING_INTERVAL = 10 * 60_000
 
-/** Who asks for what: a key counts per API key. */
+/** A request with a key, which counts for its API key alone. */
 export interface OnceRequest {
   apiKeyId: bigint
   key: string
@@ -29,20 +31,25 @@ export interface OnceRequest {
   input: unknown
 }
 
-/** What came of it, now or before; or why nothing was made. */
+/** The output of this request or of the first one with the key, or why nothing was made. */
 export type Outcome<Output> = { output: Output } | 'running' | 'different'
+
+/** Makes the output with the stores of a transaction. */
+export type Make<Stores, Output> = (stores: Stores, deadline: Deadline) => Promise<Output>
 
 export interface Idempotency<Stores> {
   /**
-   * Runs `make` with the stores of a transaction that also keeps the key and the output, unless the key was used
-   * before: then it gives the output of that time. `running` when the same key is being used at
-   * this moment, `different` when it was for another request. Throws what `make` throws, and
-   * DatabaseUnavailableError; it is tried again where that may help, for the key makes it safe.
+   * Runs `make` in a transaction that also keeps the key and the output. Where the key was used
+   * before, it returns the output of that request; `running` while that request is running, and
+   * `different` where it was another one. With `oneStatement`, concurrent calls share a transaction.
+   * Throws what `make` throws, and DatabaseUnavailableError after three attempts, which the key
+   * makes safe.
    */
   once<Output>(
     request: OnceRequest,
     deadline: Deadline,
-    make: (stores: Stores) => Promise<Output>,
+    make: Make<Stores, Output>,
+    options?: { oneStatement?: boolean },
   ): Promise<Outcome<Output>>
   /** Ends the regular removal of what is older than the lifetime. */
   stop(): void
@@ -74,12 +81,20 @@ export function createIdempotency<Stores>(
   }, CLEANING_INTERVAL).unref()
 
   return {
-    async once(request, deadline, make) {
+    async once(request, deadline, make, { oneStatement = false } = {}) {
       const name = `${request.apiKeyId} ${request.key}`
       if (running.has(name)) return 'running'
       running.add(name)
+      const { apiKeyId, key, operation, input } = request
+      const row = {
+        apiKeyId,
+        hash: hashOf('sha256', key),
+        operation,
+        fingerprint: fingerprintOf(input),
+      }
+      const makeIn = (transaction: Database, end: Deadline) => make(createStores(transaction), end)
+      const work = () => attempt(db, lifetime, row, deadline, makeIn, oneStatement)
       try {
-        const work = () => attempt(db, lifetime, request, deadline, (it) => make(createStores(it)))
         return await retry(work, { repeatable: true, deadline })
       } finally {
         running.delete(name)
@@ -92,94 +107,129 @@ export function createIdempotency<Stores>(
   }
 }
 
-/** Somebody else has kept the same key, or is about to: nothing was made here. */
+/** Another request has kept the same key, or is about to: nothing was made here. */
 class TakenError extends Error {}
 
-interface NewRow {
+interface Key {
   apiKeyId: bigint
   hash: string
+}
+
+interface NewRow extends Key {
   operation: string
   fingerprint: string
 }
 
-/** The condition for the row of the same key. */
-const isOf = (value: Value<NewRow>) => (eb: ExpressionBuilder<Tables, 'idempotency_keys'>) =>
-  eb.and({
-    api_key_id: value(({ apiKeyId }) => apiKeyId),
-    key_hash: value(({ hash }) => hash),
-  })
+type Making<Output> = (transaction: Database, deadline: Deadline) => Promise<Output>
 
-const findRow = statement((db, value: Value<NewRow>) =>
-  db
-    .selectFrom('idempotency_keys')
-    .select(['id', 'operation', 'fingerprint', 'answer', 'created_at'])
-    .where(isOf(value)),
-)
+const findRow = lookUp<Key, Selectable<Tables['idempotency_keys']>>({
+  select: (db, keys) =>
+    db
+      .selectFrom('idempotency_keys')
+      .selectAll()
+      .where((eb) => eb.or(keys.map((value) => eb.and(columnsOf(value))))),
+  nameOf: (key) =>
+    'hash' in key ? `${key.apiKeyId} ${key.hash}` : `${key.api_key_id} ${key.key_hash}`,
+})
 
-const insertRow = statement((db, value: Value<NewRow>) =>
-  db.insertInto('idempotency_keys').values({
-    api_key_id: value(({ apiKeyId }) => apiKeyId),
-    key_hash: value(({ hash }) => hash),
-    operation: value(({ operation }) => operation),
-    fingerprint: value(({ fingerprint }) => fingerprint),
-    answer: '',
-    created_at: value(() => BigInt(Date.now())),
-  }),
-)
+const columnsOf = (value: Value<Key>) => ({
+  api_key_id: value(({ apiKeyId }) => apiKeyId),
+  key_hash: value(({ hash }) => hash),
+})
 
-const keepAnswer = statement((db, value: Value<NewRow & { output: unknown }>) =>
+const insertRow = inserts('idempotency_keys', (row: NewRow & { answer: string }) => ({
+  api_key_id: row.apiKeyId,
+  key_hash: row.hash,
+  operation: row.operation,
+  fingerprint: row.fingerprint,
+  answer: row.answer,
+  created_at: BigInt(Date.now()),
+}))
+
+const keepAnswer = statement((db, value: Value<Key & { answer: string }>) =>
   db
     .updateTable('idempotency_keys')
-    .set({ answer: value(({ output }) => stringify(output)) })
-    .where(isOf(value)),
+    .set({ answer: value(({ answer }) => answer) })
+    .where((eb) => eb.and(columnsOf(value as Value<Key>))),
 )
+
+/** Keeps the key. Throws TakenError, since no other unique index can refuse this row. */
+async function keepKey(
+  transaction: Database,
+  row: NewRow,
+  answer: string,
+  deadline: Deadline,
+): Promise<void> {
+  try {
+    await insertRow(transaction, { ...row, answer }, deadline)
+  } catch (error) {
+    const isTaken = error instanceof DuplicateError || error instanceof LockedError
+    throw isTaken ? new TakenError(undefined, { cause: error }) : error
+  }
+}
 
 async function attempt<Output>(
   db: Database,
   lifetime: number,
-  { apiKeyId, key, operation, input }: OnceRequest,
+  row: NewRow,
   deadline: Deadline,
-  make: (transaction: Database) => Promise<Output>,
+  make: Making<Output>,
+  oneStatement: boolean,
 ): Promise<Outcome<Output>> {
-  const row = {
-    apiKeyId,
-    hash: hashOf('sha256', key),
-    operation,
-    fingerprint: fingerprintOf(input),
-  }
-  for (;;) {
-    const { rows } = await findRow(db, row, deadline)
-    const [known] = rows
+  for (let mayShare = oneStatement; ; mayShare = false) {
+    const known = await findRow(db, row, deadline)
     if (known && known.created_at > BigInt(Date.now() - lifetime)) {
-      const isSame = known.operation === operation && known.fingerprint === row.fingerprint
-      // It is what the same operation once gave.
+      const isSame = known.operation === row.operation && known.fingerprint === row.fingerprint
+      // The same operation returned it before.
       return isSame ? { output: parse(known.answer) as Output } : 'different'
     }
     try {
-      return await inTransaction(
-        db,
-        async (transaction) => {
-          if (known) {
-            const remove = transaction.deleteFrom('idempotency_keys').where('id', '=', known.id)
-            await execute(transaction, remove, deadline)
-          }
-          // First, so that a unique index that speaks up here can be no other than the key's.
-          await insertRow(transaction, row, deadline).catch((error) => {
-            const isTaken = error instanceof DuplicateError || error instanceof LockedError
-            throw isTaken ? new TakenError(undefined, { cause: error }) : error
-          })
-          const output = await make(transaction)
-          await keepAnswer(transaction, { ...row, output }, deadline)
-          return { output }
-        },
-        deadline,
-      )
+      if (known || !mayShare) return await makeAlone(db, row, deadline, make, known?.id)
+      const made = await makeShared(db, row, deadline, make)
+      if (made) return made
     } catch (error) {
       if (!(error instanceof TakenError)) throw error
       if (error.cause instanceof LockedError) return 'running'
-      // It was kept since we looked: now it can be found.
     }
+    // The key was kept since the look, or a concurrent call made the shared transaction fail.
   }
+}
+
+/** Keeps the key after the output, which saves a statement; undefined where others made it fail. */
+async function makeShared<Output>(
+  db: Database,
+  row: NewRow,
+  deadline: Deadline,
+  make: Making<Output>,
+): Promise<{ output: Output } | undefined> {
+  const work = async (transaction: Database, deadline: Deadline) => {
+    const output = await make(transaction, deadline)
+    await keepKey(transaction, row, stringify(output), deadline)
+    return output
+  }
+  const made = await inSharedTransaction(db, work, deadline)
+  return made && { output: made.result }
+}
+
+/** Keeps the key first, so that nothing is done for a key that another instance is using. */
+async function makeAlone<Output>(
+  db: Database,
+  row: NewRow,
+  deadline: Deadline,
+  make: Making<Output>,
+  expiredId: bigint | undefined,
+): Promise<{ output: Output }> {
+  const work = async (transaction: Database) => {
+    if (expiredId !== undefined) {
+      const remove = transaction.deleteFrom('idempotency_keys').where('id', '=', expiredId)
+      await execute(transaction, remove, deadline)
+    }
+    await keepKey(transaction, row, '', deadline)
+    const output = await make(transaction, deadline)
+    await keepAnswer(transaction, { ...row, answer: stringify(output) }, deadline)
+    return { output }
+  }
+  return await inTransaction(db, work, deadline)
 }
 
 /** SHA-256 of an input. The names of its fields are in it, for they tell what was left out. */

@@ -3,6 +3,7 @@ import { setTimeout } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
 import { Deadline } from '../../db/deadline.ts'
+import { dedupe } from '../../db/dedupe.ts'
 import { OverloadedError } from '../../db/errors.ts'
 import { retry } from '../../db/retry.ts'
 import type { Database } from '../../db/tables.ts'
@@ -68,7 +69,7 @@ export function createAuthenticator(
     return found
   }
   const findBatched = batched(lookUp)
-  const findAlone = shared(async (hash) => (await lookUp([hash])).get(hash))
+  const findAlone = dedupe(async (hash: string) => (await lookUp([hash])).get(hash))
 
   let uses = new Map<bigint, number>()
   let recording = Promise.resolve()
@@ -130,19 +131,6 @@ export function createAuthenticator(
 }
 
 type LookUp<Value> = (key: string) => Promise<Value | undefined>
-
-/** Returns a look-up that shares one answer between concurrent callers with the same key. */
-function shared<Value>(lookUp: LookUp<Value>): LookUp<Value> {
-  const running = new Map<string, Promise<Value | undefined>>()
-  return (key) => {
-    let answer = running.get(key)
-    if (!answer) {
-      answer = lookUp(key).finally(() => running.delete(key))
-      running.set(key, answer)
-    }
-    return answer
-  }
-}
 
 /**
  * Returns a look-up of one key that combines concurrent calls in one query. Throws OverloadedError.

@@ -1,5 +1,7 @@
 /** Mutations that a client can repeat safely, with an Idempotency-Key. */
 import { idempotencyError, parseIdempotencyKey } from '../idempotency/header.ts'
+import type { Make } from '../idempotency/store.ts'
+import type { Stores } from './context.ts'
 import { asWrite, inside, type Resolver, write } from './write.ts'
 
 const resolvers = new WeakSet<object>()
@@ -29,9 +31,8 @@ export function idempotentWrite<Input, Output>(
     const key = parseIdempotencyKey(ctx.idempotencyHeader)
     if (key === undefined) return await withoutKey(options)
     const request = { apiKeyId: ctx.caller.keyId, key, operation, input }
-    const outcome = await ctx.idempotency.once(request, ctx.deadline, (stores) =>
-      make(inside(options, stores)),
-    )
+    const work: Make<Stores, Output> = (stores, deadline) => make(inside(options, stores, deadline))
+    const outcome = await ctx.idempotency.once(request, ctx.deadline, work, { oneStatement })
     if (typeof outcome === 'string') throw idempotencyError(outcome)
     return outcome.output
   }

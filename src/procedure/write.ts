@@ -22,11 +22,12 @@ export function asWrite<Input, Output>(resolver: Resolver<Input, Output>): Resol
   return resolver
 }
 
-/** Returns the options of a resolver with the stores of a transaction. */
-export const inside = <Input>(options: Options<Input>, stores: Stores): Options<Input> => ({
-  ...options,
-  ctx: { ...options.ctx, stores },
-})
+/** Returns the options of a resolver with the stores, and the deadline, of a transaction. */
+export const inside = <Input>(
+  options: Options<Input>,
+  stores: Stores,
+  deadline = options.ctx.deadline,
+): Options<Input> => ({ ...options, ctx: { ...options.ctx, stores, deadline } })
 
 /**
  * Returns the resolver of a mutation. `make` runs in one transaction, whose stores are `ctx.stores`.

@@ -1,6 +1,7 @@
 /** The Express app and its server: the routes, in their order. */
 import type { Server } from 'node:http'
 import express, { type ErrorRequestHandler, type RequestHandler } from 'express'
+import { dedupe } from '../../db/dedupe.ts'
 import type { Config } from '../config/config.ts'
 import { notFound, toApiError, toProblem } from '../errors/problem.ts'
 import { crossOrigin, jsonHeaders, pageHeaders } from '../http/headers.ts'
@@ -42,14 +43,20 @@ export function createApp(parts: Parts): Server {
   const { router, tags } = resources
   const operations = operationsOf(router, tags)
   // Made at the first request: most processes serve neither, and their modules are a tenth of the memory.
-  const document = lazy(async () => {
-    const { openApiDocument } = await import('../surface/rest/document.ts')
-    return JSON.stringify(openApiDocument(resources, operations, config))
-  })
-  const docs = lazy(async () => {
-    const { docsRouter } = await import('../surface/docs.ts')
-    return docsRouter(await document())
-  })
+  const document = dedupe<void, string>(
+    async () => {
+      const { openApiDocument } = await import('../surface/rest/document.ts')
+      return JSON.stringify(openApiDocument(resources, operations, config))
+    },
+    { keep: true },
+  )
+  const docs = dedupe<void, RequestHandler>(
+    async () => {
+      const { docsRouter } = await import('../surface/docs.ts')
+      return docsRouter(await document())
+    },
+    { keep: true },
+  )
   const methods = [...new Set(['GET', 'HEAD', 'POST', ...operations.map(({ method }) => method)])]
   const report = reporter(log)
   const service: Service = {
@@ -85,20 +92,6 @@ export function createApp(parts: Parts): Server {
   app.use('/docs/', async (req, res, next) => (await docs())(req, res, next))
   app.use(refuseAll, answerError(report))
   return createHttpServer(app, telemetry.onRefused, clientTimeouts)
-}
-
-/** Returns a function that calls `make` once, and again only after it failed. */
-function lazy<Made>(make: () => Promise<Made>): () => Promise<Made> {
-  let made: Promise<Made> | undefined
-  return async () => {
-    try {
-      made ??= make()
-      return await made
-    } catch (error) {
-      made = undefined
-      throw error
-    }
-  }
 }
 
 const TO_DOCS = [...pageHeaders, 'Location', '/docs/']

@@ -1,5 +1,6 @@
 /** The readiness of a process: whether a load balancer should send it requests. */
 import { Deadline } from '../../db/deadline.ts'
+import { dedupe } from '../../db/dedupe.ts'
 import { isCurrent } from '../../db/migrate.ts'
 import type { Database } from '../../db/tables.ts'
 
@@ -10,9 +11,7 @@ export type Readiness = ReturnType<typeof createReadiness>
 
 /** Returns the readiness of a process that serves from this database. */
 export function createReadiness(db: Database) {
-  let running: Promise<boolean> | undefined
-
-  const check = async () => {
+  const check = dedupe<void, boolean>(async () => {
     const deadline = new Deadline(TIMEOUT)
     try {
       return await isCurrent(db, deadline)
@@ -20,9 +19,8 @@ export function createReadiness(db: Database) {
       return false
     } finally {
       deadline.clear()
-      running = undefined
     }
-  }
+  })
   const readiness = {
     /** True once the process begins to stop. */
     stopping: false,
@@ -32,8 +30,7 @@ export function createReadiness(db: Database) {
      */
     async isReady(): Promise<boolean> {
       if (readiness.stopping) return false
-      running ??= check()
-      return await running
+      return await check()
     },
   }
   return readiness

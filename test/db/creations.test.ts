@@ -1,4 +1,5 @@
 /** Creations that meet share a statement or a transaction; each has its own id and outcome. */
+import { hash } from 'node:crypto'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { connect, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
@@ -146,7 +147,7 @@ test('one that is refused takes nobody along', async () => {
       ? `create trigger refuse before insert on pets for each row
          if new.name = 'bad' then signal sqlstate '45000' set message_text = 'no'; end if`
       : `create trigger refuse before insert on pets when new.name = 'bad'
-         begin select raise(fail, 'no'); end`
+         begin select raise(abort, 'no'); end`
   await admin(refuse)
   try {
     const names = Array.from({ length: 60 }, (_, index) =>
@@ -160,6 +161,30 @@ test('one that is refused takes nobody along', async () => {
     const good = answers.filter((answer, index) => !isBad(answer, index))
     expect(good.every(({ status }) => status === 201)).toBe(true)
     await expectMade(good)
+  } finally {
+    await admin('drop trigger refuse')
+  }
+})
+
+test('one whose key is refused, or was used before, takes none along', async () => {
+  await admin('delete from pets')
+  const first = await create('used', '"used"')
+  const bad = hash('sha256', 'bad')
+  await admin(
+    engine === 'mysql'
+      ? `create trigger refuse before insert on idempotency_keys for each row
+         if new.key_hash = '${bad}' then signal sqlstate '45000' set message_text = 'no'; end if`
+      : `create trigger refuse before insert on idempotency_keys when new.key_hash = '${bad}'
+         begin select raise(abort, 'no'); end`,
+  )
+  try {
+    const names = Array.from({ length: 40 }, (_, index) => `new ${index}`)
+    names.splice(20, 0, 'bad', 'used')
+    const answers = await meeting(names, (name) => create(name, `"${name}"`))
+    const [refused, again] = answers.splice(20, 2)
+    expect([refused?.status, again?.text]).toEqual([500, first.text])
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([201]))
+    await expectMade([first, ...answers])
   } finally {
     await admin('drop trigger refuse')
   }

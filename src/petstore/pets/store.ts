@@ -4,10 +4,10 @@ import type { Deadline } from '../../../db/deadline.ts'
 import { gather } from '../../../db/gather.ts'
 import { readBy } from '../../../db/index-hint.ts'
 import { inserts } from '../../../db/inserts.ts'
+import { lookUp } from '../../../db/lookup.ts'
 import { BY_ID, type Page } from '../../../db/order.ts'
 import { pages } from '../../../db/pages.ts'
-import { retry } from '../../../db/retry.ts'
-import { statement, type Value } from '../../../db/statement.ts'
+import type { Value } from '../../../db/statement.ts'
 import type { Database } from '../../../db/tables.ts'
 import type { ListPets, NewPet, Pet, PetStatus } from './schema.ts'
 
@@ -21,9 +21,6 @@ declare module '../../../db/tables.ts' {
     }
   }
 }
-
-/** Ids in one query. */
-const MAX_IDS = 100
 
 /** The store of pets. All methods throw DatabaseUnavailableError, also at the deadline. */
 export interface PetStore {
@@ -72,38 +69,10 @@ const listPets = gather<ListPets, Page<Pet, bigint>>({
   },
 })
 
-const getPet = gather<bigint, Pet | undefined>({
-  most: MAX_IDS,
-  lane: () => '',
-  async ask(db, ids, deadline) {
-    const pets = await readPets(db, ids, deadline)
-    if (ids.length === 1) return pets
-    const byId = new Map(pets.map((pet) => [pet.id, pet]))
-    return ids.map((id) => byId.get(id))
+const getPet = lookUp<bigint, Pet>({
+  select(db, ids) {
+    const wanted = ids.map((value) => value((id) => id))
+    return db.selectFrom('pets').select(columns).where('id', 'in', wanted)
   },
+  nameOf: (pet) => (typeof pet === 'bigint' ? pet : pet.id),
 })
-
-async function readPets(db: Database, ids: bigint[], deadline: Deadline): Promise<Pet[]> {
-  // The number of ids is rounded up to a power of two, so that few statements have to be compiled. The
-  // first id fills the rest.
-  const size = Math.min(2 ** Math.ceil(Math.log2(ids.length)), MAX_IDS)
-  const select = selects.get(size) ?? selectPets(size)
-  selects.set(size, select)
-  const { rows } = await retry(() => select(db, ids, deadline), { repeatable: true, deadline })
-  return rows
-}
-
-const selects = new Map<number, ReturnType<typeof selectPets>>()
-
-const selectPets = (size: number) =>
-  statement((db, value: Value<bigint[]>) => {
-    const id = (index: number) => value((ids) => ids[index] ?? (ids[0] as bigint)) // never empty
-    const query = db.selectFrom('pets').select(columns)
-    return size === 1
-      ? query.where('id', '=', id(0))
-      : query.where(
-          'id',
-          'in',
-          Array.from({ length: size }, (_, index) => id(index)),
-        )
-  })

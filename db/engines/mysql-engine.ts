@@ -1,0 +1,104 @@
+/** What MySQL and MariaDB have of their own: locks, storage engines, collations, index hints. */
+import { type Kysely, MysqlAdapter, sql } from 'kysely'
+import type { Engine } from '../engine.ts'
+import { DatabaseTimeoutError, DatabaseUnavailableError, LockedError } from '../errors.ts'
+import { runInside } from '../inside.ts'
+import type { Database, Tables } from '../tables.ts'
+
+/** Seconds that one attempt waits for the lock of the migrations. */
+const WAIT = 1
+
+/** Characters that the name of a lock may have. */
+const MAX_NAME = 64
+
+// The same under two names, in this order: MariaDB's, MySQL's. Both compare code points, and
+// without padding: 'Graz' and 'Graz ' are two texts, as on SQLite.
+const COLLATIONS = ['utf8mb4_nopad_bin', 'utf8mb4_0900_bin']
+
+/** The tables of the service. The database may have others. */
+const TABLES = ['api_keys', 'idempotency_keys', 'pets', 'kysely_migration', 'kysely_migration_lock']
+
+export class MysqlEngine extends MysqlAdapter implements Engine {
+  readonly idType = 'bigint'
+  readonly #lock: string
+
+  /** The engine for the database of a URL (mysql://user:password@host:port/database). */
+  constructor(url: string) {
+    super()
+    const database = decodeURIComponent(new URL(url).pathname.slice(1))
+    this.#lock = `migrations of ${database}`.slice(0, MAX_NAME)
+  }
+
+  /**
+   * Takes a lock for this database. Kysely's own lock is one for all databases of a server, and waits
+   * for an hour. Throws LockedError when another session holds it:
+   * https://dev.mysql.com/doc/refman/9.4/en/locking-functions.html
+   */
+  override async acquireMigrationLock(db: Kysely<unknown>): Promise<void> {
+    const query = sql<{ taken: bigint }>`select get_lock(${this.#lock}, ${WAIT}) as taken`
+    const { rows } = await query.execute(db)
+    if (Number(rows[0]?.taken) === 1) return
+    throw new LockedError(new Error(`The lock "${this.#lock}" is held by another session`), true)
+  }
+
+  override async releaseMigrationLock(db: Kysely<unknown>): Promise<void> {
+    await sql`select release_lock(${this.#lock})`.execute(db)
+  }
+
+  /** The character set that holds every Unicode text. */
+  async tableOptions(db: Kysely<unknown>) {
+    const query = sql<{ Collation: string }>`show collation like 'utf8mb4%bin'`
+    const known = (await query.execute(db)).rows.map(({ Collation }) => Collation)
+    const collation = COLLATIONS.find((name) => known.includes(name)) ?? 'utf8mb4_bin'
+    return sql`character set utf8mb4 collate ${sql.raw(collation)}`
+  }
+
+  async hasIndex(db: Kysely<unknown>, table: string, name: string): Promise<boolean> {
+    const query = sql`show index from ${sql.table(table)} where key_name = ${name}`
+    return (await query.execute(db)).rows.length > 0
+  }
+
+  /**
+   * MariaDB would use the first column of the index alone, and read all rows before the cursor; MySQL
+   * would read the primary key, and all rows that the condition excludes:
+   * https://dev.mysql.com/doc/refman/9.4/en/index-hints.html
+   */
+  readBy<Table extends keyof Tables>(table: Table, index: string): Table {
+    // The hint follows the table's alias, which is its own name.
+    const hint = sql`${sql.id(table)} force index (${sql.id(index)})`
+    // To a query, the columns and the name of the table are all that it is.
+    return sql.table(table).as(hint) as unknown as Table
+  }
+
+  /**
+   * Throws for a table that was made with, or moved to, another storage engine than InnoDB. TiDB and
+   * Vitess report that name too:
+   * https://dev.mysql.com/doc/refman/9.4/en/information-schema-tables-table.html
+   */
+  async checkTables(db: Database): Promise<void> {
+    const { rows } = await sql<{ name: string }>`
+      select table_name as name from information_schema.tables
+      where table_schema = database() and table_name in (${sql.join(TABLES)}) and engine <> 'InnoDB'
+    `.execute(db)
+    if (rows.length === 0) return
+    const remedy = rows.map(({ name }) => `alter table ${name} engine = InnoDB`).join('; ')
+    const mistake = new Error(`Tables must have the storage engine InnoDB: ${remedy}`)
+    throw new DatabaseUnavailableError(mistake, true)
+  }
+
+  /** The server undoes the work with its connection: before the commit nothing has happened. */
+  async inTransaction<Result>(
+    db: Database,
+    work: (transaction: Database) => Promise<Result>,
+  ): Promise<Result> {
+    return await db.transaction().execute(async (transaction) => {
+      try {
+        return await runInside(() => work(transaction))
+      } catch (error) {
+        const isLost = error instanceof DatabaseUnavailableError && !error.hadNoEffect
+        if (!isLost || error instanceof DatabaseTimeoutError) throw error
+        throw new DatabaseUnavailableError(error.cause, true)
+      }
+    })
+  }
+}
