@@ -65,7 +65,7 @@ test.each<[object, string]>([
     .concat(['1,5', ' 1', '1\n', 'NaN', '１'])
     .map((amount): [object, string] => [{ amount }, `amount ${decimal}`]),
   ...['2026-02-31T00:00:00Z', '9999-12-31T23:59:59-23:59', '2026-01-02T24:00:00Z', '2026-01-02']
-    .concat(['0000-01-01T00:00:00+00:01'])
+    .concat(['0000-01-01T00:00:00+00:01', `2026-01-02T00:00:00.${'0'.repeat(15)}Z`])
     .map((sentAt): [object, string] => [{ sentAt }, `sentAt ${time}`]),
   ...['2016-12-31T23:59:60Z', '2016-12-31t23:59:60.5z', '2017-01-01T00:59:60+01:00'].map(
     (sentAt): [object, string] => [{ sentAt }, `sentAt ${leapSecond}`],

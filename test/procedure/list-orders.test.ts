@@ -267,6 +267,15 @@ test.each([
   expect(answer.body).toMatchObject({ status: 400, message: expect.stringMatching(/^cursor /) })
 })
 
+test('a cursor of more than 4,096 characters is refused', async () => {
+  const status = async (characters: number) => {
+    const cursor = text(['a'.repeat(characters), '8'])
+    return [cursor.length, (await service.rest('GET', `/boards/1/titles?cursor=${cursor}`)).status]
+  }
+  expect(await status(3_063)).toEqual([4_095, 200])
+  expect(await status(3_065)).toEqual([4_098, 400])
+})
+
 test('the document says what a cursor is', async () => {
   const { body } = await service.rest('GET', '/openapi.json')
   const { paths } = body as {

@@ -6,6 +6,7 @@ import { operations, tables } from '../support/operations.ts'
 import { ofRest, ofTrpc } from '../support/outcome.ts'
 import { storePets } from '../support/pets.ts'
 import { startProxy } from '../support/proxy.ts'
+import { transformer } from '../support/router.ts'
 import { type Service, startService } from '../support/service.ts'
 import { startUnreachable } from '../support/unreachable.ts'
 
@@ -27,6 +28,16 @@ async function outcomes({ rest, trpc }: Service, called = operations) {
 async function expectAll(outcome: object, called = operations): Promise<void> {
   const given = await outcomes(service, called)
   expect(given).toEqual(given.map(([title]) => [title, outcome]))
+}
+
+/** Of a batch of which one call needs the database and another one is wrong: the status, and when to repeat it. */
+async function mixedBatch({ origin, key }: Service): Promise<[number, string | null]> {
+  const { status, headers } = await fetch(`${origin}/trpc/nothing,createPet?batch=1`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ 1: transformer.serialize(pet) }),
+  })
+  return [status, headers.get('retry-after')]
 }
 
 const internal = { code: 'INTERNAL_SERVER_ERROR', message: 'Internal server error', status: 500 }
@@ -85,6 +96,7 @@ const testServerGone = () =>
     const stranger = { headers: { authorization: `Bearer petstore_${'A'.repeat(43)}` } }
     expect(await ofRest('listPets', service.rest('GET', '/pets', stranger))).toEqual(unavailable)
 
+    expect(await mixedBatch(service)).toEqual([207, '5'])
     await proxy.mend()
     expect((await service.rest('POST', '/pets', { body: pet })).status).toBe(201)
     expect(await service.trpc.getPet.query({ petId: 1 })).toMatchObject({ name: 'Rex' })
@@ -96,10 +108,14 @@ const testFileHeld = () =>
     service = await startService()
     await service.rest('POST', '/pets', { body: pet })
     const letGo = await holdWrites(service.databaseUrl)
-    const refused = await service.rest('POST', '/pets', { body: pet })
+    const [refused, mixed] = await Promise.all([
+      service.rest('POST', '/pets', { body: pet }),
+      mixedBatch(service),
+    ])
     const read = await service.rest('GET', '/pets/1').finally(letGo)
     expect(refused.body).toEqual(unavailable)
     expect(refused.headers.get('retry-after')).toBe('5')
+    expect(mixed).toEqual([207, '5'])
     expect(read.status).toBe(200)
     expect((await service.rest('POST', '/pets', { body: pet })).status).toBe(201)
   })

@@ -190,11 +190,12 @@ const resultText = (output: unknown) =>
 function encode(outcomes: Outcome[], isBatch: boolean): Reply {
   const [first] = outcomes
   const isMixed = outcomes.some(({ status }) => status !== first?.status)
-  const error = outcomes.find((outcome) => outcome.error)?.error
+  // An error that may be repeated says when, also behind one that may not.
+  const headers = outcomes.find(({ error }) => error?.headers.length)?.error?.headers
   const texts = outcomes.map(({ error, output }) => (error ? envelope(error) : resultText(output)))
   return {
     status: isMixed ? 207 : (first?.status ?? 200),
-    headers: error ? [...HEADERS, ...error.headers] : HEADERS,
+    headers: headers ? [...HEADERS, ...headers] : HEADERS,
     body: isBatch ? `[${texts}]` : String(texts),
   }
 }

@@ -119,6 +119,19 @@ test.for(refusals.map((given, index) => [index, ...given] as const))(
   },
 )
 
+test('a request that is refused together with its head is not served', async () => {
+  const lookUps = async () =>
+    (await metrics.read('petstore_key_lookups_total{cache="hit"}')) +
+    (await metrics.read('petstore_key_lookups_total{cache="miss"}'))
+  const before = await lookUps()
+  const head = `POST /v1/pets HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${service.key}\r\n`
+  const body = 'Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n'
+  expectRefusal(await refusal(head + body), 400, 'BAD_REQUEST')
+  expect(await lookUps()).toBe(before)
+  await service.rest('GET', '/pets')
+  expect(await lookUps()).toBe(before + 1)
+})
+
 test('clients of both surfaces understand a refusal', async () => {
   const headers = { 'x-long': long }
   const expected = { code: 'BAD_REQUEST', status: 431, message: words[431] }

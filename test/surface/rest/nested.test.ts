@@ -96,7 +96,18 @@ const served = router({
     .output(Order)
     .mutation(write(found)),
   remove: keyedProcedure
-    .meta(restMeta({ method: 'DELETE', path: '/shops/{shop}/orders/{orderId}', ...words }))
+    .meta(
+      restMeta({
+        method: 'DELETE',
+        path: '/shops/{shop}/orders/{orderId}',
+        deprecated: {
+          since: new Date('2026-11-20'),
+          sunset: new Date('2030-12-05'),
+          successor: '/shops',
+        },
+        ...words,
+      }),
+    )
     .input(OneOrder)
     .output(z.void())
     .mutation(write(async () => {})),
@@ -217,6 +228,7 @@ test('204 says nothing of a content', async () => {
   }
   expect(removed.headers.get('cache-control')).toBe('no-store')
   expect(removed.headers.get('x-content-type-options')).toBe('nosniff')
+  expect(removed.headers.get('deprecation')).toBe('@1795132800')
   // Its errors do.
   const refused = await service.rest('DELETE', '/shops/x/orders/y')
   expect([refused.status, refused.headers.get('content-type')]).toEqual([400, 'application/json'])
