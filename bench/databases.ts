@@ -90,6 +90,7 @@ async function describeMysql(sql: Sql): Promise<{ version: string; bytes: number
  */
 export async function growDatabase({ sql, url }: BenchDatabase, count: number): Promise<void> {
   const isSqlite = url.startsWith('sqlite:')
+  await sql(`delete from pets where id > ${PETS}`) // those that a load created
   await sql(`update pets set status = 'sold' where status = 'pending'`)
   for (let first = PETS; first < count; first += PETS) {
     await sql(

@@ -11,7 +11,7 @@ import { processorTime, residentMemory } from './processes.ts'
 import type { Codec } from './service.ts'
 
 /** Milliseconds that a server may take to start, and to stop. */
-const TIMEOUT = 10_000
+const TIMEOUT = 30_000
 
 /** What is started: a program of this repository, under the name that the tables show. */
 export interface Contestant {

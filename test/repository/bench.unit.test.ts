@@ -1,5 +1,6 @@
-/** The benchmark takes minutes: what it asks, computes and prints is tested without a server. */
-import { describe, expect, test } from 'vitest'
+/** The benchmark takes minutes: what it asks, computes and prints is tested without load. */
+import path from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import {
   blend,
   type Cost,
@@ -14,12 +15,13 @@ import {
 } from '../../bench/capacity.ts'
 import { repeatable, restCases } from '../../bench/cases.ts'
 import type { Row, Table } from '../../bench/compare.ts'
+import { fillDatabase, growDatabase } from '../../bench/databases.ts'
 import { deepCases, deepMarkdown } from '../../bench/deep.ts'
 import { parseStat, processorTime } from '../../bench/processes.ts'
 import { serviceCodec } from '../../bench/service.ts'
 import { markdown } from '../../bench/tables.ts'
 import type { Result } from '../../bench/wrk.ts'
-import { runToEnd } from '../support/process.ts'
+import { newFolder, runToEnd } from '../support/process.ts'
 
 test('it says how it is used', async () => {
   const { code, stdout } = await runToEnd('bench/run.ts', {}, ['--help'])
@@ -72,6 +74,24 @@ describe('requests', () => {
     expect(Math.max(...cursors('middle'))).toBeLessThan(510_000)
     expect(Math.min(...cursors('end'))).toBeGreaterThanOrEqual(980_000)
   })
+})
+
+test('a database grows to so many pets, also after creations', async () => {
+  const { folder, remove } = newFolder()
+  onTestFinished(remove)
+  const database = await fillDatabase(`sqlite:${path.join(folder, 'petstore.db')}`)
+  const { sql } = database
+  onTestFinished(sql.close)
+  expect(database.bytesPerPet).toBeGreaterThan(20)
+  await sql(`insert into pets (name, category_id, status) values ('Rex', 1, 'sold')`)
+  await growDatabase(database, 200_000)
+  const rows = await sql(
+    'select status, count(*) as count, max(id) as last from pets group by status order by status',
+  )
+  expect(rows.map(({ status }) => status)).toEqual(['available', 'pending', 'sold'])
+  expect(rows.reduce((total, { count }) => total + Number(count), 0)).toBe(200_000)
+  expect(rows[0]?.last).toBeGreaterThan(199_900n)
+  expect(rows[1]).toMatchObject({ count: 1n })
 })
 
 describe('processes', () => {
