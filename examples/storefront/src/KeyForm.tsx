@@ -15,6 +15,9 @@ interface Props {
   onEnter(key: string): void
 }
 
+/** What visitors read where they cannot enter: a shop with a key is shut when the service refuses it. */
+const doorSign = shopKey ? 'Our catalogue is closed to visitors at the moment.' : tagline
+
 const wrong = 'The shop does not know this key. Is it complete?'
 
 export function KeyForm({ isOpen, expired, onEnter }: Props) {
@@ -42,10 +45,7 @@ export function KeyForm({ isOpen, expired, onEnter }: Props) {
         ))}
       </div>
       <Page title={isOpen ? 'Staff' : `Welcome to ${shopName}`}>
-        <p className="tagline">{isOpen ? 'With your key you can add animals.' : tagline}</p>
-        {!isOpen && shopKey && (
-          <p className="closed">Our catalogue is closed to visitors at the moment.</p>
-        )}
+        <p className="tagline">{isOpen ? 'With your key you can add animals.' : doorSign}</p>
         <form action={enter} autoComplete="off">
           <label htmlFor="key">Your key</label>
           <p className="hint" id="key-hint">
@@ -86,7 +86,7 @@ export function KeyForm({ isOpen, expired, onEnter }: Props) {
           </button>
           {!isOpen && (
             <>
-              <p className="hint">{howToGetKey}</p>
+              {!shopKey && <p className="hint">{howToGetKey}</p>}
               <DeveloperNote>
                 {shopKey
                   ? 'the service does not know the read-only key in VITE_PETSTORE_KEY. '

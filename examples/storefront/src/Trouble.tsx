@@ -1,5 +1,6 @@
 /** Tells of a query that fails: it goes on trying by itself, or the service refuses it for good. */
 import { useQueryClient } from '@tanstack/react-query'
+import { DeveloperNote } from './DeveloperNote.tsx'
 import { isTemporary } from './petstore.ts'
 
 interface Query {
@@ -27,6 +28,9 @@ export function Trouble({ query }: { query: Query }) {
           <button type="button" className="quiet" onClick={() => void tryNow()}>
             Try now
           </button>
+          <DeveloperNote>
+            <code>npm start</code> in the folder of the service starts it.
+          </DeveloperNote>
         </div>
       )}
       {query.error && !waits && <p className="notice">That did not work: {query.error.message}</p>}
