@@ -40,7 +40,7 @@ export function openApiDocument(
     { url: servers.baseUrl, description: isLocal(servers.baseUrl) ? 'Local' : 'Production' },
     ...(servers.stagingUrl ? [{ url: servers.stagingUrl, description: 'Staging' }] : []),
   ]
-  const headings = new Map(operations.map(({ meta, heading }) => [meta.tag, heading]))
+  const headings = new Map(operations.map(({ tag, heading }) => [tag, heading]))
   document.tags = [...headings].map(([name, description]) => ({ name, description }))
   // `Error` replaces all error schemas of the generator.
   const { schemas: generated = {}, ...components } = document.components ?? {}
@@ -106,7 +106,7 @@ const refusalSchema = errorSchema
   })
 
 function correct(document: OpenAPIObject, schemas: Components, operation: Operation): void {
-  const { name, path, method, meta } = operation
+  const { name, path, method, bodyName, exampleInput } = operation
   const object = document.paths?.[path]?.[method.toLowerCase() as 'get']
   if (!object) throw new TypeError(`${method} ${path} is missing in the generated document`)
   object.operationId = name
@@ -120,10 +120,10 @@ function correct(document: OpenAPIObject, schemas: Components, operation: Operat
     if (operation.paged && parameter.name === 'limit') boundPage(schemas, output, schema)
   }
   delete object.requestBody
-  if (operation.readBody && 'exampleInput' in meta) {
-    const schema = { $ref: `#/components/schemas/${operation.bodyName}` }
+  if (exampleInput) {
+    const schema = { $ref: `#/components/schemas/${bodyName}` }
     addBody(schemas, operation)
-    const content = { 'application/json': { schema, example: meta.exampleInput } }
+    const content = { 'application/json': { schema, example: exampleInput } }
     object.requestBody = { required: true, content }
   }
 }

@@ -125,7 +125,7 @@ const idempotency: Guide = ({ document, operations, baseUrl, client }) => {
   const [first] = repeatable
   if (!first) return undefined
   const key = parametersOf(document, first).get('Idempotency-Key')?.schema.examples?.[0]
-  const { exampleInput } = first.meta as { exampleInput?: object }
+  const { exampleInput } = first
   const lines = [
     `curl -i -X ${first.method} '${baseUrl}${examplePath(first.path)}'`,
     '-H "Authorization: Bearer $API_KEY"',
@@ -237,8 +237,8 @@ export function sampleOf(
   operation: Operation,
   { document, baseUrl, client }: Pick<Subject, 'document' | 'baseUrl'> & { client: Client },
 ): string {
-  const { name, procedure, example } = operation
-  const call = procedure._def.type === 'query' ? 'query' : 'mutate'
+  const { name, type, example } = operation
+  const call = type === 'query' ? 'query' : 'mutate'
   const input = inputOf(document, operation)
   const given = Object.keys(input).length > 0 ? literal(input) : ''
   return `import { ${client.create} } from '${client.module}'
@@ -254,8 +254,8 @@ type Client = NonNullable<Resources['client']>
 
 /** An input of the procedure: its examples, as values of JavaScript. */
 function inputOf(document: OpenAPIObject, operation: Operation): Record<string, unknown> {
-  const { meta, pathParameters, queryParameters, readBody } = operation
-  const input = 'exampleInput' in meta ? (readBody?.(meta.exampleInput) as object) : {}
+  const { pathParameters, queryParameters, readBody, exampleInput } = operation
+  const input = readBody?.(exampleInput) as object | undefined
   const parameters = parametersOf(document, operation)
   const inPath = [...pathParameters].map(([name, read]) => {
     const { type, examples } = parameters.get(name)?.schema ?? {}

@@ -103,18 +103,8 @@ export const examplePath = (template = '') => template.replaceAll(/\{.+?\}/g, '4
 
 /** Returns all responses of an operation by status; `output` is the schema of its success. */
 export function responsesOf(operation: Operation, output?: object): Record<string, Response> {
-  const {
-    method,
-    readBody,
-    status,
-    creates,
-    takesKey,
-    paged,
-    deprecated,
-    meta,
-    badRequest,
-    example,
-  } = operation
+  const { method, readBody, status, creates, takesKey, paged, deprecated, example } = operation
+  const { badRequest, notFound, conflict } = operation
   const always: HeaderName[] = ['X-Request-Id', 'RateLimit', 'RateLimit-Policy']
   if (deprecated) always.push('Deprecation', 'Sunset', 'Link')
   const refused = (description: string, errors: Refusals, headers: HeaderName[] = []) =>
@@ -142,12 +132,12 @@ export function responsesOf(operation: Operation, output?: object): Record<strin
       : refused('A parameter is invalid', [invalid]),
     refused('The API key is missing or invalid', [unauthorized('invalid')], ['WWW-Authenticate']),
     method !== 'GET' && refused('The API key may only read', [readOnlyKey()], ['WWW-Authenticate']),
-    meta.notFound !== undefined &&
+    notFound !== undefined &&
       refused('The identifier does not exist', [
-        { code: 'NOT_FOUND', message: meta.notFound, status: 404 },
+        { code: 'NOT_FOUND', message: notFound, status: 404 },
       ]),
     early('The request did not arrive in time', REQUEST_TIMEOUT),
-    (meta.conflict || takesKey) && refused(...conflict(operation)),
+    (conflict || takesKey) && refused(...conflicts(operation)),
     readBody && refused(`The body has more than ${MAX_BODY} bytes`, [payloadTooLarge()]),
     readBody &&
       refused('The body is not `application/json`, or is compressed', [unsupportedMediaType()]),
@@ -173,18 +163,14 @@ export function responsesOf(operation: Operation, output?: object): Record<strin
 type Refusals = (Problem | ApiError | Refusal)[]
 
 /** Returns the response 409: for a unique constraint, for an Idempotency-Key in use, or for both. */
-function conflict({ takesKey, meta }: Operation): [description: string, errors: Refusals] {
-  const words: string[] = []
-  const errors: Refusals = []
-  if (meta.conflict) {
-    words.push('The resource exists already')
-    errors.push({ code: 'CONFLICT', message: meta.conflict, status: 409 })
-  }
-  if (takesKey) {
-    words.push('a request with the same `Idempotency-Key` is still running')
-    errors.push(idempotencyError('running'))
-  }
-  return [words.join(', or ').replace(/^a/, 'A'), errors]
+function conflicts({ takesKey, conflict }: Operation): [description: string, errors: Refusals] {
+  const existing: ApiError = { code: 'CONFLICT', message: conflict ?? '', status: 409 }
+  const exists = 'The resource exists already'
+  if (!takesKey) return [exists, [existing]]
+  const running = idempotencyError('running')
+  const runs = 'a request with the same `Idempotency-Key` is still running'
+  if (!conflict) return [runs.replace('a', 'A'), [running]]
+  return [`${exists}, or ${runs}`, [existing, running]]
 }
 
 /** Returns the response for errors of one status. */
