@@ -25,7 +25,7 @@ export interface Telemetry {
 /** Returns the telemetry that logs to `log` and counts by `observe`. */
 export function createTelemetry(
   log: Logger,
-  observe: (observation: Observation) => void,
+  observe: (observation: Observation) => void = () => {},
 ): Telemetry {
   return {
     begin(req, res) {

@@ -3,6 +3,7 @@
  * is imported only where tracing is configured, because its packages are large.
  */
 import type { IncomingHttpHeaders } from 'node:http'
+import { setTimeout as wait } from 'node:timers/promises'
 import * as api from '@opentelemetry/api'
 import { getNumberFromEnv, W3CTraceContextPropagator } from '@opentelemetry/core'
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto'
@@ -157,12 +158,9 @@ export function startTracing(config: TracingConfig, log: Log) {
     },
     /** Sends the last spans, within two seconds. Never throws. */
     async stop(): Promise<void> {
-      const { promise, resolve } = Promise.withResolvers<void>()
-      const timer = setTimeout(resolve, FLUSH_TIMEOUT)
       // The exporter has logged a failure already.
-      provider.shutdown().then(resolve, () => resolve())
-      await promise
-      clearTimeout(timer)
+      const flushed = provider.shutdown().catch(() => {})
+      await Promise.race([flushed, wait(FLUSH_TIMEOUT)])
     },
   }
 }

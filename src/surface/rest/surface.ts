@@ -1,7 +1,7 @@
 /** The REST surface: operations by path and method, with inputs in path, query and JSON body. */
 import { type ParsedUrlQuery, parse as parseQuery } from 'node:querystring'
 import { malformed, methodNotSupported, Problem, toApiError } from '../../errors/problem.ts'
-import { emptyHeaders, jsonHeaders, privateHeaders } from '../../http/headers.ts'
+import { emptyHeaders, jsonHeaders, listOf, privateHeaders } from '../../http/headers.ts'
 import type { Match, Outcome, Surface } from '../pipeline.ts'
 import { runOf } from '../run.ts'
 import { parseJson } from './json.ts'
@@ -123,15 +123,12 @@ function parseObject(text: string | undefined): object {
 }
 
 /** The headers of every response of a deprecated operation: RFC 9745, RFC 8594 and RFC 5829. */
-function deprecationHeaders({ deprecated }: Operation, baseUrl: string): string[] {
+function deprecationHeaders({ deprecated }: Operation, baseUrl: string): readonly string[] {
   if (!deprecated) return []
   const { since, sunset, successor } = deprecated
-  return [
-    'Deprecation',
-    `@${since.getTime() / 1000}`,
-    'Sunset',
-    sunset.toUTCString(),
-    'Link',
-    `<${baseUrl}${successor}>; rel="successor-version"`,
-  ]
+  return listOf({
+    Deprecation: `@${since.getTime() / 1000}`,
+    Sunset: sunset.toUTCString(),
+    Link: `<${baseUrl}${successor}>; rel="successor-version"`,
+  })
 }
