@@ -7,7 +7,7 @@ import { createLog, type Log } from './observe/log.ts'
 import { FIRST_REQUEST } from './petstore/product.ts'
 import type { Composition } from './process/composition.ts'
 import { program } from './process/program.ts'
-import { exit, exitAfter, stopSignal, uncaughtException } from './process/shutdown.ts'
+import { exit, stopRequested, stopSignal } from './process/shutdown.ts'
 
 const composition: Composition = {
   loadResources: async () => (await import('./petstore/resources.ts')).resources,
@@ -25,15 +25,14 @@ exit(log)
 async function run(config: Config, log: Log): Promise<void> {
   // Imported after the configuration is read, so that a wrong variable is reported at once.
   const { start } = await import('./process/start.ts')
-  let stopRequested: Promise<void> | undefined
+  let stopping: Promise<void> | undefined
   const begin = async (db: Database) => {
     // During the migrations a signal ends the process at once.
-    stopRequested = Promise.race([stopSignal(log), uncaughtException(log)])
-    void stopRequested.then(() => exitAfter(config.shutdownTimeout, log))
+    stopping = stopRequested(stopSignal(log), config.shutdownTimeout, log)
     return await start(db, config, log, composition)
   }
   const { text, stop } = await withDatabase(config, begin, (text) => log.info(text))
   console.log(text)
-  await stopRequested
+  await stopping
   await stop()
 }

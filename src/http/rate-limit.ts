@@ -15,23 +15,15 @@ const WINDOW = 60_000 // milliseconds
  */
 const MAX_CALLERS = 100_000
 
+export type RateLimit = ReturnType<typeof createRateLimit>
+
 /**
- * Counts calls per minute: per API key, and per IP address where there is no valid key (IPv6: per
- * subnet of 56 bits). The counting methods set the headers of
+ * Returns the counters of a limit of `limit` calls a minute: per API key, and per IP address where there
+ * is no valid key (IPv6: per subnet of 56 bits). The counting methods set the headers of
  * draft-ietf-httpapi-ratelimit-headers-08, and throw TOO_MANY_REQUESTS with `Retry-After` beyond the
  * limit.
  */
-export interface RateLimit {
-  /** Counts calls from the client's IP address, before the look-up of the API key. */
-  countIpAddress(res: Response, calls: number): void
-  /** Subtracts these calls from the client's IP address, because their API key is valid. */
-  refundIpAddress(res: Response, calls: number): void
-  /** Counts calls with a valid API key. */
-  countKey(res: Response, keyId: bigint, calls: number): void
-}
-
-/** Returns the counters of a limit of `limit` calls a minute. */
-export function createRateLimit(limit: number): RateLimit {
+export function createRateLimit(limit: number) {
   const counters = new LRUCache<string, { calls: number; endsAt: number; policy: string }>({
     max: MAX_CALLERS,
   })
@@ -55,12 +47,15 @@ export function createRateLimit(limit: number): RateLimit {
     if (counter.calls > limit) throw tooManyRequests(limit, seconds)
   }
   return {
-    countIpAddress: (res, calls) => count(res, subnetOf(res), calls),
-    refundIpAddress(res, calls) {
+    /** Counts calls from the client's IP address, before the look-up of the API key. */
+    countIpAddress: (res: Response, calls: number) => count(res, subnetOf(res), calls),
+    /** Subtracts these calls from the client's IP address, because their API key is valid. */
+    refundIpAddress(res: Response, calls: number) {
       const counter = counterOf(subnetOf(res), performance.now())
       counter.calls = Math.max(0, counter.calls - calls)
     },
-    countKey: (res, keyId, calls) => count(res, `key ${keyId}`, calls),
+    /** Counts calls with a valid API key. */
+    countKey: (res: Response, keyId: bigint, calls: number) => count(res, `key ${keyId}`, calls),
   }
 }
 

@@ -46,14 +46,7 @@ export function rawAnswer(status: number, body: string, requestId: string): stri
   return `HTTP/1.1 ${status} ${http.STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`
 }
 
-/** Returns the value of `Allow` for these methods: GET includes HEAD (RFC 9110, section 9.3.2). */
-export const allowOf = (methods: readonly string[]): string =>
-  methods.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method])).join(', ')
-
-/** Returns a handler that throws METHOD_NOT_SUPPORTED, with these methods in `Allow`. */
-export function notAllowed(methods: readonly string[]): RequestHandler {
-  const allow = allowOf(methods)
-  return (req) => {
-    throw methodNotSupported(req.method, allow)
-  }
+/** The handler of all methods but GET and HEAD: it throws METHOD_NOT_SUPPORTED. */
+export const getOnly: RequestHandler = ({ method }) => {
+  throw methodNotSupported(method, 'GET, HEAD')
 }

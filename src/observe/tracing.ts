@@ -30,7 +30,7 @@ export interface TraceIds {
 export interface TracedRequest {
   operation: string
   /** The path template, with the names of its parameters in braces. */
-  route: string | undefined
+  route: string
   method: string
   /** The path, without the query and without API keys. */
   path: string
@@ -147,7 +147,7 @@ export function startTracing(config: TracingConfig, log: Log) {
         'http.request.method': method,
         'url.path': path,
         'url.scheme': scheme,
-        ...(route !== undefined && { 'http.route': route }),
+        'http.route': route,
       }
       const span = tracer.startSpan(
         operation,

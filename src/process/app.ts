@@ -9,7 +9,7 @@ import { healthRouter } from '../http/health.ts'
 import { recordOf } from '../http/record.ts'
 import { checkHost } from '../http/request.ts'
 import type { Telemetry } from '../http/request-log.ts'
-import { answer, notAllowed } from '../http/respond.ts'
+import { answer, getOnly } from '../http/respond.ts'
 import { type ClientTimeouts, createHttpServer } from '../http/server/server.ts'
 import type { Resources } from '../procedure/resources.ts'
 import { pipeline, type Service } from '../surface/pipeline.ts'
@@ -65,9 +65,8 @@ export function createApp(parts: Parts): Server {
   app.use(healthRouter(readiness.isReady))
   app.use(requireHost)
   app.get('/v1/openapi.json', async (_req, res) => answer(res, 200, jsonHeaders, await document()))
-  app.all('/v1/openapi.json', notAllowed(['GET']))
   app.get(['/', '/docs'], (_req, res) => answer(res, 302, TO_DOCS, ''))
-  app.all(['/', '/docs'], notAllowed(['GET']))
+  app.all(['/v1/openapi.json', '/', '/docs'], getOnly)
   app.use('/docs/', async (req, res, next) => (await docs())(req, res, next))
   app.use(refuseAll, answerError(service.report))
   return createHttpServer(app, telemetry.onRefused, clientTimeouts)

@@ -1,5 +1,4 @@
 /** The router of REST: it finds the path template of a request's path. */
-import { allowOf } from '../../http/respond.ts'
 
 /** A segment of a path template: literal text, or the name of a parameter. */
 type Segment = { literal: string } | { parameter: string }
@@ -66,11 +65,13 @@ export function matcher<Handler>(
 ): (path: string) => Match<Handler> | undefined {
   const templates = [...Map.groupBy(routes, ({ path }) => formOf(path)).values()].map((here) => {
     const [{ path }] = here as [Route<Handler>] // a group has at least one
-    const methods = new Map(here.map(({ method, handler }) => [method, handler]))
-    const allow = allowOf([...methods.keys()])
     // RFC 9110, section 9.3.2: HEAD is GET without the body, which node:http omits.
-    const get = methods.get('GET')
-    if (get) methods.set('HEAD', get)
+    const methods = new Map(
+      here.flatMap(({ method, handler }) =>
+        (method === 'GET' ? ['GET', 'HEAD'] : [method]).map((name) => [name, handler]),
+      ),
+    )
+    const allow = [...methods.keys()].join(', ')
     const pattern = patternOf(path)
     const rank = pattern.map((literal) => (literal === undefined ? 1 : 0)).join('')
     return { pattern, rank, methods, allow }
