@@ -11,24 +11,20 @@ import { ipAddressOf, parseTarget } from './request.ts'
 /** The logged status of a request whose client closed the connection before the response was sent. */
 const GONE = 499
 
-export interface Telemetry {
-  /**
-   * Sets the id of a request, from a valid `X-Request-Id` or at random, and logs one line when the
-   * request is over: at debug for a file of the docs page that was sent. The line has no API key, no
-   * body and no query.
-   */
-  begin(req: Request, res: Response): void
-  /** Logs and counts a request that the server rejects before the app; returns its new id. */
-  onRefused(refusal: { status: number; ipAddress: string | undefined }): string
-}
+export type Telemetry = ReturnType<typeof createTelemetry>
 
 /** Returns the telemetry that logs to `log` and counts by `observe`. */
 export function createTelemetry(
   log: Logger,
-  observe: (observation: Observation) => void,
-): Telemetry {
+  observe: (observation: Observation) => void = () => {},
+) {
   return {
-    begin(req, res) {
+    /**
+     * Sets the id of a request, from a valid `X-Request-Id` or at random, and logs one line when the
+     * request is over: at debug for a file of the docs page that was sent. The line has no API key, no
+     * body and no query.
+     */
+    begin(req: Request, res: Response): void {
       const start = performance.now()
       const record = recordOf(res)
       const sent = requestIdFrom(req.headers['x-request-id'])
@@ -54,7 +50,8 @@ export function createTelemetry(
         }
       })
     },
-    onRefused({ status, ipAddress }) {
+    /** Logs and counts a request that the server rejects before the app; returns its new id. */
+    onRefused({ status, ipAddress }: { status: number; ipAddress: string | undefined }): string {
       const requestId = randomUUID()
       observe({ surface: 'other', operation: undefined, status, duration: 0 })
       log.info(

@@ -1,9 +1,9 @@
 /** The authentication of a request, by its Authorization header. */
 
-/**
- * The result. The answer to a missing key differs from that to an invalid one (RFC 6750, section
- * 3).
- */
+/** Milliseconds that a valid key stays in the cache: a revoked key may still work for this long. */
+export const KEY_LIFETIME = 10_000
+
+/** The result. The answers to a missing and to an invalid key differ (RFC 6750, section 3). */
 export type Auth =
   | { kind: 'missing' }
   | { kind: 'invalid' }

@@ -3,6 +3,7 @@
  * is imported only where tracing is configured, because its packages are large.
  */
 import type { IncomingHttpHeaders } from 'node:http'
+import { setTimeout as wait } from 'node:timers/promises'
 import * as api from '@opentelemetry/api'
 import { getNumberFromEnv, W3CTraceContextPropagator } from '@opentelemetry/core'
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto'
@@ -29,7 +30,7 @@ export interface TraceIds {
 export interface TracedRequest {
   operation: string
   /** The path template, with the names of its parameters in braces. */
-  route: string | undefined
+  route: string
   method: string
   /** The path, without the query and without API keys. */
   path: string
@@ -146,7 +147,7 @@ export function startTracing(config: TracingConfig, log: Log) {
         'http.request.method': method,
         'url.path': path,
         'url.scheme': scheme,
-        ...(route !== undefined && { 'http.route': route }),
+        'http.route': route,
       }
       const span = tracer.startSpan(
         operation,
@@ -157,12 +158,9 @@ export function startTracing(config: TracingConfig, log: Log) {
     },
     /** Sends the last spans, within two seconds. Never throws. */
     async stop(): Promise<void> {
-      const { promise, resolve } = Promise.withResolvers<void>()
-      const timer = setTimeout(resolve, FLUSH_TIMEOUT)
       // The exporter has logged a failure already.
-      provider.shutdown().then(resolve, () => resolve())
-      await promise
-      clearTimeout(timer)
+      const flushed = provider.shutdown().catch(() => {})
+      await Promise.race([flushed, wait(FLUSH_TIMEOUT)])
     },
   }
 }

@@ -22,21 +22,19 @@ declare module '../../../db/tables.ts' {
   }
 }
 
-/** The store of pets. All methods throw DatabaseUnavailableError, also at the deadline. */
-export interface PetStore {
-  /** Returns up to `limit` pets after `cursor`, by ascending id; with `status`, only those that have it. */
-  list(query: ListPets, deadline: Deadline): Promise<Page<Pet, bigint>>
-  /** Returns the pet with this id, or undefined. */
-  get(id: bigint, deadline: Deadline): Promise<Pet | undefined>
-  /** Inserts a pet, and returns it with its new id. */
-  create(pet: NewPet, deadline: Deadline): Promise<Pet>
-}
+export type PetStore = ReturnType<typeof petStore>
 
-/** Returns the store of pets of a database, or of a transaction. */
-export const petStore = (db: Database): PetStore => ({
-  list: (query, deadline) => listPets(db, query, deadline),
-  get: (id, deadline) => getPet(db, id, deadline),
-  async create(pet, deadline) {
+/**
+ * Returns the store of pets of a database, or of a transaction. All methods throw
+ * DatabaseUnavailableError, also at the deadline.
+ */
+export const petStore = (db: Database) => ({
+  /** Returns up to `limit` pets after `cursor`, by ascending id; with `status`, only those that have it. */
+  list: (query: ListPets, deadline: Deadline) => listPets(db, query, deadline),
+  /** Returns the pet with this id, or undefined. */
+  get: (id: bigint, deadline: Deadline) => getPet(db, id, deadline),
+  /** Inserts a pet, and returns it with its new id. */
+  async create(pet: NewPet, deadline: Deadline): Promise<Pet> {
     return { id: await insertPet(db, pet, deadline), ...pet }
   },
 })

@@ -1,10 +1,10 @@
 /** The REST surface: operations by path and method, with inputs in path, query and JSON body. */
 import { type ParsedUrlQuery, parse as parseQuery } from 'node:querystring'
 import { malformed, methodNotSupported, Problem, toApiError } from '../../errors/problem.ts'
-import { emptyHeaders, jsonHeaders, privateHeaders } from '../../http/headers.ts'
+import { emptyHeaders, jsonHeaders, listOf, privateHeaders } from '../../http/headers.ts'
 import type { Match, Outcome, Surface } from '../pipeline.ts'
 import { runOf } from '../run.ts'
-import { parseJson } from './codec.ts'
+import { parseJson } from './json.ts'
 import { linksOf } from './links.ts'
 import { NOT_AN_OBJECT, type Operation } from './operations.ts'
 import { matcher } from './routes.ts'
@@ -42,7 +42,7 @@ export function restSurface(operations: Operation[], baseUrl: string): Surface {
 const errorText = (error: Problem) => JSON.stringify(toApiError(error))
 
 function matcherOf(operation: Operation, baseUrl: string): Matcher {
-  const { name, path, procedure, status, write } = operation
+  const { name, path, procedure, type, status, write } = operation
   const deprecation = deprecationHeaders(operation, baseUrl)
   const headers = [...privateHeaders, ...deprecation]
   const successHeaders = status === 204 ? [...emptyHeaders, ...deprecation] : headers
@@ -51,7 +51,7 @@ function matcherOf(operation: Operation, baseUrl: string): Matcher {
     operation: name,
     route: PREFIX + path,
     calls: [{ name, run: runOf(name, procedure) }],
-    type: procedure._def.type as 'query' | 'mutation', // there are no subscriptions
+    type,
     readsBody: operation.readBody !== undefined,
     headers,
   }
@@ -82,18 +82,19 @@ function matcherOf(operation: Operation, baseUrl: string): Matcher {
 }
 
 function readInput(
-  operation: Operation,
+  { readBody, pathParameters, queryParameters }: Operation,
   inPath: string[],
   query: ParsedUrlQuery | undefined,
   body: string | undefined,
 ): Record<string, unknown> {
-  const input = operation.readBody ? readObject(operation, body) : {}
+  // The reader of an object returns an object.
+  const input = (readBody?.(parseObject(body)) ?? {}) as Record<string, unknown>
   let index = 0
-  for (const [name, read] of operation.pathParameters) {
+  for (const [name, read] of pathParameters) {
     input[name] = read(decode(name, inPath[index++] as string)) // a match has all parameters
   }
   if (query === undefined) return input
-  for (const [name, read] of operation.queryParameters) {
+  for (const [name, read] of queryParameters) {
     const value = read(query[name])
     if (value !== undefined) input[name] = value
   }
@@ -109,35 +110,25 @@ function decode(name: string, text: string): string {
   }
 }
 
-function readObject({ readBody }: Operation, text: string | undefined): Record<string, unknown> {
-  if (!text) throw badBody('The body is missing: it must be a JSON object')
-  const value = parseBody(text)
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw badBody(NOT_AN_OBJECT)
-  }
-  return readBody?.(value) as Record<string, unknown> // the reader of an object returns an object
-}
-
-function parseBody(text: string): unknown {
+function parseObject(text: string | undefined): object {
+  if (!text) throw new Problem('BAD_REQUEST', 'The body is missing: it must be a JSON object')
+  let value: unknown
   try {
-    return parseJson(text)
+    value = parseJson(text)
   } catch (cause) {
     throw malformed(cause)
   }
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
+  throw new Problem('BAD_REQUEST', NOT_AN_OBJECT)
 }
 
-const badBody = (message: string) => new Problem('BAD_REQUEST', message)
-
 /** The headers of every response of a deprecated operation: RFC 9745, RFC 8594 and RFC 5829. */
-function deprecationHeaders({ deprecated }: Operation, baseUrl: string): string[] {
+function deprecationHeaders({ deprecated }: Operation, baseUrl: string): readonly string[] {
   if (!deprecated) return []
   const { since, sunset, successor } = deprecated
-  return [
-    'Deprecation',
-    `@${since.getTime() / 1000}`,
-    'Sunset',
-    sunset.toUTCString(),
-    'Link',
-    `<${baseUrl}${successor}>; rel="successor-version"`,
-  ]
+  return listOf({
+    Deprecation: `@${since.getTime() / 1000}`,
+    Sunset: sunset.toUTCString(),
+    Link: `<${baseUrl}${successor}>; rel="successor-version"`,
+  })
 }

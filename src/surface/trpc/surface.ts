@@ -24,7 +24,7 @@ import {
   type Surface,
   UNKNOWN,
 } from '../pipeline.ts'
-import { type Run, runOf } from '../run.ts'
+import { definitionOf, type Run, runOf } from '../run.ts'
 import { JSON_LINES, serveStream } from './stream.ts'
 
 const PREFIX = '/trpc'
@@ -49,8 +49,7 @@ export function trpcSurface(router: AnyTRPCRouter): Surface {
   const procedures = new Map<string, Procedure>(
     Object.entries(known).map(([name, procedure]) => [
       name,
-      // There are no subscriptions: see operationsOf.
-      { type: procedure._def.type as Procedure['type'], run: runOf(name, procedure) },
+      { type: definitionOf(procedure).type, run: runOf(name, procedure) },
     ]),
   )
   return {
