@@ -58,9 +58,11 @@ const typeScript: Guide = (subject) => {
   const { operations, client } = subject
   const [operation] = operations
   if (!client || !operation) return undefined
+  // Of a module `@scope/name/client`, the package is `@scope/name`.
+  const [name] = /^(@[^/]+\/)?[^/]+/.exec(client.module) ?? []
   return `## TypeScript? Use the client
 
-The package \`${client.module}\` has a typed client of this service, over tRPC. It knows every input, output and error, and ids are \`bigint\` in it. Every operation here has a sample for it.
+The package \`${name}\` has a typed client of this service, over tRPC. It is on no public registry: ask the operator for it. It knows every input, output and error, and ids are \`bigint\` in it. Every operation here has a sample for it.
 
 ${code('TypeScript', sampleOf(operation, { ...subject, client }))}`
 }
