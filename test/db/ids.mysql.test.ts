@@ -1,0 +1,51 @@
+/** A session whose ids are not consecutive: creations that arrive together still get their own ids. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { transformer } from '../../client/src/encoding.ts'
+import { engine, newDatabase } from '../support/database.ts'
+import { startProxy } from '../support/proxy.ts'
+import { type Service, startService } from '../support/service.ts'
+
+describe.runIf(engine === 'mysql')('ids that go up by three', () => {
+  let service: Service
+  let proxy: Awaited<ReturnType<typeof startProxy>>
+  beforeAll(async () => {
+    const database = await newDatabase()
+    const url = new URL(database.url)
+    proxy = await startProxy(url.hostname, Number(url.port || 3306))
+    proxy.rewrite((statement) =>
+      statement.replace(/^set session autocommit/, 'set auto_increment_increment = 3, autocommit'),
+    )
+    url.host = `127.0.0.1:${proxy.port}`
+    service = await startService({}, { database: { ...database, url: url.href } })
+  })
+  afterAll(() => service.stop())
+
+  // What does not fit for many does not fit for a few either.
+  test.each([2, 20])('%i creations of one batch', async (count) => {
+    const names = Array.from({ length: count }, (_, index) => `${index} of ${count}`)
+    const inputs = names.map((name, index) => [
+      index,
+      transformer.serialize({ name, categoryId: 3 }),
+    ])
+    const begun = proxy.statements.length
+    const answer = await fetch(
+      `${service.origin}/trpc/${names.map(() => 'createPet').join()}?batch=1`,
+      {
+        method: 'POST',
+        headers: { authorization: `Bearer ${service.key}`, 'content-type': 'application/json' },
+        body: JSON.stringify(Object.fromEntries(inputs)),
+      },
+    )
+    expect(answer.status).toBe(200)
+    const results = (await answer.json()) as { result: { data: string } }[]
+    const made = results.map(({ result }) => transformer.deserialize(result.data))
+    const rows = await service.sql('select id, name from pets')
+    const kept = new Map(rows.map(({ id, name }) => [id, name]))
+    for (const [index, pet] of made.entries()) {
+      const { id, name } = pet as { id: bigint; name: string }
+      expect([name, kept.get(id)]).toEqual([names[index], names[index]])
+    }
+    const sent = proxy.statements.slice(begun).filter((text) => text.startsWith('insert'))
+    expect(sent).toHaveLength(count)
+  })
+})
