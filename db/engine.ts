@@ -12,6 +12,8 @@ export interface Engine extends DialectAdapter {
   hasIndex(db: Kysely<unknown>, table: string, name: string): Promise<boolean>
   /** The table for `selectFrom`, read by this index. */
   readBy<Table extends keyof Tables>(table: Table, index: string): Table
+  /** Pages that one query reads at most; 1 where the database is in this process. */
+  readonly pagesPerQuery: number
   /** Throws DatabaseUnavailableError, with the remedy, for tables that cannot roll back. */
   checkTables(db: Database): Promise<void>
   /** Runs work in a transaction; see `inTransaction`. */

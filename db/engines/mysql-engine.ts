@@ -20,6 +20,7 @@ const TABLES = ['api_keys', 'idempotency_keys', 'pets', 'kysely_migration', 'kys
 
 export class MysqlEngine extends MysqlAdapter implements Engine {
   readonly idType = 'bigint'
+  readonly pagesPerQuery = 8
   readonly #lock: string
 
   /** The engine for the database of a URL (mysql://user:password@host:port/database). */

@@ -7,6 +7,7 @@ import { inGroup } from './sqlite-groups.ts'
 export class SqliteEngine extends SqliteAdapter implements Engine {
   /** A row id is an int64, and has this name only. */
   readonly idType = 'integer'
+  readonly pagesPerQuery = 1
   readonly inTransaction = inGroup
   readonly #isInTransaction: () => boolean
 

@@ -234,7 +234,7 @@ function watched(exporter: sdk.SpanExporter, log: Log): sdk.SpanExporter {
 
 /** Returns the operation and the table of a statement: https://opentelemetry.io/docs/specs/semconv/db/sql/ */
 function statementNames(sql: string) {
-  const operation = /^\s*(\w+)/.exec(sql)?.[1]?.toUpperCase() ?? 'SQL'
+  const operation = /^\W*(\w+)/.exec(sql)?.[1]?.toUpperCase() ?? 'SQL'
   const table = /\b(?:from|into|update)\s+[`"]?(\w+)/i.exec(sql)?.[1]
   const summary = table === undefined ? operation : `${operation} ${table}`
   const attributes = {

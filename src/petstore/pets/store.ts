@@ -1,7 +1,6 @@
 /** The store of pets: their table and its statements. */
 import type { Generated } from 'kysely'
 import type { Deadline } from '../../../db/deadline.ts'
-import { gather } from '../../../db/gather.ts'
 import { readBy } from '../../../db/index-hint.ts'
 import { inserts } from '../../../db/inserts.ts'
 import { lookUp } from '../../../db/lookup.ts'
@@ -47,7 +46,7 @@ const insertPet = inserts('pets', ({ name, categoryId, status }: NewPet) => ({
 
 const columns = ['id', 'name', 'category_id as categoryId', 'status'] as const
 
-const readPage = pages({
+const listPets = pages({
   order: BY_ID,
   select(db, value: Value<ListPets>, has) {
     if (!has('status')) return db.selectFrom('pets').select(columns)
@@ -55,16 +54,7 @@ const readPage = pages({
     const pets = db.selectFrom(readBy(db, 'pets', 'pets_status_id'))
     return pets.select(columns).where('status', '=', status)
   },
-  item: (pet) => pet,
-})
-
-const listPets = gather<ListPets, Page<Pet, bigint>>({
-  most: Number.POSITIVE_INFINITY,
-  lane: ({ limit, status, cursor }) => `${limit} ${status} ${cursor}`,
-  async ask(db, queries, deadline) {
-    const page = await readPage(db, queries[0] as ListPets, deadline) // `lane` makes all equal
-    return queries.map(() => page)
-  },
+  item: ({ id, name, categoryId, status }) => ({ id, name, categoryId, status }),
 })
 
 const getPet = lookUp<bigint, Pet>({
