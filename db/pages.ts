@@ -1,4 +1,4 @@
-/** Pages of rows, in any order: the condition, the order and the limit follow from the order. */
+/** Pages of rows in any order: the clauses of the query follow from the order. */
 import type { ExpressionBuilder, SelectQueryBuilder } from 'kysely'
 import type { Deadline } from './deadline.ts'
 import {
@@ -21,23 +21,22 @@ interface PageQuery<Of> {
 interface Pages<Query, Of extends Cursor, Column extends string, Row, Item> {
   order: Order<Of, Column>
   /**
-   * The rows to be listed, in no order yet, with the ordered columns by their names. `value` puts
-   * in what differs from query to query; `has` says whether the query has a field, for a filter that
-   * may be left out.
+   * Returns the query for all rows, without an order. Its columns include the ordered ones. `value`
+   * stands for a value of the query; `has` returns whether the query has a field, for optional filters.
    */
   select(
     db: Database,
     value: Value<Query>,
     has: (field: keyof Query) => boolean,
   ): SelectQueryBuilder<Tables, keyof Tables, Row>
-  /** What becomes of a row. */
+  /** Converts a row. */
   item(row: Row): Item
 }
 
 /**
- * A function that reads a page: the first `limit` items, of those behind `cursor` if there is one.
- * Its statements are compiled once. An index with the columns that filters compare first, then those of
- * the order, makes a page cost as much as it shows. Throws DatabaseUnavailableError.
+ * Returns a function that reads a page: the first `limit` items, after `cursor` if there is one. It
+ * throws DatabaseUnavailableError, also at the deadline. A page reads only its own rows if an index
+ * has the columns of the filters, then those of the order.
  */
 export function pages<
   Query extends PageQuery<Of>,
@@ -51,16 +50,16 @@ export function pages<
   const compile = (fields: Set<string>) =>
     statement<Query, Row>((db, value) => {
       let rows = select(db, value, (field) => fields.has(String(field)))
-      if (fields.has('cursor')) rows = rows.where((eb) => behind(eb as never, order.columns, value))
+      if (fields.has('cursor')) rows = rows.where((eb) => after(eb as never, order.columns, value))
       for (const { column, direction } of order.columns) {
         rows = rows.orderBy(column as never, direction === 'ascending' ? 'asc' : 'desc')
       }
-      // One more than asked for tells whether another page follows.
+      // One more row shows whether another page follows.
       return rows.limit(value(({ limit }) => limit + 1))
     })
 
   return async (db: Database, query: Query, deadline: Deadline): Promise<Page<Item, Of>> => {
-    // One statement for each set of fields that are there.
+    // Each set of fields has its own statement.
     const fields = Object.keys(query).filter((name) => query[name as keyof Query] !== undefined)
     const name = fields.join()
     const read = statements.get(name) ?? compile(new Set(fields))
@@ -74,15 +73,15 @@ export function pages<
 type Builder = ExpressionBuilder<Record<string, Record<string, bigint | string>>, string>
 
 /**
- * The condition for the rows behind a cursor. It is written out, because MySQL finds no range of an
- * index in `(a, b) > (x, y)`; the bound of the first column, which follows from the rest, is for SQLite.
+ * Returns the condition for the rows after a cursor. It does not use `(a, b) > (x, y)`, for which MySQL
+ * reads no range of an index. The limit of the first column is redundant, but SQLite needs it for that.
  */
-function behind<Of extends Cursor>(
+function after<Of extends Cursor>(
   eb: Builder,
   columns: readonly OrderedColumn[],
   value: Value<PageQuery<Of>>,
 ) {
-  const placeOf = (index: number) =>
+  const positionOf = (index: number) =>
     value(({ cursor }) => {
       const position: Position = typeof cursor === 'bigint' ? [cursor] : (cursor as Position)
       return position[index] as bigint | string // a position has a value for each column
@@ -90,13 +89,13 @@ function behind<Of extends Cursor>(
   const compare = (index: number, orEqual: '' | '=') => {
     const { column, direction } = columns[index] as OrderedColumn // within its bounds
     const operator = direction === 'ascending' ? '>' : '<'
-    return eb(column, `${operator}${orEqual}`, placeOf(index))
+    return eb(column, `${operator}${orEqual}`, positionOf(index))
   }
   const from = (index: number): ReturnType<typeof compare> => {
     if (index === columns.length - 1) return compare(index, '')
     const { column } = columns[index] as OrderedColumn // within its bounds
-    const isLevel = eb(column, '=', placeOf(index))
-    return eb.or([compare(index, ''), eb.and([isLevel, from(index + 1)])]) as never
+    const isEqual = eb(column, '=', positionOf(index))
+    return eb.or([compare(index, ''), eb.and([isEqual, from(index + 1)])]) as never
   }
   return columns.length === 1 ? from(0) : eb.and([compare(0, '='), from(0)])
 }

@@ -1,8 +1,8 @@
 /** The store of pets: their table and its statements. */
 import type { Generated } from 'kysely'
+import { batch } from '../../../db/batch.ts'
 import type { Deadline } from '../../../db/deadline.ts'
-import { gather } from '../../../db/gather.ts'
-import { readBy } from '../../../db/index-hint.ts'
+import { readBy } from '../../../db/engine.ts'
 import { inserts } from '../../../db/inserts.ts'
 import { lookUp } from '../../../db/lookup.ts'
 import { BY_ID, type Page } from '../../../db/order.ts'
@@ -60,11 +60,10 @@ const readPage = pages({
   item: (pet) => pet,
 })
 
-const listPets = gather<ListPets, Page<Pet, bigint>>({
-  most: Number.POSITIVE_INFINITY,
-  lane: ({ limit, status, cursor }) => `${limit} ${status} ${cursor}`,
-  async ask(db, queries, deadline) {
-    const page = await readPage(db, queries[0] as ListPets, deadline) // `lane` makes all equal
+const listPets = batch<ListPets, Page<Pet, bigint>>({
+  keyOf: ({ limit, status, cursor }) => `${limit} ${status} ${cursor}`,
+  async run(db, queries, deadline) {
+    const page = await readPage(db, queries[0] as ListPets, deadline) // `keyOf` makes all equal
     return queries.map(() => page)
   },
 })
