@@ -1,8 +1,8 @@
-/** Pages of rows, in any order: the condition, the order and the limit follow from the order. */
+/** Pages of rows in any order: the clauses of the query follow from the order. */
 import { type Compilable, type ExpressionBuilder, type SelectQueryBuilder, sql } from 'kysely'
+import { type Batched, batch } from './batch.ts'
 import type { Deadline } from './deadline.ts'
 import { engineOf } from './engine.ts'
-import { type Ask, gather } from './gather.ts'
 import {
   type Cursor,
   type Order,
@@ -23,16 +23,15 @@ interface PageQuery<Of> {
 interface Pages<Query, Of extends Cursor, Column extends string, Row, Item> {
   order: Order<Of, Column>
   /**
-   * The rows to be listed, in no order yet, with the ordered columns by their names. `value` puts
-   * in what differs from query to query; `has` says whether the query has a field, for a filter that
-   * may be left out.
+   * Returns the query for all rows, without an order. Its columns include the ordered ones. `value`
+   * stands for a value of the query; `has` returns whether the query has a field, for optional filters.
    */
   select(
     db: Database,
     value: Value<Query>,
     has: (field: keyof Query) => boolean,
   ): SelectQueryBuilder<Tables, keyof Tables, Row>
-  /** What becomes of a row. */
+  /** Converts a row. */
   item(row: Row): Item
 }
 
@@ -51,7 +50,7 @@ export function pages<
   Column extends string,
   Row extends Record<Column, bigint | string>,
   Item,
->({ order, select, item }: Pages<Query, Of, Column, Row, Item>): Ask<Query, Page<Item, Of>> {
+>({ order, select, item }: Pages<Query, Of, Column, Row, Item>): Batched<Query, Page<Item, Of>> {
   type PageRow = Row & { [PAGE]?: bigint | number }
   const statements = new Map<string, Execute<Query[], PageRow>>()
 
@@ -61,7 +60,7 @@ export function pages<
         const valueHere: Value<Query> = (read) => value((all) => read(all[index] as Query)) // there are `count`
         let rows = select(db, valueHere, (field) => fields.has(String(field)))
         if (fields.has('cursor')) {
-          rows = rows.where((eb) => behind(eb as never, order.columns, valueHere))
+          rows = rows.where((eb) => after(eb as never, order.columns, valueHere))
         }
         for (const { column, direction } of order.columns) {
           rows = rows.orderBy(column as never, direction === 'ascending' ? 'asc' : 'desc')
@@ -77,7 +76,7 @@ export function pages<
     queries: Query[],
     deadline: Deadline,
   ): Promise<Page<Item, Of>[]> {
-    const fields = fieldsOf(queries[0] as Query) // `lane` makes all equal
+    const fields = fieldsOf(queries[0] as Query) // `keyOf` makes all equal
     const name = `${queries.length} ${fields}`
     const read = statements.get(name) ?? compile(new Set(fields), queries.length)
     statements.set(name, read)
@@ -90,10 +89,9 @@ export function pages<
     })
   }
 
-  return gather<Query, Page<Item, Of>>({
-    most: Number.POSITIVE_INFINITY,
-    lane: (query) => fieldsOf(query).join(),
-    async ask(db, queries, deadline) {
+  return batch<Query, Page<Item, Of>>({
+    keyOf: (query) => fieldsOf(query).join(),
+    async run(db, queries, deadline) {
       if (queries.length === 1) return await readPages(db, queries, deadline)
       const names = queries.map(nameOf)
       const distinct = new Map(names.map((name, index) => [name, queries[index] as Query]))
@@ -141,15 +139,15 @@ function unionOf<Row>(
 type Builder = ExpressionBuilder<Record<string, Record<string, bigint | string>>, string>
 
 /**
- * The condition for the rows behind a cursor. It is written out, because MySQL finds no range of an
- * index in `(a, b) > (x, y)`; the bound of the first column, which follows from the rest, is for SQLite.
+ * Returns the condition for the rows after a cursor. It does not use `(a, b) > (x, y)`, for which MySQL
+ * reads no range of an index. The limit of the first column is redundant, but SQLite needs it for that.
  */
-function behind<Of extends Cursor>(
+function after<Of extends Cursor>(
   eb: Builder,
   columns: readonly OrderedColumn[],
   value: Value<PageQuery<Of>>,
 ) {
-  const placeOf = (index: number) =>
+  const positionOf = (index: number) =>
     value(({ cursor }) => {
       const position: Position = typeof cursor === 'bigint' ? [cursor] : (cursor as Position)
       return position[index] as bigint | string // a position has a value for each column
@@ -157,13 +155,13 @@ function behind<Of extends Cursor>(
   const compare = (index: number, orEqual: '' | '=') => {
     const { column, direction } = columns[index] as OrderedColumn // within its bounds
     const operator = direction === 'ascending' ? '>' : '<'
-    return eb(column, `${operator}${orEqual}`, placeOf(index))
+    return eb(column, `${operator}${orEqual}`, positionOf(index))
   }
   const from = (index: number): ReturnType<typeof compare> => {
     if (index === columns.length - 1) return compare(index, '')
     const { column } = columns[index] as OrderedColumn // within its bounds
-    const isLevel = eb(column, '=', placeOf(index))
-    return eb.or([compare(index, ''), eb.and([isLevel, from(index + 1)])]) as never
+    const isEqual = eb(column, '=', positionOf(index))
+    return eb.or([compare(index, ''), eb.and([isEqual, from(index + 1)])]) as never
   }
   return columns.length === 1 ? from(0) : eb.and([compare(0, '='), from(0)])
 }

@@ -1,7 +1,7 @@
 /** The store of pets: their table and its statements. */
 import type { Generated } from 'kysely'
 import type { Deadline } from '../../../db/deadline.ts'
-import { readBy } from '../../../db/index-hint.ts'
+import { readBy } from '../../../db/engine.ts'
 import { inserts } from '../../../db/inserts.ts'
 import { lookUp } from '../../../db/lookup.ts'
 import { BY_ID } from '../../../db/order.ts'

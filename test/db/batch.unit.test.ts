@@ -1,10 +1,10 @@
 /** Calls that share a trip to the database: how many may wait for one. */
 import { setTimeout } from 'node:timers/promises'
 import { expect, test } from 'vitest'
+import { batch } from '../../db/batch.ts'
 import { connect } from '../../db/connect.ts'
 import { Deadline } from '../../db/deadline.ts'
 import { OverloadedError } from '../../db/errors.ts'
-import { gather } from '../../db/gather.ts'
 
 const db = await connect('sqlite:nowhere') // it is never asked
 const most = 300
@@ -13,10 +13,9 @@ const callers = 1_010
 /** Trips that fail, or answer each question with itself, when they are let go. */
 function startTrips() {
   let held = Promise.withResolvers<void>()
-  const call = gather<number, number>({
-    most,
-    lane: () => '',
-    async ask(_db, questions) {
+  const call = batch<number, number>({
+    maxSize: most,
+    async run(_db, questions) {
       await held.promise
       return questions
     },
