@@ -7,10 +7,7 @@ import { recordOf } from './record.ts'
 export const listOf = (headers: Record<string, string>): readonly string[] =>
   Object.entries(headers).flat()
 
-/**
- * The defaults of helmet 8 (https://helmetjs.github.io), except that framing is denied. Headers for
- * obsolete browsers are omitted.
- */
+/** The defaults of helmet 8 (https://helmetjs.github.io), without framing and obsolete browsers. */
 const securityHeaders = {
   'Cross-Origin-Opener-Policy': 'same-origin',
   'Cross-Origin-Resource-Policy': 'same-origin',

@@ -37,10 +37,7 @@ interface CachedKey extends WorkingKey {
   since: number
 }
 
-/**
- * Returns an authenticator for the keys of a database. It calls `onLookUp` at each look-up of a
- * well-formed key, with whether the cache had it.
- */
+/** Returns an authenticator. `onLookUp` hears of each well-formed key, and whether the cache had it. */
 export function createAuthenticator(
   db: Database,
   log: Logger,
@@ -123,9 +120,7 @@ export function createAuthenticator(
 
 type LookUp<Value> = (key: string) => Promise<Value | undefined>
 
-/**
- * Returns a look-up of one key that combines concurrent calls in one query. Throws OverloadedError.
- */
+/** Returns a look-up that combines concurrent calls in one query. Throws OverloadedError. */
 function batched<Value>(lookUp: (keys: string[]) => Promise<Map<string, Value>>): LookUp<Value> {
   const waiting = new Map<string, PromiseWithResolvers<Value | undefined>>()
   let running = false

@@ -137,9 +137,7 @@ export function startTracing(config: TracingConfig, log: Log) {
   }
 
   return {
-    /**
-     * Begins the span of a request, below the span of its `traceparent` header (W3C Trace Context).
-     */
+    /** Begins the span of a request, below that of its `traceparent` header (W3C Trace Context). */
     begin({ operation, route, method, path, scheme, headers }: TracedRequest): CallTrace {
       const now = clock()
       // https://opentelemetry.io/docs/specs/semconv/http/http-spans/#http-server
@@ -205,10 +203,7 @@ function batchOptions() {
   return Object.fromEntries(options.filter(([, value]) => value !== undefined && value > 0))
 }
 
-/**
- * Returns an exporter that logs the first failure and the first success after it, at most once a
- * minute.
- */
+/** Returns an exporter that logs the first failure and the first success after it, once a minute at most. */
 function watched(exporter: sdk.SpanExporter, log: Log): sdk.SpanExporter {
   let hasWarned = false
   let lastWarning = Number.NEGATIVE_INFINITY

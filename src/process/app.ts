@@ -28,10 +28,7 @@ interface Parts {
   clientTimeouts: ClientTimeouts | undefined
 }
 
-/**
- * Returns a server that does not listen yet. Throws TypeError for an incomplete description of an
- * operation.
- */
+/** Returns a server that does not listen yet. Throws TypeError for an incomplete description. */
 export function createApp(parts: Parts): Server {
   const { config, resources, service, telemetry, readiness, clientTimeouts } = parts
   const { router, tags } = resources

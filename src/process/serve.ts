@@ -32,10 +32,7 @@ export interface Running {
   stop(): Promise<void>
 }
 
-/**
- * Serves in this process, on a database whose migrations are current. Throws ConfigError when the port
- * cannot be listened on.
- */
+/** Serves in this process, on a migrated database. Throws ConfigError if it cannot listen on the port. */
 export async function serve(
   config: Config,
   log: Log,

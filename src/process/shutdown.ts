@@ -10,10 +10,7 @@ const SAME_REQUEST = 1_000
 /** Milliseconds that the reader of the log has to take the last entries. */
 const LOG_TIMEOUT = 2_000
 
-/**
- * Resolves at the first SIGTERM or SIGINT. A second request to stop ends the process at once, with
- * code 1.
- */
+/** Resolves at the first SIGTERM or SIGINT. A second one ends the process at once, with code 1. */
 export function stopSignal(log: Log): Promise<void> {
   return new Promise((resolve) => {
     let first: { signal: NodeJS.Signals; time: number } | undefined

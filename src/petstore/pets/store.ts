@@ -23,10 +23,7 @@ declare module '../../../db/tables.ts' {
 
 export type PetStore = ReturnType<typeof petStore>
 
-/**
- * Returns the store of pets of a database, or of a transaction. All methods throw
- * DatabaseUnavailableError, also at the deadline.
- */
+/** Returns the store of a database or transaction. All methods throw DatabaseUnavailableError. */
 export const petStore = (db: Database) => ({
   /** Returns up to `limit` pets after `cursor`, by ascending id; with `status`, only those that have it. */
   list: (query: ListPets, deadline: Deadline) => listPets(db, query, deadline),
