@@ -59,6 +59,8 @@ export class MysqlPool {
   readonly #writing = places(MAX_WRITING, MAX_WAITING)
   /** All connections that were made and have not ended. */
   readonly #states = new Map<PoolConnection, State>()
+  /** Called when no connection is left. */
+  #onEmpty: (() => void) | undefined
 
   constructor(options: PoolOptions, usage: PoolUsage) {
     this.#usage = usage
@@ -132,10 +134,11 @@ export class MysqlPool {
 
   /** Ends all connections. It never throws: one that is lost, or not connected yet, has ended as well. */
   async end(): Promise<void> {
-    await this.#pool
-      .promise()
-      .end()
-      .catch(() => {})
+    const { promise, resolve } = Promise.withResolvers<void>()
+    // mysql2 waits for each connection, and does not hear of one that is dropped meanwhile.
+    this.#onEmpty = resolve
+    this.#pool.end(() => resolve())
+    await promise
     // A server that hangs does not close its side, and the process would wait for it.
     for (const connection of this.#states.keys()) socketOf(connection).destroySoon()
   }
@@ -153,19 +156,24 @@ export class MysqlPool {
     const onEnd = () => {
       if (state.hasEnded) return
       state.hasEnded = true
-      if (!state.use) this.#states.delete(connection)
+      if (!state.use) this.#forget(connection)
       this.checkIdle()
     }
     connection.on('end', onEnd).on('error', onEnd)
   }
 
   #endUse(connection: PoolConnection, state: State): void {
-    if (state.hasEnded) this.#states.delete(connection)
+    if (state.hasEnded) this.#forget(connection)
     if (!state.use) return
     this.#usage.used--
     state.use.leave()
     state.use = undefined
     state.worked = performance.now()
+  }
+
+  #forget(connection: PoolConnection): void {
+    this.#states.delete(connection)
+    if (this.#states.size === 0) this.#onEmpty?.()
   }
 
   /** The next connection of the pool. Gives the place back when there is none in time. */

@@ -141,6 +141,19 @@ describe.runIf(engine === 'mysql')('connections to a server', outOfThree, () => 
     expect(await asked).toMatchObject({ message: 'The database cannot be used right now' })
   })
 
+  test('a pool ends, though a statement is given up meanwhile', async () => {
+    const db = await connect(service.databaseUrl, { timeout: 1_000 })
+    await using rival = await openSql(service.databaseUrl)
+    await rival('lock tables pets write')
+    const asked = db.selectFrom('pets').select('name').execute()
+    const refused = expect(asked).rejects.toThrow('cannot be used')
+    const pattern = 'select `name` from `pets`'
+    await until('it waits', async () => (await running(rival, pattern)).length === 1)
+    const ended = db.destroy().then(() => 'ended')
+    expect(await Promise.race([ended, setTimeout(10_000, 'hangs')])).toBe('ended')
+    await refused
+  })
+
   test('writes that are given up while they wait leave their places to others', async () => {
     const patient = await startInstance({ DATABASE_TIMEOUT: '4s' })
     const count = (state: string) => patient.metric(`petstore_database_connections_${state}`)
