@@ -65,6 +65,9 @@ export class MysqlPool {
   /** All connections that are open, or in use. */
   readonly #connections = new Map<PoolConnection, Pooled>()
 
+  /** Called when no connection is left. */
+  #onEmpty: (() => void) | undefined
+
   constructor(options: PoolOptions, usage: PoolUsage) {
     this.#usage = usage
     this.#pool = createPool({
@@ -134,10 +137,11 @@ export class MysqlPool {
 
   /** Closes all connections. Never throws, because a connection that is lost is closed as well. */
   async end(): Promise<void> {
-    await this.#pool
-      .promise()
-      .end()
-      .catch(() => {})
+    const { promise, resolve } = Promise.withResolvers<void>()
+    // mysql2 waits for each connection, also for one that is dropped in the meantime.
+    this.#onEmpty = resolve
+    this.#pool.end(() => resolve())
+    await promise
     // A server that hangs does not close its side, and would keep this process alive.
     for (const connection of this.#connections.keys()) socketOf(connection).destroySoon()
   }
@@ -157,19 +161,24 @@ export class MysqlPool {
     const onEnd = () => {
       if (pooled.hasEnded) return
       pooled.hasEnded = true
-      if (!pooled.use) this.#connections.delete(connection)
+      if (!pooled.use) this.#forget(connection)
       this.checkIdle()
     }
     connection.on('end', onEnd).on('error', onEnd)
   }
 
   #endUse(pooled: Pooled): void {
-    if (pooled.hasEnded) this.#connections.delete(pooled.connection)
+    if (pooled.hasEnded) this.#forget(pooled.connection)
     if (!pooled.use) return
     this.#usage.used--
     pooled.use.release()
     pooled.use = undefined
     pooled.workedAt = performance.now()
+  }
+
+  #forget(connection: PoolConnection): void {
+    this.#connections.delete(connection)
+    if (this.#connections.size === 0) this.#onEmpty?.()
   }
 
   #next(deadline: Deadline): Promise<PoolConnection> {

@@ -128,6 +128,14 @@ test('a request has exactly one Host, and one that is a host', async () => {
   }
 })
 
+test('the Host counts before the key, and before anything is looked up', async () => {
+  const wrong = `Authorization: Bearer petstore_${'A'.repeat(43)}`
+  for (const keys of [[], [wrong]]) {
+    expectRestError(await ask('GET /v1/pets', ['Host: a/b', ...keys]), 400, 'BAD_REQUEST')
+    expectTrpcError(await ask('GET /trpc/listPets', keys), 400, 'BAD_REQUEST')
+  }
+})
+
 test('of two Authorization headers none counts', async () => {
   for (const second of [key, 'Authorization: Bearer petstore_nonsense', 'Authorization:']) {
     for (const headers of [

@@ -1,6 +1,6 @@
 /** What counts calls is bounded, whatever number of callers they come from. */
 import type { Response } from 'express'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { createRateLimit } from '../../src/http/rate-limit.ts'
 
 test('a flood of ever new callers starts the oldest counts anew', () => {
@@ -11,4 +11,17 @@ test('a flood of ever new callers starts the oldest counts anew', () => {
   expect(() => countKey(res, 0n, 1)).toThrow('more than 1 calls')
   for (let keyId = 1n; keyId <= 100_000n; keyId++) countKey(res, keyId, 1)
   expect(() => countKey(res, 0n, 1)).not.toThrow()
+})
+
+test('what is given back after the minute is over is no credit', () => {
+  const { countIpAddress, refundIpAddress } = createRateLimit(1)
+  const req = { ip: '127.0.0.1', socket: {} }
+  const res = { req, setHeader: () => {} } as unknown as Response
+  countIpAddress(res, 1)
+  const now = performance.now.bind(performance)
+  const clock = vi.spyOn(performance, 'now').mockImplementation(() => now() + 60_001)
+  onTestFinished(() => clock.mockRestore())
+  refundIpAddress(res, 1)
+  countIpAddress(res, 1)
+  expect(() => countIpAddress(res, 1)).toThrow('more than 1 calls')
 })

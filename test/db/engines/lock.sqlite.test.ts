@@ -194,6 +194,21 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
     expect(await countPets()).toBe(0)
   })
 
+  test('works of a transaction that SQLite ended are told why', async () => {
+    await other(`create trigger refuse before insert on pets when new.name = 'Refused'
+      begin select raise(rollback, 'refused'); end`)
+    const work = (name: string) =>
+      inTransaction(db, (transaction) =>
+        execute(transaction, transaction.insertInto('pets').values({ ...rex, name })),
+      )
+    const outcomes = await Promise.allSettled([work('one'), work('Refused'), work('two')])
+    const reasons = outcomes.map((outcome) => outcome.status === 'rejected' && outcome.reason)
+    expect(reasons.map(({ message }) => message)).toEqual(Array(3).fill('refused'))
+    expect(await countPets()).toBe(0)
+    await work('three')
+    expect(await countPets()).toBe(1)
+  })
+
   test('the commit belongs to the calls that it commits, to none that was undone', async () => {
     const { spans, deadlineOf } = tracing()
     // The session goes on after the transaction that failed.

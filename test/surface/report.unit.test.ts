@@ -1,0 +1,23 @@
+/** Errors in the log: one line for each that is a failure, and one a second for all of an overload. */
+import { pino } from 'pino'
+import { expect, test } from 'vitest'
+import { OverloadedError } from '../../db/errors.ts'
+import { internal, notFound, unavailable } from '../../src/errors/problem.ts'
+import type { RequestRecord } from '../../src/http/record.ts'
+import { reporter } from '../../src/surface/pipeline.ts'
+
+test('an overload is one line, however many calls are rejected', () => {
+  const lines: string[] = []
+  const report = reporter(pino({}, { write: (line: string) => void lines.push(line) }))
+  const record = { requestId: 'id', trace: undefined } as RequestRecord // all that is read of it
+  const overload = unavailable(new OverloadedError('Too many wait'))
+  for (let call = 0; call < 100; call++) report(overload, record)
+  report(internal(new Error('A bug')), record)
+  report(unavailable(new Error('Gone')), record)
+  report(notFound(), record)
+  expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+    { level: 50, calls: 1, msg: 'Too many calls wait for the database' },
+    { level: 50, requestId: 'id', err: { message: 'A bug' }, msg: 'Internal server error' },
+    { level: 50, requestId: 'id', err: { message: 'Gone' } },
+  ])
+})
