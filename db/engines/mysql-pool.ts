@@ -65,7 +65,7 @@ export class MysqlPool {
   /** All connections that are open, or in use. */
   readonly #connections = new Map<PoolConnection, Pooled>()
 
-  constructor(options: PoolOptions, usage: PoolUsage) {
+  constructor(options: PoolOptions, usage: PoolUsage = { used: 0, waiting: 0 }) {
     this.#usage = usage
     this.#pool = createPool({
       ...options,
