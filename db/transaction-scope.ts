@@ -16,11 +16,16 @@ const OUTSIDE =
   'This code runs in a transaction and used another connection, which may wait for the one that the transaction holds: use the stores of the ctx that the resolver received'
 const OVER = 'The transaction is over: its work must await every statement'
 
-/** Runs the work of a transaction. Code that it starts belongs to it, even if that code runs later. */
+/**
+ * Runs the work of a transaction. Code that it starts belongs to it, even if that code runs later. Throws
+ * the failure of a statement even if the work ignores it, because the server has ended the transaction.
+ */
 export async function runInTransaction<Result>(work: () => Promise<Result>): Promise<Result> {
   const transaction: Transaction = { isOver: false, failure: undefined }
   try {
-    return await storage.run(transaction, work)
+    const result = await storage.run(transaction, work)
+    if (transaction.failure) throw transaction.failure
+    return result
   } finally {
     transaction.isOver = true
   }

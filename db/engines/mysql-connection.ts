@@ -1,11 +1,11 @@
 /** A connection as Kysely uses it: statements and transactions on a connection of the pool. */
-import type { CompiledQuery, DatabaseConnection, QueryResult } from 'kysely'
+import type { QueryResult } from 'kysely'
 import type { ConnectionOptions, FieldPacket, ResultSetHeader, RowDataPacket } from 'mysql2'
 import { Deadline } from '../deadline.ts'
 import { DatabaseTimeoutError, DatabaseUnavailableError, NoConsecutiveIdsError } from '../errors.ts'
 import type { Statement } from '../statement.ts'
 import type { Attributes } from '../trace.ts'
-import { recordFailure, refuseAfterEnd } from '../transaction-scope.ts'
+import { Connection } from './driver.ts'
 import { mysqlError, UnfitServerError } from './mysql-errors.ts'
 import { kill } from './mysql-kill.ts'
 import type { MysqlPool, Pooled } from './mysql-pool.ts'
@@ -25,7 +25,7 @@ export interface MysqlServer {
 }
 
 /** Takes a connection from the pool for its first statement, whose deadline limits the wait. */
-export class MysqlConnection implements DatabaseConnection {
+export class MysqlConnection extends Connection {
   readonly #server: MysqlServer
   #pooled: Pooled | undefined
   /** Why the connection was closed. */
@@ -34,20 +34,18 @@ export class MysqlConnection implements DatabaseConnection {
   #isToBegin = false
   /** The deadline of the latest statement, which also limits the commit and the rollback. */
   #deadline: Deadline | undefined
-  /** Whether the effects of all statements are known. Otherwise a later error is no proof of none. */
-  #isCertain = true
 
   constructor(server: MysqlServer) {
+    super()
     this.#server = server
   }
 
-  executeQuery<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
-    const { sql, parameters, deadline, needsConsecutiveIds }: Statement = query
+  execute<Row>(statement: Statement): Promise<QueryResult<Row>> {
+    const { sql, parameters, query, deadline, needsConsecutiveIds } = statement
     this.#deadline = deadline
     // A transaction may lock the rows that it reads. Raw SQL may be any statement.
-    const isWriting = this.#isToBegin || query.query.kind !== 'SelectQueryNode'
+    const isWriting = this.#isToBegin || query.kind !== 'SelectQueryNode'
     return this.#withDeadline(async (deadline) => {
-      refuseAfterEnd()
       const pooled = await this.#take(deadline, isWriting)
       if (needsConsecutiveIds && !pooled.server?.hasConsecutiveIds) {
         throw new NoConsecutiveIdsError('The server does not guarantee consecutive ids')
@@ -60,7 +58,7 @@ export class MysqlConnection implements DatabaseConnection {
     })
   }
 
-  begin(): void {
+  async begin(): Promise<void> {
     this.#isToBegin = true
   }
 
@@ -79,12 +77,8 @@ export class MysqlConnection implements DatabaseConnection {
     }
   }
 
-  release(): void {
+  async release(): Promise<void> {
     if (this.#pooled) this.#server.pool.giveBack(this.#pooled)
-  }
-
-  streamQuery(): never {
-    throw new Error('Not supported')
   }
 
   async #end(sql: 'commit' | 'rollback'): Promise<void> {
@@ -153,12 +147,9 @@ export class MysqlConnection implements DatabaseConnection {
     } catch (thrown) {
       if (thrown === deadline.reason) throw thrown
       const error = mysqlError(thrown as Error) // mysql2 throws nothing else
-      if (!(error instanceof DatabaseUnavailableError)) throw error
       // A new connection may lead to another server.
       if (error instanceof UnfitServerError) this.#lose(error)
-      this.#isCertain &&= error.hadNoEffect
-      recordFailure(error)
-      throw this.#isCertain ? error : new DatabaseUnavailableError(error.cause, false)
+      throw error
     }
   }
 

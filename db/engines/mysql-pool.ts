@@ -68,7 +68,7 @@ export class MysqlPool {
   /** Called when no connection is left. */
   #onEmpty: (() => void) | undefined
 
-  constructor(options: PoolOptions, usage: PoolUsage) {
+  constructor(options: PoolOptions, usage: PoolUsage = { used: 0, waiting: 0 }) {
     this.#usage = usage
     this.#pool = createPool({
       ...options,

@@ -6,6 +6,7 @@ import { LockedError } from '../errors.ts'
 import type { Statement } from '../statement.ts'
 import type { Tables } from '../tables.ts'
 import { isSqliteRowRejected } from './sqlite-errors.ts'
+import type { SqliteFile } from './sqlite-file.ts'
 import { inSqliteTransaction } from './sqlite-transaction.ts'
 
 /** Milliseconds that one attempt waits for the lock of the migrations. */
@@ -17,11 +18,11 @@ export class SqliteEngine extends SqliteAdapter implements Engine {
   readonly pagesPerQuery = 1
   readonly inTransaction = inSqliteTransaction
   readonly isRowRejected = isSqliteRowRejected
-  readonly #hasTransaction: () => boolean
+  readonly #file: SqliteFile
 
-  constructor(hasTransaction: () => boolean) {
+  constructor(file: SqliteFile) {
     super()
-    this.#hasTransaction = hasTransaction
+    this.#file = file
   }
 
   // Otherwise a session that waits would block all other sessions in Kysely.
@@ -46,7 +47,7 @@ export class SqliteEngine extends SqliteAdapter implements Engine {
   }
 
   override async releaseMigrationLock(db: Kysely<unknown>): Promise<void> {
-    if (this.#hasTransaction()) await sql`commit`.execute(db)
+    if (this.#file.hasTransaction) await sql`commit`.execute(db)
   }
 
   async tableOptions() {

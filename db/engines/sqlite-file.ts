@@ -42,11 +42,11 @@ export class SqliteFile {
     this.#timeout = timeout
   }
 
-  async open(): Promise<void> {
+  readonly open = async (): Promise<void> => {
     this.#database = await this.#whenUnlocked(() => openFile(this.#path, this.#mayCreate))
   }
 
-  close(): void {
+  readonly close = async (): Promise<void> => {
     this.#prepared.clear()
     this.#database?.close()
     this.#setOwner(undefined)

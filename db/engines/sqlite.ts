@@ -1,9 +1,7 @@
 /** Kysely's dialect for a SQLite file. */
 import {
   CompiledQuery,
-  type DatabaseConnection,
   type Dialect,
-  type Driver,
   type Kysely,
   type QueryResult,
   SqliteIntrospector,
@@ -12,7 +10,7 @@ import {
 import { DatabaseUnavailableError } from '../errors.ts'
 import type { Statement } from '../statement.ts'
 import { join, type Trace } from '../trace.ts'
-import { recordFailure, refuseAfterEnd, refuseInTransaction } from '../transaction-scope.ts'
+import { Connection, createDriver } from './driver.ts'
 import { SqliteEngine } from './sqlite-engine.ts'
 import { SqliteFile } from './sqlite-file.ts'
 
@@ -39,49 +37,14 @@ export function sqliteDialect(
 ): Dialect {
   const file = new SqliteFile(path, mayCreate, timeout)
   return {
-    createDriver: () => new SqliteDriver(file),
-    createAdapter: () => new SqliteEngine(() => file.hasTransaction),
+    createDriver: () => createDriver(() => new SqliteSession(file), file),
+    createAdapter: () => new SqliteEngine(file),
     createQueryCompiler: () => new SqliteQueryCompiler(),
     createIntrospector: (db: Kysely<unknown>) => new SqliteIntrospector(db),
   }
 }
 
-class SqliteDriver implements Driver {
-  readonly #file: SqliteFile
-
-  constructor(file: SqliteFile) {
-    this.#file = file
-  }
-
-  async init(): Promise<void> {
-    await this.#file.open()
-  }
-
-  async acquireConnection(): Promise<SqliteSession> {
-    refuseInTransaction()
-    return new SqliteSession(this.#file)
-  }
-
-  async releaseConnection(): Promise<void> {}
-
-  async beginTransaction(session: SqliteSession): Promise<void> {
-    await session.begin()
-  }
-
-  async commitTransaction(session: SqliteSession): Promise<void> {
-    await session.commit()
-  }
-
-  async rollbackTransaction(session: SqliteSession): Promise<void> {
-    await session.rollback()
-  }
-
-  async destroy(): Promise<void> {
-    this.#file.close()
-  }
-}
-
-class SqliteSession implements DatabaseConnection {
+class SqliteSession extends Connection {
   readonly #file: SqliteFile
   #hasBegun = false
   /** The traces of the calls in the transaction, and the trace of its latest statement. */
@@ -89,6 +52,7 @@ class SqliteSession implements DatabaseConnection {
   #latest: Trace | undefined
 
   constructor(file: SqliteFile) {
+    super()
     this.#file = file
   }
 
@@ -102,7 +66,7 @@ class SqliteSession implements DatabaseConnection {
   /** Commits without a wait for a lock, which the transaction holds (https://sqlite.org/wal.html). */
   async commit(): Promise<void> {
     // All calls wait for the disk together.
-    await this.#execute(COMMIT, join(this.#traces))
+    await this.#run(COMMIT, join(this.#traces))
     this.#hasBegun = false
   }
 
@@ -112,31 +76,22 @@ class SqliteSession implements DatabaseConnection {
     if (this.#file.isOwnedBy(this)) await this.#file.execute(this, ROLLBACK, undefined)
   }
 
-  async executeQuery<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
-    refuseAfterEnd()
-    const { sql, deadline }: Statement = query
-    const trace = deadline?.trace
+  async release(): Promise<void> {}
+
+  async execute<Row>(statement: Statement): Promise<QueryResult<Row>> {
+    const trace = statement.deadline?.trace
     if (trace && this.#hasBegun) this.#traces.add(trace)
     // After the rollback to a savepoint, the call does not wait for the commit.
-    else if (this.#latest && sql.startsWith('rollback')) this.#traces.delete(this.#latest)
+    else if (this.#latest && statement.sql.startsWith('rollback')) this.#traces.delete(this.#latest)
     this.#latest = trace
-    try {
-      return await this.#execute<Row>(query, trace)
-    } catch (error) {
-      if (error instanceof DatabaseUnavailableError) recordFailure(error)
-      throw error
-    }
+    return await this.#run<Row>(statement, trace)
   }
 
-  async #execute<Row>(query: CompiledQuery, trace: Trace | undefined): Promise<QueryResult<Row>> {
+  async #run<Row>(statement: Statement, trace: Trace | undefined): Promise<QueryResult<Row>> {
     if (this.#hasBegun && !this.#file.isOwnedBy(this)) {
       const cause = new Error('the database has ended the transaction')
       throw new DatabaseUnavailableError(cause, true)
     }
-    return await this.#file.execute<Row>(this, query, trace)
-  }
-
-  streamQuery(): never {
-    throw new Error('Not supported')
+    return await this.#file.execute<Row>(this, statement, trace)
   }
 }

@@ -56,19 +56,72 @@ export function createIdempotency<Stores>(
   log: Logger,
 ): Idempotency<Stores> {
   const running = new Set<string>()
+
+  async function attempt<Output>(
+    row: NewRow,
+    deadline: Deadline,
+    make: Make<Stores, Output>,
+    oneStatement: boolean,
+  ): Promise<Outcome<Output>> {
+    for (let mayShare = oneStatement; ; mayShare = false) {
+      const known = await findRow(db, row, deadline)
+      if (known && known.created_at > BigInt(Date.now() - lifetime)) {
+        const isSame = known.operation === row.operation && known.fingerprint === row.fingerprint
+        // An output of the same operation.
+        return isSame ? { output: parse(known.answer) as Output } : 'different'
+      }
+      try {
+        if (known || !mayShare) return await runAlone(row, deadline, make, known?.id)
+        const outcome = await runShared(row, deadline, make)
+        if (outcome) return outcome
+      } catch (error) {
+        if (!(error instanceof TakenError)) throw error
+        if (error.cause instanceof LockedError) return 'running'
+      }
+      // Another request has stored the key since, or concurrent work made the shared transaction fail.
+    }
+  }
+
+  /** Stores the key after the work, which saves a statement; returns undefined if other work failed. */
+  function runShared<Output>(row: NewRow, deadline: Deadline, make: Make<Stores, Output>) {
+    const work = async (transaction: Database, deadline: Deadline) => {
+      const output = await make(createStores(transaction), deadline)
+      await storeKey(transaction, row, stringify(output), deadline)
+      return { output }
+    }
+    return inSharedTransaction(db, work, deadline)
+  }
+
+  /** Stores the key before the work, so that no work begins while another instance uses the key. */
+  function runAlone<Output>(
+    row: NewRow,
+    deadline: Deadline,
+    make: Make<Stores, Output>,
+    expiredId: bigint | undefined,
+  ) {
+    const work = async (transaction: Database) => {
+      if (expiredId !== undefined) {
+        const remove = transaction.deleteFrom('idempotency_keys').where('id', '=', expiredId)
+        await execute(transaction, remove, deadline)
+      }
+      await storeKey(transaction, row, '', deadline)
+      const output = await make(createStores(transaction), deadline)
+      await updateAnswer(transaction, { ...row, answer: stringify(output) }, deadline)
+      return { output }
+    }
+    return inTransaction(db, work, deadline)
+  }
+
   return {
-    async once({ apiKeyId, key, operation, input }, deadline, make, options = {}) {
+    async once({ apiKeyId, key, operation, input }, deadline, make, { oneStatement = false } = {}) {
       const name = `${apiKeyId} ${key}`
       if (running.has(name)) return 'running'
       running.add(name)
       const hash = hashOf('sha256', key)
       const row = { apiKeyId, hash, operation, fingerprint: fingerprintOf(input) }
-      const work: Work<Awaited<ReturnType<typeof make>>> = async (transaction, deadline) => ({
-        output: await make(createStores(transaction), deadline),
-      })
-      const attempt = () => attemptOnce(db, lifetime, row, deadline, work, options.oneStatement)
+      const work = () => attempt(row, deadline, make, oneStatement)
       try {
-        return await retry(attempt, { repeatable: true, deadline })
+        return await retry(work, { repeatable: true, deadline })
       } finally {
         running.delete(name)
       }
@@ -89,8 +142,6 @@ interface NewRow extends Key {
   operation: string
   fingerprint: string
 }
-
-type Work<Output> = (transaction: Database, deadline: Deadline) => Promise<{ output: Output }>
 
 const columnsOf = (value: Value<Key>) => ({
   api_key_id: value(({ apiKeyId }) => apiKeyId),
@@ -137,70 +188,6 @@ async function storeKey(
     const isTaken = error instanceof DuplicateError || error instanceof LockedError
     throw isTaken ? new TakenError(undefined, { cause: error }) : error
   }
-}
-
-async function attemptOnce<Output>(
-  db: Database,
-  lifetime: number,
-  row: NewRow,
-  deadline: Deadline,
-  work: Work<Output>,
-  oneStatement = false,
-): Promise<Outcome<Output>> {
-  for (let mayShare = oneStatement; ; mayShare = false) {
-    const known = await findRow(db, row, deadline)
-    if (known && known.created_at > BigInt(Date.now() - lifetime)) {
-      const isSame = known.operation === row.operation && known.fingerprint === row.fingerprint
-      // An output of the same operation.
-      return isSame ? { output: parse(known.answer) as Output } : 'different'
-    }
-    try {
-      if (known || !mayShare) return await runAlone(db, row, deadline, work, known?.id)
-      const outcome = await runShared(db, row, deadline, work)
-      if (outcome) return outcome
-    } catch (error) {
-      if (!(error instanceof TakenError)) throw error
-      if (error.cause instanceof LockedError) return 'running'
-    }
-    // Another request has stored the key since, or concurrent work made the shared transaction fail.
-  }
-}
-
-/** Stores the key after the work, which saves a statement; returns undefined if other work failed. */
-function runShared<Output>(db: Database, row: NewRow, deadline: Deadline, work: Work<Output>) {
-  return inSharedTransaction(
-    db,
-    async (transaction, deadline) => {
-      const outcome = await work(transaction, deadline)
-      await storeKey(transaction, row, stringify(outcome.output), deadline)
-      return outcome
-    },
-    deadline,
-  )
-}
-
-/** Stores the key before the work, so that work for a key in use by another instance does not begin. */
-function runAlone<Output>(
-  db: Database,
-  row: NewRow,
-  deadline: Deadline,
-  work: Work<Output>,
-  expiredId: bigint | undefined,
-) {
-  return inTransaction(
-    db,
-    async (transaction) => {
-      if (expiredId !== undefined) {
-        const remove = transaction.deleteFrom('idempotency_keys').where('id', '=', expiredId)
-        await execute(transaction, remove, deadline)
-      }
-      await storeKey(transaction, row, '', deadline)
-      const outcome = await work(transaction, deadline)
-      await updateAnswer(transaction, { ...row, answer: stringify(outcome.output) }, deadline)
-      return outcome
-    },
-    deadline,
-  )
 }
 
 /** Returns the SHA-256 of an input. The names of its fields are included, to distinguish omitted ones. */
