@@ -21,10 +21,8 @@ export type Operation = ReturnType<typeof operationOf>
  * TypeError for an incomplete or contradictory description, and for two operations at one path.
  */
 export function operationsOf(router: AnyTRPCRouter, tags: Record<string, string>): Operation[] {
-  const procedures: Record<string, AnyTRPCProcedure> = router._def.procedures
-  const operations = Object.entries(procedures).map(([name, procedure]) =>
-    operationOf(name, procedure, tags),
-  )
+  const procedures = Object.entries<AnyTRPCProcedure>(router._def.procedures)
+  const operations = procedures.map(([name, procedure]) => operationOf(name, procedure, tags))
   checkPaths(operations)
   return operations
 }
