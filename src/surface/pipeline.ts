@@ -1,6 +1,6 @@
 /**
  * The pipeline of both surfaces. Each request takes these steps, in this order: match, Host, deadline,
- * key, rate, input, procedure, output, answer.
+ * key, rate, body, reply (input, procedure, output), answer.
  */
 import type { Request, RequestHandler, Response } from 'express'
 import { Deadline } from '../../db/deadline.ts'
