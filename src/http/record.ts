@@ -4,8 +4,12 @@ import type { ServerResponse } from 'node:http'
 import type { Auth } from '../keys/auth.ts'
 import type { CallTrace, TraceIds } from '../observe/tracing.ts'
 
-/** A call of a batch, as the log and the metrics report it. */
-type CallOutcome = [operation: string, status: number, ids?: TraceIds | undefined]
+/** A call, as the log and the metrics report it. */
+export type CallOutcome = [
+  operation: string | undefined,
+  status: number,
+  ids?: TraceIds | undefined,
+]
 
 export class RequestRecord {
   /** The id in the log and in the response's `X-Request-Id`. */

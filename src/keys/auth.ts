@@ -3,14 +3,14 @@
 /** Milliseconds that a valid key stays in the cache: a revoked key may still work for this long. */
 export const KEY_LIFETIME = 10_000
 
-/** The result. The answers to a missing and to an invalid key differ (RFC 6750, section 3). */
-export type Auth =
-  | { kind: 'missing' }
-  | { kind: 'invalid' }
-  | { kind: 'caller'; keyId: bigint; readOnly: boolean }
+/** A caller with a valid API key. */
+export interface Caller {
+  keyId: bigint
+  readOnly: boolean
+}
 
-export const MISSING: Auth = { kind: 'missing' }
-export const INVALID: Auth = { kind: 'invalid' }
+/** The result. The answers to a missing and to an invalid key differ (RFC 6750, section 3). */
+export type Auth = Caller | 'missing' | 'invalid'
 
 /**
  * Returns the bearer token of an Authorization header (RFC 6750, section 2.1). The scheme is

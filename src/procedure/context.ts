@@ -1,15 +1,12 @@
 /** The context of a call: `ctx` in procedures, on both surfaces. */
 import type { Deadline } from '../../db/deadline.ts'
 import type { Idempotency } from '../idempotency/store.ts'
-import type { Auth } from '../keys/auth.ts'
+import type { Auth, Caller } from '../keys/auth.ts'
 import type { CallTrace } from '../observe/tracing.ts'
 
 /** The type of `ctx.stores`. Each resource declares its own store here, as petstore/stores.ts does. */
 // biome-ignore lint/suspicious/noEmptyInterface: resources add to it.
 export interface Stores {}
-
-/** A caller with a valid API key. */
-export type Caller = Extract<Auth, { kind: 'caller' }>
 
 export interface Context {
   /** The result of the API key's look-up; undefined before it. */

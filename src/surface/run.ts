@@ -10,8 +10,8 @@ import type { Context } from '../procedure/context.ts'
 import { isKeyCheck } from '../procedure/procedure.ts'
 import type { RestMeta } from '../procedure/rest-meta.ts'
 
-/** Calls a procedure and returns its output. Throws the errors of the procedure and of `readInput`. */
-export type Run = (context: Context, readInput: () => unknown) => Promise<unknown>
+/** Calls a procedure and returns its output. Throws the errors of the procedure. */
+export type Run = (context: Context, input: unknown) => Promise<unknown>
 
 /** The parts of a procedure that tRPC declares on its internal types only. */
 interface Definition {
@@ -36,18 +36,11 @@ export function runOf(name: string, procedure: AnyTRPCProcedure): Run {
   const [first, , ...others] = middlewares.filter((middleware) => !isParser(middleware))
   const isPlain = first !== undefined && isKeyCheck(first) && others.length === 0
   if (!isPlain || !input || !output || inputs.length > 1) {
-    return async (ctx, readInput) =>
-      await procedure({
-        ctx,
-        getRawInput: async () => readInput(),
-        path: name,
-        type,
-        signal: undefined,
-        batchIndex: 0,
-      })
+    const rest = { path: name, type, signal: undefined, batchIndex: 0 }
+    return async (ctx, input) => await procedure({ ...rest, ctx, getRawInput: async () => input })
   }
-  return async (ctx, readInput) => {
-    const parsed = input.safeParse(readInput())
+  return async (ctx, raw) => {
+    const parsed = input.safeParse(raw)
     if (!parsed.success) throw problemOfInput(parsed.error)
     const result = await resolver({ ctx, input: parsed.data, path: name, type, signal: undefined })
     const checked = output.safeParse(result)

@@ -56,7 +56,9 @@ const date = scalar('date', dateOf, (value) =>
   typeof value === 'string' ? dateOf(value) : unmarked(value),
 )
 const string = scalar('string', (text) => text)
-const boolean = scalar('boolean', (text) => ({ true: true, false: false })[text] ?? text)
+const boolean = scalar('boolean', (text) =>
+  text === 'true' ? true : text === 'false' ? false : text,
+)
 const nothing: Codec = { type: 'nothing', readText: undefined, read: unmarked, write: undefined }
 const simple: Record<string, Codec> = {
   bigint: int64,
@@ -84,7 +86,15 @@ const list = ({ readText, read, write }: Codec): Codec => ({
 
 /** Returns the codec of an object, whose reader drops all other fields. */
 export function object(fields: [name: string, codec: Codec][]): Codec {
-  const written = fields.filter(([, codec]) => codec.write)
+  const readers = fields.map(([name, { read }]) => ({ name, read }))
+  const writers = fields.flatMap(([name, { write }]) => (write ? [{ name, write }] : []))
+  const writeFields = (value: unknown) => {
+    const copy: Record<string, unknown> = { ...(value as object) }
+    for (const { name, write } of writers) {
+      if (copy[name] !== undefined) copy[name] = write(copy[name])
+    }
+    return copy
+  }
   return {
     type: 'object',
     fields,
@@ -93,22 +103,13 @@ export function object(fields: [name: string, codec: Codec][]): Codec {
       if (typeof value !== 'object' || value === null || Array.isArray(value))
         return unmarked(value)
       const copy: Record<string, unknown> = {}
-      for (const [name, { read }] of fields) {
+      for (const { name, read } of readers) {
         // Every object inherits fields such as `constructor`.
         if (Object.hasOwn(value, name)) copy[name] = read(value[name as keyof typeof value])
       }
       return copy
     },
-    write:
-      written.length === 0
-        ? undefined
-        : (value) => {
-            const copy: Record<string, unknown> = { ...(value as object) }
-            for (const [name, { write }] of written) {
-              if (copy[name] !== undefined) copy[name] = write?.(copy[name])
-            }
-            return copy
-          },
+    write: writers.length > 0 ? writeFields : undefined,
   }
 }
 

@@ -7,9 +7,8 @@ import type { AnyTRPCProcedure, AnyTRPCRouter } from '@trpc/server'
 import type { z } from 'zod'
 import { sentence } from '../../errors/problem.ts'
 import { INVALID_HOST } from '../../http/request.ts'
-import { isIdempotentWrite } from '../../procedure/idempotent-write.ts'
 import { cursorOrderOf, pageOrderOf } from '../../procedure/paging.ts'
-import { isWrite } from '../../procedure/write.ts'
+import { makerOf } from '../../procedure/write.ts'
 import { definitionOf } from '../run.ts'
 import { type Codec, codecOf, object } from './codec.ts'
 import { formOf, parametersOf } from './routes.ts'
@@ -21,10 +20,8 @@ export type Operation = ReturnType<typeof operationOf>
  * TypeError for an incomplete or contradictory description, and for two operations at one path.
  */
 export function operationsOf(router: AnyTRPCRouter, tags: Record<string, string>): Operation[] {
-  const procedures: Record<string, AnyTRPCProcedure> = router._def.procedures
-  const operations = Object.entries(procedures).map(([name, procedure]) =>
-    operationOf(name, procedure, tags),
-  )
+  const procedures = Object.entries<AnyTRPCProcedure>(router._def.procedures)
+  const operations = procedures.map(([name, procedure]) => operationOf(name, procedure, tags))
   checkPaths(operations)
   return operations
 }
@@ -99,15 +96,15 @@ function operationOf(name: string, procedure: AnyTRPCProcedure, tags: Record<str
   )
   const takesKey = creates !== undefined || repeatable === true
   need(
-    takesKey === isIdempotentWrite(resolver),
+    takesKey === (makerOf(resolver) === 'idempotentWrite'),
     'must say `creates` or `repeatable` and use idempotentWrite(…), or neither',
   )
   need(
-    !isQuery || !isWrite(resolver),
+    !isQuery || !makerOf(resolver),
     'is a query, which must not write: write(…) or idempotentWrite(…) must not make its resolver',
   )
   need(
-    isQuery || isWrite(resolver),
+    isQuery || makerOf(resolver),
     'is a mutation: write(…) or idempotentWrite(…) must make its resolver, for one transaction',
   )
   need(

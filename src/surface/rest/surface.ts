@@ -1,8 +1,8 @@
 /** The REST surface: operations by path and method, with inputs in path, query and JSON body. */
-import { type ParsedUrlQuery, parse as parseQuery } from 'node:querystring'
+import { parse as parseQuery } from 'node:querystring'
 import { malformed, methodNotSupported, Problem, toApiError } from '../../errors/problem.ts'
 import { emptyHeaders, jsonHeaders, listOf, privateHeaders } from '../../http/headers.ts'
-import type { Match, Outcome, Surface } from '../pipeline.ts'
+import type { Match, Surface } from '../pipeline.ts'
 import { runOf } from '../run.ts'
 import { parseJson } from './json.ts'
 import { linksOf } from './links.ts'
@@ -47,44 +47,34 @@ function matcherOf(operation: Operation, baseUrl: string): Matcher {
   const headers = [...privateHeaders, ...deprecation]
   const successHeaders = status === 204 ? [...emptyHeaders, ...deprecation] : headers
   const linksTo = linksOf(operation, baseUrl)
+  const run = runOf(name, procedure)
   const fixed = {
     operation: name,
     route: PREFIX + path,
-    calls: [{ name, run: runOf(name, procedure) }],
+    calls: 1,
     type,
     readsBody: operation.readBody !== undefined,
     headers,
   }
-  return (inPath, queryText) => {
-    const query = queryText === '' ? undefined : parseQuery(queryText, '&', '=', { maxKeys: 0 })
-    let input: Record<string, unknown> = {}
-    return {
-      ...fixed,
-      decode: (body) => () => {
-        input = readInput(operation, inPath, query, body)
-        return input
-      },
-      encode([outcome], { page }) {
-        const { error, output } = outcome as Outcome // there is one call
-        if (error) {
-          const { status } = error
-          return { status, headers: [...headers, ...error.headers], body: errorText(error) }
-        }
-        const links = linksTo(input, output, page.next)
-        return {
-          status,
-          headers: links.length > 0 ? [...successHeaders, ...links] : successHeaders,
-          body: status === 204 ? '' : write(output),
-        }
-      },
-    }
-  }
+  return (inPath, query) => ({
+    ...fixed,
+    async reply(context, body) {
+      const input = readInput(operation, inPath, query, body)
+      const output = await run(context, input)
+      const links = linksTo(input, output, context.page.next)
+      return {
+        status,
+        headers: links.length > 0 ? [...successHeaders, ...links] : successHeaders,
+        body: status === 204 ? '' : write(output),
+      }
+    },
+  })
 }
 
 function readInput(
   { readBody, pathParameters, queryParameters }: Operation,
   inPath: string[],
-  query: ParsedUrlQuery | undefined,
+  queryText: string,
   body: string | undefined,
 ): Record<string, unknown> {
   // The reader of an object returns an object.
@@ -93,7 +83,8 @@ function readInput(
   for (const [name, read] of pathParameters) {
     input[name] = read(decode(name, inPath[index++] as string)) // a match has all parameters
   }
-  if (query === undefined) return input
+  if (queryText === '') return input
+  const query = parseQuery(queryText, '&', '=', { maxKeys: 0 })
   for (const [name, read] of queryParameters) {
     const value = read(query[name])
     if (value !== undefined) input[name] = value
