@@ -1,199 +1,193 @@
 /** A client that goes before it is answered: what was begun for it is ended. */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { engine } from '../support/database.ts'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { freeze, thaw } from '../support/freeze.ts'
 import { addKey, type Instance, running, startInstance, until } from '../support/instance.ts'
 import { openSql, type Sql } from '../support/sql.ts'
 
 const rex = { name: 'Rex', categoryId: 3 }
 
-describe.runIf(engine === 'mysql')('a client that goes', () => {
-  let service: Instance
-  let locker: Sql
-  beforeAll(async () => {
-    // The time of a call is up long after the test: nothing else ends a statement.
-    service = await startInstance({ DATABASE_TIMEOUT: '25s' })
-  })
-  afterAll(() => service.stop())
-  beforeEach(async () => {
-    locker = await openSql(service.databaseUrl)
-    await service.sql('delete from pets')
-    expect((await service.rest('GET', '/pets')).status).toBe(200)
-  })
-  afterEach(() => locker.close())
+let service: Instance
+let locker: Sql
+beforeAll(async () => {
+  // The time of a call is up long after the test: nothing else ends a statement.
+  service = await startInstance({ DATABASE_TIMEOUT: '25s' })
+})
+afterAll(() => service.stop())
+beforeEach(async () => {
+  locker = await openSql(service.databaseUrl)
+  await service.sql('delete from pets')
+  expect((await service.rest('GET', '/pets')).status).toBe(200)
+})
+afterEach(() => locker.close())
 
-  const send = (method: string, path: string, signal: AbortSignal, more: object = {}, body = rex) =>
-    fetch(service.origin + path, {
-      method,
-      headers: {
-        authorization: `Bearer ${service.key}`,
-        ...(method === 'POST' && { 'content-type': 'application/json' }),
-        ...more,
-      },
-      ...(method === 'POST' && { body: JSON.stringify(body) }),
-      signal,
-    })
-  /** A connection on which a creation was sent, even to a process that does not listen right now. */
-  async function beginPet(name: string): Promise<Socket> {
-    const body = JSON.stringify({ name, categoryId: 3 })
-    const lines = [
-      'POST /v1/pets HTTP/1.1',
-      'Host: petstore.example',
-      `Authorization: Bearer ${service.key}`,
-      'Content-Type: application/json',
-      `Content-Length: ${body.length}`,
-    ]
-    const socket = connect(service.program.port, '127.0.0.1').on('error', () => {})
-    await once(socket, 'connect')
-    await new Promise((resolve) => socket.write(`${lines.join('\r\n')}\r\n\r\n${body}`, resolve))
-    return socket
-  }
-  const reading = 'select%from `pets`%'
-  const adding = 'insert into `pets`%'
-  const calls: [string, string, (signal: AbortSignal) => Promise<unknown>][] = [
-    ['listPets, REST', reading, (signal) => send('GET', '/v1/pets', signal)],
-    ['getPet, REST', reading, (signal) => send('GET', '/v1/pets/1', signal)],
-    ['createPet, REST', adding, (signal) => send('POST', '/v1/pets', signal)],
-    [
-      'createPet with a key, REST',
-      adding,
-      (signal) => send('POST', '/v1/pets', signal, { 'idempotency-key': '"gone"' }),
-    ],
-    ['listPets, tRPC', reading, (signal) => service.trpc.listPets.query({}, { signal })],
-    ['getPet, tRPC', reading, (signal) => service.trpc.getPet.query({ petId: 1 }, { signal })],
-    ['createPet, tRPC', adding, (signal) => service.trpc.createPet.mutate(rex, { signal })],
-  ]
-  const used = () => service.metric('petstore_database_connections_used')
-  const waiting = () => service.metric('petstore_database_connections_waiting')
-  const gone = () =>
-    service.program.stderr.split('\n').filter((line) => /"status":499\b/.test(line)).length
-
-  test.each(calls)(
-    '%s: the statement is ended, and 499 is in the log',
-    async (_, pattern, call) => {
-      const before = gone()
-      await locker('lock tables pets write')
-      const controller = new AbortController()
-      const answer = call(controller.signal).then(
-        () => 'answered',
-        () => 'gone',
-      )
-      await until('it waits', async () => (await running(service.sql, pattern)).length === 1)
-      controller.abort()
-      expect(await answer).toBe('gone')
-      await until(
-        'it is ended, while what it waits for is still held',
-        async () => (await running(service.sql, pattern)).length === 0,
-      )
-      await until('the connection is free', async () => (await used()) === 0)
-      await until('the log tells', () => gone() === before + 1)
-      await locker('unlock tables')
-      expect((await service.rest('GET', '/pets')).body).toEqual([])
-      // It is not taken for a failure.
-      expect(service.program.stderr).not.toMatch(/"level":(50|60)/)
+const send = (method: string, path: string, signal: AbortSignal, more: object = {}, body = rex) =>
+  fetch(service.origin + path, {
+    method,
+    headers: {
+      authorization: `Bearer ${service.key}`,
+      ...(method === 'POST' && { 'content-type': 'application/json' }),
+      ...more,
     },
+    ...(method === 'POST' && { body: JSON.stringify(body) }),
+    signal,
+  })
+/** A connection on which a creation was sent, even to a process that does not listen right now. */
+async function beginPet(name: string): Promise<Socket> {
+  const body = JSON.stringify({ name, categoryId: 3 })
+  const lines = [
+    'POST /v1/pets HTTP/1.1',
+    'Host: petstore.example',
+    `Authorization: Bearer ${service.key}`,
+    'Content-Type: application/json',
+    `Content-Length: ${body.length}`,
+  ]
+  const socket = connect(service.program.port, '127.0.0.1').on('error', () => {})
+  await once(socket, 'connect')
+  await new Promise((resolve) => socket.write(`${lines.join('\r\n')}\r\n\r\n${body}`, resolve))
+  return socket
+}
+const reading = 'select%from `pets`%'
+const adding = 'insert into `pets`%'
+const calls: [string, string, (signal: AbortSignal) => Promise<unknown>][] = [
+  ['listPets, REST', reading, (signal) => send('GET', '/v1/pets', signal)],
+  ['getPet, REST', reading, (signal) => send('GET', '/v1/pets/1', signal)],
+  ['createPet, REST', adding, (signal) => send('POST', '/v1/pets', signal)],
+  [
+    'createPet with a key, REST',
+    adding,
+    (signal) => send('POST', '/v1/pets', signal, { 'idempotency-key': '"gone"' }),
+  ],
+  ['listPets, tRPC', reading, (signal) => service.trpc.listPets.query({}, { signal })],
+  ['getPet, tRPC', reading, (signal) => service.trpc.getPet.query({ petId: 1 }, { signal })],
+  ['createPet, tRPC', adding, (signal) => service.trpc.createPet.mutate(rex, { signal })],
+]
+const used = () => service.metric('petstore_database_connections_used')
+const waiting = () => service.metric('petstore_database_connections_waiting')
+const gone = () =>
+  service.program.stderr.split('\n').filter((line) => /"status":499\b/.test(line)).length
+
+test.each(calls)('%s: the statement is ended, and 499 is in the log', async (_, pattern, call) => {
+  const before = gone()
+  await locker('lock tables pets write')
+  const controller = new AbortController()
+  const answer = call(controller.signal).then(
+    () => 'answered',
+    () => 'gone',
   )
+  await until('it waits', async () => (await running(service.sql, pattern)).length === 1)
+  controller.abort()
+  expect(await answer).toBe('gone')
+  await until(
+    'it is ended, while what it waits for is still held',
+    async () => (await running(service.sql, pattern)).length === 0,
+  )
+  await until('the connection is free', async () => (await used()) === 0)
+  await until('the log tells', () => gone() === before + 1)
+  await locker('unlock tables')
+  expect((await service.rest('GET', '/pets')).body).toEqual([])
+  // It is not taken for a failure.
+  expect(service.program.stderr).not.toMatch(/"level":(50|60)/)
+})
 
-  test('who waits for a connection does not wait on, and takes none', async () => {
-    await locker('lock tables pets write')
-    const stay = new AbortController()
-    // Equal lists would share one connection.
-    const ten = () =>
-      Array.from({ length: 10 }, (_, index) => send('GET', `/v1/pets?cursor=${index}`, stay.signal))
-    const first = ten()
-    await until('all connections are in use', async () => (await used()) === 10)
-    const connections = async () => {
-      await until('ten lists wait', async () => (await running(service.sql, reading)).length === 10)
-      return (await running(service.sql, reading)).sort()
-    }
-    const before = await connections()
-    const controller = new AbortController()
-    const others = [
-      send('GET', '/v1/pets', controller.signal),
-      send('POST', '/v1/pets', controller.signal),
-      service.trpc.getPet.query({ petId: 1 }, { signal: controller.signal }),
-    ].map((answer) => answer.catch(() => 'gone'))
-    await until('the others wait', async () => (await waiting()) === 3)
-    controller.abort()
-    expect(await Promise.all(others)).toEqual(['gone', 'gone', 'gone'])
-    await until('none waits', async () => (await waiting()) === 0)
-    await locker('unlock tables')
-    const answers = await Promise.all(first)
-    expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(200))
-    await until('all connections are free', async () => (await used()) === 0)
-    expect(await service.countPets()).toBe(0)
-    // None was kept for those who had gone.
-    await locker('lock tables pets write')
-    const again = ten()
-    await until('all connections are in use again', async () => (await used()) === 10)
-    expect(await connections(), 'nor was one ended').toEqual(before)
-    await locker('unlock tables')
-    for (const { status } of await Promise.all(again)) expect(status).toBe(200)
-  })
+test('who waits for a connection does not wait on, and takes none', async () => {
+  await locker('lock tables pets write')
+  const stay = new AbortController()
+  // Equal lists would share one connection.
+  const ten = () =>
+    Array.from({ length: 10 }, (_, index) => send('GET', `/v1/pets?cursor=${index}`, stay.signal))
+  const first = ten()
+  await until('all connections are in use', async () => (await used()) === 10)
+  const connections = async () => {
+    await until('ten lists wait', async () => (await running(service.sql, reading)).length === 10)
+    return (await running(service.sql, reading)).sort()
+  }
+  const before = await connections()
+  const controller = new AbortController()
+  const others = [
+    send('GET', '/v1/pets', controller.signal),
+    send('POST', '/v1/pets', controller.signal),
+    service.trpc.getPet.query({ petId: 1 }, { signal: controller.signal }),
+  ].map((answer) => answer.catch(() => 'gone'))
+  await until('the others wait', async () => (await waiting()) === 3)
+  controller.abort()
+  expect(await Promise.all(others)).toEqual(['gone', 'gone', 'gone'])
+  await until('none waits', async () => (await waiting()) === 0)
+  await locker('unlock tables')
+  const answers = await Promise.all(first)
+  expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(200))
+  await until('all connections are free', async () => (await used()) === 0)
+  expect(await service.countPets()).toBe(0)
+  // None was kept for those who had gone.
+  await locker('lock tables pets write')
+  const again = ten()
+  await until('all connections are in use again', async () => (await used()) === 10)
+  expect(await connections(), 'nor was one ended').toEqual(before)
+  await locker('unlock tables')
+  for (const { status } of await Promise.all(again)) expect(status).toBe(200)
+})
 
-  test('who resets its connection before its creation is its turn has none beside those of others', async () => {
-    await locker('lock tables pets write')
-    const { pid } = service.program.child
-    await freeze(Number(pid))
-    // One goes to the server; the others, who are there by then, wait for the next trip.
-    const first = await beginPet('first')
-    const leaving = await beginPet('leaving')
-    const staying = await beginPet('staying')
-    leaving.resetAndDestroy()
-    const answers = [first, staying].map((socket) => once(socket, 'data'))
-    thaw(Number(pid))
-    const before = gone()
-    await until('the log tells', () => gone() === before + 1)
-    await locker('unlock tables')
-    for (const [data] of await Promise.all(answers)) expect(String(data)).toMatch(/ 201 /)
-    const pets = await service.sql('select name from pets order by name')
-    expect(pets.map(({ name }) => name)).toEqual(['first', 'staying'])
-    for (const socket of [first, staying]) socket.destroy()
-  })
+test('who resets its connection before its creation is its turn has none beside those of others', async () => {
+  await locker('lock tables pets write')
+  const { pid } = service.program.child
+  await freeze(Number(pid))
+  // One goes to the server; the others, who are there by then, wait for the next trip.
+  const first = await beginPet('first')
+  const leaving = await beginPet('leaving')
+  const staying = await beginPet('staying')
+  leaving.resetAndDestroy()
+  const answers = [first, staying].map((socket) => once(socket, 'data'))
+  thaw(Number(pid))
+  const before = gone()
+  await until('the log tells', () => gone() === before + 1)
+  await locker('unlock tables')
+  for (const [data] of await Promise.all(answers)) expect(String(data)).toMatch(/ 201 /)
+  const pets = await service.sql('select name from pets order by name')
+  expect(pets.map(({ name }) => name)).toEqual(['first', 'staying'])
+  for (const socket of [first, staying]) socket.destroy()
+})
 
-  test('the Idempotency-Key of who has gone can be used again', async () => {
-    const headers = { 'idempotency-key': '"once more"' }
-    await locker('lock tables pets write')
-    const controller = new AbortController()
-    const answer = send('POST', '/v1/pets', controller.signal, headers).catch(() => 'gone')
-    await until('it waits', async () => (await running(service.sql, adding)).length === 1)
-    controller.abort()
-    await answer
-    await until('it is ended', async () => (await running(service.sql, adding)).length === 0)
-    await until('the connection is free', async () => (await used()) === 0)
-    await locker('unlock tables')
-    expect((await service.rest('POST', '/pets', { headers, body: rex })).status).toBe(201)
-    expect(await service.countPets()).toBe(1)
-  })
+test('the Idempotency-Key of who has gone can be used again', async () => {
+  const headers = { 'idempotency-key': '"once more"' }
+  await locker('lock tables pets write')
+  const controller = new AbortController()
+  const answer = send('POST', '/v1/pets', controller.signal, headers).catch(() => 'gone')
+  await until('it waits', async () => (await running(service.sql, adding)).length === 1)
+  controller.abort()
+  await answer
+  await until('it is ended', async () => (await running(service.sql, adding)).length === 0)
+  await until('the connection is free', async () => (await used()) === 0)
+  await locker('unlock tables')
+  expect((await service.rest('POST', '/pets', { headers, body: rex })).status).toBe(201)
+  expect(await service.countPets()).toBe(1)
+})
 
-  test('the line of a caller without a valid key that goes has its IP address', async () => {
-    await locker('lock tables api_keys write')
-    const controller = new AbortController()
-    const headers = { authorization: `Bearer petstore_${'s'.repeat(43)}`, 'x-request-id': 'left' }
-    const answer = send('GET', '/v1/pets', controller.signal, headers).catch(() => 'gone')
-    await until('it waits', async () => (await running(service.sql, '%`api_keys`%')).length > 0)
-    controller.abort()
-    expect(await answer).toBe('gone')
-    const line = () => service.program.entries().find(({ requestId }) => requestId === 'left')
-    await until('the log tells', () => line() !== undefined)
-    expect(line()).toMatchObject({ status: 499, address: '127.0.0.1' })
-    await locker('unlock tables')
-  })
+test('the line of a caller without a valid key that goes has its IP address', async () => {
+  await locker('lock tables api_keys write')
+  const controller = new AbortController()
+  const headers = { authorization: `Bearer petstore_${'s'.repeat(43)}`, 'x-request-id': 'left' }
+  const answer = send('GET', '/v1/pets', controller.signal, headers).catch(() => 'gone')
+  await until('it waits', async () => (await running(service.sql, '%`api_keys`%')).length > 0)
+  controller.abort()
+  expect(await answer).toBe('gone')
+  const line = () => service.program.entries().find(({ requestId }) => requestId === 'left')
+  await until('the log tells', () => line() !== undefined)
+  expect(line()).toMatchObject({ status: 499, address: '127.0.0.1' })
+  await locker('unlock tables')
+})
 
-  test('others who wait for the same look-up of a key are answered', async () => {
-    const key = await addKey(service.sql)
-    const headers = { authorization: `Bearer ${key}` }
-    await locker('lock tables api_keys write')
-    const controller = new AbortController()
-    const first = send('GET', '/v1/pets', controller.signal, headers).catch(() => 'gone')
-    const second = fetch(`${service.origin}/v1/pets`, { headers })
-    const pattern = 'select%from `api_keys`%'
-    await until('it waits', async () => (await running(service.sql, pattern)).length > 0)
-    controller.abort()
-    expect(await first).toBe('gone')
-    await locker('unlock tables')
-    expect((await second).status).toBe(200)
-  })
+test('others who wait for the same look-up of a key are answered', async () => {
+  const key = await addKey(service.sql)
+  const headers = { authorization: `Bearer ${key}` }
+  await locker('lock tables api_keys write')
+  const controller = new AbortController()
+  const first = send('GET', '/v1/pets', controller.signal, headers).catch(() => 'gone')
+  const second = fetch(`${service.origin}/v1/pets`, { headers })
+  const pattern = 'select%from `api_keys`%'
+  await until('it waits', async () => (await running(service.sql, pattern)).length > 0)
+  controller.abort()
+  expect(await first).toBe('gone')
+  await locker('unlock tables')
+  expect((await second).status).toBe(200)
 })

@@ -2,7 +2,7 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { setTimeout } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { engine, newDatabase } from '../support/database.ts'
+import { newDatabase } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
 import { type Service, startService } from '../support/service.ts'
 import { openSql } from '../support/sql.ts'
@@ -35,13 +35,13 @@ async function statementsOf(work: () => Promise<unknown>): Promise<number> {
   return (await count()) - before
 }
 
-test.runIf(engine === 'mysql')('one call alone is one statement', async () => {
+test('one call alone is one statement', async () => {
   expect(await statementsOf(() => create())).toBe(1)
   expect(await statementsOf(() => service.rest('GET', '/pets/1'))).toBe(1)
   expect(await statementsOf(() => service.rest('GET', '/pets?status=sold'))).toBe(1)
 })
 
-test.runIf(engine === 'mysql')('200 creations at once, each with a key: few commits', async () => {
+test('200 creations at once, each with a key: few commits', async () => {
   await create()
   let serial = 0
   const commits = async () => (await statements.like(/^commit/)).length
@@ -53,7 +53,7 @@ test.runIf(engine === 'mysql')('200 creations at once, each with a key: few comm
   expect((await commits()) - before).toBeLessThan(150)
 })
 
-test.runIf(engine === 'mysql').each<[what: string, call: (index: number) => Promise<unknown>]>([
+test.each<[what: string, call: (index: number) => Promise<unknown>]>([
   ['the same pet', () => service.rest('GET', '/pets/1')],
   ['different pets', (index) => service.rest('GET', `/pets/${index + 1}`)],
   ['the same list', () => service.rest('GET', '/pets?limit=5')],

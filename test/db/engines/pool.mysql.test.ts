@@ -7,7 +7,6 @@ import { setTimeout } from 'node:timers/promises'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { connect } from '../../../db/connect.ts'
 import type { Database } from '../../../db/tables.ts'
-import { engine } from '../../support/database.ts'
 import { outOfThree } from '../../support/eventually.ts'
 import { type Instance, running, startInstance, until } from '../../support/instance.ts'
 import { openSql } from '../../support/sql.ts'
@@ -26,7 +25,7 @@ const TCP = '/proc/net/tcp'
 const ESTABLISHED = '01'
 const KEEP_ALIVE = '02'
 
-describe.runIf(engine === 'mysql')('connections to a server', outOfThree, () => {
+describe('connections to a server', outOfThree, () => {
   let service: Instance
   let proxy: NonNullable<Instance['proxy']>
   beforeAll(async () => {
