@@ -1,4 +1,4 @@
-/** The connection to the database is lost, before or after the server has carried a statement out. */
+/** Lost connections, before or after the server executes a statement. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { outOfThree } from '../support/eventually.ts'
 import { addKey, type Instance, running, startInstance, until } from '../support/instance.ts'
@@ -41,7 +41,7 @@ const reads: [string, RegExp, () => Promise<{ status: number }>, number][] = [
   ['the look-up of an Idempotency-Key', /^select .*from `idempotency_keys`/, createWithKey, 201],
 ]
 describe.each(['before', 'after'] as const)('%s the server answered', (when) => {
-  test.each(reads)('%s: tried again', async (_, pattern, call, status) => {
+  test.each(reads)('%s: repeated', async (_, pattern, call, status) => {
     const broken = proxy.breakAt(pattern, when)
     expect((await call()).status).toBe(status)
     await broken
@@ -49,7 +49,7 @@ describe.each(['before', 'after'] as const)('%s the server answered', (when) => 
     expect(await service.countPets()).toBe(status === 201 ? 1 : 0)
   })
 
-  test('two attempts in vain: the third one counts; after three in vain it is 503', async () => {
+  test('the third attempt may succeed; after three failures it is 503', async () => {
     const pattern = /^select .*from `pets`/
     void proxy.breakAt(pattern, when)
     void proxy.breakAt(pattern, when)
@@ -60,7 +60,7 @@ describe.each(['before', 'after'] as const)('%s the server answered', (when) => 
     expect(sent(pattern)).toBe(6)
   })
 
-  test('a creation without a key: 503, and never sent twice', async () => {
+  test('a creation without a key: 503, and sent once', async () => {
     const broken = proxy.breakAt(insertion, when)
     const answer = await service.rest('POST', '/pets', { body: rex })
     expect(answer).toMatchObject({ status: 503, body: { code: 'SERVICE_UNAVAILABLE' } })
@@ -81,7 +81,7 @@ describe.each(['before', 'after'] as const)('%s the server answered', (when) => 
     insertion,
     /^insert into `idempotency_keys`/,
     /^commit/,
-  ])('a creation under a key, at %s: one pet, and its id', async (pattern) => {
+  ])('a creation with a key, at %s: one pet, and its id', async (pattern) => {
     const broken = proxy.breakAt(pattern, when)
     const key = `"key ${serial++}"`
     const answer = await createWithKey(key)
@@ -94,7 +94,7 @@ describe.each(['before', 'after'] as const)('%s the server answered', (when) => 
   })
 })
 
-test('a transaction that could not begin is not begun by the next creation', async () => {
+test('a failed begin does not affect the next creation', async () => {
   for (let attempt = 0; attempt < 3; attempt++) void proxy.breakAt(/^begin/, 'before')
   expect((await createWithKey()).status).toBe(503)
   expect((await service.rest('POST', '/pets', { body: rex })).status).toBe(201)
@@ -102,11 +102,11 @@ test('a transaction that could not begin is not begun by the next creation', asy
 })
 
 test.each([/^set session transaction/, /^set session autocommit/, /^show variables/])(
-  'a connection is lost at %s, before it is used: a creation without a key takes another',
+  'a connection lost at %s, before its first use: a creation without a key takes another',
   async (pattern) => {
     await proxy.cut()
     await proxy.mend()
-    await fetch(`${service.origin}/healthz`) // by now the process has heard of it
+    await fetch(`${service.origin}/healthz`) // the process has processed their end
     for (const when of ['before', 'after'] as const) {
       const broken = proxy.breakAt(pattern, when)
       expect((await service.rest('POST', '/pets', { body: rex })).status).toBe(201)
@@ -119,11 +119,11 @@ test.each([/^set session transaction/, /^set session autocommit/, /^show variabl
   },
 )
 
-test('all are lost: the next requests take new ones, creations without a key too', async () => {
+test('all are lost: the next requests open new ones, also creations without a key', async () => {
   await Promise.all(Array.from({ length: 20 }, () => service.rest('GET', '/pets')))
   await proxy.cut()
   await proxy.mend()
-  await fetch(`${service.origin}/healthz`) // by now the process has heard of it
+  await fetch(`${service.origin}/healthz`) // the process has processed their end
   const answers = await Promise.all(
     Array.from({ length: 20 }, () => service.rest('POST', '/pets', { body: rex })),
   )
@@ -132,7 +132,7 @@ test('all are lost: the next requests take new ones, creations without a key too
 })
 
 test(
-  'the server is out of reach: 503 within milliseconds, on both surfaces, until it is back',
+  'the server is unreachable: 503 within milliseconds, on both surfaces, until it returns',
   outOfThree,
   async () => {
     await proxy.cut()
@@ -174,26 +174,26 @@ test(
   },
 )
 
-test('no connection stays in use, and none is waited for', async () => {
+test('no connection stays in use, and no caller waits', async () => {
   const used = () => service.metric('petstore_database_connections_used')
   const waiting = () => service.metric('petstore_database_connections_waiting')
-  await until('all are given back', async () => (await used()) + (await waiting()) === 0)
+  await until('all are returned', async () => (await used()) + (await waiting()) === 0)
 })
 
-test('creations that share a statement and lose it are not sent again', async () => {
+test('creations in a shared statement that was lost are not repeated', async () => {
   await using locker = await openSql(service.databaseUrl)
   await locker('lock tables pets write')
   const names = Array.from({ length: 12 }, (_, index) => `lost ${index}`)
   const calls = names.map((name) => service.rest('POST', '/pets', { body: { ...rex, name } }))
   const inserting = () => running(service.sql, 'insert into `pets`%')
-  await until('all are on their way', () =>
+  await until('all were sent', () =>
     names.every((name) => proxy.statements.some((text) => text.includes(`'${name}'`))),
   )
   expect(sent(insertion), 'some share a statement').toBeLessThan(names.length)
   await until('the server has them', async () => (await inserting()).length === sent(insertion))
   const before = await inserting()
   for (const id of before) await service.sql(`kill ${id}`)
-  await until('they are ended', async () => {
+  await until('they end', async () => {
     const now = await inserting()
     return before.every((id) => !now.includes(id))
   })
@@ -204,21 +204,21 @@ test('creations that share a statement and lose it are not sent again', async ()
   expect(await service.countPets()).toBe(0)
 })
 
-test('an error that says nothing of a row: none of those that share a statement is sent again', async () => {
+test('creations in a shared statement are not repeated after an error that concerns no row', async () => {
   await using locker = await openSql(service.databaseUrl)
   await locker('lock tables pets write')
   const names = Array.from({ length: 12 }, (_, index) => `said ${index}`)
-  // The connection to the server was lost, says what is between: CR_SERVER_LOST.
+  // CR_SERVER_LOST, as a proxy reports it.
   const failed = proxy.failAt(/^insert into `pets`.*\), \(/, 2013)
   const calls = names.map((name) => service.rest('POST', '/pets', { body: { ...rex, name } }))
-  await until('all are on their way', () =>
+  await until('all were sent', () =>
     names.every((name) => proxy.statements.some((text) => text.includes(`'${name}'`))),
   )
   await locker('unlock tables')
   await failed
   const statuses = (await Promise.all(calls)).map(({ status }) => status)
   const unavailable = statuses.filter((status) => status === 503)
-  expect(unavailable.length, 'they share a fate').toBeGreaterThan(1)
+  expect(unavailable.length, 'several fail together').toBeGreaterThan(1)
   expect(new Set(statuses)).toEqual(new Set([201, 503]))
   const rows = await service.sql('select name from pets')
   expect(rows.map(({ name }) => name).sort(), 'each once').toEqual(names.toSorted())

@@ -1,4 +1,4 @@
-/** The embedded database: its settings, another process that holds it, and a file that goes bad. */
+/** The SQLite file: its settings, another process that holds it, a full disk, and a damaged file. */
 import { execFileSync } from 'node:child_process'
 import { statSync, truncateSync, writeFileSync } from 'node:fs'
 import { expect, onTestFinished, test } from 'vitest'
@@ -40,7 +40,7 @@ test('only the owner may read a new database', async () => {
   })
 })
 
-test('what is acknowledged is on the disk, and no wait for a lock blocks the process', async () => {
+test('a commit waits for the disk, and no wait for a lock blocks the process', async () => {
   await startService(watchedSqlite())
   expect((await create()).status).toBe(201)
   expect((await createWithKey()).status).toBe(201)
@@ -55,7 +55,7 @@ test('what is acknowledged is on the disk, and no wait for a lock blocks the pro
   expect(mode).toEqual({ journal_mode: 'wal' })
 })
 
-test('another process writes for a moment: who creates waits, and is answered 201', async () => {
+test('a creation waits for the short transaction of another process', async () => {
   await startService()
   await service.rest('GET', '/pets')
   for (const call of [create, createWithKey]) {
@@ -70,7 +70,7 @@ test('another process writes for a moment: who creates waits, and is answered 20
 })
 
 test(
-  'another process holds the file: 503 to who writes, all else is served meanwhile',
+  'another process holds the file: creations are 503, and reads are served',
   outOfThree,
   async () => {
     await startService({ DATABASE_TIMEOUT: '2s' })
@@ -86,7 +86,7 @@ test(
       ['/healthz'],
       ['/readyz'],
       ['/v1/pets/1', { headers }],
-      ['/v1/pets', { headers: strange }], // the key is looked up
+      ['/v1/pets', { headers: strange }], // a key outside the cache
     ]
     let slowest = 0
     while (!isOver) {
@@ -97,7 +97,7 @@ test(
       }
       await new Promise((resolve) => setTimeout(resolve, 5))
     }
-    expect(slowest, 'the process stands while it waits').toBeLessThan(400)
+    expect(slowest, 'the wait does not block the process').toBeLessThan(400)
     const answers = await refused
     for (const answer of answers) {
       expect(answer).toMatchObject(unavailable)
@@ -113,7 +113,7 @@ test(
   },
 )
 
-test('DATABASE_TIMEOUT bounds the wait for another process', outOfThree, async () => {
+test('DATABASE_TIMEOUT limits the wait for another process', outOfThree, async () => {
   await startService({ DATABASE_TIMEOUT: '50ms' })
   await create()
   await using other = await openSql(service.databaseUrl)
@@ -124,12 +124,12 @@ test('DATABASE_TIMEOUT bounds the wait for another process', outOfThree, async (
     expect(await create()).toMatchObject(unavailable)
     times.push(performance.now() - start)
   }
-  // The fastest, for the machine may be busy; else it would be 500 and more.
+  // The fastest, because the machine may be busy. Without the limit it would take 500 ms and more.
   expect(Math.min(...times)).toBeLessThan(450)
   await other('rollback')
 })
 
-test('a disk that is full: 503, with a key as without; reading goes on, and nothing is half made', async () => {
+test('a full database is 503, with and without a key; reads continue, and no creation is incomplete', async () => {
   await startService(watchedSqlite('max_page_count = 20'))
   const long = { name: '🐶'.repeat(255) }
   let made = 0
@@ -173,10 +173,10 @@ test.runIf(process.platform === 'linux')(
   },
 )
 
-test('a database that may only be read: 503 to who creates, 200 to who reads', async () => {
+test('a read-only database: creations are 503, and reads are 200', async () => {
   const database = await newDatabase()
   onTestFinished(database.remove)
-  await keys.create(database.url, 'first') // brings the tables
+  await keys.create(database.url, 'first') // creates the tables
   await startService(watchedSqlite('query_only = 1'), database)
   for (const call of [create, createWithKey]) {
     const refused = await call()
@@ -187,7 +187,7 @@ test('a database that may only be read: 503 to who creates, 200 to who reads', a
   expect(await service.countPets()).toBe(0)
 })
 
-test('a file that is broken: 503 to everybody', async () => {
+test('a damaged file: all calls are 503', async () => {
   await startService()
   expect((await create()).status).toBe(201)
   await service.sql('pragma wal_checkpoint(truncate)')

@@ -1,4 +1,4 @@
-/** The embedded database from inside: its write lock, its transactions, and the traces of their calls. */
+/** The write lock of SQLite, its transactions, and the traces of their calls. */
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { connect } from '../../../db/connect.ts'
@@ -15,7 +15,7 @@ import { openSql, type Sql } from '../../support/sql.ts'
 
 const rex = { name: 'Rex', category_id: 3n, status: 'available' } as const
 
-/** The statements of calls, each with the names of the calls that it is done for. */
+/** Records the statements of calls, each with the names of its calls. */
 function tracing() {
   const spans: string[] = []
   const traceOf = (names: string[]): Trace & { names: string[] } => ({
@@ -66,13 +66,13 @@ const writes: [way: string, write: (deadline?: Deadline) => Promise<unknown>][] 
   ],
 ]
 
-test.each(writes)('%s waits for another process, while the rest goes on', async (_, write) => {
+test.each(writes)('%s waits for another process, while reads continue', async (_, write) => {
   await other('begin immediate')
   let isWritten = false
   const written = write().then(() => (isWritten = true))
   for (let turn = 0; turn < 20; turn++) {
     expect(await countPets()).toBe(0)
-    // Past what is compiled once, too.
+    // A query that is not compiled once.
     expect(await db.selectFrom('pets').selectAll().execute()).toEqual([])
     await setTimeout(10)
   }
@@ -82,7 +82,7 @@ test.each(writes)('%s waits for another process, while the rest goes on', async 
   expect(await countPets()).toBe(1)
 })
 
-test.each(writes)('%s waits no longer than the connection allows', async (_, write) => {
+test.each(writes)('%s waits until the timeout of the connection', async (_, write) => {
   await withTimeout(100)
   await other('begin immediate')
   for (const deadline of [undefined, new Deadline(Number.POSITIVE_INFINITY)]) {
@@ -94,7 +94,7 @@ test.each(writes)('%s waits no longer than the connection allows', async (_, wri
   expect(await countPets()).toBe(0)
 })
 
-test('each of several works ends at its own deadline, and was not done', async () => {
+test('each of several works ends at its own deadline, without effect', async () => {
   await other('begin immediate')
   const timeouts = [300, 100, 200]
   const ended: number[] = []
@@ -123,7 +123,7 @@ test('a statement waits for another until its deadline', async () => {
   expect(await countPets()).toBe(0)
 })
 
-test('works that come while others wait for the lock join them', async () => {
+test('works that arrive during the wait for the lock join the transaction', async () => {
   const { spans, deadlineOf } = tracing()
   await other('begin immediate')
   const works: Promise<unknown>[] = []
@@ -136,7 +136,7 @@ test('works that come while others wait for the lock join them', async () => {
   expect(spans.at(-1)).toBe('one,two,three: commit')
 })
 
-test('the event loop turns between two groups of works', async () => {
+test('the event loop runs between two groups of works', async () => {
   const order: string[] = []
   const works = Array.from({ length: 500 }, () =>
     inTransaction(db, async () => void order.push('work')),
@@ -158,7 +158,7 @@ test('the event loop turns between two groups of works', async () => {
   expect(Math.max(...groups)).toBeLessThanOrEqual(200)
 })
 
-test('others neither see nor join a transaction that is open', async () => {
+test('other statements wait for the end of a transaction', async () => {
   const seen: Promise<number>[] = []
   await db.transaction().execute(async (transaction) => {
     await insert(transaction)
@@ -193,9 +193,9 @@ test('a transaction that SQLite ended has no further statements', async () => {
   expect(await countPets()).toBe(0)
 })
 
-test('the commit belongs to the calls that it commits, to none that was undone', async () => {
+test('the trace of a commit has the calls that it commits, and no others', async () => {
   const { spans, deadlineOf } = tracing()
-  // The session goes on after the transaction that failed.
+  // One session, which is used after the failed transaction.
   await db.connection().execute(async (session) => {
     const failed = session.transaction().execute(async (transaction) => {
       await insert(transaction, deadlineOf('failed'))
@@ -226,7 +226,7 @@ test('the commit belongs to the calls that it commits, to none that was undone',
   ])
 })
 
-test('a database that is closed refuses what waits', async () => {
+test('statements that wait fail when the database is closed', async () => {
   await other('begin immediate')
   const waiting = [insert(db), inTransaction(db, (transaction) => insert(transaction))]
   await setTimeout(30)
@@ -240,14 +240,14 @@ test('a database that is closed refuses what waits', async () => {
     .execute(async (transaction) => {
       await insert(transaction)
       const behind = insert(db)
-      await setTimeout(10) // it waits for the transaction
+      await setTimeout(10) // until it waits for the transaction
       await db.destroy()
       await expect(behind).rejects.toThrow()
     })
     .catch(() => {})
 })
 
-test('a file that another process is just closing is opened as soon as it can be', async () => {
+test('a file that another process has locked is opened after its end', async () => {
   await db.destroy()
   await other('pragma locking_mode = exclusive')
   await other('begin immediate')

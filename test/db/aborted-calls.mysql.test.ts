@@ -1,4 +1,4 @@
-/** A client that goes before it is answered: what was begun for it is ended. */
+/** Calls whose clients leave before the answer: their statements end, and other calls continue. */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
@@ -11,7 +11,7 @@ const rex = { name: 'Rex', categoryId: 3 }
 let service: Instance
 let locker: Sql
 beforeAll(async () => {
-  // The time of a call is up long after the test: nothing else ends a statement.
+  // Long, so that no timeout ends a statement.
   service = await startInstance({ DATABASE_TIMEOUT: '25s' })
 })
 afterAll(() => service.stop())
@@ -33,7 +33,7 @@ const send = (method: string, path: string, signal: AbortSignal, more: object = 
     ...(method === 'POST' && { body: JSON.stringify(body) }),
     signal,
   })
-/** A connection on which a creation was sent, even to a process that does not listen right now. */
+/** Sends a creation, even to a process that is frozen, and returns its connection. */
 async function beginPet(name: string): Promise<Socket> {
   const body = JSON.stringify({ name, categoryId: 3 })
   const lines = [
@@ -57,7 +57,7 @@ const calls: [string, string, (signal: AbortSignal) => Promise<unknown>][] = [
   [
     'createPet with a key, REST',
     adding,
-    (signal) => send('POST', '/v1/pets', signal, { 'idempotency-key': '"gone"' }),
+    (signal) => send('POST', '/v1/pets', signal, { 'idempotency-key': '"aborted"' }),
   ],
   ['listPets, tRPC', reading, (signal) => service.trpc.listPets.query({}, { signal })],
   ['getPet, tRPC', reading, (signal) => service.trpc.getPet.query({ petId: 1 }, { signal })],
@@ -65,33 +65,33 @@ const calls: [string, string, (signal: AbortSignal) => Promise<unknown>][] = [
 ]
 const used = () => service.metric('petstore_database_connections_used')
 const waiting = () => service.metric('petstore_database_connections_waiting')
-const gone = () =>
+const abortedCalls = () =>
   service.program.stderr.split('\n').filter((line) => /"status":499\b/.test(line)).length
 
-test.each(calls)('%s: the statement is ended, and 499 is in the log', async (_, pattern, call) => {
-  const before = gone()
+test.each(calls)('%s: the statement ends, and the log has 499', async (_, pattern, call) => {
+  const before = abortedCalls()
   await locker('lock tables pets write')
   const controller = new AbortController()
   const answer = call(controller.signal).then(
     () => 'answered',
-    () => 'gone',
+    () => 'aborted',
   )
   await until('it waits', async () => (await running(service.sql, pattern)).length === 1)
   controller.abort()
-  expect(await answer).toBe('gone')
+  expect(await answer).toBe('aborted')
   await until(
-    'it is ended, while what it waits for is still held',
+    'it ends, although the lock is still held',
     async () => (await running(service.sql, pattern)).length === 0,
   )
   await until('the connection is free', async () => (await used()) === 0)
-  await until('the log tells', () => gone() === before + 1)
+  await until('the log has the call', () => abortedCalls() === before + 1)
   await locker('unlock tables')
   expect((await service.rest('GET', '/pets')).body).toEqual([])
-  // It is not taken for a failure.
+  // The log has no error.
   expect(service.program.stderr).not.toMatch(/"level":(50|60)/)
 })
 
-test('who waits for a connection does not wait on, and takes none', async () => {
+test('a call that waits for a connection leaves the queue, and takes none', async () => {
   await locker('lock tables pets write')
   const stay = new AbortController()
   // Equal lists would share one connection.
@@ -109,38 +109,38 @@ test('who waits for a connection does not wait on, and takes none', async () => 
     send('GET', '/v1/pets', controller.signal),
     send('POST', '/v1/pets', controller.signal),
     service.trpc.getPet.query({ petId: 1 }, { signal: controller.signal }),
-  ].map((answer) => answer.catch(() => 'gone'))
+  ].map((answer) => answer.catch(() => 'aborted'))
   await until('the others wait', async () => (await waiting()) === 3)
   controller.abort()
-  expect(await Promise.all(others)).toEqual(['gone', 'gone', 'gone'])
+  expect(await Promise.all(others)).toEqual(['aborted', 'aborted', 'aborted'])
   await until('none waits', async () => (await waiting()) === 0)
   await locker('unlock tables')
   const answers = await Promise.all(first)
   expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(200))
   await until('all connections are free', async () => (await used()) === 0)
   expect(await service.countPets()).toBe(0)
-  // None was kept for those who had gone.
+  // No connection was lost.
   await locker('lock tables pets write')
   const again = ten()
   await until('all connections are in use again', async () => (await used()) === 10)
-  expect(await connections(), 'nor was one ended').toEqual(before)
+  expect(await connections(), 'the same connections').toEqual(before)
   await locker('unlock tables')
   for (const { status } of await Promise.all(again)) expect(status).toBe(200)
 })
 
-test('who resets its connection before its creation is its turn has none beside those of others', async () => {
+test('a creation whose client resets the connection before its batch is not part of the batch', async () => {
   await locker('lock tables pets write')
   const { pid } = service.program.child
   await freeze(Number(pid))
-  // One goes to the server; the others, who are there by then, wait for the next trip.
+  // The first one is a batch of its own; the others wait for the next batch.
   const first = await beginPet('first')
   const leaving = await beginPet('leaving')
   const staying = await beginPet('staying')
   leaving.resetAndDestroy()
   const answers = [first, staying].map((socket) => once(socket, 'data'))
   thaw(Number(pid))
-  const before = gone()
-  await until('the log tells', () => gone() === before + 1)
+  const before = abortedCalls()
+  await until('the log has the call', () => abortedCalls() === before + 1)
   await locker('unlock tables')
   for (const [data] of await Promise.all(answers)) expect(String(data)).toMatch(/ 201 /)
   const pets = await service.sql('select name from pets order by name')
@@ -148,46 +148,46 @@ test('who resets its connection before its creation is its turn has none beside 
   for (const socket of [first, staying]) socket.destroy()
 })
 
-test('the Idempotency-Key of who has gone can be used again', async () => {
+test('the Idempotency-Key of an aborted call can be used again', async () => {
   const headers = { 'idempotency-key': '"once more"' }
   await locker('lock tables pets write')
   const controller = new AbortController()
-  const answer = send('POST', '/v1/pets', controller.signal, headers).catch(() => 'gone')
+  const answer = send('POST', '/v1/pets', controller.signal, headers).catch(() => 'aborted')
   await until('it waits', async () => (await running(service.sql, adding)).length === 1)
   controller.abort()
   await answer
-  await until('it is ended', async () => (await running(service.sql, adding)).length === 0)
+  await until('it ends', async () => (await running(service.sql, adding)).length === 0)
   await until('the connection is free', async () => (await used()) === 0)
   await locker('unlock tables')
   expect((await service.rest('POST', '/pets', { headers, body: rex })).status).toBe(201)
   expect(await service.countPets()).toBe(1)
 })
 
-test('the line of a caller without a valid key that goes has its IP address', async () => {
+test('the log has the IP address of an aborted call without a valid key', async () => {
   await locker('lock tables api_keys write')
   const controller = new AbortController()
   const headers = { authorization: `Bearer petstore_${'s'.repeat(43)}`, 'x-request-id': 'left' }
-  const answer = send('GET', '/v1/pets', controller.signal, headers).catch(() => 'gone')
+  const answer = send('GET', '/v1/pets', controller.signal, headers).catch(() => 'aborted')
   await until('it waits', async () => (await running(service.sql, '%`api_keys`%')).length > 0)
   controller.abort()
-  expect(await answer).toBe('gone')
+  expect(await answer).toBe('aborted')
   const line = () => service.program.entries().find(({ requestId }) => requestId === 'left')
-  await until('the log tells', () => line() !== undefined)
+  await until('the log has the call', () => line() !== undefined)
   expect(line()).toMatchObject({ status: 499, address: '127.0.0.1' })
   await locker('unlock tables')
 })
 
-test('others who wait for the same look-up of a key are answered', async () => {
+test('other calls that wait for the same look-up of a key are answered', async () => {
   const key = await addKey(service.sql)
   const headers = { authorization: `Bearer ${key}` }
   await locker('lock tables api_keys write')
   const controller = new AbortController()
-  const first = send('GET', '/v1/pets', controller.signal, headers).catch(() => 'gone')
+  const first = send('GET', '/v1/pets', controller.signal, headers).catch(() => 'aborted')
   const second = fetch(`${service.origin}/v1/pets`, { headers })
   const pattern = 'select%from `api_keys`%'
   await until('it waits', async () => (await running(service.sql, pattern)).length > 0)
   controller.abort()
-  expect(await first).toBe('gone')
+  expect(await first).toBe('aborted')
   await locker('unlock tables')
   expect((await second).status).toBe(200)
 })
