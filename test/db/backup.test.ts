@@ -1,4 +1,4 @@
-/** `npm run backup` and `npm run restore`, beside a service that runs and is written to. */
+/** `npm run backup` and `npm run restore` while a service uses the database. */
 import { execFile, execFileSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import {
@@ -23,7 +23,7 @@ afterEach(async () => {
   for (const clean of cleanings.splice(0).reverse()) await clean()
 })
 
-// One for all: each of them makes what it needs, and looks at no more than that.
+// One service for all tests; each test uses only its own pets.
 let service: Instance
 beforeAll(async () => {
   service = await startInstance()
@@ -37,14 +37,14 @@ beforeEach(() => {
   cleanings.push(place.remove)
 })
 
-/** What was answered to those who create: the body of each pet, and all statuses. */
+/** The answers to creations: the body of each pet, and all statuses. */
 interface Load {
   acknowledged: string[]
   statuses: Set<number>
   stop(): Promise<void>
 }
 
-/** Eight clients create pets, one after another, until they are stopped; no other pet has such a name. */
+/** Starts eight clients that create pets with a unique name, each one after another, until `stop`. */
 function createAll(kind: string): Load {
   const name = `${kind} ${randomUUID()}`
   const load = { acknowledged: [] as string[], statuses: new Set<number>() }
@@ -72,7 +72,7 @@ const run = (program: 'backup' | 'restore', file: string, url = service.database
 describe.runIf(engine === 'sqlite')('the embedded database', () => {
   test('a backup under load, restored elsewhere, has every pet acknowledged before it', async () => {
     const load = createAll('Rex')
-    await until('there is something to lose', () => load.acknowledged.length >= 200)
+    await until('the load runs', () => load.acknowledged.length >= 200)
     const before = [...load.acknowledged]
     const file = path.join(folder, 'monday.db')
     const source = service.databaseUrl.slice('sqlite:'.length)
@@ -82,10 +82,10 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
       stderr: '',
     })
     const count = load.acknowledged.length
-    await until('it was not the load that ended', () => load.acknowledged.length > count)
+    await until('the load continued during the backup', () => load.acknowledged.length > count)
     await load.stop()
     expect([...load.statuses]).toEqual([201])
-    // One file, for its owner alone, that can be read where nobody may write: without a log beside it.
+    // One file without a separate log, which only its owner may read.
     expect(readdirSync(folder)).toEqual(['monday.db'])
     expect(statSync(file).mode & 0o777).toBe(0o600)
     const copy = new DatabaseSync(file, { readOnly: true })
@@ -110,18 +110,18 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
     expect(statSync(url.slice('sqlite:'.length)).mode & 0o777).toBe(0o600)
   })
 
-  test('a restore under load: all that was then, and nothing since; the service goes on', async () => {
+  test('a restore under load replaces all pets, and the service continues', async () => {
     const kept = createAll('Kept')
-    await until('there is something to keep', () => kept.acknowledged.length >= 50)
+    await until('there are pets to keep', () => kept.acknowledged.length >= 50)
     await kept.stop()
     expect(await run('backup', 'kept.db')).toMatchObject({ code: 0 })
 
     const lost = createAll('Lost')
-    await until('there is something to lose', () => lost.acknowledged.length >= 50)
+    await until('the load runs', () => lost.acknowledged.length >= 50)
     const before = new Set(lost.acknowledged.map((text) => JSON.parse(text).name))
     expect(await run('restore', 'kept.db')).toMatchObject({ code: 0, stderr: '' })
     const count = lost.acknowledged.length
-    await until('the service goes on', () => lost.acknowledged.length > count + 50)
+    await until('the service continues', () => lost.acknowledged.length > count + 50)
     await lost.stop()
     expect([...lost.statuses].filter((status) => ![201, 503].includes(status))).toEqual([])
     for (const text of kept.acknowledged) {
@@ -135,7 +135,7 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
     expect(integrity).toEqual({ integrity_check: 'ok' })
   })
 
-  test('a backup of an earlier release is brought up to date', async () => {
+  test('a restore migrates a backup of an earlier release', async () => {
     await run('backup', 'old.db')
     const old = new DatabaseSync(path.join(folder, 'old.db'))
     old.exec(
@@ -147,7 +147,7 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
     expect((await service.rest('GET', '/pets')).status).toBe(200)
   })
 
-  test('what is no whole backup is refused in one line, and nothing is lost', async () => {
+  test('an invalid backup is rejected in one line, and no pet is lost', async () => {
     const made = await service.rest('POST', '/pets', { body: { name: 'Rex', categoryId: 1 } })
     const listed = await service.rest('GET', '/pets')
     await run('backup', 'good.db')
@@ -157,7 +157,7 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
     new DatabaseSync(file('foreign.db')).exec('create table pets (id integer)')
     const bytes = readFileSync(file('good.db'))
     writeFileSync(file('short.db'), bytes.subarray(0, bytes.length / 2))
-    // An index that lost an entry: SQLite reads such a file without a word.
+    // An index without its entries, with which SQLite reads the file without an error.
     copyFileSync(file('good.db'), file('damaged.db'))
     const damaged = new DatabaseSync(file('damaged.db'), { defensive: false })
     damaged.exec(`create table more (id integer primary key, name text);
@@ -166,7 +166,7 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
       update sqlite_schema set sql = 'create index more_name on more (name)'
       where name = 'more_name'`)
     damaged.close()
-    // The tables alone: nobody knows of which release they are.
+    // Without the table of migrations, the release is unknown.
     copyFileSync(file('good.db'), file('unknown.db'))
     const unknown = new DatabaseSync(file('unknown.db'))
     unknown.exec('drop table kysely_migration')
@@ -189,7 +189,7 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
     expect(existsSync(file('missing.db'))).toBe(false)
   })
 
-  test('a backup is never written over something, nor left half made', async () => {
+  test('a backup overwrites no file, and leaves no incomplete one', async () => {
     const file = path.join(folder, 'there.db')
     writeFileSync(file, 'mine')
     expect(await run('backup', 'there.db')).toEqual({
@@ -206,13 +206,13 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
       stdout: '',
       stderr: 'The database none.db does not exist\n',
     })
-    // Somebody else is about to make it.
+    // Another process may be writing this backup.
     writeFileSync(path.join(folder, 'sunday.db.part'), 'mine')
     const late = await run('backup', 'sunday.db')
     expect(late).toMatchObject({ code: 1, stdout: '' })
     expect(late.stderr).toMatch(/^Cannot back up .+ to sunday\.db: EEXIST.+\n$/)
     expect(readFileSync(path.join(folder, 'sunday.db.part'), 'utf8')).toBe('mine')
-    // This one fails when the copy has begun.
+    // This backup fails after the copy has begun.
     writeFileSync(path.join(folder, 'broken.db'), 'This is no database.'.repeat(500))
     const broken = await run('backup', 'monday.db', 'sqlite:broken.db')
     expect(broken).toMatchObject({ code: 1, stdout: '' })
@@ -220,7 +220,7 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
     expect(readdirSync(folder).sort()).toEqual(['broken.db', 'sunday.db.part', 'there.db'])
   })
 
-  test('somebody who holds the database for a moment is waited for', async () => {
+  test('a restore waits for another process that holds the database', async () => {
     await run('backup', 'monday.db')
     await service.sql('begin immediate')
     const restored = run('restore', 'monday.db')
@@ -232,8 +232,8 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
     expect(await restored).toMatchObject({ code: 0, stderr: '' })
   })
 
-  test('a copy of the file alone is no backup: why there is a command', async () => {
-    const fresh = await startInstance() // nothing was moved from the log into its file yet
+  test('a copy of the file without its log is no backup', async () => {
+    const fresh = await startInstance() // all pages are still in the log
     cleanings.push(() => fresh.stop())
     await fresh.rest('POST', '/pets', { body: { name: 'Rex', categoryId: 1 } })
     const source = fresh.databaseUrl.slice('sqlite:'.length)
@@ -252,7 +252,7 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
 })
 
 describe.runIf(engine === 'mysql')('MySQL', () => {
-  test('both commands say what to take instead', async () => {
+  test('both commands name the alternative', async () => {
     for (const program of ['backup', 'restore'] as const) {
       expect(await run(program, 'monday.db')).toEqual({
         code: 1,
@@ -265,7 +265,7 @@ describe.runIf(engine === 'mysql')('MySQL', () => {
 
   test('mysqldump --single-transaction under load: every pet acknowledged before is there', async () => {
     const load = createAll('Rex')
-    await until('there is something to lose', () => load.acknowledged.length >= 200)
+    await until('the load runs', () => load.acknowledged.length >= 200)
     const before = [...load.acknowledged]
     const file = path.join(folder, 'petstore.sql')
     const options = (databaseUrl: string) => {
@@ -276,7 +276,7 @@ describe.runIf(engine === 'mysql')('MySQL', () => {
     const dump = ['--single-transaction', '--no-tablespaces', `--result-file=${file}`]
     await promisify(execFile)('mysqldump', [...dump, ...options(service.databaseUrl)])
     const count = load.acknowledged.length
-    await until('it was not the load that ended', () => load.acknowledged.length > count)
+    await until('the load continued during the backup', () => load.acknowledged.length > count)
     await load.stop()
     expect([...load.statuses]).toEqual([201])
 

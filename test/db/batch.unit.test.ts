@@ -1,4 +1,4 @@
-/** Calls that share a trip to the database: how many may wait for one. */
+/** The maximum number of calls that wait for a batch. */
 import { setTimeout } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { batch } from '../../db/batch.ts'
@@ -6,22 +6,22 @@ import { connect } from '../../db/connect.ts'
 import { Deadline } from '../../db/deadline.ts'
 import { OverloadedError } from '../../db/errors.ts'
 
-const db = await connect('sqlite:nowhere') // it is never asked
+const db = await connect('sqlite:nowhere') // no statement is sent
 const most = 300
 const callers = 1_010
 
-/** Trips that fail, or answer each question with itself, when they are let go. */
-function startTrips() {
+/** Returns a batched function that returns its input, or throws, when `end` is called. */
+function startBatches() {
   let held = Promise.withResolvers<void>()
   const call = batch<number, number>({
     maxSize: most,
-    async run(_db, questions) {
+    async run(_db, inputs) {
       await held.promise
-      return questions
+      return inputs
     },
   })
   return {
-    call: (question: number, deadline: Deadline) => call(db, question, deadline),
+    call: (input: number, deadline: Deadline) => call(db, input, deadline),
     end: (error?: Error) => {
       if (error) held.reject(error)
       else held.resolve()
@@ -32,11 +32,11 @@ function startTrips() {
 
 const forever = () => new Deadline(Number.POSITIVE_INFINITY)
 
-test('calls that failed or were given up wait no longer: as many may wait afterwards', async () => {
-  const { call, end } = startTrips()
+test('calls that failed or were given up no longer count as waiting', async () => {
+  const { call, end } = startBatches()
   const deadline = forever()
   for (let round = 0; round < 3; round++) {
-    // The first trip is under way, the others wait for it.
+    // The first batch runs, and the other calls wait for it.
     const first = call(0, deadline)
     await setTimeout(5)
     const givenUp = forever()
@@ -44,13 +44,13 @@ test('calls that failed or were given up wait no longer: as many may wait afterw
       call(index, index % 2 === 0 ? deadline : givenUp),
     )
     await expect(call(0, deadline), 'one too many').rejects.toThrow(OverloadedError)
-    givenUp.giveUp(new Error('The client has gone'))
+    givenUp.giveUp(new Error('The client has left'))
     const outcomes = Promise.allSettled([first, ...lost])
-    while (await isPending(outcomes)) end(new Error('The database says no'))
+    while (await isPending(outcomes)) end(new Error('The database failed'))
     const reasons = (await outcomes).map((outcome) =>
       outcome.status === 'rejected' ? outcome.reason.message : 'answered',
     )
-    expect(new Set(reasons)).toEqual(new Set(['The database says no', 'The client has gone']))
+    expect(new Set(reasons)).toEqual(new Set(['The database failed', 'The client has left']))
   }
 })
 

@@ -1,4 +1,4 @@
-/** What migrations add to tables that are there: once, however often and from however many nodes. */
+/** Columns and indexes that migrations add to tables, even if they run twice or on two nodes. */
 import type { Kysely } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { addColumn, addIndex, idColumn, tableOptions } from '../../db/columns.ts'
@@ -11,7 +11,7 @@ let nodes: Kysely<unknown>[]
 const first = () => nodes[0] as Kysely<unknown>
 beforeAll(async () => {
   database = await newDatabase()
-  // No type knows the table of this test.
+  // No type contains the table of this test.
   nodes = (await Promise.all([
     connect(database.url),
     connect(database.url),
@@ -29,9 +29,9 @@ afterAll(async () => {
 })
 
 const parcels = () => first().withTables<{ parcels: { label: string; weight: bigint } }>()
-/** Two nodes at once, and once more. */
+/** Runs a migration on two nodes concurrently, and then again. */
 async function onAllNodes(migrate: (db: Kysely<unknown>) => Promise<void>): Promise<void> {
-  // The embedded engine is of one process, whose migrations run one after another.
+  // On SQLite, migrations of one process run one after another.
   if (engine === 'sqlite') for (const node of nodes) await migrate(node)
   else await Promise.all(nodes.map(migrate))
   await migrate(first())
@@ -50,7 +50,7 @@ test('an index, by its name', async () => {
   await expect(twin.execute()).rejects.toBeInstanceOf(DuplicateError)
 })
 
-test('what fails for another reason is reported', async () => {
+test('other errors are thrown', async () => {
   await expect(addColumn(first(), 'nowhere', 'weight', 'bigint')).rejects.toThrow()
   await expect(addIndex(first(), 'parcels', 'parcels_size', ['size'])).rejects.toThrow()
   await parcels().insertInto('parcels').values({ label: 'b', weight: 7n }).execute()

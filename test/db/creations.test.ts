@@ -1,4 +1,4 @@
-/** Creations that meet share a statement or a transaction; each has its own id and outcome. */
+/** Concurrent creations share a statement or a transaction; each has its own id and outcome. */
 import { hash } from 'node:crypto'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { connect, type Socket } from 'node:net'
@@ -29,28 +29,28 @@ const create = (name: string, key?: string) =>
     body: { name, categoryId: 3, status: 'pending' },
   })
 
-/** Makes calls that are all there before the first is answered; on a server they meet in few statements. */
-async function meeting<Answer>(
+/** Makes concurrent calls, all of which arrive before the first answer. */
+async function concurrently<Answer>(
   names: string[],
   call: (name: string, index: number) => Promise<Answer>,
 ): Promise<Answer[]> {
   if (engine === 'mysql') await admin('lock tables pets write')
   let begun = 0
-  const hear = () => void begun++
-  subscribe('http.server.request.start', hear)
+  const onRequest = () => void begun++
+  subscribe('http.server.request.start', onRequest)
   const answers = Promise.all(names.map(call))
   try {
-    // The client asks for the document, too, with the first answer.
+    // The client of the tests also requests the document.
     await eventually(() => expect(begun).toBeGreaterThanOrEqual(names.length))
   } finally {
-    unsubscribe('http.server.request.start', hear)
+    unsubscribe('http.server.request.start', onRequest)
     if (engine === 'mysql') await admin('unlock tables')
   }
   return await answers
 }
 
-/** Checks that those and no others were made: each acknowledged id has the name it was given for. */
-async function expectMade(answers: Awaited<ReturnType<typeof create>>[]): Promise<void> {
+/** Expects these pets and no others in the database, each with the id and the name of its answer. */
+async function expectPets(answers: Awaited<ReturnType<typeof create>>[]): Promise<void> {
   const made = answers.map(({ body }) => body as { id: number; name: string })
   const rows = await admin('select id, name, category_id, status from pets')
   const names = new Map(rows.map(({ id, name }) => [Number(id), name]))
@@ -60,31 +60,31 @@ async function expectMade(answers: Awaited<ReturnType<typeof create>>[]): Promis
   expect(rows).toHaveLength(made.length)
 }
 
-test('300 at once: 300 ids, each with its own name', async () => {
+test('300 concurrent creations: 300 ids, each with its own name', async () => {
   await admin('delete from pets')
   const names = Array.from({ length: 300 }, (_, index) => `many ${index}`)
-  // Every tenth under a key of its own.
-  const answers = await meeting(names, (name, index) =>
+  // Every tenth one has a key.
+  const answers = await concurrently(names, (name, index) =>
     create(name, index % 10 === 0 ? `"${name}"` : undefined),
   )
   expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([201]))
   expect(answers.map(({ body }) => (body as { name: string }).name)).toEqual(names)
-  await expectMade(answers)
+  await expectPets(answers)
 })
 
-/** What is answered to requests of which each has a connection, and that come at one moment. */
+/** Sends all requests at one moment, each on its own connection, and returns the answers. */
 async function atOneMoment({ program }: Instance, requests: string[]): Promise<string[]> {
   const pid = Number(program.child.pid)
   await freeze(pid)
   const sockets = requests.map(() => connect(program.port, '127.0.0.1'))
   const send = (socket: Socket, index: number) =>
     new Promise((resolve) => socket.write(`${requests[index]}`, resolve))
-  await Promise.all(sockets.map(send)) // all are there before the process goes on
+  await Promise.all(sockets.map(send)) // all arrive before the process continues
   thaw(pid)
   return await Promise.all(sockets.map(text))
 }
 
-test('more at one moment than one statement, transaction or query takes: all are made, and got', async () => {
+test('more concurrent calls than the limits of a statement, a transaction and a query all succeed', async () => {
   const crowded = await startInstance()
   await crowded.rest('GET', '/pets') // the key is known
   const ten = Array.from({ length: 10 }, (_, index) => index)
@@ -101,14 +101,14 @@ test('more at one moment than one statement, transaction or query takes: all are
   const creation = `${head.join('\r\n')}\r\n\r\n${body}`
   const batches = await atOneMoment(crowded, Array(45).fill(creation))
   for (const batch of batches) expect(batch).toMatch(/^HTTP\/1\.1 200 /)
-  // What devalue makes of a bigint, with its quotes escaped.
-  const told = batches.join().matchAll(/BigInt\\",\\"(\d+)/g)
-  const numbers = new Set(Array.from(told, ([, digits]) => Number(digits)))
+  // A bigint in devalue's encoding, with its quotes escaped.
+  const answered = batches.join().matchAll(/BigInt\\",\\"(\d+)/g)
+  const numbers = new Set(Array.from(answered, ([, digits]) => Number(digits)))
   const made = await crowded.sql('select id from pets')
   expect(made).toHaveLength(450)
   expect(
     made.filter(({ id }) => !numbers.has(Number(id))),
-    'ids that nobody was told',
+    'ids without an answer',
   ).toEqual([])
 
   const twenties = Array.from({ length: 22 }, (_, index) =>
@@ -124,7 +124,7 @@ test('more at one moment than one statement, transaction or query takes: all are
       `Authorization: Bearer ${crowded.key}\r\n\r\n`,
     ].join('\r\n')
   })
-  // While the first of them hang, the others come to be too many for one query.
+  // While the first ones hang, the others become too many for one query.
   if (engine === 'mysql') await crowded.sql('lock tables pets write')
   const answers = atOneMoment(crowded, gets)
   if (engine === 'mysql') {
@@ -140,7 +140,7 @@ test('more at one moment than one statement, transaction or query takes: all are
   await crowded.stop()
 })
 
-test('one that is refused takes nobody along', async () => {
+test('a creation that fails does not affect the others', async () => {
   await admin('delete from pets')
   const refuse =
     engine === 'mysql'
@@ -153,20 +153,20 @@ test('one that is refused takes nobody along', async () => {
     const names = Array.from({ length: 60 }, (_, index) =>
       index % 20 === 7 ? 'bad' : `good ${index}`,
     )
-    const answers = await meeting(names, (name, index) =>
+    const answers = await concurrently(names, (name, index) =>
       create(name, index % 3 === 0 ? `"refused ${index}"` : undefined),
     )
     const isBad = (_: unknown, index: number) => names[index] === 'bad'
     expect(answers.filter(isBad).map(({ status }) => status)).toEqual([500, 500, 500])
     const good = answers.filter((answer, index) => !isBad(answer, index))
     expect(good.every(({ status }) => status === 201)).toBe(true)
-    await expectMade(good)
+    await expectPets(good)
   } finally {
     await admin('drop trigger refuse')
   }
 })
 
-test('one whose key is refused, or was used before, takes none along', async () => {
+test('a creation whose key is rejected or was used does not affect the others', async () => {
   await admin('delete from pets')
   const first = await create('used', '"used"')
   const bad = hash('sha256', 'bad')
@@ -180,24 +180,24 @@ test('one whose key is refused, or was used before, takes none along', async () 
   try {
     const names = Array.from({ length: 40 }, (_, index) => `new ${index}`)
     names.splice(20, 0, 'bad', 'used')
-    const answers = await meeting(names, (name) => create(name, `"${name}"`))
+    const answers = await concurrently(names, (name) => create(name, `"${name}"`))
     const [refused, again] = answers.splice(20, 2)
     expect([refused?.status, again?.text]).toEqual([500, first.text])
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([201]))
-    await expectMade([first, ...answers])
+    await expectPets([first, ...answers])
   } finally {
     await admin('drop trigger refuse')
   }
 })
 
-// What the server says when the values of a row are refused, by whatever the table demands.
+// All errors by which the server rejects the values of a row.
 const refusals = [
   1022, 1048, 1062, 1153, 1169, 1216, 1264, 1265, 1292, 1366, 1406, 1411, 1452, 1526,
 ]
 const otherRefusals = [1586, 1644, 1690, 3140, 3819, 4025]
 
 test.runIf(engine === 'mysql')(
-  'a row that is refused takes none along, whatever refuses it',
+  'a row that the server rejects does not affect the others, for any reason',
   async () => {
     await admin('delete from pets')
     await admin(`create trigger refuse before insert on pets for each row begin
@@ -210,7 +210,7 @@ test.runIf(engine === 'mysql')(
     try {
       for (const number of [...refusals, ...otherRefusals]) {
         await admin('lock tables pets write')
-        // The others share a statement, since they wait for this one.
+        // The others wait for this one, so they share a statement.
         const first = create(`before ${number}`)
         await eventually(async () => {
           expect(await running(service.sql, `%before ${number}%`)).toHaveLength(1)
@@ -233,7 +233,7 @@ test.runIf(engine === 'mysql')(
   },
 )
 
-test('kill -9 in the middle: what was acknowledged is there, once', async () => {
+test('kill -9 during creations: each acknowledged pet is stored once', async () => {
   const database = await newDatabase()
   const seed = await startService({}, { database: { ...database, remove: async () => {} } })
   const { key } = seed
@@ -271,7 +271,7 @@ test('kill -9 in the middle: what was acknowledged is there, once', async () => 
   const rows = await beside('select id, name from pets')
   const kept = new Map(rows.map(({ id, name }) => [Number(id), String(name)]))
   for (const [id, name] of acknowledged) expect(kept.get(id)).toBe(name)
-  expect(new Set(kept.values()).size, 'nothing is doubled').toBe(rows.length)
+  expect(new Set(kept.values()).size, 'no pet is stored twice').toBe(rows.length)
   expect([...kept.values()].every((name) => sent.has(name))).toBe(true)
   await beside.close()
   await database.remove()

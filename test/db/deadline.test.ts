@@ -1,4 +1,4 @@
-/** DATABASE_TIMEOUT: how long an answer may take, what is left behind, and how many may wait. */
+/** DATABASE_TIMEOUT: the time of an answer, the end of the statement, and the connections afterwards. */
 import { createHash } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { engine } from '../support/database.ts'
@@ -9,7 +9,7 @@ import { openSql, type Sql } from '../support/sql.ts'
 
 const rex = { name: 'Rex', categoryId: 3 }
 
-/** Milliseconds, as DATABASE_TIMEOUT; an answer must be there before twice of it. */
+/** Milliseconds of DATABASE_TIMEOUT, and the maximum of an answer. */
 const TIMEOUT = 1_000
 const LATEST = 1_990
 
@@ -55,9 +55,9 @@ describe.runIf(engine === 'mysql')('a database that does not answer', outOfThree
   let serial = 0
   const withKey = () => ({ headers: { 'idempotency-key': `"key ${serial++}"` }, body: rex })
 
-  test('every operation on both surfaces: 503 in time, ended on the server, not made later', async () => {
-    const told = () => service.program.entries().flatMap(({ err }) => err ?? [])
-    const before = told().length
+  test('every operation on both surfaces: 503 in time, ended on the server, without a later effect', async () => {
+    const errors = () => service.program.entries().flatMap(({ err }) => err ?? [])
+    const before = errors().length
     await locker('lock tables pets write')
     const answers = await Promise.all(
       [
@@ -71,14 +71,14 @@ describe.runIf(engine === 'mysql')('a database that does not answer', outOfThree
       ].map(timed),
     )
     for (const answer of answers) expectInTime(answer)
-    const causes = () => told().slice(before) as Error[]
-    await until('the log tells why, of each', () => causes().length === answers.length)
+    const causes = () => errors().slice(before) as Error[]
+    await until('the log has the cause of each', () => causes().length === answers.length)
     const cause = 'The database did not answer within 1000 ms'
     expect(new Set(causes().map(({ message }) => message))).toEqual(
       new Set([`The database cannot be used right now: ${cause}`]),
     )
     await until(
-      'the statements are ended, while what they wait for is still held',
+      'the statements end, although the lock is still held',
       async () => (await running(service.sql, '%`pets`%')).length === 0,
       2_000,
     )
@@ -87,11 +87,11 @@ describe.runIf(engine === 'mysql')('a database that does not answer', outOfThree
     expect(await service.countPets()).toBe(0)
   })
 
-  // Each alone, while all that comes before it was answered.
-  test('whichever statement hangs, up to the commit: 503 in time, ended, and nothing is made', async () => {
+  // Each statement alone, after those before it were answered.
+  test('any statement that hangs, up to the commit: 503 in time, ended, and without effect', async () => {
     const { proxy } = service
     if (!proxy) throw new Error('There is no proxy')
-    // A key that is kept no longer is replaced in a transaction that is not shared.
+    // The row of an expired key is replaced in a transaction that is not shared.
     const old = withKey()
     const hash = createHash('sha256')
       .update(`key ${serial - 1}`)
@@ -114,7 +114,7 @@ describe.runIf(engine === 'mysql')('a database that does not answer', outOfThree
     for (const [pattern, call] of hanging) {
       const isHanging = proxy.hangAt(pattern)
       answers.push(call())
-      await isHanging // so that no two share a statement or a transaction
+      await isHanging // no two share a statement or a transaction
     }
     for (const answer of answers) expectInTime(await answer)
     await until('no connection is in use', async () => (await used()) === 0, 2_000)
@@ -124,8 +124,8 @@ describe.runIf(engine === 'mysql')('a database that does not answer', outOfThree
     ])
   })
 
-  test('of a batch, those that still wait when others have their answers: 503 in time', async () => {
-    // So that there are connections for both, which need not be set up.
+  test('one hanging call of a batch is 503 in time, and the others are answered', async () => {
+    // Opens enough connections for both calls.
     await Promise.all([1, 2, 3].map((cursor) => service.rest('GET', `/pets?cursor=${cursor}`)))
     const hanging = service.proxy?.hangAt(/^select .*from `pets` .*order by/)
     const input = encodeURIComponent(JSON.stringify({ 0: '[{"petId":1},1]' }))
@@ -136,8 +136,8 @@ describe.runIf(engine === 'mysql')('a database that does not answer', outOfThree
     expect(await (await answer).text()).toMatch(/NOT_FOUND.*SERVICE_UNAVAILABLE/)
   })
 
-  // Of one that only waits for a lock MariaDB sees by itself that nobody is there any more.
-  test('a statement that is at work is ended on the server', async () => {
+  // MariaDB itself ends a statement that waits for a lock without a client.
+  test('a statement that computes is ended on the server', async () => {
     await service.rest('POST', '/pets', { body: rex })
     await service.sql('rename table pets to kept')
     await service.sql('create view pets as select * from kept where sleep(20) = 0')
@@ -152,7 +152,7 @@ describe.runIf(engine === 'mysql')('a database that does not answer', outOfThree
     }
   })
 
-  test('a key that is not remembered: 503 in time, and its look-up is ended on the server', async () => {
+  test('a key outside the cache is 503 in time, and its look-up is ended on the server', async () => {
     const key = await addKey(service.sql)
     const strange = { authorization: `Bearer ${key}` }
     const known = { headers: { authorization: `Bearer ${await addKey(service.sql)}` } }
@@ -171,16 +171,16 @@ describe.runIf(engine === 'mysql')('a database that does not answer', outOfThree
       2_000,
     )
     await until('no connection is in use', async () => (await used()) === 0, 2_000)
-    // Who is known already is served meanwhile.
+    // A caller whose key is in the cache is served.
     expect((await fetch(`${service.origin}/v1/pets`, known)).status).toBe(200)
-    await new Promise((resolve) => setTimeout(resolve, 200)) // another attempt would be there by now
+    await new Promise((resolve) => setTimeout(resolve, 200)) // another attempt would have begun
     const hash = createHash('sha256').update(other).digest('hex')
     expect(service.proxy?.statements.filter((text) => text.includes(hash))).toHaveLength(1)
     await locker('unlock tables')
     expect((await fetch(`${service.origin}/v1/pets`, { headers: strange })).status).toBe(200)
   })
 
-  test('look-ups of keys that hang, again and again, do not use up the connections', async () => {
+  test('look-ups of keys that hang do not exhaust the connections', async () => {
     await locker('lock tables api_keys write')
     for (let round = 0; round < 2; round++) {
       const keys = await Promise.all(Array.from({ length: 12 }, () => `petstore_${random()}`))
@@ -197,7 +197,7 @@ describe.runIf(engine === 'mysql')('a database that does not answer', outOfThree
     await locker('unlock tables')
   })
 
-  test('the look-up of the key and the call share the time', async () => {
+  test('the look-up of the key and the call share the deadline', async () => {
     const key = await addKey(service.sql)
     await using another = await openSql(service.databaseUrl)
     await locker('lock tables api_keys write, pets write')
@@ -210,7 +210,7 @@ describe.runIf(engine === 'mysql')('a database that does not answer', outOfThree
     )
     await new Promise((resolve) => setTimeout(resolve, TIMEOUT * 0.6))
     const relocked = another('lock tables pets write')
-    // It is the next then, before the call.
+    // Its lock is next, before the call.
     await until(
       'the other waits',
       async () => (await running(service.sql, 'lock tables pets%')).length > 0,
@@ -223,7 +223,7 @@ describe.runIf(engine === 'mysql')('a database that does not answer', outOfThree
     expect(took).toBeLessThan(TIMEOUT * 1.4)
   })
 
-  test('the wait for a connection counts', async () => {
+  test('the wait for a connection is part of the timeout', async () => {
     await locker('lock tables pets write')
     // Equal lists would share one connection.
     const lists = (from: number) =>
@@ -233,13 +233,13 @@ describe.runIf(engine === 'mysql')('a database that does not answer', outOfThree
     const first = lists(0)
     await until('all connections are in use', async () => (await used()) === 10)
     await new Promise((resolve) => setTimeout(resolve, TIMEOUT * 0.5))
-    // These get a connection when the first are given up, and half of their time is over then.
+    // These get a connection at the deadline of the first ones, with half of their own time left.
     const second = lists(10)
     for (const answer of await Promise.all([...first, ...second])) expectInTime(answer)
     await until('no connection is in use', async () => (await used()) + (await waiting()) === 0)
   })
 
-  test('a server that hangs is given up, and used again when it goes on', async () => {
+  test('a server that hangs is used again after it recovers', async () => {
     service.proxy?.stall()
     const strange = { authorization: `Bearer petstore_${random()}` }
     const answers = await Promise.all(
@@ -263,13 +263,13 @@ describe.runIf(engine === 'mysql')('a database that does not answer', outOfThree
     const [{ connections } = {}] = await service.sql(
       'select count(*) as connections from information_schema.processlist where db = database()',
     )
-    expect(Number(connections)).toBeLessThanOrEqual(12) // its ten, and two of ours
+    expect(Number(connections)).toBeLessThanOrEqual(12) // ten of the service, and two of the test
   })
 })
 
 const random = () => crypto.getRandomValues(Buffer.alloc(32)).toString('base64url')
 
-test('a call that is over leaves no timer behind', async () => {
+test('a call leaves no timer', async () => {
   const service = await startService({ DATABASE_TIMEOUT: '30s' })
   const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length
   const round = async () => {

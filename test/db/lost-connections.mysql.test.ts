@@ -1,228 +1,225 @@
-/** The connection to the database is lost, before or after the server has carried a statement out. */
+/** Lost connections, before or after the server executes a statement. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { engine } from '../support/database.ts'
 import { outOfThree } from '../support/eventually.ts'
 import { addKey, type Instance, running, startInstance, until } from '../support/instance.ts'
 import { openSql } from '../support/sql.ts'
 
 const rex = { name: 'Rex', categoryId: 3 }
 
-describe.runIf(engine === 'mysql')('a connection that is lost', () => {
-  let service: Instance
-  let proxy: NonNullable<Instance['proxy']>
-  beforeAll(async () => {
-    service = await startInstance()
-    if (!service.proxy) throw new Error('There is no proxy')
-    proxy = service.proxy
+let service: Instance
+let proxy: NonNullable<Instance['proxy']>
+beforeAll(async () => {
+  service = await startInstance()
+  if (!service.proxy) throw new Error('There is no proxy')
+  proxy = service.proxy
+})
+afterAll(() => service.stop())
+beforeEach(async () => {
+  expect((await service.rest('GET', '/pets')).status).toBe(200)
+  await service.sql('delete from pets')
+  proxy.statements.length = 0
+})
+
+const sent = (pattern: RegExp) => proxy.statements.filter((text) => pattern.test(text)).length
+let serial = 0
+const createWithKey = (key = `"key ${serial++}"`) =>
+  service.rest('POST', '/pets', { headers: { 'idempotency-key': key }, body: rex })
+const insertion = /^insert into `pets`/
+
+const reads: [string, RegExp, () => Promise<{ status: number }>, number][] = [
+  ['a list', /^select .*from `pets`/, () => service.rest('GET', '/pets'), 200],
+  ['a single pet', /^select .*from `pets`/, () => service.rest('GET', '/pets/1'), 404],
+  [
+    'the look-up of a key',
+    /^select .*from `api_keys`/,
+    async () => {
+      const headers = { authorization: `Bearer ${await addKey(service.sql)}` }
+      return await service.rest('GET', '/pets', { headers })
+    },
+    200,
+  ],
+  ['the look-up of an Idempotency-Key', /^select .*from `idempotency_keys`/, createWithKey, 201],
+]
+describe.each(['before', 'after'] as const)('%s the server answered', (when) => {
+  test.each(reads)('%s: repeated', async (_, pattern, call, status) => {
+    const broken = proxy.breakAt(pattern, when)
+    expect((await call()).status).toBe(status)
+    await broken
+    expect(sent(pattern)).toBe(2)
+    expect(await service.countPets()).toBe(status === 201 ? 1 : 0)
   })
-  afterAll(() => service.stop())
-  beforeEach(async () => {
+
+  test('the third attempt may succeed; after three failures it is 503', async () => {
+    const pattern = /^select .*from `pets`/
+    void proxy.breakAt(pattern, when)
+    void proxy.breakAt(pattern, when)
     expect((await service.rest('GET', '/pets')).status).toBe(200)
-    await service.sql('delete from pets')
-    proxy.statements.length = 0
+    expect(sent(pattern)).toBe(3)
+    for (let attempt = 0; attempt < 3; attempt++) void proxy.breakAt(pattern, when)
+    expect((await service.rest('GET', '/pets')).status).toBe(503)
+    expect(sent(pattern)).toBe(6)
   })
 
-  const sent = (pattern: RegExp) => proxy.statements.filter((text) => pattern.test(text)).length
-  let serial = 0
-  const createWithKey = (key = `"key ${serial++}"`) =>
-    service.rest('POST', '/pets', { headers: { 'idempotency-key': key }, body: rex })
-  const insertion = /^insert into `pets`/
+  test('a creation without a key: 503, and sent once', async () => {
+    const broken = proxy.breakAt(insertion, when)
+    const answer = await service.rest('POST', '/pets', { body: rex })
+    expect(answer).toMatchObject({ status: 503, body: { code: 'SERVICE_UNAVAILABLE' } })
+    await broken
+    await expect(service.trpc.listPets.query()).resolves.toHaveLength(when === 'after' ? 1 : 0)
+    expect(sent(insertion)).toBe(1)
+    expect(await service.countPets()).toBe(when === 'after' ? 1 : 0)
 
-  const reads: [string, RegExp, () => Promise<{ status: number }>, number][] = [
-    ['a list', /^select .*from `pets`/, () => service.rest('GET', '/pets'), 200],
-    ['a single pet', /^select .*from `pets`/, () => service.rest('GET', '/pets/1'), 404],
-    [
-      'the look-up of a key',
-      /^select .*from `api_keys`/,
-      async () => {
-        const headers = { authorization: `Bearer ${await addKey(service.sql)}` }
-        return await service.rest('GET', '/pets', { headers })
-      },
-      200,
-    ],
-    ['the look-up of an Idempotency-Key', /^select .*from `idempotency_keys`/, createWithKey, 201],
-  ]
-  describe.each(['before', 'after'] as const)('%s the server answered', (when) => {
-    test.each(reads)('%s: tried again', async (_, pattern, call, status) => {
-      const broken = proxy.breakAt(pattern, when)
-      expect((await call()).status).toBe(status)
-      await broken
-      expect(sent(pattern)).toBe(2)
-      expect(await service.countPets()).toBe(status === 201 ? 1 : 0)
+    void proxy.breakAt(insertion, when)
+    await expect(service.trpc.createPet.mutate(rex)).rejects.toMatchObject({
+      data: { code: 'SERVICE_UNAVAILABLE' },
     })
-
-    test('two attempts in vain: the third one counts; after three in vain it is 503', async () => {
-      const pattern = /^select .*from `pets`/
-      void proxy.breakAt(pattern, when)
-      void proxy.breakAt(pattern, when)
-      expect((await service.rest('GET', '/pets')).status).toBe(200)
-      expect(sent(pattern)).toBe(3)
-      for (let attempt = 0; attempt < 3; attempt++) void proxy.breakAt(pattern, when)
-      expect((await service.rest('GET', '/pets')).status).toBe(503)
-      expect(sent(pattern)).toBe(6)
-    })
-
-    test('a creation without a key: 503, and never sent twice', async () => {
-      const broken = proxy.breakAt(insertion, when)
-      const answer = await service.rest('POST', '/pets', { body: rex })
-      expect(answer).toMatchObject({ status: 503, body: { code: 'SERVICE_UNAVAILABLE' } })
-      await broken
-      await expect(service.trpc.listPets.query()).resolves.toHaveLength(when === 'after' ? 1 : 0)
-      expect(sent(insertion)).toBe(1)
-      expect(await service.countPets()).toBe(when === 'after' ? 1 : 0)
-
-      void proxy.breakAt(insertion, when)
-      await expect(service.trpc.createPet.mutate(rex)).rejects.toMatchObject({
-        data: { code: 'SERVICE_UNAVAILABLE' },
-      })
-      expect(sent(insertion)).toBe(2)
-    })
-
-    test.each([
-      /^(begin|start transaction)/,
-      insertion,
-      /^insert into `idempotency_keys`/,
-      /^commit/,
-    ])('a creation under a key, at %s: one pet, and its id', async (pattern) => {
-      const broken = proxy.breakAt(pattern, when)
-      const key = `"key ${serial++}"`
-      const answer = await createWithKey(key)
-      expect(answer.status).toBe(201)
-      await broken
-      const rows = await service.sql('select id from pets')
-      expect(rows.map(({ id }) => Number(id))).toEqual([(answer.body as { id: number }).id])
-      expect((await createWithKey(key)).text).toBe(answer.text)
-      expect(await service.countPets()).toBe(1)
-    })
+    expect(sent(insertion)).toBe(2)
   })
 
-  test('a transaction that could not begin is not begun by the next creation', async () => {
-    for (let attempt = 0; attempt < 3; attempt++) void proxy.breakAt(/^begin/, 'before')
-    expect((await createWithKey()).status).toBe(503)
-    expect((await service.rest('POST', '/pets', { body: rex })).status).toBe(201)
+  test.each([
+    /^(begin|start transaction)/,
+    insertion,
+    /^insert into `idempotency_keys`/,
+    /^commit/,
+  ])('a creation with a key, at %s: one pet, and its id', async (pattern) => {
+    const broken = proxy.breakAt(pattern, when)
+    const key = `"key ${serial++}"`
+    const answer = await createWithKey(key)
+    expect(answer.status).toBe(201)
+    await broken
+    const rows = await service.sql('select id from pets')
+    expect(rows.map(({ id }) => Number(id))).toEqual([(answer.body as { id: number }).id])
+    expect((await createWithKey(key)).text).toBe(answer.text)
     expect(await service.countPets()).toBe(1)
   })
+})
 
-  test.each([/^set session transaction/, /^set session autocommit/, /^show variables/])(
-    'a connection is lost at %s, before it is used: a creation without a key takes another',
-    async (pattern) => {
-      await proxy.cut()
-      await proxy.mend()
-      await fetch(`${service.origin}/healthz`) // by now the process has heard of it
-      for (const when of ['before', 'after'] as const) {
-        const broken = proxy.breakAt(pattern, when)
-        expect((await service.rest('POST', '/pets', { body: rex })).status).toBe(201)
-        await broken
-        await proxy.cut()
-        await proxy.mend()
-        await fetch(`${service.origin}/healthz`)
-      }
-      expect(await service.countPets()).toBe(2)
-    },
-  )
+test('a failed begin does not affect the next creation', async () => {
+  for (let attempt = 0; attempt < 3; attempt++) void proxy.breakAt(/^begin/, 'before')
+  expect((await createWithKey()).status).toBe(503)
+  expect((await service.rest('POST', '/pets', { body: rex })).status).toBe(201)
+  expect(await service.countPets()).toBe(1)
+})
 
-  test('all are lost: the next requests take new ones, creations without a key too', async () => {
-    await Promise.all(Array.from({ length: 20 }, () => service.rest('GET', '/pets')))
+test.each([/^set session transaction/, /^set session autocommit/, /^show variables/])(
+  'a connection lost at %s, before its first use: a creation without a key takes another',
+  async (pattern) => {
     await proxy.cut()
     await proxy.mend()
-    await fetch(`${service.origin}/healthz`) // by now the process has heard of it
-    const answers = await Promise.all(
-      Array.from({ length: 20 }, () => service.rest('POST', '/pets', { body: rex })),
-    )
-    expect(answers.map(({ status }) => status)).toEqual(Array(20).fill(201))
-    expect(await service.countPets()).toBe(20)
-  })
-
-  test(
-    'the server is out of reach: 503 within milliseconds, on both surfaces, until it is back',
-    outOfThree,
-    async () => {
-      await proxy.cut()
-      try {
-        const start = performance.now()
-        const strange = { headers: { authorization: `Bearer petstore_${'A'.repeat(43)}` } }
-        const answers = await Promise.all([
-          service.rest('GET', '/pets'),
-          service.rest('GET', '/pets/1'),
-          service.rest('POST', '/pets', { body: rex }),
-          createWithKey(),
-          service.rest('GET', '/pets', strange),
-        ])
-        for (const { status, headers, body } of answers) {
-          expect({ status, body }).toMatchObject({
-            status: 503,
-            body: { code: 'SERVICE_UNAVAILABLE' },
-          })
-          expect(headers.get('retry-after')).toBe('5')
-        }
-        const refused = await Promise.allSettled([
-          service.trpc.listPets.query(),
-          service.trpc.getPet.query({ petId: 1 }),
-          service.trpc.createPet.mutate(rex),
-        ])
-        const refusal = { status: 'rejected', reason: { data: { httpStatus: 503 } } }
-        expect(refused).toMatchObject([refusal, refusal, refusal])
-        const raw = await fetch(`${service.origin}/trpc/listPets`, {
-          headers: { authorization: `Bearer ${service.key}` },
-        })
-        expect([raw.status, raw.headers.get('retry-after')]).toEqual([503, '5'])
-        const took = performance.now() - start
-        expect(took, 'long before DATABASE_TIMEOUT').toBeLessThan(2_500)
-      } finally {
-        await proxy.mend()
-      }
+    await fetch(`${service.origin}/healthz`) // the process has processed their end
+    for (const when of ['before', 'after'] as const) {
+      const broken = proxy.breakAt(pattern, when)
       expect((await service.rest('POST', '/pets', { body: rex })).status).toBe(201)
-      expect(await service.countPets()).toBe(1)
-    },
+      await broken
+      await proxy.cut()
+      await proxy.mend()
+      await fetch(`${service.origin}/healthz`)
+    }
+    expect(await service.countPets()).toBe(2)
+  },
+)
+
+test('all are lost: the next requests open new ones, also creations without a key', async () => {
+  await Promise.all(Array.from({ length: 20 }, () => service.rest('GET', '/pets')))
+  await proxy.cut()
+  await proxy.mend()
+  await fetch(`${service.origin}/healthz`) // the process has processed their end
+  const answers = await Promise.all(
+    Array.from({ length: 20 }, () => service.rest('POST', '/pets', { body: rex })),
   )
+  expect(answers.map(({ status }) => status)).toEqual(Array(20).fill(201))
+  expect(await service.countPets()).toBe(20)
+})
 
-  test('no connection stays in use, and none is waited for', async () => {
-    const used = () => service.metric('petstore_database_connections_used')
-    const waiting = () => service.metric('petstore_database_connections_waiting')
-    await until('all are given back', async () => (await used()) + (await waiting()) === 0)
-  })
+test(
+  'the server is unreachable: 503 within milliseconds, on both surfaces, until it returns',
+  outOfThree,
+  async () => {
+    await proxy.cut()
+    try {
+      const start = performance.now()
+      const strange = { headers: { authorization: `Bearer petstore_${'A'.repeat(43)}` } }
+      const answers = await Promise.all([
+        service.rest('GET', '/pets'),
+        service.rest('GET', '/pets/1'),
+        service.rest('POST', '/pets', { body: rex }),
+        createWithKey(),
+        service.rest('GET', '/pets', strange),
+      ])
+      for (const { status, headers, body } of answers) {
+        expect({ status, body }).toMatchObject({
+          status: 503,
+          body: { code: 'SERVICE_UNAVAILABLE' },
+        })
+        expect(headers.get('retry-after')).toBe('5')
+      }
+      const refused = await Promise.allSettled([
+        service.trpc.listPets.query(),
+        service.trpc.getPet.query({ petId: 1 }),
+        service.trpc.createPet.mutate(rex),
+      ])
+      const refusal = { status: 'rejected', reason: { data: { httpStatus: 503 } } }
+      expect(refused).toMatchObject([refusal, refusal, refusal])
+      const raw = await fetch(`${service.origin}/trpc/listPets`, {
+        headers: { authorization: `Bearer ${service.key}` },
+      })
+      expect([raw.status, raw.headers.get('retry-after')]).toEqual([503, '5'])
+      const took = performance.now() - start
+      expect(took, 'long before DATABASE_TIMEOUT').toBeLessThan(2_500)
+    } finally {
+      await proxy.mend()
+    }
+    expect((await service.rest('POST', '/pets', { body: rex })).status).toBe(201)
+    expect(await service.countPets()).toBe(1)
+  },
+)
 
-  test('creations that share a statement and lose it are not sent again', async () => {
-    await using locker = await openSql(service.databaseUrl)
-    await locker('lock tables pets write')
-    const names = Array.from({ length: 12 }, (_, index) => `lost ${index}`)
-    const calls = names.map((name) => service.rest('POST', '/pets', { body: { ...rex, name } }))
-    const inserting = () => running(service.sql, 'insert into `pets`%')
-    await until('all are on their way', () =>
-      names.every((name) => proxy.statements.some((text) => text.includes(`'${name}'`))),
-    )
-    expect(sent(insertion), 'some share a statement').toBeLessThan(names.length)
-    await until('the server has them', async () => (await inserting()).length === sent(insertion))
-    const before = await inserting()
-    for (const id of before) await service.sql(`kill ${id}`)
-    await until('they are ended', async () => {
-      const now = await inserting()
-      return before.every((id) => !now.includes(id))
-    })
-    await locker('unlock tables')
-    const answers = await Promise.all(calls)
-    expect(answers.map(({ status }) => status)).toEqual(names.map(() => 503))
-    expect(sent(insertion)).toBe(before.length)
-    expect(await service.countPets()).toBe(0)
-  })
+test('no connection stays in use, and no caller waits', async () => {
+  const used = () => service.metric('petstore_database_connections_used')
+  const waiting = () => service.metric('petstore_database_connections_waiting')
+  await until('all are returned', async () => (await used()) + (await waiting()) === 0)
+})
 
-  test('an error that says nothing of a row: none of those that share a statement is sent again', async () => {
-    await using locker = await openSql(service.databaseUrl)
-    await locker('lock tables pets write')
-    const names = Array.from({ length: 12 }, (_, index) => `said ${index}`)
-    // The connection to the server was lost, says what is between: CR_SERVER_LOST.
-    const failed = proxy.failAt(/^insert into `pets`.*\), \(/, 2013)
-    const calls = names.map((name) => service.rest('POST', '/pets', { body: { ...rex, name } }))
-    await until('all are on their way', () =>
-      names.every((name) => proxy.statements.some((text) => text.includes(`'${name}'`))),
-    )
-    await locker('unlock tables')
-    await failed
-    const statuses = (await Promise.all(calls)).map(({ status }) => status)
-    const unavailable = statuses.filter((status) => status === 503)
-    expect(unavailable.length, 'they share a fate').toBeGreaterThan(1)
-    expect(new Set(statuses)).toEqual(new Set([201, 503]))
-    const rows = await service.sql('select name from pets')
-    expect(rows.map(({ name }) => name).sort(), 'each once').toEqual(names.toSorted())
+test('creations in a shared statement that was lost are not repeated', async () => {
+  await using locker = await openSql(service.databaseUrl)
+  await locker('lock tables pets write')
+  const names = Array.from({ length: 12 }, (_, index) => `lost ${index}`)
+  const calls = names.map((name) => service.rest('POST', '/pets', { body: { ...rex, name } }))
+  const inserting = () => running(service.sql, 'insert into `pets`%')
+  await until('all were sent', () =>
+    names.every((name) => proxy.statements.some((text) => text.includes(`'${name}'`))),
+  )
+  expect(sent(insertion), 'some share a statement').toBeLessThan(names.length)
+  await until('the server has them', async () => (await inserting()).length === sent(insertion))
+  const before = await inserting()
+  for (const id of before) await service.sql(`kill ${id}`)
+  await until('they end', async () => {
+    const now = await inserting()
+    return before.every((id) => !now.includes(id))
   })
+  await locker('unlock tables')
+  const answers = await Promise.all(calls)
+  expect(answers.map(({ status }) => status)).toEqual(names.map(() => 503))
+  expect(sent(insertion)).toBe(before.length)
+  expect(await service.countPets()).toBe(0)
+})
+
+test('creations in a shared statement are not repeated after an error that concerns no row', async () => {
+  await using locker = await openSql(service.databaseUrl)
+  await locker('lock tables pets write')
+  const names = Array.from({ length: 12 }, (_, index) => `said ${index}`)
+  // CR_SERVER_LOST, as a proxy reports it.
+  const failed = proxy.failAt(/^insert into `pets`.*\), \(/, 2013)
+  const calls = names.map((name) => service.rest('POST', '/pets', { body: { ...rex, name } }))
+  await until('all were sent', () =>
+    names.every((name) => proxy.statements.some((text) => text.includes(`'${name}'`))),
+  )
+  await locker('unlock tables')
+  await failed
+  const statuses = (await Promise.all(calls)).map(({ status }) => status)
+  const unavailable = statuses.filter((status) => status === 503)
+  expect(unavailable.length, 'several fail together').toBeGreaterThan(1)
+  expect(new Set(statuses)).toEqual(new Set([201, 503]))
+  const rows = await service.sql('select name from pets')
+  expect(rows.map(({ name }) => name).sort(), 'each once').toEqual(names.toSorted())
 })

@@ -1,13 +1,15 @@
-/** What an instance does with a schema that is not its own. */
+/** Programs and the schema of their database: newer, older, locked, or without transactions. */
 import { setTimeout } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { withDatabase } from '../../src/cli/command.ts'
 import { engine, newDatabase } from '../support/database.ts'
+import { startInstance, until } from '../support/instance.ts'
 import { programs, runToEnd } from '../support/process.ts'
 import { startService } from '../support/service.ts'
 import { openSql } from '../support/sql.ts'
+import { failingFolder } from '../support/watched.ts'
 
-test('a schema that a newer release has migrated further is left as it is', async () => {
+test('a schema of a newer release stays unchanged', async () => {
   const database = await newDatabase()
   const migrate = () => runToEnd('src/cli/migrate.ts', { DATABASE_URL: database.url })
   expect((await migrate()).stdout).toMatch(/^Migrated /)
@@ -26,14 +28,14 @@ test('a schema that a newer release has migrated further is left as it is', asyn
   expect(await names()).toEqual(before)
   expect(await status()).toBe(200)
 
-  // With less than its own it is not ready.
+  // Without a migration of its own, the service is not ready.
   await service.sql('delete from kysely_migration')
   expect(await status()).toBe(503)
   await service.stop()
 })
 
-// A statement waits for 5 s by itself.
-test.runIf(engine === 'sqlite')('somebody who holds the database is waited for', async () => {
+// Longer than the 5 s that a statement waits.
+test.runIf(engine === 'sqlite')('a migration waits for another process', async () => {
   const database = await newDatabase()
   const migrate = () => runToEnd('src/cli/migrate.ts', { DATABASE_URL: database.url })
   await migrate()
@@ -49,13 +51,13 @@ test.runIf(engine === 'sqlite')('somebody who holds the database is waited for',
 })
 
 test.runIf(engine === 'mysql')(
-  'tables that cannot roll back are refused, with the remedy',
+  'tables without transactions prevent the start, and the message has the remedy',
   async () => {
     const database = await newDatabase()
     const migrate = () => withDatabase({ databaseUrl: database.url }, (_db, migrated) => migrated)
     await migrate()
     await using sql = await openSql(database.url)
-    // Whatever else is in the database is not the service's.
+    // The service ignores the tables of others.
     await sql('create table other (n int) engine = MyISAM')
     expect(await migrate()).toEqual([])
     await sql('alter table pets engine = MyISAM')
@@ -63,8 +65,8 @@ test.runIf(engine === 'mysql')(
     const { code, stderr } = await runToEnd(programs.server, { DATABASE_URL: database.url })
     expect(code).toBe(1)
     const { host, pathname } = new URL(database.url)
-    const [words, remedy = ''] = stderr.split(/: (?=alter)/)
-    expect(words).toBe(
+    const [message, remedy = ''] = stderr.split(/: (?=alter)/)
+    expect(message).toBe(
       `DATABASE_URL: cannot use the database ${host}${pathname}: Tables must have the storage engine InnoDB`,
     )
     for (const statement of remedy.split('; ')) await sql(statement)
@@ -72,3 +74,10 @@ test.runIf(engine === 'mysql')(
     await database.remove()
   },
 )
+
+test('a folder of migrations that was unreadable is read again', async () => {
+  const service = await startInstance(failingFolder())
+  expect((await service.rest('GET', '/pets')).status).toBe(200)
+  await until('it is ready', async () => (await fetch(`${service.origin}/readyz`)).ok)
+  await service.stop()
+})

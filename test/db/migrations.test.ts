@@ -1,11 +1,277 @@
-/** A process that could not read the folder of its migrations once. */
-import { expect, test } from 'vitest'
-import { startInstance, until } from '../support/instance.ts'
-import { failingFolder } from '../support/watched.ts'
+/** Migrations that are added late or run twice, their lock, and the tables that they create. */
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { setTimeout } from 'node:timers/promises'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { connect } from '../../db/connect.ts'
+import { DatabaseUnavailableError } from '../../db/errors.ts'
+import { isCurrent, migrate } from '../../db/migrate.ts'
+import type { Database } from '../../db/tables.ts'
+import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
+import { eventually } from '../support/eventually.ts'
+import { running, until } from '../support/instance.ts'
+import { openSql, type Sql } from '../support/sql.ts'
 
-test('a folder of migrations that could not be read is read again: ready in the end', async () => {
-  const service = await startInstance(failingFolder())
-  expect((await service.rest('GET', '/pets')).status).toBe(200)
-  await until('it is ready', async () => (await fetch(`${service.origin}/readyz`)).ok)
-  await service.stop()
+let database: TestDatabase
+let db: Database
+let folder: string
+beforeEach(async () => {
+  database = await newDatabase()
+  db = await connect(database.url)
+  // Beside the real folder, so that the imports of the copies work.
+  folder = mkdtempSync(path.join(import.meta.dirname, '../../db/migrations-'))
+  cpSync(path.join(import.meta.dirname, '../../db/migrations'), folder, { recursive: true })
+})
+afterEach(async () => {
+  rmSync(folder, { recursive: true, force: true })
+  await db.destroy()
+  await database.remove()
+})
+
+const TABLE = `export const up = (db) =>
+  db.schema.createTable('late').addColumn('id', 'integer').execute()`
+const COLUMN = `import { addColumn } from '../columns.ts'
+export const up = (db) => addColumn(db, 'pets', 'late', 'bigint')`
+
+const add = (name: string, code = TABLE) => writeFileSync(path.join(folder, `${name}.ts`), code)
+
+test('a migration that is added late runs, also beside one of a newer release', async () => {
+  const all = await migrate(db)
+  expect(all).toHaveLength(3)
+  expect(await isCurrent(db)).toBe(true)
+  const newer = { name: '2999-01-01-newer', timestamp: '2999-01-01T00:00:00.000Z' }
+  await db
+    .withTables<{ kysely_migration: typeof newer }>()
+    .insertInto('kysely_migration')
+    .values(newer)
+    .execute()
+  add('2026-11-20-b-late')
+  expect(await isCurrent(db, undefined, folder)).toBe(false)
+  expect(await migrate(db, { folder })).toEqual(['2026-11-20-b-late'])
+  expect(await isCurrent(db, undefined, folder)).toBe(true)
+  await expect(
+    db.withTables<{ late: { id: bigint } }>().selectFrom('late').selectAll().execute(),
+  ).resolves.toEqual([])
+  expect(await migrate(db, { folder })).toEqual([])
+  // An instance without the file stays ready.
+  expect(await isCurrent(db)).toBe(true)
+  expect(await migrate(db)).toEqual([])
+})
+
+test('a migration that runs twice adds its column once', async () => {
+  add('2026-11-22-late', COLUMN)
+  const names = await migrate(db, { folder })
+  await using sql = await openSql(database.url)
+  await sql('delete from kysely_migration')
+  expect(await migrate(db, { folder })).toEqual(names)
+  const { columns } = await describeTable(sql, 'pets')
+  expect(columns.filter((column) => column.startsWith('late'))).toEqual(['late bigint'])
+  await sql.close()
+})
+
+test.runIf(engine === 'mysql')(
+  'a migration accepts a column that another node adds concurrently',
+  async () => {
+    await migrate(db)
+    add('2026-11-22-late', COLUMN)
+    await using node = await openSql(database.url)
+    await node('lock tables pets write')
+    const migrated = migrate(db, { folder })
+    await using admin = await openSql(database.url)
+    await until(
+      'the migration waits',
+      async () => (await running(admin, 'alter table%')).length > 0,
+    )
+    await node('alter table pets add column late bigint')
+    await node('unlock tables')
+    expect(await migrated).toEqual(['2026-11-22-late'])
+    expect(await isCurrent(db, undefined, folder)).toBe(true)
+  },
+)
+
+/** The columns of a table, and its unique constraints with their columns in order. */
+interface Table {
+  columns: string[]
+  unique: string[]
+}
+
+const tables: Record<string, Table> = {
+  api_keys: {
+    columns: [
+      'id bigint not null',
+      'name varchar(255) not null',
+      'prefix varchar(32) not null',
+      'hash char(64) not null',
+      'created_at bigint not null',
+      'expires_at bigint',
+      'revoked_at bigint',
+      'last_used_at bigint',
+      'read_only bigint not null',
+    ],
+    unique: ['hash', 'id'],
+  },
+  idempotency_keys: {
+    columns: [
+      'id bigint not null',
+      'api_key_id bigint not null',
+      'key_hash char(64) not null',
+      'operation varchar(64) not null',
+      'fingerprint char(64) not null',
+      'answer text not null',
+      'created_at bigint not null',
+    ],
+    unique: ['api_key_id, key_hash', 'created_at, id', 'id'],
+  },
+  pets: {
+    columns: [
+      'id bigint not null',
+      'name varchar(255) not null',
+      'category_id bigint not null',
+      'status varchar(16) not null',
+    ],
+    unique: ['id', 'status, id'],
+  },
+}
+
+/** Returns the description of a table by its database. An integer primary key of SQLite is a bigint. */
+async function describeTable(sql: Sql, table: string): Promise<Table> {
+  if (engine === 'sqlite') {
+    const columns = (await sql(`pragma table_info(${table})`)).map(({ name, type, notnull, pk }) =>
+      pk
+        ? `${name} bigint not null`
+        : `${name} ${String(type).toLowerCase()}${notnull ? ' not null' : ''}`,
+    )
+    const unique = ['id']
+    for (const index of await sql(`pragma index_list(${table})`)) {
+      expect(index).toMatchObject({ unique: 1n, partial: 0n })
+      const parts = await sql(`pragma index_info(${index.name})`)
+      unique.push(parts.map(({ name }) => name).join(', '))
+    }
+    return { columns, unique: unique.sort() }
+  }
+  const columns = await sql(
+    `select column_name as name, data_type as type, character_maximum_length as length,
+       is_nullable as nullable
+     from information_schema.columns where table_schema = database() and table_name = ?
+     order by ordinal_position`,
+    [table],
+  )
+  const indexes = await sql(
+    `select max(non_unique) as others,
+       group_concat(column_name order by seq_in_index separator ', ') as columns
+     from information_schema.statistics where table_schema = database() and table_name = ?
+     group by index_name`,
+    [table],
+  )
+  expect(indexes.map(({ others }) => Number(others))).toEqual(indexes.map(() => 0))
+  return {
+    columns: columns.map(({ name, type, length, nullable }) => {
+      const size = String(type).endsWith('char') ? `(${length})` : ''
+      return `${name} ${type}${size}${nullable === 'YES' ? '' : ' not null'}`
+    }),
+    unique: indexes.map((index) => String(index.columns)).sort(),
+  }
+}
+
+/** Takes the lock of the migrations, and returns a function that releases it. */
+async function holdLock(): Promise<() => Promise<void>> {
+  const gate = Promise.withResolvers<void>()
+  const begun = Promise.withResolvers<void>()
+  Object.assign(globalThis, { gate: gate.promise, begun: begun.resolve })
+  add(
+    '2026-11-19-slow',
+    'export const up = async () => { globalThis.begun(); await globalThis.gate }',
+  )
+  const holder = await connect(database.url)
+  const migrated = migrate(holder, { folder })
+  await begun.promise
+  return async () => {
+    gate.resolve()
+    await migrated
+    await holder.destroy()
+  }
+}
+
+test('a migration waits for the lock, and reports that once', async () => {
+  const release = await holdLock()
+  const onWait = vi.fn()
+  const migrated = migrate(db, { onWait })
+  await eventually(() => expect(onWait).toHaveBeenCalled())
+  await setTimeout(1_200)
+  await release()
+  expect(await migrated).toEqual([])
+  expect(onWait.mock.calls).toEqual([[expect.stringContaining('another process')]])
+})
+
+test('a migration fails if another process holds the lock for too long', async () => {
+  const release = await holdLock()
+  const began = performance.now()
+  const error = await migrate(db, { lockTimeout: 1_500 }).catch((error) => error)
+  expect(performance.now() - began).toBeGreaterThan(1_400)
+  expect(error).toBeInstanceOf(DatabaseUnavailableError)
+  expect(error.cause.message).toMatch(
+    /^another process has held the lock of the migrations for 1.5 s; try again when it is done$/,
+  )
+  await release()
+})
+
+test.runIf(engine === 'mysql')(
+  'a migration does not wait for the lock of another database',
+  async () => {
+    const other = await newDatabase()
+    const release = await holdLock()
+    const onWait = vi.fn()
+    const elsewhere = await connect(other.url)
+    expect(await migrate(elsewhere, { onWait, lockTimeout: 0 })).not.toEqual([])
+    expect(onWait).not.toHaveBeenCalled()
+    await elsewhere.destroy()
+    await other.remove()
+    await release()
+  },
+)
+
+test('the tables are these, even after all migrations ran twice', async () => {
+  const names = await migrate(db)
+  await using sql = await openSql(database.url)
+  for (let round = 0; round < 2; round++) {
+    for (const [name, table] of Object.entries(tables)) {
+      expect(await describeTable(sql, name), name).toEqual(table)
+    }
+    await sql('delete from kysely_migration')
+    expect(await migrate(db)).toEqual(names)
+  }
+  await sql.close()
+})
+
+test.runIf(engine === 'mysql')(
+  'a migration continues after three conflicts with another node',
+  async () => {
+    await migrate(db)
+    await using node = await openSql(database.url)
+    const name = '2026-11-21-idempotency-keys'
+    await node('delete from kysely_migration where name = ?', [name])
+    // Without transactions, so that it keeps the attempts that were rolled back.
+    await node('create table attempts (n int) engine = MyISAM')
+    await node(`create trigger overtake before insert on kysely_migration for each row begin
+      insert into attempts values (1);
+      if (select count(*) from attempts) <= 3 then
+        signal sqlstate '23000' set mysql_errno = 1062, message_text = 'Duplicate entry';
+      end if;
+    end`)
+    expect(await migrate(db)).toEqual([name])
+    expect(await node('select n from attempts')).toHaveLength(4)
+    expect(await isCurrent(db)).toBe(true)
+  },
+)
+
+test('texts that differ in case, accents, normal form or spaces at the end are different', async () => {
+  await migrate(db)
+  const names = ['Graz', 'Graz ', 'graz', 'Gräz', 'Gra\u0308z', 'Graz\t']
+  for (const name of names) {
+    await db.insertInto('pets').values({ name, category_id: 1n, status: 'sold' }).execute()
+  }
+  for (const name of names) {
+    const rows = await db.selectFrom('pets').select('name').where('name', '=', name).execute()
+    expect(rows).toEqual([{ name }])
+  }
 })

@@ -1,4 +1,4 @@
-/** Queries that do not grow: on 100,000 pets a page reads as much of an index as it shows. */
+/** The cost of queries: with 100,000 pets, a page reads only its own entries of an index. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { engine, newDatabase } from '../support/database.ts'
 import { type Status, storePets } from '../support/pets.ts'
@@ -14,7 +14,7 @@ beforeAll(async () => {
   const database = await newDatabase()
   statements = await watchStatements(database.url)
   service = await startService({}, { database })
-  // Sold is rare, and pending comes at the very end only.
+  // Few pets are sold, and only the last ones are pending.
   const status = (id: number): Status =>
     id % 1_000 === 0 ? 'sold' : id > COUNT - 50 ? 'pending' : 'available'
   for (let first = 1; first <= COUNT; first += BATCH) {
@@ -31,7 +31,7 @@ afterAll(async () => {
   await statements.close()
 })
 
-// [path, pets in the answer, index entries that it may take: one more tells of the next page]
+// [path, pets in the answer, index entries: one more, for the next page]
 const paths: [path: string, pets: number, entries: number][] = [
   ['/pets', 20, 21],
   ['/pets?limit=1', 1, 2],
@@ -73,7 +73,7 @@ test.each([['fresh from loading'], ['with statistics']])(
     for (const [index, [path, , entries]] of paths.entries()) {
       const query = String(asked[index])
       if (engine === 'mysql') {
-        // One read more to find out that there is nothing more.
+        // One more read finds the end.
         expect(await entriesRead(query), path).toBeLessThanOrEqual(entries + 1)
       } else {
         expect(await plan(query), path).toMatch(planOf(path))
@@ -82,10 +82,10 @@ test.each([['fresh from loading'], ['with statistics']])(
   },
 )
 
-/** Every query for pets so far, in their order. */
+/** Returns the queries for pets so far. */
 const queries = () => statements.like(/^select\b.*\bfrom\W+pets\b/is)
 
-/** How many entries of an index or a table MySQL reads for a query, by its own counters. */
+/** Returns how many entries of an index or a table MySQL reads for a query, by its counters. */
 async function entriesRead(query: string): Promise<number> {
   const { sql } = service
   const count = async () => {
@@ -94,16 +94,16 @@ async function entriesRead(query: string): Promise<number> {
   }
   const [first, second] = [await count(), await count()]
   await sql(query)
-  return (await count()) - second - (second - first) // counting counts too
+  return (await count()) - second - (second - first) // without the reads for the counters
 }
 
-/** How SQLite goes about a query, in its own words. */
+/** Returns SQLite's plan of a query. */
 async function plan(query: string): Promise<string> {
   const rows = await service.sql(`explain query plan ${query}`)
   return rows.map(({ detail }) => detail).join('; ')
 }
 
-/** Straight to the first row of the page and on in order: no sorting, and nothing passed over. */
+/** Returns the plan that begins at the first row of the page, without sorting and without other rows. */
 function planOf(path: string): RegExp {
   const { searchParams, pathname } = new URL(path, 'http://x')
   if (pathname !== '/pets') return /^SEARCH pets USING INTEGER PRIMARY KEY \(rowid=\?\)$/

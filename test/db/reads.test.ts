@@ -1,4 +1,4 @@
-/** Reads that meet share a query, and nobody notices but the database. */
+/** Concurrent reads share a query, and each call has its own answer. */
 import { setTimeout } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { engine } from '../support/database.ts'
@@ -12,7 +12,7 @@ const PETS = 300
 let service: Service
 let admin: Sql
 beforeAll(async () => {
-  // Long, so that what ends before has not ended for its time.
+  // Long, so that no timeout ends a statement.
   service = await startService({ DATABASE_TIMEOUT: '30s' })
   admin = await openSql(service.databaseUrl)
   const names = Array.from({ length: PETS }, (_, index) => `('Pet ${index + 1}', 1, 'available')`)
@@ -28,7 +28,7 @@ const get = async (id: number) => (await service.rest('GET', `/pets/${id}`)).bod
 const create = async (name: string) =>
   (await service.rest('POST', '/pets', { body: { name, categoryId: 1 } })).body as { id: number }
 
-test('each of many gets its own pet, or its own 404', async () => {
+test('each of many concurrent calls has its own pet, or its own 404', async () => {
   const ids = Array.from({ length: PETS + 20 }, (_, index) => index + 1)
   const answers = await Promise.all(ids.map(get))
   for (const [index, body] of answers.entries()) {
@@ -37,7 +37,7 @@ test('each of many gets its own pet, or its own 404', async () => {
   }
 })
 
-test('many at once on lists of all kinds: each gets its own', async () => {
+test('each of many concurrent lists has its own pets', async () => {
   const kinds = [
     ['?limit=1', [1]],
     ['?limit=2&status=available', [1, 2]],
@@ -45,7 +45,7 @@ test('many at once on lists of all kinds: each gets its own', async () => {
     ['?limit=3', [1, 2, 3]],
     ['?cursor=5&limit=3', [6, 7, 8]],
     ['?cursor=7&limit=3', [8, 9, 10]],
-    // The same digits, in the same order.
+    // The same digits in the same order.
     ['?limit=1&cursor=23', [24]],
     ['?limit=12&cursor=3', [4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]],
     ['?limit=1&status=available&cursor=23', [24]],
@@ -57,10 +57,10 @@ test('many at once on lists of all kinds: each gets its own', async () => {
   expect(ids).toEqual(asked.map(([, expected]) => expected))
 })
 
-test('of those who share a query each hears of its failure', async () => {
+test('each call of a shared query fails with it', async () => {
   await admin('alter table pets rename to elsewhere')
   try {
-    // Whoever heard nothing would be answered with 503, when the time is up.
+    // A call that never settles would be 503 at its deadline.
     const paths = Array.from({ length: 60 }, (_, index) => `/pets${index % 2 ? '' : `/${index}`}`)
     const answers = await Promise.all(paths.map((path) => service.rest('GET', path)))
     expect(answers.map(({ status }) => status)).toEqual(paths.map(() => 500))
@@ -69,14 +69,14 @@ test('of those who share a query each hears of its failure', async () => {
   }
 })
 
-test('what was acknowledged is read, however much is being read', async () => {
+test('an acknowledged pet is read, even under load', async () => {
   let isOver = false
   const load = Array.from({ length: 16 }, async (_, reader) => {
     for (let round = 0; !isOver; round++) await get(((reader * 17 + round) % PETS) + 1)
   })
   for (let serial = 0; serial < 60; serial++) {
     const { id } = await create(`new ${serial}`)
-    // Missed just before by somebody else, maybe, and read now.
+    // Another call may have read its absence just before.
     const [found, list] = await Promise.all([
       get(id),
       service.rest('GET', `/pets?cursor=${id - 1}&limit=1`),
@@ -104,9 +104,9 @@ describe.runIf(engine === 'mysql')('on a server', () => {
     const outcome = fetch(`${service.origin}/v1${path}`, { headers, signal: controller.signal })
     return { controller, status: outcome.then((it) => it.status).catch((it) => it.name) }
   }
-  test('one that gives up takes nobody along', async () => {
+  test('an aborted call does not affect the others', async () => {
     await locked(async () => {
-      const first = get(1) // what follows waits for the next trip
+      const first = get(1) // later calls wait for the next batch
       await eventually(async () => expect(await asked()).toHaveLength(1))
       const leaving = abortable('/pets/2')
       const staying = get(3)
@@ -120,33 +120,33 @@ describe.runIf(engine === 'mysql')('on a server', () => {
     })
   })
 
-  test('when nobody waits any more, the statement is ended', async () => {
+  test('the statement ends with the last of its calls', async () => {
     await locked(async () => {
       const calls = ['/pets/1', '/pets/2', '/pets/3'].map(abortable)
       await eventually(async () => expect(await asked()).not.toHaveLength(0))
-      await setTimeout(100) // all three are on their way
+      await setTimeout(100) // all three were sent
       for (const { controller } of calls) controller.abort()
       await eventually(async () => expect(await asked()).toEqual([]))
     })
     expect(await get(1)).toMatchObject({ id: 1 })
   })
 
-  test('a trip that hangs does not hold those who come later', outOfThree, async () => {
+  test('a query that hangs does not delay later calls', outOfThree, async () => {
     await locked(async () => {
       const start = performance.now()
       const calls = [1, 2, 3].map(async (id) => {
         await eventually(async () => expect(await asked()).toHaveLength(id - 1))
         return await get(id)
       })
-      // Each on a connection of its own, though none was answered.
+      // Each on its own connection, without an answer.
       await eventually(async () => expect(await asked()).toHaveLength(3))
-      expect(performance.now() - start, 'a moment each').toBeLessThan(2_500)
+      expect(performance.now() - start, 'a short wait for each').toBeLessThan(2_500)
       await admin('unlock tables')
       expect(await Promise.all(calls)).toMatchObject([{ id: 1 }, { id: 2 }, { id: 3 }])
     })
   })
 
-  test('time is up for one after another, each after its own', outOfThree, async () => {
+  test('each call ends at its own deadline', outOfThree, async () => {
     const hasty = await startService({ DATABASE_TIMEOUT: '3s' })
     await hasty.sql("insert into pets (name, category_id, status) values ('Rex', 1, 'sold')")
     expect((await hasty.rest('GET', '/pets/1')).status).toBe(200)

@@ -1,4 +1,4 @@
-/** Idempotency keys of any operation: what makes two requests the same, and what a repetition gives. */
+/** Idempotency-Keys of any operation: which requests are the same, and the answer to a repetition. */
 import { createTRPCClient, httpLink } from '@trpc/client'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -33,7 +33,7 @@ const Made = z
 const example = { number: 1 }
 
 let made = 0
-/** Adds something that has the fields of its input and a number of its own. */
+/** A creation that returns its input with a new number. */
 const adding = (path: '/books' | '/films') =>
   keyedProcedure
     .meta(
@@ -52,7 +52,7 @@ const adding = (path: '/books' | '/films') =>
     .output(Made)
     .mutation(idempotentWrite(async ({ input }) => ({ ...input, number: ++made })))
 
-/** What leads on from a creation: nothing here is kept. */
+/** The target of `creates`. */
 const getting = (path: '/books' | '/films') =>
   keyedProcedure
     .meta(
@@ -91,7 +91,7 @@ afterAll(() => service.stop())
 const add = (path: string, body: unknown) =>
   service.rest('POST', path, { headers: { 'idempotency-key': key }, body })
 
-/** A tRPC client whose calls have the key of this test. */
+/** Returns a tRPC client that sends the key of this test. */
 const client = () =>
   createTRPCClient<typeof clientRouter>({
     links: [
@@ -117,21 +117,17 @@ test('another operation with the same input is another request, on both surfaces
 describe('another input is another request', () => {
   test.each<[string, object, object]>([
     ['the same value in another field', { title: 'Dune' }, { subtitle: 'Dune' }],
-    [
-      'two values that changed places',
-      { title: 'a', subtitle: 'b' },
-      { title: 'b', subtitle: 'a' },
-    ],
-    ['null, and nothing', { title: 'a', year: null }, { title: 'a' }],
-    ['empty, and nothing', { title: '' }, {}],
-    ['an empty list, and nothing', { sizes: [] }, {}],
+    ['two values exchanged', { title: 'a', subtitle: 'b' }, { title: 'b', subtitle: 'a' }],
+    ['null and omitted', { title: 'a', year: null }, { title: 'a' }],
+    ['empty and omitted', { title: '' }, {}],
+    ['an empty list and omitted', { sizes: [] }, {}],
     ['a list in another order', { sizes: [1, 2] }, { sizes: [2, 1] }],
-    ['where a number of a list ends', { sizes: [1, 23] }, { sizes: [12, 3] }],
+    ['the end of a number in a list', { sizes: [1, 23] }, { sizes: [12, 3] }],
     ['the last digit', { long: 2n ** 63n - 1n }, { long: 2n ** 63n - 2n }],
     ['a millisecond', { day: '2026-01-02T03:04:05.678Z' }, { day: '2026-01-02T03:04:05.679Z' }],
-    ['inside an object', { inner: { one: 'a' } }, { inner: { other: 'a' } }],
-    ['what quotes hold', { title: 'a","subtitle":"b' }, { title: 'a', subtitle: 'b' }],
-    ['a letter and its parts', { title: 'ä' }, { title: 'a\u0308' }],
+    ['in an object', { inner: { one: 'a' } }, { inner: { other: 'a' } }],
+    ['quotes in a text', { title: 'a","subtitle":"b' }, { title: 'a', subtitle: 'b' }],
+    ['a composed and a decomposed letter', { title: 'ä' }, { title: 'a\u0308' }],
   ])('%s', async (_, one, other) => {
     const first = await add('/books', one)
     expect(first.status).toBe(201)
@@ -143,13 +139,13 @@ describe('another input is another request', () => {
   })
 })
 
-describe('the same input in other words is the same request', () => {
+describe('the same input in another notation is the same request', () => {
   test.each([
     ['the order of fields', '{"title":"a","subtitle":"b"}', '{"subtitle":"b","title":"a"}'],
     ['an exponent', '{"long":300,"sizes":[20]}', '{"long":3e2,"sizes":[2e1]}'],
     ['another time zone', '{"day":"2026-01-02T03:04:05Z"}', '{"day":"2026-01-02T04:04:05+01:00"}'],
     ['an escape', '{"title":"ä"}', '{"title":"\\u00e4"}'],
-    ['a field that is none', '{"title":"a"}', '{"title":"a","extra":1}'],
+    ['an unknown field', '{"title":"a"}', '{"title":"a","extra":1}'],
     [
       'the order of inner fields',
       '{"inner":{"one":"a","other":"b"}}',
@@ -162,7 +158,7 @@ describe('the same input in other words is the same request', () => {
   })
 })
 
-test('a repetition gives every kind of value as it was', async () => {
+test('a repetition returns every type of value unchanged', async () => {
   const input = {
     title: 'Graz 😀\u2028',
     year: null,

@@ -1,6 +1,6 @@
-/** The embedded database from inside: its write lock, its transactions, and the traces of their calls. */
+/** The write lock of SQLite, its transactions, and the traces of their calls. */
 import { setImmediate, setTimeout } from 'node:timers/promises'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, test } from 'vitest'
 import { connect } from '../../../db/connect.ts'
 import { Deadline } from '../../../db/deadline.ts'
 import { DatabaseTimeoutError, DatabaseUnavailableError, LockedError } from '../../../db/errors.ts'
@@ -9,13 +9,13 @@ import { execute, statement } from '../../../db/statement.ts'
 import type { Database } from '../../../db/tables.ts'
 import type { Trace } from '../../../db/trace.ts'
 import { inTransaction } from '../../../db/transaction.ts'
-import { engine, newDatabase, type TestDatabase } from '../../support/database.ts'
+import { newDatabase, type TestDatabase } from '../../support/database.ts'
 import { eventually } from '../../support/eventually.ts'
 import { openSql, type Sql } from '../../support/sql.ts'
 
 const rex = { name: 'Rex', category_id: 3n, status: 'available' } as const
 
-/** The statements of calls, each with the names of the calls that it is done for. */
+/** Records the statements of calls, each with the names of its calls. */
 function tracing() {
   const spans: string[] = []
   const traceOf = (names: string[]): Trace & { names: string[] } => ({
@@ -32,249 +32,263 @@ function tracing() {
   return { spans, deadlineOf }
 }
 
-describe.runIf(engine === 'sqlite')('the embedded database', () => {
-  let database: TestDatabase
-  let other: Sql
-  let db: Database
-  beforeEach(async () => {
-    database = await newDatabase()
-    db = await connect(database.url)
-    await migrate(db)
-    other = await openSql(database.url)
-  })
-  afterEach(async () => {
-    await db.destroy()
-    await other.close()
-    await database.remove()
-  })
-  /** The same database with another bound on each wait, in milliseconds. */
-  async function withTimeout(timeout: number): Promise<void> {
-    await db.destroy()
-    db = await connect(database.url, { timeout })
+let database: TestDatabase
+let other: Sql
+let db: Database
+beforeEach(async () => {
+  database = await newDatabase()
+  db = await connect(database.url)
+  await migrate(db)
+  other = await openSql(database.url)
+})
+afterEach(async () => {
+  await db.destroy()
+  await other.close()
+  await database.remove()
+})
+/** The same database with another bound on each wait, in milliseconds. */
+async function withTimeout(timeout: number): Promise<void> {
+  await db.destroy()
+  db = await connect(database.url, { timeout })
+}
+const insert = (executor: Database, deadline?: Deadline) =>
+  execute(executor, executor.insertInto('pets').values(rex), deadline)
+const selectPets = statement((db) => db.selectFrom('pets').select('id'))
+const countPets = async () => (await selectPets(db, {})).rows.length
+
+/** Every way to write. */
+const writes: [way: string, write: (deadline?: Deadline) => Promise<unknown>][] = [
+  ['a statement', (deadline) => insert(db, deadline)],
+  ['a transaction', () => db.transaction().execute((transaction) => insert(transaction))],
+  [
+    'a shared transaction',
+    (deadline) => inTransaction(db, (transaction) => insert(transaction, deadline), deadline),
+  ],
+]
+
+test.each(writes)('%s waits for another process, while reads continue', async (_, write) => {
+  await other('begin immediate')
+  let isWritten = false
+  const written = write().then(() => (isWritten = true))
+  for (let turn = 0; turn < 20; turn++) {
+    expect(await countPets()).toBe(0)
+    // A query that is not compiled once.
+    expect(await db.selectFrom('pets').selectAll().execute()).toEqual([])
+    await setTimeout(10)
   }
-  const insert = (executor: Database, deadline?: Deadline) =>
-    execute(executor, executor.insertInto('pets').values(rex), deadline)
-  const selectPets = statement((db) => db.selectFrom('pets').select('id'))
-  const countPets = async () => (await selectPets(db, {})).rows.length
+  expect(isWritten).toBe(false)
+  await other('rollback')
+  await written
+  expect(await countPets()).toBe(1)
+})
 
-  /** Every way to write. */
-  const writes: [way: string, write: (deadline?: Deadline) => Promise<unknown>][] = [
-    ['a statement', (deadline) => insert(db, deadline)],
-    ['a transaction', () => db.transaction().execute((transaction) => insert(transaction))],
-    [
-      'a shared transaction',
-      (deadline) => inTransaction(db, (transaction) => insert(transaction, deadline), deadline),
-    ],
-  ]
+test.each(writes)('%s waits until the timeout of the connection', async (_, write) => {
+  await withTimeout(100)
+  await other('begin immediate')
+  for (const deadline of [undefined, new Deadline(Number.POSITIVE_INFINITY)]) {
+    const start = performance.now()
+    await expect(write(deadline)).rejects.toBeInstanceOf(LockedError)
+    expect(performance.now() - start).toBeGreaterThan(95)
+  }
+  await other('rollback')
+  expect(await countPets()).toBe(0)
+})
 
-  test.each(writes)('%s waits for another process, while the rest goes on', async (_, write) => {
-    await other('begin immediate')
-    let isWritten = false
-    const written = write().then(() => (isWritten = true))
-    for (let turn = 0; turn < 20; turn++) {
-      expect(await countPets()).toBe(0)
-      // Past what is compiled once, too.
-      expect(await db.selectFrom('pets').selectAll().execute()).toEqual([])
-      await setTimeout(10)
-    }
-    expect(isWritten).toBe(false)
-    await other('rollback')
-    await written
-    expect(await countPets()).toBe(1)
-  })
-
-  test.each(writes)('%s waits no longer than the connection allows', async (_, write) => {
-    await withTimeout(100)
-    await other('begin immediate')
-    for (const deadline of [undefined, new Deadline(Number.POSITIVE_INFINITY)]) {
-      const start = performance.now()
-      await expect(write(deadline)).rejects.toBeInstanceOf(LockedError)
-      expect(performance.now() - start).toBeGreaterThan(95)
-    }
-    await other('rollback')
-    expect(await countPets()).toBe(0)
-  })
-
-  test('each of several works ends at its own deadline, and was not done', async () => {
-    await other('begin immediate')
-    const timeouts = [300, 100, 200]
-    const ended: number[] = []
-    const works = timeouts.map((timeout) => {
-      const deadline = new Deadline(timeout)
-      return inTransaction(db, (transaction) => insert(transaction, deadline), deadline).finally(
-        () => ended.push(timeout),
-      )
-    })
-    const last = inTransaction(db, (transaction) => insert(transaction))
-    for (const { reason } of (await Promise.allSettled(works)) as PromiseRejectedResult[]) {
-      expect(reason).toBeInstanceOf(DatabaseTimeoutError)
-    }
-    expect(ended).toEqual([100, 200, 300])
-    await other('rollback')
-    await last
-    expect(await countPets()).toBe(1)
-  })
-
-  test('a statement waits for another until its deadline', async () => {
-    await other('begin immediate')
-    const deadline = new Deadline(100)
-    await expect(insert(db, deadline)).rejects.toBeInstanceOf(DatabaseTimeoutError)
-    await other('rollback')
-    await setTimeout(50)
-    expect(await countPets()).toBe(0)
-  })
-
-  test('works that come while others wait for the lock join them', async () => {
-    const { spans, deadlineOf } = tracing()
-    await other('begin immediate')
-    const works: Promise<unknown>[] = []
-    for (const name of ['one', 'two', 'three']) {
-      works.push(inTransaction(db, (transaction) => insert(transaction, deadlineOf(name))))
-      await setTimeout(10)
-    }
-    await other('rollback')
-    await Promise.all(works)
-    expect(spans.at(-1)).toBe('one,two,three: commit')
-  })
-
-  test('the event loop turns between two groups of works', async () => {
-    const order: string[] = []
-    const works = Array.from({ length: 500 }, () =>
-      inTransaction(db, async () => void order.push('work')),
+test('each of several works ends at its own deadline, without effect', async () => {
+  await other('begin immediate')
+  const timeouts = [300, 100, 200]
+  const ended: number[] = []
+  const works = timeouts.map((timeout) => {
+    const deadline = new Deadline(timeout)
+    return inTransaction(db, (transaction) => insert(transaction, deadline), deadline).finally(() =>
+      ended.push(timeout),
     )
-    let isOver = false
-    const turning = (async () => {
-      while (!isOver) {
-        await setImmediate()
-        if (order.at(-1) !== 'turn') order.push('turn')
-      }
-    })()
-    await Promise.all(works)
-    isOver = true
-    await turning
-    const groups = order
-      .join(' ')
-      .split('turn')
-      .map((group) => group.split('work').length - 1)
-    expect(Math.max(...groups)).toBeLessThanOrEqual(200)
   })
+  const last = inTransaction(db, (transaction) => insert(transaction))
+  for (const { reason } of (await Promise.allSettled(works)) as PromiseRejectedResult[]) {
+    expect(reason).toBeInstanceOf(DatabaseTimeoutError)
+  }
+  expect(ended).toEqual([100, 200, 300])
+  await other('rollback')
+  await last
+  expect(await countPets()).toBe(1)
+})
 
-  test('others neither see nor join a transaction that is open', async () => {
-    const seen: Promise<number>[] = []
-    await db.transaction().execute(async (transaction) => {
-      await insert(transaction)
-      seen.push(countPets(), insert(db).then(countPets))
-      await setTimeout(20)
-      await insert(transaction)
-    })
-    expect(await Promise.all(seen)).toEqual([2, 3])
+test('a statement waits for another until its deadline', async () => {
+  await other('begin immediate')
+  const deadline = new Deadline(100)
+  await expect(insert(db, deadline)).rejects.toBeInstanceOf(DatabaseTimeoutError)
+  await other('rollback')
+  await setTimeout(50)
+  expect(await countPets()).toBe(0)
+})
+
+test('works that arrive during the wait for the lock join the transaction', async () => {
+  const { spans, deadlineOf } = tracing()
+  await other('begin immediate')
+  const works: Promise<unknown>[] = []
+  for (const name of ['one', 'two', 'three']) {
+    works.push(inTransaction(db, (transaction) => insert(transaction, deadlineOf(name))))
+    await setTimeout(10)
+  }
+  await other('rollback')
+  await Promise.all(works)
+  expect(spans.at(-1)).toBe('one,two,three: commit')
+})
+
+test('the event loop runs between two groups of works', async () => {
+  const order: string[] = []
+  const works = Array.from({ length: 500 }, () =>
+    inTransaction(db, async () => void order.push('work')),
+  )
+  let isOver = false
+  const turning = (async () => {
+    while (!isOver) {
+      await setImmediate()
+      if (order.at(-1) !== 'turn') order.push('turn')
+    }
+  })()
+  await Promise.all(works)
+  isOver = true
+  await turning
+  const groups = order
+    .join(' ')
+    .split('turn')
+    .map((group) => group.split('work').length - 1)
+  expect(Math.max(...groups)).toBeLessThanOrEqual(200)
+})
+
+test('other statements wait for the end of a transaction', async () => {
+  const seen: Promise<number>[] = []
+  await db.transaction().execute(async (transaction) => {
+    await insert(transaction)
+    seen.push(countPets(), insert(db).then(countPets))
+    await setTimeout(20)
+    await insert(transaction)
+  })
+  expect(await Promise.all(seen)).toEqual([2, 3])
+  const failed = db.transaction().execute(async (transaction) => {
+    await insert(transaction)
+    seen.push(insert(db).then(countPets))
+    await setTimeout(20)
+    throw new Error('undone')
+  })
+  await expect(failed).rejects.toThrow('undone')
+  expect(await seen.at(-1)).toBe(4)
+})
+
+test('a transaction that SQLite ended has no further statements', async () => {
+  await other(`create trigger refuse before insert on pets when new.name = 'Refused'
+      begin select raise(rollback, 'refused'); end`)
+  const selectOne = statement((db) => db.selectFrom('pets').select('id').limit(1))
+  for (const go of [insert, (transaction: Database) => selectOne(transaction, {})]) {
     const failed = db.transaction().execute(async (transaction) => {
       await insert(transaction)
-      seen.push(insert(db).then(countPets))
-      await setTimeout(20)
+      const refused = transaction.insertInto('pets').values({ ...rex, name: 'Refused' })
+      await expect(execute(transaction, refused)).rejects.toThrow('refused')
+      await expect(go(transaction)).rejects.toBeInstanceOf(DatabaseUnavailableError)
+    })
+    await expect(failed).rejects.toBeInstanceOf(DatabaseUnavailableError)
+  }
+  expect(await countPets()).toBe(0)
+})
+
+test('the trace of a commit has the calls that it commits, and no others', async () => {
+  const { spans, deadlineOf } = tracing()
+  // One session, which is used after the failed transaction.
+  await db.connection().execute(async (session) => {
+    const failed = session.transaction().execute(async (transaction) => {
+      await insert(transaction, deadlineOf('failed'))
       throw new Error('undone')
     })
     await expect(failed).rejects.toThrow('undone')
-    expect(await seen.at(-1)).toBe(4)
+    await session.transaction().execute((transaction) => insert(transaction, deadlineOf('next')))
   })
-
-  test('a transaction that SQLite ended has no further statements', async () => {
-    await other(`create trigger refuse before insert on pets when new.name = 'Refused'
-      begin select raise(rollback, 'refused'); end`)
-    const selectOne = statement((db) => db.selectFrom('pets').select('id').limit(1))
-    for (const go of [insert, (transaction: Database) => selectOne(transaction, {})]) {
-      const failed = db.transaction().execute(async (transaction) => {
-        await insert(transaction)
-        const refused = transaction.insertInto('pets').values({ ...rex, name: 'Refused' })
-        await expect(execute(transaction, refused)).rejects.toThrow('refused')
-        await expect(go(transaction)).rejects.toBeInstanceOf(DatabaseUnavailableError)
-      })
-      await expect(failed).rejects.toBeInstanceOf(DatabaseUnavailableError)
-    }
-    expect(await countPets()).toBe(0)
-  })
-
-  test('works of a transaction that SQLite ended are told why', async () => {
-    await other(`create trigger refuse before insert on pets when new.name = 'Refused'
-      begin select raise(rollback, 'refused'); end`)
-    const work = (name: string) =>
-      inTransaction(db, (transaction) =>
-        execute(transaction, transaction.insertInto('pets').values({ ...rex, name })),
-      )
-    const outcomes = await Promise.allSettled([work('one'), work('Refused'), work('two')])
-    const reasons = outcomes.map((outcome) => outcome.status === 'rejected' && outcome.reason)
-    expect(reasons.map(({ message }) => message)).toEqual(Array(3).fill('refused'))
-    expect(await countPets()).toBe(0)
-    await work('three')
-    expect(await countPets()).toBe(1)
-  })
-
-  test('the commit belongs to the calls that it commits, to none that was undone', async () => {
-    const { spans, deadlineOf } = tracing()
-    // The session goes on after the transaction that failed.
-    await db.connection().execute(async (session) => {
-      const failed = session.transaction().execute(async (transaction) => {
-        await insert(transaction, deadlineOf('failed'))
-        throw new Error('undone')
-      })
-      await expect(failed).rejects.toThrow('undone')
-      await session.transaction().execute((transaction) => insert(transaction, deadlineOf('next')))
+  const work = (name: string, error?: Error) =>
+    inTransaction(db, async (transaction) => {
+      await insert(transaction, deadlineOf(name))
+      if (error) throw error
     })
-    const work = (name: string, error?: Error) =>
-      inTransaction(db, async (transaction) => {
-        await insert(transaction, deadlineOf(name))
-        if (error) throw error
-      })
-    const works = [work('one'), work('undone', new Error('undone')), work('two')]
-    expect((await Promise.allSettled(works)).map(({ status }) => status)).toEqual([
-      'fulfilled',
-      'rejected',
-      'fulfilled',
-    ])
-    expect(spans).toEqual([
-      'failed: insert',
-      'next: insert',
-      'next: commit',
-      'one: insert',
-      'undone: insert',
-      'two: insert',
-      'one,two: commit',
-    ])
-  })
+  const works = [work('one'), work('undone', new Error('undone')), work('two')]
+  expect((await Promise.allSettled(works)).map(({ status }) => status)).toEqual([
+    'fulfilled',
+    'rejected',
+    'fulfilled',
+  ])
+  expect(spans).toEqual([
+    'failed: insert',
+    'next: insert',
+    'next: commit',
+    'one: insert',
+    'undone: insert',
+    'two: insert',
+    'one,two: commit',
+  ])
+})
 
-  test('a database that is closed refuses what waits', async () => {
-    await other('begin immediate')
-    const waiting = [insert(db), inTransaction(db, (transaction) => insert(transaction))]
-    await setTimeout(30)
-    await db.destroy()
-    const outcomes = await Promise.allSettled(waiting)
-    expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'rejected'])
-    await other('rollback')
-    db = await connect(database.url)
-    await db
-      .transaction()
-      .execute(async (transaction) => {
-        await insert(transaction)
-        const behind = insert(db)
-        await setTimeout(10) // it waits for the transaction
-        await db.destroy()
-        await expect(behind).rejects.toThrow()
-      })
-      .catch(() => {})
-  })
+test('a transaction that SQLite ended has no further statements', async () => {
+  await other(`create trigger refuse before insert on pets when new.name = 'Refused'
+    begin select raise(rollback, 'refused'); end`)
+  const selectOne = statement((db) => db.selectFrom('pets').select('id').limit(1))
+  for (const go of [insert, (transaction: Database) => selectOne(transaction, {})]) {
+    const failed = db.transaction().execute(async (transaction) => {
+      await insert(transaction)
+      const refused = transaction.insertInto('pets').values({ ...rex, name: 'Refused' })
+      await expect(execute(transaction, refused)).rejects.toThrow('refused')
+      await expect(go(transaction)).rejects.toBeInstanceOf(DatabaseUnavailableError)
+    })
+    await expect(failed).rejects.toBeInstanceOf(DatabaseUnavailableError)
+  }
+  expect(await countPets()).toBe(0)
+})
 
-  test('a file that another process is just closing is opened as soon as it can be', async () => {
-    await db.destroy()
-    await other('pragma locking_mode = exclusive')
-    await other('begin immediate')
-    await other('rollback') // keeps the lock, until the connection is closed
-    db = await connect(database.url)
-    let isOpen = false
-    const opened = countPets().then(() => (isOpen = true))
-    await setTimeout(100)
-    expect(isOpen).toBe(false)
-    await other.close()
-    await eventually(() => expect(isOpen).toBe(true))
-    await opened
-  })
+test('works of a transaction that SQLite ended fail with its error', async () => {
+  await other(`create trigger refuse before insert on pets when new.name = 'Refused'
+    begin select raise(rollback, 'refused'); end`)
+  const work = (name: string) =>
+    inTransaction(db, (transaction) =>
+      execute(transaction, transaction.insertInto('pets').values({ ...rex, name })),
+    )
+  const outcomes = await Promise.allSettled([work('one'), work('Refused'), work('two')])
+  const reasons = outcomes.map((outcome) => outcome.status === 'rejected' && outcome.reason)
+  expect(reasons.map(({ message }) => message)).toEqual(Array(3).fill('refused'))
+  expect(await countPets()).toBe(0)
+  await work('three')
+  expect(await countPets()).toBe(1)
+})
+
+test('statements that wait fail when the database is closed', async () => {
+  await other('begin immediate')
+  const waiting = [insert(db), inTransaction(db, (transaction) => insert(transaction))]
+  await setTimeout(30)
+  await db.destroy()
+  const outcomes = await Promise.allSettled(waiting)
+  expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'rejected'])
+  await other('rollback')
+  db = await connect(database.url)
+  await db
+    .transaction()
+    .execute(async (transaction) => {
+      await insert(transaction)
+      const behind = insert(db)
+      await setTimeout(10) // until it waits for the transaction
+      await db.destroy()
+      await expect(behind).rejects.toThrow()
+    })
+    .catch(() => {})
+})
+
+test('a file that another process has locked is opened after its end', async () => {
+  await db.destroy()
+  await other('pragma locking_mode = exclusive')
+  await other('begin immediate')
+  await other('rollback') // keeps the lock, until the connection is closed
+  db = await connect(database.url)
+  let isOpen = false
+  const opened = countPets().then(() => (isOpen = true))
+  await setTimeout(100)
+  expect(isOpen).toBe(false)
+  await other.close()
+  await eventually(() => expect(isOpen).toBe(true))
+  await opened
 })

@@ -1,4 +1,4 @@
-/** The connections to a MySQL server: which calls get one, and which of them still work. */
+/** The pool of connections to a MySQL server: its limits, and the checks of idle connections. */
 
 import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
@@ -7,18 +7,17 @@ import { setTimeout } from 'node:timers/promises'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { connect } from '../../../db/connect.ts'
 import type { Database } from '../../../db/tables.ts'
-import { engine } from '../../support/database.ts'
 import { outOfThree } from '../../support/eventually.ts'
 import { type Instance, running, startInstance, until } from '../../support/instance.ts'
 import { openSql } from '../../support/sql.ts'
 
 const rex = { name: 'Rex', categoryId: 3 }
 
-/** Milliseconds, as DATABASE_TIMEOUT, and those that an answer may take that waits for no lost connection. */
+/** Milliseconds of DATABASE_TIMEOUT, and the maximum of an answer without a wait for a lost connection. */
 const TIMEOUT = 1_500
 const SOON = 1_000
 
-/** Milliseconds after which a creation does not wait for the transaction of others. */
+/** Milliseconds after which a creation no longer waits for the batch before it. */
 const LATE = 60
 
 /** All sockets, with their timers: https://docs.kernel.org/networking/proc_net_tcp.html */
@@ -26,7 +25,7 @@ const TCP = '/proc/net/tcp'
 const ESTABLISHED = '01'
 const KEEP_ALIVE = '02'
 
-describe.runIf(engine === 'mysql')('connections to a server', outOfThree, () => {
+describe('connections to a server', outOfThree, () => {
   let service: Instance
   let proxy: NonNullable<Instance['proxy']>
   beforeAll(async () => {
@@ -40,11 +39,11 @@ describe.runIf(engine === 'mysql')('connections to a server', outOfThree, () => 
     await service.sql('delete from pets')
   })
   const used = () => service.metric('petstore_database_connections_used')
-  /** Equal lists would share one connection, and so would pets of one moment. */
+  /** Lists with different cursors do not share a query. */
   const list = (page: number) => service.rest('GET', `/pets?cursor=${page}`)
   let serial = 0
   const create = () => ({ headers: { 'idempotency-key': `"key ${serial++}"` }, body: rex })
-  /** Creations that each come too late for the transaction of the one before, until so many wait. */
+  /** Starts creations, none of which share a transaction, until so many wait for a connection. */
   async function crowd({ rest, metric }: Instance, waiting: number) {
     const calls: ReturnType<typeof rest>[] = []
     while ((await metric('petstore_database_connections_waiting')) < waiting) {
@@ -54,7 +53,7 @@ describe.runIf(engine === 'mysql')('connections to a server', outOfThree, () => 
     return calls
   }
 
-  /** Makes the service hold this many connections, idle. */
+  /** Makes the service open this many connections, which are idle afterwards. */
   async function warm(count: number) {
     await using locker = await openSql(service.databaseUrl)
     await locker('lock tables pets write')
@@ -76,7 +75,7 @@ describe.runIf(engine === 'mysql')('connections to a server', outOfThree, () => 
     return { status, took: performance.now() - start }
   }
 
-  test('while rows are locked, writes hold a part of the connections: reads find one', async () => {
+  test('while writes wait for a lock, reads find a connection', async () => {
     const generous = await startInstance()
     await using rival = await openSql(generous.databaseUrl)
     await rival('lock tables pets read')
@@ -101,7 +100,7 @@ describe.runIf(engine === 'mysql')('connections to a server', outOfThree, () => 
     await generous.stop()
   })
 
-  test('a transaction counts as writing, whatever its first statement is', async () => {
+  test('a transaction that begins with a read counts as a write', async () => {
     const usage = { used: 0, waiting: 0 }
     const db = await connect(service.databaseUrl, { usage })
     const pets = (executor: Database) => executor.selectFrom('pets').select('id').execute()
@@ -125,7 +124,7 @@ describe.runIf(engine === 'mysql')('connections to a server', outOfThree, () => 
     await db.destroy()
   })
 
-  test('a pool ends, whatever state its connections are in', async () => {
+  test('a pool ends in any state of its connections', async () => {
     const database = new URL(service.databaseUrl)
     database.host = `127.0.0.1:${proxy.port}`
     const ask = (db: Database) => db.selectFrom('pets').select('id').execute()
@@ -145,7 +144,7 @@ describe.runIf(engine === 'mysql')('connections to a server', outOfThree, () => 
     expect(await asked).toMatchObject({ message: 'The database cannot be used right now' })
   })
 
-  test('a pool ends, though a statement is given up meanwhile', async () => {
+  test('a pool ends, although the deadline of a statement passes meanwhile', async () => {
     const db = await connect(service.databaseUrl, { timeout: 1_000 })
     await using rival = await openSql(service.databaseUrl)
     await rival('lock tables pets write')
@@ -158,29 +157,29 @@ describe.runIf(engine === 'mysql')('connections to a server', outOfThree, () => 
     await refused
   })
 
-  test('writes that are given up while they wait leave their places to others', async () => {
+  test('writes that are given up while they wait leave the queue', async () => {
     const patient = await startInstance({ DATABASE_TIMEOUT: '4s' })
     const count = (state: string) => patient.metric(`petstore_database_connections_${state}`)
     await using rival = await openSql(patient.databaseUrl)
     for (let round = 0; round < 2; round++) {
       await rival('lock tables pets read')
       const calls = await crowd(patient, 2)
-      const gone = new AbortController()
+      const controller = new AbortController()
       const headers = {
         authorization: `Bearer ${patient.key}`,
         'content-type': 'application/json',
-        'idempotency-key': '"gone"',
+        'idempotency-key': '"aborted"',
       }
       await until('two wait for them', async () => (await count('waiting')) === 2)
       const body = JSON.stringify(rex)
-      const init = { method: 'POST', headers, body, signal: gone.signal }
-      const left = fetch(`${patient.origin}/v1/pets`, init).catch(() => 'gone')
+      const init = { method: 'POST', headers, body, signal: controller.signal }
+      const left = fetch(`${patient.origin}/v1/pets`, init).catch(() => 'aborted')
       await until('three wait', async () => (await count('waiting')) === 3)
-      gone.abort()
-      expect(await left).toBe('gone')
+      controller.abort()
+      expect(await left).toBe('aborted')
       await until('two wait', async () => (await count('waiting')) === 2)
       const statuses = (await Promise.all(calls)).map(({ status }) => status)
-      expect(statuses, 'at their deadline').toEqual(calls.map(() => 503))
+      expect(statuses, '503 at the deadline').toEqual(calls.map(() => 503))
       await rival('unlock tables')
       await until(
         'none is held',
@@ -192,7 +191,7 @@ describe.runIf(engine === 'mysql')('connections to a server', outOfThree, () => 
     await patient.stop()
   })
 
-  test('idle connections that were forgotten on the way: one call at most suffers', async () => {
+  test('of idle connections that a router has dropped, at most one fails a call', async () => {
     await warm(7)
     proxy.forget()
     const answers: Awaited<ReturnType<typeof timed>>[] = []
@@ -203,7 +202,7 @@ describe.runIf(engine === 'mysql')('connections to a server', outOfThree, () => 
     for (const { took } of others) expect(took).toBeLessThan(SOON)
   })
 
-  test('while one call waits in vain, those that come are led past the forgotten ones', async () => {
+  test('while one call hangs, later calls skip the dropped connections', async () => {
     await warm(7)
     proxy.forget()
     const first = list(0)
@@ -216,30 +215,30 @@ describe.runIf(engine === 'mysql')('connections to a server', outOfThree, () => 
     expect((await first).status).toBe(503)
   })
 
-  test('a connection that is still good is kept after another one was lost', async () => {
+  test('a connection that works is kept after another one was lost', async () => {
     await warm(4)
     const before = proxy.clients
     const hanging = proxy.hangAt(/^select .*from `pets`/)
     expect((await list(0)).status).toBe(503)
     await hanging
-    await until('it is gone', () => proxy.clients === before - 1)
+    await until('it is closed', () => proxy.clients === before - 1)
     expect((await list(1)).status).toBe(200)
     expect(proxy.clients).toBe(before - 1)
   })
 
-  test('what ends a statement on a server that hangs ends itself', async () => {
+  test('the connection for a kill closes if the server hangs', async () => {
     const before = proxy.clients
-    // Of the connection that is to end it, the first statement.
+    // The first query of the connection for the kill.
     const hanging = proxy.hangAt(/^select .*from `pets`/)
     const ending = proxy.hangAt(/^show/)
     expect((await list(0)).status).toBe(503)
     await hanging
     await ending
-    expect(proxy.clients, 'one was lost, and one is to end its statement').toBe(before)
-    await until('no connection is left that hangs', () => proxy.clients < before, 2 * TIMEOUT)
+    expect(proxy.clients, 'one is lost, and one is for the kill').toBe(before)
+    await until('no connection hangs', () => proxy.clients < before, 2 * TIMEOUT)
   })
 
-  test.runIf(existsSync(TCP))('TCP asks after ten seconds whether the peer lives', () => {
+  test.runIf(existsSync(TCP))('TCP probes the server after ten seconds of silence', () => {
     const toProxy = `:${proxy.port.toString(16).toUpperCase().padStart(4, '0')}`
     const lines = readFileSync(TCP, 'utf8').split('\n')
     const found = lines
@@ -254,7 +253,7 @@ describe.runIf(engine === 'mysql')('connections to a server', outOfThree, () => 
   })
 })
 
-/** A server that takes connections and says nothing. */
+/** A server that accepts connections, and never answers. */
 async function listenSilently() {
   const sockets = new Set<Socket>()
   const server = createServer((socket) => void sockets.add(socket.on('error', () => {})))

@@ -1,8 +1,7 @@
-/** A server whose own settings are all wrong serves as one whose settings are right. */
+/** A server with unsuitable settings, which each session corrects. */
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { connect } from '../../../db/connect.ts'
-import { engine } from '../../support/database.ts'
 import { running, until } from '../../support/instance.ts'
 import { type MysqlServer, startMysql } from '../../support/mysql.ts'
 import { programs, runToEnd } from '../../support/process.ts'
@@ -12,7 +11,7 @@ import { openSql } from '../../support/sql.ts'
 
 const rex = { name: 'Rex', categoryId: 3 }
 
-// As GBK, the last byte of the first character and the backslash that escapes the quote are one character.
+// In GBK, the last byte of the first character and the backslash before the quote are one character.
 const GBK_ATTACKS = [
   `縗', 3, (select left(hash, 16) from api_keys limit 1)) -- `,
   `縗\\', 3, 'sold') -- `,
@@ -24,7 +23,7 @@ const GBK_ATTACKS = [
   '🐶',
 ]
 
-// Not each server has the option that ignores what a client says; `init_connect` does the same.
+// Not all servers have the option to ignore the character set of the client, so `init_connect` sets it too.
 const WRONG = [
   '--autocommit=0',
   '--completion-type=CHAIN',
@@ -37,7 +36,7 @@ const WRONG = [
   `--init-connect=set autocommit = 0, completion_type = 1, unique_checks = 0, sql_select_limit = 1, names gbk`,
 ]
 
-describe.runIf(engine === 'mysql' && !process.env.TEST_DATABASE_URL)('all set wrongly', () => {
+describe.skipIf(process.env.TEST_DATABASE_URL)('unsuitable settings', () => {
   let mysql: MysqlServer
   let databaseUrl: string
   let service: Service
@@ -46,7 +45,7 @@ describe.runIf(engine === 'mysql' && !process.env.TEST_DATABASE_URL)('all set wr
     mysql = await startMysql(WRONG)
     await using admin = await openSql(mysql.url)
     await admin('create database petstore')
-    // `init_connect` is for ordinary users only.
+    // The server runs `init_connect` only for users without special rights.
     await admin("create user app@'%'")
     await admin("grant all on petstore.* to app@'%'")
     const url = new URL(`${mysql.url}/petstore`)
@@ -62,7 +61,7 @@ describe.runIf(engine === 'mysql' && !process.env.TEST_DATABASE_URL)('all set wr
   const post = (name: string, headers = {}) =>
     service.rest('POST', '/pets', { headers, body: { ...rex, name } })
 
-  test('what was acknowledged is there after a stop: pets, their keys, API keys', async () => {
+  test('acknowledged pets, their keys and API keys are stored after a stop', async () => {
     const made = await runToEnd(programs.keys, { DATABASE_URL: databaseUrl }, ['create', 'shop'])
     const authorization = `Bearer ${made.stdout.trim()}`
     const keyed = (name: string) => post(name, { authorization, 'idempotency-key': `"${name}"` })
@@ -84,7 +83,7 @@ describe.runIf(engine === 'mysql' && !process.env.TEST_DATABASE_URL)('all set wr
     expect(pets).toContainEqual((await keyed('0 0 keyed')).body)
   })
 
-  test.each(GBK_ATTACKS)('%j is a name, and no part of a statement', async (name) => {
+  test.each(GBK_ATTACKS)('%j is a name, not a part of a statement', async (name) => {
     const made = await post(name)
     expect(made).toMatchObject({ status: 201, body: { name, status: 'available' } })
     const { id } = made.body as { id: number }
@@ -96,7 +95,7 @@ describe.runIf(engine === 'mysql' && !process.env.TEST_DATABASE_URL)('all set wr
     })
   })
 
-  test('what another transaction has not committed is not listed', async () => {
+  test('rows of an uncommitted transaction are not listed', async () => {
     const list = async () => {
       const { status, body } = await service.rest('GET', '/pets?limit=100')
       return { status, body }
@@ -110,19 +109,19 @@ describe.runIf(engine === 'mysql' && !process.env.TEST_DATABASE_URL)('all set wr
     await rival('rollback')
   })
 
-  test('a statement that takes too long is ended on the server', async () => {
+  test('a statement is ended on the server at the timeout', async () => {
     const db = await connect(databaseUrl, { timeout: 1_000 })
     await sql`select 1`.execute(db)
     const late = sql`select sleep(30)`.execute(db).catch((error) => error)
     const isRunning = async () => (await running(service.sql, 'select sleep%')).length > 0
     await until('it runs', isRunning)
     expect(await late).toMatchObject({ name: 'DatabaseTimeoutError' })
-    // Some servers look every 5 seconds by themselves whether the client is still there.
+    // Some servers check every 5 seconds whether the client is connected.
     await until('it is ended', async () => !(await isRunning()), 2_500)
     await db.destroy()
   })
 
-  describe('a proxy that keeps to itself what a session sets', () => {
+  describe('a proxy that does not pass on SET', () => {
     let proxy: Between
     let url: URL
     beforeAll(async () => {
@@ -144,7 +143,7 @@ describe.runIf(engine === 'mysql' && !process.env.TEST_DATABASE_URL)('all set wr
       ['character_set_connection', /names .*/, 'character_set_client = utf8mb4'],
       ['character_set_results', /names .*/, 'collation_connection = utf8mb4_bin'],
       ['transaction_isolation', /^set session transaction .*/, 'do 0'],
-    ])('%s is looked at: the connection is refused', async (name, part, instead = '') => {
+    ])('a wrong %s: the connection is rejected', async (name, part, instead = '') => {
       proxy.rewrite((statement) => statement.replace(part, instead))
       const db = await connect(url.href)
       const refused = await sql`select 1`.execute(db).catch((error) => error)
@@ -156,7 +155,7 @@ describe.runIf(engine === 'mysql' && !process.env.TEST_DATABASE_URL)('all set wr
       })
     })
 
-    test('the start says so, and what to do', async () => {
+    test('the start fails with the remedy', async () => {
       proxy.rewrite((statement) => statement.replace(/autocommit = 'ON', /, ''))
       const { code, stderr } = await runToEnd(programs.server, { DATABASE_URL: url.href })
       expect({ code, stderr }).toEqual({
@@ -166,7 +165,7 @@ describe.runIf(engine === 'mysql' && !process.env.TEST_DATABASE_URL)('all set wr
     })
   })
 
-  test('every table can roll back', async () => {
+  test('every table has transactions', async () => {
     const tables = await service.sql(
       "select table_name as name, engine as engine from information_schema.tables where table_schema = 'petstore'",
     )

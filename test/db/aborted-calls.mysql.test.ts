@@ -1,0 +1,193 @@
+/** Calls whose clients leave before the answer: their statements end, and other calls continue. */
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { freeze, thaw } from '../support/freeze.ts'
+import { addKey, type Instance, running, startInstance, until } from '../support/instance.ts'
+import { openSql, type Sql } from '../support/sql.ts'
+
+const rex = { name: 'Rex', categoryId: 3 }
+
+let service: Instance
+let locker: Sql
+beforeAll(async () => {
+  // Long, so that no timeout ends a statement.
+  service = await startInstance({ DATABASE_TIMEOUT: '25s' })
+})
+afterAll(() => service.stop())
+beforeEach(async () => {
+  locker = await openSql(service.databaseUrl)
+  await service.sql('delete from pets')
+  expect((await service.rest('GET', '/pets')).status).toBe(200)
+})
+afterEach(() => locker.close())
+
+const send = (method: string, path: string, signal: AbortSignal, more: object = {}, body = rex) =>
+  fetch(service.origin + path, {
+    method,
+    headers: {
+      authorization: `Bearer ${service.key}`,
+      ...(method === 'POST' && { 'content-type': 'application/json' }),
+      ...more,
+    },
+    ...(method === 'POST' && { body: JSON.stringify(body) }),
+    signal,
+  })
+/** Sends a creation, even to a process that is frozen, and returns its connection. */
+async function beginPet(name: string): Promise<Socket> {
+  const body = JSON.stringify({ name, categoryId: 3 })
+  const lines = [
+    'POST /v1/pets HTTP/1.1',
+    'Host: petstore.example',
+    `Authorization: Bearer ${service.key}`,
+    'Content-Type: application/json',
+    `Content-Length: ${body.length}`,
+  ]
+  const socket = connect(service.program.port, '127.0.0.1').on('error', () => {})
+  await once(socket, 'connect')
+  await new Promise((resolve) => socket.write(`${lines.join('\r\n')}\r\n\r\n${body}`, resolve))
+  return socket
+}
+const reading = 'select%from `pets`%'
+const adding = 'insert into `pets`%'
+const calls: [string, string, (signal: AbortSignal) => Promise<unknown>][] = [
+  ['listPets, REST', reading, (signal) => send('GET', '/v1/pets', signal)],
+  ['getPet, REST', reading, (signal) => send('GET', '/v1/pets/1', signal)],
+  ['createPet, REST', adding, (signal) => send('POST', '/v1/pets', signal)],
+  [
+    'createPet with a key, REST',
+    adding,
+    (signal) => send('POST', '/v1/pets', signal, { 'idempotency-key': '"aborted"' }),
+  ],
+  ['listPets, tRPC', reading, (signal) => service.trpc.listPets.query({}, { signal })],
+  ['getPet, tRPC', reading, (signal) => service.trpc.getPet.query({ petId: 1 }, { signal })],
+  ['createPet, tRPC', adding, (signal) => service.trpc.createPet.mutate(rex, { signal })],
+]
+const used = () => service.metric('petstore_database_connections_used')
+const waiting = () => service.metric('petstore_database_connections_waiting')
+const abortedCalls = () =>
+  service.program.stderr.split('\n').filter((line) => /"status":499\b/.test(line)).length
+
+test.each(calls)('%s: the statement ends, and the log has 499', async (_, pattern, call) => {
+  const before = abortedCalls()
+  await locker('lock tables pets write')
+  const controller = new AbortController()
+  const answer = call(controller.signal).then(
+    () => 'answered',
+    () => 'aborted',
+  )
+  await until('it waits', async () => (await running(service.sql, pattern)).length === 1)
+  controller.abort()
+  expect(await answer).toBe('aborted')
+  await until(
+    'it ends, although the lock is still held',
+    async () => (await running(service.sql, pattern)).length === 0,
+  )
+  await until('the connection is free', async () => (await used()) === 0)
+  await until('the log has the call', () => abortedCalls() === before + 1)
+  await locker('unlock tables')
+  expect((await service.rest('GET', '/pets')).body).toEqual([])
+  // The log has no error.
+  expect(service.program.stderr).not.toMatch(/"level":(50|60)/)
+})
+
+test('a call that waits for a connection leaves the queue, and takes none', async () => {
+  await locker('lock tables pets write')
+  const stay = new AbortController()
+  // Equal lists would share one connection.
+  const ten = () =>
+    Array.from({ length: 10 }, (_, index) => send('GET', `/v1/pets?cursor=${index}`, stay.signal))
+  const first = ten()
+  await until('all connections are in use', async () => (await used()) === 10)
+  const connections = async () => {
+    await until('ten lists wait', async () => (await running(service.sql, reading)).length === 10)
+    return (await running(service.sql, reading)).sort()
+  }
+  const before = await connections()
+  const controller = new AbortController()
+  const others = [
+    send('GET', '/v1/pets', controller.signal),
+    send('POST', '/v1/pets', controller.signal),
+    service.trpc.getPet.query({ petId: 1 }, { signal: controller.signal }),
+  ].map((answer) => answer.catch(() => 'aborted'))
+  await until('the others wait', async () => (await waiting()) === 3)
+  controller.abort()
+  expect(await Promise.all(others)).toEqual(['aborted', 'aborted', 'aborted'])
+  await until('none waits', async () => (await waiting()) === 0)
+  await locker('unlock tables')
+  const answers = await Promise.all(first)
+  expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(200))
+  await until('all connections are free', async () => (await used()) === 0)
+  expect(await service.countPets()).toBe(0)
+  // No connection was lost.
+  await locker('lock tables pets write')
+  const again = ten()
+  await until('all connections are in use again', async () => (await used()) === 10)
+  expect(await connections(), 'the same connections').toEqual(before)
+  await locker('unlock tables')
+  for (const { status } of await Promise.all(again)) expect(status).toBe(200)
+})
+
+test('a creation whose client resets the connection before its batch is not part of the batch', async () => {
+  await locker('lock tables pets write')
+  const { pid } = service.program.child
+  await freeze(Number(pid))
+  // The first one is a batch of its own; the others wait for the next batch.
+  const first = await beginPet('first')
+  const leaving = await beginPet('leaving')
+  const staying = await beginPet('staying')
+  leaving.resetAndDestroy()
+  const answers = [first, staying].map((socket) => once(socket, 'data'))
+  thaw(Number(pid))
+  const before = abortedCalls()
+  await until('the log has the call', () => abortedCalls() === before + 1)
+  await locker('unlock tables')
+  for (const [data] of await Promise.all(answers)) expect(String(data)).toMatch(/ 201 /)
+  const pets = await service.sql('select name from pets order by name')
+  expect(pets.map(({ name }) => name)).toEqual(['first', 'staying'])
+  for (const socket of [first, staying]) socket.destroy()
+})
+
+test('the Idempotency-Key of an aborted call can be used again', async () => {
+  const headers = { 'idempotency-key': '"once more"' }
+  await locker('lock tables pets write')
+  const controller = new AbortController()
+  const answer = send('POST', '/v1/pets', controller.signal, headers).catch(() => 'aborted')
+  await until('it waits', async () => (await running(service.sql, adding)).length === 1)
+  controller.abort()
+  await answer
+  await until('it ends', async () => (await running(service.sql, adding)).length === 0)
+  await until('the connection is free', async () => (await used()) === 0)
+  await locker('unlock tables')
+  expect((await service.rest('POST', '/pets', { headers, body: rex })).status).toBe(201)
+  expect(await service.countPets()).toBe(1)
+})
+
+test('the log has the IP address of an aborted call without a valid key', async () => {
+  await locker('lock tables api_keys write')
+  const controller = new AbortController()
+  const headers = { authorization: `Bearer petstore_${'s'.repeat(43)}`, 'x-request-id': 'left' }
+  const answer = send('GET', '/v1/pets', controller.signal, headers).catch(() => 'aborted')
+  await until('it waits', async () => (await running(service.sql, '%`api_keys`%')).length > 0)
+  controller.abort()
+  expect(await answer).toBe('aborted')
+  const line = () => service.program.entries().find(({ requestId }) => requestId === 'left')
+  await until('the log has the call', () => line() !== undefined)
+  expect(line()).toMatchObject({ status: 499, address: '127.0.0.1' })
+  await locker('unlock tables')
+})
+
+test('other calls that wait for the same look-up of a key are answered', async () => {
+  const key = await addKey(service.sql)
+  const headers = { authorization: `Bearer ${key}` }
+  await locker('lock tables api_keys write')
+  const controller = new AbortController()
+  const first = send('GET', '/v1/pets', controller.signal, headers).catch(() => 'aborted')
+  const second = fetch(`${service.origin}/v1/pets`, { headers })
+  const pattern = 'select%from `api_keys`%'
+  await until('it waits', async () => (await running(service.sql, pattern)).length > 0)
+  controller.abort()
+  expect(await first).toBe('aborted')
+  await locker('unlock tables')
+  expect((await second).status).toBe(200)
+})
