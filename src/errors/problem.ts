@@ -81,8 +81,8 @@ export function toProblem(thrown: unknown): Problem {
   return problem(code, thrown.message, cause)
 }
 
-/** Returns the body of an error on REST. */
-export const toApiError = ({ code, message, status }: Problem): ApiError => ({
+/** Returns the body of an error on REST: a Problem has more fields. */
+export const toApiError = ({ code, message, status }: ApiError): ApiError => ({
   code,
   message,
   status,
@@ -106,9 +106,7 @@ export interface Refusal extends ApiError {
 
 /** Returns a body that clients of both surfaces can parse. */
 export const refusalOf = (error: ApiError): Refusal => ({
-  code: error.code,
-  message: error.message,
-  status: error.status,
+  ...toApiError(error),
   error: transformer.serialize(errorShape(error)),
 })
 

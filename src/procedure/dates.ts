@@ -37,7 +37,8 @@ const LEAP_SECOND = 'must not be a leap second: send the second before it'
 const range = z
   .date({
     error(issue) {
-      const isLeapSecond = /T\d\d:\d\d:60/i.test(String(issue.input))
+      const { input } = issue
+      const isLeapSecond = typeof input === 'string' && /T\d\d:\d\d:60/i.test(input)
       return isLeapSecond ? LEAP_SECOND : required(DATE_TIME_RULE)(issue)
     },
   })

@@ -101,6 +101,7 @@ test.each([
   new Date('-000001-12-31T23:59:59.999Z'),
   new Date(8.64e15),
   new Date(Number.NaN),
+  Object.create(null) as Date, // String() of it throws
 ])('the Date %j is refused on tRPC', async (sentAt) => {
   const message = `sentAt ${time}`
   const calls = [

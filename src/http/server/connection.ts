@@ -1,7 +1,7 @@
 /** One connection: it carries one request at a time, and none after the last response. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import type { Backlog } from '../backlog.ts'
+import { Backlog } from '../backlog.ts'
 import { isUnread } from '../request.ts'
 
 /** Milliseconds between the last response and the end of the connection, for the client to read it. */
@@ -21,13 +21,11 @@ interface Exchange {
   isServed: boolean
 }
 
-/** What all connections of a server use. */
-export interface ServerContext {
-  /** Passes a request to the app. */
-  serve: (req: IncomingMessage, res: ServerResponse) => void
-  /** Bytes that connections hold: unsent bytes of responses, and pipelined requests. */
-  held: Backlog
-}
+/** Passes a request to the app. */
+type Serve = (req: IncomingMessage, res: ServerResponse) => void
+
+/** The unsent bytes of responses, and pipelined requests: together at most 32 MiB. */
+const held = new Backlog(32 * 1024 * 1024)
 
 /**
  * The state of a connection.
@@ -39,7 +37,7 @@ type State = 'open' | 'last' | 'over'
 
 export class Connection {
   readonly #socket: Socket
-  readonly #context: ServerContext
+  readonly #serve: Serve
   #state: State = 'open'
   /** The exchange whose response the socket has not sent in full. */
   #current: Exchange | undefined
@@ -53,9 +51,9 @@ export class Connection {
   #isPaused = false
 
   /** Must be called after Node has added its own listeners to the socket, because it replaces some. */
-  constructor(socket: Socket, context: ServerContext) {
+  constructor(socket: Socket, serve: Serve) {
     this.#socket = socket
-    this.#context = context
+    this.#serve = serve
     // Node resumes the socket after each request, and when its body is read.
     socket.on('resume', () => this.#isPaused && socket.pause())
     // An error without a listener would end the process, and Node removes its own from some sockets.
@@ -94,7 +92,7 @@ export class Connection {
     setImmediate(() => {
       if (this.#state === 'over') return
       exchange.isServed = true
-      this.#context.serve(req, res)
+      this.#serve(req, res)
     })
   }
 
@@ -122,7 +120,7 @@ export class Connection {
   /** Destroys the connection, even in the middle of a response. */
   destroy(): void {
     this.#state = 'over'
-    this.#context.held.delete(this)
+    held.delete(this)
     this.#socket.destroy()
   }
 
@@ -152,7 +150,7 @@ export class Connection {
   #hold(): void {
     if (this.#socket.destroyed) return
     const pipelined = this.#pipelined * PIPELINED_REQUEST
-    this.#context.held.set(this, this.#socket.writableLength + pipelined)
+    held.set(this, this.#socket.writableLength + pipelined)
   }
 
   /**

@@ -13,7 +13,6 @@ import {
   refusalOf,
   toApiError,
 } from '../../errors/problem.ts'
-import { Backlog } from '../backlog.ts'
 import { jsonHeaders } from '../headers.ts'
 import { http } from '../node.ts'
 import { isHttp } from '../request.ts'
@@ -48,17 +47,13 @@ export function createHttpServer(
   timeouts: ClientTimeouts = defaultTimeouts,
 ): Server {
   const connections = new Map<Duplex, Connection>()
-  const context = {
-    held: new Backlog(32 * 1024 * 1024),
-    serve(req: IncomingMessage, res: ServerResponse) {
-      // Both have Express's prototypes (see `madeFor`). Express calls the last handler for a URL that
-      // it cannot parse, and after an error in the middle of a response.
-      app(req as Request, res as Response, () => {
-        if (res.headersSent) return res.destroy()
-        answer(res, BAD_URL.status, jsonHeaders, JSON.stringify(refusalOf(BAD_URL)))
-      })
-    },
-  }
+  // Both have Express's prototypes (see `madeFor`). Express calls the last handler for a URL that it
+  // cannot parse, and after an error in the middle of a response.
+  const serve = (req: IncomingMessage, res: ServerResponse) =>
+    app(req as Request, res as Response, () => {
+      if (res.headersSent) return res.destroy()
+      answer(res, BAD_URL.status, jsonHeaders, JSON.stringify(refusalOf(BAD_URL)))
+    })
   const accept = (req: IncomingMessage, res: ServerResponse) => {
     if (!isHttp(req)) return refuse(req.socket, NOT_HTTP)
     connections.get(req.socket)?.accept(req, res)
@@ -100,7 +95,7 @@ export function createHttpServer(
     .on('connection', (socket: Socket) => {
       // A socket caches its IP address when it is read, and the log reads it after the socket closes.
       void socket.remoteAddress
-      connections.set(socket, new Connection(socket, context))
+      connections.set(socket, new Connection(socket, serve))
       socket.once('close', () => connections.delete(socket))
     })
     .on('request', accept)

@@ -49,10 +49,8 @@ type Guide = (subject: Subject) => string | undefined
 const code = (language: string, text: string) => `\`\`\`${language}\n${text}\n\`\`\``
 
 /** The operations of a guide: `GET /pets` and `POST /pets`. */
-function named(operations: Operation[]): string {
-  const names = operations.map(({ method, path }) => `\`${method} ${path}\``)
-  return names.join(', ').replace(/, (?=[^,]*$)/, ' and ')
-}
+const named = (operations: Operation[]): string =>
+  new Intl.ListFormat('en-GB').format(operations.map(({ method, path }) => `\`${method} ${path}\``))
 
 const typeScript: Guide = (subject) => {
   const { operations, client } = subject

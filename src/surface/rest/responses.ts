@@ -6,7 +6,6 @@ import {
   HEADERS_TOO_LARGE,
   internal,
   malformed,
-  Problem,
   payloadTooLarge,
   REQUEST_TIMEOUT,
   readOnlyKey,
@@ -113,8 +112,7 @@ export function errorsOf(operation: Operation): Refused[] {
   const { method, readBody, takesKey, badRequest, notFound, conflict } = operation
   const refused = (description: string, errors: ApiError[], ...headers: HeaderName[]): Refused => ({
     description,
-    // A Problem has more fields than the body of its response.
-    errors: errors.map((error) => (error instanceof Problem ? toApiError(error) : error)),
+    errors: errors.map(toApiError),
     headers: [...alwaysSent(operation), ...headers],
     schema: 'Error',
   })
