@@ -62,3 +62,10 @@ async function isPending(promise: Promise<unknown>): Promise<boolean> {
   )
   return await Promise.race([isOver, setTimeout(1, true)])
 }
+
+test('a call that comes when no trip is under way does not wait', async () => {
+  const call = gather<number, number>({ most, lane: () => '', ask: async (_db, all) => all })
+  const begun = performance.now()
+  for (let index = 0; index < 40; index++) expect(await call(db, index, forever())).toBe(index)
+  expect(performance.now() - begun).toBeLessThan(1_500) // with 50 ms each it would be 2,000
+})
