@@ -84,7 +84,6 @@ export function createIdempotency<Stores>(
     async once(request, deadline, make, { oneStatement = false } = {}) {
       const name = `${request.apiKeyId} ${request.key}`
       if (running.has(name)) return 'running'
-      running.add(name)
       const { apiKeyId, key, operation, input } = request
       const row = {
         apiKeyId,
@@ -94,6 +93,7 @@ export function createIdempotency<Stores>(
       }
       const makeIn = (transaction: Database, end: Deadline) => make(createStores(transaction), end)
       const work = () => attempt(db, lifetime, row, deadline, makeIn, oneStatement)
+      running.add(name)
       try {
         return await retry(work, { repeatable: true, deadline })
       } finally {
