@@ -1,10 +1,11 @@
-/** Calls that share a trip to the database: how many may wait for one. */
+/** Calls that share a trip to the database: how many may wait for one, and how long. */
 import { setTimeout } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { connect } from '../../db/connect.ts'
 import { Deadline } from '../../db/deadline.ts'
 import { OverloadedError } from '../../db/errors.ts'
 import { gather } from '../../db/gather.ts'
+import { eventually } from '../support/eventually.ts'
 
 const db = await connect('sqlite:nowhere') // it is never asked
 const most = 300
@@ -68,4 +69,22 @@ test('a call that comes when no trip is under way does not wait', async () => {
   const begun = performance.now()
   for (let index = 0; index < 40; index++) expect(await call(db, index, forever())).toBe(index)
   expect(performance.now() - begun).toBeLessThan(1_500) // with 50 ms each it would be 2,000
+})
+
+test('more calls of one moment than a trip takes do not wait for a trip that hangs', async () => {
+  const sizes: number[] = []
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const call = gather<number, number>({
+    most,
+    lane: () => '',
+    async ask(_db, questions) {
+      sizes.push(questions.length)
+      await promise
+      return questions
+    },
+  })
+  const calls = Array.from({ length: 2 * most + 1 }, (_, index) => call(db, index, forever()))
+  await eventually(() => expect(sizes).toEqual([most, most, 1]))
+  resolve()
+  expect(await Promise.all(calls)).toEqual(calls.map((_, index) => index))
 })

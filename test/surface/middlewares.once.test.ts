@@ -2,6 +2,7 @@
 import { TRPCError } from '@trpc/server'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { z } from 'zod'
+import { DatabaseUnavailableError } from '../../db/errors.ts'
 import { Pet } from '../../src/petstore/pets/schema.ts'
 import { resources } from '../../src/petstore/resources.ts'
 import { int64Input } from '../../src/procedure/int64.ts'
@@ -38,6 +39,7 @@ const served = router({
     .output(Pet)
     .query(async ({ ctx, input: { petId } }) => {
       ran.push('resolver')
+      if (petId === 503n) throw new DatabaseUnavailableError(new Error('Away'), true)
       return { ...example, id: petId, categoryId: ctx.seenBy }
     }),
 })
@@ -69,4 +71,16 @@ test.each([
   expect(ran.splice(0)).toEqual(['first', 'second', 'resolver'])
   expect(await call(0)).toEqual([404, undefined])
   expect(ran).toEqual(['first', 'second'])
+})
+
+test('a database that cannot be used is 503, whoever calls the procedure', async () => {
+  expect(await rest(503)).toEqual([503, undefined])
+  expect(await trpc(503)).toEqual([503, undefined])
+  const input = encodeURIComponent(JSON.stringify({ 0: '[{"petId":1},503]' }))
+  const stream = await fetch(`${service.origin}/trpc/getPet?batch=1&input=${input}`, {
+    headers: { authorization: `Bearer ${service.key}`, 'trpc-accept': 'application/jsonl' },
+  })
+  const text = await stream.text()
+  expect(text).toContain('SERVICE_UNAVAILABLE')
+  expect(text).not.toContain('INTERNAL_SERVER_ERROR')
 })
