@@ -1,32 +1,34 @@
-/** Copies of an embedded database, made and put back while others use it. */
+/** Backups of an embedded database, while other processes use it. */
 import { closeSync, mkdirSync, openSync, renameSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { backup, DatabaseSync } from 'node:sqlite'
 import { setTimeout } from 'node:timers/promises'
 
-/** Pages in one step: all, for a copy in several steps begins anew whenever somebody writes. */
+/** Pages in one step: all, because each write of another process restarts a copy in several steps. */
 const ALL_PAGES = 2 ** 31 - 1
 
-/** Milliseconds that others may hold the database, and between two attempts. */
-const PATIENCE = 30_000
-const INTERVAL = 5
+/** Milliseconds that other processes may hold the database. */
+const LOCK_TIMEOUT = 30_000
+
+/** Milliseconds between two attempts. */
+const LOCK_INTERVAL = 5
 
 /**
- * Copies the database at `path`, as it is at one moment, into a `file` of its own, which is there
- * when it is whole. Who writes meanwhile does not wait. Throws what the disk or SQLite throws.
+ * Copies a snapshot of the database at `path` to a `file`, which exists only once it is complete. Writes
+ * to the database do not wait. Throws errors of the file system and of SQLite.
  */
 export async function backUp(path: string, file: string): Promise<void> {
   const part = `${file}.part`
   const source = new DatabaseSync(path)
   try {
-    // It holds the names and hashes of keys; a file of this name that is there is somebody's.
+    // Only the owner may read the names and hashes of keys. An existing file is not overwritten.
     closeSync(openSync(part, 'wx', 0o600))
     try {
       await copy(source, part)
-      const made = new DatabaseSync(part)
-      // One file, without a log beside it, can be read where nobody may write.
-      made.exec('pragma journal_mode = delete')
-      made.close()
+      const copied = new DatabaseSync(part)
+      // Without a separate log, the file can be read from a read-only folder.
+      copied.exec('pragma journal_mode = delete')
+      copied.close()
       renameSync(part, file)
     } finally {
       rmSync(part, { force: true })
@@ -37,9 +39,9 @@ export async function backUp(path: string, file: string): Promise<void> {
 }
 
 /**
- * Puts the content of a backup in the place of all that is in the database at `path`, at one moment;
- * where there is none it is made, with its folder. Throws for a file that is no whole database of this service, and
- * what the disk or SQLite throws; then nothing has changed.
+ * Replaces the content of the database at `path` by a backup, in one transaction. Creates the database,
+ * with its folder, if it is missing. If it throws, nothing has changed: for a file that is no complete
+ * database of this service, and for errors of the file system and of SQLite.
  */
 export async function restore(path: string, file: string): Promise<void> {
   const source = new DatabaseSync(file, { readOnly: true })
@@ -57,16 +59,16 @@ export async function restore(path: string, file: string): Promise<void> {
 }
 
 async function copy(source: DatabaseSync, path: string): Promise<void> {
-  const end = performance.now() + PATIENCE
+  const end = performance.now() + LOCK_TIMEOUT
   for (;;) {
     try {
       await backup(source, path, { rate: ALL_PAGES })
       return
     } catch (cause) {
-      // node:sqlite does not wait for who holds the database: it fails, with 0 for its reason.
+      // node:sqlite does not wait for a lock: `backup` fails with the result code 0.
       if ((cause as { errcode?: number }).errcode !== 0) throw cause
-      if (performance.now() > end) throw new Error('others hold the database', { cause })
-      await setTimeout(INTERVAL)
+      if (performance.now() > end) throw new Error('other processes hold the database', { cause })
+      await setTimeout(LOCK_INTERVAL)
     }
   }
 }

@@ -1,19 +1,19 @@
-/** Columns, options and indexes of tables, for the migrations. */
+/** Columns, options and indexes of tables, for migrations. */
 import type { ColumnDataType, ColumnDefinitionBuilder, Kysely } from 'kysely'
 import { engineOf } from './engine.ts'
 
-/** An int64 primary key that the engine assigns, ever greater, never used twice. */
+/** Returns the type and the definition of an int64 primary key: ascending ids, none used twice. */
 export function idColumn(db: Kysely<unknown>) {
   const define = (column: ColumnDefinitionBuilder) => column.autoIncrement().primaryKey()
   return [engineOf(db).idType, define] as const
 }
 
-/** What follows `create table (…)`: every text column holds all of Unicode, compared exactly. */
+/** Returns the options of a table whose texts contain all of Unicode, compared exactly. */
 export const tableOptions = (db: Kysely<unknown>) => engineOf(db).tableOptions(db)
 
 /**
- * Adds a column that may be null, because instances of the release before do not write it, unless it
- * is there: a migration may run twice, on two nodes of a cluster even at the same moment.
+ * Adds a column, unless the table has it: a migration may run twice, even concurrently on two nodes of a
+ * cluster. The column may be null, because instances of the previous release do not write it.
  */
 export async function addColumn(
   db: Kysely<unknown>,
@@ -21,18 +21,18 @@ export async function addColumn(
   column: string,
   type: ColumnDataType,
 ): Promise<void> {
-  const isThere = async () => {
+  const exists = async () => {
     const tables = await db.introspection.getTables()
     const columns = tables.find(({ name }) => name === table)?.columns ?? []
     return columns.some(({ name }) => name === column)
   }
-  await unlessThere(isThere, () => db.schema.alterTable(table).addColumn(column, type).execute())
+  await unlessExists(exists, () => db.schema.alterTable(table).addColumn(column, type).execute())
 }
 
 /**
- * Adds an index to a table, by its own name, unless it is there. Columns stand in the order in which
- * they are compared: first those that a filter wants equal, then those of the order of a list. Throws
- * DuplicateError for a unique index where two rows are alike.
+ * Adds an index to a table, unless the table has one with this name. The first columns are those that a
+ * filter compares for equality, then follow those of the order of a list. Throws DuplicateError for a
+ * unique index if two rows are equal.
  */
 export async function addIndex(
   db: Kysely<unknown>,
@@ -46,16 +46,16 @@ export async function addIndex(
     .on(table)
     .columns([...columns])
   const index = unique ? create.unique() : create
-  const isThere = () => engineOf(db).hasIndex(db, table, name)
-  await unlessThere(isThere, () => index.execute())
+  const exists = () => engineOf(db).hasIndex(db, table, name)
+  await unlessExists(exists, () => index.execute())
 }
 
-/** Makes something unless it is there; another node may make it at the same moment. */
-async function unlessThere(isThere: () => Promise<boolean>, make: () => Promise<void>) {
-  if (await isThere()) return
+async function unlessExists(exists: () => Promise<boolean>, create: () => Promise<void>) {
+  if (await exists()) return
   try {
-    await make()
+    await create()
   } catch (error) {
-    if (!(await isThere())) throw error
+    // A concurrent migration may have created it.
+    if (!(await exists())) throw error
   }
 }

@@ -1,14 +1,13 @@
-/** DATABASE_URL → Kysely. Below this folder nobody asks which engine runs. */
+/** DATABASE_URL → Kysely. Outside this folder, no code depends on the kind of database. */
 import { Kysely } from 'kysely'
 import type { PoolSettings } from './engines/mysql.ts'
 import type { Database, Tables } from './tables.ts'
 import { CREATE, describeUrl } from './url.ts'
 
 /**
- * The database of a URL: `mysql://user:password@host:port/database`, or `sqlite:path`, whose file must
- * be there, or `sqlite:path?create`.
- * Nothing is opened before the first query; `destroy()` closes it. The settings bound what is waited for.
- * The driver of the other engine is not even loaded, which would take a fifth of the start.
+ * Returns the database of a URL: `mysql://user:password@host:port/database`, `sqlite:path` for a file
+ * that exists, or `sqlite:path?create`. The first query opens it; `destroy()` closes it. Only the driver
+ * that is needed is loaded, because the other one would add a fifth to the start.
  */
 export async function connect(databaseUrl: string, settings: PoolSettings = {}): Promise<Database> {
   const { engine, location } = describeUrl(databaseUrl)

@@ -1,15 +1,15 @@
-/** When a call is given up, handed down to everything that it waits for. */
+/** The deadline of a call, which everything that the call waits for receives. */
 import { DatabaseTimeoutError } from './errors.ts'
 import type { Trace } from './trace.ts'
 
 type Listener = (reason: Error) => void
 
 /**
- * The end of a call: `timeout` milliseconds from now, or when it is given up. With Infinity it ends
- * only by `giveUp`.
+ * The deadline of a call. It gives the call up after `timeout` milliseconds, or earlier by `giveUp`; with
+ * Infinity only by `giveUp`.
  */
 export class Deadline {
-  /** The trace of the call, which hears of its statements; undefined where nothing is traced. */
+  /** The trace of the call, which records its statements; undefined if the call is not traced. */
   readonly trace: Trace | undefined
   readonly #timer: NodeJS.Timeout | undefined
   #reason: Error | undefined
@@ -19,16 +19,16 @@ export class Deadline {
   constructor(timeout: number, trace?: Trace) {
     this.trace = trace
     if (timeout === Number.POSITIVE_INFINITY) return
-    // A call that waits has a connection open: its timer alone need not keep the process alive.
+    // A call that waits has an open connection, so its timer need not keep the process alive.
     this.#timer = setTimeout(() => this.giveUp(new DatabaseTimeoutError(timeout)), timeout).unref()
   }
 
-  /** The reason why the call was given up; undefined while it was not. */
+  /** Why the call was given up; undefined if it was not. */
   get reason(): Error | undefined {
     return this.#reason
   }
 
-  /** Gives the call up for this reason, unless it is over or was given up before. */
+  /** Gives up the call for this reason, unless it is over. */
   giveUp(reason: Error): void {
     if (this.#isOver) return
     this.#reason = reason
@@ -37,7 +37,10 @@ export class Deadline {
     for (const listener of listeners ?? []) listener(reason)
   }
 
-  /** Calls the listener when the call is given up, at once if it was; returns what removes it. */
+  /**
+   * Calls the listener when the call is given up, at once if that has happened. Returns a function that
+   * removes the listener.
+   */
   onGiveUp(listener: Listener): () => void {
     if (this.#reason) listener(this.#reason)
     if (this.#isOver) return () => {}
@@ -49,22 +52,22 @@ export class Deadline {
     }
   }
 
-  /** Settles as the promise does, or rejects with the reason when the call is given up before. */
+  /** Settles like the promise, or rejects with the reason when the call is given up first. */
   race<Value>(promise: Promise<Value>): Promise<Value> {
     return new Promise((resolve, reject) => {
-      const forget = this.onGiveUp(reject)
-      promise.then(resolve, reject).finally(forget)
+      const removeListener = this.onGiveUp(reject)
+      promise.then(resolve, reject).finally(removeListener)
     })
   }
 
-  /** A deadline that ends with this one, for a part of the call that has a trace of its own. */
+  /** Returns a deadline that ends with this one, for a part of the call with its own trace. */
   traced(trace: Trace): Deadline {
     const part = new Deadline(Number.POSITIVE_INFINITY, trace)
     this.onGiveUp((reason) => part.giveUp(reason))
     return part
   }
 
-  /** Ends the call: no listener is called any more, and nothing is held. */
+  /** Ends the call, and removes its timer and listeners. */
   clear(): void {
     this.#isOver = true
     this.#listeners = undefined

@@ -1,8 +1,9 @@
-/** Deduplicates concurrent work. */
+/** Deduplication of concurrent work. */
 
 /**
- * Wraps `make` so that concurrent callers with the same key share one call. With `keep`, later callers
- * share its result too. What failed is made again. Rejects with what `make` throws.
+ * Returns a function that shares one call of `make` among concurrent callers with the same key. With
+ * `keep`, later callers share its result too. After a failure, the next caller starts a new call. Throws
+ * the errors of `make`.
  */
 export function dedupe<Key, Made>(
   make: (key: Key) => Promise<Made>,

@@ -1,19 +1,22 @@
-/** What differs between the databases. */
+/** The differences between the databases, and what belongs to one database. */
 import type { DialectAdapter, Kysely, RawBuilder } from 'kysely'
 import type { Deadline } from './deadline.ts'
 import type { Database, Tables } from './tables.ts'
 
-/** What a database and all transactions on it share. Each folder of `engines/` makes one. */
+/** A database and all transactions on it share one engine. */
 export interface Engine extends DialectAdapter {
-  /** The type of an int64 primary key that the engine assigns, ever greater, never used twice. */
+  /** The type of an int64 primary key that the database assigns. */
   readonly idType: 'bigint' | 'integer'
-  /** What follows `create table (…)`. */
+  /** The options after `create table (…)`. */
   tableOptions(db: Kysely<unknown>): Promise<RawBuilder<unknown>>
   hasIndex(db: Kysely<unknown>, table: string, name: string): Promise<boolean>
-  /** The table for `selectFrom`, read by this index. */
   readBy<Table extends keyof Tables>(table: Table, index: string): Table
-  /** Throws DatabaseUnavailableError, with the remedy, for tables that cannot roll back. */
+  /** Maximum number of pages in one query; 1 where the database is in this process. */
+  readonly pagesPerQuery: number
+  /** Throws DatabaseUnavailableError, with the remedy, for tables without transactions. */
   checkTables(db: Database): Promise<void>
+  /** Returns whether the database rejected a row, so that its statement added no row. */
+  isRowRejected(error: Error): boolean
   /** Runs work in a transaction; see `inTransaction`. */
   inTransaction<Result>(
     db: Database,
@@ -22,6 +25,27 @@ export interface Engine extends DialectAdapter {
   ): Promise<Result>
 }
 
-/** The engine of a database, or of a transaction. */
+/** Returns the engine of a database or transaction. */
 export const engineOf = (db: Pick<Kysely<unknown>, 'getExecutor'>): Engine =>
   db.getExecutor().adapter as Engine // every dialect of `connect` has such an adapter
+
+/** Returns a function that calls `make` once for each database, and returns its result every time. */
+export function perDatabase<Made>(make: (db: Database) => Made): (db: Database) => Made {
+  const known = new WeakMap<Engine, Made>()
+  return (db) => {
+    const engine = engineOf(db)
+    const made = known.get(engine) ?? make(db)
+    known.set(engine, made)
+    return made
+  }
+}
+
+/**
+ * Returns the table for `selectFrom`, read by this index, because some databases choose a slower one.
+ * The columns of the index must be those of the condition, then those of the order.
+ */
+export const readBy = <Table extends keyof Tables>(
+  db: Database,
+  table: Table,
+  index: string,
+): Table => engineOf(db).readBy(table, index)

@@ -1,9 +1,9 @@
-/** New rows: those that meet are one statement, or one transaction, and each gets its own id. */
+/** Inserts of rows. Concurrent inserts share a statement, and each returns the id of its row. */
 import type { Insertable } from 'kysely'
+import { batch } from './batch.ts'
 import type { Deadline } from './deadline.ts'
-import { isRowRefused, NoConsecutiveIdsError } from './errors.ts'
-import { gather, isShared } from './gather.ts'
-import { perDatabase } from './per-database.ts'
+import { engineOf, perDatabase } from './engine.ts'
+import { NoConsecutiveIdsError } from './errors.ts'
 import { retry } from './retry.ts'
 import type { Statement } from './statement.ts'
 import type { Database, Tables } from './tables.ts'
@@ -11,29 +11,34 @@ import type { Database, Tables } from './tables.ts'
 const MAX_ROWS_PER_STATEMENT = 200
 
 /**
- * Inserts a row and returns its id. In a transaction it is a plain insert. Otherwise it may share a
- * statement or a transaction with others, none of which it takes along when it is refused, and is
- * tried again if it provably had no effect. Throws DuplicateError, DatabaseUnavailableError.
+ * Inserts a row and returns its id. Outside a transaction, it repeats an attempt that certainly had no
+ * effect. Throws DuplicateError, DatabaseUnavailableError, and the reason of the deadline.
  */
 export type Insert<Row> = (db: Database, row: Row, deadline: Deadline) => Promise<bigint>
 
-/** Inserts into a table. `columns` returns a row's columns: of every row all, and in the same order. */
+/**
+ * Returns the insert into a table. `columns` returns the columns of a row, for every row the same ones in
+ * the same order. A row that the database rejects does not affect the other rows of its statement.
+ */
 export function inserts<Row, Table extends keyof Tables>(
   table: Table,
   columns: (row: Row) => Insertable<Tables[Table]>,
 ): Insert<Row> {
-  const statements = perDatabase(() => new Map<number, Statement>())
-  const grouping = perDatabase(() => ({ isPossible: true }))
+  const states = perDatabase(() => ({
+    /** The compiled statement for each number of rows. */
+    statements: new Map<number, Statement>(),
+    hasConsecutiveIds: true,
+  }))
 
-  // Compiled once for each number of rows, as Kysely compiles: row by row, the columns as given.
+  // Kysely compiles the values row by row, with the columns in their order.
   function insert(db: Database, rows: Row[], deadline: Deadline) {
-    const compiled = statements(db)
+    const { statements } = states(db)
     const values = rows.map(columns)
     const parameters = values.flatMap((row) => Object.values(row))
-    let query = compiled.get(rows.length)
+    let query = statements.get(rows.length)
     if (!query) {
       query = db.insertInto(table).values(values).compile()
-      compiled.set(rows.length, query)
+      statements.set(rows.length, query)
     }
     if (parameters.length !== query.parameters.length) throw new Error('A row lacks a column')
     const needsConsecutiveIds = rows.length > 1
@@ -43,38 +48,36 @@ export function inserts<Row, Table extends keyof Tables>(
 
   async function insertOne(db: Database, row: Row, deadline: Deadline): Promise<bigint> {
     const { insertId } = await insert(db, [row], deadline)
-    if (insertId === undefined) throw new Error(`The database gave no id for a row of ${table}`)
+    if (insertId === undefined) throw new Error(`The database returned no id for a row of ${table}`)
     return insertId
   }
 
-  // Gives undefined to those that are to be tried alone.
-  const insertGrouped = gather<Row, bigint | undefined>({
-    most: MAX_ROWS_PER_STATEMENT,
-    lane: () => '',
-    async ask(db, rows, deadline) {
+  // Returns undefined for rows that must be inserted alone.
+  const insertInBatch = batch<Row, bigint | undefined>({
+    maxSize: MAX_ROWS_PER_STATEMENT,
+    async run(db, rows, deadline) {
       const [only] = rows
       if (only && rows.length === 1) return [await insertOne(db, only, deadline)]
       try {
         const { insertId: first } = await insert(db, rows, deadline)
         return rows.map((_row, index) => first && first + BigInt(index))
       } catch (error) {
-        if (error instanceof NoConsecutiveIdsError) grouping(db).isPossible = false
-        // Of any other failure no one knows here whether the rows are there.
-        else if (!isRowRefused(error)) throw error
-        return rows.map(() => undefined) // one of them was refused, and none inserted
+        if (error instanceof NoConsecutiveIdsError) states(db).hasConsecutiveIds = false
+        // After any other error, the rows may have been inserted.
+        else if (!(error instanceof Error && engineOf(db).isRowRejected(error))) throw error
+        return rows.map(() => undefined)
       }
     },
   })
 
-  async function insertShared(db: Database, row: Row, deadline: Deadline): Promise<bigint> {
-    const id = grouping(db).isPossible ? await insertGrouped(db, row, deadline) : undefined
+  async function insertRow(db: Database, row: Row, deadline: Deadline): Promise<bigint> {
+    const { hasConsecutiveIds } = states(db)
+    const id = hasConsecutiveIds ? await insertInBatch(db, row, deadline) : undefined
     return id ?? (await insertOne(db, row, deadline))
   }
 
-  return (db, row, deadline) => {
-    if (!db.isTransaction) {
-      return retry(() => insertShared(db, row, deadline), { repeatable: false, deadline })
-    }
-    return isShared(db) ? insertShared(db, row, deadline) : insertOne(db, row, deadline)
-  }
+  return (db, row, deadline) =>
+    db.isTransaction
+      ? insertRow(db, row, deadline)
+      : retry(() => insertRow(db, row, deadline), { repeatable: false, deadline })
 }

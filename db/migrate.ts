@@ -1,4 +1,4 @@
-/** Brings a database to the newest schema, and tells whether it is there. */
+/** Migrations: brings a database to the newest schema, and checks whether it has it. */
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -12,100 +12,89 @@ import type { Database } from './tables.ts'
 
 const FOLDER = path.join(import.meta.dirname, 'migrations')
 
-/** How often migrations are tried, and the milliseconds between two attempts. */
+/** Maximum number of attempts, and the average milliseconds between two of them. */
 const ATTEMPTS = 5
 const INTERVAL = 200
 
-/** Milliseconds after which no other attempt begins: one on a server that hangs takes seconds itself. */
+/** Milliseconds after which no further attempt begins: each takes seconds if the server hangs. */
 const TIMEOUT = 10_000
 
-/** Milliseconds that another process may hold the lock, and those after which the wait is reported. */
+/** Milliseconds that another process may hold the lock. */
 const LOCK_TIMEOUT = 60_000
-const REPORT_DELAY = 1_000
 
 const WAITING = 'Waiting for the lock of the migrations: another process may be running its own'
 
 interface MigrateOptions {
   folder?: string
-  /** Hears, once, that the migrations have not begun within a second. */
-  onWait?: (words: string) => void
+  /** Is called once if another process holds the lock for more than a second. */
+  onWait?: (message: string) => void
   /** Milliseconds that another process may hold the lock. */
   lockTimeout?: number
 }
 
 /**
- * Runs the pending migrations of a folder, in the order of their names, letter by letter (several
- * of one day that need an order have a number behind the date), and gives their names. One that
- * comes late, with a name before some that have run, is run like the others. It holds Kysely's
- * lock meanwhile, so that many instances may start at once. In a Galera cluster the lock counts on
- * one node only: who is overtaken by an instance on another node goes on with what is still to do.
- * That is why a migration must be such that it may run twice. Throws what stopped a migration, and
- * LockedError when another process holds the lock for too long, and DatabaseUnavailableError for a
- * table that cannot roll back.
+ * Runs the pending migrations of a folder in the alphabetical order of their names, and returns these
+ * names. A migration that is added later with an earlier name runs too. Many instances may migrate at
+ * once, because Kysely holds a lock. In a Galera cluster the lock is limited to one node, so a migration
+ * must be able to run twice. Throws the error of a migration, LockedError after the timeout of the lock,
+ * and DatabaseUnavailableError, also for a table without transactions.
  */
 export async function migrate(
   db: Database,
   { folder = FOLDER, onWait, lockTimeout = LOCK_TIMEOUT }: MigrateOptions = {},
 ): Promise<string[]> {
-  let end = performance.now() + TIMEOUT
-  let executed: string[] = []
-  let isReached = true
-  try {
-    executed = await executedNames(db)
-  } catch (error) {
-    isReached = !(error instanceof DatabaseUnavailableError) // or there is no table yet
-  }
-  if (await hasAll(executed, folder).catch(() => false)) {
-    await engineOf(db).checkTables(db)
-    return []
-  }
-  // Kysely takes a migration that has run and that it does not know for a corruption; it is one of
-  // a newer release, and will not be run again.
-  const ran: Migration = { up: async () => {} }
-  let isReported = false
-  const report = () => {
-    if (!isReported) onWait?.(WAITING)
-    isReported = true
-  }
-  let timer: NodeJS.Timeout | undefined
-  const provider = {
-    async getMigrations() {
-      clearTimeout(timer) // Kysely asks for them when it has the lock
-      return {
-        ...Object.fromEntries(executed.map((name) => [name, ran])),
-        ...(await migrationsOf(folder)),
-      }
-    },
-  }
+  const executed = await executedNames(db).catch(() => []) // a new database has no table of them
+  // A folder that is unreadable at the moment is read again by each attempt.
+  const isDone = await hasAll(executed, folder).catch(() => false)
+  const names = isDone ? [] : await runPending(db, executed, folder, onWait, lockTimeout)
+  await engineOf(db).checkTables(db)
+  return names
+}
+
+async function runPending(
+  db: Database,
+  executed: string[],
+  folder: string,
+  onWait: MigrateOptions['onWait'],
+  lockTimeout: number,
+): Promise<string[]> {
+  // For Kysely, an executed migration that it does not know is a corruption. In fact it belongs to a
+  // newer release, and Kysely does not run it again.
+  const known: Migration = { up: async () => {} }
+  const getMigrations = async () => ({
+    ...Object.fromEntries(executed.map((name) => [name, known])),
+    ...(await migrationsOf(folder)),
+  })
+  const migrator = new Migrator({
+    db,
+    provider: { getMigrations },
+    allowUnorderedMigrations: true,
+  })
   const names: string[] = []
   const lockEnd = performance.now() + lockTimeout
+  let end = performance.now() + TIMEOUT
+  let hasWaited = false
   for (let attempt = 1; ; ) {
-    const migrator = new Migrator({ db, provider, allowUnorderedMigrations: true })
-    // What cannot be reached has no lock to wait for.
-    if (isReached) timer = setTimeout(report, REPORT_DELAY)
     const { error, results = [] } = await migrator.migrateToLatest()
-    clearTimeout(timer)
-    const done = results.filter(({ status }) => status === 'Success')
-    names.push(...done.map(({ migrationName }) => migrationName))
-    if (!error) {
-      await engineOf(db).checkTables(db)
-      return names
-    }
+    const succeeded = results.filter(({ status }) => status === 'Success')
+    names.push(...succeeded.map(({ migrationName }) => migrationName))
+    if (!error) return names
     if (error instanceof LockedError) {
       if (performance.now() > lockEnd) throw heldTooLong(lockTimeout)
-      report()
+      if (!hasWaited) onWait?.(WAITING)
+      hasWaited = true
       end = performance.now() + TIMEOUT
     } else {
-      if (!wasOvertaken(error) || attempt++ === ATTEMPTS || performance.now() > end) throw error
+      if (!isWorthRetry(error) || attempt++ === ATTEMPTS || performance.now() > end) throw error
       await wait(INTERVAL * (0.5 + Math.random()))
     }
     executed = await executedNames(db).catch(() => executed)
   }
 }
 
-/** Whether the error may have come of what another process did meanwhile. */
-function wasOvertaken(error: unknown): boolean {
-  // The other process has run one that this one does not know: Kysely gives no other sign of it.
+/** Whether the database was unavailable, or the error may be the effect of a concurrent process. */
+function isWorthRetry(error: unknown): boolean {
+  // The other process has run a migration that this one does not know. Kysely has no class for this.
   const isUnknown = error instanceof Error && error.message.startsWith('corrupted migrations')
   const hadNoEffect = error instanceof DatabaseUnavailableError && error.hadNoEffect
   return isUnknown || hadNoEffect || error instanceof DuplicateError
@@ -116,7 +105,10 @@ function heldTooLong(timeout: number): LockedError {
   return new LockedError(new Error(message), true)
 }
 
-/** Whether each migration of the folder has run; one query. A newer release may have run others. */
+/**
+ * Returns whether each migration of the folder has run, with one query. A newer release may have run
+ * others. Throws DatabaseUnavailableError, also at the deadline, and if there is no table of them.
+ */
 export async function isCurrent(
   db: Database,
   deadline?: Deadline,
@@ -137,7 +129,7 @@ async function executedNames(db: Database, deadline?: Deadline): Promise<string[
   return (await execute(db, query, deadline)).rows.map(({ name }) => name)
 }
 
-/** The migrations of a folder, read once. */
+/** Returns the migrations of a folder, which it reads once. */
 const migrationsOf = dedupe(
   (migrationFolder: string) =>
     new FileMigrationProvider({ fs, path, migrationFolder }).getMigrations(),

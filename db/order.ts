@@ -1,35 +1,35 @@
-/** The order of a list: by one or several columns, the last of which no two rows have alike. */
+/** The order of a list: one or several columns, of which the last one is unique. */
 
 /**
- * A column that orders rows. It is never null: rows would be missing behind a null. Texts are ordered
- * by code points, times and decimals are integers (see tables.ts).
+ * A column that orders rows. It must not be null, because rows after a null would be missing. Texts are
+ * ordered by code points. Times and decimals are integers (see tables.ts).
  */
 export interface OrderedColumn {
   column: string
   type: 'int64' | 'text'
   direction: 'ascending' | 'descending'
-  /** Whether no two rows have it alike, which the last one says unless it is `id`. */
+  /** Whether the column is unique: required for the last one, unless it is `id`. */
   unique?: true
 }
 
-/** The place of a row in an order: its values in the ordered columns. */
+/** The position of a row in an order: its values in the ordered columns. */
 export type Position = readonly (bigint | string)[]
 
-/** What a page begins after: the value itself where one int64 column orders, else a position. */
+/** A page begins after its cursor: the value of the only int64 column, or a position. */
 export type Cursor = bigint | Position
 
-/** An order, made by `orderBy`; pages of another one than the cursor's are an error of types. */
+/** An order of `orderBy`. Its type allows only cursors of this order. */
 export interface Order<Of extends Cursor = Cursor, Column extends string = string> {
   readonly columns: readonly (OrderedColumn & { column: Column })[]
-  /** Whether one int64 column orders, so that its value is the cursor. */
+  /** Whether the order is one int64 column, so that its value is the cursor. */
   readonly isPlain: boolean
-  /** The cursor behind a row. */
+  /** Returns the cursor of a row, after which the next page begins. */
   readonly cursorOf: (row: Readonly<Record<Column, bigint | string>>) => Of
 }
 
 type CursorOf<Columns> = Columns extends readonly [{ type: 'int64' }] ? bigint : Position
 
-/** The order by these columns. Throws TypeError where two rows may have the same place in it. */
+/** Returns the order by these columns. Throws TypeError if two rows may have the same position. */
 export function orderBy<const Columns extends readonly OrderedColumn[]>(
   columns: Columns,
 ): Order<CursorOf<Columns>, Columns[number]['column']> {
@@ -44,30 +44,30 @@ export function orderBy<const Columns extends readonly OrderedColumn[]>(
   ) => {
     const value = row[column]
     if (typeof value === (type === 'text' ? 'string' : 'bigint')) return value as bigint | string
-    throw new TypeError(`A row to be ordered must have ${column}, of the type ${type}`)
+    throw new TypeError(`An ordered row must have the column ${column} of type ${type}`)
   }
   return {
     columns,
     isPlain,
     cursorOf: (row) =>
-      // The compiler cannot see that `isPlain` says which of the two it is.
+      // The compiler does not know that `isPlain` decides between the two types.
       (isPlain
         ? valueIn(row, last)
         : columns.map((column) => valueIn(row, column))) as CursorOf<Columns>,
   }
 }
 
-/** By ascending `id`, the order in which rows were added. */
+/** By ascending `id`, the order of creation. */
 export const BY_ID = orderBy([{ column: 'id', type: 'int64', direction: 'ascending' }])
 
-/** One page, and the cursor of the page after it, if there is one. */
+/** A page, and the cursor of the next page if there is one. */
 export interface Page<Item, Of extends Cursor = Cursor> {
   items: Item[]
   next: Of | undefined
   order: Order<Of>
 }
 
-/** The page in what a query for one row more than `limit` returned, in this order. */
+/** Returns the page from the rows of a query for `limit + 1` rows in this order. */
 export function pageOf<
   Row extends Record<Column, bigint | string>,
   Of extends Cursor,

@@ -1,6 +1,8 @@
-/** Pages of rows, in any order: the condition, the order and the limit follow from the order. */
-import type { ExpressionBuilder, SelectQueryBuilder } from 'kysely'
+/** Pages of rows in any order: the clauses of the query follow from the order. */
+import { type Compilable, type ExpressionBuilder, type SelectQueryBuilder, sql } from 'kysely'
+import { type Batched, batch } from './batch.ts'
 import type { Deadline } from './deadline.ts'
+import { engineOf } from './engine.ts'
 import {
   type Cursor,
   type Order,
@@ -21,23 +23,26 @@ interface PageQuery<Of> {
 interface Pages<Query, Of extends Cursor, Column extends string, Row, Item> {
   order: Order<Of, Column>
   /**
-   * The rows to be listed, in no order yet, with the ordered columns by their names. `value` puts
-   * in what differs from query to query; `has` says whether the query has a field, for a filter that
-   * may be left out.
+   * Returns the query for all rows, without an order. Its columns include the ordered ones. `value`
+   * stands for a value of the query; `has` returns whether the query has a field, for optional filters.
    */
   select(
     db: Database,
     value: Value<Query>,
     has: (field: keyof Query) => boolean,
   ): SelectQueryBuilder<Tables, keyof Tables, Row>
-  /** What becomes of a row. */
+  /** Converts a row. */
   item(row: Row): Item
 }
 
+/** The column with the number of the page that a row belongs to, where one query reads several. */
+const PAGE = '$page'
+
 /**
- * A function that reads a page: the first `limit` items, of those behind `cursor` if there is one.
- * Its statements are compiled once. An index with the columns that filters compare first, then those of
- * the order, makes a page cost as much as it shows. Throws DatabaseUnavailableError.
+ * Returns a function that reads a page: the first `limit` items, after `cursor` if there is one. It
+ * throws DatabaseUnavailableError, also at the deadline. A page reads only its own rows if an index
+ * has the columns of the filters, then those of the order. Concurrent callers share queries, because
+ * a round trip costs more than a page; callers with the same query share the page.
  */
 export function pages<
   Query extends PageQuery<Of>,
@@ -45,44 +50,104 @@ export function pages<
   Column extends string,
   Row extends Record<Column, bigint | string>,
   Item,
->({ order, select, item }: Pages<Query, Of, Column, Row, Item>) {
-  const statements = new Map<string, Execute<Query, Row>>()
+>({ order, select, item }: Pages<Query, Of, Column, Row, Item>): Batched<Query, Page<Item, Of>> {
+  type PageRow = Row & { [PAGE]?: bigint | number }
+  const statements = new Map<string, Execute<Query[], PageRow>>()
 
-  const compile = (fields: Set<string>) =>
-    statement<Query, Row>((db, value) => {
-      let rows = select(db, value, (field) => fields.has(String(field)))
-      if (fields.has('cursor')) rows = rows.where((eb) => behind(eb as never, order.columns, value))
-      for (const { column, direction } of order.columns) {
-        rows = rows.orderBy(column as never, direction === 'ascending' ? 'asc' : 'desc')
-      }
-      // One more than asked for tells whether another page follows.
-      return rows.limit(value(({ limit }) => limit + 1))
+  const compile = (fields: Set<string>, count: number) =>
+    statement<Query[], PageRow>((db, value) => {
+      const queries = Array.from({ length: count }, (_, index) => {
+        const valueHere: Value<Query> = (read) => value((all) => read(all[index] as Query)) // there are `count`
+        let rows = select(db, valueHere, (field) => fields.has(String(field)))
+        if (fields.has('cursor')) {
+          rows = rows.where((eb) => after(eb as never, order.columns, valueHere))
+        }
+        for (const { column, direction } of order.columns) {
+          rows = rows.orderBy(column as never, direction === 'ascending' ? 'asc' : 'desc')
+        }
+        // One more row shows whether another page follows.
+        return rows.limit(valueHere(({ limit }) => limit + 1))
+      })
+      return count === 1 ? (queries[0] as Compilable<PageRow>) : unionOf(db, queries, order)
     })
 
-  return async (db: Database, query: Query, deadline: Deadline): Promise<Page<Item, Of>> => {
-    // One statement for each set of fields that are there.
-    const fields = Object.keys(query).filter((name) => query[name as keyof Query] !== undefined)
-    const name = fields.join()
-    const read = statements.get(name) ?? compile(new Set(fields))
+  async function readPages(
+    db: Database,
+    queries: Query[],
+    deadline: Deadline,
+  ): Promise<Page<Item, Of>[]> {
+    const fields = fieldsOf(queries[0] as Query) // `keyOf` makes all equal
+    const name = `${queries.length} ${fields}`
+    const read = statements.get(name) ?? compile(new Set(fields), queries.length)
     statements.set(name, read)
-    const { rows } = await retry(() => read(db, query, deadline), { repeatable: true, deadline })
-    const page = pageOf(rows, query.limit, order)
-    return { ...page, items: page.items.map(item) }
+    const { rows } = await retry(() => read(db, queries, deadline), { repeatable: true, deadline })
+    const rowsOf: Row[][] = queries.length === 1 ? [rows] : queries.map(() => [])
+    if (queries.length > 1) for (const row of rows) rowsOf[Number(row[PAGE])]?.push(row)
+    return queries.map(({ limit }, index) => {
+      const page = pageOf(rowsOf[index] as Row[], limit, order)
+      return { ...page, items: page.items.map(item) }
+    })
   }
+
+  return batch<Query, Page<Item, Of>>({
+    keyOf: (query) => fieldsOf(query).join(),
+    async run(db, queries, deadline) {
+      if (queries.length === 1) return await readPages(db, queries, deadline)
+      const names = queries.map(nameOf)
+      const distinct = new Map(names.map((name, index) => [name, queries[index] as Query]))
+      const groups: Query[][] = []
+      const rest = [...distinct.values()]
+      while (rest.length > 0) groups.push(rest.splice(0, engineOf(db).pagesPerQuery))
+      const read = await Promise.all(groups.map((group) => readPages(db, group, deadline)))
+      const all = read.flat()
+      const found = new Map([...distinct.keys()].map((name, index) => [name, all[index]]))
+      return names.map((name) => found.get(name) as Page<Item, Of>) // each name has been read
+    },
+  })
+}
+
+/** Returns the names of the fields that a query has. Each set of them has a statement of its own. */
+const fieldsOf = (query: object): string[] =>
+  Object.entries(query).flatMap(([name, value]) => (value === undefined ? [] : [name]))
+
+/** Returns a text that is equal for equal queries only. */
+const nameOf = (query: object): string =>
+  Object.values(query)
+    .flat()
+    .map((value) => `${String(value).length}:${value}`)
+    .join()
+
+/**
+ * Returns the query for the rows of several pages, in order. The order of each page alone selects its
+ * rows, and does not order the result: https://dev.mysql.com/doc/refman/9.4/en/union.html
+ */
+function unionOf<Row>(
+  db: Database,
+  queries: SelectQueryBuilder<Tables, keyof Tables, Row>[],
+  { columns }: Order,
+): Compilable<Row> {
+  const numbered = queries.map((query, index) => query.select(sql.lit(index).as(PAGE)))
+  const items = columns.map(({ column, direction }) =>
+    direction === 'ascending' ? sql.id(column) : sql`${sql.id(column)} desc`,
+  )
+  const union = sql<Row>`${sql.join(numbered, sql` union all `)} order by ${sql.join([sql.id(PAGE), ...items])}`
+  // The driver takes other kinds of queries for writes.
+  const query = (queries[0] as (typeof queries)[number]).toOperationNode()
+  return { compile: () => ({ ...union.compile(db), query }) }
 }
 
 type Builder = ExpressionBuilder<Record<string, Record<string, bigint | string>>, string>
 
 /**
- * The condition for the rows behind a cursor. It is written out, because MySQL finds no range of an
- * index in `(a, b) > (x, y)`; the bound of the first column, which follows from the rest, is for SQLite.
+ * Returns the condition for the rows after a cursor. It does not use `(a, b) > (x, y)`, for which MySQL
+ * reads no range of an index. The limit of the first column is redundant, but SQLite needs it for that.
  */
-function behind<Of extends Cursor>(
+function after<Of extends Cursor>(
   eb: Builder,
   columns: readonly OrderedColumn[],
   value: Value<PageQuery<Of>>,
 ) {
-  const placeOf = (index: number) =>
+  const positionOf = (index: number) =>
     value(({ cursor }) => {
       const position: Position = typeof cursor === 'bigint' ? [cursor] : (cursor as Position)
       return position[index] as bigint | string // a position has a value for each column
@@ -90,13 +155,13 @@ function behind<Of extends Cursor>(
   const compare = (index: number, orEqual: '' | '=') => {
     const { column, direction } = columns[index] as OrderedColumn // within its bounds
     const operator = direction === 'ascending' ? '>' : '<'
-    return eb(column, `${operator}${orEqual}`, placeOf(index))
+    return eb(column, `${operator}${orEqual}`, positionOf(index))
   }
   const from = (index: number): ReturnType<typeof compare> => {
     if (index === columns.length - 1) return compare(index, '')
     const { column } = columns[index] as OrderedColumn // within its bounds
-    const isLevel = eb(column, '=', placeOf(index))
-    return eb.or([compare(index, ''), eb.and([isLevel, from(index + 1)])]) as never
+    const isEqual = eb(column, '=', positionOf(index))
+    return eb.or([compare(index, ''), eb.and([isEqual, from(index + 1)])]) as never
   }
   return columns.length === 1 ? from(0) : eb.and([compare(0, '='), from(0)])
 }

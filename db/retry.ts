@@ -1,33 +1,34 @@
-/** Second and third attempts, where they can do no harm. */
+/** More attempts at work that failed because the database was unavailable. */
 import { setTimeout } from 'node:timers/promises'
 import type { Deadline } from './deadline.ts'
 import { DatabaseTimeoutError, DatabaseUnavailableError, OverloadedError } from './errors.ts'
-import { isInside } from './inside.ts'
+import { isInTransaction } from './transaction-scope.ts'
 
-/** Milliseconds before the second and the third attempt, on average. */
+/** Average milliseconds before the second and the third attempt. */
 const DELAYS = [20, 100]
 
 /**
- * What `work` gives, tried up to three times when the database is unavailable: `repeatable` work
- * in any case, other work only if the attempt provably had no effect. Not after the deadline. Inside
- * a transaction, which fails and is tried again as a whole, work is tried once.
+ * Returns the result of `work`, with up to three attempts while the database is unavailable. Work that
+ * is not `repeatable` is repeated only if the attempt certainly had no effect. Throws the error of the
+ * last attempt, or the reason of the deadline. In a transaction there is one attempt, because the
+ * transaction is repeated as a whole.
  */
 export async function retry<Value>(
   work: () => Promise<Value>,
   { repeatable, deadline }: { repeatable: boolean; deadline?: Deadline },
 ): Promise<Value> {
-  if (isInside()) return await work()
+  if (isInTransaction()) return await work()
   for (const delay of DELAYS) {
     try {
       return await work()
     } catch (error) {
-      // What is thrown then may be only what came of it.
+      // After the deadline, the error may be a consequence of it.
       if (deadline?.reason) throw deadline.reason
       if (!(error instanceof DatabaseUnavailableError)) throw error
       if (error instanceof DatabaseTimeoutError || error instanceof OverloadedError) throw error
       if (!repeatable && !error.hadNoEffect) throw error
     }
-    // Spread, so that those who collided do not collide again.
+    // Random, so that calls in conflict do not collide again.
     await setTimeout(delay * (0.5 + Math.random()))
   }
   return await work()

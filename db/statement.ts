@@ -1,18 +1,18 @@
-/** Statements with a deadline, compiled once where they are executed often. */
+/** Statements with a deadline; those that are executed often are compiled once. */
 import type { Compilable, CompiledQuery, QueryResult } from 'kysely'
 import type { Deadline } from './deadline.ts'
-import { perDatabase } from './per-database.ts'
+import { perDatabase } from './engine.ts'
 import type { Database } from './tables.ts'
 
-/** What a driver is told of a statement. Kysely hands the object to the connection as it is. */
+/** A statement with options for the driver. Kysely passes the object to the connection unchanged. */
 export interface Statement<Row = unknown> extends CompiledQuery<Row> {
-  /** When it is given up, and ended on the server. */
+  /** The deadline that ends the statement, also on the server. */
   deadline?: Deadline | undefined
-  /** It counts on consecutive ids: without that promise it throws NoConsecutiveIdsError, unsent. */
+  /** Throws NoConsecutiveIdsError if the server does not guarantee consecutive ids. */
   needsConsecutiveIds?: boolean
 }
 
-/** Stands for a value that each execution puts in its place. */
+/** A placeholder in a compiled statement for a value of each execution. */
 class Placeholder<Values> {
   readonly read: (values: Values) => unknown
   constructor(read: (values: Values) => unknown) {
@@ -20,10 +20,10 @@ class Placeholder<Values> {
   }
 }
 
-/** Puts a value that is read from those of the execution into a query. */
+/** Returns a placeholder for the value that `read` returns at each execution. */
 export type Value<Values> = <Type>(read: (values: Values) => Type) => Type
 
-/** Executes a statement with these values. Throws what `DatabaseConnection.executeQuery` throws. */
+/** Executes a statement with these values. Throws DatabaseUnavailableError, also at the deadline. */
 export type Execute<Values, Row> = (
   db: Database,
   values: Values,
@@ -31,13 +31,13 @@ export type Execute<Values, Row> = (
 ) => Promise<QueryResult<Row>>
 
 /**
- * A statement that Kysely compiles once for each database. `build` must always give the same
- * query, which has `value(({ id }) => id)` wherever the executions differ.
+ * Returns a statement that is compiled once for each database. `build` must always return the same
+ * query, with `value(({ id }) => id)` in place of each value that differs between executions.
  */
 export function statement<Values, Row = never>(
   build: (db: Database, value: Value<Values>) => Compilable<Row>,
 ): Execute<Values, Row> {
-  // Kysely takes whatever it is given for a value: it comes back among the parameters.
+  // Kysely accepts any object as a value, and returns it among the parameters.
   const value: Value<Values> = (read) => new Placeholder(read) as never
   const compiled = perDatabase((db) => build(db, value).compile())
   return async (db, values, deadline) => {
@@ -51,7 +51,7 @@ export function statement<Values, Row = never>(
   }
 }
 
-/** Executes a query that is not worth keeping, with a deadline. */
+/** Compiles and executes a query. Throws DatabaseUnavailableError, also at the deadline. */
 export function execute<Row>(
   db: Database,
   query: Compilable<Row>,

@@ -1,40 +1,40 @@
-/** The rows of every table, as Kysely sees them. All integers are `bigint`: no driver rounds. */
+/** The columns of the tables, for Kysely. All integers are `bigint`, because a number may be rounded. */
 import type { Generated, Kysely } from 'kysely'
 
-/** A resource adds its own table where its store is, by declaring it once more: see pets/store.ts. */
+/** The store of a resource declares this interface again with its own table: see pets/store.ts. */
 export interface Tables {
   api_keys: ApiKeysTable
   idempotency_keys: IdempotencyKeysTable
 }
 
-/** Times are milliseconds since 1970 (UTC): exact, and the same on every engine. */
+/** Times are milliseconds since 1970 (UTC), because all databases store an integer exactly. */
 export interface ApiKeysTable {
   id: Generated<bigint>
   name: string
-  /** The first characters of the key, so that people can tell keys apart. */
+  /** The first characters of the key, by which operators recognize it. */
   prefix: string
-  /** SHA-256 of the whole key, 64 hexadecimal digits. The key itself is never stored. */
+  /** SHA-256 of the key, 64 hexadecimal digits. The key itself is not stored. */
   hash: string
   created_at: bigint
   expires_at: bigint | null
-  /** In the past for a key that was revoked; in the future for one that was rotated, in its grace. */
+  /** In the past for a revoked key; in the future for a rotated key in its grace period. */
   revoked_at: bigint | null
   last_used_at: bigint | null
-  /** 1 for a key that may only read; 0 for any other. */
+  /** 1 for a key that may only read, otherwise 0. */
   read_only: bigint
 }
 
-/** What was made under an Idempotency-Key, so that a repetition makes nothing. */
+/** The output of a request with an Idempotency-Key, which a repetition of the request returns. */
 export interface IdempotencyKeysTable {
   id: Generated<bigint>
   api_key_id: bigint
-  /** SHA-256 of the Idempotency-Key, 64 hexadecimal digits: of one length, and compared exactly. */
+  /** SHA-256 of the Idempotency-Key, 64 hexadecimal digits, which have a fixed length. */
   key_hash: string
   /** The name of the procedure. */
   operation: string
   /** SHA-256 of the input, 64 hexadecimal digits. */
   fingerprint: string
-  /** The output in devalue's encoding; empty only inside the transaction that makes it. */
+  /** The output in devalue's encoding; empty only within the transaction of the request. */
   answer: string
   created_at: bigint
 }

@@ -1,24 +1,23 @@
-/** What hears of the statements that a call waits for, where calls are traced. */
+/** The trace of a call, which records the statements that the call waits for. */
 
-/** Where a statement goes, in the names of OpenTelemetry's conventions, as attributes of its span. */
-export type Target = Readonly<Record<string, string | number>>
+/** Attributes of a span, in OpenTelemetry's names: https://opentelemetry.io/docs/specs/semconv/db/ */
+export type Attributes = Readonly<Record<string, string | number>>
 
-/** The trace of a call, handed down with its deadline. */
+/** The trace of a call, which its deadline carries. */
 export interface Trace {
   /**
-   * Hears that a statement begins, by its text, in which placeholders stand for all values; what it
-   * gives hears how it ended.
+   * Records the begin of a statement. `sql` has placeholders for all values. The function that is
+   * returned records its end, with the error if it failed.
    */
-  statement(sql: string, target: Target): (error?: unknown) => void
+  statement(sql: string, attributes: Attributes): (error?: unknown) => void
   /**
-   * The trace of what is done once for several calls. A span has one parent: what is done belongs to
-   * the first of them that is recorded, in whose time it mostly lies. Links lead from its span to the
-   * other calls, and from the spans of these to it, so that it is found from every one of them.
+   * Returns the trace of work for several calls. A span has one parent, so the work belongs to the
+   * first call that is recorded. Links connect its span with the other calls.
    */
   joined(others: Trace[]): Trace
 }
 
-/** The trace of what is done once for several calls; undefined where nothing is traced. */
+/** Returns the trace of work for several calls; undefined if none of them is traced. */
 export function join(traces: Iterable<Trace | undefined>): Trace | undefined {
   const [first, ...others] = [...traces].filter((trace) => trace !== undefined)
   return first && others.length > 0 ? first.joined(others) : first

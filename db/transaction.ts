@@ -1,58 +1,53 @@
-/** Work that happens as a whole or not at all. */
+/** Transactions. */
+import { allowBatches, batch } from './batch.ts'
 import type { Deadline } from './deadline.ts'
 import { engineOf } from './engine.ts'
-import { gather, share } from './gather.ts'
-import { refuseInside } from './inside.ts'
 import type { Database } from './tables.ts'
-
-type Work<Result> = (transaction: Database) => Promise<Result>
+import { refuseInTransaction } from './transaction-scope.ts'
 
 /**
- * Runs work in a transaction, and returns its result once that is committed. Nothing of it happened
- * when this throws, unless the error says that it may have. Work must wait for nothing but the
- * transaction it is given: what reaches outside, or begins another transaction, throws. On MySQL the
- * deadlines of the statements bound it; on SQLite its deadline bounds the wait for its turn.
+ * Runs work in a transaction, and returns its result after the commit. If it throws, the work had no
+ * effect, unless the error says that it may have had one. Work must not use another connection, and
+ * must not begin another transaction: both throw. On MySQL, the deadlines of the statements limit the
+ * transaction; on SQLite, its own deadline limits the wait for its begin.
  */
 export async function inTransaction<Result>(
   db: Database,
-  work: Work<Result>,
+  work: (transaction: Database) => Promise<Result>,
   deadline?: Deadline,
 ): Promise<Result> {
-  refuseInside()
+  refuseInTransaction()
   return await engineOf(db).inTransaction(db, work, deadline)
 }
 
-/** Works that run concurrently in one transaction at most. */
-const MAX_SHARED = 100
-
-/** Work for a transaction that it may share. It uses no deadline but the one that it is given. */
+/** Work for a shared transaction. It must use the deadline that it receives, and no other. */
 type SharedWork<Result> = (transaction: Database, deadline: Deadline) => Promise<Result>
 
 /**
- * Runs work in a transaction with other such work, concurrently: their inserts share statements, and
- * all share a commit. Returns the result once that is committed; undefined where one of several works
- * failed. Then none of them has an effect that is known, and each caller must look, and try alone.
- * Work that has the transaction to itself throws what it throws.
+ * Runs work in a transaction with other such works, which run concurrently: their inserts share
+ * statements, and all of them share a commit. Returns the result after the commit, and undefined if one
+ * of several works failed. Then the effect of each is unknown, and each caller must check, and run its
+ * work alone. Work that is alone in the transaction throws its own errors.
  */
-export async function inSharedTransaction<Result>(
+export async function inSharedTransaction<Result extends object>(
   db: Database,
   work: SharedWork<Result>,
   deadline: Deadline,
-): Promise<{ result: Result } | undefined> {
-  const settled = await runShared(db, work, deadline)
-  return settled as { result: Result } | undefined // it is what this work returned
+): Promise<Result | undefined> {
+  const result = await runShared(db, work, deadline)
+  return result as Result | undefined // the result of this work
 }
 
-const runShared = gather<SharedWork<unknown>, { result: unknown } | undefined>({
-  most: MAX_SHARED,
-  lane: () => '',
-  async ask(db, works, deadline) {
+const runShared = batch<SharedWork<object>, object | undefined>({
+  maxSize: 100,
+  async run(db, works, deadline) {
     const runAll = async (transaction: Database) => {
-      share(transaction)
-      const settled = await Promise.allSettled(works.map((work) => work(transaction, deadline)))
-      return settled.map((outcome) => {
+      allowBatches(transaction)
+      // The transaction must not end while some of the works still run.
+      const outcomes = await Promise.allSettled(works.map((work) => work(transaction, deadline)))
+      return outcomes.map((outcome) => {
         if (outcome.status === 'rejected') throw outcome.reason
-        return { result: outcome.value }
+        return outcome.value
       })
     }
     try {

@@ -5,7 +5,7 @@
 import { fetchRequestHandler } from '@trpc/server/adapters/fetch'
 import { type HttpHandler, http } from 'msw'
 import type { Deadline } from '../../db/deadline.ts'
-import { type Auth, INVALID, MISSING, tokenOf } from '../../src/keys/auth.ts'
+import { type Auth, tokenOf } from '../../src/keys/auth.ts'
 import { isReadOnlyKey } from '../../src/keys/format.ts'
 import { NewPet as newPetSchema } from '../../src/petstore/pets/schema.ts'
 import { appRouter } from '../../src/petstore/router.ts'
@@ -42,10 +42,10 @@ export function petstoreHandlers({
 
   function identify(authorization: string | null): Auth {
     const token = tokenOf(authorization ?? undefined)
-    if (token === undefined) return MISSING
-    if (token === '' || apiKeys?.includes(token) === false) return INVALID
+    if (token === undefined) return 'missing'
+    if (token === '' || apiKeys?.includes(token) === false) return 'invalid'
     if (!seen.includes(token)) seen.push(token)
-    return { kind: 'caller', keyId: BigInt(seen.indexOf(token)), readOnly: isReadOnlyKey(token) }
+    return { keyId: BigInt(seen.indexOf(token)), readOnly: isReadOnlyKey(token) }
   }
 
   const endpointUrl = url.replace(/\/$/, '')

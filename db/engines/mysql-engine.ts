@@ -1,28 +1,30 @@
-/** What MySQL and MariaDB have of their own: locks, storage engines, collations, index hints. */
+/** The engine of MySQL and MariaDB: locks, storage engines, collations, index hints. */
 import { type Kysely, MysqlAdapter, sql } from 'kysely'
 import type { Engine } from '../engine.ts'
 import { DatabaseTimeoutError, DatabaseUnavailableError, LockedError } from '../errors.ts'
-import { runInside } from '../inside.ts'
 import type { Database, Tables } from '../tables.ts'
+import { runInTransaction } from '../transaction-scope.ts'
+import { isMysqlRowRejected } from './mysql-errors.ts'
 
 /** Seconds that one attempt waits for the lock of the migrations. */
-const WAIT = 1
+const LOCK_TIMEOUT = 1
 
-/** Characters that the name of a lock may have. */
+/** Maximum number of characters in the name of a lock. */
 const MAX_NAME = 64
 
-// The same under two names, in this order: MariaDB's, MySQL's. Both compare code points, and
-// without padding: 'Graz' and 'Graz ' are two texts, as on SQLite.
+// MariaDB's name, and MySQL's. Both compare code points without padding, so 'Graz' and 'Graz ' are two
+// texts, as in SQLite.
 const COLLATIONS = ['utf8mb4_nopad_bin', 'utf8mb4_0900_bin']
 
-/** The tables of the service. The database may have others. */
+/** The tables of the service. The database may contain others. */
 const TABLES = ['api_keys', 'idempotency_keys', 'pets', 'kysely_migration', 'kysely_migration_lock']
 
 export class MysqlEngine extends MysqlAdapter implements Engine {
   readonly idType = 'bigint'
+  readonly pagesPerQuery = 8
+  readonly isRowRejected = isMysqlRowRejected
   readonly #lock: string
 
-  /** The engine for the database of a URL (mysql://user:password@host:port/database). */
   constructor(url: string) {
     super()
     const database = decodeURIComponent(new URL(url).pathname.slice(1))
@@ -30,12 +32,12 @@ export class MysqlEngine extends MysqlAdapter implements Engine {
   }
 
   /**
-   * Takes a lock for this database. Kysely's own lock is one for all databases of a server, and waits
-   * for an hour. Throws LockedError when another session holds it:
+   * Takes a lock for this database. Kysely's own lock is for all databases of a server, and waits for an
+   * hour. Throws LockedError if another session holds the lock:
    * https://dev.mysql.com/doc/refman/9.4/en/locking-functions.html
    */
   override async acquireMigrationLock(db: Kysely<unknown>): Promise<void> {
-    const query = sql<{ taken: bigint }>`select get_lock(${this.#lock}, ${WAIT}) as taken`
+    const query = sql<{ taken: bigint }>`select get_lock(${this.#lock}, ${LOCK_TIMEOUT}) as taken`
     const { rows } = await query.execute(db)
     if (Number(rows[0]?.taken) === 1) return
     throw new LockedError(new Error(`The lock "${this.#lock}" is held by another session`), true)
@@ -45,7 +47,7 @@ export class MysqlEngine extends MysqlAdapter implements Engine {
     await sql`select release_lock(${this.#lock})`.execute(db)
   }
 
-  /** The character set that holds every Unicode text. */
+  /** All of Unicode, compared exactly. */
   async tableOptions(db: Kysely<unknown>) {
     const query = sql<{ Collation: string }>`show collation like 'utf8mb4%bin'`
     const known = (await query.execute(db)).rows.map(({ Collation }) => Collation)
@@ -59,20 +61,19 @@ export class MysqlEngine extends MysqlAdapter implements Engine {
   }
 
   /**
-   * MariaDB would use the first column of the index alone, and read all rows before the cursor; MySQL
-   * would read the primary key, and all rows that the condition excludes:
+   * MariaDB would use only the first column of the index, and read all rows before the cursor. MySQL
+   * would use the primary key, and read all rows that the condition excludes:
    * https://dev.mysql.com/doc/refman/9.4/en/index-hints.html
    */
   readBy<Table extends keyof Tables>(table: Table, index: string): Table {
-    // The hint follows the table's alias, which is its own name.
+    // A hint must follow an alias, which is the name of the table itself.
     const hint = sql`${sql.id(table)} force index (${sql.id(index)})`
-    // To a query, the columns and the name of the table are all that it is.
+    // A query sees the same columns under the same name.
     return sql.table(table).as(hint) as unknown as Table
   }
 
   /**
-   * Throws for a table that was made with, or moved to, another storage engine than InnoDB. TiDB and
-   * Vitess report that name too:
+   * Throws for a table with a storage engine other than InnoDB. TiDB and Vitess report InnoDB too:
    * https://dev.mysql.com/doc/refman/9.4/en/information-schema-tables-table.html
    */
   async checkTables(db: Database): Promise<void> {
@@ -86,14 +87,14 @@ export class MysqlEngine extends MysqlAdapter implements Engine {
     throw new DatabaseUnavailableError(mistake, true)
   }
 
-  /** The server undoes the work with its connection: before the commit nothing has happened. */
+  /** The server rolls back a transaction with its connection, so before the commit it has no effect. */
   async inTransaction<Result>(
     db: Database,
     work: (transaction: Database) => Promise<Result>,
   ): Promise<Result> {
     return await db.transaction().execute(async (transaction) => {
       try {
-        return await runInside(() => work(transaction))
+        return await runInTransaction(() => work(transaction))
       } catch (error) {
         const isLost = error instanceof DatabaseUnavailableError && !error.hadNoEffect
         if (!isLost || error instanceof DatabaseTimeoutError) throw error

@@ -1,32 +1,53 @@
-/** What SQLite has of its own: the type of ids, and transactions that share a commit. */
-import { type Kysely, SqliteAdapter, sql } from 'kysely'
+/** The engine of SQLite: row ids, the lock of the migrations, and shared transactions. */
+import { CompiledQuery, type Kysely, SqliteAdapter, sql } from 'kysely'
+import { Deadline } from '../deadline.ts'
 import type { Engine } from '../engine.ts'
+import { LockedError } from '../errors.ts'
+import type { Statement } from '../statement.ts'
 import type { Tables } from '../tables.ts'
-import { inGroup } from './sqlite-groups.ts'
+import { isSqliteRowRejected } from './sqlite-errors.ts'
+import type { SqliteFile } from './sqlite-file.ts'
+import { inSqliteTransaction } from './sqlite-transaction.ts'
+
+/** Milliseconds that one attempt waits for the lock of the migrations. */
+const LOCK_TIMEOUT = 1_000
 
 export class SqliteEngine extends SqliteAdapter implements Engine {
-  /** A row id is an int64, and has this name only. */
+  /** Only a primary key of this type is a row id, which is an int64. */
   readonly idType = 'integer'
-  readonly inTransaction = inGroup
-  readonly #isInTransaction: () => boolean
+  readonly pagesPerQuery = 1
+  readonly inTransaction = inSqliteTransaction
+  readonly isRowRejected = isSqliteRowRejected
+  readonly #file: SqliteFile
 
-  constructor(isInTransaction: () => boolean) {
+  constructor(file: SqliteFile) {
     super()
-    this.#isInTransaction = isInTransaction
+    this.#file = file
   }
 
-  // Otherwise one session that waits would make all others wait in Kysely.
+  // Otherwise a session that waits would block all other sessions in Kysely.
   override get supportsMultipleConnections(): boolean {
     return true
   }
 
-  // An immediate transaction keeps other processes out, and the driver keeps out other sessions.
+  /**
+   * Begins an immediate transaction, which locks out other processes. Throws LockedError if another
+   * process holds the lock. The driver locks out other sessions.
+   */
   override async acquireMigrationLock(db: Kysely<unknown>): Promise<void> {
-    await sql`begin immediate`.execute(db)
+    const deadline = new Deadline(LOCK_TIMEOUT)
+    const begin: Statement = { ...CompiledQuery.raw('begin immediate'), deadline }
+    try {
+      await db.executeQuery(begin)
+    } catch (error) {
+      throw error === deadline.reason ? new LockedError(error, true) : error
+    } finally {
+      deadline.clear()
+    }
   }
 
   override async releaseMigrationLock(db: Kysely<unknown>): Promise<void> {
-    if (this.#isInTransaction()) await sql`commit`.execute(db)
+    if (this.#file.hasTransaction) await sql`commit`.execute(db)
   }
 
   async tableOptions() {
@@ -38,7 +59,7 @@ export class SqliteEngine extends SqliteAdapter implements Engine {
     return (await query.execute(db)).rows.length > 0
   }
 
-  /** SQLite uses all columns of an index, and knows the index of a constraint by no name. */
+  /** SQLite uses all columns of an index without a hint. */
   readBy<Table extends keyof Tables>(table: Table): Table {
     return table
   }

@@ -1,4 +1,4 @@
-/** API keys, found by their hash. Times are milliseconds since 1970. */
+/** The table of API keys, which are found by their hash. Times are milliseconds since 1970. */
 import type { Kysely } from 'kysely'
 import { idColumn, tableOptions } from '../columns.ts'
 

@@ -1,4 +1,4 @@
-/** The catalogue. Both indexes give a page in order: of all pets, and of those with one status. */
+/** The table of pets. Its two indexes order all pets, and the pets with one status. */
 import type { Kysely } from 'kysely'
 import { idColumn, tableOptions } from '../columns.ts'
 
@@ -10,8 +10,8 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     .addColumn('name', 'varchar(255)', (column) => column.notNull())
     .addColumn('category_id', 'bigint', (column) => column.notNull())
     .addColumn('status', 'varchar(16)', (column) => column.notNull())
-    // An index by another name: only constraints can be written inside `create table` on both
-    // engines, and what is made in one statement cannot be left half made.
+    // An index in the form of a constraint, because only constraints can be part of `create table` in all
+    // databases. One statement leaves no incomplete table.
     .addUniqueConstraint('pets_status_id', ['status', 'id'])
     .modifyEnd(await tableOptions(db))
     .execute()

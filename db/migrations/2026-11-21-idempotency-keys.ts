@@ -1,4 +1,4 @@
-/** Which operation gave what under which Idempotency-Key. The second index finds what is too old to keep. */
+/** The table of Idempotency-Keys and the outputs of their requests. The second index finds expired keys. */
 import type { Kysely } from 'kysely'
 import { idColumn, tableOptions } from '../columns.ts'
 

@@ -186,6 +186,7 @@ async function send(form) {
     state.textContent = `There was no answer: ${error.message}`
   }
   submit.ariaBusy = 'false'
+  box.scrollIntoView({ block: 'nearest' })
 }
 
 /** Offers to send what `rel="next"` of a `Link` header asks for. */

@@ -26,6 +26,45 @@ function curl(call) {
   ].join(' \\\n  ')
 }
 
+/**
+ * A body as an object of the language, in which variables can be put; as a text where that would
+ * change a number.
+ */
+function literalOf(body, isExact, write) {
+  const check = (name, value, { source }) => {
+    // In an object, __proto__ is no name like others.
+    if (name === '__proto__' || (typeof value === 'number' && !isExact(source))) throw name
+    return value
+  }
+  try {
+    JSON.parse(body, check)
+  } catch {
+    return string(body)
+  }
+  return write(body.trim())
+}
+
+const isDouble = (source) => String(Number(source)) === source
+
+const javaScriptBody = (body) =>
+  literalOf(body, isDouble, (json) => `JSON.stringify(${json.replaceAll('\n', '\n  ')})`)
+
+const PYTHON = { true: 'True', false: 'False', null: 'None' }
+
+const pythonBody = (body) =>
+  literalOf(
+    body,
+    (source) => /^-?\d+$/.test(source) || isDouble(source),
+    (json) => {
+      const object = json
+        .replaceAll('\n', '\n    ')
+        .replaceAll(/"(?:[^"\\]|\\.)*"|true|false|null/g, (token) => {
+          return PYTHON[token] ?? string(JSON.parse(token))
+        })
+      return `json.dumps(${object})`
+    },
+  )
+
 const identifier = (name) => (/^\w+$/.test(name) ? name : string(name))
 
 /** @param {Call} call */
@@ -41,7 +80,7 @@ function nodeJs(call) {
   const block = lines.length > 0 ? `\n  headers: {\n${lines.join('\n')}\n  },` : ''
   return `// Node.js, as a module: a file that ends in .mjs
 const response = await fetch(${string(urlOf(call))}, {
-  method: ${string(method)},${block}${body === undefined ? '' : `\n  body: ${string(body)},`}
+  method: ${string(method)},${block}${body === undefined ? '' : `\n  body: ${javaScriptBody(body)},`}
 })
 console.log(response.status, await response.text()) // json() would round great ids`
 }
@@ -57,13 +96,14 @@ function python(call) {
     ...headers.map(([name, value]) => `        ${string(name)}: ${string(value)},`),
   ]
   const block = lines.length > 0 ? `\n    headers={\n${lines.join('\n')}\n    },` : ''
-  return `import os
+  const data = body === undefined ? '' : pythonBody(body)
+  return `${data.startsWith('json') ? 'import json\n' : ''}import os
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 request = Request(
     ${string(urlOf(call))},
-    method=${string(method)},${block}${body === undefined ? '' : `\n    data=${string(body)}.encode(),`}
+    method=${string(method)},${block}${data && `\n    data=${data}.encode(),`}
 )
 try:
     response = urlopen(request)

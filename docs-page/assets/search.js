@@ -16,8 +16,12 @@ const searched = [...document.querySelectorAll('[data-entry]')].map((entry) => {
   const parts = entry.localName === 'details' ? [entry, ...folded] : folded
   const text = inside.map(textOf).join(' ')
   const texts = parts.map((part) => [part, part === entry ? text : textOf(part)])
-  return { entry, heading, inside, line: textOf(heading), text, texts }
+  const names = [...entry.querySelectorAll('.words .name')].map(textOf)
+  return { entry, heading, inside, names, line: textOf(heading), text, texts }
 })
+
+/** Words of a question that say nothing of what is sought. */
+const STOP = /^(?:an?|are|do|does|how|i|in|is|of|the|to|what|where)$/
 
 /** What ends English words of one stem. The longest is first. */
 const ENDINGS =
@@ -66,12 +70,19 @@ function mark(patterns, entries) {
 
 /** What the search has unfolded, and folds up again. */
 const unfolded = new Set()
-/** The entries that are found, those first whose line has all the words. */
+/** The entries that are found, the best first. */
 let results = []
 let patterns = []
 
+/** How well an entry fits: it is about a field of this name, or its line has all the words. */
+const fitOf = ({ names, line }, query) =>
+  names.includes(query) ? 2 : Number(patterns.every((pattern) => has(pattern, line)))
+
 function find() {
-  patterns = search.value.toLowerCase().split(/\s+/).filter(Boolean).map(patternOf)
+  const query = search.value.trim().toLowerCase()
+  const words = query.split(/\s+/).filter(Boolean)
+  const telling = words.filter((word) => !STOP.test(word))
+  patterns = (telling.length > 0 ? telling : words).map(patternOf)
   const isOver = patterns.length === 0
   const counts = {}
   results = []
@@ -95,6 +106,7 @@ function find() {
   }
   const list = Object.entries(counts).map(([kind, n]) => `${n} ${kind}${n === 1 ? '' : 's'}`)
   found.textContent = isOver ? '' : `Found: ${list.join(', ') || 'nothing'}`
+  results.sort((one, other) => fitOf(other, query) - fitOf(one, query))
   const first = mark(patterns, results)
   if (first) show(first)
 }
@@ -118,8 +130,7 @@ export const keep = (entry) => unfolded.delete(entry)
 
 /** Ends the search at the entry that fits best, with its hits marked. */
 function jump() {
-  const isBest = ({ line }) => patterns.every((pattern) => has(pattern, line))
-  const best = results.find(isBest) ?? results[0]
+  const [best] = results
   if (!best) return
   const { entry, heading } = best
   const sought = patterns

@@ -180,7 +180,7 @@ function trial(document: OpenApi, operation: Operation): Html {
           <div class="answer" role="group" aria-label="Answer">
             <p role="status"></p>
             <div class="result" hidden>
-              <div class="bar"><button type="button" class="next">Next page</button></div>
+              <button type="button" class="next">Next page</button>
               ${codeBlock('Content', '')}
               <details><summary>Response headers</summary>${codeBlock('Response headers', '')}</details>
             </div>

@@ -207,11 +207,14 @@ function authentication({ components }: OpenApi): Html | undefined {
   )
   const inside = html`
       <div class="pair">
-        <div class="words"><dl class="fields">${schemes}</dl></div>
+        <div class="words">
+          <dl class="fields">${schemes}</dl>
+          <p class="hint">Samples read the key from the environment variable <code>API_KEY</code>.</p>
+        </div>
         <form class="key code" hidden>
         <label for="key">API key</label>
         <input id="key" type="password" autocomplete="off" autocapitalize="off" spellcheck="false" aria-describedby="key-hint">
-        <p class="hint" id="key-hint">All forms on this page send it. Samples read it from the environment variable API_KEY.</p>
+        <p class="hint" id="key-hint">All forms on this page send it.</p>
         <label class="choice"><input id="keep" type="checkbox">Keep it in this tab until I close the tab</label>
         <label class="choice"><input id="write" type="checkbox">Write it into the samples</label>
         </form>

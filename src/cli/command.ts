@@ -6,11 +6,13 @@ import { UsageError } from '../process/program.ts'
 
 /**
  * Migrates the configured database, calls `run` with it and the names of the migrations that ran, and
- * closes it. Returns the result of `run`. Throws DatabaseUnavailableError.
+ * closes it. `onWait` reports that another process migrates. Returns the result of `run`. Throws
+ * DatabaseUnavailableError.
  */
 export async function withDatabase<Result>(
   { databaseUrl }: Pick<Config, 'databaseUrl'>,
   run: (db: Database, migrated: string[]) => Result | Promise<Result>,
+  onWait: (text: string) => void = console.error,
 ): Promise<Result> {
   // Imported after the arguments are checked, so that a mistyped command is reported at once.
   const [{ connect }, { migrate }] = await Promise.all([
@@ -19,7 +21,7 @@ export async function withDatabase<Result>(
   ])
   const db = await connect(databaseUrl)
   try {
-    return await run(db, await migrate(db, { onWait: console.error }))
+    return await run(db, await migrate(db, { onWait }))
   } finally {
     await db.destroy()
   }

@@ -2,7 +2,7 @@
 import { parseArgs } from 'node:util'
 import type { Database } from '../../db/tables.ts'
 import { parseDuration } from '../config/duration.ts'
-import { KEY_LIFETIME } from '../keys/lifetime.ts'
+import { KEY_LIFETIME } from '../keys/auth.ts'
 import type { ApiKey, NewApiKey } from '../keys/store.ts'
 import { program, UsageError } from '../process/program.ts'
 import { databaseLocation, withDatabase } from './command.ts'

@@ -154,10 +154,7 @@ export function readConfig(environment: Record<string, string | undefined>) {
     corsOrigins: read('CORS_ORIGINS'),
     /** Calls a minute for each API key or IP address; undefined for no limit. */
     rateLimit: read('RATE_LIMIT'),
-    /**
-     * The trusted proxies, which report the client's IP address: their number, or their IP
-     * addresses.
-     */
+    /** The number of trusted proxies, or their IP addresses and subnets. */
     trustProxy: read('TRUST_PROXY'),
     /** Milliseconds that a call may wait for the database. */
     databaseTimeout: read('DATABASE_TIMEOUT'),
@@ -196,10 +193,7 @@ function rejectMisspelled(environment: Record<string, string | undefined>): void
   }
 }
 
-/**
- * Returns the configuration of this process: its environment, and the file `.env` if there is one.
- * Throws ConfigError.
- */
+/** Returns the configuration of this process, from the environment and `.env`. Throws ConfigError. */
 export function loadConfig(): Config {
   try {
     process.loadEnvFile()

@@ -4,10 +4,7 @@ const milliseconds = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 /** A century: the longest life of an API key. */
 const MAX = 36_525 * milliseconds.d
 
-/**
- * Returns the milliseconds of a duration such as `500ms`, `30s`, `15m`, `24h` or `90d`. Undefined for any
- * other text, and above a century.
- */
+/** Returns the milliseconds of a text such as `24h`; undefined for other text, and above a century. */
 export function parseDuration(text: string): number | undefined {
   const [, number, unit] = text.match(/^(\d{1,9})(ms|[smhd])$/) ?? []
   if (number === undefined) return undefined

@@ -1,9 +1,6 @@
 /** The known name that a misspelled one stands for. */
 
-/**
- * Up to this length a name may have one mistake, above it two: short names resemble too many
- * others.
- */
+/** Up to this length a name may have one mistake, above it two: short names resemble too many others. */
 const SHORT = 5
 
 /**
@@ -11,34 +8,23 @@ const SHORT = 5
  * Undefined where none is within one mistake, or two for a long name.
  */
 export function nearMiss(written: string, names: readonly string[]): string | undefined {
-  const mistakes = (name: string) => distance(written.toUpperCase(), name)
-  const near = names.filter((name) => {
-    const allowed = name.length > SHORT ? 2 : 1
-    return Math.abs(name.length - written.length) <= allowed && mistakes(name) <= allowed
-  })
-  return near.sort((one, other) => mistakes(one) - mistakes(other))[0]
+  for (const mistakes of [0, 1, 2]) {
+    const candidates = names.filter((name) => mistakes < 2 || name.length > SHORT)
+    const near = candidates.find((name) => isWithin(mistakes, written.toUpperCase(), name))
+    if (near) return near
+  }
+  return undefined
 }
 
-/**
- * Returns the Damerau-Levenshtein distance: letters to add, remove, replace, or swap with a
- * neighbour.
- */
-function distance(from: string, to: string): number {
-  const rows = [Array.from({ length: to.length + 1 }, (_, index) => index)]
-  const at = (row: number, column: number) => rows[row]?.[column] ?? 0
-  for (let row = 1; row <= from.length; row++) {
-    const current = [row]
-    rows.push(current)
-    for (let column = 1; column <= to.length; column++) {
-      const isSame = from[row - 1] === to[column - 1]
-      const isSwapped = from[row - 1] === to[column - 2] && from[row - 2] === to[column - 1]
-      current[column] = Math.min(
-        at(row - 1, column) + 1,
-        at(row, column - 1) + 1,
-        at(row - 1, column - 1) + (isSame ? 0 : 1),
-        isSwapped ? at(row - 2, column - 2) + 1 : Number.POSITIVE_INFINITY,
-      )
-    }
-  }
-  return at(from.length, to.length)
+/** Whether so many letters, added, removed, replaced, or swapped with a neighbour, make one text the other. */
+function isWithin(mistakes: number, from: string, to: string): boolean {
+  if (mistakes < 0) return false
+  if (from === '' || to === '') return from.length + to.length <= mistakes
+  if (from[0] === to[0]) return isWithin(mistakes, from.slice(1), to.slice(1))
+  return (
+    isWithin(mistakes - 1, from.slice(1), to) ||
+    isWithin(mistakes - 1, from, to.slice(1)) ||
+    isWithin(mistakes - 1, from.slice(1), to.slice(1)) ||
+    (from[0] === to[1] && from[1] === to[0] && isWithin(mistakes - 1, from.slice(2), to.slice(2)))
+  )
 }

@@ -172,10 +172,7 @@ export function methodNotSupported(method: string, allow: string): Problem {
   return new Problem('METHOD_NOT_SUPPORTED', message, { headers: ['Allow', allow] })
 }
 
-/**
- * The error that cancels a call when its client closes the connection. It is never sent, so all
- * calls share one.
- */
+/** The error of a call whose client closes the connection. It is never sent, so all calls share one. */
 export const CLIENT_GONE = problem('CLIENT_CLOSED_REQUEST', 'The client has closed the connection')
 
 /** Returns the error for an input that its schema rejects. */

@@ -1,14 +1,10 @@
 /** Health checks, without an API key: liveness and readiness of the process. */
 import express, { type Router } from 'express'
-import type { ApiError } from '../errors/problem.ts'
+import { Problem, toApiError } from '../errors/problem.ts'
 import { jsonHeaders } from './headers.ts'
-import { answer, notAllowed } from './respond.ts'
+import { answer, getOnly } from './respond.ts'
 
-const notReady: ApiError = {
-  code: 'SERVICE_UNAVAILABLE',
-  message: 'The service is not ready',
-  status: 503,
-}
+const notReady = toApiError(new Problem('SERVICE_UNAVAILABLE', 'The service is not ready'))
 
 /**
  * Returns the Express router of `/healthz` (always 200) and `/readyz` (200, or 503 where `isReady`
@@ -22,6 +18,6 @@ export function healthRouter(isReady: () => Promise<boolean>): Router {
     // A thrown error would be logged, and health checks come every second.
     answer(res, notReady.status, jsonHeaders, JSON.stringify(notReady))
   })
-  health.all(['/healthz', '/readyz'], notAllowed(['GET']))
+  health.all(['/healthz', '/readyz'], getOnly)
   return health
 }

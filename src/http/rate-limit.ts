@@ -1,5 +1,5 @@
 /** The limit of calls a minute for each caller. Each process has its own counters. */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { Response } from 'express'
 import ipaddr from 'ipaddr.js'
 import { LRUCache } from 'lru-cache'
@@ -15,54 +15,47 @@ const WINDOW = 60_000 // milliseconds
  */
 const MAX_CALLERS = 100_000
 
+export type RateLimit = ReturnType<typeof createRateLimit>
+
 /**
- * Counts calls per minute: per API key, and per IP address where there is no valid key (IPv6: per
- * subnet of 56 bits). The counting methods set the headers of
+ * Returns the counters of a limit of `limit` calls a minute: per API key, and per IP address where there
+ * is no valid key (IPv6: per subnet of 56 bits). The counting methods set the headers of
  * draft-ietf-httpapi-ratelimit-headers-08, and throw TOO_MANY_REQUESTS with `Retry-After` beyond the
  * limit.
  */
-export interface RateLimit {
-  /** Counts calls from the client's IP address, before the look-up of the API key. */
-  countIpAddress(res: Response, calls: number): void
-  /** Subtracts these calls from the client's IP address, because their API key is valid. */
-  refundIpAddress(res: Response, calls: number): void
-  /** Counts calls with a valid API key. */
-  countKey(res: Response, keyId: bigint, calls: number): void
-}
-
-/** Returns the counters of a limit of `limit` calls a minute. */
-export function createRateLimit(limit: number): RateLimit {
-  const counters = new LRUCache<string, { calls: number; endsAt: number }>({ max: MAX_CALLERS })
+export function createRateLimit(limit: number) {
+  const counters = new LRUCache<string, { calls: number; endsAt: number; policy: string }>({
+    max: MAX_CALLERS,
+  })
+  const name = `"${limit}-in-1min"`
   const counterOf = (caller: string, now: number) => {
     const known = counters.get(caller)
     if (known && known.endsAt > now) return known
-    const counter = { calls: 0, endsAt: now + WINDOW }
+    const partition = btoa(hash('sha256', caller).slice(0, 12))
+    const policy = `${name}; q=${limit}; w=60; pk=:${partition}:`
+    const counter = { calls: 0, endsAt: now + WINDOW, policy }
     counters.set(caller, counter)
     return counter
   }
-  const name = `"${limit}-in-1min"`
   const count = (res: Response, caller: string, calls: number) => {
     const now = performance.now()
     const counter = counterOf(caller, now)
     counter.calls += calls
     const seconds = Math.ceil(Math.round(counter.endsAt - now) / 1000)
-    const partition = createHash('sha256').update(caller).digest('hex').slice(0, 12)
-    const left = Math.max(0, limit - counter.calls)
-    recordOf(res).headers = [
-      'RateLimit',
-      `${name}; r=${left}; t=${seconds}`,
-      'RateLimit-Policy',
-      `${name}; q=${limit}; w=60; pk=:${btoa(partition)}:`,
-    ]
+    const left = `${name}; r=${Math.max(0, limit - counter.calls)}; t=${seconds}`
+    recordOf(res).headers = ['RateLimit', left, 'RateLimit-Policy', counter.policy]
     if (counter.calls > limit) throw tooManyRequests(limit, seconds)
   }
   return {
-    countIpAddress: (res, calls) => count(res, subnetOf(res), calls),
-    refundIpAddress(res, calls) {
+    /** Counts calls from the client's IP address, before the look-up of the API key. */
+    countIpAddress: (res: Response, calls: number) => count(res, subnetOf(res), calls),
+    /** Subtracts these calls from the client's IP address, because their API key is valid. */
+    refundIpAddress(res: Response, calls: number) {
       const counter = counterOf(subnetOf(res), performance.now())
       counter.calls = Math.max(0, counter.calls - calls)
     },
-    countKey: (res, keyId, calls) => count(res, `key ${keyId}`, calls),
+    /** Counts calls with a valid API key. */
+    countKey: (res: Response, keyId: bigint, calls: number) => count(res, `key ${keyId}`, calls),
   }
 }
 

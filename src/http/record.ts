@@ -4,13 +4,17 @@ import type { ServerResponse } from 'node:http'
 import type { Auth } from '../keys/auth.ts'
 import type { CallTrace, TraceIds } from '../observe/tracing.ts'
 
-/** A call of a batch, as the log and the metrics report it. */
-type CallOutcome = [operation: string, status: number, ids?: TraceIds | undefined]
+/** A call, as the log and the metrics report it. */
+export type CallOutcome = [
+  operation: string | undefined,
+  status: number,
+  ids?: TraceIds | undefined,
+]
 
-export interface RequestRecord {
+export class RequestRecord {
   /** The id in the log and in the response's `X-Request-Id`. */
-  requestId: string
-  surface: 'rest' | 'trpc' | 'other'
+  requestId: string = randomUUID()
+  surface: 'rest' | 'trpc' | 'other' = 'other'
   /** The name of the procedure, or `batch`; undefined if the request calls no procedure. */
   operation: string | undefined
   /** The calls of a batch. The log has a line for each. */
@@ -22,25 +26,15 @@ export interface RequestRecord {
   /** The span of the request; undefined without tracing. */
   trace: CallTrace | undefined
   /** Whether the request is for a file of the docs page. A success is logged at debug. */
-  isPart: boolean
+  isPart = false
   /** Headers of any response to this request: names and values in turn. */
-  headers: string[]
+  headers: readonly string[] = []
 }
 
 const RECORD = Symbol('record')
 
 /** Returns the record of a response's request, and creates it on the first call. */
 export function recordOf(res: ServerResponse & { [RECORD]?: RequestRecord }): RequestRecord {
-  res[RECORD] ??= {
-    requestId: randomUUID(),
-    surface: 'other',
-    operation: undefined,
-    calls: undefined,
-    auth: undefined,
-    keyPrefix: undefined,
-    trace: undefined,
-    isPart: false,
-    headers: [],
-  }
+  res[RECORD] ??= new RequestRecord()
   return res[RECORD]
 }

@@ -4,31 +4,26 @@ import type { Request, Response } from 'express'
 import type { Logger } from 'pino'
 import { withoutKeys } from '../keys/format.ts'
 import type { Observation } from '../observe/metrics.ts'
-import type { TraceIds } from '../observe/tracing.ts'
-import { type RequestRecord, recordOf } from './record.ts'
+import { type CallOutcome, recordOf } from './record.ts'
 import { ipAddressOf, parseTarget } from './request.ts'
 
 /** The logged status of a request whose client closed the connection before the response was sent. */
 const GONE = 499
 
-export interface Telemetry {
-  /**
-   * Sets the id of a request, from a valid `X-Request-Id` or at random, and logs one line when the
-   * request is over: at debug for a file of the docs page that was sent. The line has no API key, no
-   * body and no query.
-   */
-  begin(req: Request, res: Response): void
-  /** Logs and counts a request that the server rejects before the app; returns its new id. */
-  onRefused(refusal: { status: number; ipAddress: string | undefined }): string
-}
+export type Telemetry = ReturnType<typeof createTelemetry>
 
 /** Returns the telemetry that logs to `log` and counts by `observe`. */
 export function createTelemetry(
   log: Logger,
-  observe: (observation: Observation) => void,
-): Telemetry {
+  observe: (observation: Observation) => void = () => {},
+) {
   return {
-    begin(req, res) {
+    /**
+     * Sets the id of a request, from a valid `X-Request-Id` or at random, and logs one line when the
+     * request is over: at debug for a file of the docs page that was sent. The line has no API key, no
+     * body and no query.
+     */
+    begin(req: Request, res: Response): void {
       const start = performance.now()
       const record = recordOf(res)
       const sent = requestIdFrom(req.headers['x-request-id'])
@@ -39,11 +34,14 @@ export function createTelemetry(
         const answered = res.writableFinished ? res.statusCode : undefined
         const duration = Math.round((performance.now() - start) * 10) / 10
         trace?.end(answered ?? GONE)
-        for (const [operation, status = GONE, ids = trace?.ids] of callsOf(record, answered)) {
+        // A batch whose client closed the connection has one line: none of its calls was answered.
+        const ofBatch = answered === undefined ? undefined : record.calls
+        const outcomes: CallOutcome[] = ofBatch ?? [[record.operation, answered ?? GONE]]
+        for (const [operation, status, ids = trace?.ids] of outcomes) {
           observe({ surface, operation, status, duration })
           const path = operation === undefined ? readablePath(url) : undefined
           const caller =
-            auth?.kind === 'caller'
+            typeof auth === 'object'
               ? { keyId: auth.keyId.toString() }
               : { address: plain(ipAddressOf(req)), keyPrefix }
           const isQuiet = record.isPart && (status === 200 || status === 304)
@@ -54,7 +52,8 @@ export function createTelemetry(
         }
       })
     },
-    onRefused({ status, ipAddress }) {
+    /** Logs and counts a request that the server rejects before the app; returns its new id. */
+    onRefused({ status, ipAddress }: { status: number; ipAddress: string | undefined }): string {
       const requestId = randomUUID()
       observe({ surface: 'other', operation: undefined, status, duration: 0 })
       log.info(
@@ -77,14 +76,6 @@ function requestIdFrom(sent: string | string[] | undefined): string | undefined 
 
 // RFC 4291, section 2.5.5.2: an IPv4 address may come mapped to IPv6.
 const plain = (ipAddress: string | undefined) => ipAddress?.replace(/^::ffff:(?=\d+\.)/, '')
-
-// A batch whose client closed the connection has one line: none of its calls was answered.
-function callsOf(
-  { calls, operation }: RequestRecord,
-  answered: number | undefined,
-): [operation: string | undefined, status: number | undefined, ids?: TraceIds | undefined][] {
-  return calls && answered !== undefined ? calls : [[operation, answered]]
-}
 
 /** Rounds of percent-decoding in which an API key is looked for. */
 const MAX_ESCAPES = 5

@@ -2,7 +2,7 @@
 import type { ServerResponse } from 'node:http'
 import type { RequestHandler } from 'express'
 import { methodNotSupported } from '../errors/problem.ts'
-import { jsonHeaders } from './headers.ts'
+import { jsonHeaders, listOf } from './headers.ts'
 import { http } from './node.ts'
 import { recordOf } from './record.ts'
 import { isUnread } from './request.ts'
@@ -34,30 +34,19 @@ export function answer(
 
 /** Returns the text of an error response, for a socket without a request that is closed after it. */
 export function rawAnswer(status: number, body: string, requestId: string): string {
-  const lines = [`HTTP/1.1 ${status} ${http.STATUS_CODES[status]}`]
-  const headers = [
-    ...jsonHeaders,
-    'Date',
-    new Date().toUTCString(),
-    'X-Request-Id',
-    requestId,
-    'Content-Length',
-    String(Buffer.byteLength(body)),
-    'Connection',
-    'close',
-  ]
-  for (let at = 0; at < headers.length; at += 2) lines.push(`${headers[at]}: ${headers[at + 1]}`)
-  return `${lines.join('\r\n')}\r\n\r\n${body}`
+  const ownHeaders = listOf({
+    Date: new Date().toUTCString(),
+    'X-Request-Id': requestId,
+    'Content-Length': String(Buffer.byteLength(body)),
+    Connection: 'close',
+  })
+  const lines = [...jsonHeaders, ...ownHeaders].map((text, at) =>
+    at % 2 ? `${text}\r\n` : `${text}: `,
+  )
+  return `HTTP/1.1 ${status} ${http.STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`
 }
 
-/** Returns the value of `Allow` for these methods: GET includes HEAD (RFC 9110, section 9.3.2). */
-export const allowOf = (methods: readonly string[]): string =>
-  methods.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method])).join(', ')
-
-/** Returns a handler that throws METHOD_NOT_SUPPORTED, with these methods in `Allow`. */
-export function notAllowed(methods: readonly string[]): RequestHandler {
-  const allow = allowOf(methods)
-  return (req) => {
-    throw methodNotSupported(req.method, allow)
-  }
+/** The handler of all methods but GET and HEAD: it throws METHOD_NOT_SUPPORTED. */
+export const getOnly: RequestHandler = ({ method }) => {
+  throw methodNotSupported(method, 'GET, HEAD')
 }

@@ -1,18 +1,17 @@
 /** The Idempotency-Key header (draft-ietf-httpapi-idempotency-key-header-07). */
-
 import { z } from 'zod'
 import { Problem } from '../errors/problem.ts'
 
 const MAX_LENGTH = 255
-const MAX_HEADER_LENGTH = 2 * MAX_LENGTH + 2 // each character escaped, and the quotes
+const MAX_HEADER_LENGTH = 2 * MAX_LENGTH + 2 // an escape for each character, and the quotes
 
-// A string in quotes (RFC 9651, section 3.3.3) or, as many clients send it, without. It is written
-// such that JSON Schema, which reads patterns in Unicode mode, and other languages read it alike.
+// A string in quotes (RFC 9651, section 3.3.3), or without quotes, as many clients send it. The pattern
+// also works in Unicode mode, which JSON Schema uses, and in other languages.
 const PATTERN = new RegExp(
   `^(?:"((?:[ !#-\\[\\]-~]|\\\\["\\\\]){1,${MAX_LENGTH}})"|([!#-+.-:<-~-]{1,${MAX_LENGTH}}))$`,
 )
 
-/** The header, for the OpenAPI document. */
+/** The schema of the header, for the OpenAPI document. */
 export const IdempotencyHeaders = z.object({
   'Idempotency-Key': z
     .string()
@@ -26,7 +25,7 @@ export const IdempotencyHeaders = z.object({
     .optional(),
 })
 
-/** The key of a header; undefined when there is no header. Throws BAD_REQUEST for any other text. */
+/** Returns the key of a header; undefined if there is no header. Throws BAD_REQUEST for other text. */
 export function parseIdempotencyKey(header: string | undefined): string | undefined {
   if (header === undefined) return undefined
   const [, quoted, bare] = PATTERN.exec(header) ?? []
@@ -36,7 +35,7 @@ export function parseIdempotencyKey(header: string | undefined): string | undefi
   throw new Problem('BAD_REQUEST', message)
 }
 
-/** The error for a key that is in use at this moment, or was used for another request. */
+/** Returns the error for a key that is in use, or was used for another request. */
 export const idempotencyError = (reason: 'running' | 'different'): Problem =>
   reason === 'running'
     ? new Problem(

@@ -1,16 +1,16 @@
 /** The authentication of a request, by its Authorization header. */
 
-/**
- * The result. The answer to a missing key differs from that to an invalid one (RFC 6750, section
- * 3).
- */
-export type Auth =
-  | { kind: 'missing' }
-  | { kind: 'invalid' }
-  | { kind: 'caller'; keyId: bigint; readOnly: boolean }
+/** Milliseconds that a valid key stays in the cache: a revoked key may still work for this long. */
+export const KEY_LIFETIME = 10_000
 
-export const MISSING: Auth = { kind: 'missing' }
-export const INVALID: Auth = { kind: 'invalid' }
+/** A caller with a valid API key. */
+export interface Caller {
+  keyId: bigint
+  readOnly: boolean
+}
+
+/** The result. The answers to a missing and to an invalid key differ (RFC 6750, section 3). */
+export type Auth = Caller | 'missing' | 'invalid'
 
 /**
  * Returns the bearer token of an Authorization header (RFC 6750, section 2.1). The scheme is

@@ -7,8 +7,8 @@ import { dedupe } from '../../db/dedupe.ts'
 import { OverloadedError } from '../../db/errors.ts'
 import { retry } from '../../db/retry.ts'
 import type { Database } from '../../db/tables.ts'
+import { KEY_LIFETIME } from './auth.ts'
 import { hashKey, isKey } from './format.ts'
-import { KEY_LIFETIME } from './lifetime.ts'
 import { findKeys, recordUses, type WorkingKey } from './store.ts'
 
 /** Maximum number of cached keys; the least recently used one is dropped. */
@@ -20,10 +20,7 @@ const MAX_BATCH = 500
 /** Maximum number of keys that wait for a query, which bounds the memory while the database hangs. */
 const MAX_WAITING = 10_000
 
-/**
- * Minimum milliseconds between two queries: a flood of invalid keys makes queries larger, not more
- * frequent.
- */
+/** Minimum milliseconds between two queries: a flood of keys makes queries larger, not more frequent. */
 const MIN_INTERVAL = 10
 
 /** Milliseconds between two records of the last uses of keys. */
@@ -34,19 +31,13 @@ const RECORD_TIMEOUT = 2_000
 
 export type Authenticator = ReturnType<typeof createAuthenticator>
 
-/**
- * A key in the cache. It is trusted for KEY_LIFETIME; after that it still has priority (see
- * `find`).
- */
+/** A key in the cache. It is trusted for KEY_LIFETIME; after that it still has priority (see `find`). */
 interface CachedKey extends WorkingKey {
   /** When its query began, by performance.now(). */
   since: number
 }
 
-/**
- * Returns an authenticator for the keys of a database. It calls `onLookUp` at each look-up of a
- * well-formed key, with whether the cache had it.
- */
+/** Returns an authenticator. `onLookUp` hears of each well-formed key, and whether the cache had it. */
 export function createAuthenticator(
   db: Database,
   log: Logger,
@@ -92,10 +83,7 @@ export function createAuthenticator(
   const timer = setInterval(record, RECORD_INTERVAL).unref()
 
   return {
-    /**
-     * Returns an API key from the cache; undefined if it was not found valid in the last 10
-     * seconds.
-     */
+    /** Returns an API key from the cache; undefined if it was not found valid in the last 10 seconds. */
     known(key: string): WorkingKey | undefined {
       if (!isKey(key)) return undefined
       const found = cache.get(hashKey(key))
@@ -132,9 +120,7 @@ export function createAuthenticator(
 
 type LookUp<Value> = (key: string) => Promise<Value | undefined>
 
-/**
- * Returns a look-up of one key that combines concurrent calls in one query. Throws OverloadedError.
- */
+/** Returns a look-up that combines concurrent calls in one query. Throws OverloadedError. */
 function batched<Value>(lookUp: (keys: string[]) => Promise<Map<string, Value>>): LookUp<Value> {
   const waiting = new Map<string, PromiseWithResolvers<Value | undefined>>()
   let running = false

@@ -14,11 +14,8 @@ const TIMEOUT = 2_000
 
 /** Creates a key if the embedded database never had one. On MySQL only the operator creates keys. */
 export async function prepareFirstKey(db: Database, databaseUrl: string) {
-  if (describeUrl(databaseUrl).engine !== 'sqlite') {
-    return { exists: await hasKeys(db), key: undefined }
-  }
-  const anyKey = queryKey(db)
-  if (await anyKey.executeTakeFirst()) return { exists: true, key: undefined }
+  const exists = await hasKeys(db)
+  if (exists || describeUrl(databaseUrl).engine !== 'sqlite') return { exists, key: undefined }
   const { key, prefix, hash } = newKey(false)
   // One statement checks and inserts, so that only one of several concurrent starts creates a key.
   const row = db
@@ -29,7 +26,7 @@ export async function prepareFirstKey(db: Database, databaseUrl: string) {
       val(BigInt(Date.now())).as('created_at'),
       val(0n).as('read_only'),
     ])
-    .where(({ not, exists }) => not(exists(anyKey)))
+    .where(({ not, exists }) => not(exists(queryKey(db))))
   const { numInsertedOrUpdatedRows } = await db
     .insertInto('api_keys')
     .columns(['name', 'prefix', 'hash', 'created_at', 'read_only'])

@@ -15,10 +15,7 @@ const WHOLE = new RegExp(`^${KEY}$`)
 const ANY = new RegExp(KEY, 'g')
 const SINGLE = new RegExp(`${KEY}(?![\\w-])`)
 
-/**
- * Returns a new key (its prefix, and 32 random bytes in base64url), with its visible prefix and its
- * hash.
- */
+/** Returns a new key, of 32 random bytes in base64url, with its visible prefix and its hash. */
 export function newKey(readOnly: boolean): { key: string; prefix: string; hash: string } {
   const start = readOnly ? PREFIX + READ_ONLY : PREFIX
   const key = start + randomBytes(32).toString('base64url')
@@ -31,10 +28,7 @@ export const isKey = (text: string): boolean => WHOLE.test(text)
 /** Whether a key is marked as read-only. */
 export const isReadOnlyKey = (key: string): boolean => key.startsWith(PREFIX + READ_ONLY)
 
-/**
- * Returns the SHA-256 of a key, in hexadecimal. A slow hash would add nothing, because keys are
- * random.
- */
+/** Returns the SHA-256 of a key in hexadecimal: keys are random, so a slow hash would add nothing. */
 export const hashKey = (key: string): string => hash('sha256', key)
 
 /** Returns a text with each key in it shortened to its prefix, for logs and error messages. */

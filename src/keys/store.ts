@@ -17,10 +17,7 @@ export type NewApiKey = Awaited<ReturnType<typeof createKey>>
 /** A working key, as authentication needs it. */
 export type WorkingKey = Awaited<ReturnType<typeof findKeys>>[number]
 
-/**
- * Creates a key that works until `expiresAt` or its revocation. A `readOnly` key may change
- * nothing.
- */
+/** Creates a key that works until `expiresAt` or its revocation. A `readOnly` key may change nothing. */
 export async function createKey(
   db: Database,
   name: string,
@@ -64,10 +61,7 @@ export async function listKeys(db: Database) {
   })
 }
 
-/**
- * Returns when a key that is not revoked yet ends: the earlier of its expiry and the end of its
- * grace period.
- */
+/** Returns when a key ends that is not revoked yet: at its expiry, or after its grace period. */
 function endOf(row: Pick<ApiKeysTable, 'expires_at' | 'revoked_at'>): bigint | null {
   const { expires_at, revoked_at } = row
   if (expires_at === null || revoked_at === null) return expires_at ?? revoked_at
@@ -145,10 +139,7 @@ export async function findKeys(db: Database, hashes: readonly string[]) {
   })
 }
 
-/**
- * Records when keys were last used, by their ids. A later time, recorded by another instance,
- * stays.
- */
+/** Records when keys were last used, by their ids. A later time of another instance stays. */
 export async function recordUses(
   db: Database,
   uses: ReadonlyMap<bigint, number>,

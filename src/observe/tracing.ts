@@ -3,6 +3,7 @@
  * is imported only where tracing is configured, because its packages are large.
  */
 import type { IncomingHttpHeaders } from 'node:http'
+import { setTimeout as wait } from 'node:timers/promises'
 import * as api from '@opentelemetry/api'
 import { getNumberFromEnv, W3CTraceContextPropagator } from '@opentelemetry/core'
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto'
@@ -29,7 +30,7 @@ export interface TraceIds {
 export interface TracedRequest {
   operation: string
   /** The path template, with the names of its parameters in braces. */
-  route: string | undefined
+  route: string
   method: string
   /** The path, without the query and without API keys. */
   path: string
@@ -136,9 +137,7 @@ export function startTracing(config: TracingConfig, log: Log) {
   }
 
   return {
-    /**
-     * Begins the span of a request, below the span of its `traceparent` header (W3C Trace Context).
-     */
+    /** Begins the span of a request, below that of its `traceparent` header (W3C Trace Context). */
     begin({ operation, route, method, path, scheme, headers }: TracedRequest): CallTrace {
       const now = clock()
       // https://opentelemetry.io/docs/specs/semconv/http/http-spans/#http-server
@@ -146,7 +145,7 @@ export function startTracing(config: TracingConfig, log: Log) {
         'http.request.method': method,
         'url.path': path,
         'url.scheme': scheme,
-        ...(route !== undefined && { 'http.route': route }),
+        'http.route': route,
       }
       const span = tracer.startSpan(
         operation,
@@ -157,12 +156,9 @@ export function startTracing(config: TracingConfig, log: Log) {
     },
     /** Sends the last spans, within two seconds. Never throws. */
     async stop(): Promise<void> {
-      const { promise, resolve } = Promise.withResolvers<void>()
-      const timer = setTimeout(resolve, FLUSH_TIMEOUT)
       // The exporter has logged a failure already.
-      provider.shutdown().then(resolve, () => resolve())
-      await promise
-      clearTimeout(timer)
+      const flushed = provider.shutdown().catch(() => {})
+      await Promise.race([flushed, wait(FLUSH_TIMEOUT)])
     },
   }
 }
@@ -207,10 +203,7 @@ function batchOptions() {
   return Object.fromEntries(options.filter(([, value]) => value !== undefined && value > 0))
 }
 
-/**
- * Returns an exporter that logs the first failure and the first success after it, at most once a
- * minute.
- */
+/** Returns an exporter that logs the first failure and the first success after it, once a minute at most. */
 function watched(exporter: sdk.SpanExporter, log: Log): sdk.SpanExporter {
   let hasWarned = false
   let lastWarning = Number.NEGATIVE_INFINITY
@@ -236,7 +229,7 @@ function watched(exporter: sdk.SpanExporter, log: Log): sdk.SpanExporter {
 
 /** Returns the operation and the table of a statement: https://opentelemetry.io/docs/specs/semconv/db/sql/ */
 function statementNames(sql: string) {
-  const operation = /^\s*(\w+)/.exec(sql)?.[1]?.toUpperCase() ?? 'SQL'
+  const operation = /^\W*(\w+)/.exec(sql)?.[1]?.toUpperCase() ?? 'SQL'
   const table = /\b(?:from|into|update)\s+[`"]?(\w+)/i.exec(sql)?.[1]
   const summary = table === undefined ? operation : `${operation} ${table}`
   const attributes = {

@@ -1,16 +1,12 @@
 /** The context of a call: `ctx` in procedures, on both surfaces. */
 import type { Deadline } from '../../db/deadline.ts'
 import type { Idempotency } from '../idempotency/store.ts'
-import type { Auth } from '../keys/auth.ts'
+import type { Auth, Caller } from '../keys/auth.ts'
 import type { CallTrace } from '../observe/tracing.ts'
-import type { Transact } from './transact.ts'
 
 /** The type of `ctx.stores`. Each resource declares its own store here, as petstore/stores.ts does. */
 // biome-ignore lint/suspicious/noEmptyInterface: resources add to it.
 export interface Stores {}
-
-/** A caller with a valid API key. */
-export type Caller = Extract<Auth, { kind: 'caller' }>
 
 export interface Context {
   /** The result of the API key's look-up; undefined before it. */
@@ -23,8 +19,11 @@ export interface Context {
   trace: CallTrace | undefined
   /** The stores; those of the transaction inside `write` and `idempotentWrite`. */
   stores: Stores
-  /** For `write` alone. */
-  transact: Transact<Stores>
+  /**
+   * For `write` alone: runs `work` in a transaction, again after an attempt that certainly had no
+   * effect. Throws the errors of `work`, and DatabaseUnavailableError.
+   */
+  transact<Result>(work: (stores: Stores) => Promise<Result>, deadline: Deadline): Promise<Result>
   /** For `idempotentWrite` alone. */
   idempotency: Idempotency<Stores>
   /** The header Idempotency-Key, unparsed, for `idempotentWrite` alone. */

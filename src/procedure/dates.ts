@@ -1,5 +1,6 @@
 /** Schemas for dates and times of RFC 3339: a date-time is a `Date`, a full-date is a string. */
 import { z } from 'zod'
+import { type Documentation, type InputDocumentation, required } from './field.ts'
 
 // zod's pattern knows the days of each month (RFC 3339, section 5.7).
 const DAY = z.regexes.date.source.slice(1, -1)
@@ -28,28 +29,23 @@ export function parseDateTime(text: string): Date | undefined {
   return isDateTime ? new Date(text.toUpperCase()) : undefined
 }
 
-interface Documentation {
-  description?: string
-  /** Examples in JSON, for the document. */
-  examples?: string[]
-}
-
 const DATE_TIME_RULE =
   'must be a date and time in the years 0000 to 9999 (UTC), such as 2026-01-02T03:04:05Z'
 
+const LEAP_SECOND = 'must not be a leap second: send the second before it'
+
 const range = z
   .date({
-    error({ input }) {
-      if (input === undefined) return 'is required'
-      const isLeapSecond = typeof input === 'string' && /T\d\d:\d\d:60/i.test(input)
-      return isLeapSecond ? 'must not be a leap second: send the second before it' : DATE_TIME_RULE
+    error(issue) {
+      const isLeapSecond = /T\d\d:\d\d:60/i.test(String(issue.input))
+      return isLeapSecond ? LEAP_SECOND : required(DATE_TIME_RULE)(issue)
     },
   })
   .min(FIRST, DATE_TIME_RULE)
   .max(LAST, DATE_TIME_RULE)
 
 /** Returns the schema of an input: on REST a `date-time` of at most 35 characters, on tRPC a `Date`. */
-export const dateTimeInput = (meta: Documentation & { description: string }) =>
+export const dateTimeInput = (meta: InputDocumentation) =>
   range.meta({
     ...meta,
     override: { type: 'string', format: 'date-time', maxLength: MAX_LENGTH, pattern: DATE_TIME },
@@ -71,9 +67,9 @@ const fullDate = {
  * Returns the schema of an input: an existing day as a full-date of RFC 3339, such as `2026-01-02`. It
  * is a string on both surfaces, because the day of a `Date` depends on the time zone.
  */
-export const dateInput = (meta: Documentation & { description: string }) =>
+export const dateInput = (meta: InputDocumentation) =>
   z
-    .string({ error: ({ input }) => (input === undefined ? 'is required' : 'must be a string') })
+    .string({ error: required('must be a string') })
     .regex(z.regexes.date, 'must be a day of the calendar, such as 2026-01-02')
     .meta({ ...meta, override: fullDate })
 

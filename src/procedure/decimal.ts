@@ -3,6 +3,7 @@
  * round JSON numbers (RFC 8259, section 6).
  */
 import { z } from 'zod'
+import { type Documentation, type InputDocumentation, required } from './field.ts'
 
 /** The size of a decimal, as in SQL's `decimal(precision, scale)`. */
 interface Size {
@@ -12,11 +13,6 @@ interface Size {
   scale: number
   /** Whether negative decimals are valid. */
   signed?: boolean
-}
-
-interface Documentation {
-  description?: string
-  examples?: string[]
 }
 
 // The format `decimal` of OpenAPI's registry is omitted: strict validators reject unknown formats.
@@ -31,7 +27,7 @@ const jsonSchema = ({ precision, scale, signed }: Size, fraction: string) => ({
  * Returns the schema of an input: a decimal with up to `scale` digits after the point. Its output has
  * exactly `scale` of them: for scale 2, `2.5` becomes `2.50`. Throws TypeError for an invalid size.
  */
-export function decimalInput(meta: Documentation & { description: string }, size: Size) {
+export function decimalInput(meta: InputDocumentation, size: Size) {
   const { precision, scale, signed } = size
   if (scale < 0 || scale >= precision || precision > 18) {
     throw new TypeError('A decimal has at most 18 digits, and at least one before the point')
@@ -40,7 +36,7 @@ export function decimalInput(meta: Documentation & { description: string }, size
   const kind = signed ? 'a decimal number' : 'a decimal number of at least 0'
   const rule = `must be ${kind} in a string, such as "${decimalOf(250n, scale)}", with at most ${precision - scale} digits before the point and ${scale} after it`
   return z
-    .string({ error: ({ input }) => (input === undefined ? 'is required' : rule) })
+    .string({ error: required(rule) })
     .regex(new RegExp(schema.pattern), { error: rule, abort: true })
     .overwrite((text) => decimalOf(unitsOf(text, scale), scale))
     .meta({ ...meta, override: schema })

@@ -2,12 +2,7 @@
 import { idempotencyError, parseIdempotencyKey } from '../idempotency/header.ts'
 import type { Make } from '../idempotency/store.ts'
 import type { Stores } from './context.ts'
-import { asWrite, inside, type Resolver, write } from './write.ts'
-
-const resolvers = new WeakSet<object>()
-
-/** Returns whether `idempotentWrite` made a resolver. */
-export const isIdempotentWrite = (resolver: object): boolean => resolvers.has(resolver)
+import { inside, madeBy, type Resolver, write } from './write.ts'
 
 /**
  * Returns the resolver of a creation or of a repeatable action
@@ -26,7 +21,7 @@ export function idempotentWrite<Input, Output>(
   { oneStatement = false }: { oneStatement?: boolean } = {},
 ): Resolver<Input, Output> {
   const withoutKey = oneStatement ? make : write(make)
-  const resolver: Resolver<Input, Output> = async (options) => {
+  return madeBy('idempotentWrite', async (options) => {
     const { ctx, input, path: operation } = options
     const key = parseIdempotencyKey(ctx.idempotencyHeader)
     if (key === undefined) return await withoutKey(options)
@@ -35,7 +30,5 @@ export function idempotentWrite<Input, Output>(
     const outcome = await ctx.idempotency.once(request, ctx.deadline, work, { oneStatement })
     if (typeof outcome === 'string') throw idempotencyError(outcome)
     return outcome.output
-  }
-  resolvers.add(resolver)
-  return asWrite(resolver)
+  })
 }

@@ -1,5 +1,6 @@
 /** Schemas for integers of 64 bits, which are a `bigint` in TypeScript. */
 import { z } from 'zod'
+import { type InputDocumentation, required } from './field.ts'
 
 /** The range of an int64. */
 export const INT64_MIN = -(2n ** 63n)
@@ -8,18 +9,12 @@ export const INT64_MAX = 2n ** 63n - 1n
 // zod has no JSON Schema for a bigint. This one is https://spec.openapis.org/registry/format/int64
 // The document adds the range later (see surface/rest/document.ts), because zod would round it.
 const jsonSchema = { type: 'integer', format: 'int64' } as const
-const message = `must be an integer from ${INT64_MIN} to ${INT64_MAX}`
-
-interface Documentation {
-  description: string
-  examples?: number[]
-}
 
 /**
  * Returns the schema of an input: a bigint in the range of int64, or a number that is a safe integer
  * (greater numbers may be rounded). Its output is a bigint.
  */
-export const int64Input = ({ description, examples }: Documentation) =>
+export const int64Input = ({ description, examples }: InputDocumentation<number>) =>
   z
     // The union's message appears only if all checks abort: other checks would keep their own.
     .union(
@@ -28,12 +23,10 @@ export const int64Input = ({ description, examples }: Documentation) =>
         z.int({ abort: true }),
       ],
       {
-        error: ({ input }) =>
-          Number.isInteger(input) && !Number.isSafeInteger(input)
+        error: (issue) =>
+          Number.isInteger(issue.input) && !Number.isSafeInteger(issue.input)
             ? 'is a number too great to be exact: pass a bigint'
-            : input === undefined
-              ? 'is required'
-              : message,
+            : required(`must be an integer from ${INT64_MIN} to ${INT64_MAX}`)(issue),
       },
     )
     .transform(BigInt)
@@ -47,5 +40,5 @@ export const int64Input = ({ description, examples }: Documentation) =>
     })
 
 /** Returns the schema of an output: an int64, as a bigint. */
-export const int64Output = (documentation: Documentation) =>
+export const int64Output = (documentation: InputDocumentation<number>) =>
   z.bigint().meta({ ...documentation, override: jsonSchema })

@@ -24,7 +24,8 @@ export function pagingInputs<Of extends Cursor>(noun: string, order: Order<Of>) 
     .max(MAX_LIMIT, `must be at most ${MAX_LIMIT}`)
     .default(DEFAULT_LIMIT)
     .meta({ description: `Maximum number of ${noun} returned.` })
-  const cursor = cursorInput(noun, order).optional()
+  const schema = order.isPlain ? plainInput(noun, order) : positionInput(noun, order)
+  const cursor = schema.optional()
   cursorOrders.set(cursor, order)
   // The schema follows from `order.isPlain`, which the compiler cannot relate to `Of`.
   return { limit, cursor: cursor as unknown as CursorInput<Of> }
@@ -34,14 +35,11 @@ type CursorInput<Of extends Cursor> = [Of] extends [bigint]
   ? z.ZodOptional<ReturnType<typeof int64Input>>
   : z.ZodOptional<ReturnType<typeof positionInput>>
 
-function cursorInput(noun: string, order: Order) {
-  const [{ column, direction } = { column: '', direction: '' }] = order.columns
+function plainInput(noun: string, { columns }: Order) {
+  const [{ column, direction } = { column: '', direction: '' }] = columns
   const side = direction === 'ascending' ? 'greater' : 'smaller'
-  return order.isPlain
-    ? int64Input({
-        description: `The \`${column}\` of the last of the ${noun} seen: only those with a ${side} \`${column}\` follow.`,
-      })
-    : positionInput(noun, order)
+  const description = `The \`${column}\` of the last of the ${noun} seen: only those with a ${side} \`${column}\` follow.`
+  return int64Input({ description })
 }
 
 const CURSOR_RULE = 'must be the cursor in the Link of the previous page'

@@ -3,8 +3,8 @@ import { initTRPC } from '@trpc/server'
 import type { OpenApiMeta } from 'trpc-to-openapi'
 import { transformer } from '../../client/src/encoding.ts'
 import { errorShape, readOnlyKey, toProblem, unauthorized } from '../errors/problem.ts'
-import { type Auth, MISSING } from '../keys/auth.ts'
-import type { Caller, Context } from './context.ts'
+import type { Auth, Caller } from '../keys/auth.ts'
+import type { Context } from './context.ts'
 import type { RestMeta } from './rest-meta.ts'
 
 const t = initTRPC
@@ -26,13 +26,13 @@ export const { router } = t
  * valid key, and FORBIDDEN for a mutation with a read-only key.
  */
 export function authorize(auth: Auth, type: 'query' | 'mutation' | 'subscription'): Caller {
-  if (auth.kind !== 'caller') throw unauthorized(auth.kind)
+  if (typeof auth === 'string') throw unauthorized(auth)
   if (auth.readOnly && type === 'mutation') throw readOnlyKey()
   return auth
 }
 
 const keyCheck = t.middleware(({ ctx, type, next }) =>
-  next({ ctx: { caller: authorize(ctx.auth ?? MISSING, type) } }),
+  next({ ctx: { caller: authorize(ctx.auth ?? 'missing', type) } }),
 )
 
 /** Returns whether a middleware is the key check of `keyedProcedure`. */

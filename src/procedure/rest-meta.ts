@@ -12,61 +12,34 @@ export interface Deprecation {
   successor: `/${string}`
 }
 
-interface Common {
+/** The description of an operation. What does not fit its procedure is an error at the start. */
+export interface RestMeta {
+  method: 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE'
   /** A path template, such as `/pets/{petId}`. Each parameter is a field of the input. */
   path: `/${string}`
   /** The tag of the operation in the document. */
   tag: string
   summary: string
   description: string
+  /** An output. A DELETE has none: it returns nothing, with 204. */
+  example?: unknown
+  /** A body, unless all fields of the input are in the path or the query. */
+  exampleInput?: object
+  /** For an operation that returns a page: `Link` has the URL of the next one. `paged` makes its resolver. */
+  paged?: true
+  /**
+   * For an operation that creates a resource, and returns it with 201: the path template of `Location`,
+   * whose parameters are fields of the output or of the path. `idempotentWrite` makes its resolver.
+   */
+  creates?: `/${string}`
+  /** For an action with an Idempotency-Key. `idempotentWrite` makes its resolver. */
+  repeatable?: true
   deprecated?: Deprecation
   /** The message of 404, for an operation on one resource that may not exist. */
   notFound?: string
   /** The message of 409, for an operation that may violate a unique constraint. */
   conflict?: string
 }
-
-/** An operation that returns one resource. `example` is an output. */
-interface Reading {
-  method: 'GET'
-  example: unknown
-}
-
-/** An operation that returns a page; `Link` has the URL of the next one. `paged` makes its resolver. */
-interface Listing {
-  method: 'GET'
-  paged: true
-  example: unknown[]
-}
-
-/**
- * An operation that creates a resource, and returns it with 201. `creates` is the path template of
- * `Location`: its parameters are fields of the output. `idempotentWrite` makes its resolver.
- */
-interface Creating {
-  method: 'POST'
-  creates: `/${string}`
-  example: unknown
-  exampleInput?: object
-}
-
-/**
- * An operation that changes a resource, and returns it. `exampleInput` is a body, unless all fields of
- * the input are in the path. If `repeatable`, `idempotentWrite` makes its resolver.
- */
-interface Changing {
-  method: 'PATCH' | 'PUT' | 'POST'
-  repeatable?: true
-  example: unknown
-  exampleInput?: object
-}
-
-/** An operation that removes a resource, and returns nothing with 204. */
-interface Removing {
-  method: 'DELETE'
-}
-
-export type RestMeta = Common & (Reading | Listing | Creating | Changing | Removing)
 
 const MORE_PAGES =
   'If there are more, the response has a `Link` header with `rel="next"`, the URL of the next page.'
@@ -75,16 +48,14 @@ const idempotencyText = (effect: string) =>
 
 /** Returns the meta of a procedure, for this service (`rest`) and for trpc-to-openapi (`openapi`). */
 export function restMeta(rest: RestMeta): OpenApiMeta<{ rest: RestMeta }> {
-  const { method, path, tag, summary, deprecated } = rest
+  const { method, path, tag, summary, paged, creates, repeatable, deprecated } = rest
   // The sentences about headers belong to REST alone: tRPC's clients show `rest.description`.
-  const description = [
+  const sentences = [
     rest.description,
-    'paged' in rest && MORE_PAGES,
-    'creates' in rest && idempotencyText('adds'),
-    'repeatable' in rest && idempotencyText('changes'),
+    paged && MORE_PAGES,
+    creates && idempotencyText('adds'),
+    repeatable && idempotencyText('changes'),
   ]
-    .filter(Boolean)
-    .join(' ')
   return {
     rest,
     openapi: {
@@ -92,9 +63,9 @@ export function restMeta(rest: RestMeta): OpenApiMeta<{ rest: RestMeta }> {
       path,
       tags: [tag],
       summary,
-      description,
+      description: sentences.filter(Boolean).join(' '),
       deprecated: deprecated !== undefined,
-      ...(('creates' in rest || 'repeatable' in rest) && { requestHeaders: IdempotencyHeaders }),
+      ...((creates || repeatable) && { requestHeaders: IdempotencyHeaders }),
     },
   }
 }

@@ -1,5 +1,6 @@
 /** Schemas for text, with the same rules in every resource. */
 import { z } from 'zod'
+import { type Documentation, type InputDocumentation, required } from './field.ts'
 
 /** Characters (Unicode code points) of a column `varchar(255)`. */
 const MAX_LENGTH = 255
@@ -13,19 +14,14 @@ const jsonSchema = (maxLength: number) =>
     pattern: '^[^\\x00]*[^\\s\\x00][^\\x00]*$',
   }) as const
 
-interface Documentation {
-  description?: string
-  examples?: string[]
-}
-
 /**
  * Returns the schema of an input: a string of 1 to `maxLength` characters (Unicode code points), by
  * default 255. It must not be blank, and must not contain NUL or an unpaired surrogate. The document
  * has these rules except the last, which JSON Schema cannot express.
  */
-export const textInput = (meta: Documentation & { description: string }, maxLength = MAX_LENGTH) =>
+export const textInput = (meta: InputDocumentation, maxLength = MAX_LENGTH) =>
   z
-    .string({ error: ({ input }) => (input === undefined ? 'is required' : 'must be a string') })
+    .string({ error: required('must be a string') })
     .refine((text) => text !== '', { error: 'must not be empty', abort: true })
     // MySQL and JSON Schema count code points, and `length` counts UTF-16 code units.
     .refine((text) => text.length <= maxLength || [...text].length <= maxLength, {

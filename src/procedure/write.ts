@@ -11,14 +11,16 @@ export interface Options<Input> {
 
 export type Resolver<Input, Output> = (options: Options<Input>) => Promise<Output>
 
-const resolvers = new WeakSet<object>()
+type Maker = 'write' | 'idempotentWrite'
 
-/** Returns whether `write` or `idempotentWrite` made a resolver, as the service requires of mutations. */
-export const isWrite = (resolver: object): boolean => resolvers.has(resolver)
+const makers = new WeakMap<object, Maker>()
 
-/** Marks a resolver for `isWrite`, and returns it. */
-export function asWrite<Input, Output>(resolver: Resolver<Input, Output>): Resolver<Input, Output> {
-  resolvers.add(resolver)
+/** Returns which function made a resolver, as the service requires of mutations. */
+export const makerOf = (resolver: object): Maker | undefined => makers.get(resolver)
+
+/** Records which function made a resolver, and returns it. */
+export function madeBy<Input, Output>(maker: Maker, resolver: Resolver<Input, Output>) {
+  makers.set(resolver, maker)
   return resolver
 }
 
@@ -38,6 +40,6 @@ export const inside = <Input>(
  * `make`, and DatabaseUnavailableError.
  */
 export const write = <Input, Output>(make: Resolver<Input, Output>): Resolver<Input, Output> =>
-  asWrite((options) =>
+  madeBy('write', (options) =>
     options.ctx.transact((stores) => make(inside(options, stores)), options.ctx.deadline),
   )

@@ -6,67 +6,43 @@ import type { Config } from '../config/config.ts'
 import { notFound, toApiError, toProblem } from '../errors/problem.ts'
 import { crossOrigin, jsonHeaders, pageHeaders } from '../http/headers.ts'
 import { healthRouter } from '../http/health.ts'
-import { createRateLimit } from '../http/rate-limit.ts'
 import { recordOf } from '../http/record.ts'
 import { checkHost } from '../http/request.ts'
-import { createTelemetry } from '../http/request-log.ts'
-import { answer, notAllowed } from '../http/respond.ts'
+import type { Telemetry } from '../http/request-log.ts'
+import { answer, getOnly } from '../http/respond.ts'
 import { type ClientTimeouts, createHttpServer } from '../http/server/server.ts'
-import type { Log } from '../observe/log.ts'
-import type { Metrics } from '../observe/metrics.ts'
-import type { Tracing } from '../observe/tracing.ts'
 import type { Resources } from '../procedure/resources.ts'
-import { pipeline, reporter, type Service } from '../surface/pipeline.ts'
+import { pipeline, type Service } from '../surface/pipeline.ts'
 import { operationsOf } from '../surface/rest/operations.ts'
 import { restSurface } from '../surface/rest/surface.ts'
 import { trpcSurface } from '../surface/trpc/surface.ts'
 import type { Readiness } from './readiness.ts'
 
 /** The parts of the app. */
-export interface Parts {
+interface Parts {
   config: Config
-  log: Log
-  metrics: Metrics | undefined
-  tracing: Tracing | undefined
-  readiness: Readiness
   resources: Resources
-  foundation: Pick<Service, 'stores' | 'transact' | 'idempotency' | 'authenticator'>
+  service: Service
+  telemetry: Telemetry
+  readiness: Readiness
   clientTimeouts: ClientTimeouts | undefined
 }
 
-/**
- * Returns a server that does not listen yet. Throws TypeError for an incomplete description of an
- * operation.
- */
+/** Returns a server that does not listen yet. Throws TypeError for an incomplete description. */
 export function createApp(parts: Parts): Server {
-  const { config, log, metrics, tracing, readiness, resources, foundation, clientTimeouts } = parts
+  const { config, resources, service, telemetry, readiness, clientTimeouts } = parts
   const { router, tags } = resources
   const operations = operationsOf(router, tags)
   // Made at the first request: most processes serve neither, and their modules are a tenth of the memory.
-  const document = dedupe<void, string>(
-    async () => {
-      const { openApiDocument } = await import('../surface/rest/document.ts')
-      return JSON.stringify(openApiDocument(resources, operations, config))
-    },
-    { keep: true },
-  )
-  const docs = dedupe<void, RequestHandler>(
-    async () => {
-      const { docsRouter } = await import('../surface/docs.ts')
-      return docsRouter(await document())
-    },
-    { keep: true },
-  )
+  const document = kept(async () => {
+    const { openApiDocument } = await import('../surface/rest/document.ts')
+    return JSON.stringify(openApiDocument(resources, operations, config))
+  })
+  const docs = kept(async () => {
+    const { docsRouter } = await import('../surface/docs.ts')
+    return docsRouter(await document())
+  })
   const methods = [...new Set(['GET', 'HEAD', 'POST', ...operations.map(({ method }) => method)])]
-  const report = reporter(log)
-  const service: Service = {
-    ...foundation,
-    rateLimit: config.rateLimit === undefined ? undefined : createRateLimit(config.rateLimit),
-    timeout: config.databaseTimeout,
-    report,
-    tracing,
-  }
-  const telemetry = createTelemetry(log, metrics?.observe ?? (() => {}))
 
   const app = express()
   app.disable('x-powered-by').disable('etag')
@@ -86,13 +62,15 @@ export function createApp(parts: Parts): Server {
   app.use(healthRouter(readiness.isReady))
   app.use(requireHost)
   app.get('/v1/openapi.json', async (_req, res) => answer(res, 200, jsonHeaders, await document()))
-  app.all('/v1/openapi.json', notAllowed(['GET']))
   app.get(['/', '/docs'], (_req, res) => answer(res, 302, TO_DOCS, ''))
-  app.all(['/', '/docs'], notAllowed(['GET']))
+  app.all(['/v1/openapi.json', '/', '/docs'], getOnly)
   app.use('/docs/', async (req, res, next) => (await docs())(req, res, next))
-  app.use(refuseAll, answerError(report))
+  app.use(refuseAll, answerError(service.report))
   return createHttpServer(app, telemetry.onRefused, clientTimeouts)
 }
+
+/** Returns a function that makes a value at its first call, and again after a failure. */
+const kept = <Made>(make: () => Promise<Made>) => dedupe<void, Made>(make, { keep: true })
 
 const TO_DOCS = [...pageHeaders, 'Location', '/docs/']
 

@@ -3,9 +3,7 @@ import { DatabaseUnavailableError } from '../../db/errors.ts'
 import { describeUrl } from '../../db/url.ts'
 import { type Config, ConfigError, loadConfig } from '../config/config.ts'
 
-/**
- * A mistake in the arguments of a command: the message says what is wrong and what would be right.
- */
+/** A mistake in the arguments of a command. The message says what would be right. */
 export class UsageError extends Error {
   override name = 'UsageError'
 }

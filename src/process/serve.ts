@@ -3,12 +3,16 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import { connect } from '../../db/connect.ts'
+import { retry } from '../../db/retry.ts'
+import { inTransaction } from '../../db/transaction.ts'
 import { type Config, ConfigError } from '../config/config.ts'
+import { createRateLimit } from '../http/rate-limit.ts'
+import { createTelemetry } from '../http/request-log.ts'
 import { createIdempotency } from '../idempotency/store.ts'
 import { createAuthenticator } from '../keys/authenticator.ts'
 import type { Log } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
-import { transactions } from '../procedure/transact.ts'
+import { reporter, type Service } from '../surface/pipeline.ts'
 import { createApp } from './app.ts'
 import type { Composition } from './composition.ts'
 import { createReadiness } from './readiness.ts'
@@ -28,37 +32,38 @@ export interface Running {
   stop(): Promise<void>
 }
 
-/**
- * Serves in this process, on a database whose migrations are current. Throws ConfigError when the port
- * cannot be listened on.
- */
+/** Serves in this process, on a migrated database. Throws ConfigError if it cannot listen on the port. */
 export async function serve(
   config: Config,
   log: Log,
   { loadResources, clientTimeouts }: Composition,
 ): Promise<Running & { metrics: Metrics | undefined }> {
-  // Tracing and metrics are imported only where they are configured: they cost time and memory.
-  const usage = { used: 0, waiting: 0 }
   const resources = await loadResources()
+  const { createStores } = resources
+  const usage = { used: 0, waiting: 0 }
   const db = await connect(config.databaseUrl, { timeout: config.databaseTimeout, usage })
+  // Tracing and metrics are imported only where they are configured: they cost time and memory.
   const tracing =
     config.tracing && (await import('../observe/tracing.ts')).startTracing(config.tracing, log)
   const metrics = config.metrics && (await import('../observe/metrics.ts')).createMetrics(usage)
   const authenticator = createAuthenticator(db, log, metrics?.lookUp)
-  const idempotency = createIdempotency(db, resources.createStores, config.idempotencyLifetime, log)
+  const idempotency = createIdempotency(db, createStores, config.idempotencyLifetime, log)
   const readiness = createReadiness(db)
-  const stores = resources.createStores(db)
-  const transact = transactions(db, resources.createStores)
-  const server = createApp({
-    config,
-    log,
-    metrics,
+  const service: Service = {
+    stores: createStores(db),
+    transact(work, deadline) {
+      const attempt = () => inTransaction(db, (inside) => work(createStores(inside)), deadline)
+      return retry(attempt, { repeatable: false, deadline })
+    },
+    idempotency,
+    authenticator,
+    rateLimit: config.rateLimit === undefined ? undefined : createRateLimit(config.rateLimit),
+    timeout: config.databaseTimeout,
+    report: reporter(log),
     tracing,
-    readiness,
-    resources,
-    clientTimeouts,
-    foundation: { stores, transact, idempotency, authenticator },
-  })
+  }
+  const telemetry = createTelemetry(log, metrics?.observe)
+  const server = createApp({ config, resources, service, telemetry, readiness, clientTimeouts })
   server.listen(config.port)
   await once(server, 'listening').catch((error: NodeJS.ErrnoException) => {
     const problem = `PORT: cannot listen on ${config.port} (${error.code})`

@@ -10,10 +10,7 @@ const SAME_REQUEST = 1_000
 /** Milliseconds that the reader of the log has to take the last entries. */
 const LOG_TIMEOUT = 2_000
 
-/**
- * Resolves at the first SIGTERM or SIGINT. A second request to stop ends the process at once, with
- * code 1.
- */
+/** Resolves at the first SIGTERM or SIGINT. A second one ends the process at once, with code 1. */
 export function stopSignal(log: Log): Promise<void> {
   return new Promise((resolve) => {
     let first: { signal: NodeJS.Signals; time: number } | undefined
@@ -28,18 +25,20 @@ export function stopSignal(log: Log): Promise<void> {
 }
 
 /**
- * Resolves at an uncaught exception, which it logs. The state of the process is then undefined, so
- * the process must stop; its exit code is 1
+ * Resolves when `request` does, or at an uncaught exception, which it logs. The stop that follows may
+ * take `timeout` milliseconds. After an uncaught exception the state of the process is undefined, so it
+ * must stop; its exit code is 1
  * (https://nodejs.org/api/process.html#warning-using-uncaughtexception-correctly).
  */
-export function uncaughtException(log: Log): Promise<void> {
-  return new Promise((resolve) => {
-    process.on('uncaughtException', (error) => {
-      log.fatal({ err: error }, 'Uncaught exception')
-      process.exitCode = 1
-      resolve()
-    })
+export async function stopRequested(request: Promise<void>, timeout: number, log: Log) {
+  const { promise: failed, resolve } = Promise.withResolvers<void>()
+  process.on('uncaughtException', (error) => {
+    log.fatal({ err: error }, 'Uncaught exception')
+    process.exitCode = 1
+    resolve()
   })
+  await Promise.race([request, failed])
+  exitAfter(timeout, log)
 }
 
 /**

@@ -1,10 +1,11 @@
 /** The start of the service: its serving processes, the metrics, the first API key. */
 import { once } from 'node:events'
 import type { Database } from '../../db/tables.ts'
+import { describeUrl } from '../../db/url.ts'
 import type { Config } from '../config/config.ts'
-import { prepareFirstKey } from '../keys/first.ts'
+import { TITLE } from '../config/product.ts'
+import { type FirstKey, prepareFirstKey } from '../keys/first.ts'
 import type { Log } from '../observe/log.ts'
-import { startText } from './banner.ts'
 import type { Composition } from './composition.ts'
 import { exitAfter } from './shutdown.ts'
 
@@ -43,4 +44,48 @@ export async function start(db: Database, config: Config, log: Log, composition:
     cancelExit()
     throw error
   }
+}
+
+/** Returns the URLs, the database, the API key, a first request to paste, and the next steps. */
+function startText(
+  databaseUrl: string,
+  port: number,
+  firstKey: FirstKey,
+  { path, body }: Composition['firstRequest'],
+): string {
+  const local = `http://localhost:${port}`
+  const { engine, location } = describeUrl(databaseUrl)
+  return [
+    `${TITLE} is running.`,
+    ``,
+    `  REST      ${local}/v1${path}`,
+    `  tRPC      ${local}/trpc`,
+    `  OpenAPI   ${local}/v1/openapi.json`,
+    `  Database  ${engine === 'sqlite' ? 'SQLite, embedded' : 'MySQL'}: ${location}`,
+    ``,
+    ...keyLines(firstKey),
+    ``,
+    `A first request:`,
+    ``,
+    `  curl ${local}/v1${path} -H 'Authorization: Bearer ${firstKey.key ?? '<API_KEY>'}' \\`,
+    `    -H 'Content-Type: application/json' -d '${body}' -w '\\n'`,
+    ``,
+    `All operations, to read and to try:`,
+    ``,
+    `  ${local}/docs/`,
+    ``,
+    `In another terminal:`,
+    ``,
+    `  npm run seed         adds sample data`,
+    `  npm run storefront   starts an example shop`,
+    ``,
+  ].join('\n')
+}
+
+function keyLines({ exists, key }: FirstKey): string[] {
+  if (key) return [`  API key   ${key}`, `            Keep it: it is not shown again.`]
+  const command = 'npm run keys -- create NAME'
+  return exists
+    ? [`  API key   created before; for a new one: ${command}`]
+    : [`  API key   none yet; create one: ${command}`]
 }

@@ -5,7 +5,7 @@ import { type Config, ConfigError } from '../config/config.ts'
 import type { Log } from '../observe/log.ts'
 import type { Composition } from './composition.ts'
 import type { Running } from './serve.ts'
-import { exitAfter, uncaughtException } from './shutdown.ts'
+import { stopRequested } from './shutdown.ts'
 
 /** Milliseconds before a dead worker is replaced, so that workers that die at once do not spin. */
 const REPLACE_DELAY = 1_000
@@ -72,12 +72,11 @@ export async function work(config: Config, log: Log, composition: Composition): 
     process.on('message', (message) => message === STOP && resolve())
     process.once('disconnect', resolve)
   })
-  const stopRequested = Promise.race([stopMessage, uncaughtException(log)])
-  void stopRequested.then(() => exitAfter(config.shutdownTimeout, log))
+  const stopping = stopRequested(stopMessage, config.shutdownTimeout, log)
   try {
     // The primary process does not need this module.
     const serving = import('./serve.ts').then(({ serve }) => serve(config, log, composition))
-    const running = await Promise.race([serving, stopRequested])
+    const running = await Promise.race([serving, stopping])
     if (!running) return // it has no request to finish, and the other workers may wait for SHUTDOWN_DELAY
     const { metrics, stop } = running
     if (metrics) {
@@ -85,7 +84,7 @@ export async function work(config: Config, log: Log, composition: Composition): 
       AggregatorRegistry.setRegistries(metrics.registry)
       new AggregatorRegistry() // answers the primary process
     }
-    await stopRequested
+    await stopping
     await stop()
   } finally {
     if (process.connected) process.disconnect?.()

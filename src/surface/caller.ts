@@ -4,7 +4,7 @@ import type { Deadline } from '../../db/deadline.ts'
 import type { RateLimit } from '../http/rate-limit.ts'
 import { recordOf } from '../http/record.ts'
 import { countHeader } from '../http/request.ts'
-import { type Auth, INVALID, MISSING, tokenOf } from '../keys/auth.ts'
+import { type Auth, tokenOf } from '../keys/auth.ts'
 import type { Authenticator } from '../keys/authenticator.ts'
 import { visiblePrefix } from '../keys/format.ts'
 
@@ -30,26 +30,23 @@ export async function identify(
   const token = bearerToken(res)
   const cached = token ? authenticator.known(token) : undefined
   if (cached) {
-    record.auth = { kind: 'caller', keyId: cached.keyId, readOnly: cached.readOnly }
+    record.auth = cached
     rateLimit?.countKey(res, cached.keyId, calls)
-    return record.auth
+    return cached
   }
   record.keyPrefix = visiblePrefix(token ?? '')
   // A key that was valid a moment ago is not rejected because of other callers at its IP address.
   const isUnknown = !token || !authenticator.remembers(token)
   if (isUnknown) rateLimit?.countIpAddress(res, calls)
-  record.auth = MISSING
-  if (token === undefined) return record.auth
-  record.auth = INVALID
+  if (token === undefined) return 'missing'
   // The wait has a span of its own: concurrent look-ups share a statement, which is in one trace only.
-  const found = await authenticator
-    .find(token, deadline)
-    .finally(record.trace?.wait('API key look-up'))
-  if (!found) return record.auth
-  record.auth = { kind: 'caller', keyId: found.keyId, readOnly: found.readOnly }
+  const waited = record.trace?.wait('API key look-up')
+  const found = await authenticator.find(token, deadline).finally(waited)
+  if (!found) return 'invalid'
+  record.auth = found
   if (isUnknown) rateLimit?.refundIpAddress(res, calls)
   rateLimit?.countKey(res, found.keyId, calls)
-  return record.auth
+  return found
 }
 
 // Of several Authorization headers none is valid: a proxy may have checked another than this service.

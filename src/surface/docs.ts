@@ -8,16 +8,13 @@ import { assets, docsPage, download } from 'docs-page'
 import express, { type RequestHandler, type Router } from 'express'
 import { pageHeaders } from '../http/headers.ts'
 import { recordOf } from '../http/record.ts'
-import { answer, notAllowed } from '../http/respond.ts'
+import { answer, getOnly } from '../http/respond.ts'
 
 /** Returns the Express router of the docs page, to mount at `/docs`. `document` is OpenAPI as JSON. */
 export function docsRouter(document: string): Router {
   const docs = express.Router({ caseSensitive: true, strict: true })
   const serve = (path: string, handler: RequestHandler) =>
-    docs
-      .route(path)
-      .get(handler)
-      .all(notAllowed(['GET']))
+    docs.route(path).get(handler).all(getOnly)
   serve('/', sender('text/html; charset=utf-8', Buffer.from(docsPage(document, '../v1'))))
   serve('/openapi.json', sender('application/json', Buffer.from(download(document)), AS_FILE))
   for (const [name, { type, read }] of Object.entries(assets)) {

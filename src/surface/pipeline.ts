@@ -1,6 +1,6 @@
 /**
  * The pipeline of both surfaces. Each request takes these steps, in this order: match, Host, deadline,
- * key, rate, input, procedure, output, answer.
+ * key, rate, body, reply (input, procedure, output), answer.
  */
 import type { Request, RequestHandler, Response } from 'express'
 import { Deadline } from '../../db/deadline.ts'
@@ -12,11 +12,10 @@ import { checkHost, type Target, targetBelow } from '../http/request.ts'
 import { readablePath } from '../http/request-log.ts'
 import { answer } from '../http/respond.ts'
 import { type Log, summed } from '../observe/log.ts'
-import type { TraceIds, Tracing } from '../observe/tracing.ts'
+import type { Tracing } from '../observe/tracing.ts'
 import type { Context } from '../procedure/context.ts'
 import { authorize } from '../procedure/procedure.ts'
 import { type Callers, identify } from './caller.ts'
-import type { Run } from './run.ts'
 
 /** A surface: how it matches requests, and encodes errors. */
 export interface Surface {
@@ -36,43 +35,28 @@ export interface Surface {
   encodeError(error: Problem): string
 }
 
-/** The match of a request: its calls, and how a surface reads and answers it. */
+/** The match of a request, and how the surface answers it. */
 export interface Match {
   /** The name in the log, the metrics and the span. */
   operation: string
   /** The path template, for the span. */
   route: string
-  /** One call, or those of a batch. */
-  calls: Call[]
+  /** The number of calls: more than one in a batch. */
+  calls: number
   /** A mutation needs an API key that may write. */
   type: 'query' | 'mutation'
   readsBody: boolean
   /** Headers of every response, errors included: names and values in turn. */
   headers: readonly string[]
-  /**
-   * Parses the request, and returns a function that returns the input of each call by its index. Both
-   * throw a Problem for an invalid input.
-   */
-  decode(body: string | undefined): (index: number) => unknown
-  encode(outcomes: Outcome[], context: Context): Reply
-  /** Replaces `decode`, the calls and `encode`. */
-  serve?(context: Context, body: string | undefined, report: Report): Promise<Reply>
+  /** Reads the input, runs the calls, and encodes the output. Throws the error of the request. */
+  reply(context: CallContext, body: string | undefined, report: Report): Promise<Reply>
 }
 
-/** A call of a procedure; `run` is the error where the procedure cannot be called. */
-export interface Call {
-  name: string
-  run: Run | Problem
-}
+/** The context of a request's calls, which is its record, too. */
+export type CallContext = Context & RequestRecord
 
-/** The output of a call, or its error. */
-export interface Outcome {
-  output?: unknown
-  error?: Problem
-  status: number
-  /** The span of a call in a batch. */
-  ids?: TraceIds
-}
+/** Logs a 5xx error of one request. */
+export type Report = (error: Problem) => void
 
 /** A response. */
 export interface Reply {
@@ -102,7 +86,7 @@ export function pipeline(surface: Surface, service: Service): RequestHandler {
     const record = recordOf(res)
     const report = (error: Problem) => service.report(error, record)
     let headers = surface.headers
-    let context: (Context & RequestRecord) | undefined
+    let context: CallContext | undefined
     try {
       if (surface.unmatched !== undefined) setOperation(record, surface.name, surface.unmatched)
       const match = surface.match(req, target)
@@ -112,13 +96,11 @@ export function pipeline(surface: Surface, service: Service): RequestHandler {
 
       checkHost(req)
       context = begin(service, req, res, match)
-      const auth = await identify(service, res, match.calls.length, context.deadline)
+      const auth = await identify(service, res, match.calls, context.deadline)
       context.caller = authorize(auth, match.type)
 
       const body = match.readsBody ? await readBody(req, res) : undefined
-      const reply = match.serve
-        ? await match.serve(context, body, report)
-        : match.encode(await callAll(match, context, body, report), context)
+      const reply = await match.reply(context, body, report)
       answer(res, reply.status, reply.headers, reply.body)
     } catch (thrown) {
       const error = toProblem(thrown)
@@ -144,7 +126,7 @@ function begin(
   req: Request,
   res: Response,
   { operation, route }: Match,
-): Context & RequestRecord {
+): CallContext {
   const trace = tracing?.begin({
     operation,
     route,
@@ -168,52 +150,6 @@ function begin(
     page: { next: undefined },
   })
 }
-
-/** Runs the calls of a request concurrently, and returns their outcomes in order. */
-async function callAll(
-  { calls, decode }: Match,
-  context: Context & RequestRecord,
-  body: string | undefined,
-  report: Report,
-): Promise<Outcome[]> {
-  const inputs = decode(body)
-  const runCall = async ({ run }: Call, index: number, ctx: Context): Promise<Outcome> => {
-    try {
-      if (typeof run !== 'function') throw run
-      return { output: await run(ctx, () => inputs(index)), status: 200 }
-    } catch (thrown) {
-      const error = toProblem(thrown)
-      report(error)
-      return { error, status: error.status }
-    }
-  }
-  // Each call of a traced batch has a span of its own.
-  const runInBatch = async (call: Call, index: number): Promise<Outcome> => {
-    const span = context.trace?.call(loggedName(call))
-    if (!span) return await runCall(call, index, context)
-    const deadline = context.deadline.traced(span)
-    const outcome = await runCall(call, index, { ...context, deadline, trace: span })
-    span.end(outcome.status)
-    return { ...outcome, ids: span.ids }
-  }
-  const [only] = calls
-  if (only && calls.length === 1) return [await runCall(only, 0, context)]
-  const outcomes = await Promise.all(calls.map(runInBatch))
-  context.calls = calls.map((call, index) => {
-    const { status, ids } = outcomes[index] as Outcome // each call has one
-    return [loggedName(call), status, ids]
-  })
-  return outcomes
-}
-
-/** The logged operation of a call without a procedure: the log and the metrics omit invented names. */
-export const UNKNOWN = 'unknown'
-
-const loggedName = ({ name, run }: Call) =>
-  typeof run === 'function' || run.code !== 'NOT_FOUND' ? name : UNKNOWN
-
-/** Logs a 5xx error of one request. */
-export type Report = (error: Problem) => void
 
 /** Returns the function that logs 5xx errors, and ignores all others. */
 export function reporter(log: Log): Service['report'] {

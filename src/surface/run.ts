@@ -8,42 +8,39 @@ import type { z } from 'zod'
 import { internal, problemOfInput } from '../errors/problem.ts'
 import type { Context } from '../procedure/context.ts'
 import { isKeyCheck } from '../procedure/procedure.ts'
+import type { RestMeta } from '../procedure/rest-meta.ts'
 
-/** Calls a procedure and returns its output. Throws the errors of the procedure and of `readInput`. */
-export type Run = (context: Context, readInput: () => unknown) => Promise<unknown>
+/** Calls a procedure and returns its output. Throws the errors of the procedure. */
+export type Run = (context: Context, input: unknown) => Promise<unknown>
 
 /** The parts of a procedure that tRPC declares on its internal types only. */
 interface Definition {
-  type: 'query' | 'mutation'
+  type: 'query' | 'mutation' // there are no subscriptions: see operationsOf
+  meta?: { rest?: RestMeta }
   middlewares: ((...args: never[]) => unknown)[]
   inputs: z.ZodType[]
   output?: z.ZodType
   resolver(options: object): Promise<unknown>
 }
 
+export const definitionOf = (procedure: AnyTRPCProcedure): Definition =>
+  procedure._def as unknown as Definition
+
 // tRPC adds a middleware for each input and output.
 const isParser = (middleware: object): boolean => '_type' in middleware
 
 /** Returns the function that calls a procedure, for a caller whose API key the pipeline has checked. */
 export function runOf(name: string, procedure: AnyTRPCProcedure): Run {
-  const definition = procedure._def as unknown as Definition
-  const { type, middlewares, inputs, output, resolver } = definition
+  const { type, middlewares, inputs, output, resolver } = definitionOf(procedure)
   const [input] = inputs
   const [first, , ...others] = middlewares.filter((middleware) => !isParser(middleware))
   const isPlain = first !== undefined && isKeyCheck(first) && others.length === 0
   if (!isPlain || !input || !output || inputs.length > 1) {
-    return async (ctx, readInput) =>
-      await procedure({
-        ctx,
-        getRawInput: async () => readInput(),
-        path: name,
-        type,
-        signal: undefined,
-        batchIndex: 0,
-      })
+    const rest = { path: name, type, signal: undefined, batchIndex: 0 }
+    return async (ctx, input) => await procedure({ ...rest, ctx, getRawInput: async () => input })
   }
-  return async (ctx, readInput) => {
-    const parsed = input.safeParse(readInput())
+  return async (ctx, raw) => {
+    const parsed = input.safeParse(raw)
     if (!parsed.success) throw problemOfInput(parsed.error)
     const result = await resolver({ ctx, input: parsed.data, path: name, type, signal: undefined })
     const checked = output.safeParse(result)

@@ -1,6 +1,8 @@
 /** What a MySQL server says no with, and what comes of it: another attempt, 503, or 500. */
 import { randomBytes } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { connect } from '../../db/connect.ts'
+import { inTransaction } from '../../db/transaction.ts'
 import { engine } from '../support/database.ts'
 import { outOfThree } from '../support/eventually.ts'
 import { addKey, type Instance, running, startInstance, until } from '../support/instance.ts'
@@ -249,6 +251,24 @@ describe.runIf(engine === 'mysql')('a server that says no', () => {
     expect((await create(false)).status).toBe(201)
     // Else this shows nothing: the doubt would have gone with its connection.
     expect(await connections()).toEqual([before, before])
+  })
+
+  test('a transaction that the server ended fails, even if its work ignores the error', async () => {
+    await failFirst(1, 1213)
+    const db = await connect(service.databaseUrl)
+    const pet = { name: 'Rex', category_id: 3n, status: 'sold' } as const
+    const ended = inTransaction(db, async (transaction) => {
+      await transaction
+        .insertInto('pets')
+        .values(pet)
+        .execute()
+        .catch(() => {})
+    })
+    await expect(ended).rejects.toMatchObject({
+      name: 'DatabaseUnavailableError',
+      hadNoEffect: true,
+    })
+    await db.destroy()
   })
 
   test('two transactions that hold what the other needs: the creation is made once', async () => {

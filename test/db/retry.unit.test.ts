@@ -7,7 +7,6 @@ import {
   DuplicateError,
   LockedError,
   OverloadedError,
-  UnfitServerError,
 } from '../../db/errors.ts'
 import { retry } from '../../db/retry.ts'
 
@@ -17,7 +16,6 @@ test.each<[what: string, error: Error, repeatable: number, others: number]>([
   ['no effect', new DatabaseUnavailableError(cause, true), 3, 3],
   ['an unknown effect', new DatabaseUnavailableError(cause, false), 3, 1],
   ['a lock', new LockedError(cause, true), 3, 3],
-  ['an unfit server', new UnfitServerError(cause, true), 3, 3],
   ['no time left', new DatabaseTimeoutError(1), 1, 1],
   ['an overload, which another attempt would increase', new OverloadedError('Too many'), 1, 1],
   ['a duplicate', new DuplicateError('Taken'), 1, 1],

@@ -120,7 +120,7 @@ test.concurrent('restore waits at most 30 seconds for a database that another pr
   expect(await run('restore', '', 'monday.db')).toEqual({
     code: 1,
     stdout: '',
-    stderr: `Cannot restore monday.db to ${folder}/pets.db: others hold the database\n`,
+    stderr: `Cannot restore monday.db to ${folder}/pets.db: other processes hold the database\n`,
   })
   expectAbout((performance.now() - began) / 1_000, 30)
   await holder.close()

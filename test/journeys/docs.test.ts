@@ -395,6 +395,29 @@ except HTTPError as error:
     response = error  # an answer, too
 with response:
     print(response.status, response.read().decode())`)
+  // What is JSON is an object of the language, with places for variables.
+  await form
+    .getByLabel('Body')
+    .fill('{\n  "name": "\\/ true \u{1F420}",\n  "gone": [true, null, 1.5]\n}')
+  expect(await sampleOf('createPet').innerText()).toContain(`
+    data=json.dumps({
+      "name": "/ true \u{1F420}",
+      "gone": [True, None, 1.5]
+    }).encode(),
+)`)
+  await form.getByRole('radio', { name: 'Node.js' }).check()
+  expect(await sampleOf('createPet').innerText()).toContain(`
+  body: JSON.stringify({
+    "name": "\\/ true \u{1F420}",
+    "gone": [true, null, 1.5]
+  }),
+})`)
+  // But for a number that the language would round, or a name that is not one in an object.
+  for (const body of ['{"id":9007199254740993}', '{"id":7.0}', '{"__proto__":7}']) {
+    await form.getByLabel('Body').fill(body)
+    expect(await sampleOf('createPet').innerText()).toContain(`  body: ${JSON.stringify(body)},`)
+  }
+  await form.getByRole('radio', { name: 'Python' }).check()
   // The language is that of all forms; what is left empty is left out, what is typed is escaped.
   await unfold('getPet')
   await operation('getPet').getByLabel('petId').fill('a/b?c#ä')
@@ -495,6 +518,7 @@ test('without scripts, too, it says everything', async () => {
     expect(text).toContain(part)
   }
   expect(text).not.toContain('Try it out')
+  expect(await page.locator('main').innerText()).toContain('environment variable API_KEY')
   expect(await page.getByRole('searchbox').isVisible()).toBe(false)
 })
 
@@ -562,7 +586,10 @@ test('the next page is a button away', async () => {
   await operation('listPets').getByLabel('limit').fill('1')
   const [first, second] = body as { id: bigint }[] // that is what it lists
   expect((await send('listPets')).body).toContain(`"id": ${first?.id},`)
-  await operation('listPets').getByRole('button', { name: 'Next page' }).click()
+  const next = operation('listPets').getByRole('button', { name: 'Next page' })
+  const edge = async (place: typeof next) => (await place.boundingBox())?.x
+  expect(await edge(next)).toBe(await edge(answerOf('listPets').locator('.block').first()))
+  await next.click()
   await answerOf('listPets').getByText(`"id": ${second?.id},`).waitFor()
   expect(await operation('listPets').getByLabel('cursor').inputValue()).toBe(String(first?.id))
   await operation('listPets').getByLabel('limit').fill('100')
@@ -570,6 +597,19 @@ test('the next page is a button away', async () => {
   expect(await operation('listPets').getByRole('button', { name: 'Next page' }).isVisible()).toBe(
     false,
   )
+})
+
+test('an answer is in view, wherever the button stood', async () => {
+  await enterKey(service.key)
+  const button = operation('listPets').getByRole('button', { name: 'Send' })
+  await page.evaluate("document.querySelector('#listPets [type=submit]').scrollIntoView(false)")
+  await button.focus()
+  await page.keyboard.press('Enter')
+  const answer = answerOf('listPets')
+  await answer.getByText(' ms').waitFor()
+  const { y = 0, height = 0 } = (await answer.boundingBox()) ?? {}
+  expect(y).toBeGreaterThan(50) // below the header
+  expect(y + Math.min(height, 500)).toBeLessThan(desktop.height)
 })
 
 test('while it sends, the answer before is gone, and it says so', async () => {
@@ -744,6 +784,27 @@ test('search finds headings, guides and words of one stem, and marks them', asyn
   }
   await search.fill('')
   expect(await marks()).toBe(0)
+})
+
+test('what fits a search best is in view, and what Enter leads to', async () => {
+  const search = page.getByRole('searchbox', { name: 'Search' })
+  for (const [words, id] of [
+    ['pagination', 'guide-paging'],
+    ['how to page', 'guide-paging'],
+    ['errors', 'guide-errors'],
+    ['Retry-After', 'header-Retry-After'],
+    ['limit', 'listPets'], // the name of a parameter, before what has the word in its title
+  ] as const) {
+    await search.fill(words)
+    const isSeen = `[...CSS.highlights.get('hit')].some((hit) => {
+      const { top, bottom, height } = hit.getBoundingClientRect()
+      const isIn = document.getElementById('${id}').contains(hit.startContainer)
+      return isIn && height > 0 && top >= 56 && bottom <= innerHeight
+    })`
+    expect(await page.evaluate(isSeen), words).toBe(true)
+    await search.press('Enter')
+    expect(new URL(page.url()).hash, words).toBe(`#${id}`)
+  }
 })
 
 test('/ and Control+K lead to the search, and Enter to what it found', async () => {

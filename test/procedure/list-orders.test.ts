@@ -214,6 +214,46 @@ test('each row once, in order, for any rows and any limit', async () => {
   )
 })
 
+test('concurrent pages, each behind another row, are the same as one after another', async () => {
+  await service.sql('delete from notes')
+  const texts = ['a', 'B', 'ä', '\uFFFD', '😀', 'a"\\']
+  await store(
+    Array.from({ length: 40 }, (_, index) => ({
+      title: String(texts[index % texts.length]),
+      writtenAt: BigInt((index * 7) % 5),
+    })),
+  )
+  const rows = new Map(
+    (await service.sql('select id, title, written_at from notes')).map((row) => [
+      BigInt(String(row.id)),
+      row as { title: string; written_at: bigint },
+    ]),
+  )
+  const asked: [path: string, expected: bigint[]][] = []
+  for (const name of names) {
+    const ids = await byLinks(`/boards/1/${name}?limit=100`)
+    for (const [index, id] of ids.entries()) {
+      const { title, written_at } = rows.get(id) as { title: string; written_at: bigint }
+      const cursor = {
+        newest: () => writePosition([written_at, id]),
+        titles: () => writePosition([title, id]),
+        mixed: () => writePosition([title, written_at, id]),
+        latest: () => `${id}`,
+      }[name]()
+      const limit = 1 + (index % 3)
+      const path = `/boards/1/${name}?limit=${limit}&cursor=${encodeURIComponent(cursor)}`
+      asked.push([path, ids.slice(index + 1, index + 1 + limit)])
+    }
+  }
+  const answers = await Promise.all(asked.map(([path]) => service.rest('GET', path)))
+  const found = answers.map(({ body }) => (body as { id: number }[]).map(({ id }) => BigInt(id)))
+  expect(found).toEqual(asked.map(([, expected]) => expected))
+  if (engine === 'mysql') {
+    const unions = await statements.like(/\bunion all\b.*\bfrom\W+notes\b/is)
+    expect(unions.length).toBeGreaterThan(0)
+  }
+})
+
 test('a filter goes along from page to page', async () => {
   await service.sql('delete from notes')
   await store(

@@ -4,10 +4,10 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { z } from 'zod'
 import { Deadline } from '../../db/deadline.ts'
 import { DatabaseUnavailableError } from '../../db/errors.ts'
-import { runInside } from '../../db/inside.ts'
 import { retry } from '../../db/retry.ts'
 import { execute, type Statement, statement, type Value } from '../../db/statement.ts'
 import type { Database } from '../../db/tables.ts'
+import { runInTransaction } from '../../db/transaction-scope.ts'
 import { getPet } from '../../src/petstore/pets/procedures.ts'
 import { NewPet, Pet } from '../../src/petstore/pets/schema.ts'
 import { createStores } from '../../src/petstore/stores.ts'
@@ -258,7 +258,7 @@ test.each([['reach'], ['make'], ['change'], ['nest']])(
     expect(failed?.status).toBe(500)
     expect(others.map(({ status }) => status)).toEqual(Array(5).fill(200))
     expect(performance.now() - begun).toBeLessThan(2_000)
-    expect(service.logged.join()).toContain('use the stores of the ctx that the resolver was given')
+    expect(service.logged.join()).toContain('use the stores of the ctx that the resolver received')
     expect(await statuses()).toEqual(['available', 'available', 'sold'])
   },
 )
@@ -271,7 +271,7 @@ test('inside a transaction nothing is repeated but the transaction', async () =>
 test('those who would have shared a query with what reached outside are answered', async () => {
   const deadline = new Deadline(5_000)
   const get = () => outer.pets.get(1n, deadline)
-  const [within, without] = await Promise.allSettled([runInside(get), get()])
+  const [within, without] = await Promise.allSettled([runInTransaction(get), get()])
   deadline.clear()
   expect([within.status, without.status]).toEqual(['rejected', 'fulfilled'])
 })

@@ -302,11 +302,14 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
     process.kill(first, 'SIGKILL')
     await setTimeout(100) // its side of the channel is closed
     server.child.kill('SIGTERM')
-    thaw(primary) // now it hears of both at once
+    thaw(primary) // it receives both signals at once
     await eventually(() => expect(stopping()).toMatchObject([{ pid: second }]))
     expect(server.child.exitCode, 'who started it may end the rest then').toBeNull()
     await expectFinished([creation])
-    expect(await server.exited, 'the killed one has finished nothing').toBe(1)
+    const code = await server.exited
+    // The system orders the two signals. If the death is the first, nothing was cut off by the stop.
+    const diedBefore = server.entries().some(({ msg }) => /^A worker died/.test(String(msg)))
+    expect(code).toBe(diedBefore ? 0 : 1)
     expect(server.stderr).not.toMatch(/cut off|Error/)
     await gone([second])
   })

@@ -2,7 +2,7 @@
 import type { Generated, Kysely, Selectable } from 'kysely'
 import { addIndex, idColumn, tableOptions } from '../../db/columns.ts'
 import type { Deadline } from '../../db/deadline.ts'
-import { readBy } from '../../db/index-hint.ts'
+import { readBy } from '../../db/engine.ts'
 import { inserts } from '../../db/inserts.ts'
 import type { Page, Position } from '../../db/order.ts'
 import { pages } from '../../db/pages.ts'

@@ -8,8 +8,10 @@ import {
   type ApiError,
   HEADERS_TOO_LARGE,
   INVALID_URL,
+  Problem,
   REQUEST_TIMEOUT,
   refusalOf,
+  toApiError,
 } from '../../errors/problem.ts'
 import { Backlog } from '../backlog.ts'
 import { jsonHeaders } from '../headers.ts'
@@ -134,16 +136,12 @@ function madeFor(app: Express) {
   return { IncomingMessage: ExpressRequest, ServerResponse: ExpressResponse }
 }
 
-const badRequest = (message: string): ApiError => ({ code: 'BAD_REQUEST', message, status: 400 })
+const badRequest = (message: string) => toApiError(new Problem('BAD_REQUEST', message))
 
 const BAD_URL = badRequest(INVALID_URL)
 const MALFORMED = badRequest('The request is not well-formed HTTP')
 const NOT_HTTP = badRequest('The request must be one of HTTP/1.1 or HTTP/1.0')
-const NO_CONNECT: ApiError = {
-  code: 'METHOD_NOT_SUPPORTED',
-  message: 'CONNECT is not supported',
-  status: 405,
-}
+const NO_CONNECT = toApiError(new Problem('METHOD_NOT_SUPPORTED', 'CONNECT is not supported'))
 
 const parserError = ({ code }: NodeJS.ErrnoException): ApiError =>
   code === 'HPE_HEADER_OVERFLOW' ? HEADERS_TOO_LARGE : MALFORMED

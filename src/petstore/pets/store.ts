@@ -1,11 +1,10 @@
 /** The store of pets: their table and its statements. */
 import type { Generated } from 'kysely'
 import type { Deadline } from '../../../db/deadline.ts'
-import { gather } from '../../../db/gather.ts'
-import { readBy } from '../../../db/index-hint.ts'
+import { readBy } from '../../../db/engine.ts'
 import { inserts } from '../../../db/inserts.ts'
 import { lookUp } from '../../../db/lookup.ts'
-import { BY_ID, type Page } from '../../../db/order.ts'
+import { BY_ID } from '../../../db/order.ts'
 import { pages } from '../../../db/pages.ts'
 import type { Value } from '../../../db/statement.ts'
 import type { Database } from '../../../db/tables.ts'
@@ -22,21 +21,16 @@ declare module '../../../db/tables.ts' {
   }
 }
 
-/** The store of pets. All methods throw DatabaseUnavailableError, also at the deadline. */
-export interface PetStore {
-  /** Returns up to `limit` pets after `cursor`, by ascending id; with `status`, only those that have it. */
-  list(query: ListPets, deadline: Deadline): Promise<Page<Pet, bigint>>
-  /** Returns the pet with this id, or undefined. */
-  get(id: bigint, deadline: Deadline): Promise<Pet | undefined>
-  /** Inserts a pet, and returns it with its new id. */
-  create(pet: NewPet, deadline: Deadline): Promise<Pet>
-}
+export type PetStore = ReturnType<typeof petStore>
 
-/** Returns the store of pets of a database, or of a transaction. */
-export const petStore = (db: Database): PetStore => ({
-  list: (query, deadline) => listPets(db, query, deadline),
-  get: (id, deadline) => getPet(db, id, deadline),
-  async create(pet, deadline) {
+/** Returns the store of a database or transaction. All methods throw DatabaseUnavailableError. */
+export const petStore = (db: Database) => ({
+  /** Returns up to `limit` pets after `cursor`, by ascending id; with `status`, only those that have it. */
+  list: (query: ListPets, deadline: Deadline) => listPets(db, query, deadline),
+  /** Returns the pet with this id, or undefined. */
+  get: (id: bigint, deadline: Deadline) => getPet(db, id, deadline),
+  /** Inserts a pet, and returns it with its new id. */
+  async create(pet: NewPet, deadline: Deadline): Promise<Pet> {
     return { id: await insertPet(db, pet, deadline), ...pet }
   },
 })
@@ -49,7 +43,7 @@ const insertPet = inserts('pets', ({ name, categoryId, status }: NewPet) => ({
 
 const columns = ['id', 'name', 'category_id as categoryId', 'status'] as const
 
-const readPage = pages({
+const listPets = pages({
   order: BY_ID,
   select(db, value: Value<ListPets>, has) {
     if (!has('status')) return db.selectFrom('pets').select(columns)
@@ -57,16 +51,7 @@ const readPage = pages({
     const pets = db.selectFrom(readBy(db, 'pets', 'pets_status_id'))
     return pets.select(columns).where('status', '=', status)
   },
-  item: (pet) => pet,
-})
-
-const listPets = gather<ListPets, Page<Pet, bigint>>({
-  most: Number.POSITIVE_INFINITY,
-  lane: ({ limit, status, cursor }) => `${limit} ${status} ${cursor}`,
-  async ask(db, queries, deadline) {
-    const page = await readPage(db, queries[0] as ListPets, deadline) // `lane` makes all equal
-    return queries.map(() => page)
-  },
+  item: ({ id, name, categoryId, status }) => ({ id, name, categoryId, status }),
 })
 
 const getPet = lookUp<bigint, Pet>({

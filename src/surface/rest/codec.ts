@@ -1,81 +1,169 @@
-/**
- * The codec of REST: from text and JSON to inputs, and from outputs to JSON, by the schemas of the
- * operation. An int64 stays exact. Unknown fields are dropped, and values of other types are left to
- * the schema. A schema that REST cannot encode is an error at the start.
- */
-import { randomBytes } from 'node:crypto'
+/** The codecs of REST: from text and JSON to inputs, and from outputs to JSON, by their schemas. */
 import type { z } from 'zod'
 import { OUT_OF_RANGE, parseDateTime } from '../../procedure/dates.ts'
+import { exactInteger, isMarked, rawInteger, unmarked } from './json.ts'
 
-/** The type of a value in HTTP: it decides how the value is read and written. */
-export type Kind =
-  | { type: 'int64' | 'integer' | 'number' | 'boolean' | 'date' | 'string' | 'nothing' }
-  | { type: 'list'; item: Kind }
-  | { type: 'object'; fields: [name: string, kind: Kind][] }
-  | { type: 'nullable'; inner: Kind }
-
-const simple: Record<string, Kind> = {
-  bigint: { type: 'int64' },
-  boolean: { type: 'boolean' },
-  string: { type: 'string' },
-  void: { type: 'nothing' },
-  undefined: { type: 'nothing' },
+/** How REST reads and writes the values of a schema. */
+export interface Codec {
+  type: string
+  /** The codecs of an object's fields. */
+  fields?: [name: string, codec: Codec][]
+  /**
+   * Converts a parameter of the path or the query: an array if it occurs several times. Undefined for a
+   * type that no URL can have.
+   */
+  readText: ((texts: string | string[] | undefined) => unknown) | undefined
+  /** Converts a value from `parseJson`. */
+  read(value: unknown): unknown
+  /** Converts an output for JSON.stringify; undefined if it needs no conversion. */
+  write: ((value: unknown) => unknown) | undefined
 }
 
-/** Schemas that wrap another one without an effect on its kind. */
+/** Returns the codec of a scalar. Its readers leave all other values unchanged, for the schema to reject. */
+const scalar = (
+  type: string,
+  convert: (text: string) => unknown,
+  read: Codec['read'] = unmarked,
+  write?: Codec['write'],
+): Codec => ({
+  type,
+  readText: (texts) => (typeof texts === 'string' ? convert(texts) : texts),
+  read,
+  write,
+})
+
+const dateOf = (text: string) => parseDateTime(text) ?? text
+
+const INTEGER = /^-?\d+$/
+const NUMBER = /^-?\d+(\.\d+)?([eE][+-]?\d+)?$/
+
+const int64 = scalar(
+  'int64',
+  (text) => (INTEGER.test(text) ? BigInt(text) : text),
+  (value) => {
+    if (isMarked(value)) return exactInteger(value) ?? NaN
+    return Number.isSafeInteger(value) ? BigInt(value as number) : value
+  },
+  (value) => rawInteger(value as bigint), // the output's schema returns a bigint
+)
+const integer = scalar(
+  'integer',
+  (text) => (INTEGER.test(text) ? Number(text) : text),
+  (value) => (isMarked(value) ? Number(exactInteger(value) ?? NaN) : value),
+)
+const number = scalar('number', (text) => (NUMBER.test(text) ? Number(text) : text))
+const date = scalar('date', dateOf, (value) =>
+  typeof value === 'string' ? dateOf(value) : unmarked(value),
+)
+const string = scalar('string', (text) => text)
+const boolean = scalar('boolean', (text) =>
+  text === 'true' ? true : text === 'false' ? false : text,
+)
+const nothing: Codec = { type: 'nothing', readText: undefined, read: unmarked, write: undefined }
+const simple: Record<string, Codec> = {
+  bigint: int64,
+  boolean,
+  string,
+  void: nothing,
+  undefined: nothing,
+}
+
+const nullable = ({ readText, read, write }: Codec): Codec => ({
+  type: 'nullable',
+  readText,
+  read,
+  write: write && ((value) => (value === null ? null : write(value))),
+})
+
+const list = ({ readText, read, write }: Codec): Codec => ({
+  type: 'list',
+  readText:
+    readText &&
+    ((texts) => (texts === undefined ? undefined : [texts].flat().map((text) => readText(text)))),
+  read: (value) => (Array.isArray(value) ? value.map(read) : unmarked(value)),
+  write: write && ((items) => (items as unknown[]).map(write)),
+})
+
+/** Returns the codec of an object, whose reader drops all other fields. */
+export function object(fields: [name: string, codec: Codec][]): Codec {
+  const readers = fields.map(([name, { read }]) => ({ name, read }))
+  const writers = fields.flatMap(([name, { write }]) => (write ? [{ name, write }] : []))
+  const writeFields = (value: unknown) => {
+    const copy: Record<string, unknown> = { ...(value as object) }
+    for (const { name, write } of writers) {
+      if (copy[name] !== undefined) copy[name] = write(copy[name])
+    }
+    return copy
+  }
+  return {
+    type: 'object',
+    fields,
+    readText: undefined,
+    read(value) {
+      if (typeof value !== 'object' || value === null || Array.isArray(value))
+        return unmarked(value)
+      const copy: Record<string, unknown> = {}
+      for (const { name, read } of readers) {
+        // Every object inherits fields such as `constructor`.
+        if (Object.hasOwn(value, name)) copy[name] = read(value[name as keyof typeof value])
+      }
+      return copy
+    },
+    write: writers.length > 0 ? writeFields : undefined,
+  }
+}
+
+/** Schemas that wrap another one without an effect on its codec. */
 const wrappers = ['optional', 'default', 'prefault', 'readonly', 'nonoptional', 'catch']
 
 /**
- * Returns the kind of a schema; `io` is the side of a transformation. Throws TypeError for a schema
+ * Returns the codec of a schema; `io` is the side of a transformation. Throws TypeError for a schema
  * that REST cannot encode. `place` names it in the message.
  */
-export function kindOf(schema: z.core.$ZodType, io: 'input' | 'output', place: string): Kind {
+export function codecOf(schema: z.core.$ZodType, io: 'input' | 'output', place: string): Codec {
   // zod has the parts of a schema in `def`, whose type differs for each class of schemas.
   const { def } = (schema as z.ZodType)._zod as unknown as { def: Definition }
   const unsupported = (what: string) =>
     new TypeError(`${place} ${what}, which REST cannot encode: change its schema`)
-  if (wrappers.includes(def.type)) return kindOf(def.innerType, io, place)
+  if (wrappers.includes(def.type)) return codecOf(def.innerType, io, place)
   switch (def.type) {
     case 'number':
-      return { type: isInteger(def) ? 'integer' : 'number' }
-    case 'date':
+      return isInteger(def) ? integer : number
+    case 'date': {
       // A tRPC client can send a Date of any year, and REST could not write it in RFC 3339.
-      if (
-        io === 'input' &&
-        OUT_OF_RANGE.some((date) => (schema as z.ZodType).safeParse(date).success)
-      ) {
-        throw unsupported('accepts more years than dateTimeInput(…)')
-      }
-      return { type: 'date' }
+      const accepts = (value: Date) => (schema as z.ZodType).safeParse(value).success
+      if (io === 'output' || !OUT_OF_RANGE.some(accepts)) return date
+      throw unsupported('accepts more years than dateTimeInput(…)')
+    }
     case 'nullable':
-      return { type: 'nullable', inner: kindOf(def.innerType, io, place) }
+      return nullable(codecOf(def.innerType, io, place))
     case 'pipe':
-      return kindOf(io === 'input' ? def.in : def.out, io, place)
+      return codecOf(io === 'input' ? def.in : def.out, io, place)
     case 'array':
-      return { type: 'list', item: kindOf(def.element, io, `${place}[]`) }
+      return list(codecOf(def.element, io, `${place}[]`))
     case 'enum':
     case 'literal': {
       const values = def.values ?? Object.values(def.entries)
-      if (values.every((value) => typeof value === 'string')) return { type: 'string' }
+      if (values.every((value) => typeof value === 'string')) return string
       throw unsupported('allows values that are not strings')
     }
     case 'union': {
-      const kind = common(def.options.map((option) => kindOf(option, io, place)))
-      if (!kind) throw unsupported('mixes types')
-      return kind
+      const options = def.options.map((option) => codecOf(option, io, place))
+      const types = new Set(options.map(({ type }) => type))
+      // `int64Input` also accepts a number.
+      if (types.isSubsetOf(new Set(['int64', 'integer'])) && types.has('int64')) return int64
+      if (options[0] && types.size === 1) return options[0]
+      throw unsupported('mixes types')
     }
     case 'object': {
       if (def.catchall !== undefined) throw unsupported('has a rule for unknown fields')
-      const fields = Object.entries(def.shape).map(([name, field]): [string, Kind] => [
-        name,
-        kindOf(field, io, `${place}.${name}`),
-      ])
-      return { type: 'object', fields }
+      const fields = Object.entries(def.shape)
+      return object(fields.map(([name, field]) => [name, codecOf(field, io, `${place}.${name}`)]))
     }
   }
-  const kind = simple[def.type]
-  if (!kind) throw unsupported(`is of the type ${def.type}`)
-  return kind
+  const codec = simple[def.type]
+  if (!codec) throw unsupported(`is of the type ${def.type}`)
+  return codec
 }
 
 interface Definition {
@@ -95,197 +183,3 @@ interface Definition {
 
 const isInteger = ({ format, checks = [] }: Definition) =>
   [format, ...checks.map((check) => check._zod.def.format)].some((name) => name?.includes('int'))
-
-/** Returns the one kind of all options. `int64Input` also accepts a number, and is an int64. */
-function common(kinds: Kind[]): Kind | undefined {
-  const types = new Set(kinds.map(({ type }) => type))
-  if (types.size === 2 && types.has('int64') && types.has('integer')) return { type: 'int64' }
-  return types.size === 1 ? kinds[0] : undefined
-}
-
-/** Converts a parameter of the path or the query: an array if it occurs several times. */
-type TextReader = (texts: string | string[] | undefined) => unknown
-
-/**
- * Returns the reader of a parameter. It converts text in the format of the kind, and returns all other
- * text unchanged, for the schema to reject. Throws TypeError for an object, which no URL can have.
- */
-export function textReader(kind: Kind, place: string): TextReader {
-  if (kind.type === 'nullable') return textReader(kind.inner, place)
-  if (kind.type === 'list') {
-    const read = textReader(kind.item, place)
-    return (texts) => (texts === undefined ? undefined : [texts].flat().map((text) => read(text)))
-  }
-  const convert = textConverters[kind.type]
-  if (!convert) throw new TypeError(`${place} is of the type ${kind.type}, which no URL can have`)
-  return (texts) => (typeof texts === 'string' ? convert(texts) : texts)
-}
-
-const textConverters: Partial<Record<Kind['type'], (text: string) => unknown>> = {
-  int64: (text) => (/^-?\d+$/.test(text) ? BigInt(text) : text),
-  integer: (text) => (/^-?\d+$/.test(text) ? Number(text) : text),
-  number: (text) => (/^-?\d+(\.\d+)?([eE][+-]?\d+)?$/.test(text) ? Number(text) : text),
-  boolean: (text) => (text === 'true' ? true : text === 'false' ? false : text),
-  date: (text) => dateOf(text),
-  string: (text) => text,
-}
-
-/** Converts a value from `parseJson`. */
-type JsonReader = (value: unknown) => unknown
-
-/** Returns the reader of a body. It leaves values of other kinds unchanged, for the schema to reject. */
-export function jsonReader(kind: Kind): JsonReader {
-  switch (kind.type) {
-    case 'int64':
-      return (value) => (isMarked(value) ? (exactInteger(sourceOf(value)) ?? NaN) : fromSafe(value))
-    case 'integer':
-      return (value) => (isMarked(value) ? Number(exactInteger(sourceOf(value)) ?? NaN) : value)
-    case 'date':
-      return (value) => (typeof value === 'string' ? dateOf(value) : unmarked(value))
-    case 'nullable':
-      return jsonReader(kind.inner)
-    case 'list': {
-      const read = jsonReader(kind.item)
-      return (value) => (Array.isArray(value) ? value.map(read) : unmarked(value))
-    }
-    case 'object': {
-      const fields = kind.fields.map(([name, field]) => ({ name, read: jsonReader(field) }))
-      return (value) => {
-        if (typeof value !== 'object' || value === null || Array.isArray(value))
-          return unmarked(value)
-        const object: Record<string, unknown> = {}
-        for (const { name, read } of fields) {
-          // Every object inherits fields such as `constructor`.
-          if (Object.hasOwn(value, name)) object[name] = read(value[name as keyof typeof value])
-        }
-        return object
-      }
-    }
-    default:
-      return unmarked
-  }
-}
-
-const fromSafe = (value: unknown) => (Number.isSafeInteger(value) ? BigInt(value as number) : value)
-
-const dateOf = (text: string) => parseDateTime(text) ?? text
-
-/** Levels of nesting in a body. */
-const MAX_DEPTH = 500
-
-/**
- * Returns the value of a JSON text without rounded numbers. JSON.parse rounds numbers. Its reviver has
- * their source text, but takes 40 times as long as the rest of the parsing. So only a text with a
- * number that may be rounded is parsed again, with each such number in a marked string, which the
- * readers convert. Throws SyntaxError for malformed JSON, and for more than 500 levels.
- */
-export function parseJson(text: string): unknown {
-  if (text.length > MAX_DEPTH && isTooDeep(text))
-    throw new SyntaxError('The JSON is nested too deeply')
-  const value: unknown = JSON.parse(text)
-  return /\d(?:[.eE]|\d{15})/.test(text)
-    ? JSON.parse(
-        text.replace(STRING_OR_NUMBER, (token) =>
-          token.startsWith('"') ? token : `${MARK_OPEN}${token}"`,
-        ),
-      )
-    : value
-}
-
-// Numbers that JSON.parse may round have at least 16 digits, a fraction, or an exponent.
-const STRING_OR_NUMBER = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+(?:[eE][+-]?\d+)?|[eE][+-]?\d+)|-?\d{16,}/g
-
-// The mark is random: a client that knew it could send a string that is read as a number.
-const MARK = `number ${randomBytes(16).toString('hex')} `
-const MARK_OPEN = `"${MARK}`
-
-const isMarked = (value: unknown): value is string =>
-  typeof value === 'string' && value.startsWith(MARK)
-const sourceOf = (value: string) => value.slice(MARK.length)
-const unmarked = (value: unknown) => (isMarked(value) ? Number(sourceOf(value)) : value)
-
-function isTooDeep(text: string): boolean {
-  let depth = 0
-  let inString = false
-  for (let index = 0; index < text.length; index++) {
-    const character = text[index]
-    if (inString) {
-      if (character === '\\') index++
-      else inString = character !== '"'
-    } else if (character === '"') inString = true
-    else if (character === '[' || character === '{') {
-      if (++depth > MAX_DEPTH) return true
-    } else if (character === ']' || character === '}') depth--
-  }
-  return false
-}
-
-/** The limit of an exponent, in either direction: greater ones would make BigInt slow. */
-const MAX_EXPONENT = 400
-
-/** Returns the integer of a JSON number in any notation; undefined if its value is no integer. */
-function exactInteger(source: string): bigint | undefined {
-  const [mantissa = '', exponentText = '0'] = source.toLowerCase().split('e')
-  const [whole = '', fraction = ''] = mantissa.split('.')
-  const digits = whole + fraction
-  if (!/[1-9]/.test(digits)) return 0n
-  const exponent = Number(exponentText)
-  if (Math.abs(exponent) > MAX_EXPONENT) return undefined
-  const zeros = exponent - fraction.length
-  if (zeros >= 0) return BigInt(digits + '0'.repeat(zeros))
-  // The digits after the decimal point must be zeros.
-  if (/[^0]/.test(digits.slice(zeros))) return undefined
-  return BigInt(digits.slice(0, zeros))
-}
-
-/** Returns the function that writes outputs of a kind as JSON, with every digit of an int64. */
-export function jsonWriter(kind: Kind): (value: unknown) => string {
-  const convert = converter(kind)
-  return convert ? (value) => JSON.stringify(convert(value)) : (value) => JSON.stringify(value)
-}
-
-type Converter = (value: unknown) => unknown
-
-/** Returns the conversion of a kind for JSON.stringify; undefined if it needs none. */
-function converter(kind: Kind): Converter | undefined {
-  switch (kind.type) {
-    case 'int64':
-      return (value) => rawInteger(value as bigint) // the output's schema returns a bigint
-    case 'nullable': {
-      const convert = converter(kind.inner)
-      return convert && ((value) => (value === null ? null : convert(value)))
-    }
-    case 'list': {
-      const convert = converter(kind.item)
-      return convert && ((items) => (items as unknown[]).map(convert))
-    }
-    case 'object': {
-      const fields = kind.fields.flatMap(([name, field]) => {
-        const convert = converter(field)
-        return convert ? [{ name, convert }] : []
-      })
-      if (fields.length === 0) return undefined
-      return (value) => {
-        const copy: Record<string, unknown> = { ...(value as object) }
-        for (const { name, convert } of fields) {
-          if (copy[name] !== undefined) copy[name] = convert(copy[name])
-        }
-        return copy
-      }
-    }
-  }
-  return undefined
-}
-
-// JSON.stringify writes numbers much faster than raw JSON, so safe integers are numbers.
-function rawInteger(value: bigint): unknown {
-  const number = Number(value)
-  return Number.isSafeInteger(number) ? number : JSON.rawJSON(String(value))
-}
-
-declare global {
-  interface JSON {
-    /** https://tc39.es/proposal-json-parse-with-source/ (not yet in TypeScript's library) */
-    rawJSON(text: string): object
-  }
-}

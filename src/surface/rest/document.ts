@@ -6,7 +6,7 @@ import type { Config } from '../../config/config.ts'
 import { TITLE, VERSION } from '../../config/product.ts'
 import { INT64_MAX, INT64_MIN } from '../../procedure/int64.ts'
 import type { Resources } from '../../procedure/resources.ts'
-import { guidesOf, sampleOf } from './guides.ts'
+import { addGuides, objectOf } from './guides.ts'
 import type { Operation } from './operations.ts'
 import { headerComponents, responsesOf } from './responses.ts'
 
@@ -40,7 +40,7 @@ export function openApiDocument(
     { url: servers.baseUrl, description: isLocal(servers.baseUrl) ? 'Local' : 'Production' },
     ...(servers.stagingUrl ? [{ url: servers.stagingUrl, description: 'Staging' }] : []),
   ]
-  const headings = new Map(operations.map(({ meta, heading }) => [meta.tag, heading]))
+  const headings = new Map(operations.map(({ tag, heading }) => [tag, heading]))
   document.tags = [...headings].map(([name, description]) => ({ name, description }))
   // `Error` replaces all error schemas of the generator.
   const { schemas: generated = {}, ...components } = document.components ?? {}
@@ -54,30 +54,11 @@ export function openApiDocument(
     headers: headerComponents(operations, servers.baseUrl),
   }
   completeIntegers(document)
-  addGuides(document, operations, servers.baseUrl, client)
+  addGuides({ document, operations, baseUrl: servers.baseUrl, client })
   return document
 }
 
 const isLocal = (url: string) => /^https?:\/\/(localhost|127\.|\[::1\])/i.test(url)
-
-/** Adds the guides to the description and, where there is a client, a sample of it to each operation. */
-function addGuides(
-  document: OpenAPIObject,
-  operations: Operation[],
-  baseUrl: string,
-  client: Resources['client'],
-): void {
-  const guides = guidesOf({ document, operations, baseUrl, client })
-  document.info.description = `${document.info.description}\n\n${guides}`
-  if (!client) return
-  for (const operation of operations) {
-    const { path, method } = operation
-    const source = sampleOf(operation, { document, baseUrl, client })
-    Object.assign(document.paths?.[path]?.[method.toLowerCase() as 'get'] ?? {}, {
-      'x-codeSamples': [{ lang: 'TypeScript', source }],
-    })
-  }
-}
 
 const errorSchema = z
   .object({
@@ -106,9 +87,8 @@ const refusalSchema = errorSchema
   })
 
 function correct(document: OpenAPIObject, schemas: Components, operation: Operation): void {
-  const { name, path, method, meta } = operation
-  const object = document.paths?.[path]?.[method.toLowerCase() as 'get']
-  if (!object) throw new TypeError(`${method} ${path} is missing in the generated document`)
+  const { name, bodyName, exampleInput } = operation
+  const object = objectOf(document, operation)
   object.operationId = name
   const output = object.responses?.[200]?.content?.['application/json']?.schema
   object.responses = responsesOf(operation, output)
@@ -120,10 +100,10 @@ function correct(document: OpenAPIObject, schemas: Components, operation: Operat
     if (operation.paged && parameter.name === 'limit') boundPage(schemas, output, schema)
   }
   delete object.requestBody
-  if (operation.readBody && 'exampleInput' in meta) {
-    const schema = { $ref: `#/components/schemas/${operation.bodyName}` }
+  if (exampleInput) {
+    const schema = { $ref: `#/components/schemas/${bodyName}` }
     addBody(schemas, operation)
-    const content = { 'application/json': { schema, example: meta.exampleInput } }
+    const content = { 'application/json': { schema, example: exampleInput } }
     object.requestBody = { required: true, content }
   }
 }

@@ -5,10 +5,10 @@
 import type { OpenAPIObject } from 'trpc-to-openapi'
 import { MAX_BODY } from '../../config/limits.ts'
 import { NAME } from '../../config/product.ts'
-import type { ApiError } from '../../errors/problem.ts'
+import { type ApiError, methodNotSupported, notFound } from '../../errors/problem.ts'
 import type { Resources } from '../../procedure/resources.ts'
 import type { Operation } from './operations.ts'
-import { examplePath } from './responses.ts'
+import { errorsOf, examplePath } from './responses.ts'
 
 /** What a guide is made from. */
 interface Subject {
@@ -20,13 +20,28 @@ interface Subject {
   client: Resources['client']
 }
 
-/** The guides in Markdown, each under a heading of the second level. Throws TypeError for an error code without advice. */
-export function guidesOf(subject: Subject): string {
+/**
+ * Adds the guides to the description of a document and, where there is a client, a sample of it to each
+ * operation. Throws TypeError for an error code without advice.
+ */
+export function addGuides(subject: Subject): void {
+  const { document, operations, client } = subject
   const guides = [typeScript, paging, errors, idempotency, int64, rateLimits, deprecation]
-  return guides
-    .map((guide) => guide(subject))
-    .filter((text) => text !== undefined)
-    .join('\n\n')
+  const texts = guides.map((guide) => guide(subject)).filter((text) => text !== undefined)
+  document.info.description = [document.info.description, ...texts].join('\n\n')
+  if (!client) return
+  for (const operation of operations) {
+    const source = sampleOf(operation, { ...subject, client })
+    const samples = [{ lang: 'TypeScript', source }]
+    Object.assign(objectOf(document, operation), { 'x-codeSamples': samples })
+  }
+}
+
+/** Returns the part of a generated document that describes an operation. */
+export function objectOf({ paths }: OpenAPIObject, { path, method }: Operation) {
+  const object = paths?.[path]?.[method.toLowerCase() as 'get']
+  if (!object) throw new TypeError(`${method} ${path} is missing in the generated document`)
+  return object
 }
 
 type Guide = (subject: Subject) => string | undefined
@@ -39,14 +54,17 @@ function named(operations: Operation[]): string {
   return names.join(', ').replace(/, (?=[^,]*$)/, ' and ')
 }
 
-const typeScript: Guide = ({ document, operations, baseUrl, client }) => {
+const typeScript: Guide = (subject) => {
+  const { operations, client } = subject
   const [operation] = operations
   if (!client || !operation) return undefined
+  // Of a module `@scope/name/client`, the package is `@scope/name`.
+  const [name] = /^(@[^/]+\/)?[^/]+/.exec(client.module) ?? []
   return `## TypeScript? Use the client
 
-The package \`${client.module}\` has a typed client of this service, over tRPC. It knows every input, output and error, and ids are \`bigint\` in it. Every operation here has a sample for it.
+The package \`${name}\` has a typed client of this service, over tRPC. It is on no public registry: ask the operator for it. It knows every input, output and error, and ids are \`bigint\` in it. Every operation here has a sample for it.
 
-${code('TypeScript', sampleOf(operation, { document, baseUrl, client }))}`
+${code('TypeScript', sampleOf(operation, { ...subject, client }))}`
 }
 
 const paging: Guide = ({ document, operations, baseUrl }) => {
@@ -92,22 +110,19 @@ const advice: Partial<Record<ApiError['code'], string>> = {
     'Wait as many seconds as `Retry-After` says, then repeat the request. A creation may have happened: repeat it with the same `Idempotency-Key`.',
 }
 
-/** Errors of addresses that no operation has. */
-const ofNoOperation: Pick<ApiError, 'code' | 'status'>[] = [
-  { code: 'NOT_FOUND', status: 404 },
-  { code: 'METHOD_NOT_SUPPORTED', status: 405 },
-]
-
-const errors: Guide = ({ document, operations }) => {
-  const all = [...operations.flatMap((one) => errorsOf(document, one)), ...ofNoOperation]
-  const statuses = Map.groupBy(all, ({ code }) => code)
-  const rows = [...statuses].map(([code, examples]) => {
+const errors: Guide = ({ operations }) => {
+  // The last two are errors of URLs that no operation has.
+  const all = [
+    ...operations.flatMap(errorsOf).flatMap(({ errors }) => errors),
+    notFound(),
+    methodNotSupported('GET', ''),
+  ].toSorted((one, other) => one.status - other.status)
+  const rows = [...Map.groupBy(all, ({ code }) => code)].map(([code, errors]) => {
     const todo = advice[code]
     if (todo === undefined) throw new TypeError(`The error code ${code} needs advice in the guides`)
-    const numbers = [...new Set(examples.map(({ status }) => status))].sort()
-    return { status: numbers[0] ?? 0, row: `| \`${code}\` | ${numbers.join(', ')} | ${todo} |` }
+    const statuses = new Set(errors.map(({ status }) => status))
+    return `| \`${code}\` | ${[...statuses].join(', ')} | ${todo} |`
   })
-  const sorted = rows.toSorted((one, other) => one.status - other.status)
   const example = { code: 'BAD_REQUEST', message: operations[0]?.badRequest, status: 400 }
   return `## Errors
 
@@ -115,7 +130,7 @@ Every error has a JSON body with a \`code\` for programs, a \`message\` for peop
 
 | Code | Status | What to do |
 |---|---|---|
-${sorted.map(({ row }) => row).join('\n')}
+${rows.join('\n')}
 
 ${code('JSON', JSON.stringify(example, undefined, 2))}`
 }
@@ -125,7 +140,7 @@ const idempotency: Guide = ({ document, operations, baseUrl, client }) => {
   const [first] = repeatable
   if (!first) return undefined
   const key = parametersOf(document, first).get('Idempotency-Key')?.schema.examples?.[0]
-  const { exampleInput } = first.meta as { exampleInput?: object }
+  const { exampleInput } = first
   const lines = [
     `curl -i -X ${first.method} '${baseUrl}${examplePath(first.path)}'`,
     '-H "Authorization: Bearer $API_KEY"',
@@ -202,43 +217,22 @@ Link: <${baseUrl}${first.successor}>; rel="successor-version"`,
 /** As much of a parameter as is read here. */
 interface Parameter {
   name: string
-  in: string
-  required?: boolean
   schema: { type?: string; default?: unknown; maximum?: number; examples?: unknown[] }
 }
 
-const objectOf = ({ paths }: OpenAPIObject, { path, method }: Operation) =>
-  paths?.[path]?.[method.toLowerCase() as 'get']
-
-const parametersOf = (document: OpenAPIObject, operation: Operation): Map<string, Parameter> => {
+function parametersOf(document: OpenAPIObject, operation: Operation): Map<string, Parameter> {
   // The document has them all in place, not as references.
-  const parameters = (objectOf(document, operation)?.parameters ?? []) as Parameter[]
+  const parameters = (objectOf(document, operation).parameters ?? []) as Parameter[]
   return new Map(parameters.map((parameter) => [parameter.name, parameter]))
 }
 
-/** As much of a response as is read here. */
-interface Response {
-  content?: Record<string, { example?: ApiError; examples?: Record<string, { value: ApiError }> }>
-}
-
-/** The errors that the document shows of an operation. */
-function errorsOf(document: OpenAPIObject, operation: Operation): ApiError[] {
-  const responses = Object.entries(objectOf(document, operation)?.responses ?? {})
-  return responses
-    .filter(([status]) => status >= '4')
-    .flatMap(([, response]) => Object.values((response as Response).content ?? {}))
-    .flatMap(({ example, examples = {} }) =>
-      example ? [example] : Object.values(examples).map(({ value }) => value),
-    )
-}
-
 /** A call of the operation by the TypeScript client, as a program. */
-export function sampleOf(
+function sampleOf(
   operation: Operation,
-  { document, baseUrl, client }: Pick<Subject, 'document' | 'baseUrl'> & { client: Client },
+  { document, baseUrl, client }: Subject & { client: Client },
 ): string {
-  const { name, procedure, example } = operation
-  const call = procedure._def.type === 'query' ? 'query' : 'mutate'
+  const { name, type, example } = operation
+  const call = type === 'query' ? 'query' : 'mutate'
   const input = inputOf(document, operation)
   const given = Object.keys(input).length > 0 ? literal(input) : ''
   return `import { ${client.create} } from '${client.module}'
@@ -254,8 +248,8 @@ type Client = NonNullable<Resources['client']>
 
 /** An input of the procedure: its examples, as values of JavaScript. */
 function inputOf(document: OpenAPIObject, operation: Operation): Record<string, unknown> {
-  const { meta, pathParameters, queryParameters, readBody } = operation
-  const input = 'exampleInput' in meta ? (readBody?.(meta.exampleInput) as object) : {}
+  const { pathParameters, queryParameters, readBody, exampleInput } = operation
+  const input = readBody?.(exampleInput) as object | undefined
   const parameters = parametersOf(document, operation)
   const inPath = [...pathParameters].map(([name, read]) => {
     const { type, examples } = parameters.get(name)?.schema ?? {}

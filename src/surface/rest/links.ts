@@ -1,5 +1,4 @@
 /** The headers `Location` and `Link` of a successful response: the new resource, and the next page. */
-import { type ParsedUrlQueryInput, stringify as stringifyQuery } from 'node:querystring'
 import type { Operation } from './operations.ts'
 import { segmentsOf } from './routes.ts'
 
@@ -34,15 +33,12 @@ export function linksOf(
   return (input, _output, next) => {
     if (next === undefined) return []
     // The query of the next page differs only in the cursor.
-    const values = names.map((name) => [name, name === 'cursor' ? next : input[name]])
-    const sent = values.filter(([, value]) => value !== undefined)
-    const query: ParsedUrlQueryInput = Object.fromEntries(
-      sent.map(([name, value]) => [name, Array.isArray(value) ? value.map(textOf) : textOf(value)]),
-    )
-    return [
-      'Link',
-      `<${baseUrl}${list((name) => input[name])}?${stringifyQuery(query)}>; rel="next"`,
-    ]
+    const query = names.flatMap((name) => {
+      const values = name === 'cursor' ? [next] : [input[name] ?? []].flat()
+      return values.map((value) => `${encodeURIComponent(name)}=${encode(value)}`)
+    })
+    const url = `${baseUrl}${list((name) => input[name])}?${query.join('&')}`
+    return ['Link', `<${url}>; rel="next"`]
   }
 }
 
@@ -52,7 +48,7 @@ type Values = (parameter: string) => unknown
 function filler(path: string): (values: Values) => string {
   const parts = segmentsOf(path).map((segment) => {
     if ('parameter' in segment) {
-      return (values: Values) => encodeURIComponent(textOf(values(segment.parameter)))
+      return (values: Values) => encode(values(segment.parameter))
     }
     // A template may have characters that are invalid in a header, plain or already percent-encoded.
     const literal = encodeURI(segment.literal).replaceAll('%25', '%')
@@ -61,6 +57,6 @@ function filler(path: string): (values: Values) => string {
   return (values) => parts.map((part) => part(values)).join('/')
 }
 
-/** Returns a value in the format of `textReader`. An unpaired surrogate has no percent-encoding. */
-const textOf = (value: unknown): string =>
-  value instanceof Date ? value.toISOString() : String(value).toWellFormed()
+/** Returns a value as `readText` reads it. An unpaired surrogate has no percent-encoding. */
+const encode = (value: unknown): string =>
+  encodeURIComponent(value instanceof Date ? value.toISOString() : String(value).toWellFormed())

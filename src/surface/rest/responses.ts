@@ -9,7 +9,6 @@ import {
   Problem,
   payloadTooLarge,
   REQUEST_TIMEOUT,
-  type Refusal,
   readOnlyKey,
   refusalOf,
   toApiError,
@@ -101,38 +100,35 @@ export function headerComponents(
 /** Returns a path for an example, with 42 for each parameter of the template. */
 export const examplePath = (template = '') => template.replaceAll(/\{.+?\}/g, '42')
 
-/** Returns all responses of an operation by status; `output` is the schema of its success. */
-export function responsesOf(operation: Operation, output?: object): Record<string, Response> {
-  const {
-    method,
-    readBody,
-    status,
-    creates,
-    takesKey,
-    paged,
-    deprecated,
-    meta,
-    badRequest,
-    example,
-  } = operation
-  const always: HeaderName[] = ['X-Request-Id', 'RateLimit', 'RateLimit-Policy']
-  if (deprecated) always.push('Deprecation', 'Sunset', 'Link')
-  const refused = (description: string, errors: Refusals, headers: HeaderName[] = []) =>
-    refusal(description, errors, [...always, ...headers])
+/** The errors of an operation with one status. */
+interface Refused {
+  description: string
+  errors: ApiError[]
+  headers: HeaderName[]
+  schema: 'Error' | 'Refusal'
+}
+
+/** Returns the errors of an operation by status. */
+export function errorsOf(operation: Operation): Refused[] {
+  const { method, readBody, takesKey, badRequest, notFound, conflict } = operation
+  const refused = (description: string, errors: ApiError[], ...headers: HeaderName[]): Refused => ({
+    description,
+    // A Problem has more fields than the body of its response.
+    errors: errors.map((error) => (error instanceof Problem ? toApiError(error) : error)),
+    headers: [...alwaysSent(operation), ...headers],
+    schema: 'Error',
+  })
   /** The response to a request that is rejected before its operation is known. */
-  const early = (description: string, error: ApiError) =>
-    refusal(description, [refusalOf(error)], ['X-Request-Id'], 'Refusal')
+  const early = (description: string, error: ApiError): Refused => ({
+    description,
+    errors: [refusalOf(error)],
+    headers: ['X-Request-Id'],
+    schema: 'Refusal',
+  })
   const invalid: ApiError = { code: 'BAD_REQUEST', message: badRequest, status: 400 }
-  const success = {
-    description: { 200: 'Success', 201: 'Added', 204: 'Removed' }[status],
-    headers: references([
-      ...always,
-      ...(creates === undefined ? [] : (['Location'] as const)),
-      ...(paged ? (['Link'] as const) : []),
-    ]),
-    ...(output &&
-      status !== 204 && { content: { 'application/json': { schema: output, example } } }),
-  }
+  const exists = conflict && ({ code: 'CONFLICT', message: conflict, status: 409 } as const)
+  const running = takesKey && idempotencyError('running')
+  const whenRunning = 'a request with the same `Idempotency-Key` is still running'
   const errors = [
     readBody
       ? refused(
@@ -140,14 +136,18 @@ export function responsesOf(operation: Operation, output?: object): Record<strin
           [invalid, malformed(undefined)],
         )
       : refused('A parameter is invalid', [invalid]),
-    refused('The API key is missing or invalid', [unauthorized('invalid')], ['WWW-Authenticate']),
-    method !== 'GET' && refused('The API key may only read', [readOnlyKey()], ['WWW-Authenticate']),
-    meta.notFound !== undefined &&
+    refused('The API key is missing or invalid', [unauthorized('invalid')], 'WWW-Authenticate'),
+    method !== 'GET' && refused('The API key may only read', [readOnlyKey()], 'WWW-Authenticate'),
+    notFound !== undefined &&
       refused('The identifier does not exist', [
-        { code: 'NOT_FOUND', message: meta.notFound, status: 404 },
+        { code: 'NOT_FOUND', message: notFound, status: 404 },
       ]),
     early('The request did not arrive in time', REQUEST_TIMEOUT),
-    (meta.conflict || takesKey) && refused(...conflict(operation)),
+    exists && !running && refused('The resource exists already', [exists]),
+    running && !exists && refused(whenRunning.replace('a', 'A'), [running]),
+    exists &&
+      running &&
+      refused(`The resource exists already, or ${whenRunning}`, [exists, running]),
     readBody && refused(`The body has more than ${MAX_BODY} bytes`, [payloadTooLarge()]),
     readBody &&
       refused('The body is not `application/json`, or is compressed', [unsupportedMediaType()]),
@@ -158,56 +158,54 @@ export function responsesOf(operation: Operation, output?: object): Record<strin
     refused(
       'There were too many calls in the last minute',
       [tooManyRequests(60, 42)],
-      ['Retry-After'],
+      'Retry-After',
     ),
     early(
       `The URL and the headers have more than ${MAX_HEADERS} bytes, or there are more than ${MAX_HEADER_COUNT} headers`,
       HEADERS_TOO_LARGE,
     ),
     refused('The service failed; trying again may help', [internal()]),
-    refused('The service cannot answer right now', [unavailable()], ['Retry-After']),
+    refused('The service cannot answer right now', [unavailable()], 'Retry-After'),
   ]
-  return { [status]: success, ...Object.fromEntries(errors.filter((error) => !!error)) }
+  return errors.filter((error) => !!error)
 }
 
-type Refusals = (Problem | ApiError | Refusal)[]
+/** Returns the headers of all responses of an operation. */
+const alwaysSent = ({ deprecated }: Operation): HeaderName[] => [
+  ...(['X-Request-Id', 'RateLimit', 'RateLimit-Policy'] as const),
+  ...(deprecated ? (['Deprecation', 'Sunset', 'Link'] as const) : []),
+]
 
-/** Returns the response 409: for a unique constraint, for an Idempotency-Key in use, or for both. */
-function conflict({ takesKey, meta }: Operation): [description: string, errors: Refusals] {
-  const words: string[] = []
-  const errors: Refusals = []
-  if (meta.conflict) {
-    words.push('The resource exists already')
-    errors.push({ code: 'CONFLICT', message: meta.conflict, status: 409 })
+/** Returns all responses of an operation by status; `output` is the schema of its success. */
+export function responsesOf(operation: Operation, output?: object): Record<string, Response> {
+  const { status, creates, paged, example } = operation
+  const headers = alwaysSent(operation)
+  if (creates) headers.push('Location')
+  if (paged) headers.push('Link')
+  const success = {
+    description: { 200: 'Success', 201: 'Added', 204: 'Removed' }[status],
+    headers: references(headers),
+    ...(output &&
+      status !== 204 && { content: { 'application/json': { schema: output, example } } }),
   }
-  if (takesKey) {
-    words.push('a request with the same `Idempotency-Key` is still running')
-    errors.push(idempotencyError('running'))
-  }
-  return [words.join(', or ').replace(/^a/, 'A'), errors]
+  const errors = errorsOf(operation).map((refused) => [
+    refused.errors[0]?.status,
+    response(refused),
+  ])
+  return { [status]: success, ...Object.fromEntries(errors) }
 }
 
-/** Returns the response for errors of one status. */
-function refusal(
-  description: string,
-  errors: Refusals,
-  headers: HeaderName[],
-  schemaName: 'Error' | 'Refusal' = 'Error',
-): [status: number, Response] {
-  const bodies = errors.map((error) => (error instanceof Problem ? toApiError(error) : error))
-  const [body] = bodies as [ApiError]
+function response({ description, errors, headers, schema: name }: Refused): Response {
+  const schema = { $ref: `#/components/schemas/${name}` }
   // The second example with the same code has its number as a suffix.
   const nameOf = ({ code }: ApiError, index: number) =>
-    bodies.findIndex((other) => other.code === code) === index ? code : `${code}_${index + 1}`
-  const examples = Object.fromEntries(
-    bodies.map((value, index) => [nameOf(value, index), { value }]),
-  )
-  const schema = { $ref: `#/components/schemas/${schemaName}` }
-  const content = bodies.length > 1 ? { schema, examples } : { schema, example: body }
-  return [
-    body.status,
-    { description, headers: references(headers), content: { 'application/json': content } },
-  ]
+    errors.findIndex((other) => other.code === code) === index ? code : `${code}_${index + 1}`
+  const examples = errors.map((value, index) => [nameOf(value, index), { value }])
+  const content =
+    errors.length > 1
+      ? { schema, examples: Object.fromEntries(examples) }
+      : { schema, example: errors[0] }
+  return { description, headers: references(headers), content: { 'application/json': content } }
 }
 
 const references = (names: HeaderName[]) =>

@@ -1,10 +1,10 @@
 /** The REST surface: operations by path and method, with inputs in path, query and JSON body. */
-import { type ParsedUrlQuery, parse as parseQuery } from 'node:querystring'
+import { parse as parseQuery } from 'node:querystring'
 import { malformed, methodNotSupported, Problem, toApiError } from '../../errors/problem.ts'
-import { emptyHeaders, jsonHeaders, privateHeaders } from '../../http/headers.ts'
-import type { Match, Outcome, Surface } from '../pipeline.ts'
+import { emptyHeaders, jsonHeaders, listOf, privateHeaders } from '../../http/headers.ts'
+import type { Match, Surface } from '../pipeline.ts'
 import { runOf } from '../run.ts'
-import { parseJson } from './codec.ts'
+import { parseJson } from './json.ts'
 import { linksOf } from './links.ts'
 import { NOT_AN_OBJECT, type Operation } from './operations.ts'
 import { matcher } from './routes.ts'
@@ -42,58 +42,50 @@ export function restSurface(operations: Operation[], baseUrl: string): Surface {
 const errorText = (error: Problem) => JSON.stringify(toApiError(error))
 
 function matcherOf(operation: Operation, baseUrl: string): Matcher {
-  const { name, path, procedure, status, write } = operation
+  const { name, path, procedure, type, status, write } = operation
   const deprecation = deprecationHeaders(operation, baseUrl)
   const headers = [...privateHeaders, ...deprecation]
   const successHeaders = status === 204 ? [...emptyHeaders, ...deprecation] : headers
   const linksTo = linksOf(operation, baseUrl)
+  const run = runOf(name, procedure)
   const fixed = {
     operation: name,
     route: PREFIX + path,
-    calls: [{ name, run: runOf(name, procedure) }],
-    type: procedure._def.type as 'query' | 'mutation', // there are no subscriptions
+    calls: 1,
+    type,
     readsBody: operation.readBody !== undefined,
     headers,
   }
-  return (inPath, queryText) => {
-    const query = queryText === '' ? undefined : parseQuery(queryText, '&', '=', { maxKeys: 0 })
-    let input: Record<string, unknown> = {}
-    return {
-      ...fixed,
-      decode: (body) => () => {
-        input = readInput(operation, inPath, query, body)
-        return input
-      },
-      encode([outcome], { page }) {
-        const { error, output } = outcome as Outcome // there is one call
-        if (error) {
-          const { status } = error
-          return { status, headers: [...headers, ...error.headers], body: errorText(error) }
-        }
-        const links = linksTo(input, output, page.next)
-        return {
-          status,
-          headers: links.length > 0 ? [...successHeaders, ...links] : successHeaders,
-          body: status === 204 ? '' : write(output),
-        }
-      },
-    }
-  }
+  return (inPath, query) => ({
+    ...fixed,
+    async reply(context, body) {
+      const input = readInput(operation, inPath, query, body)
+      const output = await run(context, input)
+      const links = linksTo(input, output, context.page.next)
+      return {
+        status,
+        headers: links.length > 0 ? [...successHeaders, ...links] : successHeaders,
+        body: status === 204 ? '' : write(output),
+      }
+    },
+  })
 }
 
 function readInput(
-  operation: Operation,
+  { readBody, pathParameters, queryParameters }: Operation,
   inPath: string[],
-  query: ParsedUrlQuery | undefined,
+  queryText: string,
   body: string | undefined,
 ): Record<string, unknown> {
-  const input = operation.readBody ? readObject(operation, body) : {}
+  // The reader of an object returns an object.
+  const input = (readBody?.(parseObject(body)) ?? {}) as Record<string, unknown>
   let index = 0
-  for (const [name, read] of operation.pathParameters) {
+  for (const [name, read] of pathParameters) {
     input[name] = read(decode(name, inPath[index++] as string)) // a match has all parameters
   }
-  if (query === undefined) return input
-  for (const [name, read] of operation.queryParameters) {
+  if (queryText === '') return input
+  const query = parseQuery(queryText, '&', '=', { maxKeys: 0 })
+  for (const [name, read] of queryParameters) {
     const value = read(query[name])
     if (value !== undefined) input[name] = value
   }
@@ -109,35 +101,25 @@ function decode(name: string, text: string): string {
   }
 }
 
-function readObject({ readBody }: Operation, text: string | undefined): Record<string, unknown> {
-  if (!text) throw badBody('The body is missing: it must be a JSON object')
-  const value = parseBody(text)
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw badBody(NOT_AN_OBJECT)
-  }
-  return readBody?.(value) as Record<string, unknown> // the reader of an object returns an object
-}
-
-function parseBody(text: string): unknown {
+function parseObject(text: string | undefined): object {
+  if (!text) throw new Problem('BAD_REQUEST', 'The body is missing: it must be a JSON object')
+  let value: unknown
   try {
-    return parseJson(text)
+    value = parseJson(text)
   } catch (cause) {
     throw malformed(cause)
   }
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
+  throw new Problem('BAD_REQUEST', NOT_AN_OBJECT)
 }
 
-const badBody = (message: string) => new Problem('BAD_REQUEST', message)
-
 /** The headers of every response of a deprecated operation: RFC 9745, RFC 8594 and RFC 5829. */
-function deprecationHeaders({ deprecated }: Operation, baseUrl: string): string[] {
+function deprecationHeaders({ deprecated }: Operation, baseUrl: string): readonly string[] {
   if (!deprecated) return []
   const { since, sunset, successor } = deprecated
-  return [
-    'Deprecation',
-    `@${since.getTime() / 1000}`,
-    'Sunset',
-    sunset.toUTCString(),
-    'Link',
-    `<${baseUrl}${successor}>; rel="successor-version"`,
-  ]
+  return listOf({
+    Deprecation: `@${since.getTime() / 1000}`,
+    Sunset: sunset.toUTCString(),
+    Link: `<${baseUrl}${successor}>; rel="successor-version"`,
+  })
 }

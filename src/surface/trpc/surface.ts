@@ -16,16 +16,13 @@ import {
   unsupportedMediaType,
 } from '../../errors/problem.ts'
 import { privateHeaders } from '../../http/headers.ts'
-import {
-  type Call,
-  type Match,
-  type Outcome,
-  type Reply,
-  type Surface,
-  UNKNOWN,
-} from '../pipeline.ts'
-import { type Run, runOf } from '../run.ts'
+import type { Reply, Surface } from '../pipeline.ts'
+import { definitionOf, type Run, runOf } from '../run.ts'
+import { type Call, checkBatch, type Inputs, type Outcome, runBatch, runCall } from './batch.ts'
 import { JSON_LINES, serveStream } from './stream.ts'
+
+/** The logged operation of a call without a procedure: the log and the metrics omit invented names. */
+const UNKNOWN = 'unknown'
 
 const PREFIX = '/trpc'
 
@@ -45,14 +42,10 @@ interface Procedure {
 
 /** Returns the surface of a router's procedures below `/trpc`. */
 export function trpcSurface(router: AnyTRPCRouter): Surface {
-  const known: Record<string, AnyTRPCProcedure> = router._def.procedures
-  const procedures = new Map<string, Procedure>(
-    Object.entries(known).map(([name, procedure]) => [
-      name,
-      // There are no subscriptions: see operationsOf.
-      { type: procedure._def.type as Procedure['type'], run: runOf(name, procedure) },
-    ]),
-  )
+  const procedures = new Map<string, Procedure>()
+  for (const [name, procedure] of Object.entries<AnyTRPCProcedure>(router._def.procedures)) {
+    procedures.set(name, { type: definitionOf(procedure).type, run: runOf(name, procedure) })
+  }
   return {
     name: 'trpc',
     prefix: PREFIX,
@@ -69,36 +62,26 @@ export function trpcSurface(router: AnyTRPCRouter): Surface {
       const types = new Set(names.flatMap((name) => procedures.get(name)?.type ?? []))
       const isStream = (req.headers['trpc-accept'] ?? req.headers.accept) === JSON_LINES
       const { connectionParams } = query
-      const textOf = (body: string | undefined) => {
-        if (method === 'GET') return query.input
-        if (!req.headers['content-type']) throw unsupportedMediaType()
-        return body
-      }
-      const check = () => {
-        if (names.length > 1) checkBatch(names, types, req.headers['idempotency-key'])
-      }
-      const match: Match = {
+      return {
         operation: names.length > 1 ? 'batch' : procedures.has(first) ? first : UNKNOWN,
         route: `${PREFIX}/{procedure}`,
-        calls,
+        calls: calls.length,
         type: types.has('mutation') ? 'mutation' : 'query',
         readsBody: method === 'POST',
         headers: HEADERS,
-        decode(body) {
-          check()
-          return readInputs(textOf(body), method, isBatch)
-        },
-        encode: (outcomes) => encode(outcomes, isBatch),
-      }
-      if (!isStream && connectionParams === undefined) return match
-      return {
-        ...match,
-        async serve(context, body, report) {
-          check()
-          const text = textOf(body)
-          const request = { path: target.path, method, isBatch, isStream, connectionParams, text }
-          const reply = await serveStream(router, PREFIX, context, request, report)
-          return { ...reply, headers: HEADERS }
+        async reply(context, body, report) {
+          if (names.length > 1) checkBatch(names, types, req.headers['idempotency-key'])
+          if (method === 'POST' && !req.headers['content-type']) throw unsupportedMediaType()
+          const text = method === 'GET' ? query.input : body
+          if (isStream || connectionParams !== undefined) {
+            const request = { path: target.path, method, isBatch, isStream, connectionParams, text }
+            const reply = await serveStream(router, PREFIX, context, request, report)
+            return { ...reply, headers: HEADERS }
+          }
+          const inputs = readInputs(text, method, isBatch)
+          if (isBatch) return encodeBatch(await runBatch(calls, context, inputs, report))
+          const output = await runCall(calls[0] as Call, context, inputs, 0) // there is one
+          return { status: 200, headers: HEADERS, body: resultText(output) }
         },
       }
     },
@@ -124,21 +107,12 @@ function namesOf(path: string, isBatch: boolean): string[] {
   }
 }
 
-/** Throws BAD_REQUEST for a batch that is too long, mixes queries and mutations, or has an Idempotency-Key. */
-function checkBatch(names: string[], types: Set<string>, idempotencyKey: unknown): void {
-  const badRequest = (message: string) => new Problem('BAD_REQUEST', message)
-  if (names.length > MAX_BATCH) throw badRequest(`A batch must have at most ${MAX_BATCH} calls`)
-  if (types.size > 1) throw badRequest('A batch must be of queries or of mutations, not of both')
-  if (idempotencyKey !== undefined) {
-    throw badRequest('The header Idempotency-Key goes with one call, not with a batch')
-  }
-}
-
 /** Returns the call of a procedure by name: NOT_FOUND without one, METHOD_NOT_SUPPORTED for its type. */
 function find(procedures: ReadonlyMap<string, Procedure>, name: string, method: Method): Call {
   const procedure = procedures.get(name)
   if (!procedure) {
-    return { name, run: new Problem('NOT_FOUND', `There is no procedure with the name ${name}`) }
+    const message = `There is no procedure with the name ${name}`
+    return { name: UNKNOWN, run: new Problem('NOT_FOUND', message) }
   }
   const accepted = procedure.type === 'query' ? 'GET' : 'POST'
   if (method !== accepted) return { name, run: methodNotSupported(method, accepted) }
@@ -150,7 +124,7 @@ function find(procedures: ReadonlyMap<string, Procedure>, name: string, method: 
  * PARSE_ERROR for malformed JSON, so that each call of the batch has this error. Throws BAD_REQUEST for
  * a batch whose input is not an object.
  */
-function readInputs(text: unknown, method: string, isBatch: boolean): (index: number) => unknown {
+function readInputs(text: unknown, method: Method, isBatch: boolean): Inputs {
   // The input of a query is optional. A mutation without a body is malformed.
   if (text === undefined && method === 'GET') return () => undefined
   let raw: unknown
@@ -187,7 +161,7 @@ const resultText = (output: unknown) =>
   `{"result":{"data":${JSON.stringify(transformer.serialize(output))}}}`
 
 /** The status of a batch is that of all its calls, or else 207 (RFC 4918, section 11.1), as in tRPC. */
-function encode(outcomes: Outcome[], isBatch: boolean): Reply {
+function encodeBatch(outcomes: Outcome[]): Reply {
   const [first] = outcomes
   const isMixed = outcomes.some(({ status }) => status !== first?.status)
   // An error that may be repeated says when, also behind one that may not.
@@ -196,6 +170,6 @@ function encode(outcomes: Outcome[], isBatch: boolean): Reply {
   return {
     status: isMixed ? 207 : (first?.status ?? 200),
     headers: headers ? [...HEADERS, ...headers] : HEADERS,
-    body: isBatch ? `[${texts}]` : String(texts),
+    body: `[${texts}]`,
   }
 }

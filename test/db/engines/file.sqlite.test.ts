@@ -1,5 +1,6 @@
 /** The embedded database: its settings, another process that holds it, and a file that goes bad. */
-import { truncateSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { statSync, truncateSync, writeFileSync } from 'node:fs'
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
 import { engine, newDatabase } from '../../support/database.ts'
 import { outOfThree } from '../../support/eventually.ts'
@@ -139,6 +140,27 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
     const [keys] = await service.sql('select count(*) as count from idempotency_keys')
     expect(Number(keys?.count)).toBeLessThanOrEqual(made)
   })
+
+  // `prlimit` limits the size of the files that a process may write.
+  test.runIf(process.platform === 'linux')(
+    'a disk without space is 503, with and without a key, until there is space',
+    async () => {
+      service = await startInstance()
+      const first = await create()
+      const limitFiles = (bytes: number | string) =>
+        execFileSync('prlimit', [
+          `--pid=${service.program.child.pid}`,
+          `--fsize=${bytes}:unlimited`,
+        ])
+      limitFiles(statSync(`${file()}-wal`).size)
+      expect(await create()).toMatchObject(unavailable)
+      expect(await createWithKey({}, '"full"')).toMatchObject(unavailable)
+      expect((await service.rest('GET', '/pets')).body).toEqual([first.body])
+      limitFiles('unlimited')
+      expect((await create()).status).toBe(201)
+      expect((await createWithKey({}, '"full"')).status).toBe(201)
+    },
+  )
 
   test('a database that may only be read: 503 to who creates, 200 to who reads', async () => {
     const database = await newDatabase()

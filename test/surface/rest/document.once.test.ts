@@ -87,6 +87,9 @@ test('the guides say what to do about every error code, and name every operation
   const codes = new Set([...text.matchAll(/"code":"([A-Z_]+)"/g)].map(([, code]) => code))
   expect(codes.size).toBeGreaterThan(10)
   for (const code of codes) expect(description).toMatch(new RegExp(`^\\| \`${code}\` \\|`, 'm'))
+  expect(description).toContain(
+    'The package `@petstore-catalogue/petstore` has a typed client of this service, over tRPC. It is on no public registry: ask the operator for it.',
+  )
   expect(description).toContain('`GET /pets` returns a list in pages')
   expect(description).toContain('the answer to `POST /pets` is lost')
   expect(description).toContain('`GET /pets/{petId}` is deprecated since 2026-11-20')

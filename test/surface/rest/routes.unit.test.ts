@@ -43,8 +43,3 @@ test.each([
     if (template !== undefined) expect(match).toMatchObject({ allow: 'GET, HEAD', inPath })
   }
 })
-
-test('a path has each method only once', () => {
-  const route = { method: 'GET', path: '/a/{x}', handler: 1 }
-  expect(() => matcher([route, { ...route, path: '/a/{y}' }])).toThrow('has a method twice')
-})

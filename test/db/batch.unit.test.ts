@@ -1,10 +1,10 @@
 /** Calls that share a trip to the database: how many may wait for one, and how long. */
 import { setTimeout } from 'node:timers/promises'
 import { expect, test } from 'vitest'
+import { batch } from '../../db/batch.ts'
 import { connect } from '../../db/connect.ts'
 import { Deadline } from '../../db/deadline.ts'
 import { OverloadedError } from '../../db/errors.ts'
-import { gather } from '../../db/gather.ts'
 import { eventually } from '../support/eventually.ts'
 
 const db = await connect('sqlite:nowhere') // it is never asked
@@ -14,10 +14,9 @@ const callers = 1_010
 /** Trips that fail, or answer each question with itself, when they are let go. */
 function startTrips() {
   let held = Promise.withResolvers<void>()
-  const call = gather<number, number>({
-    most,
-    lane: () => '',
-    async ask(_db, questions) {
+  const call = batch<number, number>({
+    maxSize: most,
+    async run(_db, questions) {
       await held.promise
       return questions
     },
@@ -65,7 +64,7 @@ async function isPending(promise: Promise<unknown>): Promise<boolean> {
 }
 
 test('a call that comes when no trip is under way does not wait', async () => {
-  const call = gather<number, number>({ most, lane: () => '', ask: async (_db, all) => all })
+  const call = batch<number, number>({ maxSize: most, run: async (_db, inputs) => inputs })
   const begun = performance.now()
   for (let index = 0; index < 40; index++) expect(await call(db, index, forever())).toBe(index)
   expect(performance.now() - begun).toBeLessThan(1_500) // with 50 ms each it would be 2,000
@@ -74,13 +73,12 @@ test('a call that comes when no trip is under way does not wait', async () => {
 test('more calls of one moment than a trip takes do not wait for a trip that hangs', async () => {
   const sizes: number[] = []
   const { promise, resolve } = Promise.withResolvers<void>()
-  const call = gather<number, number>({
-    most,
-    lane: () => '',
-    async ask(_db, questions) {
-      sizes.push(questions.length)
+  const call = batch<number, number>({
+    maxSize: most,
+    async run(_db, inputs) {
+      sizes.push(inputs.length)
       await promise
-      return questions
+      return inputs
     },
   })
   const calls = Array.from({ length: 2 * most + 1 }, (_, index) => call(db, index, forever()))

@@ -1,0 +1,146 @@
+/** Combines concurrent calls in batches, each of which asks the database once. */
+import { Deadline } from './deadline.ts'
+import { engineOf } from './engine.ts'
+import { OverloadedError } from './errors.ts'
+import type { Database } from './tables.ts'
+import { join } from './trace.ts'
+import { refuseInTransaction } from './transaction-scope.ts'
+
+/** Milliseconds that calls wait for the batch before theirs, whose connection may hang. */
+const MAX_WAIT = 50
+
+/** Maximum number of concurrent calls: a thousand that wait, and those that run. */
+const MAX_CALLS = 1_010
+
+interface BatchOptions<Input, Output> {
+  /** Runs a batch, and returns the outputs in the order of the inputs. */
+  run(db: Database, inputs: Input[], deadline: Deadline): Promise<Output[]>
+  /** Only calls with the same key share a batch, and wait for each other. */
+  keyOf?(input: Input): string
+  /** Maximum number of calls in a batch. */
+  maxSize?: number
+}
+
+/** A call of a batched function. Throws the errors of `run`, the reason of its deadline, OverloadedError. */
+export type Batched<Input, Output> = (
+  db: Database,
+  input: Input,
+  deadline: Deadline,
+) => Promise<Output>
+
+interface Call<Input, Output> {
+  input: Input
+  deadline: Deadline
+  resolve(output: Output): void
+  reject(error: unknown): void
+}
+
+interface Queue<Input, Output> {
+  waiting: Call<Input, Output>[]
+  /** The batch that the calls wait for; undefined until the first one begins. */
+  running: Promise<void> | undefined
+  timer: NodeJS.Timeout | undefined
+}
+
+/**
+ * Returns a function whose calls share batches: those of one turn of the event loop, and those that
+ * arrive while a batch runs. No call joins a batch that has begun, so each call sees what was
+ * committed before it. A deadline ends only its own call, and a batch ends with the last of its calls.
+ * In a transaction, each call is a batch of its own, unless `allowBatches` says otherwise.
+ */
+export function batch<Input, Output>(options: BatchOptions<Input, Output>): Batched<Input, Output> {
+  const batchers = new WeakMap<object, ReturnType<typeof createBatcher<Input, Output>>>()
+  return async (db, input, deadline) => {
+    // In a batch, the failure would affect the other calls.
+    if (!db.isTransaction) refuseInTransaction()
+    else if (!withBatches.has(db)) {
+      const [output] = await options.run(db, [input], deadline)
+      return output as Output // as many outputs as inputs
+    }
+    const scope = db.isTransaction ? db : engineOf(db)
+    const call = batchers.get(scope) ?? createBatcher(db, options)
+    batchers.set(scope, call)
+    return await call(input, deadline)
+  }
+}
+
+const withBatches = new WeakSet<Database>()
+
+/** Allows batches in a transaction, whose work makes calls concurrently. */
+export const allowBatches = (transaction: Database): void => void withBatches.add(transaction)
+
+function createBatcher<Input, Output>(
+  db: Database,
+  { run, keyOf, maxSize = Number.POSITIVE_INFINITY }: BatchOptions<Input, Output>,
+): (input: Input, deadline: Deadline) => Promise<Output> {
+  const queues = new Map<string, Queue<Input, Output>>()
+  let callCount = 0
+
+  /** Runs the calls that wait. */
+  function runNext(key: string, queue: Queue<Input, Output>): void {
+    clearTimeout(queue.timer)
+    queue.timer = undefined
+    if (queue.waiting.length === 0) {
+      queues.delete(key)
+      return
+    }
+    const running = runAll(queue.waiting.splice(0, maxSize))
+    queue.running = running
+    void running.then(() => {
+      if (queue.running === running) runNext(key, queue)
+    })
+    if (queue.waiting.length > 0) queue.timer = setTimeout(runNext, MAX_WAIT, key, queue)
+  }
+
+  async function runAll(queued: Call<Input, Output>[]): Promise<void> {
+    const calls = queued.filter(({ deadline }) => !deadline.reason)
+    if (calls.length === 0) return
+    const inputs = calls.map(({ input }) => input)
+    try {
+      const outputs = await run(db, inputs, jointDeadline(calls))
+      // As many outputs as inputs.
+      for (const [index, { resolve }] of calls.entries()) resolve(outputs[index] as Output)
+    } catch (error) {
+      for (const { reject } of calls) reject(error)
+    }
+  }
+
+  return async (input, deadline) => {
+    if (deadline.reason) throw deadline.reason
+    const key = keyOf ? keyOf(input) : ''
+    let queue = queues.get(key)
+    if (!queue) {
+      queue = { waiting: [], running: undefined, timer: undefined }
+      queues.set(key, queue)
+      setImmediate(runNext, key, queue)
+    } else if (queue.running) {
+      if (callCount >= MAX_CALLS) throw new OverloadedError('Too many calls wait for the database')
+      queue.timer ??= setTimeout(runNext, MAX_WAIT, key, queue)
+    }
+    callCount++
+    const { promise, resolve, reject } = Promise.withResolvers<Output>()
+    const removeListener = deadline.onGiveUp(reject)
+    try {
+      queue.waiting.push({ input, deadline, resolve, reject })
+      return await promise
+    } finally {
+      removeListener()
+      callCount--
+    }
+  }
+}
+
+/** Returns a deadline that ends with the last one of the calls, and has a trace that joins theirs. */
+function jointDeadline(calls: { deadline: Deadline }[]): Deadline {
+  const [first] = calls
+  if (first && calls.length === 1) return first.deadline
+  const trace = first?.deadline.trace && join(calls.map(({ deadline }) => deadline.trace))
+  const joint = new Deadline(Number.POSITIVE_INFINITY, trace)
+  let waiting = calls.length
+  for (const { deadline } of calls) {
+    deadline.onGiveUp((reason) => {
+      if (--waiting === 0) joint.giveUp(reason)
+    })
+  }
+  return joint
+}

@@ -1,0 +1,185 @@
+/** A connection as Kysely uses it: statements and transactions on a connection of the pool. */
+import type { QueryResult } from 'kysely'
+import type { ConnectionOptions, FieldPacket, ResultSetHeader, RowDataPacket } from 'mysql2'
+import { Deadline } from '../deadline.ts'
+import { DatabaseTimeoutError, DatabaseUnavailableError, NoConsecutiveIdsError } from '../errors.ts'
+import type { Statement } from '../statement.ts'
+import type { Attributes } from '../trace.ts'
+import { Connection } from './driver.ts'
+import { mysqlError, UnfitServerError } from './mysql-errors.ts'
+import { kill } from './mysql-kill.ts'
+import type { MysqlPool, Pooled } from './mysql-pool.ts'
+import { SET_UP, toServer, VARIABLES } from './mysql-variables.ts'
+
+/** MYSQL_TYPE_LONGLONG of the protocol: `bigint`, and the result of `count`. */
+const LONGLONG = 8
+
+/** The properties that all connections to a server share. */
+export interface MysqlServer {
+  pool: MysqlPool
+  options: ConnectionOptions
+  /** Milliseconds for a statement without a deadline. */
+  timeout: number
+  /** The attributes of the spans of statements. */
+  attributes: Attributes
+}
+
+/** Takes a connection from the pool for its first statement, whose deadline limits the wait. */
+export class MysqlConnection extends Connection {
+  readonly #server: MysqlServer
+  #pooled: Pooled | undefined
+  /** Why the connection was closed. */
+  #lost: Error | undefined
+  /** Whether a transaction begins with the next statement. */
+  #isToBegin = false
+  /** The deadline of the latest statement, which also limits the commit and the rollback. */
+  #deadline: Deadline | undefined
+
+  constructor(server: MysqlServer) {
+    super()
+    this.#server = server
+  }
+
+  execute<Row>(statement: Statement): Promise<QueryResult<Row>> {
+    const { sql, parameters, query, deadline, needsConsecutiveIds } = statement
+    this.#deadline = deadline
+    // A transaction may lock the rows that it reads. Raw SQL may be any statement.
+    const isWriting = this.#isToBegin || query.kind !== 'SelectQueryNode'
+    return this.#withDeadline(async (deadline) => {
+      const pooled = await this.#take(deadline, isWriting)
+      if (needsConsecutiveIds && !pooled.server?.hasConsecutiveIds) {
+        throw new NoConsecutiveIdsError('The server does not guarantee consecutive ids')
+      }
+      if (this.#isToBegin) {
+        await this.#run(pooled, deadline, 'begin')
+        this.#isToBegin = false
+      }
+      return await this.#run<Row>(pooled, deadline, sql, parameters)
+    })
+  }
+
+  async begin(): Promise<void> {
+    this.#isToBegin = true
+  }
+
+  async commit(): Promise<void> {
+    if (this.#lost) throw this.#lost
+    if (this.#deadline?.reason) throw this.#deadline.reason
+    await this.#end('commit')
+  }
+
+  /** Rolls back. Never throws: a connection that fails is closed, and its transaction with it. */
+  async rollback(): Promise<void> {
+    try {
+      await this.#end('rollback')
+    } catch (error) {
+      this.#lose(error as Error) // #run throws nothing else
+    }
+  }
+
+  async release(): Promise<void> {
+    if (this.#pooled) this.#server.pool.giveBack(this.#pooled)
+  }
+
+  async #end(sql: 'commit' | 'rollback'): Promise<void> {
+    const pooled = this.#isToBegin ? undefined : this.#pooled
+    this.#isToBegin = false
+    if (!pooled) return // no statement was sent
+    await this.#withDeadline((deadline) => this.#run(pooled, deadline, sql))
+  }
+
+  /** Runs work with the deadline of the latest statement, or with a new one. */
+  async #withDeadline<Result>(work: (deadline: Deadline) => Promise<Result>): Promise<Result> {
+    if (this.#deadline) return await work(this.#deadline)
+    const deadline = new Deadline(this.#server.timeout)
+    try {
+      return await work(deadline)
+    } finally {
+      deadline.clear()
+    }
+  }
+
+  /** Takes a connection from the pool, unless there is one, and sets it up if it is new. */
+  async #take(deadline: Deadline, isWriting: boolean): Promise<Pooled> {
+    if (deadline.reason) throw deadline.reason
+    if (this.#lost) throw this.#lost
+    if (this.#pooled) return this.#pooled
+    const pooled = await this.#server.pool.take(deadline, isWriting)
+    this.#pooled = pooled
+    if (pooled.server) return pooled
+    try {
+      for (const sql of SET_UP) await this.#run(pooled, deadline, sql)
+      const server = toServer((await this.#run(pooled, deadline, VARIABLES)).rows)
+      if (server.mistake) throw new Error(server.mistake)
+      pooled.server = server
+      return pooled
+    } catch (error) {
+      this.#lose(error as Error) // #run throws nothing else
+      if (error === deadline.reason) throw error
+      const cause = error instanceof DatabaseUnavailableError ? error.cause : error
+      throw new DatabaseUnavailableError(cause, true) // the statement itself was not sent
+    }
+  }
+
+  /** Runs a statement. If its deadline ends it, closes the connection, because the server continues. */
+  async #run<Row>(
+    { connection }: Pooled,
+    deadline: Deadline,
+    sql: string,
+    parameters: readonly unknown[] = [],
+  ): Promise<QueryResult<Row>> {
+    const { promise, resolve, reject } = Promise.withResolvers<QueryResult<Row>>()
+    const removeListener = deadline.onGiveUp((reason) => {
+      this.#lose(reason)
+      reject(reason)
+    })
+    const values = parameters as unknown[] // mysql2 does not change them
+    connection.query<RowDataPacket[] | ResultSetHeader>(sql, values, (error, result, fields) => {
+      removeListener()
+      if (error) reject(error)
+      // Kysely declares the type of the rows.
+      else resolve(toResult(result, fields) as QueryResult<Row>)
+    })
+    const onEnd = deadline.trace?.statement(sql, this.#server.attributes)
+    if (onEnd) promise.then(() => onEnd(), onEnd)
+    try {
+      return await promise
+    } catch (thrown) {
+      if (thrown === deadline.reason) throw thrown
+      const error = mysqlError(thrown as Error) // mysql2 throws nothing else
+      // A new connection may lead to another server.
+      if (error instanceof UnfitServerError) this.#lose(error)
+      throw error
+    }
+  }
+
+  /** Closes the connection for this reason, and kills its session in the background. */
+  #lose(reason: Error): void {
+    const pooled = this.#pooled
+    this.#pooled = undefined
+    this.#lost = reason
+    if (!pooled) return
+    this.#server.pool.drop(pooled)
+    if (reason instanceof DatabaseTimeoutError) this.#server.pool.checkIdle()
+    void kill(pooled, this.#server.options)
+  }
+}
+
+function toResult(
+  result: RowDataPacket[] | ResultSetHeader,
+  fields: FieldPacket[],
+): QueryResult<unknown> {
+  if (!Array.isArray(result)) {
+    const { insertId, affectedRows } = result
+    return {
+      rows: [],
+      numAffectedRows: BigInt(affectedRows),
+      ...(String(insertId) !== '0' && { insertId: BigInt(insertId) }),
+    }
+  }
+  for (const { name, columnType } of fields) {
+    if (columnType !== LONGLONG) continue
+    for (const row of result) if (row[name] !== null) row[name] = BigInt(row[name])
+  }
+  return { rows: result }
+}

@@ -1,0 +1,107 @@
+/** The variables of a session on a MySQL server: how they are set, and how they are checked. */
+import type { RowDataPacket } from 'mysql2'
+
+/** The collation of statements and answers; mysql2 encodes statements in its character set. */
+export const COLLATION = 'utf8mb4_bin'
+const CHARACTER_SET = 'utf8mb4'
+
+/**
+ * The settings that the code depends on, in the notation of `show variables`:
+ * https://dev.mysql.com/doc/refman/9.4/en/server-system-variables.html
+ * https://dev.mysql.com/doc/refman/9.4/en/innodb-parameters.html
+ */
+const SETTINGS: Record<string, string | bigint> = {
+  // The server commits a statement outside a transaction at once. A commit begins no transaction.
+  autocommit: 'ON',
+  completion_type: 'NO_CHAIN',
+  // mysql2 escapes values in statements with backslashes, which the mode NO_BACKSLASH_ESCAPES would
+  // make unsafe. Without a strict mode, MySQL truncates values without an error.
+  sql_mode: 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION',
+  // The server rejects a row with a used Idempotency-Key.
+  unique_checks: 'ON',
+  // All tables have transactions, those of Kysely's Migrator too.
+  default_storage_engine: 'InnoDB',
+  // A query without a limit returns all rows.
+  sql_select_limit: 2n ** 64n - 1n,
+  // Seconds that a statement waits for a lock.
+  innodb_lock_wait_timeout: 1n,
+}
+
+/**
+ * The isolation level. No decision depends on the rows that a transaction has read, so READ COMMITTED
+ * would be sufficient. But a server that logs statements (`binlog_format`) rejects writes with it:
+ * https://dev.mysql.com/doc/refman/9.4/en/innodb-transaction-isolation-levels.html
+ */
+const ISOLATION = 'REPEATABLE-READ'
+
+const assignments = Object.entries(SETTINGS).map(
+  ([name, value]) => `${name} = ${typeof value === 'string' ? `'${value}'` : value}`,
+)
+
+/**
+ * The statements that set up a session. The isolation level has its own statement, because its variable
+ * has different names in MySQL and in MariaDB before 11.1.
+ */
+export const SET_UP = [
+  `set session transaction isolation level ${ISOLATION.replace('-', ' ')}`,
+  `set session ${assignments.join(', ')}, names ${CHARACTER_SET} collate ${COLLATION}`,
+]
+
+const EXPECTED = {
+  ...SETTINGS,
+  // With another character set, a server would find the end of a text at another place than mysql2.
+  character_set_client: CHARACTER_SET,
+  character_set_connection: CHARACTER_SET,
+  character_set_results: CHARACTER_SET,
+  transaction_isolation: ISOLATION,
+}
+
+const SERVER = [
+  'hostname',
+  'port',
+  'version',
+  'auto_increment_increment',
+  'innodb_autoinc_lock_mode',
+  'wsrep_on',
+]
+
+// Not all servers have all of them, and `select @@name` fails for an unknown name.
+const names = [...Object.keys(EXPECTED), 'tx_isolation', ...SERVER]
+/** The query for the variables that `toServer` reads. */
+export const VARIABLES = `show variables where variable_name in ('${names.join("', '")}')`
+
+export type Server = ReturnType<typeof toServer>
+
+/** Returns the properties of a server and of the session, from the rows of VARIABLES. */
+export function toServer(rows: unknown[]) {
+  const values = new Map(
+    // The columns of `show variables`.
+    (rows as RowDataPacket[]).map((row) => [row.Variable_name, String(row.Value)]),
+  )
+  // The name in MariaDB before 11.1.
+  const isolation = values.get('tx_isolation')
+  if (isolation && !values.has('transaction_isolation'))
+    values.set('transaction_isolation', isolation)
+  const differences = Object.entries(EXPECTED)
+    .filter(([name, value]) => values.get(name) !== String(value))
+    .map(([name, value]) => `${name} is ${values.get(name) ?? 'unknown'}, not ${value}`)
+  return {
+    /** Why the session is unusable, for the operator; undefined if it is as set up. */
+    mistake:
+      differences.length > 0
+        ? `The session is not as it was set (${differences.join('; ')}): a proxy in between must pass SET on`
+        : undefined,
+    /** The name of the server: servers behind one load balancer use the same session numbers. */
+    name: `${values.get('hostname')}:${values.get('port')}`,
+    /**
+     * Whether the ids of one insert are consecutive. All lock modes guarantee it
+     * (https://dev.mysql.com/doc/refman/9.4/en/innodb-auto-increment-handling.html). Galera and group
+     * replication have larger increments; TiDB and Vitess assign ranges.
+     */
+    hasConsecutiveIds:
+      ['0', '1', '2'].includes(values.get('innodb_autoinc_lock_mode') ?? '') &&
+      values.get('auto_increment_increment') === '1' &&
+      (values.get('wsrep_on') ?? 'OFF') === 'OFF' &&
+      !/tidb|vitess/i.test(values.get('version') ?? 'vitess'),
+  }
+}

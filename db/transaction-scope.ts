@@ -1,0 +1,52 @@
+/**
+ * The transaction that the running code belongs to. Code that would wait for a connection that its own
+ * transaction holds fails instead.
+ */
+import { AsyncLocalStorage } from 'node:async_hooks'
+
+interface Transaction {
+  isOver: boolean
+  /** Why the server ended the transaction: a later statement would not be part of it. */
+  failure: Error | undefined
+}
+
+const storage = new AsyncLocalStorage<Transaction>()
+
+const OUTSIDE =
+  'This code runs in a transaction and used another connection, which may wait for the one that the transaction holds: use the stores of the ctx that the resolver received'
+const OVER = 'The transaction is over: its work must await every statement'
+
+/**
+ * Runs the work of a transaction. Code that it starts belongs to it, even if that code runs later. Throws
+ * the failure of a statement even if the work ignores it, because the server has ended the transaction.
+ */
+export async function runInTransaction<Result>(work: () => Promise<Result>): Promise<Result> {
+  const transaction: Transaction = { isOver: false, failure: undefined }
+  try {
+    const result = await storage.run(transaction, work)
+    if (transaction.failure) throw transaction.failure
+    return result
+  } finally {
+    transaction.isOver = true
+  }
+}
+
+export const isInTransaction = (): boolean => storage.getStore() !== undefined
+
+/** Throws in a transaction. A check takes nanoseconds. */
+export function refuseInTransaction(): void {
+  if (isInTransaction()) throw new Error(OUTSIDE)
+}
+
+/** Throws if the transaction of the running code is over, or if the server has ended it. */
+export function refuseAfterEnd(): void {
+  const transaction = storage.getStore()
+  if (transaction?.isOver) throw new Error(OVER)
+  if (transaction?.failure) throw transaction.failure
+}
+
+/** Records a failure after which the transaction allows no further statement. */
+export function recordFailure(error: Error): void {
+  const transaction = storage.getStore()
+  if (transaction) transaction.failure ??= error
+}

@@ -1,0 +1,72 @@
+/** The calls of a tRPC request: one, or those of a batch. */
+import { MAX_BATCH } from '../../../client/src/encoding.ts'
+import { Problem, toProblem } from '../../errors/problem.ts'
+import type { RequestRecord } from '../../http/record.ts'
+import type { Context } from '../../procedure/context.ts'
+import type { CallContext, Report } from '../pipeline.ts'
+import type { Run } from '../run.ts'
+
+/** Throws BAD_REQUEST for a batch that is too long, mixes queries and mutations, or has an Idempotency-Key. */
+export function checkBatch(names: string[], types: Set<string>, idempotencyKey: unknown): void {
+  const badRequest = (message: string) => new Problem('BAD_REQUEST', message)
+  if (names.length > MAX_BATCH) throw badRequest(`A batch must have at most ${MAX_BATCH} calls`)
+  if (types.size > 1) throw badRequest('A batch must be of queries or of mutations, not of both')
+  if (idempotencyKey !== undefined) {
+    throw badRequest('The header Idempotency-Key goes with one call, not with a batch')
+  }
+}
+
+/** A call of a procedure; `run` is the error where the procedure cannot be called. */
+export interface Call {
+  /** The logged operation. */
+  name: string
+  run: Run | Problem
+}
+
+/** Returns the input of a call by its index in the batch. Throws a Problem for an invalid input. */
+export type Inputs = (index: number) => unknown
+
+/** Returns the output of a call. Throws its error, and that of its input. */
+export async function runCall({ run }: Call, context: Context, inputs: Inputs, index: number) {
+  if (typeof run !== 'function') throw run
+  return await run(context, inputs(index))
+}
+
+/** The output of a call in a batch, or its error. */
+export interface Outcome {
+  output?: unknown
+  error?: Problem
+  status: number
+}
+
+/** Runs the calls of a batch concurrently, and returns their outcomes in order. */
+export async function runBatch(
+  calls: Call[],
+  context: CallContext,
+  inputs: Inputs,
+  report: Report,
+): Promise<Outcome[]> {
+  const runOne = async (call: Call, index: number, own: Context): Promise<Outcome> => {
+    try {
+      return { output: await runCall(call, own, inputs, index), status: 200 }
+    } catch (thrown) {
+      const error = toProblem(thrown)
+      report(error)
+      return { error, status: error.status }
+    }
+  }
+  const isMany = calls.length > 1
+  const logged: RequestRecord['calls'] = []
+  const running = calls.map(async (call, index) => {
+    // Each call of a traced batch has a span of its own.
+    const trace = isMany ? context.trace?.call(call.name) : undefined
+    const own = trace && { ...context, deadline: context.deadline.traced(trace), trace }
+    const outcome = await runOne(call, index, own ?? context)
+    trace?.end(outcome.status)
+    logged[index] = [call.name, outcome.status, trace?.ids]
+    return outcome
+  })
+  const outcomes = await Promise.all(running)
+  if (isMany) context.calls = logged
+  return outcomes
+}

@@ -1,0 +1,138 @@
+/** The lifetime of Idempotency-Keys, and the regular removal of expired ones. */
+import { hash } from 'node:crypto'
+import { setTimeout } from 'node:timers/promises'
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
+import { engine } from '../support/database.ts'
+import { eventually } from '../support/eventually.ts'
+import { running, until } from '../support/instance.ts'
+import { type Service, startService } from '../support/service.ts'
+import { openSql } from '../support/sql.ts'
+
+const MINUTE = 60_000
+const HOUR = 60 * MINUTE
+
+let service: Service
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] }))
+afterEach(() => void vi.useRealTimers())
+async function start(variables = {}): Promise<void> {
+  service = await startService(variables)
+  onTestFinished(() => service.stop())
+}
+
+const rex = { name: 'Rex', categoryId: 3 }
+const create = async (key: string, body: object = rex) => {
+  const answer = await service.rest('POST', '/pets', { headers: { 'idempotency-key': key }, body })
+  expect(answer.status).toBe(201)
+  return answer.text
+}
+/** Makes a key this many milliseconds old. */
+const age = (key: string, time: number) =>
+  service.sql('update idempotency_keys set created_at = ? where key_hash = ?', [
+    Date.now() - time,
+    hash('sha256', key),
+  ])
+const nextRound = () => vi.advanceTimersByTime(10 * MINUTE)
+const storedKeys = async () => {
+  const rows = await service.sql('select key_hash from idempotency_keys order by id')
+  return rows.map(({ key_hash }) => key_hash)
+}
+/** Adds rows that are older than any lifetime. */
+async function addOldRows(count: number): Promise<void> {
+  const rows = Array.from(
+    { length: count },
+    (_, index) => `(1, '${String(index).padStart(64, '0')}', 'createPet', '', '-1', ${index})`,
+  )
+  await service.sql(
+    `insert into idempotency_keys
+       (api_key_id, key_hash, operation, fingerprint, answer, created_at) values ${rows.join()}`,
+  )
+}
+
+test.each([
+  [{}, 24 * HOUR],
+  [{ IDEMPOTENCY_LIFETIME: '2h' }, 2 * HOUR],
+])('with %o: a key expires after its lifetime', async (variables, lifetime) => {
+  await start(variables)
+  const first = await create('key')
+  await age('key', lifetime - MINUTE)
+  expect(await create('key')).toBe(first)
+  await age('key', lifetime + 1_000)
+  const bella = { ...rex, name: 'Bella' }
+  const second = await create('key', bella)
+  expect(second).not.toBe(first)
+  // The row of the first request is replaced.
+  expect(await create('key', bella)).toBe(second)
+})
+
+test.each([
+  [{}, 24 * HOUR],
+  [{ IDEMPOTENCY_LIFETIME: '2h' }, 2 * HOUR],
+])('with %o: each round removes the expired keys only', async (variables, lifetime) => {
+  await start(variables)
+  for (const key of ['old', 'expired', 'fresh']) await create(key)
+  const young = await create('young')
+  await age('old', 2 * lifetime)
+  await age('expired', lifetime + MINUTE)
+  await age('young', lifetime - 15 * MINUTE)
+  // A round may still run when the next one is due.
+  const expectRounds = (...keys: string[]) =>
+    eventually(async () => {
+      nextRound()
+      expect(await storedKeys()).toEqual(keys.map((key) => hash('sha256', key)))
+    })
+  await expectRounds('fresh', 'young')
+  await create('later')
+  await age('later', lifetime + MINUTE)
+  await expectRounds('fresh', 'young')
+  expect(await create('young')).toBe(young)
+})
+
+test('one round removes all expired keys; the log has the error of a round that failed', async () => {
+  await start()
+  await create('young')
+  await addOldRows(4_001)
+  await service.sql('alter table idempotency_keys rename to elsewhere')
+  nextRound()
+  const warnings = () =>
+    service.logged.map((line) => JSON.parse(line)).filter(({ level }) => level === 40)
+  await eventually(() =>
+    expect(warnings()).toMatchObject([
+      {
+        msg: 'Could not remove old idempotency keys',
+        err: { message: expect.stringContaining('idempotency_keys') },
+      },
+    ]),
+  )
+  await service.sql('alter table elsewhere rename to idempotency_keys')
+  nextRound()
+  await eventually(async () => expect(await storedKeys()).toEqual([hash('sha256', 'young')]))
+  expect((await service.rest('GET', '/pets')).status).toBe(200)
+})
+
+test.runIf(engine === 'mysql')('no round begins while another one runs', async () => {
+  await start()
+  await using locker = await openSql(service.databaseUrl)
+  await locker('lock tables idempotency_keys write')
+  const rounds = () => running(service.sql, 'select%`idempotency_keys`%')
+  nextRound()
+  await until('a round waits', async () => (await rounds()).length === 1)
+  nextRound()
+  nextRound()
+  await setTimeout(100) // other rounds would wait beside it by now
+  expect(await rounds()).toHaveLength(1)
+  await locker.close()
+})
+
+test('a stop ends the round', async () => {
+  service = await startService()
+  await addOldRows(3_000)
+  nextRound()
+  await eventually(async () => {
+    const [row] = await service.sql('select count(*) as count from idempotency_keys')
+    expect(Number(row?.count)).toBeLessThan(3_000)
+  })
+  vi.useRealTimers()
+  await service.stop()
+  await setTimeout(100) // a round that continues would log its error by now
+  expect(service.logged.filter((line) => JSON.parse(line).level >= 40)).toEqual([])
+})
