@@ -116,10 +116,10 @@ export function createIdempotency<Stores>(
     async once({ apiKeyId, key, operation, input }, deadline, make, { oneStatement = false } = {}) {
       const name = `${apiKeyId} ${key}`
       if (running.has(name)) return 'running'
-      running.add(name)
       const hash = hashOf('sha256', key)
       const row = { apiKeyId, hash, operation, fingerprint: fingerprintOf(input) }
       const work = () => attempt(row, deadline, make, oneStatement)
+      running.add(name)
       try {
         return await retry(work, { repeatable: true, deadline })
       } finally {

@@ -1,10 +1,11 @@
-/** The maximum number of calls that wait for a batch. */
+/** Batches: how many calls may wait for one, and how long. */
 import { setTimeout } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { batch } from '../../db/batch.ts'
 import { connect } from '../../db/connect.ts'
 import { Deadline } from '../../db/deadline.ts'
 import { OverloadedError } from '../../db/errors.ts'
+import { eventually } from '../support/eventually.ts'
 
 const db = await connect('sqlite:nowhere') // no statement is sent
 const most = 300
@@ -61,3 +62,27 @@ async function isPending(promise: Promise<unknown>): Promise<boolean> {
   )
   return await Promise.race([isOver, setTimeout(1, true)])
 }
+
+test('a call that comes when no trip is under way does not wait', async () => {
+  const call = batch<number, number>({ maxSize: most, run: async (_db, inputs) => inputs })
+  const begun = performance.now()
+  for (let index = 0; index < 40; index++) expect(await call(db, index, forever())).toBe(index)
+  expect(performance.now() - begun).toBeLessThan(1_500) // with 50 ms each it would be 2,000
+})
+
+test('more calls of one moment than a trip takes do not wait for a trip that hangs', async () => {
+  const sizes: number[] = []
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const call = batch<number, number>({
+    maxSize: most,
+    async run(_db, inputs) {
+      sizes.push(inputs.length)
+      await promise
+      return inputs
+    },
+  })
+  const calls = Array.from({ length: 2 * most + 1 }, (_, index) => call(db, index, forever()))
+  await eventually(() => expect(sizes).toEqual([most, most, 1]))
+  resolve()
+  expect(await Promise.all(calls)).toEqual(calls.map((_, index) => index))
+})

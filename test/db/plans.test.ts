@@ -112,11 +112,16 @@ test.each(['fresh from loading', 'with statistics'])('pets, %s', async (state) =
   if (state === 'with statistics') {
     await sql(engine === 'mysql' ? 'analyze table pets' : 'analyze')
   }
+  // One look for all: the server's log has the statements of all tests, and is slow to read.
+  const asked = await sent(/^\W*select\b.*\bfrom\W+pets\b/is, async () => {
+    for (const [, ask] of reads) await ask()
+  })
   const plans: [what: string, plan: string][] = []
-  for (const [what, ask] of reads) {
-    const asked = await sent(/^\W*select\b.*\bfrom\W+pets\b/is, ask)
-    plans.push([what, (await Promise.all(asked.map(planOf))).join('; ')])
+  for (const [what, , plan] of reads) {
+    const count = engine === 'mysql' ? 1 : plan.split('; ').length
+    plans.push([what, (await Promise.all(asked.splice(0, count).map(planOf))).join('; ')])
   }
+  expect(asked).toEqual([])
   expect(plans).toEqual(
     reads.map(([what, , sqlite, mysql]) => [what, engine === 'mysql' ? mysql : sqlite]),
   )

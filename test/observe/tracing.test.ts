@@ -245,6 +245,19 @@ testOnce.each([
   ]).toEqual(expected)
 })
 
+testOnce('a ratio between 0 and 1 records a part of the calls', async () => {
+  const collector = await collect()
+  const service = await startHere(collector, {
+    OTEL_TRACES_SAMPLER: 'traceidratio',
+    OTEL_TRACES_SAMPLER_ARG: '0.5',
+  })
+  for (let call = 0; call < 64; call++) await service.rest('GET', '/pets')
+  await service.stop() // which sends them
+  const { length } = calls(collector)
+  expect(length).toBeGreaterThan(8) // fewer, or more than 56, come once in 10 ** 9 runs
+  expect(length).toBeLessThan(56)
+})
+
 testOnce(
   'OTEL_BSP_… say how many spans are sent at a time, and how long that may take',
   async () => {

@@ -1,0 +1,48 @@
+/** Which failures are followed by another attempt, and how many attempts there are. */
+import { expect, test } from 'vitest'
+import { Deadline } from '../../db/deadline.ts'
+import {
+  DatabaseTimeoutError,
+  DatabaseUnavailableError,
+  DuplicateError,
+  LockedError,
+  OverloadedError,
+} from '../../db/errors.ts'
+import { retry } from '../../db/retry.ts'
+
+const cause = new Error('The database says no')
+
+test.each<[what: string, error: Error, repeatable: number, others: number]>([
+  ['no effect', new DatabaseUnavailableError(cause, true), 3, 3],
+  ['an unknown effect', new DatabaseUnavailableError(cause, false), 3, 1],
+  ['a lock', new LockedError(cause, true), 3, 3],
+  ['no time left', new DatabaseTimeoutError(1), 1, 1],
+  ['an overload, which another attempt would increase', new OverloadedError('Too many'), 1, 1],
+  ['a duplicate', new DuplicateError('Taken'), 1, 1],
+  ['a bug', new TypeError('A bug'), 1, 1],
+])('after %s', async (_, error, expected, expectedOfOthers) => {
+  const attemptsOf = async (repeatable: boolean) => {
+    let attempts = 0
+    const work = async () => {
+      attempts++
+      throw error
+    }
+    await expect(retry(work, { repeatable })).rejects.toBe(error)
+    return attempts
+  }
+  expect(await attemptsOf(true)).toBe(expected)
+  expect(await attemptsOf(false)).toBe(expectedOfOthers)
+})
+
+test('after the deadline there is no other attempt, and its reason is thrown', async () => {
+  const deadline = new Deadline(Number.POSITIVE_INFINITY)
+  const reason = new Error('The client has gone')
+  let attempts = 0
+  const work = async () => {
+    attempts++
+    deadline.giveUp(reason)
+    throw new DatabaseUnavailableError(cause, true)
+  }
+  await expect(retry(work, { repeatable: true, deadline })).rejects.toBe(reason)
+  expect(attempts).toBe(1)
+})

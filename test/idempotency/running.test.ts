@@ -1,0 +1,56 @@
+/** Which Idempotency-Keys count as running in a process: none whose request is over, however it ended. */
+import { pino } from 'pino'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { connect } from '../../db/connect.ts'
+import { Deadline } from '../../db/deadline.ts'
+import { migrate } from '../../db/migrate.ts'
+import type { Database } from '../../db/tables.ts'
+import { createIdempotency, type Idempotency } from '../../src/idempotency/store.ts'
+import { newDatabase, type TestDatabase } from '../support/database.ts'
+
+let database: TestDatabase
+let db: Database
+let idempotency: Idempotency<Database>
+beforeAll(async () => {
+  database = await newDatabase()
+  db = await connect(database.url)
+  await migrate(db)
+  idempotency = createIdempotency(
+    db,
+    (transaction) => transaction,
+    60_000,
+    pino({ enabled: false }),
+  )
+})
+afterAll(async () => {
+  idempotency.stop()
+  await db.destroy()
+  await database.remove()
+})
+
+const forever = () => new Deadline(Number.POSITIVE_INFINITY)
+const ended = () => {
+  const deadline = forever()
+  deadline.giveUp(new Error('The client has gone'))
+  return deadline
+}
+const cyclic: { self?: object } = {}
+cyclic.self = cyclic
+
+test.each<[what: string, input: unknown, deadline: () => Deadline, make: () => Promise<string>]>([
+  ['one that was given up before it began', 1, ended, async () => 'made'],
+  ['one whose input cannot be compared', cyclic, forever, async () => 'made'],
+  ['one whose work failed', 1, forever, () => Promise.reject(new Error('It failed'))],
+  ['one whose output cannot be kept', 1, forever, async () => (() => {}) as never],
+])('%s', async (key, input, deadline, make) => {
+  for (const oneStatement of [true, false]) {
+    const request = { apiKeyId: 1n, key: `${key} ${oneStatement}`, operation: 'test' }
+    const once = idempotency.once({ ...request, input }, deadline(), make, { oneStatement })
+    await expect(once).rejects.toThrow()
+    const again = { ...request, input: 1 }
+    const makeAgain = async () => 'made'
+    expect(await idempotency.once(again, forever(), makeAgain, { oneStatement })).toEqual({
+      output: 'made',
+    })
+  }
+})

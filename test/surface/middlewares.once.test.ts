@@ -1,0 +1,86 @@
+/** Procedures with middlewares of their own, behind the check of the API key: both surfaces run them. */
+import { TRPCError } from '@trpc/server'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { z } from 'zod'
+import { DatabaseUnavailableError } from '../../db/errors.ts'
+import { Pet } from '../../src/petstore/pets/schema.ts'
+import { resources } from '../../src/petstore/resources.ts'
+import { int64Input } from '../../src/procedure/int64.ts'
+import { keyedProcedure, router } from '../../src/procedure/procedure.ts'
+import { restMeta } from '../../src/procedure/rest-meta.ts'
+import { type Service, startService, trpcClient } from '../support/service.ts'
+
+const ran: string[] = []
+const example: Pet = { id: 42n, name: 'Rex', categoryId: 1n, status: 'available' }
+
+const served = router({
+  getPet: keyedProcedure
+    .use(({ ctx, next }) => {
+      ran.push('first')
+      return next({ ctx: { seenBy: ctx.caller.keyId } })
+    })
+    .meta(
+      restMeta({
+        method: 'GET',
+        path: '/pets/{petId}',
+        notFound: 'There is none',
+        tag: 'pets',
+        summary: 'Get a pet',
+        description: 'Returns a pet.',
+        example,
+      }),
+    )
+    .input(z.object({ petId: int64Input({ description: 'The pet.' }) }))
+    .use(({ input: { petId }, next }) => {
+      ran.push('second')
+      if (petId < 1n) throw new TRPCError({ code: 'NOT_FOUND', message: 'There is none' })
+      return next()
+    })
+    .output(Pet)
+    .query(async ({ ctx, input: { petId } }) => {
+      ran.push('resolver')
+      if (petId === 503n) throw new DatabaseUnavailableError(new Error('Away'), true)
+      return { ...example, id: petId, categoryId: ctx.seenBy }
+    }),
+})
+
+let service: Service
+beforeAll(async () => {
+  service = await startService({}, { resources: { ...resources, router: served } })
+})
+afterAll(() => service.stop())
+beforeEach(() => void ran.splice(0))
+
+const rest = async (petId: number) => {
+  const { status, body } = await service.rest('GET', `/pets/${petId}`)
+  return [status, (body as { name?: string }).name]
+}
+const trpc = async (petId: number) => {
+  const { getPet } = trpcClient<typeof served>(service.origin, service.key)
+  return await getPet.query({ petId }).then(
+    ({ name }) => [200, name],
+    (error) => [error.data?.httpStatus, undefined],
+  )
+}
+
+test.each([
+  ['REST', rest],
+  ['tRPC', trpc],
+])('%s', async (_, call) => {
+  expect(await call(7)).toEqual([200, 'Rex'])
+  expect(ran.splice(0)).toEqual(['first', 'second', 'resolver'])
+  expect(await call(0)).toEqual([404, undefined])
+  expect(ran).toEqual(['first', 'second'])
+})
+
+test('a database that cannot be used is 503, whoever calls the procedure', async () => {
+  expect(await rest(503)).toEqual([503, undefined])
+  expect(await trpc(503)).toEqual([503, undefined])
+  const input = encodeURIComponent(JSON.stringify({ 0: '[{"petId":1},503]' }))
+  const stream = await fetch(`${service.origin}/trpc/getPet?batch=1&input=${input}`, {
+    headers: { authorization: `Bearer ${service.key}`, 'trpc-accept': 'application/jsonl' },
+  })
+  const text = await stream.text()
+  expect(text).toContain('SERVICE_UNAVAILABLE')
+  expect(text).not.toContain('INTERNAL_SERVER_ERROR')
+})
