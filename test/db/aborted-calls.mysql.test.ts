@@ -4,6 +4,7 @@ import { connect, type Socket } from 'node:net'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { freeze, thaw } from '../support/freeze.ts'
 import { addKey, type Instance, running, startInstance, until } from '../support/instance.ts'
+import { occupy } from '../support/occupy.ts'
 import { openSql, type Sql } from '../support/sql.ts'
 
 const rex = { name: 'Rex', categoryId: 3 }
@@ -94,11 +95,8 @@ test.each(calls)('%s: the statement ends, and the log has 499', async (_, patter
 test('a call that waits for a connection leaves the queue, and takes none', async () => {
   await locker('lock tables pets write')
   const stay = new AbortController()
-  // Equal lists would share one connection.
-  const ten = () =>
-    Array.from({ length: 10 }, (_, index) => send('GET', `/v1/pets?cursor=${index}`, stay.signal))
-  const first = ten()
-  await until('all connections are in use', async () => (await used()) === 10)
+  const ten = () => occupy(10, (query) => send('GET', `/v1/pets${query}`, stay.signal), used)
+  const first = await ten()
   const connections = async () => {
     await until('ten lists wait', async () => (await running(service.sql, reading)).length === 10)
     return (await running(service.sql, reading)).sort()
@@ -121,8 +119,7 @@ test('a call that waits for a connection leaves the queue, and takes none', asyn
   expect(await service.countPets()).toBe(0)
   // No connection was lost.
   await locker('lock tables pets write')
-  const again = ten()
-  await until('all connections are in use again', async () => (await used()) === 10)
+  const again = await ten()
   expect(await connections(), 'the same connections').toEqual(before)
   await locker('unlock tables')
   for (const { status } of await Promise.all(again)) expect(status).toBe(200)

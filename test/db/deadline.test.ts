@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { engine } from '../support/database.ts'
 import { outOfThree } from '../support/eventually.ts'
 import { addKey, type Instance, running, startInstance, until } from '../support/instance.ts'
+import { occupy } from '../support/occupy.ts'
 import { startService } from '../support/service.ts'
 import { openSql, type Sql } from '../support/sql.ts'
 
@@ -225,16 +226,11 @@ describe.runIf(engine === 'mysql')('a database that does not answer', outOfThree
 
   test('the wait for a connection is part of the timeout', async () => {
     await locker('lock tables pets write')
-    // Equal lists would share one connection.
-    const lists = (from: number) =>
-      Array.from({ length: 10 }, (_, index) =>
-        timed(service.rest('GET', `/pets?cursor=${from + index}`)),
-      )
-    const first = lists(0)
-    await until('all connections are in use', async () => (await used()) === 10)
+    const list = (query: string) => timed(service.rest('GET', `/pets${query}`))
+    const first = await occupy(10, list, used)
     await new Promise((resolve) => setTimeout(resolve, TIMEOUT * 0.5))
     // These get a connection at the deadline of the first ones, with half of their own time left.
-    const second = lists(10)
+    const second = Array.from({ length: 10 }, (_, index) => list(`?limit=${20 + index}`))
     for (const answer of await Promise.all([...first, ...second])) expectInTime(answer)
     await until('no connection is in use', async () => (await used()) + (await waiting()) === 0)
   })

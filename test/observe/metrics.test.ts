@@ -7,6 +7,7 @@ import { beginCreation } from '../support/creation.ts'
 import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
 import { freePort } from '../support/mysql.ts'
+import { occupy } from '../support/occupy.ts'
 import { runServer, type ServerProgram } from '../support/process.ts'
 import { createKey } from '../support/service.ts'
 import { openSql } from '../support/sql.ts'
@@ -241,8 +242,11 @@ test.runIf(engine === 'mysql')('connections in use, and requests that wait for o
   await using sql = await openSql(database.url)
   try {
     await sql('lock tables pets write')
-    // Each of its own kind, so that no two can be one.
-    const answers = Array.from({ length: 13 }, (_, index) => get(`/v1/pets?limit=${index + 1}`))
+    const count = async () => {
+      const [used = 0, waiting = 0] = values(await read())
+      return used + waiting
+    }
+    const answers = await occupy(13, (query) => get(`/v1/pets${query}`), count)
     const statuses = Promise.allSettled(answers)
     await eventuallyRead((text) => expect(values(text)).toEqual([10, 3]))
     await sql('unlock tables')

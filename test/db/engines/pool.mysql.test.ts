@@ -9,6 +9,7 @@ import { connect } from '../../../db/connect.ts'
 import type { Database } from '../../../db/tables.ts'
 import { outOfThree } from '../../support/eventually.ts'
 import { type Instance, running, startInstance, until } from '../../support/instance.ts'
+import { occupy } from '../../support/occupy.ts'
 import { openSql } from '../../support/sql.ts'
 
 const rex = { name: 'Rex', categoryId: 3 }
@@ -57,12 +58,7 @@ describe('connections to a server', outOfThree, () => {
   async function warm(count: number) {
     await using locker = await openSql(service.databaseUrl)
     await locker('lock tables pets write')
-    const lists: ReturnType<typeof list>[] = []
-    // Each comes too late for the query of the one before.
-    for (let page = 0; page < count; page++) {
-      lists.push(list(page))
-      await until('it runs', async () => (await used()) > page)
-    }
+    const lists = await occupy(count, (query) => service.rest('GET', `/pets${query}`), used)
     await locker('unlock tables')
     await Promise.all(lists)
     await until('all are idle', async () => (await used()) === 0)
