@@ -16,8 +16,8 @@ const MAX_NAME = 64
 // texts, as in SQLite.
 const COLLATIONS = ['utf8mb4_nopad_bin', 'utf8mb4_0900_bin']
 
-/** The tables of the service. The database may contain others. */
-const TABLES = ['api_keys', 'idempotency_keys', 'pets', 'kysely_migration', 'kysely_migration_lock']
+/** The comment of the service's tables. The database may contain others. */
+const COMMENT = 'created by a migration'
 
 export class MysqlEngine extends MysqlAdapter implements Engine {
   readonly idType = 'bigint'
@@ -52,7 +52,7 @@ export class MysqlEngine extends MysqlAdapter implements Engine {
     const query = sql<{ Collation: string }>`show collation like 'utf8mb4%bin'`
     const known = (await query.execute(db)).rows.map(({ Collation }) => Collation)
     const collation = COLLATIONS.find((name) => known.includes(name)) ?? 'utf8mb4_bin'
-    return sql`character set utf8mb4 collate ${sql.raw(collation)}`
+    return sql`character set utf8mb4 collate ${sql.raw(collation)} comment ${sql.lit(COMMENT)}`
   }
 
   async hasIndex(db: Kysely<unknown>, table: string, name: string): Promise<boolean> {
@@ -79,7 +79,8 @@ export class MysqlEngine extends MysqlAdapter implements Engine {
   async checkTables(db: Database): Promise<void> {
     const { rows } = await sql<{ name: string }>`
       select table_name as name from information_schema.tables
-      where table_schema = database() and table_name in (${sql.join(TABLES)}) and engine <> 'InnoDB'
+      where table_schema = database() and engine <> 'InnoDB'
+        and (table_comment = ${COMMENT} or table_name like 'kysely\\_migration%')
     `.execute(db)
     if (rows.length === 0) return
     const remedy = rows.map(({ name }) => `alter table ${name} engine = InnoDB`).join('; ')

@@ -1,5 +1,5 @@
 /** The table of Idempotency-Keys and the outputs of their requests. The second index finds expired keys. */
-import type { Kysely } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 import { idColumn, tableOptions } from '../columns.ts'
 
 export async function up(db: Kysely<unknown>): Promise<void> {
@@ -11,7 +11,8 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     .addColumn('key_hash', 'char(64)', (column) => column.notNull())
     .addColumn('operation', 'varchar(64)', (column) => column.notNull())
     .addColumn('fingerprint', 'char(64)', (column) => column.notNull())
-    .addColumn('answer', 'text', (column) => column.notNull())
+    // MySQL's `text` has 64 KiB, which an output may exceed. SQLite takes the name for a text's.
+    .addColumn('answer', sql`mediumtext`, (column) => column.notNull())
     .addColumn('created_at', 'bigint', (column) => column.notNull())
     .addUniqueConstraint('idempotency_keys_key', ['api_key_id', 'key_hash'])
     .addUniqueConstraint('idempotency_keys_created_at', ['created_at', 'id'])

@@ -37,7 +37,7 @@ export interface RestMeta {
   deprecated?: Deprecation
   /** The message of 404, for an operation on one resource that may not exist. */
   notFound?: string
-  /** The message of 409, for an operation that may violate a unique constraint. */
+  /** The message of 409: a unique value is taken, or the state of the resource forbids the action. */
   conflict?: string
 }
 

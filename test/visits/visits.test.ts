@@ -276,8 +276,8 @@ test('the document says what each operation takes, and all that it may answer', 
   const one = ['path ownerId!', 'path visitId!']
   const always = [401, 408, 429, 431, 500, 503]
   const sorted = (...statuses: number[]) => [...statuses, ...always].sort()
-  const either =
-    'The resource exists already, or a request with the same `Idempotency-Key` is still running'
+  const orRunning = (violation: string) =>
+    `${violation}, or a request with the same \`Idempotency-Key\` is still running`
   const place = '/visits/{visitId}'
   const page = ['path ownerId!', 'query limit', 'query cursor', 'query urgent']
   const bodyOf = (name: string) => ({ $ref: `#/components/schemas/${name}` })
@@ -289,7 +289,7 @@ test('the document says what each operation takes, and all that it may answer', 
       [key, 'path ownerId!'],
       bodyOf('NewVisit'),
       sorted(201, 400, 403, 404, 409, 413, 415, 422),
-      either,
+      orRunning('The resource exists already'),
     ],
     ['visits.get', `get ${place}`, one, undefined, sorted(200, 400, 404), undefined],
     [
@@ -315,7 +315,7 @@ test('the document says what each operation takes, and all that it may answer', 
       [key, ...one],
       undefined,
       sorted(200, 400, 403, 404, 409, 422),
-      either,
+      orRunning('The state of the resource does not allow the request'),
     ],
   ])
   // Of two errors with one code each has a name.

@@ -49,8 +49,10 @@ type Guide = (subject: Subject) => string | undefined
 const code = (language: string, text: string) => `\`\`\`${language}\n${text}\n\`\`\``
 
 /** The operations of a guide: `GET /pets` and `POST /pets`. */
-const named = (operations: Operation[]): string =>
-  new Intl.ListFormat('en-GB').format(operations.map(({ method, path }) => `\`${method} ${path}\``))
+const named = (operations: Operation[], type: Intl.ListFormatType = 'conjunction'): string =>
+  new Intl.ListFormat('en-GB', { type }).format(
+    operations.map(({ method, path }) => `\`${method} ${path}\``),
+  )
 
 const typeScript: Guide = (subject) => {
   const { operations, client } = subject
@@ -152,7 +154,7 @@ const idempotency: Guide = ({ document, operations, baseUrl, client }) => {
     : ''
   return `## Idempotency
 
-If the answer to ${named(repeatable)} is lost, you cannot know whether the request took effect. Send an \`Idempotency-Key\` with it, best a UUID that is new for each thing you create, and repeat the request with the same key until it is answered: the service does it once, and answers a repetition as the first. With another body the key is refused (\`UNPROCESSABLE_CONTENT\`); while the first request is running, too (\`CONFLICT\`). A key is kept for a day, unless the operator chose otherwise.${inClient}
+If the answer to ${named(repeatable, 'disjunction')} is lost, you cannot know whether the request took effect. Send an \`Idempotency-Key\` with it, best a UUID that is new for each thing you create, and repeat the request with the same key until it is answered: the service does it once, and answers a repetition as the first. With another body the key is refused (\`UNPROCESSABLE_CONTENT\`); while the first request is running, too (\`CONFLICT\`). A key is kept for a day, unless the operator chose otherwise.${inClient}
 
 ${code('curl', lines.join(' \\\n  '))}`
 }
@@ -161,7 +163,7 @@ const int64: Guide = ({ document }) => {
   if (!JSON.stringify(document).includes('"format":"int64"')) return undefined
   return `## 64-bit ids in JavaScript
 
-An id is an integer of 64 bits. A JavaScript number is exact up to 9007199254740991 only, so \`response.json()\` rounds a greater id without an error. Read ids from the text of the answer instead, as \`bigint\`, and write them with \`JSON.rawJSON\`. (Node.js 22 or Chrome 114, or newer.)
+An id is an integer of 64 bits. A JavaScript number is exact up to 9007199254740991 only, so \`response.json()\` rounds a greater id without an error. Read ids from the text of the answer instead, as \`bigint\`, and write them with \`JSON.rawJSON\`. (They need Node.js 21, Chrome 114, Firefox 135 or Safari 18.4, or newer versions.)
 
 ${code(
   'JavaScript',

@@ -48,6 +48,9 @@ function checkPaths(operations: Operation[]): void {
   }
 }
 
+/** Characters of a name, which is kept with each Idempotency-Key. */
+const MAX_NAME = 64
+
 type Need = (condition: unknown, what: string) => asserts condition
 
 function operationOf(name: string, procedure: AnyTRPCProcedure, tags: Record<string, string>) {
@@ -55,6 +58,7 @@ function operationOf(name: string, procedure: AnyTRPCProcedure, tags: Record<str
   const need: Need = (condition, what) => {
     if (!condition) throw new TypeError(`The procedure ${name} ${what}`)
   }
+  need(name.length <= MAX_NAME, `has a name of more than ${MAX_NAME} characters`)
   const rest = meta?.rest
   need(rest, 'needs .meta(restMeta({ … })), with its method and path')
   const { method, path, paged, creates, repeatable, deprecated, example, exampleInput } = rest

@@ -109,7 +109,7 @@ interface Refused {
 
 /** Returns the errors of an operation by status. */
 export function errorsOf(operation: Operation): Refused[] {
-  const { method, readBody, takesKey, badRequest, notFound, conflict } = operation
+  const { method, readBody, takesKey, badRequest, notFound, conflict, creates } = operation
   const refused = (description: string, errors: ApiError[], ...headers: HeaderName[]): Refused => ({
     description,
     errors: errors.map(toApiError),
@@ -124,7 +124,10 @@ export function errorsOf(operation: Operation): Refused[] {
     schema: 'Refusal',
   })
   const invalid: ApiError = { code: 'BAD_REQUEST', message: badRequest, status: 400 }
-  const exists = conflict && ({ code: 'CONFLICT', message: conflict, status: 409 } as const)
+  const violation = creates
+    ? 'The resource exists already'
+    : 'The state of the resource does not allow the request'
+  const violated = conflict && ({ code: 'CONFLICT', message: conflict, status: 409 } as const)
   const running = takesKey && idempotencyError('running')
   const whenRunning = 'a request with the same `Idempotency-Key` is still running'
   const errors = [
@@ -141,11 +144,9 @@ export function errorsOf(operation: Operation): Refused[] {
         { code: 'NOT_FOUND', message: notFound, status: 404 },
       ]),
     early('The request did not arrive in time', REQUEST_TIMEOUT),
-    exists && !running && refused('The resource exists already', [exists]),
-    running && !exists && refused(whenRunning.replace('a', 'A'), [running]),
-    exists &&
-      running &&
-      refused(`The resource exists already, or ${whenRunning}`, [exists, running]),
+    violated && !running && refused(violation, [violated]),
+    running && !violated && refused(whenRunning.replace('a', 'A'), [running]),
+    violated && running && refused(`${violation}, or ${whenRunning}`, [violated, running]),
     readBody && refused(`The body has more than ${MAX_BODY} bytes`, [payloadTooLarge()]),
     readBody &&
       refused('The body is not `application/json`, or is compressed', [unsupportedMediaType()]),

@@ -201,7 +201,7 @@ test('what a rule may refuse is told of, in its own words, with 409', () => {
   const document = start({ it }, { toys: 'What they play with.' })
   expect(document.paths?.['/toys']?.put?.responses).toMatchObject({
     409: {
-      description: 'The resource exists already',
+      description: 'The state of the resource does not allow the request',
       content: {
         'application/json': { example: { code: 'CONFLICT', message: conflict, status: 409 } },
       },

@@ -1,0 +1,22 @@
+/** Lists that each use a connection of their own, although concurrent lists share queries. */
+import { until } from './instance.ts'
+
+// Only lists with the same parameters share a query.
+const parameters = ['', '&cursor=0', '&status=sold', '&status=sold&cursor=0']
+
+/**
+ * Starts lists by their queries, such as `?limit=3&cursor=0`, while a lock makes all of them wait. Each
+ * one starts when `count` has noticed the one before, and so comes too late for its query.
+ */
+export async function occupy<Answer>(
+  lists: number,
+  list: (query: string) => Promise<Answer>,
+  count: () => Promise<number>,
+): Promise<Promise<Answer>[]> {
+  const answers: Promise<Answer>[] = []
+  for (let index = 0; index < lists; index++) {
+    answers.push(list(`?limit=${index + 1}${parameters[index % parameters.length]}`))
+    await until(`list ${index} has a connection`, async () => (await count()) > index)
+  }
+  return answers
+}
