@@ -99,10 +99,17 @@ export class MysqlPool {
         releaseWriter()
       }
       for (;;) {
-        const pooled = this.#connections.get(await this.#next(deadline))
+        const connection = await this.#next(deadline)
+        const pooled = this.#connections.get(connection)
         if (!pooled) continue // it ended in the meantime
         if (this.#mayHang(pooled)) this.checkIdle()
-        if (pooled.check && !(await this.#checked(pooled, pooled.check, deadline))) continue
+        if (pooled.check) {
+          const works = await deadline.race(pooled.check).catch((reason) => {
+            connection.release()
+            throw reason
+          })
+          if (!works) continue
+        }
         pooled.use = { since: performance.now(), release }
         this.#usage.used++
         return pooled
@@ -200,19 +207,6 @@ export class MysqlPool {
       if (use && use.since < latest && workedAt < use.since) return true
     }
     return false
-  }
-
-  async #checked(
-    { connection }: Pooled,
-    check: Promise<boolean>,
-    deadline: Deadline,
-  ): Promise<boolean> {
-    try {
-      return await deadline.race(check)
-    } catch (reason) {
-      connection.release()
-      throw reason
-    }
   }
 
   async #ping(pooled: Pooled): Promise<boolean> {

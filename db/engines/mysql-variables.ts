@@ -89,7 +89,7 @@ export function toServer(rows: unknown[]) {
     /** Why the session is unusable, for the operator; undefined if it is as set up. */
     mistake:
       differences.length > 0
-        ? `The session is not as it was set (${differences.join('; ')}): a proxy in between must pass SET on`
+        ? `The variables of the session are wrong (${differences.join('; ')}): a proxy must pass SET statements on`
         : undefined,
     /** The name of the server: servers behind one load balancer use the same session numbers. */
     name: `${values.get('hostname')}:${values.get('port')}`,

@@ -144,7 +144,7 @@ function openFile(path: string, mayCreate: boolean): DatabaseSync {
   if (mayCreate) mkdirSync(dirname(path), { recursive: true })
   else if (!existsSync(path)) {
     // A typing error in the path must not create an empty database.
-    const cause = new Error('there is no such file; with ?create behind its name it is made')
+    const cause = new Error('the file does not exist; ?create at the end of the URL creates it')
     throw new DatabaseUnavailableError(cause, false)
   }
   // Only the owner may read the file. SQLite gives its other files the same mode.

@@ -127,7 +127,7 @@ test.each([
   [
     'DATABASE_URL',
     'sqlite:nowhere/petstore.db',
-    'DATABASE_URL: cannot use the database nowhere/petstore.db: there is no such file; with ?create behind its name it is made',
+    'DATABASE_URL: cannot use the database nowhere/petstore.db: the file does not exist; ?create at the end of the URL creates it',
   ],
   [
     'DATABASE_URL',

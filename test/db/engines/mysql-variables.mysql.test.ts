@@ -160,7 +160,7 @@ describe.skipIf(process.env.TEST_DATABASE_URL)('unsuitable settings', () => {
       const { code, stderr } = await runToEnd(programs.server, { DATABASE_URL: url.href })
       expect({ code, stderr }).toEqual({
         code: 1,
-        stderr: `DATABASE_URL: cannot use the database ${url.host}/petstore: The session is not as it was set (autocommit is OFF, not ON): a proxy in between must pass SET on\n`,
+        stderr: `DATABASE_URL: cannot use the database ${url.host}/petstore: The variables of the session are wrong (autocommit is OFF, not ON): a proxy must pass SET statements on\n`,
       })
     })
   })
