@@ -1,6 +1,9 @@
 /** Programs and the schema of their database: newer, older, locked, or without transactions. */
 import { setTimeout } from 'node:timers/promises'
+import type { Kysely } from 'kysely'
 import { expect, test } from 'vitest'
+import { idColumn, tableOptions } from '../../db/columns.ts'
+import { connect } from '../../db/connect.ts'
 import { withDatabase } from '../../src/cli/command.ts'
 import { engine, newDatabase } from '../support/database.ts'
 import { startInstance, until } from '../support/instance.ts'
@@ -60,8 +63,14 @@ test.runIf(engine === 'mysql')(
     // The service ignores the tables of others.
     await sql('create table other (n int) engine = MyISAM')
     expect(await migrate()).toEqual([])
-    await sql('alter table pets engine = MyISAM')
-    await sql('alter table api_keys engine = MyISAM')
+    // The table of a resource whose migration is like the others.
+    const db = (await connect(database.url)) as unknown as Kysely<unknown> // as in a migration
+    const create = db.schema.createTable('orders').addColumn('id', ...idColumn(db))
+    await create.modifyEnd(await tableOptions(db)).execute()
+    await db.destroy()
+    for (const table of ['pets', 'api_keys', 'orders']) {
+      await sql(`alter table ${table} engine = MyISAM`)
+    }
     const { code, stderr } = await runToEnd(programs.server, { DATABASE_URL: database.url })
     expect(code).toBe(1)
     const { host, pathname } = new URL(database.url)
@@ -69,6 +78,7 @@ test.runIf(engine === 'mysql')(
     expect(message).toBe(
       `DATABASE_URL: cannot use the database ${host}${pathname}: Tables must have the storage engine InnoDB`,
     )
+    expect(remedy.split('; ')).toHaveLength(3)
     for (const statement of remedy.split('; ')) await sql(statement)
     expect(await migrate()).toEqual([])
     await database.remove()

@@ -1,4 +1,4 @@
-/** Which Idempotency-Keys count as running in a process: none whose request is over, however it ended. */
+/** Idempotency-Keys of a process: which count as running, and what is kept with them. */
 import { pino } from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { connect } from '../../db/connect.ts'
@@ -52,5 +52,13 @@ test.each<[what: string, input: unknown, deadline: () => Deadline, make: () => P
     expect(await idempotency.once(again, forever(), makeAgain, { oneStatement })).toEqual({
       output: 'made',
     })
+  }
+})
+
+test('an output of 100,000 characters is repeated', async () => {
+  const request = { apiKeyId: 1n, key: 'long', operation: 'test', input: 1 }
+  const output = 'ä'.repeat(100_000)
+  for (let attempt = 0; attempt < 2; attempt++) {
+    expect(await idempotency.once(request, forever(), async () => output)).toEqual({ output })
   }
 })

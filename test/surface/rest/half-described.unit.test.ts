@@ -210,6 +210,11 @@ test('what a rule may refuse is told of, in its own words, with 409', () => {
 })
 
 test.each<[string, Parameters<typeof router>[0], string]>([
+  [
+    'a name of 65 characters',
+    { ['a'.repeat(65)]: get.input(Toy).output(Toy).query(give) },
+    'has a name of more than 64',
+  ],
   ['no meta', { it: keyedProcedure.input(Toy).output(Toy).query(give) }, 'needs .meta('],
   ['no input', { it: get.output(Toy).query(give) }, 'needs exactly one .input('],
   [
