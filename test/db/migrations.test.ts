@@ -117,7 +117,7 @@ const tables: Record<string, Table> = {
       'key_hash char(64) not null',
       'operation varchar(64) not null',
       'fingerprint char(64) not null',
-      'answer text not null',
+      'answer mediumtext not null',
       'created_at bigint not null',
     ],
     unique: ['api_key_id, key_hash', 'created_at, id', 'id'],
