@@ -10,6 +10,16 @@ export default defineConfig(({ mode }) => {
     plugins: [react()],
     server: { proxy },
     preview: { proxy },
+    build: {
+      modulePreload: { polyfill: false }, // there is one script
+      rolldownOptions: {
+        treeshake: {
+          propertyReadSideEffects: false,
+          // They do nothing when they are imported, but not all of them say so.
+          moduleSideEffects: [{ test: /\/@trpc\//, sideEffects: false }],
+        },
+      },
+    },
     test: {
       environment: 'happy-dom',
       // No key and no URL of a file `.env` counts.

@@ -4,12 +4,13 @@
  */
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { cpSync, readFileSync, rmSync } from 'node:fs'
+import { cpSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import type { Server } from 'node:http'
 import { createServer } from 'node:net'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { stripVTControlCharacters } from 'node:util'
+import { gzipSync } from 'node:zlib'
 import express from 'express'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, test } from 'vitest'
@@ -191,6 +192,13 @@ async function scrollToEnd(): Promise<void> {
     if ((await cards().count()) === UNASKED && (await more.isVisible())) await more.click()
   }
 }
+
+test('its script has at most 98 kB gzipped', () => {
+  const assets = path.join(shop.folder, 'dist/assets')
+  const scripts = readdirSync(assets).filter((name) => name.endsWith('.js'))
+  const sizes = scripts.map((name) => gzipSync(readFileSync(path.join(assets, name))).length)
+  expect(sizes.reduce((sum, size) => sum + size)).toBeLessThan(98_000)
+})
 
 test('the catalogue, to its end', async () => {
   await visit()

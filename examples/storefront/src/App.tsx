@@ -5,6 +5,7 @@ import { QueryClientProvider } from '@tanstack/react-query'
 import { useEffect, useMemo, useState } from 'react'
 import { AddPet } from './AddPet.tsx'
 import { Catalogue } from './Catalogue.tsx'
+import { Reach } from './Contact.tsx'
 import { KeyForm } from './KeyForm.tsx'
 import { Nothing } from './Nothing.tsx'
 import { shorten } from './name.ts'
@@ -84,6 +85,7 @@ export function App() {
         )}
       </main>
       <footer className="bottom">
+        {!isStaff && <Reach />}
         {ownKey && (
           <button type="button" className="quiet" onClick={() => setVisit({ ownKey: '' })}>
             Leave

@@ -102,9 +102,19 @@ function NoAnimals({ filter, looked, mayAdd }: Props & { looked: number }) {
     return (
       <Nothing>
         <p role="status">{count(0, looked, filter, false)}.</p>
-        <a className="button" href={links.catalogue(everything)}>
-          Show every name and kind
-        </a>
+        <div className="actions">
+          {filter.status && (
+            <a className="button" href={links.catalogue({ ...filter, status: undefined })}>
+              Search all animals
+            </a>
+          )}
+          <a
+            className={filter.status ? 'button quiet' : 'button'}
+            href={links.catalogue(everything)}
+          >
+            Show every name and kind
+          </a>
+        </div>
       </Nothing>
     )
   }

@@ -15,7 +15,7 @@ export function Contact({ pet: { id, name, status } }: { pet: Pet }) {
           </a>
         )}
         {telephone && (
-          <a className="button quiet" href={`tel:${telephone.replaceAll(/[^+\d]/g, '')}`}>
+          <a className="button quiet" href={telTo}>
             Call {telephone}
           </a>
         )}
@@ -33,6 +33,26 @@ export function Contact({ pet: { id, name, status } }: { pet: Pet }) {
 /** The address of a mail to the shop with this subject. */
 export const mailTo = (subject: string): string =>
   `mailto:${mail}?subject=${encodeURIComponent(subject)}`
+
+const telTo = `tel:${telephone.replaceAll(/[^+\d]/g, '')}`
+
+/** How to reach the shop, in one line. */
+export function Reach() {
+  return (
+    <>
+      {mail && (
+        <a className="button quiet" href={`mailto:${mail}`}>
+          {mail}
+        </a>
+      )}
+      {telephone && (
+        <a className="button quiet" href={telTo}>
+          {telephone}
+        </a>
+      )}
+    </>
+  )
+}
 
 function CopyButton({ text }: { text: string }) {
   const [isCopied, setCopied] = useState(false)

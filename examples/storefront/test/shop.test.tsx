@@ -5,6 +5,7 @@ import { getResponse, HttpResponse, http } from 'msw'
 import { setupServer } from 'msw/node'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { App } from '../src/App.tsx'
+import { mail, telephone } from '../src/shop.ts'
 
 const url = '/trpc'
 const server = setupServer()
@@ -45,6 +46,25 @@ test('a visitor sees the animals that can be had', async () => {
   await screen.findByText('2 available animals in all')
   expect(screen.getByRole('link', { name: /Rex/ }).getAttribute('href')).toBe('#/pets/1')
   expect(screen.queryByText('Kiwi')).toBeNull()
+})
+
+test('a search that only a sold animal fits leads on to all animals', async () => {
+  open('#/?name=kiwi')
+  const link = await screen.findByRole('link', { name: 'Search all animals' })
+  cleanup()
+  open(link.getAttribute('href') ?? '')
+  await screen.findByText('1 found among all 3 animals')
+  screen.getByRole('link', { name: /Kiwi/ })
+})
+
+test('how to reach the shop is said on every page, but not to staff', async () => {
+  open('#/')
+  const link = screen.getByRole('link', { name: telephone })
+  expect(link.getAttribute('href')).toBe('tel:+15550100')
+  screen.getByRole('link', { name: mail })
+  cleanup()
+  await fillIn('Bella')
+  expect(screen.queryByRole('link', { name: mail })).toBeNull()
 })
 
 test('what the service refuses is said at its field', async () => {
