@@ -17,6 +17,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, test } from
 import { barriers, startBrowser } from '../support/browser.ts'
 import { emptyProject, type Project, run } from '../support/client-package.ts'
 import { newDatabase, type TestDatabase } from '../support/database.ts'
+import { eventually } from '../support/eventually.ts'
 import { INSTALLATION } from '../support/installation.ts'
 import { freePort } from '../support/mysql.ts'
 import { countPets, storePets } from '../support/pets.ts'
@@ -189,7 +190,10 @@ async function scrollToEnd(): Promise<void> {
   while (!(await end.isVisible())) {
     await page.mouse.wheel(0, 4000)
     await page.waitForTimeout(50)
-    if ((await cards().count()) === UNASKED && (await more.isVisible())) await more.click()
+    if (await more.isVisible()) {
+      expect(await cards().count()).toBeGreaterThanOrEqual(UNASKED)
+      await more.click()
+    }
   }
 }
 
@@ -683,7 +687,11 @@ test('`npm run dev` in the copy: a free port, and no origin to be allowed', asyn
     // What is missing is said here, and not in the shop as customers see it.
     await page.getByText('npm run keys -- create shop --read-only').waitFor()
     shop.write('.env.local', `VITE_PETSTORE_KEY=${readOnlyKey}\n`)
-    await page.getByText('Animal 1', { exact: true }).waitFor()
+    // Vite starts again and reloads the page, unless the file changes while it is still starting.
+    await eventually(async () => {
+      await page.reload()
+      await page.getByText('Animal 1', { exact: true }).waitFor({ timeout: 2_000 })
+    })
     await sql('delete from pets')
     await page.reload()
     await page.getByText('npm run seed').waitFor()
@@ -697,7 +705,7 @@ test('`npm run dev` in the copy: a free port, and no origin to be allowed', asyn
 
 test('the tests of the copy pass', async () => {
   const { code, output } = await run('npm', ['test'], shop.folder)
-  expect(output).toMatch(/Tests.*3 passed/)
+  expect(output).toMatch(/Tests .*[1-9]\d* passed/)
   expect(code).toBe(0)
 })
 
