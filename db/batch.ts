@@ -112,7 +112,8 @@ function createBatcher<Input, Output>(
     if (!queue) {
       queue = { waiting: [], running: undefined, timer: undefined }
       queues.set(key, queue)
-      setImmediate(runNext, key, queue)
+      // After all microtasks, which are the other calls of this turn. Another turn would cost time.
+      queueMicrotask(() => process.nextTick(runNext, key, queue))
     } else if (queue.running) {
       if (callCount >= MAX_CALLS) throw new OverloadedError('Too many calls wait for the database')
       queue.timer ??= setTimeout(runNext, MAX_WAIT, key, queue)

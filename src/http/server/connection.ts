@@ -35,6 +35,20 @@ const held = new Backlog(32 * 1024 * 1024)
  */
 type State = 'open' | 'last' | 'over'
 
+/** The requests whose packets are being parsed. */
+const parsed: (() => void)[] = []
+
+/**
+ * Runs a function when the rest of its packet is parsed: the body, or a pipelined request. The
+ * requests of one turn of the event loop run together, so that their calls can share queries.
+ */
+function afterParsing(run: () => void): void {
+  if (parsed.push(run) > 1) return
+  setImmediate(() => {
+    for (const run of parsed.splice(0)) queueMicrotask(run)
+  })
+}
+
 export class Connection {
   readonly #socket: Socket
   readonly #serve: Serve
@@ -88,8 +102,7 @@ export class Connection {
     res.on('prefinish', () => this.#onWritten(exchange)) // Node emits it within end()
     res.on('finish', () => this.#onSent())
     res.on('close', () => this.#current === exchange && this.destroy())
-    // The rest of the packet is parsed first: the body, or a pipelined request.
-    setImmediate(() => {
+    afterParsing(() => {
       if (this.#state === 'over') return
       exchange.isServed = true
       this.#serve(req, res)
