@@ -565,6 +565,13 @@ test('a form says where it sends to, and what that does', async () => {
   await operation('listPets').getByText(target, { exact: true }).waitFor()
 })
 
+test('a form leads to the field for the key, and its label is below the header', async () => {
+  await operation('listPets').getByRole('link', { name: 'API key' }).click()
+  expect(await page.evaluate('document.activeElement.id')).toBe('key')
+  const label = await page.locator('label[for=key]').boundingBox()
+  expect(label?.y).toBeGreaterThan(56)
+})
+
 test('the server that a page sends to is marked', async () => {
   const html = await (await fetch(`${service.origin}/docs/`)).text()
   const body = html.replace(service.baseUrl, `${service.origin}/v1`)
