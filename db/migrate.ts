@@ -43,10 +43,11 @@ export async function migrate(
   db: Database,
   { folder = FOLDER, onWait, lockTimeout = LOCK_TIMEOUT }: MigrateOptions = {},
 ): Promise<string[]> {
+  const end = performance.now() + TIMEOUT
   const executed = await executedNames(db).catch(() => []) // a new database has no table of them
   // A folder that is unreadable at the moment is read again by each attempt.
   const isDone = await hasAll(executed, folder).catch(() => false)
-  const names = isDone ? [] : await runPending(db, executed, folder, onWait, lockTimeout)
+  const names = isDone ? [] : await runPending(db, executed, folder, onWait, lockTimeout, end)
   await engineOf(db).checkTables(db)
   return names
 }
@@ -57,6 +58,7 @@ async function runPending(
   folder: string,
   onWait: MigrateOptions['onWait'],
   lockTimeout: number,
+  end: number,
 ): Promise<string[]> {
   // For Kysely, an executed migration that it does not know is a corruption. In fact it belongs to a
   // newer release, and Kysely does not run it again.
@@ -72,7 +74,6 @@ async function runPending(
   })
   const names: string[] = []
   const lockEnd = performance.now() + lockTimeout
-  let end = performance.now() + TIMEOUT
   let hasWaited = false
   for (let attempt = 1; ; ) {
     const { error, results = [] } = await migrator.migrateToLatest()

@@ -1,4 +1,5 @@
 /** What takes the connections to a MySQL server away for long: locks, restarts, silence. */
+
 import { randomUUID } from 'node:crypto'
 import { setTimeout } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -6,6 +7,7 @@ import { newDatabase } from '../support/database.ts'
 import { outOfThree } from '../support/eventually.ts'
 import { type Instance, startInstance, until } from '../support/instance.ts'
 import { type MysqlServer, startMysql } from '../support/mysql.ts'
+import { occupy } from '../support/occupy.ts'
 import { openSql, type Sql } from '../support/sql.ts'
 
 let mysql: MysqlServer
@@ -132,8 +134,8 @@ test('connections that nothing asks for are ended', async () => {
   await using locker = await openSql(service.databaseUrl)
   await service.rest('GET', '/pets')
   await locker('lock tables pets write')
-  const lists = Array.from({ length: 10 }, (_, page) => service.rest('GET', `/pets?cursor=${page}`))
-  await until('ten are open', () => proxy.clients === 10)
+  const list = (query: string) => service.rest('GET', `/pets${query}`)
+  const lists = await occupy(10, list, async () => proxy.clients)
   await locker('unlock tables')
   await Promise.all(lists)
   await until('none is open', () => proxy.clients === 0, 60_000)
