@@ -62,9 +62,7 @@ export function pages<
         if (fields.has('cursor')) {
           rows = rows.where((eb) => after(eb as never, order.columns, valueHere))
         }
-        for (const { column, direction } of order.columns) {
-          rows = rows.orderBy(column as never, direction === 'ascending' ? 'asc' : 'desc')
-        }
+        for (const item of orderItems(order)) rows = rows.orderBy(item)
         // One more row shows whether another page follows.
         return rows.limit(valueHere(({ limit }) => limit + 1))
       })
@@ -120,6 +118,12 @@ const nameOf = (query: object): string =>
     .map((value) => `${String(value).length}:${value}`)
     .join()
 
+/** Returns the items of ORDER BY. */
+const orderItems = ({ columns }: Order) =>
+  columns.map(({ column, direction }) =>
+    direction === 'ascending' ? sql.id(column) : sql`${sql.id(column)} desc`,
+  )
+
 /**
  * Returns the query for the rows of several pages, in order. The order of each page alone selects its
  * rows, and does not order the result: https://dev.mysql.com/doc/refman/9.4/en/union.html
@@ -127,13 +131,11 @@ const nameOf = (query: object): string =>
 function unionOf<Row>(
   db: Database,
   queries: SelectQueryBuilder<Tables, keyof Tables, Row>[],
-  { columns }: Order,
+  order: Order,
 ): Compilable<Row> {
   const numbered = queries.map((query, index) => query.select(sql.lit(index).as(PAGE)))
-  const items = columns.map(({ column, direction }) =>
-    direction === 'ascending' ? sql.id(column) : sql`${sql.id(column)} desc`,
-  )
-  const union = sql<Row>`${sql.join(numbered, sql` union all `)} order by ${sql.join([sql.id(PAGE), ...items])}`
+  const items = sql.join([sql.id(PAGE), ...orderItems(order)])
+  const union = sql<Row>`${sql.join(numbered, sql` union all `)} order by ${items}`
   // The driver takes other kinds of queries for writes.
   const query = (queries[0] as (typeof queries)[number]).toOperationNode()
   return { compile: () => ({ ...union.compile(db), query }) }

@@ -147,7 +147,7 @@ function openFile(path: string, mayCreate: boolean): DatabaseSync {
     const cause = new Error('the file does not exist; ?create at the end of the URL creates it')
     throw new DatabaseUnavailableError(cause, false)
   }
-  // Only the owner may read the file. SQLite gives its other files the same mode.
+  // Only the owner may read the file. SQLite creates its other files with the same mode.
   closeSync(openSync(path, 'a', 0o600))
   const database = new DatabaseSync(path, { readBigInts: true, timeout: 0 })
   try {

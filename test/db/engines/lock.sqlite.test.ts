@@ -226,22 +226,6 @@ test('the trace of a commit has the calls that it commits, and no others', async
   ])
 })
 
-test('a transaction that SQLite ended has no further statements', async () => {
-  await other(`create trigger refuse before insert on pets when new.name = 'Refused'
-    begin select raise(rollback, 'refused'); end`)
-  const selectOne = statement((db) => db.selectFrom('pets').select('id').limit(1))
-  for (const go of [insert, (transaction: Database) => selectOne(transaction, {})]) {
-    const failed = db.transaction().execute(async (transaction) => {
-      await insert(transaction)
-      const refused = transaction.insertInto('pets').values({ ...rex, name: 'Refused' })
-      await expect(execute(transaction, refused)).rejects.toThrow('refused')
-      await expect(go(transaction)).rejects.toBeInstanceOf(DatabaseUnavailableError)
-    })
-    await expect(failed).rejects.toBeInstanceOf(DatabaseUnavailableError)
-  }
-  expect(await countPets()).toBe(0)
-})
-
 test('works of a transaction that SQLite ended fail with its error', async () => {
   await other(`create trigger refuse before insert on pets when new.name = 'Refused'
     begin select raise(rollback, 'refused'); end`)
