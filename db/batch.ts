@@ -12,13 +12,21 @@ const MAX_WAIT = 50
 /** Maximum number of concurrent calls: a thousand that wait, and those that run. */
 const MAX_CALLS = 1_010
 
-interface BatchOptions<Input, Output> {
+/** The limits of batches. */
+export interface BatchLimits {
+  /** Maximum number of calls in a batch. */
+  maxSize?: number
+  /** Maximum number of concurrent calls. */
+  maxCalls?: number
+  /** Milliseconds between two batches, which then never run concurrently. */
+  pause?: number
+}
+
+interface BatchOptions<Input, Output> extends BatchLimits {
   /** Runs a batch, and returns the outputs in the order of the inputs. */
   run(db: Database, inputs: Input[], deadline: Deadline): Promise<Output[]>
   /** Only calls with the same key share a batch, and wait for each other. */
   keyOf?(input: Input): string
-  /** Maximum number of calls in a batch. */
-  maxSize?: number
 }
 
 /** A call of a batched function. Throws the errors of `run`, the reason of its deadline, OverloadedError. */
@@ -71,7 +79,13 @@ export const allowBatches = (transaction: Database): void => void withBatches.ad
 
 function createBatcher<Input, Output>(
   db: Database,
-  { run, keyOf, maxSize = Number.POSITIVE_INFINITY }: BatchOptions<Input, Output>,
+  {
+    run,
+    keyOf,
+    maxSize = Number.POSITIVE_INFINITY,
+    maxCalls = MAX_CALLS,
+    pause = 0,
+  }: BatchOptions<Input, Output>,
 ): (input: Input, deadline: Deadline) => Promise<Output> {
   const queues = new Map<string, Queue<Input, Output>>()
   let callCount = 0
@@ -86,10 +100,15 @@ function createBatcher<Input, Output>(
     }
     const running = runAll(queue.waiting.splice(0, maxSize))
     queue.running = running
-    void running.then(() => {
+    const onEnd = () => {
       if (queue.running === running) runNext(key, queue)
-    })
-    if (queue.waiting.length > 0) queue.timer = setTimeout(runNext, MAX_WAIT, key, queue)
+    }
+    void running.then(pause > 0 ? () => setTimeout(onEnd, pause) : onEnd)
+    if (queue.waiting.length > 0) startTimer(key, queue)
+  }
+
+  function startTimer(key: string, queue: Queue<Input, Output>): void {
+    if (pause === 0) queue.timer ??= setTimeout(runNext, MAX_WAIT, key, queue)
   }
 
   async function runAll(queued: Call<Input, Output>[]): Promise<void> {
@@ -115,8 +134,8 @@ function createBatcher<Input, Output>(
       // After all microtasks, which are the other calls of this turn. Another turn would cost time.
       queueMicrotask(() => process.nextTick(runNext, key, queue))
     } else if (queue.running) {
-      if (callCount >= MAX_CALLS) throw new OverloadedError('Too many calls wait for the database')
-      queue.timer ??= setTimeout(runNext, MAX_WAIT, key, queue)
+      if (callCount >= maxCalls) throw new OverloadedError('Too many calls wait for the database')
+      startTimer(key, queue)
     }
     callCount++
     const { promise, resolve, reject } = Promise.withResolvers<Output>()

@@ -1,6 +1,6 @@
 /** Look-ups of rows by their keys, with one query for all concurrent calls. */
 import type { Compilable } from 'kysely'
-import { type Batched, batch } from './batch.ts'
+import { type Batched, type BatchLimits, batch } from './batch.ts'
 import { retry } from './retry.ts'
 import { type Execute, statement, type Value } from './statement.ts'
 import type { Database } from './tables.ts'
@@ -8,7 +8,7 @@ import type { Database } from './tables.ts'
 /** Maximum number of keys in one query. */
 const MAX_KEYS = 100
 
-interface LookUp<Key, Row> {
+interface LookUp<Key, Row> extends BatchLimits {
   /** Returns the query for the rows of several keys, each of which has its own `value`. */
   select(db: Database, keys: Value<Key>[]): Compilable<Row>
   /** Returns what identifies a key, and is equal for the row with this key. */
@@ -22,6 +22,8 @@ interface LookUp<Key, Row> {
 export function lookUp<Key, Row extends object>({
   select,
   nameOf,
+  maxSize = MAX_KEYS,
+  ...limits
 }: LookUp<Key, Row>): Batched<Key, Row | undefined> {
   const statements = new Map<number, Execute<Key[], Row>>()
 
@@ -39,15 +41,16 @@ export function lookUp<Key, Row extends object>({
     })
 
   return batch<Key, Row | undefined>({
-    maxSize: MAX_KEYS,
+    ...limits,
+    maxSize,
     async run(db, keys, deadline) {
+      const distinct = [...new Map(keys.map((key) => [nameOf(key), key])).values()]
       // Only powers of two, so that there are few statements.
-      const size = Math.min(2 ** Math.ceil(Math.log2(keys.length)), MAX_KEYS)
+      const size = Math.min(2 ** Math.ceil(Math.log2(distinct.length)), maxSize)
       const execute = statements.get(size) ?? compile(size)
       statements.set(size, execute)
-      const read = () => execute(db, keys, deadline)
+      const read = () => execute(db, distinct, deadline)
       const { rows } = await retry(read, { repeatable: true, deadline })
-      if (keys.length === 1) return [rows[0]]
       const found = new Map(rows.map((row) => [nameOf(row), row]))
       return keys.map((key) => found.get(nameOf(key)))
     },

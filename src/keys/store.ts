@@ -1,6 +1,8 @@
 /** The API keys in the database. The table has times in milliseconds since 1970. */
-import { type ExpressionBuilder, sql } from 'kysely'
+import { type ExpressionBuilder, type Selectable, sql } from 'kysely'
+import type { BatchLimits } from '../../db/batch.ts'
 import type { Deadline } from '../../db/deadline.ts'
+import { lookUp } from '../../db/lookup.ts'
 import { execute } from '../../db/statement.ts'
 import type { ApiKeysTable, Database, Tables } from '../../db/tables.ts'
 import { newKey } from './format.ts'
@@ -15,7 +17,7 @@ export type ApiKey = Awaited<ReturnType<typeof listKeys>>[number]
 export type NewApiKey = Awaited<ReturnType<typeof createKey>>
 
 /** A working key, as authentication needs it. */
-export type WorkingKey = Awaited<ReturnType<typeof findKeys>>[number]
+export type WorkingKey = NonNullable<Awaited<ReturnType<ReturnType<typeof keyLookUp>>>>
 
 /** Creates a key that works until `expiresAt` or its revocation. A `readOnly` key may change nothing. */
 export async function createKey(
@@ -116,28 +118,36 @@ export async function revokeKey(db: Database, id: bigint): Promise<boolean> {
     .updateTable('api_keys')
     .set({ revoked_at: BigInt(Date.now()) })
     .where('id', '=', id)
-    .where(isWorking)
+    .where((eb) => isWorking(eb))
     .executeTakeFirstOrThrow()
   return numUpdatedRows > 0n
 }
 
-/** Returns the working keys with one of these hashes. */
-export async function findKeys(db: Database, hashes: readonly string[]) {
-  const rows = await workingKeys(db)
-    .select(['id', 'hash', 'expires_at', 'revoked_at', 'read_only'])
-    .where('hash', 'in', hashes)
-    .execute()
-  return rows.map((row) => {
+/** Returns a look-up of working keys by their hashes. Each one has its own limits. */
+export function keyLookUp(limits: BatchLimits = {}) {
+  const findRow = lookUp<string, Pick<Selectable<ApiKeysTable>, (typeof WORKING_COLUMNS)[number]>>({
+    ...limits,
+    select(db, hashes) {
+      const now = hashes[0]?.(() => BigInt(Date.now()))
+      const wanted = hashes.map((value) => value((hash) => hash))
+      return workingKeys(db, now).select(WORKING_COLUMNS).where('hash', 'in', wanted)
+    },
+    nameOf: (key) => (typeof key === 'string' ? key : key.hash),
+  })
+  return async (db: Database, hash: string, deadline: Deadline) => {
+    const row = await findRow(db, hash, deadline)
+    if (!row) return undefined
     const until = endOf(row)
     return {
       keyId: row.id,
-      hash: row.hash,
       /** When the key ends, in milliseconds since 1970; Infinity for never. */
       until: until === null ? Number.POSITIVE_INFINITY : Number(until),
       readOnly: row.read_only !== 0n,
     }
-  })
+  }
 }
+
+const WORKING_COLUMNS = ['id', 'hash', 'expires_at', 'revoked_at', 'read_only'] as const
 
 /** Records when keys were last used, by their ids. A later time of another instance stays. */
 export async function recordUses(
@@ -163,10 +173,10 @@ export async function recordUses(
   }
 }
 
-const workingKeys = (db: Database) => db.selectFrom('api_keys').where(isWorking)
+const workingKeys = (db: Database, now?: bigint) =>
+  db.selectFrom('api_keys').where((eb) => isWorking(eb, now))
 
-function isWorking(eb: ExpressionBuilder<Tables, 'api_keys'>) {
-  const now = BigInt(Date.now())
+function isWorking(eb: ExpressionBuilder<Tables, 'api_keys'>, now = BigInt(Date.now())) {
   const isOpen = (time: 'expires_at' | 'revoked_at') =>
     eb.or([eb(time, 'is', null), eb(time, '>', now)])
   return isOpen('expires_at').and(isOpen('revoked_at'))
