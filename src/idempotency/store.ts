@@ -57,7 +57,7 @@ export function createIdempotency<Stores>(
 ): Idempotency<Stores> {
   const running = new Set<string>()
 
-  async function attempt<Output>(
+  async function onceAtMost<Output>(
     row: NewRow,
     deadline: Deadline,
     make: Make<Stores, Output>,
@@ -70,15 +70,18 @@ export function createIdempotency<Stores>(
         // An output of the same operation.
         return isSame ? { output: parse(known.answer) as Output } : 'different'
       }
+      const run = () =>
+        known || !mayShare
+          ? runAlone(row, deadline, make, known?.id)
+          : runShared(row, deadline, make)
       try {
-        if (known || !mayShare) return await runAlone(row, deadline, make, known?.id)
-        const outcome = await runShared(row, deadline, make)
+        const outcome = await retry(run, { repeatable: true, deadline })
         if (outcome) return outcome
       } catch (error) {
         if (!(error instanceof TakenError)) throw error
         if (error.cause instanceof LockedError) return 'running'
       }
-      // Another request has stored the key since, or concurrent work made the shared transaction fail.
+      // The key is stored, perhaps by an attempt that failed, or other work of the transaction failed.
     }
   }
 
@@ -118,10 +121,9 @@ export function createIdempotency<Stores>(
       if (running.has(name)) return 'running'
       const hash = hashOf('sha256', key)
       const row = { apiKeyId, hash, operation, fingerprint: fingerprintOf(input) }
-      const work = () => attempt(row, deadline, make, oneStatement)
       running.add(name)
       try {
-        return await retry(work, { repeatable: true, deadline })
+        return await onceAtMost(row, deadline, make, oneStatement)
       } finally {
         running.delete(name)
       }

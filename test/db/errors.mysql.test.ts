@@ -91,6 +91,25 @@ test.each([1213, 1205])('%i: at most three attempts', async (number) => {
   expect(await service.countPets()).toBe(2)
 })
 
+test('the look-up of an Idempotency-Key has at most three attempts', async () => {
+  await service.sql('rename table idempotency_keys to kept')
+  await service.sql(`create function fail() returns bigint no sql begin
+      signal sqlstate '45000' set mysql_errno = 1213, message_text = 'No';
+      return 1;
+    end`)
+  await service.sql(`create view idempotency_keys as select 1 as id, fail() as api_key_id,
+    fail() as key_hash, '' as operation, '' as fingerprint, '' as answer, 0 as created_at`)
+  const { statements = [] } = service.proxy ?? {}
+  statements.length = 0
+  expect(codeOf(await create(true))).toEqual(unavailable)
+  expect(statements.filter((text) => /^select .*from `idempotency_keys`/.test(text))).toHaveLength(
+    3,
+  )
+  await service.sql('drop view idempotency_keys')
+  await service.sql('drop function fail')
+  await service.sql('rename table kept to idempotency_keys')
+})
+
 test.each(unfit)('%i: repeated on another connection', async (number) => {
   // One number is enough for a creation in a transaction.
   for (const withKey of number === 1290 ? [false, true] : [false]) {
