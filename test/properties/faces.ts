@@ -1,7 +1,7 @@
 /** The faces of the service: REST, tRPC's wire as it is written by hand, and the client package. */
 import { expect } from 'vitest'
 import { createPetstoreClient, type PetstoreClient } from '../support/client.ts'
-import type { OperationName } from '../support/operations.ts'
+import { callWith, operations } from '../support/operations.ts'
 import { type Outcome, ofRest, ofTrpc } from '../support/outcome.ts'
 import { transformer } from '../support/router.ts'
 import type { Service } from '../support/service.ts'
@@ -25,7 +25,7 @@ export function facesOf(service: Service): Faces {
       const [outcome] = await sendWire(service, operation, text)
       return outcome
     },
-    client: ({ operation, trpc }) => ofTrpc(calls[operation](petstore, trpc as never)),
+    client: ({ operation, trpc }) => ofTrpc(callWith(petstore, operation, trpc)),
   }
 }
 
@@ -33,20 +33,7 @@ export function facesOf(service: Service): Faces {
 export const clientOf = ({ origin, key }: Service): PetstoreClient =>
   createPetstoreClient({ url: `${origin}/trpc`, apiKey: key })
 
-// Wrong inputs are the point, so the client's types must not stop them.
-const calls: Record<OperationName, (client: PetstoreClient, input: never) => Promise<unknown>> = {
-  listPets: (client, input) => client.listPets.query(input),
-  createPet: (client, input) => client.createPet.mutate(input),
-  getPet: (client, input) => client.getPet.query(input),
-}
-
-/** Whether an operation is called by POST on tRPC. */
-const mutations: Record<OperationName, boolean> = {
-  listPets: false,
-  createPet: true,
-  getPet: false,
-}
-const isMutation = (name: string) => mutations[name as OperationName] ?? false // or no operation
+const isMutation = (name: string) => operations.find((known) => known.name === name)?.changes
 
 /**
  * Sends a text as the input of one call, or of several whose names commas part, and gives what each

@@ -138,6 +138,13 @@ export const allowAt = (path: string): string =>
     .flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
     .join(', ')
 
+/** Calls an operation of the client package, even with an input that its types do not allow. */
+export const callWith = (
+  client: TRPCClient<AppRouter>,
+  name: OperationName,
+  input: unknown,
+): Promise<unknown> => definitions[name].call(client, input as never)
+
 /** Whether a field of what this operation gives has 64 bits. */
 export const isInt64 = (name: OperationName, field: string): boolean =>
   Object.hasOwn(definitions[name].int64, field)
