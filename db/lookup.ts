@@ -11,7 +11,7 @@ const MAX_KEYS = 100
 interface LookUp<Key, Row> extends BatchLimits {
   /** Returns the query for the rows of several keys, each of which has its own `value`. */
   select(db: Database, keys: Value<Key>[]): Compilable<Row>
-  /** Returns what identifies a key, and is equal for the row with this key. */
+  /** Returns the name of a key or of a row: a row has the name of its key. */
   nameOf(keyOrRow: Key | Row): bigint | string
 }
 

@@ -6,7 +6,7 @@ import type { Database } from '../../db/tables.ts'
 /** Maximum number of rows that one statement removes, because SQLite blocks the process meanwhile. */
 const BATCH = 100
 
-/** Milliseconds between two statements, for the statements of calls. */
+/** Milliseconds between two statements, in which calls execute theirs. */
 const PAUSE = 10
 
 /** Milliseconds between two removals. */

@@ -35,7 +35,7 @@ export async function startWorkers(config: Config, log: Log): Promise<Running> {
     async stop() {
       stopping = true
       const living = Object.values(cluster.workers ?? {}).filter((worker) => worker !== undefined)
-      // A worker that was killed a moment ago cannot be reached: without a function, `send` throws.
+      // A worker that was killed a moment ago is unreachable. Without a callback, `send` would throw.
       for (const worker of living) worker.send(STOP, () => {})
       // If this process ends first, for example at a second signal, the workers end with it.
       process.once('exit', () => {
