@@ -1,8 +1,8 @@
 /** The commands, run as processes of their own: keys, seed, migrate. */
 import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { newDatabase, type TestDatabase } from '../support/database.ts'
-import { type Ended, programs, runToEnd } from '../support/process.ts'
+import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
+import { type Ended, programs, runProgram, runToEnd } from '../support/process.ts'
 import { openSql } from '../support/sql.ts'
 
 let database: TestDatabase
@@ -36,6 +36,23 @@ test('migrate brings the tables once', async () => {
   expect(migrated).toBe(`Migrated ${names.join(', ')}: ${addressOf(url)}\n`)
   expect(await migrate()).toBe(`Nothing to migrate: ${addressOf(url)}\n`)
   await sql.close()
+  await remove()
+})
+
+test('a command that waits for the lock of the migrations says so, and the service logs it', async () => {
+  const { url, remove } = await newDatabase()
+  await using locker = await openSql(url)
+  const lock = `'migrations of ${new URL(url).pathname.slice(1)}'`
+  await locker(engine === 'mysql' ? `select get_lock(${lock}, 0)` : 'begin immediate')
+  const migrate = runProgram(programs.migrate, { DATABASE_URL: url })
+  const server = runProgram(programs.server, { DATABASE_URL: url, PORT: '0' })
+  await migrate.logged(/^Waiting for the lock of the migrations/)
+  await server.logged(/"msg":"Waiting for the lock of the migrations/)
+  await locker(engine === 'mysql' ? `select release_lock(${lock})` : 'rollback')
+  expect(await migrate.exited).toBe(0)
+  server.child.kill('SIGKILL')
+  await server.exited
+  await locker.close()
   await remove()
 })
 

@@ -109,7 +109,7 @@ test('no header and no parameter makes one method another', async () => {
 
 test('a request has exactly one Host, and one that is a host', async () => {
   const wrong = [[], ['Host:'], ['Host: a', 'Host: b'], ['Host: a', 'Host: a'], ['Host: a b']]
-  const invalid = ['[', 'a:99999', 'a/b', 'a?b', 'user@a', 'a\\b'].map((host) => [`Host: ${host}`])
+  const invalid = ['[', 'a:65536', 'a/b', 'a?b', 'user@a', 'a\\b'].map((host) => [`Host: ${host}`])
   for (const hosts of [...wrong, ...invalid]) {
     expectRestError(await ask('GET /v1/pets', [...hosts, key]), 400, 'BAD_REQUEST')
     expectTrpcError(await ask('GET /trpc/listPets', [...hosts, key]), 400, 'BAD_REQUEST')
@@ -122,7 +122,7 @@ test('a request has exactly one Host, and one that is a host', async () => {
       expectRestError(await ask(`GET ${path}`, hosts), 400, 'BAD_REQUEST')
     }
   }
-  for (const host of ['petstore.example', 'localhost:3000', '[::1]:3000', '10.0.0.1']) {
+  for (const host of ['petstore.example', 'localhost:65535', '[::1]:3000', '10.0.0.1']) {
     expect((await ask('GET /v1/pets', [`Host: ${host}`, key])).status).toBe(200)
     expect((await ask('GET /trpc/listPets', [`Host: ${host}`, key])).status).toBe(200)
   }

@@ -141,6 +141,7 @@ test('only JSON in UTF-8 is read', async () => {
     'text/plain',
     'application/jsonl',
     'application/json; charset=latin1',
+    'application/json; charset="latin1"',
     'application/json; charset=utf-16',
     'application/json; charset=utf-8; charset=utf-16',
     'application/x-www-form-urlencoded',

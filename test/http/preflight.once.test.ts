@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { answerOf, expectRestError, expectTrpcError } from '../support/expect.ts'
 import { allowAt, corsMethods } from '../support/operations.ts'
+import { converse } from '../support/raw.ts'
 import { type Service, startService } from '../support/service.ts'
 
 const shop = 'https://shop.example'
@@ -43,6 +44,24 @@ test.each(['/v1/pets', '/v1/pets/1', '/trpc/createPet', '/trpc/listPets?batch=1'
     expect(answer.headers.get('x-request-id')).toMatch(/./)
   },
 )
+
+test('a pre-flight whose body does not come is answered, and the connection is closed', async () => {
+  const { answers, closed } = await converse(
+    service.origin,
+    [
+      'OPTIONS /v1/pets HTTP/1.1',
+      'Host: petstore.example',
+      `Origin: ${shop}`,
+      'Access-Control-Request-Method: POST',
+      'Content-Length: 5',
+      '',
+      '',
+    ].join('\r\n'),
+    { expected: 2 },
+  )
+  expect(answers.map(({ status }) => status)).toEqual([204])
+  expect(closed).toBe(true)
+})
 
 test('OPTIONS that is no pre-flight is a method like any other', async () => {
   for (const headers of [{}, { origin: shop }]) {

@@ -13,6 +13,26 @@ test('a flood of ever new callers starts the oldest counts anew', () => {
   expect(() => countKey(res, 0n, 1)).not.toThrow()
 })
 
+test('who waits for as long as a refusal says is served', () => {
+  const { countKey } = createRateLimit(1)
+  const res = { setHeader: () => {} } as unknown as Response
+  let now = 0
+  const clock = vi.spyOn(performance, 'now').mockImplementation(() => now)
+  onTestFinished(() => clock.mockRestore())
+  countKey(res, 0n, 1)
+  for (const [time, seconds] of [
+    [0, 60],
+    [600, 60],
+    [1_000, 59],
+    [59_600, 1],
+  ] as const) {
+    now = time
+    expect(() => countKey(res, 0n, 1)).toThrow(`again in ${seconds} seconds`)
+  }
+  now += 1_000
+  expect(() => countKey(res, 0n, 1)).not.toThrow()
+})
+
 test('what is given back after the minute is over is no credit', () => {
   const { countIpAddress, refundIpAddress } = createRateLimit(1)
   const req = { ip: '127.0.0.1', socket: {} }

@@ -1,5 +1,8 @@
 /** Tracing as an operator turns it on: what is loaded, what a collector that is away does, and the stop. */
+import { pino } from 'pino'
 import { afterEach, describe, expect, test, vi } from 'vitest'
+import { DuplicateError, LockedError } from '../../db/errors.ts'
+import { startTracing } from '../../src/observe/tracing.ts'
 import { type Collector, type Span, startCollector } from '../support/collector.ts'
 import { engine, newDatabase } from '../support/database.ts'
 import { outOfThree } from '../support/eventually.ts'
@@ -111,6 +114,20 @@ describe('a stop', () => {
     expect(server.stderr).not.toMatch(/collector|cut off/)
   })
 
+  testOnce('is in order although the collector refuses what was not sent yet', async () => {
+    const collector = await collect()
+    collector.status = 400
+    const server = await start({
+      OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+      OTEL_BSP_SCHEDULE_DELAY: '60000',
+    })
+    expect(await server.ask('/v1/pets')).toBe(200)
+    server.child.kill('SIGTERM')
+    expect(await server.exited).toBe(0)
+    expect(collector.bodies).toHaveLength(1)
+    expect(server.stderr).toMatch(/"Stopped"/)
+  })
+
   // Left to itself, the exporter goes on for ten seconds.
   testOnce.each([
     ['9s', 0, /"Stopped"/],
@@ -203,6 +220,29 @@ testOnce('OTEL_TRACES_SAMPLER says which calls are recorded', async () => {
   expect(calls(collector).map(({ traceId }) => traceId)).toEqual([id])
   const lines = server.entries().filter(({ operation }) => operation === 'listPets')
   expect(lines.map(({ traceId }) => traceId)).toEqual([expect.stringMatching(/^[\da-f]{32}$/), id])
+})
+
+testOnce('the span of a statement has the error of the driver', async () => {
+  const collector = await collect()
+  vi.stubEnv('OTEL_EXPORTER_OTLP_ENDPOINT', collector.url)
+  cleanings.push(() => vi.unstubAllEnvs())
+  const tracing = startTracing({ sampler: 'always_on', ratio: 1 }, pino({ enabled: false }))
+  const call = tracing.begin({
+    operation: 'listPets',
+    route: '/v1/pets',
+    method: 'GET',
+    path: '/v1/pets',
+    scheme: 'http',
+    headers: {},
+  })
+  const busy = Object.assign(new Error('busy'), { code: 'ERR_SQLITE_ERROR', errcode: 5 })
+  call.statement('select 1', {})(new LockedError(busy, true))
+  call.statement('select 1', {})(new DuplicateError('taken'))
+  await tracing.stop()
+  expect(collector.spans.map(({ attributes }) => attributes)).toMatchObject([
+    { 'error.type': 'ERR_SQLITE_ERROR', 'db.response.status_code': '5' },
+    { 'error.type': 'DuplicateError' },
+  ])
 })
 
 /** The service in this process, whose environment OpenTelemetry's packages read as that of any other. */

@@ -254,6 +254,24 @@ test('concurrent pages, each behind another row, are the same as one after anoth
   }
 })
 
+test.each([',', ':', ''])(
+  'concurrent pages whose values are the same text once joined by %j are two pages',
+  async (separator) => {
+    await service.sql('delete from notes')
+    const [one, other] = ['b', `b${separator}2`] as const
+    await store([one, other].map((title) => ({ title, writtenAt: 7n })))
+    const pageOf = async (title: string, after: string) => {
+      const cursor = writePosition([after, 0n])
+      const path = `/boards/1/titles?limit=2&title=${title}&cursor=${cursor}`
+      const { body } = await service.rest('GET', path)
+      return (body as { title: string }[]).map((note) => note.title)
+    }
+    const both = () => [pageOf(one, `2${separator}a`), pageOf(other, 'a')]
+    const answers = await Promise.all(Array.from({ length: 20 }, both).flat())
+    expect(answers).toEqual(Array.from({ length: 20 }, () => [[one], [other]]).flat())
+  },
+)
+
 test('a filter goes along from page to page', async () => {
   await service.sql('delete from notes')
   await store(

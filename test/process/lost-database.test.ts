@@ -32,7 +32,7 @@ describe.runIf(engine === 'mysql')('a server that goes away in the last moment o
     const failed = fail()
     const server = await runServer({ DATABASE_URL: url })
     await failed
-    expect(server.stdout).toContain('npm run keys -- create NAME')
+    expect(server.stdout).toContain('created before; for a new one: npm run keys -- create NAME')
     const headers = { authorization: `Bearer ${key}` }
     expect((await fetch(`${server.origin}/v1/pets`, { headers })).status).toBe(200)
     server.child.kill('SIGTERM')

@@ -266,11 +266,13 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
   })
 
   test('one that died just before a stop is not replaced, and holds up nothing', async () => {
-    await start()
+    await start({ SHUTDOWN_DELAY: '3s' })
     const [first = 0, second = 0] = await servingPids()
     process.kill(first, 'SIGKILL')
     await server.logged(/A worker died/)
     server.child.kill('SIGTERM')
+    await setTimeout(1_500) // without a stop, another one would have been started after a second
+    expect(children().filter((pid) => pid !== first)).toEqual([second])
     expect(await server.exited).toBe(0)
     expect(server.stderr).not.toContain('cut off')
     await gone([second])

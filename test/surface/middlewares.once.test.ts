@@ -39,6 +39,7 @@ const served = router({
     .output(Pet)
     .query(async ({ ctx, input: { petId } }) => {
       ran.push('resolver')
+      if (petId === 500n) throw new RangeError('Too far')
       if (petId === 503n) throw new DatabaseUnavailableError(new Error('Away'), true)
       return { ...example, id: petId, categoryId: ctx.seenBy }
     }),
@@ -83,4 +84,15 @@ test('a database that cannot be used is 503, whoever calls the procedure', async
   const text = await stream.text()
   expect(text).toContain('SERVICE_UNAVAILABLE')
   expect(text).not.toContain('INTERNAL_SERVER_ERROR')
+})
+
+test('the log has the error that a procedure threw, whoever calls it', async () => {
+  service.logged.splice(0)
+  expect(await rest(500)).toEqual([500, undefined])
+  expect(await trpc(500)).toEqual([500, undefined])
+  const errors = service.logged.map((line) => JSON.parse(line)).filter(({ level }) => level === 50)
+  expect(errors.map(({ err }) => [err.type, err.message])).toEqual([
+    ['RangeError', 'Too far'],
+    ['RangeError', 'Too far'],
+  ])
 })

@@ -6,6 +6,9 @@ import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { connect } from '../../../db/connect.ts'
+import { Deadline } from '../../../db/deadline.ts'
+import { MysqlPool } from '../../../db/engines/mysql-pool.ts'
+import { execute } from '../../../db/statement.ts'
 import type { Database } from '../../../db/tables.ts'
 import { outOfThree } from '../../support/eventually.ts'
 import { type Instance, running, startInstance, until } from '../../support/instance.ts'
@@ -120,6 +123,17 @@ describe('connections to a server', outOfThree, () => {
     await db.destroy()
   })
 
+  test('a transaction without statements does not fail because of a call before it', async () => {
+    const db = await connect(service.databaseUrl)
+    const gone = new Deadline(20_000)
+    gone.giveUp(new Error('Gone'))
+    const ids = db.selectFrom('pets').select('id')
+    await expect(execute(db, ids, gone)).rejects.toThrow('Gone')
+    const nothing = db.transaction().execute(async () => 'done')
+    expect(await nothing).toBe('done')
+    await db.destroy()
+  })
+
   test('a pool ends in any state of its connections', async () => {
     const database = new URL(service.databaseUrl)
     database.host = `127.0.0.1:${proxy.port}`
@@ -151,6 +165,46 @@ describe('connections to a server', outOfThree, () => {
     const ended = db.destroy().then(() => 'ended')
     expect(await Promise.race([ended, setTimeout(10_000, 'hangs')])).toBe('ended')
     await refused
+  })
+
+  test('connections that open after their calls were given up are used by later calls', async () => {
+    const database = new URL(service.databaseUrl)
+    database.host = `127.0.0.1:${proxy.port}`
+    const db = await connect(database.href, { timeout: 20_000 })
+    const ask = (deadline: Deadline) =>
+      execute(db, db.selectFrom('pets').select('id').limit(1), deadline)
+    proxy.stall()
+    const gone = new Deadline(20_000)
+    const asked = Promise.allSettled(Array.from({ length: 10 }, () => ask(gone)))
+    await setTimeout(100)
+    gone.giveUp(new Error('Gone'))
+    expect((await asked).map(({ status }) => status)).toEqual(Array(10).fill('rejected'))
+    proxy.flow()
+    const deadline = new Deadline(5_000)
+    expect((await ask(deadline)).rows).toEqual([])
+    deadline.clear()
+    await db.destroy()
+  })
+
+  test('connections whose calls are given up during a ping are used by later calls', async () => {
+    const database = new URL(service.databaseUrl)
+    database.host = `127.0.0.1:${proxy.port}`
+    const pool = new MysqlPool({ uri: database.href })
+    const deadline = new Deadline(20_000)
+    const takeAll = (of: Deadline) =>
+      Promise.all(Array.from({ length: 10 }, () => pool.take(of, false)))
+    for (const pooled of await takeAll(deadline)) pool.giveBack(pooled)
+    proxy.stall()
+    pool.checkIdle()
+    const gone = new Deadline(20_000)
+    const taken = expect(takeAll(gone)).rejects.toThrow('Gone')
+    await setTimeout(100) // less than a ping may take
+    gone.giveUp(new Error('Gone'))
+    await taken
+    proxy.flow()
+    for (const pooled of await takeAll(deadline)) pool.giveBack(pooled)
+    deadline.clear()
+    await pool.end()
   })
 
   test('writes that are given up while they wait leave the queue', async () => {

@@ -2,9 +2,9 @@
 import { once } from 'node:events'
 import { IncomingMessage } from 'node:http'
 import { connect, Socket } from 'node:net'
-import { setTimeout } from 'node:timers/promises'
+import { setImmediate, setTimeout } from 'node:timers/promises'
 import { queryObjects } from 'node:v8'
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { accepted } from '../../support/accepted.ts'
 import { eventually, outOfThree } from '../../support/eventually.ts'
 import {
@@ -143,6 +143,7 @@ test.for<[string, string]>([
   ['a line without a version', 'GET /v1/pets\r\n\r\n'],
   ['the version of HTTP/2 in lines', 'GET /v1/pets HTTP/2.0\r\nHost: x\r\n\r\n'],
   ['RTSP', 'GET /v1/pets RTSP/1.0\r\nCSeq: 1\r\n\r\n'],
+  ['RTSP behind an empty line', '\r\nGET /v1/pets RTSP/1.0\r\nCSeq: 1\r\n\r\n'],
   ['RTSP/2.0', 'OPTIONS * RTSP/2.0\r\nCSeq: 1\r\n\r\n'],
   ['TLS', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03'],
   ['an unknown method', 'FETCH /v1/pets HTTP/1.1\r\nHost: x\r\n\r\n'],
@@ -245,7 +246,7 @@ test('of requests that are refused in the middle of their bodies nothing is kept
     const socket = await open()
     socket.write(post([chunked], '1\r\n{\r\n'))
     // The first piece is read before the second is sent.
-    for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate)
+    for (let turn = 0; turn < 5; turn++) await setImmediate()
     socket.write('zz')
     await once(socket, 'data')
     socket.destroy()
@@ -317,8 +318,11 @@ test('a client that is refused and stays is dropped', outOfThree, async () => {
 
 test('Expect: 100-continue is invited, another expectation is ignored', async () => {
   const headers = ['Expect: 100-continue', 'Content-Length: 2']
-  const invited = await converse(service.origin, [post(headers, ''), '{}'])
-  expect(invited.answers.map(({ status }) => status)).toEqual([100, 400])
+  for (const expectation of ['Expect: 100-continue', 'expect: 100-Continue']) {
+    const asking = post([expectation, 'Content-Length: 2'], '')
+    const { answers } = await converse(service.origin, [asking, '{}'])
+    expect(answers.map(({ status }) => status)).toEqual([100, 400])
+  }
   const ignored = await converse(service.origin, request('GET /v1/pets HTTP/1.1', ['Expect: tea']))
   expect(ignored.answers).toMatchObject([{ status: 200 }])
   // HTTP/1.0 knows no invitation (RFC 9110, section 10.1.1).
@@ -388,9 +392,11 @@ test('a client that resets its connection when it is refused for silence does no
   expect((await fetch(`${service.origin}/healthz`)).status).toBe(200)
 })
 
+/** Blocks the process. */
+const sleep = (milliseconds: number) =>
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds)
+
 test('a request that came while the process was busy is not refused for being late', async () => {
-  const sleep = (milliseconds: number) =>
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds)
   const serving = accepted()
   const socket = await open()
   await serving
@@ -405,6 +411,36 @@ test('a request that came while the process was busy is not refused for being la
   socket.write(pet)
   sleep(clientTimeouts.request * 3)
   expect(String(await posting)).toMatch(/^HTTP\/1\.1 201 /)
+  socket.destroy()
+})
+
+test('a body whose timeout passes just before its end is read keeps its connection', async () => {
+  const timeouts = { ...clientTimeouts, keepAlive: 60_000 } // the connection is not idle for so long
+  const busy = await startService({}, { clientTimeouts: timeouts })
+  onTestFinished(() => busy.stop())
+  const ask = (line: string, body: string) =>
+    [
+      line,
+      'Host: petstore.example',
+      `Authorization: Bearer ${busy.key}`,
+      json,
+      `Content-Length: ${body.length}`,
+      '',
+      '',
+    ].join('\r\n')
+  const socket = connect(Number(new URL(busy.origin).port), '127.0.0.1')
+  const answer = async () => String((await once(socket, 'data'))[0])
+  socket.write(ask('POST /v1/pets HTTP/1.1', pet))
+  await setTimeout(50)
+  // After this the timers run first, and only then the body is read.
+  await setImmediate()
+  const created = answer()
+  socket.write(pet)
+  sleep(clientTimeouts.request * 3)
+  expect(await created).toMatch(/^HTTP\/1\.1 201 /)
+  const listed = answer()
+  socket.write(ask('GET /v1/pets HTTP/1.1', ''))
+  expect(await listed).toMatch(/^HTTP\/1\.1 200 /)
   socket.destroy()
 })
 

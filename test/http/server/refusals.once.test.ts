@@ -1,4 +1,5 @@
 /** What HTTP's parser refuses is answered, logged and counted as everything else. */
+import { once } from 'node:events'
 import { connect } from 'node:net'
 import { hostname } from 'node:os'
 import { text } from 'node:stream/consumers'
@@ -273,8 +274,15 @@ test('what has but some methods says which, with Allow', async () => {
   }
 })
 
-test('headers that break off, while the client still listens, get 400 and a line in the log', async () => {
+test.each([
+  ['on a new connection', ''],
+  ['behind an answer', 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n'],
+])('headers that break off %s get 400 and a line in the log', async (_, before) => {
   const socket = connect({ port: Number(new URL(service.origin).port), allowHalfOpen: true })
+  if (before) {
+    socket.write(before)
+    await once(socket, 'data')
+  }
   socket.end('GET /v1/pets HTTP/1.1\r\nHost: x\r\n')
   const answer = await text(socket)
   expect(answer).toMatch(/^HTTP\/1\.1 400 .*"code":"BAD_REQUEST"/s)

@@ -117,6 +117,13 @@ test('two byte order marks are one too many, on both surfaces', async () => {
     expect(await ask(`\ufeff${text}`)).toBeLessThan(300)
     expect(await ask(`\ufeff\ufeff${text}`)).toBe(400)
   }
+  // tRPC's own adapter, which reads streams, removes another one.
+  const streamed = await fetch(`${service.origin}/trpc/createPet?batch=1`, {
+    method: 'POST',
+    headers: { ...headers, 'trpc-accept': 'application/jsonl' },
+    body: `\ufeff\ufeff${JSON.stringify({ 0: '[{"name":1,"categoryId":2},"Rex",3]' })}`,
+  })
+  expect(await streamed.text()).toContain('PARSE_ERROR')
 })
 
 test('of bodies that came in pieces nothing is kept', async () => {

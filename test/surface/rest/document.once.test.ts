@@ -5,6 +5,9 @@ import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { resources } from '../../../src/petstore/resources.ts'
+import { openApiDocument } from '../../../src/surface/rest/document.ts'
+import { operationsOf } from '../../../src/surface/rest/operations.ts'
 import { parseExact } from '../../support/rest.ts'
 import { type Service, startService } from '../../support/service.ts'
 
@@ -71,6 +74,17 @@ test('without a staging installation there is one server', async () => {
   const { servers } = (await answer.json()) as Document
   await alone.stop()
   expect(servers).toEqual([{ url: 'http://localhost:3000/v1', description: 'Local' }])
+})
+
+test.each([
+  ['http://localhost:3000/v1', 'Local'],
+  ['http://127.0.0.1/v1', 'Local'],
+  ['http://[::1]:3000/v1', 'Local'],
+  ['https://127-shop.example/v1', 'Production'],
+])('%s is a server of the kind %s', (baseUrl, description) => {
+  const operations = operationsOf(resources.router, resources.tags)
+  const { servers } = openApiDocument(resources, operations, { baseUrl, stagingUrl: undefined })
+  expect(servers).toEqual([{ url: baseUrl, description }])
 })
 
 test('the guides say what to do about every error code, and name every operation that they are for', () => {

@@ -100,6 +100,19 @@ test('a stream tells no more than a plain answer', async () => {
   }
 })
 
+test('a stream refuses malformed inputs as a plain batch does', async () => {
+  for (const input of ['{', '5', 'null', '"{"']) {
+    const path = `listPets?batch=1&input=${encodeURIComponent(`{"0":${input}}`)}`
+    for (const answer of [
+      await get(path),
+      await get(path, { 'trpc-accept': 'application/jsonl' }),
+    ]) {
+      expect(answer.body).toContain('PARSE_ERROR')
+      expect(answer.body).toContain('The request is not well-formed: its JSON cannot be read')
+    }
+  }
+})
+
 test('a stream is read as a plain call is: what is no batch there is none here', async () => {
   const streamed = { 'trpc-accept': 'application/jsonl' }
   const names = times(20, 'listPets')

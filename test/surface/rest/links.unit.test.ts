@@ -1,0 +1,16 @@
+/** The addresses in `Location` and `Link`, from path templates with unusual characters. */
+import { expect, test } from 'vitest'
+import { linksOf } from '../../../src/surface/rest/links.ts'
+import type { Operation } from '../../../src/surface/rest/operations.ts'
+
+const baseUrl = 'https://petstore.example/v1'
+
+test.each([
+  ['/cafés/{id}', '/caf%C3%A9s/7'],
+  ['/caf%C3%A9s/{id}', '/caf%C3%A9s/7'],
+  ['/of sale/{id}', '/of%20sale/7'],
+  ['/of%20sale/{id}', '/of%20sale/7'],
+])('%s leads to %s', (creates, path) => {
+  const links = linksOf({ creates } as Operation, baseUrl)
+  expect(links({}, { id: 7n })).toEqual(['Location', baseUrl + path])
+})
