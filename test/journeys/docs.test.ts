@@ -709,6 +709,22 @@ test('on a wide screen a request and its answer are on the first screen, and sta
   expect(await inView('#listPets .panel pre')).toBe(true)
 })
 
+test('code that is higher than the screen scrolls with the page to either of its ends', async () => {
+  await open({ width: 1440, height: 640 })
+  await unfold('createPet')
+  await operation('createPet').getByRole('radio', { name: 'Python' }).check()
+  const isInView = async (selector: string) => {
+    const box = await operation('createPet').locator(selector).first().boundingBox()
+    return box !== null && box.y >= 56 && box.y + box.height <= 640
+  }
+  await operation('createPet').evaluate((entry) => entry.scrollIntoView())
+  await page.mouse.move(500, 400)
+  await page.mouse.wheel(0, 700)
+  await expect.poll(() => isInView('.panel pre')).toBe(true)
+  await page.mouse.wheel(0, -500)
+  await expect.poll(() => isInView('.samples .tabs')).toBe(true)
+})
+
 test('each status has an example of its answer behind a tab', async () => {
   await unfold('createPet')
   const shown = operation('createPet').locator('.panel pre:visible')
