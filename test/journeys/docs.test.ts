@@ -890,7 +890,10 @@ test.each([
     .filter((part) => part.innerText.trim() === '')
     .map((part) => part.outerHTML.slice(0, 200))`)
   expect(blank).toEqual([])
-  expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(desktop.width)
+  for (const viewport of [phone, desktop]) {
+    await page.setViewportSize(viewport)
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(viewport.width)
+  }
   expect(await barriers(page, 'light')).toEqual([])
   await page.getByRole('searchbox').fill('type')
 })
