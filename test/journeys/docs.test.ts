@@ -807,6 +807,12 @@ test('search finds headings, guides and words of one stem, and marks them', asyn
   }
   await search.fill('')
   expect(await marks()).toBe(0)
+  await search.fill('pagination')
+  await search.press('Enter')
+  expect(await marks()).toBeGreaterThan(0)
+  // The marks go with the next place that is read.
+  await page.getByRole('navigation').getByRole('link', { name: 'Errors' }).click()
+  expect(await marks()).toBe(0)
 })
 
 test('what fits a search best is in view, and what Enter leads to', async () => {
@@ -817,6 +823,8 @@ test('what fits a search best is in view, and what Enter leads to', async () => 
     ['errors', 'guide-errors'],
     ['Retry-After', 'header-Retry-After'],
     ['limit', 'listPets'], // the name of a parameter, before what has the word in its title
+    ['python', 'listPets'], // a language of its samples
+    ['typescript', 'guide-typescript-use-the-client'],
   ] as const) {
     await search.fill(words)
     const isSeen = `[...CSS.highlights.get('hit')].some((hit) => {
