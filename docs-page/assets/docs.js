@@ -43,22 +43,45 @@ const places = [...contents.querySelectorAll('a')].map((link) => [
   link,
   document.getElementById(decodeURIComponent(link.hash.slice(1))),
 ])
-let isMarking = false
 function markPlace() {
-  isMarking = false
   const seen = places.filter(([, place]) => place?.getBoundingClientRect().height > 0)
   const read = seen.findLast(([, place]) => place.getBoundingClientRect().top < 120) ?? seen[0]
   for (const [link] of places) link.ariaCurrent = link === read?.[0] ? 'true' : null
 }
+markPlace()
+
+// --- Code stays in view. What is higher than the screen scrolls with the page to either of its ends.
+
+const HIGHEST = 68 // below the header
+/** Each piece of code with the top at which it stays. */
+const tops = new Map([...document.querySelectorAll('.stays')].map((code) => [code, HIGHEST]))
+let scrolled = scrollY
+function moveCode() {
+  const way = scrollY - scrolled
+  scrolled = scrollY
+  for (const [code, before] of tops) {
+    const lowest = innerHeight - code.offsetHeight - 16
+    const top = Math.min(HIGHEST, Math.max(lowest, before - way))
+    if (top === before) continue
+    tops.set(code, top)
+    code.style.setProperty('--top', `${top}px`)
+  }
+}
+
+let isScrolling = false
 addEventListener(
   'scroll',
   () => {
-    if (!isMarking) requestAnimationFrame(markPlace)
-    isMarking = true
+    if (isScrolling) return
+    isScrolling = true
+    requestAnimationFrame(() => {
+      isScrolling = false
+      markPlace()
+      moveCode()
+    })
   },
   { passive: true },
 )
-markPlace()
 
 // --- Where forms send to.
 

@@ -4,21 +4,26 @@ const search = document.getElementById('search')
 const found = document.getElementById('found')
 const textOf = (node) => node?.textContent.toLowerCase() ?? ''
 
-/** Each entry with its line, and what is searched inside it, folded parts apart. */
-const searched = [...document.querySelectorAll('[data-entry]')].map((entry) => {
+/** Returns an entry with its line, and what is searched inside it, folded parts apart. */
+function read(entry) {
   const heading = entry.querySelector('summary, h2, h3')
-  const inside = [...entry.querySelectorAll(':scope > .inside > :is(.words, .responses)')]
+  const inside = [
+    ...entry.querySelectorAll(':scope > .inside > :is(.words, .responses), .samples > .tabs'),
+  ]
   if (inside.length === 0)
     inside.push(
       entry.querySelector(':scope > :is(.inside, .pair) > .words, :scope > .inside') ?? entry,
     )
-  const folded = inside.flatMap((part) => [...part.querySelectorAll('details:not([open])')])
+  const folded = inside.flatMap((part) => [...part.querySelectorAll('details')])
   const parts = entry.localName === 'details' ? [entry, ...folded] : folded
   const text = inside.map(textOf).join(' ')
   const texts = parts.map((part) => [part, part === entry ? text : textOf(part)])
   const names = [...entry.querySelectorAll('.words .name')].map(textOf)
   return { entry, heading, inside, names, line: textOf(heading), text, texts }
-})
+}
+
+/** All entries, from the first search on: before that, samples have no languages to choose. */
+let searched
 
 /** Words of a question that say nothing of what is sought. */
 const STOP = /^(?:an?|are|do|does|how|i|in|is|of|the|to|what|where)$/
@@ -86,6 +91,7 @@ function find() {
   const isOver = patterns.length === 0
   const counts = {}
   results = []
+  searched ??= [...document.querySelectorAll('[data-entry]')].map(read)
   for (const item of searched) {
     const { entry, line, text, texts } = item
     entry.hidden = !patterns.every((pattern) => has(pattern, `${line} ${text}`))
@@ -118,8 +124,9 @@ function show(range) {
     range.startContainer.parentElement.scrollIntoView({ block: 'center' })
 }
 
-/** Ends the search, which shows the whole page again. */
+/** Ends the search, which shows the whole page again, without marks. */
 export function endSearch() {
+  hits?.clear()
   if (search.value === '') return
   search.value = ''
   find()

@@ -709,6 +709,22 @@ test('on a wide screen a request and its answer are on the first screen, and sta
   expect(await inView('#listPets .panel pre')).toBe(true)
 })
 
+test('code that is higher than the screen scrolls with the page to either of its ends', async () => {
+  await open({ width: 1440, height: 640 })
+  await unfold('createPet')
+  await operation('createPet').getByRole('radio', { name: 'Python' }).check()
+  const isInView = async (selector: string) => {
+    const box = await operation('createPet').locator(selector).first().boundingBox()
+    return box !== null && box.y >= 56 && box.y + box.height <= 640
+  }
+  await operation('createPet').evaluate((entry) => entry.scrollIntoView())
+  await page.mouse.move(500, 400)
+  await page.mouse.wheel(0, 700)
+  await expect.poll(() => isInView('.panel pre')).toBe(true)
+  await page.mouse.wheel(0, -500)
+  await expect.poll(() => isInView('.samples .tabs')).toBe(true)
+})
+
 test('each status has an example of its answer behind a tab', async () => {
   await unfold('createPet')
   const shown = operation('createPet').locator('.panel pre:visible')
@@ -791,6 +807,12 @@ test('search finds headings, guides and words of one stem, and marks them', asyn
   }
   await search.fill('')
   expect(await marks()).toBe(0)
+  await search.fill('pagination')
+  await search.press('Enter')
+  expect(await marks()).toBeGreaterThan(0)
+  // The marks go with the next place that is read.
+  await page.getByRole('navigation').getByRole('link', { name: 'Errors' }).click()
+  expect(await marks()).toBe(0)
 })
 
 test('what fits a search best is in view, and what Enter leads to', async () => {
@@ -801,6 +823,8 @@ test('what fits a search best is in view, and what Enter leads to', async () => 
     ['errors', 'guide-errors'],
     ['Retry-After', 'header-Retry-After'],
     ['limit', 'listPets'], // the name of a parameter, before what has the word in its title
+    ['python', 'listPets'], // a language of its samples
+    ['typescript', 'guide-typescript-use-the-client'],
   ] as const) {
     await search.fill(words)
     const isSeen = `[...CSS.highlights.get('hit')].some((hit) => {
@@ -874,7 +898,10 @@ test.each([
     .filter((part) => part.innerText.trim() === '')
     .map((part) => part.outerHTML.slice(0, 200))`)
   expect(blank).toEqual([])
-  expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(desktop.width)
+  for (const viewport of [phone, desktop]) {
+    await page.setViewportSize(viewport)
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(viewport.width)
+  }
   expect(await barriers(page, 'light')).toEqual([])
   await page.getByRole('searchbox').fill('type')
 })

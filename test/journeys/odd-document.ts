@@ -2,7 +2,13 @@
 export const oddDocument = {
   openapi: '3.1.0',
   info: { title: 'Harbour <& "Ships">', version: '0.1' },
-  servers: [{ url: 'https://harbour.example/api' }],
+  servers: [
+    { url: 'https://harbour.example/api' },
+    {
+      url: 'https://berths.harbour.example/api/of/all/the/ships/at/sea/1.0.0',
+      description: 'Second',
+    },
+  ],
   paths: {
     '/berths/{berth}': {
       summary: 'A path with parameters of its own',

@@ -167,7 +167,7 @@ async function visit(filter = '?status=all'): Promise<void> {
 async function enter(apiKey = key): Promise<void> {
   await page.goto(`${address}/#/staff?status=all`)
   await page.getByLabel('Your key').fill(apiKey)
-  await page.getByRole('button', { name: 'Open the catalogue' }).click()
+  await page.getByRole('button', { name: 'Enter' }).click()
 }
 
 /** Lets the service answer no more, until the function it gives is called. */
@@ -573,7 +573,7 @@ test('a shop without a key of its own asks each visitor for one', async () => {
   await page.getByRole('heading', { name: 'Welcome to Petstore' }).waitFor()
   expect(await page.innerText('body')).not.toContain('npm')
   await page.getByLabel('Your key').fill(readOnlyKey)
-  await page.keyboard.press('Enter')
+  await page.getByRole('button', { name: 'Open the catalogue' }).click()
   await page.getByText('Animal 1', { exact: true }).waitFor()
   expect(await page.getByRole('link', { name: 'Add' }).count()).toBe(0)
   await page.goto(`${address}/keyless/#/add`)
@@ -731,7 +731,7 @@ test('the door: one waits before it until the service has answered', async () =>
   const answer = await holdAnswers()
   await page.getByLabel('Your key').fill(key)
   await page.keyboard.press('Enter')
-  await page.getByRole('button', { name: 'Opening…' }).waitFor()
+  await page.getByRole('button', { name: 'One moment…' }).waitFor()
   expect(await page.getByLabel('Your key').inputValue()).toBe(key)
   expect(await page.getByRole('heading', { name: 'Our animals' }).count()).toBe(0)
   answer()
@@ -752,7 +752,7 @@ test('a wrong key', async () => {
 
   await field.fill('petstore_wrong_again')
   await page.keyboard.press('Enter')
-  await page.getByRole('button', { name: 'Open the catalogue' }).waitFor()
+  await page.getByRole('button', { name: 'Enter' }).waitFor()
   await page.getByRole('alert').getByText('does not know this key').waitFor()
   await field.fill(key)
   await page.keyboard.press('Enter')

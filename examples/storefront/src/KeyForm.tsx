@@ -82,7 +82,7 @@ export function KeyForm({ isOpen, expired, onEnter }: Props) {
             {!isEntering && refused?.why}
           </p>
           <button type="submit" disabled={isEntering}>
-            {isEntering ? 'Opening…' : 'Open the catalogue'}
+            {isEntering ? 'One moment…' : isOpen ? 'Enter' : 'Open the catalogue'}
           </button>
           {!isOpen && (
             <>

@@ -74,7 +74,7 @@ const paging: Guide = ({ document, operations, baseUrl }) => {
   const { default: usual, maximum } = parametersOf(document, first).get('limit')?.schema ?? {}
   return `## Paging
 
-${named(paged)} ${paged.length > 1 ? 'return' : 'returns'} a list in pages. \`limit\` is the size of a page: ${usual} if you omit it, at most ${maximum}. While there are more items, the answer has a \`Link\` header with \`rel="next"\`, the address of the next page. Follow it until an answer has none.
+${named(paged)} ${paged.length > 1 ? 'return' : 'returns'} a list in pages. \`limit\` is the size of a page: ${usual} if you omit it, at most ${maximum}. While there are more items, the answer has a \`Link\` header with \`rel="next"\`, the address of the next page. Follow it until an answer has none. An error has none either, but is not the end of the list.
 
 ${code(
   'JavaScript',
@@ -82,7 +82,9 @@ ${code(
 while (url) {
   const headers = { Authorization: 'Bearer <API_KEY>' }
   const response = await fetch(url, { headers })
-  console.log(await response.text())
+  const text = await response.text()
+  if (!response.ok) throw new Error(text)
+  console.log(text)
   const link = response.headers.get('Link') ?? ''
   url = /<([^>]+)>; rel="next"/.exec(link)?.[1]
 }`,
@@ -105,7 +107,7 @@ const advice: Partial<Record<ApiError['code'], string>> = {
   UNPROCESSABLE_CONTENT: 'Choose a new `Idempotency-Key`: this one belongs to another request.',
   TOO_MANY_REQUESTS: 'Wait as many seconds as `Retry-After` says, then repeat the request.',
   INTERNAL_SERVER_ERROR:
-    'Repeat the request later. If it fails again, report the `X-Request-Id` of the answer.',
+    'Repeat the request later, a creation with the same `Idempotency-Key`. If it fails again, report the `X-Request-Id` of the answer.',
   SERVICE_UNAVAILABLE:
     'Wait as many seconds as `Retry-After` says, then repeat the request. A creation may have happened: repeat it with the same `Idempotency-Key`.',
 }

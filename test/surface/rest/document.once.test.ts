@@ -109,6 +109,19 @@ test('the guides say what to do about every error code, and name every operation
   expect(description).toContain('`GET /pets/{petId}` is deprecated since 2026-11-20')
 })
 
+test('the guide to paging lists everything, and does not take an error for the end', async () => {
+  const [, program = ''] =
+    /## Paging\n[\s\S]*?```JavaScript\n([\s\S]*?)```/.exec(document.info.description) ?? []
+  const list = (key: string) => {
+    const script = program
+      .replace('https://petstore.example', service.origin)
+      .replace('<API_KEY>', key)
+    return promisify(execFile)(process.execPath, ['--input-type=module', '-e', script])
+  }
+  expect((await list(service.key)).stdout).toMatch(/^\[.*\]\n$/)
+  await expect(list('another')).rejects.toThrow('"code":"UNAUTHORIZED"')
+})
+
 test('every operation has a sample for the TypeScript client, which can be run', async () => {
   const client = pathToFileURL(path.resolve('client/src/client.ts')).href
   const sources = Object.values(document.paths)
