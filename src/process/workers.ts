@@ -65,6 +65,8 @@ async function listening(worker: Worker): Promise<number> {
 export async function work(config: Config, log: Log, composition: Composition): Promise<void> {
   // Without this Node ends the worker, in the middle of its requests, when the primary process ends.
   if (cluster.worker) cluster.worker.exitedAfterDisconnect = true
+  // What is sent to a primary process that has ended fails, and 'disconnect' follows.
+  cluster.worker?.on('error', () => {})
   // Signals to the process group reach workers too, but only the primary process requests the stop,
   // possibly before this worker serves.
   process.on('SIGINT', () => {}).on('SIGTERM', () => {})

@@ -126,6 +126,22 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
     await gone(pids)
   })
 
+  test('one that still starts ends without an error when the primary process is killed', async () => {
+    const fault = `import cluster from 'node:cluster'
+      import { Server } from 'node:net'
+      const primary = process.ppid
+      const { listen } = Server.prototype
+      if (cluster.isWorker) Server.prototype.listen = function (...parameters) {
+        try { process.kill(primary, 'SIGKILL') } catch {} // the other worker killed it
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 200)
+        return listen.apply(this, parameters)
+      }`
+    const variables = { DATABASE_URL: database.url, WORKERS: '2', PORT: '0', ...runFirst(fault) }
+    server = Object.assign(runProgram(programs.server, variables), { origin: '', port: 0 })
+    await server.exited // and of the workers, which have the same stderr
+    expect(server.stderr).not.toContain('Uncaught exception')
+  })
+
   test('one that dies is replaced, and the other serves meanwhile', async () => {
     const metricsPort = await freePort()
     // The first that takes its place cannot live.
