@@ -19,6 +19,8 @@ export async function startWorkers(config: Config, log: Log): Promise<Running> {
   // Each worker accepts connections from the shared socket. If the primary process accepted them and
   // passed them on, a connection on its way to a dying worker would never be closed.
   cluster.schedulingPolicy = cluster.SCHED_NONE
+  // What is sent to a worker that has just died fails, and 'exit' follows. Without a pid it never lived.
+  cluster.on('fork', (worker) => worker.process.pid && worker.on('error', () => {}))
   const workers = Array.from({ length: config.workers }, () => cluster.fork())
   const [port = 0] = await Promise.all(workers.map(listening)).catch((error) => {
     for (const worker of workers) worker.process.kill('SIGKILL')
