@@ -23,12 +23,15 @@ await program(async (config) =>
 exit(log)
 
 async function run(config: Config, log: Log): Promise<void> {
+  const signalled = stopSignal(log)
+  let stopping: Promise<void> | undefined
+  // During the migrations a signal ends the process at once. Without this, process 1 of a container
+  // would ignore it.
+  void signalled.then(() => stopping ?? exit(log, 0))
   // Imported after the configuration is read, so that a wrong variable is reported at once.
   const { start } = await import('./process/start.ts')
-  let stopping: Promise<void> | undefined
   const begin = async (db: Database) => {
-    // During the migrations a signal ends the process at once.
-    stopping = stopRequested(stopSignal(log), config.shutdownTimeout, log)
+    stopping = stopRequested(signalled, config.shutdownTimeout, log)
     return await start(db, config, log, composition)
   }
   const { text, stop } = await withDatabase(config, begin, (text) => log.info(text))

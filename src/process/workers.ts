@@ -19,6 +19,8 @@ export async function startWorkers(config: Config, log: Log): Promise<Running> {
   // Each worker accepts connections from the shared socket. If the primary process accepted them and
   // passed them on, a connection on its way to a dying worker would never be closed.
   cluster.schedulingPolicy = cluster.SCHED_NONE
+  // What is sent to a worker that has just died fails, and 'exit' follows. Without a pid it never lived.
+  cluster.on('fork', (worker) => worker.process.pid && worker.on('error', () => {}))
   const workers = Array.from({ length: config.workers }, () => cluster.fork())
   const [port = 0] = await Promise.all(workers.map(listening)).catch((error) => {
     for (const worker of workers) worker.process.kill('SIGKILL')
@@ -63,15 +65,20 @@ async function listening(worker: Worker): Promise<number> {
 
 /** Serves in this worker until the primary process requests the stop, or ends. */
 export async function work(config: Config, log: Log, composition: Composition): Promise<void> {
-  // Without this Node ends the worker, in the middle of its requests, when the primary process ends.
-  if (cluster.worker) cluster.worker.exitedAfterDisconnect = true
   // Signals to the process group reach workers too, but only the primary process requests the stop,
   // possibly before this worker serves.
   process.on('SIGINT', () => {}).on('SIGTERM', () => {})
+  const AggregatorRegistry = config.metrics && (await import('prom-client')).AggregatorRegistry
+  // Without this Node ends the worker, in the middle of its requests, when the primary process ends.
+  if (cluster.worker) cluster.worker.exitedAfterDisconnect = true
+  // What is sent to a primary process that has ended fails, and 'disconnect' follows.
+  cluster.worker?.on('error', () => {})
   const stopMessage = new Promise<void>((resolve) => {
     process.on('message', (message) => message === STOP && resolve())
     process.once('disconnect', resolve)
   })
+  // Answers the primary process, which waits for all workers, also for one that still starts.
+  if (AggregatorRegistry) new AggregatorRegistry()
   const stopping = stopRequested(stopMessage, config.shutdownTimeout, log)
   try {
     // The primary process does not need this module.
@@ -79,11 +86,7 @@ export async function work(config: Config, log: Log, composition: Composition): 
     const running = await Promise.race([serving, stopping])
     if (!running) return // it has no request to finish, and the other workers may wait for SHUTDOWN_DELAY
     const { metrics, stop } = running
-    if (metrics) {
-      const { AggregatorRegistry } = await import('prom-client')
-      AggregatorRegistry.setRegistries(metrics.registry)
-      new AggregatorRegistry() // answers the primary process
-    }
+    if (metrics) AggregatorRegistry?.setRegistries(metrics.registry)
     await stopping
     await stop()
   } finally {

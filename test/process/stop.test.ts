@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { connect } from 'node:net'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { beginCreation } from '../support/creation.ts'
@@ -142,6 +142,26 @@ describe('SIGTERM', () => {
       expect(await starting.exited).toBe(0)
       expect(starting.stdout).toMatch(/petstore_[\w-]{43}/)
       expect(starting.stderr).toContain('"Stopped"')
+    },
+  )
+
+  // Process 1 of a container ends at a signal only if its program ends it, with a code.
+  testOnce.each(['SIGTERM', 'SIGINT'] as const)(
+    'before it has reached its database: %s ends it at once, with 0',
+    async (signal) => {
+      const silent = createServer().listen(0, '127.0.0.1')
+      onTestFinished(() => void silent.close())
+      await once(silent, 'listening')
+      const { port } = silent.address() as AddressInfo
+      const starting = runProgram(programs.server, {
+        DATABASE_URL: `mysql://root@127.0.0.1:${port}/petstore`,
+      })
+      onTestFinished(() => void starting.child.kill('SIGKILL'))
+      await once(silent, 'connection')
+      starting.child.kill(signal)
+      expect(await timeOf(starting.exited)).toBeLessThan(3_000)
+      expect(await starting.exited).toBe(0)
+      expect(starting.stderr).toBe('')
     },
   )
 

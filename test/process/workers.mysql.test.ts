@@ -2,6 +2,7 @@
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
+import { connect } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { beginCreation, type Creation } from '../support/creation.ts'
@@ -124,6 +125,22 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
     server.child.kill('SIGKILL')
     await expectFinished(creations)
     await gone(pids)
+  })
+
+  test('one that still starts ends without an error when the primary process is killed', async () => {
+    const fault = `import cluster from 'node:cluster'
+      import { Server } from 'node:net'
+      const primary = process.ppid
+      const { listen } = Server.prototype
+      if (cluster.isWorker) Server.prototype.listen = function (...parameters) {
+        try { process.kill(primary, 'SIGKILL') } catch {} // the other worker killed it
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 200)
+        return listen.apply(this, parameters)
+      }`
+    const variables = { DATABASE_URL: database.url, WORKERS: '2', PORT: '0', ...runFirst(fault) }
+    server = Object.assign(runProgram(programs.server, variables), { origin: '', port: 0 })
+    await server.exited // and of the workers, which have the same stderr
+    expect(server.stderr).not.toContain('Uncaught exception')
   })
 
   test('one that dies is replaced, and the other serves meanwhile', async () => {
@@ -332,6 +349,48 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
     expect(text).toContain('petstore_key_lookups_total{cache="miss"} 2\n')
     expect(text).toContain('petstore_key_lookups_total{cache="hit"} 8\n')
     expect(text).toMatch(/^petstore_database_connections_used 0$/m)
+  })
+
+  test('the metrics are there while one of them starts', async () => {
+    const metricsPort = await freePort()
+    const fault = `import cluster from 'node:cluster'
+      import { writeSync } from 'node:fs'
+      import { Server } from 'node:net'
+      const { listen } = Server.prototype
+      if (cluster.worker?.id === 3) Server.prototype.listen = function () {
+        writeSync(2, JSON.stringify({ msg: 'starts for ever' }) + '\\n')
+        return this
+      }`
+    await start({ METRICS_PORT: String(metricsPort), ...runFirst(fault) })
+    const [first = 0] = await servingPids()
+    process.kill(first, 'SIGKILL')
+    await server.logged(/starts for ever/)
+    const response = await fetch(`http://127.0.0.1:${metricsPort}/metrics`)
+    expect(response.status).toBe(200)
+    expect(await response.text()).toContain('operation="listPets"')
+  })
+
+  test('one that is killed in the moment of a look at the metrics keeps the others serving', async () => {
+    const metricsPort = await freePort()
+    await start({ METRICS_PORT: String(metricsPort) })
+    const primary = server.child.pid as number
+    const [first = 0, second = 0] = await servingPids()
+    process.kill(first, 'SIGKILL')
+    await server.logged(/A worker died/)
+    const [replacement = 0] = (await servingPids([first])).filter((pid) => pid !== second)
+    const socket = connect(metricsPort, '127.0.0.1').on('error', () => {})
+    socket.write('GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n')
+    await once(socket, 'data')
+    // The request comes before the news of the end.
+    await freeze(primary)
+    socket.write('GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n')
+    await setTimeout(100)
+    process.kill(replacement, 'SIGKILL')
+    await setTimeout(100)
+    thaw(primary)
+    socket.destroy()
+    expect(await servingPids([first, replacement])).toContain(second)
+    expect(server.stderr).not.toContain('Uncaught exception')
   })
 
   test('the primary process loads nothing of what serves', async () => {
