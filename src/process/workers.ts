@@ -19,7 +19,7 @@ export async function startWorkers(config: Config, log: Log): Promise<Running> {
   // Each worker accepts connections from the shared socket. If the primary process accepted them and
   // passed them on, a connection on its way to a dying worker would never be closed.
   cluster.schedulingPolicy = cluster.SCHED_NONE
-  // What is sent to a worker that has just died fails, and 'exit' follows. Without a pid it never lived.
+  // A message to a worker that has just died fails, and 'exit' follows. A worker without a pid never ran.
   cluster.on('fork', (worker) => worker.process.pid && worker.on('error', () => {}))
   const workers = Array.from({ length: config.workers }, () => cluster.fork())
   const [port = 0] = await Promise.all(workers.map(listening)).catch((error) => {
@@ -71,13 +71,13 @@ export async function work(config: Config, log: Log, composition: Composition): 
   const AggregatorRegistry = config.metrics && (await import('prom-client')).AggregatorRegistry
   // Without this Node ends the worker, in the middle of its requests, when the primary process ends.
   if (cluster.worker) cluster.worker.exitedAfterDisconnect = true
-  // What is sent to a primary process that has ended fails, and 'disconnect' follows.
+  // A message to a primary process that has ended fails, and 'disconnect' follows.
   cluster.worker?.on('error', () => {})
   const stopMessage = new Promise<void>((resolve) => {
     process.on('message', (message) => message === STOP && resolve())
     process.once('disconnect', resolve)
   })
-  // Answers the primary process, which waits for all workers, also for one that still starts.
+  // It answers the primary process, which waits for all workers, even for one that still starts.
   if (AggregatorRegistry) new AggregatorRegistry()
   const stopping = stopRequested(stopMessage, config.shutdownTimeout, log)
   try {
