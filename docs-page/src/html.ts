@@ -1,5 +1,5 @@
 /** HTML written as templates, in which everything is escaped that is not HTML itself. */
-import { marked, type Token } from 'marked'
+import { Marked, type Token } from 'marked'
 
 export class Html {
   readonly text: string
@@ -54,6 +54,22 @@ export const slugOf = (text: string): string =>
     .replaceAll(/[^\p{L}\p{N}]+/gu, '-')
     .replaceAll(/^-|-$/g, '')
 
+// The page loads nothing from elsewhere, so an image is a link to it.
+const marked = new Marked({
+  renderer: {
+    image: ({ href, text }) => html`<a href="${href}">${text || href}</a>`.text,
+  },
+})
+
+const linkless = new Marked({
+  renderer: {
+    image: ({ text }) => html`${text}`.text,
+    link({ tokens }) {
+      return this.parser.parseInline(tokens)
+    },
+  },
+})
+
 /** A description, which OpenAPI writes in CommonMark: paragraphs, lists and the like. */
 export const prose = (text: string | undefined): Html | undefined =>
   text ? new Html(marked.parse(text, { async: false })) : undefined
@@ -61,6 +77,10 @@ export const prose = (text: string | undefined): Html | undefined =>
 /** A description that stands within a line. */
 export const phrase = (text: string | undefined): Html | undefined =>
   text ? new Html(marked.parseInline(text, { async: false })) : undefined
+
+/** The same for a place that must not have links, such as a `<summary>`. */
+export const withoutLinks = (text: string | undefined): Html | undefined =>
+  text ? new Html(linkless.parseInline(text, { async: false })) : undefined
 
 /** A part of a description: its heading, and what stands under it. */
 export interface Chapter {

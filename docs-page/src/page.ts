@@ -27,6 +27,7 @@ import {
   prose,
   sampleBlock,
   slugOf,
+  withoutLinks,
 } from './html.ts'
 import { operationEntry } from './operation.ts'
 import { curlOf } from './sample.ts'
@@ -219,7 +220,7 @@ function authentication({ components }: OpenApi): Html | undefined {
         <label class="choice"><input id="write" type="checkbox">Write it into the samples</label>
         </form>
       </div>`
-  return section('authentication', 'Authentication', inside, 'section')
+  return section('authentication', 'Authentication', inside, { kind: 'section' })
 }
 
 function tagged(
@@ -228,7 +229,9 @@ function tagged(
   first: Operation | undefined,
 ): Html {
   const pieces = operations.map((each) => operationEntry(document, each, each === first))
-  return section(`tag-${slugOf(name)}`, name, html`${prose(description)} ${pieces}`)
+  // A tag may have the name of another section.
+  const label = `Operations: ${name}`
+  return section(`tag-${slugOf(name)}`, name, html`${prose(description)} ${pieces}`, { label })
 }
 
 const guideId = (heading: string) => `guide-${slugOf(heading)}`
@@ -255,7 +258,7 @@ function schemas(document: OpenApi): Html | undefined {
   if (all.length === 0) return undefined
   const pieces = all.map(([name, part]) => {
     const { description, type } = schemaOf(document, part)
-    const title = html` <span class="title">${phrase(description) ?? [type ?? ''].flat().join(' or ')}</span>`
+    const title = html` <span class="title">${withoutLinks(description) ?? [type ?? ''].flat().join(' or ')}</span>`
     return entry('schema', name, title, tree(document, part))
   })
   return section('schemas', 'Schemas', html`${pieces}`)
@@ -274,9 +277,14 @@ function headers(document: OpenApi): Html | undefined {
   return section('headers', 'Response headers', html`${pieces}`)
 }
 
-function section(id: string, heading: string, inside: Html, kind?: string): Html {
+function section(
+  id: string,
+  heading: string,
+  inside: Html,
+  { kind, label = heading }: { kind?: string; label?: string } = {},
+): Html {
   return html`
-    <section aria-labelledby="${id}"${kind && html` data-entry="${kind}"`}>
+    <section aria-label="${label}"${kind && html` data-entry="${kind}"`}>
       <h2 id="${id}"><span>${heading}</span>${anchor(id, heading)}</h2>
       ${inside}
     </section>`

@@ -1,5 +1,7 @@
 /** The docs page in a real browser: a third party's first look. */
 import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { promisify } from 'node:util'
 import { docsPage } from 'docs-page'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
@@ -883,11 +885,11 @@ test('on a phone the sample and the form stand before the list of responses', as
 })
 
 test.each([
-  ['a service that is not ours', oddDocument, 5],
-  ['the visits of the tests', undefined, 9],
-])('%s: nothing breaks, and no section is blank', async (_, document, least) => {
-  const text = document ? JSON.stringify(document) : visitsDocument()
-  const body = docsPage(text, '../v1')
+  ['a document with rare parts', () => JSON.stringify(oddDocument), 5],
+  ['the visits of the tests', visitsDocument, 9],
+  ['the public document of Scalar Galaxy', galaxyDocument, 10],
+])('%s: nothing breaks, and no section is blank', async (_, documentOf, least) => {
+  const body = docsPage(documentOf(), '../v1')
   await page.route('**/docs/', (route) => route.fulfill({ body, contentType: 'text/html' }))
   await page.reload()
   await page.locator('form.trial').first().waitFor({ state: 'attached' })
@@ -905,6 +907,12 @@ test.each([
   expect(await barriers(page, 'light')).toEqual([])
   await page.getByRole('searchbox').fill('type')
 })
+
+/** The example of another docs page: https://galaxy.scalar.com */
+function galaxyDocument(): string {
+  const file = createRequire(import.meta.url).resolve('@scalar/galaxy/latest.json')
+  return readFileSync(file, 'utf8')
+}
 
 /** The document of a resource that the service does not have. */
 function visitsDocument(): string {
