@@ -2,7 +2,12 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import { FileMigrationProvider, type Migration, Migrator } from 'kysely/migration'
+import {
+  FileMigrationProvider,
+  type Migration,
+  type MigrationResult,
+  Migrator,
+} from 'kysely/migration'
 import type { Deadline } from './deadline.ts'
 import { dedupe } from './dedupe.ts'
 import { engineOf } from './engine.ts'
@@ -86,7 +91,8 @@ async function runPending(
       hasWaited = true
       end = performance.now() + TIMEOUT
     } else {
-      if (!isWorthRetry(error) || attempt++ === ATTEMPTS || performance.now() > end) throw error
+      const isLast = attempt++ === ATTEMPTS || performance.now() > end
+      if (isLast || !isWorthRetry(error)) throw withName(error, results)
       await wait(INTERVAL * (0.5 + Math.random()))
     }
     executed = await executedNames(db).catch(() => executed)
@@ -99,6 +105,13 @@ function isWorthRetry(error: unknown): boolean {
   const isUnknown = error instanceof Error && error.message.startsWith('corrupted migrations')
   const hadNoEffect = error instanceof DatabaseUnavailableError && error.hadNoEffect
   return isUnknown || hadNoEffect || error instanceof DuplicateError
+}
+
+/** Returns the error with the name of the migration that failed, if one failed. */
+function withName(error: unknown, results: readonly MigrationResult[]): unknown {
+  const failed = results.find(({ status }) => status === 'Error')
+  if (!failed || error instanceof DatabaseUnavailableError) return error
+  return new Error(`The migration ${failed.migrationName} failed`, { cause: error })
 }
 
 function heldTooLong(timeout: number): LockedError {

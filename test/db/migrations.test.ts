@@ -69,6 +69,14 @@ test('a migration that runs twice adds its column once', async () => {
   await sql.close()
 })
 
+test('the error of a migration that fails has its name', async () => {
+  add('2026-11-22-broken', `export const up = () => { throw new Error('No') }`)
+  await expect(migrate(db, { folder })).rejects.toMatchObject({
+    message: 'The migration 2026-11-22-broken failed',
+    cause: { message: 'No' },
+  })
+})
+
 test.runIf(engine === 'mysql')(
   'a migration accepts a column that another node adds concurrently',
   async () => {
