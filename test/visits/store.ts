@@ -22,8 +22,8 @@ import {
 
 declare module '../../db/tables.ts' {
   interface Tables {
-    owners: { id: Generated<bigint>; name: string; spent: bigint }
-    visits: {
+    test_owners: { id: Generated<bigint>; name: string; spent: bigint }
+    test_visits: {
       id: Generated<bigint>
       owner_id: bigint
       reference: string
@@ -42,7 +42,7 @@ declare module '../../db/tables.ts' {
 /** The migration of the tables, as it would stand in db/migrations. */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await db.schema
-    .createTable('owners')
+    .createTable('test_owners')
     .ifNotExists()
     .addColumn('id', ...idColumn(db))
     .addColumn('name', 'varchar(255)', (column) => column.notNull())
@@ -50,7 +50,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     .modifyEnd(await tableOptions(db))
     .execute()
   await db.schema
-    .createTable('visits')
+    .createTable('test_visits')
     .ifNotExists()
     .addColumn('id', ...idColumn(db))
     .addColumn('owner_id', 'bigint', (column) => column.notNull())
@@ -66,7 +66,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     .modifyEnd(await tableOptions(db))
     .execute()
   const columns = ['owner_id', 'deleted_at', 'created_at', 'id']
-  await addIndex(db, 'visits', 'visits_newest', columns)
+  await addIndex(db, 'test_visits', 'visits_newest', columns)
 }
 
 export const ownerStore = (db: Database) => ({
@@ -81,18 +81,18 @@ export const ownerStore = (db: Database) => ({
   /** Adds to what the owner has spent. */
   async charge(id: bigint, price: string, deadline: Deadline): Promise<void> {
     const charge = db
-      .updateTable('owners')
+      .updateTable('test_owners')
       .set((eb) => ({ spent: eb('spent', '+', unitsOf(price, 2)) }))
       .where('id', '=', id)
     await execute(db, charge, deadline)
   },
 })
 
-const insertOwner = inserts('owners', ({ name }: NewOwner) => ({ name, spent: 0n }))
+const insertOwner = inserts('test_owners', ({ name }: NewOwner) => ({ name, spent: 0n }))
 
 const selectOwner = statement((db, value: Value<bigint>) =>
   db
-    .selectFrom('owners')
+    .selectFrom('test_owners')
     .selectAll()
     .where(
       'id',
@@ -154,17 +154,17 @@ export const visitStore = (db: Database) => ({
 
 /** The visits of an owner that were not removed. */
 const present = (db: Database, ownerId: bigint) =>
-  db.selectFrom('visits').where('owner_id', '=', ownerId).where('deleted_at', 'is', null)
+  db.selectFrom('test_visits').where('owner_id', '=', ownerId).where('deleted_at', 'is', null)
 
 async function changeOne(
   db: Database,
   { ownerId, visitId }: Place,
   deadline: Deadline,
-  columns: Partial<Selectable<Tables['visits']>>,
+  columns: Partial<Selectable<Tables['test_visits']>>,
   isOpen = false,
 ): Promise<boolean> {
   const change = db
-    .updateTable('visits')
+    .updateTable('test_visits')
     .set(columns)
     .where('id', '=', visitId)
     .where('owner_id', '=', ownerId)
@@ -174,7 +174,7 @@ async function changeOne(
   return numAffectedRows === 1n
 }
 
-const insertVisit = inserts('visits', (visit: NewVisit & { createdAt: Date }) => ({
+const insertVisit = inserts('test_visits', (visit: NewVisit & { createdAt: Date }) => ({
   owner_id: visit.ownerId,
   reference: visit.reference,
   price: unitsOf(visit.price, 2),
@@ -188,7 +188,7 @@ const readPage = pages({
   order: newestFirst,
   select(db, value: Value<ListVisits>, has) {
     const visits = db
-      .selectFrom(readBy(db, 'visits', 'visits_newest'))
+      .selectFrom(readBy(db, 'test_visits', 'visits_newest'))
       .selectAll()
       .where(
         'owner_id',
@@ -202,7 +202,7 @@ const readPage = pages({
   item: toVisit,
 })
 
-function toVisit(row: Selectable<Tables['visits']>): Visit {
+function toVisit(row: Selectable<Tables['test_visits']>): Visit {
   const { id, reference, price, at, urgent, note, created_at, closed_at } = row
   return {
     id,

@@ -102,7 +102,7 @@ test.each([
 
 test('pages are newest first, also where all were added at the same moment', async () => {
   for (let count = 0; count < 5; count++) await create({ ...newVisit(), urgent: count !== 1 })
-  await service.sql(`update visits set created_at = 7 where owner_id = ${ownerId}`)
+  await service.sql(`update test_visits set created_at = 7 where owner_id = ${ownerId}`)
   const idsBy = async (query: string): Promise<number[]> => {
     const ids: number[] = []
     for (let path: string | undefined = `${visits}?${query}`; path; ) {
@@ -160,7 +160,9 @@ test('what is removed is seen no more, and its row stays', async () => {
   const visitId = Number(path.split('/').at(-1))
   const gone = client.visits.remove.mutate({ ownerId, visitId })
   expect(await errorOf(gone)).toMatchObject({ code: 'NOT_FOUND' })
-  expect(await service.sql(`select id from visits where owner_id = ${ownerId}`)).toHaveLength(2)
+  expect(await service.sql(`select id from test_visits where owner_id = ${ownerId}`)).toHaveLength(
+    2,
+  )
 })
 
 test('an action changes both tables, once, and repeats its answer under its key', async () => {
