@@ -4,7 +4,7 @@ import { dirname } from 'node:path'
 import { backup, DatabaseSync } from 'node:sqlite'
 import { setTimeout } from 'node:timers/promises'
 
-/** Pages in one step: all, because each write of another process restarts a copy in several steps. */
+/** Copies all pages in one step. A copy in several steps starts again at each write of another process. */
 const ALL_PAGES = 2 ** 31 - 1
 
 /** Milliseconds that other processes may hold the database. */
@@ -40,8 +40,8 @@ export async function backUp(path: string, file: string): Promise<void> {
 
 /**
  * Replaces the content of the database at `path` by a backup, in one transaction. Creates the database,
- * with its folder, if it is missing. If it throws, nothing has changed: for a file that is no complete
- * database of this service, and for errors of the file system and of SQLite.
+ * with its folder, if it is missing. Throws for a file that is not a complete database of this service,
+ * and for errors of the file system and of SQLite. Nothing has changed then.
  */
 export async function restore(path: string, file: string): Promise<void> {
   const source = new DatabaseSync(file, { readOnly: true })

@@ -5,8 +5,8 @@ import type { Trace } from './trace.ts'
 type Listener = (reason: Error) => void
 
 /**
- * The deadline of a call. It gives the call up after `timeout` milliseconds, or earlier by `giveUp`; with
- * Infinity only by `giveUp`.
+ * The deadline of a call. The call ends after `timeout` milliseconds, or earlier when `giveUp` is called.
+ * Infinity means no timeout.
  */
 export class Deadline {
   /** The trace of the call, which records its statements; undefined if the call is not traced. */

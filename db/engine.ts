@@ -1,4 +1,4 @@
-/** The differences between the databases, and what belongs to one database. */
+/** What differs between MySQL and SQLite, and values that are made once for each database. */
 import type { DialectAdapter, Kysely, RawBuilder } from 'kysely'
 import type { Deadline } from './deadline.ts'
 import type { Database, Tables } from './tables.ts'

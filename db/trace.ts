@@ -6,8 +6,8 @@ export type Attributes = Readonly<Record<string, string | number>>
 /** The trace of a call, which its deadline carries. */
 export interface Trace {
   /**
-   * Records the begin of a statement. `sql` has placeholders for all values. The function that is
-   * returned records its end, with the error if it failed.
+   * Records the start of a statement. `sql` has placeholders for all values. The returned function
+   * records its end, with the error if it failed.
    */
   statement(sql: string, attributes: Attributes): (error?: unknown) => void
   /**

@@ -1,6 +1,6 @@
 /** The parts of a DATABASE_URL, without a driver. */
 
-/** The end of the URL of an embedded database that is created if it is missing, with its folder. */
+/** The end of an SQLite URL with which the service creates a missing file and its folder. */
 export const CREATE = '?create'
 
 /** Returns the engine of a DATABASE_URL, and the host and name, or the file. No password. */

@@ -17,7 +17,7 @@ const securityHeaders = {
   'X-Frame-Options': 'DENY',
 }
 
-/** The headers of responses that are no page. Opened as a page, they load nothing and cannot be framed. */
+/** The headers of responses that are not pages. If a browser opens one, it loads nothing, and cannot be framed. */
 const apiHeaders = {
   'Content-Security-Policy': "default-src 'none';frame-ancestors 'none'",
   ...securityHeaders,

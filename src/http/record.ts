@@ -26,7 +26,7 @@ export class RequestRecord {
   /** The span of the request; undefined without tracing. */
   trace: CallTrace | undefined
   /** Whether the request is for a file of the docs page. A success is logged at debug. */
-  isPart = false
+  isDocsFile = false
   /** Headers of any response to this request: names and values in turn. */
   headers: readonly string[] = []
 }

@@ -44,7 +44,7 @@ export function createTelemetry(
             typeof auth === 'object'
               ? { keyId: auth.keyId.toString() }
               : { address: plain(ipAddressOf(req)), keyPrefix }
-          const isQuiet = record.isPart && (status === 200 || status === 304)
+          const isQuiet = record.isDocsFile && (status === 200 || status === 304)
           log[isQuiet ? 'debug' : 'info'](
             { requestId, ...ids, surface, operation, method, path, status, duration, ...caller },
             'request',

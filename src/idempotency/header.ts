@@ -19,7 +19,7 @@ export const IdempotencyHeaders = z.object({
     .max(MAX_HEADER_LENGTH)
     .regex(PATTERN)
     .meta({
-      description: `A string of up to ${MAX_LENGTH} printable ASCII characters that you choose for this request, best a UUID, in quotes (draft-ietf-httpapi-idempotency-key-header-07); with the quotes, and a backslash before each quote and backslash in it, up to ${MAX_HEADER_LENGTH}. It counts for your API key alone and is kept for a day, unless the operator chose otherwise.`,
+      description: `A string of up to ${MAX_LENGTH} printable ASCII characters that you choose for this request, best a UUID, in quotes (draft-ietf-httpapi-idempotency-key-header-07). With quotes and escapes, the header has up to ${MAX_HEADER_LENGTH} characters. Another API key may use the same value. A key is kept for a day, unless the operator chose otherwise.`,
       examples: ['"8e03978e-40d5-43e8-bc93-6894a57f9324"'],
     })
     .optional(),

@@ -32,8 +32,9 @@ export interface Idempotency<Stores> {
   /**
    * Runs `make` in a transaction that also stores the key and the output. If the key was used before, it
    * returns the output of that request, `running` while that request is running, or `different` if that
-   * was another request. With `oneStatement`, concurrent calls share a transaction. Throws the errors of
-   * `make`, and DatabaseUnavailableError after three attempts, which the key makes safe.
+   * was another request. With `oneStatement`, concurrent calls share a transaction. Makes up to three
+   * attempts, which are safe because of the key. Throws the errors of `make`, and
+   * DatabaseUnavailableError.
    */
   once<Output>(
     request: OnceRequest,
@@ -81,11 +82,11 @@ export function createIdempotency<Stores>(
         if (!(error instanceof TakenError)) throw error
         if (error.cause instanceof LockedError) return 'running'
       }
-      // The key is stored, perhaps by an attempt that failed, or other work of the transaction failed.
+      // An earlier attempt stored the key, or another call of the shared transaction failed.
     }
   }
 
-  /** Stores the key after the work, which saves a statement; returns undefined if other work failed. */
+  /** Stores the key after the work, which saves a statement; returns undefined if another call failed. */
   function runShared<Output>(row: NewRow, deadline: Deadline, make: Make<Stores, Output>) {
     const work = async (transaction: Database, deadline: Deadline) => {
       const output = await make(createStores(transaction), deadline)
@@ -177,7 +178,7 @@ const updateAnswer = statement(
       .where((eb) => eb.and(columnsOf(value as Value<Key>))), // the fields of a key
 )
 
-/** Stores the key. Throws TakenError, because the key is the only unique index that a row can violate. */
+/** Stores the key. Throws TakenError if it is taken: no other unique index can reject the row. */
 async function storeKey(
   transaction: Database,
   row: NewRow,

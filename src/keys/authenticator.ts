@@ -16,7 +16,7 @@ const LOOK_UP_LIMITS = { maxSize: 500, maxCalls: 10_000, pause: 10 }
 /** Milliseconds between two records of the last uses of keys. */
 const RECORD_INTERVAL = 60_000
 
-/** Milliseconds that one record may take. A stop waits for the last one and for the one before. */
+/** Milliseconds that one record may take. A stop waits for the current one and for a final one. */
 const RECORD_TIMEOUT = 2_000
 
 export type Authenticator = ReturnType<typeof createAuthenticator>
@@ -74,14 +74,14 @@ export function createAuthenticator(
     /** Whether the key was valid at its last look-up, however long ago. */
     remembers: (key: string) => isKey(key) && cache.has(hashKey(key)),
     /**
-     * Returns an API key from the database; undefined if it is unknown, expired or revoked, which take
-     * the same time. Throws DatabaseUnavailableError, or the reason of the deadline.
+     * Returns an API key from the database; undefined if it is unknown, expired or revoked. All
+     * three cases take the same time. Throws DatabaseUnavailableError, or the reason of the deadline.
      */
     async find(key: string, deadline: Deadline): Promise<WorkingKey | undefined> {
       if (!isKey(key)) return undefined
       onLookUp(false)
       const hash = hashKey(key)
-      // The key may be revoked right after the query began, however late the answer comes.
+      // Counts from before the query, because the key may be revoked while it runs.
       const since = performance.now()
       const find = cache.has(hash) ? findRemembered : findKey
       const found = await find(db, hash, deadline)

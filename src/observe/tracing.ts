@@ -240,7 +240,7 @@ function statementNames(sql: string) {
   return { summary, attributes }
 }
 
-// Without the message, which may contain values, as that of a duplicate does.
+// Omits the message: it may contain values, as the message of a duplicate does.
 function errorAttributes(error: unknown): Record<string, string> {
   if (!(error instanceof Error)) return { 'error.type': '_OTHER' }
   const driverError = error.cause instanceof Error ? error.cause : error

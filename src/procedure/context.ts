@@ -9,7 +9,7 @@ import type { CallTrace } from '../observe/tracing.ts'
 export interface Stores {}
 
 export interface Context {
-  /** The result of the API key's look-up; undefined before it. */
+  /** The result of the API key's look-up; undefined until then. */
   auth: Auth | undefined
   /** The caller; undefined before the check that its key allows the call. */
   caller: Caller | undefined

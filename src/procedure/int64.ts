@@ -16,7 +16,7 @@ const jsonSchema = { type: 'integer', format: 'int64' } as const
  */
 export const int64Input = ({ description, examples }: InputDocumentation<number>) =>
   z
-    // The union's message appears only if all checks abort: other checks would keep their own.
+    // zod uses the union's message only if every check aborts. Any other check reports its own.
     .union(
       [
         z.bigint().min(INT64_MIN, { abort: true }).max(INT64_MAX, { abort: true }),

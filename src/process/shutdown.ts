@@ -43,7 +43,7 @@ export async function stopRequested(request: Promise<void>, timeout: number, log
 
 /**
  * Ends the process with code 1 after `timeout` milliseconds, unless the caller calls the returned
- * function first. The timer keeps the process alive, because what hangs may not.
+ * function first. The timer keeps the process alive, because work that hangs may not keep it alive.
  */
 export function exitAfter(timeout: number, log: Log): () => void {
   const timer = setTimeout(() => {

@@ -20,7 +20,7 @@ export function docsRouter(document: string): Router {
   for (const [name, { type, read }] of Object.entries(assets)) {
     const send = sender(type, read())
     serve(`/${name}`, (req, res, next) => {
-      recordOf(res).isPart = true
+      recordOf(res).isDocsFile = true
       return send(req, res, next)
     })
   }

@@ -33,6 +33,7 @@ const isParser = (middleware: object): boolean => '_type' in middleware
 export function runOf(name: string, procedure: AnyTRPCProcedure): Run {
   const { type, middlewares, inputs, output, resolver } = definitionOf(procedure)
   const [input] = inputs
+  // The second one is the resolver.
   const [first, , ...others] = middlewares.filter((middleware) => !isParser(middleware))
   const isPlain = first !== undefined && isKeyCheck(first) && others.length === 0
   if (!isPlain || !input || !output || inputs.length > 1) {

@@ -35,11 +35,11 @@ const held = new Backlog(32 * 1024 * 1024)
  */
 type State = 'open' | 'last' | 'over'
 
-/** The requests whose packets are being parsed. */
+/** The functions to run after parsing, one for each request. */
 const parsed: (() => void)[] = []
 
 /**
- * Runs a function when the rest of its packet is parsed: the body, or a pipelined request. The
+ * Runs a function after Node has parsed the rest of the packet: the body, or a pipelined request. The
  * requests of one turn of the event loop run together, so that their calls can share queries.
  */
 function afterParsing(run: () => void): void {
@@ -111,8 +111,8 @@ export class Connection {
 
   /**
    * Accepts no more requests, after one that is malformed or timed out. Returns where to write the
-   * error: this connection, the response to a request whose body has not arrived in full, or undefined
-   * if the client would take the error for the response to another request.
+   * error. This is the response if a request's body has not arrived in full, and otherwise this
+   * connection. It is undefined if the client would take the error for the response to another request.
    */
   refuse(): Connection | ServerResponse | undefined {
     this.#stopReading()
@@ -137,7 +137,7 @@ export class Connection {
     this.#socket.destroy()
   }
 
-  /** Destroys the connection unless a request has begun, or its response is not sent in full. */
+  /** Destroys the connection if it is idle: no request has begun, and the last response is sent in full. */
   closeIfIdle(): void {
     const hasBegun = this.#socket.bytesRead > this.#bytesReadBefore
     if (this.#state === 'open' && !this.#current && !hasBegun) this.destroy()

@@ -56,7 +56,7 @@ export const getPet = keyedProcedure
       tag,
       summary: 'Get an animal (until 5 December 2030)',
       description:
-        'Returns one animal. Deprecated: the operation will be removed on 5 December 2030. Use `GET /pets` with the `status` filter instead. To look up one animal by its `id` there, ask with `cursor` = `id` − 1 and `limit=1`: if the list is empty, or holds an animal with a greater `id`, there is none with this one.',
+        'Returns one animal. Deprecated: the operation will be removed on 5 December 2030. Use `GET /pets` with the `status` filter instead. To look up one animal by its `id` there, ask with `cursor` = `id` − 1 and `limit=1`: if the list is empty, or its animal has a greater `id`, no animal has this `id`.',
       deprecated: {
         since: new Date('2026-11-20'),
         sunset: new Date('2030-12-05'),

@@ -31,7 +31,7 @@ export function openApiDocument(
         type: 'http',
         scheme: 'bearer',
         description:
-          'A key that the operator gave you, sent as `Authorization: Bearer <API_KEY>`. Some keys may only read: what changes something is answered with 403 then.',
+          'A key that the operator gave you, sent as `Authorization: Bearer <API_KEY>`. A read-only key receives 403 from every operation that changes something.',
       },
     },
     defs: { Error: errorSchema, Refusal: refusalSchema },
@@ -71,7 +71,7 @@ const errorSchema = z
   })
   .meta({
     id: 'Error',
-    description: 'What every error is answered with.',
+    description: 'The body of every error.',
     // A Refusal is an Error with one more field.
     override: ({ jsonSchema }) => delete jsonSchema.additionalProperties,
   })
@@ -83,7 +83,7 @@ const refusalSchema = errorSchema
   .meta({
     id: 'Refusal',
     description:
-      'What is answered before it is known which operation was asked for: an Error, with one more field. 400 has it too, where a request is not well-formed HTTP.',
+      'The body of an error whose operation is not known: an Error with one more field. A request that is not well-formed HTTP receives it, with 400.',
   })
 
 function correct(document: OpenAPIObject, schemas: Components, operation: Operation): void {

@@ -48,7 +48,7 @@ type Guide = (subject: Subject) => string | undefined
 
 const code = (language: string, text: string) => `\`\`\`${language}\n${text}\n\`\`\``
 
-/** The operations of a guide: `GET /pets` and `POST /pets`. */
+/** Returns operations as text, such as "`GET /pets` and `POST /pets`". */
 const named = (operations: Operation[], type: Intl.ListFormatType = 'conjunction'): string =>
   new Intl.ListFormat('en-GB', { type }).format(
     operations.map(({ method, path }) => `\`${method} ${path}\``),
@@ -74,7 +74,7 @@ const paging: Guide = ({ document, operations, baseUrl }) => {
   const { default: usual, maximum } = parametersOf(document, first).get('limit')?.schema ?? {}
   return `## Paging
 
-${named(paged)} ${paged.length > 1 ? 'return' : 'returns'} a list in pages. \`limit\` is the size of a page: ${usual} if you omit it, at most ${maximum}. While there are more items, the answer has a \`Link\` header with \`rel="next"\`, the address of the next page. Follow it until an answer has none. An error has none either, but is not the end of the list.
+${named(paged)} ${paged.length > 1 ? 'return' : 'returns'} a list in pages. \`limit\` is the size of a page: ${usual} if you omit it, at most ${maximum}. While there are more items, the answer has a \`Link\` header with \`rel="next"\`, the address of the next page. Follow it until an answer has none. An error has no \`Link\` either, but the list goes on.
 
 ${code(
   'JavaScript',
@@ -107,7 +107,7 @@ const advice: Partial<Record<ApiError['code'], string>> = {
   UNPROCESSABLE_CONTENT: 'Choose a new `Idempotency-Key`: this one belongs to another request.',
   TOO_MANY_REQUESTS: 'Wait as many seconds as `Retry-After` says, then repeat the request.',
   INTERNAL_SERVER_ERROR:
-    'Repeat the request later, a creation with the same `Idempotency-Key`. If it fails again, report the `X-Request-Id` of the answer.',
+    'Repeat the request later. For a creation, send the same `Idempotency-Key`. If it fails again, report the `X-Request-Id` of the answer.',
   SERVICE_UNAVAILABLE:
     'Wait as many seconds as `Retry-After` says, then repeat the request. A creation may have happened: repeat it with the same `Idempotency-Key`.',
 }
@@ -156,7 +156,7 @@ const idempotency: Guide = ({ document, operations, baseUrl, client }) => {
     : ''
   return `## Idempotency
 
-If the answer to ${named(repeatable, 'disjunction')} is lost, you cannot know whether the request took effect. Send an \`Idempotency-Key\` with it, best a UUID that is new for each thing you create, and repeat the request with the same key until it is answered: the service does it once, and answers a repetition as the first. With another body the key is refused (\`UNPROCESSABLE_CONTENT\`); while the first request is running, too (\`CONFLICT\`). A key is kept for a day, unless the operator chose otherwise.${inClient}
+If the answer to ${named(repeatable, 'disjunction')} is lost, you cannot know whether the request took effect. Send an \`Idempotency-Key\` with it, best a UUID that is new for each thing you create, and repeat the request with the same key until it is answered: the service does it once, and answers a repetition as the first. The key is refused with another body (\`UNPROCESSABLE_CONTENT\`), and while the first request is still running (\`CONFLICT\`). A key is kept for a day, unless the operator chose otherwise.${inClient}
 
 ${code('curl', lines.join(' \\\n  '))}`
 }
@@ -181,7 +181,7 @@ const text = JSON.stringify(body, (_key, value) =>
 
 const rateLimits: Guide = () => `## Rate limits
 
-The operator may limit the calls of each API key in a minute. Then every answer says in \`RateLimit-Policy\` how many calls are allowed (\`q\`), and in \`RateLimit\` how many are left (\`r\`) and after how many seconds that starts anew (\`t\`). A call beyond the limit is answered with 429 (\`TOO_MANY_REQUESTS\`) and has no effect: wait as many seconds as \`Retry-After\` says.
+The operator may limit the calls of each API key in a minute. Then every answer says in \`RateLimit-Policy\` how many calls are allowed (\`q\`), and in \`RateLimit\` how many are left (\`r\`) and after how many seconds the count starts again (\`t\`). A call beyond the limit is answered with 429 (\`TOO_MANY_REQUESTS\`) and has no effect: wait as many seconds as \`Retry-After\` says.
 
 ${code(
   'HTTP',
@@ -223,7 +223,7 @@ interface Parameter {
 }
 
 function parametersOf(document: OpenAPIObject, operation: Operation): Map<string, Parameter> {
-  // The document has them all in place, not as references.
+  // The document writes every parameter inline, without references.
   const parameters = (objectOf(document, operation).parameters ?? []) as Parameter[]
   return new Map(parameters.map((parameter) => [parameter.name, parameter]))
 }

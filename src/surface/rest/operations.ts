@@ -63,7 +63,8 @@ function operationOf(name: string, procedure: AnyTRPCProcedure, tags: Record<str
   need(rest, 'needs .meta(restMeta({ … })), with its method and path')
   const { method, path, paged, creates, repeatable, deprecated, example, exampleInput } = rest
   const heading = tags[rest.tag]
-  if (heading === undefined) throw new TypeError(`The tag ${rest.tag} needs a description`)
+  if (heading === undefined)
+    throw new TypeError(`The tag ${rest.tag} of ${name} needs a description`)
   const [input] = inputs
   need(input && inputs.length === 1, 'needs exactly one .input(…)')
   need(output, 'needs an .output(…): a response has its fields and no others')

@@ -21,7 +21,7 @@ import { definitionOf, type Run, runOf } from '../run.ts'
 import { type Call, checkBatch, type Inputs, type Outcome, runBatch, runCall } from './batch.ts'
 import { JSON_LINES, serveStream } from './stream.ts'
 
-/** The logged operation of a call without a procedure: the log and the metrics omit invented names. */
+/** The name in the log and the metrics of any procedure that does not exist. */
 const UNKNOWN = 'unknown'
 
 const PREFIX = '/trpc'
@@ -107,7 +107,7 @@ function namesOf(path: string, isBatch: boolean): string[] {
   }
 }
 
-/** Returns the call of a procedure by name: NOT_FOUND without one, METHOD_NOT_SUPPORTED for its type. */
+/** Returns the call of a procedure. It fails if there is none, or if the method does not fit its type. */
 function find(procedures: ReadonlyMap<string, Procedure>, name: string, method: Method): Call {
   const procedure = procedures.get(name)
   if (!procedure) {
@@ -164,7 +164,7 @@ const resultText = (output: unknown) =>
 function encodeBatch(outcomes: Outcome[]): Reply {
   const [first] = outcomes
   const isMixed = outcomes.some(({ status }) => status !== first?.status)
-  // An error that may be repeated says when, also behind one that may not.
+  // If any call of the batch may be repeated, the batch has its Retry-After.
   const headers = outcomes.find(({ error }) => error?.headers.length)?.error?.headers
   const texts = outcomes.map(({ error, output }) => (error ? envelope(error) : resultText(output)))
   return {

@@ -305,7 +305,9 @@ test('400 has an example of each code, by its name', () => {
 test('one animal can be looked up without getPet, as its description says', async () => {
   const { description } = operation('get', '/pets/{petId}')
   expect(description).toContain('`cursor` = `id` − 1 and `limit=1`')
-  expect(description).toContain('if the list is empty, or holds an animal with a greater `id`')
+  expect(description).toContain(
+    'if the list is empty, or its animal has a greater `id`, no animal has this `id`',
+  )
   const made: bigint[] = []
   for (const name of ['Rex', 'Bella', 'Max']) {
     made.push((await service.trpc.createPet.mutate({ name, categoryId: 1 })).id)

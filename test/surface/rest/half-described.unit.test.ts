@@ -468,7 +468,7 @@ test.each<[string, Parameters<typeof router>[0], string]>([
 })
 
 test('a heading without words: no start', () => {
-  expect(() => start({ it: right }, {})).toThrow('The tag toys needs a description')
+  expect(() => start({ it: right }, {})).toThrow('The tag toys of it needs a description')
 })
 
 test.each([
