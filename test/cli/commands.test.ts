@@ -1,4 +1,4 @@
-/** The commands, run as processes of their own: keys, seed, migrate. */
+/** The commands keys, seed and migrate, run as processes. */
 import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
@@ -13,8 +13,8 @@ afterAll(() => database.remove())
 
 const command = (name: keyof typeof programs, ...operands: string[]) =>
   runToEnd(programs[name], { DATABASE_URL: database.url }, operands)
-/** How the commands call the database of a URL. */
-const addressOf = (url: string) =>
+/** The name of a database in the output of the commands. */
+const displayName = (url: string) =>
   url.startsWith('sqlite:')
     ? url.slice('sqlite:'.length)
     : new URL(url).host + new URL(url).pathname
@@ -24,7 +24,7 @@ const good = ({ code, stderr, stdout }: Ended) => {
   return stdout
 }
 
-test('migrate brings the tables once', async () => {
+test('migrate creates the tables once', async () => {
   const { url, remove } = await newDatabase()
   const migrate = async () => good(await runToEnd(programs.migrate, { DATABASE_URL: url }))
   const migrated = await migrate()
@@ -33,13 +33,13 @@ test('migrate brings the tables once', async () => {
     ({ name }) => name,
   )
   expect(names.length).toBeGreaterThan(0)
-  expect(migrated).toBe(`Migrated ${names.join(', ')}: ${addressOf(url)}\n`)
-  expect(await migrate()).toBe(`Nothing to migrate: ${addressOf(url)}\n`)
+  expect(migrated).toBe(`Migrated ${names.join(', ')}: ${displayName(url)}\n`)
+  expect(await migrate()).toBe(`Nothing to migrate: ${displayName(url)}\n`)
   await sql.close()
   await remove()
 })
 
-test('a command that waits for the lock of the migrations says so, and the service logs it', async () => {
+test('a wait for the lock of the migrations is reported by commands, and logged by the service', async () => {
   const { url, remove } = await newDatabase()
   await using locker = await openSql(url)
   const lock = `'migrations of ${new URL(url).pathname.slice(1)}'`
@@ -56,41 +56,41 @@ test('a command that waits for the lock of the migrations says so, and the servi
   await remove()
 })
 
-test('seed brings the tables too, and adds animals once, of all categories in turn', async () => {
+test('seed creates the tables, and adds animals once, of all categories in turn', async () => {
   const { url, remove } = await newDatabase()
   const seed = async () => good(await runToEnd(programs.seed, { DATABASE_URL: url }))
-  expect(await seed()).toBe(`Added 42 animals: ${addressOf(url)}\n`)
+  expect(await seed()).toBe(`Added 42 animals: ${displayName(url)}\n`)
   await using sql = await openSql(url)
   const pets = await sql('select name, category_id, status from pets order by id')
   const inTurn = [1n, 2n, 3n, 4n, 5n]
   expect(pets.map((pet) => pet.category_id)).toEqual(pets.map((_, index) => inTurn[index % 5]))
   expect(new Set(pets.map(({ name }) => name)).size).toBe(42)
   expect(new Set(pets.slice(0, 10).map(({ status }) => status)).size).toBe(3)
-  // Who is there already is not added again, whatever else there is to say of it.
+  // Animals that exist are not added again, even with other fields changed.
   await sql("delete from pets where name in ('Bella', 'Minka')")
   await sql("update pets set category_id = 9, status = 'sold' where name = 'Rex'")
-  expect(await seed()).toBe(`Added 2 animals: ${addressOf(url)}\n`)
+  expect(await seed()).toBe(`Added 2 animals: ${displayName(url)}\n`)
   const again = await sql('select name, category_id, status from pets order by id')
   const added = pets.filter(({ name }) => name === 'Bella' || name === 'Minka')
   expect(again.slice(-2)).toEqual(added)
   expect(again.filter(({ name }) => name === 'Rex')).toEqual([
     { name: 'Rex', category_id: 9n, status: 'sold' },
   ])
-  expect(await seed()).toBe(`All animals exist already: ${addressOf(url)}\n`)
+  expect(await seed()).toBe(`All animals exist already: ${displayName(url)}\n`)
   await sql.close()
   await remove()
 })
 
-test('keys create brings the tables, and prints the key, alone, on stdout', async () => {
+test('keys create creates the tables, and prints only the key on stdout', async () => {
   const { code, stdout, stderr } = await keys('create', 'web shop')
   expect(code).toBe(0)
   expect(stdout).toMatch(/^petstore_[\w-]{43}\n$/)
-  const address = addressOf(database.url)
-  expect(stderr).toBe(`This is key 1 of ${address}. Keep it: it is not shown again.\n`)
+  const name = displayName(database.url)
+  expect(stderr).toBe(`This is key 1 of ${name}. Keep it: it is not shown again.\n`)
 })
 
-test('what keys create keeps: the name as it is, however long, and when the key ends', async () => {
-  // 255 characters, of which many count twice in JavaScript.
+test('keys create stores the unchanged name, up to 255 characters, and the expiry', async () => {
+  // 255 characters, many of which have length 2 in JavaScript.
   const name = ` ${'🐶'.repeat(251)}  x`
   const before = Date.now()
   const key = (await keys('create', name, '--expires', '90d')).stdout.trim()
@@ -116,7 +116,7 @@ test('what keys create keeps: the name as it is, however long, and when the key 
   await sql.close()
 })
 
-test('keys rotate and revoke', async () => {
+test('keys rotate and keys revoke end a key', async () => {
   const began = Date.now()
   const rotated = await keys('rotate', '2', '--grace', '0s', '--json')
   expect(JSON.parse(rotated.stdout)).toEqual({ id: 3, key: expect.stringMatching(/^petstore_/) })
@@ -133,26 +133,23 @@ test('keys rotate and revoke', async () => {
   }
 })
 
-test.each(['revoke', 'rotate'])(
-  'keys %s of a key that does not work is a mistake',
-  async (action) => {
-    await using sql = await openSql(database.url)
-    await sql('update api_keys set expires_at = 1 where id = 1')
-    await sql.close()
-    // Expired, revoked, never made.
-    for (const id of ['1', '2', '99']) {
-      const stderr = `There is no working key with the ID ${id}; see list\n`
-      expect(await keys(action, id)).toEqual({ code: 1, stdout: '', stderr })
-    }
-  },
-)
+test.each(['revoke', 'rotate'])('keys %s of a key that does not work fails', async (action) => {
+  await using sql = await openSql(database.url)
+  await sql('update api_keys set expires_at = 1 where id = 1')
+  await sql.close()
+  // Expired, revoked, never created.
+  for (const id of ['1', '2', '99']) {
+    const stderr = `There is no working key with the ID ${id}; see list\n`
+    expect(await keys(action, id)).toEqual({ code: 1, stdout: '', stderr })
+  }
+})
 
-test('keys list shows all there is to say of each key, and never the key itself', async () => {
+test('keys list shows all fields of each key, and never the key itself', async () => {
   const made = '2026-01-02T03:04:05.678Z'
   const [past, before] = ['2026-02-03T04:05:06.789Z', '2026-02-01T23:59:59.999Z']
   const [far, farther] = ['2997-06-07T08:09:10.111Z', '2998-12-31T00:00:00.000Z']
   const used = '2026-01-31T22:21:20.019Z'
-  // id, name, expires_at, revoked_at, last_used_at, read_only; and what is to be said of it.
+  // id, name, expires_at, revoked_at, last_used_at, read_only; and the expected state and times.
   const all = [
     [3, 'plain', null, null, null, 0, 'working', undefined, undefined],
     [4, 'in use', far, null, used, 0, 'working', far, undefined],
@@ -169,7 +166,7 @@ test('keys list shows all there is to say of each key, and never the key itself'
   await sql('delete from api_keys')
   const time = (text: string | null) => (text === null ? null : Date.parse(text))
   const prefix = (isReader: unknown) => (isReader ? 'petstore_read_aB-_09' : 'petstore_aB-_09')
-  // Those made last come first here: it is not their place in the table that orders them.
+  // Inserted in reverse order: the list is ordered by id, not by insertion.
   for (const [id, name, expires, revoked, lastUsed, readOnly] of all.toReversed()) {
     await sql('insert into api_keys values (?, ?, ?, ?, ?, ?, ?, ?, ?)', [
       ...[id, name, prefix(readOnly), String(id).padStart(64, '0'), time(made)],

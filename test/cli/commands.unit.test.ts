@@ -1,4 +1,4 @@
-/** What the programs say to mistakes and wrong variables: one line, exit code 1, and no secrets. */
+/** Invalid arguments and variables: one line on stderr, exit code 1, and no secrets. */
 import { once } from 'node:events'
 import { existsSync, mkdirSync, readdirSync, statSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
@@ -42,7 +42,7 @@ test.each([
   [['create', 'web\u2028shop'], 'NAME must not have control or invisible characters'],
   [['create', 'x', '--expires', '-5d'], "Option '--expires' argument is ambiguous; see --help"],
   [['list', '--all'], "Unknown option '--all'; see --help"],
-])('keys %j is a mistake, told in one line', async (operands, message) => {
+])('keys %j fails with a message of one line', async (operands, message) => {
   expect(await runToEnd(programs.keys, {}, operands, folder)).toEqual({
     code: 1,
     stdout: '',
@@ -62,7 +62,7 @@ test.each([
   ['backup', []],
   ['backup', ['--dry-run']],
   ['restore', ['monday.db', 'tuesday.db']],
-] as const)('%s %j: one FILE is taken', async (program, operands) => {
+] as const)('%s %j fails: it takes one FILE', async (program, operands) => {
   expect(await runToEnd(programs[program], {}, [...operands], folder)).toEqual({
     code: 1,
     stdout: '',
@@ -94,7 +94,7 @@ A revoked key stops working within 10 seconds on every instance.
 `)
 })
 
-test('a mistake leaves no database behind', () => {
+test('an invalid command creates no database', () => {
   expect(existsSync(path.join(folder, 'data'))).toBe(false)
 })
 
@@ -144,7 +144,7 @@ test.each([
     'https://petstore.example',
     'BASE_URL must be an http or https URL that ends in /v1',
   ],
-] as const)('%s=%s stops the start', async (name, value, line) => {
+] as const)('%s=%s fails the start', async (name, value, line) => {
   const { code, stdout, stderr } = await runToEnd(programs.server, { PORT: '0', [name]: value })
   expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
   expect(stderr).not.toContain('sesame')
@@ -153,8 +153,8 @@ test.each([
   else expect(stderr.trimEnd()).toMatch(line)
 })
 
-test('a server that refuses at both of its addresses stops the start, and says why', async () => {
-  // The error for all addresses of a name has no words of its own.
+test('a database host that refuses connections at both IP addresses fails the start, with the reason', async () => {
+  // The AggregateError of several IP addresses has no message.
   const twoAddresses = `import dns from 'node:dns'
     dns.lookup = (_name, _options, give) =>
       give(null, ['127.0.0.1', '127.0.0.2'].map((address) => ({ address, family: 4 })))`
@@ -167,7 +167,7 @@ test('a server that refuses at both of its addresses stops the start, and says w
   expect(stderr).toBe('DATABASE_URL: cannot use the database db:1/petstore: ECONNREFUSED\n')
 })
 
-test('a file .env that cannot be read stops the start', async () => {
+test('an unreadable .env fails the start', async () => {
   const { folder, remove } = newFolder()
   mkdirSync(path.join(folder, '.env'))
   try {
@@ -180,7 +180,7 @@ test('a file .env that cannot be read stops the start', async () => {
   }
 })
 
-test('a port in use stops the start', async () => {
+test('a port in use fails the start', async () => {
   const other = createServer().listen(0)
   await once(other, 'listening')
   const { port } = other.address() as AddressInfo
@@ -193,7 +193,7 @@ test('a port in use stops the start', async () => {
   })
 })
 
-test('a database that is not there is made only where that was said', async () => {
+test('a missing database is created only with ?create', async () => {
   const { folder, remove } = newFolder()
   const run = async (url: string) => {
     const { code } = await runToEnd(programs.migrate, { DATABASE_URL: url }, [], folder)
@@ -204,7 +204,7 @@ test('a database that is not there is made only where that was said', async () =
     expect(await run('sqlite:create/pets.db')).toEqual([1, []])
     expect(await run('sqlite:shop/pets.db?create')).toEqual([0, ['shop', 'shop/pets.db']])
     expect(await run('sqlite:shop/pets.db')).toEqual([0, ['shop', 'shop/pets.db']])
-    // For its owner alone: it holds the names and hashes of keys.
+    // Readable by its owner only: it contains the names and hashes of keys.
     expect(statSync(path.join(folder, 'shop/pets.db')).mode & 0o777).toBe(0o600)
     expect(await run('')).toEqual([0, ['data', 'data/petstore.db', 'shop', 'shop/pets.db']])
   } finally {

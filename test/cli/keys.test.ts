@@ -1,10 +1,10 @@
-/** `npm run keys` as an operator has it: beside a service, in scripts, and with nothing to reach. */
+/** `npm run keys` beside a running service, in scripts, and without a database. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
 import { programs, runToEnd } from '../support/process.ts'
 import { type Service, startService } from '../support/service.ts'
 
-// What a command says of keys does not depend on the engine: one will do.
+// The output of the command does not depend on the engine.
 const testOnce = test.runIf(engine === 'sqlite')
 
 let database: TestDatabase
@@ -24,7 +24,7 @@ const listed = async () =>
 const statusWith = async (key: string) =>
   (await fetch(`${service.origin}/v1/pets`, { headers: { authorization: `Bearer ${key}` } })).status
 
-test('what is made while the service runs works at once, until it is over', async () => {
+test('a key that is created while the service runs works at once, until it expires', async () => {
   const { stdout } = await keys(['create', 'shop', '--json', '--expires', '1s'])
   const expiring = JSON.parse(stdout)
   const lasting = (await keys(['create', "O'Brien's «shop» 🐶"])).stdout.trim()
@@ -36,7 +36,7 @@ test('what is made while the service runs works at once, until it is over', asyn
 })
 
 testOnce(
-  'rotate gives a day of grace, or as much as is said, and never more than was left',
+  'rotate has a grace period of a day, or of --grace, and never beyond the expiry of the key',
   async () => {
     const makeAndRotate = async (expires: string[], grace: string[]) => {
       const { id } = JSON.parse((await keys(['create', 'shop', '--json', ...expires])).stdout)
@@ -62,7 +62,7 @@ testOnce(
   },
 )
 
-test('a script gets JSON on stdout, or nothing and the mistake on stderr', async () => {
+test('--json prints JSON on stdout, or nothing on stdout and an error on stderr', async () => {
   const { id } = JSON.parse((await keys(['create', 'shop', '--json'])).stdout)
   expect(await keys(['revoke', String(id), '--json'])).toEqual({
     code: 0,
@@ -76,7 +76,7 @@ test('a script gets JSON on stdout, or nothing and the mistake on stderr', async
   })
 })
 
-test('a database that cannot be used is one line, which shows no password', async () => {
+test('an unavailable database prints one line without the password', async () => {
   const urls = [
     'mysql://petstore:sesame@127.0.0.1:1/petstore',
     'mysql://petstore:sesame@nowhere.invalid/petstore',

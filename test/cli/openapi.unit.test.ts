@@ -1,9 +1,9 @@
-/** openapi.json, the document as it is published; test/journeys/third-party has linters look at it. */
+/** openapi.json, the published document; test/journeys/third-party checks it with linters. */
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { newFolder, runToEnd } from '../support/process.ts'
 
-test('is up to date: npm run openapi would not change it', async () => {
+test('openapi.json is up to date: npm run openapi would not change it', async () => {
   const { folder, remove } = newFolder()
   const { code } = await runToEnd('src/cli/openapi.ts', {}, [], folder)
   expect(code).toBe(0)

@@ -20,7 +20,7 @@ const errorOf = (call: Promise<unknown>) =>
     (error: unknown) => error,
   )
 
-test('createPet, getPet and listPets keep every digit', async () => {
+test('createPet, getPet and listPets keep every digit of a 64-bit integer', async () => {
   const categoryId = 9_007_199_254_740_993n
   const pet = await petstore.createPet.mutate({ name: 'Rex', categoryId })
   expect(pet).toEqual({ id: 1n, name: 'Rex', categoryId, status: 'available' })
@@ -29,12 +29,12 @@ test('createPet, getPet and listPets keep every digit', async () => {
   expect(await petstore.listPets.query({ cursor: pet.id })).toEqual([])
 })
 
-test('more calls at once than the service takes in one request', async () => {
+test('50 concurrent calls, more than the maximum of a batch, all succeed', async () => {
   const calls = Array.from({ length: 50 }, () => petstore.listPets.query({ limit: 1 }))
   expect(await Promise.all(calls)).toHaveLength(50)
 })
 
-test('the queries of one tick travel in one request, and its creations in another', async () => {
+test('the queries of one tick are one batch, and its mutations another', async () => {
   const { id, key } = await keys.create(service.databaseUrl, 'counted')
   const counted = clientWith(key)
   await Promise.all([
@@ -57,7 +57,7 @@ test('a creation with an idempotency key can be repeated', async () => {
   expect(isApiError(await errorOf(another))).toBe(true)
 })
 
-test('null and undefined are no idempotency key: each creation makes a pet', async () => {
+test('null and undefined are no idempotency key: each call creates a pet', async () => {
   for (const idempotencyKey of [null, undefined]) {
     const create = () =>
       petstore.createPet.mutate({ name: 'Each', categoryId: 1 }, { context: { idempotencyKey } })
@@ -67,21 +67,21 @@ test('null and undefined are no idempotency key: each creation makes a pet', asy
 })
 
 test.each([
-  ['no text', 7],
+  ['a number', 7],
   ['an object', {}],
-  ['nothing', ''],
+  ['empty', ''],
   ['too long', 'x'.repeat(256)],
   ['beyond ASCII', '猫'],
   ['beyond ASCII, but in Latin-1', 'é'],
   ['unprintable', 'a\nb'],
 ])(
-  'an idempotency key that is %s is refused before anything is sent',
+  'an idempotency key that is %s is rejected before a request is sent',
   async (_, idempotencyKey) => {
-    // Nobody listens there: whatever were sent would end with another error.
-    const nobody = clientWith(service.key, 'http://127.0.0.1:1')
+    // No server listens there: a request would fail with another error.
+    const unreachable = clientWith(service.key, 'http://127.0.0.1:1')
     const context = { idempotencyKey }
     const error = await errorOf(
-      nobody.createPet.mutate({ name: 'Rex', categoryId: 1 }, { context }),
+      unreachable.createPet.mutate({ name: 'Rex', categoryId: 1 }, { context }),
     )
     expect(isApiError(error)).toBe(false)
     expect(error).toMatchObject({
@@ -90,7 +90,7 @@ test.each([
   },
 )
 
-test('an idempotency key may be of 1 to 255 printable ASCII characters', async () => {
+test('an idempotency key can have 1 to 255 printable ASCII characters', async () => {
   const printable = String.fromCharCode(...Array.from({ length: 95 }, (_, index) => 32 + index))
   for (const idempotencyKey of [' ', '"', '\\', printable, '\\'.repeat(255)]) {
     const create = () =>
@@ -99,7 +99,7 @@ test('an idempotency key may be of 1 to 255 printable ASCII characters', async (
   }
 })
 
-test('of twenty creations in one tick only the one that is too large fails', async () => {
+test('a creation that is too large does not fail the others of its tick', async () => {
   const calls = Array.from({ length: 20 }, (_, index) =>
     petstore.createPet.mutate({ name: 'x'.repeat(index === 7 ? 65_500 : 255), categoryId: 1 }),
   )
@@ -109,7 +109,7 @@ test('of twenty creations in one tick only the one that is too large fails', asy
   expect(outcomes[7]).toMatchObject({ reason: { code: 'PAYLOAD_TOO_LARGE', status: 413 } })
 })
 
-test('twenty of the largest good creations in one tick all fit', async () => {
+test('twenty valid creations of maximum size in one tick all succeed', async () => {
   for (const character of ['\u{1f436}', '\u0001', '\\']) {
     const calls = Array.from({ length: 20 }, () =>
       petstore.createPet.mutate({ name: `x${character.repeat(254)}`, categoryId: -(2n ** 63n) }),
@@ -118,7 +118,7 @@ test('twenty of the largest good creations in one tick all fit', async () => {
   }
 })
 
-test('of twenty queries in one tick only the one that is too large fails', async () => {
+test('a query that is too large does not fail the others of its tick', async () => {
   const calls = Array.from({ length: 20 }, (_, index) =>
     petstore.listPets.query({
       cursor: 2n ** 63n - 1n,
@@ -131,7 +131,7 @@ test('of twenty queries in one tick only the one that is too large fails', async
   expect(outcomes[7]).toMatchObject({ reason: { code: 'BAD_REQUEST', status: 431 } })
 })
 
-test('twenty queries in one tick that are large only once they are escaped are all understood', async () => {
+test('twenty queries in one tick that are large only when percent-encoded stay within the URL limit', async () => {
   const status = '猫'.repeat(400) as 'sold'
   const calls = Array.from({ length: 20 }, () => errorOf(petstore.listPets.query({ status })))
   for (const error of await Promise.all(calls)) {
@@ -139,7 +139,7 @@ test('twenty queries in one tick that are large only once they are escaped are a
   }
 })
 
-test('an input that is refused names the fields', async () => {
+test('the error of an invalid input names the fields', async () => {
   const error = await errorOf(petstore.createPet.mutate({ name: ' ', categoryId: 1.5 }))
   if (!isApiError(error)) throw error
   expect(error.code).toBe('BAD_REQUEST')
@@ -148,7 +148,7 @@ test('an input that is refused names the fields', async () => {
   expect(Object.keys(error.fields)).toEqual(expect.arrayContaining(['name', 'categoryId']))
 })
 
-test('other refusals have code and status, and no fields', async () => {
+test('other errors have code and status, and no fields', async () => {
   const missing = await errorOf(petstore.getPet.query({ petId: 99 }))
   if (!isApiError(missing)) throw missing
   expect(missing).toMatchObject({ code: 'NOT_FOUND', status: 404 })
@@ -159,9 +159,9 @@ test('other refusals have code and status, and no fields', async () => {
   })
 })
 
-test('a service out of reach is no ApiError', async () => {
-  const nobody = clientWith(service.key, 'http://127.0.0.1:1')
-  const error = await errorOf(nobody.listPets.query())
+test('an unreachable service throws an error that is no ApiError', async () => {
+  const unreachable = clientWith(service.key, 'http://127.0.0.1:1')
+  const error = await errorOf(unreachable.listPets.query())
   expect(error).toBeInstanceOf(Error)
   expect(isApiError(error)).toBe(false)
 })

@@ -1,6 +1,6 @@
 /**
- * What the client promises its importers: precise types, what it sends, and a hash for query keys with
- * bigints.
+ * The interface of the client package: precise types, the requests that it sends, and a hash for
+ * query keys with bigints.
  */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -23,7 +23,7 @@ import { type AppRouter as ServedRouter, transformer } from '../support/router.t
 
 type Status = 'available' | 'pending' | 'sold'
 
-test('the types are those of the interface', () => {
+test('the types match the API', () => {
   const petstore = createPetstoreClient({ url: 'http://localhost/trpc', apiKey: '' })
   expectTypeOf<PetStatus>().toEqualTypeOf<Status>()
   expectTypeOf<Pet>().toEqualTypeOf<{
@@ -52,12 +52,12 @@ test('the types are those of the interface', () => {
   expectTypeOf<'NOT_FOUND' | 'UNAUTHORIZED'>().toExtend<ApiError['code']>()
 })
 
-test('every procedure that is served is on the client, as it is served', () => {
+test('the client has every procedure of the router with the same types', () => {
   expectTypeOf<PetstoreInputs>().toEqualTypeOf<inferRouterInputs<ServedRouter>>()
   expectTypeOf<PetstoreOutputs>().toEqualTypeOf<inferRouterOutputs<ServedRouter>>()
 })
 
-test('queryKeyHashFn tells keys apart as the service does', () => {
+test('queryKeyHashFn distinguishes query keys as the service does', () => {
   const hash = (input: unknown) => queryKeyHashFn([['getPet'], { input, type: 'query' }])
   expect(hash({ petId: 7n })).toBe(hash({ petId: 7 }))
   expect(hash({ petId: 7n })).not.toBe(hash({ petId: '7' }))
@@ -68,7 +68,7 @@ test('queryKeyHashFn tells keys apart as the service does', () => {
   expect(hash({ limit: 5, status: undefined })).toBe(hash({ limit: 5 }))
 })
 
-/** What came with one request: the names of its calls, its inputs as they were written, its headers. */
+/** A received request: the names of its calls, its serialized inputs, its headers. */
 interface Received {
   method: string
   calls: string[]
@@ -78,7 +78,7 @@ interface Received {
 }
 
 const received: Received[] = []
-// It answers each call with its place in the request.
+// Returns for each call its index in the request.
 const recorder = createServer(async (req, res) => {
   const url = new URL(req.url ?? '', 'http://localhost')
   const calls = url.pathname.slice('/trpc/'.length).split(',')
@@ -100,7 +100,7 @@ let recorded: string
 beforeAll(async () => {
   recorder.listen(0, '127.0.0.1')
   await once(recorder, 'listening')
-  const { port } = recorder.address() as AddressInfo // it listens on a port
+  const { port } = recorder.address() as AddressInfo // not a path
   recorded = `http://127.0.0.1:${port}/trpc`
 })
 beforeEach(() => {
@@ -113,21 +113,21 @@ afterAll(() => {
 
 const recordedClient = () => createPetstoreClient({ url: recorded, apiKey: 'the-key' })
 const rex = { name: 'Rex', categoryId: 3n }
-/** A creation whose input is written in so many bytes, in its name such letters. */
+/** A creation whose serialized input has this many bytes, with a name of this letter. */
 const petOf = (bytes: number, letter: string) => {
   const left = bytes - JSON.stringify(transformer.serialize({ ...rex, name: '' })).length
   const size = Buffer.byteLength(letter)
   return { ...rex, name: letter.repeat(left / size) + 'x'.repeat(left % size) }
 }
-/** The parameters of a page that take so many bytes in an address. */
+/** The parameters of a page that take this many bytes in a URL. */
 const pageOf = (bytes: number) => {
   const empty = encodeURIComponent(JSON.stringify(transformer.serialize({ status: '' })))
-  // Nobody looks at it here, so the client's types must not stop it.
+  // The recorder does not validate the status.
   return { status: 'x'.repeat(bytes - empty.length) as 'sold' }
 }
 const withKey = (idempotencyKey: unknown) => ({ context: { idempotencyKey } })
 
-test('the calls of one tick: which travel together, and with which headers', async () => {
+test('the calls of one tick are batched by method, and those with an idempotency key are sent alone', async () => {
   const { listPets, getPet, createPet } = recordedClient()
   await Promise.all([
     listPets.query(),
@@ -165,7 +165,7 @@ test('the calls of one tick: which travel together, and with which headers', asy
   ])
 })
 
-test('20 calls travel together at most', async () => {
+test('a batch has at most 20 calls', async () => {
   const { listPets, createPet } = recordedClient()
   await Promise.all(
     Array.from({ length: 41 }, () => [listPets.query(), createPet.mutate(rex)]).flat(),
@@ -182,12 +182,12 @@ const list = (bytes: number) => () => recordedClient().listPets.query(pageOf(byt
 
 test.each([
   ['a creation of 3,200 bytes', create(3_200, 'x'), true],
-  ['one of 3,201 bytes', create(3_201, 'x'), false],
-  ['one of 3,200 bytes in fewer letters', create(3_200, '😀'), true],
-  ['one of 3,201 bytes in fewer letters', create(3_201, '😀'), false],
+  ['a creation of 3,201 bytes', create(3_201, 'x'), false],
+  ['a creation of 3,200 bytes in fewer characters', create(3_200, '😀'), true],
+  ['a creation of 3,201 bytes in fewer characters', create(3_201, '😀'), false],
   ['a query of 512 bytes', list(512), true],
-  ['one of 513 bytes', list(513), false],
-])('%s travels with others, or alone', async (_, call, isBatch) => {
+  ['a query of 513 bytes', list(513), false],
+])('%s is batched only within the size limit', async (_, call, isBatch) => {
   await call()
   expect(received).toHaveLength(1)
   expect(received[0]?.isBatch).toBe(isBatch)
@@ -200,10 +200,13 @@ const hashes: [key: unknown[], hash: string][] = [
   [[{ b: 1, a: { d: undefined, c: [3, 1, 2] } }], '[{"a":{"c":[3,1,2]},"b":1}]'],
   [[Object.assign(Object.create(null), { b: 1, a: 2 })], '[{"a":2,"b":1}]'],
   [[new Date(0), null, undefined, 'a"'], '["1970-01-01T00:00:00.000Z",null,null,"a\\""]'],
-  // An instance of a class is written as it is, whatever its fields are called.
+  // The fields of a class instance keep their order.
   [[Object.assign(new (class Place {})(), { b: 1, a: 2 })], '[{"b":1,"a":2}]'],
   [[], '[]'],
 ]
-test.each(hashes.map(([key, hash]) => [hash, key] as const))('the hash %s', (hash, key) => {
-  expect(queryKeyHashFn(key)).toBe(hash)
-})
+test.each(hashes.map(([key, hash]) => [hash, key] as const))(
+  'queryKeyHashFn returns %s',
+  (hash, key) => {
+    expect(queryKeyHashFn(key)).toBe(hash)
+  },
+)

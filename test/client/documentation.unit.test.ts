@@ -1,4 +1,4 @@
-/** The words in the client's declarations, for a resource that is as different from pets as can be. */
+/** Doc comments in the type declarations of the client, for a resource that differs from pets. */
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -11,7 +11,7 @@ const root = path.join(import.meta.dirname, '../..')
 const folder = mkdtempSync(path.join(tmpdir(), 'petstore-declarations-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-/** The declaration of the router of the visits, as the compiler prints it for a client. */
+/** The type declaration of the router of the visits, as the compiler emits it for a client. */
 function declared(): string {
   const project = {
     extends: `${root}/tsconfig.json`,
@@ -31,7 +31,7 @@ function declared(): string {
   return readFileSync(path.join(folder, 'out/test/visits/declared.d.ts'), 'utf8')
 }
 
-test('each place has its words, and the types stay as they were', () => {
+test('each declaration gets its doc comment, and the types do not change', () => {
   const plain = declared()
   const text = documented(plain, visitRouter)
   const compact = text.replaceAll(/\s+/g, ' ')
@@ -48,7 +48,7 @@ test('each place has its words, and the types stay as they were', () => {
   const comments = /^ *(\/\*\*$| \*.*)\n/gm
   expect(text.replaceAll(comments, '')).toBe(plain.replaceAll(comments, ''))
 
-  // Words for which there is no place are an error, or they would be lost in silence.
+  // A description without a declaration is an error, not a silent omission.
   expect(() => documented(plain.replaceAll('createdAt', 'created'), visitRouter)).toThrow(
     'createdAt',
   )

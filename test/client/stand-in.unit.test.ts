@@ -1,11 +1,11 @@
-/** The stand-in for tests of frontends, as far as it needs no package: test/journeys has the rest. */
+/** The stand-in for tests of frontends; test/journeys tests it as a package. */
 import { setupServer } from 'msw/node'
 import { expect, test } from 'vitest'
 import { petstoreHandlers } from '../../client/src/testing.ts'
 import { createPetstoreClient, isApiError } from '../support/client.ts'
 
 test.each(['https://pets.example/trpc', 'https://pets.example/trpc/'])(
-  'both client and stand-in may be given %s',
+  'client and stand-in accept the URL %s',
   async (url) => {
     const pets = [{ name: 'Rex', categoryId: 1 }]
     const server = setupServer(...petstoreHandlers({ url, pets }))
@@ -23,7 +23,7 @@ test.each(['https://pets.example/trpc', 'https://pets.example/trpc/'])(
 
 const url = 'https://pets.example/trpc'
 
-/** Runs something while the stand-in answers. */
+/** Calls `run` while the stand-in is active. */
 async function withStandIn(
   options: Omit<Parameters<typeof petstoreHandlers>[0], 'url'>,
   run: (clientWith: (apiKey: string) => ReturnType<typeof createPetstoreClient>) => Promise<void>,
@@ -37,7 +37,7 @@ async function withStandIn(
   }
 }
 
-/** What a call gives, or the code, status and message of its error. */
+/** The result of a call, or the code, status and message of its error. */
 const outcome = (call: Promise<unknown>) =>
   call.catch((error) => {
     if (!isApiError(error)) throw error
@@ -51,7 +51,7 @@ const invalid = [
   'The API key is invalid: the header must be "Authorization: Bearer <API_KEY>" with a key of this service',
 ]
 
-test('pages of the pets that are there at first, and of those that are added', async () => {
+test('listPets pages through the initial and the created pets', async () => {
   const statuses = ['available', 'pending', 'sold'] as const
   const pets = statuses.map((status, index) => ({
     name: `Pet ${index}`,
@@ -76,7 +76,7 @@ test('pages of the pets that are there at first, and of those that are added', a
   })
 })
 
-test('an idempotency key counts for its caller, for one body, and while the first is running', async () => {
+test('an idempotency key belongs to one API key and one body, and returns 409 while the first call runs', async () => {
   await withStandIn({}, async (clientWith) => {
     const context = { idempotencyKey: 'one' }
     const create = (apiKey: string, pet: Parameters<typeof mutate>[0] = rex) =>
@@ -87,9 +87,9 @@ test('an idempotency key counts for its caller, for one body, and while the firs
       409,
       'A request with this Idempotency-Key is still running; try again in a moment',
     ]
-    // Each of those that meet is told of the one pet, or that it is being made.
-    for (const met of await Promise.all([create('shop'), create('shop'), create('shop')])) {
-      expect([{ id: 1n, ...rex }, running]).toContainEqual(met)
+    // Each concurrent call returns the one pet, or 409.
+    for (const result of await Promise.all([create('shop'), create('shop'), create('shop')])) {
+      expect([{ id: 1n, ...rex }, running]).toContainEqual(result)
     }
     expect(await create('shop')).toEqual({ id: 1n, ...rex })
     expect(await create('other')).toEqual({ id: 2n, ...rex })
@@ -102,7 +102,7 @@ test('an idempotency key counts for its caller, for one body, and while the firs
   })
 })
 
-test('any key is valid unless it is said which; one may only read', async () => {
+test('every API key is valid unless apiKeys is set, and petstore_read_ keys are read-only', async () => {
   for (const apiKeys of [undefined, ['shop', 'petstore_read_x']]) {
     await withStandIn(apiKeys ? { apiKeys } : {}, async (clientWith) => {
       expect(await clientWith('shop').listPets.query()).toEqual([])
@@ -119,7 +119,7 @@ test('any key is valid unless it is said which; one may only read', async () => 
   }
 })
 
-test('a batch of 21 calls is refused, and a call without a key', async () => {
+test('a batch of 21 calls returns 400, a call without a key 401', async () => {
   await withStandIn({}, async () => {
     const ask = async (count: number, headers: Record<string, string>) => {
       const path = `${Array(count).fill('listPets').join()}?batch=1`

@@ -12,7 +12,7 @@ import { type Haproxy, startHaproxy } from './haproxy.ts'
 import { type Load, type Phase, startLoad } from './load.ts'
 import type { Cluster, Node } from './node.ts'
 
-process.setMaxListeners(30) // each server is to end with this process
+process.setMaxListeners(30) // each server adds listeners
 
 export interface Deployment {
   cluster: Cluster
@@ -20,19 +20,19 @@ export interface Deployment {
   instances: ServerProgram[]
   /** An API key. */
   key: string
-  /** Milliseconds that a fail-over may take: after these nothing fails any more. */
+  /** Milliseconds that a fail-over may take. */
   failover: number
   /** Starts an instance, and waits until HAProxy sends it requests. */
   startInstance(index: number): Promise<void>
-  /** The node that HAProxy sends the service to. */
+  /** The node that HAProxy forwards the service to. */
   writerNode(): Promise<Node>
-  /** The rows on a node, when everything that any node had committed before has arrived there. */
+  /** Queries a node after it has applied everything that any node had committed before. */
   query(node: Node, sql: string): Promise<[RowDataPacket, ...RowDataPacket[]]>
-  /** Ends all but the cluster. */
+  /** Stops everything except the cluster. */
   stop(): Promise<void>
 }
 
-/** Two instances and HAProxy, whose user these statements create, on a new cluster. */
+/** Starts two instances and HAProxy on a new cluster; `haproxyUser` creates the user of HAProxy. */
 export async function deploy(
   cluster: Cluster,
   { haproxyUser, failover }: { haproxyUser: string[]; failover: number },
@@ -84,7 +84,7 @@ export async function deploy(
 }
 
 const failures = [
-  // First, since it is db1 that wakes up then: the one that HAProxy prefers but for its table.
+  // First, so that db1 is the node that wakes up: HAProxy prefers it, except for its stick table.
   {
     title: 'freezes and wakes up',
     signal: 'SIGSTOP',
@@ -104,9 +104,9 @@ const failures = [
   },
 ] as const
 
-/** The tests that are the same on any cluster: the node that is written to fails under load. */
+/** The tests for any cluster: the writer node fails under load. */
 export function testFailover(deployed: () => Deployment): void {
-  test.for(failures)('the node that is written to $title', async (failure) => {
+  test.for(failures)('the writer node $title', async (failure) => {
     const deployment = deployed()
     const { haproxy, key, failover, writerNode } = deployment
     const load = startLoad(haproxy.origin, key)
@@ -124,7 +124,7 @@ export function testFailover(deployed: () => Deployment): void {
   })
 }
 
-/** The names of the nodes that HAProxy sends the service to, until some seconds after `event`. */
+/** The names of the nodes that HAProxy forwards to, until some seconds after `event`. */
 async function writersUntil({ writerNode }: Deployment, event: Promise<void>): Promise<string[]> {
   const writers = new Set<string>()
   let isOver = false
@@ -138,8 +138,8 @@ async function writersUntil({ writerNode }: Deployment, event: Promise<void>): P
 }
 
 /**
- * Ends the load and prints what it saw. Checks that nothing failed but what may in these phases,
- * and that every acknowledged pet is there exactly once, and no pet twice, on every node.
+ * Stops the load and prints its phases. Checks that only the expected requests failed, and that
+ * every node has each acknowledged pet, and no pet twice.
  */
 export async function expectGood(
   { cluster, failover, query }: Deployment,
@@ -164,7 +164,7 @@ export async function expectGood(
     const pets = new Map(rows.map(({ id, name }) => [id, name]))
     const lost = [...load.acknowledged].filter(([id, name]) => pets.get(id) !== name)
     expect(lost, `lost on ${node.name}`).toEqual([])
-    expect(new Set(pets.values()).size, `doubled on ${node.name}`).toBe(pets.size)
+    expect(new Set(pets.values()).size, `duplicated on ${node.name}`).toBe(pets.size)
   }
 }
 

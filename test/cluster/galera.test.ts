@@ -1,4 +1,4 @@
-/** The service on a real Galera cluster; under load one part after another fails. */
+/** The service on a real Galera cluster, with failures of each part under load. */
 import { randomUUID } from 'node:crypto'
 import { setTimeout } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -22,7 +22,7 @@ afterAll(async () => {
   await galera?.remove()
 })
 
-test('instances start at once on different nodes, on an empty database', async () => {
+test('instances start concurrently on different nodes, on an empty database', async () => {
   for (const name of ['empty1', 'empty2', 'empty3']) {
     await deployment.query(galera.nodes[0], `create database ${name}`)
     const servers = await Promise.all(
@@ -68,13 +68,13 @@ test('instances on different nodes agree on an Idempotency-Key', async () => {
       seen[answer.slice(0, 3)] = (seen[answer.slice(0, 3)] ?? 0) + 1
     }
   }
-  console.log('one Idempotency-Key on three nodes at once:', seen)
+  console.log('concurrent requests with one Idempotency-Key on three nodes:', seen)
   for (const { child } of servers) child.kill()
 })
 
 testFailover(() => deployment)
 
-test('the node that is written to is cut off from the others', async () => {
+test('the writer node is isolated from the others', async () => {
   const load = startLoad(deployment.haproxy.origin, deployment.key)
   await setTimeout(2_000)
   const writer = await deployment.writerNode()
@@ -98,8 +98,8 @@ test('an instance is killed and comes back', async () => {
   load.begin('instance back')
   await deployment.startInstance(0)
   await setTimeout(2_000)
-  // Of a creation without a key that was under way HAProxy may say nothing: whether it happened
-  // nobody knows, and on a connection with earlier requests a client must expect that anyway.
+  // HAProxy may close the connection of a creation without a key that was in flight: its outcome is
+  // unknown, and a client must expect that on a reused connection anyway.
   await expectGood(
     deployment,
     load,

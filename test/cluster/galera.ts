@@ -8,10 +8,10 @@ import { ask, type Cluster, newCluster, newProcess } from './node.ts'
 const PROGRAM = '/usr/sbin/mariadbd'
 const deployed = path.join(import.meta.dirname, '../../deploy/galera.cnf')
 
-/** A new cluster of three nodes with new data. */
+/** Starts a cluster of three nodes without data. */
 export function startGalera(): Promise<Cluster> {
   return newCluster('galera', 'set session wsrep_sync_wait = 1', async (nodes, folder) => {
-    copyFileSync(deployed, path.join(folder, 'galera.cnf')) // where the servers' user may read it
+    copyFileSync(deployed, path.join(folder, 'galera.cnf')) // readable for the user of the servers
     const address: string[] = []
     for (const _ of names) address.push(`127.0.0.1:${await freePort()}`)
     for (const [index, name] of names.entries()) {
@@ -50,7 +50,7 @@ async function newNode(name: string, folder: string, group: string[], index: num
     const install = ['--no-defaults', ...flags, `--datadir=${node.data}`]
     execFileSync('mariadb-install-db', install, { stdio: 'pipe' })
   }
-  // rsync, which brings a new node its data, cannot write as root.
+  // rsync, which copies the data to a new node, cannot write as root.
   if (process.getuid?.() === 0) {
     execFileSync('chown', ['-R', 'mysql', folder])
     options.push('--user=mysql')
@@ -66,7 +66,7 @@ async function newNode(name: string, folder: string, group: string[], index: num
   return { node: { ...node, join, synced }, start }
 }
 
-/** Where a node stood when it ended, as systemd's unit asks too: what it lacks is enough then. */
+/** The last position of a node, as the systemd unit reads it: it allows an incremental transfer. */
 function recovered(options: string[]): string {
   const toStderr = options.filter((option) => !option.startsWith('--log-error'))
   const { stderr } = spawnSync(PROGRAM, [...toStderr, '--wsrep-recover'], { encoding: 'utf8' })

@@ -1,6 +1,6 @@
 /**
- * The service on a real MySQL cluster with Group Replication, as InnoDB Cluster has it; under load
- * one part after another fails.
+ * The service on a real MySQL cluster with Group Replication, as in InnoDB Cluster, with failures
+ * of each part under load.
  */
 import { setTimeout } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -32,7 +32,7 @@ describe.skipIf(!program)('on a mysqld with the plugin group_replication', () =>
 
   testFailover(() => deployment)
 
-  test('another node is made the primary', async () => {
+  test('the primary switches to another node', async () => {
     const load = startLoad(deployment.haproxy.origin, deployment.key)
     await setTimeout(2_000)
     const { others } = await roles()
@@ -43,7 +43,7 @@ describe.skipIf(!program)('on a mysqld with the plugin group_replication', () =>
     await expectGood(deployment, load, ['primary switched'])
   })
 
-  test('the majority is lost and comes back', async () => {
+  test('the cluster loses its majority and recovers', async () => {
     const load = startLoad(deployment.haproxy.origin, deployment.key)
     await setTimeout(2_000)
     const { writer, others } = await roles()

@@ -14,7 +14,7 @@ const configuration = path.join(folderOfDeployed, 'group-replication.cnf')
 const setup = readFileSync(path.join(folderOfDeployed, 'group-replication.sql'), 'utf8')
 const account = process.getuid?.() === 0 ? ['--user=root'] : []
 
-/** The mysqld of this machine that has the plugin; undefined where there is none. */
+/** The mysqld of this machine with the plugin; undefined when there is none. */
 export function findMysql(): string | undefined {
   return ['mysqld', '/usr/sbin/mysqld'].find((program) => {
     try {
@@ -28,7 +28,7 @@ export function findMysql(): string | undefined {
   })
 }
 
-/** A new cluster of three nodes with new data; the first one is the primary. */
+/** Starts a cluster of three nodes without data; the first one is the primary. */
 export function startGroupReplication(program: string): Promise<Cluster> {
   const catchUp = "set session group_replication_consistency = 'BEFORE'"
   return newCluster('group-replication', catchUp, async (nodes, folder) => {
@@ -37,7 +37,7 @@ export function startGroupReplication(program: string): Promise<Cluster> {
     const empty = path.join(folder, 'empty')
     const install = ['--no-defaults', '--initialize-insecure', `--datadir=${empty}`, ...account]
     execFileSync(program, install, { stdio: 'pipe' })
-    rmSync(path.join(empty, 'auto.cnf')) // has the server's UUID: each node makes its own
+    rmSync(path.join(empty, 'auto.cnf')) // has the UUID of the server: each node creates its own
     for (const [index, name] of names.entries()) {
       const node = await newProcess(name, program, folder)
       cpSync(empty, node.data, { recursive: true })
@@ -84,8 +84,8 @@ async function execute(url: string, sql: string): Promise<void> {
 }
 
 /**
- * Whether all nodes see all nodes online, and the same one as the primary. What one node says of
- * itself is not enough: for some seconds after it was frozen it does not know that it was expelled.
+ * Whether all nodes see all nodes online, and the same primary. The view of one node is not enough:
+ * for some seconds after it was frozen, a node does not know that it was expelled.
  */
 async function agree(nodes: Node[]): Promise<boolean> {
   const views = await Promise.all(

@@ -10,16 +10,16 @@ import type { Cluster } from './node.ts'
 const configuration = path.join(import.meta.dirname, '../../deploy/haproxy.cfg')
 
 export interface Haproxy {
-  /** Where the instances are to be reached. */
+  /** The origin of the instances behind HAProxy. */
   origin: string
-  /** Where the database is to be reached; without a database. */
+  /** The URL of the database server behind HAProxy, without a database name. */
   databaseUrl: string
-  /** What it said so far. */
+  /** The output so far. */
   readonly log: string
   stop(): Promise<void>
 }
 
-/** HAProxy in front of instances on these ports, and of a cluster's nodes. */
+/** Starts HAProxy in front of instances on these ports, and in front of the nodes of a cluster. */
 export async function startHaproxy(
   apps: readonly number[],
   { kind, nodes }: Cluster,

@@ -1,4 +1,4 @@
-/** A writing and reading load, which remembers what it was promised and what it was refused. */
+/** A load of writes and reads that records acknowledged pets and failed requests. */
 import { randomUUID } from 'node:crypto'
 import { setTimeout } from 'node:timers/promises'
 
@@ -8,7 +8,7 @@ const READERS = 6
 /** Milliseconds between two requests of one client. */
 const PAUSE = 5
 
-/** What the load saw of the service from one moment to the next. */
+/** What the load recorded between two calls of `begin`. */
 export interface Phase {
   name: string
   /** Milliseconds since 1970. */
@@ -16,24 +16,24 @@ export interface Phase {
   requests: number
   /** Milliseconds that the slowest request took. */
   slowest: number
-  /** How many requests failed, by the operation and the HTTP status or the connection's error. */
+  /** The number of failed requests, by operation and HTTP status or connection error. */
   failures: Record<string, number>
   /** Milliseconds from the start to the last failure; 0 when there was none. */
   lastFailure: number
-  /** The most milliseconds between two acknowledged creations of which the later one is in it. */
+  /** The longest gap in milliseconds before an acknowledged creation of this phase. */
   withoutWrites: number
 }
 
 export interface Load {
-  /** The pets that were acknowledged: name by id. */
+  /** The acknowledged pets: name by id. */
   acknowledged: ReadonlyMap<number, string>
-  /** From now on it is another phase. */
+  /** Begins a new phase. */
   begin(name: string): void
-  /** Ends when the requests that are under way are answered; gives what each phase saw. */
+  /** Waits for the requests in flight; returns all phases. */
   stop(): Promise<Phase[]>
 }
 
-/** A pet, as far as it matters here. */
+/** The fields of a pet that the load reads. */
 interface Answer {
   id: number
   name: string
@@ -67,7 +67,7 @@ export function startLoad(origin: string, key: string): Load {
     phase.lastFailure = Date.now() - phase.start
   }
 
-  /** The answer, where it is a success. Of a list nothing more is asked. */
+  /** The body of a successful response. */
   async function send(
     operation: string,
     path: string,
@@ -108,7 +108,7 @@ export function startLoad(origin: string, key: string): Load {
         phase.withoutWrites = Math.max(phase.withoutWrites, Date.now() - lastWrite)
         lastWrite = Date.now()
       }
-      // With a key a client may insist.
+      // With a key the client can retry.
       if (pet || !idempotencyKey) return
       await setTimeout(100)
     }

@@ -1,4 +1,4 @@
-/** A cluster of three database nodes on loopback, whichever kind it is: what the tests need of it. */
+/** A cluster of three database nodes on loopback, of either kind. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -8,33 +8,33 @@ import { setTimeout } from 'node:timers/promises'
 import { createConnection, type RowDataPacket } from 'mysql2/promise'
 import { freePort } from '../support/mysql.ts'
 
-/** Milliseconds that a node has to become part of the cluster. */
+/** Milliseconds that a node may take to join the cluster. */
 const JOIN_TIMEOUT = 60_000
 
 export interface Node {
   name: string
-  /** A URL without a database: root may do everything. */
+  /** A URL without a database name, as root. */
   url: string
   port: number
   /** Starts the node as a member of the running cluster, and waits until it is synced. */
   join(): Promise<void>
-  /** Waits until the node is part of the cluster and has all that the others have. */
+  /** Waits until the node is part of the cluster and has applied all changes. */
   synced(): Promise<void>
   /** Sends a signal to the process and its children; SIGKILL waits for its end. */
   kill(signal: NodeJS.Signals): Promise<void>
 }
 
 export interface Cluster {
-  /** What CLUSTER in deploy/haproxy.cfg calls it. */
+  /** The value of CLUSTER in deploy/haproxy.cfg. */
   kind: 'galera' | 'group-replication'
   nodes: [Node, Node, Node]
-  /** After this statement a session reads all that any node had committed before. */
+  /** After this statement a session reads everything that any node had committed before. */
   catchUp: string
-  /** Ends all nodes and removes their data. */
+  /** Kills all nodes and removes their data. */
   remove(): Promise<void>
 }
 
-/** A new cluster, of the nodes that `start` adds to a list; their data is below a new folder. */
+/** Creates a cluster of the nodes that `start` adds to a list, with their data in a new folder. */
 export async function newCluster(
   kind: Cluster['kind'],
   catchUp: string,
@@ -55,12 +55,12 @@ export async function newCluster(
   return { kind, catchUp, nodes: nodes as Cluster['nodes'], remove }
 }
 
-/** A node of `program` with its files below `folder`, which `run` starts, and again after its end. */
+/** Prepares a node of `program` with its files in `folder`; `run` starts it, also repeatedly. */
 export async function newProcess(name: string, program: string, folder: string) {
   const port = await freePort()
   const log = path.join(folder, `${name}.log`)
   const data = path.join(folder, name)
-  /** What a node needs to stand beside others on one machine; more options go behind these. */
+  /** Options that let several nodes run on one machine; further options follow them. */
   const options = [
     `--datadir=${data}`,
     `--socket=${path.join(folder, `${name}.socket`)}`,
@@ -75,17 +75,17 @@ export async function newProcess(name: string, program: string, folder: string) 
   const kill = async (signal: NodeJS.Signals) => {
     if (!child?.pid || !isRunning()) return
     const exited = once(child, 'exit')
-    process.kill(-child.pid, signal) // with the programs that bring it its data
+    process.kill(-child.pid, signal) // the process group, with the programs that copy its data
     if (signal === 'SIGKILL') await exited
   }
-  /** Starts the program with these arguments; it ends with this process at the latest. */
+  /** Starts the program with these arguments; it is killed when this process exits. */
   const run = (args: string[]) => {
     child = spawn(program, args, { stdio: 'ignore', detached: true })
     const last = () => void kill('SIGKILL')
     process.once('exit', last)
     child.once('exit', () => process.off('exit', last))
   }
-  /** Waits until this is so. Throws with the end of the log when the process ends, or it takes too long. */
+  /** Waits until `isSo` is true. Throws the end of the log when the process ends, or on timeout. */
   const until = async (what: string, isSo: () => Promise<boolean>) => {
     const latest = Date.now() + JOIN_TIMEOUT
     while (!(await isSo())) {
@@ -96,7 +96,7 @@ export async function newProcess(name: string, program: string, folder: string) 
   return { name, url: `mysql://root@127.0.0.1:${port}`, port, data, options, run, kill, until }
 }
 
-/** The first row that a node answers with; undefined when it does not answer. */
+/** The first row of a query; undefined when the node does not answer. */
 export async function ask(url: string, sql: string): Promise<RowDataPacket | undefined> {
   try {
     const connection = await createConnection({ uri: url, connectTimeout: 1_000 })

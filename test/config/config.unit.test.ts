@@ -1,4 +1,4 @@
-/** The environment → Config. */
+/** The configuration: defaults, valid and invalid environment variables. */
 import { readFileSync } from 'node:fs'
 import { parseEnv } from 'node:util'
 import { expect, test } from 'vitest'
@@ -21,7 +21,7 @@ const defaults = {
   tracing: undefined,
 }
 
-test('an empty environment gives the defaults, and so do empty variables', () => {
+test('an empty environment and empty variables result in the defaults', () => {
   expect(readConfig({})).toEqual(defaults)
   const names = [
     'PORT',
@@ -56,7 +56,7 @@ function namesRead(): string[] {
     {
       get: (_, name: string) => {
         names.add(name)
-        // Only where traces are sent are their other variables read.
+        // The other variables of tracing are read only with this one.
         return name === 'OTEL_EXPORTER_OTLP_ENDPOINT' ? 'http://localhost:4318' : undefined
       },
     },
@@ -65,7 +65,7 @@ function namesRead(): string[] {
   return [...names].sort()
 }
 
-test('README has a row for each variable, .env.example a line, docs/operating.md the rest of OTEL_', () => {
+test('README and .env.example have each variable, docs/operating.md the other OTEL_ variables', () => {
   const rows = [...readFileSync('README.md', 'utf8').matchAll(/^\| (`[A-Z_`, ]+`) \|/gm)]
   const described = rows.flatMap(([, cell = '']) => cell.match(/[A-Z_]+/g) ?? []).sort()
   expect(Object.keys(parseEnv(readFileSync('.env.example', 'utf8'))).sort()).toEqual(described)
@@ -76,7 +76,7 @@ test('README has a row for each variable, .env.example a line, docs/operating.md
   expect(others.filter((name) => !name.startsWith('OTEL_'))).toEqual([])
 })
 
-test('.env.example shows the defaults', () => {
+test('.env.example has the defaults', () => {
   const example = readFileSync('.env.example', 'utf8')
   expect(readConfig(parseEnv(example))).toEqual(readConfig({}))
 })
@@ -90,7 +90,7 @@ test('BASE_URL follows PORT unless it is set', () => {
   expect(readConfig({ PORT: '8080', BASE_URL: baseUrl })).toMatchObject({ baseUrl })
 })
 
-test.each(['0', '1', '65535'])('PORT=%s', (PORT) => {
+test.each(['0', '1', '65535'])('PORT=%s is valid', (PORT) => {
   expect(readConfig({ PORT }).port).toBe(Number(PORT))
 })
 
@@ -100,13 +100,13 @@ test.each([
   'mysql://user:secret@[::1]:3306/petstore',
   'sqlite:petstore.db',
   'sqlite:/var/lib/petstore/petstore.db',
-])('DATABASE_URL=%s', (DATABASE_URL) => {
+])('DATABASE_URL=%s is valid', (DATABASE_URL) => {
   expect(readConfig({ DATABASE_URL }).databaseUrl).toBe(DATABASE_URL)
 })
 
 const mysql = { DATABASE_URL: 'mysql://root@localhost/petstore' }
 
-// The least and the greatest of each, and every form that it may have; all others stay as they are.
+// Minimum, maximum and every form of each variable; all others keep their defaults.
 test.each<[Record<string, string>, object]>([
   ...['https://pets.example/v1', 'http://127.0.0.1:8080/v1', 'http://[::1]:3000/v1'].map(
     (url): [Record<string, string>, object] => [{ BASE_URL: url }, { baseUrl: url }],
@@ -157,7 +157,7 @@ test.each<[Record<string, string>, object]>([
     { WORKERS: '256', ...mysql },
     { workers: 256, databaseUrl: mysql.DATABASE_URL },
   ],
-])('%j is understood', (environment, expected) => {
+])('%j is valid', (environment, expected) => {
   expect(readConfig(environment)).toEqual({ ...defaults, ...expected })
 })
 
@@ -184,9 +184,9 @@ test.each<[Record<string, string>, unknown]>([
   ],
   [{ ...traced, OTEL_SDK_DISABLED: 'True' }, undefined],
   [{ ...traced, OTEL_TRACES_EXPORTER: 'none' }, undefined],
-  // Without a collector all others are left alone: they may be meant for somebody else.
+  // Without a collector the other variables are ignored: they may be meant for another program.
   [{ OTEL_TRACES_SAMPLER: 'xray', OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }, undefined],
-])('%j says what is traced', (environment, tracing) => {
+])('%j configures tracing', (environment, tracing) => {
   expect(readConfig(environment).tracing).toEqual(tracing)
 })
 
@@ -199,13 +199,13 @@ test.each([
   ['OTEL_TRACES_SAMPLER_ARG', '1.01', 'a number from 0 to 1'],
   ['OTEL_TRACES_SAMPLER_ARG', '-0.01', 'a number from 0 to 1'],
   ['OTEL_TRACES_SAMPLER_ARG', 'half', 'a number from 0 to 1'],
-])('%s=%s is refused where calls are traced', (name, value, expected) => {
+])('%s=%s is rejected when tracing is on', (name, value, expected) => {
   const read = () => readConfig({ ...traced, [name]: value })
   expect(read).toThrow(ConfigError)
   expect(read).toThrow(`${name} must be ${expected}`)
 })
 
-test('OpenTelemetry’s own variables are no slips, but a slip for the one that turns it on is', () => {
+test('variables of OpenTelemetry are accepted; a misspelt OTEL_EXPORTER_OTLP_ENDPOINT is rejected', () => {
   const others = [
     ...['OTEL_SERVICE_NAME', 'OTEL_RESOURCE_ATTRIBUTES', 'OTEL_PROPAGATORS', 'OTEL_LOG_LEVEL'],
     ...['OTEL_EXPORTER_OTLP_HEADERS', 'OTEL_EXPORTER_OTLP_TIMEOUT', 'OTEL_METRICS_EXPORTER'],
@@ -214,9 +214,9 @@ test('OpenTelemetry’s own variables are no slips, but a slip for the one that 
     ...['OTEL_EXPORTER_ZIPKIN_ENDPOINT', 'OTEL_EXPORTER_OTLP_CERTIFICATE'],
   ]
   expect(readConfig(Object.fromEntries(others.map((name) => [name, 'x'])))).toEqual(readConfig({}))
-  for (const slip of ['OTEL_EXPORTER_OTLP_ENDPONT', 'OTEL_EXPORTER_OTPL_ENDPOINT']) {
-    expect(() => readConfig({ [slip]: 'http://localhost:4318' })).toThrow(
-      `${slip} is not a variable of this service: did you mean OTEL_EXPORTER_OTLP_ENDPOINT?`,
+  for (const typo of ['OTEL_EXPORTER_OTLP_ENDPONT', 'OTEL_EXPORTER_OTPL_ENDPOINT']) {
+    expect(() => readConfig({ [typo]: 'http://localhost:4318' })).toThrow(
+      `${typo} is not a variable of this service: did you mean OTEL_EXPORTER_OTLP_ENDPOINT?`,
     )
   }
 })
@@ -228,7 +228,7 @@ test.each([
     'SHUTDOWN_DELAY must be shorter than SHUTDOWN_TIMEOUT',
   ],
   [{ WORKERS: '2' }, 'WORKERS must be 1 with the embedded database: set DATABASE_URL to MySQL'],
-])('%j do not go together', (environment, message) => {
+])('%j is rejected', (environment, message) => {
   expect(() => readConfig(environment)).toThrow(new ConfigError(message))
 })
 
@@ -337,7 +337,7 @@ const wrong: [name: string, value: string, expected: string][] = [
   ]),
 ]
 
-test.each(wrong)('%s=%s is refused, and told how it should be', (name, value, expected) => {
+test.each(wrong)('%s=%s is rejected with the expected form', (name, value, expected) => {
   const read = () => readConfig({ [name]: value })
   expect(read).toThrow(ConfigError)
   expect(read).toThrow(new RegExp(`^${name} must be ${RegExp.escape(expected)}$`))
@@ -357,7 +357,7 @@ test.each([
   ['SHUTDOWN_TIMOUT', 'SHUTDOWN_TIMEOUT'],
   ['IDEMPOTENCY_LIVETIME', 'IDEMPOTENCY_LIFETIME'],
   ['METRIC_PORT', 'METRICS_PORT'],
-])('%s is a slip for %s, unless it is empty', (written, meant) => {
+])('%s is rejected as a typo of %s, unless it is empty', (written, meant) => {
   const message = `${written} is not a variable of this service: did you mean ${meant}?`
   expect(() => readConfig({ [written]: 'secret' })).toThrow(new ConfigError(message))
   expect(readConfig({ [written]: '' })).toEqual(readConfig({}))
@@ -369,8 +369,8 @@ const watched = [
   ...['METRICS_HOST', 'IDEMPOTENCY_LIFETIME', 'OTEL_EXPORTER_OTLP_ENDPOINT'],
 ]
 
-/** What one mistake of the fingers makes of a name: a letter left out, doubled, swapped or another. */
-const slips = (name: string): string[] =>
+/** All typos of a name with one letter omitted, doubled, swapped or replaced. */
+const typos = (name: string): string[] =>
   [...name].flatMap((letter, at) => {
     const [before, after] = [name.slice(0, at), name.slice(at + 1)]
     const swapped =
@@ -378,30 +378,27 @@ const slips = (name: string): string[] =>
     return [before + after, `${before}${letter}${letter}${after}`, `${before}0${after}`, ...swapped]
   })
 
-test.each(watched)(
-  '%s: each mistake of the fingers is a slip, and two are in a long name',
-  (name) => {
-    const expectMeant = (written: string, meant: string | undefined) => {
-      const read = () => readConfig({ [written]: 'secret' })
-      if (!meant) return expect(read, written).not.toThrow()
-      expect(read, written).toThrow(
-        new ConfigError(`${written} is not a variable of this service: did you mean ${meant}?`),
-      )
-    }
-    for (const slip of slips(name)) expectMeant(slip, name)
-    if (name.length <= 5) {
-      for (const slip of slips(name)) expectMeant(`1${slip}1`, undefined)
-      return
-    }
-    for (const slip of slips(name.slice(2, -2))) {
-      const twice = `${name.slice(0, 2)}${slip}${name.slice(-2)}1`
-      expectMeant(twice, name)
-      expectMeant(`1${twice}`, undefined)
-    }
-  },
-)
+test.each(watched)('%s: each single typo is rejected, and two typos in a long name', (name) => {
+  const expectMeant = (written: string, meant: string | undefined) => {
+    const read = () => readConfig({ [written]: 'secret' })
+    if (!meant) return expect(read, written).not.toThrow()
+    expect(read, written).toThrow(
+      new ConfigError(`${written} is not a variable of this service: did you mean ${meant}?`),
+    )
+  }
+  for (const typo of typos(name)) expectMeant(typo, name)
+  if (name.length <= 5) {
+    for (const typo of typos(name)) expectMeant(`1${typo}1`, undefined)
+    return
+  }
+  for (const typo of typos(name.slice(2, -2))) {
+    const twice = `${name.slice(0, 2)}${typo}${name.slice(-2)}1`
+    expectMeant(twice, name)
+    expectMeant(`1${twice}`, undefined)
+  }
+})
 
-test('variables of others are none of our business, however short', () => {
+test('variables of other programs are accepted, however short', () => {
   const others = [
     ...['HOST', 'PATH', 'HOME', 'PWD', 'TERM', 'SHELL', 'USER', 'LANG', 'NODE', 'INIT_CWD', '_'],
     ...['DATABASE', 'DATABASE_HOST', 'DATABASE_PORT', 'DB_URL', 'MYSQL_URL', 'REDIS_URL', 'URL'],

@@ -1,11 +1,11 @@
-/** What a process makes of its environment and of the file `.env`. */
+/** How a process reads its environment and the file `.env`. */
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterEach, expect, test } from 'vitest'
 import { engine } from '../support/database.ts'
 import { newFolder, runServer, type ServerProgram } from '../support/process.ts'
 
-// One engine will do: the variables are the same.
+// The variables do not depend on the engine.
 const testOnce = test.runIf(engine === 'sqlite')
 
 const cleanings: (() => unknown)[] = []
@@ -26,7 +26,7 @@ async function start(dotenv: string, variables: Record<string, string>): Promise
 }
 
 testOnce(
-  'every variable reaches what it is for; the environment goes before the file',
+  'every variable takes effect, and the environment takes precedence over .env',
   async () => {
     const dotenv = [
       'BASE_URL=https://pets.example/v1',
@@ -60,14 +60,14 @@ testOnce(
     expect(statuses).toEqual([401, 401, 401, 429])
     expect(await from('192.0.2.2')).toBe(401)
 
-    // Said to be empty, so unset, whatever the file says.
+    // Empty in the environment, so unset, although .env has a value.
     const origin = 'https://shop.example'
     const page = await fetch(`${server.origin}/v1/pets`, { headers: { origin } })
     expect(page.headers.get('access-control-allow-origin')).toBeNull()
   },
 )
 
-testOnce('the file alone will do, and an empty line of it counts as unset', async () => {
+testOnce('variables can be in .env alone, and an empty one counts as unset', async () => {
   const server = await start(
     'CORS_ORIGINS=https://shop.example\nRATE_LIMIT=\nSHUTDOWN_DELAY=\n',
     {},
@@ -78,6 +78,6 @@ testOnce('the file alone will do, and an empty line of it counts as unset', asyn
   expect(answer.headers.get('access-control-allow-origin')).toBe('https://shop.example')
   expect(answer.headers.get('ratelimit')).toBeNull()
   expect(server.stdout).toContain('SQLite, embedded: data/petstore.db')
-  // What a default start tells of how long it keeps a connection.
+  // The default keep-alive timeout.
   expect(answer.headers.get('keep-alive')).toBe('timeout=65')
 })

@@ -1,4 +1,4 @@
-/** Alerts, dashboard and runbook: about metrics that there are, and about each other. */
+/** Alerts, dashboard and runbook use existing metrics, and refer to each other. */
 import { spawnSync } from 'node:child_process'
 import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -20,7 +20,7 @@ const expressions = dashboard.panels.flatMap(({ targets }) => targets.map(({ exp
 
 const names = (text: string, pattern: RegExp) => [...text.matchAll(pattern)].map(([, name]) => name)
 
-test('each alert has its place in the runbook, to which it leads, and none is left over', () => {
+test('each alert links to its section of the runbook, and each section has an alert', () => {
   const alerts = names(rules, /- alert: (\w+)/g)
   expect(alerts.length).toBeGreaterThan(5)
   expect(names(runbook, /^## (Petstore\w+)$/gm)).toEqual(alerts)
@@ -32,7 +32,7 @@ test('each alert has its place in the runbook, to which it leads, and none is le
   }
 })
 
-test('variables and messages that the runbook names are those of the service', () => {
+test('variables and messages in the runbook exist in the service', () => {
   const source = globSync(['src/**/*.ts', 'db/**/*.ts'], { cwd: root }).map(read).join()
   const quoted = names(runbook, /`([A-Z][A-Z_]{3,}|[A-Z][a-z]+ [^`]+)`/g)
   expect(quoted.length).toBeGreaterThan(5)
@@ -41,7 +41,7 @@ test('variables and messages that the runbook names are those of the service', (
   }
 })
 
-describe('of a service that runs', () => {
+describe('against a running service', () => {
   let server: ServerProgram
   let metrics: string
   beforeAll(async () => {
@@ -59,7 +59,7 @@ describe('of a service that runs', () => {
     await server.exited
   })
 
-  test('every metric and label that is asked for is there', () => {
+  test('every metric and label of rules and dashboard exists', () => {
     const known = new Set(names(metrics, /^(\w+)(?:\{| )/gm))
     const labels = new Set(['job', 'instance', ...names(metrics, /[{,](\w+)="/g)])
     for (const text of [rules, ...expressions]) {
@@ -76,32 +76,35 @@ describe('of a service that runs', () => {
   }
   const isInstalled = spawnSync('promtool', ['--version']).status === 0
 
-  test.runIf(isInstalled)('promtool reads rules and expressions, and tries each alert', () => {
-    const folder = mkdtempSync(path.join(tmpdir(), 'petstore-rules-'))
-    const write = (name: string, text: string) => {
-      const file = path.join(folder, name)
-      writeFileSync(file, text)
-      return file
-    }
-    try {
-      const alerts = path.join(root, 'deploy/alerts.yml')
-      const cases = read('test/deploy/alerts.test.yml').replace('- ALERTS\n', `- ${alerts}\n`)
-      // The dashboard's expressions, as rules, with an interval in place of Grafana's variable.
-      const records = expressions.map((expr, index) => {
-        const complete = JSON.stringify(expr.replace('$__rate_interval', '5m'))
-        return `      - { record: 'panel:${index}', expr: ${complete} }`
-      })
-      const panels = ['groups:', '  - name: panels', '    rules:', ...records].join('\n')
-      for (const args of [
-        ['check', 'rules', alerts, write('panels.yml', panels)],
-        ['check', 'config', path.join(root, 'deploy/prometheus.yml')],
-        ['test', 'rules', write('cases.yml', cases)],
-      ]) {
-        expect(promtool(args)).toMatchObject({ status: 0 })
+  test.runIf(isInstalled)(
+    'promtool accepts rules, expressions and configuration, and each alert passes its tests',
+    () => {
+      const folder = mkdtempSync(path.join(tmpdir(), 'petstore-rules-'))
+      const write = (name: string, text: string) => {
+        const file = path.join(folder, name)
+        writeFileSync(file, text)
+        return file
       }
-      expect(promtool(['check', 'metrics'], metrics).output).not.toMatch(/error while linting/)
-    } finally {
-      rmSync(folder, { recursive: true, force: true })
-    }
-  })
+      try {
+        const alerts = path.join(root, 'deploy/alerts.yml')
+        const cases = read('test/deploy/alerts.test.yml').replace('- ALERTS\n', `- ${alerts}\n`)
+        // The expressions of the dashboard as rules, with an interval instead of Grafana's variable.
+        const records = expressions.map((expr, index) => {
+          const complete = JSON.stringify(expr.replace('$__rate_interval', '5m'))
+          return `      - { record: 'panel:${index}', expr: ${complete} }`
+        })
+        const panels = ['groups:', '  - name: panels', '    rules:', ...records].join('\n')
+        for (const args of [
+          ['check', 'rules', alerts, write('panels.yml', panels)],
+          ['check', 'config', path.join(root, 'deploy/prometheus.yml')],
+          ['test', 'rules', write('cases.yml', cases)],
+        ]) {
+          expect(promtool(args)).toMatchObject({ status: 0 })
+        }
+        expect(promtool(['check', 'metrics'], metrics).output).not.toMatch(/error while linting/)
+      } finally {
+        rmSync(folder, { recursive: true, force: true })
+      }
+    },
+  )
 })

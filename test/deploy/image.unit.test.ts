@@ -1,9 +1,9 @@
-/** What the files for an installation say, where nothing need run to know whether it is right. */
+/** The files in deploy/, the Dockerfile and compose, checked without running them. */
 import { expect, test } from 'vitest'
 import { readConfig } from '../../src/config/config.ts'
 import { compose, dockerfile, readRoot, said } from '../support/image.ts'
 
-test('the image is that of the Node that is tested, and nobody is root in it', () => {
+test('the image has the tested Node version, and does not run as root', () => {
   const [major] = process.versions.node.split('.')
   expect([...dockerfile.matchAll(/^FROM (\S+)/gm)].map(([, image]) => image)).toEqual([
     `node:${major}-slim`,
@@ -14,7 +14,7 @@ test('the image is that of the Node that is tested, and nobody is root in it', (
   expect(said(/VOLUME/)).toEqual(['/app/data'])
 })
 
-test('compose gives the service its database, and time to stop', () => {
+test('compose sets the database of the service, and a sufficient stop_grace_period', () => {
   const value = (name: string) => new RegExp(`^ *${name}: (\\S+)`, 'm').exec(compose)?.[1]
   const password = /\$\{MYSQL_PASSWORD:-(\w+)\}/g
   const url = new URL(String(value('DATABASE_URL')?.replace(password, '$1')))
@@ -29,12 +29,12 @@ test('compose gives the service its database, and time to stop', () => {
     MYSQL_PASSWORD: url.password,
   })
   expect(url.host).toBe('mysql:3306')
-  // Longer than SHUTDOWN_TIMEOUT, which is 10 seconds unless it is set.
+  // Longer than the default SHUTDOWN_TIMEOUT of 10 seconds.
   expect(Number.parseInt(String(value('stop_grace_period')), 10)).toBeGreaterThan(10)
   expect(compose).toMatch(/^ {4}ports:\n {6}- 3000:3000$/m)
 })
 
-test('what HAProxy says in place of the service is an answer of the service', () => {
+test('the 503 of HAProxy has the form of an error of the service', () => {
   const [head = '', body = ''] = readRoot('deploy/503.http').split(/\r?\n\r?\n/)
   expect(head.split(/\r?\n/)).toEqual([
     'HTTP/1.1 503 Service Unavailable',

@@ -1,4 +1,4 @@
-/** More requests and more strange keys at once than the database can be asked for. */
+/** More concurrent requests and unknown keys than the database can serve. */
 
 import { randomBytes } from 'node:crypto'
 import { connect, type Socket } from 'node:net'
@@ -17,7 +17,7 @@ beforeAll(async () => {
 })
 afterAll(() => mysql.remove())
 
-test('a thousand may wait for ten connections, and no more', async () => {
+test('at most a thousand calls wait for ten connections', async () => {
   const service = await startInstance({ DATABASE_TIMEOUT: '25s' }, await newDatabase(mysql.url))
   const headers = { authorization: `Bearer ${service.key}` }
   let serial = 0
@@ -34,23 +34,23 @@ test('a thousand may wait for ten connections, and no more', async () => {
     await service.metric('petstore_database_connections_waiting'),
   ]
   const first = await occupy(10, list, async () => Number((await state())[0]))
-  const looked = () => service.metric('petstore_key_lookups_total{cache="hit"}')
-  const before = await looked()
+  const lookUps = () => service.metric('petstore_key_lookups_total{cache="hit"}')
+  const before = await lookUps()
   const others = Array.from({ length: 1_000 }, () => list())
-  await until('a thousand wait', async () => (await looked()) >= before + 1_000)
+  await until('a thousand calls wait', async () => (await lookUps()) >= before + 1_000)
   const start = performance.now()
   expect(await Promise.all([list(), list(), list()])).toEqual([503, 503, 503])
   expect(performance.now() - start, 'at once').toBeLessThan(5_000)
-  // The log tells how many there were, without a line for each.
-  const told = () =>
+  // The log counts the rejected calls, without a line for each.
+  const errors = () =>
     service.program.entries().filter(({ level, msg }) => level === 50 && msg !== 'request')
   await until(
-    'the log has told of all three',
+    'the log has counted all three',
     () =>
-      [1, 2, 3].includes(told().length) &&
-      told().reduce((sum, { calls }) => sum + Number(calls), 0) === 3,
+      [1, 2, 3].includes(errors().length) &&
+      errors().reduce((sum, { calls }) => sum + Number(calls), 0) === 3,
   )
-  expect(new Set(told().map(({ msg }) => msg))).toEqual(
+  expect(new Set(errors().map(({ msg }) => msg))).toEqual(
     new Set(['Too many calls wait for the database']),
   )
   await locker('unlock tables')
@@ -60,7 +60,7 @@ test('a thousand may wait for ten connections, and no more', async () => {
   await service.stop()
 })
 
-test('a thousand may wait for single pets, a hundred in one query, and no more', async () => {
+test('at most a thousand calls wait for single pets, a hundred in one query', async () => {
   const service = await startInstance({ DATABASE_TIMEOUT: '25s' }, await newDatabase(mysql.url))
   const headers = { authorization: `Bearer ${service.key}` }
   let serial = 0
@@ -75,28 +75,28 @@ test('a thousand may wait for single pets, a hundred in one query, and no more',
   await locker('lock tables pets write')
   const used = () => service.metric('petstore_database_connections_used')
   const first = getMany(1)
-  await until('one is in use', async () => (await used()) === 1)
-  // All at once: what finds no seat in one query does not wait for the end of that either.
+  await until('one connection is in use', async () => (await used()) === 1)
+  // Concurrent: a call that does not fit into one query does not wait for the end of that query.
   const { pid } = service.program.child
   await freeze(Number(pid))
-  const crowd = getMany(500)
+  const burst = getMany(500)
   thaw(Number(pid))
-  await until('five more are in use', async () => (await used()) >= 6)
+  await until('six connections are in use', async () => (await used()) >= 6)
   const others = getMany(1_010 - 501)
-  await until('ten are in use', async () => (await used()) === 10)
-  const looked = () => service.metric('petstore_key_lookups_total{cache="hit"}')
-  await until('all are there', async () => (await looked()) >= 1_010)
+  await until('ten connections are in use', async () => (await used()) === 10)
+  const lookUps = () => service.metric('petstore_key_lookups_total{cache="hit"}')
+  await until('all calls have arrived', async () => (await lookUps()) >= 1_010)
   const start = performance.now()
   expect(await Promise.all(getMany(3))).toEqual([503, 503, 503])
   expect(performance.now() - start, 'at once').toBeLessThan(5_000)
   await locker('unlock tables')
-  const statuses = await Promise.all([...first, ...crowd, ...others])
+  const statuses = await Promise.all([...first, ...burst, ...others])
   expect(statuses).toEqual(statuses.map(() => 404))
   await locker.close()
   await service.stop()
 })
 
-test('keys that wait to be looked up are asked for together, at most 500 in one look-up', async () => {
+test('one query looks up many waiting keys, at most 500', async () => {
   const database = await newDatabase(mysql.url)
   const service = await startInstance({ DATABASE_TIMEOUT: '30s' }, database)
   await service.rest('GET', '/pets')
@@ -106,11 +106,11 @@ test('keys that wait to be looked up are asked for together, at most 500 in one 
   const misses = () => service.metric('petstore_key_lookups_total{cache="miss"}')
   const before = await misses()
   const statuses = Array.from({ length: connections }, async () => {
-    const request = `GET /v1/pets HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${strangeKey()}\r\n\r\n`
+    const request = `GET /v1/pets HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${unknownKey()}\r\n\r\n`
     const { answers } = await converse(service.origin, request, { timeout: 40_000 })
     return answers[0]?.status
   })
-  await until('all are there', async () => (await misses()) - before === connections, 25_000)
+  await until('all keys wait', async () => (await misses()) - before === connections, 25_000)
   const { statements = [] } = service.proxy ?? {}
   await locker('unlock tables')
   expect(new Set(await Promise.all(statuses))).toEqual(new Set([401]))
@@ -118,13 +118,13 @@ test('keys that wait to be looked up are asked for together, at most 500 in one 
     .filter((text) => /from `api_keys`/.test(text))
     .map((text) => text.match(/[\da-f]{64}/g)?.length ?? 0)
   expect(Math.max(...sizes)).toBeLessThanOrEqual(500)
-  expect(Math.max(...sizes), 'many are asked for together').toBeGreaterThan(100)
+  expect(Math.max(...sizes), 'the most keys in one query').toBeGreaterThan(100)
   expect((await service.rest('GET', '/pets')).status).toBe(200)
   await locker.close()
   await service.stop()
 })
 
-test('ten thousand keys may wait to be looked up, and no more', async () => {
+test('at most ten thousand keys wait for a look-up', async () => {
   const service = await startInstance({ DATABASE_TIMEOUT: '30s' }, await newDatabase(mysql.url))
   await using locker = await openSql(service.databaseUrl)
   await locker('lock tables api_keys write')
@@ -136,11 +136,11 @@ test('ten thousand keys may wait to be looked up, and no more', async () => {
       const socket = connect(service.program.port, '127.0.0.1').on('error', () => {})
       socket.on('data', (bytes) => refusals.push(bytes.toString('latin1', 9, 12)))
       socket.write(
-        `GET /v1/pets HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${strangeKey()}\r\n\r\n`,
+        `GET /v1/pets HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${unknownKey()}\r\n\r\n`,
       )
       sockets.push(socket)
     }
-    await until('all are there', async () => (await misses()) === sockets.length, 25_000)
+    await until('all keys wait', async () => (await misses()) === sockets.length, 25_000)
   }
   expect(new Set(refusals)).toEqual(new Set(['503']))
   expect(refusals.length).toBe(sockets.length - 10_000)
@@ -149,4 +149,4 @@ test('ten thousand keys may wait to be looked up, and no more', async () => {
   await service.stop()
 })
 
-const strangeKey = () => `petstore_${randomBytes(32).toString('base64url')}`
+const unknownKey = () => `petstore_${randomBytes(32).toString('base64url')}`

@@ -1,4 +1,4 @@
-/** The database fails in every way it can; the service says so, loses nothing, and recovers. */
+/** Failures of the database: the service returns 503, loses nothing, and recovers. */
 import { connect } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { type Connection, createConnection } from 'mysql2/promise'
@@ -14,7 +14,7 @@ import { type Service, startService } from '../support/service.ts'
 /** Milliseconds, as DATABASE_TIMEOUT. */
 const TIMEOUT = 800
 
-/** How many connections to the database a process has, and how many calls may wait for one. */
+/** The connections of a process to the database, and the calls that may wait for one. */
 const CONNECTIONS = 10
 const WAITING = 1_000
 
@@ -40,7 +40,7 @@ afterEach(async () => {
 const list = () => service.rest('GET', '/pets')
 const create = (name = 'Rex') => service.rest('POST', '/pets', { body: { name, categoryId: 3 } })
 
-/** Checks that it is 503 with Retry-After, in time. */
+/** Checks that a call returns 503 with Retry-After, in time. */
 async function expectUnavailable(call: () => ReturnType<typeof list>) {
   const start = performance.now()
   const answer = await call()
@@ -49,11 +49,11 @@ async function expectUnavailable(call: () => ReturnType<typeof list>) {
   expect(performance.now() - start).toBeLessThan(TIMEOUT + 700)
 }
 
-/** Waits until requests succeed again, and gives the milliseconds that took. */
+/** Waits until requests succeed again; returns the milliseconds. */
 async function recovery(): Promise<number> {
   const start = performance.now()
   while ((await list()).status !== 200) {
-    expect(performance.now() - start, 'it does not recover').toBeLessThan(10_000)
+    expect(performance.now() - start, 'the service does not recover').toBeLessThan(10_000)
     await setTimeout(50)
   }
   return performance.now() - start
@@ -67,7 +67,7 @@ async function statementsLike(text: string): Promise<number> {
   return (rows as unknown[]).length
 }
 
-test('it is stopped and started again', async () => {
+test('a restart of the database: 503 meanwhile, then recovery', async () => {
   await list()
   await mysql.stop()
   await expectUnavailable(list)
@@ -77,7 +77,7 @@ test('it is stopped and started again', async () => {
   expect((await create()).status).toBe(201)
 })
 
-test('it is killed in the middle of a stream of creations: what was acknowledged is there', async () => {
+test('a database that is killed amid creations loses no acknowledged pet', async () => {
   const acknowledged = new Set<number>()
   const statuses = new Set<number>()
   let done = false
@@ -102,32 +102,36 @@ test('it is killed in the middle of a stream of creations: what was acknowledged
   const rows = found as { id: number; name: string }[]
   const kept = new Set(rows.map(({ id }) => Number(id)))
   expect([...acknowledged].filter((id) => !kept.has(id))).toEqual([])
-  expect(new Set(rows.map(({ name }) => name)).size, 'nothing is doubled').toBe(rows.length)
+  expect(new Set(rows.map(({ name }) => name)).size, 'no pet is duplicated').toBe(rows.length)
   expect(statuses).toEqual(new Set([201, 503]))
 })
 
-test('it hangs: 503 in time, bounded memory, and no restart is needed', outOfThree, async () => {
-  await list()
-  await freeze(mysql.pid)
-  try {
-    await expectUnavailable(list)
-    await expectUnavailable(create)
-    const heap = () => process.memoryUsage().heapUsed / 2 ** 20
-    const before = heap()
-    // Many more than there are connections, again and again.
-    for (let round = 0; round < 3; round++) {
-      const answers = await Promise.all(Array.from({ length: 300 }, list))
-      expect(answers.every(({ status }) => status === 503)).toBe(true)
+test(
+  'a database that hangs: 503 in time, bounded memory, recovery without restart',
+  outOfThree,
+  async () => {
+    await list()
+    await freeze(mysql.pid)
+    try {
+      await expectUnavailable(list)
+      await expectUnavailable(create)
+      const heap = () => process.memoryUsage().heapUsed / 2 ** 20
+      const before = heap()
+      // Many more calls than connections, repeatedly.
+      for (let round = 0; round < 3; round++) {
+        const answers = await Promise.all(Array.from({ length: 300 }, list))
+        expect(answers.every(({ status }) => status === 503)).toBe(true)
+      }
+      expect(heap() - before).toBeLessThan(100)
+    } finally {
+      thaw(mysql.pid)
     }
-    expect(heap() - before).toBeLessThan(100)
-  } finally {
-    thaw(mysql.pid)
-  }
-  expect(await recovery()).toBeLessThan(3_000)
-  expect((await create()).status).toBe(201)
-})
+    expect(await recovery()).toBeLessThan(3_000)
+    expect((await create()).status).toBe(201)
+  },
+)
 
-test('a key that is not cached, while it hangs', outOfThree, async () => {
+test('a key that is not cached, while the database hangs: 503 in time', outOfThree, async () => {
   await freeze(mysql.pid)
   try {
     await Promise.all([
@@ -140,7 +144,7 @@ test('a key that is not cached, while it hangs', outOfThree, async () => {
   await recovery()
 })
 
-test('it is slow: the statement is ended on the server too', outOfThree, async () => {
+test('a timeout ends the statement on the database server, too', outOfThree, async () => {
   await list()
   await admin.query('lock tables pets write')
   await expectUnavailable(list)
@@ -148,48 +152,59 @@ test('it is slow: the statement is ended on the server too', outOfThree, async (
   await eventually(async () => expect(await statementsLike('`pets`')).toBe(0))
   await admin.query('unlock tables')
   await recovery()
-  expect(await countPets(service.sql), 'a creation answered 503 is not made later').toBe(0)
+  expect(
+    await countPets(service.sql),
+    'the number of pets: a creation with 503 is not executed later',
+  ).toBe(0)
 })
 
-test('the client goes: the statement is ended on the server', outOfThree, async () => {
-  await list()
-  await admin.query('lock tables pets write')
-  const socket = connect(Number(new URL(service.origin).port), '127.0.0.1')
-  socket.write(`GET /v1/pets HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${service.key}\r\n\r\n`)
-  while ((await statementsLike('from `pets`')) === 0) await setTimeout(10)
-  const start = performance.now()
-  // A reset is noticed at once; an end of the client's side alone takes a second to tell from one.
-  socket.resetAndDestroy()
-  while ((await statementsLike('from `pets`')) > 0) await setTimeout(10)
-  expect(performance.now() - start).toBeLessThan(TIMEOUT / 2)
-  await admin.query('unlock tables')
-  const statuses = () => service.logged.map((line) => JSON.parse(line).status)
-  await eventually(() => expect(statuses()).toContain(499))
-})
+test(
+  'a client that disconnects ends the statement on the database server',
+  outOfThree,
+  async () => {
+    await list()
+    await admin.query('lock tables pets write')
+    const socket = connect(Number(new URL(service.origin).port), '127.0.0.1')
+    socket.write(`GET /v1/pets HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${service.key}\r\n\r\n`)
+    while ((await statementsLike('from `pets`')) === 0) await setTimeout(10)
+    const start = performance.now()
+    // A reset is noticed at once; a half-close takes a second to distinguish from a disconnect.
+    socket.resetAndDestroy()
+    while ((await statementsLike('from `pets`')) > 0) await setTimeout(10)
+    expect(performance.now() - start).toBeLessThan(TIMEOUT / 2)
+    await admin.query('unlock tables')
+    const statuses = () => service.logged.map((line) => JSON.parse(line).status)
+    await eventually(() => expect(statuses()).toContain(499))
+  },
+)
 
-test('it has no connection left', outOfThree, async () => {
-  const [[row]] = (await admin.query('select @@global.max_connections as max')) as unknown as [
-    [{ max: number }],
-  ]
-  await admin.query('set global max_connections = 10')
-  const others: Connection[] = []
-  try {
-    for (;;) others.push(await createConnection(mysql.url))
-  } catch {} // until there are no more
-  try {
-    // The service's own connections are in use or never made: more callers than it has.
-    const answers = await Promise.all(Array.from({ length: 3 * CONNECTIONS }, list))
-    const statuses = new Set(answers.map(({ status }) => status))
-    expect(statuses.has(503)).toBe(true)
-    expect([...statuses].every((status) => status === 200 || status === 503)).toBe(true)
-  } finally {
-    for (const connection of others) connection.destroy()
-    await admin.query(`set global max_connections = ${row.max}`)
-  }
-  await recovery()
-})
+test(
+  'a database without free connections: only 200 or 503, then recovery',
+  outOfThree,
+  async () => {
+    const [[row]] = (await admin.query('select @@global.max_connections as max')) as unknown as [
+      [{ max: number }],
+    ]
+    await admin.query('set global max_connections = 10')
+    const others: Connection[] = []
+    try {
+      for (;;) others.push(await createConnection(mysql.url))
+    } catch {} // the limit is reached
+    try {
+      // More calls than the service has connections.
+      const answers = await Promise.all(Array.from({ length: 3 * CONNECTIONS }, list))
+      const statuses = new Set(answers.map(({ status }) => status))
+      expect(statuses.has(503)).toBe(true)
+      expect([...statuses].every((status) => status === 200 || status === 503)).toBe(true)
+    } finally {
+      for (const connection of others) connection.destroy()
+      await admin.query(`set global max_connections = ${row.max}`)
+    }
+    await recovery()
+  },
+)
 
-test('more wait than may wait: the others are refused at once, and nobody waits in vain', async () => {
+test('calls beyond the queue return 503 at once, and all waiting calls succeed', async () => {
   const database = await newDatabase(mysql.url)
   const metrics = await newMetrics()
   const generous = await startService(
@@ -203,12 +218,12 @@ test('more wait than may wait: the others are refused at once, and nobody waits 
   const surplus = 190
   const statuses: number[] = []
   const calls = Array.from({ length: CONNECTIONS + WAITING + surplus }, async (_, call) => {
-    // Each another page, so that none can be answered with what another one asked for.
+    // Each call reads another page, so that calls cannot share a query.
     const { status, body } = await fetch(`${generous.origin}/v1/pets?cursor=${call}`, { headers })
     statuses.push(status)
     await body?.cancel()
   })
-  // While the table is locked nobody else can have an answer, however long this takes.
+  // While the table is locked, the other calls cannot return.
   await eventually(() => expect(statuses.length).toBeGreaterThanOrEqual(surplus))
   expect(new Set(statuses)).toEqual(new Set([503]))
   await locker.query('unlock tables')
@@ -223,29 +238,33 @@ test('more wait than may wait: the others are refused at once, and nobody waits 
   await generous.stop()
 })
 
-test('a slow database: a creation under a key is given up in time, too', outOfThree, async () => {
-  await list()
-  await admin.query('lock tables pets write, idempotency_keys write')
-  const release = setTimeout(TIMEOUT * 0.7).then(() => admin.query('unlock tables'))
-  const relock = release.then(() => admin.query('lock tables pets write'))
-  const headers = { 'idempotency-key': '"slow"' }
-  const body = { name: 'Rex', categoryId: 3 }
-  try {
-    await expectUnavailable(() => service.rest('POST', '/pets', { headers, body }))
-  } finally {
-    await relock
-    await admin.query('unlock tables')
-  }
-})
+test(
+  'a slow database: a creation with an Idempotency-Key returns 503 in time, too',
+  outOfThree,
+  async () => {
+    await list()
+    await admin.query('lock tables pets write, idempotency_keys write')
+    const release = setTimeout(TIMEOUT * 0.7).then(() => admin.query('unlock tables'))
+    const relock = release.then(() => admin.query('lock tables pets write'))
+    const headers = { 'idempotency-key': '"slow"' }
+    const body = { name: 'Rex', categoryId: 3 }
+    try {
+      await expectUnavailable(() => service.rest('POST', '/pets', { headers, body }))
+    } finally {
+      await relock
+      await admin.query('unlock tables')
+    }
+  },
+)
 
-test('a server that became a replica is left for one that may be written to', async () => {
-  // root may write to a replica all the same, so the service is a user who may not.
+test('a database server that becomes read-only: 503, and its connections are closed', async () => {
+  // root can write to a read-only server, so the service connects as another user.
   await admin.query('create user if not exists writer@127.0.0.1')
   await admin.query('grant select, insert, update, delete on *.* to writer@127.0.0.1')
   const url = new URL(service.databaseUrl)
   url.username = 'writer'
   const writer = await startService({}, { database: { url: url.href, remove: async () => {} } })
-  await writer.sql.close() // its connections are those of the service alone
+  await writer.sql.close() // leaves only the connections of the service
   const connections = async () => {
     const [rows] = await admin.query(
       "select id from information_schema.processlist where user = 'writer'",
@@ -259,9 +278,9 @@ test('a server that became a replica is left for one that may be written to', as
 
   await admin.query('set global read_only = 1')
   try {
-    const refused = await writer.rest('POST', '/pets', { body })
-    expect(refused).toMatchObject({ status: 503, body: { code: 'SERVICE_UNAVAILABLE' } })
-    // What refused it is given up: the next connection may lead to another server.
+    const rejected = await writer.rest('POST', '/pets', { body })
+    expect(rejected).toMatchObject({ status: 503, body: { code: 'SERVICE_UNAVAILABLE' } })
+    // The connection is closed: the next one may lead to another server.
     await eventually(async () => {
       const kept = await connections()
       expect(before.filter((id) => kept.includes(id))).toEqual([])
@@ -274,8 +293,8 @@ test('a server that became a replica is left for one that may be written to', as
   await writer.stop()
 })
 
-test('a deadlock: the creation is tried again, and made once', async () => {
-  // Not transactional, so that it counts the attempts that were rolled back.
+test('a deadlock: the creation is retried, and executed once', async () => {
+  // Not transactional, so that it counts attempts that are rolled back.
   await admin.query('create table attempts (n int) engine = MyISAM')
   await admin.query('insert into attempts values (0)')
   await admin.query(`create trigger fail before insert on pets for each row begin
@@ -290,10 +309,10 @@ test('a deadlock: the creation is tried again, and made once', async () => {
   expect(rows).toEqual([{ pets: 1, n: 3 }])
 })
 
-test('a connection lost in the middle of a creation: not tried again without a key', async () => {
+test('a connection that is lost amid a creation: a retry only with an Idempotency-Key', async () => {
   await admin.query('create table attempts (n int) engine = MyISAM')
   await admin.query('insert into attempts values (0)')
-  // Ends its own connection, after the row was written for all that the service knows.
+  // Kills its own connection: the service cannot know whether the row was written.
   await admin.query(`create trigger fail before insert on pets for each row begin
     update attempts set n = n + 1;
     if (select n from attempts) < 2 then kill connection_id(); end if;

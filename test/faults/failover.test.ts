@@ -1,4 +1,4 @@
-/** The address of the database leads to another server than before, as behind a load balancer. */
+/** The host of the database leads to another server than before, as behind a load balancer. */
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
@@ -16,7 +16,7 @@ beforeAll(async () => {
 })
 afterAll(() => Promise.all([former.remove(), other.remove()]))
 
-/** Leads each new connection to the server of `url` as it is then. */
+/** Forwards each new connection to the current server of `balancer.url`. */
 async function startBalancer(balancer: { url: string }): Promise<number> {
   const server = createServer((client) => {
     const upstream = connect(Number(new URL(balancer.url).port), '127.0.0.1')
@@ -28,7 +28,7 @@ async function startBalancer(balancer: { url: string }): Promise<number> {
   return (server.address() as AddressInfo).port
 }
 
-test('a statement that takes too long ends nothing on another server', async () => {
+test('a timeout kills no statement on another server', async () => {
   const database = await newDatabase(former.url)
   const balancer = { url: former.url }
   const url = new URL(database.url)
@@ -44,7 +44,7 @@ test('a statement that takes too long ends nothing on another server', async () 
   balancer.url = other.url
   const otherAdmin = await createConnection(other.url)
   await otherAdmin.query(`create database ${url.pathname.slice(1)}`)
-  const strangers = await Promise.all(Array.from({ length: 50 }, () => createConnection(other.url)))
+  const others = await Promise.all(Array.from({ length: 50 }, () => createConnection(other.url)))
   const answer = service.rest('GET', '/pets')
   const waiting = await eventually(async () => {
     const [rows] = await admin.query<RowDataPacket[]>(
@@ -53,12 +53,12 @@ test('a statement that takes too long ends nothing on another server', async () 
     expect(rows).toHaveLength(1)
     return rows[0]?.id
   })
-  const namesakes = strangers.filter(({ threadId }) => threadId === Number(waiting))
+  const namesakes = others.filter(({ threadId }) => threadId === Number(waiting))
   expect(namesakes).toHaveLength(1)
   expect((await answer).status).toBe(503)
-  await setTimeout(500) // in which the wrong statement would be ended
-  await Promise.all(strangers.map((stranger) => stranger.query('select 1')))
+  await setTimeout(500) // a wrong kill would happen by now
+  await Promise.all(others.map((connection) => connection.query('select 1')))
 
-  for (const connection of [admin, otherAdmin, ...strangers]) connection.destroy()
+  for (const connection of [admin, otherAdmin, ...others]) connection.destroy()
   await service.stop()
 })

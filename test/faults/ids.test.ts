@@ -1,4 +1,4 @@
-/** A server that does not promise consecutive ids: creations that meet are inserted one by one. */
+/** A database server without consecutive ids: concurrent creations are inserted one by one. */
 import { setTimeout } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { newDatabase } from '../support/database.ts'
@@ -12,12 +12,11 @@ beforeAll(async () => {
 })
 afterAll(() => mysql.remove())
 
-// What does not fit for many does not fit for a few either.
 test.each([
   ['1', 100, 'shared'],
   ['3', 100, 'alone'],
   ['3', 3, 'alone'],
-])('ids that go up by %s, %i at once: %s', async (increment, count, how) => {
+])('auto_increment_increment %s, %i concurrent creations: %s', async (increment, count, how) => {
   await using root = await openSql(`${mysql.url}/mysql`)
   await root(`set global auto_increment_increment = ${increment}`)
   const service = await startService({}, { database: await newDatabase(mysql.url) })
@@ -25,7 +24,7 @@ test.each([
     const [row] = await root("show global status like 'Com_insert'")
     return Number(row?.Value)
   }
-  // All are there before the first is answered.
+  // All requests arrive before the first response.
   await using locker = await openSql(service.databaseUrl)
   await locker('lock tables pets write')
   const before = await inserts()

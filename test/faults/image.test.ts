@@ -1,4 +1,4 @@
-/** The image and its first key, as far as they can be tried without Docker: with what they run. */
+/** The container image and its first key, without Docker: the commands that they run. */
 import { execFileSync, spawnSync } from 'node:child_process'
 import { cpSync, symlinkSync } from 'node:fs'
 import path from 'node:path'
@@ -12,7 +12,7 @@ import { withHooks } from '../support/watched.ts'
 
 const root = path.join(import.meta.dirname, '../..')
 
-/** Refuses packages that only development has: the image is built without them. */
+/** Fails the import of development packages: the image is built without them. */
 const development = Object.keys(JSON.parse(readRoot('package.json')).devDependencies)
 const production = withHooks(
   `
@@ -23,7 +23,7 @@ const production = withHooks(
   `const names = ${JSON.stringify(development)}`,
 )
 
-test('the image has all that it starts with; it serves, says that it lives, and stops', async () => {
+test('the files of the image suffice to start, serve, pass the health check and stop', async () => {
   const { folder, remove } = newFolder()
   for (const text of said(/COPY(?! --from)/)) {
     const [source = '', target = ''] = text.split(' ')
@@ -46,16 +46,16 @@ test('the image has all that it starts with; it serves, says that it lives, and 
   try {
     await eventually(() => expect(program.stdout).toContain('Petstore is running'))
     expect(program.stdout).toContain('SQLite, embedded: data/petstore.db')
-    // What is loaded only when somebody asks is there, too.
+    // Files that are loaded on the first request are there, too.
     expect((await fetch(`http://127.0.0.1:${port}/docs/`)).status).toBe(200)
     const [, check = ''] = /CMD (\[.+\])/.exec(said(/HEALTHCHECK/).join()) ?? []
     const [, ...checking] = JSON.parse(check)
-    const lives = () =>
+    const checkHealth = () =>
       spawnSync(process.execPath, checking, { env: { PORT: String(port) }, stdio: 'ignore' }).status
-    expect(lives()).toBe(0)
+    expect(checkHealth()).toBe(0)
     program.child.kill('SIGTERM')
     expect(await program.exited).toBe(0)
-    expect(lives()).not.toBe(0)
+    expect(checkHealth()).not.toBe(0)
   } finally {
     program.child.kill('SIGKILL')
     await program.exited
@@ -63,7 +63,7 @@ test('the image has all that it starts with; it serves, says that it lives, and 
   }
 })
 
-test('compose makes a first key where there is none, and only there', async () => {
+test('compose creates a first key only when there is none', async () => {
   const { folder, remove } = newFolder()
   const script = /^ {6}- '(.+)'$/m.exec(compose)?.[1]?.replaceAll('$$', '$')
   const { PATH = '' } = process.env

@@ -1,4 +1,4 @@
-/** A crowd of clients that ask and never read: the process lives on small memory, others are served. */
+/** Many clients that never read: the memory of the process is bounded, other clients are served. */
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
@@ -16,7 +16,7 @@ let server: ServerProgram
 let key: string
 beforeAll(async () => {
   database = await newDatabase()
-  const NODE_OPTIONS = '--max-old-space-size=256' // that of a container of 512 MB
+  const NODE_OPTIONS = '--max-old-space-size=256' // as in a container of 512 MB
   server = await runServer({ DATABASE_URL: database.url, NODE_OPTIONS })
   const shown = () => /petstore_[\w-]{43}/.exec(server.stdout)?.[0]
   while (!shown()) await setTimeout(10)
@@ -38,7 +38,7 @@ const memory = () =>
   Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${server.child.pid}/status`, 'utf8'))?.[1]) /
   1024
 
-/** Milliseconds of a processor that the server has used so far (proc(5): in ticks of 10 ms). */
+/** Milliseconds of processor time that the server has used so far (proc(5): in ticks of 10 ms). */
 function used(): number {
   const stat = readFileSync(`/proc/${server.child.pid}/stat`, 'utf8')
   const [user, system] = stat
@@ -49,8 +49,8 @@ function used(): number {
 }
 
 /**
- * Milliseconds for which the server works before a fresh caller has a list. The time on the clock
- * would tell of what else runs on this machine; that a caller waits for the clock, only its end.
+ * Milliseconds of processor time that the server uses until a new client has a list. Wall-clock
+ * time would include other work on this machine, so only a deadline of 10 seconds checks it.
  */
 async function wait(): Promise<number> {
   const before = used()
@@ -74,11 +74,11 @@ async function silentReader(text: string): Promise<Socket> {
 test.for([
   ['the docs page', '/docs/', true],
   ['the document', '/v1/openapi.json', true],
-  ['a refused call', '/v1/pets', false],
+  ['a rejected call', '/v1/pets', false],
   ['lists of 100', '/v1/pets?limit=100', true],
   ['a batch of lists', '/trpc/listPets,listPets,listPets,listPets,listPets?batch=1&input={}', true],
 ] as const)(
-  '%s, asked for by 2,000 who never read',
+  '%s, requested by 2,000 clients that never read',
   { timeout: 120_000, ...outOfThree },
   async ([, path, isKeyed]) => {
     const before = memory()
@@ -98,7 +98,7 @@ test.for([
     const during = memory()
     expect(server.child.exitCode).toBeNull()
     for (const socket of sockets) socket.destroy()
-    // What was held is given back when the clients have gone; V8 takes its time.
+    // The memory is freed after the clients disconnect; V8 takes some time.
     let after = memory()
     for (let round = 0; round < 100 && after > before + 120; round++) {
       await setTimeout(100)

@@ -1,4 +1,4 @@
-/** What takes the connections to a MySQL server away for long: locks, restarts, silence. */
+/** Long losses of connections to a MySQL server: locks, restarts, silence. */
 
 import { randomUUID } from 'node:crypto'
 import { setTimeout } from 'node:timers/promises'
@@ -23,7 +23,7 @@ interface Reading {
   took: number
 }
 
-/** Calls so often a second, whatever the answers take, for so many milliseconds. */
+/** Calls at a fixed rate per second for `duration` milliseconds, without waiting for responses. */
 async function everySecond<Answer>(
   times: number,
   duration: number,
@@ -93,7 +93,7 @@ test('rows locked for ten seconds, 40 creations a second: reads go on', outOfThr
   await service.stop()
 })
 
-test('a server that was started again: no other client is disconnected', async () => {
+test('after a restart of the database server, the service kills no connection of another client', async () => {
   const service = await startInstance({ DATABASE_TIMEOUT: '8s' }, await newDatabase(mysql.url))
   const proxy = service.proxy as NonNullable<Instance['proxy']>
   expect((await service.rest('GET', '/pets')).status).toBe(200)
@@ -101,34 +101,34 @@ test('a server that was started again: no other client is disconnected', async (
     'select id from information_schema.processlist where db = database()',
   )
   const before = rows.map(({ id }) => Number(id))
-  // The service waits for an answer that will not come, and so does not hear of the restart.
+  // The service waits for an answer that will not arrive, and does not notice the restart.
   proxy.forget()
   const waiting = service.rest('GET', '/pets?cursor=1')
   await setTimeout(1_500) // the server counts whole seconds
   await mysql.stop()
   await mysql.restart()
-  // Others get the numbers that the connections of the service had.
-  const strangers: Sql[] = []
+  // Other clients get the connection ids that the service had.
+  const others: Sql[] = []
   const idOf = async (sql: Sql) => Number((await sql('select connection_id() as id'))[0]?.id)
   for (let last = 0; last <= Math.max(...before); ) {
-    const stranger = await openSql(service.databaseUrl)
-    last = await idOf(stranger)
-    if (before.includes(last)) strangers.push(stranger)
-    else await stranger.close()
+    const other = await openSql(service.databaseUrl)
+    last = await idOf(other)
+    if (before.includes(last)) others.push(other)
+    else await other.close()
   }
-  expect(strangers).not.toEqual([])
-  const asked = proxy.statements.length
+  expect(others).not.toEqual([])
+  const sent = proxy.statements.length
   expect((await waiting).status).toBe(503)
-  await until('the connection is looked for', () =>
-    proxy.statements.slice(asked).some((text) => text.startsWith('show')),
+  await until('the service looks for the connection', () =>
+    proxy.statements.slice(sent).some((text) => text.startsWith('show')),
   )
   await setTimeout(500)
-  for (const stranger of strangers) await idOf(stranger)
-  for (const stranger of strangers) await stranger.close()
+  for (const other of others) await idOf(other)
+  for (const other of others) await other.close()
   await service.stop()
 })
 
-test('connections that nothing asks for are ended', async () => {
+test('unused connections are closed', async () => {
   const service = await startInstance({}, await newDatabase(mysql.url))
   const proxy = service.proxy as NonNullable<Instance['proxy']>
   await using locker = await openSql(service.databaseUrl)
@@ -138,7 +138,7 @@ test('connections that nothing asks for are ended', async () => {
   const lists = await occupy(10, list, async () => proxy.clients)
   await locker('unlock tables')
   await Promise.all(lists)
-  await until('none is open', () => proxy.clients === 0, 60_000)
+  await until('no connection is open', () => proxy.clients === 0, 60_000)
   expect((await service.rest('GET', '/pets')).status).toBe(200)
   await service.stop()
 })

@@ -1,4 +1,4 @@
-/** What the service asks of its MySQL server, whatever the server's own settings are. */
+/** The service on MySQL servers with unusual settings, and the effect of DATABASE_TIMEOUT. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { newDatabase } from '../support/database.ts'
 import { outOfThree } from '../support/eventually.ts'
@@ -26,7 +26,7 @@ async function withService(
   }
 }
 
-test('a server that takes backslashes for letters, and cuts off what is too long', async () => {
+test('a server with NO_BACKSLASH_ESCAPES and without strict mode stores names unchanged', async () => {
   await using admin = await openSql(mysql.url)
   const [{ mode } = {}] = await admin('select @@global.sql_mode as mode')
   await admin("set global sql_mode = 'NO_BACKSLASH_ESCAPES,ANSI_QUOTES'")
@@ -45,7 +45,7 @@ test('a server that takes backslashes for letters, and cuts off what is too long
       await service.sql('delete from pets')
       await service.sql('alter table pets modify name varchar(3) not null')
       const cut = await service.rest('POST', '/pets', { body: { ...rex, name: 'Bella' } })
-      expect(cut.status, 'a name is never cut off in silence').toBe(500)
+      expect(cut.status, 'a name that is too long is not truncated').toBe(500)
       expect(await service.countPets()).toBe(0)
     })
   } finally {
@@ -53,7 +53,7 @@ test('a server that takes backslashes for letters, and cuts off what is too long
   }
 })
 
-test('DATABASE_TIMEOUT is 5 seconds, if nothing else is said', outOfThree, async () => {
+test('DATABASE_TIMEOUT is 5 seconds by default', outOfThree, async () => {
   await withService({ DATABASE_TIMEOUT: '' }, async (service) => {
     await service.rest('GET', '/pets')
     await using locker = await openSql(service.databaseUrl)
@@ -70,37 +70,44 @@ test('DATABASE_TIMEOUT is 5 seconds, if nothing else is said', outOfThree, async
   })
 })
 
-test('a server that hangs: stopped by SIGSTOP, used again after SIGCONT', outOfThree, async () => {
-  await withService({ DATABASE_TIMEOUT: '1s' }, async (service) => {
-    await service.rest('GET', '/pets')
-    process.kill(mysql.pid, 'SIGSTOP')
-    try {
-      // The signal takes effect when it does.
-      await until('it hangs', async () => !(await fetch(`${service.origin}/readyz`)).ok)
-      for (let round = 0; round < 2; round++) {
-        const start = performance.now()
-        const answers = await Promise.all([
-          service.rest('GET', '/pets'),
-          service.rest('POST', '/pets', { body: rex }),
-          service.rest('POST', '/pets', {
-            headers: { 'idempotency-key': `"${round}"` },
-            body: rex,
-          }),
-        ])
-        expect(answers.map(({ status }) => status)).toEqual([503, 503, 503])
-        expect(performance.now() - start).toBeLessThan(2_900)
+test(
+  'a server that hangs: 503 in time after SIGSTOP, recovery after SIGCONT',
+  outOfThree,
+  async () => {
+    await withService({ DATABASE_TIMEOUT: '1s' }, async (service) => {
+      await service.rest('GET', '/pets')
+      process.kill(mysql.pid, 'SIGSTOP')
+      try {
+        // The signal may take effect late.
+        await until('the database hangs', async () => !(await fetch(`${service.origin}/readyz`)).ok)
+        for (let round = 0; round < 2; round++) {
+          const start = performance.now()
+          const answers = await Promise.all([
+            service.rest('GET', '/pets'),
+            service.rest('POST', '/pets', { body: rex }),
+            service.rest('POST', '/pets', {
+              headers: { 'idempotency-key': `"${round}"` },
+              body: rex,
+            }),
+          ])
+          expect(answers.map(({ status }) => status)).toEqual([503, 503, 503])
+          expect(performance.now() - start).toBeLessThan(2_900)
+        }
+        expect((await fetch(`${service.origin}/healthz`)).status).toBe(200)
+        expect((await fetch(`${service.origin}/readyz`)).status).toBe(503)
+      } finally {
+        process.kill(mysql.pid, 'SIGCONT')
       }
-      expect((await fetch(`${service.origin}/healthz`)).status).toBe(200)
-      expect((await fetch(`${service.origin}/readyz`)).status).toBe(503)
-    } finally {
-      process.kill(mysql.pid, 'SIGCONT')
-    }
-    await until('it recovers', async () => (await service.rest('GET', '/pets')).status === 200)
-    expect((await fetch(`${service.origin}/readyz`)).status).toBe(200)
-  })
-})
+      await until(
+        'the service recovers',
+        async () => (await service.rest('GET', '/pets')).status === 200,
+      )
+      expect((await fetch(`${service.origin}/readyz`)).status).toBe(200)
+    })
+  },
+)
 
-test('a server that is read-only for a while: other connections, and 201 when it is over', async () => {
+test('a server that is read-only for a while: 503 and new connections, then 201', async () => {
   await using admin = await openSql(mysql.url)
   await admin("create user writer@'%'")
   const database = await newDatabase(mysql.url)
@@ -109,17 +116,17 @@ test('a server that is read-only for a while: other connections, and 201 when it
   url.username = 'writer'
   const service = await startInstance({ DATABASE_URL: url.href }, database)
   expect((await service.rest('POST', '/pets', { body: rex })).status).toBe(201)
-  const mine = async () => {
+  const connections = async () => {
     const rows = await admin("select id from information_schema.processlist where user = 'writer'")
     return rows.map(({ id }) => Number(id))
   }
-  const before = await mine()
+  const before = await connections()
   await admin('set global read_only = 1')
-  const refused = await service.rest('POST', '/pets', { body: rex })
-  expect(refused).toMatchObject({ status: 503, body: { code: 'SERVICE_UNAVAILABLE' } })
+  const rejected = await service.rest('POST', '/pets', { body: rex })
+  expect(rejected).toMatchObject({ status: 503, body: { code: 'SERVICE_UNAVAILABLE' } })
   expect((await service.rest('GET', '/pets')).status).toBe(200)
-  await until('the connections that were refused are given up', async () => {
-    const now = await mine()
+  await until('the service closes its connections', async () => {
+    const now = await connections()
     return before.some((id) => !now.includes(id))
   })
   await admin('set global read_only = 0')

@@ -1,4 +1,4 @@
-/** Another process holds the write lock of the embedded database for longer than a call may take. */
+/** A write lock of another process on the embedded database, longer than DATABASE_TIMEOUT. */
 import { setTimeout } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { startInstance, until } from '../support/instance.ts'
@@ -8,7 +8,7 @@ import { openSql } from '../support/sql.ts'
 const HELD = 8_000
 const TIMEOUT = 5_000
 
-/** Milliseconds that an answer may take which needs no lock. */
+/** Milliseconds that a response may take that needs no lock. */
 const PROMPT = 100
 
 interface Timed {
@@ -17,7 +17,7 @@ interface Timed {
   took: number
 }
 
-test('reads and health checks are answered meanwhile, creations end at their deadline', {
+test('reads and health checks succeed meanwhile, creations return 503 at their deadline', {
   retry: 2,
 }, async () => {
   const service = await startInstance({ DATABASE_TIMEOUT: `${TIMEOUT}ms` })
@@ -33,7 +33,7 @@ test('reads and health checks are answered meanwhile, creations end at their dea
     timed('/v1/pets', {
       method: 'POST',
       body: '{"name":"Rex","categoryId":3}',
-      // Every other one with a key.
+      // Every other creation has an Idempotency-Key.
       headers: { ...headers, ...(++serial % 2 && { 'idempotency-key': `"${serial}"` }) },
     })
   try {
@@ -65,23 +65,28 @@ test('reads and health checks are answered meanwhile, creations end at their dea
       expect(new Set(calls.map(({ status }) => status))).toEqual(new Set([200]))
       const times = calls.map(({ took }) => took).sort((one, other) => one - other)
       expect(times[Math.floor(times.length * 0.95)]).toBeLessThan(PROMPT)
-      expect(times.at(-1), 'the process is never blocked').toBeLessThan(4 * PROMPT)
+      expect(times.at(-1), 'the longest response: the process is not blocked').toBeLessThan(
+        4 * PROMPT,
+      )
     }
     for (const { status, began, took } of created) {
       const left = began + TIMEOUT - released
-      // Those whose time ended about when the lock was free may have had either.
+      // A creation whose deadline is close to the release may return either status.
       if (left < -200) expect(status).toBe(503)
       if (left > 200) expect(status).toBe(201)
       expect(took).toBeLessThan(TIMEOUT + 500)
       if (status === 503) expect(took).toBeGreaterThan(TIMEOUT - 50)
     }
     expect(next.status).toBe(201)
-    expect(next.took, 'as soon as the lock is free').toBeLessThan(500)
+    expect(next.took, 'milliseconds after the release of the lock').toBeLessThan(500)
     const made = created.filter(({ status }) => status === 201).length
     const total = 3 + 1 + made
-    expect(await service.countPets(), 'what was answered 503 was not done').toBe(total)
+    expect(
+      await service.countPets(),
+      'the number of pets: creations with 503 are not executed',
+    ).toBe(total)
     await setTimeout(500)
-    await until('no more is done later', async () => (await service.countPets()) === total)
+    await until('no creation is executed later', async () => (await service.countPets()) === total)
   } finally {
     await service.stop()
   }

@@ -1,4 +1,4 @@
-/** The default timeouts: of clients, of the stop, of commands. The tests mostly wait. */
+/** The default timeouts of clients, the stop and commands. These tests mostly wait. */
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -33,7 +33,7 @@ const head = () => ['Host: x', `Authorization: Bearer ${key}`]
 const get = (path: string, ...headers: string[]) =>
   `${[`GET ${path} HTTP/1.1`, ...head(), ...headers].join('\r\n')}\r\n\r\n`
 
-/** A connection over which this was sent. */
+/** Opens a connection and sends a text. */
 async function send(text: string): Promise<Socket> {
   const socket = connect(server.port, '127.0.0.1').on('error', () => {})
   await once(socket, 'connect')
@@ -41,8 +41,8 @@ async function send(text: string): Promise<Socket> {
   return socket
 }
 
-/** What comes on a connection until the server closes it, and after how many seconds it does. */
-async function hearOut(socket: Socket): Promise<{ text: string; seconds: number }> {
+/** What a connection receives until the server closes it, and the seconds until then. */
+async function readToEnd(socket: Socket): Promise<{ text: string; seconds: number }> {
   const began = performance.now()
   let text = ''
   socket.on('data', (chunk) => (text += chunk))
@@ -50,7 +50,7 @@ async function hearOut(socket: Socket): Promise<{ text: string; seconds: number 
   return { text, seconds: (performance.now() - began) / 1_000 }
 }
 
-/** Checks that so many seconds passed, or a few more, on a machine that may be busy. */
+/** Checks a duration, with a tolerance for a busy machine. */
 function expectAbout(seconds: number, expected: number): void {
   expect(seconds).toBeGreaterThan(expected - 0.5)
   expect(seconds).toBeLessThan(expected + 4)
@@ -59,7 +59,7 @@ function expectAbout(seconds: number, expected: number): void {
 test.concurrent('the headers time out after 10 seconds', { timeout: 90_000 }, async () => {
   const socket = await send('GET /v1/pets HTTP/1.1\r\nHost: x\r\nX-Slow: ')
   const drip = setInterval(() => socket.write('x'), 500)
-  const { text, seconds } = await hearOut(socket)
+  const { text, seconds } = await readToEnd(socket)
   clearInterval(drip)
   expect(text).toMatch(/^HTTP\/1\.1 408 .*"code":"TIMEOUT"/s)
   expectAbout(seconds, 10)
@@ -69,7 +69,7 @@ test.concurrent('a whole request times out after 30 seconds', { timeout: 90_000 
   const headers = [...head(), 'Content-Type: application/json', 'Content-Length: 1000']
   const socket = await send(`${['POST /v1/pets HTTP/1.1', ...headers].join('\r\n')}\r\n\r\n{`)
   const drip = setInterval(() => socket.write(' '), 500)
-  const { text, seconds } = await hearOut(socket)
+  const { text, seconds } = await readToEnd(socket)
   clearInterval(drip)
   expect(text).toMatch(/^HTTP\/1\.1 408 .*"code":"TIMEOUT"/s)
   expectAbout(seconds, 30)
@@ -79,16 +79,16 @@ test.concurrent('an idle connection is closed 65 seconds after a response', {
   timeout: 90_000,
 }, async () => {
   const socket = await send(get('/v1/pets'))
-  const { text, seconds } = await hearOut(socket)
+  const { text, seconds } = await readToEnd(socket)
   expect(text).toMatch(/^HTTP\/1\.1 200 OK.*\r\nKeep-Alive: timeout=65\r\n/s)
   expect(text.match(/^HTTP/gm)).toHaveLength(1)
   expectAbout(seconds, 65)
 })
 
-test.concurrent('a connection without any request times out, too', {
+test.concurrent('a connection without a request times out', {
   timeout: 90_000,
 }, async () => {
-  const { text, seconds } = await hearOut(await send(''))
+  const { text, seconds } = await readToEnd(await send(''))
   expect(text === '' || text.startsWith('HTTP/1.1 408 ')).toBe(true)
   expect(seconds).toBeGreaterThan(9.5)
   expect(seconds).toBeLessThan(69)

@@ -1,4 +1,4 @@
-/** Unusual addresses, methods, hosts and duplicate headers, by hand. */
+/** Unusual request targets, methods, Host and duplicate headers, written byte by byte. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import {
   expectRefusal,
@@ -18,7 +18,7 @@ beforeAll(async () => {
 afterEach(() => expectServing(service))
 afterAll(() => service.stop())
 
-/** The answer to a request without a body; every address is answered, and only once. */
+/** Sends a request without a body, and checks that there is exactly one response. */
 async function ask(line: string, headers = ['Host: petstore.example', key]): Promise<RawAnswer> {
   const text = `${[`${line} HTTP/1.1`, 'Connection: close', ...headers].join('\r\n')}\r\n\r\n`
   const { answers } = await converse(service.origin, text)
@@ -26,7 +26,7 @@ async function ask(line: string, headers = ['Host: petstore.example', key]): Pro
   return answers[0] as RawAnswer
 }
 
-test('an absolute address is served as what it names here (RFC 9112, section 3.2.2)', async () => {
+test('a target in absolute form is served by its path (RFC 9112, section 3.2.2)', async () => {
   const rest = await ask('GET http://elsewhere.example/v1/pets')
   expect(rest).toMatchObject({ status: 200, body: '[]' })
   expect((await ask('GET https://elsewhere.example/trpc/listPets')).status).toBe(200)
@@ -35,19 +35,19 @@ test('an absolute address is served as what it names here (RFC 9112, section 3.2
   expectTrpcError(await ask('GET http://elsewhere.example/trpc/nothing'), 404, 'NOT_FOUND')
 })
 
-test('an address that cannot be taken apart gets 400', async () => {
+test('an invalid URL returns 400', async () => {
   const answer = await ask('GET http://[/v1/pets')
   expectRefusal(answer, 400, 'BAD_REQUEST')
   expect(JSON.parse(answer.body).message).toBe('The URL of the request is not valid')
 })
 
-test('* and addresses of other hosts are nothing here', async () => {
+test('* and targets that begin with // return 404', async () => {
   for (const line of ['OPTIONS *', 'GET *', 'GET //elsewhere.example/v1/pets']) {
     expectRestError(await ask(line), 404, 'NOT_FOUND')
   }
 })
 
-test('no path climbs out of where it is, however it is written', async () => {
+test('path traversal returns 404, in any encoding', async () => {
   const paths = ['/v1/..%2fpets', '/v1/%2e%2e/v1/pets', '/v1//pets', '/v1/pets%2f1', '/V1/pets']
   const files = ['/../../package.json', '/..%2f..%2fpackage.json', '/%2e%2e/%2e%2e/package.json']
   const backslashes = ['/..\\..\\package.json', '/..%5c..%5cpackage.json', '/%00', '/index.html%00']
@@ -56,7 +56,7 @@ test('no path climbs out of where it is, however it is written', async () => {
   }
 })
 
-test('NUL and malformed percent-encoding are refused', async () => {
+test('NUL and malformed percent-encoding return 400, or 404 from tRPC', async () => {
   for (const path of [
     '/v1/pets/%00',
     '/v1/pets/1%00',
@@ -74,7 +74,7 @@ test('NUL and malformed percent-encoding are refused', async () => {
   expectTrpcError(await ask('GET /trpc/listPets?input=%zz'), 400, 'PARSE_ERROR')
 })
 
-test('names that every object has are no procedures and no parameters', async () => {
+test('names of Object.prototype are neither procedures nor parameters', async () => {
   for (const name of ['__proto__', 'constructor', 'toString', 'constructor.name', '_def', '']) {
     expectTrpcError(await ask(`GET /trpc/${name}`), 404, 'NOT_FOUND')
   }
@@ -82,7 +82,7 @@ test('names that every object has are no procedures and no parameters', async ()
   expectRestError(await ask('GET /v1/pets?limit=1&limit=2'), 400, 'BAD_REQUEST')
 })
 
-test('methods that are not served get 405 and Allow', async () => {
+test('unsupported methods return 405 with Allow', async () => {
   for (const method of ['TRACE', 'OPTIONS', 'DELETE', 'PUT', 'PATCH', 'PROPFIND', 'QUERY']) {
     const rest = await ask(`${method} /v1/pets`)
     expectRestError(rest, 405, 'METHOD_NOT_SUPPORTED')
@@ -94,7 +94,7 @@ test('methods that are not served get 405 and Allow', async () => {
   expect((await ask('GET /trpc/createPet')).headers.get('allow')).toBe('POST')
 })
 
-test('no header and no parameter makes one method another', async () => {
+test('headers and parameters do not override the method', async () => {
   const override = [
     'X-HTTP-Method-Override: POST',
     'X-HTTP-Method: POST',
@@ -107,14 +107,14 @@ test('no header and no parameter makes one method another', async () => {
   expectTrpcError(await ask('POST /trpc/listPets', json), 405, 'METHOD_NOT_SUPPORTED')
 })
 
-test('a request has exactly one Host, and one that is a host', async () => {
+test('a request without exactly one valid Host returns 400', async () => {
   const wrong = [[], ['Host:'], ['Host: a', 'Host: b'], ['Host: a', 'Host: a'], ['Host: a b']]
   const invalid = ['[', 'a:65536', 'a/b', 'a?b', 'user@a', 'a\\b'].map((host) => [`Host: ${host}`])
   for (const hosts of [...wrong, ...invalid]) {
     expectRestError(await ask('GET /v1/pets', [...hosts, key]), 400, 'BAD_REQUEST')
     expectTrpcError(await ask('GET /trpc/listPets', [...hosts, key]), 400, 'BAD_REQUEST')
   }
-  // Whoever checks health often sends none.
+  // Health checks often send no Host.
   for (const path of ['/healthz', '/readyz'])
     expect((await ask(`GET ${path}`, [])).status).toBe(200)
   for (const path of ['/', '/docs', '/docs/', '/docs/docs.css', '/nothing']) {
@@ -128,7 +128,7 @@ test('a request has exactly one Host, and one that is a host', async () => {
   }
 })
 
-test('the Host counts before the key, and before anything is looked up', async () => {
+test('the Host is checked before the API key', async () => {
   const wrong = `Authorization: Bearer petstore_${'A'.repeat(43)}`
   for (const keys of [[], [wrong]]) {
     expectRestError(await ask('GET /v1/pets', ['Host: a/b', ...keys]), 400, 'BAD_REQUEST')
@@ -136,7 +136,7 @@ test('the Host counts before the key, and before anything is looked up', async (
   }
 })
 
-test('of two Authorization headers none counts', async () => {
+test('two Authorization headers return 401', async () => {
   for (const second of [key, 'Authorization: Bearer petstore_nonsense', 'Authorization:']) {
     for (const headers of [
       [key, second],

@@ -1,4 +1,4 @@
-/** Bodies and inputs that are too large, too deep, or not what they say. */
+/** Bodies and inputs that are too large, nested too deeply, or not what their headers say. */
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { outOfThree } from '../support/eventually.ts'
@@ -25,11 +25,11 @@ afterAll(() => service.stop())
 
 type Body = string | Uint8Array | ReadableStream
 
-/** The answer to a POST, of REST unless another path is given. */
+/** Sends a POST, to REST unless another path is given. */
 function post(body: Body, headers = {}, path = '/v1/pets'): Promise<ErrorAnswer> {
   const init: RequestInit & { duplex: 'half' } = {
     method: 'POST',
-    // A view's type says that it may rest on shared memory, which these do not.
+    // The type of a view allows shared memory, which these bodies do not use.
     body: body as NonNullable<RequestInit['body']>,
     duplex: 'half', // a stream is sent in chunks, without a length
     headers: {
@@ -46,20 +46,20 @@ const get = (path: string) =>
   answerOf(fetch(service.origin + path, { headers: { authorization: `Bearer ${service.key}` } }))
 const stream = (text: string) => new Blob([text]).stream()
 
-/** A NewPet as JSON of exactly so many bytes. */
+/** A NewPet as JSON of exactly this many bytes. */
 const petOf = (bytes: number) => {
   const json = '{"name":"Rex","categoryId":3,"more":""}'
   return json.replace('""', `"${'x'.repeat(bytes - json.length)}"`)
 }
 
-/** A NewPet of exactly so many bytes, as tRPC's client writes it. */
+/** A NewPet of exactly this many bytes, as the tRPC client serializes it. */
 const trpcPetOf = (bytes: number) => {
   const of = (more: string) =>
     JSON.stringify(transformer.serialize({ name: 'Rex', categoryId: 3, more }))
   return of('x'.repeat(bytes - of('').length))
 }
 
-test('a body of 64 KiB is read, one byte more is 413, with a length and without', async () => {
+test('a body of 64 KiB is accepted; one more byte returns 413, with and without Content-Length', async () => {
   for (const as of [(text: string) => text, stream]) {
     expect((await post(as(petOf(MAX_BODY)))).status).toBe(201)
     expectRestError(await post(as(petOf(MAX_BODY + 1))), 413, 'PAYLOAD_TOO_LARGE')
@@ -68,7 +68,7 @@ test('a body of 64 KiB is read, one byte more is 413, with a length and without'
   }
 })
 
-test('who sent one byte more is not listened to any further, even when it is all there', async () => {
+test('a body beyond the limit closes the connection, even when it has arrived completely', async () => {
   const chunk = petOf(MAX_BODY + 1)
   const lines = [
     'POST /v1/pets HTTP/1.1',
@@ -84,7 +84,7 @@ test('who sent one byte more is not listened to any further, even when it is all
   expect(closed).toBe(true)
 })
 
-test('a body far too large is answered too', async () => {
+test('a body of 5 MB returns 413', async () => {
   for (const body of [petOf(5_000_000), stream(petOf(5_000_000))]) {
     expectRestError(await post(body), 413, 'PAYLOAD_TOO_LARGE')
   }
@@ -96,15 +96,18 @@ test.for([
   ['br', brotliCompressSync],
   ['x-gzip', gzipSync],
   ['gzip, gzip', (bytes: Buffer) => gzipSync(gzipSync(bytes))],
-] as const)('a body compressed with %s is 415, bomb or not', async ([encoding, compress]) => {
-  const headers = { 'content-encoding': encoding }
-  for (const body of [Buffer.from(petOf(100)), Buffer.alloc(5_000_000)]) {
-    expectRestError(await post(compress(body), headers), 415, 'UNSUPPORTED_MEDIA_TYPE')
-    expectTrpcError(await postTrpc(compress(body), headers), 415, 'UNSUPPORTED_MEDIA_TYPE')
-  }
-})
+] as const)(
+  'a body compressed with %s returns 415, zip bombs included',
+  async ([encoding, compress]) => {
+    const headers = { 'content-encoding': encoding }
+    for (const body of [Buffer.from(petOf(100)), Buffer.alloc(5_000_000)]) {
+      expectRestError(await post(compress(body), headers), 415, 'UNSUPPORTED_MEDIA_TYPE')
+      expectTrpcError(await postTrpc(compress(body), headers), 415, 'UNSUPPORTED_MEDIA_TYPE')
+    }
+  },
+)
 
-test('what a body is said to be encoded with is nothing, or identity', async () => {
+test('Content-Encoding must be empty or identity', async () => {
   const json = petOf(100)
   for (const encoding of ['identity', 'Identity', '']) {
     const headers = { 'content-encoding': encoding }
@@ -125,7 +128,7 @@ test('what a body is said to be encoded with is nothing, or identity', async () 
   }
 })
 
-test('only JSON in UTF-8 is read', async () => {
+test('Content-Type must be JSON in UTF-8', async () => {
   const json = petOf(100)
   for (const type of [
     'application/json',
@@ -170,14 +173,14 @@ test.for<[string, string | Uint8Array]>([
   ['NaN', '{"name":"a","categoryId":NaN}'],
   ['a comment', '{"name":"a","categoryId":1} // more'],
   ['two values', '{"name":"a","categoryId":1}{}'],
-  ['half of one', '{"name":"a","categoryId":1'],
+  ['an incomplete object', '{"name":"a","categoryId":1'],
   ['a blank', ' '],
-])('%s is no JSON, on REST and on tRPC', async ([, body]) => {
+])('a body with %s is invalid JSON, on REST and on tRPC', async ([, body]) => {
   expectRestError(await post(body), 400, 'PARSE_ERROR')
   expectTrpcError(await postTrpc(body), 400, 'PARSE_ERROR')
 })
 
-test('100,000 open brackets are refused wherever they are put', async () => {
+test('100,000 open brackets return an error in body, query and input', async () => {
   const brackets = '['.repeat(100_000)
   expectRestError(await post(brackets), 413, 'PAYLOAD_TOO_LARGE')
   expectTrpcError(await postTrpc(brackets), 413, 'PAYLOAD_TOO_LARGE')
@@ -190,13 +193,13 @@ test('100,000 open brackets are refused wherever they are put', async () => {
   expectTrpcError(await get(`/trpc/listPets?batch=1&input={"0":${fitting}`), 400, 'PARSE_ERROR')
 })
 
-test('brackets in a text are no nesting, wherever its quotes are escaped', async () => {
+test('brackets in a string with escaped quotes do not count as nesting', async () => {
   const note = JSON.stringify(`"${'['.repeat(600)}`)
   const answer = await post(`{"name":"Rex","categoryId":3,"note":${note}}`)
   expect(answer.status).toBe(201)
 })
 
-test('what JSON can say of prototypes is data, and ignored', async () => {
+test('__proto__ and constructor in JSON are data, and ignored', async () => {
   const inherited = '{"__proto__":{"name":"Rex","categoryId":3}}'
   expectRestError(await post(inherited), 400, 'BAD_REQUEST')
   const polluting =
@@ -211,14 +214,14 @@ test('what JSON can say of prototypes is data, and ignored', async () => {
   }
 })
 
-test('of duplicate keys the last counts, once', async () => {
+test('the last of duplicate keys in JSON wins', async () => {
   const made = await post('{"name":1,"name":"first","name":"last","categoryId":3}')
   expect(JSON.parse(made.body)).toMatchObject({ name: 'last' })
   const stored = await service.rest('GET', `/pets/${JSON.parse(made.body).id}`)
   expect(stored.body).toMatchObject({ name: 'last' })
 })
 
-test('half of a surrogate pair is refused; a whole one, and a byte order mark, are read', async () => {
+test('a lone surrogate returns 400; a surrogate pair and a byte order mark are accepted', async () => {
   for (const half of ['\\ud83d', '\\udc36', '\\udc36\\ud83d', 'a\\ud83db']) {
     expectRestError(await post(`{"name":"${half}","categoryId":3}`), 400, 'BAD_REQUEST')
     const input = JSON.stringify(`[{"name":1,"categoryId":2},"${half}",3]`)
@@ -230,13 +233,13 @@ test('half of a surrogate pair is refused; a whole one, and a byte order mark, a
 
 const numbers = (count: number) => Array.from({ length: count }, (_, index) => index + 1)
 
-test('devalue: nested 6,000 deep is refused', async () => {
+test('devalue: an input nested 6,000 deep returns 400', async () => {
   const text = `[${numbers(6_000).map((next) => `[${next}]`)},1]`
-  const refused = await postTrpc(JSON.stringify(text))
-  // Whether that is too deep to be read, or read and then no pet, depends on how much of the stack
-  // compiled code takes.
-  const code = refused.body.includes('PARSE_ERROR') ? 'PARSE_ERROR' : 'BAD_REQUEST'
-  expectTrpcError(refused, 400, code)
+  const rejected = await postTrpc(JSON.stringify(text))
+  // The code depends on the stack that compiled code takes: the input overflows it, or is parsed
+  // and is no pet.
+  const code = rejected.body.includes('PARSE_ERROR') ? 'PARSE_ERROR' : 'BAD_REQUEST'
+  expectTrpcError(rejected, 400, code)
 })
 
 test.for<[string, string]>([
@@ -244,12 +247,12 @@ test.for<[string, string]>([
   ['a prototype', '[{"__proto__":1},{"name":2},"Rex"]'],
   ['a huge typed array', '[["Float64Array",4294967295]]'],
   ['a view beyond its buffer', '[["Float64Array",1,0,4294967295],["ArrayBuffer","AAAA"]]'],
-  ['a circle of boxes', '[["Object",0]]'],
+  ['a cycle of boxed objects', '[["Object",0]]'],
   ['an index beyond the end', '[[7]]'],
-  ['a sparse array beyond all bounds', '[[-7,1e300,0,1]]'],
-  ['an integer that is none', '[["BigInt","1e9"]]'],
-  ['a pattern that is none', '[["RegExp","("]]'],
-])('devalue: %s cannot be read', async ([, text]) => {
+  ['a sparse array of an invalid length', '[[-7,1e300,0,1]]'],
+  ['an invalid integer', '[["BigInt","1e9"]]'],
+  ['an invalid regular expression', '[["RegExp","("]]'],
+])('devalue: %s is a parse error', async ([, text]) => {
   expectTrpcError(await postTrpc(JSON.stringify(text)), 400, 'PARSE_ERROR')
   const query = encodeURIComponent(JSON.stringify(text))
   if (query.length < 15_000) {
@@ -258,9 +261,9 @@ test.for<[string, string]>([
 })
 
 test.for<[string, string]>([
-  ['a circle', '[[0]]'],
-  ['a circle in fields', '[{"name":0,"categoryId":0}]'],
-  ['a sparse array of four thousand million', '[{"name":1,"categoryId":2},[-7,4294967295],3]'],
+  ['a cycle', '[[0]]'],
+  ['a cycle in fields', '[{"name":0,"categoryId":0}]'],
+  ['a sparse array of 4,294,967,295 elements', '[{"name":1,"categoryId":2},[-7,4294967295],3]'],
   [
     'doubling references',
     `[{"name":1,"categoryId":1},${numbers(40).map((n) => `[${n + 1},${n + 1}]`)},1]`,
@@ -269,11 +272,14 @@ test.for<[string, string]>([
     'an integer of 60,000 digits',
     `[{"name":1,"categoryId":2},"Rex",["BigInt","${'9'.repeat(60_000)}"]]`,
   ],
-  ['a boxed text', '[{"name":1,"categoryId":2},["Object",3],4,"Rex",1]'],
-  ['a date that is none', '[["Date","never"]]'],
+  ['a boxed string', '[{"name":1,"categoryId":2},["Object",3],4,"Rex",1]'],
+  ['an invalid date', '[["Date","never"]]'],
   ['a typed array', '[["Uint8Array",1],["ArrayBuffer","AAAA"]]'],
-  ['a costly pattern', '[{"name":1,"categoryId":2},["RegExp","(a+)+$"],3]'],
-])('devalue: %s is no pet', outOfThree, async ([, text]) => {
+  [
+    'a regular expression with catastrophic backtracking',
+    '[{"name":1,"categoryId":2},["RegExp","(a+)+$"],3]',
+  ],
+])('devalue: %s is not a valid pet', outOfThree, async ([, text]) => {
   const began = performance.now()
   expectTrpcError(await postTrpc(JSON.stringify(text)), 400, 'BAD_REQUEST')
   expect(performance.now() - began).toBeLessThan(1_000)

@@ -1,4 +1,4 @@
-/** What browsers and caches may do with the answers. */
+/** Headers for browsers and caches: CORS, CSP, Cache-Control. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Service, startService } from '../support/service.ts'
 
@@ -18,7 +18,7 @@ const ask = (path: string, init: RequestInit = {}, { origin, key } = service) =>
   })
 
 const json = { 'content-type': 'application/json' }
-/** Requests whose answers hold JSON, by what is the matter with them. */
+/** Requests with a JSON response, by status or kind. */
 const requests: Record<string, [path: string, init?: RequestInit]> = {
   200: ['/v1/pets'],
   201: ['/v1/pets', { method: 'POST', body: '{"name":"Rex","categoryId":3}', headers: json }],
@@ -32,13 +32,13 @@ const requests: Record<string, [path: string, init?: RequestInit]> = {
   'tRPC 401': ['/trpc/listPets', { headers: { authorization: '' } }],
   'tRPC 404': ['/trpc/nothing'],
   'tRPC 405': ['/trpc/listPets', { method: 'DELETE' }],
-  'no address': ['/nothing'],
+  'unknown path': ['/nothing'],
   document: ['/v1/openapi.json'],
   health: ['/healthz'],
 }
 
 test.for(Object.entries(requests))(
-  'JSON can be neither run nor framed: %s',
+  'a JSON response can be neither executed nor framed: %s',
   async ([, [path, init]]) => {
     const { headers } = await ask(path, init)
     expect(Object.fromEntries(headers)).toMatchObject({
@@ -56,9 +56,9 @@ test.for(Object.entries(requests))(
   },
 )
 
-test('no cache keeps what needed a key, or what was said of one', async () => {
+test('responses to requests that need a key have Cache-Control: no-store', async () => {
   for (const [name, [path, init]] of Object.entries(requests)) {
-    if (['405', 'tRPC 405', 'no address', 'document', 'health'].includes(name)) continue
+    if (['405', 'tRPC 405', 'unknown path', 'document', 'health'].includes(name)) continue
     expect((await ask(path, init)).headers.get('cache-control'), name).toBe('no-store')
   }
   const head = await ask('/v1/pets', { method: 'HEAD' })
@@ -67,7 +67,7 @@ test('no cache keeps what needed a key, or what was said of one', async () => {
   expect(conditional.status).toBe(200)
 })
 
-test('the docs page runs what comes from here, and nothing else', async () => {
+test('the docs page runs scripts of its own origin only', async () => {
   const page = await ask('/docs/', { headers: { authorization: '' } })
   expect(page.status).toBe(200)
   const policy = page.headers.get('content-security-policy')
@@ -85,7 +85,7 @@ test('the docs page runs what comes from here, and nothing else', async () => {
     expect(file.headers.get('x-content-type-options')).toBe('nosniff')
     expect(file.headers.get('cross-origin-resource-policy')).toBe('same-origin')
   }
-  // Without a slash the page would look for its files elsewhere.
+  // Without the slash, relative URLs of the page would resolve to other paths.
   expect((await ask('/docs')).headers.get('location')).toBe('/docs/')
 })
 
@@ -102,7 +102,7 @@ const exposed = [
 ]
 
 describe('CORS', () => {
-  test('nobody is let in unless it is said who', async () => {
+  test('without CORS_ORIGINS, responses have no CORS headers', async () => {
     const closed = await startService()
     for (const path of ['/v1/pets', '/trpc/listPets']) {
       for (const method of ['GET', 'OPTIONS']) {
@@ -116,20 +116,20 @@ describe('CORS', () => {
   })
 
   test.for(Object.entries(requests))(
-    'pages of a known origin may read %s',
+    'a page of an allowed origin can read the response: %s',
     async ([name, [path, init]]) => {
-      if (name === 'health') return // comes before: browsers have no business there
+      if (name === 'health') return // health checks are served before CORS
       const headers = { origin: shop, ...(init?.headers as Record<string, string>) }
       const answer = await ask(path, { ...init, headers })
       expect(answer.headers.get('access-control-allow-origin')).toBe(shop)
       expect(answer.headers.get('access-control-allow-credentials')).toBeNull()
       expect(answer.headers.get('vary')?.toLowerCase()).toContain('origin')
-      const told = answer.headers.get('access-control-expose-headers')?.split(',')
-      expect(told).toEqual(expect.arrayContaining(exposed))
+      const names = answer.headers.get('access-control-expose-headers')?.split(',')
+      expect(names).toEqual(expect.arrayContaining(exposed))
     },
   )
 
-  test('a browser may ask before, on both surfaces, without a key', async () => {
+  test('a preflight needs no key, on both surfaces', async () => {
     for (const path of ['/v1/pets', '/v1/pets/1', '/trpc/createPet', '/trpc/listPets?batch=1']) {
       const answer = await fetch(service.origin + path, {
         method: 'OPTIONS',
@@ -152,7 +152,7 @@ describe('CORS', () => {
     }
   })
 
-  test('pages of another origin may not', async () => {
+  test('other origins get no Access-Control-Allow-Origin', async () => {
     const others = [
       `${shop}.evil.example`,
       'https://evilshop.example',
@@ -164,13 +164,13 @@ describe('CORS', () => {
         const headers = { origin, 'access-control-request-method': 'GET' }
         const answer = await ask('/v1/pets', { method, headers })
         expect(answer.headers.get('access-control-allow-origin')).toBeNull()
-        // A cache must not give this answer to the shop.
+        // A cache must not return this response to the allowed origin.
         expect(answer.headers.get('vary')?.toLowerCase()).toContain('origin')
       }
     }
   })
 
-  test('* lets all in', async () => {
+  test('CORS_ORIGINS=* allows every origin', async () => {
     const all = await startService({ CORS_ORIGINS: '*' })
     for (const path of ['/v1/pets', '/trpc/listPets', '/v1/nothing']) {
       const answer = await ask(path, { headers: { origin: 'https://any.example' } }, all)
@@ -180,7 +180,7 @@ describe('CORS', () => {
     await all.stop()
   })
 
-  test('500 and 429 can be read too', async () => {
+  test('a page of an allowed origin can read 500 and 429', async () => {
     const limited = await startService({ CORS_ORIGINS: shop, RATE_LIMIT: '1' })
     const headers = { origin: shop }
     await ask('/v1/pets', { headers }, limited)

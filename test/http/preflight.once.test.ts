@@ -1,4 +1,4 @@
-/** What a browser asks before it lets a page call the service, and OPTIONS that ask something else. */
+/** CORS preflights, and OPTIONS requests that are no preflight. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { answerOf, expectRestError, expectTrpcError } from '../support/expect.ts'
 import { allowAt, corsMethods } from '../support/operations.ts'
@@ -18,7 +18,7 @@ const options = (path: string, headers: Record<string, string>) =>
   fetch(service.origin + path, { method: 'OPTIONS', headers })
 
 test.each(['/v1/pets', '/v1/pets/1', '/trpc/createPet', '/trpc/listPets?batch=1'])(
-  '%s may be called with every header and method that the service knows',
+  'a preflight for %s allows every header and method of the service',
   async (path) => {
     const answer = await options(path, {
       origin: shop,
@@ -45,7 +45,7 @@ test.each(['/v1/pets', '/v1/pets/1', '/trpc/createPet', '/trpc/listPets?batch=1'
   },
 )
 
-test('a pre-flight whose body does not come is answered, and the connection is closed', async () => {
+test('a preflight whose body does not arrive gets a response, and the connection closes', async () => {
   const { answers, closed } = await converse(
     service.origin,
     [
@@ -63,7 +63,7 @@ test('a pre-flight whose body does not come is answered, and the connection is c
   expect(closed).toBe(true)
 })
 
-test('OPTIONS that is no pre-flight is a method like any other', async () => {
+test('OPTIONS without preflight headers returns 405, or 404 for an unknown path', async () => {
   for (const headers of [{}, { origin: shop }]) {
     const rest = await answerOf(options('/v1/pets', headers))
     expectRestError(rest, 405, 'METHOD_NOT_SUPPORTED')
@@ -78,7 +78,7 @@ test('OPTIONS that is no pre-flight is a method like any other', async () => {
   }
 })
 
-test('a page of a known origin may read the answer to such an OPTIONS, too', async () => {
+test('a page of an allowed origin can read X-Request-Id', async () => {
   const answer = await fetch(`${service.origin}/v1/pets`, {
     headers: { origin: shop, authorization: `Bearer ${service.key}`, 'x-request-id': 'page-7' },
   })

@@ -1,11 +1,10 @@
-/** What counts calls is bounded, whatever number of callers they come from. */
+/** The counters of the rate limit: bounded memory, waits and refunds. */
 import type { Response } from 'express'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { createRateLimit } from '../../src/http/rate-limit.ts'
 
-test('a flood of ever new callers starts the oldest counts anew', () => {
+test('many new callers evict the oldest counters', () => {
   const { countKey } = createRateLimit(1)
-  // All that is asked of an answer here.
   const res = { setHeader: () => {} } as unknown as Response
   countKey(res, 0n, 1)
   expect(() => countKey(res, 0n, 1)).toThrow('more than 1 calls')
@@ -13,7 +12,7 @@ test('a flood of ever new callers starts the oldest counts anew', () => {
   expect(() => countKey(res, 0n, 1)).not.toThrow()
 })
 
-test('who waits for as long as a refusal says is served', () => {
+test('a caller that waits as long as the error says is served', () => {
   const { countKey } = createRateLimit(1)
   const res = { setHeader: () => {} } as unknown as Response
   let now = 0
@@ -33,7 +32,7 @@ test('who waits for as long as a refusal says is served', () => {
   expect(() => countKey(res, 0n, 1)).not.toThrow()
 })
 
-test('what is given back after the minute is over is no credit', () => {
+test('a refund after the end of the minute adds no credit', () => {
   const { countIpAddress, refundIpAddress } = createRateLimit(1)
   const req = { ip: '127.0.0.1', socket: {} }
   const res = { req, setHeader: () => {} } as unknown as Response

@@ -1,4 +1,4 @@
-/** How many calls a caller may make, and what those hear who made more. */
+/** The rate limit: what counts, by key and by IP address, and the 429 response. */
 
 import { afterEach, expect, test, vi } from 'vitest'
 import { eventually } from '../support/eventually.ts'
@@ -33,32 +33,32 @@ async function start(variables: Record<string, string>): Promise<{ ask: Ask; sta
   return { ask, started }
 }
 
-/** The statuses of so many requests, one after the other. */
+/** The statuses of this many requests, sent one after the other. */
 async function statuses(count: number, ask: () => Promise<ErrorAnswer>): Promise<number[]> {
-  const given: number[] = []
-  for (let index = 0; index < count; index++) given.push((await ask()).status)
-  return given
+  const returned: number[] = []
+  for (let index = 0; index < count; index++) returned.push((await ask()).status)
+  return returned
 }
 
-test('without RATE_LIMIT there is no limit and no header of one', async () => {
+test('without RATE_LIMIT there is no limit, and no RateLimit header', async () => {
   const { ask } = await start({})
   expect(new Set(await statuses(50, () => ask('/v1/pets')))).toEqual(new Set([200]))
   const { headers } = await ask('/v1/pets')
   expect([...headers.keys()].filter((name) => /ratelimit|retry/.test(name))).toEqual([])
 })
 
-test('both surfaces count together, and both say what is left and when to come back', async () => {
+test('both surfaces share a limit, and return RateLimit and Retry-After', async () => {
   const { ask, started } = await start({ RATE_LIMIT: '3' })
   const began = Date.now()
   const first = await ask('/v1/pets')
-  // It is counted and told in one turn, so that no millisecond of the minute is over.
+  // The call is counted in the turn that sets the header: none of the minute has passed.
   expect(first.headers.get('ratelimit')).toBe('"3-in-1min"; r=2; t=60')
   const policy = first.headers.get('ratelimit-policy')
   expect(policy).toMatch(/^"3-in-1min"; q=3; w=60; pk=:[\w+/]{16}:$/)
-  // The partition is the caller's: the same for all its calls, and another for each other caller.
+  // The partition key identifies the caller: it is the same for all its calls.
   expect((await ask('/trpc/nothing')).headers.get('ratelimit-policy')).toBe(policy)
-  const stranger = await ask('/v1/pets', { authorization: '' })
-  expect(stranger.headers.get('ratelimit-policy')).not.toBe(policy)
+  const anonymous = await ask('/v1/pets', { authorization: '' })
+  expect(anonymous.headers.get('ratelimit-policy')).not.toBe(policy)
   expect((await ask('/trpc/listPets')).headers.get('ratelimit')).toMatch(/r=0\b/)
   for (const [path, check] of [
     ['/v1/pets', expectRestError],
@@ -69,7 +69,7 @@ test('both surfaces count together, and both say what is left and when to come b
     const refused = await ask(path)
     check(refused, 429, 'TOO_MANY_REQUESTS')
     const wait = Number(refused.headers.get('retry-after'))
-    // Who comes back then is not too early.
+    // A retry after this time is not too early.
     expect(wait * 1_000).toBeGreaterThanOrEqual(60_000 - (Date.now() - began))
     expect(wait).toBeGreaterThan(0)
     expect(wait).toBeLessThanOrEqual(60)
@@ -77,16 +77,16 @@ test('both surfaces count together, and both say what is left and when to come b
     expect(refused.headers.get('cache-control')).toBe('no-store')
     expect(refused.body).toContain(`${wait} seconds`)
   }
-  // What is documented holds for this answer too.
+  // The REST client validates the 429 response against the OpenAPI document.
   expect((await started.rest('GET', '/pets')).status).toBe(429)
-  // A refused call does nothing.
+  // A rejected call has no effect.
   const json = { 'content-type': 'application/json' }
   const body = '{"name":"Rex","categoryId":3}'
   expectRestError(await ask('/v1/pets', json, { method: 'POST', body }), 429, 'TOO_MANY_REQUESTS')
   expect(await countPets(started.sql)).toBe(0)
 })
 
-test('keys count for themselves; wrong keys, and none, count by address', async () => {
+test('each valid key has its own limit; calls without one count by IP address', async () => {
   const { ask, started } = await start({ RATE_LIMIT: '2' })
   const other = { authorization: `Bearer ${(await keys.create(started.databaseUrl, 'other')).key}` }
   expect(await statuses(3, () => ask('/v1/pets'))).toEqual([200, 200, 429])
@@ -96,14 +96,14 @@ test('keys count for themselves; wrong keys, and none, count by address', async 
     ask('/v1/pets', { authorization: `Bearer petstore_${String(attempt++).padStart(43, 'x')}` })
   expect(await statuses(3, guess)).toEqual([401, 401, 429])
   expect(await statuses(1, () => ask('/v1/pets', { authorization: '' }))).toEqual([429])
-  // … and what needs no key is not limited.
+  // Requests that need no key are not limited.
   expect(await statuses(5, () => ask('/v1/openapi.json'))).toEqual([200, 200, 200, 200, 200])
 })
 
 test('every call of a batch counts', async () => {
   const { ask } = await start({ RATE_LIMIT: '5' })
   expect((await ask('/trpc/listPets,listPets,listPets?batch=1')).status).toBe(200)
-  // An escaped comma is a comma.
+  // A percent-encoded comma separates calls, too.
   expectTrpcError(
     await ask('/trpc/listPets%2ClistPets%2clistPets?batch=1'),
     429,
@@ -114,7 +114,7 @@ test('every call of a batch counts', async () => {
 
 const from = (address: string) => ({ authorization: '', 'x-forwarded-for': address })
 
-test('X-Forwarded-For counts for nothing unless a proxy is trusted', async () => {
+test('X-Forwarded-For is ignored unless a proxy is trusted', async () => {
   const { ask } = await start({ RATE_LIMIT: '2' })
   let client = 0
   const spoof = () => ask('/v1/pets', from(`192.0.2.${client++}`))
@@ -122,33 +122,33 @@ test('X-Forwarded-For counts for nothing unless a proxy is trusted', async () =>
 })
 
 test.for(['1', 'loopback', '127.0.0.1', '127.0.0.0/8'])(
-  'behind the proxy %s clients count by the address that it saw',
+  'TRUST_PROXY=%s counts clients by the IP address that the proxy saw',
   async (trustProxy) => {
     const { ask } = await start({ RATE_LIMIT: '1', TRUST_PROXY: trustProxy })
     const once = async (address: string) => (await ask('/v1/pets', from(address))).status
     expect(await once('192.0.2.1')).toBe(401)
     expect(await once('192.0.2.1')).toBe(429)
     expect(await once('192.0.2.2')).toBe(401)
-    // What the client itself wrote in front changes nothing.
+    // An entry that the client itself sent is ignored.
     expect(await once('198.51.100.7, 192.0.2.1')).toBe(429)
-    // The same client over a socket that speaks IPv6.
+    // The same client over an IPv6 socket.
     expect(await once('::ffff:192.0.2.1')).toBe(429)
     expect(await once('::ffff:192.0.2.3')).toBe(401)
     expect(await once('::ffff:c000:203')).toBe(429)
-    // A customer of IPv6 has a subnet of 56 bits.
+    // An IPv6 customer has a /56 subnet.
     expect(await once('2001:db8:0:1::1')).toBe(401)
     expect(await once('2001:db8:0:ff:ffff::2')).toBe(429)
     expect(await once('2001:db8:0:100::1')).toBe(401)
   },
 )
 
-test('a proxy that is not trusted says nothing', async () => {
+test('X-Forwarded-For of a proxy that is not trusted is ignored', async () => {
   const { ask } = await start({ RATE_LIMIT: '1', TRUST_PROXY: '192.0.2.0/24' })
   expect((await ask('/v1/pets', from('198.51.100.1'))).status).toBe(401)
   expect((await ask('/v1/pets', from('198.51.100.2'))).status).toBe(429)
 })
 
-test('nonsense from a trusted proxy is no way round the limit, and no error', async () => {
+test('an invalid X-Forwarded-For from a trusted proxy causes no error and no way round the limit', async () => {
   const { ask } = await start({ RATE_LIMIT: '3', TRUST_PROXY: '1' })
   for (const address of [
     '',
@@ -162,14 +162,14 @@ test('nonsense from a trusted proxy is no way round the limit, and no error', as
   }
 })
 
-test('a batch counts once for each call, an address of REST once for all its commas', async () => {
+test('a batch counts each call; a REST path with commas counts once', async () => {
   const { ask } = await start({ RATE_LIMIT: '10' })
   expect((await ask('/v1/pets/1,2,3,4,5')).headers.get('ratelimit')).toMatch(/r=9\b/)
   const batch = await ask('/trpc/listPets,listPets,listPets?batch=1')
   expect(batch.headers.get('ratelimit')).toMatch(/r=6\b/)
 })
 
-test('a batch that is too long counts as the longest that is none', async () => {
+test('a batch beyond the limit counts as one of the maximum length', async () => {
   const { ask } = await start({ RATE_LIMIT: '50' })
   const batch = `/trpc/${Array(1_500).fill('listPets').join()}?batch=1`
   for (const left of [30, 10]) {
@@ -179,41 +179,41 @@ test('a batch that is too long counts as the longest that is none', async () => 
   }
 })
 
-test('a batch with a valid key that is new gives its address all of its calls back', async () => {
+test('a batch with a valid key that is not cached refunds all its calls to the IP address', async () => {
   const { ask } = await start({ RATE_LIMIT: '10' })
   expect((await ask('/trpc/listPets,listPets,listPets?batch=1')).status).toBe(200)
-  const stranger = await ask('/v1/pets', { authorization: '' })
-  expect(stranger.headers.get('ratelimit')).toMatch(/r=9\b/)
+  const anonymous = await ask('/v1/pets', { authorization: '' })
+  expect(anonymous.headers.get('ratelimit')).toMatch(/r=9\b/)
 })
 
-const wrongKey = (index: number) => `petstore_${String(index).padStart(43, 'x')}`
+const unknownKey = (index: number) => `petstore_${String(index).padStart(43, 'x')}`
 
-test('beyond the limit of an address no unknown key is looked for', async () => {
+test('beyond the limit of an IP address, unknown keys are not looked up', async () => {
   const metrics = await newMetrics()
   const { ask } = await start({ RATE_LIMIT: '5', ...metrics.variables })
   const guesses = Array.from({ length: 40 }, (_, index) =>
-    ask('/v1/pets', { authorization: `Bearer ${wrongKey(index)}` }),
+    ask('/v1/pets', { authorization: `Bearer ${unknownKey(index)}` }),
   )
-  const given = (await Promise.all(guesses)).map(({ status }) => status)
-  expect(given.filter((status) => status === 401)).toHaveLength(5)
-  expect(given.filter((status) => status === 429)).toHaveLength(35)
+  const returned = (await Promise.all(guesses)).map(({ status }) => status)
+  expect(returned.filter((status) => status === 401)).toHaveLength(5)
+  expect(returned.filter((status) => status === 429)).toHaveLength(35)
   expect(await metrics.read('petstore_key_lookups_total{cache="miss"}')).toBe(5)
 })
 
-test('a valid caller is not counted with its address, nor stopped by what others there do', async () => {
+test('calls with a valid key and other calls from the same IP address count separately', async () => {
   const { ask } = await start({ RATE_LIMIT: '4' })
   expect(await statuses(3, () => ask('/v1/pets'))).toEqual([200, 200, 200])
   let attempt = 0
-  const guess = () => ask('/v1/pets', { authorization: `Bearer ${wrongKey(attempt++)}` })
+  const guess = () => ask('/v1/pets', { authorization: `Bearer ${unknownKey(attempt++)}` })
   expect(await statuses(5, guess)).toEqual([401, 401, 401, 401, 429])
   expect(await statuses(2, () => ask('/v1/pets'))).toEqual([200, 429])
 })
 
-test('a key that works and is looked up again does not pay for what others did at its address', async () => {
+test('a valid key is looked up again even when its IP address is over the limit', async () => {
   const { ask } = await start({ RATE_LIMIT: '3' })
   expect(await statuses(1, () => ask('/v1/pets'))).toEqual([200])
-  const nobody = { authorization: '' }
-  expect(await statuses(4, () => ask('/v1/pets', nobody))).toEqual([401, 401, 401, 429])
+  const anonymous = { authorization: '' }
+  expect(await statuses(4, () => ask('/v1/pets', anonymous))).toEqual([401, 401, 401, 429])
   const now = performance.now.bind(performance)
   vi.spyOn(performance, 'now').mockImplementation(() => now() + 10_001)
   const again = await ask('/v1/pets')
@@ -223,7 +223,7 @@ test('a key that works and is looked up again does not pay for what others did a
   ])
 })
 
-test('a key that is looked up again gives its address nothing back', async () => {
+test('a second look-up of a valid key refunds nothing to the IP address', async () => {
   const { ask } = await start({ RATE_LIMIT: '9' })
   expect((await ask('/v1/pets')).status).toBe(200)
   const left = async () =>
@@ -235,22 +235,22 @@ test('a key that is looked up again gives its address nothing back', async () =>
   expect(await left()).toBe('r=6')
 })
 
-test('a key that was revoked is counted like any other that does not work', async () => {
+test('calls with a revoked key count like those with any invalid key', async () => {
   const { ask, started } = await start({ RATE_LIMIT: '3' })
   const { id, key } = await keys.create(started.databaseUrl, 'shop')
   const use = () => ask('/v1/pets', { authorization: `Bearer ${key}` })
   expect((await use()).status).toBe(200)
   await keys.revoke(started.databaseUrl, id)
-  // Ten seconds later it is looked up again; waiting for them would show no more.
+  // The cache entry expires after ten seconds.
   const now = performance.now.bind(performance)
   vi.spyOn(performance, 'now').mockImplementation(() => now() + 10_001)
-  const given = await statuses(6, use)
-  expect(given[0]).toBe(401)
-  expect(given.at(-1)).toBe(429)
-  expect(new Set(given)).toEqual(new Set([401, 429]))
+  const returned = await statuses(6, use)
+  expect(returned[0]).toBe(401)
+  expect(returned.at(-1)).toBe(429)
+  expect(new Set(returned)).toEqual(new Set([401, 429]))
 })
 
-test('what a proxy calls an address and is none does not reach the log', async () => {
+test('an invalid IP address in X-Forwarded-For is not logged', async () => {
   const { ask, started } = await start({ TRUST_PROXY: '1' })
   const { logged } = started
   const key = `petstore_${'a'.repeat(43)}`

@@ -60,7 +60,7 @@ test.each([
   const bella = { ...rex, name: 'Bella' }
   const second = await create('key', bella)
   expect(second).not.toBe(first)
-  // The row of the first request is replaced.
+  // The second request replaced the row of the first one.
   expect(await create('key', bella)).toBe(second)
 })
 
@@ -87,7 +87,7 @@ test.each([
   expect(await create('young')).toBe(young)
 })
 
-test('one round removes all expired keys; the log has the error of a round that failed', async () => {
+test('one round removes all expired keys, and a failed round is logged as a warning', async () => {
   await start()
   await create('young')
   await addOldRows(4_001)
@@ -109,7 +109,7 @@ test('one round removes all expired keys; the log has the error of a round that 
   expect((await service.rest('GET', '/pets')).status).toBe(200)
 })
 
-test.runIf(engine === 'mysql')('no round begins while another one runs', async () => {
+test.runIf(engine === 'mysql')('rounds do not overlap', async () => {
   await start()
   await using locker = await openSql(service.databaseUrl)
   await locker('lock tables idempotency_keys write')
@@ -118,12 +118,12 @@ test.runIf(engine === 'mysql')('no round begins while another one runs', async (
   await until('a round waits', async () => (await rounds()).length === 1)
   nextRound()
   nextRound()
-  await setTimeout(100) // other rounds would wait beside it by now
+  await setTimeout(100) // an overlapping round would wait here by now
   expect(await rounds()).toHaveLength(1)
   await locker.close()
 })
 
-test('a stop ends the round', async () => {
+test('a stop aborts the round', async () => {
   service = await startService()
   await addOldRows(3_000)
   nextRound()

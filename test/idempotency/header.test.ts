@@ -1,4 +1,4 @@
-/** The Idempotency-Key header: which texts are keys, and which texts are the same key. */
+/** The Idempotency-Key header: valid values, and values that are the same key. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Service, startService } from '../support/service.ts'
 
@@ -17,7 +17,7 @@ const create = (key: string) =>
 test.each([
   ...['', '""', '"a', 'two words', '"ä"', '"a", "b"', 'a,b', 'a;b', 'a"b', '"a"b"', '"a\\b"'],
   ...['"a\\"', 'x'.repeat(256), `"${'x'.repeat(256)}"`, `"${'y'.repeat(255)}\\""`],
-])('%s is 400', async (key) => {
+])('Idempotency-Key: %s returns 400', async (key) => {
   const answer = await create(Buffer.from(key).toString('latin1'))
   expect(answer.body).toEqual({
     code: 'BAD_REQUEST',
@@ -46,7 +46,7 @@ test.each(['"one word, and; more"', '"\\"quoted\\""', '" "', `"${'y'.repeat(254)
   },
 )
 
-test('keys that differ in case, in spaces at the end or in the last character are different', async () => {
+test('keys that differ in case, trailing spaces or the last character are different keys', async () => {
   const long = 'x'.repeat(254)
   const keys = ['"case"', '"CASE"', '"case "', `${long}1`, `${long}2`]
   const answers = await Promise.all(keys.map(create))

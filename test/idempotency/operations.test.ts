@@ -1,4 +1,4 @@
-/** Idempotency-Keys of any operation: which requests are the same, and the answer to a repetition. */
+/** Idempotency-Keys of any operation: equal and different requests, and repeated responses. */
 import { createTRPCClient, httpLink } from '@trpc/client'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { z } from 'zod'

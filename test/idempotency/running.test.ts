@@ -1,4 +1,4 @@
-/** Idempotency-Keys of a process: which count as running, and what is kept with them. */
+/** The store of Idempotency-Keys: calls that fail, and large outputs. */
 import { pino } from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { connect } from '../../db/connect.ts'
@@ -38,10 +38,25 @@ const cyclic: { self?: object } = {}
 cyclic.self = cyclic
 
 test.each<[what: string, input: unknown, deadline: () => Deadline, make: () => Promise<string>]>([
-  ['one that was given up before it began', 1, ended, async () => 'made'],
-  ['one whose input cannot be compared', cyclic, forever, async () => 'made'],
-  ['one whose work failed', 1, forever, () => Promise.reject(new Error('It failed'))],
-  ['one whose output cannot be kept', 1, forever, async () => (() => {}) as never],
+  ['a call that is aborted before it begins leaves its key unused', 1, ended, async () => 'made'],
+  [
+    'a call with an input that cannot be compared leaves its key unused',
+    cyclic,
+    forever,
+    async () => 'made',
+  ],
+  [
+    'a call that fails leaves its key unused',
+    1,
+    forever,
+    () => Promise.reject(new Error('It failed')),
+  ],
+  [
+    'a call with an output that cannot be stored leaves its key unused',
+    1,
+    forever,
+    async () => (() => {}) as never,
+  ],
 ])('%s', async (key, input, deadline, make) => {
   for (const oneStatement of [true, false]) {
     const request = { apiKeyId: 1n, key: `${key} ${oneStatement}`, operation: 'test' }
@@ -55,7 +70,7 @@ test.each<[what: string, input: unknown, deadline: () => Deadline, make: () => P
   }
 })
 
-test('an output of 100,000 characters is repeated', async () => {
+test('a repetition returns an output of 100,000 characters', async () => {
   const request = { apiKeyId: 1n, key: 'long', operation: 'test', input: 1 }
   const output = 'ä'.repeat(100_000)
   for (let attempt = 0; attempt < 2; attempt++) {

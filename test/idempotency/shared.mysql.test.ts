@@ -1,4 +1,4 @@
-/** Creations under keys that share a transaction: what happens to the others when one client goes. */
+/** Creations with Idempotency-Keys that share a transaction, when one client disconnects. */
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
@@ -8,15 +8,15 @@ import { startInstance, until } from '../support/instance.ts'
 import { openSql } from '../support/sql.ts'
 
 describe.runIf(engine === 'mysql')('creations that share a transaction', () => {
-  test('one whose client goes is made with the others, in the same transaction', async () => {
+  test('commit together, also the creation of a client that disconnects', async () => {
     const service = await startInstance({ DATABASE_TIMEOUT: '25s' })
     onTestFinished(async () => void (await service.stop()))
-    expect((await service.rest('GET', '/pets')).status).toBe(200) // the key is known
+    expect((await service.rest('GET', '/pets')).status).toBe(200) // caches the API key
     await using locker = await openSql(service.databaseUrl)
     await locker('lock tables pets write')
 
     const pid = Number(service.program.child.pid)
-    await freeze(pid) // all are there before the first begins
+    await freeze(pid) // all requests arrive before the first one is served
     const sockets = await Promise.all(
       Array.from({ length: 6 }, async (_, index) => {
         const body = JSON.stringify({ name: `Pet ${index}`, categoryId: 3 })
@@ -39,15 +39,15 @@ describe.runIf(engine === 'mysql')('creations that share a transaction', () => {
     const statements = () => service.proxy?.statements ?? []
     const inserted = () => statements().filter((text) => text.startsWith('insert into `pets`'))
     const isSent = (_: unknown, index: number) => inserted().join().includes(`'Pet ${index}'`)
-    await until('all wait', () => sockets.every(isSent))
+    await until('all inserts wait', () => sockets.every(isSent))
     const transactions = () => statements().filter((text) => text === 'begin').length
     const begun = transactions()
-    // Most share a statement; one of these goes.
+    // Most creations share a statement; one of their clients disconnects.
     const places = inserted().map((text) => Array.from(text.matchAll(/'Pet (\d)'/g)))
     const [[, place] = []] = places.find(({ length }) => length > 1) ?? []
     const staying = sockets.filter((_, index) => index !== Number(place))
     sockets[Number(place)]?.resetAndDestroy()
-    await until('the log tells', () => /"status":499\b/.test(service.program.stderr))
+    await until('the log has the 499', () => /"status":499\b/.test(service.program.stderr))
     const answers = staying.map((socket) => once(socket, 'data'))
     await locker('unlock tables')
     for (const [data] of await Promise.all(answers)) expect(String(data)).toMatch(/ 201 /)

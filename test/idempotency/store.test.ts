@@ -1,4 +1,4 @@
-/** createPet with an Idempotency-Key creates one pet, even if a client repeats the request. */
+/** createPet with an Idempotency-Key creates one pet, even when the client repeats the request. */
 import { hash } from 'node:crypto'
 import { createTRPCClient, httpBatchLink } from '@trpc/client'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -25,7 +25,7 @@ const create = (key: string, body: unknown = rex, rest: RestClient = service.res
 const idOf = ({ body }: { body: unknown }) => (body as { id: number }).id
 const inserting = (table: string) => running(service.sql, `insert into \`${table}\`%`)
 
-test('a repetition returns the first answer, and adds no pet', async () => {
+test('a repetition returns the first response and creates no pet', async () => {
   const key = newKey()
   const first = await create(key)
   const pets = await countPets(service.sql)
@@ -51,7 +51,7 @@ test.each<[string, unknown, unknown]>([
     { ...rex, name: 'Rex 1', categoryId: 1 },
     { ...rex, name: 'Rex ', categoryId: 11 },
   ],
-])('another request with the same key is 422: %s', async (_, one, other) => {
+])('a different request with the same key returns 422: %s', async (_, one, other) => {
   const key = newKey()
   const first = await create(key, one)
   expect(first.status).toBe(201)
@@ -89,7 +89,7 @@ test('a creation that fails after its insert leaves neither a pet nor a key', as
   expect(await countPets(service.sql)).toBe(pets + 1)
 })
 
-test('a key is valid for its API key only, also for concurrent requests', async () => {
+test('an Idempotency-Key belongs to one API key, also for concurrent requests', async () => {
   const apiKeys = await Promise.all(
     ['one', 'two', 'three'].map((name) => addKey(service.sql, name)),
   )
@@ -105,7 +105,7 @@ test('a key is valid for its API key only, also for concurrent requests', async 
   }
 })
 
-test('tRPC repeats the answer to a REST request', async () => {
+test('tRPC returns the stored output of a REST request', async () => {
   const key = newKey()
   const first = await create(key)
   const client = trpcClient(service.origin, service.key, (url, init) => {
@@ -119,7 +119,7 @@ test('tRPC repeats the answer to a REST request', async () => {
   expect(await errorOf(other)).toMatchObject({ code: 'UNPROCESSABLE_CONTENT', status: 422 })
 })
 
-test('a batch cannot have a key', async () => {
+test('a batch with a key returns 400', async () => {
   const client = createTRPCClient<AppRouter>({
     links: [
       httpBatchLink({
@@ -135,7 +135,7 @@ test('a batch cannot have a key', async () => {
   expect(await call()).toMatchObject({ name: 'Rex' })
 })
 
-test('each row has the time of its own creation', async () => {
+test('each row has its own creation time', async () => {
   for (let round = 0; round < 3; round++) {
     const before = Date.now()
     const key = newKey()
@@ -149,7 +149,7 @@ test('each row has the time of its own creation', async () => {
   }
 })
 
-test('many requests with one key, on two instances: 201 or 409, and one pet', async () => {
+test('concurrent requests with one key on two instances return 201 or 409, and create one pet', async () => {
   const database = await newDatabase()
   const one = await startInstance({}, database)
   const two = await startInstance({}, database)
@@ -169,33 +169,36 @@ test('many requests with one key, on two instances: 201 or 409, and one pet', as
 })
 
 // On SQLite, a statement blocks the process, so no request arrives while another one runs.
-test.runIf(engine === 'mysql')('a repetition is 409 while the first request runs', async () => {
-  await using locker = await openSql(service.databaseUrl)
-  const key = newKey()
-  const pets = await countPets(service.sql)
-  const other = restClient(service.origin, await addKey(service.sql, 'other'))
-  expect((await other('GET', '/pets')).status).toBe(200)
-  await locker('lock tables pets write')
-  const first = create(key)
-  await until('the first waits', async () => (await inserting('pets')).length === 1)
-  expect((await create(key)).body).toEqual({
-    code: 'CONFLICT',
-    message: 'A request with this Idempotency-Key is still running; try again in a moment',
-    status: 409,
-  })
-  expect((await create(key, { ...rex, name: 'Bella' })).status).toBe(409)
-  const theirs = create(key, rex, other)
-  await until('the other waits too', async () => (await inserting('pets')).length === 2)
-  await locker('unlock tables')
-  const answers = await Promise.all([first, theirs])
-  expect(answers.map(({ status }) => status)).toEqual([201, 201])
-  expect(idOf(answers[0])).not.toBe(idOf(answers[1]))
-  expect((await create(key)).text).toBe((await first).text)
-  expect(await countPets(service.sql)).toBe(pets + 2)
-})
+test.runIf(engine === 'mysql')(
+  'a repetition returns 409 while the first request runs',
+  async () => {
+    await using locker = await openSql(service.databaseUrl)
+    const key = newKey()
+    const pets = await countPets(service.sql)
+    const other = restClient(service.origin, await addKey(service.sql, 'other'))
+    expect((await other('GET', '/pets')).status).toBe(200)
+    await locker('lock tables pets write')
+    const first = create(key)
+    await until('the first insert waits', async () => (await inserting('pets')).length === 1)
+    expect((await create(key)).body).toEqual({
+      code: 'CONFLICT',
+      message: 'A request with this Idempotency-Key is still running; try again in a moment',
+      status: 409,
+    })
+    expect((await create(key, { ...rex, name: 'Bella' })).status).toBe(409)
+    const second = create(key, rex, other)
+    await until('both inserts wait', async () => (await inserting('pets')).length === 2)
+    await locker('unlock tables')
+    const answers = await Promise.all([first, second])
+    expect(answers.map(({ status }) => status)).toEqual([201, 201])
+    expect(idOf(answers[0])).not.toBe(idOf(answers[1]))
+    expect((await create(key)).text).toBe((await first).text)
+    expect(await countPets(service.sql)).toBe(pets + 2)
+  },
+)
 
 test.runIf(engine === 'mysql')(
-  'a repetition on another instance is 409 while the first request runs',
+  'a repetition on another instance returns 409 while the first request runs',
   async () => {
     const key = newKey()
     const pets = await countPets(service.sql)
@@ -222,21 +225,24 @@ test.runIf(engine === 'mysql')(
 test.runIf(engine === 'mysql').each([
   ['the same request', 201],
   ['another request', 422],
-])('another instance commits %s first: %i, and no second pet', async (which, status) => {
-  const { sql } = service
-  const key = newKey()
-  const model = await create(key)
-  const [row = {}] = await sql('select * from idempotency_keys where key_hash = ?', [hashOf(key)])
-  await sql('delete from idempotency_keys where key_hash = ?', [hashOf(key)])
-  const pets = await countPets(sql)
-  await using rival = await openSql(service.databaseUrl)
-  await rival('begin')
-  const fingerprint = which === 'the same request' ? row.fingerprint : '0'.repeat(64)
-  await rival('insert into idempotency_keys values (?)', [Object.values({ ...row, fingerprint })])
-  const answer = create(key)
-  await until('it waits', async () => (await inserting('idempotency_keys')).length === 1)
-  await rival('commit')
-  expect((await answer).status).toBe(status)
-  if (status === 201) expect((await answer).text).toBe(model.text)
-  expect(await countPets(sql)).toBe(pets)
-})
+])(
+  'when another instance commits %s first, createPet returns %i and creates no pet',
+  async (which, status) => {
+    const { sql } = service
+    const key = newKey()
+    const model = await create(key)
+    const [row = {}] = await sql('select * from idempotency_keys where key_hash = ?', [hashOf(key)])
+    await sql('delete from idempotency_keys where key_hash = ?', [hashOf(key)])
+    const pets = await countPets(sql)
+    await using rival = await openSql(service.databaseUrl)
+    await rival('begin')
+    const fingerprint = which === 'the same request' ? row.fingerprint : '0'.repeat(64)
+    await rival('insert into idempotency_keys values (?)', [Object.values({ ...row, fingerprint })])
+    const answer = create(key)
+    await until('the insert waits', async () => (await inserting('idempotency_keys')).length === 1)
+    await rival('commit')
+    expect((await answer).status).toBe(status)
+    if (status === 201) expect((await answer).text).toBe(model.text)
+    expect(await countPets(sql)).toBe(pets)
+  },
+)

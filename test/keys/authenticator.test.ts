@@ -1,4 +1,4 @@
-/** API keys on the way of every request: what they cost, and when they end. */
+/** API keys in each request: the cost of a look-up, expiry and revocation. */
 import { randomBytes } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { outOfThree } from '../support/eventually.ts'
@@ -6,7 +6,7 @@ import { addKey } from '../support/instance.ts'
 import { type MetricsReader, newMetrics } from '../support/metrics.ts'
 import { keys, type Service, startService, trpcClient } from '../support/service.ts'
 
-/** Milliseconds that a valid key is remembered, so that a revoked one works on at most. */
+/** Milliseconds that a valid key stays cached: a revoked key works for at most this long. */
 const REMEMBERED = 10_000
 
 let service: Service
@@ -17,7 +17,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-/** Puts the clocks forward. Timers, the network and the database run as ever. */
+/** Puts the clocks forward; timers, the network and the database are not affected. */
 let pass: (milliseconds: number) => void
 beforeEach(() => {
   let ahead = 0
@@ -40,13 +40,13 @@ const createKey = (name: string, expiresAt?: Date) =>
   keys.create(service.databaseUrl, name, expiresAt)
 const unknownKey = () => `petstore_${randomBytes(32).toString('base64url')}`
 
-/** How many keys were looked for in the database so far, and how many were remembered. */
+/** The number of key look-ups so far: in the database (misses), and from the cache (hits). */
 const lookUps = async () => ({
   misses: await metrics.read('petstore_key_lookups_total{cache="miss"}'),
   hits: await metrics.read('petstore_key_lookups_total{cache="hit"}'),
 })
 
-/** What these calls add to that. */
+/** The look-ups that `call` causes. */
 async function lookUpsOf(call: () => Promise<unknown>) {
   const before = await lookUps()
   await call()
@@ -54,7 +54,7 @@ async function lookUpsOf(call: () => Promise<unknown>) {
   return { misses: after.misses - before.misses, hits: after.hits - before.hits }
 }
 
-test('a valid key costs one look-up, however many requests come on both surfaces', async () => {
+test('many requests with one valid key, on both surfaces, cause one look-up', async () => {
   const { key } = await createKey('many')
   const { listPets } = trpcClient(service.origin, key)
   const cost = await lookUpsOf(async () => {
@@ -66,7 +66,7 @@ test('a valid key costs one look-up, however many requests come on both surfaces
   expect(cost).toEqual({ misses: 1, hits: 49 })
 })
 
-test('those of many callers are remembered at once', async () => {
+test('the cache holds the keys of many concurrent callers', async () => {
   const many: string[] = []
   for (let caller = 0; caller < 100; caller++) many.push(await addKey(service.sql))
   const askAll = async () => {
@@ -76,7 +76,7 @@ test('those of many callers are remembered at once', async () => {
   expect(await lookUpsOf(askAll)).toEqual({ misses: 0, hits: 100 })
 })
 
-test('a key is looked up again when its life in memory is over', outOfThree, async () => {
+test('a key is looked up again when its cache entry expires', outOfThree, async () => {
   const { key } = await createKey('again')
   await statusWith(key)
   pass(REMEMBERED - 1_000)
@@ -85,7 +85,10 @@ test('a key is looked up again when its life in memory is over', outOfThree, asy
   expect(await lookUpsOf(() => statusWith(key))).toEqual({ misses: 1, hits: 0 })
 })
 
-/** Asks with unknown keys, one after another: the first need not wait, a timer may be early by 1 ms. */
+/**
+ * Sends requests with unknown keys, one after another. The first one need not wait, and a timer
+ * may fire 1 ms early.
+ */
 async function expectPauses(status: number): Promise<void> {
   const count = 40
   const start = process.hrtime.bigint()
@@ -94,9 +97,9 @@ async function expectPauses(status: number): Promise<void> {
   expect(milliseconds).toBeGreaterThan((count - 1) * 9)
 }
 
-test('wrong keys are looked for once in 10 ms at most, whoever sends them', () => expectPauses(401))
+test('unknown keys cause at most one look-up per 10 ms', () => expectPauses(401))
 
-test('nor are they looked for more often where each look-up fails', async () => {
+test('failing look-ups are limited to one per 10 ms, too', async () => {
   await service.sql('alter table api_keys rename to elsewhere')
   try {
     await expectPauses(500)
@@ -105,7 +108,7 @@ test('nor are they looked for more often where each look-up fails', async () => 
   }
 })
 
-test('strangers wait for each other a little, not long', outOfThree, async () => {
+test('a look-up of an unknown key waits less than 80 ms', outOfThree, async () => {
   const time = async (key: () => string) => {
     const start = process.hrtime.bigint()
     for (let sent = 0; sent < 20; sent++) await statusWith(key())
@@ -113,10 +116,10 @@ test('strangers wait for each other a little, not long', outOfThree, async () =>
   }
   await statusWith(service.key)
   const [known, unknown] = [await time(() => service.key), await time(unknownKey)]
-  expect(unknown - known, 'milliseconds that a look-up waits').toBeLessThan(80)
+  expect(unknown - known, 'the milliseconds that a look-up waits').toBeLessThan(80)
 })
 
-test('what cannot be a key is not looked for', async () => {
+test('a malformed key causes no look-up', async () => {
   const cost = await lookUpsOf(async () => {
     for (const text of ['x', 'petstore_', `petstore_${'A'.repeat(44)}`, 'A'.repeat(52)]) {
       expect(await statusWith(text)).toBe(401)
@@ -125,7 +128,7 @@ test('what cannot be a key is not looked for', async () => {
   expect(cost).toEqual({ misses: 0, hits: 0 })
 })
 
-test('unknown, expired and revoked are answered alike, and looked for alike', async () => {
+test('unknown, expired and revoked keys get the same response and cause the same look-ups', async () => {
   const expired = await createKey('expired', new Date(Date.now() - 1))
   const revoked = await createKey('revoked')
   await keys.revoke(service.databaseUrl, revoked.id)
@@ -136,24 +139,24 @@ test('unknown, expired and revoked are answered alike, and looked for alike', as
     const { status, text, headers: sent } = await service.rest('GET', '/pets', { headers })
     expect(status).toBe(401)
     answers.push([text, ...[...sent].filter(([name]) => !differing.has(name))])
-    // None is remembered: who asks again waits as long again.
+    // Invalid keys are not cached: each request with one waits for a look-up.
     expect(await lookUpsOf(() => statusWith(key))).toEqual({ misses: 1, hits: 0 })
   }
   expect(answers[1]).toEqual(answers[0])
   expect(answers[2]).toEqual(answers[0])
 })
 
-test('a key in use ends when it expires, not later', outOfThree, async () => {
+test('a cached key stops working when it expires', outOfThree, async () => {
   const { key } = await createKey('short', new Date(Date.now() + 5_000))
   expect(await statusWith(key)).toBe(200)
   pass(4_000)
   const again = async () => expect(await statusWith(key)).toBe(200)
-  expect(await lookUpsOf(again), 'it is remembered as any other').toEqual({ misses: 0, hits: 1 })
+  expect(await lookUpsOf(again), 'the key is cached').toEqual({ misses: 0, hits: 1 })
   pass(1_000)
   expect(await statusWith(key)).toBe(401)
 })
 
-test('a revoked key in use ends within 10 seconds', async () => {
+test('a cached key stops working within 10 seconds of its revocation', async () => {
   const { id, key } = await createKey('revoked in use')
   expect(await statusWith(key)).toBe(200)
   await keys.revoke(service.databaseUrl, id)
@@ -161,7 +164,7 @@ test('a revoked key in use ends within 10 seconds', async () => {
   expect(await statusWith(key)).toBe(401)
 })
 
-test('the key in place of one that expires lives as long as that was to', async () => {
+test('rotation of a key that expires makes a key of the same lifetime', async () => {
   const day = 86_400_000
   const lifetime = 90 * day
   const old = await createKey('expiring', new Date(Date.now() + 60 * day))
@@ -175,7 +178,7 @@ test('the key in place of one that expires lives as long as that was to', async 
   expect(Math.abs(Number(row?.expires_at) - Date.now() - lifetime)).toBeLessThan(5_000)
 })
 
-test('a rotated key works on for the grace period, the new one at once', async () => {
+test('a rotated key works until its grace period ends, the new key at once', async () => {
   const old = await createKey('rotated')
   const soon = new Date(Date.now() + 60_000)
   const fresh = await keys.rotate(service.databaseUrl, old.id, soon)

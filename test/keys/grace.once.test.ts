@@ -1,4 +1,4 @@
-/** A rotated key in use, when its grace period ends. */
+/** The end of the grace period of a rotated key. */
 import { afterEach, expect, test, vi } from 'vitest'
 import { keys, type Service, startService } from '../support/service.ts'
 
@@ -8,7 +8,7 @@ afterEach(async () => {
   await service.stop()
 })
 
-test('a rotated key that is cached ends with its grace period, and no later', async () => {
+test('a rotated key that is cached stops working when its grace period ends', async () => {
   service = await startService()
   const { id, key } = await keys.create(service.databaseUrl, 'shop')
   await keys.rotate(service.databaseUrl, id, new Date(Date.now() + 60_000))

@@ -1,4 +1,4 @@
-/** Keys on several instances of the service, and when they were last used. */
+/** Keys on several instances of the service, and the time of their last use. */
 import { createHash } from 'node:crypto'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
@@ -9,14 +9,14 @@ import { keys, type Service, startService } from '../support/service.ts'
 import { openSql, type Sql } from '../support/sql.ts'
 import { startLateAnswers } from './late-answers.ts'
 
-/** Milliseconds that a valid key is remembered, so that a revoked one works on at most. */
+/** Milliseconds that a valid key stays cached: a revoked key works for at most this long. */
 const REMEMBERED = 10_000
 
 let database: TestDatabase
 let sql: Sql
 beforeEach(async () => {
   database = await newDatabase()
-  await keys.create(database.url, 'first') // brings the tables
+  await keys.create(database.url, 'first') // creates the tables
   sql = await openSql(database.url)
 })
 afterEach(async () => {
@@ -26,7 +26,7 @@ afterEach(async () => {
   await database.remove()
 })
 
-/** An instance on the database of this test, which outlives it. */
+/** Starts an instance on the database of this test; stopping it keeps the database. */
 const startInstance = (url = database.url) =>
   startService({}, { database: { url, remove: async () => {} } })
 
@@ -39,16 +39,15 @@ async function lastUsed(id: bigint): Promise<number | undefined> {
   return row?.last_used_at === null ? undefined : Number(row?.last_used_at)
 }
 
-/** Whether an entry of the log is a warning: pino gives them this level. */
-const isWarning = ({ level }: { level: number }) => level === 40
+const isWarning = ({ level }: { level: number }) => level === 40 // pino's level
 
-/** Puts the clock of the cache forward; waiting ten seconds would show no more. */
+/** Puts the clock of the cache forward, instead of waiting ten seconds. */
 function pass(milliseconds: number): void {
   const now = performance.now.bind(performance)
   vi.spyOn(performance, 'now').mockImplementation(() => now() + milliseconds)
 }
 
-test('a key made, rotated or revoked anywhere is so on every instance', async () => {
+test('a key that is created, rotated or revoked is so on every instance', async () => {
   const one = await startInstance()
   const two = await startInstance()
   const statuses = (key: string) => Promise.all([statusAt(one, key), statusAt(two, key)])
@@ -64,7 +63,7 @@ test('a key made, rotated or revoked anywhere is so on every instance', async ()
   await Promise.all([one.stop(), two.stop()])
 })
 
-test('a look-up that failed is not what a known key is answered with for ever', async () => {
+test('a failed look-up of a key is not cached', async () => {
   const service = await startInstance()
   expect(await statusAt(service, service.key)).toBe(200)
   pass(REMEMBERED + 1)
@@ -75,44 +74,41 @@ test('a look-up that failed is not what a known key is answered with for ever', 
   await service.stop()
 })
 
-test('of those who are looked up together each hears of a failure', async () => {
+test('a failed look-up of several keys returns an error to each request', async () => {
   const service = await startInstance()
   await sql('alter table api_keys rename to elsewhere')
-  const strangers = Array.from(
-    { length: 20 },
-    (_, index) => `petstore_${`${index}`.padEnd(43, 'x')}`,
-  )
-  // Whoever heard nothing would be answered with 503, when the time is up.
-  const statuses = await Promise.all(strangers.map((key) => statusAt(service, key)))
-  expect(statuses).toEqual(strangers.map(() => 500))
+  const unknown = Array.from({ length: 20 }, (_, index) => `petstore_${`${index}`.padEnd(43, 'x')}`)
+  // A request that does not learn of the failure would time out with 503.
+  const statuses = await Promise.all(unknown.map((key) => statusAt(service, key)))
+  expect(statuses).toEqual(unknown.map(() => 500))
   await sql('alter table elsewhere rename to api_keys')
   await service.stop()
 })
 
-// The embedded engine answers within the call that asks it.
+// The embedded engine answers synchronously.
 test.runIf(engine === 'mysql')(
-  'a database that answers late does not lengthen the life of a revoked key',
+  'a late answer of the database does not extend the cache entry of a revoked key',
   async () => {
     const url = new URL(database.url)
-    const way = await startLateAnswers(url.hostname, Number(url.port || 3306))
-    url.port = String(way.port)
+    const network = await startLateAnswers(url.hostname, Number(url.port || 3306))
+    url.port = String(network.port)
     const service = await startInstance(url.href)
-    await statusAt(service, service.key) // its connection is there
+    await statusAt(service, service.key) // opens the connection
     const { id, key } = await keys.create(database.url, 'shop')
-    const { said, release } = way.hold()
+    const { answered, release } = network.hold()
     const first = statusAt(service, key)
-    await said // the database has said that the key works
+    await answered // the database has answered that the key is valid
     await keys.revoke(database.url, id)
     pass(REMEMBERED + 1)
     release()
     expect(await first).toBe(200)
     expect(await statusAt(service, key)).toBe(401)
     await service.stop()
-    way.close()
+    network.close()
   },
 )
 
-test('the time of the last use is noted once a minute and at the end, not with each request', async () => {
+test('the time of the last use is stored once a minute and at the stop, not for each request', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
   const service = await startInstance()
   const shop = await keys.create(database.url, 'shop')
@@ -125,7 +121,7 @@ test('the time of the last use is noted once a minute and at the end, not with e
   vi.advanceTimersByTime(60_000)
   await eventually(async () => expect(await lastUsed(shop.id)).toBeGreaterThanOrEqual(began))
 
-  // What was noted is not noted again: not before the other key was, nor with it.
+  // A stored use is not stored again, neither before the use of another key nor with it.
   await sql('update api_keys set last_used_at = 1 where id = ?', [shop.id])
   vi.advanceTimersByTime(600_000)
   await statusAt(service, other.key)
@@ -140,8 +136,8 @@ test('the time of the last use is noted once a minute and at the end, not with e
   expect(await lastUsed(unused.id)).toBeUndefined()
 })
 
-// The embedded engine notes them in one go.
-test.runIf(engine === 'mysql')('what is used while uses are noted is noted next time', async () => {
+// The embedded engine stores them synchronously.
+test.runIf(engine === 'mysql')('uses during an update are stored by the next update', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
   const service = await startInstance()
   const shop = await keys.create(database.url, 'shop')
@@ -153,14 +149,14 @@ test.runIf(engine === 'mysql')('what is used while uses are noted is noted next 
   await using holder = await openSql(database.url)
   await holder('lock tables api_keys read')
   vi.advanceTimersByTime(60_000)
-  await until(
-    'uses are being noted',
-    async () => (await running(sql, 'update%api_keys%')).length === 1,
-  )
+  await until('the update runs', async () => (await running(sql, 'update%api_keys%')).length === 1)
   const began = Date.now()
   for (const { key } of [shop, other]) expect(await statusAt(service, key)).toBe(200)
   await holder('unlock tables')
-  await until('uses are noted', async () => (await running(sql, 'update%api_keys%')).length === 0)
+  await until(
+    'the update is over',
+    async () => (await running(sql, 'update%api_keys%')).length === 0,
+  )
   vi.advanceTimersByTime(60_000)
   for (const { id } of [shop, other]) {
     await eventually(async () => expect(await lastUsed(id)).toBeGreaterThanOrEqual(began))
@@ -169,7 +165,7 @@ test.runIf(engine === 'mysql')('what is used while uses are noted is noted next 
   await service.stop()
 })
 
-test('the later use counts, whichever instance notes it first', async () => {
+test('the latest use is kept, whichever instance stores first', async () => {
   const early = await startInstance()
   const late = await startInstance()
   const { id, key } = await keys.create(database.url, 'shop')
@@ -178,18 +174,18 @@ test('the later use counts, whichever instance notes it first', async () => {
   while (Date.now() === between) await new Promise(setImmediate)
   await statusAt(late, key)
   await late.stop()
-  const noted = Number(await lastUsed(id))
-  expect(noted).toBeGreaterThan(between)
+  const stored = Number(await lastUsed(id))
+  expect(stored).toBeGreaterThan(between)
   await early.stop()
-  expect(await lastUsed(id)).toBe(noted)
+  expect(await lastUsed(id)).toBe(stored)
   const last = await startInstance()
-  while (Date.now() === noted) await new Promise(setImmediate)
+  while (Date.now() === stored) await new Promise(setImmediate)
   await statusAt(last, key)
   await last.stop()
-  expect(await lastUsed(id)).toBeGreaterThan(noted)
+  expect(await lastUsed(id)).toBeGreaterThan(stored)
 })
 
-test('however many keys were used, the last uses of all are noted', async () => {
+test('the last uses of 501 keys are all stored', async () => {
   const service = await startInstance()
   const many = await Promise.all(Array.from({ length: 501 }, () => addKey(sql)))
   const statuses = await Promise.all(many.map((key) => statusAt(service, key)))
@@ -199,7 +195,7 @@ test('however many keys were used, the last uses of all are noted', async () => 
   expect(Number(row?.used)).toBe(501)
 })
 
-test('uses that cannot be noted are forgotten, and told to the log', async () => {
+test('uses that cannot be stored are dropped, and logged as a warning', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
   const service = await startInstance()
   await statusAt(service, service.key)
@@ -216,7 +212,7 @@ test('uses that cannot be noted are forgotten, and told to the log', async () =>
   )
   expect(await statusAt(service, service.key)).toBe(200)
   await sql('alter table elsewhere rename to api_keys')
-  // Those that come later are noted, as ever.
+  // Later uses are stored.
   const [row] = await sql("select id from api_keys where name = 'test'")
   vi.advanceTimersByTime(60_000)
   await eventually(async () => expect(await lastUsed(row?.id as bigint)).toBeGreaterThan(1))
@@ -225,7 +221,7 @@ test('uses that cannot be noted are forgotten, and told to the log', async () =>
   await service.stop()
 })
 
-test('of a key only its hash and its first characters are stored', async () => {
+test('the database stores only the hash and the first characters of a key', async () => {
   const { stdout } = await runToEnd('src/cli/keys.ts', { DATABASE_URL: database.url }, [
     'create',
     'shop',
@@ -242,7 +238,7 @@ test('of a key only its hash and its first characters are stored', async () => {
   expect(stored.filter((value) => value.includes(key.slice(15)))).toEqual([])
 })
 
-test('no two keys are alike', async () => {
+test('each key is unique', async () => {
   const made = await Promise.all(
     Array.from({ length: 20 }, () => keys.create(database.url, 'shop')),
   )

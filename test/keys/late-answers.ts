@@ -1,18 +1,18 @@
-/** A way to a server on which its answers can be kept back: a network that is slow one way. */
+/** A proxy to a server that can hold back its answers, as a network that is slow one way. */
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import { freePort } from '../support/mysql.ts'
 
 export interface LateAnswers {
   port: number
-  /** Keeps back what the server says from now on, until released. */
+  /** Holds back what the server sends from now on, until `release` is called. */
   hold(): Held
   close(): void
 }
 
 export interface Held {
-  /** Resolves when the server has said something that is kept back. */
-  said: Promise<void>
+  /** Resolves when the server has sent something that is held back. */
+  answered: Promise<void>
   release(): void
 }
 
@@ -41,14 +41,14 @@ export async function startLateAnswers(host: string, port: number): Promise<Late
   return {
     port: own,
     hold() {
-      const { promise: said, resolve } = Promise.withResolvers<void>()
+      const { promise: answered, resolve } = Promise.withResolvers<void>()
       const kept: (() => void)[] = []
       keepBack = (send) => {
         kept.push(send)
         resolve()
       }
       return {
-        said,
+        answered,
         release() {
           keepBack = undefined
           for (const send of kept) send()

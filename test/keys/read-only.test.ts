@@ -1,4 +1,4 @@
-/** Keys that may only read: made, shown and rotated by the command, and refused by whatever changes something. */
+/** Read-only keys: create, list and rotate them; operations that write reject them. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
@@ -9,10 +9,10 @@ import { programs, runToEnd } from '../support/process.ts'
 import { restClient } from '../support/rest.ts'
 import { type Service, startService, trpcClient } from '../support/service.ts'
 
-// What is shown and said of keys does not depend on the engine: one will do.
+// The form of keys and the output about them do not depend on the engine.
 const testOnce = test.runIf(engine === 'sqlite')
 
-/** As much of OpenAPI as is looked at here. */
+/** The part of an OpenAPI document that these tests read. */
 interface Document {
   paths: Record<string, Record<string, { operationId: string; responses: object }>>
 }
@@ -48,17 +48,17 @@ const post = (path: string, key: string, body: string, headers = {}) =>
     }),
   )
 
-/** Checks that a key reads on both surfaces, and changes nothing on either. */
+/** Checks that a key can read and cannot write, on both surfaces. */
 async function expectReadOnly(key: string): Promise<void> {
   const before = await countPets(service.sql)
   const [rest, trpc] = [restClient(service.origin, key), trpcClient(service.origin, key)]
   expect((await rest('GET', '/pets')).status).toBe(200)
   expect((await trpc.listPets.query()).length).toBe(before)
   expect((await rest('GET', '/pets/404')).status).toBe(404)
-  // The client checks the answers against the document.
-  const refused = await rest('POST', '/pets', { body: { name: 'Rex', categoryId: 1 } })
-  expect(refused.status).toBe(403)
-  expect(refused.headers.get('www-authenticate')).toBe('Bearer error="insufficient_scope"')
+  // The client validates the responses against the OpenAPI document.
+  const rejected = await rest('POST', '/pets', { body: { name: 'Rex', categoryId: 1 } })
+  expect(rejected.status).toBe(403)
+  expect(rejected.headers.get('www-authenticate')).toBe('Bearer error="insufficient_scope"')
   for (const body of ['{"name":"Rex","categoryId":1}', '{"name":""}', '{', '[]', '']) {
     expectRestError(await post('/v1/pets', key, body), 403, 'FORBIDDEN')
     expectTrpcError(await post('/trpc/createPet', key, body), 403, 'FORBIDDEN')
@@ -71,11 +71,11 @@ async function expectReadOnly(key: string): Promise<void> {
   expect(await countPets(service.sql)).toBe(before)
 }
 
-test('it reads, and whatever changes something is refused on both surfaces', async () => {
+test('a read-only key can read, and each operation that writes returns 403, on both surfaces', async () => {
   await expectReadOnly(made.key)
 })
 
-test('one that is rotated keeps its rights and its life', async () => {
+test('rotation keeps the rights and the lifetime of a read-only key', async () => {
   const next = await json('rotate', String(made.id))
   await expectReadOnly(next.key)
   const { name, readOnly, createdAt, expiresAt } = await listed(next.id)
@@ -83,7 +83,7 @@ test('one that is rotated keeps its rights and its life', async () => {
   expect((Date.parse(expiresAt) - Date.parse(createdAt)) / 86_400_000).toBeCloseTo(90, 2)
 })
 
-test('any other key may write, also after a rotation', async () => {
+test('any other key can write, also after a rotation', async () => {
   const writer = await json('create', 'shop')
   const next = await json('rotate', String(writer.id))
   for (const { id, key } of [writer, next]) {
@@ -93,7 +93,7 @@ test('any other key may write, also after a rotation', async () => {
   }
 })
 
-testOnce('keys list says what a key may do', async () => {
+testOnce('keys list shows the rights of each key', async () => {
   const { stdout } = await keys('list')
   const [title = '', ...rows] = stdout.split('\n').map((row) => row.split(/ {2,}/))
   expect(title).toEqual(['ID', 'NAME', 'KEY', 'STATE', 'MAY', 'CREATED', 'EXPIRES', 'LAST USED'])
@@ -101,13 +101,13 @@ testOnce('keys list says what a key may do', async () => {
   expect(may).toMatchObject({ catalogue: 'read', shop: 'read, write', test: 'read, write' })
 })
 
-testOnce('its form shows it', async () => {
+testOnce('the prefix of a read-only key is petstore_read_', async () => {
   const { key } = made
   expect(key).toMatch(/^petstore_read_[\w-]{43}$/)
   expect(await listed(made.id)).toMatchObject({ prefix: key.slice(0, 20) })
 })
 
-test('nobody makes one of another by changing its form', async () => {
+test('a key with a changed prefix is invalid', async () => {
   const swapped = [
     made.key.replace('petstore_read_', 'petstore_'),
     service.key.replace('petstore_', 'petstore_read_'),
@@ -117,11 +117,11 @@ test('nobody makes one of another by changing its form', async () => {
   }
 })
 
-testOnce('the log shows no more of one that is unknown than its beginning', async () => {
+testOnce('the log shows only the first characters of an unknown key', async () => {
   const key = `petstore_read_${'k'.repeat(43)}`
   await fetch(`${service.origin}/${key}`)
   await fetch(`${service.origin}/v1/pets`, { headers: { authorization: `Bearer ${key}` } })
-  // What is longer than a key is none, of which nothing need be told.
+  // A text that is longer than a key is no key: nothing of it is logged.
   await fetch(`${service.origin}/v1/pets`, {
     headers: { authorization: `Bearer ${key}-`, 'x-request-id': 'longer' },
   })
@@ -138,21 +138,24 @@ testOnce('the log shows no more of one that is unknown than its beginning', asyn
   expect(log).not.toContain('kkkkkkk')
 })
 
-testOnce('the document says 403 of what changes something, and of nothing else', async () => {
-  const answer = await fetch(`${service.origin}/v1/openapi.json`)
-  const { paths } = (await answer.json()) as Document
-  const documented = Object.values(paths).flatMap((item) => Object.values(item))
-  const forbidden = documented.filter(({ responses }) => '403' in responses)
-  const changing = operations.filter(({ changes }) => changes)
-  expect(forbidden.map(({ operationId }) => operationId).sort()).toEqual(
-    changing.map(({ name }) => name).sort(),
-  )
-  for (const { responses } of forbidden) {
-    expect(responses).toMatchObject({
-      403: {
-        headers: { 'WWW-Authenticate': {} },
-        content: { 'application/json': { example: { code: 'FORBIDDEN', status: 403 } } },
-      },
-    })
-  }
-})
+testOnce(
+  'the OpenAPI document has 403 for each operation that writes, and for no other',
+  async () => {
+    const answer = await fetch(`${service.origin}/v1/openapi.json`)
+    const { paths } = (await answer.json()) as Document
+    const documented = Object.values(paths).flatMap((item) => Object.values(item))
+    const forbidden = documented.filter(({ responses }) => '403' in responses)
+    const changing = operations.filter(({ changes }) => changes)
+    expect(forbidden.map(({ operationId }) => operationId).sort()).toEqual(
+      changing.map(({ name }) => name).sort(),
+    )
+    for (const { responses } of forbidden) {
+      expect(responses).toMatchObject({
+        403: {
+          headers: { 'WWW-Authenticate': {} },
+          content: { 'application/json': { example: { code: 'FORBIDDEN', status: 403 } } },
+        },
+      })
+    }
+  },
+)

@@ -1,4 +1,4 @@
-/** Rotating keys: how long the new one lives, when the old one ends, and who else may be at it. */
+/** Rotation of keys: lifetime of the new key, end of the old one, concurrent rotations. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { engine } from '../support/database.ts'
 import { outOfThree } from '../support/eventually.ts'
@@ -8,7 +8,7 @@ import { keys } from '../support/service.ts'
 import { openSql } from '../support/sql.ts'
 import { watchedSqlite } from '../support/watched.ts'
 
-// What a command says of keys does not depend on the engine: one will do.
+// The output of the command does not depend on the engine.
 const testOnce = test.runIf(engine === 'sqlite')
 
 const HOUR = 3_600_000
@@ -24,7 +24,7 @@ const program = 'src/cli/keys.ts'
 const run = (...operands: string[]) =>
   runToEnd(program, { DATABASE_URL: service.databaseUrl }, operands)
 
-/** What is rotated here. That the command makes it just so is shown elsewhere. */
+/** Creates a key to rotate, without the command, which other tests cover. */
 async function create(name: string, lifetime?: number): Promise<{ id: number; key: string }> {
   const expiresAt = lifetime === undefined ? undefined : new Date(Date.now() + lifetime)
   const { id, key } = await keys.create(service.databaseUrl, name, expiresAt)
@@ -47,10 +47,10 @@ interface Listed {
 
 async function listed(...ids: number[]): Promise<Listed[]> {
   const all: Listed[] = JSON.parse((await run('list', '--json')).stdout)
-  return ids.map((id) => all.find((key) => key.id === id) as Listed) // those made are listed
+  return ids.map((id) => all.find((key) => key.id === id) as Listed) // each of them exists
 }
 
-/** How long a key lives, or the rest of its life, in milliseconds; Infinity for ever. */
+/** The lifetime of a key, and what is left of it, in milliseconds; Infinity without an expiry. */
 const life = ({ createdAt, expiresAt }: Listed) =>
   expiresAt === undefined ? Number.POSITIVE_INFINITY : Date.parse(expiresAt) - Date.parse(createdAt)
 const rest = ({ expiresAt }: Listed) =>
@@ -61,12 +61,12 @@ const statusWith = async (key: string) => {
   return (await fetch(`${service.origin}/v1/pets`, { headers })).status
 }
 
-/** Checks that a length of time is this one, give or take what the commands took. */
+/** Checks a duration, with a tolerance for the time that the commands took. */
 function expectAbout(actual: number, expected: number): void {
   expect(Math.abs(actual - expected)).toBeLessThan(60_000)
 }
 
-test('a key that is rotated twice: each new key has the life of the first', async () => {
+test('a key that is rotated twice: each new key has the lifetime of the first', async () => {
   const old = await create('shop')
   const first = await rotate(old.id, '--grace', '24h')
   const second = await rotate(old.id, '--grace', '24h')
@@ -78,20 +78,23 @@ test('a key that is rotated twice: each new key has the life of the first', asyn
   for (const { key } of [old, first, second]) expect(await statusWith(key)).toBe(200)
 })
 
-testOnce('the same of a key that expires, and of those that took its place', async () => {
-  const old = await create('shop', 90 * DAY)
-  const first = await rotate(old.id, '--grace', '1h')
-  const second = await rotate(old.id, '--grace', '1h')
-  const third = await rotate(second.id, '--grace', '1h')
-  const all = await listed(old.id, first.id, second.id, third.id)
-  const [ofOld = 0, ofFirst = 0, ofSecond = 0, ofThird = 0] = all.map(rest)
-  expectAbout(ofOld, HOUR)
-  expectAbout(ofFirst, 90 * DAY)
-  expectAbout(ofSecond, HOUR)
-  expectAbout(ofThird, 90 * DAY)
-})
+testOnce(
+  'each rotation of a key that expires, and of its successor, keeps the lifetime',
+  async () => {
+    const old = await create('shop', 90 * DAY)
+    const first = await rotate(old.id, '--grace', '1h')
+    const second = await rotate(old.id, '--grace', '1h')
+    const third = await rotate(second.id, '--grace', '1h')
+    const all = await listed(old.id, first.id, second.id, third.id)
+    const [ofOld = 0, ofFirst = 0, ofSecond = 0, ofThird = 0] = all.map(rest)
+    expectAbout(ofOld, HOUR)
+    expectAbout(ofFirst, 90 * DAY)
+    expectAbout(ofSecond, HOUR)
+    expectAbout(ofThird, 90 * DAY)
+  },
+)
 
-testOnce('another rotation ends a key sooner, never later', async () => {
+testOnce('a second rotation can shorten the grace period, not extend it', async () => {
   const [sooner, later] = await Promise.all([create('sooner', 30 * DAY), create('later')])
   await rotate(sooner.id, '--grace', '5h')
   await rotate(sooner.id, '--grace', '2h')
@@ -101,7 +104,7 @@ testOnce('another rotation ends a key sooner, never later', async () => {
 })
 
 testOnce(
-  'without grace, or revoked in its grace, the old one ends, and cannot be rotated',
+  'a key without grace period, or revoked in it, stops working and cannot be rotated',
   async () => {
     const [ended, revoked] = await Promise.all([create('ended'), create('revoked')])
     const fresh = await rotate(ended.id, '--grace', '0s')
@@ -121,22 +124,22 @@ testOnce(
   },
 )
 
-testOnce('a key in its grace ends to the second, though it is remembered', outOfThree, async () => {
+testOnce('a cached key stops working at the end of its grace period', outOfThree, async () => {
   const { id, key } = await create('shop')
-  // Not by the command: on a busy machine the grace would be over before it ends.
+  // Not by the command: on a busy machine the grace period could end before the command does.
   const end = new Date(Date.now() + 3_000)
   await keys.rotate(service.databaseUrl, BigInt(id), end)
   expect(await statusWith(key)).toBe(200)
-  await until('the grace is over', () => Date.now() > end.getTime())
+  await until('the grace period is over', () => Date.now() > end.getTime())
   expect(await statusWith(key)).toBe(401)
 })
 
 test.each([undefined, 30 * DAY])(
-  'two rotations at once make one key, and one is told so',
+  'two concurrent rotations create one key, and one of them fails',
   async (lifetime) => {
     const { id } = await create('shop', lifetime)
     const before = await countKeys()
-    // Whoever has read the key waits here before it writes.
+    // Both processes read the key, and wait here before they write.
     await using holder = await openSql(service.databaseUrl)
     await holder(engine === 'mysql' ? 'lock tables api_keys read' : 'begin immediate')
     const variables = { DATABASE_URL: service.databaseUrl, ...watchedSqlite() }
@@ -154,17 +157,17 @@ test.each([undefined, 30 * DAY])(
     expect(codes.sort()).toEqual([0, 1])
     const loser = programs[(await programs[0]?.exited) === 1 ? 0 : 1]
     expect(loser?.stdout).toBe('')
-    const told = loser?.stderr.split('\n').filter((line) => !line.startsWith('sqlite '))
-    expect(told).toEqual([`The key ${id} was rotated or revoked at the same moment; see list`, ''])
+    const lines = loser?.stderr.split('\n').filter((line) => !line.startsWith('sqlite '))
+    expect(lines).toEqual([`The key ${id} was rotated or revoked at the same moment; see list`, ''])
     expect(await countKeys()).toBe(before + 1)
     await holder.close()
-    // Afterwards the key, in its grace, can be rotated again.
+    // The key, in its grace period, can be rotated again.
     await rotate(id)
     expect(await countKeys()).toBe(before + 2)
   },
 )
 
-test('two rotations at once of a key in its grace make one key, too', async () => {
+test('two concurrent rotations of a key in its grace period create one key', async () => {
   const { id } = await create('shop')
   await rotate(id, '--grace', '1h')
   const before = await countKeys()

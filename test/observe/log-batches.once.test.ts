@@ -1,4 +1,4 @@
-/** The log is written in batches, and nothing of it is lost when the process ends. */
+/** The log is written in batches, and no entry is lost when the process ends. */
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { promisify } from 'node:util'
@@ -27,13 +27,13 @@ const ask = async (count: number) => {
 
 const requests = () => server.stderr.split('\n').filter((line) => /"msg":"request"/.test(line))
 
-test('a single entry does not wait for others', async () => {
+test('a single entry is written without waiting for others', async () => {
   await start()
   await ask(1)
   await server.logged(/"msg":"request"/)
 })
 
-test('each entry is a line of its own, and a stop loses none', async () => {
+test('each entry is one line, and a stop loses none', async () => {
   await start()
   await ask(200)
   server.child.kill('SIGTERM')
@@ -43,9 +43,9 @@ test('each entry is a line of its own, and a stop loses none', async () => {
   expect(server.stderr).toMatch(/"msg":"Stopped"/)
 })
 
-// A pipe takes up to PIPE_BUF bytes in one piece (POSIX, write): 4,096 on Linux. That more is torn
-// depends on chance.
-test('lines of several processes on one pipe are not torn: each write is whole and small', async () => {
+// Writes of up to PIPE_BUF bytes to a pipe are atomic (POSIX, write): 4,096 on Linux. Whether a
+// larger write is torn depends on chance.
+test('lines of several processes on one pipe are not torn: each write has whole lines of at most 4,096 bytes', async () => {
   const code = `
     import fs from 'node:fs'
     import { setTimeout } from 'node:timers/promises'
@@ -64,7 +64,7 @@ test('lines of several processes on one pipe are not torn: each write is whole a
     await setTimeout(200)
     for (let line = 0; line < 500; line++) log.info('x'.repeat(line))
     process.on('exit', () => fs.writeSync(1, Math.max(...sizes) + ' '))`
-  // Node itself would make a socket.
+  // Node itself would create a socket, not a pipe.
   const script = '{ "$0" --input-type=module -e "$1" 2>&1 1>&3 | wc -l; } 3>&1'
   const args = ['-c', script, process.execPath, code]
   const { stdout } = await promisify(execFile)('sh', args)
@@ -74,7 +74,7 @@ test('lines of several processes on one pipe are not torn: each write is whole a
   expect(largest).toBeLessThanOrEqual(4_096)
 })
 
-test('a log that nobody reads does not fill the memory: what comes then is dropped', async () => {
+test('a log that is not read does not fill the memory: further entries are dropped', async () => {
   await start()
   const { child } = server
   child.stderr?.pause()
@@ -93,7 +93,7 @@ test('a log that nobody reads does not fill the memory: what comes then is dropp
   expect(server.stderr.length).toBeLessThan(22_000_000)
 })
 
-test('a log that nobody reads does not hold up a stop', async () => {
+test('a log that is not read does not delay a stop', async () => {
   await start()
   const { child } = server
   child.stderr?.pause()
@@ -107,7 +107,7 @@ test('a log that nobody reads does not hold up a stop', async () => {
   child.stderr?.resume()
 })
 
-test('a second signal, which ends the process at once, loses none', async () => {
+test('a second signal, which ends the process at once, loses no entry', async () => {
   await start({ SHUTDOWN_DELAY: '20s', SHUTDOWN_TIMEOUT: '30s' })
   await ask(20)
   server.child.kill('SIGTERM')

@@ -1,4 +1,4 @@
-/** The log of a process: what an operator finds in it, and what nobody ever does. */
+/** The log of a process: its entries, and secrets that it must not contain. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
@@ -32,7 +32,7 @@ afterAll(async () => {
   await database.remove()
 })
 afterEach(() => {
-  // Whatever was asked: every line is JSON, and none holds a key.
+  // Every line is JSON, and none contains a key.
   expect(server.entries().length).toBeGreaterThan(0)
   expect(server.stderr).not.toContain(key)
 })
@@ -53,37 +53,37 @@ const ask = (id: string, path: string, init: RequestInit = {}) =>
     },
   })
 
-/** All entries of the request with this id, after it is over. */
+/** All entries of the request with this id, after its end. */
 async function entriesOf(id: string): Promise<LogEntry[]> {
   const find = () => server.entries().filter(({ requestId }) => requestId === id)
   await eventually(() => expect(find().some(({ msg }) => msg === 'request')).toBe(true))
-  // What would come after it has come when a later request is there.
+  // A late entry would be logged before that of a later request.
   const next = newId()
   await ask(next, '/healthz')
   await eventually(() => expect(server.stderr).toContain(`"${next}"`))
   return find()
 }
 
-/** The one entry of a request that nothing went wrong with in here. */
+/** The only entry of a request without an internal error. */
 async function entryOf(id: string): Promise<LogEntry> {
   const entries = await entriesOf(id)
   expect(entries).toHaveLength(1)
   return entries[0] as LogEntry
 }
 
-/** Checks that the entry of a request says this of it, and nothing else that a request has. */
-function expectWhole(entry: LogEntry, began: number, said: LogEntry): void {
+/** Checks all fields of the entry of a request. */
+function expectWhole(entry: LogEntry, began: number, expected: LogEntry): void {
   const { time, duration, ...rest } = entry
   expect(rest).toEqual({
     level: 30,
     pid: server.child.pid,
     hostname: hostname(),
     msg: 'request',
-    ...said,
+    ...expected,
   })
   expect(time).toBeGreaterThanOrEqual(began)
   expect(time).toBeLessThanOrEqual(Date.now())
-  // Milliseconds, to a tenth.
+  // Milliseconds with one decimal.
   expect(String(duration)).toMatch(/^\d+(\.\d)?$/)
   expect(duration).toBeLessThanOrEqual(Date.now() - began + 1)
 }
@@ -98,7 +98,7 @@ test.each([
   ['/trpc/listPets', {}, { surface: 'trpc', operation: 'listPets', status: 200 }],
   ['/trpc/getPet', {}, { surface: 'trpc', operation: 'getPet', status: 400 }],
   ['/trpc/nothing', {}, { surface: 'trpc', operation: 'unknown', status: 404 }],
-])('%s is one line, with what was asked and who asked', async (path, init, expected) => {
+])('%s is logged as one line, with operation and key', async (path, init, expected) => {
   const id = newId()
   const began = Date.now()
   const answer = await ask(id, path, init)
@@ -111,30 +111,30 @@ test.each([
   ['/nowhere/at/all?secret=sesame', 404, '/nowhere/at/all'],
   ['/v1/nowhere?secret=sesame', 404, '/v1/nowhere'],
   ['/docs/nothing?secret=sesame', 404, '/docs/nothing'],
-  ['/no%20where%0a%22', 404, '/no%20where%0a%22'], // as it was asked
+  ['/no%20where%0a%22', 404, '/no%20where%0a%22'], // as it was sent
   ['/?secret=sesame', 302, '/'],
   ['/healthz?secret=sesame', 200, '/healthz'],
   ['/v1/openapi.json?secret=sesame', 200, '/v1/openapi.json'],
-])('%s is logged by its path, without its query', async (address, status, path) => {
+])('%s is logged with its path, without its query', async (address, status, path) => {
   const id = newId()
   const began = Date.now()
   const answer = await ask(id, address)
   expect([answer.status, answer.headers.get('x-request-id')]).toEqual([status, id])
-  const said = { requestId: id, surface: 'other', method: 'GET', path, status }
-  expectWhole(await entryOf(id), began, { ...said, address: '127.0.0.1' })
+  const expected = { requestId: id, surface: 'other', method: 'GET', path, status }
+  expectWhole(await entryOf(id), began, { ...expected, address: '127.0.0.1' })
   expect(server.stderr).not.toContain('sesame')
 })
 
-test('a key that does not count is no id of a key, and not written down', async () => {
+test('an invalid key is logged with its prefix only, without a key id', async () => {
   const wrong = `petstore_${'A'.repeat(43)}`
   const reading = `petstore_read_${'A'.repeat(43)}`
-  const strangers = [
+  const invalid = [
     [`Bearer ${wrong}`, 'petstore_AAAAAA'],
     [`Bearer ${reading}`, 'petstore_read_AAAAAA'],
     ['Bearer sesame', undefined],
     ['', undefined],
   ] as const
-  for (const [authorization, keyPrefix] of strangers) {
+  for (const [authorization, keyPrefix] of invalid) {
     for (const [surface, path] of [
       ['rest', '/v1/pets'],
       ['trpc', '/trpc/listPets'],
@@ -142,15 +142,15 @@ test('a key that does not count is no id of a key, and not written down', async 
       const id = newId()
       const began = Date.now()
       expect((await ask(id, String(path), { headers: { authorization } })).status).toBe(401)
-      const said = { surface, operation: 'listPets', method: 'GET', status: 401 }
-      const who = { address: '127.0.0.1', ...(keyPrefix && { keyPrefix }) }
-      expectWhole(await entryOf(id), began, { requestId: id, ...said, ...who })
+      const expected = { surface, operation: 'listPets', method: 'GET', status: 401 }
+      const caller = { address: '127.0.0.1', ...(keyPrefix && { keyPrefix }) }
+      expectWhole(await entryOf(id), began, { requestId: id, ...expected, ...caller })
     }
   }
   expect(server.stderr).not.toMatch(/sesame|AAAAAAAA/)
 })
 
-test('the id of the key is that of the key that was sent', async () => {
+test('keyId is the id of the key in the request', async () => {
   const other = await createKey(database.url)
   const [one, two] = [newId(), newId()]
   await Promise.all([
@@ -161,7 +161,7 @@ test('the id of the key is that of the key that was sent', async () => {
   expect((await entryOf(two)).keyId).toBe('1')
 })
 
-test('an X-Request-Id of 128 sane characters is taken, any other is replaced', async () => {
+test('an X-Request-Id of up to 128 allowed characters is kept, any other is replaced', async () => {
   for (const id of ['a'.repeat(128), 'A-z_0.9:/+=', '7']) {
     expect((await ask(id, '/v1/pets')).headers.get('x-request-id')).toBe(id)
   }
@@ -175,7 +175,7 @@ test('an X-Request-Id of 128 sane characters is taken, any other is replaced', a
   expect(given.size).toBe(8)
 })
 
-test('each of many requests at once has its own line', async () => {
+test('each of 30 concurrent requests has its own line', async () => {
   const ids = Array.from({ length: 30 }, newId)
   await Promise.all(ids.map((id, index) => ask(id, `/v1/pets/${1_000 + index}`)))
   const durations: number[] = []
@@ -183,10 +183,10 @@ test('each of many requests at once has its own line', async () => {
     expect(status).toBe(404)
     durations.push(Number(duration))
   }
-  expect(durations.some((duration) => !Number.isInteger(duration))).toBe(true) // tenths are told
+  expect(durations.some((duration) => !Number.isInteger(duration))).toBe(true) // they have a decimal
 })
 
-test('the duration is the milliseconds from the first byte to the last', outOfThree, async () => {
+test('the duration is measured from the first byte to the last', outOfThree, async () => {
   const id = newId()
   const began = performance.now()
   const creation = await beginCreation(server.port, key, {
@@ -203,7 +203,7 @@ test('the duration is the milliseconds from the first byte to the last', outOfTh
   expect(duration).toBeLessThan(whole + 50)
 })
 
-test('the time that nothing was asked on a connection is no duration', outOfThree, async () => {
+test('the duration excludes the time that a connection was idle', outOfThree, async () => {
   const id = newId()
   await ask(newId(), '/healthz')
   await setTimeout(200)
@@ -211,7 +211,7 @@ test('the time that nothing was asked on a connection is no duration', outOfThre
   expect((await entryOf(id)).duration).toBeLessThan(150)
 })
 
-describe('a client that goes is logged with 499', () => {
+describe('a client that disconnects is logged with 499', () => {
   test('in the middle of its body', async () => {
     const id = newId()
     const creation = await beginCreation(server.port, key, { 'X-Request-Id': id })
@@ -234,7 +234,7 @@ describe('a client that goes is logged with 499', () => {
     expect(more).toEqual([])
   })
 
-  test('in the middle of its answer', async () => {
+  test('in the middle of its response', async () => {
     const id = newId()
     const request = `GET /docs/ HTTP/1.1\r\nHost: x\r\nX-Request-Id: ${id}\r\n\r\n`
     const reader = await readSlowly(server.port, request)
@@ -244,8 +244,8 @@ describe('a client that goes is logged with 499', () => {
     })
   })
 
-  test('in the middle of the answer of a batch, of which it has got none then', async () => {
-    // All unlike, because tRPC's encoding writes equal texts once.
+  test('in the middle of the response to a batch, as one entry', async () => {
+    // All different, because devalue writes equal strings once.
     const names = Array.from(
       { length: 20 },
       (_, index) => `('${String(index).padStart(255, 'x')}', 3, 'sold')`,
@@ -267,7 +267,7 @@ describe('a client that goes is logged with 499', () => {
   })
 
   test.runIf(engine === 'mysql')(
-    'while the database is asked, on both surfaces',
+    'during a database query, on both surfaces',
     outOfThree,
     async () => {
       await sql('lock tables pets write')
@@ -276,14 +276,14 @@ describe('a client that goes is logged with 499', () => {
           const id = newId()
           const controller = new AbortController()
           const gone = ask(id, path, { signal: controller.signal }).catch((error) => error.name)
-          const asked = () => running(sql, '%from %pets%')
-          await eventually(async () => expect(await asked()).toHaveLength(1))
+          const queries = () => running(sql, '%from %pets%')
+          await eventually(async () => expect(await queries()).toHaveLength(1))
           controller.abort()
           expect(await gone).toBe('AbortError')
           const entries = await entriesOf(id)
           expect(entries).toHaveLength(1)
           expect(entries[0]).toMatchObject({ status: 499, level: 30 })
-          await eventually(async () => expect(await asked()).toEqual([]))
+          await eventually(async () => expect(await queries()).toEqual([]))
         }
       } finally {
         await sql('unlock tables')
@@ -293,7 +293,7 @@ describe('a client that goes is logged with 499', () => {
 })
 
 test.runIf(engine === 'mysql')(
-  'a stranger who goes is logged with the address',
+  'a client with an unknown key that disconnects is logged with its IP address',
   outOfThree,
   async () => {
     await sql('lock tables api_keys write')
@@ -316,10 +316,10 @@ test.runIf(engine === 'mysql')(
   },
 )
 
-describe('an answer of 500 or 503 has a second line, with the cause and the same id', () => {
+describe('a 500 or 503 has a second line, with the cause and the same request id', () => {
   const secret = 'Sesame Street'
 
-  test.each(['/v1/pets', '/trpc/createPet'])('500 of %s, without what was sent', async (path) => {
+  test.each(['/v1/pets', '/trpc/createPet'])('500 of %s, without the input', async (path) => {
     await sql('alter table pets rename column category_id to category')
     try {
       const id = newId()
@@ -358,7 +358,7 @@ describe('an answer of 500 or 503 has a second line, with the cause and the same
   })
 
   test.each(['/v1/pets', '/trpc/createPet'])('503 of %s', async (path) => {
-    // On MySQL nobody may read or write the table, on SQLite nobody may write.
+    // On MySQL the table cannot be read or written, on SQLite it cannot be written.
     await sql(engine === 'mysql' ? 'lock tables pets write' : 'begin immediate')
     try {
       const id = newId()
@@ -379,7 +379,7 @@ describe('an answer of 500 or 503 has a second line, with the cause and the same
     }
   })
 
-  test('no other answer has one', async () => {
+  test('no other error has one', async () => {
     const bad: [string, RequestInit, number][] = [
       ['/v1/pets', { method: 'POST', body: '{' }, 400],
       ['/v1/pets', { method: 'POST', body: ' '.repeat(70_000) }, 413],
@@ -397,7 +397,7 @@ describe('an answer of 500 or 503 has a second line, with the cause and the same
   })
 })
 
-test('stdout has what a person reads at the start, and nothing of the log', async () => {
+test('stdout has the start message, and nothing of the log', async () => {
   const id = newId()
   await ask(id, '/v1/pets')
   await entryOf(id)
@@ -408,7 +408,7 @@ test('stdout has what a person reads at the start, and nothing of the log', asyn
 
 // util-linux's `script` gives a program a terminal.
 test.runIf(engine === 'sqlite' && existsSync('/usr/bin/script'))(
-  'in a terminal it is readable',
+  'the log in a terminal is formatted for reading',
   async () => {
     const { PATH = '', HOME = '' } = process.env
     const program = `${process.execPath} ${programs.server}`
@@ -436,7 +436,7 @@ test.runIf(engine === 'sqlite' && existsSync('/usr/bin/script'))(
   },
 )
 
-test('a request that was just answered is in the log of a process that ends', async () => {
+test('a request just before the stop is logged', async () => {
   const ending = await runServer({ DATABASE_URL: database.url })
   const ids = Array.from({ length: 20 }, newId)
   const last = ids.map((id) =>

@@ -1,4 +1,4 @@
-/** The metrics of a process: values of requests that are known, and who may read them. */
+/** The metrics of a process: values after known requests, and where they are served. */
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
@@ -46,13 +46,13 @@ async function read(): Promise<string> {
   return await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text()
 }
 
-/** The value of the metric whose name and labels are these; undefined when there is none. */
+/** The value of the metric with this name and these labels; undefined when there is none. */
 function metric(text: string, name: string): number | undefined {
   const line = text.split('\n').find((each) => each.startsWith(`${name} `))
   return line === undefined ? undefined : Number(line.slice(name.length + 1))
 }
 
-/** Reads the metrics until this holds. */
+/** Reads the metrics until `check` passes. */
 const eventuallyRead = (check: (text: string) => void) =>
   eventually(async () => check(await read()))
 
@@ -66,10 +66,10 @@ const isTaken = async (port: number, host: string) => {
   return taken
 }
 
-test('requests, by surface, operation and status, and look-ups of keys', async () => {
+test('requests are counted by surface, operation and status; key look-ups by cache', async () => {
   await start()
   expect(metric(await read(), 'petstore_key_lookups_total{cache="miss"}')).toBeUndefined()
-  // One after another, for look-ups that meet are one.
+  // One after another: concurrent look-ups would share one query.
   for (const path of ['/v1/pets', '/v1/pets', '/trpc/listPets']) {
     expect((await get(path)).status).toBe(200)
   }
@@ -104,11 +104,11 @@ test('requests, by surface, operation and status, and look-ups of keys', async (
       expect(metric(text, durations), labels).toBe(count)
     }
     expect(text.match(/^petstore_requests_total\{/gm)).toHaveLength(expected.length)
-    // 10 requests had the key; it was looked up for the first of them.
+    // 10 requests had the key; the first of them looked it up.
     expect(metric(text, 'petstore_key_lookups_total{cache="miss"}')).toBe(1)
     expect(metric(text, 'petstore_key_lookups_total{cache="hit"}')).toBe(9)
   })
-  // A key that nobody knows is looked up each time; what cannot be a key never is.
+  // An unknown key is looked up each time, a malformed key never.
   for (const wrong of [`petstore_${'A'.repeat(43)}`, `petstore_${'A'.repeat(43)}`, 'nonsense']) {
     expect((await get('/v1/pets', `Bearer ${wrong}`)).status).toBe(401)
   }
@@ -118,7 +118,7 @@ test('requests, by surface, operation and status, and look-ups of keys', async (
   })
 })
 
-test('the durations, in seconds', async () => {
+test('durations are in seconds', async () => {
   await start()
   await get('/v1/pets')
   const began = performance.now()
@@ -139,7 +139,7 @@ test('the durations, in seconds', async () => {
   })
 })
 
-/** All that the metrics say of the service itself, with its times left out. */
+/** All metrics of the service itself, with the durations left out. */
 const ofService = (text: string) =>
   text
     .split('\n')
@@ -148,7 +148,7 @@ const ofService = (text: string) =>
       /_seconds_(sum|bucket\{le="[\d.]+")/.test(line) ? line.replace(/ [\d.e-]+$/, ' …') : line,
     )
 
-testOnce('the whole of them, after a listing', async () => {
+testOnce('all metrics after one request', async () => {
   await start()
   expect((await get('/v1/pets?limit=7')).status).toBe(200)
   const labels = 'surface="rest",operation="listPets",status="200"'
@@ -178,7 +178,7 @@ testOnce('the whole of them, after a listing', async () => {
   )
 })
 
-testOnce('what cannot be read is 500, and the service goes on', async () => {
+testOnce('metrics that fail to collect return 500, and the service continues', async () => {
   const fault = `process.on('SIGUSR2', () => { process.cpuUsage = () => { throw new Error('boom') } })`
   await start(runFirst(fault))
   expect(await read()).toContain('process_cpu_seconds_total')
@@ -190,7 +190,7 @@ testOnce('what cannot be read is 500, and the service goes on', async () => {
   expect((await get('/v1/pets')).status).toBe(200)
 })
 
-testOnce('they are read at /metrics of a port of their own, and nowhere else', async () => {
+testOnce('metrics are served at /metrics of their own port only', async () => {
   await start()
   const answer = await fetch(`http://127.0.0.1:${metricsPort}/metrics`)
   expect(answer.status).toBe(200)
@@ -212,14 +212,14 @@ testOnce('they are read at /metrics of a port of their own, and nowhere else', a
   const posted = await fetch(`http://127.0.0.1:${metricsPort}/metrics`, { method: 'POST' })
   expect([posted.status, posted.headers.get('allow')]).toEqual([405, 'GET, HEAD'])
   expect((await get('/metrics')).status).toBe(404)
-  // Reading them is no request of the service.
+  // Reading metrics does not count as a request.
   expect(
     metric(await read(), 'petstore_requests_total{surface="other",operation="none",status="200"}'),
   ).toBe(undefined)
 })
 
 test.runIf(process.platform === 'linux' && engine === 'sqlite')(
-  'only the address of METRICS_HOST is listened on',
+  'METRICS_HOST limits the IP address that is listened on',
   async () => {
     await start()
     expect(await isTaken(metricsPort, '127.0.0.1')).toBe(true)
@@ -233,25 +233,29 @@ test.runIf(process.platform === 'linux' && engine === 'sqlite')(
   },
 )
 
-test.runIf(engine === 'mysql')('connections in use, and requests that wait for one', async () => {
-  await start()
-  const names = ['used', 'waiting'].map((state) => `petstore_database_connections_${state}`)
-  const values = (text: string) => names.map((name) => metric(text, name))
-  await get('/v1/pets')
-  await eventuallyRead((text) => expect(values(text)).toEqual([0, 0]))
-  await using sql = await openSql(database.url)
-  try {
-    await sql('lock tables pets write')
-    const count = async () => {
-      const [used = 0, waiting = 0] = values(await read())
-      return used + waiting
-    }
-    const answers = await occupy(13, (query) => get(`/v1/pets${query}`), count)
-    const statuses = Promise.allSettled(answers)
-    await eventuallyRead((text) => expect(values(text)).toEqual([10, 3]))
-    await sql('unlock tables')
-    for (const outcome of await statuses) expect(outcome).toMatchObject({ value: { status: 200 } })
+test.runIf(engine === 'mysql')(
+  'gauges show connections in use, and requests that wait for one',
+  async () => {
+    await start()
+    const names = ['used', 'waiting'].map((state) => `petstore_database_connections_${state}`)
+    const values = (text: string) => names.map((name) => metric(text, name))
+    await get('/v1/pets')
     await eventuallyRead((text) => expect(values(text)).toEqual([0, 0]))
-  } finally {
-  }
-})
+    await using sql = await openSql(database.url)
+    try {
+      await sql('lock tables pets write')
+      const count = async () => {
+        const [used = 0, waiting = 0] = values(await read())
+        return used + waiting
+      }
+      const answers = await occupy(13, (query) => get(`/v1/pets${query}`), count)
+      const statuses = Promise.allSettled(answers)
+      await eventuallyRead((text) => expect(values(text)).toEqual([10, 3]))
+      await sql('unlock tables')
+      for (const outcome of await statuses)
+        expect(outcome).toMatchObject({ value: { status: 200 } })
+      await eventuallyRead((text) => expect(values(text)).toEqual([0, 0]))
+    } finally {
+    }
+  },
+)

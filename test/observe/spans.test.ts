@@ -1,4 +1,4 @@
-/** What a collector of traces hears of calls, and what the log says of the same. */
+/** Spans that a trace collector receives, and the log entries that belong to them. */
 import { createTRPCClient, httpBatchLink } from '@trpc/client'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { type Collector, type Span, startCollector } from '../support/collector.ts'
@@ -39,7 +39,7 @@ afterAll(async () => {
   await database.remove()
 })
 afterEach(() => {
-  // Whatever was asked, these are nobody's business.
+  // No span contains keys, inputs or SQL.
   for (const body of collector.bodies) expect(body.includes(key)).toBe(false)
   expect(JSON.stringify(collector.spans, big)).not.toMatch(/Sesame|987654321|select |insert /)
 })
@@ -73,18 +73,18 @@ const creation = (name: string, headers: Record<string, string> = {}): RequestIn
 })
 
 let lookedUp: number
-/** Goes on with a key that the service need not look up again soon: that would be in some trace. */
+/** Creates a key and caches it, so that the traces of the next seconds contain no look-up. */
 async function renewKey(): Promise<void> {
   key = await addKey(sql)
   lookedUp = performance.now()
   await ask('/v1/pets')
 }
 
-/** The spans of a trace so far, without those of a connection that was opened for it. */
+/** The spans of a trace so far, without the statements that set up a new connection. */
 const spansOf = (traceId: string) =>
   collector.spans.filter((span) => span.traceId === traceId && !/^(SET|SHOW)$/.test(span.name))
 
-/** Asks within a new trace, and gives its spans and the lines of the log once so many are there. */
+/** Sends a request in a new trace; waits for `count` spans, and returns them and the log entries. */
 async function trace(
   path: string,
   count: number,
@@ -99,7 +99,7 @@ async function trace(
   })
   const spans = () => spansOf(traceId)
   const lines = () => server.entries().filter((entry) => entry.traceId === traceId)
-  // The line of the request is the last of its lines.
+  // The entry of the request is the last one.
   const isOver = () => lines().some(({ msg }) => msg === 'request')
   await until(`${count} spans of ${path}`, () => spans().length >= count && isOver())
   expect(spans().map(({ name }) => name)).toHaveLength(count)
@@ -125,7 +125,7 @@ const ofDatabase = (operation: string, table?: string) => ({
   }),
 })
 
-/** What the database does for an operation, in order. */
+/** The statements of an operation, in order. */
 const statementsOf = (operation: string) =>
   operation === 'createPet' ? ['INSERT pets'] : ['SELECT pets']
 
@@ -184,7 +184,7 @@ test('one call over tRPC is one span', async () => {
   expect(lines).toMatchObject([{ operation: 'listPets', surface: 'trpc', spanId: call.spanId }])
 })
 
-test('a batch is a span with one for each of its calls, which has its statements under it', async () => {
+test('a batch is a span with a child for each call, whose statements are its children', async () => {
   const { traceId, spanId } = newTrace()
   const client = createTRPCClient<AppRouter>({
     links: [
@@ -227,7 +227,7 @@ test('a batch is a span with one for each of its calls, which has its statements
   expect(shown).toContainEqual({ operation: 'listPets', status: 200, below: ['SELECT pets'] })
   expect(shown).toContainEqual({ operation: 'getPet', status: 404, below: ['SELECT pets'] })
   expect(shown).toContainEqual({ operation: 'listPets', status: 400, below: [] })
-  // Each line of the log leads to its call.
+  // Each log entry has the span of its call.
   const lines = () => server.entries().filter((entry) => entry.traceId === traceId)
   await until('all lines', () => lines().length >= 3)
   expect(
@@ -240,7 +240,7 @@ test('a batch is a span with one for each of its calls, which has its statements
 test.each([
   ['getPet', [{ petId: 1 }, { petId: 2 }, { petId: 1 }, { petId: 404_404 }]],
   ['listPets', [{ limit: 2 }, { limit: 2 }, { limit: 2 }, { limit: 2 }]],
-])('calls of %s that meet are one query, on either engine', async (procedure, inputs) => {
+])('concurrent calls of %s share one query, on either engine', async (procedure, inputs) => {
   const calls = inputs.map(() => procedure).join(',')
   const encoded = Object.entries(inputs).map(([index, input]) => [
     index,
@@ -253,7 +253,7 @@ test.each([
   )
 })
 
-test('a batch that begins a trace of its own is one trace', async () => {
+test('a batch without traceparent is one trace', async () => {
   const before = collector.spans.length
   const input = encodeURIComponent('{}')
   expect((await ask(`/trpc/listPets,listPets?batch=1&input=${input}`)).status).toBe(200)
@@ -264,12 +264,12 @@ test('a batch that begins a trace of its own is one trace', async () => {
   expect(spans().find(({ name }) => name === 'batch')?.parentSpanId).toBe('')
 })
 
-describe('the trace that a request says it belongs to', () => {
-  test('is not recorded when its sender does not record it; the log has its id all the same', async () => {
+describe('the trace of a traceparent header', () => {
+  test('is not recorded when it is not sampled; the log has its id', async () => {
     const { traceId, spanId } = newTrace()
     await ask('/v1/pets', { headers: { traceparent: `00-${traceId}-${spanId}-00` } })
     await until('the line', () => server.entries().some((entry) => entry.traceId === traceId))
-    await trace('/v1/pets', 2) // what would come has come before this
+    await trace('/v1/pets', 2) // late spans would arrive before these
     expect(spansOf(traceId)).toEqual([])
   })
 
@@ -280,7 +280,7 @@ describe('the trace that a request says it belongs to', () => {
     `00-${'a'.repeat(32)}-${'0'.repeat(16)}-01`,
     `ff-${'a'.repeat(32)}-${'b'.repeat(16)}-01`,
     `00-${'A'.repeat(32)}-${'b'.repeat(16)}-01`,
-  ])('is a new one where traceparent is %j', async (traceparent) => {
+  ])('is replaced by a new one when traceparent is %j', async (traceparent) => {
     const id = `strange-${++serial}`
     await ask('/v1/pets', { headers: { traceparent, 'x-request-id': id } })
     const find = () => server.entries().find(({ requestId }) => requestId === id)
@@ -296,7 +296,7 @@ describe('the trace that a request says it belongs to', () => {
   })
 })
 
-/** The body of a batch that makes two pets, which is whole only when something has happened. */
+/** The body of a batch that creates two pets; its end is sent when `late` resolves. */
 async function* slowBatch(late: Promise<void>) {
   const input = '"[{\\"name\\":1,\\"categoryId\\":2},\\"Sesame\\",3]"'
   yield Buffer.from(`{"0":${input},`)
@@ -309,8 +309,8 @@ describe('errors', () => {
     ['/v1/pets?limit=0', 400, {}],
     ['/v1/pets/404404', 404, {}],
     ['/v1/pets', 401, { headers: { authorization: 'Basic nobody' } }],
-  ])('%s answers %i, which is not the service’s error', async (path, status, init) => {
-    const count = status === 400 ? 1 : 2 // a statement, or the look-up of the key
+  ])('%s returns %i, which is no error of the span', async (path, status, init) => {
+    const count = status === 400 ? 1 : 2 // plus a statement, or the look-up of the key
     const { spans } = await trace(path, count, init)
     const call = spans.find(({ kind }) => kind === 'SERVER')
     expect(call?.attributes['http.response.status_code']).toBe(status)
@@ -318,7 +318,7 @@ describe('errors', () => {
     expect(spans.map((span) => span.status)).not.toContain('ERROR')
   })
 
-  test('of a bug, without what the database says of it', async () => {
+  test('a bug: the span has the error type, without the message of the database', async () => {
     await sql('alter table pets rename column category_id to category')
     try {
       const { spans, lines } = await trace('/v1/pets', 2, creation('Sesame'))
@@ -335,20 +335,20 @@ describe('errors', () => {
           ? { 'error.type': 'ER_BAD_FIELD_ERROR', 'db.response.status_code': '1054' }
           : { 'error.type': 'ERR_SQLITE_ERROR', 'db.response.status_code': '1' },
       )
-      // The line with the cause leads to the trace, too.
+      // The log entry with the cause has the trace, too.
       expect(lines.map(({ level }) => level).sort()).toEqual([30, 50])
     } finally {
       await sql('alter table pets rename column category to category_id')
     }
   })
 
-  test('of a database that cannot be used', async () => {
-    await renewKey() // it cannot be done later
+  test('an unavailable database: the span has the error type', async () => {
+    await renewKey() // not possible while the database is locked
     await sql(engine === 'mysql' ? 'lock tables pets write' : 'begin immediate')
     try {
       const path = engine === 'mysql' ? '/v1/pets/1' : '/v1/pets'
       const init = engine === 'mysql' ? {} : creation('Sesame')
-      // The calls of a batch have its deadline, too, even when that is over before they begin.
+      // The calls of a batch share its deadline, even when it is over before they begin.
       const late = Promise.withResolvers<void>()
       const list = `/trpc/listPets,listPets?batch=1&input=${encodeURIComponent('{}')}`
       const body = () => ReadableStream.from(slowBatch(late.promise))
@@ -368,7 +368,7 @@ describe('errors', () => {
       expect(spans.find(({ kind }) => kind === 'CLIENT')).toMatchObject({
         name: engine === 'mysql' ? 'SELECT pets' : 'INSERT pets',
         status: 'ERROR',
-        // On SQLite the statement is tried again until the deadline, and may fail just before it.
+        // On SQLite the statement is retried until the deadline, and may fail just before it.
         attributes: {
           'error.type': expect.stringMatching(/^(DatabaseTimeoutError|ERR_SQLITE_ERROR)$/),
         },
@@ -379,7 +379,7 @@ describe('errors', () => {
   })
 })
 
-test('the span of a client that goes says so', async () => {
+test('the span of a client that disconnects has status code 499', async () => {
   const { traceId, spanId } = newTrace()
   const traceparent = `00-${traceId}-${spanId}-01`
   const creation = await beginCreation(server.port, key, { traceparent })
@@ -388,7 +388,7 @@ test('the span of a client that goes says so', async () => {
   expect(spansOf(traceId)).toMatchObject([{ attributes: { 'http.response.status_code': 499 } }])
 })
 
-test('a key that is not known yet is looked up within the call', async () => {
+test('the look-up of a key that is not cached is a child of the call', async () => {
   const other = await addKey(sql)
   const { spans, status } = await trace('/v1/pets', 3, {
     headers: { authorization: `Bearer ${other}` },
@@ -402,32 +402,32 @@ test('a key that is not known yet is looked up within the call', async () => {
   for (const body of collector.bodies) expect(body.includes(other)).toBe(false)
 })
 
-test('a key in an address is not in its span', async () => {
+test('a key in a URL is not in the span', async () => {
   const { spans } = await trace(`/v1/pets/${key}`, 1)
   expect(spans[0]?.attributes['url.path']).toMatch(/^\/v1\/pets\/(?!petstore_\w{20})/)
 })
 
-test('the collector is sent what OTEL_EXPORTER_OTLP_HEADERS says', () => {
+test('the exporter sends the headers of OTEL_EXPORTER_OTLP_HEADERS', () => {
   expect(collector.headers[0]).toMatchObject({ 'x-tenant': 'shop' })
 })
 
-test('health, the document and what is nowhere are no calls, and have no span', async () => {
+test('health checks, the OpenAPI document and unknown paths have no span', async () => {
   for (const path of ['/healthz', '/readyz', '/v1/openapi.json', '/nowhere', '/v1/nowhere']) {
     const { traceId, spanId } = newTrace()
     await ask(path, { headers: { traceparent: `00-${traceId}-${spanId}-01` } })
   }
   const before = serial
   await trace('/v1/pets', 2)
-  const strangers = collector.spans.filter(
+  const unexpected = collector.spans.filter(
     ({ traceId }) =>
       traceId.startsWith('c0ffee') &&
       Number(traceId.slice(6)) > before - 5 &&
       Number(traceId.slice(6)) <= before,
   )
-  expect(strangers).toEqual([])
+  expect(unexpected).toEqual([])
 })
 
-test('a creation with an Idempotency-Key has its whole transaction under it', async () => {
+test('the span of a creation with an Idempotency-Key has all statements of its transaction', async () => {
   const init = creation('Sesame', { 'idempotency-key': `"${crypto.randomUUID()}"` })
   const count = engine === 'mysql' ? 6 : 5
   const { spans } = await trace('/v1/pets', count, init)
@@ -440,13 +440,13 @@ test('a creation with an Idempotency-Key has its whole transaction under it', as
   expect(names.at(-1)).toBe('COMMIT')
 })
 
-// On a busy machine they may come one by one.
+// On a busy machine the calls may arrive one by one.
 test(
-  'calls that meet: what is done once is under one of them, and linked with the others',
+  'a statement that concurrent calls share is a child of one call, and linked with the others',
   outOfThree,
   async () => {
-    // Calls meet when they arrive together, and on MySQL while others are under way. One of three
-    // is not recorded by its caller: nothing may be lost with it.
+    // Calls share a statement when they arrive together, and on MySQL while others run. Every third
+    // call is not sampled: that must not lose spans of others.
     const traces = Array.from({ length: 40 }, newTrace)
     const statuses = await Promise.all(
       traces.map(async ({ traceId, spanId }, index) => {
@@ -459,10 +459,10 @@ test(
     const spans = () => collector.spans.filter(({ traceId }) => ids.has(traceId))
     const calls = () => spans().filter(({ kind }) => kind === 'SERVER')
     await until('all calls', () => calls().length === 26)
-    await trace('/v1/pets', 2) // what belongs to them has come before this
+    await trace('/v1/pets', 2) // late spans would arrive before these
     const shared = spans()
       .filter(({ kind, links }) => kind === 'CLIENT' && links.length > 0)
-      .filter(({ name }) => !/^(SET|SHOW)$/.test(name)) // of a connection that was made for it
+      .filter(({ name }) => !/^(SET|SHOW)$/.test(name)) // of a new connection
     expect(shared.length).toBeGreaterThan(0)
     expect(new Set(shared.map(({ name }) => name))).toEqual(new Set(['INSERT pets']))
     const byId = new Map(calls().map((call) => [call.spanId, call]))
@@ -475,7 +475,7 @@ test(
         })
       }
     }
-    // Nobody's is lost: under each call, or linked with it, is what made its pet last.
+    // No span is lost: each call has its INSERT as a child or a link.
     const done = spans().filter(({ name }) => name === 'INSERT pets')
     const reached = done.flatMap(({ parentSpanId, links }) => [
       parentSpanId,

@@ -1,4 +1,4 @@
-/** Tracing as an operator turns it on: what is loaded, what a collector that is away does, and the stop. */
+/** The configuration of tracing: loaded packages, samplers, unreachable collectors, the stop. */
 import { pino } from 'pino'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { DuplicateError, LockedError } from '../../db/errors.ts'
@@ -16,7 +16,7 @@ import { withHooks } from '../support/watched.ts'
 // Several processes start here, on a machine that may be busy with other tests.
 vi.setConfig({ testTimeout: 90_000 })
 
-// One engine will do, but for several processes.
+// Only the test of WORKERS depends on the engine.
 const testOnce = test.runIf(engine === 'sqlite')
 
 const cleanings: (() => unknown)[] = []
@@ -59,13 +59,13 @@ async function collect(port?: number): Promise<Collector> {
 const calls = (collector: Collector): Span[] =>
   collector.spans.filter(({ kind }) => kind === 'SERVER')
 
-// The client of Prometheus has OpenTelemetry's interface among its own dependencies.
-const IS_OTHERS = `context.parentURL?.includes('/prom-client/')`
+// The Prometheus client depends on the OpenTelemetry API itself.
+const IS_PROMETHEUS = `context.parentURL?.includes('/prom-client/')`
 
-/** Writes to the log the name of each package of OpenTelemetry that is loaded. */
-const telling = withHooks(`
-  const isTold = specifier.startsWith('@opentelemetry/') && !${IS_OTHERS}
-  if (isTold) writeSync(2, JSON.stringify({ msg: 'loaded', name: specifier }) + '\\n')
+/** Logs the name of each OpenTelemetry package that is loaded. */
+const logLoaded = withHooks(`
+  const isLogged = specifier.startsWith('@opentelemetry/') && !${IS_PROMETHEUS}
+  if (isLogged) writeSync(2, JSON.stringify({ msg: 'loaded', name: specifier }) + '\\n')
   return next(specifier, context)`)
 
 const loaded = (server: ServerProgram) =>
@@ -77,8 +77,8 @@ const loaded = (server: ServerProgram) =>
   )
 
 describe('OpenTelemetry', () => {
-  testOnce('is not even loaded where no collector is configured', async () => {
-    const server = await start({ ...telling, OTEL_SERVICE_NAME: 'shop' })
+  testOnce('is not loaded without a collector', async () => {
+    const server = await start({ ...logLoaded, OTEL_SERVICE_NAME: 'shop' })
     const id = '0af7651916cd43dd8448eb211c80319c'
     const traceparent = `00-${id}-b7ad6b7169203331-01`
     expect(await server.ask('/v1/pets', { traceparent })).toBe(200)
@@ -90,15 +90,15 @@ describe('OpenTelemetry', () => {
     expect(loaded(server)).toEqual(new Set())
   })
 
-  testOnce('is loaded where a collector is configured', async () => {
+  testOnce('is loaded with a collector', async () => {
     const collector = await collect()
-    const server = await start({ ...telling, OTEL_EXPORTER_OTLP_ENDPOINT: collector.url })
+    const server = await start({ ...logLoaded, OTEL_EXPORTER_OTLP_ENDPOINT: collector.url })
     expect(loaded(server)).toContain('@opentelemetry/sdk-trace')
   })
 })
 
 describe('a stop', () => {
-  testOnce('sends what was not sent yet', async () => {
+  testOnce('sends the remaining spans', async () => {
     const collector = await collect()
     const server = await start({
       OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
@@ -114,7 +114,7 @@ describe('a stop', () => {
     expect(server.stderr).not.toMatch(/collector|cut off/)
   })
 
-  testOnce('is in order although the collector refuses what was not sent yet', async () => {
+  testOnce('ends with 0 when the collector rejects the remaining spans', async () => {
     const collector = await collect()
     collector.status = 400
     const server = await start({
@@ -128,14 +128,14 @@ describe('a stop', () => {
     expect(server.stderr).toMatch(/"Stopped"/)
   })
 
-  // Left to itself, the exporter goes on for ten seconds.
+  // The exporter itself would retry for ten seconds.
   testOnce.each([
     ['9s', 0, /"Stopped"/],
     ['500ms', 1, /cut off/],
   ])(
-    'within %s does not wait for a collector that does not answer',
+    'with SHUTDOWN_TIMEOUT=%s does not wait for a collector that does not answer',
     outOfThree,
-    async (timeout, code, said) => {
+    async (timeout, code, message) => {
       const collector = await collect()
       collector.status = undefined
       const server = await start({
@@ -148,11 +148,11 @@ describe('a stop', () => {
       server.child.kill('SIGTERM')
       expect(await server.exited).toBe(code)
       expect(performance.now() - began).toBeLessThan(8_000)
-      expect(server.stderr).toMatch(said)
+      expect(server.stderr).toMatch(message)
     },
   )
 
-  testOnce('does not wait long for one that is not there', async () => {
+  testOnce('does not wait for an unreachable collector', async () => {
     const port = await freePort()
     const server = await start({
       OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}`,
@@ -168,7 +168,7 @@ describe('a stop', () => {
 })
 
 testOnce(
-  'a collector that is away disturbs no call, and is one line in the log',
+  'an unreachable collector disturbs no call, and logs one warning',
   outOfThree,
   async () => {
     const port = await freePort()
@@ -177,13 +177,13 @@ testOnce(
       OTEL_EXPORTER_OTLP_TIMEOUT: '100',
       OTEL_BSP_SCHEDULE_DELAY: '10',
     })
-    const told = () => server.entries().filter(({ msg }) => /collector/i.test(String(msg)))
-    const askFor = async (milliseconds: number) => {
+    const messages = () => server.entries().filter(({ msg }) => /collector/i.test(String(msg)))
+    const callFor = async (milliseconds: number) => {
       const end = performance.now() + milliseconds
       while (performance.now() < end) expect(await server.ask('/v1/pets')).toBe(200)
     }
-    await askFor(1_000) // dozens of failures
-    expect(told()).toMatchObject([
+    await callFor(1_000) // dozens of failures
+    expect(messages()).toMatchObject([
       {
         level: 40,
         msg: 'The trace collector is unreachable: spans are lost',
@@ -191,21 +191,21 @@ testOnce(
       },
     ])
     const collector = await collect(port)
-    await askFor(300)
-    await until('that it is told', () => told().length > 1)
+    await callFor(300)
+    await until('the recovery is logged', () => messages().length > 1)
     expect(calls(collector).length).toBeGreaterThan(0)
     collector.status = 400
-    await askFor(300)
+    await callFor(300)
     collector.status = 200
-    await askFor(300)
+    await callFor(300)
     collector.status = undefined
-    await askFor(300)
-    // One that comes and goes is no reason for more lines.
-    expect(told().map(({ level }) => level)).toEqual([40, 30])
+    await callFor(300)
+    // Further failures of the collector log nothing more.
+    expect(messages().map(({ level }) => level)).toEqual([40, 30])
   },
 )
 
-testOnce('OTEL_TRACES_SAMPLER says which calls are recorded', async () => {
+testOnce('OTEL_TRACES_SAMPLER decides which calls are recorded', async () => {
   const collector = await collect()
   const server = await start({
     OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
@@ -222,7 +222,7 @@ testOnce('OTEL_TRACES_SAMPLER says which calls are recorded', async () => {
   expect(lines.map(({ traceId }) => traceId)).toEqual([expect.stringMatching(/^[\da-f]{32}$/), id])
 })
 
-testOnce('the span of a statement has the error of the driver', async () => {
+testOnce('the span of a failed statement has the error code of the driver', async () => {
   const collector = await collect()
   vi.stubEnv('OTEL_EXPORTER_OTLP_ENDPOINT', collector.url)
   cleanings.push(() => vi.unstubAllEnvs())
@@ -245,7 +245,7 @@ testOnce('the span of a statement has the error of the driver', async () => {
   ])
 })
 
-/** The service in this process, whose environment OpenTelemetry's packages read as that of any other. */
+/** Starts the service in this process; OpenTelemetry reads the variables from its environment. */
 async function startHere(collector: Collector, variables: Record<string, string>) {
   const complete = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, ...variables }
   for (const [name, value] of Object.entries(complete)) vi.stubEnv(name, value)
@@ -253,7 +253,7 @@ async function startHere(collector: Collector, variables: Record<string, string>
   return await startService(complete)
 }
 
-// Of a call whose caller says nothing, of one whose caller records it, and of one whose does not.
+// Recorded calls: without traceparent, with a sampled one, with one that is not sampled.
 testOnce.each([
   ['always_on', [true, true, true]],
   ['always_off', [false, false, false]],
@@ -261,11 +261,11 @@ testOnce.each([
   ['parentbased_always_on', [true, true, false]],
   ['parentbased_always_off', [false, true, false]],
   ['parentbased_traceidratio', [false, true, false]],
-])('OTEL_TRACES_SAMPLER=%s records what it says', async (sampler, expected) => {
+])('OTEL_TRACES_SAMPLER=%s records the calls that it samples', async (sampler, expected) => {
   const collector = await collect()
   const service = await startHere(collector, {
     OTEL_TRACES_SAMPLER: sampler,
-    // Only those by ratio read it: to the others it says the opposite.
+    // Only samplers by ratio read it: for the others it is the opposite of their decision.
     OTEL_TRACES_SAMPLER_ARG: sampler.endsWith('off') ? '1' : '0',
   })
   const ids = ['a'.repeat(32), 'b'.repeat(32)]
@@ -277,7 +277,7 @@ testOnce.each([
   for (const traceparent of parents) {
     await service.rest('GET', '/pets', { headers: { ...(traceparent && { traceparent }) } })
   }
-  await service.stop() // which sends them
+  await service.stop() // sends the spans
   const recorded = calls(collector).map(({ traceId }) => traceId)
   expect([
     recorded.some((id) => !ids.includes(id)),
@@ -292,31 +292,28 @@ testOnce('a ratio between 0 and 1 records a part of the calls', async () => {
     OTEL_TRACES_SAMPLER_ARG: '0.5',
   })
   for (let call = 0; call < 64; call++) await service.rest('GET', '/pets')
-  await service.stop() // which sends them
+  await service.stop() // sends the spans
   const { length } = calls(collector)
   expect(length).toBeGreaterThan(8) // fewer, or more than 56, come once in 10 ** 9 runs
   expect(length).toBeLessThan(56)
 })
 
-testOnce(
-  'OTEL_BSP_… say how many spans are sent at a time, and how long that may take',
-  async () => {
-    const collector = await collect()
-    collector.status = undefined
-    const service = await startHere(collector, {
-      OTEL_BSP_SCHEDULE_DELAY: '60000',
-      OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '3',
-      OTEL_BSP_EXPORT_TIMEOUT: '20',
-    })
-    for (let call = 0; call < 8; call++) await service.rest('GET', '/pets')
-    // Each three are sent at once, and those that are not taken hold up the next for a moment only.
-    await until('the requests', () => collector.bodies.length >= 5)
-    collector.status = 200
-    await service.stop()
-  },
-)
+testOnce('OTEL_BSP_… limit the spans of an export, and its duration', async () => {
+  const collector = await collect()
+  collector.status = undefined
+  const service = await startHere(collector, {
+    OTEL_BSP_SCHEDULE_DELAY: '60000',
+    OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '3',
+    OTEL_BSP_EXPORT_TIMEOUT: '20',
+  })
+  for (let call = 0; call < 8; call++) await service.rest('GET', '/pets')
+  // Each full batch of three is sent immediately; a failed export delays the next by 20 ms only.
+  await until('the requests', () => collector.bodies.length >= 5)
+  collector.status = 200
+  await service.stop()
+})
 
-testOnce('the scheme is that which the proxy was asked by', async () => {
+testOnce('url.scheme is the X-Forwarded-Proto of a trusted proxy', async () => {
   const collector = await collect()
   const service = await startHere(collector, { TRUST_PROXY: '1' })
   await service.rest('HEAD', '/pets/1', { headers: { 'x-forwarded-proto': 'https' } })
@@ -332,7 +329,7 @@ testOnce('the scheme is that which the proxy was asked by', async () => {
   ])
 })
 
-testOnce('OTEL_BSP_MAX_QUEUE_SIZE says how many spans wait at most', async () => {
+testOnce('OTEL_BSP_MAX_QUEUE_SIZE limits the spans that wait', async () => {
   const collector = await collect()
   const service = await startHere(collector, {
     OTEL_BSP_SCHEDULE_DELAY: '60000',
@@ -343,26 +340,30 @@ testOnce('OTEL_BSP_MAX_QUEUE_SIZE says how many spans wait at most', async () =>
   await until('the first request', () => collector.bodies.length > 0)
   collector.status = 200
   await service.stop()
-  // The first four were not taken, the next four waited, and the others are lost.
+  // The first four failed, the next four waited, and the others are lost.
   expect(collector.spans).toHaveLength(4)
 })
 
-test.runIf(engine === 'mysql')('with WORKERS each of them sends its own', outOfThree, async () => {
-  const collector = await collect()
-  const server = await start({
-    OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
-    OTEL_BSP_SCHEDULE_DELAY: '60000',
-    WORKERS: '2',
-  })
-  for (let call = 0; call < 10; call++) expect(await server.ask('/v1/pets')).toBe(200)
-  server.child.kill('SIGTERM')
-  expect(await server.exited).toBe(0)
-  const spans = calls(collector)
-  expect(spans).toHaveLength(10)
-  const instances = new Set(spans.map(({ resource }) => resource['service.instance.id']))
-  expect(instances.size).toBe(2)
-  const lines = server.entries().filter(({ operation }) => operation === 'listPets')
-  expect(new Set(lines.map(({ spanId }) => spanId))).toEqual(
-    new Set(spans.map(({ spanId }) => spanId)),
-  )
-})
+test.runIf(engine === 'mysql')(
+  'each of several WORKERS sends its own spans',
+  outOfThree,
+  async () => {
+    const collector = await collect()
+    const server = await start({
+      OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+      OTEL_BSP_SCHEDULE_DELAY: '60000',
+      WORKERS: '2',
+    })
+    for (let call = 0; call < 10; call++) expect(await server.ask('/v1/pets')).toBe(200)
+    server.child.kill('SIGTERM')
+    expect(await server.exited).toBe(0)
+    const spans = calls(collector)
+    expect(spans).toHaveLength(10)
+    const instances = new Set(spans.map(({ resource }) => resource['service.instance.id']))
+    expect(instances.size).toBe(2)
+    const lines = server.entries().filter(({ operation }) => operation === 'listPets')
+    expect(new Set(lines.map(({ spanId }) => spanId))).toEqual(
+      new Set(spans.map(({ spanId }) => spanId)),
+    )
+  },
+)

@@ -1,10 +1,10 @@
-/** The document and the page that shows it are made for the first who ask, and no sooner. */
+/** The OpenAPI document and the docs page are built by the first request, not at the start. */
 import { expect, test } from 'vitest'
 import { newDatabase } from '../support/database.ts'
 import { runServer } from '../support/process.ts'
 import { withHooks } from '../support/watched.ts'
 
-/** Tells the log when the document's maker is loaded; what makes the two fails the first time. */
+/** Logs when trpc-to-openapi is loaded, and makes the first build of document and page fail. */
 const hooks = withHooks(
   `
     if (specifier === 'trpc-to-openapi') writeSync(2, JSON.stringify({ msg: 'loaded' }) + '\\n')
@@ -17,7 +17,7 @@ const hooks = withHooks(
   'const failed = new Set()',
 )
 
-test('they are made when somebody asks, again where that failed, and once for many', async () => {
+test('document and page are built on request, again after a failure, and once for concurrent requests', async () => {
   const database = await newDatabase()
   const server = await runServer({
     DATABASE_URL: database.url,
@@ -25,20 +25,20 @@ test('they are made when somebody asks, again where that failed, and once for ma
   })
   const ask = async (path: string) =>
     (await fetch(server.origin + path, { redirect: 'manual' })).status
-  const told = (text: string) => server.entries().filter(({ msg }) => msg === text)
+  const entries = (text: string) => server.entries().filter(({ msg }) => msg === text)
   try {
     expect([await ask('/v1/pets'), await ask('/readyz'), await ask('/docs')]).toEqual([
       401, 200, 302,
     ])
-    expect(told('loaded')).toEqual([])
+    expect(entries('loaded')).toEqual([])
     for (const path of ['/v1/openapi.json', '/docs/']) {
       expect(await ask(path)).toBe(500)
       const many = Array.from({ length: 5 }, () => ask(path))
       expect(new Set(await Promise.all(many))).toEqual(new Set([200]))
     }
     await server.logged(/"path":"\/docs\/","status":200/)
-    expect(told('loaded')).toHaveLength(1)
-    const causes = told('Internal server error').map(({ err }) => err)
+    expect(entries('loaded')).toHaveLength(1)
+    const causes = entries('Internal server error').map(({ err }) => err)
     expect(causes).toMatchObject([1, 2].map(() => ({ message: 'No file can be opened' })))
   } finally {
     server.child.kill('SIGTERM')

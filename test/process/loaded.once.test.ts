@@ -1,19 +1,19 @@
-/** What a process does not load: an HTTP client where it serves, a database where it need not ask. */
+/** Packages that a process does not load: no HTTP client in the service, no database for --help. */
 import { expect, test } from 'vitest'
 import { newDatabase } from '../support/database.ts'
 import { programs, runServer, runToEnd } from '../support/process.ts'
 import { createKey } from '../support/service.ts'
 import { packagesIn, runFirst, tellPackages } from '../support/watched.ts'
 
-/** Tells the log, when the process ends, whether Node's own client was loaded. */
+/** Logs at the exit of the process whether Node's own HTTP client was loaded. */
 const tellAtExit = `process.once('exit', () => {
   const isLoaded = process.moduleLoadList.some((name) => name.includes('undici'))
   console.error(JSON.stringify({ msg: 'loaded', isLoaded }))
 })`
 
 test.each([
-  ['a service that answers', '', false],
-  ['one that asks others, so that this test notices', 'await fetch("data:,"); ', true],
+  ['a service does not load undici', '', false],
+  ['a call of fetch loads undici, so this test would notice', 'await fetch("data:,"); ', true],
 ])('%s', async (_, before, isLoaded) => {
   const database = await newDatabase()
   const key = await createKey(database.url)
@@ -45,18 +45,15 @@ test.each<[what: string, program: keyof typeof programs, words: string[], variab
   ['restore, mistyped', 'restore', [], {}],
   ['backup', 'backup', ['copy.db'], { DATABASE_URL: 'sqlite:missing.db' }],
   ['a wrong variable', 'server', [], { PORT: 'abc' }],
-])(
-  '%s is told without what speaks to databases or serves',
-  async (_, program, words, variables) => {
-    const { stderr } = await runToEnd(programs[program], { ...tellPackages, ...variables }, words)
-    const names = packagesIn(stderr)
-    expect(names).toContain('zod') // by which the configuration is read
-    const others = names.filter((name) => /^(kysely|mysql2|express|node:sqlite)(\/|$)/.test(name))
-    expect(others).toEqual([])
-  },
-)
+])('%s loads neither a database driver nor a server', async (_, program, words, variables) => {
+  const { stderr } = await runToEnd(programs[program], { ...tellPackages, ...variables }, words)
+  const names = packagesIn(stderr)
+  expect(names).toContain('zod') // parses the configuration
+  const others = names.filter((name) => /^(kysely|mysql2|express|node:sqlite)(\/|$)/.test(name))
+  expect(others).toEqual([])
+})
 
-test('what is done loads it, so that these tests notice', async () => {
+test('keys list loads a database driver, so these tests would notice', async () => {
   const { code, stderr } = await runToEnd(programs.keys, tellPackages, ['list'])
   expect(code).toBe(0)
   expect(packagesIn(stderr)).toEqual(expect.arrayContaining(['kysely', 'node:sqlite']))

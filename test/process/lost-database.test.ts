@@ -1,11 +1,11 @@
-/** A start whose database goes away when the service already listens. */
+/** A start that loses its database after the service listens. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
 import { runServer } from '../support/process.ts'
 import { type Proxy as Between, startProxy } from '../support/proxy.ts'
 import { createKey } from '../support/service.ts'
 
-describe.runIf(engine === 'mysql')('a server that goes away in the last moment of a start', () => {
+describe.runIf(engine === 'mysql')('a database server that fails at the end of a start', () => {
   let database: TestDatabase
   let proxy: Between
   let key: string
@@ -28,7 +28,7 @@ describe.runIf(engine === 'mysql')('a server that goes away in the last moment o
   test.each([
     ['closes the connection', () => proxy.breakAt(isThereAnyKey, 'before')],
     ['does not answer', () => proxy.hangAt(isThereAnyKey)],
-  ])('%s: the instance serves, and stops in order', async (_name, fail) => {
+  ])('%s: the instance serves, and stops with 0', async (_name, fail) => {
     const failed = fail()
     const server = await runServer({ DATABASE_URL: url })
     await failed

@@ -1,4 +1,4 @@
-/** `/readyz` and `/healthz`: whether to send requests, and whether the process lives. */
+/** `/readyz` and `/healthz`: whether the service can serve, and whether the process is alive. */
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
@@ -26,7 +26,7 @@ afterEach(async () => {
   await service.stop()
 })
 
-/** What `/readyz` answers, and after how many milliseconds. */
+/** The response of `/readyz`, and its milliseconds. */
 async function ready(): Promise<{ status: number; body: unknown; time: number }> {
   const began = performance.now()
   const answer = await fetch(`${service.origin}/readyz`)
@@ -50,11 +50,11 @@ const no = {
   body: { code: 'SERVICE_UNAVAILABLE', message: 'The service is not ready', status: 503 },
 }
 
-/** Checks that it is not ready, that it lives, and that both were said within about a second. */
+/** Checks that the service is not ready but alive, and says so within about a second. */
 async function expectNotReady(): Promise<void> {
-  const said = await ready()
-  expect(said).toMatchObject(no)
-  expect(said.time).toBeLessThan(1_800)
+  const answer = await ready()
+  expect(answer).toMatchObject(no)
+  expect(answer.time).toBeLessThan(1_800)
   const began = performance.now()
   expect((await fetch(`${service.origin}/healthz`)).status).toBe(200)
   expect(performance.now() - began).toBeLessThan(500)
@@ -62,7 +62,7 @@ async function expectNotReady(): Promise<void> {
 
 const recovered = () => vi.waitFor(async () => expect(await ready()).toMatchObject(yes), within)
 
-test('both need no key, and HEAD asks as GET does', async () => {
+test('both need no key, and support HEAD', async () => {
   service = await start(database)
   sql = await openSql(database.url)
   expect(await ready()).toMatchObject(yes)
@@ -73,7 +73,7 @@ test('both need no key, and HEAD asks as GET does', async () => {
     for (const other of [`${path}/`, path.toUpperCase(), `${path}/x`]) {
       expect((await fetch(service.origin + other)).status, other).toBe(404)
     }
-    // A load balancer may ask without a Host.
+    // Load balancers may send no Host.
     for (const version of ['1.0', '1.1']) {
       const { answers } = await converse(service.origin, `GET ${path} HTTP/${version}\r\n\r\n`)
       expect(answers).toMatchObject([{ status: 200 }])
@@ -94,7 +94,7 @@ test(
       const logged = service.logged.length
       await expectNotReady()
       expect((await fetch(`${service.origin}/readyz`, { method: 'HEAD' })).status).toBe(503)
-      // Those who ask, ask every second: it is no error.
+      // Probes come every second: 503 is not logged as an error.
       const lines = service.logged.slice(logged).map((line) => JSON.parse(line))
       expect(lines.map(({ level, msg }) => `${level} ${msg}`)).toEqual(Array(3).fill('30 request'))
       await sql('insert into kysely_migration (name, timestamp) values (?, ?)', [
@@ -106,7 +106,7 @@ test(
   },
 )
 
-test('a schema without any migration is not ready, until it has them', outOfThree, async () => {
+test('a schema without migrations is not ready, until they have run', outOfThree, async () => {
   service = await start(database)
   sql = await openSql(database.url)
   await sql('alter table kysely_migration rename to elsewhere')
@@ -115,15 +115,15 @@ test('a schema without any migration is not ready, until it has them', outOfThre
   await recovered()
 })
 
-test('a schema that a newer release has migrated further is ready', async () => {
+test('a schema with migrations of a newer release is ready', async () => {
   service = await start(database)
   sql = await openSql(database.url)
   await sql("insert into kysely_migration (name, timestamp) values ('2999-01-01-newer', '2999')")
   expect(await ready()).toMatchObject(yes)
 })
 
-describe.runIf(engine === 'mysql')('with a server', outOfThree, () => {
-  /** Starts the service with this between it and its database. */
+describe.runIf(engine === 'mysql')('a database server', outOfThree, () => {
+  /** Starts the service behind a proxy to its database. */
   async function startBehind(port: number, variables = {}): Promise<void> {
     const url = new URL(database.url)
     url.port = String(port)
@@ -132,7 +132,7 @@ describe.runIf(engine === 'mysql')('with a server', outOfThree, () => {
   }
   const upstream = () => Number(new URL(database.url).port || 3306)
 
-  test('one that is stopped: not ready, and ready when it is back', async () => {
+  test('that is stopped: not ready until it is back', async () => {
     sql = await openSql(database.url)
     const proxy = await startProxy('127.0.0.1', upstream())
     await startBehind(proxy.port)
@@ -145,7 +145,7 @@ describe.runIf(engine === 'mysql')('with a server', outOfThree, () => {
     await proxy.cut()
   })
 
-  test('however many ask at once, it is not asked for each', async () => {
+  test('gets one query for concurrent probes', async () => {
     sql = await openSql(database.url)
     service = await start(database)
     expect(await ready()).toMatchObject(yes)
@@ -156,10 +156,10 @@ describe.runIf(engine === 'mysql')('with a server', outOfThree, () => {
     let most = 0
     while (!isOver) most = Math.max(most, (await running(sql, '%kysely_migration%')).length)
     expect((await answers).map(({ status }) => status)).toEqual(Array(20).fill(503))
-    expect(most, 'and once more, for who came late').toBeLessThan(4)
+    expect(most, 'concurrent queries: one, and another for late probes').toBeLessThan(4)
   })
 
-  test('one that hangs: not ready within about a second, however many ask', async () => {
+  test('that hangs: not ready within about a second, also for concurrent probes', async () => {
     sql = await openSql(database.url)
     const { port, hold, release } = await startGate(upstream())
     const metricsPort = await freePort()
@@ -169,21 +169,21 @@ describe.runIf(engine === 'mysql')('with a server', outOfThree, () => {
       const began = performance.now()
       await expectNotReady()
       await Promise.all(Array.from({ length: 20 }, expectNotReady))
-      // It gets the second that docs/operating.md promises.
+      // The database has a second, as docs/operating.md says.
       expect(performance.now() - began).toBeGreaterThan(1_800)
-      // What is given up holds none of the connections, for which all others would wait.
+      // Aborted checks hold no connection of the pool.
       const metrics = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text()
       expect(metrics).toMatch(/^petstore_database_connections_used 0$/m)
       expect(metrics).toMatch(/^petstore_database_connections_waiting 0$/m)
     } finally {
-      release() // or the service would wait for it when it stops
+      release() // otherwise the stop would wait for it
     }
     await recovered()
     expect((await service.rest('GET', '/pets')).status).toBe(200)
   })
 })
 
-/** A way to the server on `upstream` that can be held: nothing comes through, nothing is refused. */
+/** A proxy to `upstream` that can be held: it accepts connections and forwards nothing. */
 async function startGate(upstream: number) {
   const held: (() => void)[] = []
   let isHeld = false

@@ -1,4 +1,4 @@
-/** The service as a process of its own: start, restart, many at once, and an end without warning. */
+/** The service as a process: start, restart, concurrent starts, SIGKILL. */
 import { once } from 'node:events'
 import { readdirSync, readlinkSync } from 'node:fs'
 import { type AddressInfo, connect, createServer } from 'node:net'
@@ -32,7 +32,7 @@ interface Place {
   variables: Record<string, string>
 }
 
-/** A place to run in: on SQLite the embedded database of that folder, else a MySQL database. */
+/** A new folder and database: on SQLite the embedded one in that folder, else a MySQL database. */
 async function newPlace(): Promise<Place> {
   const { folder, remove } = newFolder()
   cleanings.push(remove)
@@ -55,7 +55,7 @@ function end({ child, exited }: ServerProgram, signal: NodeJS.Signals): Promise<
 
 const keyPattern = /petstore_[\w-]{43}/
 
-/** The key that the first start showed; on MySQL, where it shows none, one made by the command. */
+/** The key that the first start prints; on MySQL, where it prints none, a key of the command. */
 async function firstKey({ folder, variables }: Place, { stdout }: ServerProgram): Promise<string> {
   const shown = stdout.match(keyPattern)?.[0]
   if (engine === 'sqlite') return String(shown)
@@ -65,7 +65,7 @@ async function firstKey({ folder, variables }: Place, { stdout }: ServerProgram)
   return made.stdout.trim()
 }
 
-/** All that a start says on stdout. */
+/** The whole start message on stdout. */
 function startText(port: number, { variables }: Place, key: string, pasted = '<API_KEY>'): string {
   const url = variables.DATABASE_URL ? new URL(variables.DATABASE_URL) : undefined
   const origin = `http://localhost:${port}`
@@ -94,7 +94,7 @@ In another terminal:
 `
 }
 
-test('the first start tells all that a newcomer needs; a restart keeps the pets', async () => {
+test('the first start prints URLs, a key and a first request; a restart keeps the pets', async () => {
   const place = await newPlace()
   const began = Date.now()
   const port = await freePort()
@@ -103,12 +103,12 @@ test('the first start tells all that a newcomer needs; a restart keeps the pets'
   const origin = `http://localhost:${port}`
   if (engine === 'sqlite' && process.platform === 'linux') {
     expect((await fetch(`${first.origin}/readyz`)).status).toBe(200)
-    // One to serve with: what the migrations and the first key needed is closed again.
+    // One connection to serve: those of the migrations and the first key are closed.
     const files = readdirSync(`/proc/${first.child.pid}/fd`).map((descriptor) => {
       try {
         return readlinkSync(`/proc/${first.child.pid}/fd/${descriptor}`)
       } catch {
-        return '' // closed meanwhile
+        return '' // closed in the meantime
       }
     })
     expect(files.filter((file) => file.endsWith('/petstore.db'))).toHaveLength(1)
@@ -141,7 +141,7 @@ test('the first start tells all that a newcomer needs; a restart keeps the pets'
     })
     expect(Number(created_at)).toBeGreaterThanOrEqual(began)
     expect(Number(created_at)).toBeLessThanOrEqual(Date.now())
-    // Who has ended all keys is not given another one.
+    // A start creates no key when all keys are revoked.
     await sql('update api_keys set revoked_at = 1')
   }
   const second = await start(place)
@@ -155,11 +155,11 @@ test('the first start tells all that a newcomer needs; a restart keeps the pets'
   expect(await end(second, 'SIGINT')).toBe(0)
 })
 
-test.runIf(engine === 'sqlite')('a start that fails does not use up the first key', async () => {
+test.runIf(engine === 'sqlite')('a failed start does not create the first key', async () => {
   const place = await newPlace()
   const busy = createServer().listen(0, '127.0.0.1')
   await once(busy, 'listening')
-  const { port } = busy.address() as AddressInfo // it listens on a port
+  const { port } = busy.address() as AddressInfo // not a path
   const variables = { PORT: '0', METRICS_PORT: String(port) }
   const failed = await runToEnd(programs.server, variables, [], place.folder)
   busy.close()
@@ -167,7 +167,7 @@ test.runIf(engine === 'sqlite')('a start that fails does not use up the first ke
   expect((await start(place)).stdout).toMatch(keyPattern)
 })
 
-test('several instances start at once on one empty database', async () => {
+test('several instances start concurrently on one empty database', async () => {
   const place = await newPlace()
   const servers = await Promise.all(Array.from({ length: 4 }, () => start(place)))
   const shown = servers.flatMap(({ stdout }) => stdout.match(keyPattern) ?? [])
@@ -183,38 +183,41 @@ test('several instances start at once on one empty database', async () => {
   expect((body as { id: number }[]).map(({ id }) => id)).toEqual([1, 2, 3, 4])
 })
 
-test.runIf(engine === 'sqlite')('of two that find no key at one moment one makes one', async () => {
-  const { url, remove } = await newDatabase()
-  cleanings.push(remove)
-  await runToEnd(programs.migrate, { DATABASE_URL: url })
-  const letGo = await holdWrites(url) // both see that there is none, before either can make one
-  const servers: Program[] = []
-  for (const port of [await freePort(), await freePort()]) {
-    const server = runProgram(programs.server, { DATABASE_URL: url, PORT: String(port) })
-    cleanings.push(() => {
-      server.child.kill('SIGKILL')
-      return server.exited
+test.runIf(engine === 'sqlite')(
+  'two concurrent starts that find no key create one key',
+  async () => {
+    const { url, remove } = await newDatabase()
+    cleanings.push(remove)
+    await runToEnd(programs.migrate, { DATABASE_URL: url })
+    const release = await holdWrites(url) // both find no key before either can create one
+    const servers: Program[] = []
+    for (const port of [await freePort(), await freePort()]) {
+      const server = runProgram(programs.server, { DATABASE_URL: url, PORT: String(port) })
+      cleanings.push(() => {
+        server.child.kill('SIGKILL')
+        return server.exited
+      })
+      servers.push(server)
+      await eventually(async () => {
+        const socket = connect(port, '127.0.0.1')
+        await once(socket, 'connect')
+        socket.destroy()
+      })
+      // The process looks for a key now; unfrozen, its wait for the database would time out.
+      await setTimeout(500)
+      await freeze(Number(server.child.pid))
+    }
+    await release()
+    for (const { child } of servers) thaw(Number(child.pid))
+    await eventually(() => {
+      for (const { stdout } of servers) expect(stdout).toContain('Petstore is running')
     })
-    servers.push(server)
-    await eventually(async () => {
-      const socket = connect(port, '127.0.0.1')
-      await once(socket, 'connect')
-      socket.destroy()
-    })
-    // It looks for a key now, and would give up its wait for the database before long.
-    await setTimeout(500)
-    await freeze(Number(server.child.pid))
-  }
-  await letGo()
-  for (const { child } of servers) thaw(Number(child.pid))
-  await eventually(() => {
-    for (const { stdout } of servers) expect(stdout).toContain('Petstore is running')
-  })
-  expect(servers.flatMap(({ stdout }) => stdout.match(keyPattern) ?? [])).toHaveLength(1)
-})
+    expect(servers.flatMap(({ stdout }) => stdout.match(keyPattern) ?? [])).toHaveLength(1)
+  },
+)
 
-// Loaded before the program: at SIGUSR2 every open database of node:sqlite tells its settings.
-const tellPragmas = `import { DatabaseSync } from 'node:sqlite'
+// Loaded before the program: at SIGUSR2 it logs the pragmas of every open database of node:sqlite.
+const logPragmas = `import { DatabaseSync } from 'node:sqlite'
 const open = new Set()
 const { prepare } = DatabaseSync.prototype
 DatabaseSync.prototype.prepare = function (...given) {
@@ -229,14 +232,14 @@ process.on('SIGUSR2', () => {
   }
 })`
 
-test('kill -9 amid creations: every pet that was acknowledged is there', async () => {
+test('SIGKILL amid creations loses no acknowledged pet', async () => {
   const place = await newPlace()
-  const first = await start(place, runFirst(tellPragmas))
+  const first = await start(place, runFirst(logPragmas))
   const key = await firstKey(place, first)
   const rest = restClient(first.origin, key)
   await rest('GET', '/pets')
   if (engine === 'sqlite') {
-    // What kill -9 cannot show: that a commit waits for the disk (2 is FULL), as before a power cut.
+    // SIGKILL cannot show that a commit waits for the disk (2 is FULL), as a power cut would.
     first.child.kill('SIGUSR2')
     await first.logged(/^pragmas/)
     const pragmas = first.stderr.split('\n').filter((line) => line.startsWith('pragmas'))
@@ -265,35 +268,38 @@ test('kill -9 amid creations: every pet that was acknowledged is there', async (
   }
 })
 
-test.each(['production', 'development'])('NODE_ENV=%s: a failure tells nothing', async (mode) => {
-  const place = await newPlace()
-  const server = await start(place, { NODE_ENV: mode })
-  const key = await firstKey(place, server)
-  const url = place.variables.DATABASE_URL ?? `sqlite:${place.folder}/data/petstore.db`
-  await using sql = await openSql(url)
-  await sql('alter table pets rename to animals')
-  await sql.close()
-  const headers = { authorization: `Bearer ${key}` }
-  for (const path of [
-    '/v1/pets',
-    '/v1/pets/1',
-    '/trpc/listPets',
-    '/trpc/listPets,listPets?batch=1',
-  ]) {
-    const answer = await fetch(server.origin + path, { headers })
-    const text = await answer.text()
-    expect(answer.status).toBe(500)
-    expect(text).toContain('Internal server error')
-    expect(text).not.toMatch(/stack|animals|table|sqlite|mysql|sql|node_modules|\.ts/i)
-  }
-  await server.logged(/no such table|doesn't exist/) // the log does tell
-})
+test.each(['production', 'development'])(
+  'NODE_ENV=%s: the response to an internal error has no details',
+  async (mode) => {
+    const place = await newPlace()
+    const server = await start(place, { NODE_ENV: mode })
+    const key = await firstKey(place, server)
+    const url = place.variables.DATABASE_URL ?? `sqlite:${place.folder}/data/petstore.db`
+    await using sql = await openSql(url)
+    await sql('alter table pets rename to animals')
+    await sql.close()
+    const headers = { authorization: `Bearer ${key}` }
+    for (const path of [
+      '/v1/pets',
+      '/v1/pets/1',
+      '/trpc/listPets',
+      '/trpc/listPets,listPets?batch=1',
+    ]) {
+      const answer = await fetch(server.origin + path, { headers })
+      const text = await answer.text()
+      expect(answer.status).toBe(500)
+      expect(text).toContain('Internal server error')
+      expect(text).not.toMatch(/stack|animals|table|sqlite|mysql|sql|node_modules|\.ts/i)
+    }
+    await server.logged(/no such table|doesn't exist/) // the log has the details
+  },
+)
 
 if (engine === 'mysql') {
   test.each([
     ['a wrong password', { username: 'nobody', password: 'sesame' }, /Access denied/],
     ['a wrong database', { pathname: '/nowhere' }, /Unknown database/],
-  ])('%s stops the start in one line', async (_, parts, reason) => {
+  ])('%s fails the start with one line', async (_, parts, reason) => {
     const url = Object.assign(new URL(inject('mysqlUrl')), { pathname: '/petstore' }, parts)
     const ended = await runToEnd(programs.server, { PORT: '0', DATABASE_URL: url.href })
     expect(ended).toMatchObject({ code: 1, stdout: '' })

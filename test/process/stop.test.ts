@@ -1,4 +1,4 @@
-/** The process: how it stops, whatever makes it stop, and what it leaves behind. */
+/** The stop of the process: signals, exceptions, timeouts, and the database afterwards. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
@@ -48,7 +48,7 @@ async function start(variables: Record<string, string> = {}): Promise<void> {
 const get = (path: string, headers: Record<string, string> = {}) =>
   fetch(`${server.origin}${path}`, { headers: { authorization: `Bearer ${key}`, ...headers } })
 
-/** Whether a new connection to this port is taken. */
+/** Whether this port accepts a new connection. */
 async function isTaken(port = server.port): Promise<boolean> {
   const socket = connect(port, '127.0.0.1')
   const taken = await once(socket, 'connect').then(
@@ -59,7 +59,7 @@ async function isTaken(port = server.port): Promise<boolean> {
   return taken
 }
 
-/** An idle connection that has had an answer and is kept for the next request. */
+/** Opens a keep-alive connection that is idle after a response. */
 async function keepConnection() {
   const socket = connect(server.port, '127.0.0.1').on('error', () => {})
   socket.write('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n')
@@ -67,13 +67,13 @@ async function keepConnection() {
   return { closed: new Promise((resolve) => socket.resume().once('close', resolve)) }
 }
 
-/** Asks, and reads nothing of the answer before the function that it returns is called. */
+/** Sends a request, and returns a function that reads the response. */
 async function readLater(path: string): Promise<() => Promise<string>> {
   const lines = [`GET ${path} HTTP/1.1`, 'Host: x', `Authorization: Bearer ${key}`, '', '']
   return (await readSlowly(server.port, lines.join('\r\n'))).read
 }
 
-/** The milliseconds until what began now is over. */
+/** The milliseconds until `work` is done. */
 async function timeOf(work: Promise<unknown>): Promise<number> {
   const began = performance.now()
   await work
@@ -82,16 +82,16 @@ async function timeOf(work: Promise<unknown>): Promise<number> {
 
 describe('SIGTERM', () => {
   test.each(['SIGTERM', 'SIGINT'] as const)(
-    '%s: what is in flight is finished, nothing new is taken, and it ends with 0',
+    '%s: requests in flight finish, new connections are refused, the process exits with 0',
     async (signal) => {
       const metricsPort = await freePort()
       await start({ METRICS_PORT: String(metricsPort) })
       const request = await beginCreation(server.port, key)
-      // Who reads the metrics, however slowly, does not hold up the stop.
+      // A slow reader of the metrics does not delay the stop.
       const reader = connect(metricsPort, '127.0.0.1').on('error', () => {})
       reader.write('GET /metrics HTTP/1.1\r\n')
       const idle = await keepConnection()
-      // Taken before the request that follows, and never used.
+      // Accepted before the following request, and never used.
       const silent = connect(server.port, '127.0.0.1').on('error', () => {})
       await once(silent, 'connect')
       expect((await get('/healthz')).status).toBe(200)
@@ -99,18 +99,18 @@ describe('SIGTERM', () => {
       await server.logged(/Stopping/)
       await idle.closed
       await eventually(async () => expect(await isTaken()).toBe(false))
-      // The stop itself can be watched.
+      // Metrics are served during the stop.
       const metrics = await fetch(`http://127.0.0.1:${metricsPort}/metrics`)
       expect(await metrics.text()).toMatch(/^petstore_requests_total\{/m)
       const answer = await request.finish()
       expect(answer).toMatch(/^HTTP\/1\.1 201 Created/)
       expect(answer).toMatch(/\{"id":\d+,.*\}$/)
-      // Long before SHUTDOWN_TIMEOUT: nothing that is left over keeps the process.
+      // Long before SHUTDOWN_TIMEOUT: no leftover keeps the process running.
       expect(await timeOf(server.exited)).toBeLessThan(5_000)
       expect(await server.exited).toBe(0)
       expect(server.stderr).not.toContain('cut off')
       silent.destroy()
-      // The file alone is the whole database then.
+      // The file alone is the whole database after the stop.
       const file = database.url.slice('sqlite:'.length)
       if (engine === 'sqlite') expect(existsSync(`${file}-wal`)).toBe(false)
       const entries = server
@@ -126,28 +126,26 @@ describe('SIGTERM', () => {
     },
   )
 
-  testOnce(
-    'while it starts: what was begun is brought to its end, and it ends with 0',
-    async () => {
-      const fresh = await newDatabase()
-      onTestFinished(fresh.remove)
-      await runToEnd(programs.migrate, { DATABASE_URL: fresh.url })
-      const letGo = await holdWrites(fresh.url) // it listens, and waits to make the first key
-      const port = await freePort()
-      const starting = runProgram(programs.server, { DATABASE_URL: fresh.url, PORT: String(port) })
-      onTestFinished(() => void starting.child.kill('SIGKILL'))
-      await eventually(async () => expect(await isTaken(port)).toBe(true))
-      starting.child.kill('SIGTERM')
-      await letGo()
-      expect(await starting.exited).toBe(0)
-      expect(starting.stdout).toMatch(/petstore_[\w-]{43}/)
-      expect(starting.stderr).toContain('"Stopped"')
-    },
-  )
+  testOnce('during the start: the start completes, and the process exits with 0', async () => {
+    const fresh = await newDatabase()
+    onTestFinished(fresh.remove)
+    await runToEnd(programs.migrate, { DATABASE_URL: fresh.url })
+    // The process will listen, and wait to create the first key.
+    const release = await holdWrites(fresh.url)
+    const port = await freePort()
+    const starting = runProgram(programs.server, { DATABASE_URL: fresh.url, PORT: String(port) })
+    onTestFinished(() => void starting.child.kill('SIGKILL'))
+    await eventually(async () => expect(await isTaken(port)).toBe(true))
+    starting.child.kill('SIGTERM')
+    await release()
+    expect(await starting.exited).toBe(0)
+    expect(starting.stdout).toMatch(/petstore_[\w-]{43}/)
+    expect(starting.stderr).toContain('"Stopped"')
+  })
 
-  // Process 1 of a container ends at a signal only if its program ends it, with a code.
+  // As process 1 of a container, a program must handle signals itself to exit at them.
   testOnce.each(['SIGTERM', 'SIGINT'] as const)(
-    'before it has reached its database: %s ends it at once, with 0',
+    'before the database answers: at %s the process exits with 0 at once',
     async (signal) => {
       const silent = createServer().listen(0, '127.0.0.1')
       onTestFinished(() => void silent.close())
@@ -165,7 +163,7 @@ describe('SIGTERM', () => {
     },
   )
 
-  test('the last uses of keys are noted', async () => {
+  test('the last uses of keys are stored', async () => {
     const used = await createKey(database.url)
     await start()
     const began = Date.now()
@@ -184,7 +182,7 @@ describe('SIGTERM', () => {
     expect(Date.parse(last.lastUsedAt)).toBeLessThanOrEqual(Date.now())
   })
 
-  test('an answer that is being sent is sent whole, however slowly it is read', async () => {
+  test('a response in progress is sent completely to a slow client', async () => {
     await using sql = await openSql(database.url)
     const row = `('${'\u{1F415}'.repeat(255)}', 3, 'pending')`
     await sql(`insert into pets (name, category_id, status) values ${Array(100).fill(row).join()}`)
@@ -206,7 +204,7 @@ describe('SIGTERM', () => {
   })
 
   testOnce(
-    'with SHUTDOWN_DELAY it serves on, and says that it is not ready',
+    'with SHUTDOWN_DELAY the process keeps serving, and is not ready',
     outOfThree,
     async () => {
       await start({ SHUTDOWN_DELAY: '1s' })
@@ -225,10 +223,10 @@ describe('SIGTERM', () => {
       expect((await get('/healthz')).status).toBe(200)
       expect(await isTaken()).toBe(true)
       for (const path of ['/v1/pets', '/trpc/listPets', '/nothing']) {
-        // Whoever keeps connections is to go elsewhere with the next request.
+        // Keep-alive clients must open a new connection for the next request.
         expect((await get(path)).headers.get('connection'), path).toBe('close')
       }
-      // … and so is a client whose body comes later.
+      // … also clients whose body arrives later.
       expect(await (await beginCreation(server.port, key)).finish()).toMatch(
         /^HTTP\/1\.1 201 .*\r\nConnection: close\r\n/s,
       )
@@ -241,7 +239,7 @@ describe('SIGTERM', () => {
         Number(server.entries().find(({ msg }) => message.test(String(msg)))?.time)
       expect(timeLogged(/^Stopped/) - timeLogged(/^Stopping/)).toBeGreaterThan(990)
       expect(timeLogged(/^Stopped/) - timeLogged(/^Stopping/)).toBeLessThan(1_900)
-      // That it is not ready is no error, and told to those who ask alone.
+      // Not being ready is not logged as an error.
       const others = server.entries().filter(({ msg }) => msg !== 'request')
       expect(others.map(({ level, msg }) => `${level} ${msg}`)).toEqual([
         '30 Stopping: finishing the requests in flight',
@@ -251,7 +249,7 @@ describe('SIGTERM', () => {
   )
 
   testOnce(
-    'does not wait longer than SHUTDOWN_TIMEOUT, with SHUTDOWN_DELAY in it',
+    'the stop takes at most SHUTDOWN_TIMEOUT, which includes SHUTDOWN_DELAY',
     outOfThree,
     async () => {
       await start({ SHUTDOWN_TIMEOUT: '1500ms', SHUTDOWN_DELAY: '1400ms' })
@@ -267,7 +265,7 @@ describe('SIGTERM', () => {
     },
   )
 
-  testOnce('a second signal ends it at once', outOfThree, async () => {
+  testOnce('a second signal ends the process at once', outOfThree, async () => {
     await start()
     await beginCreation(server.port, key)
     server.child.kill('SIGTERM')
@@ -277,39 +275,42 @@ describe('SIGTERM', () => {
     expect(await server.exited).toBe(1)
   })
 
-  // A terminal signals the whole group at Ctrl-C, and npm hands the same signal on.
-  testOnce('the same signal at once again is the same wish; a later one ends it', async () => {
-    await start()
-    const request = await beginCreation(server.port, key)
-    server.child.kill('SIGINT')
-    await server.logged(/Stopping/)
-    server.child.kill('SIGINT')
-    await wait(100)
-    expect(await request.finish()).toMatch(/^HTTP\/1\.1 201 Created/)
-    expect(await server.exited).toBe(0)
+  // At Ctrl-C the terminal signals the whole process group, and npm forwards the same signal.
+  testOnce(
+    'an immediate repetition of a signal is ignored; a later one ends the process',
+    async () => {
+      await start()
+      const request = await beginCreation(server.port, key)
+      server.child.kill('SIGINT')
+      await server.logged(/Stopping/)
+      server.child.kill('SIGINT')
+      await wait(100)
+      expect(await request.finish()).toMatch(/^HTTP\/1\.1 201 Created/)
+      expect(await server.exited).toBe(0)
 
-    await start()
-    await beginCreation(server.port, key)
-    server.child.kill('SIGTERM')
-    await wait(1_100)
-    expect(server.child.exitCode).toBeNull()
-    server.child.kill('SIGTERM')
-    expect(await timeOf(server.exited)).toBeLessThan(3_000)
-    expect(await server.exited).toBe(1)
-  })
+      await start()
+      await beginCreation(server.port, key)
+      server.child.kill('SIGTERM')
+      await wait(1_100)
+      expect(server.child.exitCode).toBeNull()
+      server.child.kill('SIGTERM')
+      expect(await timeOf(server.exited)).toBeLessThan(3_000)
+      expect(await server.exited).toBe(1)
+    },
+  )
 
-  testOnce('npm start hands it on', async () => {
+  testOnce('npm start forwards the signal', async () => {
     const { PATH = '', HOME = '' } = process.env
     const variables = { PORT: '0', DATABASE_URL: database.url }
     const npm = spawn('npm', ['start'], {
       env: { PATH, HOME, ...variables },
       stdio: ['ignore', 'pipe', 'pipe'],
-      detached: true, // a group of its own, so that nothing of it is left behind
+      detached: true, // its own process group, to kill all of it
     })
     onTestFinished(() => {
       try {
         process.kill(-Number(npm.pid), 'SIGKILL')
-      } catch {} // it has ended, as it should
+      } catch {} // it has exited, as expected
     })
     let stdout = ''
     let stderr = ''
@@ -328,10 +329,10 @@ describe('SIGTERM', () => {
   })
 })
 
-describe('whatever hangs, SIGTERM ends it within SHUTDOWN_TIMEOUT', outOfThree, () => {
+describe('SIGTERM ends a hanging process within SHUTDOWN_TIMEOUT', outOfThree, () => {
   for (const workers of engine === 'mysql' ? ['1', '2'] : []) {
-    describe(`with ${workers} WORKERS, a database`, () => {
-      /** A service that has used its database, which hangs from now on. */
+    describe(`with ${workers} WORKERS, a hanging database`, () => {
+      /** Starts a service, uses its database, and then makes that hang. */
       async function startHanging(variables: Record<string, string>) {
         const service = await startInstance({ WORKERS: workers, ...variables }, database)
         onTestFinished(async () => void (await service.stop('SIGKILL')))
@@ -342,7 +343,7 @@ describe('whatever hangs, SIGTERM ends it within SHUTDOWN_TIMEOUT', outOfThree, 
         return service
       }
 
-      test('that loses nothing but the time of the last uses of keys: code 0', async () => {
+      test('that loses only the last uses of keys: exit code 0', async () => {
         const { program } = await startHanging({ DATABASE_TIMEOUT: '30s' })
         program.child.kill('SIGTERM')
         expect(await timeOf(program.exited)).toBeLessThan(5_000)
@@ -351,7 +352,7 @@ describe('whatever hangs, SIGTERM ends it within SHUTDOWN_TIMEOUT', outOfThree, 
         expect(program.stderr).toContain('"Stopped"')
       })
 
-      test('that requests still wait for: code 1', async () => {
+      test('that requests wait for: exit code 1', async () => {
         const { program, rest } = await startHanging({ SHUTDOWN_TIMEOUT: '1s' })
         const requests = Array.from({ length: 4 }, () =>
           rest('GET', '/pets/1').then(
@@ -369,7 +370,7 @@ describe('whatever hangs, SIGTERM ends it within SHUTDOWN_TIMEOUT', outOfThree, 
     })
   }
 
-  testOnce('a connection that is not closed, with nothing else to do: code 1', async () => {
+  testOnce('a database connection that does not close: exit code 1', async () => {
     const kysely = import.meta.resolve('kysely')
     const fault = `import { Kysely } from '${kysely}'
       const hang = () => { Kysely.prototype.destroy = () => new Promise(() => {}) }
@@ -384,7 +385,7 @@ describe('whatever hangs, SIGTERM ends it within SHUTDOWN_TIMEOUT', outOfThree, 
 })
 
 test.each(engine === 'mysql' ? ['2'] : ['1'])(
-  'with %s WORKERS, a port that is taken stops the start in words',
+  'with %s WORKERS, a port in use fails the start with a message',
   async (workers) => {
     await start()
     const port = String(server.port)
@@ -404,9 +405,9 @@ test.each(engine === 'mysql' ? ['2'] : ['1'])(
 )
 
 test.runIf(engine === 'sqlite').each([
-  ['an exception', `throw new Error('boom')`],
-  ['a rejection', `void Promise.reject(new Error('boom'))`],
-])('%s that nobody caught: what is in flight is finished, then it ends with 1', async (_, code) => {
+  ['exception', `throw new Error('boom')`],
+  ['rejection', `void Promise.reject(new Error('boom'))`],
+])('an uncaught %s: requests in flight finish, and the process exits with 1', async (_, code) => {
   const fault = `process.on('SIGUSR2', () => { ${code} })`
   await start(runFirst(fault))
   const request = await beginCreation(server.port, key)
@@ -419,16 +420,16 @@ test.runIf(engine === 'sqlite').each([
   expect(server.stderr).not.toContain('cut off')
 })
 
-test('every creation that was answered is in the database, and nothing else', async () => {
+test('the database has exactly the acknowledged creations', async () => {
   await using sql = await openSql(database.url)
   const count = async () => Number((await sql('select count(*) as n from pets'))[0]?.n)
   const before = await count()
   await start()
   const request = await beginCreation(server.port, key)
-  const given = await beginCreation(server.port, key)
+  const aborted = await beginCreation(server.port, key)
   server.child.kill('SIGTERM')
   await server.logged(/Stopping/)
-  given.leave()
+  aborted.leave()
   await request.finish()
   expect(await server.exited).toBe(0)
   expect(await count()).toBe(before + 1)

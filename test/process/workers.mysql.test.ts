@@ -1,4 +1,4 @@
-/** Several serving processes: how they share the work, die, are replaced, and stop. */
+/** Several worker processes: how they share requests, die, are replaced, and stop. */
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
@@ -26,7 +26,7 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
   afterEach(async () => {
     const left = isRunning(server.child.pid) ? workerPids() : []
     server.child.kill('SIGKILL')
-    // Before the wait: one that hangs would keep the output open.
+    // Before the wait: a hanging worker would keep the output open.
     for (const pid of left) if (isRunning(pid)) process.kill(pid, 'SIGKILL')
     await server.exited
   })
@@ -35,12 +35,12 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
   const start = async (variables = {}) => {
     server = await runServer({ DATABASE_URL: database.url, WORKERS: '2', ...variables })
   }
-  // Each request has a connection of its own, which goes to any of the workers.
+  // Each request has its own connection, which goes to any worker.
   const get = (path: string, headers: Record<string, string> = {}) =>
     fetch(`${server.origin}${path}`, {
       headers: { authorization: `Bearer ${key}`, connection: 'close', ...headers },
     })
-  /** The processes that have answered so far. */
+  /** The processes that have served requests so far. */
   const workerPids = () =>
     [
       ...new Set(
@@ -51,7 +51,7 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
       ),
     ].map(Number)
 
-  /** The two processes that serve now: both have answered once this is given. */
+  /** The two workers that serve now, after both have served a request. */
   async function servingPids(without: number[] = []): Promise<number[]> {
     return await eventually(async () => {
       expect((await get('/v1/pets')).status).toBe(200)
@@ -67,7 +67,7 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
       .split('\n')
       .map(Number)
 
-  /** The results of the same work on a connection to each of the two workers: one that is frozen takes none. */
+  /** Does the same work at each of the two workers, while the other one is frozen. */
   async function atEach<Result>(pids: number[], work: () => Promise<Result>): Promise<Result[]> {
     const results = []
     for (const pid of pids) {
@@ -78,7 +78,7 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
     return results
   }
 
-  /** A creation in flight at each of the workers: the first of them has the last. */
+  /** Begins a creation at each worker: the last one is at the first worker. */
   const inFlight = (pids: number[]) => atEach(pids, () => beginCreation(server.port, key))
 
   async function expectFinished(creations: Creation[]) {
@@ -89,7 +89,7 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
 
   const gone = (pids: number[]) => eventually(() => expect(pids.filter(isRunning)).toEqual([]))
 
-  test('SIGTERM: what is in flight at each of them is finished, and it ends with 0', async () => {
+  test('SIGTERM: requests in flight at each worker finish, and the process exits with 0', async () => {
     await start({ METRICS_PORT: String(await freePort()) })
     const pids = await servingPids()
     expect(pids).not.toContain(server.child.pid)
@@ -98,14 +98,17 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
     server.child.kill('SIGTERM')
     await eventually(() => expect(stopping()).toHaveLength(2))
     await eventually(() => expect(get('/healthz')).rejects.toThrow())
-    expect(server.child.exitCode, 'who started it may end the rest then').toBeNull()
+    expect(
+      server.child.exitCode,
+      'the primary process runs until the workers have finished',
+    ).toBeNull()
     await expectFinished(creations)
     expect(await server.exited).toBe(0)
     await gone(pids)
     expect(server.stderr).not.toMatch(/cut off|A worker died/)
   })
 
-  test('a signal to the whole group ends no request in flight', async () => {
+  test('signals to the whole process group let requests in flight finish', async () => {
     await start()
     const pids = await servingPids()
     const creations = await inFlight(pids)
@@ -118,7 +121,7 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
     await gone(pids)
   })
 
-  test('finish what is in flight, and end, when the primary process is killed', async () => {
+  test('a SIGKILL of the primary process lets workers finish requests in flight, and exit', async () => {
     await start()
     const pids = await servingPids()
     const creations = await inFlight(pids)
@@ -127,7 +130,7 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
     await gone(pids)
   })
 
-  test('one that still starts ends without an error when the primary process is killed', async () => {
+  test('a SIGKILL of the primary process ends a starting worker without an error', async () => {
     const fault = `import cluster from 'node:cluster'
       import { Server } from 'node:net'
       const primary = process.ppid
@@ -139,13 +142,13 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
       }`
     const variables = { DATABASE_URL: database.url, WORKERS: '2', PORT: '0', ...runFirst(fault) }
     server = Object.assign(runProgram(programs.server, variables), { origin: '', port: 0 })
-    await server.exited // and of the workers, which have the same stderr
+    await server.exited // waits for the workers, too: they share stderr
     expect(server.stderr).not.toContain('Uncaught exception')
   })
 
-  test('one that dies is replaced, and the other serves meanwhile', async () => {
+  test('a worker that dies is replaced, and the other one serves meanwhile', async () => {
     const metricsPort = await freePort()
-    // The first that takes its place cannot live.
+    // The first replacement exits at once.
     const fault = `import cluster from 'node:cluster'
       if (cluster.worker?.id === 3) process.exit(7)`
     await start({
@@ -172,11 +175,11 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
       { level: 50, code: null, signal: 'SIGKILL' },
       { level: 50, worker: 3, code: 7, signal: null },
     ])
-    // A second after it died: one that cannot live does not spin.
+    // A replacement starts after a second: a worker that fails to start does not spin.
     expect(Number(deaths[1]?.time) - Number(deaths[0]?.time)).toBeGreaterThan(900)
   })
 
-  test('one with an exception that nobody caught finishes what is in flight and is replaced', async () => {
+  test('a worker with an uncaught exception finishes requests in flight and is replaced', async () => {
     const fault = `process.on('SIGUSR2', () => { throw new Error('boom') })`
     await start(runFirst(fault))
     const serving = await servingPids()
@@ -185,7 +188,7 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
     process.kill(first, 'SIGUSR2')
     const line = await server.logged(/Uncaught exception/)
     expect(JSON.parse(line)).toMatchObject({ level: 60, pid: first, err: { message: 'boom' } })
-    // The other worker keeps its connection, so only the answer of the first one ends.
+    // The other worker keeps its connection open, so only the response of the first one ends.
     await Promise.race(creations.map((creation) => creation.finish()))
     const died = JSON.parse(await server.logged(/A worker died/))
     expect(died).toMatchObject({ level: 50, code: 1 })
@@ -196,7 +199,7 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
     expect(created.map(({ status }) => status)).toEqual([201, 201])
     for (const creation of creations) creation.leave()
 
-    // The primary process with such an exception stops all of them, in order.
+    // An uncaught exception of the primary process stops all workers gracefully.
     const last = await inFlight(replaced)
     server.child.kill('SIGUSR2')
     await eventually(() => expect(stopping()).toHaveLength(3))
@@ -205,7 +208,7 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
     expect(server.stderr).not.toContain('cut off')
   })
 
-  test('SHUTDOWN_DELAY and SHUTDOWN_TIMEOUT hold for each of them', outOfThree, async () => {
+  test('SHUTDOWN_DELAY and SHUTDOWN_TIMEOUT apply to each worker', outOfThree, async () => {
     await start({ SHUTDOWN_DELAY: '1s', SHUTDOWN_TIMEOUT: '2s' })
     const pids = await servingPids()
     const [creation] = await inFlight(pids)
@@ -222,13 +225,13 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
     await gone(pids)
   })
 
-  test('one that hangs does not hold up the stop for longer than SHUTDOWN_TIMEOUT', async () => {
+  test('a worker that hangs delays the stop by at most SHUTDOWN_TIMEOUT', async () => {
     await start({ SHUTDOWN_TIMEOUT: '2s' })
     const pids = await servingPids()
     const [hung = 0, other = 0] = pids
     await freeze(hung)
     server.child.kill('SIGTERM')
-    // The primary process says so, since the one that hangs cannot.
+    // Logged by the primary process, because the hanging worker cannot log.
     const line = JSON.parse(await server.logged(/cut off/))
     expect(line).toMatchObject({ level: 40, pid: server.child.pid })
     expect(await server.exited).toBe(1)
@@ -236,7 +239,7 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
     await gone(pids)
   })
 
-  test('one that is killed before it takes a connection leaves that to the other', async () => {
+  test('a connection for a worker that is killed before it accepts goes to the other worker', async () => {
     await start()
     const [first = 0] = await servingPids()
     await freeze(first)
@@ -244,7 +247,7 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
       process.platform === 'linux' ? readdirSync(`/proc/${server.child.pid}/fd`).length : 0
     const before = descriptors()
     const requests = Array.from({ length: 8 }, () => get('/v1/pets'))
-    await setTimeout(100) // a connection would be on its way to the frozen one
+    await setTimeout(100) // the primary process hands connections to the frozen worker
     process.kill(first, 'SIGKILL')
     const answers = await Promise.all(requests)
     expect(answers.map(({ status }) => status)).toEqual(requests.map(() => 200))
@@ -252,7 +255,7 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
     await eventually(() => expect(descriptors()).toBeLessThanOrEqual(before))
   })
 
-  test('one that cannot start ends them all, and the start', async () => {
+  test('a worker that cannot start fails the whole start', async () => {
     const fault = `import cluster from 'node:cluster'
       if (cluster.worker?.id === 2) process.exit(7)`
     const port = String(await freePort())
@@ -270,7 +273,7 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
     await expect(get('/healthz')).rejects.toThrow()
   })
 
-  test('a second signal ends all of them at once', async () => {
+  test('a second signal ends all workers at once', async () => {
     await start({ SHUTDOWN_TIMEOUT: '60s' })
     const pids = await servingPids()
     await beginCreation(server.port, key)
@@ -282,58 +285,61 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
     await gone(pids)
   })
 
-  test('one that died just before a stop is not replaced, and holds up nothing', async () => {
+  test('a worker that died just before a stop is not replaced, and does not delay the stop', async () => {
     await start({ SHUTDOWN_DELAY: '3s' })
     const [first = 0, second = 0] = await servingPids()
     process.kill(first, 'SIGKILL')
     await server.logged(/A worker died/)
     server.child.kill('SIGTERM')
-    await setTimeout(1_500) // without a stop, another one would have been started after a second
+    await setTimeout(1_500) // without the stop, a replacement would start after a second
     expect(children().filter((pid) => pid !== first)).toEqual([second])
     expect(await server.exited).toBe(0)
     expect(server.stderr).not.toContain('cut off')
     await gone([second])
   })
 
-  test('one that is still starting stops with the others', async () => {
+  test('a worker that is starting stops with the others', async () => {
     await start({ SHUTDOWN_TIMEOUT: '60s' })
     const [first = 0, second = 0] = await servingPids()
     process.kill(first, 'SIGKILL')
     await server.logged(/A worker died/)
-    // Two children again: the new one has just been started, and serves nothing yet.
+    // Two children again: the replacement has just started, and does not serve yet.
     await eventually(() => expect(children().filter((pid) => pid !== first)).toHaveLength(2))
     server.child.kill('SIGTERM')
     const began = performance.now()
     expect(await server.exited).toBe(0)
     expect(performance.now() - began).toBeLessThan(30_000)
     expect(server.stderr).not.toContain('cut off')
-    expect(stopping(), 'the new one has not begun to serve').toMatchObject([{ pid: second }])
+    expect(stopping(), 'the replacement has not begun to serve').toMatchObject([{ pid: second }])
     await gone([second])
   })
 
-  test('one that was killed in the moment of a stop keeps no other from finishing', async () => {
+  test('a worker that is killed at the moment of a stop does not keep the other from finishing', async () => {
     await start()
     const [first = 0, second = 0] = await servingPids()
     await freeze(first)
-    const creation = await beginCreation(server.port, key) // the other one has it
+    const creation = await beginCreation(server.port, key) // at the other worker
     const primary = server.child.pid as number
     await freeze(primary)
     process.kill(first, 'SIGKILL')
-    await setTimeout(100) // its side of the channel is closed
+    await setTimeout(100) // the channel is closed on its side
     server.child.kill('SIGTERM')
     thaw(primary) // it receives both signals at once
     await eventually(() => expect(stopping()).toMatchObject([{ pid: second }]))
-    expect(server.child.exitCode, 'who started it may end the rest then').toBeNull()
+    expect(
+      server.child.exitCode,
+      'the primary process runs until the workers have finished',
+    ).toBeNull()
     await expectFinished([creation])
     const code = await server.exited
-    // The system orders the two signals. If the death is the first, nothing was cut off by the stop.
+    // The system orders the two signals. If the death comes first, the stop cuts nothing off.
     const diedBefore = server.entries().some(({ msg }) => /^A worker died/.test(String(msg)))
     expect(code).toBe(diedBefore ? 0 : 1)
     expect(server.stderr).not.toMatch(/cut off|Error/)
     await gone([second])
   })
 
-  test('the metrics are those of all of them together; each has a cache of its own', async () => {
+  test('the metrics are the sums of all workers, each of which has its own key cache', async () => {
     const metricsPort = await freePort()
     await start({ METRICS_PORT: String(metricsPort) })
     const pids = children()
@@ -351,7 +357,7 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
     expect(text).toMatch(/^petstore_database_connections_used 0$/m)
   })
 
-  test('the metrics are there while one of them starts', async () => {
+  test('the metrics are served while a worker starts', async () => {
     const metricsPort = await freePort()
     const fault = `import cluster from 'node:cluster'
       import { writeSync } from 'node:fs'
@@ -370,7 +376,7 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
     expect(await response.text()).toContain('operation="listPets"')
   })
 
-  test('one that is killed in the moment of a look at the metrics keeps the others serving', async () => {
+  test('a worker that is killed during a request for metrics does not stop the others', async () => {
     const metricsPort = await freePort()
     await start({ METRICS_PORT: String(metricsPort) })
     const primary = server.child.pid as number
@@ -381,7 +387,7 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
     const socket = connect(metricsPort, '127.0.0.1').on('error', () => {})
     socket.write('GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n')
     await once(socket, 'data')
-    // The request comes before the news of the end.
+    // The request arrives before the news of the death.
     await freeze(primary)
     socket.write('GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n')
     await setTimeout(100)
@@ -393,13 +399,13 @@ describe.runIf(engine === 'mysql')('with WORKERS', () => {
     expect(server.stderr).not.toContain('Uncaught exception')
   })
 
-  test('the primary process loads nothing of what serves', async () => {
+  test('the primary process loads neither express nor tRPC', async () => {
     await start(tellPackages)
     const pids = await servingPids()
     const [primary = [], ...workers] = [Number(server.child.pid), ...pids].map((pid) =>
       packagesIn(server.stderr, pid),
     )
-    expect(primary).toContain('kysely') // which brings the tables
+    expect(primary).toContain('kysely') // for the migrations
     for (const name of ['express', '@trpc/server', 'kysely']) {
       for (const names of workers) expect(names).toContain(name)
     }

@@ -1,4 +1,4 @@
-/** The benchmark takes minutes: what it asks, computes and prints is tested without load. */
+/** The requests, computations and output of the benchmark, without load. */
 import path from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import {
@@ -23,7 +23,7 @@ import { markdown } from '../../bench/tables.ts'
 import type { Result } from '../../bench/wrk.ts'
 import { newFolder, runToEnd } from '../support/process.ts'
 
-test('it says how it is used', async () => {
+test('--help prints the usage', async () => {
   const { code, stdout } = await runToEnd('bench/run.ts', {}, ['--help'])
   expect(code).toBe(0)
   expect(stdout).toContain('npm run bench -- [OPTIONS]')
@@ -34,39 +34,39 @@ test.each([
   ['--only', 'oracle'],
   ['--seconds', '0'],
   ['--pets', '150000'],
-])('it refuses %s %s', async (...args) => {
+])('%s %s fails with the usage', async (...args) => {
   const { code, stdout } = await runToEnd('bench/run.ts', {}, args)
   expect(code).toBe(1)
   expect(stdout).toContain('npm run bench -- [OPTIONS]')
 })
 
 describe('requests', () => {
-  const askedBy = (id: string, count: number) => {
+  const requestsOf = (id: string, count: number) => {
     const random = repeatable()
     const found = [...restCases(), ...deepCases(1_000_000)].find((test) => test.id === id)
     if (!found) throw new Error(`There is no case ${id}`)
     return Array.from({ length: count }, () => found.request(random, serviceCodec))
   }
 
-  test('the mixture has seven gets, two pages and one creation of ten', () => {
-    const asked = askedBy('mixture', 10_000)
+  test('the mixture has 70 % getPet, 20 % pages and 10 % creations', () => {
+    const requests = requestsOf('mixture', 10_000)
     const share = (pattern: RegExp) =>
-      asked.filter(({ path }) => pattern.test(path)).length / 10_000
+      requests.filter(({ path }) => pattern.test(path)).length / 10_000
     expect(share(/pets\/\d+$/)).toBeCloseTo(0.7, 1)
     expect(share(/cursor=\d+$/)).toBeCloseTo(0.2, 1)
-    expect(asked.filter(({ body }) => body !== undefined).length / 10_000).toBeCloseTo(0.1, 1)
+    expect(requests.filter(({ body }) => body !== undefined).length / 10_000).toBeCloseTo(0.1, 1)
   })
 
-  test('hardly two pages at random cursors are equal', () => {
+  test('pages at random cursors rarely repeat', () => {
     for (const id of ['page', 'filteredPage']) {
-      const paths = askedBy(id, 1_000).map(({ path }) => path)
+      const paths = requestsOf(id, 1_000).map(({ path }) => path)
       expect(new Set(paths).size).toBeGreaterThan(900)
     }
   })
 
-  test('deep pages are asked for near their place', () => {
+  test('the cursors of deep pages are near the beginning, the middle and the end', () => {
     const cursors = (place: string) =>
-      askedBy(`deep.pending.${place}`, 100).map(({ path }) =>
+      requestsOf(`deep.pending.${place}`, 100).map(({ path }) =>
         Number(/cursor=(\d+)/.exec(path)?.[1]),
       )
     expect(Math.max(...cursors('beginning'))).toBeLessThan(10_000)
@@ -76,7 +76,7 @@ describe('requests', () => {
   })
 })
 
-test('a database grows to so many pets, also after creations', async () => {
+test('growDatabase fills up to the number of pets, also after creations', async () => {
   const { folder, remove } = newFolder()
   onTestFinished(remove)
   const database = await fillDatabase(`sqlite:${path.join(folder, 'petstore.db')}`)
@@ -95,18 +95,21 @@ test('a database grows to so many pets, also after creations', async () => {
 })
 
 describe('processes', () => {
-  test('the name of a process may look like fields', () => {
+  test('parseStat accepts a process name that looks like fields', () => {
     const fields = `S 7 ${Array.from({ length: 9 }, () => 0).join(' ')} 250 50 0 0`
     const line = `42 (a) R 1 (b)) ${fields}`
     expect(parseStat(line)).toEqual({ pid: 42, parent: 7, seconds: 3 })
   })
 
-  test.runIf(process.platform === 'linux')('the time of this process grows with its work', () => {
-    const before = processorTime(process.pid)
-    for (const end = performance.now() + 100; performance.now() < end; );
-    expect(processorTime(process.pid)).toBeGreaterThan(before)
-    expect(processorTime(2 ** 30)).toBeNaN()
-  })
+  test.runIf(process.platform === 'linux')(
+    'processorTime grows with the work of the process',
+    () => {
+      const before = processorTime(process.pid)
+      for (const end = performance.now() + 100; performance.now() < end; );
+      expect(processorTime(process.pid)).toBeGreaterThan(before)
+      expect(processorTime(2 ** 30)).toBeNaN()
+    },
+  )
 })
 
 const SECOND: Result = {
@@ -150,7 +153,7 @@ const lineOf = (text: string, title: string) =>
 describe('tables', () => {
   const faster = { ...SECOND, requests: 1_500, p99: 6 }
 
-  test('ratios, times, processor time and memory', () => {
+  test('a table has ratios, latencies, processor time and memory', () => {
     const text = markdown(tableOf([row('getPet', [SECOND, faster])]))
     expect(text).toContain('REST on MySQL (MariaDB 10.11.1):')
     expect(lineOf(text, 'getPet')).toBe(
@@ -161,7 +164,7 @@ describe('tables', () => {
     expect(text).not.toContain('†')
   })
 
-  test('what is reached only by answering equal questions once is marked', () => {
+  test('results with shared equal requests are marked with †', () => {
     const text = markdown(
       tableOf([
         row('equal', [SECOND, faster], { isEqual: true }),
@@ -173,19 +176,19 @@ describe('tables', () => {
     expect(text).toMatch(/^†: reached only by answering equal questions once/m)
   })
 
-  test('the disk stands beside creations, and no database beside an embedded one', () => {
+  test('creations show the commits of the disk; an embedded database has no processor time', () => {
     const embedded = { ...SECOND, database: 0 }
     const text = markdown(tableOf([row('createPet', [embedded, embedded], { commits: 1_234 })]))
     expect(lineOf(text, 'createPet (')).toContain('(this disk: 1,234 commits/s)')
     expect(text).toContain('| createPet | 100 | 100 |')
   })
 
-  test('a processor time that is not known is a dash', () => {
+  test('an unknown processor time is a dash', () => {
     const unknown = { ...SECOND, service: Number.NaN, database: Number.NaN }
     expect(markdown(tableOf([row('getPet', [unknown, unknown])]))).toContain('| – + – |')
   })
 
-  test('a deep page stands beside that at the beginning', () => {
+  test('deep pages are compared with the page at the beginning', () => {
     const rows = deepCases(1_000_000).map(({ id }) => {
       const p50 = id.endsWith('middle') ? 15 : 1
       return row(id, [{ ...SECOND, p50 }, SECOND])
@@ -198,7 +201,7 @@ describe('tables', () => {
 })
 
 describe('capacity', () => {
-  // Made up, and in the order of what a call takes: no figures of any machine.
+  // Invented figures of a realistic magnitude.
   const measured = tableOf([
     row('getPet', [SECOND, { ...SECOND, statements: 500 }]),
     row('page', [SECOND, { ...SECOND, service: 0.2, database: 0.1, bytes: 2_000_000 }]),
@@ -220,20 +223,20 @@ describe('capacity', () => {
     roundTrip: 0,
   }
 
-  test('a call costs what was measured of it', () => {
+  test('costsOf computes the cost of a call from its measurement', () => {
     expect(costs.createPet).toMatchObject({ service: 0.000_1, database: 0.000_05, bytes: 500 })
     expect(costs.createPet).toMatchObject({ statements: 0.25, commits: 0.25, commitsAlone: 1 })
-    // 0.9 ms alone, of which 0.11 are the service's and the load's; a quarter of a statement.
+    // 0.9 ms alone, minus 0.11 ms of the service and the load; a quarter of a statement.
     expect(costs.createPet.hold).toBeCloseTo((0.000_9 - 0.000_11) / 4, 9)
   })
 
-  test('a mixture costs the mean of its calls', () => {
+  test('the cost of a mixture is the mean of its calls', () => {
     expect(mixture.service).toBeCloseTo(0.000_12, 9)
     expect(mixture.bytes).toBeCloseTo(0.8 * 500 + 0.2 * 2_000, 9)
     expect(mixture.commits).toBeCloseTo(0.025, 9)
   })
 
-  test('the first limit is the smallest, and moves when there is more of it', () => {
+  test('the lowest limit comes first, and changes when its resource grows', () => {
     const first = (more: Partial<Deployment>) => walls(mixture, { ...deployment, ...more })[0]
     expect(first({})).toMatchObject({ wall: 'process' })
     expect(first({})?.rate).toBeCloseTo(1 / 0.000_12, 3)
@@ -254,17 +257,17 @@ describe('capacity', () => {
     expect(check(costs.getPet, both, { ...SECOND, requests: 6_250 }).ratio).toBeCloseTo(0.5, 6)
   })
 
-  test('ten times the calls take ten times as much', () => {
+  test('ten times the calls need ten times the resources', () => {
     const [few, many] = [needs(mixture, 1e5), needs(mixture, 1e6)]
     expect(few.processes).toBe(Math.ceil((1e5 * 0.000_12) / 0.7))
     expect(many.processes / few.processes).toBeCloseTo(10, 0)
     expect(many.used / few.used).toBeCloseTo(10, 6)
-    // From shared commits to one of each creation.
+    // From shared commits to one for each creation.
     expect(many.commits[0]).toBeCloseTo(25_000, 3)
     expect(many.commits[1]).toBeCloseTo(100_000, 3)
   })
 
-  test('pets outside of memory are read from the disk', () => {
+  test('pets beyond the memory are read from the disk', () => {
     expect(storage(100, 1e5, MIXTURE)).toMatchObject({ outside: 0, rate: Number.POSITIVE_INFINITY })
     const { bytes, outside, rate } = storage(192, 1e9, MIXTURE)
     expect(bytes).toBe(192e9)
@@ -272,14 +275,14 @@ describe('capacity', () => {
     expect(rate).toBeCloseTo((0.7 * 100_000) / (0.5 * 0.94), 3)
   })
 
-  test('the tables go up to a million calls a second and a billion pets', () => {
+  test('the tables reach a million calls a second and a billion pets', () => {
     const text = capacityMarkdown(measured, 1)
     expect(text).toMatch(/^\| 1,000,000 \|/m)
     expect(text).toMatch(/^\| 1,000,000,000 \| 100 \| 4 % \|/m)
     expect(text).toMatch(/^\| one process \| 5,833 \| `WORKERS`/m)
   })
 
-  test('a case that was not measured is named', () => {
+  test('costsOf throws the name of a case that was not measured', () => {
     expect(() => costsOf(tableOf([]), 1)).toThrow('getPet')
     const never: Partial<Cost> = blend(costs, {})
     expect(never.service).toBe(0)

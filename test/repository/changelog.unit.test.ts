@@ -1,4 +1,4 @@
-/** The changelog: in its form, and with a part for what is released. */
+/** The changelog: its form, and a section for each release. */
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { VERSION } from '../../src/config/product.ts'
@@ -6,7 +6,7 @@ import { VERSION } from '../../src/config/product.ts'
 const changelog = readFileSync('CHANGELOG.md', 'utf8')
 const versionOf = (file: string): string => JSON.parse(readFileSync(file, 'utf8')).version
 
-test('each version has its part, the newest first, with what changed under the usual headings', () => {
+test('each version has a dated section, newest first, with the headings of Keep a Changelog', () => {
   const titles = [...changelog.matchAll(/^## \[(.+?)\](.*)$/gm)]
   const released = titles.map(([, version, date]) => ({ version, date }))
   if (released[0]?.version === 'Unreleased') expect(released.shift()?.date).toBe('')

@@ -1,4 +1,4 @@
-/** The documents (Markdown): their links lead somewhere, and their commands run. */
+/** The Markdown documents: links, scripts, paths and commands are valid. */
 import { execFile } from 'node:child_process'
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
@@ -11,7 +11,7 @@ const root = path.join(import.meta.dirname, '../..')
 const read = (file: string) => readFileSync(path.join(root, file), 'utf8')
 const documents = globSync(['*.md', '{bench,client,docs}/*.md', 'examples/*/*.md'], { cwd: root })
 
-/** Returns the anchors of a document's headings, as GitHub makes them. */
+/** Returns the anchors of the headings of a document, as GitHub generates them. */
 const anchorsOf = (text: string) =>
   [...text.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
     heading
@@ -29,14 +29,14 @@ const linksOf = (file: string) =>
     }),
   )
 
-test.each(documents)('%s: each link leads to a file, and to a heading in it', (file) => {
+test.each(documents)('%s: each link has an existing file and heading', (file) => {
   for (const { target, anchor } of linksOf(file)) {
     expect(existsSync(path.join(root, target)), target).toBe(true)
     if (anchor !== undefined) expect(anchorsOf(read(target)), target).toContain(anchor)
   }
 })
 
-test('README leads to every document, through others at most', () => {
+test('README links to every document, directly or through others', () => {
   const reached = new Set(['README.md'])
   for (const file of reached) {
     if (!documents.includes(file)) continue
@@ -46,7 +46,7 @@ test('README leads to every document, through others at most', () => {
   expect(documents.length).toBeGreaterThan(8)
 })
 
-test.each(documents)('%s: each script that it names exists', (file) => {
+test.each(documents)('%s: each named script exists', (file) => {
   const own = path.join(path.dirname(file), 'package.json')
   const { scripts } = JSON.parse(read(existsSync(path.join(root, own)) ? own : 'package.json'))
   const named = [...read(file).matchAll(/npm run (?:--silent )?([a-z:]+)/g)]
@@ -55,7 +55,7 @@ test.each(documents)('%s: each script that it names exists', (file) => {
 })
 
 test.each(documents.filter((file) => file !== 'CONTRIBUTING.md'))(
-  '%s: each path that it names exists',
+  '%s: each named path exists',
   (file) => {
     const paths = /`((?:src|db|client|docs|deploy|bench|examples|test)\/[\w./*-]*)/g
     for (const [, name = ''] of read(file).matchAll(paths)) {
@@ -70,7 +70,7 @@ describe('the commands', () => {
   let key: string
   afterAll(remove)
 
-  /** Runs lines in the root of the repository, as a reader does, on a database of these tests. */
+  /** Runs lines in the root of the repository, on a database of these tests. */
   const run = async (lines: string) => {
     const { PATH, HOME } = process.env
     const DATABASE_URL = `sqlite:${folder}/petstore.db?create`
@@ -78,7 +78,7 @@ describe('the commands', () => {
     return await promisify(execFile)('sh', ['-ec', lines], options)
   }
 
-  /** Returns the one block of a document that contains a text. */
+  /** Returns the only block of a document that contains a text. */
   const block = (file: string, text: string) => {
     const blocks = blocksOf(path.join(root, file)).filter(({ code }) => code.includes(text))
     expect(blocks).toHaveLength(1)
@@ -90,7 +90,7 @@ describe('the commands', () => {
     key = stdout.trim()
   })
 
-  test('README: the first requests', async () => {
+  test('README: the first requests succeed', async () => {
     const server = await runServer({ DATABASE_URL: `sqlite:${folder}/petstore.db` })
     try {
       const lines = block('README.md', 'API_KEY=')
@@ -108,21 +108,21 @@ describe('the commands', () => {
     }
   })
 
-  test('README: API keys', async () => {
+  test('README: the API key commands succeed', async () => {
     const { stdout } = await run(block('README.md', 'npm run keys'))
     const made = [...stdout.matchAll(/^(petstore_(?:read_)?)[\w-]{43}$/gm)]
-    // As for a reader, there is a key 1: the first of these is key 2, and the last replaces it.
+    // Key 1 exists, as for a reader: the first of these is key 2, and the last one replaces it.
     expect(made.map(([, prefix]) => prefix)).toEqual(['petstore_', 'petstore_read_', 'petstore_'])
     expect(stdout).toContain('Web shop')
   })
 
-  test('docs/operating.md: backup and restore', async () => {
+  test('docs/operating.md: backup and restore succeed', async () => {
     const lines = block('docs/operating.md', 'npm run backup')
     await run(lines.replaceAll('backups', path.join(folder, 'backups')))
     expect(existsSync(path.join(folder, 'backups/monday.db'))).toBe(true)
   })
 
-  test('README: sample data, twice', async () => {
+  test('README: npm run seed succeeds, also the second time', async () => {
     expect(read('README.md')).toContain('`npm run seed`')
     const { stdout } = await run('npm run --silent seed; npm run --silent seed')
     expect(stdout).toMatch(/^Added \d+ animals: .+\nAll animals exist already: .+\n$/)

@@ -1,4 +1,4 @@
-/** The house as its imports draw it: downward only, and each room knows what it must, and no more. */
+/** The layers of the source: imports go downward only, and some dependencies are forbidden. */
 import { globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect, test } from 'vitest'
@@ -9,7 +9,7 @@ const files = globSync(['src/**/*.ts', 'db/**/*.ts', 'client/**/*.ts', 'docs-pag
   exclude: ['client/dist/**'],
 })
 
-/** The modules that a file imports, types included: ours by their path, others by their name. */
+/** The modules that a file imports, types included: own modules by path, packages by name. */
 function importsOf(file: string): string[] {
   const text = readFileSync(path.join(root, file), 'utf8')
   const names = [
@@ -20,19 +20,19 @@ function importsOf(file: string): string[] {
 }
 const imports = new Map(files.map((file) => [file, importsOf(file)]))
 
-/** Which files below one of `places` import something that `forbidden` matches. */
-function trespasses(places: RegExp, forbidden: RegExp): string[] {
+/** The imports that match `forbidden`, in files that match `places`. */
+function violations(places: RegExp, forbidden: RegExp): string[] {
   return files
     .filter((file) => places.test(file))
     .flatMap((file) => (imports.get(file) ?? []).map((name) => `${file} → ${name}`))
     .filter((line) => forbidden.test(line.split(' → ')[1] ?? ''))
 }
 
-test('no file imports itself by way of others', () => {
+test('imports have no cycles', () => {
   const done = new Set<string>()
   const visit = (file: string, above: string[]): void => {
-    const circle = above.includes(file) ? [...above.slice(above.indexOf(file)), file] : []
-    expect(circle.join(' → ')).toBe('')
+    const cycle = above.includes(file) ? [...above.slice(above.indexOf(file)), file] : []
+    expect(cycle.join(' → ')).toBe('')
     if (done.has(file)) return
     for (const name of imports.get(file) ?? []) if (imports.has(name)) visit(name, [...above, file])
     done.add(file)
@@ -40,8 +40,8 @@ test('no file imports itself by way of others', () => {
   for (const file of files) visit(file, [])
 })
 
-/** The rooms from the roof to the ground: a room imports only rooms below it. */
-const rooms = [
+/** The folders from top to bottom: a folder imports only folders below it. */
+const layers = [
   'client/src',
   'src', // main.ts
   'src/cli',
@@ -63,20 +63,20 @@ const rooms = [
   'db/engines',
 ]
 
-/** Imports that go upward, each with the reason why it may. */
+/** Allowed upward imports, each with its reason. */
 const upward = [
-  // The one file that client and service must agree on.
+  // The encoding is shared by client and service.
   /^src\/\S+ → client\/src\/encoding\.ts$/,
-  // The engines are loaded by what is made of them.
+  // The engines use modules of the layer that loads them.
   /^db\/engines\/\S+ → db\/[a-z-]+\.ts$/,
 ]
 
-test('imports run downward', () => {
-  const floorOf = (file: string) => rooms.indexOf(path.dirname(file))
+test('imports go downward', () => {
+  const layerOf = (file: string) => layers.indexOf(path.dirname(file))
   const wrong = [...imports].flatMap(([file, names]) =>
     names
       .filter((name) => imports.has(name) && path.dirname(name) !== path.dirname(file))
-      .filter((name) => floorOf(name) < floorOf(file))
+      .filter((name) => layerOf(name) < layerOf(file))
       .map((name) => `${file} → ${name}`)
       .filter((line) => !upward.some((allowed) => allowed.test(line))),
   )
@@ -84,41 +84,53 @@ test('imports run downward', () => {
 })
 
 test.each<[string, RegExp, RegExp]>([
-  ['the database knows nothing of the service', /^db\//, /^(src|client)\/|express|@trpc/],
-  ['the chassis knows nothing of the shop', /^(db|src\/(?!petstore|cli|main))/, /^src\/petstore/],
-  ['http knows neither surface nor database', /^src\/http\//, /^src\/surface|^db\/|kysely/],
-  ['surfaces know no database', /^src\/surface\/(rest|trpc)\//, /^db\/|kysely|mysql2|sqlite/],
-  ['the surfaces do not know each other', /^src\/surface\/rest\//, /^src\/surface\/trpc/],
-  ['the surfaces do not know each other', /^src\/surface\/trpc\//, /^src\/surface\/rest/],
+  ['db imports nothing of the service', /^db\//, /^(src|client)\/|express|@trpc/],
   [
-    'the docs page knows a document and nothing else',
+    'only petstore, cli and main import src/petstore',
+    /^(db|src\/(?!petstore|cli|main))/,
+    /^src\/petstore/,
+  ],
+  [
+    'src/http imports neither surfaces nor the database',
+    /^src\/http\//,
+    /^src\/surface|^db\/|kysely/,
+  ],
+  [
+    'surfaces do not import the database',
+    /^src\/surface\/(rest|trpc)\//,
+    /^db\/|kysely|mysql2|sqlite/,
+  ],
+  ['REST does not import tRPC', /^src\/surface\/rest\//, /^src\/surface\/trpc/],
+  ['tRPC does not import REST', /^src\/surface\/trpc\//, /^src\/surface\/rest/],
+  [
+    'the docs page imports nothing of the service',
     /^docs-page\//,
     /^(src|db|client)\/|express|@trpc/,
   ],
-  ['stores know no surface', /\/store\.ts$/, /express|@trpc|^src\/(surface|http)/],
+  ['stores do not import surfaces', /\/store\.ts$/, /express|@trpc|^src\/(surface|http)/],
   [
-    'a client brings nothing of the service',
+    'the client imports nothing of the service',
     /^client\/src\/(?!interface|testing|memory)/,
     /^(src|db)\/|express|kysely|^client\/src\/(testing|memory)|msw/,
   ],
   [
-    'the stand-in in tests brings no server and no database',
+    'the stand-in imports neither server nor database',
     /^client\/src\/(testing|memory)/,
     /^src\/(http|surface|process|cli|config|main)|express|kysely|mysql2|^node:/,
   ],
 ])('%s (%#)', (_, places, forbidden) => {
   expect(files.some((file) => places.test(file))).toBe(true)
-  expect(trespasses(places, forbidden)).toEqual([])
+  expect(violations(places, forbidden)).toEqual([])
 })
 
-test('only the configuration reads the environment', () => {
+test('only src/config/config.ts reads the environment', () => {
   const readers = files.filter((file) =>
     /process\.env|loadEnvFile/.test(readFileSync(path.join(root, file), 'utf8')),
   )
   expect(readers).toEqual(['src/config/config.ts'])
 })
 
-test('every procedure that a resource has is in the router', async () => {
+test('every procedure of a resource is in the router', async () => {
   const load = (file: string): Promise<Record<string, unknown>> => import(path.join(root, file))
   const { appRouter } = (await load('src/petstore/router.ts')) as {
     appRouter: { _def: { procedures: Record<string, unknown> } }

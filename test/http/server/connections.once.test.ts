@@ -1,4 +1,4 @@
-/** What is no proper HTTP: it is refused, nothing is smuggled, and the process goes on. */
+/** Malformed HTTP, request smuggling, timeouts, upgrades and clients that disconnect. */
 import { once } from 'node:events'
 import { IncomingMessage } from 'node:http'
 import { connect, Socket } from 'node:net'
@@ -39,13 +39,13 @@ afterAll(async () => {
   await service.stop()
 })
 
-/** A request with the key; `body` follows the empty line. */
+/** A request with the API key; `body` follows the empty line. */
 const request = (line: string, headers: readonly string[] = [], body = '') =>
   `${[line, ...head, ...headers].join('\r\n')}\r\n\r\n${body}`
 const post = (headers: readonly string[], body: string, path = '/v1/pets') =>
   request(`POST ${path} HTTP/1.1`, [json, ...headers], body)
 
-/** A new connection, which stays open on this side when the server ends its own. */
+/** Opens a connection that stays open on this side when the server half-closes it. */
 async function open(): Promise<Socket> {
   const { hostname, port } = new URL(service.origin)
   const socket = connect({ port: Number(port), host: hostname, allowHalfOpen: true })
@@ -54,7 +54,7 @@ async function open(): Promise<Socket> {
   return socket
 }
 
-/** Resolves when the server has let go of a connection: what is sent to it is refused. */
+/** Resolves when the server has closed a connection in both directions. */
 async function dropped(socket: Socket): Promise<void> {
   const closed = new Promise((resolve) => socket.once('close', resolve))
   while (!socket.closed) {
@@ -63,7 +63,7 @@ async function dropped(socket: Socket): Promise<void> {
   }
 }
 
-/** The entries of the log of the requests whose id begins like this. */
+/** The log entries of the requests with this prefix of their id. */
 const logged = (id: string, { logged: lines } = service) =>
   lines.map((line) => JSON.parse(line)).filter(({ requestId }) => requestId?.startsWith(id))
 
@@ -73,7 +73,7 @@ async function names(): Promise<string[]> {
   return (body as { name: string }[]).map(({ name }) => name)
 }
 
-/** The one answer to what is sent, after which the server must close. */
+/** Sends `parts`; checks that there is one response and that the server closes the connection. */
 async function lastAnswer(parts: Parameters<typeof converse>[1]): Promise<RawAnswer> {
   const { answers, closed } = await converse(service.origin, parts, { expected: 2 })
   expect(closed).toBe(true)
@@ -82,7 +82,7 @@ async function lastAnswer(parts: Parameters<typeof converse>[1]): Promise<RawAns
   return answers[0] as RawAnswer
 }
 
-test('of HTTP/1.0 one request is answered, even to who would keep the connection', async () => {
+test('HTTP/1.0 gets one response per connection, even with Connection: keep-alive', async () => {
   const line = request('GET /v1/pets HTTP/1.0', ['Connection: keep-alive'])
   expect((await lastAnswer(line + line)).status).toBe(200)
 })
@@ -94,7 +94,7 @@ test.for<[string, string[]]>([
   ['an unknown Transfer-Encoding', ['Transfer-Encoding: xchunked']],
   ['two Transfer-Encodings', [chunked, 'Transfer-Encoding: identity']],
   ['a folded Transfer-Encoding', ['Transfer-Encoding:\r\n chunked', 'Content-Length: 5']],
-  ['a blank before the colon', ['Transfer-Encoding : chunked', 'Content-Length: 5']],
+  ['a space before the colon', ['Transfer-Encoding : chunked', 'Content-Length: 5']],
   ['a vertical tab before chunked', ['Transfer-Encoding: \vchunked', 'Content-Length: 5']],
   ['two Content-Lengths', ['Content-Length: 5', 'Content-Length: 6']],
   ['the same Content-Length twice', ['Content-Length: 5', 'Content-Length: 5']],
@@ -102,26 +102,26 @@ test.for<[string, string[]]>([
   ['a Content-Length with a sign', ['Content-Length: +5']],
   ['a negative Content-Length', ['Content-Length: -5']],
   ['a hexadecimal Content-Length', ['Content-Length: 0x5']],
-])('nothing is smuggled behind %s', async ([, headers]) => {
+])('a request with %s cannot smuggle another one', async ([, headers]) => {
   const hidden = post([`Content-Length: ${pet.length}`], pet)
   expectRefusal(await lastAnswer(post(headers, `0\r\n\r\n${hidden}`)), 400, 'BAD_REQUEST')
   expect((await service.rest('GET', '/pets')).body).toEqual([])
 })
 
 test.for<[string, string]>([
-  ['a chunk size that is no number', `zz\r\n${pet}\r\n0\r\n\r\n`],
+  ['an invalid chunk size', `zz\r\n${pet}\r\n0\r\n\r\n`],
   ['a chunk size beyond 64 bits', `fffffffffffffffff\r\n${pet}`],
-  ['a chunk that is longer than it says', `2\r\n${pet}\r\n0\r\n\r\n`],
+  ['a chunk longer than its size', `2\r\n${pet}\r\n0\r\n\r\n`],
   ['lines that end with LF alone', `2\n{}\n0\n\n`],
-  ['chunk extensions without end', `2;${'x'.repeat(20_000)}`],
-])('a body with %s is refused', async ([, body]) => {
-  // The head first, so that the body is being awaited when it turns out wrong.
+  ['endless chunk extensions', `2;${'x'.repeat(20_000)}`],
+])('a body with %s returns 400', async ([, body]) => {
+  // The head is sent first, so that the server waits for the body.
   for (const path of ['/v1/pets', '/trpc/createPet']) {
     expectRefusal(await lastAnswer([post([chunked], '', path), body]), 400, 'BAD_REQUEST')
   }
 })
 
-test('a call that ends behind the refusal of its body is no error in the log', async () => {
+test('a call whose body is rejected logs no error', async () => {
   const serving = accepted()
   const socket = await open()
   const served = await serving
@@ -136,32 +136,32 @@ test('a call that ends behind the refusal of its body is no error in the log', a
 })
 
 test.for<[string, string]>([
-  ['no HTTP', 'hello\r\n\r\n'],
+  ['a text that is not HTTP', 'hello\r\n\r\n'],
   ['HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
   ['an unknown version', 'GET /v1/pets HTTP/3.3\r\nHost: x\r\n\r\n'],
-  ['a version that was never spoken', 'GET /v1/pets HTTP/0.9\r\nHost: x\r\n\r\n'],
-  ['a line without a version', 'GET /v1/pets\r\n\r\n'],
-  ['the version of HTTP/2 in lines', 'GET /v1/pets HTTP/2.0\r\nHost: x\r\n\r\n'],
+  ['HTTP/0.9 with headers', 'GET /v1/pets HTTP/0.9\r\nHost: x\r\n\r\n'],
+  ['a request line without a version', 'GET /v1/pets\r\n\r\n'],
+  ['HTTP/2.0 as text', 'GET /v1/pets HTTP/2.0\r\nHost: x\r\n\r\n'],
   ['RTSP', 'GET /v1/pets RTSP/1.0\r\nCSeq: 1\r\n\r\n'],
-  ['RTSP behind an empty line', '\r\nGET /v1/pets RTSP/1.0\r\nCSeq: 1\r\n\r\n'],
+  ['RTSP after an empty line', '\r\nGET /v1/pets RTSP/1.0\r\nCSeq: 1\r\n\r\n'],
   ['RTSP/2.0', 'OPTIONS * RTSP/2.0\r\nCSeq: 1\r\n\r\n'],
   ['TLS', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03'],
   ['an unknown method', 'FETCH /v1/pets HTTP/1.1\r\nHost: x\r\n\r\n'],
   ['lines that end with LF alone', 'GET /v1/pets HTTP/1.1\nHost: x\n\n'],
-  ['NUL in the address', 'GET /v1/pets/\0 HTTP/1.1\r\nHost: x\r\n\r\n'],
+  ['NUL in the target', 'GET /v1/pets/\0 HTTP/1.1\r\nHost: x\r\n\r\n'],
   ['a control character in a header', 'GET /v1/pets HTTP/1.1\r\nHost: x\r\nA: \x01\r\n\r\n'],
   ['a folded header', 'GET /v1/pets HTTP/1.1\r\nHost: x\r\nA: b\r\n c\r\n\r\n'],
-  ['a blank in a header name', 'GET /v1/pets HTTP/1.1\r\nHost: x\r\nA b: c\r\n\r\n'],
-])('%s is refused', async ([, text]) => {
+  ['a space in a header name', 'GET /v1/pets HTTP/1.1\r\nHost: x\r\nA b: c\r\n\r\n'],
+])('%s returns 400', async ([, text]) => {
   expectRefusal(await lastAnswer(Buffer.from(text, 'latin1')), 400, 'BAD_REQUEST')
 })
 
-test('HTTP/1.0 without a Host is served, and the connection is closed', async () => {
+test('HTTP/1.0 without a Host is served, and the connection closes', async () => {
   const text = `GET /v1/pets HTTP/1.0\r\nAuthorization: Bearer ${service.key}\r\n\r\n`
   expect(await lastAnswer(text)).toMatchObject({ status: 200, body: '[]' })
 })
 
-test('an address, headers or trailers that are too long get 431', async () => {
+test('a target, headers or trailers that are too long return 431', async () => {
   const long = 'x'.repeat(16_384)
   const get = (path: string, ...headers: string[]) =>
     lastAnswer(request(`GET ${path} HTTP/1.1`, headers))
@@ -175,22 +175,22 @@ test('an address, headers or trailers that are too long get 431', async () => {
   expectRefusal(await lastAnswer(trailed), 431, 'BAD_REQUEST')
 })
 
-test('a thousand headers are read, and more get 431, which says so', async () => {
+test('more than a thousand headers return 431, with the limit in the message', async () => {
   const ask = (count: number) =>
     lastAnswer(
       `GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${'A: b\r\n'.repeat(count - 2)}\r\n`,
     )
   expect((await ask(1_000)).status).toBe(200)
-  const refused = await ask(1_001)
-  expectRefusal(refused, 431, 'BAD_REQUEST')
-  expect(refused.body).toContain('at most 16384 bytes, in at most 1000 headers')
+  const rejected = await ask(1_001)
+  expectRefusal(rejected, 431, 'BAD_REQUEST')
+  expect(rejected.body).toContain('at most 16384 bytes, in at most 1000 headers')
 })
 
-test('headers that do not end get 408', async () => {
+test('headers that do not end return 408', async () => {
   const socket = await open()
   const began = performance.now()
   socket.write(`GET /v1/pets HTTP/1.1\r\nHost: x\r\nX-Slow: `)
-  // Byte after byte: what counts is the whole, not each pause.
+  // Byte after byte: the timeout is for all headers, not for each pause.
   const drip = setInterval(() => socket.write('x'), 20)
   const [answer] = await once(socket, 'data')
   clearInterval(drip)
@@ -199,7 +199,7 @@ test('headers that do not end get 408', async () => {
   expect(performance.now() - began).toBeGreaterThan(clientTimeouts.headers - 10)
 })
 
-test('a body that never comes gets 408', async () => {
+test('a body that does not arrive returns 408', async () => {
   const [known, endless, trpc] = await Promise.all([
     lastAnswer(post(['Content-Length: 20'], '')),
     lastAnswer(post([chunked], '')),
@@ -210,7 +210,7 @@ test('a body that never comes gets 408', async () => {
   expectRefusal(trpc, 408, 'TIMEOUT')
 })
 
-test('a body that never comes is not waited for without a key', async () => {
+test('a request without a key returns 401 before its body arrives', async () => {
   const text = `POST /v1/pets HTTP/1.1\r\nHost: x\r\n${json}\r\nContent-Length: 20\r\n\r\n`
   const { answers, closed } = await converse(service.origin, text, { expected: 2 })
   expectRestError(answers[0] as RawAnswer, 401, 'UNAUTHORIZED')
@@ -218,7 +218,7 @@ test('a body that never comes is not waited for without a key', async () => {
   expect(closed).toBe(true)
 })
 
-test('connections that say nothing, or nothing more, are closed', async () => {
+test('silent and idle connections are closed', async () => {
   const silent = await open()
   const idle = await open()
   idle.resume().write(request('GET /v1/pets HTTP/1.1'))
@@ -228,7 +228,7 @@ test('connections that say nothing, or nothing more, are closed', async () => {
   idle.destroy()
 })
 
-test('of connections that end without a word nothing is kept', async () => {
+test('silent connections leave nothing in memory', async () => {
   const sockets = () => queryObjects(Socket, { format: 'count' })
   const before = sockets()
   for (let number = 0; number < 100; number++) {
@@ -239,13 +239,13 @@ test('of connections that end without a word nothing is kept', async () => {
   await eventually(() => expect(sockets()).toBeLessThan(before + 50))
 })
 
-test('of requests that are refused in the middle of their bodies nothing is kept', async () => {
+test('requests that are rejected in the middle of the body leave nothing in memory', async () => {
   const requests = () => queryObjects(IncomingMessage, { format: 'count' })
   const before = requests()
   for (let number = 0; number < 100; number++) {
     const socket = await open()
     socket.write(post([chunked], '1\r\n{\r\n'))
-    // The first piece is read before the second is sent.
+    // The server reads the first chunk before the second is sent.
     for (let turn = 0; turn < 5; turn++) await setImmediate()
     socket.write('zz')
     await once(socket, 'data')
@@ -255,8 +255,8 @@ test('of requests that are refused in the middle of their bodies nothing is kept
   await eventually(() => expect(requests()).toBeLessThan(before + 50))
 })
 
-test('a client that does not take its answers is dropped', async () => {
-  await eventually(() => fetch(`${service.origin}/docs/`)) // makes the page
+test('a client that does not read its responses is disconnected', async () => {
+  await eventually(() => fetch(`${service.origin}/docs/`)) // builds the page
   const { socket } = await unreadAnswer(
     service.origin,
     request('GET /docs/ HTTP/1.1', ['X-Request-Id: untaken']),
@@ -266,7 +266,7 @@ test('a client that does not take its answers is dropped', async () => {
   socket.destroy()
 })
 
-test('an error is never taken for the answer to an earlier request, nor torn into it', async () => {
+test('the response to garbage is never mixed up with that to the request before it', async () => {
   for (const path of ['/v1/pets', '/docs/']) {
     for (const garbage of ['GARBAGE\r\n\r\n', 'CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n']) {
       const text = request(`GET ${path} HTTP/1.1`) + garbage
@@ -277,12 +277,12 @@ test('an error is never taken for the answer to an earlier request, nor torn int
   }
 })
 
-test('CONNECT is refused', async () => {
+test('CONNECT returns 405', async () => {
   const text = 'CONNECT internal.example:22 HTTP/1.1\r\nHost: internal.example\r\n\r\n'
   expectRefusal(await lastAnswer(text), 405, 'METHOD_NOT_SUPPORTED')
 })
 
-test('clients that vanish do no harm', async () => {
+test('clients that reset their connection do not disturb the service', async () => {
   const connecting = 'CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n'
   const broken = [
     '',
@@ -302,13 +302,13 @@ test('clients that vanish do no harm', async () => {
   }
 })
 
-test('a client that is refused and stays is dropped', outOfThree, async () => {
+test('a rejected client that keeps its side open is disconnected', outOfThree, async () => {
   const began = performance.now()
   const ends = ['CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n', 'GARBAGE\r\n\r\n'].map(async (text) => {
     const socket = await open()
     let received = ''
     socket.on('data', (chunk) => (received += chunk)).write(text)
-    await once(socket, 'end') // the server has ended its side, and this one does not
+    await once(socket, 'end') // the server has half-closed; this side stays open
     expect(received).toMatch(/^HTTP\/1\.1 4\d\d .*"status":4\d\d,.*\}$/s)
     await dropped(socket)
   })
@@ -316,7 +316,7 @@ test('a client that is refused and stays is dropped', outOfThree, async () => {
   expect(performance.now() - began).toBeLessThan(4_000)
 })
 
-test('Expect: 100-continue is invited, another expectation is ignored', async () => {
+test('Expect: 100-continue gets 100 Continue; other expectations are ignored', async () => {
   const headers = ['Expect: 100-continue', 'Content-Length: 2']
   for (const expectation of ['Expect: 100-continue', 'expect: 100-Continue']) {
     const asking = post([expectation, 'Content-Length: 2'], '')
@@ -325,7 +325,7 @@ test('Expect: 100-continue is invited, another expectation is ignored', async ()
   }
   const ignored = await converse(service.origin, request('GET /v1/pets HTTP/1.1', ['Expect: tea']))
   expect(ignored.answers).toMatchObject([{ status: 200 }])
-  // HTTP/1.0 knows no invitation (RFC 9110, section 10.1.1).
+  // HTTP/1.0 has no 100 Continue (RFC 9110, section 10.1.1).
   const old = post(headers, '').replace('HTTP/1.1', 'HTTP/1.0')
   const uninvited = await converse(service.origin, [old, '{}'])
   expect(uninvited.answers.map(({ status }) => status)).toEqual([400])
@@ -337,12 +337,12 @@ test.for<[string, string, string]>([
   ['/trpc/listPets', '/v1/pets', pet],
   ['/nothing', '/v1/pets', pet],
   ['/v1/pets', '/trpc/createPet', JSON.stringify('[{"name":1,"categoryId":2},"Rex",3]')],
-])('what follows an offer to upgrade at %s is not done: %s', async ([target, path, body]) => {
+])('a request behind an Upgrade header at %s is not executed: %s', async ([target, path, body]) => {
   const before = await names()
   const hidden = post([`Content-Length: ${body.length}`], body, path)
   for (const protocol of ['h2c', 'websocket', 'anything/1']) {
     const offer = request(`GET ${target} HTTP/1.1`, ['Connection: Upgrade', `Upgrade: ${protocol}`])
-    // In one packet with it, after it, and as what is left when the first bytes are dropped.
+    // In the same packet, in the next one, and as the rest when the first bytes are dropped.
     for (const parts of [
       [offer + hidden],
       [offer, hidden],
@@ -358,10 +358,11 @@ test.for<[string, string, string]>([
   expect(await names()).toEqual(before)
 })
 
-test('what follows an offer before it is answered is not done either', async () => {
+test('a request behind an Upgrade header, before its response, is not executed', async () => {
   const before = await names()
-  // Node drops what it has read together with an offer, and parses what it reads next. Empty lines
-  // before a request are nothing (RFC 9112, section 2.2), so it does not matter where that begins.
+  // Node drops what it has read together with an Upgrade header, and parses what it reads next.
+  // Empty lines before a request are ignored (RFC 9112, section 2.2), so the position of the next
+  // read does not matter.
   const between = '\r\n'.repeat(150_000)
   for (const [path, body] of [
     ['/v1/pets', pet],
@@ -376,7 +377,7 @@ test('what follows an offer before it is answered is not done either', async () 
   expect(await names()).toEqual(before)
 })
 
-test('an offer to upgrade is not taken up', async () => {
+test('the Upgrade header is ignored', async () => {
   for (const protocol of ['websocket', 'h2c']) {
     const headers = ['Connection: Upgrade', `Upgrade: ${protocol}`]
     const { answers } = await converse(service.origin, request('GET /v1/pets HTTP/1.1', headers))
@@ -384,9 +385,9 @@ test('an offer to upgrade is not taken up', async () => {
   }
 })
 
-test('a client that resets its connection when it is refused for silence does no harm', async () => {
+test('a reset after 408 does not disturb the service', async () => {
   const socket = await open()
-  await once(socket, 'data') // 408: the server has closed its side
+  await once(socket, 'data') // 408: the server has half-closed
   socket.resetAndDestroy()
   await once(socket, 'close')
   expect((await fetch(`${service.origin}/healthz`)).status).toBe(200)
@@ -396,7 +397,7 @@ test('a client that resets its connection when it is refused for silence does no
 const sleep = (milliseconds: number) =>
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds)
 
-test('a request that came while the process was busy is not refused for being late', async () => {
+test('a request that arrives while the process is busy does not time out', async () => {
   const serving = accepted()
   const socket = await open()
   await serving
@@ -404,7 +405,7 @@ test('a request that came while the process was busy is not refused for being la
   socket.write(request('GET /v1/pets HTTP/1.1'))
   sleep(clientTimeouts.headers * 3)
   expect(String(await answer)).toMatch(/^HTTP\/1\.1 200 /)
-  // Its body has less time than the process is busy for, too.
+  // The process is busy for longer than the timeout of the body, too.
   const posting = once(socket, 'data')
   socket.write(post([`Content-Length: ${pet.length}`], ''))
   await setTimeout(50)
@@ -414,8 +415,8 @@ test('a request that came while the process was busy is not refused for being la
   socket.destroy()
 })
 
-test('a body whose timeout passes just before its end is read keeps its connection', async () => {
-  const timeouts = { ...clientTimeouts, keepAlive: 60_000 } // the connection is not idle for so long
+test('a body that arrives before its timeout but is read after it keeps the connection open', async () => {
+  const timeouts = { ...clientTimeouts, keepAlive: 60_000 } // longer than this test
   const busy = await startService({}, { clientTimeouts: timeouts })
   onTestFinished(() => busy.stop())
   const ask = (line: string, body: string) =>
@@ -432,7 +433,7 @@ test('a body whose timeout passes just before its end is read keeps its connecti
   const answer = async () => String((await once(socket, 'data'))[0])
   socket.write(ask('POST /v1/pets HTTP/1.1', pet))
   await setTimeout(50)
-  // After this the timers run first, and only then the body is read.
+  // From here the timers run before the body is read.
   await setImmediate()
   const created = answer()
   socket.write(pet)
@@ -450,7 +451,7 @@ const tooLarge = (path: string) => [
   post([chunked], `11170\r\n${large}\r\n0\r\n\r\n`, path),
 ]
 
-test('a body that is too large is refused, and the connection is closed', async () => {
+test('a body that is too large returns 413, and the connection closes', async () => {
   for (const [path, check] of [
     ['/v1/pets', expectRestError],
     ['/trpc/createPet', expectTrpcError],
@@ -462,7 +463,7 @@ test('a body that is too large is refused, and the connection is closed', async 
   }
 })
 
-test('what follows a body that is too large is not done', async () => {
+test('a request behind a body that is too large is not executed', async () => {
   const hidden = post([`Content-Length: ${pet.length}`], pet)
   const before = await names()
   for (const path of ['/v1/pets', '/trpc/createPet']) {

@@ -1,4 +1,4 @@
-/** A client that has closed its side after its request still gets the answer (RFC 9112, section 9.6). */
+/** A client that half-closes its connection still gets the response (RFC 9112, section 9.6). */
 import { once } from 'node:events'
 import { IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
@@ -30,11 +30,11 @@ const request = (line: string, body = '', version = '1.1') =>
     body,
   ].join('\r\n')
 
-/** A connection that is left open on the other side when this one is closed. */
+/** A connection that can be half-closed. */
 const open = () =>
   connect({ port: Number(new URL(service.origin).port), allowHalfOpen: true }).on('error', () => {})
 
-/** All that comes on a connection on which this was sent, and this side closed. */
+/** Sends `sent`, half-closes the connection, and returns everything that is received. */
 async function sendAndClose(sent: string): Promise<string> {
   const socket = open()
   socket.end(sent)
@@ -52,7 +52,7 @@ test.each([
   ['GET /trpc/listPets', '', 200],
   ['POST /v1/pets', rex, 201],
   ['POST /trpc/createPet', JSON.stringify('[{"name":1,"categoryId":2},"Rex",3]'), 200],
-])('%s is answered, and the connection is closed', async (line, body, status) => {
+])('%s gets a response, and the connection closes', async (line, body, status) => {
   for (const version of ['1.1', '1.0']) {
     const before = await countPets(service.sql)
     const answer = await sendAndClose(request(line, body, version))
@@ -61,7 +61,7 @@ test.each([
   }
 })
 
-test('of a client that closes its side in the middle of a body nothing is done', async () => {
+test('a client that half-closes in the middle of a body creates nothing and is logged with 499', async () => {
   const before = await countPets(service.sql)
   const seen = statuses().length
   expect(await sendAndClose(request('POST /v1/pets', rex).slice(0, -1))).toBe('')
@@ -69,7 +69,7 @@ test('of a client that closes its side in the middle of a body nothing is done',
   expect(await countPets(service.sql)).toBe(before)
 })
 
-test('a client that closes its side after an answer is let go of', async () => {
+test('a client that half-closes after the response is disconnected', async () => {
   const socket = open()
   socket.write(request('GET /healthz'))
   await once(socket, 'data')
@@ -77,33 +77,34 @@ test('a client that closes its side after an answer is let go of', async () => {
   expect(await text(socket)).toBe('')
 })
 
-describe.runIf(engine === 'mysql')('while its answer is being made', () => {
+describe.runIf(engine === 'mysql')('while the request is served', () => {
   test.each([
     [
       '1.1',
       /^(HTTP\/1\.1 102 Processing\r\n\r\n){2,}HTTP\/1\.1 201 .*\r\nConnection: close\r\n.*"Rex"/s,
     ],
-    ['1.0', /^HTTP\/1\.1 201 .*\r\nConnection: close\r\n.*"Rex"/s], // it knows no interim answers (RFC 9110, section 15.2)
-  ])('a client of HTTP/%s may wait', async (version, expected) => {
-    const letGo = await holdWrites(service.databaseUrl)
+    // HTTP/1.0 has no interim responses (RFC 9110, section 15.2).
+    ['1.0', /^HTTP\/1\.1 201 .*\r\nConnection: close\r\n.*"Rex"/s],
+  ])('a half-closed HTTP/%s client can wait for the response', async (version, expected) => {
+    const release = await holdWrites(service.databaseUrl)
     const answer = sendAndClose(request('POST /v1/pets', rex, version))
     await setTimeout(1_300)
-    await letGo()
+    await release()
     expect(await answer).toMatch(expected)
   })
 
-  test('a client that goes then, as one that went before, is given up', async () => {
-    const letGo = await holdWrites(service.databaseUrl)
+  test('a half-closed client that disconnects is logged with 499', async () => {
+    const release = await holdWrites(service.databaseUrl)
     const seen = statuses().length
     const socket = open()
     socket.end(request('POST /v1/pets', rex))
-    await once(socket, 'data') // the first interim answer
+    await once(socket, 'data') // the first interim response
     socket.destroy()
     await eventually(() => expect(statuses().slice(seen)).toEqual([499]))
-    await letGo()
+    await release()
   })
 
-  test('nothing is kept of the request once it is answered', async () => {
+  test('a request leaves nothing in memory after its response', async () => {
     const requests = () => queryObjects(IncomingMessage, { format: 'count' })
     const before = requests()
     await Promise.all(Array.from({ length: 40 }, () => sendAndClose(request('POST /v1/pets', rex))))

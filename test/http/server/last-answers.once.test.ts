@@ -1,4 +1,4 @@
-/** Whatever is executed is answered, and nothing is executed behind a last answer. */
+/** Each executed request gets a response, and no request behind Connection: close is executed. */
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
@@ -28,7 +28,7 @@ const post = (version: string, ...headers: string[]) =>
     pet,
   ].join('\r\n')
 
-/** The statuses of the answers to what is sent on one connection, which must then be closed. */
+/** Sends on one connection, which the server must close; returns the statuses of the responses. */
 async function statuses(...parts: string[]): Promise<number[]> {
   const { answers, closed } = await converse(service.origin, parts, { expected: 9 })
   expect(closed).toBe(true)
@@ -40,22 +40,22 @@ const pets = async () => (await service.trpc.listPets.query()).length
 
 test.for<[string, (request: string) => string[]]>([
   ['one byte', (request) => [`${request}x`]],
-  ['one byte, in a packet of its own', (request) => [request, 'x']],
-  ['a line of nothing', (request) => [`${request}\r\n`, 'x']],
+  ['one byte in a separate packet', (request) => [request, 'x']],
+  ['an empty line', (request) => [`${request}\r\n`, 'x']],
   ['another creation', (request) => [request + post('1.1')]],
-  ['another creation, in a packet of its own', (request) => [request, post('1.1')]],
-])('with Connection: close and %s behind it, a creation is answered', async ([, parts]) => {
+  ['another creation in a separate packet', (request) => [request, post('1.1')]],
+])('a creation with Connection: close, followed by %s, gets a response', async ([, parts]) => {
   expect(await statuses(...parts(post('1.1', 'Connection: close')))).toEqual([201])
   expect(await pets()).toBe(1)
 })
 
-test('of two creations in HTTP/1.0 as many are answered as are made', async () => {
+test('the first of two pipelined HTTP/1.0 creations is executed, and gets a response', async () => {
   const both = post('1.0', 'Connection: keep-alive').repeat(2)
   expect(await statuses(both)).toEqual([201])
   expect(await pets()).toBe(1)
 })
 
-test('behind an offer to upgrade nothing is executed', async () => {
+test('a request behind an Upgrade header is not executed', async () => {
   const offer = post('1.1', 'Connection: Upgrade', 'Upgrade: h2c')
   expect(await statuses(offer + post('1.1'), post('1.1'))).toEqual([201])
   expect(await pets()).toBe(1)
@@ -65,16 +65,16 @@ test.for([
   'GARBAGE\r\n\r\n',
   'CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n',
   'POST / HTTP/1.1\r\nA b: c',
-])('what came before %j is answered', async (garbage) => {
+])('a creation before %j gets a response', async (garbage) => {
   expect(await statuses(post('1.1') + garbage)).toEqual([201])
   expect(await pets()).toBe(1)
 })
 
-test('garbage that comes with a body ends the connection, as the answer says', async () => {
+test('garbage behind a body closes the connection, and the response has Connection: close', async () => {
   const [head = '', body = ''] = post('1.1', 'Expect: 100-continue').split(/(?<=\r\n\r\n)/)
   const socket = connect(Number(new URL(service.origin).port), '127.0.0.1')
   socket.write(head)
-  await once(socket, 'data') // the server has begun, and asks for the body
+  await once(socket, 'data') // the server has sent 100 Continue
   socket.write(`${body}GARBAGE\r\n\r\n`)
   const answer = await text(socket)
   expect(answer).toMatch(/^HTTP\/1\.1 201 Created\r\n.*\r\nConnection: close\r\n.*"Rex"/s)
@@ -82,18 +82,18 @@ test('garbage that comes with a body ends the connection, as the answer says', a
 })
 
 test.for([2, 3, 20])(
-  'of %i creations that come at once the first is made, and its answer is the last',
+  'of %i pipelined creations only the first is executed, and its response is the last',
   async (count) => {
     expect(await statuses(post('1.1').repeat(count))).toEqual([201])
     expect(await pets()).toBe(1)
   },
 )
 
-test('a request that comes while another one is served is not done, and is told so', async () => {
+test('a request that arrives while another one is served is not executed', async () => {
   const [head = '', body = ''] = post('1.1', 'Expect: 100-continue').split(/(?<=\r\n\r\n)/)
   const socket = connect(Number(new URL(service.origin).port), '127.0.0.1')
   socket.write(head)
-  await once(socket, 'data') // the server has begun, and asks for the body
+  await once(socket, 'data') // the server has sent 100 Continue
   socket.write(body + post('1.1'))
   const answer = await text(socket)
   expect(answer).toMatch(/^HTTP\/1\.1 201 Created\r\n.*\r\nConnection: close\r\n.*"Rex"/s)
@@ -101,7 +101,7 @@ test('a request that comes while another one is served is not done, and is told 
   expect(await pets()).toBe(1)
 })
 
-test('requests that each wait for the answer before are all answered, on one connection', async () => {
+test('sequential requests on one connection all get a response', async () => {
   const { answers, closed } = await converse(service.origin, Array(20).fill(post('1.1')), {
     expected: 20,
     inTurn: true,
@@ -110,7 +110,7 @@ test('requests that each wait for the answer before are all answered, on one con
   expect(closed).toBe(false)
 })
 
-test('a request whose head is arriving when the server stops is answered', async () => {
+test('a request whose head arrives during the stop gets a response', async () => {
   const serving = accepted()
   const socket = connect(Number(new URL(service.origin).port), '127.0.0.1')
   const served = await serving
@@ -118,9 +118,9 @@ test('a request whose head is arriving when the server stops is answered', async
   socket.write(request.slice(0, 20))
   while (served.bytesRead === 0) await setTimeout(1)
   const stopping = service.stop()
-  await setTimeout(200) // idle connections are closed again and again
+  await setTimeout(200) // the server closes idle connections repeatedly
   socket.write(request.slice(20))
   expect(await text(socket)).toMatch(/^HTTP\/1\.1 201 .*\r\nConnection: close\r\n/s)
   await stopping
-  service = await startService() // for what stops it after each test
+  service = await startService() // for afterEach, which stops it
 })

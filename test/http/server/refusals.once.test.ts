@@ -1,4 +1,4 @@
-/** What HTTP's parser refuses is answered, logged and counted as everything else. */
+/** Requests that the HTTP parser rejects: response, log entry and metrics. */
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { hostname } from 'node:os'
@@ -73,7 +73,7 @@ async function refusal(parts: string | string[]): Promise<RawAnswer> {
   return answers[0] as RawAnswer
 }
 
-/** The entry of the log for an answer: there must be one, and no other. */
+/** The log entry of a response: there must be exactly one. */
 async function entryOf(answer: RawAnswer, { logged } = service): Promise<Record<string, unknown>> {
   const id = answer.headers.get('x-request-id')
   expect(id).toMatch(/^[\da-f-]{36}$/)
@@ -85,7 +85,7 @@ async function entryOf(answer: RawAnswer, { logged } = service): Promise<Record<
 }
 
 test.for(refusals.map((given, index) => [index, ...given] as const))(
-  'case %i, %i: one form however the bytes arrive, with headers, in the log',
+  'case %i: %i with all headers and a log entry, in one packet and in several',
   async ([, status, code, parts]) => {
     for (const path of ['/v1/pets', '/trpc/createPet']) {
       const whole = parts(path)
@@ -98,7 +98,7 @@ test.for(refusals.map((given, index) => [index, ...given] as const))(
         expect(Number(length)).toBe(Buffer.byteLength(answer.body))
         const { time: _, hostname: __, duration, requestId, ...entry } = await entryOf(answer)
         expect(headers).toEqual({ ...refusalHeaders, 'x-request-id': requestId })
-        // One whose headers had come was served, unless what was wrong came together with them.
+        // The request was served if its headers arrived before the invalid part.
         const [surface] = path.slice(1).split('/')
         const operation = { surface: surface === 'v1' ? 'rest' : 'trpc', operation: 'createPet' }
         const wasServed = 'operation' in entry
@@ -113,14 +113,14 @@ test.for(refusals.map((given, index) => [index, ...given] as const))(
         })
         if (wasServed) expect(duration).toBeGreaterThan(0)
         else expect(duration).toBe(0)
-        // Its body was waited for.
+        // The server waited for the body.
         if (whole.length === 2 && status === 408) expect(wasServed).toBe(true)
       }
     }
   },
 )
 
-test('a request that is refused together with its head is not served', async () => {
+test('a request with an invalid body in the packet of its head is not served', async () => {
   const lookUps = async () =>
     (await metrics.read('petstore_key_lookups_total{cache="hit"}')) +
     (await metrics.read('petstore_key_lookups_total{cache="miss"}'))
@@ -133,7 +133,7 @@ test('a request that is refused together with its head is not served', async () 
   expect(await lookUps()).toBe(before + 1)
 })
 
-test('clients of both surfaces understand a refusal', async () => {
+test('clients of both surfaces can parse the error', async () => {
   const headers = { 'x-long': long }
   const expected = { code: 'BAD_REQUEST', status: 431, message: words[431] }
   const { error, ...body } = (await service.rest('GET', '/pets', { headers })).body as Record<
@@ -156,13 +156,13 @@ test('clients of both surfaces understand a refusal', async () => {
   expect(isApiError(thrown) && [thrown.code, thrown.status]).toEqual(['BAD_REQUEST', 431])
 })
 
-test('a connection that says nothing gets 408', async () => {
+test('a silent connection gets 408', async () => {
   const answer = await refusal([])
   expectRefusal(answer, 408, 'TIMEOUT')
   expect(messageOf(answer)).toBe(words[408])
 })
 
-test('CONNECT is logged, and counted among what belongs to no surface', async () => {
+test('CONNECT is logged, and counted with surface="other"', async () => {
   const answer = await refusal('CONNECT x:22 HTTP/1.1\r\nHost: x\r\n\r\n')
   expectRefusal(answer, 405, 'METHOD_NOT_SUPPORTED')
   expect(messageOf(answer)).toBe(words[405])
@@ -184,7 +184,7 @@ test('CONNECT is logged, and counted among what belongs to no surface', async ()
 
 const key = `petstore_${'k'.repeat(43)}`
 
-test('an X-Request-Id that holds a key is replaced by another', async () => {
+test('an X-Request-Id that contains a key is replaced', async () => {
   for (const path of ['/healthz', '/v1/pets', '/trpc/listPets', '/nothing']) {
     const answer = await fetch(service.origin + path, { headers: { 'x-request-id': `a:${key}` } })
     expect(answer.status).toBe({ '/healthz': 200, '/nothing': 404 }[path] ?? 401)
@@ -203,7 +203,7 @@ test.each([
   expect(await entryOf(answers[0] as RawAnswer)).toMatchObject({ path, status: 404, method: 'GET' })
 })
 
-test('a key in an unknown path is not logged, however it is escaped', async () => {
+test('a key in an unknown path is not logged, in any encoding', async () => {
   const escaped = [...key].map((letter) => `%${letter.charCodeAt(0).toString(16)}`).join('')
   for (const path of [
     key,
@@ -211,7 +211,7 @@ test('a key in an unknown path is not logged, however it is escaped', async () =
     escaped,
     escaped.replaceAll('%', '%25%32%35'),
     escaped.toUpperCase(),
-    // Five times.
+    // Encoded five times.
     escaped.replaceAll('%', '%25252525'),
   ]) {
     const answer = await converse(service.origin, `GET /${path} HTTP/1.1\r\nHost: x\r\n\r\n`)
@@ -219,19 +219,19 @@ test('a key in an unknown path is not logged, however it is escaped', async () =
   }
 })
 
-test('a request without a valid key is logged with its address and how its key begins', async () => {
+test('a request with an invalid key is logged with the IP address and the prefix of the key', async () => {
   const text = `GET /v1/pets HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n\r\n`
   const { answers } = await converse(service.origin, text)
-  const stranger = { address: '127.0.0.1', keyPrefix: 'petstore_kkkkkk', status: 401 }
-  expect(await entryOf(answers[0] as RawAnswer)).toMatchObject(stranger)
+  const expected = { address: '127.0.0.1', keyPrefix: 'petstore_kkkkkk', status: 401 }
+  expect(await entryOf(answers[0] as RawAnswer)).toMatchObject(expected)
   const known = text.replace(key, service.key)
   const entry = await entryOf((await converse(service.origin, known)).answers[0] as RawAnswer)
   expect(Object.keys(entry)).not.toContain('address')
 })
 
-test('whoever has no valid key is logged with the address that TRUST_PROXY believes', async () => {
+test('a request without a valid key is logged with the IP address that TRUST_PROXY determines', async () => {
   const behind = await startService({ TRUST_PROXY: '1' })
-  const asked: [method: string, path: string, status: number][] = [
+  const requests: [method: string, path: string, status: number][] = [
     ['GET', '/v1/pets', 401],
     ['GET', '/trpc/listPets', 401],
     ['OPTIONS', '/v1/pets', 405],
@@ -244,7 +244,7 @@ test('whoever has no valid key is logged with the address that TRUST_PROXY belie
       [behind, '192.0.2.7'],
       [service, '127.0.0.1'],
     ] as const) {
-      for (const [method, path, status] of asked) {
+      for (const [method, path, status] of requests) {
         const text = `${method} ${path} HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 192.0.2.7\r\n`
         const preflight = 'Origin: https://shop.example\r\nAccess-Control-Request-Method: POST\r\n'
         const { answers } = await converse(
@@ -260,7 +260,7 @@ test('whoever has no valid key is logged with the address that TRUST_PROXY belie
   }
 })
 
-test('what has but some methods says which, with Allow', async () => {
+test('POST to a path of GET and HEAD returns 405 with Allow', async () => {
   for (const path of ['/healthz', '/readyz', '/docs/', '/docs/docs.js']) {
     const answer = await fetch(service.origin + path, { method: 'POST' })
     const body = await answer.text()
@@ -276,8 +276,8 @@ test('what has but some methods says which, with Allow', async () => {
 
 test.each([
   ['on a new connection', ''],
-  ['behind an answer', 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n'],
-])('headers that break off %s get 400 and a line in the log', async (_, before) => {
+  ['after a response', 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n'],
+])('headers that end early %s return 400, with a log entry', async (_, before) => {
   const socket = connect({ port: Number(new URL(service.origin).port), allowHalfOpen: true })
   if (before) {
     socket.write(before)

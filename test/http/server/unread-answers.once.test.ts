@@ -1,4 +1,4 @@
-/** Answers that are not taken: nothing is done beyond them, and what the server holds is bounded. */
+/** Clients that do not read responses: no further requests are served, and memory is bounded. */
 import type { Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -20,19 +20,19 @@ afterEach(async () => {
   await service.stop()
 })
 
-/** A client that sends this and never reads, until the server holds a part of an answer. */
+/** Opens a client that never reads; resolves when the server holds a part of a response. */
 async function silentReader(request: string) {
   const reader = await unreadAnswer(service.origin, request)
   sockets.push(reader.socket)
   return reader
 }
 
-// Not once(): that would fail with the error that comes before.
+// Not once(), which would reject with the error before the close.
 const closeOf = (socket: Socket) => new Promise((resolve) => socket.once('close', resolve))
 
 const requests = () => service.logged.filter((line) => /"requestId":"unread"/.test(line)).length
 
-test('a request behind an answer that is not taken is not done, and the connection is closed', async () => {
+test('requests behind an unread response are not served, and the connection closes', async () => {
   const { socket, sent } = await silentReader(docs)
   socket.write(docs.repeat(10))
   await expectServing(service)
@@ -40,12 +40,12 @@ test('a request behind an answer that is not taken is not done, and the connecti
   expect(requests()).toBe(sent)
 })
 
-test('requests that come too early count for what they hold: those that stand still for longest are dropped', async () => {
+test('pipelined requests count as memory: the connection that is idle for longest is dropped', async () => {
   const [first, second] = [await silentReader(docs), await silentReader(docs)]
   const dropped = closeOf(first.served)
   for (const { socket, served } of [first, second]) {
     const before = served.bytesRead
-    socket.write('GET / HTTP/1.1\r\n\r\n'.repeat(3_000)) // one packet of what Node reads at once
+    socket.write('GET / HTTP/1.1\r\n\r\n'.repeat(3_000)) // the size of one read of Node
     await eventually(() => expect(served.bytesRead).toBeGreaterThan(before))
   }
   await dropped
@@ -53,7 +53,7 @@ test('requests that come too early count for what they hold: those that stand st
   await expectServing(service)
 })
 
-test('an answer that a slow client is still reading is sent whole when the server stops', async () => {
+test('a stop sends the whole response to a slow client', async () => {
   const { socket, served, sent } = await silentReader(docs)
   const stopping = service.stop()
   expect(served.destroyed).toBe(false)
@@ -63,5 +63,5 @@ test('an answer that a slow client is still reading is sent whole when the serve
   const bodies = received.split(/^HTTP\/1\.1 200 OK\r\n.*?\r\n\r\n/ms).slice(1)
   expect(bodies.map((body) => String(Buffer.byteLength(body)))).toEqual(lengths)
   await stopping
-  service = await startService() // for what stops it after each test
+  service = await startService() // for afterEach, which stops it
 })

@@ -1,4 +1,4 @@
-/** Bodies that nobody wants are not read: the answer comes at once, and the connection is closed. */
+/** Unwanted bodies are not read: the response is sent at once, and the connection closes. */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
@@ -22,7 +22,7 @@ const head = (line: string, ...headers: string[]) =>
 const keyed = (line: string, ...headers: string[]) =>
   head(line, `Authorization: Bearer ${service.key}`, ...headers)
 
-test('a body that is announced too large is refused before it is sent, and not asked for', async () => {
+test('a Content-Length beyond the limit returns 413 without 100 Continue', async () => {
   const announced = ['Content-Length: 10000000', json, 'Expect: 100-continue']
   for (const [path, expectError] of [
     ['/v1/pets', expectRestError],
@@ -54,11 +54,11 @@ const endless: [status: number, head: () => string][] = [
   [200, () => keyed('GET /v1/pets', chunked)],
 ]
 
-/** Sends a body without end on a new connection; gives what comes of it when that is dropped. */
+/** Sends an endless body on a new connection; returns the response and the bytes that were read. */
 async function sendEndless(begin: string) {
   const serving = accepted()
   const socket = connect(Number(new URL(service.origin).port), '127.0.0.1')
-  socket.on('error', () => {}) // the server's side closes while this one still sends
+  socket.on('error', () => {}) // the server closes while this side still sends
   const served = await serving
   const dropped = once(served, 'close')
   const answering = once(socket, 'data')
@@ -76,15 +76,15 @@ async function sendEndless(begin: string) {
   return { over }
 }
 
-describe('a body without end', () => {
-  // All at once, since each connection is let go of only a second after its answer.
+describe('an endless body', () => {
+  // Sent concurrently: each connection closes a second after its response.
   const sent: Awaited<ReturnType<typeof sendEndless>>[] = []
   beforeAll(async () => {
     for (const [, begin] of endless) sent.push(await sendEndless(begin()))
   })
 
   test.for(endless.map(([status], index) => [index, status] as const))(
-    'case %i: %i is answered, and hardly anything of it is taken',
+    'case %i: the server returns %i and reads less than 1 MB',
     async ([index, status]) => {
       const { answer = '', taken } = (await sent[index]?.over) ?? {}
       expect(answer).toContain(`HTTP/1.1 ${status} `)
@@ -94,7 +94,7 @@ describe('a body without end', () => {
   )
 })
 
-test('a body that has arrived keeps its connection, whatever is answered', async () => {
+test('a connection whose body has arrived stays open, whatever the status', async () => {
   const body = '{"name":"Rex","categoryId":3}'
   const refused = head('POST /v1/pets', json, `Content-Length: ${body.length}`) + body
   const healthy = `${head('GET /healthz', 'Content-Length: 4')}body`
@@ -106,7 +106,7 @@ test('a body that has arrived keeps its connection, whatever is answered', async
   expect(closed).toBe(false)
 })
 
-test('two byte order marks are one too many, on both surfaces', async () => {
+test('a second byte order mark returns 400, on both surfaces', async () => {
   const headers = { authorization: `Bearer ${service.key}`, 'content-type': 'application/json' }
   for (const [path, text] of [
     ['/v1/pets', '{"name":"Rex","categoryId":3}'],
@@ -117,7 +117,7 @@ test('two byte order marks are one too many, on both surfaces', async () => {
     expect(await ask(`\ufeff${text}`)).toBeLessThan(300)
     expect(await ask(`\ufeff\ufeff${text}`)).toBe(400)
   }
-  // tRPC's own adapter, which reads streams, removes another one.
+  // tRPC's adapter for streams removes one byte order mark itself.
   const streamed = await fetch(`${service.origin}/trpc/createPet?batch=1`, {
     method: 'POST',
     headers: { ...headers, 'trpc-accept': 'application/jsonl' },
@@ -126,7 +126,7 @@ test('two byte order marks are one too many, on both surfaces', async () => {
   expect(await streamed.text()).toContain('PARSE_ERROR')
 })
 
-test('of bodies that came in pieces nothing is kept', async () => {
+test('bodies that arrive in chunks leave nothing in memory', async () => {
   const body = '{"name":"","categoryId":3}'
   const sockets = Array.from({ length: 20 }, () =>
     connect(Number(new URL(service.origin).port), '127.0.0.1').setNoDelay(),
@@ -139,7 +139,7 @@ test('of bodies that came in pieces nothing is kept', async () => {
       sockets.map(async (socket) => {
         for (let round = 0; round < rounds; round++) {
           socket.write(keyed('POST /v1/pets', json, `Content-Length: ${body.length}`) + body[0])
-          // The first piece is read before the second is sent.
+          // The server reads the first chunk before the second is sent.
           for (let turn = 0; turn < 3; turn++) await new Promise(setImmediate)
           socket.write(body.slice(1))
           const [answer] = await once(socket, 'data')
@@ -147,13 +147,13 @@ test('of bodies that came in pieces nothing is kept', async () => {
         }
       }),
     )
-  await sendEach(50) // what is made once, or compiled, is there
+  await sendEach(50) // warms up caches and the compiler
   const before = usedMemory(service)
   await sendEach(150)
   expect(usedMemory(service) - before).toBeLessThan(3_000 * 300)
 })
 
-/** So many connections, until the end of the test, and whether the server has closed them. */
+/** Opens connections until the end of the test, and records whether the server closes them. */
 async function connections(count: number) {
   const made = Array.from({ length: count }, () => {
     const socket = connect(Number(new URL(service.origin).port), '127.0.0.1')
@@ -168,15 +168,15 @@ async function connections(count: number) {
   return made
 }
 
-test('bodies that do not arrive whole are bounded for the whole process: those that stand still for longest go first', async () => {
+test('incomplete bodies are bounded per process: the connection that is idle for longest is dropped first', async () => {
   const name = 'x'.repeat(255)
   const body = JSON.stringify({ name, categoryId: 3, more: 'x'.repeat(60_000) })
   const begun = await connections(320)
   for (const { socket } of begun) {
     socket.write(keyed('POST /v1/pets', json, `Content-Length: ${body.length}`))
     await new Promise((resolve) => socket.write(body.slice(0, -2), resolve))
-    for (let turn = 0; turn < 3; turn++) await new Promise(setImmediate) // it is read
-    // The first one goes on before there are too many.
+    for (let turn = 0; turn < 3; turn++) await new Promise(setImmediate) // the server reads it
+    // The first connection sends another byte before the limit is reached.
     if (socket === begun[200]?.socket) begun[0]?.socket.write(body.slice(-2, -1))
   }
   const left = () => begun.filter(({ isClosed }) => !isClosed).length
@@ -189,7 +189,7 @@ test('bodies that do not arrive whole are bounded for the whole process: those t
   expect(String((await once(last as Socket, 'data'))[0])).toContain('HTTP/1.1 201 ')
 })
 
-test('bodies in pieces of a byte count for what they take', async () => {
+test('bodies in chunks of one byte count with their overhead', async () => {
   const pieces = `1\r\nx\r\n`.repeat(40_000)
   const begun = await connections(2)
   for (const { socket } of begun) {
