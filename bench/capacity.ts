@@ -1,33 +1,33 @@
 /**
- * How many cores, processes and connections a number of calls a second takes, which limit comes first,
- * and what then helps: the model of docs/capacity.md, computed from what the benchmark measured.
+ * The cores, processes and connections that a rate of calls requires, the limit that comes first, and
+ * its remedy: the model of docs/capacity.md, computed from the results of the benchmark.
  */
 import type { Table } from './compare.ts'
 import { perSecond, table, whole } from './tables.ts'
 import type { Result } from './wrk.ts'
 
-/** What one call takes; of a mixture, the mean. */
+/** The cost of one call, or the mean cost of a mixture. */
 export interface Cost {
-  /** Seconds of processor time: of the service, of the database, and of what sends the calls. */
+  /** Seconds of processor time of the service, the database, and the load generator. */
   service: number
   database: number
   load: number
-  /** Bytes of the answer, with its head. */
+  /** Bytes of the response, with its headers. */
   bytes: number
-  /** Statements sent to the database; concurrent calls share some of them. */
+  /** Statements on the database; concurrent calls share some of them. */
   statements: number
   /** Inserts committed. */
   commits: number
-  /** The database's seconds and the commits of a call that shares no statement with others. */
+  /** Seconds of the database and commits of a call that shares no statement. */
   databaseAlone: number
   commitsAlone: number
-  /** Seconds for which the call holds a connection to the database. */
+  /** Seconds during which the call uses a connection to the database. */
   hold: number
-  /** Seconds from request to answer, where nothing else is asked. */
+  /** Seconds from request to response without other load. */
   latency: number
 }
 
-/** A kind of call: its row under load, and its row when one connection asks alone. */
+/** A kind of call: its row under load, and its row with a single connection. */
 const KINDS = {
   getPet: { row: 'getPet', alone: 'alone.getPet' },
   page: { row: 'page', alone: 'alone.listPets' },
@@ -36,13 +36,13 @@ const KINDS = {
 
 type Kind = keyof typeof KINDS
 
-/** The share of each kind of call; they sum up to 1. */
+/** The share of each kind of call; the sum is 1. */
 export type Mixture = Partial<Record<Kind, number>>
 
-/** Seven of ten calls get a pet, two list a page, and one creates. */
+/** Seven of ten calls get a pet, two list a page, and one creates a pet. */
 export const MIXTURE: Mixture = { getPet: 0.7, page: 0.2, createPet: 0.1 }
 
-/** What a call of each kind takes on a server of a table. Throws where the table lacks a case. */
+/** The cost of each kind of call on a server of a table. Throws if the table lacks a case. */
 export function costsOf({ rows }: Pick<Table, 'rows'>, server: number): Record<Kind, Cost> {
   const resultOf = (id: string): Result => {
     const result = rows.find((row) => row.id === id)?.results.at(server)
@@ -56,7 +56,7 @@ export function costsOf({ rows }: Pick<Table, 'rows'>, server: number): Record<K
 function cost(loaded: Result, alone: Result): Cost {
   const perCall = (name: keyof Result) => loaded[name] / loaded.requests
   const statements = perCall('statements')
-  // What is left of a call that nothing delays is the statement: its way, its work, its commit.
+  // The rest of an undelayed call is the statement: its round trip, its execution and its commit.
   const latency = alone.p50 / 1e3
   const own = (alone.service + alone.load) / alone.requests
   const statement = Math.max(latency - own, alone.database / alone.requests)
@@ -74,11 +74,11 @@ function cost(loaded: Result, alone: Result): Cost {
   }
 }
 
-/** The mean cost of a mixture's calls. */
+/** The mean cost of the calls of a mixture. */
 export function blend(costs: Record<Kind, Cost>, mixture: Mixture): Cost {
   const mean = (name: keyof Cost) =>
     Object.entries(mixture).reduce(
-      // The keys of a mixture are kinds.
+      // Object.entries returns strings.
       (total, [kind, share]) => total + share * costs[kind as Kind][name],
       0,
     )
@@ -96,28 +96,28 @@ export function blend(costs: Record<Kind, Cost>, mixture: Mixture): Cost {
   }
 }
 
-/** What calls are served with. */
+/** The processes and machines of an installation. */
 export interface Deployment {
   /** Serving processes: WORKERS × instances. */
   processes: number
-  /** Connections to the database of each process. */
+  /** Connections of each process to the database. */
   pool: number
-  /** Cores of all machines that the service runs on, and of the database's. */
+  /** Cores of all machines of the service, and of those of the database. */
   serviceCores: number
   databaseCores: number
-  /** Whether the service, the database and the load share the cores of the service, as in the benchmark. */
+  /** Whether service, database and load generator share these cores, as in the benchmark. */
   isShared: boolean
-  /** Commits a second of the database's disk. */
+  /** Commits per second of the disk of the database. */
   commits: number
-  /** Bytes a second of the network to the callers. */
+  /** Bytes per second of the network to the callers. */
   network: number
-  /** Seconds from the service to the database and back, beyond those in the measured figures. */
+  /** Additional seconds of a round trip to the database, beyond the measured figures. */
   roundTrip: number
 }
 
 export type Wall = 'process' | 'service' | 'database' | 'pool' | 'commits' | 'network'
 
-/** The calls a second at which each limit is reached, the first one first. */
+/** The calls per second at which each limit is reached, in ascending order. */
 export function walls(call: Cost, deployment: Deployment): { wall: Wall; rate: number }[] {
   const { processes, pool, serviceCores, databaseCores, isShared } = deployment
   const together = call.service + call.database + call.load
@@ -134,19 +134,19 @@ export function walls(call: Cost, deployment: Deployment): { wall: Wall; rate: n
     .sort((one, other) => one.rate - other.rate)
 }
 
-/** What the machines of the tables are taken to be. Each may be another one where you run the service. */
+/** The assumed machines of the tables. Yours may differ in each value. */
 export const ASSUMED = {
-  /** The part of a limit that is used at most, so that calls do not queue for long. */
+  /** The maximum share of a limit that is used, so that calls do not queue for long. */
   utilization: 0.7,
   pool: 10,
   instanceCores: 8,
   databaseCores: 32,
-  /** Bytes of memory that the database keeps pets in. */
+  /** Bytes of memory in which the database caches pets. */
   memory: 96e9,
-  /** Pages of 16 KB that its disk reads a second. */
+  /** Pages of 16 KB that its disk reads per second. */
   diskReads: 100_000,
   maxConnections: 5_000,
-  /** Ten gigabits a second. */
+  /** Ten gigabits per second. */
   network: 10e9 / 8,
   roundTrip: 0.000_3,
 }
@@ -156,36 +156,36 @@ const range = (one: number, other: number, of: (each: number) => number): [numbe
   of(Math.max(one, other)),
 ]
 
-/** What a number of calls a second takes. */
+/** The requirements of a rate of calls. */
 export function needs(call: Cost, rate: number, assumed = ASSUMED) {
   const { utilization, pool, instanceCores, roundTrip } = assumed
   const processes = Math.ceil((rate * call.service) / utilization)
   return {
     processes,
     instances: Math.ceil(processes / instanceCores),
-    /** With as many shared statements as measured, and with none. */
+    /** With the measured share of shared statements, and without shared ones. */
     databaseCores: range(call.database, call.databaseAlone, (each) =>
       Math.ceil((rate * each) / utilization),
     ),
     connections: processes * pool,
-    /** Connections that are in use at a time, on average. */
+    /** The average number of connections in use. */
     used: rate * (call.hold + call.statements * roundTrip),
     commits: range(call.commits, call.commitsAlone, (each) => rate * each),
     bitsPerSecond: rate * call.bytes * 8,
-    /** Calls in progress: connections from callers, where each waits for its answer. */
+    /** Calls in progress, which are connections of callers that wait for a response. */
     concurrent: rate * (call.latency + call.statements * roundTrip),
   }
 }
 
-/** Leaf pages of the index that a call reads, which differ from call to call; a creation's are the last. */
+/** Leaf pages of the index that a call reads at random; a creation uses the last ones. */
 const LEAVES: Record<Kind, number> = { getPet: 1, page: 1.2, createPet: 0 }
 
-/** What a number of pets takes: bytes, the part outside of memory, and the calls that the disk allows. */
+/** The requirements of a number of pets: bytes, the share outside memory, and the calls of the disk. */
 export function storage(bytesPerPet: number, pets: number, mixture: Mixture, assumed = ASSUMED) {
   const bytes = pets * bytesPerPet
   const outside = Math.max(0, 1 - assumed.memory / bytes)
   const leaves = Object.entries(mixture).reduce(
-    (total, [kind, share]) => total + share * LEAVES[kind as Kind], // the keys are kinds
+    (total, [kind, share]) => total + share * LEAVES[kind as Kind], // Object.entries returns strings
     0,
   )
   return { bytes, outside, rate: (assumed.utilization * assumed.diskReads) / (outside * leaves) }
@@ -214,7 +214,7 @@ const HELP: Record<Wall | 'connections' | 'disk', [limit: string, help: string]>
   disk: ['reads of the database’s disk', 'more memory, other nodes, another engine'],
 }
 
-/** The tables of docs/capacity.md from the measured table of MySQL; `server` is the service's place in it. */
+/** The tables of docs/capacity.md from the results on MySQL; `server` is the index of the service. */
 export function capacityMarkdown(measured: Table, server: number, assumed = ASSUMED): string {
   const costs = costsOf(measured, server)
   const mean = blend(costs, MIXTURE)
@@ -309,7 +309,7 @@ export function capacityMarkdown(measured: Table, server: number, assumed = ASSU
   ].join('\n\n')
 }
 
-/** Calls a second of a measured result beside what the model says of the same deployment. */
+/** Measured calls per second beside the prediction of the model for the same deployment. */
 export function check(predicted: Cost, deployment: Deployment, measured: Result) {
   const [first] = walls(predicted, deployment)
   if (!first) throw new Error('A deployment has limits')

@@ -1,13 +1,13 @@
-/** What is asked of the servers: the cases of REST and those of tRPC. */
+/** The cases of REST and of tRPC: the requests to the servers. */
 import type { Codec } from './service.ts'
 
-/** How many pets the database holds before the first creation; their ids begin with 1. */
+/** The number of pets before the first creation; their ids begin with 1. */
 export const PETS = 100_000
 
-/** How many connections ask at the same time, where a case does not say otherwise. */
+/** The default number of concurrent connections. */
 const CONNECTIONS = 32
 
-/** Returns an integer from 0 to below `below`. */
+/** Returns an integer from 0 to `below` − 1. */
 export type Random = (below: number) => number
 
 export interface Request {
@@ -21,14 +21,14 @@ export interface Case {
   id: string
   title: string
   request(random: Random, codec: Codec): Request
-  /** What the answer says of pets, comparable between servers. */
+  /** The pets of the response, in a form that is comparable between servers. */
   read(body: never, codec: Codec): unknown
   connections: number
   /** Whether some of the requests create pets. */
   creates: boolean
-  /** Whether each creation has an Idempotency-Key of its own, on servers that take them. */
+  /** Whether each creation has its own Idempotency-Key, on servers that support it. */
   isKeyed: boolean
-  /** Whether all requests are equal, so that one answer may be given to many that are concurrent. */
+  /** Whether all requests are equal, so that concurrent ones may share a result. */
   isEqual: boolean
 }
 
@@ -42,7 +42,7 @@ const create = (random: Random): Request => ({
   body: JSON.stringify(randomPet(random)),
 })
 
-/** The cases of REST on a database that holds so many pets before the first creation. */
+/** The cases of REST on a database with this number of pets before the first creation. */
 export function restCases(pets = PETS): Case[] {
   const get = (random: Random): Request => ({ path: `/v1/pets/${1 + random(pets)}` })
   const page = (random: Random): Request => ({ path: `/v1/pets?limit=20&cursor=${random(pets)}` })
@@ -131,13 +131,13 @@ const STATUSES = ['available', 'available', 'available', 'pending', 'sold']
 
 const randomStatus = (random: Random) => STATUSES[random(5)] ?? 'available'
 
-/** A new pet, of any of fifty categories; three of five are available. */
+/** A new pet in one of 50 categories; three of five are available. */
 export function randomPet(random: Random): { name: string; categoryId: number; status: string } {
   const name = `Pet ${random(10 ** (2 + random(10)))}`
   return { name, categoryId: 1 + random(50), status: randomStatus(random) }
 }
 
-/** The same numbers each time, so that every server has the same data, and is asked the same. */
+/** A repeatable generator, so that every server has the same data and the same requests. */
 export function repeatable(): Random {
   let state = 1
   return (below) => {

@@ -1,4 +1,4 @@
-/** Several servers under the same cases, round by round. */
+/** Compares servers under the same cases, in rounds. */
 import { isDeepStrictEqual } from 'node:util'
 import { type Case, repeatable } from './cases.ts'
 import { type BenchDatabase, commitsPerSecond } from './databases.ts'
@@ -6,14 +6,14 @@ import { type Contestant, type Server, startServer } from './servers.ts'
 import { load, type Result } from './wrk.ts'
 
 export interface Settings {
-  /** Where temporary folders are made. */
+  /** The parent of temporary folders. */
   folder: string
-  /** Ends everything early. */
+  /** Aborts the comparison. */
   signal: AbortSignal
   rounds: number
-  /** Of one server in one round. */
+  /** The duration of one server in one round. */
   seconds: number
-  /** Seconds for which each server is asked, before a case is measured. */
+  /** Seconds of warm-up of each server, before a case is measured. */
   warmUp: number
 }
 
@@ -24,25 +24,25 @@ interface Part {
   contestants: Contestant[]
 }
 
-/** One case, measured. */
+/** The results of one case. */
 export interface Row {
   id: string
   title: string
   connections: number
   isEqual: boolean
-  /** Inserts a second that SQLite alone committed on this disk, one by one, where the case creates. */
+  /** Inserts per second that SQLite alone commits one by one on this disk, if the case creates pets. */
   commits: number | undefined
-  /** Of each server, in the order of the table. */
+  /** The results of each server, in the order of the table. */
   results: Result[]
 }
 
-/** What was measured of one part: the first server is the one that the others are measured by. */
+/** The results of one part. The first server is the reference of the ratios. */
 export interface Table {
   id: string
   title: string
-  /** The database's name and version. */
+  /** The name and the version of the database. */
   version: string
-  /** Bytes that one pet takes on disk. */
+  /** Bytes of one pet on disk. */
   bytesPerPet: number
   servers: { name: string; sharesEqual: boolean; memory: { idle: number; most: number } }[]
   rows: Row[]
@@ -83,7 +83,7 @@ export async function compare(
   }
 }
 
-/** One case on each server: all rounds together, the servers in turn, since the machine's speed varies. */
+/** Runs one case on all servers, alternating between them, because the speed of the machine varies. */
 async function measure(
   servers: Server[],
   test: Case,
@@ -98,7 +98,7 @@ async function measure(
   const entries = servers.map((server) => ({ server, results: [] as Result[] }))
   const commits: number[] = []
   for (let round = 1; round <= rounds; round++) {
-    // What the disk does varies, and creations wait for it.
+    // The speed of the disk varies, and creations wait for it.
     if (test.creates) commits.push(commitsPerSecond(folder))
     for (const { server, results } of entries) {
       const result = await load(server, test, { seconds, strict: false, signal })
@@ -113,7 +113,7 @@ async function measure(
   return { id, title, connections, isEqual, commits: median(commits), results }
 }
 
-/** Throws unless all servers give the same answer to the same request. */
+/** Throws unless all servers return the same response to the same request. */
 async function compareAnswers(servers: Server[], test: Case): Promise<void> {
   const answers: unknown[] = []
   for (const { name, origin, key, codec } of servers) {
@@ -127,7 +127,7 @@ async function compareAnswers(servers: Server[], test: Case): Promise<void> {
     if (answer.status !== (body === undefined ? 200 : 201)) {
       throw new Error(`${name}, ${test.title}: ${text}`)
     }
-    const parsed = JSON.parse(text) as never // each case knows the form of its own answers
+    const parsed = JSON.parse(text) as never // each case knows the form of its responses
     answers.push(test.read(parsed, codec))
     if (!isDeepStrictEqual(answers.at(-1), answers[0])) {
       throw new Error(`${name}, ${test.title}: another answer than that of ${servers[0]?.name}`)
@@ -135,7 +135,7 @@ async function compareAnswers(servers: Server[], test: Case): Promise<void> {
   }
 }
 
-/** All rounds together: sums, and the medians of what is no sum. */
+/** Combines all rounds: sums of counts, and medians of other values. */
 function combined(results: Result[]): Result {
   const sum = (name: keyof Result) => results.reduce((total, result) => total + result[name], 0)
   const middle = (name: keyof Result) => median(results.map((result) => result[name])) ?? Number.NaN

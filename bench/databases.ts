@@ -1,4 +1,4 @@
-/** Databases with 100,000 pets, and what the disk below them can do. */
+/** Databases with 100,000 pets, and the speed of the disk. */
 import path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { runToEnd } from '../test/support/process.ts'
@@ -6,25 +6,25 @@ import { openSql, type Sql } from '../test/support/sql.ts'
 import { PETS, randomPet, repeatable } from './cases.ts'
 import { KEYS_PROGRAM } from './service.ts'
 
-/** How many pets one statement inserts. */
+/** The number of pets that one statement inserts. */
 const BATCH = 1_000
 
-/** A database with pets, and a key that the service takes. */
+/** A database with pets and a valid API key. */
 export interface BenchDatabase {
   url: string
   key: string
   sql: Sql
-  /** The engine's name and version. */
+  /** The name and the version of the engine. */
   version: string
-  /** The process of the server; an embedded database has none of its own. */
+  /** The process of the server; undefined for the embedded database. */
   pid: number | undefined
-  /** Bytes that one pet takes on disk, with its indexes. */
+  /** Bytes of one pet on disk, with its indexes. */
   bytesPerPet: number
-  /** How many statements it was sent since its start, and how many of them inserted; 0 on SQLite. */
+  /** The number of statements since its start, and of inserts among them; 0 on SQLite. */
   countStatements(): Promise<{ statements: number; inserts: number }>
 }
 
-/** Fills an empty database, made where it is an embedded one, by the programs of the service and plain SQL. */
+/** Fills an empty database with the programs of the service and plain SQL. */
 export async function fillDatabase(url: string, pid?: number): Promise<BenchDatabase> {
   const isSqlite = url.startsWith('sqlite:')
   const { code, stdout, stderr } = await runToEnd(
@@ -85,12 +85,12 @@ async function describeMysql(sql: Sql): Promise<{ version: string; bytes: number
 }
 
 /**
- * Makes a database grow to `count` pets, a multiple of 100,000: three of five available, the others
- * sold, and one in a million pending. The engine copies the pets itself.
+ * Fills a database up to `count` pets, a multiple of 100,000: three of five are available, the others
+ * sold, and one in a million is pending. The engine copies the pets itself.
  */
 export async function growDatabase({ sql, url }: BenchDatabase, count: number): Promise<void> {
   const isSqlite = url.startsWith('sqlite:')
-  await sql(`delete from pets where id > ${PETS}`) // those that a load created
+  await sql(`delete from pets where id > ${PETS}`) // pets of an earlier load
   await sql(`update pets set status = 'sold' where status = 'pending'`)
   for (let first = PETS; first < count; first += PETS) {
     await sql(
@@ -99,11 +99,11 @@ export async function growDatabase({ sql, url }: BenchDatabase, count: number): 
     )
   }
   await sql(`update pets set status = 'pending' where id % 1000000 = ${PETS / 2}`)
-  // Servers count again by themselves in the background; SQLite does so only when it is told.
+  // MySQL and MariaDB update their statistics in the background; SQLite does so only on request.
   if (!isSqlite) await sql('analyze table pets')
 }
 
-/** How many inserts a second one connection of SQLite commits on this disk, each with its own fsync. */
+/** Inserts per second that one connection of SQLite commits on this disk, each with its own fsync. */
 export function commitsPerSecond(folder: string): number {
   const database = new DatabaseSync(path.join(folder, 'commits.db'))
   database.exec('pragma journal_mode = wal; pragma synchronous = full')

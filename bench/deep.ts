@@ -1,4 +1,4 @@
-/** `--deep`: what a filtered page costs among millions of pets, at the beginning, in the middle, at the end. */
+/** `--deep`: the cost of a filtered page at the beginning, in the middle and at the end of a large table. */
 import { type Case, restCases } from './cases.ts'
 import type { Table } from './compare.ts'
 import { table, whole } from './tables.ts'
@@ -15,10 +15,10 @@ const PLACES = [
   { id: 'end', title: 'at the end', share: 0.98 },
 ]
 
-/** The part of the pets, from its place on, in which the cursors of one case are. */
+/** The range of the cursors of one case, as a share of the pets. */
 const WIDTH = 0.01
 
-/** Pages of 20 at random cursors near each place, for each filter; one connection asks. */
+/** Pages of 20 at random cursors near each place, for each filter, on one connection. */
 export function deepCases(pets: number): Case[] {
   const [template] = restCases(pets).filter(({ id }) => id === 'page') as [Case] // it is there
   return FILTERS.flatMap((filter) =>
@@ -35,7 +35,7 @@ export function deepCases(pets: number): Case[] {
   )
 }
 
-/** One row for each filter and server: the median time, its ratio to the first page's, the database's time. */
+/** One row per filter and server: the median time, its ratio to the first page, the database time. */
 export function deepMarkdown({ title, version, servers, rows }: Table): string {
   const lines = FILTERS.flatMap((filter) =>
     servers.map(({ name }, server) => {

@@ -1,4 +1,4 @@
-/** `--model`: what the model of capacity.ts says of several deployments, and what they do. */
+/** `--model`: predictions of capacity.ts for several deployments beside measurements. */
 import { availableParallelism } from 'node:os'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -9,10 +9,10 @@ import { type BenchDatabase, growDatabase } from './databases.ts'
 import type { Contestant } from './servers.ts'
 import { table, whole } from './tables.ts'
 
-/** The deployments: the first is the one that the model is made from. */
+/** The deployments. The model is computed from the first one. */
 const DEPLOYMENTS = [1, 2].flatMap((workers) => [10, 5, 2].map((pool) => ({ workers, pool })))
 
-/** Which calls each case makes. */
+/** The mixture of calls of each case. */
 const CALLS: Record<string, Mixture> = {
   getPet: { getPet: 1 },
   page: { page: 1 },
@@ -20,12 +20,12 @@ const CALLS: Record<string, Mixture> = {
   mixture: MIXTURE,
 }
 
-/** A deviation that has to be explained. */
+/** A deviation beyond this limit needs an explanation. */
 const LARGE = 0.2
 
 const poolSize = pathToFileURL(path.join(import.meta.dirname, 'pool-size.ts'))
 
-/** Measures each deployment with few and with many pets, and returns a table beside the predictions. */
+/** Measures each deployment with few and with many pets, and returns a table with the predictions. */
 export async function model(
   service: Contestant,
   database: BenchDatabase,
@@ -62,7 +62,7 @@ export async function model(
         serviceCores: cores,
         databaseCores: cores,
         isShared: true,
-        commits: Number.POSITIVE_INFINITY, // the measured calls waited for the disk already
+        commits: Number.POSITIVE_INFINITY, // the measured times include the waits for the disk
         network: Number.POSITIVE_INFINITY,
         roundTrip: 0,
       }

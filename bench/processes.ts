@@ -1,19 +1,19 @@
-/** What processes take of the machine. Linux tells of their processor time, other systems do not. */
+/** The resources that processes use. The processor time is known on Linux only. */
 import { execFile } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { promisify } from 'node:util'
 
-/** Ticks of the clock in /proc a second: https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html */
+/** Clock ticks per second in /proc: https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html */
 const TICKS = 100
 
 interface Process {
   pid: number
   parent: number
-  /** Seconds of processor time since it began. */
+  /** Seconds of processor time since its start. */
   seconds: number
 }
 
-/** Seconds of processor time of a process and all that it started; NaN where that is not known. */
+/** Seconds of processor time of a process and its descendants; NaN if unknown. */
 export function processorTime(pid: number): number {
   const family = familyOf(pid)
   return family.length === 0
@@ -21,16 +21,16 @@ export function processorTime(pid: number): number {
     : family.reduce((total, { seconds }) => total + seconds, 0)
 }
 
-/** Bytes of resident memory of a process and all that it started; 0 when it has ended. */
+/** Bytes of resident memory of a process and its descendants; 0 after its end. */
 export async function residentMemory(pid: number): Promise<number> {
   const pids = [pid, ...familyOf(pid).map((found) => found.pid)]
-  const asked = promisify(execFile)('ps', ['-o', 'rss=', '-p', [...new Set(pids)].join()])
-  const { stdout } = await asked.catch(() => ({ stdout: '' }))
+  const listing = promisify(execFile)('ps', ['-o', 'rss=', '-p', [...new Set(pids)].join()])
+  const { stdout } = await listing.catch(() => ({ stdout: '' }))
   const kilobytes = stdout.trim().split(/\s+/).map(Number)
   return kilobytes.reduce((total, size) => total + size, 0) * 1024
 }
 
-/** A process and its descendants; empty where there is no /proc. */
+/** A process and its descendants; empty without /proc. */
 function familyOf(pid: number): Process[] {
   const family: Process[] = []
   const all = allProcesses()
@@ -49,7 +49,7 @@ function allProcesses(): Process[] {
       try {
         return [parseStat(readFileSync(`/proc/${name}/stat`, 'utf8'))]
       } catch {
-        return [] // it has ended
+        return [] // the process has ended
       }
     })
   } catch {
@@ -57,9 +57,9 @@ function allProcesses(): Process[] {
   }
 }
 
-/** What /proc/PID/stat says of a process. */
+/** The fields of /proc/PID/stat. */
 export function parseStat(line: string): Process {
-  // The name, in parentheses, may contain anything; the third field follows it.
+  // The name is in parentheses and may contain any character; the third field follows it.
   const fields = line.slice(line.lastIndexOf(')') + 2).split(' ')
   const field = (number: number) => Number(fields[number - 3])
   return {

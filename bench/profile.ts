@@ -1,4 +1,4 @@
-/** Where the time of one request goes: a CPU profile of the service under load, summed up. */
+/** A summary of the CPU profile of the service under load. */
 import { mkdtempSync, readdirSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -9,7 +9,7 @@ import type { BenchDatabase } from './databases.ts'
 import { type Contestant, startServer } from './servers.ts'
 import { load } from './wrk.ts'
 
-/** How many lines each list has at most. */
+/** The maximum number of lines of each list. */
 const LINES = 30
 
 interface Frame {
@@ -18,7 +18,7 @@ interface Frame {
   lineNumber: number
 }
 
-/** What `node --cpu-prof` writes; times are microseconds of the monotonic clock. */
+/** The output of `node --cpu-prof`; times are microseconds of the monotonic clock. */
 interface Profile {
   nodes: { id: number; callFrame: Frame }[]
   startTime: number
@@ -62,10 +62,10 @@ export async function profile(
   console.log(`\nThe profile, for the DevTools of Chrome: ${file}`)
 }
 
-/** Microseconds now, on the clock of the profiles. */
+/** The current time in microseconds, on the clock of the profiles. */
 const monotonic = () => Number(process.hrtime.bigint() / 1_000n)
 
-/** Microseconds that each frame took itself, between two moments; without those of waiting. */
+/** The self time of each frame between two times in microseconds, without idle time. */
 function selfTimes({ nodes, startTime, samples, timeDeltas }: Profile, from: number, to: number) {
   const frames = new Map(nodes.map(({ id, callFrame }) => [id, callFrame]))
   const times = new Map<Frame, number>()
@@ -81,16 +81,16 @@ function selfTimes({ nodes, startTime, samples, timeDeltas }: Profile, from: num
 
 const root = path.join(import.meta.dirname, '..')
 
-/** The file of the service, the package, or the part of Node that a frame belongs to. */
+/** The file of the service, the package, or the part of Node of a frame. */
 function place({ url, functionName }: Frame): string {
-  if (url === '') return functionName // V8 itself, and what is compiled into Node
+  if (url === '') return functionName // V8 and code that is compiled into Node
   if (!url.startsWith('file:')) return url
   const file = path.relative(root, fileURLToPath(url))
   const [, name] = /.*node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(file) ?? []
   return name ?? file
 }
 
-/** Prints the sums of times with the same label, the greatest first. */
+/** Prints the sums of times with the same label in descending order. */
 function print(times: Map<Frame, number>, requests: number, label: (frame: Frame) => string): void {
   const sums = new Map<string, number>()
   for (const [frame, time] of times) {

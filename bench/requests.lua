@@ -1,13 +1,13 @@
 -- Sends the requests of a file, in random order, and writes the result as one line of JSON.
 -- wrk … -- FILE [KEYS] [strict]   Each line is the path of a GET, or the path of a POST, a tab and
--- its body. With KEYS each POST has an Idempotency-Key of its own, which begins with KEYS; `-` is
--- for none. With `strict` every status is compared, which slows wrk down: for warming up.
+-- its body. With KEYS each POST has its own Idempotency-Key, which begins with KEYS; `-` means
+-- none. With `strict` every status is compared, which slows wrk down, so it is for the warm-up.
 
 local requests = {}
 local thread
 local keys
 local sent = 0
--- Global, so that `done` can ask the thread for them.
+-- Global, so that `done` can read them from the thread.
 wrong = 0
 reads = 0
 before = 0
@@ -19,7 +19,7 @@ end
 function init(args)
   math.randomseed(os.time())
   keys = args[2] ~= '-' and args[2] or nil
-  -- Made before the start: nothing but a choice is left to do for each request.
+  -- Prepared before the start, so that each request only needs a choice.
   for line in io.lines(args[1]) do
     local path, body = line:match('^([^\t]*)\t?(.*)$')
     if body == '' then

@@ -1,6 +1,6 @@
 /**
- * `npm run bench`: the service beside its peers, on the same data, under the same load, in turn.
- * The tables (Markdown) go to stdout, the figures of each round to stderr while it runs.
+ * `npm run bench`: compares the service with its peers, with the same data and the same load.
+ * It prints the tables (Markdown) to stdout and the figures of each round to stderr.
  */
 import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -26,15 +26,15 @@ const ids = allCases.map(({ id }) => id)
 const help = `Usage: npm run bench -- [OPTIONS]
 
   --only PART           one of mysql, sqlite, trpc
-  --case CASES          these cases alone, separated by commas:
+  --case CASES          only these cases, separated by commas:
                         ${ids.join(', ')}
-  --quick               one round of three seconds a case, to see that it runs
-  --seconds SECONDS     how long a server is asked in each round; 5 if nothing is said
-  --json FILE           write what was measured into a file, for --capacity
+  --quick               one round of three seconds per case, as a short test
+  --seconds SECONDS     the load on each server in each round; the default is 5
+  --json FILE           write the results to a file, for --capacity
   --deep                pages among millions of pets, on MySQL and SQLite
-  --model               compare the model of docs/capacity.md with what is measured
-  --pets PETS           how many pets --deep and --model have, a multiple of ${PETS};
-                        10000000 if nothing is said
+  --model               compare the model of docs/capacity.md with measurements
+  --pets PETS           the pets of --deep and --model, a multiple of ${PETS};
+                        the default is 10000000
   --capacity FILE       print the tables of docs/capacity.md from such a file
   --profile CASE        show where the time of a request goes; on MySQL, or with --only sqlite
                         on SQLite
@@ -60,12 +60,12 @@ const byHand = {
 }
 const trpcPeer = peer('tRPC + trpc-to-openapi + Kysely, as in their READMEs', 'trpc.ts')
 
-// Fastify is no dependency: npm would install it for production too, as it is an optional peer of
+// Fastify is not a dependency: npm would install it in production, too, as an optional peer of
 // trpc-to-openapi.
 const hasFastify = existsSync(path.join(import.meta.dirname, 'peers/node_modules/fastify'))
 const fastify = hasFastify ? [peer('Fastify + mysql2 prepared statements', 'fastify.ts')] : []
 
-/** Each part is a table; the first in it is the one that the others are measured by. */
+/** Each part is a table; its first server is the reference of the ratios. */
 const parts = {
   mysql: {
     title: 'REST on MySQL',
@@ -119,7 +119,7 @@ if (options.help || isMistaken) {
   process.exit(isMistaken ? 1 : 0)
 }
 
-/** What was measured, as `--json` writes it. */
+/** The results, as `--json` writes them. */
 interface Report {
   commit: string
   machine: string
@@ -158,7 +158,7 @@ async function openDatabase(part: Part): Promise<BenchDatabase> {
 }
 
 async function startMysqlDatabase(): Promise<BenchDatabase> {
-  // All data fit into memory, as an operator would see to it; the rest is as installed.
+  // All data fit into memory, as in production; the other settings are the defaults.
   const size = options.deep || options.model ? '4G' : '1G'
   const server = await startMysql([`--innodb-buffer-pool-size=${size}`])
   cleanup.defer(server.remove)
@@ -175,7 +175,7 @@ async function fill(url: string, pid?: number): Promise<BenchDatabase> {
   return database
 }
 
-/** Pages among many pets: the same database for both servers, which only read. */
+/** Pages among many pets; both servers only read, so they share a database. */
 async function deep(engine: 'mysql' | 'sqlite'): Promise<Table> {
   const database = await openDatabase(engine)
   console.error(`${database.version}: growing to ${pets} pets`)

@@ -1,4 +1,4 @@
-/** The servers under load: each a process of its own, as its operator would start it. */
+/** The servers under load, each as a process that is started as in production. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, openSync, readFileSync, truncateSync } from 'node:fs'
@@ -10,30 +10,30 @@ import type { BenchDatabase } from './databases.ts'
 import { processorTime, residentMemory } from './processes.ts'
 import type { Codec } from './service.ts'
 
-/** Milliseconds that a server may take to start, and to stop. */
+/** The timeout of a start and of a stop, in milliseconds. */
 const TIMEOUT = 30_000
 
-/** What is started: a program of this repository, under the name that the tables show. */
+/** A program of this repository, with its name in the tables. */
 export interface Contestant {
   name: string
   program: string
-  /** What it wants Node to be told. */
+  /** Its options of Node. */
   flags?: string[]
-  /** Variables of its environment, beside those of every server. */
+  /** Its environment variables, beside those of every server. */
   env?: Record<string, string>
   codec: Codec
-  /** Whether it takes an Idempotency-Key. */
+  /** Whether it supports an Idempotency-Key. */
   takesKeys?: boolean
-  /** Whether it answers equal concurrent reads with one query. */
+  /** Whether equal concurrent reads share one query. */
   sharesEqual?: boolean
 }
 
-/** What a server and its database have used so far. */
+/** The resources that a server and its database have used so far. */
 export interface Sample {
-  /** Seconds of processor time: of the server, and of the database's process, if it has one. */
+  /** Seconds of processor time of the server, and of the process of the database, if there is one. */
   service: number
   database: number
-  /** Statements that the database was sent, and those among them that inserted. */
+  /** Statements on the database, and inserts among them. */
   statements: number
   inserts: number
 }
@@ -41,19 +41,19 @@ export interface Sample {
 export interface Server extends Contestant {
   origin: string
   key: string
-  /** For what belongs to it alone; removed with the folder that it is in. */
+  /** Its own folder, which is removed with its parent. */
   folder: string
-  /** Bytes of resident memory: after the start, and the most that was seen since. */
+  /** Bytes of resident memory after the start, and the maximum since then. */
   memory: { idle: number; most: number }
   sampleMemory(): Promise<void>
   sample(): Promise<Sample>
   countPets(): Promise<number>
-  /** Empties its log, which grows by megabytes a second. */
+  /** Empties its log, which grows by megabytes per second. */
   emptyLog(): void
   stop(): Promise<void>
 }
 
-/** Starts a server, in a new folder inside `parent`, and waits until it answers. */
+/** Starts a server in a new folder inside `parent`, and waits until it responds. */
 export async function startServer(
   contestant: Contestant,
   { url, key, sql, pid, countStatements }: BenchDatabase,
@@ -68,7 +68,7 @@ export async function startServer(
     process.execPath,
     [...(contestant.flags ?? []), path.join(import.meta.dirname, '..', contestant.program)],
     {
-      cwd: folder, // no .env of this checkout counts
+      cwd: folder, // no .env file of this checkout is used
       env: {
         PATH,
         HOME,
@@ -82,7 +82,7 @@ export async function startServer(
       stdio: ['ignore', output, output],
     },
   )
-  closeSync(output) // the process has its own
+  closeSync(output) // the process has its own descriptor
   const kill = () => child.kill('SIGKILL')
   process.once('exit', kill)
   const exited = once(child, 'exit').then(() => process.off('exit', kill))
@@ -94,7 +94,7 @@ export async function startServer(
     folder,
     memory: { idle: 0, most: 0 },
     async sampleMemory() {
-      // Of a process that has ended, its unanswered requests tell.
+      // If the process has ended, its failed requests show that.
       server.memory.most = Math.max(server.memory.most, await residentMemory(child.pid ?? 0))
     },
     sample: async () => ({

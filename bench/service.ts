@@ -1,19 +1,19 @@
-/** Where the service is: the only file here that follows when its own files move. */
+/** The files of the service: the only file here that depends on their paths. */
 import { transformer } from '../client/src/client.ts'
 import manifest from '../package.json' with { type: 'json' }
 
-/** The process that serves. */
+/** The program of the server. */
 export const SERVICE_PROGRAM = 'src/main.ts'
 
-/** What `npm start` tells Node. */
+/** The options of Node in `npm start`. */
 export const SERVICE_FLAGS = manifest.scripts.start
   .split(' ')
   .filter((word) => word.startsWith('--'))
 
-/** Makes API keys, and brings the schema up to date before. */
+/** The program that migrates the schema and creates API keys. */
 export const KEYS_PROGRAM = 'src/cli/keys.ts'
 
-/** How a server writes inputs and outputs of tRPC. */
+/** The encoding of a server for inputs and outputs of tRPC. */
 export interface Codec {
   encode(input: unknown): unknown
   decode(output: never): unknown
@@ -24,6 +24,6 @@ export const serviceCodec: Codec = {
   decode: (output) => JSON.parse(JSON.stringify(transformer.deserialize(output), asNumber)),
 }
 
-// The ids of the benchmark are small, and those of its peers are numbers.
+// The ids of the benchmark are small; the peers use numbers.
 const asNumber = (_name: string, value: unknown) =>
   typeof value === 'bigint' ? Number(value) : value

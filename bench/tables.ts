@@ -1,30 +1,30 @@
-/** What was measured, in Markdown, as it goes into README.md of this folder. */
+/** The results in Markdown, for README.md of this folder. */
 import type { Row, Table } from './compare.ts'
 import type { Result } from './wrk.ts'
 
-/** One line of a table. */
+/** Writes one row of a table. */
 export const line = (cells: string[]) => `| ${cells.join(' | ')} |`
 
-/** A table with these titles of columns. */
+/** Writes a table with these titles of columns. */
 export const table = (titles: string[], rows: string[][]) =>
   [line(titles), line(titles.map(() => '---')), ...rows.map(line)].join('\n')
 
 export const perSecond = ({ requests, seconds }: Result) => requests / seconds
 
-/** A whole number, with commas; a dash where it is not known. */
+/** Writes an integer with commas, or a dash if it is unknown. */
 export const whole = (value: number) =>
   Number.isFinite(value) ? Math.round(value).toLocaleString('en') : '–'
 
 const EQUAL =
   '†: reached only by answering equal questions once. All requests of this case are equal, and this server reads concurrent equal ones with one query.'
 
-/** The tables of one part: ratios with times, and the processor time of a request. */
+/** Writes the tables of one part: ratios with times, and the processor time of a request. */
 export function markdown({ title, version, servers, rows }: Table): string {
   const names = ['', ...servers.map(({ name }) => name)]
   const speeds = rows.map((row) => [
     titleOf(row),
     ...row.results.map((result, index) => {
-      // One connection asks one question at a time: nothing is shared.
+      // One connection sends one request at a time, so it shares no queries.
       const isShared = row.isEqual && row.connections > 1 && servers[index]?.sharesEqual
       return speed(result, row.results[0] ?? result, isShared ? ' †' : '')
     }),
@@ -45,7 +45,7 @@ export function markdown({ title, version, servers, rows }: Table): string {
 const titleOf = ({ title, commits }: Row) =>
   commits === undefined ? title : `${title} (this disk: ${whole(commits)} commits/s)`
 
-/** The ratio to the first server's requests a second, which has that number itself, and the times. */
+/** Writes the ratio to the requests per second of the first server, and the times. */
 function speed(result: Result, first: Result, mark: string): string {
   const p50 = `p50 ${result.p50.toFixed(1)} ms`
   const p99 = `p99 ${result.p99.toFixed(1)} ms`

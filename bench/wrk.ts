@@ -1,4 +1,4 @@
-/** Load by wrk: one case on one server, some seconds long, every answer checked. */
+/** Load by wrk: runs one case on one server for some seconds, and checks every response. */
 import { execFile } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
@@ -6,43 +6,43 @@ import { promisify } from 'node:util'
 import { type Case, repeatable } from './cases.ts'
 import type { Server } from './servers.ts'
 
-/** How many requests are made before, to choose from. */
+/** The number of prepared requests. */
 const VARIETY = 20_000
 
-/** What came of a load. */
+/** The result of a load. */
 export interface Result {
   requests: number
   seconds: number
-  /** Milliseconds within which half of the requests were answered. */
+  /** The median time of a response in milliseconds. */
   p50: number
-  /** Milliseconds within which 99 of 100 requests were answered. */
+  /** The 99th percentile of the time of a response in milliseconds. */
   p99: number
-  /** Bytes of all answers, with their heads. */
+  /** Bytes of all responses, with their headers. */
   bytes: number
-  /** Seconds of processor time of the server; NaN where the system does not tell it. */
+  /** Seconds of processor time of the server; NaN if the system does not report it. */
   service: number
-  /** The same of the database's process; 0 where it has none. */
+  /** Seconds of processor time of the process of the database; 0 if there is none. */
   database: number
-  /** The same of wrk. */
+  /** Seconds of processor time of wrk. */
   load: number
-  /** How many statements the database was sent, and how many of them inserted; 0 on SQLite. */
+  /** The number of statements on the database, and of inserts among them; 0 on SQLite. */
   statements: number
   inserts: number
 }
 
 interface Settings {
   seconds: number
-  /** Compares the status of every answer with those expected; otherwise only errors count. */
+  /** Compares the status of every response with the expected ones; otherwise counts only errors. */
   strict: boolean
-  /** Ends the load early; the promise is rejected. */
+  /** Aborts the load and rejects the promise. */
   signal: AbortSignal
 }
 
 let runs = 0
 
 /**
- * Sends the requests of a case in random order. Throws when an answer was not the one expected, or
- * when the database has not as many new pets as creations were answered.
+ * Sends the requests of a case in random order. Throws if a response is not the expected one, or if
+ * the number of new pets in the database differs from the number of acknowledged creations.
  */
 export async function load(
   server: Server,
@@ -81,7 +81,7 @@ export async function load(
   }
   if (test.creates) {
     const created = (await server.countPets()) - pets
-    const answered = result.requests - reads // at least: not every read that was sent was answered
+    const answered = result.requests - reads // a lower limit: some reads may have no response
     if (created < answered) throw new Error(`${said} only ${created} of ${answered} pets were kept`)
   }
   server.emptyLog()
@@ -94,7 +94,7 @@ export async function load(
   }
 }
 
-/** What requests.lua writes. */
+/** The output of requests.lua. */
 interface Loaded extends Omit<Result, 'service' | 'database' | 'statements' | 'inserts'> {
   reads: number
   failed: number

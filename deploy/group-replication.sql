@@ -1,4 +1,4 @@
--- Once on each node of a new cluster, with a password of yours:
+-- Once on each node of a new cluster, with your own password:
 
 set sql_log_bin = 0;
 create user replication@'%' identified by 'PASSWORD' require ssl;
@@ -14,5 +14,5 @@ set persist group_replication_start_on_boot = ON;
 --   set global group_replication_bootstrap_group = OFF;
 -- and on each of the others:
 --   start group_replication;
--- Where all three were down at once, do the same again (stop group_replication first), beginning with
--- the node whose @@gtid_executed has the most.
+-- After all three nodes were down together, repeat this (stop group_replication first), beginning with
+-- the node whose @@gtid_executed has the most transactions.

@@ -1,4 +1,4 @@
-/** The peer that the others are measured by on MySQL: node:http and prepared statements of mysql2. */
+/** The reference peer on MySQL: node:http and prepared statements of mysql2. */
 import { serve } from './by-hand.ts'
 import { mysqlStore } from './mysql-store.ts'
 

@@ -1,4 +1,4 @@
-/** The peer that the service is measured by on SQLite: node:http and statements prepared once. */
+/** The reference peer on SQLite: node:http and statements that are prepared once. */
 import { DatabaseSync } from 'node:sqlite'
 import { type Pet, serve } from './by-hand.ts'
 
@@ -24,7 +24,7 @@ function select(limit: number, status: string | undefined, cursor: number | unde
     : listByStatusBehind.all(status, cursor, limit)
 }
 
-// The columns that are selected are those of a Pet: the statements above say so, not a type.
+// The statements above select the columns of a Pet, which the types do not express.
 serve({
   list: (...query) => select(...query) as unknown as Pet[],
   create: ({ name, categoryId, status }) =>

@@ -1,4 +1,4 @@
-/** The hand-written server on node:http: what both hand-written peers share, but for their database. */
+/** The server on node:http that both hand-written peers share; they differ in their databases. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 
 const statuses = ['available', 'pending', 'sold']
@@ -18,12 +18,12 @@ type Given<Value> = Value | Promise<Value>
 /** The three operations on a database. */
 export interface Store {
   list(limit: number, status: string | undefined, cursor: number | undefined): Given<Pet[]>
-  /** Gives the id of the new pet. */
+  /** Returns the id of the new pet. */
   create(pet: NewPet): Given<number>
   get(id: number): Given<Pet | undefined>
 }
 
-/** Serves a store on the port, and for the key, that the environment names. */
+/** Serves a store on the port and for the API key of the environment. */
 export function serve(store: Store): void {
   const authorization = `Bearer ${process.env.API_KEY}`
 

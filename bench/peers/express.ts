@@ -1,4 +1,4 @@
-/** The peer that many would write: Express, zod and Kysely. */
+/** A common combination: Express, zod and Kysely. */
 import express, { type ErrorRequestHandler } from 'express'
 import { ZodError } from 'zod'
 import { createPet, GetPet, getPet, ListPets, listPets, NewPet } from './pets.ts'
@@ -7,7 +7,7 @@ const authorization = `Bearer ${process.env.API_KEY}`
 
 const app = express()
 app.disable('x-powered-by')
-app.disable('etag') // a hash of each answer, which the service does not make either
+app.disable('etag') // a hash of each response, which the service does not compute either
 
 app.use((req, res, next) => {
   if (req.headers.authorization === authorization) return next()

@@ -1,4 +1,4 @@
-/** The peer with Fastify, its JSON schemas for requests and answers, and prepared statements of mysql2. */
+/** Fastify, its JSON schemas for requests and responses, and prepared statements of mysql2. */
 import { fastify } from 'fastify'
 import type { NewPet } from './by-hand.ts'
 import { mysqlStore } from './mysql-store.ts'

@@ -1,4 +1,4 @@
-/** What the peers with zod and Kysely share: schemas and queries, as the guides of both write them. */
+/** The schemas and queries of the peers with zod and Kysely, written as in their guides. */
 import { type Generated, Kysely, MysqlDialect } from 'kysely'
 import { createPool } from 'mysql2'
 import { z } from 'zod'

@@ -1,4 +1,4 @@
-/** The peer of the service's own packages, wired as their READMEs show: tRPC, trpc-to-openapi, Kysely. */
+/** The packages of the service, wired as in their READMEs: tRPC, trpc-to-openapi, Kysely. */
 import { initTRPC, TRPCError } from '@trpc/server'
 import {
   type CreateExpressContextOptions,
@@ -11,7 +11,7 @@ import { createPet, GetPet, getPet, ListPets, listPets, NewPet, Pet } from './pe
 
 const authorization = `Bearer ${process.env.API_KEY}`
 
-// The cheapest place to compare a key: a middleware of tRPC would cost each call more.
+// The cheapest place to compare a key: a middleware of tRPC costs more per call.
 function createContext({ req }: CreateExpressContextOptions) {
   if (req.headers.authorization !== authorization) throw new TRPCError({ code: 'UNAUTHORIZED' })
   return {}

@@ -1,4 +1,4 @@
-/** Calls whose clients leave before the answer: their statements end, and other calls continue. */
+/** Calls whose clients close the connection before the response: their statements end. */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
@@ -174,7 +174,7 @@ test('the log has the IP address of an aborted call without a valid key', async 
   await locker('unlock tables')
 })
 
-test('other calls that wait for the same look-up of a key are answered', async () => {
+test('other calls that wait for the same lookup of a key succeed', async () => {
   const key = await addKey(service.sql)
   const headers = { authorization: `Bearer ${key}` }
   await locker('lock tables api_keys write')

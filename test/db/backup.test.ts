@@ -37,7 +37,7 @@ beforeEach(() => {
   cleanings.push(place.remove)
 })
 
-/** The answers to creations: the body of each pet, and all statuses. */
+/** The responses to creations: the body of each pet, and all statuses. */
 interface Load {
   acknowledged: string[]
   statuses: Set<number>
@@ -189,7 +189,7 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
     expect(existsSync(file('missing.db'))).toBe(false)
   })
 
-  test('a backup overwrites no file, and leaves no incomplete one', async () => {
+  test('a backup overwrites no file and leaves no incomplete file', async () => {
     const file = path.join(folder, 'there.db')
     writeFileSync(file, 'mine')
     expect(await run('backup', 'there.db')).toEqual({
@@ -232,7 +232,7 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
     expect(await restored).toMatchObject({ code: 0, stderr: '' })
   })
 
-  test('a copy of the file without its log is no backup', async () => {
+  test('a copy of the file without its log is not a backup', async () => {
     const fresh = await startInstance() // all pages are still in the log
     cleanings.push(() => fresh.stop())
     await fresh.rest('POST', '/pets', { body: { name: 'Rex', categoryId: 1 } })
@@ -263,7 +263,7 @@ describe.runIf(engine === 'mysql')('MySQL', () => {
     }
   })
 
-  test('mysqldump --single-transaction under load: every pet acknowledged before is there', async () => {
+  test('mysqldump --single-transaction under load has every pet acknowledged before it', async () => {
     const load = createAll('Rex')
     await until('the load runs', () => load.acknowledged.length >= 200)
     const before = [...load.acknowledged]

@@ -1,4 +1,4 @@
-/** Batches: how many calls may wait for one, and how long. */
+/** Batches: the number of calls that may wait for one, and the time. */
 import { setTimeout } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { batch } from '../../db/batch.ts'
@@ -33,7 +33,7 @@ function startBatches() {
 
 const forever = () => new Deadline(Number.POSITIVE_INFINITY)
 
-test('calls that failed or were given up no longer count as waiting', async () => {
+test('calls that failed or were aborted no longer count as waiting', async () => {
   const { call, end } = startBatches()
   const deadline = forever()
   for (let round = 0; round < 3; round++) {
@@ -44,7 +44,7 @@ test('calls that failed or were given up no longer count as waiting', async () =
     const lost = Array.from({ length: callers - 1 }, (_, index) =>
       call(index, index % 2 === 0 ? deadline : givenUp),
     )
-    await expect(call(0, deadline), 'one too many').rejects.toThrow(OverloadedError)
+    await expect(call(0, deadline), 'beyond the limit').rejects.toThrow(OverloadedError)
     givenUp.giveUp(new Error('The client has left'))
     const outcomes = Promise.allSettled([first, ...lost])
     while (await isPending(outcomes)) end(new Error('The database failed'))
@@ -63,14 +63,14 @@ async function isPending(promise: Promise<unknown>): Promise<boolean> {
   return await Promise.race([isOver, setTimeout(1, true)])
 }
 
-test('a call that comes when no trip is under way does not wait', async () => {
+test('a call does not wait if no batch is running', async () => {
   const call = batch<number, number>({ maxSize: most, run: async (_db, inputs) => inputs })
   const begun = performance.now()
   for (let index = 0; index < 40; index++) expect(await call(db, index, forever())).toBe(index)
   expect(performance.now() - begun).toBeLessThan(1_500) // with 50 ms each it would be 2,000
 })
 
-test('more calls of one moment than a trip takes do not wait for a trip that hangs', async () => {
+test('concurrent calls beyond the size of a batch do not wait for a batch that hangs', async () => {
   const sizes: number[] = []
   const { promise, resolve } = Promise.withResolvers<void>()
   const call = batch<number, number>({

@@ -37,13 +37,13 @@ async function onAllNodes(migrate: (db: Kysely<unknown>) => Promise<void>): Prom
   await migrate(first())
 }
 
-test('a column', async () => {
+test('a migration that runs twice adds a column once', async () => {
   await onAllNodes((db) => addColumn(db, 'parcels', 'weight', 'bigint'))
   await parcels().insertInto('parcels').values({ label: 'a', weight: 7n }).execute()
   expect(await parcels().selectFrom('parcels').select('weight').execute()).toEqual([{ weight: 7n }])
 })
 
-test('an index, by its name', async () => {
+test('a migration that runs twice adds an index once, identified by its name', async () => {
   await onAllNodes((db) => addIndex(db, 'parcels', 'parcels_weight', ['weight', 'id']))
   await onAllNodes((db) => addIndex(db, 'parcels', 'parcels_label', ['label'], { unique: true }))
   const twin = parcels().insertInto('parcels').values({ label: 'a', weight: 8n })

@@ -29,7 +29,7 @@ const create = (name: string, key?: string) =>
     body: { name, categoryId: 3, status: 'pending' },
   })
 
-/** Makes concurrent calls, all of which arrive before the first answer. */
+/** Makes concurrent calls, all of which arrive before the first response. */
 async function concurrently<Answer>(
   names: string[],
   call: (name: string, index: number) => Promise<Answer>,
@@ -49,7 +49,7 @@ async function concurrently<Answer>(
   return await answers
 }
 
-/** Expects these pets and no others in the database, each with the id and the name of its answer. */
+/** Expects these pets and no others in the database, each with the id and the name of its response. */
 async function expectPets(answers: Awaited<ReturnType<typeof create>>[]): Promise<void> {
   const made = answers.map(({ body }) => body as { id: number; name: string })
   const rows = await admin('select id, name, category_id, status from pets')
@@ -72,7 +72,7 @@ test('300 concurrent creations: 300 ids, each with its own name', async () => {
   await expectPets(answers)
 })
 
-/** Sends all requests at one moment, each on its own connection, and returns the answers. */
+/** Sends all requests concurrently, each on its own connection, and returns the responses. */
 async function atOneMoment({ program }: Instance, requests: string[]): Promise<string[]> {
   const pid = Number(program.child.pid)
   await freeze(pid)
@@ -86,7 +86,7 @@ async function atOneMoment({ program }: Instance, requests: string[]): Promise<s
 
 test('more concurrent calls than the limits of a statement, a transaction and a query all succeed', async () => {
   const crowded = await startInstance()
-  await crowded.rest('GET', '/pets') // the key is known
+  await crowded.rest('GET', '/pets') // the key is in the cache
   const ten = Array.from({ length: 10 }, (_, index) => index)
   const inputs = ten.map((index) => [index, `[{"name":1,"categoryId":2},"Pet ${index}",3]`])
   const body = JSON.stringify(Object.fromEntries(inputs))
@@ -124,7 +124,7 @@ test('more concurrent calls than the limits of a statement, a transaction and a 
       `Authorization: Bearer ${crowded.key}\r\n\r\n`,
     ].join('\r\n')
   })
-  // While the first ones hang, the others become too many for one query.
+  // While the first calls hang, the others exceed the size of one query.
   if (engine === 'mysql') await crowded.sql('lock tables pets write')
   const answers = atOneMoment(crowded, gets)
   if (engine === 'mysql') {

@@ -1,4 +1,4 @@
-/** DATABASE_TIMEOUT: the time of an answer, the end of the statement, and the connections afterwards. */
+/** DATABASE_TIMEOUT: the time of the response, the end of the statement, and the connections after it. */
 import { createHash } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { engine } from '../support/database.ts'
@@ -10,7 +10,7 @@ import { openSql, type Sql } from '../support/sql.ts'
 
 const rex = { name: 'Rex', categoryId: 3 }
 
-/** Milliseconds of DATABASE_TIMEOUT, and the maximum of an answer. */
+/** DATABASE_TIMEOUT and the maximum time of a response, in milliseconds. */
 const TIMEOUT = 1_000
 const LATEST = 1_990
 
@@ -88,8 +88,8 @@ describe.runIf(engine === 'mysql')('a database that does not answer', outOfThree
     expect(await service.countPets()).toBe(0)
   })
 
-  // Each statement alone, after those before it were answered.
-  test('any statement that hangs, up to the commit: 503 in time, ended, and without effect', async () => {
+  // Each statement hangs in its own call; the ones before it succeed.
+  test('any statement that hangs, up to the commit: 503 in time, ended, without effect', async () => {
     const { proxy } = service
     if (!proxy) throw new Error('There is no proxy')
     // The row of an expired key is replaced in a transaction that is not shared.
@@ -125,7 +125,7 @@ describe.runIf(engine === 'mysql')('a database that does not answer', outOfThree
     ])
   })
 
-  test('one hanging call of a batch is 503 in time, and the others are answered', async () => {
+  test('one hanging call of a batch is 503 in time, and the others succeed', async () => {
     // Opens enough connections for both calls.
     await Promise.all([1, 2, 3].map((cursor) => service.rest('GET', `/pets?cursor=${cursor}`)))
     const hanging = service.proxy?.hangAt(/^select .*from `pets` .*order by/)
@@ -138,7 +138,7 @@ describe.runIf(engine === 'mysql')('a database that does not answer', outOfThree
   })
 
   // MariaDB itself ends a statement that waits for a lock without a client.
-  test('a statement that computes is ended on the server', async () => {
+  test('a statement that uses the CPU is ended on the server', async () => {
     await service.rest('POST', '/pets', { body: rex })
     await service.sql('rename table pets to kept')
     await service.sql('create view pets as select * from kept where sleep(20) = 0')
@@ -153,7 +153,7 @@ describe.runIf(engine === 'mysql')('a database that does not answer', outOfThree
     }
   })
 
-  test('a key outside the cache is 503 in time, and its look-up is ended on the server', async () => {
+  test('a key outside the cache is 503 in time, and its lookup is ended on the server', async () => {
     const key = await addKey(service.sql)
     const strange = { authorization: `Bearer ${key}` }
     const known = { headers: { authorization: `Bearer ${await addKey(service.sql)}` } }
@@ -181,7 +181,7 @@ describe.runIf(engine === 'mysql')('a database that does not answer', outOfThree
     expect((await fetch(`${service.origin}/v1/pets`, { headers: strange })).status).toBe(200)
   })
 
-  test('look-ups of keys that hang do not exhaust the connections', async () => {
+  test('lookups of keys that hang do not exhaust the connections', async () => {
     await locker('lock tables api_keys write')
     for (let round = 0; round < 2; round++) {
       const keys = await Promise.all(Array.from({ length: 12 }, () => `petstore_${random()}`))
@@ -198,7 +198,7 @@ describe.runIf(engine === 'mysql')('a database that does not answer', outOfThree
     await locker('unlock tables')
   })
 
-  test('the look-up of the key and the call share the deadline', async () => {
+  test('the lookup of the key and the call share the deadline', async () => {
     const key = await addKey(service.sql)
     await using another = await openSql(service.databaseUrl)
     await locker('lock tables api_keys write, pets write')
@@ -247,7 +247,7 @@ describe.runIf(engine === 'mysql')('a database that does not answer', outOfThree
       ].map(timed),
     )
     for (const answer of answers) expectInTime(answer)
-    // More than there are connections.
+    // More calls than connections.
     const more = await Promise.all(Array.from({ length: 30 }, () => timed(list())))
     for (const answer of more) expectInTime(answer)
     service.proxy?.flow()

@@ -91,7 +91,7 @@ test.each([1213, 1205])('%i: at most three attempts', async (number) => {
   expect(await service.countPets()).toBe(2)
 })
 
-test('the look-up of an Idempotency-Key has at most three attempts', async () => {
+test('the lookup of an Idempotency-Key has at most three attempts', async () => {
   await service.sql('rename table idempotency_keys to kept')
   await service.sql(`create function fail() returns bigint no sql begin
       signal sqlstate '45000' set mysql_errno = 1213, message_text = 'No';
@@ -138,7 +138,7 @@ test.each([1317, 1969])('%i: repeated with a key', async (number) => {
   expect(await connections()).toHaveLength(3)
 })
 
-test.each(others)('%i: 500 at once', async (number) => {
+test.each(others)('%i: 500 without another attempt', async (number) => {
   for (const withKey of [false, true]) {
     await failFirst(1, number)
     const answer = await create(withKey)
@@ -190,7 +190,7 @@ test.each([1205, 1213, 1290, 1317, 1054, 1264, 1927])(
   },
 )
 
-test('tRPC repeats and fails alike', async () => {
+test('tRPC repeats and fails like REST', async () => {
   await failFirst(1, 1213)
   expect(await service.trpc.createPet.mutate(rex)).toMatchObject({ name: 'Rex' })
   await failFirst(1, 1317)
@@ -280,7 +280,7 @@ test('a creation is repeated while it waits for a lock for more than a second', 
   expect(await service.countPets()).toBe(1)
 })
 
-test('without a connection for the user: 503 at once, then 200', outOfThree, async () => {
+test('without a connection for the user: 503 without delay, then 200', outOfThree, async () => {
   const user = `only${randomBytes(6).toString('hex')}`
   await service.sql(`create user ${user}@'%' with max_user_connections 1`)
   const [{ name = '' } = {}] = await service.sql('select database() as name')
@@ -360,7 +360,7 @@ test('reads and creations with a key are repeated after a kill', async () => {
   expect(await service.countPets()).toBe(2)
 })
 
-test.each(['kill', 'kill query'])('%s of the look-up of a key: it is repeated', async (how) => {
+test.each(['kill', 'kill query'])('%s of the lookup of a key: it is repeated', async (how) => {
   await using locker = await openSql(service.databaseUrl)
   const key = await addKey(service.sql)
   await locker('lock tables api_keys write')

@@ -1,11 +1,11 @@
-/** A session whose ids are not consecutive: creations that arrive together still get their own ids. */
+/** A session whose ids are not consecutive: concurrent creations have their own ids. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { transformer } from '../../client/src/encoding.ts'
 import { engine, newDatabase } from '../support/database.ts'
 import { startProxy } from '../support/proxy.ts'
 import { type Service, startService } from '../support/service.ts'
 
-describe.runIf(engine === 'mysql')('ids that go up by three', () => {
+describe.runIf(engine === 'mysql')('ids with an increment of three', () => {
   let service: Service
   let proxy: Awaited<ReturnType<typeof startProxy>>
   beforeAll(async () => {
@@ -20,8 +20,8 @@ describe.runIf(engine === 'mysql')('ids that go up by three', () => {
   })
   afterAll(() => service.stop())
 
-  // What does not fit for many does not fit for a few either.
-  test.each([2, 20])('%i creations of one batch', async (count) => {
+  // Neither a few creations nor many share a statement, because their ids would be unknown.
+  test.each([2, 20])('%i creations of one batch have their own ids', async (count) => {
     const names = Array.from({ length: count }, (_, index) => `${index} of ${count}`)
     const inputs = names.map((name, index) => [
       index,

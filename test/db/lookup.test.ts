@@ -1,9 +1,9 @@
-/** Rows that several calls of one moment ask for: each call has its answer. */
+/** Concurrent calls that read the same rows: each call has its own result. */
 import { expect, onTestFinished, test } from 'vitest'
 import { transformer } from '../../client/src/encoding.ts'
 import { startService } from '../support/service.ts'
 
-test('a pet that is asked for twice is there twice, beside others and beside none', async () => {
+test('a batch with repeated ids and unknown ids returns a result for each call', async () => {
   const service = await startService()
   onTestFinished(() => service.stop())
   const names = ['Rex', 'Luna', 'Max']

@@ -204,7 +204,7 @@ test('creations in a shared statement that was lost are not repeated', async () 
   expect(await service.countPets()).toBe(0)
 })
 
-test('creations in a shared statement are not repeated after an error that concerns no row', async () => {
+test('creations in a shared statement are not repeated after an error of the whole statement', async () => {
   await using locker = await openSql(service.databaseUrl)
   await locker('lock tables pets write')
   const names = Array.from({ length: 12 }, (_, index) => `said ${index}`)
@@ -218,7 +218,7 @@ test('creations in a shared statement are not repeated after an error that conce
   await failed
   const statuses = (await Promise.all(calls)).map(({ status }) => status)
   const unavailable = statuses.filter((status) => status === 503)
-  expect(unavailable.length, 'several fail together').toBeGreaterThan(1)
+  expect(unavailable.length, 'several creations fail together').toBeGreaterThan(1)
   expect(new Set(statuses)).toEqual(new Set([201, 503]))
   const rows = await service.sql('select name from pets')
   expect(rows.map(({ name }) => name).sort(), 'each once').toEqual(names.toSorted())

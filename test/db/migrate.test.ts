@@ -60,7 +60,7 @@ test.runIf(engine === 'mysql')(
     const migrate = () => withDatabase({ databaseUrl: database.url }, (_db, migrated) => migrated)
     await migrate()
     await using sql = await openSql(database.url)
-    // The service ignores the tables of others.
+    // The service ignores foreign tables.
     await sql('create table other (n int) engine = MyISAM')
     expect(await migrate()).toEqual([])
     // The table of a resource whose migration is like the others.

@@ -1,4 +1,4 @@
-/** How the engines read what is asked often: by their own `explain`, each statement by a whole index. */
+/** The plans of frequent statements, by `explain`: each one uses a whole index. */
 import pino from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { connect } from '../../db/connect.ts'
@@ -53,7 +53,7 @@ afterAll(async () => {
 const list = (status?: Status, cursor?: bigint) => () =>
   pets.list({ limit: 20, status, cursor }, deadline)
 
-/** What is asked of the pets, and how it is read: SQLite's plan; type, key and its length of MySQL's. */
+/** Reads of pets: the plan of SQLite, and the type, key and key length of MySQL. */
 const reads: [what: string, ask: () => Promise<unknown>, sqlite: string, mysql: string][] = [
   ['the first page', list(), 'SCAN pets', 'index PRIMARY 8'],
   [
@@ -108,20 +108,20 @@ function read(what: string, ask: () => Promise<unknown>, columns: string, mysql:
   return [what, ask, `SEARCH pets USING INDEX ${columns}`, mysql] as (typeof reads)[number]
 }
 
-test.each(['fresh from loading', 'with statistics'])('pets, %s', async (state) => {
+test.each(['without statistics', 'with statistics'])('pets, %s', async (state) => {
   if (state === 'with statistics') {
     await sql(engine === 'mysql' ? 'analyze table pets' : 'analyze')
   }
-  // One look for all: the server's log has the statements of all tests, and is slow to read.
-  const asked = await sent(/^\W*select\b.*\bfrom\W+pets\b/is, async () => {
+  // Reads the log of the server once: it has the statements of all tests and is slow to read.
+  const queries = await sent(/^\W*select\b.*\bfrom\W+pets\b/is, async () => {
     for (const [, ask] of reads) await ask()
   })
   const plans: [what: string, plan: string][] = []
   for (const [what, , plan] of reads) {
     const count = engine === 'mysql' ? 1 : plan.split('; ').length
-    plans.push([what, (await Promise.all(asked.splice(0, count).map(planOf))).join('; ')])
+    plans.push([what, (await Promise.all(queries.splice(0, count).map(planOf))).join('; ')])
   }
-  expect(asked).toEqual([])
+  expect(queries).toEqual([])
   expect(plans).toEqual(
     reads.map(([what, , sqlite, mysql]) => [what, engine === 'mysql' ? mysql : sqlite]),
   )
@@ -139,13 +139,13 @@ test('keys and idempotency keys', async () => {
       id: 1n,
     }))
   for (let serial = 0; serial < 200; serial++) await once(`${serial}`)
-  const asked = await sent(/^(select|update)\b.*\b(api|idempotency)_keys\b/is, async () => {
+  const queries = await sent(/^(select|update)\b.*\b(api|idempotency)_keys\b/is, async () => {
     await Promise.all(hashes.map((hash) => findKey(db, hash, deadline)))
     await recordUses(db, new Map(made.slice(0, 3).map(({ id }) => [id, Date.now()])))
     await once('new')
   })
   idempotency.stop()
-  const plans = await Promise.all(asked.map(planOf))
+  const plans = await Promise.all(queries.map(planOf))
   const ofKey = '(api_key_id=? AND key_hash=?)'
   expect(plans).toEqual(
     engine === 'mysql'
@@ -164,31 +164,31 @@ test('keys and idempotency keys', async () => {
   )
 })
 
-/** The statements like this one that are sent while something is asked. */
+/** The statements that match a pattern and are sent during a call. */
 async function sent(pattern: RegExp, ask: () => Promise<unknown>): Promise<string[]> {
   const before = (await statements.like(pattern)).length
   await ask()
   return (await statements.like(pattern)).slice(before)
 }
 
-/** The steps of a plan; with those that sort, if there are any. */
+/** The steps of a plan, including those that sort. */
 async function planOf(statement: string): Promise<string> {
   const rows = await sql(
     `explain ${engine === 'mysql' ? 'format=traditional' : 'query plan'} ${statement}`,
   )
-  // The rows of several pages are put in order, which is no step of reading them.
+  // The rows of several pages are sorted, which is not a step that reads.
   const steps = rows.filter(({ table }) => !`${table}`.startsWith('<union'))
   return steps.map(engine === 'mysql' ? stepOfMysql : stepOfSqlite).join('; ')
 }
 
-/** How rows are found, by which index, and by how many bytes of it. */
+/** The type of access, the index, and the number of its bytes that are used. */
 function stepOfMysql({ type, key, key_len, Extra }: Record<string, unknown>): string {
   const found = type === 'ref' || type === 'range' ? 'search' : type
   const sorted = /filesort|temporary/.exec(`${Extra}`) ?? []
   return [found, key, key_len, ...sorted].join(' ')
 }
 
-// The names of indexes that a constraint made say nothing, nor does another name of the id.
+// Normalizes the generated names of indexes and the aliases of the id.
 const stepOfSqlite = ({ detail }: Record<string, unknown>): string =>
   `${detail}`
     .replace('INTEGER PRIMARY KEY', 'PRIMARY')

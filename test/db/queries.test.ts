@@ -31,7 +31,7 @@ afterAll(async () => {
   await statements.close()
 })
 
-// [path, pets in the answer, index entries: one more, for the next page]
+// [path, pets in the response, index entries: one more, for the next page]
 const paths: [path: string, pets: number, entries: number][] = [
   ['/pets', 20, 21],
   ['/pets?limit=1', 1, 2],
@@ -54,7 +54,7 @@ const paths: [path: string, pets: number, entries: number][] = [
   ['/pets/999999', 0, 1],
 ]
 
-test.each([['fresh from loading'], ['with statistics']])(
+test.each([['without statistics'], ['with statistics']])(
   '%s',
   { timeout: 60_000 },
   async (state) => {
@@ -68,10 +68,10 @@ test.each([['fresh from loading'], ['with statistics']])(
         count,
       )
     }
-    const asked = (await queries()).slice(before)
-    expect(asked, 'one query for each').toHaveLength(paths.length)
+    const sent = (await queries()).slice(before)
+    expect(sent, 'one query for each').toHaveLength(paths.length)
     for (const [index, [path, , entries]] of paths.entries()) {
-      const query = String(asked[index])
+      const query = String(sent[index])
       if (engine === 'mysql') {
         // One more read finds the end.
         expect(await entriesRead(query), path).toBeLessThanOrEqual(entries + 1)

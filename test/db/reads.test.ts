@@ -1,4 +1,4 @@
-/** Concurrent reads share a query, and each call has its own answer. */
+/** Concurrent reads share a query, and each call has its own result. */
 import { setTimeout } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { engine } from '../support/database.ts'
@@ -51,10 +51,10 @@ test('each of many concurrent lists has its own pets', async () => {
     ['?limit=1&status=available&cursor=23', [24]],
     ['?limit=12&status=available&cursor=3', [4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]],
   ] as const
-  const asked = Array.from({ length: 20 }, () => kinds).flat()
-  const answers = await Promise.all(asked.map(([query]) => service.rest('GET', `/pets${query}`)))
+  const requests = Array.from({ length: 20 }, () => kinds).flat()
+  const answers = await Promise.all(requests.map(([query]) => service.rest('GET', `/pets${query}`)))
   const ids = answers.map(({ body }) => (body as { id: number }[]).map(({ id }) => id))
-  expect(ids).toEqual(asked.map(([, expected]) => expected))
+  expect(ids).toEqual(requests.map(([, expected]) => expected))
 })
 
 test('each call of a shared query fails with it', async () => {
@@ -89,7 +89,7 @@ test('an acknowledged pet is read, even under load', async () => {
 })
 
 describe.runIf(engine === 'mysql')('on a server', () => {
-  const asked = () => running(admin, '%from `pets`%')
+  const runningReads = () => running(admin, '%from `pets`%')
   const locked = async (work: () => Promise<void>) => {
     await admin('lock tables pets write')
     try {
@@ -107,14 +107,14 @@ describe.runIf(engine === 'mysql')('on a server', () => {
   test('an aborted call does not affect the others', async () => {
     await locked(async () => {
       const first = get(1) // later calls wait for the next batch
-      await eventually(async () => expect(await asked()).toHaveLength(1))
+      await eventually(async () => expect(await runningReads()).toHaveLength(1))
       const leaving = abortable('/pets/2')
       const staying = get(3)
-      await eventually(async () => expect(await asked()).toHaveLength(2))
+      await eventually(async () => expect(await runningReads()).toHaveLength(2))
       leaving.controller.abort()
       expect(await leaving.status).toBe('AbortError')
       await eventually(() => expect(service.logged.join()).toContain('"status":499'))
-      expect(await asked()).toHaveLength(2)
+      expect(await runningReads()).toHaveLength(2)
       await admin('unlock tables')
       expect(await Promise.all([first, staying])).toMatchObject([{ id: 1 }, { id: 3 }])
     })
@@ -123,10 +123,10 @@ describe.runIf(engine === 'mysql')('on a server', () => {
   test('the statement ends with the last of its calls', async () => {
     await locked(async () => {
       const calls = ['/pets/1', '/pets/2', '/pets/3'].map(abortable)
-      await eventually(async () => expect(await asked()).not.toHaveLength(0))
+      await eventually(async () => expect(await runningReads()).not.toHaveLength(0))
       await setTimeout(100) // all three were sent
       for (const { controller } of calls) controller.abort()
-      await eventually(async () => expect(await asked()).toEqual([]))
+      await eventually(async () => expect(await runningReads()).toEqual([]))
     })
     expect(await get(1)).toMatchObject({ id: 1 })
   })
@@ -135,11 +135,11 @@ describe.runIf(engine === 'mysql')('on a server', () => {
     await locked(async () => {
       const start = performance.now()
       const calls = [1, 2, 3].map(async (id) => {
-        await eventually(async () => expect(await asked()).toHaveLength(id - 1))
+        await eventually(async () => expect(await runningReads()).toHaveLength(id - 1))
         return await get(id)
       })
-      // Each on its own connection, without an answer.
-      await eventually(async () => expect(await asked()).toHaveLength(3))
+      // Each on its own connection, without a result.
+      await eventually(async () => expect(await runningReads()).toHaveLength(3))
       expect(performance.now() - start, 'a short wait for each').toBeLessThan(2_500)
       await admin('unlock tables')
       expect(await Promise.all(calls)).toMatchObject([{ id: 1 }, { id: 2 }, { id: 3 }])

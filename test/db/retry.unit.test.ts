@@ -1,4 +1,4 @@
-/** Which failures are followed by another attempt, and how many attempts there are. */
+/** The failures after which the work is repeated, and the number of attempts. */
 import { expect, test } from 'vitest'
 import { Deadline } from '../../db/deadline.ts'
 import {
@@ -34,7 +34,7 @@ test.each<[what: string, error: Error, repeatable: number, others: number]>([
   expect(await attemptsOf(false)).toBe(expectedOfOthers)
 })
 
-test('after the deadline there is no other attempt, and its reason is thrown', async () => {
+test('after the deadline there is no further attempt, and its reason is thrown', async () => {
   const deadline = new Deadline(Number.POSITIVE_INFINITY)
   const reason = new Error('The client has gone')
   let attempts = 0

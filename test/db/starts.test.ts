@@ -1,4 +1,4 @@
-/** What a start looks at in a database: migrations that take long, and tables that were changed. */
+/** Checks of the database at the start: slow migrations, and tables without transactions. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
@@ -19,7 +19,7 @@ afterEach(async () => {
   await database.remove()
 })
 
-test('a migration that takes long is no wait for a lock', async () => {
+test('a slow migration is not reported as a wait for a lock', async () => {
   const folder = mkdtempSync(path.join(import.meta.dirname, '../../db/migrations-'))
   try {
     const slow = 'export const up = () => new Promise((resolve) => setTimeout(resolve, 1_300))'
@@ -33,7 +33,7 @@ test('a migration that takes long is no wait for a lock', async () => {
 })
 
 test.runIf(engine === 'mysql')(
-  'a table that was moved to an engine that cannot roll back is refused, with the remedy',
+  'a table whose engine has no transactions is rejected, and the message has the remedy',
   async () => {
     await migrate(db)
     await using sql = await openSql(database.url)

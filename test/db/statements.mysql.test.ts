@@ -59,7 +59,7 @@ test.each<[what: string, call: (index: number) => Promise<unknown>]>([
   ['the same list', () => service.rest('GET', '/pets?limit=5')],
   ['creations', () => create()],
 ])('200 concurrent calls, %s, are at most 100 statements', async (_, call) => {
-  // All arrive before the first answer.
+  // All arrive before the first response.
   const many = async () => {
     await using locker = await openSql(service.databaseUrl)
     await locker('lock tables pets write')
@@ -69,7 +69,7 @@ test.each<[what: string, call: (index: number) => Promise<unknown>]>([
     const answers = Promise.all(Array.from({ length: 200 }, (_, index) => call(index)))
     await eventually(() => expect(begun).toBe(200))
     unsubscribe('http.server.request.start', onRequest)
-    await setTimeout(100) // the last one has queued its read
+    await setTimeout(100) // the last call has queued its read
     await locker.close()
     await answers
   }

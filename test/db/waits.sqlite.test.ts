@@ -1,4 +1,4 @@
-/** Calls that wait while another process holds the embedded database: when they end, and what is done then. */
+/** Calls that wait while another process holds the write lock of the embedded database. */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { setTimeout } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
@@ -37,7 +37,7 @@ const served = router({
         return ctx.stores.pets.create(rex, ctx.deadline)
       }),
     ),
-  // What is created needs a path.
+  // createPet needs an operation at the path of the created pet.
   getPet: resources.router._def.procedures.getPet,
 })
 
@@ -45,7 +45,7 @@ const start = (DATABASE_TIMEOUT: string) =>
   startService({ DATABASE_TIMEOUT }, { resources: { ...resources, router: served } })
 
 test.runIf(engine === 'sqlite')(
-  'a transaction that waits behind another ends at its own deadline',
+  'a transaction that waits for another one ends at its own deadline',
   outOfThree,
   async () => {
     const service = await start('1s')
@@ -63,11 +63,11 @@ test.runIf(engine === 'sqlite')(
   },
 )
 
-describe.runIf(engine === 'sqlite')('of a client that goes nothing is done later', () => {
+describe.runIf(engine === 'sqlite')('aborted calls have no later effect', () => {
   let service: Service
   beforeAll(async () => {
-    service = await start('25s') // the time of a call is up long after the test
-    expect((await service.rest('POST', '/pets/rex')).status).toBe(200) // the key is known
+    service = await start('25s') // longer than the test
+    expect((await service.rest('POST', '/pets/rex')).status).toBe(200) // the key is in the cache
   })
   afterAll(() => service.stop())
 
@@ -82,8 +82,8 @@ describe.runIf(engine === 'sqlite')('of a client that goes nothing is done later
     await using other = await openSql(service.databaseUrl)
     await other('begin immediate')
     let begun = 0
-    const hear = () => void begun++
-    subscribe('http.server.request.start', hear)
+    const onRequest = () => void begun++
+    subscribe('http.server.request.start', onRequest)
     const controller = new AbortController()
     const answers = Array.from({ length: 3 }, (_, index) =>
       fetch(`${service.origin}/v1${path}`, {
@@ -99,7 +99,7 @@ describe.runIf(engine === 'sqlite')('of a client that goes nothing is done later
     )
     const outcomes = Promise.allSettled(answers)
     await eventually(() => expect(begun).toBe(3))
-    unsubscribe('http.server.request.start', hear)
+    unsubscribe('http.server.request.start', onRequest)
     await setTimeout(50) // they wait for the lock
     controller.abort()
     await outcomes

@@ -1,4 +1,4 @@
-/** The client package as another repository gets it: packed, installed, compiled, run. */
+/** The client package, packed, installed, compiled and run in another project. */
 import { cpSync, readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -20,7 +20,7 @@ afterAll(async () => {
   project.remove()
 })
 
-/** The lines of a file that the compiler refuses, in a project of the strictest settings. */
+/** The lines of a file with errors of the compiler, with the strictest options. */
 async function refusedLines(file: string): Promise<number[]> {
   const errors = await project.compile([file])
   return errors.map((line) => {
@@ -29,7 +29,7 @@ async function refusedLines(file: string): Promise<number[]> {
   })
 }
 
-test('it brings nothing of the service', () => {
+test('the package does not install the dependencies of the service', () => {
   const installed = readdirSync(path.join(project.folder, 'node_modules')).filter(
     (name) => !name.startsWith('.'),
   )
@@ -38,18 +38,18 @@ test('it brings nothing of the service', () => {
     expect(installed).not.toContain(name)
 })
 
-test('a strict project compiles with it, its declarations checked too', async () => {
+test('a strict project compiles with the package, including its declarations', async () => {
   expect(await refusedLines('consumer.ts')).toEqual([])
 })
 
-test('mistakes are compile errors, exactly where they are', async () => {
+test('each wrong use is an error of the compiler in its line', async () => {
   const lines = readFileSync(path.join(project.folder, 'mistakes.ts'), 'utf8').split('\n')
   const wrong = lines.flatMap((line, index) => (line.endsWith('// wrong') ? [index + 1] : []))
   expect(wrong.length).toBeGreaterThan(0)
   expect(await refusedLines('mistakes.ts')).toEqual(wrong)
 })
 
-test('it works in Node against the service', async () => {
+test('the package works in Node against the service', async () => {
   const { visit } = await import(pathToFileURL(path.join(project.folder, 'consumer.ts')).href)
   expect(await visit(`${service.origin}/trpc`, service.key)).toEqual([
     'Rex 9007199254740993 pending',
@@ -62,7 +62,7 @@ test('it works in Node against the service', async () => {
 test.each([
   ['publint', ['--strict']],
   ['attw', ['--profile', 'esm-only']],
-])('%s finds nothing', async (tool, flags) => {
+])('%s finds no problems', async (tool, flags) => {
   const { code, output } = await run(bin(tool), [tarball, ...flags], project.folder)
   expect(code, output).toBe(0)
 })

@@ -1,4 +1,4 @@
-/** The code for TypeScript frontends in both READMEs, in a project with the packages they install. */
+/** The code for TypeScript frontends in both READMEs, in a project with the installed packages. */
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
@@ -30,31 +30,31 @@ describe.each<[file: string, from?: string, to?: string]>([
   }, INSTALLATION)
   afterAll(() => project.remove())
 
-  test('what it says to install is what the project has', () => {
+  test('the README installs the packages of the project', () => {
     const lines = installs(tarball, file, from, to)
     expect(lines.length).toBeGreaterThan(0)
     expect(lines.flat()).toContain(tarball)
     expect(installs(tarball, 'client/README.md').slice(0, lines.length)).toEqual(lines)
-    // The other README may install more than this one: no snippet here takes that for granted.
+    // The project may have the packages of both READMEs: snippets may use only those of this one.
     const taken = snippets.flatMap((text) => [...text.matchAll(/ from '((?:@[^/']+\/)?[^/']+)/g)])
     const there = [...lines.flat(), '@petstore-catalogue/petstore', '@trpc/client', '@trpc/server']
     expect(taken.length).toBeGreaterThan(0)
     for (const [, name] of taken) expect(there).toContain(name)
   })
 
-  test('its snippets compile', async () => {
+  test('the snippets of the README compile', async () => {
     expect(snippets.length).toBeGreaterThan(0)
     const names = snippets.map((_, index) => `snippet-${index}.ts`)
     snippets.forEach((snippet, index) => {
       project.write(`${names[index]}`, snippet)
     })
-    // Declarations of others need others still, such as those of React.
+    // The declarations of some packages need further ones, such as those of React.
     expect(await project.compile(names, { skipLibCheck: true })).toEqual([])
   })
 
   const standIn = snippets.find((text) => text.includes('/testing'))
   if (standIn)
-    test('its stand-in holds what it says', async () => {
+    test('the stand-in of the README has the pets of its snippet', async () => {
       project.write('testing.ts', `${standIn}\nexport { pets }\n`)
       const { pets } = await import(pathToFileURL(path.join(project.folder, 'testing.ts')).href)
       expect(pets).toEqual([
@@ -63,7 +63,7 @@ describe.each<[file: string, from?: string, to?: string]>([
       ])
     })
 
-  test('its first snippet gives two pages of one status', async () => {
+  test('the first snippet lists two pages of one status', async () => {
     await service.sql('delete from pets')
     const statuses = ['available', 'sold'] as const
     await storePets(

@@ -1,11 +1,11 @@
-/** The docs page takes any OpenAPI document, whatever that has or lacks. */
+/** The docs page renders any OpenAPI document, including unusual and minimal ones. */
 import { docsPage, download } from 'docs-page'
 import { expect, test } from 'vitest'
 import { oddDocument } from './odd-document.ts'
 
 const html = docsPage(JSON.stringify(oddDocument))
 
-test('every operation, tag and schema has its place', () => {
+test('every operation, tag and schema is on the page once', () => {
   for (const id of [
     'GET-berths-berth-',
     'replaceBerth',
@@ -21,12 +21,12 @@ test('every operation, tag and schema has its place', () => {
   }
 })
 
-test('nothing of the document is HTML, undefined or an object', () => {
+test('text of the document is escaped, and missing fields do not appear as undefined', () => {
   expect(html).toContain('Harbour &#60;&#38; &#34;Ships&#34;&#62;')
   expect(html).not.toMatch(/Not <declared>|undefined|\[object/)
 })
 
-test('parameters of the operation replace those of its path', () => {
+test('parameters of an operation override those of its path', () => {
   const [form = ''] =
     /<form class="trial" id="GET-berths-berth--form"[\s\S]*?<\/form>/.exec(html) ?? []
   expect(form.match(/name="berth"/g)).toHaveLength(1)
@@ -34,18 +34,18 @@ test('parameters of the operation replace those of its path', () => {
   expect(html).toContain('Replaces that of the path.')
 })
 
-test('a key is sent as its scheme says', () => {
+test('a key is sent as its security scheme requires', () => {
   expect(html).toContain('data-key-in="header" data-key-name="Cookie" data-key-prefix="sid="')
   expect(html).toContain('https://harbour.example/api/ships?api_key=API_KEY')
 })
 
-test('the least document of all', () => {
+test('a minimal document has a page', () => {
   const least = docsPage('{"openapi":"3.1.0","info":{"title":"T","version":"1"}}')
   expect(least).toContain('<h1>T <small>1</small></h1>')
   expect(least).not.toMatch(/<section|undefined/)
 })
 
-test('the file to download has many lines, and all digits', () => {
+test('the downloaded document has line breaks and exact integers', () => {
   const text = '{"info":{"x-greatest":9223372036854775807}}'
   expect(download(text)).toBe('{\n  "info": {\n    "x-greatest": 9223372036854775807\n  }\n}\n')
 })

@@ -1,4 +1,4 @@
-/** The docs page in a real browser: a third party's first look. */
+/** The docs page in a real browser. */
 import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -15,15 +15,15 @@ import { oddDocument } from './odd-document.ts'
 
 const desktop = { width: 1280, height: 900 }
 const phone = { width: 360, height: 740 }
-/** The greatest id, which JavaScript's numbers round to 9223372036854776000. */
+/** The maximum id, which the numbers of JavaScript round to 9223372036854776000. */
 const big = '{"name":"Big","categoryId":9223372036854775807}'
 
 let service: Service
 let browser: Browser
-/** Kept from test to test, since a new one costs more than most of what is done with it. */
+/** One page for all tests, because a new page takes longer than most tests. */
 let kept: Page | undefined
 let page: Page
-const complaints: string[] = []
+const consoleErrors: string[] = []
 const foreign: string[] = []
 
 beforeAll(async () => {
@@ -35,14 +35,14 @@ afterAll(async () => {
   await service.stop()
 })
 
-/** Opens a window. What breaks the policy of the page is said in the console. */
+/** Opens a page. The console has the violations of its Content-Security-Policy. */
 async function newPage(options: BrowserContextOptions = {}): Promise<Page> {
   const opened = await browser.newPage(options)
   opened.setDefaultTimeout(10_000)
   opened.on('console', (message) => {
-    if (['error', 'warning'].includes(message.type())) complaints.push(message.text())
+    if (['error', 'warning'].includes(message.type())) consoleErrors.push(message.text())
   })
-  opened.on('pageerror', (error) => complaints.push(error.message))
+  opened.on('pageerror', (error) => consoleErrors.push(error.message))
   opened.on('request', (request) => {
     const url = request.url()
     if (!url.startsWith(`${service.origin}/`)) foreign.push(url)
@@ -50,7 +50,7 @@ async function newPage(options: BrowserContextOptions = {}): Promise<Page> {
   return opened
 }
 
-/** Opens the page anew: on a desktop in light colours, unless told. */
+/** Reloads the page, by default on a desktop in the light color scheme. */
 async function open(viewport = desktop): Promise<void> {
   kept ??= await newPage()
   page = kept
@@ -69,22 +69,22 @@ afterEach(async ({ task }) => {
     await kept?.context().close()
     kept = undefined
   }
-  expect(complaints.splice(0)).toEqual([])
+  expect(consoleErrors.splice(0)).toEqual([])
   expect(foreign.splice(0)).toEqual([])
 })
 
 const operation = (id: string) => page.locator(`#${id}`)
 const line = (id: string) => operation(id).locator('summary').first()
-/** Unfolds an operation, if it is folded up. */
+/** Opens the details of an operation. */
 const unfold = async (id: string) => {
   if ((await operation(id).getAttribute('open')) === null) await line(id).click()
 }
-/** The one field for the API key of all forms. */
+/** Fills the field for the API key, which all forms share. */
 const enterKey = (key: string) => page.getByLabel('API key', { exact: true }).fill(key)
 const answerOf = (id: string) => operation(id).getByRole('group', { name: 'Answer', exact: true })
 const sampleOf = (id: string) => operation(id).locator('.samples pre')
 
-/** Sends an operation as it is filled in, and gives the status and the body that the page shows. */
+/** Sends the form of an operation, and returns the status and the body that the page shows. */
 async function send(id: string): Promise<{ status: string; body: string }> {
   await operation(id).getByRole('button', { name: 'Send' }).click()
   const answer = answerOf(id)
@@ -93,7 +93,7 @@ async function send(id: string): Promise<{ status: string; body: string }> {
   return { status: status.slice(0, 3), body: await answer.locator('pre').first().innerText() }
 }
 
-/** Unfolds everything there is. */
+/** Opens all details. */
 const unfoldAll = () =>
   page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
 
@@ -106,22 +106,22 @@ async function create(text: string): Promise<{ status: string; body: string }> {
 
 test('the whole page, as a screen reader reads it', async () => {
   await unfoldAll()
-  // Of the errors one will do, of getPet: what is said of each is in the document.
+  // One error, of getPet, is enough: the texts of all errors are in the document.
   await page.evaluate(`for (const each of document.querySelectorAll('.response')) {
     const { status } = each.dataset
     if (status >= '4' && !(status === '404' && each.closest('#getPet'))) each.remove()
   }`)
   const text = await page.locator('body').ariaSnapshot()
   const stable = text.replaceAll(service.origin, 'http://127.0.0.1:3000')
-  // `vitest run -u` writes it anew.
+  // `vitest run -u` updates it.
   await expect(`${stable}\n`).toMatchFileSnapshot('docs.aria.yml')
 })
 
-test('/ leads to it', () => {
+test('/ redirects to the docs page', () => {
   expect(page.url()).toBe(`${service.origin}/docs/`)
 })
 
-test('with a key: createPet, listPets', async () => {
+test('createPet and listPets work with a key', async () => {
   const made = await create('{"name": "Rex", "categoryId": 3}')
   expect(made.status).toBe('201')
   const rex = JSON.parse(made.body)
@@ -137,7 +137,7 @@ test('with a key: createPet, listPets', async () => {
   expect(await answerOf('listPets').innerText()).toMatch(/x-request-id: \S+/)
 })
 
-test('the greatest id has all its digits, in the request and in the answer', async () => {
+test('the maximum id has all its digits in the request and in the response', async () => {
   const sent = page.waitForRequest((request) => request.method() === 'POST')
   const { status, body } = await create(big)
   expect(status).toBe('201')
@@ -148,14 +148,14 @@ test('the greatest id has all its digits, in the request and in the answer', asy
   expect((await send('listPets')).body).toContain('"categoryId": 9223372036854775807,')
 })
 
-test('an error is shown as it is answered', async () => {
+test('an error response is shown unchanged', async () => {
   const { status, body } = await create('{"name":')
   expect(status).toBe('400')
   expect(JSON.parse(body).code).toBe('PARSE_ERROR')
-  expect(complaints.splice(0)).toEqual([expect.stringContaining('status of 400')]) // Chromium's own line
+  expect(consoleErrors.splice(0)).toEqual([expect.stringContaining('status of 400')]) // from Chromium
 })
 
-test('who clicks twice adds one animal', async () => {
+test('a double click sends one creation', async () => {
   let posts = 0
   await page.route('**/v1/pets', async (route) => {
     posts++
@@ -176,15 +176,15 @@ test('who clicks twice adds one animal', async () => {
   await expect.poll(() => posts).toBe(2)
 })
 
-test('a request that cannot be sent is no riddle', async () => {
+test('a failed request shows a message', async () => {
   await page.route('**/v1/pets', (route) => route.abort())
   await unfold('listPets')
   await operation('listPets').getByRole('button', { name: 'Send' }).click()
   await answerOf('listPets').getByText('There was no answer').waitFor()
-  complaints.splice(0) // the browser's own line on the request
+  consoleErrors.splice(0) // a line of the browser about the request
 })
 
-test('it sends to the server that it came from, and offers no other', async () => {
+test('the page sends requests only to its own server', async () => {
   expect(await page.locator('main').innerText()).toContain('https://staging.petstore.example/v1')
   await unfold('listPets')
   await enterKey(service.key)
@@ -197,7 +197,7 @@ test('it sends to the server that it came from, and offers no other', async () =
 })
 
 describe.each(Object.entries({ desktop, phone }))('on a %s', (device, viewport) => {
-  test('axe finds nothing, in light and dark colours', async () => {
+  test('axe finds no violations in the light and the dark color scheme', async () => {
     const colorSchemes = ['light', 'dark'] as const
     await open(viewport)
     await create(big)
@@ -216,7 +216,7 @@ describe.each(Object.entries({ desktop, phone }))('on a %s', (device, viewport) 
       expect(await barriers(page, colorScheme), colorScheme).toEqual([])
   })
 
-  test('nothing is wider than the screen, no number is broken, and an operation is a few screens high', async () => {
+  test('nothing overflows the viewport, no number wraps, and an operation has a limited height', async () => {
     await open(viewport)
     await create(big)
     expect((await operation('createPet').boundingBox())?.height).toBeLessThan(
@@ -224,7 +224,7 @@ describe.each(Object.entries({ desktop, phone }))('on a %s', (device, viewport) 
     )
     await unfoldAll()
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(viewport.width)
-    // A number that is broken into two lines has two rectangles.
+    // A number that wraps has two rectangles.
     const cut = await page.evaluate(`[...document.querySelectorAll('.block pre:not(.lines)')]
       .filter((block) => block.scrollWidth > block.clientWidth)
       .map((block) => block.textContent)`)
@@ -247,7 +247,7 @@ describe.each(Object.entries({ desktop, phone }))('on a %s', (device, viewport) 
   })
 })
 
-test('with the keyboard alone', async () => {
+test('the keyboard is enough to send a request', async () => {
   const press = async (...keys: string[]) => {
     for (const key of keys) await page.keyboard.press(key)
   }
@@ -279,7 +279,7 @@ test('with the keyboard alone', async () => {
   expect(await sampleOf('createPet').innerText()).toContain('await fetch(')
 })
 
-test('search leaves the entries that have all the words', async () => {
+test('search shows the entries that have all words', async () => {
   const visible = async () => {
     const entries = await page.locator('[data-entry]:visible').all()
     return Promise.all(entries.map((entry) => entry.getAttribute('id')))
@@ -294,7 +294,7 @@ test('search leaves the entries that have all the words', async () => {
   expect(await visible()).toEqual(['createPet', 'guide-typescript-use-the-client'])
   await search.fill('categoryId')
   await page.getByText('Found: 3 operations, 1 guide, 3 schemas').waitFor()
-  await page.locator('#schema-Pet dl').waitFor() // what was found inside is unfolded
+  await page.locator('#schema-Pet dl').waitFor() // entries with a match inside are open
   await search.fill('unicorn')
   expect(await visible()).toEqual([])
   await page.getByText('Found: nothing').waitFor()
@@ -304,10 +304,10 @@ test('search leaves the entries that have all the words', async () => {
   await search.fill('idempotency post')
   await operation('createPet').getByLabel('Idempotency-Key').fill('what is typed')
   await search.fill('')
-  await operation('createPet').locator('form').waitFor() // stays, since it is worked with
+  await operation('createPet').locator('form').waitFor() // stays open, because its form is filled in
 })
 
-test('a link to an operation or a schema unfolds it, and what is unfolded is in the address', async () => {
+test('a link to an operation or a schema opens it, and the URL has the id of the opened entry', async () => {
   await page.getByRole('navigation').getByRole('link', { name: 'POST Add an animal' }).click()
   await operation('createPet').locator('form').waitFor()
   await unfold('getPet')
@@ -328,7 +328,7 @@ const programs = {
 const environment = () => ({ env: { PATH: process.env.PATH, API_KEY: service.key } })
 
 test.each(Object.keys(programs) as (keyof typeof programs)[])(
-  'the sample for %s makes the call that the form describes',
+  'the sample for %s makes the call of the form',
   async (language) => {
     const name = `It's "${language}" \\ $HOME`
     await unfold('createPet')
@@ -350,10 +350,10 @@ test.each(Object.keys(programs) as (keyof typeof programs)[])(
   },
 )
 
-test('the samples, letter for letter', async () => {
+test('the samples have exactly this code', async () => {
   await unfold('createPet')
   const form = operation('createPet')
-  await enterKey(service.key) // which is in none of them
+  await enterKey(service.key) // no sample contains the key
   await form.getByLabel('Idempotency-Key').fill(`"it's"`)
   await form.getByLabel('Body').fill('@it\'s {"name": 1}')
   const url = `${service.origin}/v1/pets`
@@ -397,7 +397,7 @@ except HTTPError as error:
     response = error  # an answer, too
 with response:
     print(response.status, response.read().decode())`)
-  // What is JSON is an object of the language, with places for variables.
+  // JSON is written as an object of the language.
   await form
     .getByLabel('Body')
     .fill('{\n  "name": "\\/ true \u{1F420}",\n  "gone": [true, null, 1.5]\n}')
@@ -414,13 +414,13 @@ with response:
     "gone": [true, null, 1.5]
   }),
 })`)
-  // But for a number that the language would round, or a name that is not one in an object.
+  // A number that the language would round, or the name __proto__, requires a string instead.
   for (const body of ['{"id":9007199254740993}', '{"id":7.0}', '{"__proto__":7}']) {
     await form.getByLabel('Body').fill(body)
     expect(await sampleOf('createPet').innerText()).toContain(`  body: ${JSON.stringify(body)},`)
   }
   await form.getByRole('radio', { name: 'Python' }).check()
-  // The language is that of all forms; what is left empty is left out, what is typed is escaped.
+  // All forms share the language. Empty fields are omitted, and values are escaped.
   await unfold('getPet')
   await operation('getPet').getByLabel('petId').fill('a/b?c#ä')
   expect(await sampleOf('getPet').innerText()).toContain(`    "${url}/a%2Fb%3Fc%23%C3%A4",
@@ -437,7 +437,7 @@ with response:
   expect(await sampleOf('listPets').innerText()).toContain(`'${url}?status=sold'`)
 })
 
-test('an answer is shown as it came, be it no JSON or nothing, and each kind has its colour', async () => {
+test('a response that is not JSON or is empty is shown unchanged, and each status class has its color', async () => {
   await unfold('listPets')
   const shown = answerOf('listPets').locator('pre').first()
   const colours = new Set<unknown>()
@@ -460,16 +460,16 @@ test('an answer is shown as it came, be it no JSON or nothing, and each kind has
     colours.add(await page.evaluate(`getComputedStyle(${line}).color`))
   }
   expect(colours.size).toBe(3)
-  // After one that does not come at all it can be sent again.
+  // After a failed request the form can be sent again.
   await page.route('**/v1/pets', (route) => route.abort(), { times: 1 })
   await operation('listPets').getByRole('button', { name: 'Send' }).click()
   await answerOf('listPets').getByText('There was no answer').waitFor()
   await enterKey(service.key)
   expect((await send('listPets')).status).toBe('200')
-  complaints.splice(0) // the browser's own lines on the failures
+  consoleErrors.splice(0) // lines of the browser about the failures
 })
 
-test('what is copied is what is shown, which is said for a moment', async () => {
+test('the copy button copies the shown sample and confirms it for two seconds', async () => {
   await unfold('listPets')
   await page.clock.install()
   await page.evaluate('navigator.clipboard.writeText = async (text) => void (window.copied = text)')
@@ -481,10 +481,10 @@ test('what is copied is what is shown, which is said for a moment', async () => 
   expect(await copy.innerText()).toBe('Copy')
 })
 
-test('a link leads to what the search has hidden, and to where one is already', async () => {
+test('a link opens an entry that the search has hidden, and one that the URL has already', async () => {
   const search = page.getByRole('searchbox', { name: 'Search' })
   await search.fill('idempotency post')
-  // Of what has no hit, not even the heading is left.
+  // Headings without matches are hidden, too.
   expect(await page.locator('h2:visible > span').allInnerTexts()).toEqual(['Pets', 'Guides'])
   const link = operation('createPet').getByRole('link', { name: 'NewPet' })
   await link.click()
@@ -499,7 +499,7 @@ test('a link leads to what the search has hidden, and to where one is already', 
   await page.locator('#schema-NewPet dl').waitFor()
 })
 
-test('keys are hidden, and no browser remembers what is typed', async () => {
+test('the key is a password field, and all fields have autocomplete off', async () => {
   for (const field of await page
     .locator('form :is(input:not([type=radio], [type=checkbox]), textarea)')
     .all()) {
@@ -511,7 +511,7 @@ test('keys are hidden, and no browser remembers what is typed', async () => {
   expect(await page.locator('html').getAttribute('lang')).toBe('en')
 })
 
-test('without scripts, too, it says everything', async () => {
+test('without JavaScript the page has the whole documentation', async () => {
   page = await newPage({ javaScriptEnabled: false })
   await page.goto(service.origin)
   await unfold('createPet')
@@ -524,7 +524,7 @@ test('without scripts, too, it says everything', async () => {
   expect(await page.getByRole('searchbox').isVisible()).toBe(false)
 })
 
-test('an operation says what comes of it: fields when it succeeds, a line for each error', async () => {
+test('an operation shows the fields of its output, and one line per error', async () => {
   await unfold('listPets')
   const list = await operation('listPets').innerText()
   for (const part of [
@@ -535,7 +535,7 @@ test('an operation says what comes of it: fields when it succeeds, a line for ea
   ]) {
     expect(list).toContain(part)
   }
-  expect(list).not.toContain('9223372036854775808') // the range of the format says nothing
+  expect(list).not.toContain('9223372036854775808') // the range of int64 is omitted
   await unfold('createPet')
   const text = (await operation('createPet').innerText()).replaceAll(/\s+/g, ' ')
   expect(text).toContain('Request body application/json · required')
@@ -549,14 +549,14 @@ test('an operation says what comes of it: fields when it succeeds, a line for ea
   )
 })
 
-test('a section tells how to authenticate', async () => {
+test('the page has a section about authentication', async () => {
   const text = await page.getByRole('region', { name: 'Authentication' }).innerText()
   for (const part of ['bearer', 'Authorization: Bearer', 'Some keys may only read']) {
     expect(text).toContain(part)
   }
 })
 
-test('a form says where it sends to, and what that does', async () => {
+test('a form shows its target server, and warns of writes', async () => {
   expect(await page.locator('.facts').innerText()).toContain(
     `This page sends to\n${service.origin}/v1`,
   )
@@ -567,14 +567,14 @@ test('a form says where it sends to, and what that does', async () => {
   await operation('listPets').getByText(target, { exact: true }).waitFor()
 })
 
-test('a form leads to the field for the key, and its label is below the header', async () => {
+test('a form links to the field for the key, and the header does not cover its label', async () => {
   await operation('listPets').getByRole('link', { name: 'API key' }).click()
   expect(await page.evaluate('document.activeElement.id')).toBe('key')
   const label = await page.locator('label[for=key]').boundingBox()
   expect(label?.y).toBeGreaterThan(56)
 })
 
-test('the server that a page sends to is marked', async () => {
+test('the list of servers marks the one of the page', async () => {
   const html = await (await fetch(`${service.origin}/docs/`)).text()
   const body = html.replace(service.baseUrl, `${service.origin}/v1`)
   await page.route('**/docs/', (route) => route.fulfill({ body, contentType: 'text/html' }))
@@ -585,7 +585,7 @@ test('the server that a page sends to is marked', async () => {
   expect(await facts.innerText()).not.toContain('This page sends to')
 })
 
-test('the next page is a button away', async () => {
+test('a button requests the next page', async () => {
   for (const name of ['One', 'Two']) {
     await service.rest('POST', '/pets', { body: { name, categoryId: 1 } })
   }
@@ -593,7 +593,7 @@ test('the next page is a button away', async () => {
   await unfold('listPets')
   await enterKey(service.key)
   await operation('listPets').getByLabel('limit').fill('1')
-  const [first, second] = body as { id: bigint }[] // that is what it lists
+  const [first, second] = body as { id: bigint }[] // the output of listPets
   expect((await send('listPets')).body).toContain(`"id": ${first?.id},`)
   const next = operation('listPets').getByRole('button', { name: 'Next page' })
   const edge = async (place: typeof next) => (await place.boundingBox())?.x
@@ -608,7 +608,7 @@ test('the next page is a button away', async () => {
   )
 })
 
-test('an answer is in view, wherever the button stood', async () => {
+test('the response is scrolled into view', async () => {
   await enterKey(service.key)
   const button = operation('listPets').getByRole('button', { name: 'Send' })
   await page.evaluate("document.querySelector('#listPets [type=submit]').scrollIntoView(false)")
@@ -621,7 +621,7 @@ test('an answer is in view, wherever the button stood', async () => {
   expect(y + Math.min(height, 500)).toBeLessThan(desktop.height)
 })
 
-test('while it sends, the answer before is gone, and it says so', async () => {
+test('during a request the previous response is hidden and the form is busy', async () => {
   await create('{"name": "Rex", "categoryId": 3}')
   const answer = answerOf('createPet')
   let release = () => {}
@@ -642,7 +642,7 @@ test('while it sends, the answer before is gone, and it says so', async () => {
   expect(await button.getAttribute('aria-busy')).toBe('false')
 })
 
-test('without words for a status (HTTP/2) those of the document are shown, and its headers first', async () => {
+test('without a reason phrase (HTTP/2) the description of the status is shown, and the headers of the document are first', async () => {
   await page.evaluate("Object.defineProperty(Response.prototype, 'statusText', { value: '' })")
   await create('{"name": "Rex", "categoryId": 3}')
   await answerOf('createPet').getByText('201 Added').waitFor()
@@ -651,7 +651,7 @@ test('without words for a status (HTTP/2) those of the document are shown, and i
   expect(headers.split('\n').slice(0, 2).join()).toMatch(/^location: .*,x-request-id: /)
 })
 
-test('on a phone a link leads to the form, past what is said of the operation', async () => {
+test('on a phone a link scrolls to the form', async () => {
   await open(phone)
   await unfold('createPet')
   await operation('createPet').getByRole('link', { name: 'Try it out' }).click()
@@ -659,7 +659,7 @@ test('on a phone a link leads to the form, past what is said of the operation', 
   await expect.poll(async () => (await form.boundingBox())?.y).toBeLessThan(phone.height / 2)
 })
 
-test('what cannot be copied is said', async () => {
+test('the page reports a failure to copy', async () => {
   await unfold('listPets')
   await page.evaluate(
     "navigator.clipboard.writeText = () => Promise.reject(new DOMException('', 'NotAllowedError'))",
@@ -668,11 +668,11 @@ test('what cannot be copied is said', async () => {
   await page.getByText('The browser refuses').waitFor()
 })
 
-test('the sample of a form that is not filled in takes the example, and can be run', async () => {
+test('the sample of an empty form uses the example value and runs', async () => {
   await unfold('getPet')
   const form = operation('getPet')
   expect(await sampleOf('getPet').innerText()).toContain(`${service.origin}/v1/pets/42'`)
-  await form.getByLabel('petId').fill('9223372036854775807') // no such animal
+  await form.getByLabel('petId').fill('9223372036854775807') // does not exist
   for (const [language, run] of Object.entries(programs)) {
     await form.getByRole('radio', { name: language }).check()
     const { stdout } = await run(await sampleOf('getPet').innerText())
@@ -681,7 +681,7 @@ test('the sample of a form that is not filled in takes the example, and can be r
   }
 })
 
-test('getPet is struck through, and says until when it is there', async () => {
+test('getPet is struck through, and its date of removal is shown', async () => {
   const style = await page.evaluate(
     "getComputedStyle(document.querySelector('#getPet summary s')).textDecorationLine",
   )
@@ -689,14 +689,14 @@ test('getPet is struck through, and says until when it is there', async () => {
   expect(await operation('getPet').innerText()).toContain('5 December 2030')
 })
 
-test('a file that is not one of the page is 404', async () => {
+test('a file that does not belong to the page is 404', async () => {
   for (const file of ['mount.ts', 'page.ts', 'index.html', '../app.ts', '%2e%2e/app.ts']) {
     const { status } = await fetch(`${service.origin}/docs/${file}`)
     expect(status, file).toBe(404)
   }
 })
 
-test('on a wide screen a request and its answer are on the first screen, and stay in view', async () => {
+test('on a wide screen the sample and its response are visible without scrolling, and are sticky', async () => {
   await open({ width: 1440, height: 900 })
   const inView = async (selector: string) => {
     const box = await page.locator(selector).first().boundingBox()
@@ -711,7 +711,7 @@ test('on a wide screen a request and its answer are on the first screen, and sta
   expect(await inView('#listPets .panel pre')).toBe(true)
 })
 
-test('code that is higher than the screen scrolls with the page to either of its ends', async () => {
+test('sticky code that is higher than the viewport can be scrolled to both ends', async () => {
   await open({ width: 1440, height: 640 })
   await unfold('createPet')
   await operation('createPet').getByRole('radio', { name: 'Python' }).check()
@@ -727,14 +727,14 @@ test('code that is higher than the screen scrolls with the page to either of its
   await expect.poll(() => isInView('.samples .tabs')).toBe(true)
 })
 
-test('each status has an example of its answer behind a tab', async () => {
+test('each status has a tab with an example of its response', async () => {
   await unfold('createPet')
   const shown = operation('createPet').locator('.panel pre:visible')
   expect(await shown.allInnerTexts()).toEqual([expect.stringContaining('"id": 42')])
   await operation('createPet').getByText('400', { exact: true }).first().click()
   expect(await shown.count()).toBe(2)
   expect((await shown.allInnerTexts()).join()).toMatch(/BAD_REQUEST[\s\S]*PARSE_ERROR/)
-  // What a response is read about is what the example shows.
+  // Opening a response selects its example.
   await page.locator('#createPet-422 > summary').click()
   expect(await shown.allInnerTexts()).toEqual([expect.stringContaining('UNPROCESSABLE_CONTENT')])
   const link = operation('createPet').getByRole('link', { name: 'Link to 409 of createPet' })
@@ -743,7 +743,7 @@ test('each status has an example of its answer behind a tab', async () => {
   await expect.poll(() => page.locator('#createPet-409').getAttribute('open')).toBe('')
 })
 
-test('the key is forgotten with the page, or kept for the tab where the reader wants that', async () => {
+test('the key is kept for the tab only if its checkbox is checked', async () => {
   const field = page.getByLabel('API key', { exact: true })
   await enterKey('secret')
   await page.reload()
@@ -763,7 +763,7 @@ test('the key is forgotten with the page, or kept for the tab where the reader w
   expect(await page.evaluate('sessionStorage.length')).toBe(0)
 })
 
-test('a long answer is shown in part, and as a whole when asked; the page scrolls over it', async () => {
+test('a long response is shortened, a button shows all of it, and the page scrolls over it', async () => {
   const list = Array.from({ length: 100 }, (_, id) => ({ id, name: 'Rex', status: 'sold' }))
   const body = JSON.stringify(list)
   await page.route('**/v1/pets', (route) =>
@@ -784,7 +784,7 @@ test('a long answer is shown in part, and as a whole when asked; the page scroll
   expect(await height()).toBeLessThan(600)
 })
 
-test('search finds headings, guides and words of one stem, and marks them', async () => {
+test('search finds headings, guides and words with the same stem, and highlights them', async () => {
   const search = page.getByRole('searchbox', { name: 'Search' })
   const ids = () =>
     page.evaluate(
@@ -812,19 +812,19 @@ test('search finds headings, guides and words of one stem, and marks them', asyn
   await search.fill('pagination')
   await search.press('Enter')
   expect(await marks()).toBeGreaterThan(0)
-  // The marks go with the next place that is read.
+  // The highlights end at the next link.
   await page.getByRole('navigation').getByRole('link', { name: 'Errors' }).click()
   expect(await marks()).toBe(0)
 })
 
-test('what fits a search best is in view, and what Enter leads to', async () => {
+test('the best match of a search is in view, and Enter opens it', async () => {
   const search = page.getByRole('searchbox', { name: 'Search' })
   for (const [words, id] of [
     ['pagination', 'guide-paging'],
     ['how to page', 'guide-paging'],
     ['errors', 'guide-errors'],
     ['Retry-After', 'header-Retry-After'],
-    ['limit', 'listPets'], // the name of a parameter, before what has the word in its title
+    ['limit', 'listPets'], // the name of a parameter, before an entry with the word in its title
     ['python', 'listPets'], // a language of its samples
     ['typescript', 'guide-typescript-use-the-client'],
   ] as const) {
@@ -840,7 +840,7 @@ test('what fits a search best is in view, and what Enter leads to', async () => 
   }
 })
 
-test('/ and Control+K lead to the search, and Enter to what it found', async () => {
+test('/ and Control+K focus the search, and Enter opens the best match', async () => {
   await page.keyboard.press('/')
   await page.keyboard.insertText('pagination')
   await page.keyboard.press('Enter')
@@ -856,12 +856,12 @@ test('/ and Control+K lead to the search, and Enter to what it found', async () 
   await page.keyboard.press('Enter')
   expect(page.url()).toContain('#createPet')
   await operation('createPet').locator('form').waitFor()
-  // In a field it is a character like any other.
+  // In a field / is an ordinary character.
   await operation('createPet').getByLabel('Idempotency-Key').press('/')
   expect(await operation('createPet').getByLabel('Idempotency-Key').inputValue()).toBe('/')
 })
 
-test('a list is a tree: what it is a list of, and the fields of that, indented', async () => {
+test('an array shows the schema of its items, with indented fields', async () => {
   const pets = page.locator('#schema-Pets')
   await pets.locator('summary').first().click()
   expect(await pets.innerText()).toMatch(/array of Pet\n[\s\S]*at most 100 items[\s\S]*id/)
@@ -873,7 +873,7 @@ test('a list is a tree: what it is a list of, and the fields of that, indented',
   expect(inner?.x).toBeGreaterThan((outer?.x ?? 0) + 20)
 })
 
-test('on a phone the sample and the form stand before the list of responses', async () => {
+test('on a phone the sample and the form are above the list of responses', async () => {
   await open(phone)
   await unfold('createPet')
   const tops = await Promise.all(
@@ -888,7 +888,7 @@ test.each([
   ['a document with rare parts', () => JSON.stringify(oddDocument), 5],
   ['the visits of the tests', visitsDocument, 9],
   ['the public document of Scalar Galaxy', galaxyDocument, 10],
-])('%s: nothing breaks, and no section is blank', async (_, documentOf, least) => {
+])('%s: the page has no errors and no blank sections', async (_, documentOf, least) => {
   const body = docsPage(documentOf(), '../v1')
   await page.route('**/docs/', (route) => route.fulfill({ body, contentType: 'text/html' }))
   await page.reload()
@@ -908,7 +908,7 @@ test.each([
   await page.getByRole('searchbox').fill('type')
 })
 
-/** The example of another docs page: https://galaxy.scalar.com */
+/** The example document of Scalar: https://galaxy.scalar.com */
 function galaxyDocument(): string {
   const file = createRequire(import.meta.url).resolve('@scalar/galaxy/latest.json')
   return readFileSync(file, 'utf8')

@@ -1,4 +1,4 @@
-/** What an editor shows over the client's names: the words of the document, and what is deprecated. */
+/** Hovers of an editor over the names of the client: the texts of the document, and deprecations. */
 import { cpSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -58,13 +58,13 @@ test.each([
   expect(await editor.hover(file, marker)).toContain(description)
 })
 
-test('the bounds and the default of a field are told', async () => {
+test('the hover of a field has its bounds and its default', async () => {
   const hover = await editor.hover(file, '{ limit')
   expect(hover).toContain('From 1 to 100.')
   expect(hover).toMatch(/@default\S* — 20|@default\S* 20/)
 })
 
-test('words that are for REST alone are not there', async () => {
+test('the hovers have no texts that are only about REST', async () => {
   const hovers = await Promise.all(
     ['client.listPets', 'client.createPet', 'client.getPet'].map((name) =>
       editor.hover(file, name),
@@ -73,7 +73,7 @@ test('words that are for REST alone are not there', async () => {
   expect(hovers.join()).not.toMatch(/Link|header|`Idempotency-Key`|`GET /)
 })
 
-test('what is deprecated, and nothing else, is struck through, and says until when', async () => {
+test('only the deprecated operation is struck through, and its hover has the date of removal', async () => {
   expect(await editor.struckThrough(file)).toEqual(['getPet', 'getPet'])
   const hover = await editor.hover(file, 'client.getPet')
   expect(hover).toMatch(/deprecated.*5 December 2030.*`listPets`/s)

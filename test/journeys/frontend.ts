@@ -12,7 +12,7 @@ export const blocks = (file: string, language: string, from?: string, to?: strin
     .filter((block) => block.language === language)
     .map(({ code }) => code)
 
-/** Returns what a document installs, line by line, with the packed client of this run. */
+/** Returns the arguments of each `npm install` in a document, with the packed client of this run. */
 export function installs(tarball: string, file: string, from?: string, to?: string): string[][] {
   return blocks(file, 'sh', from, to)
     .flatMap((block) => block.split('\n'))
@@ -25,7 +25,7 @@ export function installs(tarball: string, file: string, from?: string, to?: stri
     )
 }
 
-/** Returns a new project with these packages, which are installed once. Throws npm's error. */
+/** Returns a new project with these packages, which are installed once. Throws the error of npm. */
 export async function newFrontend(): Promise<Project> {
   const { folder, file } = inject('frontend')
   await installed(file)

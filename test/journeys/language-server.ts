@@ -1,4 +1,4 @@
-/** What an editor shows: TypeScript's own language server, asked as editors ask it. */
+/** A client of the language server of TypeScript, with the requests of an editor. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -7,7 +7,7 @@ import { pathToFileURL } from 'node:url'
 import { bin } from '../support/client-package.ts'
 
 export interface LanguageServer {
-  /** The text shown for the name at the place of `marker` in a file of the project. */
+  /** The hover text at the position of `marker` in a file of the project. */
   hover(file: string, marker: string): Promise<string>
   /** The names in a file that are struck through. */
   struckThrough(file: string): Promise<string[]>
@@ -19,7 +19,7 @@ interface Position {
   character: number
 }
 
-/** What is used of an answer: https://microsoft.github.io/language-server-protocol */
+/** The used fields of a response: https://microsoft.github.io/language-server-protocol */
 interface Answer {
   contents?: { value: string }
   items?: { tags?: number[]; range: { start: Position; end: Position } }[]
@@ -27,7 +27,7 @@ interface Answer {
 
 const DEPRECATED = 2
 
-/** Starts the language server of this repository's TypeScript in a folder. */
+/** Starts the language server of TypeScript in a folder. */
 export async function startLanguageServer(folder: string): Promise<LanguageServer> {
   const child = spawn(bin('tsc'), ['--lsp', '--stdio'], {
     cwd: folder,
@@ -57,7 +57,7 @@ export async function startLanguageServer(folder: string): Promise<LanguageServe
       if (end < 0 || received.length < end + 4 + length) return
       const message = JSON.parse(received.toString('utf8', end + 4, end + 4 + length))
       received = received.subarray(end + 4 + length)
-      // What the server asks of its editor gets an empty answer.
+      // Requests of the server to its editor receive an empty response.
       if (message.method !== undefined && message.id !== undefined) {
         const items = message.params?.items as unknown[] | undefined
         send({ id: message.id, result: items?.map(() => null) ?? null })

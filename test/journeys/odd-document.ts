@@ -1,4 +1,4 @@
-/** An OpenAPI 3.1 document of a service that is not ours, with what such documents may have or lack. */
+/** An OpenAPI 3.1 document with unusual and missing parts, which documents of other services may have. */
 export const oddDocument = {
   openapi: '3.1.0',
   info: { title: 'Harbour <& "Ships">', version: '0.1' },

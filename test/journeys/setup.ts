@@ -1,6 +1,6 @@
 /**
- * What the consumers share, who run at the same time: the client, packed once, for packing builds it
- * anew; and a project in which the lines of its README are run, one after another.
+ * The client for concurrent tests of consumers, packed once, because packing builds it each time;
+ * and a project in which the install commands of its README run in order.
  */
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
@@ -15,7 +15,7 @@ declare module 'vitest' {
   export interface ProvidedContext {
     /** The file of the packed client. */
     clientPackage: string
-    /** The project, and the file that is there when all is installed in it. */
+    /** The folder of the project, and the file that exists after its installation. */
     frontend: { folder: string; file: string }
   }
 }

@@ -1,4 +1,4 @@
-/** The stand-in for tests of frontends answers as the service does: the same calls, the same outcomes. */
+/** The stand-in for tests of frontends returns the same outcomes as the service for the same calls. */
 import { once } from 'node:events'
 import { cpSync, readFileSync } from 'node:fs'
 import type { Server } from 'node:http'
@@ -37,7 +37,7 @@ afterAll(async () => {
   project.remove()
 })
 
-test('the calls are of every kind', () => {
+test('the calls have outcomes of every kind', () => {
   const text = JSON.stringify(real)
   expect(real.length).toBeGreaterThan(60)
   for (const code of [
@@ -51,14 +51,14 @@ test('the calls are of every kind', () => {
   }
 })
 
-test('in Node', async () => {
+test('the stand-in works in Node', async () => {
   const { standIn } = await load('stand-in.ts')
   expect(await standIn(apiKeys)).toEqual(real)
-  // Another one begins anew.
+  // A second stand-in has its own data.
   expect(await standIn(apiKeys)).toEqual(real)
 })
 
-test('with the MSW of before', async () => {
+test('the stand-in works with the previous major version of MSW', async () => {
   const older = emptyProject()
   await older.install([inject('clientPackage'), 'msw@2'])
   copyInto(older)
@@ -67,7 +67,7 @@ test('with the MSW of before', async () => {
   older.remove()
 }, 120_000)
 
-test('in a browser', async () => {
+test('the stand-in works in a browser', async () => {
   const { folder } = project
   await build({
     cwd: folder,
@@ -82,7 +82,7 @@ test('in a browser', async () => {
     .get('/', (_req, res) => res.send('<script type="module" src="page.js"></script>'))
     .listen(0, '127.0.0.1')
   await once(site, 'listening')
-  const { port } = site.address() as AddressInfo // it listens on a port
+  const { port } = site.address() as AddressInfo // the address of a TCP server
   const browser = await startBrowser()
   try {
     for (const url of ['https://pets.example/trpc', '/trpc']) {
@@ -98,7 +98,7 @@ test('in a browser', async () => {
   }
 }, 120_000)
 
-test('it brings the router, and nothing that serves or stores', () => {
+test('the stand-in bundles the router without the server and the database', () => {
   const built = 'node_modules/@petstore-catalogue/petstore/dist/client/src/testing.js'
   const text = readFileSync(path.join(project.folder, built), 'utf8')
   const imported = [...text.matchAll(/^import .* from "(.*)";$/gm)].map(([, name]) => name)
@@ -108,7 +108,7 @@ test('it brings the router, and nothing that serves or stores', () => {
   expect(text.match(/^(import|require).*/gm)).toHaveLength(imported.length)
 })
 
-test('a strict project compiles with it', async () => {
+test('a strict project with the stand-in compiles', async () => {
   expect(
     await project.compile(['stand-in.ts', 'calls.ts'], {
       allowImportingTsExtensions: true,
@@ -118,7 +118,7 @@ test('a strict project compiles with it', async () => {
   ).toEqual([])
 })
 
-test('pets that the service would refuse cannot be there at first', async () => {
+test('initial pets are validated like those of the service', async () => {
   const { petstoreHandlers } = await load(
     'node_modules/@petstore-catalogue/petstore/dist/client/src/testing.js',
   )

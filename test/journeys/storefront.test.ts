@@ -1,6 +1,6 @@
 /**
- * The example storefront as its README describes the copy: out of this repository, installed with the packed
- * client and built there, and opened in a real browser, from another origin than the service's.
+ * A copy of the example storefront, made as its README describes: outside this repository, with the
+ * packed client, built there, and opened in a real browser from another origin than the service.
  */
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -27,9 +27,9 @@ import { openSql, type Sql } from '../support/sql.ts'
 
 const root = path.resolve(import.meta.dirname, '../..')
 const ANIMALS = 110
-/** Animals that the catalogue shows without being asked for more. */
+/** The number of animals that the catalogue shows before "Show more". */
 const UNASKED = 96
-/** Animals that it looks through for some of them without being asked. */
+/** The number of animals that it searches before "Look further". */
 const LOOKED_THROUGH_UNASKED = 960
 const statuses = ['available', 'pending', 'sold'] as const
 
@@ -38,7 +38,7 @@ let variables: Record<string, string>
 let database: TestDatabase
 let sql: Sql
 let key: string
-/** The key of the shop, with which visitors look. */
+/** The read-only key of the shop, which visitors use. */
 let readOnlyKey: string
 let service: ServerProgram
 let site: Server
@@ -49,7 +49,7 @@ beforeAll(async () => {
   database = await newDatabase()
   key = (await keys.create(database.url, 'storefront')).key
   sql = await openSql(database.url)
-  // The page is another origin, on another name even: all that it asks for goes by CORS.
+  // The page has another origin and even another host, so all its requests use CORS.
   const [port, sitePort] = [await freePort(), await freePort()]
   address = `http://localhost:${sitePort}`
   variables = { PORT: String(port), DATABASE_URL: database.url, CORS_ORIGINS: address }
@@ -106,7 +106,7 @@ const phone: BrowserContextOptions = {
   hasTouch: true,
 }
 
-/** A window of each, kept from test to test: a new one costs more than most of what is done with it. */
+/** One page per device for all tests, because a new page takes longer than most tests. */
 const kept = new Map<BrowserContextOptions, Page>()
 let page: Page
 const problems: string[] = []
@@ -126,13 +126,13 @@ afterEach(async ({ task }) => {
   expect(problems.splice(0)).toEqual([])
 })
 
-/** Turns to the window of a device, which is as new to the shop. */
+/** Selects the page of a device. */
 async function open(device: BrowserContextOptions): Promise<void> {
   page = kept.get(device) ?? (await newPage(device))
   kept.set(device, page)
 }
 
-/** Leaves nothing behind in a window that is kept. */
+/** Resets a page for the next test. */
 async function leave(): Promise<void> {
   await page.unrouteAll()
   page.removeAllListeners('request')
@@ -140,7 +140,7 @@ async function leave(): Promise<void> {
   await page.goto('about:blank')
 }
 
-/** Opens a window. */
+/** Opens a page. */
 async function newPage(device: BrowserContextOptions): Promise<Page> {
   const opened = await (await browser.newContext(device)).newPage()
   opened.setDefaultTimeout(30_000)
@@ -148,7 +148,7 @@ async function newPage(device: BrowserContextOptions): Promise<Page> {
   return opened
 }
 
-/** Animals with names by their number, and each status in turn. */
+/** Stores animals with numbered names and alternating statuses. */
 async function addAnimals(count: number): Promise<void> {
   const pets = Array.from({ length: count }, (_, index) => ({
     name: `Animal ${index + 1}`,
@@ -158,19 +158,19 @@ async function addAnimals(count: number): Promise<void> {
   await storePets(sql, pets)
 }
 
-/** Opens the catalogue as a visitor does; with all animals, where the test does not say it. */
+/** Opens the catalogue as a visitor, by default with all animals. */
 async function visit(filter = '?status=all'): Promise<void> {
   await page.goto(`${address}/#/${filter}`)
 }
 
-/** Opens the catalogue with all animals as staff do. */
+/** Opens the catalogue with all animals as staff. */
 async function enter(apiKey = key): Promise<void> {
   await page.goto(`${address}/#/staff?status=all`)
   await page.getByLabel('Your key').fill(apiKey)
   await page.getByRole('button', { name: 'Enter' }).click()
 }
 
-/** Lets the service answer no more, until the function it gives is called. */
+/** Blocks all requests to the service, and returns a function that releases them. */
 async function holdAnswers(): Promise<() => void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   await page.route('**/trpc/**', async (route) => {
@@ -190,19 +190,19 @@ async function scrollToEnd(): Promise<void> {
   while (!(await end.isVisible())) {
     await page.mouse.wheel(0, 4000)
     await page.waitForTimeout(50)
-    // Before there are as many, the next ones come without a click.
+    // Up to this number the next ones load without a click.
     if ((await more.isVisible()) && (await cards().count()) >= UNASKED) await more.click()
   }
 }
 
-test('its script has at most 98 kB gzipped', () => {
+test('the script has at most 98 kB gzipped', () => {
   const assets = path.join(shop.folder, 'dist/assets')
   const scripts = readdirSync(assets).filter((name) => name.endsWith('.js'))
   const sizes = scripts.map((name) => gzipSync(readFileSync(path.join(assets, name))).length)
   expect(sizes.reduce((sum, size) => sum + size)).toBeLessThan(98_000)
 })
 
-test('the catalogue, to its end', async () => {
+test('the catalogue can be scrolled to its end', async () => {
   await visit()
   await page.getByText('Animal 1', { exact: true }).waitFor()
   await scrollToEnd()
@@ -210,24 +210,24 @@ test('the catalogue, to its end', async () => {
   await page.getByText(`${ANIMALS} animals in all`).waitFor()
 })
 
-test('the catalogue rests, so that one can reach what is under it', async () => {
+test('the catalogue stops loading by itself, so that its footer can be reached', async () => {
   await visit()
   await page.getByText('Animal 1', { exact: true }).waitFor()
   while ((await cards().count()) < UNASKED) {
     await page.mouse.wheel(0, 4000)
     await page.waitForTimeout(50)
   }
-  let asked = 0
+  let requests = 0
   page.on('request', (request) => {
-    if (request.url().includes('listPets')) asked += 1
+    if (request.url().includes('listPets')) requests += 1
   })
   await page.mouse.wheel(0, 4000)
   await page.getByRole('link', { name: 'Staff' }).click()
   await page.getByLabel('Your key').waitFor()
-  expect(asked).toBe(0)
+  expect(requests).toBe(0)
 })
 
-test('the catalogue by status', async () => {
+test('the catalogue can be filtered by status', async () => {
   await visit()
   await page.getByRole('radio', { name: 'sold' }).check()
   await page.getByText('Animal 3', { exact: true }).waitFor()
@@ -244,7 +244,7 @@ test('the catalogue by status', async () => {
   await page.getByText('Animal 1', { exact: true }).waitFor()
 })
 
-test('a visitor sees at once the animals that can be had; staff need a key', async () => {
+test('a visitor sees the available animals without a key, and staff need a key', async () => {
   await page.goto(address)
   await page.getByText('Animal 1', { exact: true }).waitFor()
   expect(await page.getByRole('radio', { checked: true }).getAttribute('value')).toBe('available')
@@ -265,7 +265,7 @@ test('a visitor sees at once the animals that can be had; staff need a key', asy
   expect(await page.getByRole('link', { name: 'Add' }).count()).toBe(0)
 })
 
-test('name and kind narrow the catalogue, which loads on until it has found enough', async () => {
+test('name and kind filter the catalogue, which loads pages until it has enough matches', async () => {
   await storePets(sql, [{ name: 'Zoë', categoryId: 3n, status: 'available' }])
   const name = page.getByLabel('Name')
   await visit()
@@ -291,7 +291,7 @@ test('name and kind narrow the catalogue, which loads on until it has found enou
   await page.getByText('None found among all 38 available animals.').waitFor()
 })
 
-test('a search that finds nothing ends, and says where', async () => {
+test('a search without matches stops after a limit and reports it', async () => {
   await addAnimals(LOOKED_THROUGH_UNASKED)
   await storePets(sql, [{ name: 'Needle', categoryId: 3n, status: 'available' }])
   await visit('?status=all&name=needle')
@@ -304,7 +304,7 @@ test('a search that finds nothing ends, and says where', async () => {
     .waitFor()
 })
 
-test('an animal, and back to where one was', async () => {
+test('the Back button restores the scroll position of the catalogue', async () => {
   await visit()
   await scrollToEnd()
   await page.getByText('Animal 100', { exact: true }).click()
@@ -332,7 +332,7 @@ test('an animal, and back to where one was', async () => {
   await page.getByText('Animal 1', { exact: true }).waitFor()
 })
 
-test('an animal: can it be had, how does one ask for it, and which others are there', async () => {
+test('the page of an animal has its status, the contacts of the shop, and more animals', async () => {
   const pets = await sql('select id, name from pets order by id limit 6')
   await visit()
   await page.getByText('Animal 2', { exact: true }).click()
@@ -357,7 +357,7 @@ test('an animal: can it be had, how does one ask for it, and which others are th
   await page.getByText('Animal 4', { exact: true }).click()
   await page.getByText('Animal 4 is looking for a home.').waitFor()
 
-  // Of those among which one looks; at the end of the catalogue there are no more.
+  // They have the status of the filter; the last animal has none after it.
   await page.goto(`${address}/#/pets/${pets[1]?.id}?status=pending`)
   await page.getByText('Animal 5', { exact: true }).waitFor()
   expect(await page.locator('.more .status').allInnerTexts()).toEqual(Array(4).fill('Reserved'))
@@ -368,12 +368,12 @@ test('an animal: can it be had, how does one ask for it, and which others are th
   expect(await page.getByRole('heading', { name: 'More animals' }).count()).toBe(0)
 })
 
-test('from a card to its page: what the list knows is there before the service answers', async () => {
+test('the page of an animal shows the data of the list before the response arrives', async () => {
   await visit()
   await page.getByText('Animal 1', { exact: true }).waitFor()
   await page.waitForLoadState('networkidle')
-  const asked: string[] = []
-  page.on('request', (request) => asked.push(new URL(request.url()).pathname))
+  const requests: string[] = []
+  page.on('request', (request) => requests.push(new URL(request.url()).pathname))
   const answer = await holdAnswers()
   await page.getByText('Animal 2', { exact: true }).click()
   await page.getByText('Animal 2 is reserved at the moment.').waitFor()
@@ -384,20 +384,20 @@ test('from a card to its page: what the list knows is there before the service a
   await sql("update pets set status = 'sold' where name = 'Animal 2'")
   answer()
   await page.getByText('Animal 2 has found a home.').waitFor()
-  expect(asked.filter((name) => name.includes('listPets'))).toEqual(['/trpc/listPets,listPets'])
+  expect(requests.filter((name) => name.includes('listPets'))).toEqual(['/trpc/listPets,listPets'])
 })
 
-test('the page of an animal asks for all that it shows in one request', async () => {
+test('the page of an animal loads all its data in one request', async () => {
   const [pet] = await sql("select id from pets where name = 'Animal 2'")
-  const asked: string[] = []
-  page.on('request', (request) => asked.push(new URL(request.url()).pathname))
+  const requests: string[] = []
+  page.on('request', (request) => requests.push(new URL(request.url()).pathname))
   await visit(`pets/${pet?.id}?status=all`)
   await page.getByRole('heading', { name: 'More animals' }).waitFor()
   await page.waitForLoadState('networkidle')
-  expect(asked.filter((name) => name.includes('listPets'))).toEqual(['/trpc/listPets,listPets'])
+  expect(requests.filter((name) => name.includes('listPets'))).toEqual(['/trpc/listPets,listPets'])
 })
 
-test('a name of 255 characters keeps to its place', async () => {
+test('a name of 255 characters does not break the layout', async () => {
   const name = 'Donaudampfschifffahrtsgesellschaftskapitän von und zu '.repeat(5).slice(0, 255)
   await sql("update pets set name = ? where name = 'Animal 1'", [name])
   const height = async (place: string) =>
@@ -432,7 +432,7 @@ test('animals of one category look different', async () => {
   expect(looks.size).toBe(6)
 })
 
-test('how an animal will look is shown beforehand, and holds still while one types', async () => {
+test('a preview shows the new animal, and its picture does not change during typing', async () => {
   const preview = page.locator('.preview')
   const height = async () => (await preview.boundingBox())?.height
   const coat = () => preview.locator('.portrait').getAttribute('style')
@@ -457,7 +457,7 @@ test('how an animal will look is shown beforehand, and holds still while one typ
   expect(await page.locator('.pet .portrait').getAttribute('style')).toBe(settled)
 })
 
-test('until the animals are there, their places are as high as they are', async () => {
+test('placeholders have the height of the cards', async () => {
   const height = async (card: string) => (await page.locator(card).first().boundingBox())?.height
   await visit()
   await page.getByText('Animal 1', { exact: true }).waitFor()
@@ -470,7 +470,7 @@ test('until the animals are there, their places are as high as they are', async 
   expect(await height('a.card')).toBeCloseTo(waiting ?? 0, 0)
 })
 
-test('what is wrong is said in words for people, until it is mended', async () => {
+test('an invalid field has a readable message until it is corrected', async () => {
   await enter()
   await page.getByRole('link', { name: 'Add an animal' }).click()
   const [name, category] = [page.getByLabel('Name'), page.getByLabel('Category')]
@@ -483,12 +483,12 @@ test('what is wrong is said in words for people, until it is mended', async () =
   await page.keyboard.type('R')
   await page.getByText('Please enter a name').waitFor({ state: 'hidden' })
   await page.keyboard.type('ex')
-  expect(await name.inputValue()).toBe('Rex') // the focus stays where one types
+  expect(await name.inputValue()).toBe('Rex') // the field keeps the focus
   expect(await category.getAttribute('aria-invalid')).toBe('true')
   await category.selectOption('Cat')
   await page.getByText('Please choose a category').waitFor({ state: 'hidden' })
 
-  // What only the service knows to be wrong.
+  // Errors that only the service detects.
   await name.fill('x'.repeat(256))
   await page.getByRole('button', { name: 'Add to the catalogue' }).click()
   await page.getByText('256 of 255').waitFor()
@@ -500,7 +500,7 @@ test('what is wrong is said in words for people, until it is mended', async () =
   expect(await countPets(sql)).toBe(ANIMALS)
 })
 
-test('an animal is added, which is said once', async () => {
+test('an animal is added, and the confirmation is shown once', async () => {
   await enter()
   await page.getByRole('link', { name: 'Add an animal' }).click()
   await page.getByLabel('Name').fill('Rex 🐕')
@@ -520,7 +520,7 @@ test('an animal is added, which is said once', async () => {
   expect(await page.getByText('has been added').count()).toBe(0)
 })
 
-test('one animal after another is added', async () => {
+test('several animals are added in a row', async () => {
   await enter()
   await page.getByRole('link', { name: 'Add an animal' }).click()
   for (const name of ['Rex', 'Rexina']) {
@@ -534,7 +534,7 @@ test('one animal after another is added', async () => {
   expect(await countPets(sql)).toBe(ANIMALS + 2)
 })
 
-test('the animal with the greatest id has a page, also as it is added; greater ids have none', async () => {
+test('the animal with the maximum id has a page, also after its creation; greater ids have none', async () => {
   const greatest = 2n ** 63n - 1n
   const [before] = await sql("select seq from sqlite_sequence where name = 'pets'")
   const nextIdIs = (id: bigint) =>
@@ -558,7 +558,7 @@ test('the animal with the greatest id has a page, also as it is added; greater i
   }
 })
 
-test('a key that may only read: nothing is offered that it must not', async () => {
+test('a read-only key cannot open the form for a new animal', async () => {
   await page.goto(`${address}/#/add`)
   await page.getByLabel('Your key').fill(readOnlyKey)
   await page.keyboard.press('Enter')
@@ -568,7 +568,7 @@ test('a key that may only read: nothing is offered that it must not', async () =
   await page.getByRole('heading', { name: 'Add an animal' }).waitFor()
 })
 
-test('a shop without a key of its own asks each visitor for one', async () => {
+test('a shop without its own key asks each visitor for one', async () => {
   await page.goto(`${address}/keyless/#/?status=all`)
   await page.getByRole('heading', { name: 'Welcome to Petstore' }).waitFor()
   expect(await page.innerText('body')).not.toContain('npm')
@@ -590,7 +590,7 @@ test('a shop whose key is revoked is closed to visitors, and open to staff', asy
   await page.getByRole('link', { name: 'Add an animal' }).waitFor()
 })
 
-test('categories have names and pictures; one without a name is neutral', async () => {
+test('categories have names and pictures, and unknown ones have a neutral picture', async () => {
   await sql("delete from pets where name <> 'Animal 1'")
   const named = [1n, 2n, 3n, 4n, 5n, 9_007_199_254_740_993n, -1n]
   await storePets(
@@ -605,7 +605,7 @@ test('categories have names and pictures; one without a name is neutral', async 
       expect.stringMatching(new RegExp(`Of [^]*${name}`)),
     ),
   ])
-  // The drawings are there: each takes room, and they differ.
+  // Each picture has a size, and the pictures differ.
   const drawn = await page.evaluate(`[...document.querySelectorAll('.card use')].map((use) => {
     const { x, y, width, height } = use.getBBox()
     return width > 0 ? [x, y, width, height].join() : 'nothing'
@@ -618,7 +618,7 @@ test('categories have names and pictures; one without a name is neutral', async 
   await page.locator('.pet').getByText('Other pet').waitFor()
 })
 
-test('the way back keeps the filter', async () => {
+test('links back to the catalogue keep the filter', async () => {
   const chosen = () => page.getByRole('radio', { checked: true }).getAttribute('value')
   await enter()
   await page.getByRole('radio', { name: 'sold' }).check()
@@ -635,7 +635,7 @@ test('the way back keeps the filter', async () => {
   expect(await chosen()).toBe('sold')
 })
 
-test.each([360, 700, 1280])('%d pixels wide, pages fill whole rows', async (width) => {
+test.each([360, 700, 1280])('at %d pixels pages fill whole rows', async (width) => {
   page = await newPage({ viewport: { width, height: 800 } })
   await visit()
   await page.getByText('animals so far').waitFor()
@@ -649,7 +649,7 @@ test.each([360, 700, 1280])('%d pixels wide, pages fill whole rows', async (widt
   expect(shown % columns).toBe(0)
 })
 
-test('nothing that a finger touched stays lifted', async () => {
+test('a card has its hover effect only on a device with hover', async () => {
   const lift = async () => {
     await page.locator('a.card').first().hover()
     await page.waitForFunction('document.getAnimations().length === 0')
@@ -663,12 +663,12 @@ test('nothing that a finger touched stays lifted', async () => {
   expect(await lift()).toBe('none')
 })
 
-test('`npm run dev` in the copy: a free port, and no origin to be allowed', async () => {
+test('`npm run dev` in the copy uses a free port and needs no CORS origin', async () => {
   const taken = createServer().listen(5173, 'localhost')
-  await once(taken, 'listening').catch(() => {}) // by somebody in any case
+  await once(taken, 'listening').catch(() => {}) // the port is in use in either case
   const server = spawn('npm', ['run', 'dev'], {
     cwd: shop.folder,
-    detached: true, // a group, which ends as one
+    detached: true, // a process group, which one signal ends
     stdio: ['ignore', 'pipe', 'inherit'],
     env: { ...process.env, PETSTORE_ORIGIN: service.origin },
   })
@@ -682,10 +682,10 @@ test('`npm run dev` in the copy: a free port, and no origin to be allowed', asyn
     expect(origin).toBeDefined()
     expect(origin).not.toContain(':5173')
     await page.goto(`${origin}`)
-    // What is missing is said here, and not in the shop as customers see it.
+    // The note about the missing key is in the development server only.
     await page.getByText('npm run keys -- create shop --read-only').waitFor()
     shop.write('.env.local', `VITE_PETSTORE_KEY=${readOnlyKey}\n`)
-    // Vite starts again and reloads the page, unless the file changes while it is still starting.
+    // Vite restarts and reloads the page, unless the file changes during its start.
     await eventually(async () => {
       await page.reload()
       await page.getByText('Animal 1', { exact: true }).waitFor({ timeout: 2_000 })
@@ -707,7 +707,7 @@ test('the tests of the copy pass', async () => {
   expect(code).toBe(0)
 })
 
-test('an answer that is lost: to send again adds nothing twice', async () => {
+test('after a lost response a second submit does not create a second animal', async () => {
   await enter()
   await page.getByRole('link', { name: 'Add an animal' }).click()
   await page.getByLabel('Name').fill('Once')
@@ -725,7 +725,7 @@ test('an answer that is lost: to send again adds nothing twice', async () => {
   expect(made).toHaveLength(1)
 })
 
-test('the door: one waits before it until the service has answered', async () => {
+test('the form for the key waits for the response of the service', async () => {
   await visit('staff?status=all')
   await page.getByRole('heading', { name: 'Staff' }).waitFor()
   const answer = await holdAnswers()
@@ -738,7 +738,7 @@ test('the door: one waits before it until the service has answered', async () =>
   await page.getByText('Animal 1', { exact: true }).waitFor()
 })
 
-test('a wrong key', async () => {
+test('a wrong key is rejected with a message', async () => {
   const field = page.getByLabel('Your key')
   await enter('petstore_wrong')
   await page.getByRole('alert').getByText('does not know this key').waitFor()
@@ -769,7 +769,7 @@ test('a wrong key', async () => {
   await page.getByText('Animal 1', { exact: true }).waitFor()
 })
 
-test('a key that is not taken any longer', async () => {
+test('a revoked key returns the visitor to the form for the key', async () => {
   await enter()
   await page.getByText('Animal 1', { exact: true }).waitFor()
   await page.evaluate("sessionStorage.setItem('petstore-key', 'petstore_revoked')")
@@ -781,7 +781,7 @@ test('a key that is not taken any longer', async () => {
   await page.getByText('Animal 1', { exact: true }).waitFor()
 })
 
-test('the service stops and starts again: the page goes on without a reload', async () => {
+test('the page recovers after a restart of the service without a reload', async () => {
   await enter()
   await page.getByText('Animal 1', { exact: true }).waitFor()
   await page.evaluate('window.notReloaded = true')
@@ -803,8 +803,8 @@ test('the service stops and starts again: the page goes on without a reload', as
   expect(await page.evaluate('window.notReloaded')).toBe(true)
 })
 
-test('while the service is out of reach, one can ask for the next attempt', async () => {
-  // No attempt comes by itself.
+test('while the service is unreachable, a button starts the next attempt', async () => {
+  // Disables the automatic attempts.
   page = await newPage(computer)
   await page.addInitScript(`const { setTimeout } = window
     window.setTimeout = (act, delay, ...rest) => delay >= 1000 ? 0 : setTimeout(act, delay, ...rest)`)
@@ -822,8 +822,8 @@ test('while the service is out of reach, one can ask for the next attempt', asyn
 test.each([
   ['a computer', computer],
   ['a phone', phone],
-])('axe finds no barrier, in light and dark colours, on %s', async (_, device) => {
-  await sql("delete from pets where name not in ('Animal 1', 'Animal 2', 'Animal 3')") // one of each
+])('axe finds no violations in the light and the dark color scheme on %s', async (_, device) => {
+  await sql("delete from pets where name not in ('Animal 1', 'Animal 2', 'Animal 3')") // one of each status
   page = await newPage({ ...device, reducedMotion: 'reduce' })
   const expectNoBarriers = async () => {
     for (const colorScheme of ['light', 'dark'] as const)
@@ -857,7 +857,7 @@ test.each([
   await expectNoBarriers()
 })
 
-test('fine on a phone: nothing is wider than the screen', async () => {
+test('on a phone nothing overflows the viewport', async () => {
   await open(phone)
   const overflow = () => page.evaluate('document.documentElement.scrollWidth - innerWidth')
   const name = 'Donaudampfschifffahrtsgesellschaftskapitän'.repeat(3)
@@ -895,7 +895,7 @@ test.each([
   expect(await header()).toEqual(first)
 })
 
-test('on a phone, whatever one touches has room for a finger', async () => {
+test('on a phone every touch target is at least 44 pixels high', async () => {
   await open(phone)
   const expectRoom = async () => {
     const places = (await page.evaluate(
@@ -919,7 +919,7 @@ test('on a phone, whatever one touches has room for a finger', async () => {
   await expectRoom()
 })
 
-test('an empty catalogue', async () => {
+test('an empty catalogue shows a message', async () => {
   await sql('delete from pets')
   await visit()
   await page.getByText('There is no animal yet.').waitFor()

@@ -1,8 +1,8 @@
-/** createPet on REST: what is answered, which bodies are taken. */
+/** createPet on REST: its response, and the bodies that it accepts. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Service, startService } from '../support/service.ts'
 
-/** Bytes that a body may have. */
+/** The limit of a body in bytes. */
 const MAX_BODY = 65_536
 
 let service: Service
@@ -14,7 +14,7 @@ afterAll(() => service.stop())
 const create = (body: unknown, contentType = 'application/json') =>
   service.rest('POST', '/pets', { body, headers: { 'content-type': contentType } })
 
-test('201, the pet, and where it is found', async () => {
+test('a creation returns 201, the pet and its Location', async () => {
   const { status, headers, body, text } = await create({ name: 'Rex', categoryId: 3 })
   const { id } = body as { id: number }
   expect(status).toBe(201)
@@ -37,7 +37,7 @@ test.each([
 })
 
 test.each(['[]', '[{"name":"Rex","categoryId":3}]', '"Rex"', 'null', '7', 'true'])(
-  'the body %s is no object',
+  'the body %s is rejected, because it is not an object',
   async (text) => {
     const { status, body } = await create(text)
     expect(status).toBe(400)
@@ -45,23 +45,26 @@ test.each(['[]', '[{"name":"Rex","categoryId":3}]', '"Rex"', 'null', '7', 'true'
   },
 )
 
-test.each([undefined, '', ' \n'])('%j is no body', async (text) => {
-  const { status, body } = await service.rest('POST', '/pets', {
-    body: text,
-    headers: { 'content-type': 'application/json' },
-  })
-  expect(status).toBe(400)
-  expect(body).toMatchObject({ code: expect.stringMatching(/^(BAD_REQUEST|PARSE_ERROR)$/) })
-})
+test.each([undefined, '', ' \n'])(
+  'the body %j is rejected as missing or malformed',
+  async (text) => {
+    const { status, body } = await service.rest('POST', '/pets', {
+      body: text,
+      headers: { 'content-type': 'application/json' },
+    })
+    expect(status).toBe(400)
+    expect(body).toMatchObject({ code: expect.stringMatching(/^(BAD_REQUEST|PARSE_ERROR)$/) })
+  },
+)
 
-test('a body without a type is refused, no body without a type is missing', async () => {
+test('without a content type a body is 415, and a missing body is 400', async () => {
   const headers = { 'content-type': undefined }
   const untyped = new Uint8Array(Buffer.from('{"name":"Rex","categoryId":3}'))
   expect((await service.rest('POST', '/pets', { headers, body: untyped })).status).toBe(415)
   expect((await service.rest('POST', '/pets', { headers })).status).toBe(400)
 })
 
-test(`${MAX_BODY} bytes are taken, one more is not, however many characters they are`, async () => {
+test(`a body of ${MAX_BODY} bytes is accepted, and one more byte is 413`, async () => {
   const text = '{"name":"Zoë","categoryId":3}'
   const spaces = ' '.repeat(MAX_BODY - Buffer.byteLength(text))
   expect((await create(text + spaces)).status).toBe(201)
@@ -74,7 +77,7 @@ test(`${MAX_BODY} bytes are taken, one more is not, however many characters they
   })
 })
 
-test('what the body does not have to hold is ignored and never stored', async () => {
+test('unknown fields of a body are ignored', async () => {
   const body =
     '{"id":77,"name":"Rex","colour":"red","categoryId":3,"__proto__":{"status":"sold"},"constructor":1}'
   const made = await create(body)
@@ -83,7 +86,7 @@ test('what the body does not have to hold is ignored and never stored', async ()
   expect((made.body as { id: number }).id).not.toBe(77)
 })
 
-test('of a name given twice in the body the last counts', async () => {
+test('the last one of two equal names in a body is used', async () => {
   const made = await create('{"name":"Rex","categoryId":3,"name":"Max"}')
   expect(made.body).toMatchObject({ name: 'Max' })
 })
@@ -96,7 +99,7 @@ test('the query of a creation is ignored', async () => {
   expect(body).toMatchObject({ name: 'Max', status: 'available' })
 })
 
-test('a refused creation stores nothing', async () => {
+test('a rejected creation stores nothing', async () => {
   const before = await service.trpc.listPets.query({ limit: 100 })
   for (const body of [
     { name: '', categoryId: 1 },

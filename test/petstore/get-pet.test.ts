@@ -1,4 +1,4 @@
-/** getPet on REST: its path, and its deprecation in every answer. */
+/** getPet on REST: its path, and the deprecation headers of every response. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Service, startService } from '../support/service.ts'
 
@@ -10,7 +10,7 @@ beforeAll(async () => {
 afterAll(() => service.stop())
 
 test.each(['/pets/1', '/pets/%31', '/pets/01', '/pets/1?limit=0', '/pets/1?petId=9'])(
-  '%s is pet 1',
+  '%s returns pet 1',
   async (path) => {
     const { status, text } = await service.rest('GET', path)
     expect(status).toBe(200)
@@ -28,7 +28,7 @@ test.each([
   '/pets/1,2',
   '/pets/%00',
   '/pets/%F0%9F%98%80',
-])('%s names no pet', async (path) => {
+])('%s has an invalid id', async (path) => {
   const { status, body } = await service.rest('GET', path)
   expect(status).toBe(400)
   expect(body).toMatchObject({ code: 'BAD_REQUEST', message: expect.stringMatching(/^petId must/) })
@@ -40,13 +40,13 @@ test.each([
   ['a pet, HEAD', 'HEAD', '/pets/1', {}, 200],
   ['an unknown id', 'GET', '/pets/2', {}, 404],
   ['an unknown id, HEAD', 'HEAD', '/pets/2', {}, 404],
-  ['no id', 'GET', '/pets/rex', {}, 400],
+  ['an invalid id', 'GET', '/pets/rex', {}, 400],
   ['an id that cannot be decoded', 'GET', '/pets/%E0%A4', {}, 400],
   ['no key', 'GET', '/pets/1', anonymous, 401],
-  ['no key and no id', 'GET', '/pets/rex', anonymous, 401],
+  ['no key and an invalid id', 'GET', '/pets/rex', anonymous, 401],
   ['no key and an id that cannot be decoded', 'GET', '/pets/%E0%A4', anonymous, 401],
 ] as const)(
-  '%s: the answer says that the operation ends',
+  '%s: the response has the deprecation headers',
   async (_, method, path, init, status) => {
     const answer = await service.rest(method, path, init)
     expect(answer.status).toBe(status)
@@ -56,7 +56,7 @@ test.each([
   },
 )
 
-test('the other operations do not end', async () => {
+test('the other operations have no deprecation headers', async () => {
   for (const [method, body] of [['GET'], ['POST', { name: 'Rex', categoryId: 3 }]] as const) {
     const { headers } = await service.rest(method, '/pets', { body })
     expect(headers.has('deprecation') || headers.has('sunset')).toBe(false)

@@ -1,4 +1,4 @@
-/** listPets on REST: defaults, order, filter, and the way from page to page. */
+/** listPets on REST: defaults, order, filter and paging. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { storePets } from '../support/pets.ts'
 import { type Service, startService } from '../support/service.ts'
@@ -20,7 +20,7 @@ const idsOf = (body: unknown) => (body as { id: number }[]).map(({ id }) => id)
 const range = (from: number, to: number) =>
   Array.from({ length: to - from + 1 }, (_, index) => from + index)
 
-test('20 pets by ascending id, each with its four fields, where nothing is asked for', async () => {
+test('the default is 20 pets by ascending id, each with its four fields', async () => {
   const { status, body } = await service.rest('GET', '/pets')
   expect(status).toBe(200)
   expect(idsOf(body)).toEqual(range(1, 20))
@@ -45,7 +45,7 @@ test.each([
   ['?status=sold&limit=5', null],
   ['?status=pending', null],
   ['?limit=1&colour=red', 'limit=1&cursor=1'],
-])('/pets%s links to its next page exactly when there is one', async (query, expected) => {
+])('/pets%s has a Link to the next page only if there is one', async (query, expected) => {
   const link = (await service.rest('GET', `/pets${query}`)).headers.get('link')
   if (expected === null) {
     expect(link).toBeNull()
@@ -79,7 +79,7 @@ test.each([
   expect(seen).toEqual(filter ? [1, 10, 19, 28, 37] : range(1, 45))
 })
 
-test('a parameter given twice or without a value is refused', async () => {
+test('a repeated parameter or one without a value is rejected', async () => {
   for (const name of ['limit', 'status', 'cursor']) {
     for (const query of [`${name}=1&${name}=1`, `${name}=`, name]) {
       const { status, body } = await service.rest('GET', `/pets?${query}`)
@@ -89,17 +89,17 @@ test('a parameter given twice or without a value is refused', async () => {
   }
 })
 
-test('a query that names no parameter is no obstacle', async () => {
+test('unknown and malformed query parameters are ignored', async () => {
   for (const query of ['?', '?&&', '?=', '?Limit=0', '?limit[]=0', '?limit%00=0', '?%ZZ=1']) {
     expect((await service.rest('GET', `/pets${query}`)).status).toBe(200)
   }
 })
 
-test('however many parameters come before it, one counts', async () => {
+test('a parameter after 1100 others is read', async () => {
   const query = `${'a&'.repeat(1_100)}limit=1`
   expect((await service.rest('GET', `/pets?${query}`)).body).toHaveLength(1)
 })
 
-test('leading zeros do not change an integer', async () => {
+test('leading zeros of an integer are ignored', async () => {
   expect(idsOf((await service.rest('GET', '/pets?limit=002&cursor=0010')).body)).toEqual([11, 12])
 })

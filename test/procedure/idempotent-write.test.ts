@@ -1,4 +1,4 @@
-/** `idempotentWrite` of several statements: they happen as a whole, with an Idempotency-Key and without. */
+/** `idempotentWrite` with several statements is atomic, with an Idempotency-Key and without. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { z } from 'zod'
 import { Pet } from '../../src/petstore/pets/schema.ts'
@@ -47,7 +47,7 @@ beforeEach(() => service.sql('delete from pets'))
 test.each([
   ['with a key', '"double"'],
   ['without a key', undefined],
-])('both, or neither: %s', async (_, key) => {
+])('both statements take effect, or neither: %s', async (_, key) => {
   const call = (petId: number) =>
     service.rest('POST', `/pets/${petId}/double`, { headers: { 'idempotency-key': key } })
   const count = async () => (await service.sql('select id from pets')).length

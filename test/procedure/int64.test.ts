@@ -1,4 +1,4 @@
-/** Integers of 64 bits, digit for digit: in every place that has one, on both surfaces. */
+/** 64-bit integers keep all digits in every field, on both surfaces. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { engine } from '../support/database.ts'
@@ -48,9 +48,9 @@ test.each([...spellings, ...zeros, '700', '7E+2'])('%s is an integer on REST', a
   expect(made.body).toMatchObject({ categoryId: Number(text) + 0 })
 })
 
-test('an integer is the same with any point and exponent', async () => {
+test('the decimal point and the exponent do not change the value of an integer', async () => {
   const int64 = fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n })
-  const nonzero = int64.filter((integer) => integer !== 0n) // for 000 is not JSON
+  const nonzero = int64.filter((integer) => integer !== 0n) // 000 is not JSON
   const shift = fc.integer({ min: -20, max: 20 })
   await fc.assert(
     fc.asyncProperty(nonzero, shift, async (integer, exponent) => {
@@ -86,14 +86,14 @@ test.each([
   '1e999999999',
   '1e-1',
   '-1e-999',
-])('%s is none', async (text) => {
+])('%s is not a 64-bit integer', async (text) => {
   const answer = await service.rest('POST', '/pets', {
     body: `{"name":"Rex","categoryId":${text}}`,
   })
   expect(answer.body).toMatchObject({ code: 'BAD_REQUEST' })
 })
 
-test('tRPC refuses a number that has lost digits, and says how to do better', async () => {
+test('tRPC rejects a number that may have lost digits, and the message has the remedy', async () => {
   const error = await errorOf(service.trpc.getPet.query({ petId: 2 ** 53 }))
   expect(error).toEqual({
     code: 'BAD_REQUEST',
@@ -123,7 +123,7 @@ describe('ids', () => {
   })
 })
 
-/** Makes the engine give the next pet this id. */
+/** Sets the id of the next pet. */
 async function nextId(sql: Sql, id: bigint): Promise<void> {
   if (engine === 'mysql') await sql(`alter table pets auto_increment = ${id}`)
   else await sql(`update sqlite_sequence set seq = ${id - 1n} where name = 'pets'`)

@@ -1,4 +1,4 @@
-/** Ready-made schemas: dates, decimals and quantities, alike on both surfaces and in the document. */
+/** Ready-made schemas for dates, decimals and quantities, on both surfaces and in the document. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { errorOf, type Service, startService, trpcClient } from '../support/service.ts'
 import { invoiceResources, type invoicesRouter } from './invoices.ts'
@@ -35,7 +35,7 @@ test.each([
   ['7', '7.00'],
   ['7.5', '7.50'],
   ['99999999.99', '99999999.99'],
-])('the amount %s is %s, to the digit', async (written, amount) => {
+])('the amount %s is returned as %s', async (written, amount) => {
   expect((await post({ ...invoice, amount: written })).body).toMatchObject({ amount })
   const input = { ...invoice, amount: written, sentAt: null }
   expect(await client.create.mutate(input)).toMatchObject({ amount })
@@ -49,7 +49,7 @@ test.each([
   ['-12', '-12.000'],
   ['999999999999999.999', '999999999999999.999'],
   ['-999999999999999.999', '-999999999999999.999'],
-])('the balance %s is %s', async (written, balance) => {
+])('the balance %s is returned as %s', async (written, balance) => {
   expect((await post({ ...invoice, balance: written })).body).toMatchObject({ balance })
 })
 
@@ -86,7 +86,7 @@ test.each<[object, string]>([
   ...[1.5, '2', null].map((copies): [object, string] => [{ copies }, `copies ${quantity}`]),
   [{ copies: -1 }, 'copies must be at least 0'],
   [{ copies: 1001 }, 'copies must be at most 1000'],
-])('%j is refused on both surfaces', async (wrong, message) => {
+])('%j is rejected on both surfaces', async (wrong, message) => {
   const { body } = await post({ ...invoice, ...wrong })
   expect(body).toEqual({ code: 'BAD_REQUEST', message, status: 400 })
   const input = { ...invoice, sentAt: null, ...wrong }
@@ -101,8 +101,8 @@ test.each([
   new Date('-000001-12-31T23:59:59.999Z'),
   new Date(8.64e15),
   new Date(Number.NaN),
-  Object.create(null) as Date, // String() of it throws
-])('the Date %j is refused on tRPC', async (sentAt) => {
+  Object.create(null) as Date, // String() throws for it
+])('the Date %j is rejected on tRPC', async (sentAt) => {
   const message = `sentAt ${time}`
   const calls = [
     client.create.mutate({ ...invoice, sentAt }),
@@ -114,13 +114,13 @@ test.each([
   }
 })
 
-test('what is required is told', async () => {
+test('missing fields are reported as required', async () => {
   const { body } = await post({})
   const names = ['amount', 'copies', 'dueOn', 'sentAt']
   expect(body).toMatchObject({ message: names.map((name) => `${name} is required`).join('; ') })
 })
 
-test('the first and the last points in time are kept', async () => {
+test('the minimum and the maximum date-time are stored unchanged', async () => {
   for (const sentAt of ['0000-01-01T00:00:00.000Z', '9999-12-31T23:59:59.999Z']) {
     expect((await post({ ...invoice, sentAt })).body).toMatchObject({ sentAt })
     const made = await client.create.mutate({ ...invoice, sentAt: new Date(sentAt) })
@@ -128,7 +128,7 @@ test('the first and the last points in time are kept', async () => {
   }
 })
 
-test('PATCH clears a time, and leaves it where it says nothing of it', async () => {
+test('PATCH with null clears a date-time, and PATCH without the field keeps it', async () => {
   const { body } = await post(invoice)
   const path = `/invoices/${(body as { id: number }).id}`
   expect((await service.rest('PATCH', path, { body: {} })).body).toMatchObject({ sentAt })
@@ -136,7 +136,7 @@ test('PATCH clears a time, and leaves it where it says nothing of it', async () 
   expect(cleared.body).toMatchObject({ sentAt: null })
 })
 
-test('they stand in a query, and in the Link to its next page', async () => {
+test('query parameters may have these types, and the Link to the next page keeps them', async () => {
   const sent = { ...invoice, amount: '5', dueOn: '2025-12-31', copies: 0 }
   for (const _ of [1, 2]) await post(sent)
   const query = new URLSearchParams({
@@ -165,7 +165,7 @@ test('they stand in a query, and in the Link to its next page', async () => {
   }
 })
 
-test('they stand in a path', async () => {
+test('path parameters may have these types', async () => {
   const path = (day: string, at: string) => `/days/${day}/sent/${at}/copies/2/amounts/19.9`
   const { body } = await service.rest('GET', path('2024-02-29', encodeURIComponent(sentAt)))
   expect(body).toEqual({ id: 7, ...invoice })
@@ -173,7 +173,7 @@ test('they stand in a path', async () => {
   expect((await service.rest('GET', path('2024-02-29', '2026-02-29T00:00:00Z'))).status).toBe(400)
 })
 
-test('the document has a form, a length and a range for each', async () => {
+test('the document has a format, a length and a range for each', async () => {
   const { text } = await service.rest('GET', '/openapi.json')
   const { schemas } = JSON.parse(text).components
   expect(schemas.NewInvoice.properties).toMatchObject({

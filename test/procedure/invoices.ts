@@ -1,4 +1,4 @@
-/** A resource of all ready-made schemas, in a path, a query, a body and an answer; it is kept in memory. */
+/** A resource in memory that uses all ready-made schemas in paths, queries, bodies and responses. */
 import { TRPCError } from '@trpc/server'
 import { z } from 'zod'
 import { BY_ID, pageOf } from '../../db/order.ts'
@@ -79,7 +79,7 @@ const example: Invoice = {
 const exampleInput = { ...example, id: undefined, sentAt: '2026-01-02T03:04:05Z' }
 const notFound = 'There is no such invoice'
 
-/** A router of its own for each service. */
+/** A new router for each service. */
 export function invoicesRouter() {
   const invoices: Invoice[] = []
   const find = (id: bigint): Invoice => {
@@ -194,14 +194,14 @@ export function invoicesRouter() {
   })
 }
 
-/** What a service serves that has invoices alone. */
+/** The resources of a service that has only invoices. */
 export const invoiceResources = () => ({
   router: invoicesRouter(),
   tags: { invoices: 'What is to be paid.' },
   createStores,
 })
 
-/** What a service serves that has the service's own resources, too. */
+/** The resources of a service that has invoices and the resources of the petstore. */
 export const petAndInvoiceResources = () => ({
   router: router({ listPets, createPet, getPet, invoices: invoicesRouter() }),
   tags: { ...tags, invoices: 'What is to be paid.' },

@@ -1,4 +1,4 @@
-/** Lists in any order: each row once, in order, from page to page, with an index that fits. */
+/** Lists in any order: each row once, in order, from page to page, by an index. */
 import { createTRPCClient, httpLink } from '@trpc/client'
 import fc from 'fast-check'
 import type { Kysely } from 'kysely'
@@ -65,7 +65,7 @@ interface Query<Of> {
   title?: string | undefined
 }
 
-/** Lets a procedure read by what it brings along, where a resource has a store of its own. */
+/** A store that runs the reader of the procedure. A real resource has a store with its own reads. */
 const readerStore = (db: Database) => ({
   read: <Of, Result>(
     reader: (db: Database, query: Query<Of>, deadline: Deadline) => Promise<Result>,
@@ -91,7 +91,7 @@ const Note = z
   .meta({ id: 'Note' })
 const example = { id: 1n, title: 'a', written_at: 7n }
 
-/** The operation that lists notes in an order. */
+/** An operation that lists notes in an order. */
 function listing<Of extends Cursor>(
   name: string,
   by: Order<Of, 'id' | 'title' | 'written_at'>,
@@ -167,7 +167,7 @@ async function store(notes: StoredNote[], board = 1n): Promise<void> {
   )
 }
 
-/** The ids that REST returns from link to link. */
+/** The ids of all pages, found by following the Link headers. */
 async function byLinks(path: string): Promise<bigint[]> {
   const ids: bigint[] = []
   for (let next: string | undefined = path; next; ) {
@@ -179,11 +179,11 @@ async function byLinks(path: string): Promise<bigint[]> {
 }
 
 const compare = <Part>(one: Part, other: Part) => (one < other ? -1 : one > other ? 1 : 0)
-/** By code points, which UTF-16 is not in the order of. */
+/** Compares code points; the order of UTF-16 units differs. */
 const compareTexts = (one: string, other: string) =>
   Buffer.compare(Buffer.from(one), Buffer.from(other))
 
-test('each row once, in order, for any rows and any limit', async () => {
+test('each row is listed once, in order, for any rows and any limit', async () => {
   const title = fc.constantFrom('a', 'b', 'B', 'ä', 'a ', '\uFFFD', '😀', 'a"\\')
   const writtenAt = fc.constantFrom(-(2n ** 63n), -1n, 0n, 2n ** 53n + 1n, 2n ** 63n - 1n)
   const notes = fc.array(fc.record({ title, writtenAt }), { maxLength: 25 })
@@ -214,7 +214,7 @@ test('each row once, in order, for any rows and any limit', async () => {
   )
 })
 
-test('concurrent pages, each behind another row, are the same as one after another', async () => {
+test('concurrent pages with different cursors are the same as sequential ones', async () => {
   await service.sql('delete from notes')
   const texts = ['a', 'B', 'ä', '\uFFFD', '😀', 'a"\\']
   await store(
@@ -229,7 +229,7 @@ test('concurrent pages, each behind another row, are the same as one after anoth
       row as { title: string; written_at: bigint },
     ]),
   )
-  const asked: [path: string, expected: bigint[]][] = []
+  const requests: [path: string, expected: bigint[]][] = []
   for (const name of names) {
     const ids = await byLinks(`/boards/1/${name}?limit=100`)
     for (const [index, id] of ids.entries()) {
@@ -242,12 +242,12 @@ test('concurrent pages, each behind another row, are the same as one after anoth
       }[name]()
       const limit = 1 + (index % 3)
       const path = `/boards/1/${name}?limit=${limit}&cursor=${encodeURIComponent(cursor)}`
-      asked.push([path, ids.slice(index + 1, index + 1 + limit)])
+      requests.push([path, ids.slice(index + 1, index + 1 + limit)])
     }
   }
-  const answers = await Promise.all(asked.map(([path]) => service.rest('GET', path)))
+  const answers = await Promise.all(requests.map(([path]) => service.rest('GET', path)))
   const found = answers.map(({ body }) => (body as { id: number }[]).map(({ id }) => BigInt(id)))
-  expect(found).toEqual(asked.map(([, expected]) => expected))
+  expect(found).toEqual(requests.map(([, expected]) => expected))
   if (engine === 'mysql') {
     const unions = await statements.like(/\bunion all\b.*\bfrom\W+notes\b/is)
     expect(unions.length).toBeGreaterThan(0)
@@ -255,7 +255,7 @@ test('concurrent pages, each behind another row, are the same as one after anoth
 })
 
 test.each([',', ':', ''])(
-  'concurrent pages whose values are the same text once joined by %j are two pages',
+  'concurrent pages whose values are equal when joined by %j are two pages',
   async (separator) => {
     await service.sql('delete from notes')
     const [one, other] = ['b', `b${separator}2`] as const
@@ -272,7 +272,7 @@ test.each([',', ':', ''])(
   },
 )
 
-test('a filter goes along from page to page', async () => {
+test('the Link to the next page keeps the filter', async () => {
   await service.sql('delete from notes')
   await store(
     Array.from({ length: 9 }, (_, index) => ({ title: index % 3 ? 'a' : 'b', writtenAt: 7n })),
@@ -280,7 +280,7 @@ test('a filter goes along from page to page', async () => {
   expect(await byLinks('/boards/1/newest?limit=2&title=a')).toHaveLength(6)
 })
 
-test('tRPC takes the cursor behind the last item', async () => {
+test('tRPC accepts the cursor of the last item', async () => {
   await service.sql('delete from notes')
   await store(Array.from({ length: 3 }, () => ({ title: 'a', writtenAt: 7n })))
   const client = createTRPCClient<typeof served>({
@@ -320,12 +320,12 @@ test.each([
   ['mixed', text(['a', 'b', '8'])],
   ['latest', text(['8'])],
   ['latest', '1.5'],
-])('the cursor of another order is refused: %s %s', async (name, cursor) => {
+])('an invalid cursor is rejected: %s %s', async (name, cursor) => {
   const answer = await service.rest('GET', `/boards/1/${name}?cursor=${cursor}`)
   expect(answer.body).toMatchObject({ status: 400, message: expect.stringMatching(/^cursor /) })
 })
 
-test('a cursor of more than 4,096 characters is refused', async () => {
+test('a cursor of more than 4,096 characters is rejected', async () => {
   const status = async (characters: number) => {
     const cursor = text(['a'.repeat(characters), '8'])
     return [cursor.length, (await service.rest('GET', `/boards/1/titles?cursor=${cursor}`)).status]
@@ -334,7 +334,7 @@ test('a cursor of more than 4,096 characters is refused', async () => {
   expect(await status(3_065)).toEqual([4_098, 400])
 })
 
-test('the document says what a cursor is', async () => {
+test('the document describes the cursor', async () => {
   const { body } = await service.rest('GET', '/openapi.json')
   const { paths } = body as {
     paths: Record<string, { get: { parameters: { name: string; schema: object }[] } }>
@@ -351,7 +351,7 @@ test('the document says what a cursor is', async () => {
   })
 })
 
-test('a page in the middle reads as much of an index as it shows', async () => {
+test('a page in the middle reads only its own entries of an index', async () => {
   await service.sql('delete from notes')
   for (let board = 1n; board <= 10n; board++) {
     const notes = Array.from({ length: 2_000 }, (_, index) => ({
@@ -386,7 +386,7 @@ test('a page in the middle reads as much of an index as it shows', async () => {
         )
       const [first, second] = [await read(), await read()]
       await service.sql(query)
-      // The range is two: rows that are level with the cursor in the first column, and those behind.
+      // There are two ranges: rows that are equal to the cursor in the first column, and rows after it.
       expect((await read()) - second - (second - first), name).toBeLessThanOrEqual(2 * 21 + 2)
     }
   }

@@ -1,4 +1,4 @@
-/** A commit whose connection is lost: without a key its effect is unknown, and nothing is repeated. */
+/** A commit whose connection is lost: its effect is unknown, so it is not repeated without a key. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { Pet } from '../../src/petstore/pets/schema.ts'
@@ -62,22 +62,28 @@ describe.runIf(engine === 'mysql')('a commit whose connection is lost', () => {
   test.each([
     ['before', 0],
     ['after', 1],
-  ] as const)('%s it is done, without a key: 503, and not repeated', async (when, made) => {
-    for (const path of ['/pets/1/copy', '/pets/1/once']) {
-      const broken = proxy.breakAt(/^commit/, when)
-      expect((await service.rest('POST', path)).status).toBe(503)
-      await broken
-    }
-    expect([attempts, await count()]).toEqual([2, 2 * made])
-  })
+  ] as const)(
+    'lost %s the server executes it, without a key: 503, not repeated',
+    async (when, made) => {
+      for (const path of ['/pets/1/copy', '/pets/1/once']) {
+        const broken = proxy.breakAt(/^commit/, when)
+        expect((await service.rest('POST', path)).status).toBe(503)
+        await broken
+      }
+      expect([attempts, await count()]).toEqual([2, 2 * made])
+    },
+  )
 
-  test.each(['before', 'after'] as const)('%s it is done, with a key: done once', async (when) => {
-    const headers = { 'idempotency-key': `"${when}"` }
-    const broken = proxy.breakAt(/^commit/, when)
-    const first = await service.rest('POST', '/pets/1/once', { headers })
-    await broken
-    expect(first.status).toBe(200)
-    expect((await service.rest('POST', '/pets/1/once', { headers })).text).toBe(first.text)
-    expect(await count()).toBe(1)
-  })
+  test.each(['before', 'after'] as const)(
+    'lost %s the server executes it, with a key: it takes effect once',
+    async (when) => {
+      const headers = { 'idempotency-key': `"${when}"` }
+      const broken = proxy.breakAt(/^commit/, when)
+      const first = await service.rest('POST', '/pets/1/once', { headers })
+      await broken
+      expect(first.status).toBe(200)
+      expect((await service.rest('POST', '/pets/1/once', { headers })).text).toBe(first.text)
+      expect(await count()).toBe(1)
+    },
+  )
 })

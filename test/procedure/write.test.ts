@@ -1,4 +1,4 @@
-/** Mutations: one transaction with stores of its own, and another attempt after what had no effect. */
+/** Mutations: one transaction with its own stores, repeated after a failure without effect. */
 import { sql } from 'kysely'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -31,7 +31,7 @@ const sell = statement((db, value: Value<bigint>) =>
     ),
 )
 
-/** A store for what the tests do, beside that of the pets. */
+/** A second store, with the statements of these tests. */
 const deedStore = (db: Database) => ({
   async sell(id: bigint, deadline: Deadline): Promise<void> {
     await sell(db, id, deadline)
@@ -51,12 +51,12 @@ const deedStore = (db: Database) => ({
       deadline,
     )
   },
-  /** Fails as a statement that a deadlock ended, and its transaction with it. */
+  /** Fails like a statement whose transaction was rolled back by a deadlock. */
   async deadlock(deadline: Deadline): Promise<void> {
     const signal = sql`signal sqlstate '40001' set mysql_errno = 1213, message_text = 'Deadlock'`
     await db.executeQuery({ ...signal.compile(db), deadline } as Statement)
   },
-  /** Ends the connection of the transaction, as a server that is stopped does. */
+  /** Kills the connection of the transaction, as a server that stops does. */
   async loseConnection(deadline: Deadline): Promise<void> {
     const ask = sql<{ id: bigint }>`select connection_id() as id`
     const { rows } = await db.executeQuery<{ id: bigint }>({
@@ -90,7 +90,7 @@ const Two = z
   })
   .meta({ id: 'Two' })
 const exampleInput = { otherId: 2 }
-/** A mutation of two pets; `deed` is what it does. */
+/** A mutation of two pets that runs `deed`. */
 const change = (name: string, deed: Parameters<typeof write<z.output<typeof Two>, void>>[0]) =>
   keyedProcedure
     .meta(
@@ -202,7 +202,7 @@ const statuses = async () =>
 const count = async () => Number((await service.sql('select count(*) as n from pets'))[0]?.n)
 
 test.each([['with a key'], ['without a key']])(
-  'thirty at once ask another store first, %s',
+  '30 concurrent mutations may read from another store first, %s',
   async (how) => {
     const answers = await Promise.all(
       Array.from({ length: 30 }, (_, index) => {
@@ -215,14 +215,14 @@ test.each([['with a key'], ['without a key']])(
   },
 )
 
-test('two changes happen both, or neither', async () => {
-  expect((await put('/pets/1/halve')).status).toBe(500) // there is a pet 2 already
+test('two changes of one mutation take effect both or not at all', async () => {
+  expect((await put('/pets/1/halve')).status).toBe(500) // pet 2 exists already
   expect(await statuses()).toEqual(['available', 'available', 'available'])
   expect((await put('/pets/1/sell')).status).toBe(200)
   expect(await statuses()).toEqual(['sold', 'sold', 'available'])
 })
 
-test('changes that lock each other out are all made', async () => {
+test('mutations in a deadlock all succeed', async () => {
   const answers = await Promise.all(
     Array.from({ length: 10 }, (_, index) =>
       index % 2 === 0 ? put('/pets/1/sell', 2) : put('/pets/2/sell', 1),
@@ -232,7 +232,7 @@ test('changes that lock each other out are all made', async () => {
 })
 
 test.skipIf(engine === 'sqlite')(
-  'a lost connection takes what was not committed along',
+  'a mutation is repeated after a lost connection, and its first attempt is rolled back',
   async () => {
     expect((await put('/pets/1/lose')).status).toBe(200)
     expect([attempts, await count()]).toEqual([2, 4])
@@ -240,7 +240,7 @@ test.skipIf(engine === 'sqlite')(
 )
 
 test.skipIf(engine === 'sqlite')(
-  'after a statement that ended the transaction none is sent, whatever the work makes of it',
+  'after a statement that ended the transaction no other one is sent, even if the error is ignored',
   async () => {
     expect((await put('/pets/1/swallow')).status).toBe(200)
     expect([attempts, await count()]).toEqual([2, 5])
@@ -248,7 +248,7 @@ test.skipIf(engine === 'sqlite')(
 )
 
 test.each([['reach'], ['make'], ['change'], ['nest']])(
-  'what reaches outside its transaction fails at once, alone: %s',
+  'a mutation that uses stores outside its transaction fails without delaying others: %s',
   async (name) => {
     const begun = performance.now()
     const [failed, ...others] = await Promise.all([
@@ -263,12 +263,12 @@ test.each([['reach'], ['make'], ['change'], ['nest']])(
   },
 )
 
-test('inside a transaction nothing is repeated but the transaction', async () => {
+test('a retry inside a transaction repeats the transaction as a whole', async () => {
   expect((await put('/pets/1/again')).status).toBe(200)
   expect(attempts).toBe(2)
 })
 
-test('those who would have shared a query with what reached outside are answered', async () => {
+test('a call that could share a query with a rejected one succeeds', async () => {
   const deadline = new Deadline(5_000)
   const get = () => outer.pets.get(1n, deadline)
   const [within, without] = await Promise.allSettled([runInTransaction(get), get()])
@@ -276,7 +276,7 @@ test('those who would have shared a query with what reached outside are answered
   expect([within.status, without.status]).toEqual(['rejected', 'fulfilled'])
 })
 
-test('what is not awaited has no effect once the transaction is over', async () => {
+test('a statement that was not awaited has no effect after the end of the transaction', async () => {
   expect((await put('/pets/1/forget')).status).toBe(200)
   await expect.poll(() => forgotten !== undefined).toBe(true)
   await expect(forgotten).rejects.toThrow(

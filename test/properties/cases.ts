@@ -1,6 +1,6 @@
 /**
- * How many cases are tried, and from which seed: DIFFERENTIAL_CASES, or a few hundred, and
- * DIFFERENTIAL_SEED, or the one that vitest.config.ts makes up. The same seed gives the same cases.
+ * The number of cases, and their seed. DIFFERENTIAL_CASES defaults to a few hundred, and
+ * DIFFERENTIAL_SEED to the one that vitest.config.ts chooses. Equal seeds produce equal cases.
  */
 import fc from 'fast-check'
 
@@ -9,15 +9,15 @@ const SEED = Number(process.env.DIFFERENTIAL_SEED)
 if (!Number.isSafeInteger(CASES) || CASES < 1) throw new Error('DIFFERENTIAL_CASES must be a count')
 if (!Number.isSafeInteger(SEED)) throw new Error('DIFFERENTIAL_SEED must be an integer')
 
-/** Milliseconds that a test of so many cases may take. */
+/** The timeout in milliseconds of a test with this number of cases. */
 export const TIMEOUT = 30_000 + CASES * 200
 
-/** Says from which seed the cases of a file come. */
+/** Prints the seed of the cases of a file. */
 export function tellSeed(): void {
   console.log(`DIFFERENTIAL_SEED=${SEED} DIFFERENTIAL_CASES=${CASES}`)
 }
 
-/** Holds a property against all cases, or against this share of them. */
+/** Checks a property with all cases, or with this share of them. */
 export function hold<Values>(property: fc.IAsyncProperty<Values>, share = 1): Promise<void> {
   return fc.assert(property, { seed: SEED, numRuns: Math.ceil(CASES * share) })
 }

@@ -1,4 +1,4 @@
-/** Where two faces differ on purpose, and why. All else is the same: see the other tests here. */
+/** Intended differences between two faces. The other tests check that everything else is equal. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { PetstoreClient } from '../support/client.ts'
 import { ofRest, ofTrpc } from '../support/outcome.ts'
@@ -24,7 +24,7 @@ const refused = (code: string, message: string) => ({
 })
 const broken = refused('PARSE_ERROR', 'its JSON cannot be read')
 
-test('__proto__ is a field like any unknown one in JSON, while devalue neither reads nor writes it', async () => {
+test('__proto__ is an unknown field in JSON, while devalue rejects it', async () => {
   expect(await create('{"__proto__":{"status":"sold"},"name":"Rex","categoryId":3}')).toEqual(
     accepted,
   )
@@ -34,7 +34,7 @@ test('__proto__ is a field like any unknown one in JSON, while devalue neither r
   await expect(petstore.createPet.mutate(input)).rejects.toThrow('__proto__')
 })
 
-test('a batch is of queries or of mutations, as each has its own method; the client sends two', async () => {
+test('a batch has queries or mutations, not both; the client sends two batches', async () => {
   const inputs = JSON.stringify({ 0: transformer.serialize({}), 1: transformer.serialize(rex) })
   expect(await sendWire(service, 'listPets,createPet', inputs)).toEqual([
     refused('BAD_REQUEST', 'not of both'),
@@ -43,7 +43,7 @@ test('a batch is of queries or of mutations, as each has its own method; the cli
   expect(await Promise.all(both)).toHaveLength(2)
 })
 
-test('an Idempotency-Key is one for one creation, so no batch has it; the client sends each alone', async () => {
+test('a batch with an Idempotency-Key is rejected; the client sends each such call alone', async () => {
   const inputs = JSON.stringify({ 0: transformer.serialize(rex), 1: transformer.serialize(rex) })
   const headers = { 'idempotency-key': '"a"' }
   expect(await sendWire(service, 'createPet,createPet', inputs, headers)).toEqual([
@@ -55,7 +55,7 @@ test('an Idempotency-Key is one for one creation, so no batch has it; the client
   expect(one?.id).not.toBe(other?.id)
 })
 
-test('REST speaks of a body, tRPC of an input', async () => {
+test('the messages of REST name the body, those of tRPC the input', async () => {
   expect(await create('[]')).toEqual(refused('BAD_REQUEST', 'The body must be a JSON object'))
   const encoded = JSON.stringify(transformer.serialize([]))
   expect(await sendWire(service, 'createPet', encoded)).toEqual([
@@ -63,12 +63,12 @@ test('REST speaks of a body, tRPC of an input', async () => {
   ])
 })
 
-test('no body is a body too few on REST, while on tRPC even no input is written', async () => {
+test('an empty body is missing on REST and malformed on tRPC', async () => {
   expect(await create('')).toEqual(refused('BAD_REQUEST', 'The body is missing'))
   expect(await sendWire(service, 'createPet', '')).toEqual([broken])
 })
 
-test('JSON keeps the digits of a number, while one of JavaScript may have lost some', async () => {
+test('JSON keeps all digits of a number, while a number of JavaScript may have lost some', async () => {
   const body = '{"name":"Rex","categoryId":9007199254740993}'
   expect(await create(body)).toEqual({
     output: expect.objectContaining({ categoryId: 9_007_199_254_740_993n }),
@@ -78,7 +78,7 @@ test('JSON keeps the digits of a number, while one of JavaScript may have lost s
   expect(await ofTrpc(petstore.createPet.mutate(input))).toEqual(pass)
 })
 
-test('everything is text in an address, and a text is no number in an input', async () => {
+test('a string is an integer in a URL, but not in an input of tRPC', async () => {
   const missing = { code: 'NOT_FOUND', status: 404 }
   expect(await ofRest('getPet', service.rest('GET', '/pets/404'))).toMatchObject(missing)
   const encoded = JSON.stringify(transformer.serialize({ petId: '404' }))
@@ -87,7 +87,7 @@ test('everything is text in an address, and a text is no number in an input', as
   ])
 })
 
-test('JSON nested deeper than 500 is refused unread; devalue writes what is nested side by side', async () => {
+test('JSON nested deeper than 500 levels is rejected; devalue encodes nesting in a flat list', async () => {
   const nested = (depth: number) => `${'['.repeat(depth)}${']'.repeat(depth)}`
   const creation = (depth: number) => `{"name":"Rex","categoryId":3,"more":${nested(depth)}}`
   expect(await create(creation(499))).toEqual(accepted)

@@ -1,4 +1,4 @@
-/** The document, as it is served, is true in both directions: what it calls valid is taken, all else is 400. */
+/** The served document is exact: valid requests are accepted, and all others are 400. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Answer } from '../support/rest.ts'
@@ -30,11 +30,11 @@ let document: Document
 beforeAll(async () => {
   tellSeed()
   service = await startService()
-  document = (await service.rest('GET', '/openapi.json')).body as Document // its own tests check it
+  document = (await service.rest('GET', '/openapi.json')).body as Document // its form has its own tests
 })
 afterAll(() => service.stop())
 
-/** A request by the document: texts of the parameters by name, and the value of the body. */
+/** A request of the document: the strings of the parameters by name, and the value of the body. */
 interface Request {
   parameters: Record<string, string>
   body?: unknown
@@ -54,13 +54,13 @@ const described = (): Described[] =>
 
 const isRequired = (parameter: Parameter) => parameter.required ?? false
 
-/** Values that can be written where a parameter stands, as text. */
+/** Values that a parameter can have, as strings. */
 function texts(
   values: fc.Arbitrary<unknown>,
   { in: place, schema }: Parameter,
 ): fc.Arbitrary<string> {
   const written = values
-    // In an address and a header everything is text: "7" is an integer there, and 7 a string.
+    // In a URL and in a header every value is a string: "7" is an integer there, and 7 is a string.
     .filter((value) =>
       schema.type === 'integer'
         ? typeof value !== 'object' && !(typeof value === 'string' && /^-?\d+$/.test(value))
@@ -68,7 +68,7 @@ function texts(
     )
     .map(String)
   if (place === 'query') return written
-  // A header holds Latin-1 without controls and spaces around it, and "." is no segment of a path.
+  // A header has Latin-1 without control characters and outer spaces; "." is not a path segment.
   return place === 'header'
     ? written.filter((text) => /^[ -~\u00a1-\u00ff]*$/.test(text) && text.trim() === text)
     : written.filter((text) => !/^\.{0,2}$/.test(text))
@@ -87,10 +87,10 @@ function validRequest({ parameters = [], requestBody }: Operation): fc.Arbitrary
       ...(requestBody && { body: valid(requestBody.content['application/json'].schema, schemas) }),
     },
     { noNullPrototype: true },
-  ) as fc.Arbitrary<Request> // optional parameters are left out, not undefined
+  ) as fc.Arbitrary<Request> // optional parameters are absent, not undefined
 }
 
-/** A request that is valid but for one parameter, or for its body. */
+/** A request with one invalid part: a parameter or the body. */
 function invalidRequest(operation: Operation): fc.Arbitrary<Request> {
   const { parameters = [], requestBody } = operation
   const { schemas } = document.components
@@ -146,13 +146,13 @@ async function holdForEach(
   }
 }
 
-test('what it calls valid is taken', { timeout: TIMEOUT }, async () => {
-  // 404 is for what is not there; 422 is for one Idempotency-Key with two bodies.
+test('valid requests are accepted', { timeout: TIMEOUT }, async () => {
+  // 404: the pet does not exist. 422: one Idempotency-Key has two bodies.
   await holdForEach(validRequest, ({ status, text }) =>
     expect([200, 201, 404, 422], text).toContain(status),
   )
 })
 
-test('what it calls invalid is 400', { timeout: TIMEOUT }, async () => {
+test('invalid requests are 400', { timeout: TIMEOUT }, async () => {
   await holdForEach(invalidRequest, ({ status, text }) => expect(status, text).toBe(400))
 })

@@ -1,4 +1,4 @@
-/** The faces of the service: REST, tRPC's wire as it is written by hand, and the client package. */
+/** The faces of the service: REST, the wire format of tRPC, and the client package. */
 import { expect } from 'vitest'
 import { createPetstoreClient, type PetstoreClient } from '../support/client.ts'
 import { callWith, operations } from '../support/operations.ts'
@@ -7,7 +7,7 @@ import { transformer } from '../support/router.ts'
 import type { Service } from '../support/service.ts'
 import type { Given } from './inputs.ts'
 
-/** Makes one call on each face, one after another. */
+/** Makes one call on each face, sequentially. */
 export interface Faces {
   rest(given: Given): Promise<Outcome>
   wire(given: Given): Promise<Outcome>
@@ -36,8 +36,8 @@ export const clientOf = ({ origin, key }: Service): PetstoreClient =>
 const isMutation = (name: string) => operations.find((known) => known.name === name)?.changes
 
 /**
- * Sends a text as the input of one call, or of several whose names commas part, and gives what each
- * came to. A refusal of all of them is one outcome.
+ * Sends a text as the input of a call, or of a batch with names separated by commas. Returns the
+ * outcome of each call. If the whole batch is rejected, there is one outcome.
  */
 export async function sendWire(
   { origin, key }: Service,
@@ -68,7 +68,7 @@ export async function sendWire(
   return [first, ...others]
 }
 
-/** As tRPC documents what it answers: https://trpc.io/docs/rpc */
+/** The response of tRPC: https://trpc.io/docs/rpc */
 interface Envelope {
   result?: { data: string }
   error?: string
@@ -83,8 +83,8 @@ function outcomeOf({ result, error }: Envelope): Outcome {
   return { code: data.code, message, status: data.httpStatus }
 }
 
-/** What was given, or an error of the test. */
+/** Returns the output. Throws if the call failed. */
 export function outputOf<Output>(outcome: Outcome): Output {
-  if ('output' in outcome) return outcome.output as Output // the faces agree on what it is
+  if ('output' in outcome) return outcome.output as Output // the faces agree on its type
   throw new Error(`The call was refused: ${outcome.message}`)
 }

@@ -1,4 +1,4 @@
-/** Logical inputs of each operation, as REST sends them and as tRPC does. */
+/** Inputs of each operation, in the forms of REST and of tRPC. */
 import fc from 'fast-check'
 import type { OperationName } from '../support/operations.ts'
 import {
@@ -18,7 +18,7 @@ export interface Given {
   trpc: unknown
 }
 
-// Most of the fields of an input are as they should be, or hardly any input would be taken.
+// Most fields of an input are valid; otherwise nearly all inputs would be rejected.
 const mostly = <Good, Bad>(good: fc.Arbitrary<Good>, bad: fc.Arbitrary<Bad>) =>
   fc.oneof({ arbitrary: good, weight: 5 }, { arbitrary: bad, weight: 1 })
 
@@ -46,7 +46,7 @@ export const creation: fc.Arbitrary<Given> = fc
       },
       { requiredKeys: [] },
     ),
-    // Twice out of three times all that must be there is there.
+    // Two of three inputs have all required fields.
     fc.oneof(fc.constant({}), fc.record({ name, categoryId: int64 })),
     fc.dictionary(unknownField, oddJson, { maxKeys: 2, noNullPrototype: true }),
     spelling,
@@ -61,7 +61,7 @@ export const creation: fc.Arbitrary<Given> = fc
     }
   })
 
-/** A parameter of an address: its texts there, and what it is on tRPC. */
+/** A parameter of a URL: its strings there, and its value on tRPC. */
 type Parameter = (choose: (count: number) => number) => { texts: string[]; value: unknown }
 
 const textParameter = (text: fc.Arbitrary<string>): fc.Arbitrary<Parameter> =>
@@ -130,7 +130,7 @@ export const reading: fc.Arbitrary<Given> = fc
     fc.oneof(
       integerParameter(fc.oneof(fc.bigInt({ min: 0n, max: 130n }), int64), true),
       integerParameter(integer, true),
-      // These are no segments of an address, but steps in it.
+      // An empty segment or a dot segment is not a value of a path parameter.
       textParameter(noInteger.filter((text) => !/^\.{0,2}$/.test(text))),
     ),
     spelling,

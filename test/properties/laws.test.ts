@@ -1,4 +1,4 @@
-/** Laws that hold whatever is created, listed and repeated, and by whichever face. */
+/** Properties of creations, lists and repetitions, for any input on any face. */
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -60,13 +60,13 @@ const readingOf = (id: bigint): Given => ({
   trpc: { petId: id },
 })
 
-/** A cursor after which there are about 150 pets, however many came before. */
+/** A cursor with about 150 pets after it. */
 async function recent(): Promise<string> {
   const [row] = await service.sql('select max(id) as last from pets')
   return String(BigInt(String(row?.last)) - 150n)
 }
 
-/** All pages, by the links from each to the next. */
+/** The pets of all pages, found by following the Link headers. */
 async function walk(query: Record<string, string | number>): Promise<Pet[]> {
   const parameters = Object.entries(query).map(([key, value]) => `${key}=${value}`)
   const pets: Pet[] = []
@@ -77,13 +77,13 @@ async function walk(query: Record<string, string | number>): Promise<Pet[]> {
     const next: string | undefined = /<([^>]*)>; rel="next"/.exec(
       answer.headers.get('link') ?? '',
     )?.[1]
-    expect(next, 'a page that leads to itself').not.toBe(service.baseUrl + path)
+    expect(next, 'a page links to itself').not.toBe(service.baseUrl + path)
     path = next?.slice(service.baseUrl.length)
   }
   return pets
 }
 
-test('what was created is what is got, and is listed exactly once', {
+test('a created pet is returned by getPet and listed exactly once', {
   timeout: TIMEOUT,
 }, async () => {
   const some = fc.array(fc.tuple(newPet, face, face), { minLength: 1, maxLength: 4 })
@@ -102,7 +102,7 @@ test('what was created is what is got, and is listed exactly once', {
   )
 })
 
-test('a filter gives what the whole list has of it', { timeout: TIMEOUT }, async () => {
+test('a filtered list has the matching pets of the whole list', { timeout: TIMEOUT }, async () => {
   const limit = fc.integer({ min: 10, max: 100 })
   await hold(
     fc.asyncProperty(fc.constantFrom(...statuses), limit, limit, async (status, some, all) => {
@@ -116,7 +116,7 @@ test('a filter gives what the whole list has of it', { timeout: TIMEOUT }, async
   )
 })
 
-test('the pages are the whole list, while others write', { timeout: TIMEOUT }, async () => {
+test('the pages have the whole list during concurrent writes', { timeout: TIMEOUT }, async () => {
   const limit = fc.integer({ min: 7, max: 50 })
   await hold(
     fc.asyncProperty(limit, newPet, async (limit, pet) => {
@@ -147,18 +147,18 @@ test('the pages are the whole list, while others write', { timeout: TIMEOUT }, a
 
 const calls = <One>(one: fc.Arbitrary<One>) => fc.array(one, { minLength: 2, maxLength: 8 })
 
-/** Several calls as one batch on the wire. */
+/** Sends several calls as one batch. */
 function sendBatch(inputs: Given[]): Promise<Outcome[]> {
   const texts = inputs.map(({ trpc }, index) => [index, transformer.serialize(trpc)])
   const names = inputs.map(({ operation }) => operation).join(',')
   return sendWire(service, names, JSON.stringify(Object.fromEntries(texts)))
 }
 
-/** What a call came to, but for the id that no other can have. */
+/** The outcome of a call without the id, which is unique. */
 const comparable = (outcome: Outcome): unknown =>
   'output' in outcome ? { ...(outcome.output as object), id: undefined } : outcome
 
-test('a batch comes to the same as its calls alone', { timeout: TIMEOUT }, async () => {
+test('a batch has the same outcomes as its calls alone', { timeout: TIMEOUT }, async () => {
   await hold(
     fc.asyncProperty(calls(fc.oneof(listing, reading)), async (inputs) => {
       const alone: Outcome[] = []
@@ -180,11 +180,13 @@ test('a batch comes to the same as its calls alone', { timeout: TIMEOUT }, async
   )
 })
 
-test('one Idempotency-Key at once from many makes one pet', { timeout: TIMEOUT }, async () => {
+test('concurrent creations with one Idempotency-Key create one pet', {
+  timeout: TIMEOUT,
+}, async () => {
   const printable = fc.nat(94).map((index) => String.fromCharCode(32 + index))
   const callers = fc.array(face, { minLength: 2, maxLength: 8 })
   await hold(
-    // With an id of its own in it, none was used in another case.
+    // The UUID makes each key new.
     fc.asyncProperty(
       fc.string({ unit: printable, maxLength: 219 }),
       newPet,

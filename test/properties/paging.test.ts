@@ -1,4 +1,4 @@
-/** Paging, for any set of pets and any limit: each pet once, in order, also while pets are added. */
+/** Paging lists each pet once and in order, for any pets and any limit, also during creations. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Status, storePets } from '../support/pets.ts'
@@ -16,7 +16,7 @@ const statuses = fc.array(fc.constantFrom<Status>('available', 'pending', 'sold'
 const limits = fc.oneof(fc.integer({ min: 1, max: 10 }), fc.integer({ min: 1, max: 100 }))
 const filters = fc.constantFrom<Status | undefined>(undefined, 'available', 'sold')
 
-/** The ids that REST gives from link to link; `meanwhile` runs between two pages. */
+/** The ids of all pages of REST, by the Link headers; `meanwhile` runs between two pages. */
 async function byLinks(query: string, meanwhile: () => Promise<unknown>): Promise<bigint[]> {
   const ids: bigint[] = []
   for (let path: string | undefined = `/pets?${query}`; path; await meanwhile()) {
@@ -30,7 +30,7 @@ async function byLinks(query: string, meanwhile: () => Promise<unknown>): Promis
   return ids
 }
 
-/** The ids that tRPC gives from cursor to cursor, as an infinite query would. */
+/** The ids of all pages of tRPC, by the cursors, as an infinite query does. */
 async function byCursor(
   input: { limit: number; status?: Status },
   meanwhile: () => Promise<unknown>,

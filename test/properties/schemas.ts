@@ -1,14 +1,14 @@
-/** Values that a schema of the document calls valid, and such that it calls invalid. */
+/** Valid and invalid values for the schemas of the document. */
 import fc from 'fast-check'
 import { character, integer, name, oddJson } from './values.ts'
 
-/** As much of JSON Schema as the document uses; what is not here stops the test. */
+/** The part of JSON Schema that the document uses. Another keyword fails the test. */
 export interface Schema {
   $ref?: string
   type?: string
   enum?: string[]
   format?: string
-  /** A bigint where a number is not exact. */
+  /** A bigint if a number is not exact. */
   minimum?: number | bigint
   maximum?: number | bigint
   minLength?: number
@@ -32,13 +32,13 @@ function resolve({ $ref, ...schema }: Schema, schemas: Schemas): Schema {
   return resolved
 }
 
-/** Whether a string, as it may travel in JSON, satisfies a schema. */
+/** Returns whether a string is valid for a schema. */
 function isValid(text: string, { minLength = 0, maxLength = Infinity, pattern = '' }: Schema) {
   const { length } = [...text] // JSON Schema counts code points
   return length >= minLength && length <= maxLength && new RegExp(pattern, 'u').test(text)
 }
 
-// No schema can say that a string is well-formed; that is left to Unicode, on both sides.
+// A schema cannot require well-formed Unicode, so these strings are all well-formed.
 const text = fc
   .oneof(
     name,
@@ -48,19 +48,19 @@ const text = fc
   )
   .filter((value) => value.isWellFormed())
 
-/** Texts as long as a schema allows, and one character longer or shorter. */
+/** Strings at the limits of length of a schema, and one character beyond them. */
 const atEdges = ({ minLength = 0, maxLength = 100 }: Schema) =>
   fc
     .tuple(character, fc.constantFrom(minLength, maxLength), fc.constantFrom(-1, 0, 1))
     .map(([one, edge, step]) => one.repeat(Math.max(0, edge + step)))
 
-/** From where to where an integer goes: every one in the document says so, exactly. */
+/** The minimum and the maximum of an integer. Every integer in the document has both. */
 function rangeOf({ minimum, maximum }: Schema): { minimum: bigint; maximum: bigint } {
   if (minimum === undefined || maximum === undefined) throw new Error('An integer has no range')
   return { minimum: BigInt(minimum), maximum: BigInt(maximum) }
 }
 
-/** What the schema calls valid. */
+/** Values that are valid for the schema. */
 export function valid(schema: Schema, schemas: Schemas): fc.Arbitrary<unknown> {
   const resolved = resolve(schema, schemas)
   const { type, pattern, properties = {}, required = [] } = resolved
@@ -78,9 +78,9 @@ export function valid(schema: Schema, schemas: Schemas): fc.Arbitrary<unknown> {
   }
   if (type === 'object') {
     const fields = Object.entries(properties).map(([field, one]) => [field, valid(one, schemas)])
-    // The names of fields are text to the compiler, and no keys of the record.
+    // The compiler knows the names only as strings, not as keys of the record.
     const requiredKeys = required as never[]
-    // Nothing forbids other fields.
+    // Unknown fields are allowed.
     const others = fc.dictionary(fc.constantFrom('colour', 'constructor', 'Name'), oddJson)
     return fc
       .tuple(others, fc.record(Object.fromEntries(fields), { requiredKeys }))
@@ -89,7 +89,7 @@ export function valid(schema: Schema, schemas: Schemas): fc.Arbitrary<unknown> {
   throw new Error(`Not known yet: ${JSON.stringify(resolved)}`)
 }
 
-/** What the schema calls invalid. */
+/** Values that are invalid for the schema. */
 export function invalid(schema: Schema, schemas: Schemas): fc.Arbitrary<unknown> {
   const resolved = resolve(schema, schemas)
   const { type, properties = {}, required = [] } = resolved
@@ -111,7 +111,7 @@ export function invalid(schema: Schema, schemas: Schemas): fc.Arbitrary<unknown>
       .oneof(text, atEdges(resolved), oddJson)
       .filter((value) => typeof value !== 'string' || !isValid(value, resolved))
   if (type === 'object') {
-    const whole = valid(resolved, schemas) as fc.Arbitrary<object> // this type has only such
+    const whole = valid(resolved, schemas) as fc.Arbitrary<object> // only objects here
     const spoilt = Object.entries(properties).map(([field, one]) =>
       fc
         .tuple(whole, invalid(one, schemas))

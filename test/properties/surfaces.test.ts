@@ -1,4 +1,4 @@
-/** What one face accepts, refuses or answers, the others do too, for any input. */
+/** All faces accept, reject and return the same, for any input. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Outcome } from '../support/outcome.ts'
@@ -39,13 +39,15 @@ const readingOf = (id: bigint): Given => ({
   trpc: { petId: id },
 })
 
-/** Of a creation, the id, which no two have in common, is what the others make of it. */
+/** Replaces the id of a creation, which is unique, so that outcomes can be compared. */
 const withoutId = (outcome: Outcome) => {
   const { id: _, ...pet } = outputOf<Pet>(outcome)
   return pet
 }
 
-test('one outcome on REST, on the wire and in the client', { timeout: TIMEOUT }, async () => {
+test('REST, the wire format of tRPC and the client have the same outcome', {
+  timeout: TIMEOUT,
+}, async () => {
   let accepted = 0
   let refused = 0
   await hold(
@@ -64,18 +66,18 @@ test('one outcome on REST, on the wire and in the client', { timeout: TIMEOUT },
       expect(withoutId(rest)).toEqual({ name, categoryId: BigInt(categoryId ?? 0), status })
       expect(withoutId(wire)).toEqual(withoutId(rest))
       expect(withoutId(client)).toEqual(withoutId(rest))
-      // Each is found by another face than the one that made it.
+      // Each pet is read by another face than the one that created it.
       expect(await faces.wire(readingOf(outputOf<Pet>(rest).id))).toEqual(rest)
       expect(await faces.client(readingOf(outputOf<Pet>(wire).id))).toEqual(wire)
       expect(await faces.rest(readingOf(outputOf<Pet>(client).id))).toEqual(client)
     }),
   )
-  // Cases of one kind alone would show little.
+  // The cases must include both accepted and rejected inputs.
   expect(Math.min(accepted, refused)).toBeGreaterThan((accepted + refused) / 8)
 })
 
-// Of the words for a body that is no object, each face has its own: one speaks of a body, the other of an input.
-test('what is no object is refused everywhere', { timeout: TIMEOUT }, async () => {
+// The messages differ: REST names the body, tRPC the input.
+test('an input that is not an object is rejected on all faces', { timeout: TIMEOUT }, async () => {
   const none = oddJson.filter((value) => !isObject(value))
   await hold(
     fc.asyncProperty(none, async (value) => {
@@ -96,7 +98,7 @@ test('what is no object is refused everywhere', { timeout: TIMEOUT }, async () =
 const isObject = (value: unknown) =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** JSON with something taken out of it, or put into it, so that it is none any more. */
+/** JSON that is malformed by a removed or an added part. */
 const brokenJson = fc
   .tuple(
     fc.oneof(oddJson, fc.constant({ name: 'Rex', categoryId: 3 })),
@@ -120,7 +122,9 @@ function isJson(text: string): boolean {
   }
 }
 
-test('what is no JSON is refused everywhere, in the same words', { timeout: TIMEOUT }, async () => {
+test('malformed JSON is rejected on all faces with the same message', {
+  timeout: TIMEOUT,
+}, async () => {
   await hold(
     fc.asyncProperty(brokenJson, async (text) => {
       const rest = await faces.rest({
@@ -135,7 +139,7 @@ test('what is no JSON is refused everywhere, in the same words', { timeout: TIME
   )
 })
 
-test('any bytes as a body are taken or refused with 400', { timeout: TIMEOUT }, async () => {
+test('a body of any bytes is accepted or rejected with 400', { timeout: TIMEOUT }, async () => {
   await hold(
     fc.asyncProperty(fc.uint8Array({ minLength: 1 }), async (body) => {
       expect([201, 400]).toContain((await service.rest('POST', '/pets', { body })).status)

@@ -1,4 +1,4 @@
-/** Values at the edges: text over all planes of Unicode, integers around every power of two, odd JSON. */
+/** Edge cases: strings from all planes of Unicode, integers around powers of two, unusual JSON. */
 import fc from 'fast-check'
 
 /** Integers around the powers of two and of ten, within 64 bits and beyond. */
@@ -14,10 +14,10 @@ export const integer = fc
   )
   .map(([edge, step, sign]) => sign * edge + step)
 
-/** Those of 64 bits. */
+/** The integers within 64 bits. */
 export const int64 = integer.filter((value) => BigInt.asIntN(64, value) === value)
 
-/** Characters that differ in how many bytes, units and escapes they take. */
+/** Characters with different numbers of bytes, UTF-16 units and escapes. */
 export const character = fc.constantFrom(
   'x',
   'é',
@@ -30,10 +30,10 @@ export const character = fc.constantFrom(
 )
 const blank = fc.constantFrom(' ', '\t', '\n', '\u00a0', '\u2028', '\u3000', '\ufeff', '\u180e')
 
-// Not fast-check's own unit `binary`: for that it makes a table of the million of them, for a second.
+// The unit `binary` of fast-check builds a table of a million characters, which takes a second.
 const codePoint = fc.nat(0x10ffff - 0x800).map(
   (number) => String.fromCodePoint(number < 0xd800 ? number : number + 0x800),
-  // By which fast-check knows that its dangerous texts, such as `__proto__`, are made of these.
+  // fast-check uses it to include dangerous strings, such as `__proto__`.
   (text) => {
     if (typeof text !== 'string' || !/^\P{Cs}$/u.test(text)) throw new Error('No code point')
     const point = text.codePointAt(0) ?? 0
@@ -41,7 +41,7 @@ const codePoint = fc.nat(0x10ffff - 0x800).map(
   },
 )
 
-/** Text of any code points, halves of surrogate pairs excepted. */
+/** Strings of any code points except surrogates. */
 export const wellFormed = fc.oneof(
   fc.string({ unit: codePoint }),
   fc.string({ unit: 'grapheme' }),
@@ -50,16 +50,16 @@ export const wellFormed = fc.oneof(
   fc.constantFrom('Rex', 'constructor', 'toString', 'null', '</script>', `' or 1=1 --`),
 )
 
-/** Texts that may be the name of a pet, or nearly. */
+/** Strings at the limits of a valid name. */
 export const name = fc.oneof(
   { arbitrary: wellFormed, weight: 4 },
-  // As long as a name may be, and one character more.
+  // The maximum length of a name, and one character more.
   fc.tuple(character, fc.constantFrom(1, 254, 255, 256)).map(([text, count]) => text.repeat(count)),
   fc.string({ unit: fc.nat(0xffff).map((unit) => String.fromCharCode(unit)) }),
   fc.constantFrom('R\ud83d', '\udc36x', '\udc36\ud83d'),
 )
 
-/** A number that is an integer, but no longer an exact one, as the integer that it is. */
+/** An integer beyond the safe ones, as a bigint of the value that the number has. */
 const exact = (value: unknown): unknown => {
   if (typeof value === 'number')
     return Number.isInteger(value) && !Number.isSafeInteger(value) ? BigInt(value) : value
@@ -68,7 +68,7 @@ const exact = (value: unknown): unknown => {
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, exact(item)]))
 }
 
-/** Anything that JSON can say, but for the name `__proto__`: see the differences. */
+/** Any JSON without the name `__proto__`, which differences.test.ts covers. */
 export const oddJson = fc.oneof(
   fc
     .jsonValue({ maxDepth: 3 })
@@ -79,7 +79,7 @@ export const oddJson = fc.oneof(
   fc.double({ noNaN: true, noDefaultInfinity: true }).map(exact),
 )
 
-/** Texts that stand where an integer is asked for, and are none as an address writes them. */
+/** Strings that are not integers in a URL. */
 export const noInteger = fc
   .oneof(
     wellFormed,

@@ -1,4 +1,4 @@
-/** The service's side of a connection, as Node's diagnostics show it. */
+/** The server side of a connection, from the diagnostics channel of Node. */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import type { Socket } from 'node:net'
 
@@ -7,7 +7,7 @@ export function accepted(): Promise<Socket> {
   return new Promise((resolve) => {
     const hear = (message: unknown) => {
       unsubscribe('net.server.socket', hear)
-      resolve((message as { socket: Socket }).socket) // as Node documents this channel
+      resolve((message as { socket: Socket }).socket) // the documented message of this channel
     }
     subscribe('net.server.socket', hear)
   })

@@ -1,9 +1,9 @@
-/** A real browser: the Chromium or Chrome of this machine, without a window. */
+/** A real browser: the Chromium or Chrome of this machine, headless. */
 import { existsSync } from 'node:fs'
 import axe from 'axe-core'
 import { type Browser, chromium, type Page } from 'playwright-core'
 
-/** The first there is. A headless shell is the same engine with half the work: it has no windows. */
+/** The first one that exists. A headless shell is the same engine without windows, and faster. */
 const places = [
   '/usr/bin/chromium-headless-shell',
   '/usr/bin/chromium',
@@ -13,14 +13,14 @@ const places = [
   '/Applications/Chromium.app/Contents/MacOS/Chromium',
 ]
 
-/** Starts the browser. It asks nobody but the pages it is sent to. */
+/** Starts the browser. It sends no requests except those of its pages. */
 export async function startBrowser(): Promise<Browser> {
   const executablePath = places.find((place) => existsSync(place))
   if (!executablePath) throw new Error('The tests need Chromium or Chrome: run test/install')
   return await chromium.launch({
     executablePath,
     args: [
-      '--no-sandbox', // containers often allow no other
+      '--no-sandbox', // many containers do not support the sandbox
       '--disable-gpu',
       '--disable-quic',
       '--no-first-run',
@@ -32,8 +32,8 @@ export async function startBrowser(): Promise<Browser> {
 }
 
 /**
- * What axe finds in a page in these colours, each with its element. In dark ones it looks at the
- * colours alone: the rest is the same page, on which it spends most of its time.
+ * Returns the violations that axe finds in a page with a color scheme, each with its element. In the
+ * dark scheme only the colors are checked: the rest of the page is the same, and slow to check.
  */
 export async function barriers(page: Page, colorScheme: 'light' | 'dark'): Promise<string[]> {
   await page.emulateMedia({ colorScheme })

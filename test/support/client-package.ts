@@ -1,4 +1,4 @@
-/** A project of somebody else, for what is installed into it and compiled there. */
+/** A consumer project, into which tests install packages and in which they compile files. */
 import { execFile } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -6,35 +6,35 @@ import path from 'node:path'
 
 const root = path.resolve(import.meta.dirname, '../..')
 
-/** Quick and quiet; what is installed stays the same. */
+/** Faster and with less output; the installed packages are the same. */
 const NPM_FLAGS = ['--prefer-offline', '--no-audit', '--no-fund']
 
-/** A program of this repository's tools. */
+/** The path of a tool of this repository. */
 export const bin = (name: string): string => path.join(root, 'node_modules/.bin', name)
 
-/** Runs a program to its end and gives what it printed and its exit code. */
+/** Runs a program to its end, and returns its output and its exit code. */
 export const run = (program: string, args: string[], cwd: string, signal?: AbortSignal) =>
   new Promise<{ code: number; output: string }>((resolve) => {
     execFile(program, args, { cwd, signal }, (error, stdout, stderr) =>
       resolve({
-        code: error ? Number(error.code ?? 1) : 0, // a signal that ended it leaves none
+        code: error ? Number(error.code ?? 1) : 0, // no code after a signal
         output: stdout || stderr || `${error?.message ?? ''}`,
       }),
     )
   })
 
-/** A project of somebody else. */
+/** A consumer project. */
 export interface Project {
   folder: string
   write(file: string, text: string): void
-  /** `npm install` with these words; throws what npm says when it does not end well, or is aborted. */
+  /** Runs `npm install` with these arguments. Throws the output of npm if it fails or is aborted. */
   install(words: string[], abort?: AbortSignal): Promise<void>
-  /** What the compiler has to say of files of the project, in its strictest settings. */
+  /** The errors of the compiler for files of the project, with its strictest options. */
   compile(files: string[], options?: object): Promise<string[]>
   remove(): void
 }
 
-/** A new project, as empty as `npm init` makes it. */
+/** Makes a new project, as `npm init` does. */
 export function emptyProject(): Project {
   const folder = mkdtempSync(path.join(tmpdir(), 'petstore-consumer-'))
   const write = (file: string, text: string) => writeFileSync(path.join(folder, file), text)

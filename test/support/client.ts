@@ -1,2 +1,2 @@
-/** The client that TypeScript frontends import, from where its source is. */
+/** The client that TypeScript frontends import, from its source. */
 export * from '../../client/src/client.ts'

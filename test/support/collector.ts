@@ -1,16 +1,16 @@
 /**
- * A collector of traces: it takes what an exporter sends over OTLP/HTTP in protobuf
- * (https://opentelemetry.io/docs/specs/otlp/#otlphttp), and reads it with its own eyes.
+ * A collector of traces: it receives the requests of an exporter over OTLP/HTTP in protobuf
+ * (https://opentelemetry.io/docs/specs/otlp/#otlphttp), and has its own parser.
  */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** A span as it was sent. */
+/** A span of a request. */
 export interface Span {
   traceId: string
   spanId: string
-  /** Empty for one that begins a trace. */
+  /** Empty for the root span of a trace. */
   parentSpanId: string
   name: string
   kind: 'INTERNAL' | 'SERVER' | 'CLIENT'
@@ -22,25 +22,25 @@ export interface Span {
   links: { traceId: string; spanId: string }[]
   status: 'UNSET' | 'OK' | 'ERROR'
   message: string
-  /** What is said of the process that it comes from. */
+  /** The attributes of its process. */
   resource: Record<string, unknown>
 }
 
 export interface Collector {
-  /** For OTEL_EXPORTER_OTLP_ENDPOINT. */
+  /** The value of OTEL_EXPORTER_OTLP_ENDPOINT. */
   url: string
   /** All spans so far. */
   spans: Span[]
   /** The headers of all requests so far. */
   headers: NodeJS.Dict<string | string[]>[]
-  /** The bodies of all requests so far, as they came. */
+  /** The raw bodies of all requests so far. */
   bodies: Buffer[]
-  /** What it answers from now on; undefined for not at all. */
+  /** The status of later responses; undefined for no response. */
   status: number | undefined
   stop(): Promise<void>
 }
 
-/** Starts a collector on this port, or on any that is free. */
+/** Starts a collector on this port, or on a free port. */
 export async function startCollector(port = 0): Promise<Collector> {
   const server = createServer(async (req, res) => {
     const chunks: Buffer[] = []
@@ -154,7 +154,7 @@ function readSpan(span: Message, resource: Record<string, unknown>): Span {
 function attributesOf(message: Message, field: number): Record<string, unknown> {
   const pairs = messagesOf(message, field).map((pair) => {
     const [value = new Map()] = messagesOf(pair, 2)
-    // Of the kinds of values there are texts and whole numbers.
+    // The values are strings or integers.
     return [textOf(pair, 1), value.has(1) ? textOf(value, 1) : Number(numberOf(value, 3))] as const
   })
   return Object.fromEntries(pairs)

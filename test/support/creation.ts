@@ -1,19 +1,19 @@
-/** A creation that is with the server, and not finished. */
+/** A creation whose body the server has not yet received completely. */
 import { once } from 'node:events'
 import { connect } from 'node:net'
 
 export interface Creation {
-  /** Sends the last byte, and gives all that was answered once the server has closed. */
+  /** Sends the last byte, and returns the response after the server has closed the connection. */
   finish(): Promise<string>
-  /** Goes without a word, and without the last byte. */
+  /** Destroys the connection without sending the last byte. */
   leave(): void
   /** The server has closed the connection. */
   closed: Promise<unknown>
 }
 
 /**
- * Begins `POST /v1/pets` and holds back the last byte of its body. When it is given, the server
- * has taken the request: it has asked for the body (RFC 9110, section 10.1.1).
+ * Sends `POST /v1/pets` without the last byte of its body. When it resolves, the server
+ * has accepted the request: it has sent 100 Continue (RFC 9110, section 10.1.1).
  */
 export async function beginCreation(
   port: number,

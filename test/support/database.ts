@@ -1,4 +1,4 @@
-/** Databases for tests: each new, on the engine of the project that runs. */
+/** New databases for tests, on the engine of the project that runs. */
 import { randomBytes } from 'node:crypto'
 import { closeSync, mkdtempSync, openSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -8,7 +8,7 @@ import { inject } from 'vitest'
 
 export const engine = inject('mysqlUrl') ? 'mysql' : 'sqlite'
 
-/** An empty database: its DATABASE_URL, and how to remove it. */
+/** An empty database. */
 export interface TestDatabase {
   url: string
   remove(): Promise<void>
@@ -18,7 +18,7 @@ export async function newDatabase(server = inject('mysqlUrl')): Promise<TestData
   if (!server) {
     const folder = mkdtempSync(path.join(tmpdir(), 'petstore-sqlite-'))
     const file = path.join(folder, 'petstore.db')
-    closeSync(openSync(file, 'a', 0o600)) // to SQLite, an empty file is an empty database
+    closeSync(openSync(file, 'a', 0o600)) // for SQLite, an empty file is an empty database
     return {
       url: `sqlite:${file}`,
       remove: async () => rmSync(folder, { recursive: true, force: true }),

@@ -8,7 +8,7 @@ interface Block {
 
 /**
  * Returns the blocks of code of a document, or of the part from one text to the next occurrence of
- * another. Throws where the document lacks one of the texts.
+ * another. Throws if the document lacks one of the texts.
  */
 export function blocksOf(file: string, from = '', to?: string): Block[] {
   const text = readFileSync(file, 'utf8')

@@ -1,4 +1,4 @@
-/** What every error must look like, what none may tell, and that the service goes on. */
+/** Checks of errors: their form, and that they have no internal details. */
 import { expect } from 'vitest'
 import { transformer } from './router.ts'
 import type { Service } from './service.ts'
@@ -9,7 +9,7 @@ export async function expectServing({ rest, trpc }: Service): Promise<void> {
   expect(await trpc.listPets.query({ limit: 1 })).toBeInstanceOf(Array)
 }
 
-/** An answer, however it came. */
+/** A response of any client. */
 export interface ErrorAnswer {
   status: number
   headers: Headers
@@ -20,7 +20,7 @@ export interface ErrorAnswer {
 const inside =
   /node_modules|\bat \S+ \(|\.[jt]s\b|\bselect\b .*\bfrom\b|insert into|SQLITE|ER_[A-Z]+_|ECONN|errno|127\.0\.0\.1|[\da-f]{64}|petstore_[\w-]{43}/i
 
-/** Checks that an answer holds the Error of the interface and nothing of the inside. */
+/** Checks that a response has the Error of the interface without internal details. */
 export function expectRestError(answer: ErrorAnswer, status: number, code: string): void {
   expect({ status: answer.status, body: answer.body }).toMatchObject({ status })
   expect(answer.headers.get('content-type')).toBe('application/json')
@@ -30,8 +30,8 @@ export function expectRestError(answer: ErrorAnswer, status: number, code: strin
 }
 
 /**
- * Checks that an answer holds the Error of the interface and, beside its fields, what tRPC's clients
- * read, and nothing of the inside: it was refused before it was known which surface was asked.
+ * Checks that a response has the Error of the interface and the error of tRPC beside its fields,
+ * without internal details. The request was rejected before its surface was known.
  */
 export function expectRefusal(answer: ErrorAnswer, status: number, code: string): void {
   const { error, ...body } = JSON.parse(answer.body)
@@ -40,7 +40,7 @@ export function expectRefusal(answer: ErrorAnswer, status: number, code: string)
   expect((transformer.deserialize(error) as { message: string }).message).toBe(body.message)
 }
 
-/** Checks that an answer holds tRPC's envelope of an error and nothing of the inside. */
+/** Checks that a response has the envelope of a tRPC error without internal details. */
 export function expectTrpcError(answer: ErrorAnswer, status: number, code: string): void {
   expect({ status: answer.status, body: answer.body }).toMatchObject({ status })
   expect(answer.headers.get('content-type')).toBe('application/json')
@@ -62,7 +62,7 @@ export function expectNothingInside({ headers, body }: ErrorAnswer): void {
   }
 }
 
-/** The answer to a fetch, ready for the checks above. */
+/** The response of a fetch, in the form of these checks. */
 export async function answerOf(fetched: Promise<Response>): Promise<ErrorAnswer> {
   const response = await fetched
   return { status: response.status, headers: response.headers, body: await response.text() }

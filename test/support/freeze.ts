@@ -2,24 +2,24 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 
-/** Stops a process where it stands, and waits until it does: a signal takes effect later. */
+/** Stops a process, and waits until all its threads have stopped: a signal takes effect later. */
 export async function freeze(pid: number): Promise<void> {
   process.kill(pid, 'SIGSTOP')
   while (!states(pid).every((state) => state === 'T')) await new Promise(setImmediate)
 }
 
-/** Lets the process go on. */
+/** Continues the process. */
 export function thaw(pid: number): void {
   process.kill(pid, 'SIGCONT')
 }
 
-/** What each thread of a process is doing, in the letters of `ps`. */
+/** The states of the threads of a process, in the letters of `ps`. */
 function states(pid: number): string[] {
   const folder = `/proc/${pid}/task`
   if (!existsSync(folder)) {
     return [execFileSync('ps', ['-o', 'state=', '-p', String(pid)], { encoding: 'utf8' }).charAt(0)]
   }
-  // The state follows the name, which is in parentheses and may hold some.
+  // The state follows the name, which is in parentheses and may contain parentheses.
   return readdirSync(folder).map((thread) => {
     const text = readFileSync(`${folder}/${thread}/stat`, 'utf8')
     return text.charAt(text.lastIndexOf(')') + 2)

@@ -1,4 +1,4 @@
-/** The headers of every answer, written out: what a browser may do with it. */
+/** The headers of every response that restrict what a browser does with it. */
 export const everyHeader = {
   'cross-origin-opener-policy': 'same-origin',
   'cross-origin-resource-policy': 'same-origin',

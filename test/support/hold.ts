@@ -1,8 +1,8 @@
-/** Holds up what the service writes, without its knowledge. */
+/** Blocks the writes of the service from another connection. */
 import { engine } from './database.ts'
 import { openSql } from './sql.ts'
 
-/** From now on nobody else adds pets to this database, until the function that it gives is called. */
+/** Takes a lock that blocks all creations of pets, and returns a function that releases it. */
 export async function holdWrites(databaseUrl: string): Promise<() => Promise<void>> {
   const sql = await openSql(databaseUrl)
   await sql(engine === 'mysql' ? 'lock tables pets write' : 'begin immediate')

@@ -1,4 +1,4 @@
-/** The files that an image and its installation are made from, as texts. */
+/** The files from which an image and its installation are made. */
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 
@@ -10,7 +10,7 @@ export const readRoot = (file: string): string => readFileSync(path.join(root, f
 export const dockerfile = readRoot('Dockerfile').replaceAll('\\\n', ' ')
 export const compose = readRoot('compose.yaml')
 
-/** What follows an instruction of the Dockerfile, in its last stage. */
+/** The arguments of an instruction in the last stage of the Dockerfile. */
 export function said(instruction: RegExp): string[] {
   const stage = dockerfile.slice(dockerfile.lastIndexOf('\nFROM '))
   return [...stage.matchAll(new RegExp(`^${instruction.source} +(.+)$`, 'gm'))].map(

@@ -1,27 +1,27 @@
-/** What takes long to install, and is installed while other tests run, once for all who need it. */
+/** A slow installation that runs during other tests, once for all test files that need it. */
 import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { vi } from 'vitest'
 
-/** Milliseconds that an installation may take, from a slow registry too. */
+/** The timeout of an installation in milliseconds, for a slow registry. */
 export const INSTALLATION = 300_000
 
 /** An installation that has begun. */
 export interface Installation {
-  /** A file that is there when the installation has ended; what went wrong is in it, if anything. */
+  /** The path of a file that exists after the installation; it has the error message, or is empty. */
   file: string
-  /** Waits for its end, which comes soon where no test was left that waits for it. */
+  /** Aborts the installation if it still runs, and removes the file. */
   remove(): Promise<void>
 }
 
-/** Begins to install; `install` throws what went wrong, and ends early when it is told to abort. */
+/** Begins an installation. `install` throws its error, and stops at the abort signal. */
 export function beginInstallation(install: (abort: AbortSignal) => Promise<void>): Installation {
   const folder = mkdtempSync(path.join(tmpdir(), 'petstore-installation-'))
   const file = path.join(folder, 'ended')
   const ended = (problem: string) => {
     writeFileSync(`${file}.begun`, problem)
-    renameSync(`${file}.begun`, file) // read whole, or not at all
+    renameSync(`${file}.begun`, file) // atomic
   }
   const abort = new AbortController()
   const done = install(abort.signal).then(
@@ -38,7 +38,7 @@ export function beginInstallation(install: (abort: AbortSignal) => Promise<void>
   }
 }
 
-/** Waits until an installation has ended, known by its file. Throws what went wrong. */
+/** Waits for the file of an installation. Throws its error. */
 export async function installed(file: string): Promise<void> {
   const problem = await vi.waitFor(() => readFileSync(file, 'utf8'), {
     timeout: INSTALLATION,

@@ -1,4 +1,4 @@
-/** The service as a process of its own on a database of its own, with all that tests do beside it. */
+/** The service as a process with its own database, with helpers for tests. */
 import { createHash, randomBytes } from 'node:crypto'
 import type { TRPCClient } from '@trpc/client'
 import type { AppRouter } from '../../src/petstore/router.ts'
@@ -18,19 +18,19 @@ export interface Instance {
   rest: RestClient
   trpc: TRPCClient<AppRouter>
   databaseUrl: string
-  /** Plain SQL beside the service, not through the proxy. */
+  /** Runs plain SQL on a separate connection, not through the proxy. */
   sql: Sql
-  /** What stands between the service and its MySQL server; none on SQLite. */
+  /** The proxy between the service and its MySQL server; undefined on SQLite. */
   proxy: Between | undefined
   /** The value of the metric of this name and these labels, such as `petstore_x{a="b"}`; 0 if none. */
   metric(name: string): Promise<number>
   /** The pets in the database. */
   countPets(): Promise<number>
-  /** Ends the process by a signal, gives its exit code, and removes what was made for it. */
+  /** Ends the process by a signal, removes its database, and returns its exit code. */
   stop(signal?: NodeJS.Signals): Promise<number | null>
 }
 
-/** Starts the service with these variables, on a new database unless one is given, which stays then. */
+/** Starts the service with these variables, on a given database, which is kept, or on a new one. */
 export async function startInstance(
   variables: Record<string, string> = {},
   given?: TestDatabase,
@@ -78,7 +78,7 @@ export async function startInstance(
   }
 }
 
-/** Adds an API key to a database that is migrated. */
+/** Adds an API key to a migrated database. */
 export async function addKey(sql: Sql, name = 'test'): Promise<string> {
   const key = `petstore_${randomBytes(32).toString('base64url')}`
   const hash = createHash('sha256').update(key).digest('hex')
@@ -89,7 +89,7 @@ export async function addKey(sql: Sql, name = 'test'): Promise<string> {
   return key
 }
 
-/** Waits until something is so, asking again and again. Throws, with `what`, when it takes too long. */
+/** Waits until a condition is true. Throws an error with `what` after a timeout. */
 export async function until(
   what: string,
   isSo: () => Promise<boolean> | boolean,
@@ -102,7 +102,7 @@ export async function until(
   }
 }
 
-/** The ids of the connections that run, or wait with, a statement like this on a MySQL server. */
+/** The ids of the connections of a MySQL server whose current statement matches this pattern. */
 export async function running(sql: Sql, pattern: string): Promise<number[]> {
   const rows = await sql(
     `select id from information_schema.processlist

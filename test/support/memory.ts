@@ -1,4 +1,4 @@
-/** What this process, in which the service of a test runs, has in use. */
+/** The memory of this process, which includes the service of a test. */
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import type { Service } from './service.ts'
@@ -6,7 +6,7 @@ import type { Service } from './service.ts'
 setFlagsFromString('--expose-gc')
 const collectGarbage: () => void = runInNewContext('gc')
 
-/** Bytes in use, without what the tests themselves keep of each request. */
+/** The bytes in use, without the data that the tests keep for each request. */
 export function usedMemory(service: Service): number {
   service.logged.length = 0
   collectGarbage()

@@ -2,9 +2,9 @@
 import { freePort } from './mysql.ts'
 
 export interface MetricsReader {
-  /** What the service must be started with. */
+  /** The environment variables for the service. */
   variables: { METRICS_PORT: string }
-  /** The value of a metric, labels and all, as it is written there; 0 when it is not there yet. */
+  /** The value of a metric, given by its name and labels; 0 if it does not exist yet. */
   read(name: string): Promise<number>
 }
 

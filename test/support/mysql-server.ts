@@ -1,10 +1,10 @@
-/** Gives the tests of the project `mysql` their server: that of TEST_DATABASE_URL, or one of their own. */
+/** The server for the tests of the project `mysql`: that of TEST_DATABASE_URL, or a new one. */
 import type { TestProject } from 'vitest/node'
 import { startMysql } from './mysql.ts'
 
 declare module 'vitest' {
   export interface ProvidedContext {
-    /** A server on which the tests may make databases; empty for the embedded engine. */
+    /** The URL of a server on which the tests may create databases; empty for the embedded engine. */
     mysqlUrl: string
   }
 }

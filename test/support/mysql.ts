@@ -1,4 +1,4 @@
-/** Real MySQL or MariaDB servers, run from what this machine has, in temporary folders. */
+/** Real MySQL or MariaDB servers, from the programs of this machine, in temporary folders. */
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -9,25 +9,25 @@ import { setTimeout } from 'node:timers/promises'
 import { createConnection } from 'mysql2/promise'
 
 export interface MysqlServer {
-  /** A URL without a database: root may do everything. */
+  /** The URL of the user root, without a database. */
   url: string
   pid: number
-  /** Starts the server again, on the same data and port, after its process has ended. */
+  /** Restarts the server after its process has ended, with the same data and port. */
   restart(): Promise<void>
-  /** Ends the process in order; the data stays. */
+  /** Stops the server and keeps its data. */
   stop(): Promise<void>
-  /** Ends the process, however it is, and removes the data. */
+  /** Kills the server and removes its data. */
   remove(): Promise<void>
 }
 
-/** A new server with new data, and these flags beside its own. It listens on a free port of 127.0.0.1. */
+/** Starts a new server with additional flags. It listens on a free port of 127.0.0.1. */
 export async function startMysql(flags: string[] = []): Promise<MysqlServer> {
   const { program, isMariadb } = findServer()
   const folder = mkdtempSync(path.join(tmpdir(), 'petstore-mysql-'))
   const port = await freePort()
   const common = [
     `--datadir=${path.join(folder, 'data')}`,
-    // A server that starts, be it for the installation, removes the temporary tables of others there.
+    // A server that starts in this folder removes the temporary tables of other servers.
     `--tmpdir=${folder}`,
     ...(process.getuid?.() === 0 ? ['--user=root'] : []),
   ]
@@ -49,7 +49,7 @@ export async function startMysql(flags: string[] = []): Promise<MysqlServer> {
         `--log-error=${path.join(folder, 'log')}`,
         '--innodb-buffer-pool-size=64M',
         '--performance-schema=OFF',
-        // With global transaction ids no trigger could count attempts that are rolled back.
+        // With global transaction ids a trigger could not count attempts that are rolled back.
         ...(isMariadb ? [] : ['--mysqlx=OFF', '--gtid-mode=OFF', '--enforce-gtid-consistency=OFF']),
         ...flags,
       ],
@@ -105,9 +105,9 @@ function findServer(): { program: string; isMariadb: boolean } {
   )
 }
 
-/** A port that is free at this moment, and will not be taken by outgoing connections. */
+/** A free port outside the range of outgoing connections. */
 export async function freePort(): Promise<number> {
-  // Below 32768: above it an outgoing connection may hold a port that was free a moment ago.
+  // Below 32768: above it an outgoing connection may take the port before the server does.
   for (;;) {
     const port = 20_000 + Math.floor(Math.random() * 10_000)
     const probe = createServer().listen(port, '127.0.0.1')

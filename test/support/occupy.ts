@@ -1,12 +1,12 @@
-/** Lists that each use a connection of their own, although concurrent lists share queries. */
+/** Lists that use one connection each, although concurrent lists share queries. */
 import { until } from './instance.ts'
 
 // Only lists with the same parameters share a query.
 const parameters = ['', '&cursor=0', '&status=sold', '&status=sold&cursor=0']
 
 /**
- * Starts lists by their queries, such as `?limit=3&cursor=0`, while a lock makes all of them wait. Each
- * one starts when `count` has noticed the one before, and so comes too late for its query.
+ * Starts lists with different queries, such as `?limit=3&cursor=0`, which all wait for a lock. Each
+ * one starts after `count` includes the one before, so it is too late to share its query.
  */
 export async function occupy<Answer>(
   lists: number,

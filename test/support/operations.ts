@@ -1,7 +1,7 @@
 /**
- * Every operation of the service as a client calls it. It is a record over the router's own
- * procedures: a new one does not compile until it is listed here, and then whatever must hold for
- * all operations is tested for it too.
+ * Every operation of the service, with calls for tests. It is a record over the procedures of the
+ * router: a new one does not compile until it is listed here, and the tests of all operations then
+ * include it.
  */
 import type { TRPCClient } from '@trpc/client'
 import type { inferRouterInputs, inferRouterOutputs } from '@trpc/server'
@@ -11,10 +11,10 @@ import type { AppRouter } from './router.ts'
 type Inputs = inferRouterInputs<AppRouter>
 type Outputs = inferRouterOutputs<AppRouter>
 
-/** The name of an operation: that of its procedure, and its `operationId`. */
+/** The name of an operation: the name of its procedure, and its `operationId`. */
 export type OperationName = keyof Inputs
 
-/** The names of the fields of 64 bits in what an operation gives. */
+/** The names of the 64-bit fields in the output of an operation. */
 type Int64Fields<Output> = Output extends readonly (infer Item)[]
   ? Int64Fields<Item>
   : { [Field in keyof Output]: Output[Field] extends bigint ? Field : never }[keyof Output]
@@ -28,15 +28,15 @@ interface Call<Input> {
 interface Definition<Name extends OperationName> {
   /** The table that it reads or writes. */
   table: string
-  /** Is answered with success when there is a pet 1. */
+  /** Succeeds if pet 1 exists. */
   good: Call<Inputs[Name]>
-  /** Is refused with 400; a `body` here says that the operation reads one. */
+  /** Returns 400. With a `body` the operation reads one. */
   invalid: Call<Inputs[Name]>
-  /** Names something that is not there; undefined where nothing is named. */
+  /** Returns 404; undefined if the operation has no id. */
   missing?: Call<Inputs[Name]>
-  /** As good as `good`, and different; there where an Idempotency-Key is taken. */
+  /** Valid like `good`, with another body; undefined if the operation has no Idempotency-Key. */
   other?: Call<Inputs[Name]>
-  /** What REST writes as an integer and tRPC gives as a bigint. */
+  /** The fields that are integers on REST and bigints on tRPC. */
   int64: Record<Int64Fields<Outputs[Name]>, true>
   call(client: TRPCClient<AppRouter>, input: Inputs[Name]): Promise<Outputs[Name]>
 }
@@ -74,22 +74,22 @@ const definitions: { [Name in OperationName]: Definition<Name> } = {
   },
 }
 
-/** Which of the calls above. */
+/** The kinds of calls of a definition. */
 export type CallKind = 'good' | 'invalid' | 'missing' | 'other'
 
-/** An operation, whichever it is. */
+/** An operation, without the types of its input and output. */
 export interface Operation {
   name: OperationName
-  /** That of REST. */
+  /** The method on REST. */
   method: string
   table: string
-  /** Whether it changes something, for which a key that may only read is refused. */
+  /** Whether it writes, so that a read-only key is rejected. */
   changes: boolean
   hasBody: boolean
-  /** Whether something is named that may not be there. */
+  /** Whether it has the id of a resource that may not exist. */
   namesOne: boolean
   takesIdempotencyKey: boolean
-  /** Makes one of its calls; `init` adds to it, or replaces parts of it. */
+  /** Makes one of its calls; `init` extends or overrides the request. */
   rest(client: RestClient, kind?: CallKind, init?: RestInit): Promise<Answer>
   trpc(client: TRPCClient<AppRouter>, kind?: CallKind): Promise<unknown>
 }
@@ -119,18 +119,18 @@ function operation<Name extends OperationName>(name: Name): Operation {
 
 /** All operations, in the order of the router. */
 export const operations: readonly Operation[] = Object.keys(definitions).map(
-  (name) => operation(name as OperationName), // the keys of a record are its keys
+  (name) => operation(name as OperationName), // Object.keys returns strings
 )
 
 /** The tables of all operations. */
 export const tables = [...new Set(operations.map(({ table }) => table))]
 
-/** The methods that pages may use: those of all operations, and those that tRPC needs in any case. */
+/** The methods that CORS allows: those of all operations, and those that tRPC needs. */
 export const corsMethods = [
   ...new Set(['GET', 'HEAD', 'POST', ...operations.map(({ method }) => method)]),
 ]
 
-/** What `Allow` must say at a path of REST that good calls have. */
+/** The expected `Allow` of a REST path that good calls have. */
 export const allowAt = (path: string): string =>
   Object.values(definitions)
     .map(({ good }) => good.rest)
@@ -145,6 +145,6 @@ export const callWith = (
   input: unknown,
 ): Promise<unknown> => definitions[name].call(client, input as never)
 
-/** Whether a field of what this operation gives has 64 bits. */
+/** Whether a field in the output of this operation has 64 bits. */
 export const isInt64 = (name: OperationName, field: string): boolean =>
   Object.hasOwn(definitions[name].int64, field)

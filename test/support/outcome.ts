@@ -1,9 +1,9 @@
-/** What a call came to, in one form for both surfaces. */
+/** The outcome of a call, in one form for both surfaces. */
 import { TRPCClientError } from '@trpc/client'
 import { isInt64, type OperationName } from './operations.ts'
 import type { Answer } from './rest.ts'
 
-/** What a call gave, integers of 64 bits as bigints, or its error as the interface has it. */
+/** The output of a call, with 64-bit integers as bigints, or the Error of the interface. */
 export type Outcome =
   | { output: unknown }
   | { code: string | undefined; message: string; status: number | undefined }
@@ -11,7 +11,7 @@ export type Outcome =
 /** The outcome of an operation on REST. */
 export async function ofRest(name: OperationName, call: Promise<Answer>): Promise<Outcome> {
   const { status, body } = await call
-  if (status >= 400) return body as Outcome // checked against the document by the client
+  if (status >= 400) return body as Outcome // the client has checked it against the document
   return { output: withBigints(name, body) }
 }
 

@@ -1,4 +1,4 @@
-/** Pets that are there before a test begins, put into the database beside the service. */
+/** Pets that tests store directly in the database. */
 import type { Sql } from './sql.ts'
 
 export type Status = 'available' | 'pending' | 'sold'
@@ -9,7 +9,7 @@ export interface StoredPet {
   status: Status
 }
 
-/** Adds pets in one statement, in this order. */
+/** Stores pets in one statement, in this order. */
 export async function storePets(sql: Sql, pets: readonly StoredPet[]): Promise<void> {
   if (pets.length === 0) return
   await sql(
@@ -18,7 +18,7 @@ export async function storePets(sql: Sql, pets: readonly StoredPet[]): Promise<v
   )
 }
 
-/** How many pets there are. */
+/** The number of pets. */
 export async function countPets(sql: Sql): Promise<number> {
   const [row] = await sql('select count(*) as count from pets')
   return Number(row?.count)

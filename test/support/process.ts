@@ -1,4 +1,4 @@
-/** The service as a process of its own, started as an operator would. */
+/** The programs of the service as processes, started as an operator starts them. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -9,10 +9,10 @@ import { createInterface } from 'node:readline'
 const compiled = path.join(tmpdir(), 'petstore-compiled')
 const root = path.join(import.meta.dirname, '../..')
 
-/** The DATABASE_TIMEOUT of tests that set none: the default of 5 seconds is too short for a busy machine. */
+/** The default DATABASE_TIMEOUT of tests: 5 seconds are too short for a busy machine. */
 export const DATABASE_TIMEOUT = '30s'
 
-/** The programs of this repository, by what they are for. */
+/** The programs of this repository, by their purpose. */
 export const programs = {
   server: 'src/main.ts',
   keys: 'src/cli/keys.ts',
@@ -26,29 +26,29 @@ export const programs = {
 /** A line of the log. */
 export type LogEntry = Record<string, unknown>
 
-/** A process of this repository's programs. */
+/** A process of a program of this repository. */
 export interface Program {
   child: ChildProcess
-  /** What it wrote so far. */
+  /** Its output so far. */
   readonly stdout: string
   readonly stderr: string
-  /** The first line of the log that is about this; waits for it. */
+  /** Waits for the first line of the log that matches. */
   logged(pattern: RegExp): Promise<string>
-  /** The entries of the log so far. Throws where a line is not one. */
+  /** The entries of the log so far. Throws if a line is not JSON. */
   entries(): LogEntry[]
-  /** Its exit code, when it has ended; null when a signal ended it. */
+  /** Its exit code after it has ended; null after a signal. */
   exited: Promise<number | null>
 }
 
-/** A server that listens. */
+/** A running server. */
 export interface ServerProgram extends Program {
   origin: string
   port: number
 }
 
 /**
- * Runs a program with these variables and no others of ours, in an empty folder, so that neither
- * an `.env` nor a `data` folder of this checkout counts; `folder` is for what a restart finds again.
+ * Runs a program with only these variables of the service, in an empty folder, so that neither
+ * an `.env` file nor a `data` folder of this checkout is used. `folder` keeps files for a restart.
  */
 export function runProgram(
   program: string,
@@ -60,7 +60,7 @@ export function runProgram(
   const { PATH = '', HOME = '' } = process.env
   const child = spawn(process.execPath, [path.join(root, program), ...args], {
     cwd,
-    // What Node has compiled once need not be compiled in each of the many processes.
+    // Shares the compiled code between the many processes.
     env: { PATH, HOME, NODE_COMPILE_CACHE: compiled, ...variables },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
@@ -100,27 +100,27 @@ export function runProgram(
   }
 }
 
-/** What a program left behind. */
+/** The exit code and the output of a program. */
 export interface Ended {
   code: number | null
   stdout: string
   stderr: string
 }
 
-/** Runs a program as `runProgram` does, to its end. */
+/** Runs a program to its end, as `runProgram` does. */
 export async function runToEnd(...parameters: Parameters<typeof runProgram>): Promise<Ended> {
   const program = runProgram(...parameters)
   const code = await program.exited
   return { code, stdout: program.stdout, stderr: program.stderr }
 }
 
-/** A new empty folder, for programs that follow each other. */
+/** Makes an empty folder for several programs. */
 export function newFolder(): { folder: string; remove(): void } {
   const folder = mkdtempSync(path.join(tmpdir(), 'petstore-run-'))
   return { folder, remove: () => rmSync(folder, { recursive: true, force: true }) }
 }
 
-/** Runs the server on a free port, and waits until it listens. Throws when it does not start. */
+/** Runs the server on a free port, and waits until it listens. Throws if it does not start. */
 export async function runServer(
   variables: Record<string, string>,
   folder?: string,
@@ -135,7 +135,7 @@ export async function runServer(
   const failed = program.exited.then((code) => {
     throw new Error(`The server did not start, code ${code}: ${program.stderr}`)
   })
-  failed.catch(() => {}) // later it may end as it likes
+  failed.catch(() => {}) // later exits are expected
   const address = await Promise.race([origin, failed])
   const { port } = new URL(address)
   return Object.assign(program, { origin: `http://127.0.0.1:${port}`, port: Number(port) })

@@ -1,40 +1,40 @@
-/** A TCP proxy that tests cut, stall or break: what a server that went away looks like to its clients. */
+/** A TCP proxy in front of a MySQL server, which simulates failures of the server and the network. */
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import { freePort } from './mysql.ts'
 
 export interface Proxy {
   port: number
-  /** The text of every statement that came by so far, in the protocol of MySQL. */
+  /** The text of every statement so far, from the protocol of MySQL. */
   statements: string[]
-  /** Ends all connections and refuses new ones. */
+  /** Closes all connections and rejects new ones. */
   cut(): Promise<void>
-  /** Lets connections through again, on the same port. */
+  /** Accepts connections again, on the same port. */
   mend(): Promise<void>
-  /** Lets nothing through any more, in either direction, while all connections stay open. */
+  /** Forwards no more data in either direction; all connections stay open. */
   stall(): void
-  /** Lets through what was held back, and what follows. */
+  /** Forwards the data that was held back, and later data. */
   flow(): void
   /**
-   * Ends the connection that brings the next statement like this: before the server has seen it, or
-   * after the server has carried it out, but before the client hears of it. Resolves when it did.
+   * Closes the connection of the next statement that matches: before the server receives it, or
+   * after the server has executed it, before the client receives the result. Resolves then.
    */
   breakAt(pattern: RegExp, when: 'before' | 'after'): Promise<void>
-  /** Keeps the next statement like this from the server; its connection stays open, and hangs. */
+  /** Drops the next statement that matches; its connection stays open and hangs. */
   hangAt(pattern: RegExp): Promise<void>
-  /** Brings the server, from now on, what this makes of each statement. */
+  /** Replaces each later statement by the result of this function. */
   rewrite(change: (statement: string) => string): void
   /**
-   * Answers the next statement like this with the error of this number after the server has carried
-   * it out, as a proxy of SQL does that lost the server. Resolves when it did.
+   * Answers the next statement that matches with the error of this number after the server has
+   * executed it, like an SQL proxy that has lost the server. Resolves then.
    */
   failAt(pattern: RegExp, number: number): Promise<void>
   /**
-   * Swallows from now on what comes over the connections that are open, in both directions, their end
-   * too, as a router does that has dropped them from its table; new connections go through.
+   * Drops all later data of the open connections in both directions, including their FIN, like a
+   * router that has removed them from its table. New connections work.
    */
   forget(): void
-  /** How many connections clients hold open. */
+  /** The number of open connections of clients. */
   readonly clients: number
 }
 
@@ -44,7 +44,7 @@ interface Fault {
   done: () => void
 }
 
-/** A client's connection, and the one to the server that belongs to it. */
+/** The connection of a client, and its connection to the server. */
 interface Link {
   isForgotten: boolean
 }
@@ -57,7 +57,7 @@ export async function startProxy(host: string, port: number): Promise<Proxy> {
   let isStalled = false
   let change = (statement: string) => statement
 
-  // With half-open connections one that is forgotten does not even answer the end of the other side.
+  // Half-open, so that a dropped connection does not answer a FIN.
   const server = createServer({ allowHalfOpen: true }, (client) => {
     const upstream = connect(port, host)
     const link = { isForgotten: false }
@@ -171,8 +171,8 @@ function errorPacket(number: number, sequence: number): Buffer {
 }
 
 /**
- * A function that takes what a client sends, chunk by chunk, and gives the statements that are
- * complete with it: https://mariadb.com/docs/server/reference/clientserver-protocol
+ * Returns a function that parses the data of a client, chunk by chunk, and returns the statements
+ * that are complete: https://mariadb.com/docs/server/reference/clientserver-protocol
  */
 function statementReader(): (chunk: Buffer) => string[] {
   let rest: Buffer = Buffer.alloc(0)
@@ -183,7 +183,7 @@ function statementReader(): (chunk: Buffer) => string[] {
       const end = HEADER + rest.readUIntLE(0, 3)
       if (rest.length < end) break
       if (rest[HEADER - 1] === 0 && rest[HEADER] === COM_QUERY) {
-        // MySQL, not MariaDB, is told first that there are no attributes: of them 0, in 1 set.
+        // MySQL, unlike MariaDB, has query attributes first: 0 parameters in 1 set.
         const hasCounts = rest[HEADER + 1] === 0 && rest[HEADER + 2] === 1
         found.push(rest.toString('utf8', HEADER + (hasCounts ? 3 : 1), end))
       }
@@ -193,7 +193,7 @@ function statementReader(): (chunk: Buffer) => string[] {
   }
 }
 
-/** The packet with another statement. A client waits for each answer, so it is alone in its chunk. */
+/** The packet with another statement. A client waits for each result, so a chunk has one packet. */
 function replaceStatement(packet: Buffer, statement: string, other: string): Buffer {
   if (other === statement) return packet
   const start = packet.indexOf(statement)

@@ -1,4 +1,4 @@
-/** HTTP/1.1 by hand, for what fetch is too polite to send. */
+/** Raw HTTP/1.1, for requests that fetch does not send. */
 import { connect, type Socket } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { accepted } from './accepted.ts'
@@ -9,21 +9,21 @@ export interface RawAnswer {
   body: string
 }
 
-/** What a server had to say on one connection. */
+/** The responses of a server on one connection. */
 export interface Conversation {
-  /** Its answers in order, interim ones (1xx) too. */
+  /** The responses in order, including interim ones (1xx). */
   answers: RawAnswer[]
   /** Whether the server closed the connection. */
   closed: boolean
 }
 
-/** Milliseconds in which an answer too many would come. */
+/** Milliseconds to wait for an unexpected additional response. */
 const SURPLUS = 50
 
 /**
- * Sends bytes to the server at `origin` and hears it out: until it closes, or `expected` answers
- * have come, or `timeout` milliseconds have passed. Several parts are sent one by one, or, with
- * `inTurn`, each when what came before it has its answer.
+ * Sends bytes to the server at `origin` and reads until it closes the connection, `expected` responses
+ * have arrived, or `timeout` milliseconds have passed. Several parts are sent one after another. With
+ * `inTurn`, each one waits for the response to the part before it.
  */
 export async function converse(
   origin: string,
@@ -34,7 +34,7 @@ export async function converse(
   const socket = connect(Number(port), hostname)
   let text = ''
   let closed = false
-  const heard = new Promise<void>((resolve) => {
+  const finished = new Promise<void>((resolve) => {
     socket.on('data', (chunk) => {
       text += chunk.toString('latin1')
       if (finalAnswers(text) >= expected) resolve()
@@ -43,7 +43,7 @@ export async function converse(
       closed = true
       resolve()
     })
-    // A reset is how some servers close: what came before it is still to be looked at.
+    // Some servers close with a reset; the data before it is still checked.
     socket.on('error', () => {
       closed = true
     })
@@ -55,24 +55,24 @@ export async function converse(
     if (!inTurn) await setTimeout(5)
   }
   const abort = new AbortController()
-  await Promise.race([heard, setTimeout(timeout, undefined, abort)])
+  await Promise.race([finished, setTimeout(timeout, undefined, abort)])
   abort.abort()
   if (!closed) await setTimeout(SURPLUS)
   socket.destroy()
   return { answers: parse(text), closed }
 }
 
-/** A client that does not read, with the server's side of its connection. */
+/** A client that does not read, with the server side of its connection. */
 export interface SilentReader {
   socket: Socket
   served: Socket
-  /** How many requests it has sent. */
+  /** The number of requests that it has sent. */
   sent: number
 }
 
 /**
- * Sends a request again and again, each when the answer before it was taken, and reads nothing, until
- * the system takes no more: then the server itself holds a part of the last answer.
+ * Sends a request repeatedly without reading, each after the response before it was written, until
+ * the kernel accepts no more data: then the server holds a part of the last response.
  */
 export async function unreadAnswer(origin: string, request: string): Promise<SilentReader> {
   const { hostname, port } = new URL(origin)
@@ -95,7 +95,7 @@ export async function unreadAnswer(origin: string, request: string): Promise<Sil
 
 const finalAnswers = (text: string) => parse(text).filter(({ status }) => status >= 200).length
 
-/** The answers in a text that are there in full; throws for what is no answer. */
+/** The complete responses in a text. Throws if the text is not HTTP. */
 function parse(text: string): RawAnswer[] {
   const answers: RawAnswer[] = []
   let rest = text
@@ -107,7 +107,7 @@ function parse(text: string): RawAnswer[] {
     if (!status) throw new Error(`Not an answer: ${JSON.stringify(rest.slice(0, 80))}`)
     const headers = new Headers(lines.map((line) => line.split(/: ?(.*)/s, 2) as [string, string]))
     const after = rest.slice(end + 4)
-    // Without a length a body ends with the connection, as HTTP/1.0 has it.
+    // Without a Content-Length a body ends with the connection, as in HTTP/1.0.
     const length = status < 200 || status === 204 ? '0' : headers.get('content-length')
     const body =
       headers.get('transfer-encoding') === 'chunked'

@@ -1,28 +1,28 @@
-/** A REST client that checks every answer against the service's own OpenAPI document. */
+/** A REST client that checks every response against the OpenAPI document of the service. */
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import formats from 'ajv-formats'
 import { expect } from 'vitest'
 import { eventually } from './eventually.ts'
 
-/** An answer: its status, its headers, and its body with integers as they were written. */
+/** A response, with exact integers in its body. */
 export interface Answer {
   status: number
   headers: Headers
   text: string
-  /** Integers are numbers where these are exact, else bigints. Undefined without content. */
+  /** Integers are numbers if these are exact, else bigints. Undefined without content. */
   body: unknown
 }
 
 export interface RestInit {
-  /** Replace or, when undefined, remove what is sent otherwise. */
+  /** Override the default headers; undefined removes a header. */
   headers?: Record<string, string | undefined>
-  /** Sent as it is when it is text or bytes, else as JSON, bigints digit for digit. */
+  /** Strings and bytes are sent unchanged, other values as JSON with exact bigints. */
   body?: unknown
 }
 
 export type RestClient = (method: string, path: string, init?: RestInit) => Promise<Answer>
 
-/** A client for the service at `origin` that sends requests below `/v1` with the key. */
+/** Makes a client for `/v1` of the service at `origin`, with an API key. */
 export function restClient(origin: string, key: string): RestClient {
   let check: Promise<Check> | undefined
   return async (method, path, { headers = {}, body } = {}) => {
@@ -57,14 +57,14 @@ function toBody(body: unknown): string | Uint8Array<ArrayBuffer> {
   return body instanceof Uint8Array ? new Uint8Array(body) : stringifyExact(body)
 }
 
-/** Writes JSON without rounding, bigints too. */
+/** Writes JSON with exact bigints. */
 export function stringifyExact(value: unknown): string {
   return JSON.stringify(value, (_key, item) =>
     typeof item === 'bigint' ? JSON.rawJSON(String(item)) : item,
   )
 }
 
-/** Parses JSON without rounding: integers beyond what a number holds exactly become bigints. */
+/** Parses JSON exactly: integers beyond the safe ones become bigints. */
 export function parseExact(text: string): unknown {
   return JSON.parse(text, (_key, value, context?: { source?: string }) => {
     const isLarge = Number.isInteger(value) && !Number.isSafeInteger(value)
@@ -78,11 +78,11 @@ interface Operation {
   responses: Record<string, { headers?: Record<string, { $ref: string }> }>
 }
 
-/** Of each document that was met, but for where it is served: validators take long to compile. */
+/** The check of each document, without its servers: validators are slow to compile. */
 const checks = new Map<string, Check>()
 
 async function documentCheck(origin: string): Promise<Check> {
-  // It is made for the first who ask, which takes longer than some tests let a connection wait.
+  // The first request builds the document, which may take longer than the timeouts of some tests.
   const { servers: _, ...document } = await eventually(async () =>
     JSON.parse(await (await fetch(`${origin}/v1/openapi.json`)).text()),
   )
@@ -124,7 +124,7 @@ function checkBy(document: OpenApi): Check {
     expect(headers.get('content-type')).toBe(status === 204 ? null : 'application/json')
     if (status === 204) expect(text).toBe('')
     const found = find(method, path)
-    // What no operation is at the address of answers with an Error all the same.
+    // A path without an operation returns an Error, too.
     if (!found) {
       if (path !== '/openapi.json' && method !== 'HEAD')
         validate('/components/schemas/Error', JSON.parse(text))
@@ -155,7 +155,7 @@ function checkBy(document: OpenApi): Check {
   }
 }
 
-/** Templates in the order in which they are tried: a literal segment before a parameter, from the left. */
+/** The templates by precedence: a literal segment before a parameter, from the left. */
 function byPrecedence(templates: string[]): string[] {
   const last = String.fromCodePoint(0x10ffff)
   const key = (template: string) => template.replaceAll(/\{.+?\}/g, last)
@@ -169,7 +169,7 @@ const matches = (template: string[], segments: string[]): boolean =>
     return part.startsWith('{') ? segment !== '' : part === readable(segment)
   })
 
-/** A segment without percent-encoding, where it can be read. */
+/** Decodes a segment, or returns it unchanged if its percent-encoding is invalid. */
 function readable(segment: string): string {
   try {
     return decodeURIComponent(segment)
@@ -177,10 +177,10 @@ function readable(segment: string): string {
     return segment
   }
 }
-/** Whether a request is refused with this status before it is known which surface is asked. */
+/** Whether a request is rejected with this status before its surface is known. */
 const isRefusal = (status: number) => [408, 431].includes(status)
 
-/** Headers that belong to HTTP and its security rather than to the operation. */
+/** Headers of HTTP and its security, not of the operation. */
 const ordinary = new Set([
   'access-control-allow-origin',
   'access-control-expose-headers',

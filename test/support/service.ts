@@ -1,6 +1,6 @@
 /**
- * The service on a database of its own, over real HTTP, with clients for both surfaces. It is put
- * together, started and stopped by what production does that with; this file alone knows of it.
+ * The service on its own database, over real HTTP, with clients for both surfaces. Production code
+ * builds, starts and stops it; only this file depends on that code.
  */
 import {
   createTRPCClient,
@@ -27,9 +27,9 @@ import { type AppRouter, transformer } from './router.ts'
 import { openSql, type Sql } from './sql.ts'
 
 export interface Service {
-  /** The address, without a path. */
+  /** The origin of its URLs. */
   origin: string
-  /** The address of `/v1` in links: another one than `origin`, so that a mix-up shows. */
+  /** The URL of `/v1` in links. It differs from `origin`, so that a mix-up fails a test. */
   baseUrl: string
   /** A valid API key. */
   key: string
@@ -37,29 +37,29 @@ export interface Service {
   trpc: TRPCClient<AppRouter>
   /** The DATABASE_URL. */
   databaseUrl: string
-  /** Asks the database beside the service. */
+  /** Runs SQL on a separate connection to the database. */
   sql: Sql
-  /** What was logged so far, a line of JSON each. */
+  /** The lines of the log so far, each in JSON. */
   logged: string[]
-  /** Stops as on SIGTERM, and removes the database. */
+  /** Stops the service as SIGTERM does, and removes the database. */
   stop(): Promise<void>
 }
 
-/** What a test may hand in beside the environment. */
+/** The options of a test, beside the environment. */
 export interface Surroundings {
-  /** Is removed when the service stops; else it gets a new one. */
+  /** Its database, which is removed when the service stops. The default is a new one. */
   database?: TestDatabase
-  /** Milliseconds that clients have, where a test cannot wait as long as usual. */
+  /** Shorter timeouts for clients, in milliseconds. */
   clientTimeouts?: ClientTimeouts
-  /** What is served in place of the service's own resources. */
+  /** Replace the resources of the petstore. */
   resources?: Omit<Resources, 'description'>
-  /** Brings the tables of those resources. */
+  /** Creates the tables of those resources. */
   prepare?(db: Kysely<unknown>): Promise<void>
 }
 
 const baseUrl = 'https://petstore.example/v1'
 
-/** Starts the service in an environment of these variables, on a free port. */
+/** Starts the service with these environment variables, on a free port. */
 export async function startService(
   variables: Record<string, string> = {},
   { database, clientTimeouts, resources, prepare = async () => {} }: Surroundings = {},
@@ -76,7 +76,7 @@ export async function startService(
   const log = pino({ level: 'debug' }, { write: (line: string) => void logged.push(line) })
   const { key } = await keys.create(database.url, 'test')
   const { port, stop } = await withDatabase({ databaseUrl: database.url }, async (db) => {
-    await prepare(db as Kysely<unknown>) // tables that the service's own types do not know
+    await prepare(db as Kysely<unknown>) // tables that the types of the service do not have
     return await start(db, config, log, {
       loadResources: async () => ({ ...petstore, ...resources }),
       firstRequest: FIRST_REQUEST,
@@ -95,25 +95,25 @@ export async function startService(
     sql,
     logged,
     async stop() {
-      await sql.close() // or what it has locked would hold up the stop
+      await sql.close() // its locks would block the stop
       await stop()
       await database.remove()
     },
   }
 }
 
-/** A key of the API, made for a test. */
+/** An API key for a test. */
 export interface TestKey {
   id: bigint
   key: string
 }
 
 /**
- * Makes and ends keys in a database of the service, whether one runs on it or not. It does what
- * `npm run keys` does, without a process for each: the command has tests of its own.
+ * Creates and revokes keys in a database of the service, whether or not a service runs on it. It does
+ * the same as `npm run keys` without a process for each call; the command has its own tests.
  */
 export const keys = {
-  /** Makes a key that works until `expiresAt`, or until it is revoked. */
+  /** Creates a key that is valid until `expiresAt` or until it is revoked. */
   create: (
     databaseUrl: string,
     name: string,
@@ -124,7 +124,7 @@ export const keys = {
       createKeyIn(db, name, { expiresAt, readOnly: readOnly === true }),
     ),
 
-  /** Makes a key in place of another, which works on until `graceUntil`. */
+  /** Creates a key that replaces another one, which stays valid until `graceUntil`. */
   rotate: (databaseUrl: string, id: bigint, graceUntil: Date): Promise<TestKey> =>
     withDatabase({ databaseUrl }, async (db) => {
       const made = await rotateKey(db, id, graceUntil)
@@ -132,7 +132,7 @@ export const keys = {
       return made
     }),
 
-  /** Ends a key. */
+  /** Revokes a key. */
   revoke: (databaseUrl: string, id: bigint): Promise<void> =>
     withDatabase({ databaseUrl }, async (db) => {
       if (!(await revokeKey(db, id))) throw new Error(`There is no working key ${id}`)
@@ -140,8 +140,8 @@ export const keys = {
 }
 
 /**
- * A real tRPC client for the service at `origin`, which serves the service's own router or that of a
- * test; `send` may change what goes over the wire.
+ * Makes a real tRPC client for the service at `origin`, with the router of the service or of a
+ * test; `send` may change the requests.
  */
 export function trpcClient<Served extends AnyTRPCRouter = AppRouter>(
   origin: string,
@@ -154,11 +154,11 @@ export function trpcClient<Served extends AnyTRPCRouter = AppRouter>(
     headers: { authorization: `Bearer ${key}` },
     fetch: (url, init) => send(url, init as RequestInit),
   })
-  // The link is the same for every router of this transformer; only its type names one.
+  // The link works for every router with this transformer; only its type depends on the router.
   return createTRPCClient<Served>({ links: [link as unknown as TRPCLink<Served>] })
 }
 
-/** The code, status and message of the error that a tRPC call ends with. Fails when there is none. */
+/** The code, status and message of the error of a tRPC call. Fails if the call succeeds. */
 export async function errorOf(
   call: Promise<unknown>,
 ): Promise<{ code: string | undefined; status: number | undefined; message: string }> {
@@ -171,7 +171,7 @@ export async function errorOf(
   throw new Error('The call did not fail')
 }
 
-/** A new API key for this database, which is brought to the newest schema. */
+/** Migrates this database, and creates an API key. */
 export async function createKey(databaseUrl: string): Promise<string> {
   return (await keys.create(databaseUrl, 'test')).key
 }

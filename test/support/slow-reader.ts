@@ -1,9 +1,9 @@
-/** A client that reads nothing of an answer until it is told to, and of which the kernel takes little. */
+/** A client with a small receive buffer that reads nothing of a response until `read`. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { onTestFinished } from 'vitest'
 
-// Small segments and a small buffer, which Node cannot ask for. Otherwise the kernel takes megabytes.
+// Node cannot set small segments and a small buffer. Without them the kernel buffers megabytes.
 const program = `
 import socket, sys
 reader = socket.socket()
@@ -19,13 +19,13 @@ while part := reader.recv(65536):
 `
 
 export interface SlowReader {
-  /** Reads the whole answer, and returns its text. */
+  /** Reads the whole response, and returns its text. */
   read(): Promise<string>
-  /** Goes without reading: the kernel resets the connection. */
+  /** Ends without reading: the kernel resets the connection. */
   leave(): void
 }
 
-/** Sends a request and waits until the first byte of the answer is there. */
+/** Sends a request, and waits for the first byte of the response. */
 export async function readSlowly(port: number, request: string): Promise<SlowReader> {
   const reader = spawn('python3', ['-c', program, String(port), request], {
     stdio: ['pipe', 'pipe', 'inherit'],

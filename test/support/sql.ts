@@ -1,4 +1,4 @@
-/** A database seen from beside the service: plain SQL over a connection of its own. */
+/** Plain SQL on a separate connection to the database of the service. */
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
 import { createConnection } from 'mysql2/promise'
 
@@ -7,11 +7,11 @@ type Row = Record<string, unknown>
 export interface Sql extends AsyncDisposable {
   /** Runs one statement, with values for its `?`; integers of its rows are bigints. */
   (statement: string, values?: unknown[]): Promise<Row[]>
-  /** Lets go of whatever it holds; the second time it does nothing. */
+  /** Closes the connection and releases its locks. A second call does nothing. */
   close(): Promise<void>
 }
 
-/** A connection to the database of a DATABASE_URL, apart from those of the service. */
+/** Opens a connection to the database of a DATABASE_URL. */
 export async function openSql(databaseUrl: string): Promise<Sql> {
   if (databaseUrl.startsWith('sqlite:')) {
     const database = new DatabaseSync(databaseUrl.slice('sqlite:'.length), {
@@ -33,7 +33,7 @@ export async function openSql(databaseUrl: string): Promise<Sql> {
       return text === null ? null : BigInt(text)
     },
   })
-  // Whatever the server's own settings are: it may be one of TEST_DATABASE_URL.
+  // The settings of the server are unknown: it may be that of TEST_DATABASE_URL.
   await connection.query(
     `set autocommit = 1, completion_type = 'NO_CHAIN', sql_mode = 'STRICT_ALL_TABLES',
      sql_select_limit = ${2n ** 64n - 1n}, names utf8mb4`,
@@ -45,7 +45,7 @@ export async function openSql(databaseUrl: string): Promise<Sql> {
   return closable(run, () => connection.destroy())
 }
 
-/** With `await using` a test that fails leaves no lock behind for which the next ones would wait. */
+/** With `await using` a failed test releases its locks, for which later tests would wait. */
 function closable(
   run: (statement: string, values?: unknown[]) => Promise<Row[]>,
   end: () => void,

@@ -1,17 +1,17 @@
-/** The statements that a database gets, as the engine itself has them. */
+/** The statements that a database executes, as the engine records them. */
 import { StatementSync } from 'node:sqlite'
 import { createConnection } from 'mysql2/promise'
 import { engine } from './database.ts'
 
 export interface Statements {
-  /** Those so far that are like this, in their order, with the values in them. */
+  /** The statements so far that match, in order, with their values. */
   like(pattern: RegExp): Promise<string[]>
   close(): Promise<void>
 }
 
 /**
- * Watches a database that nobody is connected to yet; whoever connects from now on is seen, the
- * test itself too. It is MySQL's general log, or what this process runs on node:sqlite.
+ * Watches the statements of all later connections to a database, including those of the test. It reads
+ * the general log of MySQL, or the statements that this process runs on node:sqlite.
  */
 export async function watchStatements(databaseUrl: string): Promise<Statements> {
   return engine === 'mysql' ? await watchMysql(databaseUrl) : watchSqlite()
@@ -22,7 +22,7 @@ async function watchMysql(databaseUrl: string): Promise<Statements> {
   const name = url.pathname.slice(1)
   url.pathname = ''
   const admin = await createConnection(url.href)
-  // It stays on: other tests may be reading it too.
+  // It stays on, because other tests may read it.
   await admin.query("set global log_output = 'TABLE'")
   await admin.query('set global general_log = on')
   return {

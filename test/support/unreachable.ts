@@ -1,11 +1,11 @@
-/** A service whose database it could use when it started, and cannot any more. */
+/** A service whose database becomes unavailable after the start. */
 import { writeFileSync } from 'node:fs'
 import { engine, newDatabase } from './database.ts'
 import { storePets } from './pets.ts'
 import { startProxy } from './proxy.ts'
 import { type Service, startService } from './service.ts'
 
-/** Starts it, and takes its database away: every statement fails, at once. */
+/** Starts the service and makes its database unavailable: every statement fails without delay. */
 export async function startUnreachable(): Promise<Service> {
   return engine === 'mysql' ? await startCutOff() : await startBroken()
 }
@@ -23,7 +23,7 @@ async function startCutOff(): Promise<Service> {
 async function startBroken(): Promise<Service> {
   const service = await startService()
   const path = service.databaseUrl.slice('sqlite:'.length)
-  // What is remembered of the file counts no more once another connection has changed it.
+  // The service drops its cached pages of the file after another connection has changed it.
   await service.sql('pragma wal_checkpoint(truncate)')
   await storePets(service.sql, [{ name: 'Rex', categoryId: 1n, status: 'sold' }])
   writeFileSync(path, 'This is no database.'.repeat(5_000))

@@ -1,7 +1,7 @@
 /**
- * Loaded into a process of the service, beside its own code: tells on stderr what is asked of the
- * embedded database, and with which settings, which nobody outside of the process can see.
- * WATCHED_PRAGMA, where it is set, is a setting that every connection gets.
+ * Preloaded into a process of the service. Writes each statement on the embedded database to stderr,
+ * with the settings of its connection, which are not visible from outside the process.
+ * WATCHED_PRAGMA is an optional setting for every connection.
  */
 import { writeSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'

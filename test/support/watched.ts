@@ -1,4 +1,4 @@
-/** Variables that let a process tell what it does inside, where that is a promise, or make it fail there. */
+/** Environment variables with which a process reports internal events or fails on purpose. */
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 
@@ -7,13 +7,13 @@ const preload = (href: string) => ({ NODE_OPTIONS: `--import=${href}` })
 const preloadFile = (file: string) =>
   preload(pathToFileURL(path.join(import.meta.dirname, file)).href)
 
-/** A process runs this code, which may import and await, before its program. */
+/** The process runs this code before its program. The code may import and await. */
 export const runFirst = (code: string) =>
   preload(`data:text/javascript,${encodeURIComponent(code)}`)
 
 /**
- * A process resolves what it imports by `resolve`, the body of a function of `specifier`, `context`
- * and `next` that sees what `before` declares:
+ * The process resolves its imports by `resolve`, the body of a function of `specifier`, `context`
+ * and `next`, in the scope of the code `before`:
  * https://nodejs.org/api/module.html#customization-hooks
  */
 export const withHooks = (resolve: string, before = '') =>
@@ -23,14 +23,14 @@ export const withHooks = (resolve: string, before = '') =>
     ${before}
     registerHooks({ resolve(specifier, context, next) { ${resolve} } })`)
 
-/** Each package that is loaded is told on stderr, and SQLite. */
+/** The process writes the name of each package that it loads to stderr, including node:sqlite. */
 export const tellPackages = withHooks(`
   const isPackage = /^(@|[a-z][^:]*$|node:sqlite)/.test(specifier)
   const entry = { msg: 'loaded', pid: process.pid, name: specifier }
   if (isPackage) writeSync(2, JSON.stringify(entry) + '\\n')
   return next(specifier, context)`)
 
-/** The packages that were told of on stderr, by any process or by this one. */
+/** The packages that stderr has, of any process or of the one with this `pid`. */
 export const packagesIn = (stderr: string, pid?: number): string[] =>
   stderr
     .split('\n')
@@ -39,11 +39,11 @@ export const packagesIn = (stderr: string, pid?: number): string[] =>
     .filter((entry) => pid === undefined || entry.pid === pid)
     .map(({ name }) => name)
 
-/** Each statement is told on stderr: `sqlite [journal_mode,synchronous,busy_timeout] STATEMENT`. */
+/** Writes each statement to stderr: `sqlite [journal_mode,synchronous,busy_timeout] STATEMENT`. */
 export const watchedSqlite = (pragma = ''): Record<string, string> => ({
   ...preloadFile('watch-sqlite.ts'),
   WATCHED_PRAGMA: pragma,
 })
 
-/** The folder of the migrations cannot be read the first time that it is. */
+/** The first attempt to read the folder of the migrations fails. */
 export const failingFolder = (): Record<string, string> => preloadFile('fail-folder.ts')

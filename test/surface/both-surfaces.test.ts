@@ -1,4 +1,4 @@
-/** Small things of HTTP in which REST, tRPC, the log and README once said two things. */
+/** Details of HTTP on which REST, tRPC, the log and README must agree. */
 import { setTimeout } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { answerOf, type ErrorAnswer, expectRestError, expectTrpcError } from '../support/expect.ts'
@@ -37,7 +37,7 @@ test.each([
   ['createPet', 405],
   ['listPets,listPets?batch=1', 200],
   ['listPets,nothing?batch=1', 207],
-])('HEAD /trpc/%s is answered as GET is, with %i', async (path, status) => {
+])('HEAD /trpc/%s returns the status and the headers of GET: %i', async (path, status) => {
   const request = (method: string, key: string) =>
     answerOf(fetch(`${service.origin}/trpc/${path}`, { method, headers: { authorization: key } }))
   for (const key of [`Bearer ${service.key}`, 'Bearer x', '']) {
@@ -49,13 +49,13 @@ test.each([
 })
 
 test.each(['x/y/listPets', '/listPets', 'listPets/', 'x/listPets', 'LISTPETS', '%2FlistPets'])(
-  '/trpc/%s is no address of a procedure',
+  '/trpc/%s is not the URL of a procedure',
   async (path) => {
     expectTrpcError(await ask(`GET /trpc/${path}`), 404, 'NOT_FOUND')
   },
 )
 
-test('the log and the metrics name the procedure that ran, however it was escaped', async () => {
+test('the log and the metrics name the procedure, also if its name was percent-encoded', async () => {
   const labels = 'surface="trpc",operation="listPets",status="200"'
   const before = await metrics.read(`petstore_requests_total{${labels}}`)
   const { status, headers: answered } = await ask('GET /trpc/list%50ets')
@@ -69,12 +69,12 @@ test('the log and the metrics name the procedure that ran, however it was escape
 })
 
 test.each([
-  ['a Host that is none', 'GET /v1/pets/1', ['Host: a b'], 400],
+  ['an invalid Host', 'GET /v1/pets/1', ['Host: a b'], 400],
   ['a wrong key', 'GET /v1/pets/1', ['Authorization: x'], 401],
-  ['an id that is none', 'GET /v1/pets/x', [], 400],
-  ['an id that is nowhere', 'GET /v1/pets/9', [], 404],
+  ['an invalid id', 'GET /v1/pets/x', [], 400],
+  ['an unknown id', 'GET /v1/pets/9', [], 404],
   ['success', 'GET /v1/pets/1', [], 200],
-])('getPet says that it is deprecated: %s', async (_, line, more, status) => {
+])('getPet returns the deprecation headers: %s', async (_, line, more, status) => {
   const { answers } = await converse(
     service.origin,
     `${line} HTTP/1.1\r\n${[
@@ -92,7 +92,7 @@ test.each([
   expect(answers[0]?.headers.get('link')).toContain('rel="successor-version"')
 })
 
-test('the body of a GET concerns nobody, whatever its type', async () => {
+test('the body of a GET request is ignored, for every content type', async () => {
   for (const type of ['text/plain', 'application/json', 'x', '']) {
     const body = ['Content-Length: 3', `Content-Type: ${type}`]
     expect((await ask('GET /v1/pets', body, 'x{x')).status).toBe(200)
@@ -100,7 +100,7 @@ test('the body of a GET concerns nobody, whatever its type', async () => {
   }
 })
 
-test('/metrics has one address, and a query does not change it', async () => {
+test('/metrics has one path and ignores the query', async () => {
   const port = metrics.variables.METRICS_PORT
   const at = async (path: string, method = 'GET') =>
     await fetch(`http://127.0.0.1:${port}${path}`, { method })
@@ -112,7 +112,7 @@ test('/metrics has one address, and a query does not change it', async () => {
 })
 
 test.each(['/healthz', '/readyz', '/docs/', '/docs/docs.css', '/v1/openapi.json', '/', '/docs'])(
-  'POST %s is 405 with Allow',
+  'POST %s returns 405 with Allow',
   async (path) => {
     const answer = await answerOf(fetch(service.origin + path, { method: 'POST' }))
     expectRestError(answer, 405, 'METHOD_NOT_SUPPORTED')

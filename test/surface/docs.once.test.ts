@@ -1,4 +1,4 @@
-/** The way to the docs page, and what a browser need not load twice. */
+/** Redirects to the docs page, caching of its files, and their compression. */
 import { once } from 'node:events'
 import { get, type IncomingMessage } from 'node:http'
 import { buffer } from 'node:stream/consumers'
@@ -8,7 +8,7 @@ import { everyHeader } from '../support/headers.ts'
 import { type Service, startService } from '../support/service.ts'
 
 let service: Service
-/** The paths of the page and of what it loads. */
+/** The paths of the page and of the files that it loads. */
 let files: string[]
 beforeAll(async () => {
   service = await startService()
@@ -27,7 +27,7 @@ afterAll(() => service.stop())
 const ask = (path: string, init: RequestInit = {}) =>
   fetch(service.origin + path, { redirect: 'manual', ...init })
 
-test.each(['/', '/docs'])('%s leads to the docs page, without a key', async (path) => {
+test.each(['/', '/docs'])('%s redirects to the docs page, without a key', async (path) => {
   for (const method of ['GET', 'HEAD']) {
     const answer = await ask(path, { method })
     expect([answer.status, answer.headers.get('location')]).toEqual([302, '/docs/'])
@@ -37,7 +37,7 @@ test.each(['/', '/docs'])('%s leads to the docs page, without a key', async (pat
   expect(page.headers.get('content-type')).toMatch(/^text\/html/)
 })
 
-/** The headers of every file of the page, but for those that differ from answer to answer. */
+/** The headers of every file of the page, without those that differ between responses. */
 const common = {
   'content-security-policy':
     "default-src 'none';base-uri 'none';connect-src 'self';form-action 'none';frame-ancestors 'none';img-src 'self';script-src 'self';style-src 'self'",
@@ -82,12 +82,12 @@ test.each([
   expect([posted.status, posted.headers.get('allow')]).toEqual([405, 'GET, HEAD'])
 })
 
-test('quotes in an example do not end the attribute that shows it', async () => {
+test('quotes in an example do not close the HTML attribute', async () => {
   const html = await (await ask('/docs/')).text()
   expect(html).toContain('placeholder="&#34;8e03978e-40d5-43e8-bc93-6894a57f9324&#34;"')
 })
 
-/** What a client that accepts these encodings is answered; fetch would decode it, and add headers. */
+/** The response to a client that accepts these encodings. fetch would decode it and add headers. */
 async function askRaw(path: string, encodings: string, known?: string) {
   const headers = {
     'accept-encoding': encodings,
@@ -107,28 +107,31 @@ async function askRaw(path: string, encodings: string, known?: string) {
 
 const encodings = ['gzip, deflate, br, zstd', 'identity']
 
-test.each(encodings)('what a browser has already is not sent again (%s)', async (accepted) => {
-  expect(files.length).toBeGreaterThan(3)
-  for (const path of files) {
-    const first = await askRaw(path, accepted)
-    expect(first.status, path).toBe(200)
-    expect(first.header('cache-control'), path).toBe('no-cache')
-    expect(first.bytes.length, path).toBeGreaterThan(100)
-    const { tag } = first
-    expect(tag, path).toMatch(/^(W\/)?"[^"]+"$/)
-    for (const known of [tag, `"other", ${tag}`, '*']) {
-      const again = await askRaw(path, accepted, known)
-      expect([again.status, again.bytes.length, again.tag], path).toEqual([304, 0, tag])
-      expect(again.header('vary'), path).toBe('Origin, Accept-Encoding')
-      // It would be that of the file (RFC 9110, section 8.6).
-      expect(again.header('content-length'), path).toBe(undefined)
+test.each(encodings)(
+  'If-None-Match with the current ETag returns 304 without content (%s)',
+  async (accepted) => {
+    expect(files.length).toBeGreaterThan(3)
+    for (const path of files) {
+      const first = await askRaw(path, accepted)
+      expect(first.status, path).toBe(200)
+      expect(first.header('cache-control'), path).toBe('no-cache')
+      expect(first.bytes.length, path).toBeGreaterThan(100)
+      const { tag } = first
+      expect(tag, path).toMatch(/^(W\/)?"[^"]+"$/)
+      for (const known of [tag, `"other", ${tag}`, '*']) {
+        const again = await askRaw(path, accepted, known)
+        expect([again.status, again.bytes.length, again.tag], path).toEqual([304, 0, tag])
+        expect(again.header('vary'), path).toBe('Origin, Accept-Encoding')
+        // A Content-Length here would be that of the file (RFC 9110, section 8.6).
+        expect(again.header('content-length'), path).toBe(undefined)
+      }
+      const other = await askRaw(path, accepted, '"other"')
+      expect([other.status, other.bytes, other.tag], path).toEqual([200, first.bytes, tag])
     }
-    const other = await askRaw(path, accepted, '"other"')
-    expect([other.status, other.bytes, other.tag], path).toEqual([200, first.bytes, tag])
-  }
-})
+  },
+)
 
-test('files go out compressed to who accepts that', async () => {
+test('files are compressed if the client accepts it', async () => {
   for (const path of files) {
     const plain = await askRaw(path, 'identity')
     expect(plain.header('content-encoding'), path).toBeUndefined()
@@ -153,16 +156,16 @@ test('files go out compressed to who accepts that', async () => {
   const loaded = files.filter((path) => path !== '/docs/openapi.json')
   const sizes = await Promise.all(loaded.map((path) => askRaw(path, 'gzip')))
   const total = sizes.reduce((sum, { bytes }) => sum + bytes.length, 0)
-  expect(total).toBeLessThan(30_000) // bytes: the whole page, for a phone
+  expect(total).toBeLessThan(30_000) // bytes of the whole page, for phones
 })
 
-test('each file has a tag of its own, in each encoding', async () => {
+test('each file has its own ETag in each encoding', async () => {
   const answers = files.flatMap((path) => encodings.map((accepted) => askRaw(path, accepted)))
   const tags = (await Promise.all(answers)).map(({ tag }) => tag)
   expect(new Set(tags).size).toBe(files.length * encodings.length)
 })
 
-test('openapi.json is a file to download, on many lines', async () => {
+test('openapi.json is an attachment with line breaks', async () => {
   const answer = await ask('/docs/openapi.json')
   expect(answer.headers.get('content-disposition')).toBe('attachment; filename="openapi.json"')
   expect(answer.headers.get('content-type')).toBe('application/json')
@@ -173,7 +176,7 @@ test('openapi.json is a file to download, on many lines', async () => {
   expect(text.replaceAll(/\n */g, '').replaceAll('": ', '":')).toBe(served.replaceAll('": ', '":'))
 })
 
-test('the log has one line for the page, and one for a part that fails', async () => {
+test('the log has one line for the page, and one for a file that fails', async () => {
   const lines = () =>
     service.logged
       .map((line) => JSON.parse(line) as { level: number; path?: string; status?: number })
@@ -184,7 +187,7 @@ test('the log has one line for the page, and one for a part that fails', async (
     const answer = await ask(path)
     const tag = String(answer.headers.get('etag'))
     await answer.bytes()
-    // fetch would ask caches to be left out, and get the whole file.
+    // fetch would send Cache-Control: no-cache and receive the whole file.
     if (path !== '/docs/') expect((await askRaw(path, 'gzip', tag)).status).toBe(304)
   }
   await ask('/docs/docs.css', { method: 'POST' })
@@ -194,7 +197,7 @@ test('the log has one line for the page, and one for a part that fails', async (
     .toEqual(['/docs/ 200', '/docs/docs.css 405', '/docs/other.css 404'])
 })
 
-test('HEAD says of a file what GET would send', async () => {
+test('HEAD returns the headers of GET for a file', async () => {
   const { headers } = await ask('/docs/', {
     method: 'HEAD',
     headers: { 'accept-encoding': 'gzip' },

@@ -1,4 +1,4 @@
-/** The database fails under the running service: 500 or 503 on both surfaces, and not a word more. */
+/** The database fails under the running service: both surfaces return 500 or 503 without details. */
 import { afterEach, expect, test } from 'vitest'
 import { engine, newDatabase } from '../support/database.ts'
 import { holdWrites } from '../support/hold.ts'
@@ -15,7 +15,7 @@ afterEach(() => service.stop())
 
 const pet = { name: 'Rex', categoryId: 3 }
 
-/** The outcome of each operation on each surface, all at once. */
+/** The outcome of each operation on each surface; the calls are concurrent. */
 async function outcomes({ rest, trpc }: Service, called = operations) {
   const calls = called.flatMap((operation) => [
     [`${operation.name} on REST`, ofRest(operation.name, operation.rest(rest))] as const,
@@ -24,13 +24,13 @@ async function outcomes({ rest, trpc }: Service, called = operations) {
   return await Promise.all(calls.map(async ([title, outcome]) => [title, await outcome] as const))
 }
 
-/** Checks that each operation, or each of these, ends so on both surfaces. */
+/** Checks that each of these operations has this outcome on both surfaces. */
 async function expectAll(outcome: object, called = operations): Promise<void> {
   const given = await outcomes(service, called)
   expect(given).toEqual(given.map(([title]) => [title, outcome]))
 }
 
-/** Of a batch of which one call needs the database and another one is wrong: the status, and when to repeat it. */
+/** The status and the Retry-After of a batch: one call needs the database, the other is unknown. */
 async function mixedBatch({ origin, key }: Service): Promise<[number, string | null]> {
   const { status, headers } = await fetch(`${origin}/trpc/nothing,createPet?batch=1`, {
     method: 'POST',
@@ -47,7 +47,7 @@ const unavailable = {
   status: 503,
 }
 
-test('a table is gone: 500, and the log knows why', async () => {
+test('a missing table: 500, and the log has the cause', async () => {
   service = await startService()
   for (const table of tables) await service.sql(`alter table ${table} rename to ${table}_gone`)
   await expectAll(internal)
@@ -61,13 +61,13 @@ test('a table is gone: 500, and the log knows why', async () => {
   expect(await ofRest('listPets', service.rest('GET', '/pets'))).toEqual({ output: [] })
 })
 
-test('the table of the keys is gone: 500 before anything else', async () => {
+test('a missing table of API keys: 500 for every operation', async () => {
   service = await startService()
   await service.sql('drop table api_keys')
   await expectAll(internal)
 })
 
-test('a row that no pet can have: 500, for the output is checked too', async () => {
+test('a row that is not a valid pet: 500, because the output is validated', async () => {
   service = await startService()
   await storePets(service.sql, [{ name: 'Rex', categoryId: 3n, status: 'stolen' as 'sold' }])
   const reading = operations.filter(({ changes, table }) => !changes && table === 'pets')
@@ -75,26 +75,28 @@ test('a row that no pet can have: 500, for the output is checked too', async () 
   await expectAll(internal, reading)
 })
 
-test('the database cannot be used: 503 with Retry-After, whatever is asked', async () => {
+test('an unreachable database: 503 with Retry-After for every operation', async () => {
   service = await startUnreachable()
   await expectAll(unavailable)
   expect((await service.rest('GET', '/pets')).headers.get('retry-after')).toBe('5')
 })
 
 const testServerGone = () =>
-  test('the server is gone: 503 with Retry-After, until it is back', async () => {
+  test('a lost database server: 503 with Retry-After until it is back', async () => {
     const database = await newDatabase()
     const url = new URL(database.url)
     const proxy = await startProxy(url.hostname, Number(url.port || 3306))
     url.port = String(proxy.port)
     service = await startService({}, { database: { ...database, url: url.href } })
-    await service.rest('GET', '/pets') // the key is known now, so the operations themselves fail
+    await service.rest('GET', '/pets') // caches the key, so that the operations fail
 
     await proxy.cut()
     await expectAll(unavailable)
     expect((await service.rest('GET', '/pets')).headers.get('retry-after')).toBe('5')
-    const stranger = { headers: { authorization: `Bearer petstore_${'A'.repeat(43)}` } }
-    expect(await ofRest('listPets', service.rest('GET', '/pets', stranger))).toEqual(unavailable)
+    const withUnknownKey = { headers: { authorization: `Bearer petstore_${'A'.repeat(43)}` } }
+    expect(await ofRest('listPets', service.rest('GET', '/pets', withUnknownKey))).toEqual(
+      unavailable,
+    )
 
     expect(await mixedBatch(service)).toEqual([207, '5'])
     await proxy.mend()
@@ -104,15 +106,15 @@ const testServerGone = () =>
   })
 
 const testFileHeld = () =>
-  test('another process holds the file: 503 to who writes, while reading goes on', async () => {
+  test('another process holds the write lock of the file: 503 for writes, while reads succeed', async () => {
     service = await startService()
     await service.rest('POST', '/pets', { body: pet })
-    const letGo = await holdWrites(service.databaseUrl)
+    const release = await holdWrites(service.databaseUrl)
     const [refused, mixed] = await Promise.all([
       service.rest('POST', '/pets', { body: pet }),
       mixedBatch(service),
     ])
-    const read = await service.rest('GET', '/pets/1').finally(letGo)
+    const read = await service.rest('GET', '/pets/1').finally(release)
     expect(refused.body).toEqual(unavailable)
     expect(refused.headers.get('retry-after')).toBe('5')
     expect(mixed).toEqual([207, '5'])

@@ -1,4 +1,4 @@
-/** What is wrong with each field of an input, for whoever shows it beside the field. */
+/** One message for each invalid field of an input, which a client can show beside the field. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Service, startService } from '../support/service.ts'
 
@@ -8,22 +8,22 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-/** The field errors and the message that tRPC's client gets for a creation. */
+/** The field errors and the message that the tRPC client receives for a creation. */
 async function mistakes(input: unknown): Promise<unknown> {
-  // Wrong inputs are the point, so the client's types must not stop them.
+  // The input is invalid on purpose, so the types of the client must not reject it.
   const failed = await service.trpc.createPet.mutate(input as never).catch((error) => error)
   expect(failed.data).toMatchObject({ code: 'BAD_REQUEST', httpStatus: 400 })
   return { fields: failed.data.fields, message: failed.message }
 }
 
-test('of several mistakes in one field the first is told, and all are in the message', async () => {
+test('two errors in one field: `fields` has the first one, the message has both', async () => {
   expect(await mistakes({ name: 'a\ud83d\0', categoryId: 3 })).toEqual({
     fields: { name: 'must not contain an unpaired surrogate' },
     message: 'name must not contain an unpaired surrogate; name must not contain the character NUL',
   })
 })
 
-test('each field that is wrong is named, and no other', async () => {
+test('`fields` has the invalid fields only', async () => {
   expect(await mistakes({ name: '', categoryId: 3 })).toEqual({
     fields: { name: 'must not be empty' },
     message: 'name must not be empty',
@@ -38,14 +38,14 @@ test('each field that is wrong is named, and no other', async () => {
   })
 })
 
-test('of an input that is no object the words are under an empty name', async () => {
+test('an input that is not an object has its error under an empty name', async () => {
   const words = 'must be an object'
   for (const input of [null, 7, 'Rex', [], undefined]) {
     expect(await mistakes(input)).toEqual({ fields: { '': words }, message: `The input ${words}` })
   }
 })
 
-test('other errors have no fields', async () => {
+test('other errors have no `fields`', async () => {
   const failed = await service.trpc.getPet.query({ petId: 404 }).catch((error) => error)
   expect(failed.data).toEqual({ code: 'NOT_FOUND', httpStatus: 404 })
 })

@@ -1,4 +1,4 @@
-/** Text that is SQL, or markup, or both, is text. */
+/** SQL and markup in an input are stored and returned as plain text. */
 import { createConnection } from 'mysql2/promise'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { engine } from '../support/database.ts'
@@ -22,7 +22,7 @@ const names = [
   `/*!50000 UNION SELECT hash FROM api_keys */`,
   `\b\t\n\r\x1a\x7f end`,
   `%' AND 1=0 UNION SELECT 1,2,3,4 --`,
-  `\u00bf' OR 1=1 --`, // 縗' in GBK, the classic of multi-byte escapes
+  `\u00bf' OR 1=1 --`, // 縗' in GBK, which breaks out of an escape of single bytes
   `\u0427' \u02bc \uff07 OR 1=1`,
   `<script>alert("1")</script>`,
   `{{7*7}} \${7*7} #{7*7}`,
@@ -31,7 +31,7 @@ const names = [
   '🐶'.repeat(255),
 ]
 
-/** Every name, through one surface or the other, comes back as it was from both. */
+/** Stores every name through both surfaces and checks that both return it unchanged. */
 async function expectKept({ rest, trpc, sql }: Service): Promise<void> {
   for (const name of names) {
     const made = await rest('POST', '/pets', { body: { name, categoryId: 3, status: 'sold' } })
@@ -48,7 +48,7 @@ async function expectKept({ rest, trpc, sql }: Service): Promise<void> {
   expect(stored.map(({ name }) => name)).toEqual(twice)
 }
 
-describe('where no text belongs', () => {
+describe('in a field that is not text', () => {
   let service: Service
   beforeAll(async () => {
     service = await startService()
@@ -56,7 +56,7 @@ describe('where no text belongs', () => {
   })
   afterAll(() => service.stop())
 
-  test.for(names)('%j is refused', async (text) => {
+  test.for(names)('%j is rejected', async (text) => {
     const { rest, origin, key } = service
     const written = encodeURIComponent(text)
     for (const path of [`?status=${written}`, `?limit=${written}`, `?cursor=${written}`]) {
@@ -84,13 +84,13 @@ describe('where no text belongs', () => {
   })
 })
 
-test('names are stored and returned as they are', async () => {
+test('names are stored and returned unchanged', async () => {
   const service = await startService()
   await expectKept(service)
   await service.stop()
 })
 
-test('an injected key is no key', async () => {
+test('SQL in an API key returns 401', async () => {
   const service = await startService()
   for (const text of names.filter((name) => /^[\x20-\x7e]+$/.test(name))) {
     const authorization = `Bearer ${text}`
@@ -103,9 +103,9 @@ test('an injected key is no key', async () => {
   await service.stop()
 })
 
-// Backslashes escape nothing there, so what is escaped with them would break out.
+// Backslashes escape nothing in this mode, so an escape with them would let the text break out.
 test.runIf(engine === 'mysql' && !process.env.TEST_DATABASE_URL)(
-  '… also on a server with NO_BACKSLASH_ESCAPES',
+  'names are stored and returned unchanged with NO_BACKSLASH_ESCAPES',
   async () => {
     const server = await startMysql()
     const admin = await createConnection(server.url)

@@ -1,4 +1,4 @@
-/** Both surfaces agree: one table of inputs, through REST and through a real tRPC client. */
+/** Both surfaces agree on one table of inputs, sent through REST and through a real tRPC client. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Outcome, ofRest, ofTrpc } from '../support/outcome.ts'
 import { storePets } from '../support/pets.ts'
@@ -75,7 +75,7 @@ const creations: [input: unknown, pet: object | string][] = [
 describe('createPet', () => {
   test.each(titled(creations))('%s', async (_, input, expected) => {
     const rest = await ofRest('createPet', service.rest('POST', '/pets', { body: input }))
-    // Wrong inputs are the point, so the client's types must not stop them.
+    // The input may be invalid on purpose, so the types of the client must not reject it.
     const trpc = await ofTrpc(service.trpc.createPet.mutate(input as never))
     if (typeof expected === 'string') {
       expect(rest).toEqual(error(expected))

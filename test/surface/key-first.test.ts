@@ -1,4 +1,4 @@
-/** Without a valid key nothing else of a request counts: 401, on both surfaces, and at once. */
+/** The key is checked first: without a valid one both surfaces return 401 and do not wait for a body. */
 
 import { gzipSync } from 'node:zlib'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
@@ -23,18 +23,18 @@ const text = (latin1: string) => Buffer.from(latin1, 'latin1')
 type Body = [title: string, headers: string[], body: string | Buffer]
 const bodies: Body[] = [
   ['too large', [json, length(large.length)], large],
-  ['said to be too large', [json, length(5_000_000)], ''],
+  ['too large by its Content-Length', [json, length(5_000_000)], ''],
   ['too large in chunks', [json, 'Transfer-Encoding: chunked'], `11170\r\n${large}\r\n0\r\n\r\n`],
-  ['of a wrong type', ['Content-Type: text/plain', length(pet.length)], pet],
+  ['of an unsupported type', ['Content-Type: text/plain', length(pet.length)], pet],
   ['without a type', [length(pet.length)], pet],
   ['of another character set', [`${json}; charset=latin1`, length(pet.length)], pet],
   ['compressed', [json, 'Content-Encoding: gzip', length(zipped.length)], zipped],
   ['not UTF-8', [json, length(4)], text('"\xff\xfe"')],
   ['not JSON', [json, length(1)], '{'],
   ['not a pet', [json, length(2)], '{}'],
-  ['never there', [json, length(20)], ''],
-  ['never there in full', [json, length(20)], '{"name'],
-  ['never there, in chunks', [json, 'Transfer-Encoding: chunked'], ''],
+  ['never sent', [json, length(20)], ''],
+  ['sent in part', [json, length(20)], '{"name'],
+  ['chunked and never sent', [json, 'Transfer-Encoding: chunked'], ''],
   ['empty', [json, length(0)], ''],
 ]
 
@@ -60,11 +60,11 @@ describe.each(keys)('with %s', (_, key, challenge) => {
       check(answer, 401, 'UNAUTHORIZED')
       expect(answer.headers.get('www-authenticate')).toBe(challenge)
       expect(answer.headers.get('cache-control')).toBe('no-store')
-      expect(performance.now() - began, 'it waits for the body').toBeLessThan(3_000)
+      expect(performance.now() - began, 'the service waits for the body').toBeLessThan(3_000)
     })
   })
 
-  test('input that is wrong, and procedures that are not there', async () => {
+  test('invalid inputs, and an id that does not exist', async () => {
     const ask = async (line: string) => {
       const lines = [`${line} HTTP/1.1`, 'Host: petstore.example', ...key]
       const { answers } = await converse(service.origin, `${lines.join('\r\n')}\r\n\r\n`)
@@ -81,7 +81,7 @@ describe.each(keys)('with %s', (_, key, challenge) => {
     expect([head.status, head.headers.get('www-authenticate')]).toEqual([401, challenge])
   })
 
-  test('an Idempotency-Key that is none, and one of a batch', async () => {
+  test('an invalid Idempotency-Key', async () => {
     for (const [path, check] of surfaces) {
       const lines = [`POST ${path} HTTP/1.1`, 'Host: a', ...key, json, 'Idempotency-Key: x']
       const { answers } = await converse(
@@ -93,7 +93,7 @@ describe.each(keys)('with %s', (_, key, challenge) => {
   })
 })
 
-test('of two Authorization headers none counts: who stands in front may have read the other one', async () => {
+test('two Authorization headers return 401, because a proxy may have read the other one', async () => {
   const right = `Authorization: Bearer ${service.key}`
   for (const [path, check] of surfaces) {
     for (const two of [
@@ -112,6 +112,6 @@ test('of two Authorization headers none counts: who stands in front may have rea
   }
 })
 
-test('nothing of all this was done', async () => {
+test('none of these requests created a pet', async () => {
   expect((await service.rest('GET', '/pets')).body).toEqual([])
 })

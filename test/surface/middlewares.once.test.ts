@@ -1,4 +1,4 @@
-/** Procedures with middlewares of their own, behind the check of the API key: both surfaces run them. */
+/** Both surfaces run the middlewares of a procedure, after the check of the API key. */
 import { TRPCError } from '@trpc/server'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -74,7 +74,7 @@ test.each([
   expect(ran).toEqual(['first', 'second'])
 })
 
-test('a database that cannot be used is 503, whoever calls the procedure', async () => {
+test('an unavailable database is 503 on REST, on tRPC and in a stream', async () => {
   expect(await rest(503)).toEqual([503, undefined])
   expect(await trpc(503)).toEqual([503, undefined])
   const input = encodeURIComponent(JSON.stringify({ 0: '[{"petId":1},503]' }))
@@ -86,7 +86,7 @@ test('a database that cannot be used is 503, whoever calls the procedure', async
   expect(text).not.toContain('INTERNAL_SERVER_ERROR')
 })
 
-test('the log has the error that a procedure threw, whoever calls it', async () => {
+test('the log has the error that a procedure threw, on both surfaces', async () => {
   service.logged.splice(0)
   expect(await rest(500)).toEqual([500, undefined])
   expect(await trpc(500)).toEqual([500, undefined])

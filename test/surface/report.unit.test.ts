@@ -1,4 +1,4 @@
-/** Errors in the log: one line for each that is a failure, and one a second for all of an overload. */
+/** Errors in the log: one line per failure, and one line per second for an overload. */
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
 import { OverloadedError } from '../../db/errors.ts'
@@ -6,10 +6,10 @@ import { internal, notFound, unavailable } from '../../src/errors/problem.ts'
 import type { RequestRecord } from '../../src/http/record.ts'
 import { reporter } from '../../src/surface/pipeline.ts'
 
-test('an overload is one line, however many calls are rejected', () => {
+test('an overload is logged once for 100 rejected calls', () => {
   const lines: string[] = []
   const report = reporter(pino({}, { write: (line: string) => void lines.push(line) }))
-  const record = { requestId: 'id', trace: undefined } as RequestRecord // all that is read of it
+  const record = { requestId: 'id', trace: undefined } as RequestRecord // the fields that are read
   const overload = unavailable(new OverloadedError('Too many wait'))
   for (let call = 0; call < 100; call++) report(overload, record)
   report(internal(new Error('A bug')), record)

@@ -1,10 +1,10 @@
-/** Both surfaces agree on requests that are wrong before any input is: keys, bodies, encodings. */
+/** Both surfaces agree on requests that fail before input validation: keys, bodies, encodings. */
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ofRest, ofTrpc } from '../support/outcome.ts'
 import { type Service, startService, trpcClient } from '../support/service.ts'
 
-/** Bytes that a body may have. */
+/** The limit of a body in bytes. */
 const MAX_BODY = 65_536
 
 let service: Service
@@ -13,9 +13,9 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-const stranger = `petstore_${'A'.repeat(43)}`
+const unknownKey = `petstore_${'A'.repeat(43)}`
 
-/** The key with small letters for capital ones in its secret, and the other way round. */
+/** The key with the case of each letter of its secret inverted. */
 const inAnotherCase = (key: string) =>
   key.replaceAll(/(?<=_.*)[a-z]/gi, (letter) =>
     letter === letter.toLowerCase() ? letter.toUpperCase() : letter.toLowerCase(),
@@ -28,20 +28,20 @@ const spellings: [title: string, header: (key: string) => string | undefined, va
   ['two spaces', (key) => `Bearer  ${key}`, true],
   ['no header', () => undefined, false],
   ['empty', () => '', false],
-  ['scheme alone', () => 'Bearer', false],
+  ['the scheme alone', () => 'Bearer', false],
   ['no scheme', (key) => key, false],
   ['no space', (key) => `Bearer${key}`, false],
   ['a tab', (key) => `Bearer\t${key}`, false],
   ['Basic', (key) => `Basic ${key}`, false],
-  ['another scheme before', (key) => `Token Bearer ${key}`, false],
+  ['after another scheme', (key) => `Token Bearer ${key}`, false],
   ['quoted', (key) => `Bearer "${key}"`, false],
   ['two keys', (key) => `Bearer ${key}, Bearer ${key}`, false],
-  ['a character more', (key) => `Bearer ${key}A`, false],
-  ['a character less', (key) => `Bearer ${key.slice(0, -1)}`, false],
+  ['one character too long', (key) => `Bearer ${key}A`, false],
+  ['one character too short', (key) => `Bearer ${key.slice(0, -1)}`, false],
   ['upper case', (key) => `Bearer ${key.toUpperCase()}`, false],
-  ['another case', (key) => `Bearer ${inAnotherCase(key)}`, false],
-  ['unknown', () => `Bearer ${stranger}`, false],
-  ['not a key of ours', () => 'Bearer abc.def~+/==', false],
+  ['inverted case', (key) => `Bearer ${inAnotherCase(key)}`, false],
+  ['unknown', () => `Bearer ${unknownKey}`, false],
+  ['not the format of a key', () => 'Bearer abc.def~+/==', false],
   ['not ASCII', () => 'Bearer schlüssel', false],
 ]
 
@@ -87,10 +87,10 @@ type Sent = [
   headers?: Record<string, string>,
 ]
 const bodies: Sent[] = [
-  ['nothing but an opening', '{', 'PARSE_ERROR'],
-  ['a comma too many', '{"name":"Rex","categoryId":3,}', 'PARSE_ERROR'],
+  ['an opening brace alone', '{', 'PARSE_ERROR'],
+  ['a trailing comma', '{"name":"Rex","categoryId":3,}', 'PARSE_ERROR'],
   ['single quotes', "{'name':'Rex','categoryId':3}", 'PARSE_ERROR'],
-  ['two texts', '{} {}', 'PARSE_ERROR'],
+  ['two JSON texts', '{} {}', 'PARSE_ERROR'],
   ['NaN', '{"name":"Rex","categoryId":NaN}', 'PARSE_ERROR'],
   ['a leading zero', '{"name":"Rex","categoryId":03}', 'PARSE_ERROR'],
   ['not UTF-8', bytes('{"name":"Zo\xeb","categoryId":3}'), 'PARSE_ERROR'],
@@ -100,9 +100,9 @@ const bodies: Sent[] = [
     'PARSE_ERROR',
   ],
   ['UTF-16', new Uint8Array(Buffer.from(body, 'utf16le')), 'PARSE_ERROR'],
-  ['nested too deep', '['.repeat(60_000), 'PARSE_ERROR'],
-  ['a byte too many', body.padEnd(MAX_BODY + 1), 'PAYLOAD_TOO_LARGE'],
-  ['ten times too many', body.padEnd(MAX_BODY * 10), 'PAYLOAD_TOO_LARGE'],
+  ['nested too deeply', '['.repeat(60_000), 'PARSE_ERROR'],
+  ['one byte beyond the limit', body.padEnd(MAX_BODY + 1), 'PAYLOAD_TOO_LARGE'],
+  ['ten times the limit', body.padEnd(MAX_BODY * 10), 'PAYLOAD_TOO_LARGE'],
   ['text', body, 'UNSUPPORTED_MEDIA_TYPE', { 'content-type': 'text/plain' }],
   [
     'a form',
@@ -117,7 +117,7 @@ const bodies: Sent[] = [
     { 'content-type': 'multipart/form-data; boundary=x' },
   ],
   [
-    'some other JSON',
+    'another type of JSON',
     body,
     'UNSUPPORTED_MEDIA_TYPE',
     { 'content-type': 'application/problem+json' },
@@ -128,7 +128,7 @@ const bodies: Sent[] = [
     'UNSUPPORTED_MEDIA_TYPE',
     { 'content-type': 'application/json; charset=latin1' },
   ],
-  ['an unreadable type', body, 'UNSUPPORTED_MEDIA_TYPE', { 'content-type': 'json' }],
+  ['an invalid content type', body, 'UNSUPPORTED_MEDIA_TYPE', { 'content-type': 'json' }],
   [
     'compressed',
     new Uint8Array(gzipSync(body)),
@@ -137,7 +137,7 @@ const bodies: Sent[] = [
   ],
 ]
 
-describe('a body that is', () => {
+describe('a body:', () => {
   test.each(bodies)('%s', async (_, sent, code, headers) => {
     const rest = await ofRest(
       'createPet',

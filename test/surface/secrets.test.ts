@@ -1,4 +1,4 @@
-/** What nobody is told: keys, and the inside of the service. */
+/** Responses and the log never contain API keys. Responses never contain internal details. */
 import { createHash } from 'node:crypto'
 import { afterEach, expect, test, vi } from 'vitest'
 import { eventually } from '../support/eventually.ts'
@@ -21,7 +21,7 @@ const ask = ({ origin, key }: Service, path: string, init: RequestInit = {}) =>
   )
 
 test.for(['development', 'production', 'test', ''])(
-  'an internal error tells nothing with NODE_ENV=%s, and the log tells the cause',
+  'an internal error returns no details with NODE_ENV=%s, and the log has the cause',
   async (environment) => {
     vi.stubEnv('NODE_ENV', environment)
     await withService(async (service) => {
@@ -43,7 +43,7 @@ test.for(['development', 'production', 'test', ''])(
   },
 )
 
-test('a service without its keys tells nothing', async () => {
+test('a missing table of API keys returns 500 without details', async () => {
   await withService(async (service) => {
     await service.sql('drop table api_keys')
     expectRestError(await ask(service, '/v1/pets'), 500, 'INTERNAL_SERVER_ERROR')
@@ -51,7 +51,7 @@ test('a service without its keys tells nothing', async () => {
   })
 })
 
-test('no key is logged, echoed or documented, wherever it was sent', async () => {
+test('no key is in the log, in a response or in the document, for each place where a client can send it', async () => {
   await withService(async (service) => {
     const { key, origin, logged } = service
     const wrong = `${key.slice(0, -4)}AAAA`
@@ -81,22 +81,22 @@ test('no key is logged, echoed or documented, wherever it was sent', async () =>
       ]),
     )
     const document = await (await fetch(`${origin}/v1/openapi.json`)).text()
-    // The requests are logged when they are over, which may be after their answers.
+    // A request is logged when it ends, which may be after its response.
     const requests = () => logged.filter((line) => JSON.parse(line).msg === 'request')
     await eventually(() => expect(requests()).toHaveLength(answers.length + 1))
-    const told = [
+    const published = [
       document,
       ...logged,
       ...answers.flatMap(({ body, headers }) => [body, JSON.stringify([...headers])]),
     ].join('\n')
     expect(answers.filter(({ status }) => status >= 500)).toEqual([])
     expect(answers.filter(({ status }) => status === 401).length).toBeGreaterThan(2)
-    expect(told).not.toMatch(/petstore_[\w-]{20}/)
-    expect(told).not.toContain(createHash('sha256').update(key).digest('hex'))
+    expect(published).not.toMatch(/petstore_[\w-]{20}/)
+    expect(published).not.toContain(createHash('sha256').update(key).digest('hex'))
   })
 })
 
-test('a failed look-up of a key does not log it', async () => {
+test('a failed lookup of a key does not log the key', async () => {
   await withService(async (service) => {
     await service.sql('drop table api_keys')
     await ask(service, '/v1/pets')

@@ -1,4 +1,4 @@
-/** Each kind of answer, whole: its status, all its headers, its body, and its line in the log. */
+/** Complete responses of each kind: status, all headers, body, and the line in the log. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
 import { everyHeader } from '../support/headers.ts'
@@ -31,11 +31,11 @@ beforeAll(async () => {
 })
 afterAll(() => Promise.all([service, limited, unreachable].map((started) => started?.stop())))
 
-/** Who asks: with no key, with one that is not known, or with one that may only read. */
-type Caller = 'nobody' | 'stranger' | 'reader'
+/** A caller without a key, with an invalid key, or with a read-only key. */
+type Caller = 'anonymous' | 'invalidKey' | 'reader'
 type Headers = Record<string, string>
 interface Sent {
-  /** Whoever may do everything, unless it says who. */
+  /** Without it the caller has a key that may read and write. */
   by?: Caller
   headers?: Headers
   body?: string
@@ -43,7 +43,7 @@ interface Sent {
 interface Expected {
   status: number
   headers: Headers
-  /** As JSON or, where it begins otherwise, as text; undefined where it does not matter here. */
+  /** The value of a JSON body, or the text of another one; undefined if it is not checked. */
   body?: unknown
 }
 
@@ -53,7 +53,7 @@ const json = {
   'content-security-policy': policy,
   'content-type': 'application/json',
 }
-/** Where pages of other origins may read the answer. */
+/** The headers of responses that pages of other origins may read. */
 const exposed = {
   'access-control-expose-headers':
     'Link,Location,Deprecation,Sunset,RateLimit,RateLimit-Policy,Retry-After,WWW-Authenticate,X-Request-Id',
@@ -74,7 +74,7 @@ const deprecated = {
   link: '<https://petstore.example/v1/pets>; rel="successor-version"',
   sunset: 'Thu, 05 Dec 2030 00:00:00 GMT',
 }
-/** Of a last answer, as fetch asks for with HEAD; all others keep the connection. */
+/** fetch requests it with HEAD, and 413 closes the connection; other responses keep it open. */
 const close = { connection: 'close' }
 const kept = { connection: 'keep-alive', 'keep-alive': 'timeout=65' }
 const challenge = (words: string) => ({ 'www-authenticate': words })
@@ -98,7 +98,7 @@ const words = {
   method: (method: string, methods: string) => `${method} is not supported here: use ${methods}`,
 }
 
-/** tRPC's numbers of the codes, as its clients know them. */
+/** The numeric error codes of tRPC. */
 const numbers = {
   PARSE_ERROR: -32700,
   BAD_REQUEST: -32600,
@@ -115,13 +115,13 @@ const numbers = {
 }
 type Code = keyof typeof numbers
 
-/** The error of REST. */
+/** An error of REST. */
 const failed = (status: number, code: Code, message: string, headers: Headers): Expected => ({
   status,
   headers,
   body: { code, message, status },
 })
-/** The same in tRPC's envelope, with what is wrong with the fields. */
+/** The same error in the envelope of tRPC, with its field errors. */
 const trpcError = (status: number, code: Code, message: string, fields?: Headers) => ({
   error: {
     message,
@@ -152,7 +152,7 @@ const post = (body: string, headers: Headers = {}): Sent => ({
   headers: { 'content-type': 'application/json', ...headers },
 })
 
-/** The fields of a line in the log, beside those that each has. */
+/** The fields of a line in the log, without those that every line has. */
 type Line = Record<string, unknown>
 const ofRest = (operation: string, by: Line = { keyId: '1' }) => ({
   surface: 'rest',
@@ -165,12 +165,12 @@ const ofTrpc = (operation: string, by: Line = { keyId: '1' }) => ({
   ...by,
 })
 const ofNone = (path: string) => ({ surface: 'other', path, address: '127.0.0.1' })
-const nobody = { address: '127.0.0.1' }
-const stranger = { address: '127.0.0.1', keyPrefix: 'petstore_kkkkkk' }
+const anonymous = { address: '127.0.0.1' }
+const invalidKey = { address: '127.0.0.1', keyPrefix: 'petstore_kkkkkk' }
 
 type Case = [request: string, Sent, Expected, Line | Line[]]
 
-// In this order: what some make, others show.
+// The order matters: later cases read the pets that earlier ones create.
 const cases: Case[] = [
   // REST
   [
@@ -305,15 +305,15 @@ const cases: Case[] = [
   ],
   [
     'GET /v1/pets',
-    { by: 'nobody' },
+    { by: 'anonymous' },
     failed(401, 'UNAUTHORIZED', words.missing, { ...rest, ...challenge('Bearer') }),
-    ofRest('listPets', nobody),
+    ofRest('listPets', anonymous),
   ],
   [
     'GET /v1/pets/1',
-    { by: 'stranger' },
+    { by: 'invalidKey' },
     failed(401, 'UNAUTHORIZED', words.invalid, { ...rest, ...deprecated, ...invalidToken }),
-    ofRest('getPet', stranger),
+    ofRest('getPet', invalidKey),
   ],
   [
     'DELETE /v1/pets',
@@ -424,21 +424,21 @@ const cases: Case[] = [
   ],
   [
     'GET /trpc/listPets',
-    { by: 'nobody' },
+    { by: 'anonymous' },
     trpcFailed(401, 'UNAUTHORIZED', words.missing, challenge('Bearer')),
-    ofTrpc('listPets', nobody),
+    ofTrpc('listPets', anonymous),
   ],
   [
     'GET /trpc/listPets',
-    { by: 'stranger' },
+    { by: 'invalidKey' },
     trpcFailed(401, 'UNAUTHORIZED', words.invalid, invalidToken),
-    ofTrpc('listPets', stranger),
+    ofTrpc('listPets', invalidKey),
   ],
   [
     'GET /trpc/listPets,nothing?batch=1',
-    { by: 'stranger' },
+    { by: 'invalidKey' },
     trpcFailed(401, 'UNAUTHORIZED', words.invalid, invalidToken),
-    ofTrpc('batch', stranger),
+    ofTrpc('batch', invalidKey),
   ],
   [
     `GET /trpc/getPet,listPets,nothing,getPet?batch=1&input={"0":${JSON.stringify('[{"petId":1},1]')},"1":${JSON.stringify('[{"limit":1},0]')}}`,
@@ -478,15 +478,15 @@ const cases: Case[] = [
   ],
   [
     'GET /trpc/listPets?connectionParams={}',
-    { by: 'nobody' },
+    { by: 'anonymous' },
     trpcFailed(401, 'UNAUTHORIZED', words.missing, challenge('Bearer')),
-    ofTrpc('listPets', nobody),
+    ofTrpc('listPets', anonymous),
   ],
   [
     'GET /trpc/listPets?batch=1',
-    { by: 'stranger', headers: { 'trpc-accept': 'application/jsonl' } },
+    { by: 'invalidKey', headers: { 'trpc-accept': 'application/jsonl' } },
     trpcFailed(401, 'UNAUTHORIZED', words.invalid, invalidToken),
-    ofTrpc('listPets', stranger),
+    ofTrpc('listPets', invalidKey),
   ],
   [
     'GET /trpc/listPets?connectionParams=[]',
@@ -551,13 +551,13 @@ const cases: Case[] = [
       words.method('PUT', 'GET, HEAD or POST'),
       allow('GET, HEAD, POST'),
     ),
-    ofTrpc('unknown', nobody),
+    ofTrpc('unknown', anonymous),
   ],
   [
     'GET /trpc/%ff',
     {},
     trpcFailed(400, 'BAD_REQUEST', 'The URL of the request is not valid'),
-    ofTrpc('unknown', nobody),
+    ofTrpc('unknown', anonymous),
   ],
   [
     'GET /trpc',
@@ -565,7 +565,7 @@ const cases: Case[] = [
     trpcFailed(404, 'NOT_FOUND', 'There is no procedure with the name '),
     ofTrpc('unknown'),
   ],
-  // What is of no surface
+  // Neither surface
   ['GET /nothing', {}, failed(404, 'NOT_FOUND', words.nothing, open), ofNone('/nothing')],
   [
     'GET /trpcs/listPets',
@@ -665,10 +665,10 @@ const cases: Case[] = [
     { ...ofNone('/docs/icon.svg'), level: 20 },
   ],
   ['GET /docs/nothing', {}, failed(404, 'NOT_FOUND', words.nothing, open), ofNone('/docs/nothing')],
-  // Pages of another origin
+  // CORS
   [
     'OPTIONS /v1/pets',
-    { by: 'nobody', headers: { origin: shop, 'access-control-request-method': 'POST' } },
+    { by: 'anonymous', headers: { origin: shop, 'access-control-request-method': 'POST' } },
     {
       status: 204,
       headers: {
@@ -701,17 +701,17 @@ const cases: Case[] = [
 
 let serial = 0
 
-/** An answer as it must be expected: what differs each time is checked here, and left out. */
+/** A response without the headers that differ each time; those are checked here. */
 async function ask(request: string, sent: Sent, { origin, key }: Service) {
   const [method = '', target = ''] = request.split(/ (.*)/s)
   const id = `whole-${++serial}`
-  const keyOf = { caller: key, reader: readerKey, stranger: wrongKey }
+  const keyOf = { caller: key, reader: readerKey, invalidKey: wrongKey }
   const answer = await fetch(origin + target, {
     method,
     redirect: 'manual',
     ...(sent.body !== undefined && { body: sent.body }),
     headers: {
-      ...(sent.by !== 'nobody' && { authorization: `Bearer ${keyOf[sent.by ?? 'caller']}` }),
+      ...(sent.by !== 'anonymous' && { authorization: `Bearer ${keyOf[sent.by ?? 'caller']}` }),
       'accept-encoding': 'identity',
       'x-request-id': id,
       ...sent.headers,
@@ -736,7 +736,7 @@ async function ask(request: string, sent: Sent, { origin, key }: Service) {
   return { id, status: answer.status, headers, body: read(text) }
 }
 
-/** The value of JSON, and of what tRPC has encoded in it. */
+/** The value of a JSON body, with the values that tRPC has encoded in it. */
 function read(text: string): unknown {
   if (!/^[[{]/.test(text)) return text
   const decode = (encoded: string) => transformer.deserialize(encoded)
@@ -746,7 +746,7 @@ function read(text: string): unknown {
   })
 }
 
-/** The lines of a request in the log, without what differs each time. */
+/** The lines of a request in the log, without the fields that differ each time. */
 async function linesOf(id: string, count: number, { logged }: Service): Promise<Line[]> {
   const find = () => logged.map((line) => JSON.parse(line)).filter((line) => line.requestId === id)
   await eventually(() => expect(find().length).toBeGreaterThanOrEqual(count))
@@ -761,7 +761,7 @@ async function linesOf(id: string, count: number, { logged }: Service): Promise<
   })
 }
 
-/** Compares the whole of an answer, and of its lines in the log. */
+/** Compares a complete response and its lines in the log. */
 async function expectWhole(
   request: string,
   sent: Sent,
@@ -792,7 +792,7 @@ async function expectWhole(
   }
 }
 
-/** Requests of the service so far, by the labels of its metrics. */
+/** The number of requests so far, by the labels of the metrics. */
 const counted: Record<string, number> = {}
 
 test.each(cases.map((given, index) => [`${index}: ${given[0].slice(0, 60)}`, ...given] as const))(
@@ -800,7 +800,7 @@ test.each(cases.map((given, index) => [`${index}: ${given[0].slice(0, 60)}`, ...
   (_, ...given) => expectWhole(...given),
 )
 
-/** What the log says of an error that is the service's own. */
+/** The line in the log for an internal error. */
 const cause = (msg: string) => ({
   level: 50,
   msg,
@@ -839,8 +839,8 @@ test('500', async () => {
 test('503', async () => {
   const closed = { ...json, 'cache-control': 'no-store' }
   const later = { 'retry-after': '5' }
-  const by = { ...nobody, keyPrefix: unreachable.key.slice(0, 15) }
-  // Its key was never looked up, and cannot be any more.
+  const by = { ...anonymous, keyPrefix: unreachable.key.slice(0, 15) }
+  // The key was never looked up, so the log has its prefix instead of its id.
   await expectWhole(
     'GET /v1/pets',
     {},
@@ -861,7 +861,7 @@ test('503', async () => {
   )
 })
 
-test('what is left of a limit, and 429', async () => {
+test('the RateLimit headers, and 429', async () => {
   const quota = (left: number) => ({
     ratelimit: expect.stringMatching(new RegExp(`^"3-in-1min"; r=${left}; t=(60|[1-5]?\\d)$`)),
     'ratelimit-policy': expect.stringMatching(/^"3-in-1min"; q=3; w=60; pk=:[\w+/]{16}:$/),
@@ -907,7 +907,7 @@ test('what is left of a limit, and 429', async () => {
   )
 })
 
-test('all that was counted are these requests, and each once', async () => {
+test('the metrics count each of these requests once', async () => {
   const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text()
   for (const metric of ['requests_total', 'request_duration_seconds_count']) {
     const found = text.matchAll(new RegExp(`^petstore_${metric}\\{(.*)\\} (\\d+)$`, 'gm'))

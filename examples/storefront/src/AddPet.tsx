@@ -1,4 +1,4 @@
-/** Adds an animal, and shows beforehand how it will look. */
+/** The form for a new animal, with a preview. */
 
 import { isApiError, type Pet, type PetStatus } from '@petstore-catalogue/petstore/client'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
@@ -13,7 +13,7 @@ import { type Filter, go, links, statuses } from './route.ts'
 import { categories, categoryOf, statusNames } from './shop.ts'
 
 interface Props {
-  /** To come back to. */
+  /** The filter of the catalogue for the link back. */
   filter: Filter
   onAdded(pet: Pet): void
 }
@@ -25,7 +25,7 @@ interface Entered {
   status: PetStatus
 }
 
-/** What is wrong with each field, in words for people. */
+/** The error messages of the fields. */
 type Problems = Partial<Record<string, string>>
 
 export function AddPet({ filter, onAdded }: Props) {
@@ -33,17 +33,17 @@ export function AddPet({ filter, onAdded }: Props) {
   const queryClient = useQueryClient()
   const form = useRef<HTMLFormElement>(null)
   const [entered, setEntered] = useState<Entered>({ name: '', categoryId: '', status: 'available' })
-  // Whose coat is shown: it would change with every letter.
+  // The name of the picture, which would otherwise change with every letter.
   const [settledName, setSettledName] = useState('')
   const [problems, setProblems] = useState<Problems>({})
-  // Where there is a problem, there the correction begins.
+  // Moves the focus to the first invalid field.
   const complain = (found: Problems) => {
     setProblems(found)
     const [first = ''] = Object.keys(found)
     const control = form.current?.elements.namedItem(first)
     if (control instanceof HTMLElement) control.focus()
   }
-  // To send the form again as it is adds nothing that was added before; once it changes, it does.
+  // A repeated submit of the same form creates one animal; a changed form has a new key.
   const [idempotencyKey, setIdempotencyKey] = useState(newKey)
   const creation = useMutation(
     trpc.createPet.mutationOptions({
@@ -145,7 +145,7 @@ export function AddPet({ filter, onAdded }: Props) {
 
 const newKey = () => crypto.randomUUID()
 
-/** What need not be sent to know that the service would refuse it. */
+/** Errors that the page detects without a request. */
 const findMissing = ({ name, categoryId }: Entered): Problems => ({
   ...(name.trim() === '' && { name: 'Please enter a name' }),
   ...(categoryId === '' && { categoryId: 'Please choose a category' }),
@@ -158,7 +158,7 @@ const subjects: Partial<Record<string, string>> = {
   status: 'The availability',
 }
 
-/** What the service finds wrong, by the name of the field; it says `must be …`. */
+/** The errors of the service by field; their messages begin with `must be …`. */
 function refusedFields(error: unknown): Problems {
   if (!isApiError(error)) return {}
   return Object.fromEntries(

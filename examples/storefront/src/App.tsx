@@ -1,4 +1,4 @@
-/** The frame of every page: the header, the key, and what the address asks for. */
+/** The frame of every page: the header, the API key, and the page of the URL. */
 
 import type { Pet } from '@petstore-catalogue/petstore/client'
 import { QueryClientProvider } from '@tanstack/react-query'
@@ -18,9 +18,9 @@ import { shopName } from './shop.ts'
 const STORED_KEY = 'petstore-key'
 
 interface Visit {
-  /** The key that was entered; empty for a visitor, who looks with the key of the shop. */
+  /** The entered key; empty for a visitor, who uses the key of the shop. */
   ownKey: string
-  /** The key that the service does not take any longer. */
+  /** The key that the service rejects. */
   refused?: string
 }
 
@@ -29,7 +29,7 @@ export function App() {
   const [{ ownKey, refused }, setVisit] = useState<Visit>(() => ({
     ownKey: sessionStorage.getItem(STORED_KEY) ?? '',
   }))
-  // Kept for this tab only, until it is closed.
+  // Stored for this tab only, until it is closed.
   useEffect(() => sessionStorage.setItem(STORED_KEY, ownKey), [ownKey])
   const apiKey = ownKey || shopKey
   const connection = useMemo(
@@ -44,7 +44,7 @@ export function App() {
     setVisit({ ownKey: key })
     if (route.page === 'staff') go(links.catalogue(route.filter))
   }
-  // A visitor may stay outside, and look with the key of the shop.
+  // Cancels the form for the key: a visitor may use the key of the shop.
   const giveUp = () => isOpen && setVisit({ ownKey })
 
   return (
@@ -102,7 +102,7 @@ export function App() {
 }
 
 function CurrentPage({ route, isStaff }: { route: Route; isStaff: boolean }) {
-  // Told on the page of the animal just added, and forgotten when that is left.
+  // Shown on the page of the new animal until the visitor leaves it.
   const [added, setAdded] = useState<Pet>()
   const isThere = route.page === 'pet' && route.id === added?.id
   if (added && !isThere && route.page !== 'add') setAdded(undefined)
@@ -110,7 +110,7 @@ function CurrentPage({ route, isStaff }: { route: Route; isStaff: boolean }) {
   return (
     <>
       <div className="said">
-        {/* Always there, since only a change within it is announced. */}
+        {/* Always rendered: screen readers announce only changes inside it. */}
         <p role="status">{isThere && `${shorten(added.name)} has been added.`}</p>
         {isThere && <a href={links.add(route.filter)}>Add another</a>}
       </div>
@@ -134,7 +134,7 @@ function PageOf({ route, isStaff, onAdded }: PageProps) {
     case 'add':
       return <AddPet filter={route.filter} onAdded={onAdded} />
     case 'staff':
-      return null // instead of the pages, the form asks for the key
+      return null // the form for the key replaces the page
     case 'unknown':
       return (
         <Page title="Nothing here">

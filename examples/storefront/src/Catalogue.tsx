@@ -1,4 +1,4 @@
-/** The animals of one status, or all, page after page as one scrolls; narrowed by name and kind. */
+/** The animals of one status or of all, loaded page by page on scroll, and filtered by name and kind. */
 import type { Pet } from '@petstore-catalogue/petstore/client'
 import { useInfiniteQuery } from '@tanstack/react-query'
 import { useState } from 'react'
@@ -15,10 +15,10 @@ import { atFirst, type Filter, links } from './route.ts'
 import { categories, mail, shopName, statusNames, tagline } from './shop.ts'
 import { isInTrouble, Trouble } from './Trouble.tsx'
 
-/** Animals that come by themselves as one scrolls. Then one asks for more, or reads the footer. */
+/** The number of animals that load on scroll. After them, a button loads more. */
 const UNASKED = 96
 
-/** Animals that are looked through before one is asked whether to look further. */
+/** The number of animals that are searched before a button continues the search. */
 const LOOKED_THROUGH_UNASKED = 960
 
 interface Props {
@@ -38,9 +38,9 @@ export function Catalogue({ filter, mayAdd }: Props) {
 
 function Animals({ filter, mayAdd }: Props) {
   const query = useInfiniteQuery(catalogue(useTRPC(), filter.status))
-  // Read here, not when it is needed: so each change of it renders, and looks again what is near.
+  // Read here, so that each change renders the component and checks again whether the button is near.
   const { isFetching, hasNextPage } = query
-  /** How many there were when one last asked for more. */
+  /** The numbers of animals at the last click on the button. */
   const [asked, setAsked] = useState({ shown: 0, looked: 0 })
   const pets = query.data?.pages.flat() ?? []
   const shown = pets.filter((pet) => isWanted(pet, filter))
@@ -74,7 +74,7 @@ function Animals({ filter, mayAdd }: Props) {
             <button
               type="button"
               className="quiet"
-              // As long as it is in view there is room for more: until a screen is full of animals.
+              // While the button is near the viewport, there is room for more animals.
               ref={whenNear(() => {
                 if (!isFetching && !rests) void query.fetchNextPage()
               })}
@@ -89,13 +89,13 @@ function Animals({ filter, mayAdd }: Props) {
           )}
         </footer>
       )}
-      {/* At the end, where the animals that are missing would be. */}
+      {/* In place of the animals that are missing. */}
       <Trouble query={query} />
     </>
   )
 }
 
-/** Why there is no animal, and where to go from here. */
+/** The reason for an empty list, and links to other pages. */
 function NoAnimals({ filter, looked, mayAdd }: Props & { looked: number }) {
   if (isNarrow(filter) && looked > 0) {
     const everything = { ...atFirst, status: filter.status }
@@ -152,7 +152,7 @@ function NoAnimals({ filter, looked, mayAdd }: Props & { looked: number }) {
 
 const isNarrow = ({ name, kind }: Filter) => name.trim() !== '' || kind !== undefined
 
-/** Whether the page shows an animal. The service has no filter by name or category. */
+/** Whether an animal matches the filter. The service has no filter by name or category. */
 const isWanted = ({ name, categoryId }: Pet, { name: part, kind }: Filter) =>
   contains(name, part) &&
   (kind === undefined || (kind === 'other' ? !categories.has(categoryId) : kind === categoryId))

@@ -1,4 +1,4 @@
-/** How a customer asks for an animal: by mail, by telephone, or with its number at the counter. */
+/** Contacts of the shop for an animal: mail, telephone, or its number at the counter. */
 import type { Pet } from '@petstore-catalogue/petstore/client'
 import { useState } from 'react'
 import { shorten } from './name.ts'
@@ -24,19 +24,19 @@ export function Contact({ pet: { id, name, status } }: { pet: Pet }) {
         <span>No. {String(id)}</span>
         <CopyButton text={String(id)} />
       </p>
-      {/* For those whose browser sends no mail. */}
+      {/* For browsers without a mail program. */}
       {mail && <p className="hint">{mail}</p>}
     </section>
   )
 }
 
-/** The address of a mail to the shop with this subject. */
+/** The mailto URL of the shop with this subject. */
 export const mailTo = (subject: string): string =>
   `mailto:${mail}?subject=${encodeURIComponent(subject)}`
 
 const telTo = `tel:${telephone.replaceAll(/[^+\d]/g, '')}`
 
-/** How to reach the shop, in one line. */
+/** The contacts of the shop in one line. */
 export function Reach() {
   return (
     <>
@@ -56,7 +56,7 @@ export function Reach() {
 
 function CopyButton({ text }: { text: string }) {
   const [isCopied, setCopied] = useState(false)
-  // Browsers have a clipboard only for pages of https and of this machine.
+  // Browsers have a clipboard only for secure contexts: https and localhost.
   if (!('clipboard' in navigator)) return null
   const copy = () =>
     navigator.clipboard.writeText(text).then(

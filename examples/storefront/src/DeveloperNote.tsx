@@ -1,4 +1,4 @@
-/** What a developer must know, and no customer: shown by `npm run dev` alone. */
+/** A note for developers, shown only by `npm run dev`. */
 import type { ReactNode } from 'react'
 
 export function DeveloperNote({ children }: { children: ReactNode }) {

@@ -1,7 +1,7 @@
-/** A field of a form: its label, the control, and what is wrong with it. */
+/** A field of a form: its label, its control, and its error message. */
 import type { ReactNode } from 'react'
 
-/** What ties a control to its label and its problem. */
+/** The attributes that connect a control with its label and its error message. */
 export interface Control {
   id: string
   className: string
@@ -14,7 +14,7 @@ interface Props {
   label: string
   name: string
   problem: string | undefined
-  /** What stands at the end of the label's line. */
+  /** Content at the end of the line of the label. */
   aside?: string
   children(control: Control): ReactNode
 }

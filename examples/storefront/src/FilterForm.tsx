@@ -1,9 +1,9 @@
-/** Chooses which animals the catalogue shows. */
+/** The filter of the catalogue. */
 import { type Filter, go, links, replace, statuses } from './route.ts'
 import { categories, otherCategory, statusNames } from './shop.ts'
 
 export function FilterForm({ filter }: { filter: Filter }) {
-  // Each letter changes the address: no step for Back.
+  // Each letter changes the URL, so it must not add an entry to the history.
   const narrow = (change: Partial<Filter>) => replace(links.catalogue({ ...filter, ...change }))
   return (
     <search className="filters">

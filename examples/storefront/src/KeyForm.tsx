@@ -1,4 +1,4 @@
-/** Asks for a key: that of staff; or that of every visitor, where the shop has none of its own. */
+/** The form for the API key of staff, or of every visitor if the shop has no key. */
 import { useActionState, useEffect, useRef, useState } from 'react'
 import { DeveloperNote } from './DeveloperNote.tsx'
 import { Page } from './Page.tsx'
@@ -9,13 +9,13 @@ import { categories, howToGetKey, shopName, tagline } from './shop.ts'
 interface Props {
   /** Whether the shop is open to visitors, so that only staff need a key. */
   isOpen: boolean
-  /** A key that the service took before and does not any longer, if that is why this is shown. */
+  /** The key that the service no longer accepts, if it is the reason for this form. */
   expired: string | undefined
-  /** Called with a key that the service takes. */
+  /** Called with a valid key. */
   onEnter(key: string): void
 }
 
-/** What visitors read where they cannot enter: a shop with a key is shut when the service refuses it. */
+/** The text for visitors without access. A shop is closed if the service rejects its key. */
 const doorSign = shopKey ? 'Our catalogue is closed to visitors at the moment.' : tagline
 
 const wrong = 'The shop does not know this key. Is it complete?'
@@ -23,7 +23,7 @@ const wrong = 'The shop does not know this key. Is it complete?'
 export function KeyForm({ isOpen, expired, onEnter }: Props) {
   const field = useRef<HTMLInputElement>(null)
   const [isShown, setShown] = useState(false)
-  // An object for each refusal: the second one of the same key is news, too.
+  // A new object per rejection, so that a second one of the same key renders again.
   const [refused, enter, isEntering] = useActionState(
     async (_before: { key: string; why: string } | undefined, form: FormData) => {
       const key = String(form.get('key')).trim()
@@ -59,7 +59,7 @@ export function KeyForm({ isOpen, expired, onEnter }: Props) {
               ref={field}
               type={isShown ? 'text' : 'password'}
               required
-              // What a header can carry; anything else would never leave the browser.
+              // The characters of a header; the browser does not send any other.
               pattern="\s*[!-~]+\s*"
               title="letters, digits and signs, without spaces"
               defaultValue={refused?.key}

@@ -1,4 +1,4 @@
-/** In place of animals where there are none: why, and where to go from here. */
+/** The content of an empty list: the reason, and links to other pages. */
 import type { ReactNode } from 'react'
 import { Portrait } from './Portrait.tsx'
 

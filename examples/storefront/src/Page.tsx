@@ -1,9 +1,9 @@
-/** A page: its title in the window and as the heading, to which the focus moves. */
+/** A page: its title in the window and in the heading, which receives the focus. */
 import { type ReactNode, useEffect, useRef } from 'react'
 import { lengthOf } from './name.ts'
 import { shopName } from './shop.ts'
 
-// The first page takes no focus: whoever opens the address starts at the top.
+// The first page does not take the focus, so that a visitor starts at the top.
 let isFirst = true
 
 export function Page({ title, children }: { title: string; children: ReactNode }) {
@@ -12,7 +12,7 @@ export function Page({ title, children }: { title: string; children: ReactNode }
     document.title = `${title} · ${shopName}`
   }, [title])
   useEffect(() => {
-    // Screen readers announce what gets the focus; without this a new page would be silent.
+    // Screen readers announce the focused element; without it a new page would be silent.
     if (!isFirst) heading.current?.focus({ preventScroll: true })
     isFirst = false
   }, [])

@@ -1,4 +1,4 @@
-/** An animal as the catalogue shows it. */
+/** The card of an animal in the catalogue. */
 import type { Pet, PetStatus } from '@petstore-catalogue/petstore/client'
 import { Portrait } from './Portrait.tsx'
 import { type Filter, links } from './route.ts'
@@ -6,7 +6,7 @@ import { type Category, categoryOf, statusNames } from './shop.ts'
 
 interface Props {
   pet: Pet
-  /** To come back to. */
+  /** The filter of the catalogue for the link back. */
   filter: Filter
 }
 
@@ -20,14 +20,14 @@ export function PetCard({ pet, filter }: Props) {
 
 interface Content {
   name: string
-  /** Whose coat the picture shows, unless that is of `name` already. */
+  /** The name that selects the coat of the picture; `name` by default. */
   coatOf?: string
-  /** None as long as none is chosen. */
+  /** Undefined until one is selected. */
   category: Category | undefined
   status: PetStatus
 }
 
-/** What is on the card of an animal, be it there or about to be added. */
+/** The content of the card of an existing or a new animal. */
 export function CardContent({ name, coatOf = name, category, status }: Content) {
   return (
     <>
@@ -36,16 +36,16 @@ export function CardContent({ name, coatOf = name, category, status }: Content) 
         <span className="name">{name}</span>
         <span className="category">{category?.name}</span>
       </span>
-      {/* That an animal can be had goes without saying. */}
+      {/* Available animals have no status on their card. */}
       {status !== 'available' && <span className={`status ${status}`}>{statusNames[status]}</span>}
     </>
   )
 }
 
-/** Where animals will be, in a grid. */
+/** The placeholders for animals in a grid. */
 export function Placeholders({ count }: { count: number }) {
   return Array.from({ length: count }, (_, index) => (
-    // biome-ignore lint/suspicious/noArrayIndexKey: nothing tells them apart, and none moves
+    // biome-ignore lint/suspicious/noArrayIndexKey: the placeholders are equal and never move
     <li key={index} className="card skeleton" aria-hidden="true">
       <div className="portrait" />
       <span className="words">

@@ -1,4 +1,4 @@
-/** One animal, and those that come after it. */
+/** One animal, and the next ones in the catalogue. */
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { Contact } from './Contact.tsx'
 import { Nothing } from './Nothing.tsx'
@@ -20,8 +20,8 @@ interface Props {
 export function PetPage({ id, filter }: Props) {
   const trpc = useTRPC()
   const queryClient = useQueryClient()
-  // Both queries begin in one tick, so the client sends them in one request, as a batch. A query
-  // that begins only when another has its answer costs one more round trip.
+  // Both queries begin in one tick, so the client sends them as one batch. A query that begins after
+  // the response to another one costs an additional round trip.
   const query = useQuery(onePet(trpc, queryClient, id))
   const { data: more = [] } = useQuery(nextPets(trpc, queryClient, id, filter.status))
   const pet = query.data?.find((found) => found.id === id)

@@ -1,4 +1,4 @@
-/** A picture in place of a photograph: the species of an animal, in one of a few coats. */
+/** A drawing instead of a photograph: the species of an animal in one of several coats. */
 import pictures from './animals.svg?no-inline'
 import type { Species } from './shop.ts'
 
@@ -11,7 +11,7 @@ declare module 'react' {
   }
 }
 
-/** Colours of the coat, of what is darker in it, and of what is lighter. */
+/** The colors of a coat, of its darker parts, and of its lighter parts. */
 const coats: Readonly<Record<Species, readonly (readonly [string, string, string])[]>> = {
   dog: [
     ['#e0a458', '#b8763a', '#fff1dc'],
@@ -46,10 +46,10 @@ const coats: Readonly<Record<Species, readonly (readonly [string, string, string
   paw: [['#b58e68', '#b58e68', '#b58e68']],
 }
 
-/** Colours of what an animal wears, eats or swims among, that no coat has. */
+/** Accent colors, which no coat has. */
 const trims = ['#d9503f', '#3f7fc4', '#3f9c6c', '#8a5cc2', '#e0a11e']
 
-/** The same name always has the same picture; few names of a species share one. */
+/** Equal names have equal pictures; different names of a species rarely do. */
 export function Portrait({ species, name = '' }: { species: Species; name?: string }) {
   const number = hash(name)
   const choice = coats[species]
@@ -70,6 +70,6 @@ export function Portrait({ species, name = '' }: { species: Species; name?: stri
   )
 }
 
-/** A number that similar names do not share. */
+/** A hash that differs for similar names. */
 const hash = (name: string) =>
   [...name].reduce((sum, letter) => (sum * 33 + (letter.codePointAt(0) ?? 0)) % 7919, 0)

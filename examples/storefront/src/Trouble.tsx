@@ -1,12 +1,12 @@
-/** Tells of a query that fails: it goes on trying by itself, or the service refuses it for good. */
+/** The message of a failed query: it is repeated automatically, or the error is permanent. */
 import { useQueryClient } from '@tanstack/react-query'
 import { DeveloperNote } from './DeveloperNote.tsx'
 import { isTemporary } from './petstore.ts'
 
 interface Query {
-  /** Why it failed for good. */
+  /** The permanent error. */
   error: { message: string } | null
-  /** Why the last attempt failed. */
+  /** The error of the last attempt. */
   failureReason: unknown
 }
 
@@ -14,7 +14,7 @@ export const isInTrouble = ({ failureReason }: Query): boolean => failureReason 
 
 export function Trouble({ query }: { query: Query }) {
   const queryClient = useQueryClient()
-  // A query that waits for its next attempt does not start one because it is asked to.
+  // A query that waits for its next attempt ignores a refetch, so it is cancelled first.
   const tryNow = async () => {
     await queryClient.cancelQueries()
     await queryClient.refetchQueries({ type: 'active' })

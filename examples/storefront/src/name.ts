@@ -2,14 +2,14 @@
 
 export const MAX_LENGTH = 255
 
-/** Returns the number of characters: code points, not halves of them. */
+/** Returns the number of characters: code points, not UTF-16 units. */
 export const lengthOf = (name: string): number => [...name].length
 
-/** Returns a name as it stands within a sentence: its first 40 characters. */
+/** Returns the first 40 characters of a name, for a sentence. */
 export const shorten = (name: string): string =>
   lengthOf(name) > 40 ? `${[...name].slice(0, 39).join('').trimEnd()}…` : name
 
-/** Returns whether a name contains what a customer typed, whatever the case and the accents. */
+/** Returns whether a name contains a text, ignoring case and accents. */
 export const contains = (name: string, part: string): boolean =>
   fold(name).includes(fold(part.trim()))
 

@@ -1,4 +1,4 @@
-/** The connection to the service: a client, and a cache of what it answered. */
+/** The connection to the service: a client, and a cache of its responses. */
 
 import {
   type AppRouter,
@@ -10,16 +10,16 @@ import {
 import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query'
 import { createTRPCContext } from '@trpc/tanstack-react-query'
 
-/** Of the page's own origin, unless it is built for a service elsewhere. */
+/** A path on the origin of the page, unless the build sets another URL. */
 const url: string = import.meta.env.VITE_PETSTORE_URL ?? '/trpc'
 
 /**
- * The read-only key with which visitors look at the animals; without one, they need their own. Every
- * visitor can read it.
+ * The read-only key for visitors; without it, they need their own. Every visitor can read this key, so
+ * it must be read-only.
  */
 export const shopKey: string = import.meta.env.VITE_PETSTORE_KEY ?? ''
 
-/** Milliseconds from one attempt to reach the service to the next. */
+/** Milliseconds between two attempts to reach the service. */
 const RETRY_DELAY = 2000
 
 export const { TRPCProvider, useTRPC } = createTRPCContext<AppRouter>()
@@ -29,7 +29,7 @@ export interface Connection {
   queryClient: QueryClient
 }
 
-/** A connection with this API key; `onKeyRefused` is called when the service does not take it. */
+/** Makes a connection with an API key. It calls `onKeyRefused` if the service rejects the key. */
 export function connect(apiKey: string, onKeyRefused: () => void): Connection {
   const onError = (error: unknown) => {
     if (isRefusal(error)) onKeyRefused()
@@ -40,7 +40,7 @@ export function connect(apiKey: string, onKeyRefused: () => void): Connection {
     defaultOptions: {
       queries: {
         queryKeyHashFn,
-        // Queries go on until the service is back; what they wait for is in `failureReason`.
+        // Queries are repeated until the service is back; `failureReason` has the last error.
         retry: (_failures, error) => isTemporary(error),
         retryDelay: RETRY_DELAY,
         staleTime: 10_000,
@@ -50,7 +50,7 @@ export function connect(apiKey: string, onKeyRefused: () => void): Connection {
   return { trpcClient: createPetstoreClient({ url, apiKey }), queryClient }
 }
 
-/** Whether the service takes this key. One that nobody can check now counts, until it is refused. */
+/** Whether the service accepts this key. A key that cannot be checked now counts as valid. */
 export async function isTaken(apiKey: string): Promise<boolean> {
   try {
     await createPetstoreClient({ url, apiKey }).listPets.query({ limit: 1 })
@@ -62,9 +62,9 @@ export async function isTaken(apiKey: string): Promise<boolean> {
 
 const isRefusal = (error: unknown) => isApiError(error) && error.status === 401
 
-/** Whether the same call may succeed later: the service is out of reach, busy or failing. */
+/** Whether the same call may succeed later: the service is unreachable, overloaded or failing. */
 export const isTemporary = (error: unknown): boolean =>
   !isApiError(error) || error.status >= 500 || error.status === 429
 
-/** Whether the service lets this key add animals: one that may only read says so itself. */
+/** Whether this key may add animals: the prefix of a key shows if it is read-only. */
 export const mayAdd = (apiKey: string): boolean => !apiKey.startsWith('petstore_read_')

@@ -1,17 +1,17 @@
-/** What the pages ask the service for, and what the lists in the cache know before it answers. */
+/** The queries of the pages, with placeholder data from the lists in the cache. */
 import type { Pet, PetStatus } from '@petstore-catalogue/petstore/client'
 import type { InfiniteData, QueryClient } from '@tanstack/react-query'
 import type { useTRPC } from './petstore.ts'
 
 type Trpc = ReturnType<typeof useTRPC>
 
-/** Animals asked for at a time: whole rows of the grid, whether it has 2, 3 or 4 columns. */
+/** The animals of one request: whole rows of a grid with 2, 3 or 4 columns. */
 const PAGE_SIZE = 48
 
-/** How many animals more the page of one shows: one row, on a wide screen. */
+/** The number of further animals on the page of one animal: one row on a wide screen. */
 const MORE = 4
 
-/** The animals of one status, or all, page by page. */
+/** The animals of one status or of all, page by page. */
 export const catalogue = (trpc: Trpc, status: PetStatus | undefined) =>
   trpc.listPets.infiniteQueryOptions(
     { limit: PAGE_SIZE, ...(status && { status }) },
@@ -22,7 +22,7 @@ export const catalogue = (trpc: Trpc, status: PetStatus | undefined) =>
 /** The input of listPets that returns one animal: getPet is deprecated and ends in 2030. */
 export const onlyPet = (id: bigint) => ({ cursor: id - 1n, limit: 1 })
 
-/** One animal: what a list knows of it, until the service has answered. */
+/** One animal, with the data of a list until the response arrives. */
 export const onePet = (trpc: Trpc, queryClient: QueryClient, id: bigint) =>
   trpc.listPets.queryOptions(onlyPet(id), {
     placeholderData() {
@@ -37,7 +37,7 @@ export const onePet = (trpc: Trpc, queryClient: QueryClient, id: bigint) =>
     },
   })
 
-/** The animals that come next in the catalogue: those that its list knows, until the service has answered. */
+/** The next animals in the catalogue, with the data of its list until the response arrives. */
 export const nextPets = (
   trpc: Trpc,
   queryClient: QueryClient,

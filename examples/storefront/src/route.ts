@@ -1,21 +1,21 @@
-/** Which page is shown: the part of the address after `#`. */
+/** The route of a page: the fragment of the URL. */
 import type { PetStatus } from '@petstore-catalogue/petstore/client'
 import { useEffect, useSyncExternalStore } from 'react'
 import { categories } from './shop.ts'
 
 export const statuses: readonly PetStatus[] = ['available', 'pending', 'sold']
 
-/** Which animals the catalogue shows. The address contains it on every page, for the way back. */
+/** The filter of the catalogue. The URL of every page contains it, for links back. */
 export interface Filter {
-  /** None for all. The service filters by it. */
+  /** Undefined for all. The service filters by it. */
   status: PetStatus | undefined
   /** A part of the name; empty for all. The page filters by this and by `kind`. */
   name: string
-  /** A category; `other` for those without a name. */
+  /** A category; `other` for categories without a name. */
   kind: bigint | 'other' | undefined
 }
 
-/** What a customer sees first: animals that can be had. */
+/** The default filter: available animals. */
 export const atFirst: Filter = { status: 'available', name: '', kind: undefined }
 
 export type Route = { filter: Filter } & (
@@ -41,23 +41,23 @@ export const links = {
   staff: (filter: Filter) => withFilter('#/staff', filter),
 }
 
-/** Leads to the page of a link. */
+/** Navigates to a link. */
 export function go(link: string): void {
   location.hash = link
 }
 
-/** Replaces the address by a link to the same page, without a step for the browser's Back. */
+/** Replaces the URL by a link to the same page, without a new entry in the history. */
 export function replace(link: string): void {
   history.replaceState('seen', '', link)
   dispatchEvent(new PopStateEvent('popstate'))
 }
 
-/** The route of the address as it is now, and when it changes. To be used once, for the whole page. */
+/** The current route, updated with the URL. For one use, in the root component. */
 export function useRoute(): Route {
   const hash = useSyncExternalStore(subscribe, () => location.hash)
   // biome-ignore lint/correctness/useExhaustiveDependencies: each address has a state of its own
   useEffect(() => {
-    // A page begins at its top; on the way back to one, the browser scrolls to where one was.
+    // A new page begins at its top; on Back, the browser restores the scroll position.
     if (history.state === null) scrollTo(0, 0)
     history.replaceState('seen', '')
   }, [hash])
@@ -77,7 +77,7 @@ function parse(hash: string): Route {
   if (path === '/staff') return { page: 'staff', filter }
   const digits = path.match(/^\/pets\/(\d+)$/)?.[1]
   const id = digits === undefined ? undefined : BigInt(digits)
-  // Ids are int64: no animal can have a greater one.
+  // Ids are int64, so a greater one cannot exist.
   const isId = id !== undefined && BigInt.asIntN(64, id) === id
   return isId ? { page: 'pet', id, filter } : { page: 'unknown', filter }
 }

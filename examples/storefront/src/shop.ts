@@ -1,20 +1,20 @@
-/** What this shop knows and the service does not: names for numbers, and words for people. */
+/** Data of the shop that the service does not have: names of categories and statuses, and contacts. */
 import type { PetStatus } from '@petstore-catalogue/petstore/client'
 
-/** The shop's name, in the header and in the title of the window. */
+/** The name of the shop, in the header and in the title of the window. */
 export const shopName = 'Petstore'
 
-/** What the place is, in one line. */
+/** The description of the shop in one line. */
 export const tagline = 'Dogs, cats, birds, small pets and fish: come and find a friend.'
 
-/** Where customers get a key, if the shop has none of its own for them. */
+/** The contact for a key, if the shop has no key for visitors. */
 export const howToGetKey = 'No key yet? You get one at our counter.'
 
-/** Where customers ask for an animal; leave either empty if there is none. */
+/** The contacts for questions about an animal; either may be empty. */
 export const mail: string = 'hello@petstore.example'
 export const telephone: string = '+1 555 0100'
 
-/** What there is a picture of in `animals.svg`. */
+/** The drawings in `animals.svg`. */
 export type Species = 'dog' | 'cat' | 'bird' | 'hamster' | 'fish' | 'paw'
 
 export interface Category {
@@ -23,8 +23,8 @@ export interface Category {
 }
 
 /**
- * The categories by their numbers, which are all that the service keeps. These are the ones of the
- * service's example animals: put your own in their place.
+ * The categories by their numbers, because the service stores only numbers. These are those of its
+ * example animals: replace them by yours.
  */
 export const categories: ReadonlyMap<bigint, Category> = new Map([
   [1n, { name: 'Dog', species: 'dog' }],
@@ -34,20 +34,20 @@ export const categories: ReadonlyMap<bigint, Category> = new Map([
   [5n, { name: 'Fish', species: 'fish' }],
 ])
 
-/** What stands for all categories that the shop has no name for. */
+/** The category of all numbers without a name. */
 export const otherCategory: Category = { name: 'Other pet', species: 'paw' }
 
-/** The category with this number. */
+/** Returns the category with this number. */
 export const categoryOf = (id: bigint): Category => categories.get(id) ?? otherCategory
 
-/** How the shop says whether an animal can be had, in the order of its choices. */
+/** The names of the statuses, in the order of the filter. */
 export const statusNames: Readonly<Record<PetStatus, string>> = {
   available: 'Available',
   pending: 'Reserved',
   sold: 'Sold',
 }
 
-/** The same of one animal, in a sentence that begins with its name. */
+/** The statuses as the rest of a sentence that begins with the name of an animal. */
 export const statusSentences: Readonly<Record<PetStatus, string>> = {
   available: 'is looking for a home.',
   pending: 'is reserved at the moment.',

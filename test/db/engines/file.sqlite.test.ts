@@ -1,4 +1,4 @@
-/** The SQLite file: its settings, another process that holds it, a full disk, and a damaged file. */
+/** The SQLite file: its settings, a lock of another process, a full disk, and a damaged file. */
 import { execFileSync } from 'node:child_process'
 import { statSync, truncateSync, writeFileSync } from 'node:fs'
 import { expect, onTestFinished, test } from 'vitest'
@@ -45,7 +45,7 @@ test('a commit waits for the disk, and no wait for a lock blocks the process', a
   expect((await create()).status).toBe(201)
   expect((await createWithKey()).status).toBe(201)
   const lines = service.program.stderr.split('\n').filter((line) => /insert into .pets/.test(line))
-  expect(lines.length).toBeGreaterThan(0) // prepared once, with a key or without
+  expect(lines.length).toBeGreaterThan(0) // prepared once, with or without a key
   for (const line of lines) {
     const [, journal, synchronous, busy] = /^sqlite \[(\w+),(\d),(\d+)\]/.exec(line) ?? []
     // https://sqlite.org/pragma.html#pragma_synchronous: 2 is FULL.
@@ -70,7 +70,7 @@ test('a creation waits for the short transaction of another process', async () =
 })
 
 test(
-  'another process holds the file: creations are 503, and reads are served',
+  'another process holds the write lock: creations are 503, and reads succeed',
   outOfThree,
   async () => {
     await startService({ DATABASE_TIMEOUT: '2s' })

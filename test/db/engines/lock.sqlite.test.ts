@@ -46,7 +46,7 @@ afterEach(async () => {
   await other.close()
   await database.remove()
 })
-/** The same database with another bound on each wait, in milliseconds. */
+/** The same database with another timeout for each wait, in milliseconds. */
 async function withTimeout(timeout: number): Promise<void> {
   await db.destroy()
   db = await connect(database.url, { timeout })
@@ -94,7 +94,7 @@ test.each(writes)('%s waits until the timeout of the connection', async (_, writ
   expect(await countPets()).toBe(0)
 })
 
-test('each of several works ends at its own deadline, without effect', async () => {
+test('each of several writes ends at its own deadline, without effect', async () => {
   await other('begin immediate')
   const timeouts = [300, 100, 200]
   const ended: number[] = []
@@ -123,7 +123,7 @@ test('a statement waits for another until its deadline', async () => {
   expect(await countPets()).toBe(0)
 })
 
-test('works that arrive during the wait for the lock join the transaction', async () => {
+test('writes that arrive during the wait for the lock join the transaction', async () => {
   const { spans, deadlineOf } = tracing()
   await other('begin immediate')
   const works: Promise<unknown>[] = []
@@ -136,7 +136,7 @@ test('works that arrive during the wait for the lock join the transaction', asyn
   expect(spans.at(-1)).toBe('one,two,three: commit')
 })
 
-test('the event loop runs between two groups of works', async () => {
+test('the event loop runs between two groups of writes', async () => {
   const order: string[] = []
   const works = Array.from({ length: 500 }, () =>
     inTransaction(db, async () => void order.push('work')),
@@ -226,7 +226,7 @@ test('the trace of a commit has the calls that it commits, and no others', async
   ])
 })
 
-test('works of a transaction that SQLite ended fail with its error', async () => {
+test('writes of a transaction that SQLite ended fail with its error', async () => {
   await other(`create trigger refuse before insert on pets when new.name = 'Refused'
     begin select raise(rollback, 'refused'); end`)
   const work = (name: string) =>

@@ -17,7 +17,7 @@ import { openSql } from '../../support/sql.ts'
 
 const rex = { name: 'Rex', categoryId: 3 }
 
-/** Milliseconds of DATABASE_TIMEOUT, and the maximum of an answer without a wait for a lost connection. */
+/** Milliseconds of DATABASE_TIMEOUT, and the maximum time of a response without a lost connection. */
 const TIMEOUT = 1_500
 const SOON = 1_000
 
@@ -148,18 +148,18 @@ describe('connections to a server', outOfThree, () => {
     await using silent = await listenSilently()
     database.host = `127.0.0.1:${silent.port}`
     const unconnected = await connect(database.href, { timeout: 500 })
-    const asked = ask(unconnected).catch((error) => error)
+    const result = ask(unconnected).catch((error) => error)
     await until('it connects', () => silent.clients > 0)
     await unconnected.destroy()
-    expect(await asked).toMatchObject({ message: 'The database cannot be used right now' })
+    expect(await result).toMatchObject({ message: 'The database cannot be used right now' })
   })
 
   test('a pool ends, although the deadline of a statement passes meanwhile', async () => {
     const db = await connect(service.databaseUrl, { timeout: 1_000 })
     await using rival = await openSql(service.databaseUrl)
     await rival('lock tables pets write')
-    const asked = db.selectFrom('pets').select('name').execute()
-    const refused = expect(asked).rejects.toThrow('cannot be used')
+    const result = db.selectFrom('pets').select('name').execute()
+    const refused = expect(result).rejects.toThrow('cannot be used')
     const pattern = 'select `name` from `pets`'
     await until('it waits', async () => (await running(rival, pattern)).length === 1)
     const ended = db.destroy().then(() => 'ended')
@@ -167,7 +167,7 @@ describe('connections to a server', outOfThree, () => {
     await refused
   })
 
-  test('connections that open after their calls were given up are used by later calls', async () => {
+  test('connections that open after their calls were aborted are used by later calls', async () => {
     const database = new URL(service.databaseUrl)
     database.host = `127.0.0.1:${proxy.port}`
     const db = await connect(database.href, { timeout: 20_000 })
@@ -175,10 +175,10 @@ describe('connections to a server', outOfThree, () => {
       execute(db, db.selectFrom('pets').select('id').limit(1), deadline)
     proxy.stall()
     const gone = new Deadline(20_000)
-    const asked = Promise.allSettled(Array.from({ length: 10 }, () => ask(gone)))
+    const outcomes = Promise.allSettled(Array.from({ length: 10 }, () => ask(gone)))
     await setTimeout(100)
     gone.giveUp(new Error('Gone'))
-    expect((await asked).map(({ status }) => status)).toEqual(Array(10).fill('rejected'))
+    expect((await outcomes).map(({ status }) => status)).toEqual(Array(10).fill('rejected'))
     proxy.flow()
     const deadline = new Deadline(5_000)
     expect((await ask(deadline)).rows).toEqual([])
@@ -186,7 +186,7 @@ describe('connections to a server', outOfThree, () => {
     await db.destroy()
   })
 
-  test('connections whose calls are given up during a ping are used by later calls', async () => {
+  test('connections whose calls are aborted during a ping are used by later calls', async () => {
     const database = new URL(service.databaseUrl)
     database.host = `127.0.0.1:${proxy.port}`
     const pool = new MysqlPool({ uri: database.href })
@@ -207,7 +207,7 @@ describe('connections to a server', outOfThree, () => {
     await pool.end()
   })
 
-  test('writes that are given up while they wait leave the queue', async () => {
+  test('writes that are aborted while they wait leave the queue', async () => {
     const patient = await startInstance({ DATABASE_TIMEOUT: '4s' })
     const count = (state: string) => patient.metric(`petstore_database_connections_${state}`)
     await using rival = await openSql(patient.databaseUrl)

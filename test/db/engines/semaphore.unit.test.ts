@@ -1,10 +1,10 @@
-/** A semaphore: a caller that gives up while it waits takes no permit. */
+/** A semaphore: a caller that aborts its wait takes no permit. */
 import { expect, test } from 'vitest'
 import { Deadline } from '../../../db/deadline.ts'
 import { createSemaphore } from '../../../db/engines/semaphore.ts'
 import { OverloadedError } from '../../../db/errors.ts'
 
-test('callers get permits in the order of their arrival, except those that gave up', async () => {
+test('callers get permits in the order of their arrival, except aborted ones', async () => {
   const take = createSemaphore(1, 3)
   const open = new Deadline(Number.POSITIVE_INFINITY)
   const release = await take(open)

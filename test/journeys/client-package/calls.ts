@@ -1,4 +1,4 @@
-/** Calls of every kind, and what became of each: for the service, and for its stand-in. */
+/** Calls of every kind with their outcomes, for the service and for its stand-in. */
 import { createPetstoreClient, isApiError, type NewPet } from '@petstore-catalogue/petstore/client'
 
 export interface Keys {
@@ -7,19 +7,19 @@ export interface Keys {
   invalid: string
 }
 
-/** Goes through the calls, one after another, on a catalogue that is empty. */
+/** Makes all calls sequentially on an empty catalogue. */
 export async function outcomes(
   url: string,
   keys: Keys,
 ): Promise<[name: string, outcome: string][]> {
   const petstore = createPetstoreClient({ url, apiKey: keys.valid })
   const reader = createPetstoreClient({ url, apiKey: keys.readOnly })
-  const stranger = createPetstoreClient({ url, apiKey: keys.invalid })
+  const unauthorized = createPetstoreClient({ url, apiKey: keys.invalid })
   const seen: [string, string][] = []
   const see = async (name: string, call: () => Promise<unknown>) => {
     seen.push([name, await outcome(call)])
   }
-  // Types do not hold back what a form or another program hands in.
+  // Values from forms and other programs may have wrong types.
   const create = (pet: unknown, context = {}) =>
     petstore.createPet.mutate(pet as NewPet, { context })
   const list = (query: unknown) => petstore.listPets.query(query as object)
@@ -30,7 +30,7 @@ export async function outcomes(
   await see('the first pet', () => create(rex))
   await see('a status', () => create({ ...rex, status: 'sold', nickname: 'R.' }))
   const statuses = ['available', 'pending', 'sold']
-  await see('twenty-five at once', () =>
+  await see('25 concurrent creations', () =>
     Promise.all(
       Array.from({ length: 25 }, (_, index) =>
         create({ name: `Animal ${index}`, categoryId: index, status: statuses[index % 3] }),
@@ -115,22 +115,22 @@ export async function outcomes(
   const context = { idempotencyKey: 'a key with "quotes" and \\' }
   await see('with a key', () => create(rex, context))
   await see('with the same key', () => create(rex, context))
-  await see('with the same key for another', () => create({ ...rex, name: 'Max' }, context))
-  await see('with the key of what was refused', async () => {
+  await see('with the same key for another pet', () => create({ ...rex, name: 'Max' }, context))
+  await see('with the key of a rejected creation', async () => {
     const again = { idempotencyKey: 'refused' }
     return [await outcome(() => create({}, again)), await outcome(() => create(rex, again))]
   })
 
   await see('a read-only key reads', () => reader.getPet.query({ petId: 1 }))
   await see('a read-only key creates', () => reader.createPet.mutate(rex))
-  await see('a read-only key creates nonsense', () => reader.createPet.mutate({} as NewPet))
-  await see('an invalid key', () => stranger.listPets.query())
+  await see('a read-only key with an invalid pet', () => reader.createPet.mutate({} as NewPet))
+  await see('an invalid key', () => unauthorized.listPets.query())
   await see('an invalid key in a batch', () =>
-    Promise.all([1, 2].map((petId) => outcome(() => stranger.getPet.query({ petId })))),
+    Promise.all([1, 2].map((petId) => outcome(() => unauthorized.getPet.query({ petId })))),
   )
-  await see('an invalid key creates nonsense', () => stranger.createPet.mutate({} as NewPet))
+  await see('an invalid key with an invalid pet', () => unauthorized.createPet.mutate({} as NewPet))
   await see('no key', () => createPetstoreClient({ url, apiKey: '' }).listPets.query())
-  await see('all that is there', () => list({ limit: 100 }).then(withoutNames))
+  await see('all pets', () => list({ limit: 100 }).then(withoutNames))
   return seen
 }
 

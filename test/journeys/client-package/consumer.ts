@@ -1,4 +1,4 @@
-/** A frontend of somebody else: compiled in strict mode and run, by client-package.test.ts. */
+/** A consumer of the package, which client-package.test.ts compiles in strict mode and runs. */
 
 import {
   type AppRouter,
@@ -12,7 +12,7 @@ import {
 } from '@petstore-catalogue/petstore/client'
 import { createTRPCClient, httpLink } from '@trpc/client'
 
-/** Goes through all that the package offers, and tells what it saw. */
+/** Uses every part of the package, and returns the results. */
 export async function visit(url: string, apiKey: string): Promise<string[]> {
   const petstore = createPetstoreClient({ url, apiKey })
   const status: PetStatus = 'pending'

@@ -1,4 +1,4 @@
-/** Names over which an editor should say what they are, asked by editor.test.ts. */
+/** Names for which editor.test.ts requests the hover texts. */
 import {
   type AppRouter,
   createPetstoreClient,

@@ -1,4 +1,4 @@
-/** What must not compile: each line that ends in "wrong", and no other. */
+/** Exactly the lines that end in "wrong" must not compile. */
 import { createPetstoreClient, isApiError, type Pet } from '@petstore-catalogue/petstore/client'
 
 const petstore = createPetstoreClient({ url: 'http://localhost/trpc', apiKey: '' })

@@ -1,4 +1,4 @@
-/** The calls of calls.ts, answered by the package's stand-in in this process. */
+/** Runs the calls of calls.ts against the stand-in of the package in this process. */
 import { petstoreHandlers } from '@petstore-catalogue/petstore/testing'
 import { setupServer } from 'msw/node'
 import { type Keys, outcomes } from './calls.ts'

@@ -1,4 +1,4 @@
-/** A program of a third party: a client generated from openapi.json, which does all that can be done. */
+/** A program with a client that is generated from openapi.json; it calls every operation. */
 import assert from 'node:assert/strict'
 import createClient, { type Middleware } from 'openapi-fetch'
 import type { components, paths } from './generated/petstore.ts'
@@ -38,7 +38,7 @@ assert.deepEqual(
   ['available', 'available', 'available', 'available', 'sold'],
 )
 
-// listPets, page by page, along the Link header
+// listPets, page by page, by the Link header
 const seen: number[] = []
 let cursor: number | undefined
 do {
@@ -62,7 +62,7 @@ const got = await client.GET('/pets/{petId}', { params: { path: { petId: first.i
 assert.deepEqual(got.data, first)
 assert.equal(got.response.headers.get('sunset'), 'Thu, 05 Dec 2030 00:00:00 GMT')
 
-// The errors that a valid request can meet
+// The errors of valid requests
 const absent = await client.GET('/pets/{petId}', { params: { path: { petId: 4_000_000 } } })
 refused(absent.error, 404, 'NOT_FOUND')
 const reused = await client.POST('/pets', {
@@ -73,7 +73,7 @@ refused(reused.error, 422, 'UNPROCESSABLE_CONTENT')
 const foreign = await client.GET('/pets', { headers: { authorization: 'Bearer nobody' } })
 refused(foreign.error, 401, 'UNAUTHORIZED')
 
-// The errors of an invalid request; a proxy that validates would not let it through
+// The errors of invalid requests, which a validating proxy does not forward
 if (process.env.INVALID_TOO) {
   const greedy = await client.GET('/pets', { params: { query: { limit: 101 } } })
   refused(greedy.error, 400, 'BAD_REQUEST')

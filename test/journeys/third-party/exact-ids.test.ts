@@ -1,4 +1,4 @@
-/** The lines of docs/clients.md for exact ids in generated clients: run as they stand, and left out. */
+/** The code of docs/clients.md for exact ids in generated clients runs unchanged. */
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -26,7 +26,7 @@ beforeAll(async () => {
     2n ** 63n - 1n,
     'available',
   ])
-  // Like one that compresses: it does not say how long an answer is, which clients may go by.
+  // Like a proxy that compresses: responses have no Content-Length, which some clients use.
   proxy = createServer((req, res) => {
     const { method, headers, url } = req
     const upstream = request(`${service.origin}${url}`, { method, headers }, (answer) => {
@@ -38,7 +38,7 @@ beforeAll(async () => {
   })
   proxy.listen(0, '127.0.0.1')
   await once(proxy, 'listening')
-  proxied = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}` // it listens on TCP
+  proxied = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}` // the address of a TCP server
 })
 afterAll(async () => {
   proxy.close()
@@ -56,59 +56,62 @@ const [EXACT, OPENAPI_FETCH, HEY_API, END] = [
 test.each([
   ['openapi-fetch', OPENAPI_FETCH, HEY_API, ['types.mjs']],
   ['hey-api', HEY_API, END, ['openapi-ts.config.ts']],
-])('with %s, ids are exact by those lines and rounded without', async (name, from, to, files) => {
-  const folder = path.join(cwd, 'generated', name)
-  rmSync(folder, { recursive: true, force: true })
-  mkdirSync(folder, { recursive: true })
-  const blocks = blocksOf(document, from, to)
-  const written = {
-    ...filesIn(blocksOf(document, EXACT, OPENAPI_FETCH)),
-    ...filesIn(blocks),
-  }
-  expect(Object.keys(written)).toEqual(['exact.ts', ...files, 'client.ts'])
-  for (const [file, code] of Object.entries(written)) {
-    expect(code.includes('http://localhost:3000'), file).toBe(file !== 'exact.ts')
-    const ours = code
-      .replaceAll('http://localhost:3000', service.origin)
-      .replaceAll('petstore_…', service.key)
-    writeFileSync(path.join(folder, file), ours)
-  }
-  cpSync(path.join(cwd, 'exact-ids', `${name}.ts`), path.join(folder, 'consumer.ts'))
+])(
+  'with %s, ids are exact with the code of the document and rounded without it',
+  async (name, from, to, files) => {
+    const folder = path.join(cwd, 'generated', name)
+    rmSync(folder, { recursive: true, force: true })
+    mkdirSync(folder, { recursive: true })
+    const blocks = blocksOf(document, from, to)
+    const written = {
+      ...filesIn(blocksOf(document, EXACT, OPENAPI_FETCH)),
+      ...filesIn(blocks),
+    }
+    expect(Object.keys(written)).toEqual(['exact.ts', ...files, 'client.ts'])
+    for (const [file, code] of Object.entries(written)) {
+      expect(code.includes('http://localhost:3000'), file).toBe(file !== 'exact.ts')
+      const ours = code
+        .replaceAll('http://localhost:3000', service.origin)
+        .replaceAll('petstore_…', service.key)
+      writeFileSync(path.join(folder, file), ours)
+    }
+    cpSync(path.join(cwd, 'exact-ids', `${name}.ts`), path.join(folder, 'consumer.ts'))
 
-  const commands =
-    blocks
-      .find(({ language }) => language === 'sh')
-      ?.code.trim()
-      .split('\n') ?? []
-  const [installation = '', ...rest] = commands
-  expectInstalled(installation)
-  for (const command of rest) await run('sh', ['-c', command], { cwd: folder })
+    const commands =
+      blocks
+        .find(({ language }) => language === 'sh')
+        ?.code.trim()
+        .split('\n') ?? []
+    const [installation = '', ...rest] = commands
+    expectInstalled(installation)
+    for (const command of rest) await run('sh', ['-c', command], { cwd: folder })
 
-  const compilerOptions = {
-    target: 'esnext',
-    module: 'nodenext',
-    types: ['node'],
-    typeRoots: ['../../../../../node_modules/@types'],
-    outDir: 'out',
-    strict: true,
-    noUncheckedIndexedAccess: true,
-    skipLibCheck: true,
-  }
-  const project = { compilerOptions, include: ['*.ts'], exclude: ['openapi-ts.config.ts'] }
-  writeFileSync(path.join(folder, 'tsconfig.json'), JSON.stringify(project))
-  await run(path.join(cwd, 'node_modules/.bin/tsc'), ['--project', folder], { cwd: folder })
+    const compilerOptions = {
+      target: 'esnext',
+      module: 'nodenext',
+      types: ['node'],
+      typeRoots: ['../../../../../node_modules/@types'],
+      outDir: 'out',
+      strict: true,
+      noUncheckedIndexedAccess: true,
+      skipLibCheck: true,
+    }
+    const project = { compilerOptions, include: ['*.ts'], exclude: ['openapi-ts.config.ts'] }
+    writeFileSync(path.join(folder, 'tsconfig.json'), JSON.stringify(project))
+    await run(path.join(cwd, 'node_modules/.bin/tsc'), ['--project', folder], { cwd: folder })
 
-  const client = path.join(folder, 'out/client.js')
-  const compiled = readFileSync(client, 'utf8')
-  for (const origin of [service.origin, proxied]) {
-    writeFileSync(client, compiled.replaceAll(service.origin, origin))
-    const env = { ...process.env, BASE_URL: `${origin}/v1`, API_KEY: service.key }
-    const program = path.join(folder, 'out/consumer.js')
-    expect((await run(process.execPath, [program], { env })).stdout).toBe('exact\n')
-  }
-})
+    const client = path.join(folder, 'out/client.js')
+    const compiled = readFileSync(client, 'utf8')
+    for (const origin of [service.origin, proxied]) {
+      writeFileSync(client, compiled.replaceAll(service.origin, origin))
+      const env = { ...process.env, BASE_URL: `${origin}/v1`, API_KEY: service.key }
+      const program = path.join(folder, 'out/consumer.js')
+      expect((await run(process.execPath, [program], { env })).stdout).toBe('exact\n')
+    }
+  },
+)
 
-test('the command for a first client generates its types', async () => {
+test('the command for a generated client generates its types', async () => {
   const folder = path.join(cwd, 'generated/first')
   mkdirSync(folder, { recursive: true })
   const [{ code } = { code: '' }] = blocksOf(document, '## Generated REST clients\n', EXACT)
@@ -117,7 +120,7 @@ test('the command for a first client generates its types', async () => {
   expect(readFileSync(path.join(folder, 'petstore.d.ts'), 'utf8')).toContain('listPets')
 })
 
-/** Expects that the packages of an installation, in their versions, are installed here. */
+/** Expects that the packages of an `npm install` are installed here, in the same versions. */
 function expectInstalled(command: string): void {
   const words = command.split(/\s+/)
   const packages = words.filter((word) => !['npm', 'install', '--save-dev', '&&'].includes(word))

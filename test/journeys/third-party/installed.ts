@@ -1,8 +1,8 @@
-/** Waiting for what the third party uses, which is installed while other tests run. */
+/** Waits for the third-party tools, which are installed during other tests. */
 import { inject } from 'vitest'
 import * as installation from '../../support/installation.ts'
 
 export { INSTALLATION } from '../../support/installation.ts'
 
-/** Waits until everything is installed. Throws what npm says when it does not end well. */
+/** Waits for the installation. Throws the error of npm. */
 export const installed = (): Promise<void> => installation.installed(inject('thirdPartyInstalled'))

@@ -1,6 +1,6 @@
 /**
- * The document as it is served, with a resource of all ready-made schemas beside the service's own,
- * before linters that are not ours; what is off is said in their files.
+ * Third-party linters check the served document, including a resource with all ready-made schemas.
+ * Their configuration files have the disabled rules.
  */
 import { execFile } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
@@ -12,7 +12,7 @@ import { INSTALLATION, installed } from './installed.ts'
 
 const cwd = import.meta.dirname
 
-/** Every document lies in this folder, because the exceptions in spectral.yaml go by its name. */
+/** Every document is in this folder, because the exceptions in spectral.yaml depend on its path. */
 const folder = path.join(cwd, 'generated')
 let served: string
 beforeAll(installed, INSTALLATION)
@@ -23,7 +23,7 @@ beforeAll(async () => {
   mkdirSync(folder, { recursive: true })
 })
 
-/** A linter of this name with these arguments, as a function from a document to the rules it breaks. */
+/** Makes a function that runs a linter on a document, and returns the violated rules. */
 const linter =
   (bin: string, args: string[], rulesIn: (output: string) => string[]) =>
   (name: string, document: string) =>
@@ -37,7 +37,7 @@ const linter =
       }
       const words = [program, 'lint', `generated/${name}`, ...args]
       execFile(process.execPath, words, { cwd, env }, (error, stdout, stderr) => {
-        // 0 is for nothing found, 1 for something.
+        // Exit code 1 means violations.
         if (error && error.code !== 1) reject(new Error(stderr || stdout))
         else resolve(rulesIn(stdout))
       })
@@ -54,15 +54,15 @@ const redocly = linter(
   (output) => (JSON.parse(output).problems as { ruleId: string }[]).map(({ ruleId }) => ruleId),
 )
 
-test('Spectral and the OWASP rules find nothing', async () => {
+test('Spectral finds no violations, including the OWASP rules', async () => {
   expect(await spectral('served.json', served)).toEqual([])
 })
 
-test('Redocly finds nothing', async () => {
+test('Redocly finds no violations', async () => {
   expect(await redocly('served-too.json', served)).toEqual([])
 })
 
-test('they would find something', async () => {
+test('both linters find the violations of a faulty document', async () => {
   const spoilt = served
     .replace('"maxItems":', '"x-maxItems":')
     .replace('"operationId":"listPets"', '"operationId":"createPet"')

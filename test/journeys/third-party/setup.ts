@@ -1,6 +1,6 @@
 /**
- * Installs what the third party uses, once. It is kept apart, and installed while other tests run, so
- * that nobody else has to wait for it.
+ * Installs the third-party tools once, in a separate project and during other tests, so that these do
+ * not wait for them.
  */
 import { statSync } from 'node:fs'
 import type { TestProject } from 'vitest/node'
@@ -9,7 +9,7 @@ import { beginInstallation } from '../../support/installation.ts'
 
 declare module 'vitest' {
   export interface ProvidedContext {
-    /** The file that is there when the installation has ended. */
+    /** The file that exists after the installation. */
     thirdPartyInstalled: string
   }
 }

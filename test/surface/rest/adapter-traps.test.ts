@@ -1,4 +1,4 @@
-/** Nine ways in which REST on a tRPC router goes wrong by itself: none of them may come back. */
+/** Nine errors that REST on a tRPC router is prone to. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { errorOf, type Service, startService, trpcClient } from '../../support/service.ts'
 
@@ -11,7 +11,7 @@ afterAll(() => service.stop())
 
 const anonymous = { authorization: undefined }
 
-test('1: REST calls do not loosen what tRPC accepts', async () => {
+test('1: REST calls do not loosen the validation of tRPC', async () => {
   const { rest, trpc } = service
   await rest('GET', '/pets?limit=7&cursor=0')
   await rest('GET', '/pets/1')
@@ -30,7 +30,7 @@ test('1: REST calls do not loosen what tRPC accepts', async () => {
   }
 })
 
-test('2: application/json with a parameter is a body too', async () => {
+test('2: application/json with a parameter is accepted as a body', async () => {
   const { status } = await service.rest('POST', '/pets', {
     body: { name: 'Rex', categoryId: 3 },
     headers: { 'content-type': 'application/json; charset=utf-8' },
@@ -38,14 +38,14 @@ test('2: application/json with a parameter is a body too', async () => {
   expect(status).toBe(201)
 })
 
-test('3: an error is code, message and status, in words of ours', async () => {
+test('3: an error has a code, a message of the service, and a status', async () => {
   const { text } = await service.rest('POST', '/pets', { body: { name: '' } })
   expect(text).toBe(
     '{"code":"BAD_REQUEST","message":"name must not be empty; categoryId is required","status":400}',
   )
 })
 
-test('4: an unknown error tells nothing', async () => {
+test('4: an unknown error returns no details', async () => {
   await service.sql('alter table pets rename to animals')
   try {
     const { text } = await service.rest('GET', '/pets')
@@ -58,7 +58,7 @@ test('4: an unknown error tells nothing', async () => {
   }
 })
 
-test('5: the document says 201, one Error, an example of its own per error, two servers', async () => {
+test('5: the document has 201, one Error schema, an example per error, and two servers', async () => {
   const text = await (await fetch(`${service.origin}/v1/openapi.json`)).text()
   const { paths, servers, components } = JSON.parse(text)
   expect(Object.keys(paths['/pets'].post.responses)).toContain('201')
@@ -75,13 +75,13 @@ test('5: the document says 201, one Error, an example of its own per error, two 
   expect(new Set(messages).size).toBe(3)
 })
 
-test('6: without a key a bad body is 401', async () => {
+test('6: without a key a malformed body is 401', async () => {
   for (const body of ['{', '[]', '{}', new Uint8Array([0xff])]) {
     expect((await service.rest('POST', '/pets', { body, headers: anonymous })).status).toBe(401)
   }
 })
 
-test('7: HEAD, other methods, escapes, case, and what comes after REST', async () => {
+test('7: HEAD, other methods, percent-encoding, case, and paths outside REST', async () => {
   const { rest } = service
   expect((await rest('HEAD', '/pets')).status).toBe(200)
   expect((await rest('DELETE', '/pets')).status).toBe(405)
@@ -92,9 +92,9 @@ test('7: HEAD, other methods, escapes, case, and what comes after REST', async (
   })
 })
 
-test('8: the document names its schemas, and keeps the formats of their integers', async () => {
+test('8: the document names its schemas and keeps the formats of their integers', async () => {
   const { body } = await service.rest('GET', '/openapi.json')
-  // The document of this service: its own tests check its form.
+  // document.once.test.ts checks the form of the document.
   const { paths, components } = body as { paths: Paths; components: Components }
   expect(Object.keys(components.schemas)).toEqual(
     expect.arrayContaining(['Error', 'NewPet', 'Pet', 'PetStatus', 'Pets']),

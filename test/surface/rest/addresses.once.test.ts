@@ -1,4 +1,4 @@
-/** Where REST answers and where not: addresses, methods, HEAD, and the key before all else. */
+/** The paths and methods of REST, HEAD, and the check of the key before everything else. */
 import { once } from 'node:events'
 import { request } from 'node:http'
 import { connect } from 'node:net'
@@ -31,7 +31,7 @@ test.each([
   '/OpenAPI.json',
   '/openapi',
   '/pets;v=1',
-])('/v1%s is nothing', async (path) => {
+])('/v1%s returns 404', async (path) => {
   for (const method of ['GET', 'POST', 'DELETE', 'OPTIONS']) {
     const { status, body } = await service.rest(method, path)
     expect(status).toBe(404)
@@ -43,19 +43,22 @@ test.each([
   }
 })
 
-test.each(['/v1x/pets', '/V1/pets', '/pets', '/v2/pets', '/trpcs'])('nor is %s', async (path) => {
-  const answer = await fetch(service.origin + path)
-  expect(answer.status).toBe(404)
-  expect(answer.headers.get('content-type')).toBe('application/json')
-  expect(await answer.json()).toMatchObject({ code: 'NOT_FOUND', status: 404 })
-})
+test.each(['/v1x/pets', '/V1/pets', '/pets', '/v2/pets', '/trpcs'])(
+  '%s is not a path of REST',
+  async (path) => {
+    const answer = await fetch(service.origin + path)
+    expect(answer.status).toBe(404)
+    expect(answer.headers.get('content-type')).toBe('application/json')
+    expect(await answer.json()).toMatchObject({ code: 'NOT_FOUND', status: 404 })
+  },
+)
 
 test.each([
   ['/pets', allowAt('/pets')],
   ['/pets/1', allowAt('/pets/1')],
   ['/pets/rex', allowAt('/pets/1')],
   ['/openapi.json', 'GET, HEAD'],
-])('%s allows %s, and nothing else', async (path, allow) => {
+])('%s allows %s only', async (path, allow) => {
   expect(allow).toContain('GET, HEAD')
   const methods = ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND']
   for (const method of methods.filter((method) => !allow.split(', ').includes(method))) {
@@ -92,7 +95,7 @@ test.each([
   expect(named(head)).toEqual(named(get))
 })
 
-test('of two Authorization headers none counts', async () => {
+test('two Authorization headers return 401', async () => {
   const authorization = `Bearer ${service.key}`
   for (const [first, second] of [
     [authorization, 'Bearer x'],
@@ -108,7 +111,7 @@ test('of two Authorization headers none counts', async () => {
   }
 })
 
-test('without a key nothing else is looked at: not the body, its type or its size', async () => {
+test('without a key the body, its type and its size are not checked', async () => {
   for (const [body, type] of [
     ['{', 'application/json'],
     ['x', 'text/plain'],
@@ -124,7 +127,7 @@ test('without a key nothing else is looked at: not the body, its type or its siz
   }
 })
 
-test('a body that never comes does not keep the 401 waiting', async () => {
+test('a body that never arrives does not delay the 401', async () => {
   const sent = request(`${service.origin}/v1/pets`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', 'content-length': 10 },

@@ -1,4 +1,4 @@
-/** The OpenAPI document: valid, complete, and what the interface document says. */
+/** The OpenAPI document: valid, complete, and equal to the interface document. */
 import { execFile } from 'node:child_process'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -11,7 +11,7 @@ import { operationsOf } from '../../../src/surface/rest/operations.ts'
 import { parseExact } from '../../support/rest.ts'
 import { type Service, startService } from '../../support/service.ts'
 
-/** As much of OpenAPI as is looked at here. */
+/** The parts of OpenAPI that these tests read. */
 interface Document {
   openapi: string
   info: { title: string; version: string; description: string }
@@ -53,14 +53,14 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-test('it is valid OpenAPI 3.1', async () => {
+test('the document is valid OpenAPI 3.1', async () => {
   expect(document.openapi).toMatch(/^3\.1\.\d$/)
   const { valid, errors } = await new Validator().validate(JSON.parse(text))
   expect(errors).toBeUndefined()
   expect(valid).toBe(true)
 })
 
-test('version 1.0.0 on two servers: production, then staging', () => {
+test('the document has version 1.0.0 and two servers: production, then staging', () => {
   expect(document.info).toMatchObject({ title: 'Petstore', version: '1.0.0' })
   expect(document.servers.map(({ url }) => url)).toEqual([
     'https://petstore.example/v1',
@@ -68,7 +68,7 @@ test('version 1.0.0 on two servers: production, then staging', () => {
   ])
 })
 
-test('without a staging installation there is one server', async () => {
+test('without a staging installation the document has one server', async () => {
   const alone = await startService({ BASE_URL: 'http://localhost:3000/v1' })
   const answer = await fetch(`${alone.origin}/v1/openapi.json`)
   const { servers } = (await answer.json()) as Document
@@ -87,7 +87,7 @@ test.each([
   expect(servers).toEqual([{ url: baseUrl, description }])
 })
 
-test('the guides say what to do about every error code, and name every operation that they are for', () => {
+test('the guides explain every error code and name every operation that they are for', () => {
   const { description } = document.info
   expect(description.match(/^## .*$/gm)).toEqual([
     '## TypeScript? Use the client',
@@ -109,7 +109,7 @@ test('the guides say what to do about every error code, and name every operation
   expect(description).toContain('`GET /pets/{petId}` is deprecated since 2026-11-20')
 })
 
-test('the guide to paging lists everything, and does not take an error for the end', async () => {
+test('the code of the guide to paging lists everything and does not take an error for the end', async () => {
   const [, program = ''] =
     /## Paging\n[\s\S]*?```JavaScript\n([\s\S]*?)```/.exec(document.info.description) ?? []
   const list = (key: string) => {
@@ -122,7 +122,7 @@ test('the guide to paging lists everything, and does not take an error for the e
   await expect(list('another')).rejects.toThrow('"code":"UNAUTHORIZED"')
 })
 
-test('every operation has a sample for the TypeScript client, which can be run', async () => {
+test('every operation has a sample for the TypeScript client that runs', async () => {
   const client = pathToFileURL(path.resolve('client/src/client.ts')).href
   const sources = Object.values(document.paths)
     .flatMap((item) => Object.values(item))
@@ -150,7 +150,7 @@ test('every operation has a sample for the TypeScript client, which can be run',
   expect(got).toContain('There is no animal with the id 42')
 })
 
-test('it has the three operations of the interface', () => {
+test('the document has the three operations of the interface', () => {
   const operations = Object.entries(document.paths).flatMap(([path, item]) =>
     Object.entries(item).map(([method, { operationId }]) => `${operationId}: ${method} ${path}`),
   )
@@ -158,7 +158,7 @@ test('it has the three operations of the interface', () => {
   expect(operations).toEqual(expect.arrayContaining(interfaces))
 })
 
-test('every operation needs a bearer key', () => {
+test('every operation requires a bearer key', () => {
   const [name] = Object.keys(document.components.securitySchemes)
   expect(document.components.securitySchemes[String(name)]).toMatchObject({
     type: 'http',
@@ -170,7 +170,7 @@ test('every operation needs a bearer key', () => {
   }
 })
 
-// Beyond what a number holds: here are the very digits.
+// Beyond the safe integers: these are the exact digits.
 const int64 = {
   type: 'integer',
   format: 'int64',
@@ -179,7 +179,7 @@ const int64 = {
 }
 const reference = (name: string) => ({ $ref: `#/components/schemas/${name}` })
 
-test('parameters, with their constraints and defaults', () => {
+test('parameters have their constraints and defaults', () => {
   const { parameters = [] } = operation('get', '/pets')
   const byName = Object.fromEntries(parameters.map((parameter) => [parameter.name, parameter]))
   expect(
@@ -207,12 +207,12 @@ test('parameters, with their constraints and defaults', () => {
   for (const { description } of parameters) expect(description).toMatch(/\.$/)
 })
 
-test('the components, each defined once and referred to', () => {
+test('every component is defined once and referenced', () => {
   const { schemas } = document.components
   const names = Object.keys(schemas)
   const known = ['Error', 'NewPet', 'Pet', 'PetStatus', 'Pets', 'Refusal']
   expect(names).toEqual(expect.arrayContaining(known))
-  // None that nothing refers to, and none that is not there.
+  // No component is unused, and no reference is broken.
   const referred = [...text.matchAll(/"#\/components\/schemas\/([^"]+)"/g)].map(([, name]) => name)
   expect(names.sort()).toEqual([...new Set(referred)].sort())
   expect(schemas.PetStatus).toMatchObject({
@@ -249,7 +249,7 @@ test('the components, each defined once and referred to', () => {
   })
 })
 
-test('a client may send what is not a field, as the service ignores it', () => {
+test('input schemas allow unknown fields, because the service ignores them', () => {
   expect(document.components.schemas.NewPet).not.toHaveProperty('additionalProperties', false)
 })
 
@@ -272,7 +272,7 @@ test.each([
     ['Deprecation', 'Link', 'Sunset'],
   ],
 ] as const)(
-  '%s %s answers %i with %s, or one of its errors',
+  '%s %s returns %i with %s, or one of its errors',
   (method, path, success, name, errors, headers) => {
     const { responses } = operation(method, path)
     expect(Object.keys(responses).map(Number)).toEqual([success, ...errors])
@@ -293,7 +293,7 @@ test.each([
   },
 )
 
-test('400 has an example of each code, by its name', () => {
+test('400 has an example of each code, with the code as its name', () => {
   const { examples } = operation('post', '/pets').responses[400]?.content['application/json'] ?? {}
   const example = (code: string, message: string) => ({ value: { code, message, status: 400 } })
   expect(examples).toEqual({
@@ -302,7 +302,7 @@ test('400 has an example of each code, by its name', () => {
   })
 })
 
-test('one animal can be looked up without getPet, as its description says', async () => {
+test('listPets can look up one animal, as the description of getPet says', async () => {
   const { description } = operation('get', '/pets/{petId}')
   expect(description).toContain('`cursor` = `id` − 1 and `limit=1`')
   expect(description).toContain(
@@ -320,13 +320,13 @@ test('one animal can be looked up without getPet, as its description says', asyn
   }
   expect(await Promise.all([first, second, third, third + 1n].map(idAt))).toEqual([
     Number(first),
-    Number(third), // a greater one: there is none with the second's id
+    Number(third), // a greater id: the second animal does not exist
     Number(third),
     undefined,
   ])
 })
 
-test('getPet is deprecated, and until when', () => {
+test('getPet is deprecated and has a date of removal', () => {
   const getPet = operation('get', '/pets/{petId}')
   expect(getPet.deprecated).toBe(true)
   expect(getPet.description).toContain('5 December 2030')

@@ -1,4 +1,4 @@
-/** Every error that the document speaks of can be had, from each operation that it speaks of. */
+/** Each operation can return every error that the document lists for it. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { engine } from '../../support/database.ts'
 import { holdWrites } from '../../support/hold.ts'
@@ -29,7 +29,7 @@ afterAll(() =>
   Promise.all([service, limited, broken, unreachable, strict].map((started) => started?.stop())),
 )
 
-/** What is answered to a call while another one under the same key cannot go on. */
+/** The response to a call while another call under the same key is blocked. */
 async function conflict({ name, rest }: Operation): Promise<Answer> {
   const headers = { 'idempotency-key': `"running ${name}"` }
   const letGo = await holdWrites(service.databaseUrl)
@@ -39,17 +39,17 @@ async function conflict({ name, rest }: Operation): Promise<Answer> {
   return first
 }
 
-// A statement on the embedded engine holds up the whole process, so that no call meets another.
+// A statement on the embedded engine blocks the whole process, so calls are never concurrent.
 const neverMet = engine === 'sqlite' ? ['409'] : []
 
-/** What is answered to another call under a key that was used. */
+/** The response to another call under a used key. */
 async function reuse({ name, rest }: Operation): Promise<Answer> {
   const headers = { 'idempotency-key': `"used ${name}"` }
   expect((await rest(service.rest, 'good', { headers })).status).toBeLessThan(300)
   return await rest(service.rest, 'other', { headers })
 }
 
-/** What is answered to a request that does not arrive: nobody knows what it would have been. */
+/** The response to a request that does not arrive. Its operation is unknown. */
 async function tooSlow(): Promise<Answer> {
   const { answers } = await converse(strict.origin, 'GET /v1/pets HTTP/1.1\r\nHost: x\r\n')
   const { status, headers, body: text } = answers[0] as RawAnswer
@@ -75,7 +75,7 @@ const provoke: Record<string, (operation: Operation) => Promise<Answer>> = {
   503: ({ rest }) => rest(unreachable.rest),
 }
 
-/** The errors that an operation must speak of. */
+/** The errors that the document must list for an operation. */
 const expectedOf = ({ changes, hasBody, namesOne, takesIdempotencyKey }: Operation) =>
   [
     ...[400, 401, 408, 429, 431, 500, 503],
@@ -87,10 +87,10 @@ const expectedOf = ({ changes, hasBody, namesOne, takesIdempotencyKey }: Operati
     .sort()
     .map(String)
 
-/** The statuses of the errors that the document has, by operation. */
+/** The statuses of the errors in the document, by operation. */
 async function documentedErrors(): Promise<Map<string, string[]>> {
   const { body } = await service.rest('GET', '/openapi.json')
-  // The document of this service: its own tests check its form.
+  // document.once.test.ts checks the form of the document.
   const { paths } = body as { paths: Record<string, Record<string, DocumentedOperation>> }
   const documented = Object.values(paths).flatMap((item) => Object.values(item))
   return new Map(
@@ -106,7 +106,7 @@ interface DocumentedOperation {
   responses: object
 }
 
-test('the document has the operations of the router, and no others', async () => {
+test('the document has exactly the operations of the router', async () => {
   const names = operations.map(({ name }) => name)
   expect([...(await documentedErrors()).keys()].sort()).toEqual(names.sort())
 })

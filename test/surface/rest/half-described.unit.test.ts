@@ -1,4 +1,4 @@
-/** A procedure that REST has not enough of, or too much, stops the start, and says what is wrong. */
+/** The service does not start with a procedure that REST cannot serve. The error names the cause. */
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { BY_ID, orderBy } from '../../../db/order.ts'
@@ -26,7 +26,7 @@ const give = async () => example
 const change = write(give)
 const page = paged({ by: BY_ID }, async () => ({ items: [example], next: undefined, order: BY_ID }))
 
-/** An operation on one toy, at a path with these parameters. */
+/** An operation on one toy, at a path with parameters. */
 function labelled(method: 'get' | 'patch', path: `/${string}`) {
   const fields = [...path.matchAll(/\{(.+?)\}/g)].map(([, field]) => [String(field), z.string()])
   const input = z.object(Object.fromEntries(fields)).meta({ id: 'OneToy' })
@@ -43,7 +43,7 @@ function labelled(method: 'get' | 'patch', path: `/${string}`) {
         .mutation(write(give))
 }
 
-/** A creation; of what it makes not all fields are always there. */
+/** A creation whose output has optional fields. */
 const making = (creates: `/${string}`) =>
   keyedProcedure
     .meta(restMeta({ ...changing, creates, example: { ...example, owner: null, sizes: [] } }))
@@ -61,7 +61,7 @@ const byLabel = orderBy([{ column: 'label', type: 'text', direction: 'ascending'
 
 const toys = { toys: 'What they play with.' }
 
-/** Starts with these procedures, as far as that comes. */
+/** Builds the document of these procedures, as the service does at its start. */
 function start(procedures: Parameters<typeof router>[0], tags: Record<string, string> = toys) {
   const servers = { baseUrl: 'https://petstore.example/v1', stagingUrl: 'https://x.example/v1' }
   const served = router(procedures)
@@ -71,7 +71,7 @@ function start(procedures: Parameters<typeof router>[0], tags: Record<string, st
 
 const right = get.input(Toy).output(Toy).query(give)
 
-test('what is whole starts', () => {
+test('complete procedures start', () => {
   const { limit, cursor } = pagingInputs('toys', BY_ID)
   const document = start(
     {
@@ -95,13 +95,13 @@ test('what is whole starts', () => {
     toys,
   )
   expect(Object.keys(document.paths ?? {})).toEqual(['/toys', '/all', '/toys/{label}'])
-  // Its list has no name of its own.
+  // The array of the list has no schema of its own.
   expect(document.paths?.['/all']?.get?.responses).toMatchObject({
     200: { content: { 'application/json': { schema: { type: 'array', maxItems: 100 } } } },
   })
 })
 
-test('an integer of 32 bits says so, and no other', () => {
+test('only an integer of 32 bits has the format int32', () => {
   const sizes = z.object({
     least: z.int().min(-(2 ** 31)),
     tooLittle: z
@@ -143,7 +143,7 @@ test('an integer of 32 bits says so, and no other', () => {
   })
 })
 
-test('what is created is found by what its output says, or its path', () => {
+test('the path of a created resource takes its parameters from the output and from the path', () => {
   const Part = z.object({ id: z.string() }).meta({ id: 'Part' })
   const NewPart = Toy.meta({ id: 'NewPart' })
   const part = { ...words, example: { id: 'a' } }
@@ -164,7 +164,7 @@ test('what is created is found by what its output says, or its path', () => {
   expect(() => start(procedures)).not.toThrow()
 })
 
-test('a path may have a parameter of any kind, and the examples of errors are those of what is wrong', () => {
+test('path parameters may have any type, and each example of an error is a message of its operation', () => {
   const size = z.enum(['small', 'great'], { error: 'must be small or great' })
   const Sized = z.object({ size, label: z.string({ error: 'is required' }) }).meta({ id: 'Sized' })
   const path = '/toys/{size}/{label}'
@@ -191,7 +191,7 @@ test('a path may have a parameter of any kind, and the examples of errors are th
   expect(messageOf('/toys', 'get')).toBe('The request must have one valid Host header')
 })
 
-test('what a rule may refuse is told of, in its own words, with 409', () => {
+test('a conflict is documented as 409 with its own message', () => {
   const conflict = 'There is a ball already'
   const it = keyedProcedure
     .meta(restMeta({ ...changing, method: 'PUT', conflict }))
@@ -229,12 +229,12 @@ test.each<[string, Parameters<typeof router>[0], string]>([
     'is a mutation, which does not fit the method GET',
   ],
   [
-    'an input that is no object',
+    'an input that is not an object',
     { it: get.input(z.string()).output(Toy).query(give) },
     'needs an object as its input',
   ],
   [
-    'a path with what the input lacks',
+    'a path parameter that the input lacks',
     {
       it: keyedProcedure
         .meta(restMeta({ ...reading, path: '/toys/{toyId}' }))
@@ -245,12 +245,12 @@ test.each<[string, Parameters<typeof router>[0], string]>([
     'has {toyId} in its path, which its input lacks',
   ],
   [
-    'DELETE that gives something',
+    'DELETE with an output',
     { it: keyedProcedure.meta(restMeta(removing)).input(Toy).output(Toy).mutation(change) },
     'is a DELETE: its output must be z.void()',
   ],
   [
-    'GET that gives nothing',
+    'GET without an output',
     {
       it: get
         .input(Toy)
@@ -260,12 +260,12 @@ test.each<[string, Parameters<typeof router>[0], string]>([
     'must have an output',
   ],
   [
-    'paged in its meta alone',
+    '`paged` without the inputs of paging',
     { it: keyedProcedure.meta(restMeta(listing)).input(Toy).output(Toys).query(page) },
     'needs `limit` and `cursor` in its input',
   ],
   [
-    'pages in another order than that of the cursor',
+    'pages in a different order than the cursor',
     {
       it: keyedProcedure
         .meta(restMeta(listing))
@@ -277,12 +277,12 @@ test.each<[string, Parameters<typeof router>[0], string]>([
   ],
   ['paged without saying so', { it: get.input(Toy).output(Toys).query(page) }, 'must say `paged`'],
   [
-    'a creation that is made again',
+    'a creation that is not idempotent',
     { it: keyedProcedure.meta(restMeta(creating)).input(Toy).output(Toy).mutation(change) },
     'must say `creates`',
   ],
   [
-    'a repeatable action that knows no key',
+    'a repeatable action without an idempotency key',
     {
       it: keyedProcedure
         .meta(restMeta({ ...changing, repeatable: true }))
@@ -304,7 +304,7 @@ test.each<[string, Parameters<typeof router>[0], string]>([
     'needs an exampleInput: a body',
   ],
   [
-    'an example of a body where all is in the path',
+    'an example of a body for an operation without one',
     {
       it: keyedProcedure
         .meta(restMeta({ ...changing, method: 'PUT', path: '/toys/{label}' }))
@@ -315,19 +315,19 @@ test.each<[string, Parameters<typeof router>[0], string]>([
     'has an exampleInput, but no body',
   ],
   [
-    'a mutation that may write a half',
+    'a mutation without a transaction',
     {
       it: keyedProcedure.meta(restMeta(changing)).input(NewToy).output(Toy).mutation(give),
     },
     'is a mutation: write(…) or idempotentWrite(…) must make its resolver',
   ],
   [
-    'a query that writes',
+    'a query that makes its resolver with write(…)',
     { it: get.input(Toy).output(Toy).query(change) },
     'is a query, which must not write',
   ],
   [
-    'an example that does not fit',
+    'an example that does not match its schema',
     {
       it: keyedProcedure
         .meta(restMeta({ ...reading, example: { label: 7 } }))
@@ -338,7 +338,7 @@ test.each<[string, Parameters<typeof router>[0], string]>([
     'The example of it does not fit its schema: label',
   ],
   [
-    'an example of the input that does not fit',
+    'an example of the input that does not match its schema',
     {
       it: keyedProcedure
         .meta(restMeta({ ...changing, exampleInput: {} }))
@@ -349,12 +349,12 @@ test.each<[string, Parameters<typeof router>[0], string]>([
     'The example of the input of it does not fit its schema: label',
   ],
   ...(['get', 'patch'] as const).map((second): [string, Parameters<typeof router>[0], string] => [
-    `GET and ${second} at one path, by other names`,
+    `GET and ${second} at one path with other parameter names`,
     { get: labelled('get', '/toys/{label}'), second: labelled(second, '/toys/{name}') },
     '/toys/{name} and /toys/{label} are the same path',
   ]),
   [
-    'one literal, spelled in two ways',
+    'one literal with and without percent-encoding',
     { get: labelled('get', '/m%C3%BC/{label}'), second: labelled('get', '/mü/{label}') },
     '/mü/{label} and /m%C3%BC/{label} are the same path',
   ],
@@ -364,12 +364,12 @@ test.each<[string, Parameters<typeof router>[0], string]>([
     'In the path /toys/{label}.json a parameter must be a whole segment',
   ],
   [
-    'two parameters of one name',
+    'two parameters with one name',
     { it: labelled('get', '/toys/{label}/parts/{label}') },
     'In the path /toys/{label}/parts/{label} two parameters have the same name',
   ],
   [
-    'a creation at a path that nothing has',
+    'a creation at a path that no procedure has',
     { get: labelled('get', '/toys/{label}'), it: making('/toy/{label}') },
     'creates /toy/{label}, a path that no procedure has',
   ],
@@ -398,7 +398,7 @@ test.each<[string, Parameters<typeof router>[0], string]>([
   ],
   ['two at one address', { one: right, other: right }, 'other and one are both at GET /toys'],
   [
-    'an object in an address',
+    'an object in a URL',
     {
       it: get
         .input(z.object({ toy: Toy }))
@@ -417,7 +417,7 @@ test.each<[string, Parameters<typeof router>[0], string]>([
     ],
   ),
   [
-    'a type that JSON has no form for',
+    'a type that JSON cannot represent',
     {
       it: get
         .input(z.object({ toys: z.map(z.string(), Toy) }))
@@ -427,7 +427,7 @@ test.each<[string, Parameters<typeof router>[0], string]>([
     'The input of it.toys is of the type map, which REST cannot encode',
   ],
   [
-    'a choice between types',
+    'a union of types',
     {
       it: get
         .input(z.object({ label: z.union([z.string(), z.boolean()]) }))
@@ -437,7 +437,7 @@ test.each<[string, Parameters<typeof router>[0], string]>([
     'The input of it.label mixes types',
   ],
   [
-    'fields that nobody named',
+    'a rule for unknown fields',
     { it: get.input(z.looseObject({})).output(Toy).query(give) },
     'has a rule for unknown fields',
   ],
@@ -454,7 +454,7 @@ test.each<[string, Parameters<typeof router>[0], string]>([
     ],
   ),
   [
-    'an unknown kind of fields in what it gives',
+    'a record in the output',
     {
       it: get
         .input(Toy)
@@ -467,14 +467,14 @@ test.each<[string, Parameters<typeof router>[0], string]>([
   expect(() => start(procedures)).toThrow(problem)
 })
 
-test('a heading without words: no start', () => {
+test('a tag without a description: no start', () => {
   expect(() => start({ it: right }, {})).toThrow('The tag toys of it needs a description')
 })
 
 test.each([
   ['a body without a name', z.object({ label: z.string() }), 'needs an id'],
   [
-    'two schemas of one name',
+    'two schemas with one name',
     z.object({ label: z.string(), size: z.int() }).meta({ id: 'Toy' }),
     'There are two different schemas with the name Toy',
   ],
@@ -488,13 +488,13 @@ test.each([
   expect(() => start({ it })).toThrow(problem)
 })
 
-test('an order that leaves the place of two rows open: no start', () => {
+test('an order that does not end in a unique column: no start', () => {
   const column = { column: 'label', type: 'text', direction: 'ascending' } as const
   expect(() => orderBy([column])).toThrow('An order must end in a column that is unique')
   expect(() => orderBy([])).toThrow('An order must end in a column that is unique')
 })
 
-describe('two bodies with schemas of one name', () => {
+describe('two bodies with schemas with one name', () => {
   const label = z.string()
   const put = (input: z.ZodObject) =>
     keyedProcedure
@@ -508,28 +508,28 @@ describe('two bodies with schemas of one name', () => {
 
   test.each([
     [
-      'alike in all but a value',
+      'equal except for a constraint',
       z.object({ label: label.max(40) }),
       z.object({ label: label.max(41) }),
     ],
+    ['equal except for `required`', z.object({ label }), z.object({ label: label.optional() })],
     [
-      'alike in all but what is required',
+      'equal except for the description',
       z.object({ label }),
-      z.object({ label: label.optional() }),
+      z.object({ label }).describe('Another.'),
     ],
-    ['alike in all but their words', z.object({ label }), z.object({ label }).describe('Another.')],
   ])('%s: no start', (_what, one, other) => {
     const procedures = { one: put(one.meta({ id: 'New' })), other: post(other.meta({ id: 'New' })) }
     expect(() => start(procedures)).toThrow('There are two different schemas with the name New')
   })
 
-  test('inside schemas with names of their own: no start', () => {
+  test('nested in schemas with different names: no start', () => {
     const one = z.object({ label, size: size(['small']) }).meta({ id: 'One' })
     const other = z.object({ label, size: size(['great']) }).meta({ id: 'Other' })
     expect(() => start({ one: put(one), other: post(other) })).toThrow('"Size"')
   })
 
-  test('inside a body alone: it is a component, too', () => {
+  test('nested in one body: it is a component', () => {
     const one = z.object({ label, size: size(['small']) }).meta({ id: 'One' })
     expect(start({ one: put(one) }).components?.schemas).toMatchObject({
       One: { properties: { size: { $ref: '#/components/schemas/Size' } } },
@@ -537,7 +537,7 @@ describe('two bodies with schemas of one name', () => {
     })
   })
 
-  test('two answers with schemas of one name: no start', () => {
+  test('two outputs with schemas with one name: no start', () => {
     const other = keyedProcedure
       .meta(restMeta({ ...reading, path: '/others' }))
       .input(z.object({}))
@@ -546,7 +546,7 @@ describe('two bodies with schemas of one name', () => {
     expect(() => start({ right, other })).toThrow('"Toy"')
   })
 
-  test('that are the same start', () => {
+  test('equal schemas start', () => {
     const both = { one: put(NewToy), other: post(z.object({ label }).meta({ id: 'NewToy' })) }
     expect(start(both).components?.schemas).toHaveProperty('NewToy')
   })

@@ -1,4 +1,4 @@
-/** Every kind of value that a schema may ask for: in an address, in a body, in an answer. */
+/** Every type of value that a schema may have, in a URL, in a request body and in a response. */
 import { inspect } from 'node:util'
 import { TRPCError } from '@trpc/server'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -16,7 +16,7 @@ import { type Service, startService } from '../../support/service.ts'
 const date = dateTimeInput({ description: 'A time.' })
 const words = { tag: 'kinds', summary: 'Kinds', description: 'Kinds.' }
 
-/** What an address can hold; `text` is in the path. */
+/** The types that a URL can hold; `text` is in the path. */
 const InAddress = z.object({
   text: z.string(),
   long: int64Input({ description: 'Of 64 bits.' }).optional(),
@@ -73,7 +73,7 @@ const Note = z.object({ label: z.string() }).meta({ id: 'Note' })
 const NewNote = z.object({ label: z.string() }).meta({ id: 'NewNote' })
 const note = { label: 'a' }
 
-/** What a resolver throws that has a mistake. */
+/** The errors that a faulty resolver may throw. */
 const failures: Record<string, unknown> = {
   error: new Error('the secret'),
   wrapped: new TRPCError({ code: 'INTERNAL_SERVER_ERROR', message: 'the secret' }),
@@ -143,17 +143,17 @@ const ask = (path: string, init: RequestInit = {}) =>
     headers: { authorization: `Bearer ${service.key}`, 'content-type': 'application/json' },
   })
 
-/** What a procedure was given, or the names of the fields that it was not called for. */
+/** The input that a procedure received, or the names of the fields that were rejected. */
 async function seen(answer: Promise<Response>): Promise<string> {
   const { status } = await answer
-  // One of the two is there: the output, or the Error.
+  // The body is either the output or the Error.
   const { seen, message } = (await (await answer).json()) as { seen: string; message: string }
   if (status === 200) return seen
   expect(status).toBe(400)
   return `no ${message.split('; ').map((mistake) => mistake.split(' ')[0])}`
 }
 
-/** What is no date-time of RFC 3339, or one that no Date can keep. */
+/** Strings that are not a date-time of RFC 3339, or that a Date cannot represent. */
 const wrongTimes = [
   '',
   '2026-01-02',
@@ -165,7 +165,7 @@ const wrongTimes = [
   '2026-01-02T03:04:05Z\n',
   '2026-01-02T03:04:05+0200',
   '2026-01-02T03:04:05.Z',
-  '2026-01-02T03:04:05.1234567890+00:00', // longer than the document says
+  '2026-01-02T03:04:05.1234567890+00:00', // longer than the document allows
   '+010000-01-01T00:00:00Z',
   // Days and hours that do not exist.
   '2026-13-02T03:04:05Z',
@@ -179,10 +179,10 @@ const wrongTimes = [
   '2026-01-02T03:60:00Z',
   '2026-01-02T03:04:05+24:00',
   '2026-01-02T03:04:05+01:60',
-  // Leap seconds, one of which there was.
+  // Leap seconds; the first one existed.
   '2016-12-31T23:59:60Z',
   '2026-01-02T03:04:60Z',
-  // In UTC they are in years that RFC 3339 cannot write.
+  // In UTC their years have more than four digits or are negative.
   '9999-12-31T23:59:59-23:59',
   '0000-01-01T00:00:00+00:01',
 ]
@@ -384,13 +384,13 @@ test.each([
   expect(order(await seen(ask('/see', { method: 'PUT', body })))).toEqual(order(expected))
 })
 
-test('in a body, as deep as 500 levels', async () => {
+test('a body may be nested 500 levels deep', async () => {
   const nested = (levels: number) =>
     `{"unknown":${'['.repeat(levels - 1)}${']'.repeat(levels - 1)}}`
   expect(await seen(ask('/see', { method: 'PUT', body: nested(500) }))).toBe('{ usual: 7 }')
   const deeper = await ask('/see', { method: 'PUT', body: nested(501) })
   expect(await deeper.json()).toMatchObject({ code: 'PARSE_ERROR', status: 400 })
-  // What a text holds is no level, whatever stands before it.
+  // Brackets in a string are not levels.
   for (const start of ['', '"', '\\', '\\"', '"\\']) {
     const body = JSON.stringify({ unknown: start + '['.repeat(501), usual: 8 })
     expect(await seen(ask('/see', { method: 'PUT', body }))).toBe('{ usual: 8 }')
@@ -406,11 +406,11 @@ test.each([
     'bare',
     '{"longs":[1,9007199254740992,-9223372036854775808],"perhapsLong":null,"perhaps":null,"time":"2026-01-02T03:04:05.006Z","number":0.1,"inner":{"long":null,"text":"\\"ä😀"},"inners":[{"long":9223372036854775807}]}',
   ],
-])('in an answer: %s', async (what, expected) => {
+])('a response: %s', async (what, expected) => {
   expect(await (await ask(`/given/${what}`)).text()).toBe(expected)
 })
 
-test('in the address of what was made', async () => {
+test('the Location of a created resource encodes its parameters', async () => {
   for (const [label, escaped] of [
     ['a', 'a'],
     ['a/b c?ä', 'a%2Fb%20c%3F%C3%A4'],
@@ -422,7 +422,7 @@ test('in the address of what was made', async () => {
   }
 })
 
-test('an answer of 204 has neither a body nor a word of one', async () => {
+test('a response with 204 has no body, no Content-Length and no Transfer-Encoding', async () => {
   const answer = await ask('/notes/a', { method: 'DELETE', headers: {} })
   expect([answer.status, await answer.text()]).toEqual([204, ''])
   for (const name of ['content-length', 'transfer-encoding']) {
@@ -430,7 +430,7 @@ test('an answer of 204 has neither a body nor a word of one', async () => {
   }
 })
 
-test.each(Object.keys(failures))('of a mistake no word goes out: %s', async (what) => {
+test.each(Object.keys(failures))('an internal error returns no details: %s', async (what) => {
   const rest = await ask(`/failures/${what}`)
   const internal = { code: 'INTERNAL_SERVER_ERROR', message: 'Internal server error', status: 500 }
   expect(await rest.json()).toEqual(internal)

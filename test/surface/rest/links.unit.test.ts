@@ -1,4 +1,4 @@
-/** The addresses in `Location` and `Link`, from path templates with unusual characters. */
+/** The URLs in `Location` and `Link`, from path templates with unusual characters. */
 import { expect, test } from 'vitest'
 import { linksOf } from '../../../src/surface/rest/links.ts'
 import type { Operation } from '../../../src/surface/rest/operations.ts'

@@ -1,4 +1,4 @@
-/** A resource below another one: its paths, its links, and a literal path beside a parameter. */
+/** A nested resource: its paths, its links, and a literal segment beside a parameter. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { z } from 'zod'
 import { BY_ID } from '../../../db/order.ts'
@@ -111,7 +111,7 @@ const served = router({
     .input(OneOrder)
     .output(z.void())
     .mutation(write(async () => {})),
-  // It stands behind what has a parameter in its place.
+  // It is declared after the procedure with a parameter in its place.
   count: keyedProcedure
     .meta(
       restMeta({
@@ -124,7 +124,7 @@ const served = router({
     .input(z.object({ shop }))
     .output(OrderCount)
     .query(async () => ({ count: 3 })),
-  // Its second segment is a parameter where that of others is a literal, and its third the reverse.
+  // Its second segment is a parameter where others have a literal; its third is the reverse.
   menu: keyedProcedure
     .meta(
       restMeta({
@@ -146,7 +146,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-/** The text of a path's parameter, and what a client of REST writes for it in a link. */
+/** The value of a path parameter, and its percent-encoded form in a URL. */
 const shops = [
   ['corner', 'corner'],
   ['a/b c?d>e', 'a%2Fb%20c%3Fd%3Ee'],
@@ -155,33 +155,39 @@ const shops = [
   ['{shop}', '%7Bshop%7D'],
 ] as const
 
-test.each(shops)('Link of a list below %s has the path filled in', async (shop, encoded) => {
-  const path = `/shops/${encodeURIComponent(shop)}/orders`
-  const first = await service.rest('GET', `${path}?limit=2&notes=x&notes=a%26b`)
-  expect(first.headers.get('link')).toBe(
-    `<${service.baseUrl}/shops/${encoded}/orders?limit=2&cursor=2&notes=x&notes=a%26b>; rel="next"`,
-  )
-  const next = first.headers.get('link')?.match(/<.*\/v1(.*)>/)?.[1]
-  const second = await service.rest('GET', next ?? '')
-  expect(second.body).toEqual([
-    { id: 3, note: shop },
-    { id: 4, note: shop },
-  ])
-})
+test.each(shops)(
+  'Link of a list of shop %s has the values of the path parameters',
+  async (shop, encoded) => {
+    const path = `/shops/${encodeURIComponent(shop)}/orders`
+    const first = await service.rest('GET', `${path}?limit=2&notes=x&notes=a%26b`)
+    expect(first.headers.get('link')).toBe(
+      `<${service.baseUrl}/shops/${encoded}/orders?limit=2&cursor=2&notes=x&notes=a%26b>; rel="next"`,
+    )
+    const next = first.headers.get('link')?.match(/<.*\/v1(.*)>/)?.[1]
+    const second = await service.rest('GET', next ?? '')
+    expect(second.body).toEqual([
+      { id: 3, note: shop },
+      { id: 4, note: shop },
+    ])
+  },
+)
 
-test.each(shops)('Location of what is made below %s names both', async (shop, encoded) => {
-  const made = await service.rest('POST', `/shops/${encodeURIComponent(shop)}/orders`, {
-    body: { note: 'soon', shop: 'not this one' },
-  })
-  expect(made.status).toBe(201)
-  const location = made.headers.get('location') ?? ''
-  expect(location).toBe(`${service.baseUrl}/shops/${encoded}/orders/7`)
-  const { body } = await service.rest('GET', location.slice(service.baseUrl.length))
-  expect(body).toEqual({ id: 7, note: 'soon' })
-})
+test.each(shops)(
+  'Location of a created order of shop %s has both path parameters',
+  async (shop, encoded) => {
+    const made = await service.rest('POST', `/shops/${encodeURIComponent(shop)}/orders`, {
+      body: { note: 'soon', shop: 'not this one' },
+    })
+    expect(made.status).toBe(201)
+    const location = made.headers.get('location') ?? ''
+    expect(location).toBe(`${service.baseUrl}/shops/${encoded}/orders/7`)
+    const { body } = await service.rest('GET', location.slice(service.baseUrl.length))
+    expect(body).toEqual({ id: 7, note: 'soon' })
+  },
+)
 
 test.each(['count', 'c%6Funt', '%63ount'])(
-  'a literal segment (%s) wins over a parameter that stands before it',
+  'a literal segment (%s) wins over a parameter that is declared before it',
   async (segment) => {
     const { status, body, headers } = await service.rest('GET', `/shops/x/orders/${segment}`)
     expect({ status, body }).toEqual({ status: 200, body: { count: 3 } })
@@ -191,15 +197,15 @@ test.each(['count', 'c%6Funt', '%63ount'])(
 )
 
 test.each(['menü', 'men%C3%BC', 'men%c3%bc', '%6Den%C3%BC'])(
-  'a literal that needs percent-encoding: %s',
+  'a literal segment matches with and without percent-encoding: %s',
   async (segment) => {
     const { status, body } = await service.rest('GET', `/shops/x/monday/${segment}`)
     expect({ status, body }).toEqual({ status: 200, body: { count: 5 } })
   },
 )
 
-test('of two literal segments the one further left wins', async () => {
-  // So this is an order, which has no such id, and not the menu of a day.
+test('the leftmost literal segment wins', async () => {
+  // So this path is that of an order with an invalid id, not that of the menu of a day.
   expect((await service.rest('GET', '/shops/x/orders/menü')).status).toBe(400)
   expect((await service.rest('GET', '/shops/orders/orders/count')).body).toEqual({ count: 3 })
   for (const path of ['/shops/x', '/shops/x/orders/', '/shops//orders', '/shops/x/orders/7/8']) {
@@ -207,7 +213,7 @@ test('of two literal segments the one further left wins', async () => {
   }
 })
 
-test('Allow is that of the one path that was matched', async () => {
+test('Allow has the methods of the matched path only', async () => {
   for (const [path, allow] of [
     ['/shops/x/orders/count', 'GET, HEAD'],
     ['/shops/x/orders/c%6funt', 'GET, HEAD'],
@@ -220,7 +226,7 @@ test('Allow is that of the one path that was matched', async () => {
   expect((await service.rest('DELETE', '/shops/x/orders/count')).status).toBe(405)
 })
 
-test('204 says nothing of a content', async () => {
+test('204 has no Content-Type and no content in the document', async () => {
   const removed = await service.rest('DELETE', '/shops/x/orders/7')
   expect(removed).toMatchObject({ status: 204, text: '', body: undefined })
   for (const name of ['content-type', 'content-length', 'transfer-encoding']) {
@@ -229,7 +235,7 @@ test('204 says nothing of a content', async () => {
   expect(removed.headers.get('cache-control')).toBe('no-store')
   expect(removed.headers.get('x-content-type-options')).toBe('nosniff')
   expect(removed.headers.get('deprecation')).toBe('@1795132800')
-  // Its errors do.
+  // Its errors have content.
   const refused = await service.rest('DELETE', '/shops/x/orders/y')
   expect([refused.status, refused.headers.get('content-type')]).toEqual([400, 'application/json'])
 })
@@ -247,7 +253,7 @@ test('tRPC has the same operations', async () => {
   })
 })
 
-test('the document has no braces in the examples of links', async () => {
+test('the examples of links in the document have no braces', async () => {
   const { text } = await service.rest('GET', '/openapi.json')
   const { components } = JSON.parse(text)
   expect(components.headers.Link.example).not.toMatch(/[{}]/)

@@ -1,4 +1,4 @@
-/** Which of many path templates a path matches, in whatever order they come. */
+/** The path template that a path matches does not depend on the order of the templates. */
 import { expect, test } from 'vitest'
 import { matcher } from '../../../src/surface/rest/routes.ts'
 
@@ -19,10 +19,10 @@ test.each([
   ['/a/b', '/a/{x}', 'b'],
   ['/a/b/c', '/a/b/{y}', 'c'],
   ['/a/b/c/d', '/a/b/c/d'],
-  // A literal that leads nowhere is left again, for the parameter beside it.
+  // If a literal segment leads to no match, the parameter beside it is tried.
   ['/a/c/e', '/a/{x}/e', 'c'],
   ['/c/b/e', '/{x}/b/{y}', 'c', 'e'],
-  // The literal that stands further left wins.
+  // The leftmost literal wins.
   ['/a/b/e', '/a/b/{y}', 'e'],
   ['/ä/b', '/%C3%A4/b'],
   ['/%c3%a4/%62', '/%C3%A4/b'],

@@ -1,4 +1,4 @@
-/** What tRPC's encoding lets through is what REST takes, too. */
+/** The encoding of tRPC accepts no value that REST rejects. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Service, startService } from '../../support/service.ts'
 
@@ -21,7 +21,7 @@ test.each([
   '"7.0"',
   'null',
   '7',
-])('a bigint written as %s is refused', async (written) => {
+])('a bigint encoded as %s is rejected', async (written) => {
   const input = `[{"name":1,"categoryId":2},"Rex",["BigInt",${written}]]`
   const response = await fetch(`${service.origin}/trpc/createPet`, {
     method: 'POST',
@@ -31,7 +31,7 @@ test.each([
   expect(response.status).toBe(400)
 })
 
-test('a parameter counts wherever it stands', async () => {
+test('a query parameter after 1500 others is validated', async () => {
   const answer = await service.rest('GET', `/pets?${'a&'.repeat(1_500)}limit=1000`)
   expect(answer.status).toBe(400)
 })

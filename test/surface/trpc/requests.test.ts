@@ -1,4 +1,4 @@
-/** tRPC's own ways of asking: batches, streams, connection parameters. */
+/** The forms of requests that only tRPC has: batches, streams, connection parameters. */
 import {
   createTRPCClient,
   httpBatchLink,
@@ -38,12 +38,12 @@ test('a batch has at most 20 calls', async () => {
   expect(JSON.parse(fitting.body)).toHaveLength(20)
   expectTrpcError(await get(`${times(21, 'listPets')}?batch=1`), 400, 'BAD_REQUEST')
   expectTrpcError(await get(`${times(1_500, 'listPets')}?batch=1`), 400, 'BAD_REQUEST')
-  // Escaped commas part calls too.
+  // Percent-encoded commas separate calls, too.
   const escaped = times(21, 'listPets').replaceAll(',', '%2c')
   expectTrpcError(await get(`${escaped}?batch=1`), 400, 'BAD_REQUEST')
 })
 
-test('a batch mixes neither queries and mutations nor its errors and results', async () => {
+test('a batch of queries and mutations is rejected, and each call has its own result', async () => {
   expectTrpcError(await get('listPets,createPet?batch=1'), 400, 'BAD_REQUEST')
   const input = encodeURIComponent('{"1":"[{\\"limit\\":1},0]"}')
   const mixed = await get(`listPets,listPets,nothing?batch=1&input=${input}`)
@@ -54,7 +54,7 @@ test('a batch mixes neither queries and mutations nor its errors and results', a
   expectTrpcError({ ...mixed, status: 404, body: JSON.stringify(unknown) }, 404, 'NOT_FOUND')
 })
 
-test('a batch without a valid key is refused as a whole', async () => {
+test('a batch without a valid key is rejected as a whole', async () => {
   for (const authorization of ['', 'Bearer x']) {
     const answer = await get('listPets,listPets,nothing?batch=1', { authorization })
     expectTrpcError(answer, 401, 'UNAUTHORIZED')
@@ -63,7 +63,7 @@ test('a batch without a valid key is refused as a whole', async () => {
   }
 })
 
-test('where no procedure is named there is none', async () => {
+test('a path without the name of a procedure returns 404', async () => {
   const headers = { authorization: `Bearer ${service.key}` }
   for (const path of ['/trpc', '/trpc/', '/trpc?batch=1']) {
     const answer = await answerOf(fetch(service.origin + path, { headers }))
@@ -71,7 +71,7 @@ test('where no procedure is named there is none', async () => {
   }
 })
 
-test('inputs of a batch that are no inputs are refused', async () => {
+test('malformed inputs of a batch are rejected', async () => {
   for (const input of ['5', '"x"', 'null', 'true']) {
     expectTrpcError(await get(`listPets,listPets?batch=1&input=${input}`), 400, 'BAD_REQUEST')
   }
@@ -79,7 +79,7 @@ test('inputs of a batch that are no inputs are refused', async () => {
   expectTrpcError(await get('listPets?batch=1&input={"0":{}}'), 400, 'PARSE_ERROR')
 })
 
-test('a stream tells no more than a plain answer', async () => {
+test('a stream returns no more details than a plain response', async () => {
   for (const header of ['trpc-accept', 'accept']) {
     const streamed = { [header]: 'application/jsonl' }
     expectTrpcError(await get('listPets', streamed), 400, 'BAD_REQUEST')
@@ -100,7 +100,7 @@ test('a stream tells no more than a plain answer', async () => {
   }
 })
 
-test('a stream refuses malformed inputs as a plain batch does', async () => {
+test('a stream rejects the malformed inputs that a plain batch rejects', async () => {
   for (const input of ['{', '5', 'null', '"{"']) {
     const path = `listPets?batch=1&input=${encodeURIComponent(`{"0":${input}}`)}`
     for (const answer of [
@@ -113,7 +113,7 @@ test('a stream refuses malformed inputs as a plain batch does', async () => {
   }
 })
 
-test('a stream is read as a plain call is: what is no batch there is none here', async () => {
+test('a stream and a plain request have the same rules for what is a batch', async () => {
   const streamed = { 'trpc-accept': 'application/jsonl' }
   const names = times(20, 'listPets')
   const dummies = '&a'.repeat(1_100)
@@ -135,12 +135,12 @@ test('a stream is read as a plain call is: what is no batch there is none here',
   expect(keyed.status).toBe(400)
 })
 
-test('however many parameters come before it, an input counts', async () => {
+test('an input after many other query parameters is read', async () => {
   const input = encodeURIComponent('[{"limit":1},"no"]')
   expectTrpcError(await get(`listPets?a${'&a'.repeat(1_100)}&input=${input}`), 400, 'PARSE_ERROR')
 })
 
-test('a key counts in the Authorization header only', async () => {
+test('a key is accepted in the Authorization header only', async () => {
   const authorization = { authorization: 'Bearer x' }
   const parameters = { authorization: `Bearer ${service.key}`, Authorization: service.key }
   const connection = encodeURIComponent(JSON.stringify(parameters))
@@ -151,13 +151,13 @@ test('a key counts in the Authorization header only', async () => {
   expectTrpcError(await get('listPets', cookie), 401, 'UNAUTHORIZED')
 })
 
-test('connection parameters that are none are refused', async () => {
+test('malformed connection parameters are rejected', async () => {
   for (const text of ['[', '5', '[1]', '{"a":1}', '%zz']) {
     expectTrpcError(await get(`listPets?connectionParams=${text}`), 400, 'PARSE_ERROR')
   }
 })
 
-test('a POST without a type, or of a form, is refused', async () => {
+test('a POST without a content type, or with that of a form, is rejected', async () => {
   const post = (headers: Record<string, string>) =>
     answerOf(
       fetch(`${service.origin}/trpc/createPet`, {
@@ -172,11 +172,11 @@ test('a POST without a type, or of a form, is refused', async () => {
   expectTrpcError(await post(octets), 415, 'UNSUPPORTED_MEDIA_TYPE')
 })
 
-test('single calls, batches and streams give one outcome, to the last field of an error', async () => {
+test('single calls, batches and streams return the same outcome, with all fields of an error', async () => {
   const url = `${service.origin}/trpc`
   const outcomesBy = async (link: TRPCLink<AppRouter>) => {
     const { listPets, getPet, createPet } = createTRPCClient<AppRouter>({ links: [link] })
-    // Wrong inputs are the point, so the client's types must not stop them.
+    // The input is invalid on purpose, so the types of the client must not reject it.
     const queries = [
       listPets.query({ limit: 0, status: 'free' as 'sold' }),
       getPet.query({ petId: 404 }),
@@ -190,7 +190,7 @@ test('single calls, batches and streams give one outcome, to the last field of a
     const outcomes = await Promise.allSettled([...queries, ...creations])
     return outcomes.map((outcome) => {
       if (outcome.status === 'rejected') return outcome.reason.shape
-      // What was made has another id each time.
+      // Each creation returns a new id.
       return Array.isArray(outcome.value) ? outcome.value : { ...outcome.value, id: 1n }
     })
   }
@@ -230,7 +230,7 @@ test('single calls, batches and streams give one outcome, to the last field of a
   }
 })
 
-test('parameters of a connection change nothing of an answer', async () => {
+test('connection parameters do not change the response', async () => {
   const input = encodeURIComponent(JSON.stringify('[{"limit":1},1]'))
   const inputs = encodeURIComponent(`{"0":${JSON.stringify('[{"limit":1},0]')}}`)
   for (const [path, status] of [

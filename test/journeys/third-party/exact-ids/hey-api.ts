@@ -1,10 +1,10 @@
-/** Ids beyond 2⁵³ through the client that docs/clients.md makes with @hey-api/openapi-ts, and through plain ones. */
+/** Ids beyond 2⁵³ with the @hey-api/openapi-ts client of docs/clients.md, and with plain clients. */
 import assert from 'node:assert/strict'
 import './client.js'
 import { createClient } from './petstore/client/index.js'
 import { createPet, getPet, listPets } from './petstore/sdk.gen.js'
 
-const LARGE = 9007199254740993n // the id of a pet that is there
+const LARGE = 9007199254740993n // the id of an existing pet
 const ROUNDED = 9007199254740992n
 
 const newPet = (categoryId: bigint) => ({ name: 'Rex "1234567890123456789"', categoryId })
@@ -26,7 +26,7 @@ assert.deepEqual(none.error, {
   status: 404,
 })
 
-// Without the lines of client.ts: rounded, be it a bigint, and great ones are refused in bodies
+// Without the code of client.ts: ids are rounded, even bigints, and large ones are rejected in bodies
 const { BASE_URL: baseUrl = '', API_KEY: auth = '' } = process.env
 const client = createClient({ baseUrl, auth })
 assert.equal((await listPets({ ...after, client })).data?.[0]?.id, ROUNDED)

@@ -1,10 +1,10 @@
-/** Ids beyond 2⁵³ through the client that docs/clients.md makes with openapi-typescript, and through a plain one. */
+/** Ids beyond 2⁵³ with the openapi-typescript client of docs/clients.md, and with a plain client. */
 import assert from 'node:assert/strict'
 import createClient from 'openapi-fetch'
 import { petstore } from './client.js'
 import type { components, paths } from './petstore.js'
 
-const LARGE = 9007199254740993n // the id of a pet that is there
+const LARGE = 9007199254740993n // the id of an existing pet
 const ROUNDED = 9007199254740992
 
 const newPet = (categoryId: number | bigint): components['schemas']['NewPet'] => ({
@@ -30,7 +30,7 @@ assert.deepEqual(none.error, {
   status: 404,
 })
 
-// Without those lines
+// Without the code of client.ts
 const { BASE_URL: baseUrl = '', API_KEY } = process.env
 const plain = createClient<paths>({ baseUrl, headers: { Authorization: `Bearer ${API_KEY}` } })
 const [pet] = (await plain.GET('/pets', after)).data ?? []
