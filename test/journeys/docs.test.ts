@@ -551,7 +551,7 @@ test('an operation shows the fields of its output, and one line per error', asyn
 
 test('the page has a section about authentication', async () => {
   const text = await page.getByRole('region', { name: 'Authentication' }).innerText()
-  for (const part of ['bearer', 'Authorization: Bearer', 'Some keys may only read']) {
+  for (const part of ['bearer', 'Authorization: Bearer', 'A read-only key receives 403']) {
     expect(text).toContain(part)
   }
 })
