@@ -78,7 +78,7 @@ test('keys --help needs no database', async () => {
   create NAME [--expires 90d] [--read-only]
                                 create a key, and print it on stdout, this once
   list                          list all keys, without their secrets
-  rotate ID [--grace 24h]       replace a key by one of the same name, lifetime and rights; the old key
+  rotate ID [--grace 24h]       replace a key with one of the same name, lifetime and rights; the old key
                                 works until the grace period ends
   revoke ID                     end a key
 
