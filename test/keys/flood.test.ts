@@ -58,8 +58,8 @@ test.runIf(engine === 'mysql')('10,000 distinct unknown keys leave nothing in me
   await flood(4_000) // warms up caches and the compiler
   const before = usedMemory(service)
   await flood(10_000)
-  // A hash of each key alone would take more than 100 bytes.
-  expect(usedMemory(service) - before).toBeLessThan(10_000 * 80)
+  // A hash of each key alone would take more than 100 bytes. The server may still close connections.
+  await eventually(() => expect(usedMemory(service) - before).toBeLessThan(10_000 * 80))
 })
 
 // Queries to the embedded engine stay in the process and cannot be watched.

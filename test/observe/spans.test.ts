@@ -388,17 +388,20 @@ test('the span of a client that disconnects has status code 499', async () => {
   expect(spansOf(traceId)).toMatchObject([{ attributes: { 'http.response.status_code': 499 } }])
 })
 
-test('the look-up of a key that is not cached is a child of the call', async () => {
+test('the look-up of a key that is not cached, and its statement, are children of the call', async () => {
   const other = await addKey(sql)
-  const { spans, status } = await trace('/v1/pets', 3, {
+  const { spans, status } = await trace('/v1/pets', 4, {
     headers: { authorization: `Bearer ${other}` },
   })
   expect(status).toBe(200)
-  const call = spans.find(({ kind }) => kind === 'SERVER') as Span
-  const lookUp = spans.find(({ name }) => name === 'API key look-up') as Span
-  const statement = spans.find(({ kind }) => kind === 'CLIENT') as Span
-  expect(lookUp).toMatchObject({ kind: 'INTERNAL', parentSpanId: call.spanId, attributes: {} })
-  expect(lookUp.end).toBeLessThanOrEqual(statement.start)
+  const [lookUp, query, list] = ['API key look-up', 'SELECT api_keys', 'SELECT pets'].map(
+    (wanted) => spans.find(({ name }) => name === wanted) as Span,
+  ) as [Span, Span, Span]
+  const { spanId: parentSpanId } = spans.find(({ kind }) => kind === 'SERVER') as Span
+  expect(lookUp).toMatchObject({ kind: 'INTERNAL', parentSpanId, attributes: {} })
+  expect(query).toMatchObject({ kind: 'CLIENT', parentSpanId })
+  expect(lookUp.start).toBeLessThanOrEqual(query.start)
+  expect(lookUp.end).toBeLessThanOrEqual(list.start)
   for (const body of collector.bodies) expect(body.includes(other)).toBe(false)
 })
 
