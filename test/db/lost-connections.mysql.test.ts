@@ -219,7 +219,7 @@ test('creations in a shared statement are not repeated after an error of the who
   const statuses = (await Promise.all(calls)).map(({ status }) => status)
   const unavailable = statuses.filter((status) => status === 503)
   expect(unavailable.length, 'several creations fail together').toBeGreaterThan(1)
-  expect(new Set(statuses)).toEqual(new Set([201, 503]))
+  expect(statuses.filter((status) => status !== 201 && status !== 503)).toEqual([])
   const rows = await service.sql('select name from pets')
   expect(rows.map(({ name }) => name).sort(), 'each once').toEqual(names.toSorted())
 })

@@ -3,6 +3,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import type { TRPCClient } from '@trpc/client'
 import type { AppRouter } from '../../src/petstore/router.ts'
 import { newDatabase, type TestDatabase } from './database.ts'
+import { eventually } from './eventually.ts'
 import { freePort } from './mysql.ts'
 import { runServer, type ServerProgram } from './process.ts'
 import { type Proxy as Between, startProxy } from './proxy.ts'
@@ -104,10 +105,13 @@ export async function until(
 
 /** The ids of the connections of a MySQL server whose current statement matches this pattern. */
 export async function running(sql: Sql, pattern: string): Promise<number[]> {
-  const rows = await sql(
-    `select id from information_schema.processlist
-     where info like ? and db = database() and id <> connection_id()`,
-    [pattern],
+  // MySQL fails to list a statement of another test with characters beyond the Basic Multilingual Plane.
+  const rows = await eventually(() =>
+    sql(
+      `select id from information_schema.processlist
+       where info like ? and db = database() and id <> connection_id()`,
+      [pattern],
+    ),
   )
   return rows.map(({ id }) => Number(id))
 }

@@ -208,7 +208,7 @@ describe('connections to a server', outOfThree, () => {
   })
 
   test('writes that are aborted while they wait leave the queue', async () => {
-    const patient = await startInstance({ DATABASE_TIMEOUT: '4s' })
+    const patient = await startInstance({ DATABASE_TIMEOUT: '8s' })
     const count = (state: string) => patient.metric(`petstore_database_connections_${state}`)
     await using rival = await openSql(patient.databaseUrl)
     for (let round = 0; round < 2; round++) {
