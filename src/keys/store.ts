@@ -118,7 +118,7 @@ export async function revokeKey(db: Database, id: bigint): Promise<boolean> {
     .updateTable('api_keys')
     .set({ revoked_at: BigInt(Date.now()) })
     .where('id', '=', id)
-    .where((eb) => isWorking(eb))
+    .where(isWorking)
     .executeTakeFirstOrThrow()
   return numUpdatedRows > 0n
 }
