@@ -27,6 +27,8 @@ interface BatchOptions<Input, Output> extends BatchLimits {
   run(db: Database, inputs: Input[], deadline: Deadline): Promise<Output[]>
   /** Only calls with the same key share a batch, and wait for each other. */
   keyOf?(input: Input): string
+  /** Inputs of a batch that have the same name run once, and share the output. */
+  nameOf?(input: Input): bigint | string
 }
 
 /** A call of a batched function. Throws the errors of `run`, the reason of its deadline, OverloadedError. */
@@ -82,6 +84,7 @@ function createBatcher<Input, Output>(
   {
     run,
     keyOf,
+    nameOf,
     maxSize = Number.POSITIVE_INFINITY,
     maxCalls = MAX_CALLS,
     pause = 0,
@@ -116,12 +119,21 @@ function createBatcher<Input, Output>(
     if (calls.length === 0) return
     const inputs = calls.map(({ input }) => input)
     try {
-      const outputs = await run(db, inputs, jointDeadline(calls))
+      const outputs = await runDistinct(inputs, jointDeadline(calls))
       // As many outputs as inputs.
       for (const [index, { resolve }] of calls.entries()) resolve(outputs[index] as Output)
     } catch (error) {
       for (const { reject } of calls) reject(error)
     }
+  }
+
+  async function runDistinct(inputs: Input[], deadline: Deadline): Promise<Output[]> {
+    if (!nameOf || inputs.length === 1) return await run(db, inputs, deadline)
+    const names = inputs.map(nameOf)
+    const distinct = new Map(inputs.map((input, index) => [names[index], input]))
+    const outputs = await run(db, [...distinct.values()], deadline)
+    const found = new Map([...distinct.keys()].map((name, index) => [name, outputs[index]]))
+    return names.map((name) => found.get(name) as Output) // each name has run
   }
 
   return async (input, deadline) => {

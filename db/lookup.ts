@@ -43,14 +43,15 @@ export function lookUp<Key, Row extends object>({
   return batch<Key, Row | undefined>({
     ...limits,
     maxSize,
+    nameOf,
     async run(db, keys, deadline) {
-      const distinct = [...new Map(keys.map((key) => [nameOf(key), key])).values()]
       // Only powers of two, so that there are few statements.
-      const size = Math.min(2 ** Math.ceil(Math.log2(distinct.length)), maxSize)
+      const size = Math.min(2 ** Math.ceil(Math.log2(keys.length)), maxSize)
       const execute = statements.get(size) ?? compile(size)
       statements.set(size, execute)
-      const read = () => execute(db, distinct, deadline)
+      const read = () => execute(db, keys, deadline)
       const { rows } = await retry(read, { repeatable: true, deadline })
+      if (keys.length === 1) return [rows[0]]
       const found = new Map(rows.map((row) => [nameOf(row), row]))
       return keys.map((key) => found.get(nameOf(key)))
     },

@@ -89,17 +89,15 @@ export function pages<
 
   return batch<Query, Page<Item, Of>>({
     keyOf: (query) => fieldsOf(query).join(),
+    nameOf,
     async run(db, queries, deadline) {
-      if (queries.length === 1) return await readPages(db, queries, deadline)
-      const names = queries.map(nameOf)
-      const distinct = new Map(names.map((name, index) => [name, queries[index] as Query]))
+      const size = engineOf(db).pagesPerQuery
       const groups: Query[][] = []
-      const rest = [...distinct.values()]
-      while (rest.length > 0) groups.push(rest.splice(0, engineOf(db).pagesPerQuery))
+      for (let start = 0; start < queries.length; start += size) {
+        groups.push(queries.slice(start, start + size))
+      }
       const read = await Promise.all(groups.map((group) => readPages(db, group, deadline)))
-      const all = read.flat()
-      const found = new Map([...distinct.keys()].map((name, index) => [name, all[index]]))
-      return names.map((name) => found.get(name) as Page<Item, Of>) // each name has been read
+      return read.flat()
     },
   })
 }
