@@ -1,9 +1,9 @@
 /** `npm run backup`: copies the embedded database into a file, while the service runs. */
 import { existsSync } from 'node:fs'
-import { program, UsageError } from '../process/program.ts'
-import { embeddedPath, fileArgument } from './command.ts'
+import { UsageError } from '../process/program.ts'
+import { command, embeddedPath, fileArgument } from './command.ts'
 
-await program(async (config) => {
+await command(async (config) => {
   const file = fileArgument()
   const path = embeddedPath(config)
   if (existsSync(file)) throw new UsageError(`${file} exists: choose another FILE`)

@@ -1,8 +1,20 @@
-/** The commands: their database and their arguments. */
+/** The commands: their signals, their database and their arguments. */
+import { constants } from 'node:os'
 import type { Database } from '../../db/tables.ts'
 import { describeUrl } from '../../db/url.ts'
 import type { Config } from '../config/config.ts'
-import { UsageError } from '../process/program.ts'
+import { program, UsageError } from '../process/program.ts'
+
+/**
+ * Runs a command as `program` does. SIGTERM and SIGINT end it at once, with the exit code of a shell:
+ * without a listener, process 1 of a container would ignore them.
+ */
+export function command(run: (config: Config) => Promise<void>): Promise<void> {
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    process.once(signal, () => process.exit(128 + constants.signals[signal]))
+  }
+  return program(run)
+}
 
 /**
  * Migrates the configured database, calls `run` with it and the names of the migrations that ran, and

@@ -4,8 +4,8 @@ import type { Database } from '../../db/tables.ts'
 import { parseDuration } from '../config/duration.ts'
 import { KEY_LIFETIME } from '../keys/auth.ts'
 import type { ApiKey, NewApiKey } from '../keys/store.ts'
-import { program, UsageError } from '../process/program.ts'
-import { databaseLocation, withDatabase } from './command.ts'
+import { UsageError } from '../process/program.ts'
+import { command, databaseLocation, withDatabase } from './command.ts'
 
 const help = `Usage: npm run keys -- COMMAND [OPTIONS]
 
@@ -33,7 +33,7 @@ type Action = (db: Database, keys: typeof import('../keys/store.ts')) => Promise
 
 if (process.argv.includes('--help')) console.log(help)
 else {
-  await program(async (config) => {
+  await command(async (config) => {
     const act = readAction(readArguments(), databaseLocation(config))
     const keys = await import('../keys/store.ts')
     await withDatabase(config, (db) => act(db, keys))

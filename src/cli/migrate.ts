@@ -1,8 +1,7 @@
 /** `npm run migrate`: runs the migrations that the database does not have. */
-import { program } from '../process/program.ts'
-import { databaseLocation, refuseArguments, withDatabase } from './command.ts'
+import { command, databaseLocation, refuseArguments, withDatabase } from './command.ts'
 
-await program(async (config) => {
+await command(async (config) => {
   refuseArguments()
   const names = await withDatabase(config, (_db, migrated) => migrated)
   const done = names.length > 0 ? `Migrated ${names.join(', ')}` : 'Nothing to migrate'

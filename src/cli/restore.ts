@@ -1,8 +1,8 @@
 /** `npm run restore`: replaces the embedded database by a backup, and migrates it. */
-import { program, UsageError } from '../process/program.ts'
-import { embeddedPath, fileArgument, withDatabase } from './command.ts'
+import { UsageError } from '../process/program.ts'
+import { command, embeddedPath, fileArgument, withDatabase } from './command.ts'
 
-await program(async (config) => {
+await command(async (config) => {
   const file = fileArgument()
   const path = embeddedPath(config)
   const { restore } = await import('../../db/backup.ts')

@@ -1,9 +1,8 @@
 /** `npm run seed`: adds sample data to the catalogue. */
 import { seed } from '../petstore/pets/seed.ts'
-import { program } from '../process/program.ts'
-import { databaseLocation, refuseArguments, withDatabase } from './command.ts'
+import { command, databaseLocation, refuseArguments, withDatabase } from './command.ts'
 
-await program(async (config) => {
+await command(async (config) => {
   refuseArguments()
   const added = await withDatabase(config, seed)
   const done = added > 0 ? `Added ${added} animals` : 'All animals exist already'

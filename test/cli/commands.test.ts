@@ -48,6 +48,14 @@ test('a wait for the lock of the migrations is reported by commands, and logged 
   const server = runProgram(programs.server, { DATABASE_URL: url, PORT: '0' })
   await migrate.logged(/^Waiting for the lock of the migrations/)
   await server.logged(/"msg":"Waiting for the lock of the migrations/)
+  // As process 1 of a container, a program must handle signals itself to exit at them.
+  const stopWith = async (signal: NodeJS.Signals) => {
+    const stopped = runProgram(programs.migrate, { DATABASE_URL: url })
+    await stopped.logged(/^Waiting/)
+    stopped.child.kill(signal)
+    return await stopped.exited
+  }
+  expect(await Promise.all([stopWith('SIGTERM'), stopWith('SIGINT')])).toEqual([143, 130])
   await locker(engine === 'mysql' ? `select release_lock(${lock})` : 'rollback')
   expect(await migrate.exited).toBe(0)
   server.child.kill('SIGKILL')
