@@ -2,7 +2,7 @@ FROM node:26-slim AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json ./
 COPY docs-page docs-page
-# TypeScript is a peer of @trpc/server for the sake of types, which nobody reads here.
+# TypeScript is a peer of @trpc/server for its types only.
 RUN npm ci --omit=dev && rm -r node_modules/typescript node_modules/@typescript
 
 FROM node:26-slim
@@ -14,15 +14,18 @@ COPY docs-page docs-page
 COPY db db
 COPY src src
 COPY client/src client/src
-# Node keeps there what it compiled: workers, and the next start, take half the time and less memory.
+# The cache of compiled code halves the time of the start, for workers and for the next start.
 ENV NODE_COMPILE_CACHE=/app/node_modules/.cache/node
-# And where the embedded database is, if DATABASE_URL is not set.
+# With several arenas of malloc, the memory under load is 20 MB larger (glibc, mallopt(3)).
+ENV MALLOC_ARENA_MAX=1
+# The folder data contains the embedded database, which is the default of DATABASE_URL.
 RUN mkdir -p data node_modules/.cache && chown node:node data node_modules/.cache
 VOLUME /app/data
 USER node
 EXPOSE 3000
-# Whether the process lives: one that cannot reach its database should not be replaced.
+# Checks the process alone: another container would not reach an unavailable database either.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s \
   CMD ["node", "-e", "fetch(`http://localhost:${process.env.PORT || 3000}/healthz`).then(({ ok }) => process.exit(ok ? 0 : 1))"]
-# What a request needs lives short: half the usual room for such things (MiB) costs no time and spares 40 MB.
-CMD ["node", "--max-semi-space-size=8", "src/main.ts"]
+# A semi-space of 8 MiB, half the default, saves 40 MB and costs no time, because the objects of a request
+# live for milliseconds. The start collects its own garbage, which --expose-gc allows.
+CMD ["node", "--max-semi-space-size=8", "--expose-gc", "src/main.ts"]

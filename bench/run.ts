@@ -17,7 +17,13 @@ import { deepCases, deepMarkdown } from './deep.ts'
 import { model } from './model.ts'
 import { profile } from './profile.ts'
 import type { Contestant } from './servers.ts'
-import { type Codec, SERVICE_FLAGS, SERVICE_PROGRAM, serviceCodec } from './service.ts'
+import {
+  type Codec,
+  SERVICE_FLAGS,
+  SERVICE_PROGRAM,
+  SERVICE_VARIABLES,
+  serviceCodec,
+} from './service.ts'
 import { markdown } from './tables.ts'
 
 const allCases = [...restCases(), ...trpcCases]
@@ -50,6 +56,7 @@ const service: Contestant = {
   name: '**this service**',
   program: SERVICE_PROGRAM,
   flags: SERVICE_FLAGS,
+  env: SERVICE_VARIABLES,
   codec: serviceCodec,
   takesKeys: true,
   sharesEqual: true,

@@ -5,10 +5,18 @@ import manifest from '../package.json' with { type: 'json' }
 /** The program of the server. */
 export const SERVICE_PROGRAM = 'src/main.ts'
 
+const start = manifest.scripts.start.split(' ')
+
 /** The options of Node in `npm start`. */
-export const SERVICE_FLAGS = manifest.scripts.start
-  .split(' ')
-  .filter((word) => word.startsWith('--'))
+export const SERVICE_FLAGS = start.filter((word) => word.startsWith('--'))
+
+/** The variables of `npm start`, except the folder of the compile cache, which all servers share. */
+export const SERVICE_VARIABLES = Object.fromEntries(
+  start.flatMap((word) => {
+    const [name = '', value = ''] = word.split('=')
+    return /^[A-Z]/.test(name) && name !== 'NODE_COMPILE_CACHE' ? [[name, value]] : []
+  }),
+)
 
 /** The program that migrates the schema and creates API keys. */
 export const KEYS_PROGRAM = 'src/cli/keys.ts'

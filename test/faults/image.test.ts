@@ -34,6 +34,7 @@ test('the files of the image suffice to start, serve, pass the health check and 
   symlinkSync(path.join(root, 'node_modules'), path.join(folder, 'node_modules'))
   const [node, ...command] = JSON.parse(said(/CMD/).join())
   expect([node, command.at(-1)]).toEqual(['node', programs.server])
+  expect(JSON.parse(readRoot('package.json')).scripts.start).toContain(command.join(' '))
   const port = await freePort()
   const variables = {
     PORT: String(port),
