@@ -18,6 +18,7 @@ import {
 } from '../../errors/problem.ts'
 import { REQUEST_ID } from '../../http/request-log.ts'
 import { idempotencyError } from '../../idempotency/header.ts'
+import { deprecationHeaders } from './links.ts'
 import type { Operation } from './operations.ts'
 
 type Components = NonNullable<OpenAPIObject['components']>
@@ -68,6 +69,7 @@ export function headerComponents(
   const listed = operations.find(({ paged }) => paged)
   const created = operations.find(({ creates }) => creates !== undefined)
   const ending = operations.find(({ deprecated }) => deprecated)?.deprecated
+  const example = ending && deprecationHeaders(ending, baseUrl)
   return {
     ...((listed || ending) && {
       Link: text(
@@ -83,14 +85,11 @@ export function headerComponents(
         { format: 'uri' },
       ),
     }),
-    ...(ending && {
-      Deprecation: text(
-        'The date of the deprecation (RFC 9745).',
-        `@${ending.since.getTime() / 1000}`,
-        true,
-        { pattern: '^@[0-9]+$' },
-      ),
-      Sunset: text('The date of the removal (RFC 8594).', ending.sunset.toUTCString(), true),
+    ...(example && {
+      Deprecation: text('The date of the deprecation (RFC 9745).', example.Deprecation, true, {
+        pattern: '^@[0-9]+$',
+      }),
+      Sunset: text('The date of the removal (RFC 8594).', example.Sunset, true),
     }),
     ...fixedHeaders,
   }

@@ -5,7 +5,7 @@ import { emptyHeaders, jsonHeaders, listOf, privateHeaders } from '../../http/he
 import type { Match, Surface } from '../pipeline.ts'
 import { runOf } from '../run.ts'
 import { parseJson } from './json.ts'
-import { linksOf } from './links.ts'
+import { deprecationHeaders, linksOf } from './links.ts'
 import { NOT_AN_OBJECT, type Operation } from './operations.ts'
 import { matcher } from './routes.ts'
 
@@ -42,8 +42,8 @@ export function restSurface(operations: Operation[], baseUrl: string): Surface {
 const errorText = (error: Problem) => JSON.stringify(toApiError(error))
 
 function matcherOf(operation: Operation, baseUrl: string): Matcher {
-  const { name, path, procedure, type, status, write } = operation
-  const deprecation = deprecationHeaders(operation, baseUrl)
+  const { name, path, procedure, type, status, write, deprecated } = operation
+  const deprecation = deprecated ? listOf(deprecationHeaders(deprecated, baseUrl)) : []
   const headers = [...privateHeaders, ...deprecation]
   const successHeaders = status === 204 ? [...emptyHeaders, ...deprecation] : headers
   const linksTo = linksOf(operation, baseUrl)
@@ -111,15 +111,4 @@ function parseObject(text: string | undefined): object {
   }
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
   throw new Problem('BAD_REQUEST', NOT_AN_OBJECT)
-}
-
-/** The headers of every response of a deprecated operation: RFC 9745, RFC 8594 and RFC 5829. */
-function deprecationHeaders({ deprecated }: Operation, baseUrl: string): readonly string[] {
-  if (!deprecated) return []
-  const { since, sunset, successor } = deprecated
-  return listOf({
-    Deprecation: `@${since.getTime() / 1000}`,
-    Sunset: sunset.toUTCString(),
-    Link: `<${baseUrl}${successor}>; rel="successor-version"`,
-  })
 }
