@@ -1,7 +1,6 @@
 /** The OpenAPI document: trpc-to-openapi generates it, and this file corrects it. */
 import { generateOpenApiDocument, type OpenAPIObject, type OpenApiRouter } from 'trpc-to-openapi'
 import { z } from 'zod'
-import { createSchema } from 'zod-openapi'
 import type { Config } from '../../config/config.ts'
 import { TITLE, VERSION } from '../../config/product.ts'
 import { INT64_MAX, INT64_MIN } from '../../procedure/int64.ts'
@@ -11,6 +10,7 @@ import type { Operation } from './operations.ts'
 import { headerComponents, responsesOf } from './responses.ts'
 
 type Components = NonNullable<NonNullable<OpenAPIObject['components']>['schemas']>
+type Component = Components[string]
 
 /** Returns the OpenAPI 3.1 document of a router. Throws TypeError for two different schemas with one name. */
 export function openApiDocument(
@@ -42,11 +42,7 @@ export function openApiDocument(
   ]
   const headings = new Map(operations.map(({ tag, heading }) => [tag, heading]))
   document.tags = [...headings].map(([name, description]) => ({ name, description }))
-  // `Error` replaces all error schemas of the generator.
-  const { schemas: generated = {}, ...components } = document.components ?? {}
-  const schemas: Components = Object.fromEntries(
-    Object.entries(generated).filter(([id]) => !id.startsWith('error.')),
-  )
+  const { schemas = {}, ...components } = document.components ?? {}
   for (const operation of operations) correct(document, schemas, operation)
   document.components = {
     ...components,
@@ -99,13 +95,12 @@ function correct(document: OpenAPIObject, schemas: Components, operation: Operat
     if (description !== undefined) Object.assign(parameter, { description, schema })
     if (operation.paged && parameter.name === 'limit') boundPage(schemas, output, schema)
   }
+  const body = object.requestBody as { content: Record<string, { schema: Component }> } | undefined
   delete object.requestBody
-  if (exampleInput) {
-    const schema = { $ref: `#/components/schemas/${bodyName}` }
-    addBody(schemas, operation)
-    const content = { 'application/json': { schema, example: exampleInput } }
-    object.requestBody = { required: true, content }
-  }
+  if (!body || !bodyName || !exampleInput) return
+  const schema = addBody(schemas, bodyName, body.content['application/json']?.schema ?? {})
+  const content = { 'application/json': { schema, example: exampleInput } }
+  object.requestBody = { required: true, content }
 }
 
 /** Sets `maxItems` of a page to the maximum of `limit`, in its component or inline. */
@@ -134,22 +129,14 @@ function completeIntegers(part: unknown): void {
 
 const exactly = (value: number | bigint) => JSON.rawJSON(String(value))
 
-/**
- * Adds the component of an operation's body: the generator would write it inline, with the fields of
- * the path. It is the schema of the input side, in which fields with a default are optional, and
- * unknown fields are valid.
- */
-function addBody(schemas: Components, { input, bodyName, pathParameters }: Operation): void {
-  const { components } = createSchema(input, { io: 'input', openapiVersion: '3.1.0' })
-  for (const [component, generated] of Object.entries(components)) {
-    const schema =
-      component === bodyName ? without(pathParameters, generated as ObjectSchema) : generated
-    const known = schemas[component]
-    if (known && JSON.stringify(known) !== JSON.stringify(schema)) {
-      throw new TypeError(`There are two different schemas with the name ${component}`)
-    }
-    schemas[component] = schema
+/** Makes the schema of a body a component, because the generator writes it inline. Returns its reference. */
+function addBody(schemas: Components, name: string, schema: Component) {
+  const known = schemas[name]
+  if (known && JSON.stringify(known) !== JSON.stringify(schema)) {
+    throw new TypeError(`There are two different schemas with the name ${name}`)
   }
+  schemas[name] = schema
+  return { $ref: `#/components/schemas/${name}` }
 }
 
 /** The fields of a JSON Schema that this file reads. */
@@ -159,18 +146,4 @@ interface Schema {
   minimum?: number
   maximum?: number
   description?: string
-}
-
-type ObjectSchema = Extract<Components[string], { properties?: unknown }>
-
-function without(names: Map<string, unknown>, schema: ObjectSchema): ObjectSchema {
-  if (names.size === 0) return schema
-  const { properties = {}, required = [], ...rest } = schema
-  const left = required.filter((name) => !names.has(name))
-  const fields = Object.entries(properties).filter(([name]) => !names.has(name))
-  return {
-    ...rest,
-    properties: Object.fromEntries(fields),
-    ...(left.length > 0 && { required: left }),
-  }
 }
