@@ -1,10 +1,10 @@
 /** The OpenAPI document: trpc-to-openapi generates it, and this file corrects it. */
 import { generateOpenApiDocument, type OpenAPIObject, type OpenApiRouter } from 'trpc-to-openapi'
-import { z } from 'zod'
 import type { Config } from '../../config/config.ts'
 import { TITLE, VERSION } from '../../config/product.ts'
 import { INT64_MAX, INT64_MIN } from '../../procedure/int64.ts'
 import type { Resources } from '../../procedure/resources.ts'
+import fixed from './components.json' with { type: 'json' }
 import { addGuides, objectOf } from './guides.ts'
 import type { Operation } from './operations.ts'
 import { headerComponents, responsesOf } from './responses.ts'
@@ -26,15 +26,7 @@ export function openApiDocument(
     license: { name: 'MIT', identifier: 'MIT' },
     openApiVersion: '3.1.0',
     baseUrl: servers.baseUrl,
-    securitySchemes: {
-      apiKey: {
-        type: 'http',
-        scheme: 'bearer',
-        description:
-          'A key that the operator gave you, sent as `Authorization: Bearer <API_KEY>`. A read-only key receives 403 from every operation that changes something.',
-      },
-    },
-    defs: { Error: errorSchema, Refusal: refusalSchema },
+    securitySchemes: fixed.securitySchemes as never, // its type is that of a literal
   }) as OpenAPIObject // the generator declares the same type of openapi3-ts
   document.servers = [
     { url: servers.baseUrl, description: isLocal(servers.baseUrl) ? 'Local' : 'Production' },
@@ -43,6 +35,9 @@ export function openApiDocument(
   const headings = new Map(operations.map(({ tag, heading }) => [tag, heading]))
   document.tags = [...headings].map(([name, description]) => ({ name, description }))
   const { schemas = {}, ...components } = document.components ?? {}
+  for (const [name, schema] of Object.entries(fixed.schemas as Components)) {
+    addSchema(schemas, name, schema)
+  }
   for (const operation of operations) correct(document, schemas, operation)
   document.components = {
     ...components,
@@ -55,32 +50,6 @@ export function openApiDocument(
 }
 
 const isLocal = (url: string) => /^https?:\/\/(localhost|127\.|\[::1\])/i.test(url)
-
-const errorSchema = z
-  .object({
-    code: z.string().meta({
-      description:
-        'Machine-readable error code. More codes may come: treat one that you do not know by its `status`.',
-    }),
-    message: z.string().meta({ description: 'Human-readable description.' }),
-    status: z.int().min(400).max(599).meta({ description: 'The HTTP status code.' }),
-  })
-  .meta({
-    id: 'Error',
-    description: 'The body of every error.',
-    // A Refusal is an Error with one more field.
-    override: ({ jsonSchema }) => delete jsonSchema.additionalProperties,
-  })
-
-const refusalSchema = errorSchema
-  .extend({
-    error: z.string().meta({ description: "The same for tRPC's clients, in their encoding." }),
-  })
-  .meta({
-    id: 'Refusal',
-    description:
-      'The body of an error whose operation is not known: an Error with one more field. A request that is not well-formed HTTP receives it, with 400.',
-  })
 
 function correct(document: OpenAPIObject, schemas: Components, operation: Operation): void {
   const { name, bodyName, exampleInput } = operation
@@ -95,10 +64,11 @@ function correct(document: OpenAPIObject, schemas: Components, operation: Operat
     if (description !== undefined) Object.assign(parameter, { description, schema })
     if (operation.paged && parameter.name === 'limit') boundPage(schemas, output, schema)
   }
+  // The generator writes the schema of a body inline, too.
   const body = object.requestBody as { content: Record<string, { schema: Component }> } | undefined
   delete object.requestBody
   if (!body || !bodyName || !exampleInput) return
-  const schema = addBody(schemas, bodyName, body.content['application/json']?.schema ?? {})
+  const schema = addSchema(schemas, bodyName, body.content['application/json']?.schema ?? {})
   const content = { 'application/json': { schema, example: exampleInput } }
   object.requestBody = { required: true, content }
 }
@@ -129,8 +99,8 @@ function completeIntegers(part: unknown): void {
 
 const exactly = (value: number | bigint) => JSON.rawJSON(String(value))
 
-/** Makes the schema of a body a component, because the generator writes it inline. Returns its reference. */
-function addBody(schemas: Components, name: string, schema: Component) {
+/** Adds a component, and returns its reference. */
+function addSchema(schemas: Components, name: string, schema: Component) {
   const known = schemas[name]
   if (known && JSON.stringify(known) !== JSON.stringify(schema)) {
     throw new TypeError(`There are two different schemas with the name ${name}`)

@@ -18,81 +18,36 @@ import {
 } from '../../errors/problem.ts'
 import { REQUEST_ID } from '../../http/request-log.ts'
 import { idempotencyError } from '../../idempotency/header.ts'
+import fixed from './components.json' with { type: 'json' }
 import { deprecationHeaders } from './links.ts'
 import type { Operation } from './operations.ts'
 
 type Components = NonNullable<OpenAPIObject['components']>
 type Response = NonNullable<Components['responses']>[string]
 
-const text = (description: string, example: string, required = false, rules = {}) => ({
-  description,
-  required,
-  schema: { type: 'string' as const, ...rules },
-  example,
-})
-
-const fixedHeaders = {
-  'WWW-Authenticate': text(
-    'The challenge (RFC 6750): no API key, an invalid one, or one that may only read.',
-    'Bearer error="invalid_token"',
-    true,
-  ),
-  'Retry-After': {
-    description: 'Seconds after which to try again.',
-    required: true,
-    schema: { type: 'integer' as const, format: 'int32' as const, minimum: 0 },
-    example: 5,
-  },
-  'X-Request-Id': text(
-    'The id of the request: its own valid `X-Request-Id`, or a new one. Mention it when you report an error.',
-    '0f2d4c3a-6a3e-4b0e-9a55-0b8f5f1f0f4e',
-    true,
-    { pattern: REQUEST_ID.source },
-  ),
-  'RateLimit-Policy': text(
-    'The limit of calls (`q`) in a number of seconds (`w`), if the operator has set one (draft-ietf-httpapi-ratelimit-headers-08).',
-    '"60-in-1min"; q=60; w=60; pk=:MWM5NTRhZjZmZmMx:',
-  ),
-  RateLimit: text(
-    'The remaining calls (`r`), and the seconds until the limit resets (`t`), if the operator has set one.',
-    '"60-in-1min"; r=59; t=60',
-  ),
-} satisfies Components['headers']
-
-type HeaderName = keyof typeof fixedHeaders | 'Link' | 'Location' | 'Deprecation' | 'Sunset'
+type HeaderName = keyof typeof fixed.headers
 
 /** Returns the components of all response headers by name, to which operations refer. */
-export function headerComponents(
-  operations: Operation[],
-  baseUrl: string,
-): NonNullable<Components['headers']> {
+export function headerComponents(operations: Operation[], baseUrl: string) {
   const listed = operations.find(({ paged }) => paged)
   const created = operations.find(({ creates }) => creates !== undefined)
   const ending = operations.find(({ deprecated }) => deprecated)?.deprecated
-  const example = ending && deprecationHeaders(ending, baseUrl)
+  const dates = ending && deprecationHeaders(ending, baseUrl)
+  const page = `${baseUrl}${examplePath(listed?.path ?? ending?.successor)}?limit=20&cursor=20`
+  const { Link, Location, Deprecation, Sunset, ...always } = fixed.headers
+  const id = always['X-Request-Id']
   return {
-    ...((listed || ending) && {
-      Link: text(
-        'Related URLs (RFC 8288): `rel="next"` is the next page, if there is one; `rel="successor-version"` replaces a deprecated operation.',
-        `<${baseUrl}${examplePath(listed?.path ?? ending?.successor)}?limit=20&cursor=20>; rel="next"`,
-      ),
-    }),
+    ...((listed || ending) && { Link: { ...Link, example: `<${page}>; rel="next"` } }),
     ...(created && {
-      Location: text(
-        'The URL of the created resource.',
-        baseUrl + examplePath(created.creates),
-        true,
-        { format: 'uri' },
-      ),
+      Location: { ...Location, example: baseUrl + examplePath(created.creates) },
     }),
-    ...(example && {
-      Deprecation: text('The date of the deprecation (RFC 9745).', example.Deprecation, true, {
-        pattern: '^@[0-9]+$',
-      }),
-      Sunset: text('The date of the removal (RFC 8594).', example.Sunset, true),
+    ...(dates && {
+      Deprecation: { ...Deprecation, example: dates.Deprecation },
+      Sunset: { ...Sunset, example: dates.Sunset },
     }),
-    ...fixedHeaders,
-  }
+    ...always,
+    'X-Request-Id': { ...id, schema: { ...id.schema, pattern: REQUEST_ID.source } },
+  } as NonNullable<Components['headers']> // the type of a JSON module has no literals
 }
 
 /** Returns a path for an example, with 42 for each parameter of the template. */
