@@ -5,7 +5,7 @@ import type { Engine } from '../engine.ts'
 import { LockedError } from '../errors.ts'
 import type { Statement } from '../statement.ts'
 import type { Tables } from '../tables.ts'
-import { isSqliteRowRejected } from './sqlite-errors.ts'
+import { existsOnSqlite, isSqliteRowRejected } from './sqlite-errors.ts'
 import type { SqliteFile } from './sqlite-file.ts'
 import { inSqliteTransaction } from './sqlite-transaction.ts'
 
@@ -18,6 +18,7 @@ export class SqliteEngine extends SqliteAdapter implements Engine {
   readonly pagesPerQuery = 1
   readonly inTransaction = inSqliteTransaction
   readonly isRowRejected = isSqliteRowRejected
+  readonly existsAlready = existsOnSqlite
   readonly #file: SqliteFile
 
   constructor(file: SqliteFile) {
@@ -52,11 +53,6 @@ export class SqliteEngine extends SqliteAdapter implements Engine {
 
   async tableOptions() {
     return sql``
-  }
-
-  async hasIndex(db: Kysely<unknown>, _table: string, name: string): Promise<boolean> {
-    const query = sql`select name from sqlite_master where type = 'index' and name = ${name}`
-    return (await query.execute(db)).rows.length > 0
   }
 
   /** SQLite uses all columns of an index without a hint. */
