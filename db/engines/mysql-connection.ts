@@ -17,8 +17,6 @@ const LONGLONG = 8
 /** The properties that all connections to a server share. */
 export interface MysqlServer {
   pool: MysqlPool
-  /** Connections for later use, because Kysely prepares each new one. */
-  idle: MysqlConnection[]
   options: ConnectionOptions
   /** Milliseconds for a statement without a deadline. */
   timeout: number
@@ -82,10 +80,6 @@ export class MysqlConnection extends Connection {
   async release(): Promise<void> {
     if (this.#pooled) this.#server.pool.giveBack(this.#pooled)
     this.#pooled = undefined
-    this.#lost = undefined
-    this.#deadline = undefined
-    this.#isToBegin = false
-    this.#server.idle.push(this)
   }
 
   async #end(sql: 'commit' | 'rollback'): Promise<void> {
