@@ -92,12 +92,8 @@ export class MysqlConnection extends Connection {
   /** Runs work with the deadline of the latest statement, or with a new one. */
   async #withDeadline<Result>(work: (deadline: Deadline) => Promise<Result>): Promise<Result> {
     if (this.#deadline) return await work(this.#deadline)
-    const deadline = new Deadline(this.#server.timeout)
-    try {
-      return await work(deadline)
-    } finally {
-      deadline.clear()
-    }
+    using deadline = new Deadline(this.#server.timeout)
+    return await work(deadline)
   }
 
   /** Takes a connection from the pool, unless there is one, and sets it up if it is new. */

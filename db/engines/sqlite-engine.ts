@@ -36,14 +36,12 @@ export class SqliteEngine extends SqliteAdapter implements Engine {
    * process holds the lock. The driver locks out other sessions.
    */
   override async acquireMigrationLock(db: Kysely<unknown>): Promise<void> {
-    const deadline = new Deadline(LOCK_TIMEOUT)
+    using deadline = new Deadline(LOCK_TIMEOUT)
     const begin: Statement = { ...CompiledQuery.raw('begin immediate'), deadline }
     try {
       await db.executeQuery(begin)
     } catch (error) {
       throw error === deadline.reason ? new LockedError(error, true) : error
-    } finally {
-      deadline.clear()
     }
   }
 

@@ -26,7 +26,7 @@ export async function prepareFirstKey(db: Database, databaseUrl: string) {
 
 /** Whether there are keys. A server that does not say so must not stop an instance that serves. */
 async function hasKeys(db: Database): Promise<boolean> {
-  const deadline = new Deadline(TIMEOUT)
+  using deadline = new Deadline(TIMEOUT)
   try {
     const query = db.selectFrom('api_keys').select('id').limit(1)
     const { rows } = await execute(db, query, deadline)
@@ -34,7 +34,5 @@ async function hasKeys(db: Database): Promise<boolean> {
   } catch (error) {
     if (error instanceof DatabaseUnavailableError) return true
     throw error
-  } finally {
-    deadline.clear()
   }
 }
