@@ -36,7 +36,7 @@ export function addGuides(subject: Subject): void {
   document.info.description = [document.info.description, ...texts].join('\n\n')
   if (!client) return
   for (const operation of operations) {
-    const source = sampleOf(operation, { ...subject, client })
+    const source = sampleOf(operation, subject, client)
     const samples = [{ lang: 'TypeScript', source }]
     Object.assign(objectOf(document, operation), { 'x-codeSamples': samples })
   }
@@ -79,7 +79,7 @@ const guides: Record<string, (subject: Subject) => Values | undefined> = {
     if (!client || !operation) return undefined
     // Of a module `@scope/name/client`, the package is `@scope/name`.
     const [name] = /^(@[^/]+\/)?[^/]+/.exec(client.module) ?? []
-    return { package: name, sample: sampleOf(operation, { ...subject, client }) }
+    return { package: name, sample: sampleOf(operation, subject, client) }
   },
 
   paging({ document, operations, baseUrl }) {
@@ -164,7 +164,8 @@ function parametersOf(document: OpenAPIObject, operation: Operation): Map<string
 /** A call of the operation by the TypeScript client, as a program. */
 function sampleOf(
   operation: Operation,
-  { document, baseUrl, client }: Subject & { client: Client },
+  { document, baseUrl }: Subject,
+  client: NonNullable<Resources['client']>,
 ): string {
   const { name, type, example } = operation
   const call = type === 'query' ? 'query' : 'mutate'
@@ -178,8 +179,6 @@ const ${NAME} = ${client.create}({
 })
 ${example === undefined ? '' : 'const answer = '}await ${NAME}.${name}.${call}(${given})`
 }
-
-type Client = NonNullable<Resources['client']>
 
 /** An input of the procedure: its examples, as values of JavaScript. */
 function inputOf(document: OpenAPIObject, operation: Operation): Record<string, unknown> {

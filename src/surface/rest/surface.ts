@@ -9,9 +9,6 @@ import { deprecationHeaders, linksOf } from './links.ts'
 import { NOT_AN_OBJECT, type Operation } from './operations.ts'
 import { matcher } from './routes.ts'
 
-/** Returns the match of a request from the texts of its path's parameters, and its query. */
-type Matcher = (inPath: string[], query: string) => Match
-
 const PREFIX = '/v1'
 
 /** Returns the surface of these operations below `/v1`. `baseUrl` is the public URL of `/v1`, for links. */
@@ -41,7 +38,8 @@ export function restSurface(operations: Operation[], baseUrl: string): Surface {
 
 const errorText = (error: Problem) => JSON.stringify(toApiError(error))
 
-function matcherOf(operation: Operation, baseUrl: string): Matcher {
+/** Returns the function that matches a request by the texts of its path's parameters, and its query. */
+function matcherOf(operation: Operation, baseUrl: string) {
   const { name, path, procedure, type, status, write, deprecated } = operation
   const deprecation = deprecated ? listOf(deprecationHeaders(deprecated, baseUrl)) : []
   const headers = [...privateHeaders, ...deprecation]
@@ -56,7 +54,7 @@ function matcherOf(operation: Operation, baseUrl: string): Matcher {
     readsBody: operation.readBody !== undefined,
     headers,
   }
-  return (inPath, query) => ({
+  return (inPath: string[], query: string): Match => ({
     ...fixed,
     async reply(context, body) {
       const input = readInput(operation, inPath, query, body)
