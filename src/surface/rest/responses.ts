@@ -6,6 +6,7 @@ import {
   HEADERS_TOO_LARGE,
   internal,
   malformed,
+  Problem,
   payloadTooLarge,
   REQUEST_TIMEOUT,
   readOnlyKey,
@@ -64,10 +65,10 @@ interface Refused {
 /** Returns the errors of an operation by status. */
 export function errorsOf(operation: Operation): Refused[] {
   const { method, readBody, takesKey, badRequest, notFound, conflict, creates } = operation
-  const refused = (description: string, errors: ApiError[], ...headers: HeaderName[]): Refused => ({
+  const refused = (description: string, ...errors: Problem[]): Refused => ({
     description,
     errors: errors.map(toApiError),
-    headers: [...alwaysSent(operation), ...headers],
+    headers: [...alwaysSent(operation), ...errors.flatMap(headersOf)],
     schema: 'Error',
   })
   /** The response to a request that is rejected before its operation is known. */
@@ -77,51 +78,48 @@ export function errorsOf(operation: Operation): Refused[] {
     headers: ['X-Request-Id'],
     schema: 'Refusal',
   })
-  const invalid: ApiError = { code: 'BAD_REQUEST', message: badRequest, status: 400 }
+  const invalid = new Problem('BAD_REQUEST', badRequest)
   const violation = creates
     ? 'The resource exists already'
     : 'The state of the resource does not allow the request'
-  const violated = conflict && ({ code: 'CONFLICT', message: conflict, status: 409 } as const)
-  const running = takesKey && idempotencyError('running')
-  const whenRunning = 'a request with the same `Idempotency-Key` is still running'
+  const violated = new Problem('CONFLICT', conflict ?? '')
+  const whenRunning = 'request with the same `Idempotency-Key` is still running'
+  const running = idempotencyError('running')
   const errors = [
     readBody
       ? refused(
           'The body lacks required fields, has invalid values (`BAD_REQUEST`), or is not JSON (`PARSE_ERROR`)',
-          [invalid, malformed(undefined)],
+          invalid,
+          malformed(undefined),
         )
-      : refused('A parameter is invalid', [invalid]),
-    refused('The API key is missing or invalid', [unauthorized('invalid')], 'WWW-Authenticate'),
-    method !== 'GET' && refused('The API key may only read', [readOnlyKey()], 'WWW-Authenticate'),
+      : refused('A parameter is invalid', invalid),
+    refused('The API key is missing or invalid', unauthorized('invalid')),
+    method !== 'GET' && refused('The API key may only read', readOnlyKey()),
     notFound !== undefined &&
-      refused('The identifier does not exist', [
-        { code: 'NOT_FOUND', message: notFound, status: 404 },
-      ]),
+      refused('The identifier does not exist', new Problem('NOT_FOUND', notFound)),
     early('The request did not arrive in time', REQUEST_TIMEOUT),
-    violated && !running && refused(violation, [violated]),
-    running && !violated && refused(whenRunning.replace('a', 'A'), [running]),
-    violated && running && refused(`${violation}, or ${whenRunning}`, [violated, running]),
-    readBody && refused(`The body has more than ${MAX_BODY} bytes`, [payloadTooLarge()]),
+    conflict && !takesKey && refused(violation, violated),
+    !conflict && takesKey && refused(`A ${whenRunning}`, running),
+    conflict && takesKey && refused(`${violation}, or a ${whenRunning}`, violated, running),
+    readBody && refused(`The body has more than ${MAX_BODY} bytes`, payloadTooLarge()),
     readBody &&
-      refused('The body is not `application/json`, or is compressed', [unsupportedMediaType()]),
+      refused('The body is not `application/json`, or is compressed', unsupportedMediaType()),
     takesKey &&
-      refused('The `Idempotency-Key` was used for another request', [
-        idempotencyError('different'),
-      ]),
-    refused(
-      'There were too many calls in the last minute',
-      [tooManyRequests(60, 42)],
-      'Retry-After',
-    ),
+      refused('The `Idempotency-Key` was used for another request', idempotencyError('different')),
+    refused('There were too many calls in the last minute', tooManyRequests(60, 42)),
     early(
       `The URL and the headers have more than ${MAX_HEADERS} bytes, or there are more than ${MAX_HEADER_COUNT} headers`,
       HEADERS_TOO_LARGE,
     ),
-    refused('The service failed; trying again may help', [internal()]),
-    refused('The service cannot answer right now', [unavailable()], 'Retry-After'),
+    refused('The service failed; trying again may help', internal()),
+    refused('The service cannot answer right now', unavailable()),
   ]
   return errors.filter((error) => !!error)
 }
+
+/** Returns the names of an error's headers: names and values in turn. */
+const headersOf = ({ headers }: Problem) =>
+  headers.filter((_, index) => index % 2 === 0) as HeaderName[] // the document has all of them
 
 /** Returns the headers of all responses of an operation. */
 const alwaysSent = ({ deprecated }: Operation): HeaderName[] => [
