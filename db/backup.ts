@@ -19,22 +19,18 @@ const LOCK_INTERVAL = 5
  */
 export async function backUp(path: string, file: string): Promise<void> {
   const part = `${file}.part`
-  const source = new DatabaseSync(path)
+  using source = new DatabaseSync(path)
+  // Only the owner may read the names and hashes of keys. An existing file is not overwritten.
+  closeSync(openSync(part, 'wx', 0o600))
   try {
-    // Only the owner may read the names and hashes of keys. An existing file is not overwritten.
-    closeSync(openSync(part, 'wx', 0o600))
-    try {
-      await copy(source, part)
-      const copied = new DatabaseSync(part)
-      // Without a separate log, the file can be read from a read-only folder.
-      copied.exec('pragma journal_mode = delete')
-      copied.close()
-      renameSync(part, file)
-    } finally {
-      rmSync(part, { force: true })
-    }
+    await copy(source, part)
+    const copied = new DatabaseSync(part)
+    // Without a separate log, the file can be read from a read-only folder.
+    copied.exec('pragma journal_mode = delete')
+    copied.close()
+    renameSync(part, file)
   } finally {
-    source.close()
+    rmSync(part, { force: true })
   }
 }
 
@@ -44,18 +40,14 @@ export async function backUp(path: string, file: string): Promise<void> {
  * and for errors of the file system and of SQLite. Nothing has changed then.
  */
 export async function restore(path: string, file: string): Promise<void> {
-  const source = new DatabaseSync(file, { readOnly: true })
-  try {
-    const [first] = source.prepare('pragma integrity_check').all()
-    if (first?.integrity_check !== 'ok') throw new Error('the file is damaged')
-    source.prepare('select name from kysely_migration').get()
-    source.prepare('select id, name, prefix, hash, created_at from api_keys limit 1').get()
-    mkdirSync(dirname(path), { recursive: true })
-    closeSync(openSync(path, 'a', 0o600))
-    await copy(source, path)
-  } finally {
-    source.close()
-  }
+  using source = new DatabaseSync(file, { readOnly: true })
+  const [first] = source.prepare('pragma integrity_check').all()
+  if (first?.integrity_check !== 'ok') throw new Error('the file is damaged')
+  source.prepare('select name from kysely_migration').get()
+  source.prepare('select id, name, prefix, hash, created_at from api_keys limit 1').get()
+  mkdirSync(dirname(path), { recursive: true })
+  closeSync(openSync(path, 'a', 0o600))
+  await copy(source, path)
 }
 
 async function copy(source: DatabaseSync, path: string): Promise<void> {

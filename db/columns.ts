@@ -21,12 +21,7 @@ export async function addColumn(
   column: string,
   type: ColumnDataType,
 ): Promise<void> {
-  const exists = async () => {
-    const tables = await db.introspection.getTables()
-    const columns = tables.find(({ name }) => name === table)?.columns ?? []
-    return columns.some(({ name }) => name === column)
-  }
-  await unlessExists(exists, () => db.schema.alterTable(table).addColumn(column, type).execute())
+  await unlessExists(db, db.schema.alterTable(table).addColumn(column, type))
 }
 
 /**
@@ -45,17 +40,13 @@ export async function addIndex(
     .createIndex(name)
     .on(table)
     .columns([...columns])
-  const index = unique ? create.unique() : create
-  const exists = () => engineOf(db).hasIndex(db, table, name)
-  await unlessExists(exists, () => index.execute())
+  await unlessExists(db, unique ? create.unique() : create)
 }
 
-async function unlessExists(exists: () => Promise<boolean>, create: () => Promise<void>) {
-  if (await exists()) return
+async function unlessExists(db: Kysely<unknown>, create: { execute(): Promise<void> }) {
   try {
-    await create()
+    await create.execute()
   } catch (error) {
-    // A concurrent migration may have created it.
-    if (!(await exists())) throw error
+    if (!(error instanceof Error && engineOf(db).existsAlready(error))) throw error
   }
 }

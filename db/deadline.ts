@@ -73,4 +73,9 @@ export class Deadline {
     this.#listeners = undefined
     clearTimeout(this.#timer)
   }
+
+  /** `using deadline = …` clears it at the end of its block. */
+  [Symbol.dispose](): void {
+    this.clear()
+  }
 }

@@ -9,7 +9,8 @@ export interface Engine extends DialectAdapter {
   readonly idType: 'bigint' | 'integer'
   /** The options after `create table (…)`. */
   tableOptions(db: Kysely<unknown>): Promise<RawBuilder<unknown>>
-  hasIndex(db: Kysely<unknown>, table: string, name: string): Promise<boolean>
+  /** Returns whether the database rejected a new column or index because the table has it. */
+  existsAlready(error: Error): boolean
   readBy<Table extends keyof Tables>(table: Table, index: string): Table
   /** Maximum number of pages in one query; 1 where the database is in this process. */
   readonly pagesPerQuery: number

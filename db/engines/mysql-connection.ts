@@ -17,8 +17,6 @@ const LONGLONG = 8
 /** The properties that all connections to a server share. */
 export interface MysqlServer {
   pool: MysqlPool
-  /** Connections for later use, because Kysely prepares each new one. */
-  idle: MysqlConnection[]
   options: ConnectionOptions
   /** Milliseconds for a statement without a deadline. */
   timeout: number
@@ -82,10 +80,6 @@ export class MysqlConnection extends Connection {
   async release(): Promise<void> {
     if (this.#pooled) this.#server.pool.giveBack(this.#pooled)
     this.#pooled = undefined
-    this.#lost = undefined
-    this.#deadline = undefined
-    this.#isToBegin = false
-    this.#server.idle.push(this)
   }
 
   async #end(sql: 'commit' | 'rollback'): Promise<void> {
@@ -98,12 +92,8 @@ export class MysqlConnection extends Connection {
   /** Runs work with the deadline of the latest statement, or with a new one. */
   async #withDeadline<Result>(work: (deadline: Deadline) => Promise<Result>): Promise<Result> {
     if (this.#deadline) return await work(this.#deadline)
-    const deadline = new Deadline(this.#server.timeout)
-    try {
-      return await work(deadline)
-    } finally {
-      deadline.clear()
-    }
+    using deadline = new Deadline(this.#server.timeout)
+    return await work(deadline)
   }
 
   /** Takes a connection from the pool, unless there is one, and sets it up if it is new. */

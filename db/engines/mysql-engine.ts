@@ -4,7 +4,7 @@ import type { Engine } from '../engine.ts'
 import { DatabaseTimeoutError, DatabaseUnavailableError, LockedError } from '../errors.ts'
 import type { Database, Tables } from '../tables.ts'
 import { runInTransaction } from '../transaction-scope.ts'
-import { isMysqlRowRejected } from './mysql-errors.ts'
+import { existsOnMysql, isMysqlRowRejected } from './mysql-errors.ts'
 
 /** Seconds that one attempt waits for the lock of the migrations. */
 const LOCK_TIMEOUT = 1
@@ -23,6 +23,7 @@ export class MysqlEngine extends MysqlAdapter implements Engine {
   readonly idType = 'bigint'
   readonly pagesPerQuery = 8
   readonly isRowRejected = isMysqlRowRejected
+  readonly existsAlready = existsOnMysql
   readonly #lock: string
 
   constructor(url: string) {
@@ -53,11 +54,6 @@ export class MysqlEngine extends MysqlAdapter implements Engine {
     const known = (await query.execute(db)).rows.map(({ Collation }) => Collation)
     const collation = COLLATIONS.find((name) => known.includes(name)) ?? 'utf8mb4_bin'
     return sql`character set utf8mb4 collate ${sql.raw(collation)} comment ${sql.lit(COMMENT)}`
-  }
-
-  async hasIndex(db: Kysely<unknown>, table: string, name: string): Promise<boolean> {
-    const query = sql`show index from ${sql.table(table)} where key_name = ${name}`
-    return (await query.execute(db)).rows.length > 0
   }
 
   /**

@@ -13,6 +13,8 @@ export class UnfitServerError extends DatabaseUnavailableError {}
 
 const DUPLICATE = 1062 // ER_DUP_ENTRY
 const LOCKED = 1205 // ER_LOCK_WAIT_TIMEOUT
+const COLUMN_EXISTS = 1060 // ER_DUP_FIELDNAME
+const INDEX_EXISTS = 1061 // ER_DUP_KEYNAME
 
 /** The server rejected the statement before it began, or rolled it back. */
 const withoutEffect = new Set([
@@ -137,3 +139,7 @@ export function mysqlError(error: DriverError): Error {
 /** Returns whether the server rejected a row, so that its statement added no row. */
 export const isMysqlRowRejected = (error: DriverError): boolean =>
   error instanceof DuplicateError || rejectedRow.has(error.errno ?? 0)
+
+/** Returns whether a new column or index exists already. */
+export const existsOnMysql = ({ errno }: DriverError): boolean =>
+  errno === COLUMN_EXISTS || errno === INDEX_EXISTS

@@ -89,15 +89,13 @@ export class MysqlPool {
    */
   async take(deadline: Deadline, isWriting: boolean): Promise<Pooled> {
     this.#usage.waiting++
-    let release = () => {}
+    const permits: (() => void)[] = []
+    const release = () => {
+      for (const permit of permits) permit()
+    }
     try {
-      if (isWriting) release = await this.#waitToWrite(deadline)
-      const releaseWriter = release
-      const releaseUse = await this.#waitToUse(deadline)
-      release = () => {
-        releaseUse()
-        releaseWriter()
-      }
+      if (isWriting) permits.push(await this.#waitToWrite(deadline))
+      permits.push(await this.#waitToUse(deadline))
       for (;;) {
         const connection = await this.#next(deadline)
         const pooled = this.#connections.get(connection)

@@ -33,11 +33,10 @@ export function mysqlDialect(url: string, { timeout, usage }: PoolSettings): Dia
     'server.port': Number(port || 3306),
   }
   const pool = new MysqlPool(options, usage)
-  const idle: MysqlConnection[] = []
-  const server = { pool, idle, options, timeout: timeout ?? Number.POSITIVE_INFINITY, attributes }
-  const connect = () => idle.pop() ?? new MysqlConnection(server)
+  const server = { pool, options, timeout: timeout ?? Number.POSITIVE_INFINITY, attributes }
   return {
-    createDriver: () => createDriver(connect, { close: () => pool.end() }),
+    createDriver: () =>
+      createDriver(() => new MysqlConnection(server), { close: () => pool.end() }),
     createAdapter: () => new MysqlEngine(url),
     createQueryCompiler: () => new MysqlQueryCompiler(),
     createIntrospector: (db: Kysely<unknown>) => new MysqlIntrospector(db),

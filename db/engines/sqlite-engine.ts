@@ -5,7 +5,7 @@ import type { Engine } from '../engine.ts'
 import { LockedError } from '../errors.ts'
 import type { Statement } from '../statement.ts'
 import type { Tables } from '../tables.ts'
-import { isSqliteRowRejected } from './sqlite-errors.ts'
+import { existsOnSqlite, isSqliteRowRejected } from './sqlite-errors.ts'
 import type { SqliteFile } from './sqlite-file.ts'
 import { inSqliteTransaction } from './sqlite-transaction.ts'
 
@@ -18,6 +18,7 @@ export class SqliteEngine extends SqliteAdapter implements Engine {
   readonly pagesPerQuery = 1
   readonly inTransaction = inSqliteTransaction
   readonly isRowRejected = isSqliteRowRejected
+  readonly existsAlready = existsOnSqlite
   readonly #file: SqliteFile
 
   constructor(file: SqliteFile) {
@@ -35,14 +36,12 @@ export class SqliteEngine extends SqliteAdapter implements Engine {
    * process holds the lock. The driver locks out other sessions.
    */
   override async acquireMigrationLock(db: Kysely<unknown>): Promise<void> {
-    const deadline = new Deadline(LOCK_TIMEOUT)
+    using deadline = new Deadline(LOCK_TIMEOUT)
     const begin: Statement = { ...CompiledQuery.raw('begin immediate'), deadline }
     try {
       await db.executeQuery(begin)
     } catch (error) {
       throw error === deadline.reason ? new LockedError(error, true) : error
-    } finally {
-      deadline.clear()
     }
   }
 
@@ -52,11 +51,6 @@ export class SqliteEngine extends SqliteAdapter implements Engine {
 
   async tableOptions() {
     return sql``
-  }
-
-  async hasIndex(db: Kysely<unknown>, _table: string, name: string): Promise<boolean> {
-    const query = sql`select name from sqlite_master where type = 'index' and name = ${name}`
-    return (await query.execute(db)).rows.length > 0
   }
 
   /** SQLite uses all columns of an index without a hint. */

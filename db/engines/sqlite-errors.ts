@@ -38,3 +38,7 @@ export function isSqliteRowRejected(error: Error): boolean {
   const { errcode = 0 }: DriverError = error
   return error instanceof DuplicateError || primaryCode(errcode) === CONSTRAINT
 }
+
+/** Returns whether a new column or index exists already. SQLite has no result code for this. */
+export const existsOnSqlite = ({ message }: Error): boolean =>
+  /^duplicate column name: |^index .+ already exists$/.test(message)

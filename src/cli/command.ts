@@ -31,12 +31,8 @@ export async function withDatabase<Result>(
     import('../../db/connect.ts'),
     import('../../db/migrate.ts'),
   ])
-  const db = await connect(databaseUrl)
-  try {
-    return await run(db, await migrate(db, { onWait }))
-  } finally {
-    await db.destroy()
-  }
+  await using db = await connect(databaseUrl)
+  return await run(db, await migrate(db, { onWait }))
 }
 
 /** Returns where the configured database is: host and name, or the file. No password. */

@@ -4,8 +4,8 @@ import type { Response } from 'express'
 import ipaddr from 'ipaddr.js'
 import { LRUCache } from 'lru-cache'
 import { tooManyRequests } from '../errors/problem.ts'
-import { recordOf } from './record.ts'
 import { ipAddressOf } from './request.ts'
+import { recordOf } from './request-record.ts'
 
 const WINDOW = 60_000 // milliseconds
 

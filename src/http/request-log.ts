@@ -4,8 +4,8 @@ import type { Request, Response } from 'express'
 import type { Logger } from 'pino'
 import { withoutKeys } from '../keys/format.ts'
 import type { Observation } from '../observe/metrics.ts'
-import { type CallOutcome, recordOf } from './record.ts'
 import { ipAddressOf, parseTarget } from './request.ts'
+import { type CallOutcome, recordOf } from './request-record.ts'
 
 /** The logged status of a request whose client closed the connection before the response was sent. */
 const GONE = 499

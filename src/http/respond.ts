@@ -4,8 +4,8 @@ import type { RequestHandler } from 'express'
 import { methodNotSupported } from '../errors/problem.ts'
 import { jsonHeaders, listOf } from './headers.ts'
 import { http } from './node.ts'
-import { recordOf } from './record.ts'
 import { isUnread } from './request.ts'
+import { recordOf } from './request-record.ts'
 
 /**
  * Sends a response; `headers` has names and values in turn. It adds `Content-Length`, `X-Request-Id`

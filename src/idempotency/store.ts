@@ -28,23 +28,7 @@ type Outcome<Output> = { output: Output } | 'running' | 'different'
 /** Returns the output, with the stores of a transaction. */
 export type Make<Stores, Output> = (stores: Stores, deadline: Deadline) => Promise<Output>
 
-export interface Idempotency<Stores> {
-  /**
-   * Runs `make` in a transaction that also stores the key and the output. If the key was used before, it
-   * returns the output of that request, `running` while that request is running, or `different` if that
-   * was another request. With `oneStatement`, concurrent calls share a transaction. Makes up to three
-   * attempts, which are safe because of the key. Throws the errors of `make`, and
-   * DatabaseUnavailableError.
-   */
-  once<Output>(
-    request: OnceRequest,
-    deadline: Deadline,
-    make: Make<Stores, Output>,
-    options?: { oneStatement?: boolean },
-  ): Promise<Outcome<Output>>
-  /** Stops the regular removal of keys that are older than the lifetime. */
-  stop(): void
-}
+export type Idempotency<Stores> = ReturnType<typeof createIdempotency<Stores>>
 
 /**
  * Returns the store of the keys of a database, which are valid for `lifetime` milliseconds.
@@ -55,7 +39,7 @@ export function createIdempotency<Stores>(
   createStores: (db: Database) => Stores,
   lifetime: number,
   log: Logger,
-): Idempotency<Stores> {
+) {
   const running = new Set<string>()
 
   async function onceAtMost<Output>(
@@ -117,7 +101,19 @@ export function createIdempotency<Stores>(
   }
 
   return {
-    async once({ apiKeyId, key, operation, input }, deadline, make, { oneStatement = false } = {}) {
+    /**
+     * Runs `make` in a transaction that also stores the key and the output. If the key was used before,
+     * it returns the output of that request, `running` while that request is running, or `different` if
+     * that was another request. With `oneStatement`, concurrent calls share a transaction. Makes up to
+     * three attempts, which are safe because of the key. Throws the errors of `make`, and
+     * DatabaseUnavailableError.
+     */
+    async once<Output>(
+      { apiKeyId, key, operation, input }: OnceRequest,
+      deadline: Deadline,
+      make: Make<Stores, Output>,
+      { oneStatement = false }: { oneStatement?: boolean } = {},
+    ): Promise<Outcome<Output>> {
       const name = `${apiKeyId} ${key}`
       if (running.has(name)) return 'running'
       const hash = hashOf('sha256', key)
@@ -129,6 +125,7 @@ export function createIdempotency<Stores>(
         running.delete(name)
       }
     },
+    /** Stops the regular removal of keys that are older than the lifetime. */
     stop: startCleanup(db, lifetime, log),
   }
 }

@@ -45,14 +45,12 @@ export function createAuthenticator(
     const last = uses
     uses = new Map()
     recording = recording.then(async () => {
-      const deadline = new Deadline(RECORD_TIMEOUT)
+      using deadline = new Deadline(RECORD_TIMEOUT)
       try {
         await recordUses(db, last, deadline)
       } catch (error) {
         // The times only inform operators, so a failure is not retried.
         log.warn({ err: error }, 'Could not record when keys were last used')
-      } finally {
-        deadline.clear()
       }
     })
     return recording

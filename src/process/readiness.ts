@@ -12,14 +12,8 @@ export type Readiness = ReturnType<typeof createReadiness>
 /** Returns the readiness of a process that serves from this database. */
 export function createReadiness(db: Database) {
   const check = dedupe<void, boolean>(async () => {
-    const deadline = new Deadline(TIMEOUT)
-    try {
-      return await isCurrent(db, deadline)
-    } catch {
-      return false
-    } finally {
-      deadline.clear()
-    }
+    using deadline = new Deadline(TIMEOUT)
+    return await isCurrent(db, deadline).catch(() => false)
   })
   const readiness = {
     /** True once the process begins to stop. */

@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { DuplicateError } from '../../db/errors.ts'
 import type { Database } from '../../db/tables.ts'
 import type { Context, Stores } from '../../src/procedure/context.ts'
+import { found } from '../../src/procedure/found.ts'
 import { idempotentWrite } from '../../src/procedure/idempotent-write.ts'
 import { paged } from '../../src/procedure/paging.ts'
 import { keyedProcedure, router } from '../../src/procedure/procedure.ts'
@@ -46,12 +47,6 @@ const closedAlready = 'This visit is closed already'
 const noOwner = (id: bigint) => `There is no owner with the id ${id}`
 const noVisit = (id: bigint) => `There is no visit with the id ${id}`
 const notFound = noVisit(example.id)
-
-/** What was looked for. Throws NOT_FOUND where it is not there. */
-function found<Thing>(thing: Thing | undefined, message: string): Thing {
-  if (thing === undefined) throw new TRPCError({ code: 'NOT_FOUND', message })
-  return thing
-}
 
 const owners = router({
   create: keyedProcedure

@@ -1,6 +1,6 @@
 /** The procedures of pets. */
-import { TRPCError } from '@trpc/server'
 import { BY_ID } from '../../../db/order.ts'
+import { found } from '../../procedure/found.ts'
 import { idempotentWrite } from '../../procedure/idempotent-write.ts'
 import { paged } from '../../procedure/paging.ts'
 import { keyedProcedure } from '../../procedure/procedure.ts'
@@ -68,8 +68,6 @@ export const getPet = keyedProcedure
   )
   .input(GetPet)
   .output(Pet)
-  .query(async ({ ctx, input: { petId } }) => {
-    const pet = await ctx.stores.pets.get(petId, ctx.deadline)
-    if (!pet) throw new TRPCError({ code: 'NOT_FOUND', message: noPet(petId) })
-    return pet
-  })
+  .query(async ({ ctx, input: { petId } }) =>
+    found(await ctx.stores.pets.get(petId, ctx.deadline), noPet(petId)),
+  )

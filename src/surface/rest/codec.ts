@@ -60,14 +60,6 @@ const boolean = scalar('boolean', (text) =>
   text === 'true' ? true : text === 'false' ? false : text,
 )
 const nothing: Codec = { type: 'nothing', readText: undefined, read: unmarked, write: undefined }
-const simple: Record<string, Codec> = {
-  bigint: int64,
-  boolean,
-  string,
-  void: nothing,
-  undefined: nothing,
-}
-
 const nullable = ({ readText, read, write }: Codec): Codec => ({
   type: 'nullable',
   readText,
@@ -113,22 +105,34 @@ export function object(fields: [name: string, codec: Codec][]): Codec {
   }
 }
 
-/** Schemas that wrap another one without an effect on its codec. */
-const wrappers = ['optional', 'default', 'prefault', 'readonly', 'nonoptional', 'catch']
-
 /**
  * Returns the codec of a schema; `io` is the side of a transformation. Throws TypeError for a schema
  * that REST cannot encode. `place` names it in the message.
  */
 export function codecOf(schema: z.core.$ZodType, io: 'input' | 'output', place: string): Codec {
-  // zod has the parts of a schema in `def`, whose type differs for each class of schemas.
-  const { def } = (schema as z.ZodType)._zod as unknown as { def: Definition }
+  // zod's union of its own schemas; any other has a type that no case names.
+  const { def } = (schema as z.core.$ZodTypes)._zod
   const unsupported = (what: string) =>
     new TypeError(`${place} ${what}, which REST cannot encode: change its schema`)
-  if (wrappers.includes(def.type)) return codecOf(def.innerType, io, place)
   switch (def.type) {
+    case 'optional':
+    case 'default':
+    case 'prefault':
+    case 'readonly':
+    case 'nonoptional':
+    case 'catch':
+      return codecOf(def.innerType, io, place)
+    case 'bigint':
+      return int64
+    case 'boolean':
+      return boolean
+    case 'string':
+      return string
+    case 'void':
+    case 'undefined':
+      return nothing
     case 'number':
-      return isInteger(def) ? integer : number
+      return (schema as z.ZodNumber).format?.includes('int') ? integer : number
     case 'date': {
       // A tRPC client can send a Date of any year, and REST could not write it in RFC 3339.
       const accepts = (value: Date) => (schema as z.ZodType).safeParse(value).success
@@ -143,7 +147,7 @@ export function codecOf(schema: z.core.$ZodType, io: 'input' | 'output', place: 
       return list(codecOf(def.element, io, `${place}[]`))
     case 'enum':
     case 'literal': {
-      const values = def.values ?? Object.values(def.entries)
+      const values = 'values' in def ? def.values : Object.values(def.entries)
       if (values.every((value) => typeof value === 'string')) return string
       throw unsupported('allows values that are not strings')
     }
@@ -160,26 +164,7 @@ export function codecOf(schema: z.core.$ZodType, io: 'input' | 'output', place: 
       const fields = Object.entries(def.shape)
       return object(fields.map(([name, field]) => [name, codecOf(field, io, `${place}.${name}`)]))
     }
+    default:
+      throw unsupported(`is of the type ${def.type}`)
   }
-  const codec = simple[def.type]
-  if (!codec) throw unsupported(`is of the type ${def.type}`)
-  return codec
 }
-
-interface Definition {
-  type: string
-  format?: string
-  checks?: { _zod: { def: { format?: string } } }[]
-  innerType: z.core.$ZodType
-  in: z.core.$ZodType
-  out: z.core.$ZodType
-  element: z.core.$ZodType
-  options: z.core.$ZodType[]
-  shape: Record<string, z.core.$ZodType>
-  catchall?: z.core.$ZodType
-  values?: unknown[]
-  entries: Record<string, unknown>
-}
-
-const isInteger = ({ format, checks = [] }: Definition) =>
-  [format, ...checks.map((check) => check._zod.def.format)].some((name) => name?.includes('int'))

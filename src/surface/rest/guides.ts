@@ -1,12 +1,15 @@
 /**
  * The guides of the OpenAPI document, as sections of its description, which every viewer shows; and
- * samples for the TypeScript client. All of it is made from the operations and their errors.
+ * samples for the TypeScript client. The texts are in guides/; `{{name}}` there is a value from the
+ * operations and their errors.
  */
+import { readFileSync } from 'node:fs'
 import type { OpenAPIObject } from 'trpc-to-openapi'
 import { MAX_BODY } from '../../config/limits.ts'
 import { NAME } from '../../config/product.ts'
-import { type ApiError, methodNotSupported, notFound } from '../../errors/problem.ts'
+import { methodNotSupported, notFound } from '../../errors/problem.ts'
 import type { Resources } from '../../procedure/resources.ts'
+import { deprecationHeaders } from './links.ts'
 import type { Operation } from './operations.ts'
 import { errorsOf, examplePath } from './responses.ts'
 
@@ -22,16 +25,18 @@ interface Subject {
 
 /**
  * Adds the guides to the description of a document and, where there is a client, a sample of it to each
- * operation. Throws TypeError for an error code without advice.
+ * operation. Throws TypeError for an error code without advice, and errors of the file system.
  */
 export function addGuides(subject: Subject): void {
   const { document, operations, client } = subject
-  const guides = [typeScript, paging, errors, idempotency, int64, rateLimits, deprecation]
-  const texts = guides.map((guide) => guide(subject)).filter((text) => text !== undefined)
+  const texts = Object.entries(guides).flatMap(([name, valuesOf]) => {
+    const values = valuesOf(subject)
+    return values ? [filled(name, values)] : []
+  })
   document.info.description = [document.info.description, ...texts].join('\n\n')
   if (!client) return
   for (const operation of operations) {
-    const source = sampleOf(operation, { ...subject, client })
+    const source = sampleOf(operation, subject, client)
     const samples = [{ lang: 'TypeScript', source }]
     Object.assign(objectOf(document, operation), { 'x-codeSamples': samples })
   }
@@ -44,9 +49,21 @@ export function objectOf({ paths }: OpenAPIObject, { path, method }: Operation) 
   return object
 }
 
-type Guide = (subject: Subject) => string | undefined
+type Values = Record<string, unknown>
 
-const code = (language: string, text: string) => `\`\`\`${language}\n${text}\n\`\`\``
+/** Returns the text of a guide with these values, without the lines whose value is undefined. */
+function filled(name: string, values: Values): string {
+  const text = readFileSync(new URL(`guides/${name}.md`, import.meta.url), 'utf8').trimEnd()
+  for (const key of Object.keys(values)) {
+    if (!text.includes(`{{${key}}}`)) throw new TypeError(`guides/${name}.md needs {{${key}}}`)
+  }
+  const isComplete = (line: string) =>
+    [...line.matchAll(PLACEHOLDER)].every(([, key = '']) => values[key] !== undefined)
+  const lines = text.split('\n').filter(isComplete)
+  return lines.join('\n').replaceAll(PLACEHOLDER, (_, key: string) => String(values[key]))
+}
+
+const PLACEHOLDER = /\{\{(\w+)\}\}/g
 
 /** Returns operations as text, such as "`GET /pets` and `POST /pets`". */
 const named = (operations: Operation[], type: Intl.ListFormatType = 'conjunction'): string =>
@@ -54,166 +71,82 @@ const named = (operations: Operation[], type: Intl.ListFormatType = 'conjunction
     operations.map(({ method, path }) => `\`${method} ${path}\``),
   )
 
-const typeScript: Guide = (subject) => {
-  const { operations, client } = subject
-  const [operation] = operations
-  if (!client || !operation) return undefined
-  // Of a module `@scope/name/client`, the package is `@scope/name`.
-  const [name] = /^(@[^/]+\/)?[^/]+/.exec(client.module) ?? []
-  return `## TypeScript? Use the client
+/** The values of each guide, by the name of its file; undefined for an API that does not need it. */
+const guides: Record<string, (subject: Subject) => Values | undefined> = {
+  typescript(subject) {
+    const { operations, client } = subject
+    const [operation] = operations
+    if (!client || !operation) return undefined
+    // Of a module `@scope/name/client`, the package is `@scope/name`.
+    const [name] = /^(@[^/]+\/)?[^/]+/.exec(client.module) ?? []
+    return { package: name, sample: sampleOf(operation, subject, client) }
+  },
 
-The package \`${name}\` has a typed client of this service, over tRPC. It is on no public registry: ask the operator for it. It knows every input, output and error, and ids are \`bigint\` in it. Every operation here has a sample for it.
+  paging({ document, operations, baseUrl }) {
+    const paged = operations.filter((operation) => operation.paged)
+    const [first] = paged
+    if (!first) return undefined
+    const { default: usual, maximum } = parametersOf(document, first).get('limit')?.schema ?? {}
+    const verb = paged.length > 1 ? 'return' : 'returns'
+    const url = baseUrl + examplePath(first.path)
+    return { operations: `${named(paged)} ${verb}`, usual, maximum, url }
+  },
 
-${code('TypeScript', sampleOf(operation, { ...subject, client }))}`
-}
+  errors({ operations }) {
+    const all = [
+      ...operations.flatMap(errorsOf).flatMap(({ errors }) => errors),
+      // The errors of URLs that no operation has.
+      notFound(),
+      methodNotSupported('GET', ''),
+    ].toSorted((one, other) => one.status - other.status)
+    const statuses = [...Map.groupBy(all, ({ code }) => code)].map(([code, errors]) => [
+      code,
+      [...new Set(errors.map(({ status }) => status))].join(', '),
+    ])
+    const example = { code: 'BAD_REQUEST', message: operations[0]?.badRequest, status: 400 }
+    return {
+      ...Object.fromEntries(statuses),
+      maxBody: MAX_BODY,
+      example: JSON.stringify(example, undefined, 2),
+    }
+  },
 
-const paging: Guide = ({ document, operations, baseUrl }) => {
-  const paged = operations.filter((operation) => operation.paged)
-  const [first] = paged
-  if (!first) return undefined
-  const { default: usual, maximum } = parametersOf(document, first).get('limit')?.schema ?? {}
-  return `## Paging
+  idempotency({ document, operations, baseUrl, client }) {
+    const repeatable = operations.filter(({ takesKey }) => takesKey)
+    const [first] = repeatable
+    if (!first) return undefined
+    const { method, path, exampleInput } = first
+    const body = exampleInput && [
+      '',
+      `-H 'Content-Type: application/json'`,
+      `--data-raw '${JSON.stringify(exampleInput)}'`,
+    ]
+    return {
+      operations: named(repeatable, 'disjunction'),
+      inClient: client
+        ? ' In the TypeScript client it is `{ context: { idempotencyKey } }`, the second argument of the call.'
+        : '',
+      method,
+      url: baseUrl + examplePath(path),
+      key: parametersOf(document, first).get('Idempotency-Key')?.schema.examples?.[0],
+      body: body?.join(' \\\n  ') ?? '',
+    }
+  },
 
-${named(paged)} ${paged.length > 1 ? 'return' : 'returns'} a list in pages. \`limit\` is the size of a page: ${usual} if you omit it, at most ${maximum}. While there are more items, the answer has a \`Link\` header with \`rel="next"\`, the address of the next page. Follow it until an answer has none. An error has no \`Link\` either, but the list goes on.
+  int64: ({ document }) => (JSON.stringify(document).includes('"format":"int64"') ? {} : undefined),
 
-${code(
-  'JavaScript',
-  `let url = '${baseUrl}${examplePath(first.path)}?limit=${maximum}'
-while (url) {
-  const headers = { Authorization: 'Bearer <API_KEY>' }
-  const response = await fetch(url, { headers })
-  const text = await response.text()
-  if (!response.ok) throw new Error(text)
-  console.log(text)
-  const link = response.headers.get('Link') ?? ''
-  url = /<([^>]+)>; rel="next"/.exec(link)?.[1]
-}`,
-)}`
-}
+  'rate-limits': () => ({}),
 
-/** What a client does about each error. */
-const advice: Partial<Record<ApiError['code'], string>> = {
-  PARSE_ERROR: 'Send well-formed JSON.',
-  BAD_REQUEST: 'Correct the request: `message` names what is wrong, such as each invalid field.',
-  UNAUTHORIZED: 'Send a valid API key as `Authorization: Bearer <API_KEY>`.',
-  FORBIDDEN: 'Use an API key that may write.',
-  NOT_FOUND: 'Check the identifier and the address. A repetition does not help.',
-  METHOD_NOT_SUPPORTED: 'Use one of the methods in the `Allow` header.',
-  TIMEOUT: 'Repeat the request, and send it faster.',
-  CONFLICT:
-    'Read `message`. If a request with the same `Idempotency-Key` is still running, repeat yours in a moment; if such a thing exists already, change your request.',
-  PAYLOAD_TOO_LARGE: `Send a body of at most ${MAX_BODY} bytes.`,
-  UNSUPPORTED_MEDIA_TYPE: 'Send `Content-Type: application/json`, in UTF-8, and not compressed.',
-  UNPROCESSABLE_CONTENT: 'Choose a new `Idempotency-Key`: this one belongs to another request.',
-  TOO_MANY_REQUESTS: 'Wait as many seconds as `Retry-After` says, then repeat the request.',
-  INTERNAL_SERVER_ERROR:
-    'Repeat the request later. For a creation, send the same `Idempotency-Key`. If it fails again, report the `X-Request-Id` of the answer.',
-  SERVICE_UNAVAILABLE:
-    'Wait as many seconds as `Retry-After` says, then repeat the request. A creation may have happened: repeat it with the same `Idempotency-Key`.',
-}
-
-const errors: Guide = ({ operations }) => {
-  // The last two are errors of URLs that no operation has.
-  const all = [
-    ...operations.flatMap(errorsOf).flatMap(({ errors }) => errors),
-    notFound(),
-    methodNotSupported('GET', ''),
-  ].toSorted((one, other) => one.status - other.status)
-  const rows = [...Map.groupBy(all, ({ code }) => code)].map(([code, errors]) => {
-    const todo = advice[code]
-    if (todo === undefined) throw new TypeError(`The error code ${code} needs advice in the guides`)
-    const statuses = new Set(errors.map(({ status }) => status))
-    return `| \`${code}\` | ${[...statuses].join(', ')} | ${todo} |`
-  })
-  const example = { code: 'BAD_REQUEST', message: operations[0]?.badRequest, status: 400 }
-  return `## Errors
-
-Every error has a JSON body with a \`code\` for programs, a \`message\` for people, and its HTTP \`status\`. Decide by \`code\`; treat a code that you do not know by its status. The \`message\` may change.
-
-| Code | Status | What to do |
-|---|---|---|
-${rows.join('\n')}
-
-${code('JSON', JSON.stringify(example, undefined, 2))}`
-}
-
-const idempotency: Guide = ({ document, operations, baseUrl, client }) => {
-  const repeatable = operations.filter(({ takesKey }) => takesKey)
-  const [first] = repeatable
-  if (!first) return undefined
-  const key = parametersOf(document, first).get('Idempotency-Key')?.schema.examples?.[0]
-  const { exampleInput } = first
-  const lines = [
-    `curl -i -X ${first.method} '${baseUrl}${examplePath(first.path)}'`,
-    '-H "Authorization: Bearer $API_KEY"',
-    `-H 'Idempotency-Key: ${key}'`,
-    ...(exampleInput
-      ? [`-H 'Content-Type: application/json'`, `--data-raw '${JSON.stringify(exampleInput)}'`]
-      : []),
-  ]
-  const inClient = client
-    ? ' In the TypeScript client it is `{ context: { idempotencyKey } }`, the second argument of the call.'
-    : ''
-  return `## Idempotency
-
-If the answer to ${named(repeatable, 'disjunction')} is lost, you cannot know whether the request took effect. Send an \`Idempotency-Key\` with it, best a UUID that is new for each thing you create, and repeat the request with the same key until it is answered: the service does it once, and answers a repetition as the first. The key is refused with another body (\`UNPROCESSABLE_CONTENT\`), and while the first request is still running (\`CONFLICT\`). A key is kept for a day, unless the operator chose otherwise.${inClient}
-
-${code('curl', lines.join(' \\\n  '))}`
-}
-
-const int64: Guide = ({ document }) => {
-  if (!JSON.stringify(document).includes('"format":"int64"')) return undefined
-  return `## 64-bit ids in JavaScript
-
-An id is an integer of 64 bits. A JavaScript number is exact up to 9007199254740991 only, so \`response.json()\` rounds a greater id without an error. Read ids from the text of the answer instead, as \`bigint\`, and write them with \`JSON.rawJSON\`. (They need Node.js 21, Chrome 114, Firefox 135 or Safari 18.4, or newer versions.)
-
-${code(
-  'JavaScript',
-  `const exact = (_key, value, { source }) =>
-  typeof value === 'number' && /^-?\\d+$/.test(source) ? BigInt(source) : value
-const body = JSON.parse(await response.text(), exact)
-
-const text = JSON.stringify(body, (_key, value) =>
-  typeof value === 'bigint' ? JSON.rawJSON(String(value)) : value,
-)`,
-)}`
-}
-
-const rateLimits: Guide = () => `## Rate limits
-
-The operator may limit the calls of each API key in a minute. Then every answer says in \`RateLimit-Policy\` how many calls are allowed (\`q\`), and in \`RateLimit\` how many are left (\`r\`) and after how many seconds the count starts again (\`t\`). A call beyond the limit is answered with 429 (\`TOO_MANY_REQUESTS\`) and has no effect: wait as many seconds as \`Retry-After\` says.
-
-${code(
-  'HTTP',
-  `HTTP/1.1 429 Too Many Requests
-Retry-After: 42
-RateLimit-Policy: "60-in-1min"; q=60; w=60
-RateLimit: "60-in-1min"; r=0; t=42`,
-)}`
-
-const deprecation: Guide = ({ operations, baseUrl }) => {
-  const ending = operations.flatMap(({ method, path, deprecated }) =>
-    deprecated ? [{ method, path, ...deprecated }] : [],
-  )
-  const [first] = ending
-  if (!first) return undefined
-  const day = (date: Date) => date.toISOString().slice(0, 10)
-  const lines = ending.map(
-    ({ method, path, since, sunset, successor }) =>
-      `- \`${method} ${path}\` is deprecated since ${day(since)} and removed on ${day(sunset)}. Use \`${successor}\` instead.`,
-  )
-  return `## Deprecation
-
-An operation is announced as deprecated before it is removed. Until then it works as before, and every answer of it has the headers \`Deprecation\`, \`Sunset\` and \`Link\` with \`rel="successor-version"\`. Log a warning when an answer has \`Deprecation\`.
-
-${lines.join('\n')}
-
-${code(
-  'HTTP',
-  `Deprecation: @${first.since.getTime() / 1000}
-Sunset: ${first.sunset.toUTCString()}
-Link: <${baseUrl}${first.successor}>; rel="successor-version"`,
-)}`
+  deprecation({ operations, baseUrl }) {
+    const day = (date: Date) => date.toISOString().slice(0, 10)
+    const lines = operations.flatMap(({ method, path, deprecated }) =>
+      deprecated
+        ? `- \`${method} ${path}\` is deprecated since ${day(deprecated.since)} and removed on ${day(deprecated.sunset)}. Use \`${deprecated.successor}\` instead.`
+        : [],
+    )
+    const first = operations.find(({ deprecated }) => deprecated)?.deprecated
+    return first && { operations: lines.join('\n'), ...deprecationHeaders(first, baseUrl) }
+  },
 }
 
 /** As much of a parameter as is read here. */
@@ -231,7 +164,8 @@ function parametersOf(document: OpenAPIObject, operation: Operation): Map<string
 /** A call of the operation by the TypeScript client, as a program. */
 function sampleOf(
   operation: Operation,
-  { document, baseUrl, client }: Subject & { client: Client },
+  { document, baseUrl }: Subject,
+  client: NonNullable<Resources['client']>,
 ): string {
   const { name, type, example } = operation
   const call = type === 'query' ? 'query' : 'mutate'
@@ -245,8 +179,6 @@ const ${NAME} = ${client.create}({
 })
 ${example === undefined ? '' : 'const answer = '}await ${NAME}.${name}.${call}(${given})`
 }
-
-type Client = NonNullable<Resources['client']>
 
 /** An input of the procedure: its examples, as values of JavaScript. */
 function inputOf(document: OpenAPIObject, operation: Operation): Record<string, unknown> {

@@ -1,4 +1,8 @@
-/** The headers `Location` and `Link` of a successful response: the new resource, and the next page. */
+/**
+ * The headers with URLs: `Location` of a new resource, `Link` to the next page, and those of a
+ * deprecated operation.
+ */
+import type { Deprecation } from '../../procedure/rest-meta.ts'
 import type { Operation } from './operations.ts'
 import { segmentsOf } from './routes.ts'
 
@@ -60,3 +64,10 @@ function filler(path: string): (values: Values) => string {
 /** Returns a value as `readText` reads it. An unpaired surrogate has no percent-encoding. */
 const encode = (value: unknown): string =>
   encodeURIComponent(value instanceof Date ? value.toISOString() : String(value).toWellFormed())
+
+/** Returns the headers of every response of a deprecated operation: RFC 9745, RFC 8594 and RFC 5829. */
+export const deprecationHeaders = ({ since, sunset, successor }: Deprecation, baseUrl: string) => ({
+  Deprecation: `@${since.getTime() / 1000}`,
+  Sunset: sunset.toUTCString(),
+  Link: `<${baseUrl}${successor}>; rel="successor-version"`,
+})

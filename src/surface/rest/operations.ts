@@ -9,7 +9,7 @@ import { sentence } from '../../errors/problem.ts'
 import { INVALID_HOST } from '../../http/request.ts'
 import { cursorOrderOf, pageOrderOf } from '../../procedure/paging.ts'
 import { makerOf } from '../../procedure/write.ts'
-import { definitionOf } from '../run.ts'
+import { definitionOf } from '../invoke.ts'
 import { type Codec, codecOf, object } from './codec.ts'
 import { formOf, parametersOf } from './routes.ts'
 

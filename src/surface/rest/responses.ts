@@ -6,6 +6,7 @@ import {
   HEADERS_TOO_LARGE,
   internal,
   malformed,
+  Problem,
   payloadTooLarge,
   REQUEST_TIMEOUT,
   readOnlyKey,
@@ -18,82 +19,36 @@ import {
 } from '../../errors/problem.ts'
 import { REQUEST_ID } from '../../http/request-log.ts'
 import { idempotencyError } from '../../idempotency/header.ts'
+import fixed from './components.json' with { type: 'json' }
+import { deprecationHeaders } from './links.ts'
 import type { Operation } from './operations.ts'
 
 type Components = NonNullable<OpenAPIObject['components']>
 type Response = NonNullable<Components['responses']>[string]
 
-const text = (description: string, example: string, required = false, rules = {}) => ({
-  description,
-  required,
-  schema: { type: 'string' as const, ...rules },
-  example,
-})
-
-const fixedHeaders = {
-  'WWW-Authenticate': text(
-    'The challenge (RFC 6750): no API key, an invalid one, or one that may only read.',
-    'Bearer error="invalid_token"',
-    true,
-  ),
-  'Retry-After': {
-    description: 'Seconds after which to try again.',
-    required: true,
-    schema: { type: 'integer' as const, format: 'int32' as const, minimum: 0 },
-    example: 5,
-  },
-  'X-Request-Id': text(
-    'The id of the request: its own valid `X-Request-Id`, or a new one. Mention it when you report an error.',
-    '0f2d4c3a-6a3e-4b0e-9a55-0b8f5f1f0f4e',
-    true,
-    { pattern: REQUEST_ID.source },
-  ),
-  'RateLimit-Policy': text(
-    'The limit of calls (`q`) in a number of seconds (`w`), if the operator has set one (draft-ietf-httpapi-ratelimit-headers-08).',
-    '"60-in-1min"; q=60; w=60; pk=:MWM5NTRhZjZmZmMx:',
-  ),
-  RateLimit: text(
-    'The remaining calls (`r`), and the seconds until the limit resets (`t`), if the operator has set one.',
-    '"60-in-1min"; r=59; t=60',
-  ),
-} satisfies Components['headers']
-
-type HeaderName = keyof typeof fixedHeaders | 'Link' | 'Location' | 'Deprecation' | 'Sunset'
+type HeaderName = keyof typeof fixed.headers
 
 /** Returns the components of all response headers by name, to which operations refer. */
-export function headerComponents(
-  operations: Operation[],
-  baseUrl: string,
-): NonNullable<Components['headers']> {
+export function headerComponents(operations: Operation[], baseUrl: string) {
   const listed = operations.find(({ paged }) => paged)
   const created = operations.find(({ creates }) => creates !== undefined)
   const ending = operations.find(({ deprecated }) => deprecated)?.deprecated
+  const dates = ending && deprecationHeaders(ending, baseUrl)
+  const page = `${baseUrl}${examplePath(listed?.path ?? ending?.successor)}?limit=20&cursor=20`
+  const { Link, Location, Deprecation, Sunset, ...always } = fixed.headers
+  const id = always['X-Request-Id']
   return {
-    ...((listed || ending) && {
-      Link: text(
-        'Related URLs (RFC 8288): `rel="next"` is the next page, if there is one; `rel="successor-version"` replaces a deprecated operation.',
-        `<${baseUrl}${examplePath(listed?.path ?? ending?.successor)}?limit=20&cursor=20>; rel="next"`,
-      ),
-    }),
+    ...((listed || ending) && { Link: { ...Link, example: `<${page}>; rel="next"` } }),
     ...(created && {
-      Location: text(
-        'The URL of the created resource.',
-        baseUrl + examplePath(created.creates),
-        true,
-        { format: 'uri' },
-      ),
+      Location: { ...Location, example: baseUrl + examplePath(created.creates) },
     }),
-    ...(ending && {
-      Deprecation: text(
-        'The date of the deprecation (RFC 9745).',
-        `@${ending.since.getTime() / 1000}`,
-        true,
-        { pattern: '^@[0-9]+$' },
-      ),
-      Sunset: text('The date of the removal (RFC 8594).', ending.sunset.toUTCString(), true),
+    ...(dates && {
+      Deprecation: { ...Deprecation, example: dates.Deprecation },
+      Sunset: { ...Sunset, example: dates.Sunset },
     }),
-    ...fixedHeaders,
-  }
+    ...always,
+    'X-Request-Id': { ...id, schema: { ...id.schema, pattern: REQUEST_ID.source } },
+  } as NonNullable<Components['headers']> // the type of a JSON module has no literals
 }
 
 /** Returns a path for an example, with 42 for each parameter of the template. */
@@ -110,10 +65,10 @@ interface Refused {
 /** Returns the errors of an operation by status. */
 export function errorsOf(operation: Operation): Refused[] {
   const { method, readBody, takesKey, badRequest, notFound, conflict, creates } = operation
-  const refused = (description: string, errors: ApiError[], ...headers: HeaderName[]): Refused => ({
+  const refused = (description: string, ...errors: Problem[]): Refused => ({
     description,
     errors: errors.map(toApiError),
-    headers: [...alwaysSent(operation), ...headers],
+    headers: [...alwaysSent(operation), ...errors.flatMap(headersOf)],
     schema: 'Error',
   })
   /** The response to a request that is rejected before its operation is known. */
@@ -123,51 +78,48 @@ export function errorsOf(operation: Operation): Refused[] {
     headers: ['X-Request-Id'],
     schema: 'Refusal',
   })
-  const invalid: ApiError = { code: 'BAD_REQUEST', message: badRequest, status: 400 }
+  const invalid = new Problem('BAD_REQUEST', badRequest)
   const violation = creates
     ? 'The resource exists already'
     : 'The state of the resource does not allow the request'
-  const violated = conflict && ({ code: 'CONFLICT', message: conflict, status: 409 } as const)
-  const running = takesKey && idempotencyError('running')
-  const whenRunning = 'a request with the same `Idempotency-Key` is still running'
+  const violated = new Problem('CONFLICT', conflict ?? '')
+  const whenRunning = 'request with the same `Idempotency-Key` is still running'
+  const running = idempotencyError('running')
   const errors = [
     readBody
       ? refused(
           'The body lacks required fields, has invalid values (`BAD_REQUEST`), or is not JSON (`PARSE_ERROR`)',
-          [invalid, malformed(undefined)],
+          invalid,
+          malformed(undefined),
         )
-      : refused('A parameter is invalid', [invalid]),
-    refused('The API key is missing or invalid', [unauthorized('invalid')], 'WWW-Authenticate'),
-    method !== 'GET' && refused('The API key may only read', [readOnlyKey()], 'WWW-Authenticate'),
+      : refused('A parameter is invalid', invalid),
+    refused('The API key is missing or invalid', unauthorized('invalid')),
+    method !== 'GET' && refused('The API key may only read', readOnlyKey()),
     notFound !== undefined &&
-      refused('The identifier does not exist', [
-        { code: 'NOT_FOUND', message: notFound, status: 404 },
-      ]),
+      refused('The identifier does not exist', new Problem('NOT_FOUND', notFound)),
     early('The request did not arrive in time', REQUEST_TIMEOUT),
-    violated && !running && refused(violation, [violated]),
-    running && !violated && refused(whenRunning.replace('a', 'A'), [running]),
-    violated && running && refused(`${violation}, or ${whenRunning}`, [violated, running]),
-    readBody && refused(`The body has more than ${MAX_BODY} bytes`, [payloadTooLarge()]),
+    conflict && !takesKey && refused(violation, violated),
+    !conflict && takesKey && refused(`A ${whenRunning}`, running),
+    conflict && takesKey && refused(`${violation}, or a ${whenRunning}`, violated, running),
+    readBody && refused(`The body has more than ${MAX_BODY} bytes`, payloadTooLarge()),
     readBody &&
-      refused('The body is not `application/json`, or is compressed', [unsupportedMediaType()]),
+      refused('The body is not `application/json`, or is compressed', unsupportedMediaType()),
     takesKey &&
-      refused('The `Idempotency-Key` was used for another request', [
-        idempotencyError('different'),
-      ]),
-    refused(
-      'There were too many calls in the last minute',
-      [tooManyRequests(60, 42)],
-      'Retry-After',
-    ),
+      refused('The `Idempotency-Key` was used for another request', idempotencyError('different')),
+    refused('There were too many calls in the last minute', tooManyRequests(60, 42)),
     early(
       `The URL and the headers have more than ${MAX_HEADERS} bytes, or there are more than ${MAX_HEADER_COUNT} headers`,
       HEADERS_TOO_LARGE,
     ),
-    refused('The service failed; trying again may help', [internal()]),
-    refused('The service cannot answer right now', [unavailable()], 'Retry-After'),
+    refused('The service failed; trying again may help', internal()),
+    refused('The service cannot answer right now', unavailable()),
   ]
   return errors.filter((error) => !!error)
 }
+
+/** Returns the names of an error's headers: names and values in turn. */
+const headersOf = ({ headers }: Problem) =>
+  headers.filter((_, index) => index % 2 === 0) as HeaderName[] // the document has all of them
 
 /** Returns the headers of all responses of an operation. */
 const alwaysSent = ({ deprecated }: Operation): HeaderName[] => [

@@ -2,15 +2,12 @@
 import { parse as parseQuery } from 'node:querystring'
 import { malformed, methodNotSupported, Problem, toApiError } from '../../errors/problem.ts'
 import { emptyHeaders, jsonHeaders, listOf, privateHeaders } from '../../http/headers.ts'
+import { runOf } from '../invoke.ts'
 import type { Match, Surface } from '../pipeline.ts'
-import { runOf } from '../run.ts'
 import { parseJson } from './json.ts'
-import { linksOf } from './links.ts'
+import { deprecationHeaders, linksOf } from './links.ts'
 import { NOT_AN_OBJECT, type Operation } from './operations.ts'
 import { matcher } from './routes.ts'
-
-/** Returns the match of a request from the texts of its path's parameters, and its query. */
-type Matcher = (inPath: string[], query: string) => Match
 
 const PREFIX = '/v1'
 
@@ -41,9 +38,10 @@ export function restSurface(operations: Operation[], baseUrl: string): Surface {
 
 const errorText = (error: Problem) => JSON.stringify(toApiError(error))
 
-function matcherOf(operation: Operation, baseUrl: string): Matcher {
-  const { name, path, procedure, type, status, write } = operation
-  const deprecation = deprecationHeaders(operation, baseUrl)
+/** Returns the function that matches a request by the texts of its path's parameters, and its query. */
+function matcherOf(operation: Operation, baseUrl: string) {
+  const { name, path, procedure, type, status, write, deprecated } = operation
+  const deprecation = deprecated ? listOf(deprecationHeaders(deprecated, baseUrl)) : []
   const headers = [...privateHeaders, ...deprecation]
   const successHeaders = status === 204 ? [...emptyHeaders, ...deprecation] : headers
   const linksTo = linksOf(operation, baseUrl)
@@ -56,7 +54,7 @@ function matcherOf(operation: Operation, baseUrl: string): Matcher {
     readsBody: operation.readBody !== undefined,
     headers,
   }
-  return (inPath, query) => ({
+  return (inPath: string[], query: string): Match => ({
     ...fixed,
     async reply(context, body) {
       const input = readInput(operation, inPath, query, body)
@@ -111,15 +109,4 @@ function parseObject(text: string | undefined): object {
   }
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
   throw new Problem('BAD_REQUEST', NOT_AN_OBJECT)
-}
-
-/** The headers of every response of a deprecated operation: RFC 9745, RFC 8594 and RFC 5829. */
-function deprecationHeaders({ deprecated }: Operation, baseUrl: string): readonly string[] {
-  if (!deprecated) return []
-  const { since, sunset, successor } = deprecated
-  return listOf({
-    Deprecation: `@${since.getTime() / 1000}`,
-    Sunset: sunset.toUTCString(),
-    Link: `<${baseUrl}${successor}>; rel="successor-version"`,
-  })
 }

@@ -1,10 +1,10 @@
 /** The calls of a tRPC request: one, or those of a batch. */
 import { MAX_BATCH } from '../../../client/src/encoding.ts'
 import { Problem, toProblem } from '../../errors/problem.ts'
-import type { RequestRecord } from '../../http/record.ts'
+import type { RequestRecord } from '../../http/request-record.ts'
 import type { Context } from '../../procedure/context.ts'
+import type { Run } from '../invoke.ts'
 import type { CallContext, Report } from '../pipeline.ts'
-import type { Run } from '../run.ts'
 
 /** Throws BAD_REQUEST for a batch that is too long, mixes queries and mutations, or has an Idempotency-Key. */
 export function checkBatch(names: string[], types: Set<string>, idempotencyKey: unknown): void {

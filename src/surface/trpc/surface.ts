@@ -1,7 +1,7 @@
 /**
  * The tRPC surface: calls and batches in tRPC's protocol (https://trpc.io/docs/rpc). tRPC's own adapter
  * creates a fetch Request for each, which costs more than the rest of a call. So it serves only the
- * rare requests of stream.ts.
+ * rare requests of adapter.ts.
  */
 import { parse as parseQuery } from 'node:querystring'
 import type { AnyTRPCProcedure, AnyTRPCRouter } from '@trpc/server'
@@ -16,10 +16,10 @@ import {
   unsupportedMediaType,
 } from '../../errors/problem.ts'
 import { privateHeaders } from '../../http/headers.ts'
+import { definitionOf, type Run, runOf } from '../invoke.ts'
 import type { Reply, Surface } from '../pipeline.ts'
-import { definitionOf, type Run, runOf } from '../run.ts'
+import { JSON_LINES, serveStream } from './adapter.ts'
 import { type Call, checkBatch, type Inputs, type Outcome, runBatch, runCall } from './batch.ts'
-import { JSON_LINES, serveStream } from './stream.ts'
 
 /** The name in the log and the metrics of any procedure that does not exist. */
 const UNKNOWN = 'unknown'
