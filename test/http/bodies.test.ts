@@ -10,7 +10,6 @@ import {
   expectServing,
   expectTrpcError,
 } from '../support/expect.ts'
-import { converse } from '../support/raw.ts'
 import { transformer } from '../support/router.ts'
 import { type Service, startService } from '../support/service.ts'
 
@@ -65,28 +64,6 @@ test('a body of 64 KiB is accepted; one more byte returns 413, with and without 
     expectRestError(await post(as(petOf(MAX_BODY + 1))), 413, 'PAYLOAD_TOO_LARGE')
     expect((await postTrpc(as(trpcPetOf(MAX_BODY)))).status).toBe(200)
     expectTrpcError(await postTrpc(as(trpcPetOf(MAX_BODY + 1))), 413, 'PAYLOAD_TOO_LARGE')
-  }
-})
-
-test('a body beyond the limit closes the connection, even when it has arrived completely', async () => {
-  const chunk = petOf(MAX_BODY + 1)
-  const lines = [
-    'POST /v1/pets HTTP/1.1',
-    'Host: petstore.example',
-    `Authorization: Bearer ${service.key}`,
-    'Content-Type: application/json',
-    'Transfer-Encoding: chunked',
-  ]
-  const request = `${lines.join('\r\n')}\r\n\r\n${chunk.length.toString(16)}\r\n${chunk}\r\n0\r\n\r\n`
-  const { answers, closed } = await converse(service.origin, request, { expected: 2 })
-  expect(answers.map(({ status }) => status)).toEqual([413])
-  expect(answers[0]?.headers.get('connection')).toBe('close')
-  expect(closed).toBe(true)
-})
-
-test('a body of 5 MB returns 413', async () => {
-  for (const body of [petOf(5_000_000), stream(petOf(5_000_000))]) {
-    expectRestError(await post(body), 413, 'PAYLOAD_TOO_LARGE')
   }
 })
 
@@ -147,6 +124,8 @@ test('Content-Type must be JSON in UTF-8', async () => {
     'application/json; charset="latin1"',
     'application/json; charset=utf-16',
     'application/json; charset=utf-8; charset=utf-16',
+    'application/problem+json',
+    'json',
     'application/x-www-form-urlencoded',
     'multipart/form-data; boundary=x',
     'application/octet-stream',
@@ -172,6 +151,9 @@ test.for<[string, string | Uint8Array]>([
   ['a control character', '{"name":"a\u0000b","categoryId":1}'],
   ['NaN', '{"name":"a","categoryId":NaN}'],
   ['a comment', '{"name":"a","categoryId":1} // more'],
+  ['a trailing comma', '{"name":"a","categoryId":1,}'],
+  ['single quotes', "{'name':'a','categoryId':1}"],
+  ['a leading zero', '{"name":"a","categoryId":01}'],
   ['two values', '{"name":"a","categoryId":1}{}'],
   ['an incomplete object', '{"name":"a","categoryId":1'],
   ['a blank', ' '],

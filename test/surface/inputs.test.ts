@@ -160,3 +160,18 @@ describe('getPet', () => {
     expect(await ofTrpc(service.trpc.getPet.query({ petId: petId as never }))).toEqual(expected)
   })
 })
+
+test('texts that REST accepts as numbers stay invalid on tRPC, also after calls on REST', async () => {
+  const { rest, trpc } = service
+  await rest('GET', '/pets?limit=7&cursor=0')
+  await rest('GET', '/pets/1')
+  await rest('POST', '/pets', { body: { name: NAME, categoryId: 3 } })
+  for (const call of [
+    trpc.listPets.query({ limit: '7' as never }),
+    trpc.listPets.query({ cursor: '7' as never }),
+    trpc.getPet.query({ petId: '7' as never }),
+    trpc.createPet.mutate({ name: NAME, categoryId: '7' as never }),
+  ]) {
+    expect(await ofTrpc(call)).toMatchObject({ code: 'BAD_REQUEST' })
+  }
+})

@@ -43,14 +43,6 @@ test.for(['development', 'production', 'test', ''])(
   },
 )
 
-test('a missing table of API keys returns 500 without details', async () => {
-  await withService(async (service) => {
-    await service.sql('drop table api_keys')
-    expectRestError(await ask(service, '/v1/pets'), 500, 'INTERNAL_SERVER_ERROR')
-    expectTrpcError(await ask(service, '/trpc/listPets'), 500, 'INTERNAL_SERVER_ERROR')
-  })
-})
-
 test('no key is in the log, in a response or in the document, for each place where a client can send it', async () => {
   await withService(async (service) => {
     const { key, origin, logged } = service

@@ -210,14 +210,6 @@ test('a body that does not arrive returns 408', async () => {
   expectRefusal(trpc, 408, 'TIMEOUT')
 })
 
-test('a request without a key returns 401 before its body arrives', async () => {
-  const text = `POST /v1/pets HTTP/1.1\r\nHost: x\r\n${json}\r\nContent-Length: 20\r\n\r\n`
-  const { answers, closed } = await converse(service.origin, text, { expected: 2 })
-  expectRestError(answers[0] as RawAnswer, 401, 'UNAUTHORIZED')
-  expect(answers).toHaveLength(1)
-  expect(closed).toBe(true)
-})
-
 test('silent and idle connections are closed', async () => {
   const silent = await open()
   const idle = await open()
@@ -375,14 +367,6 @@ test('a request behind an Upgrade header, before its response, is not executed',
     }
   }
   expect(await names()).toEqual(before)
-})
-
-test('the Upgrade header is ignored', async () => {
-  for (const protocol of ['websocket', 'h2c']) {
-    const headers = ['Connection: Upgrade', `Upgrade: ${protocol}`]
-    const { answers } = await converse(service.origin, request('GET /v1/pets HTTP/1.1', headers))
-    expect(answers).toMatchObject([{ status: 200, body: '[]' }])
-  }
 })
 
 test('a reset after 408 does not disturb the service', async () => {

@@ -1,6 +1,4 @@
-/** The paths and methods of REST, HEAD, and the check of the key before everything else. */
-import { once } from 'node:events'
-import { request } from 'node:http'
+/** The paths and methods of REST, and HEAD. */
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -93,47 +91,4 @@ test.each([
   const named = ({ headers }: typeof head) =>
     ['content-type', 'link', 'deprecation', 'sunset'].map((name) => headers.get(name))
   expect(named(head)).toEqual(named(get))
-})
-
-test('two Authorization headers return 401', async () => {
-  const authorization = `Bearer ${service.key}`
-  for (const [first, second] of [
-    [authorization, 'Bearer x'],
-    ['Bearer x', authorization],
-    [authorization, authorization],
-  ]) {
-    const sent = request(`${service.origin}/v1/pets`, {
-      headers: ['Host', 'x', 'Authorization', String(first), 'Authorization', String(second)],
-    }).end()
-    const [answer] = await once(sent, 'response')
-    expect(answer.statusCode).toBe(401)
-    expect(JSON.parse(await text(answer))).toMatchObject({ code: 'UNAUTHORIZED' })
-  }
-})
-
-test('without a key the body, its type and its size are not checked', async () => {
-  for (const [body, type] of [
-    ['{', 'application/json'],
-    ['x', 'text/plain'],
-    ['x'.repeat(100_000), 'application/json'],
-    ['', 'application/json'],
-  ]) {
-    const { status, headers } = await service.rest('POST', '/pets', {
-      body,
-      headers: { authorization: undefined, 'content-type': type },
-    })
-    expect(status).toBe(401)
-    expect(headers.get('www-authenticate')).toBe('Bearer')
-  }
-})
-
-test('a body that never arrives does not delay the 401', async () => {
-  const sent = request(`${service.origin}/v1/pets`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', 'content-length': 10 },
-  })
-  sent.write('{')
-  const [answer] = await once(sent, 'response')
-  expect(answer.statusCode).toBe(401)
-  sent.destroy()
 })
