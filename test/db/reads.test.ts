@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { engine } from '../support/database.ts'
 import { eventually, outOfThree } from '../support/eventually.ts'
 import { running } from '../support/instance.ts'
+import { transformer } from '../support/router.ts'
 import { type Service, startService } from '../support/service.ts'
 import { openSql, type Sql } from '../support/sql.ts'
 
@@ -35,6 +36,21 @@ test('each of many concurrent calls has its own pet, or its own 404', async () =
     const id = index + 1
     expect(body).toMatchObject(id <= PETS ? { id, name: `Pet ${id}` } : { code: 'NOT_FOUND' })
   }
+})
+
+test('a batch with repeated ids and unknown ids returns a result for each call', async () => {
+  const ids = [1, 2, 1, 404_404, 1, 3, 404_404, 2]
+  const inputs = ids.map((petId, index) => [index, transformer.serialize({ petId })])
+  const input = encodeURIComponent(JSON.stringify(Object.fromEntries(inputs)))
+  const path = `/trpc/${ids.map(() => 'getPet').join()}?batch=1&input=${input}`
+  const headers = { authorization: `Bearer ${service.key}` }
+  const answer = await fetch(service.origin + path, { headers })
+  const answers = (await answer.json()) as { result?: { data: string } }[]
+  const found = answers.map(({ result }) => {
+    const pet = result && transformer.deserialize(result.data)
+    return (pet as { id: bigint } | undefined)?.id
+  })
+  expect(found).toEqual([1n, 2n, 1n, undefined, 1n, 3n, undefined, 2n])
 })
 
 test('each of many concurrent lists has its own pets', async () => {

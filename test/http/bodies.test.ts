@@ -112,6 +112,7 @@ test('Content-Type must be JSON in UTF-8', async () => {
     'Application/JSON; Charset="UTF-8"',
     'application/json;charset=utf-8',
     'application/json; version=1',
+    'application/json ; x=y',
     'application/json; odd',
   ]) {
     expect(await post(json, { 'content-type': type })).toMatchObject({ status: 201 })
@@ -194,6 +195,12 @@ test('__proto__ and constructor in JSON are data, and ignored', async () => {
     const body = JSON.stringify({ name: value, categoryId: 3, status: value })
     expectRestError(await post(body), 400, 'BAD_REQUEST')
   }
+})
+
+test('devalue accepts nesting beyond the limit of JSON, because it encodes a flat list', async () => {
+  const more: unknown = JSON.parse('['.repeat(501) + ']'.repeat(501))
+  const input = transformer.serialize({ name: 'Rex', categoryId: 3, more })
+  expect((await postTrpc(JSON.stringify(input))).status).toBe(200)
 })
 
 test('the last of duplicate keys in JSON wins', async () => {

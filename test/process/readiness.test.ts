@@ -1,6 +1,4 @@
 /** `/readyz` and `/healthz`: whether the service can serve, and whether the process is alive. */
-import { once } from 'node:events'
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
 import { outOfThree } from '../support/eventually.ts'
@@ -115,13 +113,6 @@ test('a schema without migrations is not ready, until they have run', outOfThree
   await recovered()
 })
 
-test('a schema with migrations of a newer release is ready', async () => {
-  service = await start(database)
-  sql = await openSql(database.url)
-  await sql("insert into kysely_migration (name, timestamp) values ('2999-01-01-newer', '2999')")
-  expect(await ready()).toMatchObject(yes)
-})
-
 describe.runIf(engine === 'mysql')('a database server', outOfThree, () => {
   /** Starts the service behind a proxy to its database. */
   async function startBehind(port: number, variables = {}): Promise<void> {
@@ -161,10 +152,10 @@ describe.runIf(engine === 'mysql')('a database server', outOfThree, () => {
 
   test('that hangs: not ready within about a second, also for concurrent probes', async () => {
     sql = await openSql(database.url)
-    const { port, hold, release } = await startGate(upstream())
+    const proxy = await startProxy('127.0.0.1', upstream())
     const metricsPort = await freePort()
-    await startBehind(port, { METRICS_PORT: String(metricsPort) })
-    hold()
+    await startBehind(proxy.port, { METRICS_PORT: String(metricsPort) })
+    proxy.stall()
     try {
       const began = performance.now()
       await expectNotReady()
@@ -176,40 +167,10 @@ describe.runIf(engine === 'mysql')('a database server', outOfThree, () => {
       expect(metrics).toMatch(/^petstore_database_connections_used 0$/m)
       expect(metrics).toMatch(/^petstore_database_connections_waiting 0$/m)
     } finally {
-      release() // otherwise the stop would wait for it
+      proxy.flow() // otherwise the stop would wait for it
     }
     await recovered()
     expect((await service.rest('GET', '/pets')).status).toBe(200)
+    await proxy.cut()
   })
 })
-
-/** A proxy to `upstream` that can be held: it accepts connections and forwards nothing. */
-async function startGate(upstream: number) {
-  const held: (() => void)[] = []
-  let isHeld = false
-  const forward = (from: Socket, to: Socket) => {
-    from.on('data', (chunk) => {
-      const send = () => to.write(chunk)
-      if (isHeld) held.push(send)
-      else send()
-    })
-    from.on('error', () => {}).on('close', () => to.destroy())
-  }
-  const server = createServer((client) => {
-    const socket = connect(upstream, '127.0.0.1')
-    forward(client, socket)
-    forward(socket, client)
-  })
-  server.listen(0, '127.0.0.1').unref()
-  await once(server, 'listening')
-  return {
-    port: (server.address() as AddressInfo).port,
-    hold: () => {
-      isHeld = true
-    },
-    release: () => {
-      isHeld = false
-      for (const send of held.splice(0)) send()
-    },
-  }
-}

@@ -1,4 +1,4 @@
-/** The service as a process: start, restart, concurrent starts, SIGKILL. */
+/** The service as a process: start, restart, concurrent starts. */
 import { once } from 'node:events'
 import { readdirSync, readlinkSync } from 'node:fs'
 import { type AddressInfo, connect, createServer } from 'node:net'
@@ -20,7 +20,6 @@ import {
 } from '../support/process.ts'
 import { restClient } from '../support/rest.ts'
 import { openSql } from '../support/sql.ts'
-import { runFirst } from '../support/watched.ts'
 
 const cleanings: (() => unknown)[] = []
 afterEach(async () => {
@@ -215,58 +214,6 @@ test.runIf(engine === 'sqlite')(
     expect(servers.flatMap(({ stdout }) => stdout.match(keyPattern) ?? [])).toHaveLength(1)
   },
 )
-
-// Loaded before the program: at SIGUSR2 it logs the pragmas of every open database of node:sqlite.
-const logPragmas = `import { DatabaseSync } from 'node:sqlite'
-const open = new Set()
-const { prepare } = DatabaseSync.prototype
-DatabaseSync.prototype.prepare = function (...given) {
-  open.add(this)
-  return prepare.apply(this, given)
-}
-process.on('SIGUSR2', () => {
-  for (const database of open) {
-    if (!database.isOpen) continue
-    const pragma = (name) => String(Object.values(prepare.call(database, 'pragma ' + name).get())[0])
-    console.error('pragmas ' + pragma('journal_mode') + ' ' + pragma('synchronous') + ' of ' + open.size)
-  }
-})`
-
-test('SIGKILL amid creations loses no acknowledged pet', async () => {
-  const place = await newPlace()
-  const first = await start(place, runFirst(logPragmas))
-  const key = await firstKey(place, first)
-  const rest = restClient(first.origin, key)
-  await rest('GET', '/pets')
-  if (engine === 'sqlite') {
-    // SIGKILL cannot show that a commit waits for the disk (2 is FULL), as a power cut would.
-    first.child.kill('SIGUSR2')
-    await first.logged(/^pragmas/)
-    const pragmas = first.stderr.split('\n').filter((line) => line.startsWith('pragmas'))
-    expect(pragmas.filter((line) => !line.startsWith('pragmas wal 2 '))).toEqual([])
-  }
-  const acknowledged: string[] = []
-  let killed: Promise<unknown> | undefined
-  const create = async (worker: number) => {
-    for (let round = 0; ; round++) {
-      const body = { name: `Pet ${worker}.${round}`, categoryId: 1 }
-      const made = await rest('POST', '/pets', { body }).catch(() => undefined)
-      if (made?.status !== 201) return
-      acknowledged.push(made.text)
-      if (acknowledged.length === 200) killed = end(first, 'SIGKILL')
-    }
-  }
-  await Promise.all(Array.from({ length: 8 }, (_, worker) => create(worker)))
-  expect(await killed).toBeNull()
-  expect(acknowledged.length).toBeGreaterThanOrEqual(200)
-
-  const second = await start(place)
-  const again = restClient(second.origin, key)
-  for (const text of acknowledged) {
-    const { id } = JSON.parse(text)
-    expect((await again('GET', `/pets/${id}`)).text).toBe(text)
-  }
-})
 
 test.each(['production', 'development'])(
   'NODE_ENV=%s: the response to an internal error has no details',

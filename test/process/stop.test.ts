@@ -265,16 +265,6 @@ describe('SIGTERM', () => {
     },
   )
 
-  testOnce('a second signal ends the process at once', outOfThree, async () => {
-    await start()
-    await beginCreation(server.port, key)
-    server.child.kill('SIGTERM')
-    await server.logged(/Stopping/)
-    server.child.kill('SIGINT')
-    expect(await timeOf(server.exited)).toBeLessThan(3_000)
-    expect(await server.exited).toBe(1)
-  })
-
   // At Ctrl-C the terminal signals the whole process group, and npm forwards the same signal.
   testOnce(
     'an immediate repetition of a signal is ignored; a later one ends the process',

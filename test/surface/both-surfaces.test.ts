@@ -83,14 +83,3 @@ test('the body of a GET request is ignored, for every content type', async () =>
     expect((await ask('GET /trpc/listPets', body, 'x{x')).status).toBe(200)
   }
 })
-
-test('/metrics has one path and ignores the query', async () => {
-  const port = metrics.variables.METRICS_PORT
-  const at = async (path: string, method = 'GET') =>
-    await fetch(`http://127.0.0.1:${port}${path}`, { method })
-  expect((await at('/metrics?x')).status).toBe(200)
-  expect(await (await at('/metrics?x')).text()).toContain('petstore_requests_total')
-  expect((await at('/metricsx')).status).toBe(404)
-  const refused = await at('/metrics', 'POST')
-  expect([refused.status, refused.headers.get('allow')]).toEqual([405, 'GET, HEAD'])
-})
