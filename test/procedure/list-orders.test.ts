@@ -1,5 +1,4 @@
 /** Lists in any order: each row once, in order, from page to page, by an index. */
-import { createTRPCClient, httpLink } from '@trpc/client'
 import fc from 'fast-check'
 import type { Kysely } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -19,7 +18,6 @@ import { keyedProcedure, router } from '../../src/procedure/procedure.ts'
 import { restMeta } from '../../src/procedure/rest-meta.ts'
 import { textOutput } from '../../src/procedure/text.ts'
 import { engine, newDatabase } from '../support/database.ts'
-import { transformer } from '../support/router.ts'
 import { type Service, startService } from '../support/service.ts'
 import { type Statements, watchStatements } from '../support/statements.ts'
 
@@ -271,33 +269,6 @@ test.each([',', ':', ''])(
     expect(answers).toEqual(Array.from({ length: 20 }, () => [[one], [other]]).flat())
   },
 )
-
-test('the Link to the next page keeps the filter', async () => {
-  await service.sql('delete from notes')
-  await store(
-    Array.from({ length: 9 }, (_, index) => ({ title: index % 3 ? 'a' : 'b', writtenAt: 7n })),
-  )
-  expect(await byLinks('/boards/1/newest?limit=2&title=a')).toHaveLength(6)
-})
-
-test('tRPC accepts the cursor of the last item', async () => {
-  await service.sql('delete from notes')
-  await store(Array.from({ length: 3 }, () => ({ title: 'a', writtenAt: 7n })))
-  const client = createTRPCClient<typeof served>({
-    links: [
-      httpLink({
-        url: `${service.origin}/trpc`,
-        transformer,
-        headers: { authorization: `Bearer ${service.key}` },
-      }),
-    ],
-  })
-  const [first, ...others] = await client.newest.query({ board: 1 })
-  if (!first) throw new Error('There is no note')
-  const cursor = writePosition([first.written_at, first.id])
-  expect(await client.newest.query({ board: 1, cursor })).toEqual(others)
-  expect(await client.latest.query({ board: 1, cursor: first.id })).toEqual(others)
-})
 
 const text = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
 test.each([

@@ -73,17 +73,4 @@ describe.runIf(engine === 'mysql')('a commit whose connection is lost', () => {
       expect([attempts, await count()]).toEqual([2, 2 * made])
     },
   )
-
-  test.each(['before', 'after'] as const)(
-    'lost %s the server executes it, with a key: it takes effect once',
-    async (when) => {
-      const headers = { 'idempotency-key': `"${when}"` }
-      const broken = proxy.breakAt(/^commit/, when)
-      const first = await service.rest('POST', '/pets/1/once', { headers })
-      await broken
-      expect(first.status).toBe(200)
-      expect((await service.rest('POST', '/pets/1/once', { headers })).text).toBe(first.text)
-      expect(await count()).toBe(1)
-    },
-  )
 })

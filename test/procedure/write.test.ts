@@ -129,6 +129,27 @@ const served = router({
         return await ctx.stores.pets.create(input, ctx.deadline)
       }),
     ),
+  double: keyedProcedure
+    .meta(
+      restMeta({
+        method: 'POST',
+        path: '/pets/{petId}/double',
+        repeatable: true,
+        example,
+        ...words,
+      }),
+    )
+    .input(z.object({ petId: int64Input({ description: 'Odd, or the second fails.' }) }))
+    .output(Pet)
+    .mutation(
+      idempotentWrite(async ({ ctx, input: { petId } }) => {
+        const { id: _, ...pet } = example
+        const made = await ctx.stores.pets.create(pet, ctx.deadline)
+        if (petId % 2n === 0n) throw new Error('The second fails')
+        await ctx.stores.pets.create(pet, ctx.deadline)
+        return made
+      }),
+    ),
   sell: change('sell', async ({ ctx, input: { petId, otherId } }) => {
     await deedsOf(ctx).sell(petId, ctx.deadline)
     await deedsOf(ctx).sell(otherId, ctx.deadline)
@@ -220,6 +241,18 @@ test('two changes of one mutation take effect both or not at all', async () => {
   expect(await statuses()).toEqual(['available', 'available', 'available'])
   expect((await put('/pets/1/sell')).status).toBe(200)
   expect(await statuses()).toEqual(['sold', 'sold', 'available'])
+})
+
+test.each([
+  ['with a key', '"double"'],
+  ['without a key', undefined],
+])('two creations of one idempotentWrite take effect both or not at all, %s', async (_, key) => {
+  const call = (petId: number) =>
+    service.rest('POST', `/pets/${petId}/double`, { headers: { 'idempotency-key': key } })
+  expect((await call(2)).status).toBe(500)
+  expect(await count()).toBe(3)
+  expect((await call(1)).status).toBe(200)
+  expect(await count()).toBe(5)
 })
 
 test('mutations in a deadlock all succeed', async () => {

@@ -1,6 +1,7 @@
 /** The service as a process with its own database, with helpers for tests. */
 import { createHash, randomBytes } from 'node:crypto'
 import type { TRPCClient } from '@trpc/client'
+import { afterAll } from 'vitest'
 import type { AppRouter } from '../../src/petstore/router.ts'
 import { newDatabase, type TestDatabase } from './database.ts'
 import { eventually } from './eventually.ts'
@@ -77,6 +78,15 @@ export async function startInstance(
       return code
     },
   }
+}
+
+/** Starts the service for all tests of a file, and stops it after them. */
+export async function instanceForFile(
+  ...parameters: Parameters<typeof startInstance>
+): Promise<Instance> {
+  const instance = await startInstance(...parameters)
+  afterAll(() => instance.stop())
+  return instance
 }
 
 /** Adds an API key to a migrated database. */

@@ -12,6 +12,7 @@ import {
 import type { AnyTRPCRouter } from '@trpc/server'
 import type { Kysely } from 'kysely'
 import { pino } from 'pino'
+import { afterAll } from 'vitest'
 import { withDatabase } from '../../src/cli/command.ts'
 import { readConfig } from '../../src/config/config.ts'
 import type { ClientTimeouts } from '../../src/http/server/server.ts'
@@ -100,6 +101,15 @@ export async function startService(
       await database.remove()
     },
   }
+}
+
+/** Starts the service for all tests of a file or a suite, and stops it after them. */
+export async function serviceForFile(
+  ...parameters: Parameters<typeof startService>
+): Promise<Service> {
+  const service = await startService(...parameters)
+  afterAll(() => service.stop())
+  return service
 }
 
 /** An API key for a test. */

@@ -9,7 +9,7 @@ import { up } from './store.ts'
 /** As much of the document as is looked at here. */
 interface Document {
   paths: Record<string, Record<string, DocumentedOperation>>
-  components: { schemas: Record<string, unknown> }
+  components: { schemas: Record<string, unknown>; headers: Record<string, { example: string }> }
 }
 
 interface DocumentedOperation {
@@ -245,6 +245,8 @@ test('methods, Allow and CORS follow from the operations', async () => {
   const path = await added()
   const refused = await service.rest('PUT', path)
   expect(refused.headers.get('allow')).toBe('GET, HEAD, PATCH, DELETE')
+  const counted = await service.rest('DELETE', `${visits}/count`)
+  expect([counted.status, counted.headers.get('allow')]).toEqual([405, 'GET, HEAD'])
   const text = await service.rest('PATCH', path, {
     body: '{}',
     headers: { 'content-type': 'text/plain' },
@@ -327,6 +329,9 @@ test('the document says what each operation takes, and all that it may answer', 
     CONFLICT: { value: { message: 'There is a visit with this reference already' } },
     CONFLICT_2: { value: { message: expect.stringContaining('Idempotency-Key') } },
   })
+  // The examples of links have no templates.
+  for (const name of ['Link', 'Location'])
+    expect(components.headers[name]?.example).not.toMatch(/[{}]/)
   // What the path says is no part of the body.
   const { VisitChange, Visits } = components.schemas
   expect(Object.keys((VisitChange as { properties: object }).properties)).toEqual([

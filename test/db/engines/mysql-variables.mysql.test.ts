@@ -12,7 +12,8 @@ import { openSql } from '../../support/sql.ts'
 const rex = { name: 'Rex', categoryId: 3 }
 
 // In GBK, the last byte of the first character and the backslash before the quote are one character.
-const GBK_ATTACKS = [
+// With NO_BACKSLASH_ESCAPES a backslash escapes nothing.
+const ATTACKS = [
   `縗', 3, (select left(hash, 16) from api_keys limit 1)) -- `,
   `縗\\', 3, 'sold') -- `,
   `縗" or 1=1 -- `,
@@ -21,6 +22,12 @@ const GBK_ATTACKS = [
   `\u00bf' or 1=1 -- `,
   '運誠',
   '🐶',
+  `\\', 3, 'sold') -- `,
+  `\\\\'`,
+  `O'Brien`,
+  '\\',
+  '"',
+  'a\nb',
 ]
 
 // Not all servers have the option to ignore the character set of the client, so `init_connect` sets it too.
@@ -83,7 +90,7 @@ describe.skipIf(process.env.TEST_DATABASE_URL)('unsuitable settings', () => {
     expect(pets).toContainEqual((await keyed('0 0 keyed')).body)
   })
 
-  test.each(GBK_ATTACKS)('%j is a name, not a part of a statement', async (name) => {
+  test.each(ATTACKS)('%j is a name, not a part of a statement', async (name) => {
     const made = await post(name)
     expect(made).toMatchObject({ status: 201, body: { name, status: 'available' } })
     const { id } = made.body as { id: number }
@@ -93,6 +100,19 @@ describe.skipIf(process.env.TEST_DATABASE_URL)('unsuitable settings', () => {
       categoryId: 3,
       status: 'available',
     })
+  })
+
+  test('a name that is too long for its column is not truncated', async () => {
+    await service.sql('alter table pets rename to whole')
+    await service.sql('create table pets like whole')
+    await service.sql('alter table pets modify name varchar(3) not null')
+    try {
+      expect((await post('Bella')).status).toBe(500)
+      expect(await service.sql('select id from pets')).toEqual([])
+    } finally {
+      await service.sql('drop table pets')
+      await service.sql('alter table whole rename to pets')
+    }
   })
 
   test('rows of an uncommitted transaction are not listed', async () => {
