@@ -1,21 +1,17 @@
 /** Calls whose clients close the connection before the response: their statements end. */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, test } from 'vitest'
 import { freeze, thaw } from '../support/freeze.ts'
-import { addKey, type Instance, running, startInstance, until } from '../support/instance.ts'
+import { addKey, instanceForFile, running, until } from '../support/instance.ts'
 import { occupy } from '../support/occupy.ts'
 import { openSql, type Sql } from '../support/sql.ts'
 
 const rex = { name: 'Rex', categoryId: 3 }
 
-let service: Instance
 let locker: Sql
-beforeAll(async () => {
-  // Long, so that no timeout ends a statement.
-  service = await startInstance({ DATABASE_TIMEOUT: '25s' })
-})
-afterAll(() => service.stop())
+// Long, so that no timeout ends a statement.
+const service = await instanceForFile({ DATABASE_TIMEOUT: '25s' })
 beforeEach(async () => {
   locker = await openSql(service.databaseUrl)
   await service.sql('delete from pets')

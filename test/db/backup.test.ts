@@ -12,9 +12,9 @@ import {
 import path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { promisify } from 'node:util'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { engine, newDatabase } from '../support/database.ts'
-import { type Instance, startInstance, until } from '../support/instance.ts'
+import { instanceForFile, startInstance, until } from '../support/instance.ts'
 import { newFolder, programs, runServer, runToEnd } from '../support/process.ts'
 import { restClient } from '../support/rest.ts'
 
@@ -24,11 +24,7 @@ afterEach(async () => {
 })
 
 // One service for all tests; each test uses only its own pets.
-let service: Instance
-beforeAll(async () => {
-  service = await startInstance()
-})
-afterAll(() => service.stop())
+const service = await instanceForFile()
 
 let folder: string
 beforeEach(() => {

@@ -1,5 +1,5 @@
 /** Unusual request targets, methods, Host and duplicate headers, written byte by byte. */
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { afterEach, expect, test } from 'vitest'
 import {
   expectRefusal,
   expectRestError,
@@ -7,16 +7,11 @@ import {
   expectTrpcError,
 } from '../support/expect.ts'
 import { converse, type RawAnswer } from '../support/raw.ts'
-import { type Service, startService } from '../support/service.ts'
+import { serviceForFile } from '../support/service.ts'
 
-let service: Service
-let key: string
-beforeAll(async () => {
-  service = await startService()
-  key = `Authorization: Bearer ${service.key}`
-})
+const service = await serviceForFile()
+const key = `Authorization: Bearer ${service.key}`
 afterEach(() => expectServing(service))
-afterAll(() => service.stop())
 
 /** Sends a request without a body, and checks that there is exactly one response. */
 async function ask(line: string, headers = ['Host: petstore.example', key]): Promise<RawAnswer> {

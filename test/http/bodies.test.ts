@@ -1,6 +1,6 @@
 /** Bodies and inputs that are too large, nested too deeply, or not what their headers say. */
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { afterEach, expect, test } from 'vitest'
 import { outOfThree } from '../support/eventually.ts'
 import {
   answerOf,
@@ -11,16 +11,12 @@ import {
   expectTrpcError,
 } from '../support/expect.ts'
 import { transformer } from '../support/router.ts'
-import { type Service, startService } from '../support/service.ts'
+import { serviceForFile } from '../support/service.ts'
 
 const MAX_BODY = 65_536
 
-let service: Service
-beforeAll(async () => {
-  service = await startService()
-})
+const service = await serviceForFile()
 afterEach(() => expectServing(service))
-afterAll(() => service.stop())
 
 type Body = string | Uint8Array | ReadableStream
 

@@ -1,14 +1,10 @@
 /** CORS, and what the docs page loads. whole-answers.once.test.ts checks the headers of each response. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Service, startService } from '../support/service.ts'
+import { describe, expect, test } from 'vitest'
+import { serviceForFile, startService } from '../support/service.ts'
 
 const shop = 'https://shop.example'
 
-let service: Service
-beforeAll(async () => {
-  service = await startService({ CORS_ORIGINS: `${shop}, http://localhost:5173` })
-})
-afterAll(() => service.stop())
+const service = await serviceForFile({ CORS_ORIGINS: `${shop}, http://localhost:5173` })
 
 const ask = (path: string, init: RequestInit = {}, { origin, key } = service) =>
   fetch(origin + path, {

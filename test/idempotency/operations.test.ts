@@ -1,6 +1,6 @@
 /** Idempotency-Keys of any operation: equal and different requests, and repeated responses. */
 import { createTRPCClient, httpLink } from '@trpc/client'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { forClients } from '../../client/src/interface.ts'
 import { createStores } from '../../src/petstore/stores.ts'
@@ -10,7 +10,7 @@ import { int64Input, int64Output } from '../../src/procedure/int64.ts'
 import { keyedProcedure, router } from '../../src/procedure/procedure.ts'
 import { restMeta } from '../../src/procedure/rest-meta.ts'
 import { transformer } from '../support/router.ts'
-import { errorOf, type Service, startService } from '../support/service.ts'
+import { errorOf, serviceForFile } from '../support/service.ts'
 
 const fields = {
   title: z.string().optional(),
@@ -77,16 +77,12 @@ const served = router({
 })
 const clientRouter = forClients(served)
 
-let service: Service
 let key: string
-beforeAll(async () => {
-  const resources = { router: served, tags: { things: 'Things.' }, createStores }
-  service = await startService({}, { resources })
-})
+const resources = { router: served, tags: { things: 'Things.' }, createStores }
+const service = await serviceForFile({}, { resources })
 beforeEach(() => {
   key = `"${crypto.randomUUID()}"`
 })
-afterAll(() => service.stop())
 
 const add = (path: string, body: unknown) =>
   service.rest('POST', path, { headers: { 'idempotency-key': key }, body })

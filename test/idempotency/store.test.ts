@@ -1,18 +1,14 @@
 /** createPet with an Idempotency-Key creates one pet, even when the client repeats the request. */
 import { hash } from 'node:crypto'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { engine, newDatabase } from '../support/database.ts'
 import { addKey, running, startInstance, until } from '../support/instance.ts'
 import { countPets } from '../support/pets.ts'
 import { type RestClient, restClient } from '../support/rest.ts'
-import { errorOf, type Service, startService, trpcClient } from '../support/service.ts'
+import { errorOf, serviceForFile, startService, trpcClient } from '../support/service.ts'
 import { openSql } from '../support/sql.ts'
 
-let service: Service
-beforeAll(async () => {
-  service = await startService()
-})
-afterAll(() => service.stop())
+const service = await serviceForFile()
 
 const rex = { name: 'Rex', categoryId: 3, status: 'available' }
 let serial = 0

@@ -1,21 +1,16 @@
 /** API keys in each request: the cost of a look-up, expiry and revocation. */
 import { randomBytes } from 'node:crypto'
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { outOfThree } from '../support/eventually.ts'
 import { addKey } from '../support/instance.ts'
-import { type MetricsReader, newMetrics } from '../support/metrics.ts'
-import { keys, type Service, startService, trpcClient } from '../support/service.ts'
+import { newMetrics } from '../support/metrics.ts'
+import { keys, serviceForFile, trpcClient } from '../support/service.ts'
 
 /** Milliseconds that a valid key stays cached: a revoked key works for at most this long. */
 const REMEMBERED = 10_000
 
-let service: Service
-let metrics: MetricsReader
-beforeAll(async () => {
-  metrics = await newMetrics()
-  service = await startService(metrics.variables)
-})
-afterAll(() => service.stop())
+const metrics = await newMetrics()
+const service = await serviceForFile(metrics.variables)
 
 /** Puts the clocks forward; timers, the network and the database are not affected. */
 let pass: (milliseconds: number) => void

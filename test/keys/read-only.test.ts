@@ -1,25 +1,18 @@
 /** Read-only keys: create, list and rotate them; operations that write reject them. */
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
+import { expect, test } from 'vitest'
+import { engine, newDatabase } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
 import { answerOf, expectRestError, expectTrpcError } from '../support/expect.ts'
 import { countPets } from '../support/pets.ts'
 import { programs, runToEnd } from '../support/process.ts'
 import { restClient } from '../support/rest.ts'
-import { type Service, startService, trpcClient } from '../support/service.ts'
+import { serviceForFile, trpcClient } from '../support/service.ts'
 
 // The form of keys and the output about them do not depend on the engine.
 const testOnce = test.runIf(engine === 'sqlite')
 
-let database: TestDatabase
-let service: Service
-let made: { id: number; key: string }
-beforeAll(async () => {
-  database = await newDatabase()
-  service = await startService({}, { database })
-  made = await json('create', 'catalogue', '--read-only', '--expires', '90d')
-})
-afterAll(() => service.stop())
+const database = await newDatabase()
+const service = await serviceForFile({}, { database })
 
 const keys = (...operands: string[]) =>
   runToEnd(programs.keys, { DATABASE_URL: database.url }, operands)
@@ -29,6 +22,14 @@ async function json(...operands: string[]) {
   expect({ code, stderr }).toMatchObject({ code: 0 })
   return JSON.parse(stdout)
 }
+
+const made: { id: number; key: string } = await json(
+  'create',
+  'catalogue',
+  '--read-only',
+  '--expires',
+  '90d',
+)
 
 const listed = async (id: number) =>
   (await json('list')).find((each: { id: number }) => each.id === id)

@@ -1,7 +1,7 @@
 /** Rotation of keys: lifetime of the new key, end of the old one, concurrent rotations. */
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { engine } from '../support/database.ts'
-import { type Instance, running, startInstance, until } from '../support/instance.ts'
+import { instanceForFile, running, until } from '../support/instance.ts'
 import { runProgram, runToEnd } from '../support/process.ts'
 import { keys } from '../support/service.ts'
 import { openSql } from '../support/sql.ts'
@@ -13,11 +13,7 @@ const testOnce = test.runIf(engine === 'sqlite')
 const HOUR = 3_600_000
 const DAY = 24 * HOUR
 
-let service: Instance
-beforeAll(async () => {
-  service = await startInstance()
-})
-afterAll(() => service.stop())
+const service = await instanceForFile()
 
 const program = 'src/cli/keys.ts'
 const run = (...operands: string[]) =>

@@ -1,12 +1,8 @@
 /** createPet on REST: the bodies that it accepts. test/http/bodies.test.ts has those of both surfaces. */
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Service, startService } from '../support/service.ts'
+import { expect, test } from 'vitest'
+import { serviceForFile } from '../support/service.ts'
 
-let service: Service
-beforeAll(async () => {
-  service = await startService()
-})
-afterAll(() => service.stop())
+const service = await serviceForFile()
 
 const create = (body: unknown) => service.rest('POST', '/pets', { body })
 

@@ -1,13 +1,9 @@
 /** getPet on REST: its path. whole-answers.once.test.ts has its headers, except those of rare errors. */
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Service, startService } from '../support/service.ts'
+import { expect, test } from 'vitest'
+import { serviceForFile } from '../support/service.ts'
 
-let service: Service
-beforeAll(async () => {
-  service = await startService()
-  await service.rest('POST', '/pets', { body: { name: 'Rex', categoryId: 3 } })
-})
-afterAll(() => service.stop())
+const service = await serviceForFile()
+await service.rest('POST', '/pets', { body: { name: 'Rex', categoryId: 3 } })
 
 test.each(['/pets/1', '/pets/%31', '/pets/01', '/pets/1?limit=0', '/pets/1?petId=9'])(
   '%s returns pet 1',

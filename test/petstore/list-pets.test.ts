@@ -1,20 +1,16 @@
 /** listPets on REST: the Link to the next page, and the spelling of parameters. */
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { storePets } from '../support/pets.ts'
-import { type Service, startService } from '../support/service.ts'
+import { serviceForFile } from '../support/service.ts'
 
-let service: Service
-beforeAll(async () => {
-  service = await startService()
-  expect((await service.rest('GET', '/pets')).text).toBe('[]')
-  const pets = Array.from({ length: 45 }, (_, index) => ({
-    name: `Pet ${index + 1}`,
-    categoryId: 1n,
-    status: index % 9 === 0 ? ('sold' as const) : ('available' as const),
-  }))
-  await storePets(service.sql, pets)
-})
-afterAll(() => service.stop())
+const service = await serviceForFile()
+expect((await service.rest('GET', '/pets')).text).toBe('[]')
+const pets = Array.from({ length: 45 }, (_, index) => ({
+  name: `Pet ${index + 1}`,
+  categoryId: 1n,
+  status: index % 9 === 0 ? ('sold' as const) : ('available' as const),
+}))
+await storePets(service.sql, pets)
 
 const idsOf = (body: unknown) => (body as { id: number }[]).map(({ id }) => id)
 

@@ -1,15 +1,11 @@
 /** 64-bit integers keep all digits in every field, on both surfaces; kinds.once.test.ts has their spellings. */
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { engine } from '../support/database.ts'
-import { errorOf, type Service, startService } from '../support/service.ts'
+import { errorOf, serviceForFile } from '../support/service.ts'
 import type { Sql } from '../support/sql.ts'
 
-let service: Service
-beforeAll(async () => {
-  service = await startService()
-})
-afterAll(() => service.stop())
+const service = await serviceForFile()
 
 const integers = [
   -(2n ** 63n),

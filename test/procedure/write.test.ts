@@ -1,6 +1,6 @@
 /** Mutations: one transaction with its own stores, repeated after a failure without effect. */
 import { sql } from 'kysely'
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { beforeEach, expect, test } from 'vitest'
 import { z } from 'zod'
 import { Deadline } from '../../db/deadline.ts'
 import { DatabaseUnavailableError } from '../../db/errors.ts'
@@ -18,7 +18,7 @@ import { keyedProcedure, router } from '../../src/procedure/procedure.ts'
 import { restMeta } from '../../src/procedure/rest-meta.ts'
 import { write } from '../../src/procedure/write.ts'
 import { engine } from '../support/database.ts'
-import { type Service, startService } from '../support/service.ts'
+import { serviceForFile } from '../support/service.ts'
 
 const sell = statement((db, value: Value<bigint>) =>
   db
@@ -198,14 +198,10 @@ const served = router({
 let reads = 0
 let forgotten: Promise<void> | undefined
 
-let service: Service
-beforeAll(async () => {
-  service = await startService(
-    {},
-    { resources: { router: served, tags: { pets: 'Pets.' }, createStores: createAllStores } },
-  )
-})
-afterAll(() => service.stop())
+const service = await serviceForFile(
+  {},
+  { resources: { router: served, tags: { pets: 'Pets.' }, createStores: createAllStores } },
+)
 beforeEach(async () => {
   attempts = 0
   service.logged.length = 0

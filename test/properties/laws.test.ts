@@ -1,36 +1,28 @@
 /** Properties of creations, lists and repetitions, for any input on any face. */
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { PetstoreClient } from '../support/client.ts'
+import { expect, test } from 'vitest'
 import { type Outcome, ofRest, ofTrpc } from '../support/outcome.ts'
 import { countPets, storePets } from '../support/pets.ts'
 import { stringifyExact } from '../support/rest.ts'
 import { transformer } from '../support/router.ts'
-import { type Service, startService } from '../support/service.ts'
+import { serviceForFile } from '../support/service.ts'
 import { hold, TIMEOUT, tellSeed } from './cases.ts'
-import { clientOf, type Faces, facesOf, outputOf, sendWire } from './faces.ts'
+import { clientOf, facesOf, outputOf, sendWire } from './faces.ts'
 import { creation, type Given, listing, reading } from './inputs.ts'
 import { int64, name } from './values.ts'
 
-let service: Service
-let faces: Faces
-let petstore: PetstoreClient
-beforeAll(async () => {
-  tellSeed()
-  service = await startService()
-  faces = facesOf(service)
-  petstore = clientOf(service)
-  const pets = Array.from({ length: 150 }, (_, index) => ({
-    name: `Pet ${index + 1}`,
-    categoryId: BigInt(index),
-    status: statuses[(index * index) % 3] ?? 'available',
-  }))
-  await storePets(service.sql, pets)
-})
-afterAll(() => service.stop())
-
+tellSeed()
+const service = await serviceForFile()
+const faces = facesOf(service)
+const petstore = clientOf(service)
 const statuses = ['available', 'pending', 'sold'] as const
+const pets = Array.from({ length: 150 }, (_, index) => ({
+  name: `Pet ${index + 1}`,
+  categoryId: BigInt(index),
+  status: statuses[(index * index) % 3] ?? 'available',
+}))
+await storePets(service.sql, pets)
 
 interface Pet {
   id: bigint

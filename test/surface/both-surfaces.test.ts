@@ -1,19 +1,14 @@
 /** Details of HTTP on which REST, tRPC, the log and README must agree. */
 import { setTimeout } from 'node:timers/promises'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { answerOf, type ErrorAnswer, expectTrpcError } from '../support/expect.ts'
-import { type MetricsReader, newMetrics } from '../support/metrics.ts'
+import { newMetrics } from '../support/metrics.ts'
 import { converse, type RawAnswer } from '../support/raw.ts'
-import { type Service, startService } from '../support/service.ts'
+import { serviceForFile } from '../support/service.ts'
 
-let service: Service
-let metrics: MetricsReader
-beforeAll(async () => {
-  metrics = await newMetrics()
-  service = await startService(metrics.variables)
-  await service.trpc.createPet.mutate({ name: 'Rex', categoryId: 3 })
-})
-afterAll(() => service.stop())
+const metrics = await newMetrics()
+const service = await serviceForFile(metrics.variables)
+await service.trpc.createPet.mutate({ name: 'Rex', categoryId: 3 })
 
 async function ask(line: string, headers: string[] = [], body = ''): Promise<RawAnswer> {
   const lines = [`${line} HTTP/1.1`, `Authorization: Bearer ${service.key}`, ...headers]

@@ -1,12 +1,8 @@
 /** One message for each invalid field of an input, which a client can show beside the field. */
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Service, startService } from '../support/service.ts'
+import { expect, test } from 'vitest'
+import { serviceForFile } from '../support/service.ts'
 
-let service: Service
-beforeAll(async () => {
-  service = await startService()
-})
-afterAll(() => service.stop())
+const service = await serviceForFile()
 
 /** The field errors and the message that the tRPC client receives for a creation. */
 async function mistakes(input: unknown): Promise<unknown> {

@@ -1,17 +1,13 @@
 /** The key is checked first: without a valid one both surfaces return 401 and do not wait for a body. */
 
 import { gzipSync } from 'node:zlib'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, test } from 'vitest'
 import { expectRestError, expectServing, expectTrpcError } from '../support/expect.ts'
 import { converse, type RawAnswer } from '../support/raw.ts'
-import { type Service, startService } from '../support/service.ts'
+import { serviceForFile } from '../support/service.ts'
 
-let service: Service
-beforeAll(async () => {
-  service = await startService()
-})
+const service = await serviceForFile()
 afterEach(() => expectServing(service))
-afterAll(() => service.stop())
 
 const pet = '{"name":"Rex","categoryId":3}'
 const json = 'Content-Type: application/json'

@@ -1,6 +1,6 @@
 /** Both surfaces run the middlewares of a procedure, after the check of the API key. */
 import { TRPCError } from '@trpc/server'
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { beforeEach, expect, test } from 'vitest'
 import { z } from 'zod'
 import { DatabaseUnavailableError } from '../../db/errors.ts'
 import { Pet } from '../../src/petstore/pets/schema.ts'
@@ -8,7 +8,7 @@ import { resources } from '../../src/petstore/resources.ts'
 import { int64Input } from '../../src/procedure/int64.ts'
 import { keyedProcedure, router } from '../../src/procedure/procedure.ts'
 import { restMeta } from '../../src/procedure/rest-meta.ts'
-import { type Service, startService, trpcClient } from '../support/service.ts'
+import { serviceForFile, trpcClient } from '../support/service.ts'
 
 const ran: string[] = []
 const example: Pet = { id: 42n, name: 'Rex', categoryId: 1n, status: 'available' }
@@ -45,11 +45,7 @@ const served = router({
     }),
 })
 
-let service: Service
-beforeAll(async () => {
-  service = await startService({}, { resources: { ...resources, router: served } })
-})
-afterAll(() => service.stop())
+const service = await serviceForFile({}, { resources: { ...resources, router: served } })
 beforeEach(() => void ran.splice(0))
 
 const rest = async (petId: number) => {

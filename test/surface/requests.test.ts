@@ -1,13 +1,9 @@
 /** Both surfaces agree on the spellings of the API key. */
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { ofTrpc } from '../support/outcome.ts'
-import { type Service, startService, trpcClient } from '../support/service.ts'
+import { serviceForFile, trpcClient } from '../support/service.ts'
 
-let service: Service
-beforeAll(async () => {
-  service = await startService()
-})
-afterAll(() => service.stop())
+const service = await serviceForFile()
 
 const unknownKey = `petstore_${'A'.repeat(43)}`
 

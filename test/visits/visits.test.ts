@@ -1,8 +1,6 @@
-/** A resource as unlike pets as can be, on the service's own parts: calls, document, client, errors. */
-import type { TRPCClient } from '@trpc/client'
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { beforeEach, expect, test } from 'vitest'
 import { writePosition } from '../../src/procedure/cursor.ts'
-import { errorOf, keys, type Service, startService, trpcClient } from '../support/service.ts'
+import { errorOf, keys, serviceForFile, trpcClient } from '../support/service.ts'
 import { visitResources, type visitRouter } from './router.ts'
 import { up } from './store.ts'
 
@@ -22,16 +20,11 @@ interface DocumentedOperation {
   >
 }
 
-let service: Service
-let client: TRPCClient<typeof visitRouter>
-beforeAll(async () => {
-  service = await startService(
-    { CORS_ORIGINS: 'https://shop.example' },
-    { resources: visitResources, prepare: up },
-  )
-  client = trpcClient<typeof visitRouter>(service.origin, service.key)
-})
-afterAll(() => service.stop())
+const service = await serviceForFile(
+  { CORS_ORIGINS: 'https://shop.example' },
+  { resources: visitResources, prepare: up },
+)
+const client = trpcClient<typeof visitRouter>(service.origin, service.key)
 
 let ownerId: bigint
 let visits: string

@@ -5,18 +5,14 @@ import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { setTimeout } from 'node:timers/promises'
 import { queryObjects } from 'node:v8'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { engine } from '../../support/database.ts'
 import { eventually } from '../../support/eventually.ts'
 import { holdWrites } from '../../support/hold.ts'
 import { countPets } from '../../support/pets.ts'
-import { type Service, startService } from '../../support/service.ts'
+import { serviceForFile } from '../../support/service.ts'
 
-let service: Service
-beforeAll(async () => {
-  service = await startService()
-})
-afterAll(() => service.stop())
+const service = await serviceForFile()
 
 const rex = '{"name":"Rex","categoryId":3}'
 const request = (line: string, body = '', version = '1.1') =>

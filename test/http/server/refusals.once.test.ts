@@ -5,24 +5,19 @@ import { hostname } from 'node:os'
 import { text } from 'node:stream/consumers'
 import { setTimeout } from 'node:timers/promises'
 import { createTRPCClient, httpBatchLink, httpLink } from '@trpc/client'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { createPetstoreClient, isApiError } from '../../support/client.ts'
 import { eventually } from '../../support/eventually.ts'
 import { expectRefusal } from '../../support/expect.ts'
 import { everyHeader } from '../../support/headers.ts'
-import { type MetricsReader, newMetrics } from '../../support/metrics.ts'
+import { newMetrics } from '../../support/metrics.ts'
 import { converse, type RawAnswer } from '../../support/raw.ts'
 import { type AppRouter, transformer } from '../../support/router.ts'
-import { errorOf, type Service, startService } from '../../support/service.ts'
+import { errorOf, serviceForFile, startService } from '../../support/service.ts'
 
-let service: Service
-let metrics: MetricsReader
-beforeAll(async () => {
-  metrics = await newMetrics()
-  const clientTimeouts = { headers: 300, request: 400, keepAlive: 2_000 }
-  service = await startService(metrics.variables, { clientTimeouts })
-})
-afterAll(() => service.stop())
+const metrics = await newMetrics()
+const clientTimeouts = { headers: 300, request: 400, keepAlive: 2_000 }
+const service = await serviceForFile(metrics.variables, { clientTimeouts })
 
 const long = 'x'.repeat(20_000)
 const refusals: [status: number, code: string, parts: (path: string) => string[]][] = [

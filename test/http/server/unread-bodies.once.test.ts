@@ -1,21 +1,17 @@
 /** Unwanted bodies are not read: the response is sent at once, and the connection closes. */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { accepted } from '../../support/accepted.ts'
 import { eventually } from '../../support/eventually.ts'
 import { expectRestError, expectTrpcError } from '../../support/expect.ts'
 import { usedMemory } from '../../support/memory.ts'
 import { converse } from '../../support/raw.ts'
-import { type Service, startService } from '../../support/service.ts'
+import { serviceForFile } from '../../support/service.ts'
 
 const json = 'Content-Type: application/json'
 
-let service: Service
-beforeAll(async () => {
-  service = await startService()
-})
-afterAll(() => service.stop())
+const service = await serviceForFile()
 
 const head = (line: string, ...headers: string[]) =>
   [`${line} HTTP/1.1`, 'Host: petstore.example', ...headers, '', ''].join('\r\n')

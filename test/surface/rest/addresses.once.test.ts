@@ -1,17 +1,13 @@
 /** The paths and methods of REST, and HEAD. */
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { allowAt } from '../../support/operations.ts'
-import { type Service, startService } from '../../support/service.ts'
+import { serviceForFile } from '../../support/service.ts'
 
-let service: Service
-beforeAll(async () => {
-  service = await startService()
-  for (const name of ['Rex', 'Max'])
-    await service.rest('POST', '/pets', { body: { name, categoryId: 3 } })
-})
-afterAll(() => service.stop())
+const service = await serviceForFile()
+for (const name of ['Rex', 'Max'])
+  await service.rest('POST', '/pets', { body: { name, categoryId: 3 } })
 
 test.each([
   '/PETS',

@@ -1,7 +1,7 @@
 /** Every type of value that a schema may have, in a URL, in a request body, in a response and in a link. */
 import { inspect } from 'node:util'
 import { TRPCError } from '@trpc/server'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { BY_ID } from '../../../db/order.ts'
 import { createStores } from '../../../src/petstore/stores.ts'
@@ -13,7 +13,7 @@ import { keyedProcedure, router } from '../../../src/procedure/procedure.ts'
 import { restMeta } from '../../../src/procedure/rest-meta.ts'
 import { write } from '../../../src/procedure/write.ts'
 import { transformer } from '../../support/router.ts'
-import { type Service, startService } from '../../support/service.ts'
+import { serviceForFile } from '../../support/service.ts'
 
 const date = dateTimeInput({ description: 'A time.' })
 const words = { tag: 'kinds', summary: 'Kinds', description: 'Kinds.' }
@@ -169,12 +169,8 @@ const served = router({
     }),
 })
 
-let service: Service
-beforeAll(async () => {
-  const resources = { router: served, tags: { kinds: 'Values.' }, createStores }
-  service = await startService({}, { resources })
-})
-afterAll(() => service.stop())
+const resources = { router: served, tags: { kinds: 'Values.' }, createStores }
+const service = await serviceForFile({}, { resources })
 
 const ask = (path: string, init: RequestInit = {}) =>
   fetch(`${service.origin}/v1${path}`, {

@@ -1,12 +1,8 @@
 /** The encoding of tRPC accepts no value that REST rejects. */
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Service, startService } from '../../support/service.ts'
+import { expect, test } from 'vitest'
+import { serviceForFile } from '../../support/service.ts'
 
-let service: Service
-beforeAll(async () => {
-  service = await startService()
-})
-afterAll(() => service.stop())
+const service = await serviceForFile()
 
 test.each([
   '""',

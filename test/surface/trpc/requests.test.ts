@@ -6,7 +6,7 @@ import {
   httpLink,
   type TRPCLink,
 } from '@trpc/client'
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { afterEach, expect, test } from 'vitest'
 import {
   answerOf,
   type ErrorAnswer,
@@ -15,14 +15,10 @@ import {
   expectTrpcError,
 } from '../../support/expect.ts'
 import { type AppRouter, transformer } from '../../support/router.ts'
-import { type Service, startService } from '../../support/service.ts'
+import { serviceForFile } from '../../support/service.ts'
 
-let service: Service
-beforeAll(async () => {
-  service = await startService()
-})
+const service = await serviceForFile()
 afterEach(() => expectServing(service))
-afterAll(() => service.stop())
 
 const get = (path: string, headers = {}): Promise<ErrorAnswer> =>
   answerOf(
