@@ -3,9 +3,9 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
 import { addKey, running, until } from '../support/instance.ts'
+import { proxied } from '../support/proxy.ts'
 import { keys, type Service, startService } from '../support/service.ts'
 import { openSql, type Sql } from '../support/sql.ts'
-import { startLateAnswers } from './late-answers.ts'
 
 /** Milliseconds that a valid key stays cached: a revoked key works for at most this long. */
 const REMEMBERED = 10_000
@@ -87,22 +87,20 @@ test('a failed look-up of several keys returns an error to each request', async 
 test.runIf(engine === 'mysql')(
   'a late answer of the database does not extend the cache entry of a revoked key',
   async () => {
-    const url = new URL(database.url)
-    const network = await startLateAnswers(url.hostname, Number(url.port || 3306))
-    url.port = String(network.port)
-    const service = await startInstance(url.href)
+    const { proxy, url } = await proxied(database.url)
+    const service = await startInstance(url)
     await statusAt(service, service.key) // opens the connection
     const { id, key } = await keys.create(database.url, 'shop')
-    const { answered, release } = network.hold()
+    const answered = proxy.holdAt(/^select .*from `api_keys`/)
     const first = statusAt(service, key)
-    await answered // the database has answered that the key is valid
+    const release = await answered // the database has answered that the key is valid
     await keys.revoke(database.url, id)
     pass(REMEMBERED + 1)
     release()
     expect(await first).toBe(200)
     expect(await statusAt(service, key)).toBe(401)
     await service.stop()
-    network.close()
+    await proxy.cut()
   },
 )
 

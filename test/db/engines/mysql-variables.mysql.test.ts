@@ -5,7 +5,7 @@ import { connect } from '../../../db/connect.ts'
 import { running, until } from '../../support/instance.ts'
 import { type MysqlServer, startMysql } from '../../support/mysql.ts'
 import { programs, runToEnd } from '../../support/process.ts'
-import { type Proxy as Between, startProxy } from '../../support/proxy.ts'
+import { type Proxy as Between, proxied } from '../../support/proxy.ts'
 import { type Service, startService } from '../../support/service.ts'
 import { openSql } from '../../support/sql.ts'
 
@@ -143,11 +143,9 @@ describe.skipIf(process.env.TEST_DATABASE_URL)('unsuitable settings', () => {
 
   describe('a proxy that does not pass on SET', () => {
     let proxy: Between
-    let url: URL
+    let url: string
     beforeAll(async () => {
-      url = new URL(databaseUrl)
-      proxy = await startProxy(url.hostname, Number(url.port))
-      url.port = String(proxy.port)
+      ;({ proxy, url } = await proxied(databaseUrl))
     })
     afterAll(() => proxy.cut())
 
@@ -165,7 +163,7 @@ describe.skipIf(process.env.TEST_DATABASE_URL)('unsuitable settings', () => {
       ['transaction_isolation', /^set session transaction .*/, 'do 0'],
     ])('a wrong %s: the connection is rejected', async (name, part, instead = '') => {
       proxy.rewrite((statement) => statement.replace(part, instead))
-      const db = await connect(url.href)
+      const db = await connect(url)
       const refused = await sql`select 1`.execute(db).catch((error) => error)
       await db.destroy()
       expect(refused).toMatchObject({
@@ -177,10 +175,10 @@ describe.skipIf(process.env.TEST_DATABASE_URL)('unsuitable settings', () => {
 
     test('the start fails with the remedy', async () => {
       proxy.rewrite((statement) => statement.replace(/autocommit = 'ON', /, ''))
-      const { code, stderr } = await runToEnd(programs.server, { DATABASE_URL: url.href })
+      const { code, stderr } = await runToEnd(programs.server, { DATABASE_URL: url })
       expect({ code, stderr }).toEqual({
         code: 1,
-        stderr: `DATABASE_URL: cannot use the database ${url.host}/petstore: The variables of the session are wrong (autocommit is OFF, not ON): a proxy must pass SET statements on\n`,
+        stderr: `DATABASE_URL: cannot use the database ${new URL(url).host}/petstore: The variables of the session are wrong (autocommit is OFF, not ON): a proxy must pass SET statements on\n`,
       })
     })
   })
