@@ -1,27 +1,19 @@
 /** How a process reads its environment and the file `.env`. */
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { afterEach, expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { engine } from '../support/database.ts'
 import { newFolder, runServer, type ServerProgram } from '../support/process.ts'
 
 // The variables do not depend on the engine.
 const testOnce = test.runIf(engine === 'sqlite')
 
-const cleanings: (() => unknown)[] = []
-afterEach(async () => {
-  for (const clean of cleanings.splice(0).reverse()) await clean()
-})
-
 async function start(dotenv: string, variables: Record<string, string>): Promise<ServerProgram> {
   const { folder, remove } = newFolder()
-  cleanings.push(remove)
+  onTestFinished(remove)
   writeFileSync(path.join(folder, '.env'), dotenv)
   const server = await runServer(variables, folder)
-  cleanings.push(async () => {
-    server.child.kill('SIGKILL')
-    await server.exited
-  })
+  onTestFinished(async () => void (await server.end()))
   return server
 }
 

@@ -28,8 +28,7 @@ beforeAll(async () => {
   }
 })
 afterAll(async () => {
-  server.child.kill('SIGKILL')
-  await server.exited
+  await server.end()
   await database.remove()
 })
 

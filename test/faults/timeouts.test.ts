@@ -24,8 +24,7 @@ beforeAll(async () => {
   server = await runServer({ DATABASE_URL: database.url })
 })
 afterAll(async () => {
-  server.child.kill('SIGKILL')
-  await server.exited
+  await server.end()
   await database.remove()
 })
 

@@ -26,8 +26,7 @@ beforeAll(async () => {
   server = await runServer({ DATABASE_URL: database.url, DATABASE_TIMEOUT: '3s' })
 })
 afterAll(async () => {
-  server.child.kill('SIGTERM')
-  await server.exited
+  await server.end('SIGTERM')
   await sql.close()
   await database.remove()
 })

@@ -24,10 +24,7 @@ beforeAll(async () => {
   database = await newDatabase()
   key = await createKey(database.url)
 })
-afterEach(async () => {
-  server.child.kill('SIGKILL')
-  await server.exited
-})
+afterEach(() => server.end())
 afterAll(() => database.remove())
 
 async function start(variables: Record<string, string> = {}): Promise<void> {
@@ -225,8 +222,7 @@ test.runIf(process.platform === 'linux' && engine === 'sqlite')(
     expect(await isTaken(metricsPort, '127.0.0.1')).toBe(true)
     expect(await isTaken(metricsPort, '127.0.0.2')).toBe(false)
     expect(await isTaken(metricsPort, '::1')).toBe(false)
-    server.child.kill('SIGKILL')
-    await server.exited
+    await server.end()
     await start({ METRICS_HOST: '127.0.0.2' })
     expect(await isTaken(metricsPort, '127.0.0.2')).toBe(true)
     expect(await isTaken(metricsPort, '127.0.0.1')).toBe(false)

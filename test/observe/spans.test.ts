@@ -32,8 +32,7 @@ beforeAll(async () => {
   await renewKey()
 })
 afterAll(async () => {
-  server.child.kill('SIGTERM')
-  expect(await server.exited).toBe(0)
+  expect(await server.end('SIGTERM')).toBe(0)
   await collector.stop()
   await sql.close()
   await database.remove()

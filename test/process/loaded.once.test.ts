@@ -30,8 +30,7 @@ test.each([
       expect(answer.status).toBe(200)
     }
   } finally {
-    server.child.kill('SIGTERM')
-    await server.exited
+    await server.end('SIGTERM')
     await database.remove()
   }
   expect(server.entries()).toContainEqual({ msg: 'loaded', isLoaded })

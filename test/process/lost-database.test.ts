@@ -29,8 +29,7 @@ describe.runIf(engine === 'mysql')('a database server that fails at the end of a
     expect(server.stdout).toContain('created before; for a new one: npm run keys -- create NAME')
     const headers = { authorization: `Bearer ${key}` }
     expect((await fetch(`${server.origin}/v1/pets`, { headers })).status).toBe(200)
-    server.child.kill('SIGTERM')
-    expect(await server.exited).toBe(0)
+    expect(await server.end('SIGTERM')).toBe(0)
     expect(server.stderr).not.toContain('cut off')
   })
 })

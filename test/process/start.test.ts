@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { readdirSync, readlinkSync } from 'node:fs'
 import { type AddressInfo, connect, createServer } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
-import { afterEach, expect, inject, test } from 'vitest'
+import { expect, inject, onTestFinished, test } from 'vitest'
 import { engine, newDatabase } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
 import { freeze, thaw } from '../support/freeze.ts'
@@ -21,11 +21,6 @@ import {
 import { restClient } from '../support/rest.ts'
 import { openSql } from '../support/sql.ts'
 
-const cleanings: (() => unknown)[] = []
-afterEach(async () => {
-  for (const clean of cleanings.splice(0).reverse()) await clean()
-})
-
 interface Place {
   folder: string
   variables: Record<string, string>
@@ -34,22 +29,17 @@ interface Place {
 /** A new folder and database: on SQLite the embedded one in that folder, else a MySQL database. */
 async function newPlace(): Promise<Place> {
   const { folder, remove } = newFolder()
-  cleanings.push(remove)
+  onTestFinished(remove)
   if (engine === 'sqlite') return { folder, variables: {} }
   const database = await newDatabase()
-  cleanings.push(database.remove)
+  onTestFinished(database.remove)
   return { folder, variables: { DATABASE_URL: database.url } }
 }
 
 async function start({ folder, variables }: Place, more = {}): Promise<ServerProgram> {
   const server = await runServer({ ...variables, ...more }, folder)
-  cleanings.push(() => end(server, 'SIGKILL'))
+  onTestFinished(async () => void (await server.end()))
   return server
-}
-
-function end({ child, exited }: ServerProgram, signal: NodeJS.Signals): Promise<number | null> {
-  child.kill(signal)
-  return exited
 }
 
 const keyPattern = /petstore_[\w-]{43}/
@@ -126,7 +116,7 @@ test('the first start prints URLs, a key and a first request; a restart keeps th
   const made = await rest('POST', '/pets', { body: { name: 'Rex', categoryId: 1 } })
   expect(made.status).toBe(201)
   expect(made.headers.get('location')).toBe(`${origin}/v1/pets/1`)
-  expect(await end(first, 'SIGTERM')).toBe(0)
+  expect(await first.end('SIGTERM')).toBe(0)
 
   if (engine === 'sqlite') {
     await using sql = await openSql(`sqlite:${place.folder}/data/petstore.db`)
@@ -151,7 +141,7 @@ test('the first start prints URLs, a key and a first request; a restart keeps th
     await sql('update api_keys set revoked_at = null')
   }
   expect((await restClient(second.origin, key)('GET', '/pets/1')).text).toBe(made.text)
-  expect(await end(second, 'SIGINT')).toBe(0)
+  expect(await second.end('SIGINT')).toBe(0)
 })
 
 test.runIf(engine === 'sqlite')('a failed start does not create the first key', async () => {
@@ -186,16 +176,13 @@ test.runIf(engine === 'sqlite')(
   'two concurrent starts that find no key create one key',
   async () => {
     const { url, remove } = await newDatabase()
-    cleanings.push(remove)
+    onTestFinished(remove)
     await runToEnd(programs.migrate, { DATABASE_URL: url })
     const release = await holdWrites(url) // both find no key before either can create one
     const servers: Program[] = []
     for (const port of [await freePort(), await freePort()]) {
       const server = runProgram(programs.server, { DATABASE_URL: url, PORT: String(port) })
-      cleanings.push(() => {
-        server.child.kill('SIGKILL')
-        return server.exited
-      })
+      onTestFinished(async () => void (await server.end()))
       servers.push(server)
       await eventually(async () => {
         const socket = connect(port, '127.0.0.1')

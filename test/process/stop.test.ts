@@ -169,8 +169,7 @@ describe('SIGTERM', () => {
     const began = Date.now()
     const answer = await get('/v1/pets', { authorization: `Bearer ${used}` })
     expect(answer.status).toBe(200)
-    server.child.kill('SIGTERM')
-    expect(await server.exited).toBe(0)
+    expect(await server.end('SIGTERM')).toBe(0)
     expect(server.stderr).not.toContain('Could not record when keys wer')
     const { stdout } = await runToEnd(programs.keys, { DATABASE_URL: database.url }, [
       'list',
