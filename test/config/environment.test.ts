@@ -4,6 +4,7 @@ import path from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { engine } from '../support/database.ts'
 import { newFolder, runServer, type ServerProgram } from '../support/process.ts'
+import { keyedFetch } from '../support/rest.ts'
 
 // The variables do not depend on the engine.
 const testOnce = test.runIf(engine === 'sqlite')
@@ -35,11 +36,8 @@ testOnce(
     expect(document).toMatchObject({
       servers: [{ url: 'https://pets.example/v1' }, { url: 'https://try.pets.example/v1' }],
     })
-    const made = await fetch(`${server.origin}/v1/pets`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-      body: '{"name":"Rex","categoryId":1}',
-    })
+    const pet = { method: 'POST', body: '{"name":"Rex","categoryId":1}' }
+    const made = await keyedFetch(server.origin, key)('/v1/pets', pet)
     expect(made.headers.get('location')).toBe('https://pets.example/v1/pets/1')
     expect(made.headers.get('ratelimit-policy')).toMatch(/q=3\b/)
 

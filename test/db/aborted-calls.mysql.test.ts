@@ -5,6 +5,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { freeze, thaw } from '../support/freeze.ts'
 import { addKey, instanceForFile, running, until } from '../support/instance.ts'
 import { occupy } from '../support/occupy.ts'
+import { requestText } from '../support/raw.ts'
 import { openSql, type Sql } from '../support/sql.ts'
 
 const rex = { name: 'Rex', categoryId: 3 }
@@ -20,29 +21,19 @@ beforeEach(async () => {
 afterEach(() => locker.close())
 
 const send = (method: string, path: string, signal: AbortSignal, more: object = {}, body = rex) =>
-  fetch(service.origin + path, {
+  service.fetch(path, {
     method,
-    headers: {
-      authorization: `Bearer ${service.key}`,
-      ...(method === 'POST' && { 'content-type': 'application/json' }),
-      ...more,
-    },
+    headers: { ...more },
     ...(method === 'POST' && { body: JSON.stringify(body) }),
     signal,
   })
 /** Sends a creation, even to a process that is frozen, and returns its connection. */
 async function beginPet(name: string): Promise<Socket> {
   const body = JSON.stringify({ name, categoryId: 3 })
-  const lines = [
-    'POST /v1/pets HTTP/1.1',
-    'Host: petstore.example',
-    `Authorization: Bearer ${service.key}`,
-    'Content-Type: application/json',
-    `Content-Length: ${body.length}`,
-  ]
   const socket = connect(service.program.port, '127.0.0.1').on('error', () => {})
   await once(socket, 'connect')
-  await new Promise((resolve) => socket.write(`${lines.join('\r\n')}\r\n\r\n${body}`, resolve))
+  const request = requestText('POST /v1/pets', { key: service.key, body })
+  await new Promise((resolve) => socket.write(request, resolve))
   return socket
 }
 const reading = 'select%from `pets`%'
@@ -162,7 +153,7 @@ test('other calls that wait for the same lookup of a key succeed', async () => {
   await locker('lock tables api_keys write')
   const controller = new AbortController()
   const first = send('GET', '/v1/pets', controller.signal, headers).catch(() => 'aborted')
-  const second = fetch(`${service.origin}/v1/pets`, { headers })
+  const second = service.fetch('/v1/pets', { headers })
   const pattern = 'select%from `api_keys`%'
   await until('it waits', async () => (await running(service.sql, pattern)).length > 0)
   controller.abort()

@@ -9,6 +9,8 @@ import { eventually } from '../support/eventually.ts'
 import { freeze, thaw } from '../support/freeze.ts'
 import { type Instance, running, startInstance, until } from '../support/instance.ts'
 import { runServer } from '../support/process.ts'
+import { requestText } from '../support/raw.ts'
+import { keyedFetch } from '../support/rest.ts'
 import { type Service, startService } from '../support/service.ts'
 import { openSql, type Sql } from '../support/sql.ts'
 
@@ -90,15 +92,9 @@ test('more concurrent calls than the limits of a statement, a transaction and a 
   const ten = Array.from({ length: 10 }, (_, index) => index)
   const inputs = ten.map((index) => [index, `[{"name":1,"categoryId":2},"Pet ${index}",3]`])
   const body = JSON.stringify(Object.fromEntries(inputs))
-  const head = [
-    `POST /trpc/${ten.map(() => 'createPet').join()}?batch=1 HTTP/1.1`,
-    'Host: a',
-    'Connection: close',
-    `Authorization: Bearer ${crowded.key}`,
-    'Content-Type: application/json',
-    `Content-Length: ${body.length}`,
-  ]
-  const creation = `${head.join('\r\n')}\r\n\r\n${body}`
+  const once = { key: crowded.key, headers: ['Connection: close'] }
+  const line = `POST /trpc/${ten.map(() => 'createPet').join()}?batch=1`
+  const creation = requestText(line, { ...once, body })
   const batches = await atOneMoment(crowded, Array(45).fill(creation))
   for (const batch of batches) expect(batch).toMatch(/^HTTP\/1\.1 200 /)
   // A bigint in devalue's encoding, with its quotes escaped.
@@ -117,12 +113,7 @@ test('more concurrent calls than the limits of a statement, a transaction and a 
   const gets = twenties.map((ids) => {
     const input = ids.map((id, index) => [index, `[{"petId":1},${id}]`])
     const query = `batch=1&input=${encodeURIComponent(JSON.stringify(Object.fromEntries(input)))}`
-    return [
-      `GET /trpc/${ids.map(() => 'getPet').join()}?${query} HTTP/1.1`,
-      'Host: a',
-      'Connection: close',
-      `Authorization: Bearer ${crowded.key}\r\n\r\n`,
-    ].join('\r\n')
+    return requestText(`GET /trpc/${ids.map(() => 'getPet').join()}?${query}`, once)
   })
   // While the first calls hang, the others exceed the size of one query.
   if (engine === 'mysql') await crowded.sql('lock tables pets write')
@@ -247,13 +238,9 @@ test('kill -9 during creations: each acknowledged pet is stored once', async () 
     for (let serial = 0; !isOver; serial++) {
       const name = `${writer} ${serial}`
       sent.add(name)
-      const answer = await fetch(`${server.origin}/v1/pets`, {
+      const answer = await keyedFetch(server.origin, key)('/v1/pets', {
         method: 'POST',
-        headers: {
-          authorization: `Bearer ${key}`,
-          'content-type': 'application/json',
-          ...(writer % 4 === 0 && { 'idempotency-key': `"${name}"` }),
-        },
+        headers: writer % 4 === 0 ? { 'idempotency-key': `"${name}"` } : {},
         body: JSON.stringify({ name, categoryId: 3 }),
       }).catch(() => undefined)
       if (!answer) return

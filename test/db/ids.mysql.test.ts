@@ -21,14 +21,10 @@ test.each([2, 20])(
       transformer.serialize({ name, categoryId: 3 }),
     ])
     const begun = proxy.statements.length
-    const answer = await fetch(
-      `${service.origin}/trpc/${names.map(() => 'createPet').join()}?batch=1`,
-      {
-        method: 'POST',
-        headers: { authorization: `Bearer ${service.key}`, 'content-type': 'application/json' },
-        body: JSON.stringify(Object.fromEntries(inputs)),
-      },
-    )
+    const answer = await service.fetch(`/trpc/${names.map(() => 'createPet').join()}?batch=1`, {
+      method: 'POST',
+      body: JSON.stringify(Object.fromEntries(inputs)),
+    })
     expect(answer.status).toBe(200)
     const results = (await answer.json()) as { result: { data: string } }[]
     const made = results.map(({ result }) => transformer.deserialize(result.data))

@@ -43,8 +43,7 @@ test('a batch with repeated ids and unknown ids returns a result for each call',
   const inputs = ids.map((petId, index) => [index, transformer.serialize({ petId })])
   const input = encodeURIComponent(JSON.stringify(Object.fromEntries(inputs)))
   const path = `/trpc/${ids.map(() => 'getPet').join()}?batch=1&input=${input}`
-  const headers = { authorization: `Bearer ${service.key}` }
-  const answer = await fetch(service.origin + path, { headers })
+  const answer = await service.fetch(path)
   const answers = (await answer.json()) as { result?: { data: string } }[]
   const found = answers.map(({ result }) => {
     const pet = result && transformer.deserialize(result.data)
@@ -116,8 +115,7 @@ describe.runIf(engine === 'mysql')('on a server', () => {
   }
   const abortable = (path: string) => {
     const controller = new AbortController()
-    const headers = { authorization: `Bearer ${service.key}` }
-    const outcome = fetch(`${service.origin}/v1${path}`, { headers, signal: controller.signal })
+    const outcome = service.fetch(`/v1${path}`, { signal: controller.signal })
     return { controller, status: outcome.then((it) => it.status).catch((it) => it.name) }
   }
   test('an aborted call does not affect the others', async () => {

@@ -12,6 +12,7 @@ import {
   runToEnd,
   type ServerProgram,
 } from '../support/process.ts'
+import { requestText } from '../support/raw.ts'
 import { createKey } from '../support/service.ts'
 import { openSql } from '../support/sql.ts'
 
@@ -27,10 +28,6 @@ afterAll(async () => {
   await server.end()
   await database.remove()
 })
-
-const head = () => ['Host: x', `Authorization: Bearer ${key}`]
-const get = (path: string, ...headers: string[]) =>
-  `${[`GET ${path} HTTP/1.1`, ...head(), ...headers].join('\r\n')}\r\n\r\n`
 
 /** Opens a connection and sends a text. */
 async function send(text: string): Promise<Socket> {
@@ -65,8 +62,8 @@ test.concurrent('the headers time out after 10 seconds', { timeout: 90_000 }, as
 })
 
 test.concurrent('a whole request times out after 30 seconds', { timeout: 90_000 }, async () => {
-  const headers = [...head(), 'Content-Type: application/json', 'Content-Length: 1000']
-  const socket = await send(`${['POST /v1/pets HTTP/1.1', ...headers].join('\r\n')}\r\n\r\n{`)
+  const body = `{${' '.repeat(999)}`
+  const socket = await send(requestText('POST /v1/pets', { key, body }).slice(0, -999))
   const drip = setInterval(() => socket.write(' '), 500)
   const { text, seconds } = await readToEnd(socket)
   clearInterval(drip)
@@ -77,7 +74,7 @@ test.concurrent('a whole request times out after 30 seconds', { timeout: 90_000 
 test.concurrent('an idle connection is closed 65 seconds after a response', {
   timeout: 90_000,
 }, async () => {
-  const socket = await send(get('/v1/pets'))
+  const socket = await send(requestText('GET /v1/pets', { key }))
   const { text, seconds } = await readToEnd(socket)
   expect(text).toMatch(/^HTTP\/1\.1 200 OK.*\r\nKeep-Alive: timeout=65\r\n/s)
   expect(text.match(/^HTTP/gm)).toHaveLength(1)

@@ -22,23 +22,18 @@ type Body = string | Uint8Array | ReadableStream
 
 /** Sends a POST, to REST unless another path is given. */
 function post(body: Body, headers = {}, path = '/v1/pets'): Promise<ErrorAnswer> {
-  const init: RequestInit & { duplex: 'half' } = {
+  const init = {
     method: 'POST',
     // The type of a view allows shared memory, which these bodies do not use.
     body: body as NonNullable<RequestInit['body']>,
     duplex: 'half', // a stream is sent in chunks, without a length
-    headers: {
-      authorization: `Bearer ${service.key}`,
-      'content-type': 'application/json',
-      ...headers,
-    },
-  }
-  return answerOf(fetch(service.origin + path, init))
+    headers,
+  } as const
+  return answerOf(service.fetch(path, init))
 }
 
 const postTrpc = (body: Body, headers = {}) => post(body, headers, '/trpc/createPet')
-const get = (path: string) =>
-  answerOf(fetch(service.origin + path, { headers: { authorization: `Bearer ${service.key}` } }))
+const get = (path: string) => answerOf(service.fetch(path))
 const stream = (text: string) => new Blob([text]).stream()
 
 /** A NewPet as JSON of exactly this many bytes. */

@@ -6,20 +6,13 @@ const shop = 'https://shop.example'
 
 const service = await serviceForFile({ CORS_ORIGINS: `${shop}, http://localhost:5173` })
 
-const ask = (path: string, init: RequestInit = {}, { origin, key } = service) =>
-  fetch(origin + path, {
-    ...init,
-    redirect: 'manual',
-    headers: { authorization: `Bearer ${key}`, ...(init.headers as Record<string, string>) },
-  })
-
 test('a conditional request for a resource gets the whole response', async () => {
-  const conditional = await ask('/v1/pets', { headers: { 'if-none-match': '*' } })
+  const conditional = await service.fetch('/v1/pets', { headers: { 'if-none-match': '*' } })
   expect(conditional.status).toBe(200)
 })
 
 test('the docs page runs scripts of its own origin only', async () => {
-  const page = await ask('/docs/', { headers: { authorization: '' } })
+  const page = await service.fetch('/docs/', { headers: { authorization: '' } })
   expect(page.status).toBe(200)
   const html = await page.text()
   expect(html).not.toMatch(/<script(?![^>]* src=)|<style| style=| on\w+=|javascript:/i)
@@ -38,7 +31,7 @@ describe('CORS', () => {
     for (const path of ['/v1/pets', '/trpc/listPets']) {
       for (const method of ['GET', 'OPTIONS']) {
         const headers = { origin: shop, 'access-control-request-method': 'GET' }
-        const answer = await ask(path, { method, headers }, closed)
+        const answer = await closed.fetch(path, { method, headers })
         const names = [...answer.headers.keys()]
         expect(names.filter((name) => name.startsWith('access-control'))).toEqual([])
       }
@@ -56,7 +49,7 @@ describe('CORS', () => {
     for (const origin of [...others, `${shop}:444`, 'https://SHOP.example/', '*']) {
       for (const method of ['GET', 'OPTIONS']) {
         const headers = { origin, 'access-control-request-method': 'GET' }
-        const answer = await ask('/v1/pets', { method, headers })
+        const answer = await service.fetch('/v1/pets', { method, headers })
         expect(answer.headers.get('access-control-allow-origin')).toBeNull()
         // A cache must not return this response to the allowed origin.
         expect(answer.headers.get('vary')?.toLowerCase()).toContain('origin')
@@ -67,7 +60,7 @@ describe('CORS', () => {
   test('CORS_ORIGINS=* allows every origin', async () => {
     const all = await startService({ CORS_ORIGINS: '*' })
     for (const path of ['/v1/pets', '/trpc/listPets', '/v1/nothing']) {
-      const answer = await ask(path, { headers: { origin: 'https://any.example' } }, all)
+      const answer = await all.fetch(path, { headers: { origin: 'https://any.example' } })
       expect(answer.headers.get('access-control-allow-origin')).toBe('*')
       expect(answer.headers.get('access-control-allow-credentials')).toBeNull()
     }

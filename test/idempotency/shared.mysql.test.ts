@@ -4,6 +4,7 @@ import { connect } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { freeze, thaw } from '../support/freeze.ts'
 import { startInstance, until } from '../support/instance.ts'
+import { requestText } from '../support/raw.ts'
 import { openSql } from '../support/sql.ts'
 
 test('creations that share a transaction commit together, also the creation of a client that disconnects', async () => {
@@ -18,17 +19,10 @@ test('creations that share a transaction commit together, also the creation of a
   const sockets = await Promise.all(
     Array.from({ length: 6 }, async (_, index) => {
       const body = JSON.stringify({ name: `Pet ${index}`, categoryId: 3 })
-      const lines = [
-        'POST /v1/pets HTTP/1.1',
-        'Host: petstore.example',
-        `Authorization: Bearer ${service.key}`,
-        `Idempotency-Key: "shared ${index}"`,
-        'Content-Type: application/json',
-        `Content-Length: ${body.length}`,
-      ]
+      const headers = [`Idempotency-Key: "shared ${index}"`]
+      const request = requestText('POST /v1/pets', { key: service.key, headers, body })
       const socket = connect(service.program.port, '127.0.0.1').on('error', () => {})
       await once(socket, 'connect')
-      const request = `${lines.join('\r\n')}\r\n\r\n${body}`
       await new Promise((resolve) => socket.write(request, resolve))
       return socket
     }),

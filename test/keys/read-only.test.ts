@@ -5,7 +5,7 @@ import { eventually } from '../support/eventually.ts'
 import { answerOf, expectRestError, expectTrpcError } from '../support/expect.ts'
 import { countPets } from '../support/pets.ts'
 import { programs, runToEnd } from '../support/process.ts'
-import { restClient } from '../support/rest.ts'
+import { keyedFetch, restClient } from '../support/rest.ts'
 import { serviceForFile, trpcClient } from '../support/service.ts'
 
 // The form of keys and the output about them do not depend on the engine.
@@ -35,13 +35,7 @@ const listed = async (id: number) =>
   (await json('list')).find((each: { id: number }) => each.id === id)
 
 const post = (path: string, key: string, body: string, headers = {}) =>
-  answerOf(
-    fetch(service.origin + path, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...headers },
-      body,
-    }),
-  )
+  answerOf(keyedFetch(service.origin, key)(path, { method: 'POST', headers, body }))
 
 /** Checks that a key can read and cannot write, on both surfaces. */
 async function expectReadOnly(key: string): Promise<void> {
@@ -107,11 +101,10 @@ test('a key with a changed prefix is invalid', async () => {
 testOnce('the log shows only the first characters of an unknown key', async () => {
   const key = `petstore_read_${'k'.repeat(43)}`
   await fetch(`${service.origin}/${key}`)
-  await fetch(`${service.origin}/v1/pets`, { headers: { authorization: `Bearer ${key}` } })
+  await keyedFetch(service.origin, key)('/v1/pets')
   // A text that is longer than a key is no key: nothing of it is logged.
-  await fetch(`${service.origin}/v1/pets`, {
-    headers: { authorization: `Bearer ${key}-`, 'x-request-id': 'longer' },
-  })
+  const headers = { 'x-request-id': 'longer' }
+  await keyedFetch(service.origin, `${key}-`)('/v1/pets', { headers })
   const longer = await eventually(() => {
     const entries = service.logged.map((line) => JSON.parse(line))
     const found = entries.find(({ requestId }) => requestId === 'longer')

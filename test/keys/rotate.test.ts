@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { engine } from '../support/database.ts'
 import { instanceForFile, running, until } from '../support/instance.ts'
 import { runProgram, runToEnd } from '../support/process.ts'
+import { keyedFetch } from '../support/rest.ts'
 import { keys } from '../support/service.ts'
 import { openSql } from '../support/sql.ts'
 import { watchedSqlite } from '../support/watched.ts'
@@ -51,10 +52,7 @@ const life = ({ createdAt, expiresAt }: Listed) =>
 const rest = ({ expiresAt }: Listed) =>
   expiresAt === undefined ? Number.POSITIVE_INFINITY : Date.parse(expiresAt) - Date.now()
 
-const statusWith = async (key: string) => {
-  const headers = { authorization: `Bearer ${key}` }
-  return (await fetch(`${service.origin}/v1/pets`, { headers })).status
-}
+const statusWith = async (key: string) => (await keyedFetch(service.origin, key)('/v1/pets')).status
 
 /** Checks a duration, with a tolerance for the time that the commands took. */
 function expectAbout(actual: number, expected: number): void {

@@ -11,6 +11,8 @@ import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
 import { eventually, outOfThree } from '../support/eventually.ts'
 import { running } from '../support/instance.ts'
 import { type LogEntry, programs, runServer, type ServerProgram } from '../support/process.ts'
+import { requestText } from '../support/raw.ts'
+import { type KeyedInit, keyedFetch } from '../support/rest.ts'
 import { createKey } from '../support/service.ts'
 import { readSlowly } from '../support/slow-reader.ts'
 import { openSql, type Sql } from '../support/sql.ts'
@@ -40,17 +42,8 @@ let serial = 0
 /** An id that no other request has. */
 const newId = () => `log-${++serial}`
 
-const ask = (id: string, path: string, init: RequestInit = {}) =>
-  fetch(server.origin + path, {
-    ...init,
-    redirect: 'manual',
-    headers: {
-      authorization: `Bearer ${key}`,
-      'x-request-id': id,
-      ...(init.body !== undefined && { 'content-type': 'application/json' }),
-      ...(init.headers as Record<string, string>),
-    },
-  })
+const ask = (id: string, path: string, { headers, ...init }: KeyedInit = {}) =>
+  keyedFetch(server.origin, key)(path, { ...init, headers: { 'x-request-id': id, ...headers } })
 
 /** All entries of the request with this id, after its end. */
 async function entriesOf(id: string): Promise<LogEntry[]> {
@@ -187,8 +180,8 @@ describe('a client that disconnects is logged with 499', () => {
 
   test('in the middle of its response', async () => {
     const id = newId()
-    const request = `GET /docs/ HTTP/1.1\r\nHost: x\r\nX-Request-Id: ${id}\r\n\r\n`
-    const reader = await readSlowly(server.port, request)
+    const request = { headers: [`X-Request-Id: ${id}`] }
+    const reader = await readSlowly(server.port, requestText('GET /docs/', request))
     reader.leave()
     await eventually(async () => {
       expect((await entriesOf(id)).map(({ status }) => status)).toEqual([499])
@@ -203,13 +196,9 @@ describe('a client that disconnects is logged with 499', () => {
     )
     await sql(`insert into pets (name, category_id, status) values ${names.join(', ')}`)
     const id = newId()
-    const lines = [
-      `GET /trpc/${Array(20).fill('listPets').join()}?batch=1 HTTP/1.1`,
-      'Host: x',
-      `Authorization: Bearer ${key}`,
-      `X-Request-Id: ${id}`,
-    ]
-    const reader = await readSlowly(server.port, `${lines.join('\r\n')}\r\n\r\n`)
+    const batch = `GET /trpc/${Array(20).fill('listPets').join()}?batch=1`
+    const request = requestText(batch, { key, headers: [`X-Request-Id: ${id}`] })
+    const reader = await readSlowly(server.port, request)
     reader.leave()
     await eventually(async () => {
       const entries = (await entriesOf(id)).map(({ operation, status }) => [operation, status])

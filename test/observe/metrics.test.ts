@@ -9,6 +9,7 @@ import { eventually } from '../support/eventually.ts'
 import { freePort } from '../support/mysql.ts'
 import { occupy } from '../support/occupy.ts'
 import { runServer, type ServerProgram } from '../support/process.ts'
+import { keyedFetch } from '../support/rest.ts'
 import { createKey } from '../support/service.ts'
 import { openSql } from '../support/sql.ts'
 import { runFirst } from '../support/watched.ts'
@@ -37,7 +38,7 @@ async function start(variables: Record<string, string> = {}): Promise<void> {
 }
 
 const get = (path: string, authorization = `Bearer ${key}`) =>
-  fetch(server.origin + path, { headers: { authorization } })
+  keyedFetch(server.origin, key)(path, { headers: { authorization } })
 
 async function read(): Promise<string> {
   return await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text()

@@ -9,6 +9,7 @@ import { outOfThree } from '../support/eventually.ts'
 import { addKey, until } from '../support/instance.ts'
 import { freePort } from '../support/mysql.ts'
 import { runServer, type ServerProgram } from '../support/process.ts'
+import { keyedFetch } from '../support/rest.ts'
 import { startService } from '../support/service.ts'
 import { openSql } from '../support/sql.ts'
 import { withHooks } from '../support/watched.ts'
@@ -33,9 +34,8 @@ async function start(
   await sql.close()
   return Object.assign(server, {
     async ask(path: string, headers = {}) {
-      const answer = await fetch(server.origin + path, {
-        headers: { authorization: `Bearer ${key}`, connection: 'close', ...headers },
-      })
+      const init = { headers: { connection: 'close', ...headers } }
+      const answer = await keyedFetch(server.origin, key)(path, init)
       await answer.arrayBuffer()
       return answer.status
     },

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { engine } from '../support/database.ts'
 import { runServer } from '../support/process.ts'
 import { newProxiedDatabase } from '../support/proxy.ts'
+import { keyedFetch } from '../support/rest.ts'
 import { createKey } from '../support/service.ts'
 
 describe.runIf(engine === 'mysql')('a database server that fails at the end of a start', () => {
@@ -27,8 +28,7 @@ describe.runIf(engine === 'mysql')('a database server that fails at the end of a
     const server = await runServer({ DATABASE_URL: database.url })
     await failed
     expect(server.stdout).toContain('created before; for a new one: npm run keys -- create NAME')
-    const headers = { authorization: `Bearer ${key}` }
-    expect((await fetch(`${server.origin}/v1/pets`, { headers })).status).toBe(200)
+    expect((await keyedFetch(server.origin, key)('/v1/pets')).status).toBe(200)
     expect(await server.end('SIGTERM')).toBe(0)
     expect(server.stderr).not.toContain('cut off')
   })

@@ -18,7 +18,7 @@ import {
   runToEnd,
   type ServerProgram,
 } from '../support/process.ts'
-import { restClient } from '../support/rest.ts'
+import { keyedFetch, restClient } from '../support/rest.ts'
 import { openSql } from '../support/sql.ts'
 
 interface Place {
@@ -212,14 +212,13 @@ test.each(['production', 'development'])(
     await using sql = await openSql(url)
     await sql('alter table pets rename to animals')
     await sql.close()
-    const headers = { authorization: `Bearer ${key}` }
     for (const path of [
       '/v1/pets',
       '/v1/pets/1',
       '/trpc/listPets',
       '/trpc/listPets,listPets?batch=1',
     ]) {
-      const answer = await fetch(server.origin + path, { headers })
+      const answer = await keyedFetch(server.origin, key)(path)
       const text = await answer.text()
       expect(answer.status).toBe(500)
       expect(text).toContain('Internal server error')

@@ -11,6 +11,7 @@ import { eventually, outOfThree } from '../support/eventually.ts'
 import { freeze, thaw } from '../support/freeze.ts'
 import { freePort } from '../support/mysql.ts'
 import { programs, runProgram, runServer, type ServerProgram } from '../support/process.ts'
+import { keyedFetch } from '../support/rest.ts'
 import { createKey } from '../support/service.ts'
 import { packagesIn, runFirst, tellPackages } from '../support/watched.ts'
 
@@ -31,9 +32,7 @@ const start = async (variables = {}) => {
 }
 // Each request has its own connection, which goes to any worker.
 const get = (path: string, headers: Record<string, string> = {}) =>
-  fetch(`${server.origin}${path}`, {
-    headers: { authorization: `Bearer ${key}`, connection: 'close', ...headers },
-  })
+  keyedFetch(server.origin, key)(path, { headers: { connection: 'close', ...headers } })
 /** The processes that have served requests so far. */
 const workerPids = () =>
   [

@@ -9,7 +9,7 @@ import { newMetrics } from './metrics.ts'
 import { countPets } from './pets.ts'
 import { runServer, type ServerProgram } from './process.ts'
 import { type Proxy as Between, proxied } from './proxy.ts'
-import { type RestClient, restClient } from './rest.ts'
+import { type KeyedFetch, keyedFetch, type RestClient, restClient } from './rest.ts'
 import { trpcClient } from './service.ts'
 import { openSql, type Sql } from './sql.ts'
 
@@ -18,6 +18,7 @@ export interface Instance {
   origin: string
   /** A valid API key. */
   key: string
+  fetch: KeyedFetch
   rest: RestClient
   trpc: TRPCClient<AppRouter>
   databaseUrl: string
@@ -51,6 +52,7 @@ export async function startInstance(
     program,
     origin,
     key,
+    fetch: keyedFetch(origin, key),
     rest: restClient(origin, key),
     trpc: trpcClient(origin, key),
     databaseUrl: database.url,

@@ -23,7 +23,7 @@ import type { Resources } from '../../src/procedure/resources.ts'
 import { start } from '../../src/process/start.ts'
 import { newDatabase, type TestDatabase } from './database.ts'
 import { DATABASE_TIMEOUT } from './process.ts'
-import { type RestClient, restClient } from './rest.ts'
+import { type KeyedFetch, keyedFetch, type RestClient, restClient } from './rest.ts'
 import { type AppRouter, transformer } from './router.ts'
 import { openSql, type Sql } from './sql.ts'
 
@@ -34,6 +34,7 @@ export interface Service {
   baseUrl: string
   /** A valid API key. */
   key: string
+  fetch: KeyedFetch
   rest: RestClient
   trpc: TRPCClient<AppRouter>
   /** The DATABASE_URL. */
@@ -90,6 +91,7 @@ export async function startService(
     origin,
     baseUrl: variables.BASE_URL ?? baseUrl,
     key,
+    fetch: keyedFetch(origin, key),
     rest: restClient(origin, key),
     trpc: trpcClient(origin, key),
     databaseUrl: database.url,

@@ -31,10 +31,9 @@ async function expectAll(outcome: object, called = operations): Promise<void> {
 }
 
 /** The status and the Retry-After of a batch: one call needs the database, the other is unknown. */
-async function mixedBatch({ origin, key }: Service): Promise<[number, string | null]> {
-  const { status, headers } = await fetch(`${origin}/trpc/nothing,createPet?batch=1`, {
+async function mixedBatch(service: Service): Promise<[number, string | null]> {
+  const { status, headers } = await service.fetch('/trpc/nothing,createPet?batch=1', {
     method: 'POST',
-    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
     body: JSON.stringify({ 1: transformer.serialize(pet) }),
   })
   return [status, headers.get('retry-after')]
@@ -51,8 +50,8 @@ test('a missing table: 500, and the log has the cause', async () => {
   service = await startService()
   for (const table of tables) await service.sql(`alter table ${table} rename to ${table}_gone`)
   await expectAll(internal)
-  const stream = await fetch(`${service.origin}/trpc/listPets?batch=1&input={}`, {
-    headers: { authorization: `Bearer ${service.key}`, 'trpc-accept': 'application/jsonl' },
+  const stream = await service.fetch('/trpc/listPets?batch=1&input={}', {
+    headers: { 'trpc-accept': 'application/jsonl' },
   })
   expect(await stream.text()).toContain(internal.message)
   const causes = service.logged.filter((line) => /no such table|doesn't exist/.test(line))

@@ -74,8 +74,8 @@ test('an unavailable database is 503 on REST, on tRPC and in a stream', async ()
   expect(await rest(503)).toEqual([503, undefined])
   expect(await trpc(503)).toEqual([503, undefined])
   const input = encodeURIComponent(JSON.stringify({ 0: '[{"petId":1},503]' }))
-  const stream = await fetch(`${service.origin}/trpc/getPet?batch=1&input=${input}`, {
-    headers: { authorization: `Bearer ${service.key}`, 'trpc-accept': 'application/jsonl' },
+  const stream = await service.fetch(`/trpc/getPet?batch=1&input=${input}`, {
+    headers: { 'trpc-accept': 'application/jsonl' },
   })
   const text = await stream.text()
   expect(text).toContain('SERVICE_UNAVAILABLE')

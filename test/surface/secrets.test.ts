@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
 import { answerOf } from '../support/expect.ts'
+import type { KeyedFetch } from '../support/rest.ts'
 import { type Service, startService } from '../support/service.ts'
 
 async function withService(run: (service: Service) => Promise<void>): Promise<void> {
@@ -10,13 +11,8 @@ async function withService(run: (service: Service) => Promise<void>): Promise<vo
   await run(service).finally(service.stop)
 }
 
-const ask = ({ origin, key }: Service, path: string, init: RequestInit = {}) =>
-  answerOf(
-    fetch(origin + path, {
-      ...init,
-      headers: { authorization: `Bearer ${key}`, ...(init.headers as Record<string, string>) },
-    }),
-  )
+const ask = (service: Service, ...request: Parameters<KeyedFetch>) =>
+  answerOf(service.fetch(...request))
 
 test('no key is in the log, in a response or in the document, for each place where a client can send it', async () => {
   await withService(async (service) => {
@@ -38,11 +34,7 @@ test('no key is in the log, in a response or in the document, for each place whe
         ask(service, `/trpc/${sent}`, { headers: { 'content-type': 'application/json' } }),
         ask(service, `/trpc/listPets?input=${sent}`),
         ask(service, `/trpc/listPets?connectionParams="${sent}"`),
-        ask(service, '/trpc/createPet', {
-          method: 'POST',
-          body: JSON.stringify(sent),
-          headers: { 'content-type': 'application/json' },
-        }),
+        ask(service, '/trpc/createPet', { method: 'POST', body: JSON.stringify(sent) }),
         ask(service, '/v1/pets', { method: 'POST', headers: { 'content-type': sent }, body: '{}' }),
         ask(service, '/trpc/x', { method: 'POST', headers: { 'content-type': sent } }),
       ]),

@@ -245,7 +245,7 @@ test('methods, Allow and CORS follow from the operations', async () => {
     headers: { 'content-type': 'text/plain' },
   })
   expect(text.status).toBe(415)
-  const asked = await fetch(`${service.origin}/v1${path}`, {
+  const asked = await service.fetch(`/v1${path}`, {
     method: 'OPTIONS',
     headers: { origin: 'https://shop.example', 'access-control-request-method': 'PATCH' },
   })

@@ -13,7 +13,7 @@ import {
   expectServing,
   expectTrpcError,
 } from '../../support/expect.ts'
-import { converse, type RawAnswer, unreadAnswer } from '../../support/raw.ts'
+import { converse, type RawAnswer, requestText, unreadAnswer } from '../../support/raw.ts'
 import { type Service, startService } from '../../support/service.ts'
 
 const clientTimeouts = { headers: 150, request: 300, keepAlive: 500 }
@@ -403,19 +403,10 @@ test('a body that arrives before its timeout but is read after it keeps the conn
   const timeouts = { ...clientTimeouts, keepAlive: 60_000 } // longer than this test
   const busy = await startService({}, { clientTimeouts: timeouts })
   onTestFinished(() => busy.stop())
-  const ask = (line: string, body: string) =>
-    [
-      line,
-      'Host: petstore.example',
-      `Authorization: Bearer ${busy.key}`,
-      json,
-      `Content-Length: ${body.length}`,
-      '',
-      '',
-    ].join('\r\n')
+  const { key } = busy
   const socket = connect(Number(new URL(busy.origin).port), '127.0.0.1')
   const answer = async () => String((await once(socket, 'data'))[0])
-  socket.write(ask('POST /v1/pets HTTP/1.1', pet))
+  socket.write(requestText('POST /v1/pets', { key, body: pet }).slice(0, -pet.length))
   await setTimeout(50)
   // From here the timers run before the body is read.
   await setImmediate()
@@ -424,7 +415,7 @@ test('a body that arrives before its timeout but is read after it keeps the conn
   sleep(clientTimeouts.request * 3)
   expect(await created).toMatch(/^HTTP\/1\.1 201 /)
   const listed = answer()
-  socket.write(ask('GET /v1/pets HTTP/1.1', ''))
+  socket.write(requestText('GET /v1/pets', { key }))
   expect(await listed).toMatch(/^HTTP\/1\.1 200 /)
   socket.destroy()
 })

@@ -3,6 +3,7 @@ import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
 import { allowAt } from '../../support/operations.ts'
+import { requestText } from '../../support/raw.ts'
 import { serviceForFile } from '../../support/service.ts'
 
 const service = await serviceForFile()
@@ -79,10 +80,9 @@ test.each([
   expect(head.status).toBe(status)
   expect(get.status).toBe(status)
   // fetch would drop a body that must not be there.
-  const { hostname, port } = new URL(service.origin)
-  const raw = connect(Number(port), hostname)
-  const lines = [`HEAD /v1${path} HTTP/1.1`, 'Host: x', `Authorization: Bearer ${service.key}`]
-  raw.write(`${lines.join('\r\n')}\r\nConnection: close\r\n\r\n`)
+  const raw = connect(Number(new URL(service.origin).port), '127.0.0.1')
+  const headers = ['Connection: close']
+  raw.write(requestText(`HEAD /v1${path}`, { key: service.key, headers }))
   expect(await text(raw)).toMatch(new RegExp(`^HTTP/1\\.1 ${status} [^]*?\r\n\r\n$`))
   const named = ({ headers }: typeof head) =>
     ['content-type', 'link', 'deprecation', 'sunset'].map((name) => headers.get(name))

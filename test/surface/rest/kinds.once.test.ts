@@ -12,6 +12,7 @@ import { paged, pagingInputs } from '../../../src/procedure/paging.ts'
 import { keyedProcedure, router } from '../../../src/procedure/procedure.ts'
 import { restMeta } from '../../../src/procedure/rest-meta.ts'
 import { write } from '../../../src/procedure/write.ts'
+import type { KeyedInit } from '../../support/rest.ts'
 import { transformer } from '../../support/router.ts'
 import { serviceForFile } from '../../support/service.ts'
 
@@ -172,11 +173,7 @@ const served = router({
 const resources = { router: served, tags: { kinds: 'Values.' }, createStores }
 const service = await serviceForFile({}, { resources })
 
-const ask = (path: string, init: RequestInit = {}) =>
-  fetch(`${service.origin}/v1${path}`, {
-    ...init,
-    headers: { authorization: `Bearer ${service.key}`, 'content-type': 'application/json' },
-  })
+const ask = (path: string, init: KeyedInit = {}) => service.fetch(`/v1${path}`, init)
 
 /** The input that a procedure received, or the names of the fields that were rejected. */
 async function seen(answer: Promise<Response>): Promise<string> {
@@ -478,8 +475,7 @@ test.each(Object.keys(failures))('an internal error returns no details: %s', asy
   const internal = { code: 'INTERNAL_SERVER_ERROR', message: 'Internal server error', status: 500 }
   expect(await rest.json()).toEqual(internal)
   const input = encodeURIComponent(JSON.stringify(transformer.serialize({ what })))
-  const headers = { authorization: `Bearer ${service.key}` }
-  const trpc = await fetch(`${service.origin}/trpc/fail?input=${input}`, { headers })
+  const trpc = await service.fetch(`/trpc/fail?input=${input}`)
   expect(trpc.status).toBe(500)
   expect(await trpc.json()).toEqual({
     error: transformer.serialize({
