@@ -7,9 +7,9 @@ import { createPet } from '../../src/petstore/pets/procedures.ts'
 import { Pet } from '../../src/petstore/pets/schema.ts'
 import { resources } from '../../src/petstore/resources.ts'
 import { keyedProcedure, router } from '../../src/procedure/procedure.ts'
-import { restMeta } from '../../src/procedure/rest-meta.ts'
 import { write } from '../../src/procedure/write.ts'
 import { eventually, outOfThree } from '../support/eventually.ts'
+import { described, resourcesOf } from '../support/procedures.ts'
 import { serviceForFile, startService } from '../support/service.ts'
 import { openSql } from '../support/sql.ts'
 
@@ -18,16 +18,7 @@ const example: Pet = { id: 42n, name: 'Rex', categoryId: 1n, status: 'available'
 const served = router({
   createPet,
   addRex: keyedProcedure
-    .meta(
-      restMeta({
-        method: 'POST',
-        path: '/pets/rex',
-        tag: 'pets',
-        summary: 'Add Rex',
-        description: 'Adds Rex.',
-        example,
-      }),
-    )
+    .meta(described('POST', '/pets/rex', { example }))
     .input(z.object({}))
     .output(Pet)
     .mutation(
@@ -41,10 +32,7 @@ const served = router({
 })
 
 test('a transaction that waits for another one ends at its own deadline', outOfThree, async () => {
-  const service = await startService(
-    { DATABASE_TIMEOUT: '1s' },
-    { resources: { ...resources, router: served } },
-  )
+  const service = await startService({ DATABASE_TIMEOUT: '1s' }, { resources: resourcesOf(served) })
   onTestFinished(() => service.stop())
   expect((await service.rest('POST', '/pets/rex')).status).toBe(200)
   await using other = await openSql(service.databaseUrl)

@@ -15,9 +15,9 @@ import { writePosition } from '../../src/procedure/cursor.ts'
 import { int64Input, int64Output } from '../../src/procedure/int64.ts'
 import { paged, pagingInputs } from '../../src/procedure/paging.ts'
 import { keyedProcedure, router } from '../../src/procedure/procedure.ts'
-import { restMeta } from '../../src/procedure/rest-meta.ts'
 import { textOutput } from '../../src/procedure/text.ts'
 import { engine, newDatabase } from '../support/database.ts'
+import { described, resourcesOf } from '../support/procedures.ts'
 import { type Service, startService } from '../support/service.ts'
 import { type Statements, watchStatements } from '../support/statements.ts'
 
@@ -106,17 +106,7 @@ function listing<Of extends Cursor>(
     item: ({ id, title, written_at }) => ({ id, title, written_at }),
   })
   return keyedProcedure
-    .meta(
-      restMeta({
-        method: 'GET',
-        path: `/boards/{board}/${name}`,
-        paged: true,
-        tag: 'notes',
-        summary: 'Notes',
-        description: 'Notes.',
-        example: [example],
-      }),
-    )
+    .meta(described('GET', `/boards/{board}/${name}`, { paged: true, example: [example] }))
     .input(z.object({ board, title: z.string().optional(), ...inputs }))
     .output(z.array(Note).meta({ id: `Notes_${name}` }))
     .query(
@@ -143,7 +133,7 @@ beforeAll(async () => {
     {},
     {
       database,
-      resources: { router: served, tags: { notes: 'Notes.' }, createStores: createAllStores },
+      resources: resourcesOf(served, createAllStores),
       prepare: up,
     },
   )

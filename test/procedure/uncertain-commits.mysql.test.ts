@@ -2,19 +2,17 @@
 import { beforeEach, expect, test } from 'vitest'
 import { z } from 'zod'
 import { Pet } from '../../src/petstore/pets/schema.ts'
-import { resources } from '../../src/petstore/resources.ts'
 import { idempotentWrite } from '../../src/procedure/idempotent-write.ts'
 import { int64Input } from '../../src/procedure/int64.ts'
 import { keyedProcedure, router } from '../../src/procedure/procedure.ts'
-import { restMeta } from '../../src/procedure/rest-meta.ts'
 import { type Resolver, write } from '../../src/procedure/write.ts'
 import { countPets } from '../support/pets.ts'
+import { described, resourcesOf } from '../support/procedures.ts'
 import { newProxiedDatabase } from '../support/proxy.ts'
 import { serviceForFile } from '../support/service.ts'
 
 const petId = int64Input({ description: 'The pet to copy.', examples: [1] })
 const example: Pet = { id: 42n, name: 'Copy', categoryId: 1n, status: 'available' }
-const words = { tag: 'pets', summary: 'Copy', description: 'Adds a copy.', example }
 
 const copy: Resolver<{ petId: bigint }, Pet> = async ({ ctx, input }) => {
   attempts++
@@ -25,12 +23,12 @@ let attempts = 0
 
 const served = router({
   copy: keyedProcedure
-    .meta(restMeta({ method: 'POST', path: '/pets/{petId}/copy', ...words }))
+    .meta(described('POST', '/pets/{petId}/copy', { example }))
     .input(z.object({ petId }))
     .output(Pet)
     .mutation(write(copy)),
   copyOnce: keyedProcedure
-    .meta(restMeta({ method: 'POST', path: '/pets/{petId}/once', repeatable: true, ...words }))
+    .meta(described('POST', '/pets/{petId}/once', { example, repeatable: true }))
     .input(z.object({ petId }))
     .output(Pet)
     .mutation(idempotentWrite(copy)),
@@ -38,7 +36,7 @@ const served = router({
 
 const database = await newProxiedDatabase()
 const { proxy } = database
-const service = await serviceForFile({}, { database, resources: { ...resources, router: served } })
+const service = await serviceForFile({}, { database, resources: resourcesOf(served) })
 beforeEach(async () => {
   await service.sql('delete from pets')
   attempts = 0

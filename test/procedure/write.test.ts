@@ -15,9 +15,9 @@ import type { Stores } from '../../src/procedure/context.ts'
 import { idempotentWrite } from '../../src/procedure/idempotent-write.ts'
 import { int64Input } from '../../src/procedure/int64.ts'
 import { keyedProcedure, router } from '../../src/procedure/procedure.ts'
-import { restMeta } from '../../src/procedure/rest-meta.ts'
 import { write } from '../../src/procedure/write.ts'
 import { engine } from '../support/database.ts'
+import { described, resourcesOf } from '../support/procedures.ts'
 import { serviceForFile } from '../support/service.ts'
 
 const sell = statement((db, value: Value<bigint>) =>
@@ -82,7 +82,6 @@ const deedsOf = ({ stores }: { stores: Stores }) => (stores as AllStores).deeds
 
 const rex = { name: 'Rex', categoryId: 1 }
 const example: Pet = { id: 42n, name: 'Rex', categoryId: 3n, status: 'available' }
-const words = { tag: 'pets', summary: 'A deed', description: 'A deed.' }
 const Two = z
   .object({
     petId: int64Input({ description: 'One.' }),
@@ -93,9 +92,7 @@ const exampleInput = { otherId: 2 }
 /** A mutation of two pets that runs `deed`. */
 const change = (name: string, deed: Parameters<typeof write<z.output<typeof Two>, void>>[0]) =>
   keyedProcedure
-    .meta(
-      restMeta({ method: 'PUT', path: `/pets/{petId}/${name}`, example, exampleInput, ...words }),
-    )
+    .meta(described('PUT', `/pets/{petId}/${name}`, { example, exampleInput }))
     .input(Two)
     .output(Pet)
     .mutation(
@@ -110,16 +107,7 @@ let attempts = 0
 const served = router({
   getPet,
   twin: keyedProcedure
-    .meta(
-      restMeta({
-        method: 'POST',
-        path: '/twins',
-        creates: '/pets/{id}',
-        example,
-        exampleInput: rex,
-        ...words,
-      }),
-    )
+    .meta(described('POST', '/twins', { creates: '/pets/{id}', example, exampleInput: rex }))
     .input(NewPet)
     .output(Pet)
     .mutation(
@@ -130,15 +118,7 @@ const served = router({
       }),
     ),
   double: keyedProcedure
-    .meta(
-      restMeta({
-        method: 'POST',
-        path: '/pets/{petId}/double',
-        repeatable: true,
-        example,
-        ...words,
-      }),
-    )
+    .meta(described('POST', '/pets/{petId}/double', { repeatable: true, example }))
     .input(z.object({ petId: int64Input({ description: 'Odd, or the second fails.' }) }))
     .output(Pet)
     .mutation(
@@ -198,10 +178,7 @@ const served = router({
 let reads = 0
 let forgotten: Promise<void> | undefined
 
-const service = await serviceForFile(
-  {},
-  { resources: { router: served, tags: { pets: 'Pets.' }, createStores: createAllStores } },
-)
+const service = await serviceForFile({}, { resources: resourcesOf(served, createAllStores) })
 beforeEach(async () => {
   attempts = 0
   service.logged.length = 0

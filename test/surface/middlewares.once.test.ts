@@ -4,10 +4,9 @@ import { beforeEach, expect, test } from 'vitest'
 import { z } from 'zod'
 import { DatabaseUnavailableError } from '../../db/errors.ts'
 import { Pet } from '../../src/petstore/pets/schema.ts'
-import { resources } from '../../src/petstore/resources.ts'
 import { int64Input } from '../../src/procedure/int64.ts'
 import { keyedProcedure, router } from '../../src/procedure/procedure.ts'
-import { restMeta } from '../../src/procedure/rest-meta.ts'
+import { described, resourcesOf } from '../support/procedures.ts'
 import { serviceForFile, trpcClient } from '../support/service.ts'
 
 const ran: string[] = []
@@ -19,17 +18,7 @@ const served = router({
       ran.push('first')
       return next({ ctx: { seenBy: ctx.caller.keyId } })
     })
-    .meta(
-      restMeta({
-        method: 'GET',
-        path: '/pets/{petId}',
-        notFound: 'There is none',
-        tag: 'pets',
-        summary: 'Get a pet',
-        description: 'Returns a pet.',
-        example,
-      }),
-    )
+    .meta(described('GET', '/pets/{petId}', { notFound: 'There is none', example }))
     .input(z.object({ petId: int64Input({ description: 'The pet.' }) }))
     .use(({ input: { petId }, next }) => {
       ran.push('second')
@@ -45,7 +34,7 @@ const served = router({
     }),
 })
 
-const service = await serviceForFile({}, { resources: { ...resources, router: served } })
+const service = await serviceForFile({}, { resources: resourcesOf(served) })
 beforeEach(() => void ran.splice(0))
 
 const rest = async (petId: number) => {

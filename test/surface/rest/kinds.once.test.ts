@@ -4,20 +4,18 @@ import { TRPCError } from '@trpc/server'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { BY_ID } from '../../../db/order.ts'
-import { createStores } from '../../../src/petstore/stores.ts'
 import { dateTimeInput, dateTimeOutput } from '../../../src/procedure/dates.ts'
 import { idempotentWrite } from '../../../src/procedure/idempotent-write.ts'
 import { int64Input, int64Output } from '../../../src/procedure/int64.ts'
 import { paged, pagingInputs } from '../../../src/procedure/paging.ts'
 import { keyedProcedure, router } from '../../../src/procedure/procedure.ts'
-import { restMeta } from '../../../src/procedure/rest-meta.ts'
 import { write } from '../../../src/procedure/write.ts'
+import { described, resourcesOf } from '../../support/procedures.ts'
 import type { KeyedInit } from '../../support/rest.ts'
 import { transformer } from '../../support/router.ts'
 import { serviceForFile } from '../../support/service.ts'
 
 const date = dateTimeInput({ description: 'A time.' })
-const words = { tag: 'kinds', summary: 'Kinds', description: 'Kinds.' }
 
 /** The types that a URL can hold; `text` is in the path. */
 const InAddress = z.object({
@@ -93,45 +91,35 @@ const see = async ({ input }: { input: object }) => ({
 })
 const served = router({
   address: keyedProcedure
-    .meta(restMeta({ method: 'GET', path: '/see.it/{text}/(x)', example, ...words }))
+    .meta(described('GET', '/see.it/{text}/(x)', { example }))
     .input(InAddress)
     .output(Seen)
     .query(see),
   body: keyedProcedure
-    .meta(restMeta({ method: 'PUT', path: '/see', example, exampleInput: {}, ...words }))
+    .meta(described('PUT', '/see', { example, exampleInput: {} }))
     .input(InBody)
     .output(Seen)
     .mutation(write(see)),
   give: keyedProcedure
-    .meta(restMeta({ method: 'GET', path: '/given/{what}', example: given, ...words }))
+    .meta(described('GET', '/given/{what}', { example: given }))
     .input(z.object({ what: z.string() }))
     .output(Given)
     .query(async ({ input: { what } }) => (what === 'full' ? full : given)),
   make: keyedProcedure
     .meta(
-      restMeta({
-        method: 'POST',
-        path: '/notes',
-        creates: '/notes/{label}',
-        example: note,
-        exampleInput: note,
-        ...words,
-      }),
+      described('POST', '/notes', { creates: '/notes/{label}', example: note, exampleInput: note }),
     )
     .input(NewNote)
     .output(Note)
     .mutation(idempotentWrite(async ({ input }) => input)),
   remove: keyedProcedure
     .meta(
-      restMeta({
-        method: 'DELETE',
-        path: '/notes/{label}',
+      described('DELETE', '/notes/{label}', {
         deprecated: {
           since: new Date('2026-11-20'),
           sunset: new Date('2030-12-05'),
           successor: '/notes',
         },
-        ...words,
       }),
     )
     .input(z.object({ label: z.string() }))
@@ -139,12 +127,9 @@ const served = router({
     .mutation(write(async () => {})),
   orders: keyedProcedure
     .meta(
-      restMeta({
-        method: 'GET',
-        path: '/shops/{shop}/orders',
+      described('GET', '/shops/{shop}/orders', {
         paged: true,
         example: [{ id: 7n, note: 'soon' }],
-        ...words,
       }),
     )
     .input(
@@ -162,7 +147,7 @@ const served = router({
       }),
     ),
   fail: keyedProcedure
-    .meta(restMeta({ method: 'GET', path: '/failures/{what}', example, ...words }))
+    .meta(described('GET', '/failures/{what}', { example }))
     .input(z.object({ what: z.string() }))
     .output(Seen)
     .query(({ input: { what } }) => {
@@ -170,8 +155,7 @@ const served = router({
     }),
 })
 
-const resources = { router: served, tags: { kinds: 'Values.' }, createStores }
-const service = await serviceForFile({}, { resources })
+const service = await serviceForFile({}, { resources: resourcesOf(served) })
 
 const ask = (path: string, init: KeyedInit = {}) => service.fetch(`/v1${path}`, init)
 
