@@ -1,28 +1,21 @@
 /** Concurrent reads share a query, and each call has its own result. */
 import { setTimeout } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { engine } from '../support/database.ts'
 import { eventually, outOfThree } from '../support/eventually.ts'
 import { running } from '../support/instance.ts'
 import { transformer } from '../support/router.ts'
-import { type Service, startService } from '../support/service.ts'
-import { openSql, type Sql } from '../support/sql.ts'
+import { serviceForFile, startService } from '../support/service.ts'
 
 const PETS = 300
 
-let service: Service
-let admin: Sql
+// Long, so that no timeout ends a statement.
+const service = await serviceForFile({ DATABASE_TIMEOUT: '30s' })
+const { sql } = service
 beforeAll(async () => {
-  // Long, so that no timeout ends a statement.
-  service = await startService({ DATABASE_TIMEOUT: '30s' })
-  admin = await openSql(service.databaseUrl)
   const names = Array.from({ length: PETS }, (_, index) => `('Pet ${index + 1}', 1, 'available')`)
-  await admin(`insert into pets (name, category_id, status) values ${names.join(', ')}`)
+  await sql(`insert into pets (name, category_id, status) values ${names.join(', ')}`)
   await get(1)
-})
-afterAll(async () => {
-  await admin.close()
-  await service.stop()
 })
 
 const get = async (id: number) => (await service.rest('GET', `/pets/${id}`)).body
@@ -73,14 +66,14 @@ test('each of many concurrent lists has its own pets', async () => {
 })
 
 test('each call of a shared query fails with it', async () => {
-  await admin('alter table pets rename to elsewhere')
+  await sql('alter table pets rename to elsewhere')
   try {
     // A call that never settles would be 503 at its deadline.
     const paths = Array.from({ length: 60 }, (_, index) => `/pets${index % 2 ? '' : `/${index}`}`)
     const answers = await Promise.all(paths.map((path) => service.rest('GET', path)))
     expect(answers.map(({ status }) => status)).toEqual(paths.map(() => 500))
   } finally {
-    await admin('alter table elsewhere rename to pets')
+    await sql('alter table elsewhere rename to pets')
   }
 })
 
@@ -104,13 +97,13 @@ test('an acknowledged pet is read, even under load', async () => {
 })
 
 describe.runIf(engine === 'mysql')('on a server', () => {
-  const runningReads = () => running(admin, '%from `pets`%')
+  const runningReads = () => running(sql, '%from `pets`%')
   const locked = async (work: () => Promise<void>) => {
-    await admin('lock tables pets write')
+    await sql('lock tables pets write')
     try {
       await work()
     } finally {
-      await admin('unlock tables')
+      await sql('unlock tables')
     }
   }
   const abortable = (path: string) => {
@@ -129,7 +122,7 @@ describe.runIf(engine === 'mysql')('on a server', () => {
       expect(await leaving.status).toBe('AbortError')
       await eventually(() => expect(service.logged.join()).toContain('"status":499'))
       expect(await runningReads()).toHaveLength(2)
-      await admin('unlock tables')
+      await sql('unlock tables')
       expect(await Promise.all([first, staying])).toMatchObject([{ id: 1 }, { id: 3 }])
     })
   })
@@ -155,7 +148,7 @@ describe.runIf(engine === 'mysql')('on a server', () => {
       // Each on its own connection, without a result.
       await eventually(async () => expect(await runningReads()).toHaveLength(3))
       expect(performance.now() - start, 'a short wait for each').toBeLessThan(2_500)
-      await admin('unlock tables')
+      await sql('unlock tables')
       expect(await Promise.all(calls)).toMatchObject([{ id: 1 }, { id: 2 }, { id: 3 }])
     })
   })

@@ -1,33 +1,14 @@
 /** The default timeouts of clients, the stop and commands. These tests mostly wait. */
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { beginCreation } from '../support/creation.ts'
-import { newDatabase, type TestDatabase } from '../support/database.ts'
-import {
-  newFolder,
-  programs,
-  runProgram,
-  runServer,
-  runToEnd,
-  type ServerProgram,
-} from '../support/process.ts'
+import { instanceForFile } from '../support/instance.ts'
+import { newFolder, programs, runProgram, runServer, runToEnd } from '../support/process.ts'
 import { requestText } from '../support/raw.ts'
-import { createKey } from '../support/service.ts'
 import { openSql } from '../support/sql.ts'
 
-let database: TestDatabase
-let key: string
-let server: ServerProgram
-beforeAll(async () => {
-  database = await newDatabase()
-  key = await createKey(database.url)
-  server = await runServer({ DATABASE_URL: database.url })
-})
-afterAll(async () => {
-  await server.end()
-  await database.remove()
-})
+const { key, databaseUrl, program: server } = await instanceForFile()
 
 /** Opens a connection and sends a text. */
 async function send(text: string): Promise<Socket> {
@@ -91,7 +72,7 @@ test.concurrent('a connection without a request times out', {
 })
 
 test.concurrent('a graceful stop ends after 10 seconds', { timeout: 90_000 }, async () => {
-  const stopping = await runServer({ DATABASE_URL: database.url })
+  const stopping = await runServer({ DATABASE_URL: databaseUrl })
   await beginCreation(stopping.port, key)
   stopping.child.kill('SIGTERM')
   await stopping.logged(/Stopping/)

@@ -9,7 +9,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { openApiDocument } from '../../src/surface/rest/document.ts'
 import { operationsOf } from '../../src/surface/rest/operations.ts'
 import { barriers, startBrowser } from '../support/browser.ts'
-import { type Service, startService } from '../support/service.ts'
+import { serviceForFile } from '../support/service.ts'
 import { visitResources } from '../visits/router.ts'
 import { oddDocument } from './odd-document.ts'
 
@@ -18,7 +18,7 @@ const phone = { width: 360, height: 740 }
 /** The maximum id, which the numbers of JavaScript round to 9223372036854776000. */
 const big = '{"name":"Big","categoryId":9223372036854775807}'
 
-let service: Service
+const service = await serviceForFile({ STAGING_URL: 'https://staging.petstore.example/v1' })
 let browser: Browser
 /** One page for all tests, because a new page takes longer than most tests. */
 let kept: Page | undefined
@@ -27,12 +27,10 @@ const consoleErrors: string[] = []
 const foreign: string[] = []
 
 beforeAll(async () => {
-  service = await startService({ STAGING_URL: 'https://staging.petstore.example/v1' })
   browser = await startBrowser()
 })
 afterAll(async () => {
   await browser?.close()
-  await service.stop()
 })
 
 /** Opens a page. The console has the violations of its Content-Security-Policy. */

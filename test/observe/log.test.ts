@@ -5,33 +5,18 @@ import { existsSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { setTimeout } from 'node:timers/promises'
 import { stripVTControlCharacters } from 'node:util'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, test } from 'vitest'
 import { beginCreation } from '../support/creation.ts'
-import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
+import { engine } from '../support/database.ts'
 import { eventually, outOfThree } from '../support/eventually.ts'
-import { running } from '../support/instance.ts'
-import { type LogEntry, programs, runServer, type ServerProgram } from '../support/process.ts'
+import { instanceForFile, running } from '../support/instance.ts'
+import { type LogEntry, programs } from '../support/process.ts'
 import { requestText } from '../support/raw.ts'
-import { type KeyedInit, keyedFetch } from '../support/rest.ts'
-import { createKey } from '../support/service.ts'
+import type { KeyedInit } from '../support/rest.ts'
 import { readSlowly } from '../support/slow-reader.ts'
-import { openSql, type Sql } from '../support/sql.ts'
 
-let database: TestDatabase
-let sql: Sql
-let key: string
-let server: ServerProgram
-beforeAll(async () => {
-  database = await newDatabase()
-  key = await createKey(database.url)
-  sql = await openSql(database.url)
-  server = await runServer({ DATABASE_URL: database.url, DATABASE_TIMEOUT: '3s' })
-})
-afterAll(async () => {
-  await server.end('SIGTERM')
-  await sql.close()
-  await database.remove()
-})
+const service = await instanceForFile({ DATABASE_TIMEOUT: '3s' })
+const { program: server, key, sql } = service
 afterEach(() => {
   // Every line is JSON, and none contains a key.
   expect(server.entries().length).toBeGreaterThan(0)
@@ -43,7 +28,7 @@ let serial = 0
 const newId = () => `log-${++serial}`
 
 const ask = (id: string, path: string, { headers, ...init }: KeyedInit = {}) =>
-  keyedFetch(server.origin, key)(path, { ...init, headers: { 'x-request-id': id, ...headers } })
+  service.fetch(path, { ...init, headers: { 'x-request-id': id, ...headers } })
 
 /** All entries of the request with this id, after its end. */
 async function entriesOf(id: string): Promise<LogEntry[]> {
@@ -298,7 +283,7 @@ test.runIf(engine === 'sqlite' && existsSync('/usr/bin/script'))(
     const { PATH = '', HOME = '' } = process.env
     const program = `${process.execPath} ${programs.server}`
     const child = spawn('/usr/bin/script', ['-qfec', program, '/dev/null'], {
-      env: { PATH, HOME, PORT: '0', DATABASE_URL: database.url },
+      env: { PATH, HOME, PORT: '0', DATABASE_URL: service.databaseUrl },
       stdio: ['pipe', 'pipe', 'ignore'],
     })
     let shown = ''

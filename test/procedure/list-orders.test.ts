@@ -1,7 +1,7 @@
 /** Lists in any order: each row once, in order, from page to page, by an index. */
 import fc from 'fast-check'
 import type { Kysely } from 'kysely'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { z } from 'zod'
 import { idColumn, tableOptions } from '../../db/columns.ts'
 import type { Deadline } from '../../db/deadline.ts'
@@ -18,8 +18,8 @@ import { keyedProcedure, router } from '../../src/procedure/procedure.ts'
 import { textOutput } from '../../src/procedure/text.ts'
 import { engine, newDatabase } from '../support/database.ts'
 import { described, resourcesOf } from '../support/procedures.ts'
-import { type Service, startService } from '../support/service.ts'
-import { type Statements, watchStatements } from '../support/statements.ts'
+import { serviceForFile } from '../support/service.ts'
+import { watchStatements } from '../support/statements.ts'
 
 declare module '../../db/tables.ts' {
   interface Tables {
@@ -124,24 +124,11 @@ const served = router({
 })
 const names = ['newest', 'titles', 'mixed', 'latest'] as const
 
-let service: Service
-let statements: Statements
-beforeAll(async () => {
-  const database = await newDatabase()
-  statements = await watchStatements(database.url)
-  service = await startService(
-    {},
-    {
-      database,
-      resources: resourcesOf(served, createAllStores),
-      prepare: up,
-    },
-  )
-})
-afterAll(async () => {
-  await service.stop()
-  await statements.close()
-})
+const database = await newDatabase()
+const statements = await watchStatements(database.url)
+afterAll(() => statements.close())
+const resources = resourcesOf(served, createAllStores)
+const service = await serviceForFile({}, { database, resources, prepare: up })
 
 interface StoredNote {
   title: string

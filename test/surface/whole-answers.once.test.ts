@@ -1,35 +1,27 @@
 /** Complete responses of each kind: status, all headers, body, and the line in the log. */
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
 import { everyHeader } from '../support/headers.ts'
 import { newMetrics } from '../support/metrics.ts'
 import { corsMethods } from '../support/operations.ts'
 import { storePets } from '../support/pets.ts'
 import { transformer } from '../support/router.ts'
-import { keys, type Service, startService } from '../support/service.ts'
+import { keys, type Service, serviceForFile } from '../support/service.ts'
 import { startUnreachable } from '../support/unreachable.ts'
 
 const shop = 'https://shop.example'
 const wrongKey = `petstore_${'k'.repeat(43)}`
 
-let service: Service
-let limited: Service
-let unreachable: Service
-let metricsPort: string
-let readerKey: string
-beforeAll(async () => {
-  const { variables } = await newMetrics()
-  metricsPort = variables.METRICS_PORT
-  service = await startService({ ...variables, CORS_ORIGINS: shop })
-  readerKey = (await keys.create(service.databaseUrl, 'reader', undefined, true)).key
-  await storePets(service.sql, [
-    { name: 'Rex', categoryId: 3n, status: 'sold' },
-    { name: 'Zoë 😀', categoryId: 3n, status: 'available' },
-  ])
-  limited = await startService({ RATE_LIMIT: '3', CORS_ORIGINS: shop })
-  unreachable = await startUnreachable()
-})
-afterAll(() => Promise.all([service, limited, unreachable].map((started) => started?.stop())))
+const { variables } = await newMetrics()
+const service = await serviceForFile({ ...variables, CORS_ORIGINS: shop })
+const limited = await serviceForFile({ RATE_LIMIT: '3', CORS_ORIGINS: shop })
+const unreachable = await startUnreachable()
+afterAll(() => unreachable.stop())
+const { key: readerKey } = await keys.create(service.databaseUrl, 'reader', undefined, true)
+await storePets(service.sql, [
+  { name: 'Rex', categoryId: 3n, status: 'sold' },
+  { name: 'Zoë 😀', categoryId: 3n, status: 'available' },
+])
 
 /** A caller without a key, with an invalid key, or with a read-only key. */
 type Caller = 'anonymous' | 'invalidKey' | 'reader'
@@ -704,7 +696,7 @@ test('the RateLimit headers, and 429', async () => {
 })
 
 test('the metrics count each of these requests once', async () => {
-  const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text()
+  const text = await (await fetch(`http://127.0.0.1:${variables.METRICS_PORT}/metrics`)).text()
   for (const metric of ['requests_total', 'request_duration_seconds_count']) {
     const found = text.matchAll(new RegExp(`^petstore_${metric}\\{(.*)\\} (\\d+)$`, 'gm'))
     const counts = Object.fromEntries(

@@ -66,7 +66,7 @@ test('a creation waits for the short transaction of another process', outOfThree
     await other('rollback')
     const released = performance.now()
     expect((await answer).status).toBe(201)
-    expect(performance.now() - released).toBeLessThan(500)
+    expect(performance.now() - released).toBeLessThan(250)
   }
   expect(await service.countPets()).toBe(2)
 })
