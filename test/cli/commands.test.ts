@@ -58,8 +58,7 @@ test('a wait for the lock of the migrations is reported by commands, and logged 
   expect(await Promise.all([stopWith('SIGTERM'), stopWith('SIGINT')])).toEqual([143, 130])
   await locker(engine === 'mysql' ? `select release_lock(${lock})` : 'rollback')
   expect(await migrate.exited).toBe(0)
-  server.child.kill('SIGKILL')
-  await server.exited
+  await server.end()
   await locker.close()
   await remove()
 })

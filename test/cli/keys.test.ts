@@ -1,19 +1,14 @@
 /** `npm run keys` beside a running service, in scripts, and without a database. */
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
+import { expect, test } from 'vitest'
+import { engine, newDatabase } from '../support/database.ts'
 import { programs, runToEnd } from '../support/process.ts'
-import { type Service, startService } from '../support/service.ts'
+import { serviceForFile } from '../support/service.ts'
 
 // The output of the command does not depend on the engine.
 const testOnce = test.runIf(engine === 'sqlite')
 
-let database: TestDatabase
-let service: Service
-beforeAll(async () => {
-  database = await newDatabase()
-  service = await startService({}, { database })
-})
-afterAll(() => service.stop())
+const database = await newDatabase()
+const service = await serviceForFile({}, { database })
 
 const keys = (operands: string[], url = database.url) =>
   runToEnd(programs.keys, { DATABASE_URL: url }, operands)

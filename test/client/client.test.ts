@@ -1,18 +1,13 @@
 /** The client that TypeScript frontends import, against the service. */
 import { setTimeout } from 'node:timers/promises'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { createPetstoreClient, isApiError, type PetstoreClient } from '../support/client.ts'
-import { keys, type Service, startService } from '../support/service.ts'
+import { expect, test } from 'vitest'
+import { createPetstoreClient, isApiError } from '../support/client.ts'
+import { keys, serviceForFile } from '../support/service.ts'
 
-let service: Service
-let petstore: PetstoreClient
 const clientWith = (apiKey: string, origin = service.origin) =>
   createPetstoreClient({ url: `${origin}/trpc`, apiKey })
-beforeAll(async () => {
-  service = await startService()
-  petstore = clientWith(service.key)
-})
-afterAll(() => service.stop())
+const service = await serviceForFile()
+const petstore = clientWith(service.key)
 
 const errorOf = (call: Promise<unknown>) =>
   call.then(

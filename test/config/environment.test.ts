@@ -1,27 +1,20 @@
 /** How a process reads its environment and the file `.env`. */
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { afterEach, expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { engine } from '../support/database.ts'
 import { newFolder, runServer, type ServerProgram } from '../support/process.ts'
+import { keyedFetch } from '../support/rest.ts'
 
 // The variables do not depend on the engine.
 const testOnce = test.runIf(engine === 'sqlite')
 
-const cleanings: (() => unknown)[] = []
-afterEach(async () => {
-  for (const clean of cleanings.splice(0).reverse()) await clean()
-})
-
 async function start(dotenv: string, variables: Record<string, string>): Promise<ServerProgram> {
   const { folder, remove } = newFolder()
-  cleanings.push(remove)
+  onTestFinished(remove)
   writeFileSync(path.join(folder, '.env'), dotenv)
   const server = await runServer(variables, folder)
-  cleanings.push(async () => {
-    server.child.kill('SIGKILL')
-    await server.exited
-  })
+  onTestFinished(async () => void (await server.end()))
   return server
 }
 
@@ -43,11 +36,8 @@ testOnce(
     expect(document).toMatchObject({
       servers: [{ url: 'https://pets.example/v1' }, { url: 'https://try.pets.example/v1' }],
     })
-    const made = await fetch(`${server.origin}/v1/pets`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-      body: '{"name":"Rex","categoryId":1}',
-    })
+    const pet = { method: 'POST', body: '{"name":"Rex","categoryId":1}' }
+    const made = await keyedFetch(server.origin, key)('/v1/pets', pet)
     expect(made.headers.get('location')).toBe('https://pets.example/v1/pets/1')
     expect(made.headers.get('ratelimit-policy')).toMatch(/q=3\b/)
 

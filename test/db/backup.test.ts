@@ -12,29 +12,20 @@ import {
 import path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { promisify } from 'node:util'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { engine, newDatabase } from '../support/database.ts'
-import { type Instance, startInstance, until } from '../support/instance.ts'
+import { instanceForFile, startInstance, until } from '../support/instance.ts'
 import { newFolder, programs, runServer, runToEnd } from '../support/process.ts'
 import { restClient } from '../support/rest.ts'
 
-const cleanings: (() => unknown)[] = []
-afterEach(async () => {
-  for (const clean of cleanings.splice(0).reverse()) await clean()
-})
-
 // One service for all tests; each test uses only its own pets.
-let service: Instance
-beforeAll(async () => {
-  service = await startInstance()
-})
-afterAll(() => service.stop())
+const service = await instanceForFile()
 
 let folder: string
 beforeEach(() => {
   const place = newFolder()
   folder = place.folder
-  cleanings.push(place.remove)
+  onTestFinished(place.remove)
 })
 
 /** The responses to creations: the body of each pet, and all statuses. */
@@ -62,7 +53,7 @@ function createAll(kind: string): Load {
     goesOn = false
     await Promise.all(clients)
   }
-  cleanings.push(stop)
+  onTestFinished(stop)
   return Object.assign(load, { stop })
 }
 
@@ -99,10 +90,7 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
       stderr: '',
     })
     const server = await runServer({ DATABASE_URL: url }, folder)
-    cleanings.push(async () => {
-      server.child.kill('SIGKILL')
-      await server.exited
-    })
+    onTestFinished(async () => void (await server.end()))
     const rest = restClient(server.origin, service.key)
     for (const text of before) {
       expect((await rest('GET', `/pets/${JSON.parse(text).id}`)).text).toBe(text)
@@ -234,7 +222,7 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
 
   test('a copy of the file without its log is not a backup', async () => {
     const fresh = await startInstance() // all pages are still in the log
-    cleanings.push(() => fresh.stop())
+    onTestFinished(async () => void (await fresh.stop()))
     await fresh.rest('POST', '/pets', { body: { name: 'Rex', categoryId: 1 } })
     const source = fresh.databaseUrl.slice('sqlite:'.length)
     copyFileSync(source, path.join(folder, 'copied.db'))
@@ -281,10 +269,10 @@ describe.runIf(engine === 'mysql')('MySQL', () => {
     expect([...load.statuses]).toEqual([201])
 
     const database = await newDatabase()
-    cleanings.push(() => database.remove())
+    onTestFinished(() => database.remove())
     execFileSync('mysql', options(database.url), { input: readFileSync(file) })
     const restored = await startInstance({}, database)
-    cleanings.push(() => restored.stop())
+    onTestFinished(async () => void (await restored.stop()))
     for (const text of before) {
       expect((await restored.rest('GET', `/pets/${JSON.parse(text).id}`)).text).toBe(text)
     }

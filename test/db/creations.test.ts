@@ -3,25 +3,19 @@ import { hash } from 'node:crypto'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { connect, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { engine, newDatabase } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
 import { freeze, thaw } from '../support/freeze.ts'
 import { type Instance, running, startInstance, until } from '../support/instance.ts'
 import { runServer } from '../support/process.ts'
-import { type Service, startService } from '../support/service.ts'
-import { openSql, type Sql } from '../support/sql.ts'
+import { requestText } from '../support/raw.ts'
+import { keyedFetch } from '../support/rest.ts'
+import { serviceForFile, startService } from '../support/service.ts'
+import { openSql } from '../support/sql.ts'
 
-let service: Service
-let admin: Sql
-beforeAll(async () => {
-  service = await startService()
-  admin = await openSql(service.databaseUrl)
-})
-afterAll(async () => {
-  await admin.close()
-  await service.stop()
-})
+const service = await serviceForFile()
+const { sql } = service
 
 const create = (name: string, key?: string) =>
   service.rest('POST', '/pets', {
@@ -34,7 +28,7 @@ async function concurrently<Answer>(
   names: string[],
   call: (name: string, index: number) => Promise<Answer>,
 ): Promise<Answer[]> {
-  if (engine === 'mysql') await admin('lock tables pets write')
+  if (engine === 'mysql') await sql('lock tables pets write')
   let begun = 0
   const onRequest = () => void begun++
   subscribe('http.server.request.start', onRequest)
@@ -44,7 +38,7 @@ async function concurrently<Answer>(
     await eventually(() => expect(begun).toBeGreaterThanOrEqual(names.length))
   } finally {
     unsubscribe('http.server.request.start', onRequest)
-    if (engine === 'mysql') await admin('unlock tables')
+    if (engine === 'mysql') await sql('unlock tables')
   }
   return await answers
 }
@@ -52,7 +46,7 @@ async function concurrently<Answer>(
 /** Expects these pets and no others in the database, each with the id and the name of its response. */
 async function expectPets(answers: Awaited<ReturnType<typeof create>>[]): Promise<void> {
   const made = answers.map(({ body }) => body as { id: number; name: string })
-  const rows = await admin('select id, name, category_id, status from pets')
+  const rows = await sql('select id, name, category_id, status from pets')
   const names = new Map(rows.map(({ id, name }) => [Number(id), name]))
   for (const { id, name } of made) expect(names.get(id)).toBe(name)
   expect(new Set(made.map(({ id }) => id)).size).toBe(made.length)
@@ -61,7 +55,7 @@ async function expectPets(answers: Awaited<ReturnType<typeof create>>[]): Promis
 }
 
 test('300 concurrent creations: 300 ids, each with its own name', async () => {
-  await admin('delete from pets')
+  await sql('delete from pets')
   const names = Array.from({ length: 300 }, (_, index) => `many ${index}`)
   // Every tenth one has a key.
   const answers = await concurrently(names, (name, index) =>
@@ -90,15 +84,9 @@ test('more concurrent calls than the limits of a statement, a transaction and a 
   const ten = Array.from({ length: 10 }, (_, index) => index)
   const inputs = ten.map((index) => [index, `[{"name":1,"categoryId":2},"Pet ${index}",3]`])
   const body = JSON.stringify(Object.fromEntries(inputs))
-  const head = [
-    `POST /trpc/${ten.map(() => 'createPet').join()}?batch=1 HTTP/1.1`,
-    'Host: a',
-    'Connection: close',
-    `Authorization: Bearer ${crowded.key}`,
-    'Content-Type: application/json',
-    `Content-Length: ${body.length}`,
-  ]
-  const creation = `${head.join('\r\n')}\r\n\r\n${body}`
+  const once = { key: crowded.key, headers: ['Connection: close'] }
+  const line = `POST /trpc/${ten.map(() => 'createPet').join()}?batch=1`
+  const creation = requestText(line, { ...once, body })
   const batches = await atOneMoment(crowded, Array(45).fill(creation))
   for (const batch of batches) expect(batch).toMatch(/^HTTP\/1\.1 200 /)
   // A bigint in devalue's encoding, with its quotes escaped.
@@ -117,12 +105,7 @@ test('more concurrent calls than the limits of a statement, a transaction and a 
   const gets = twenties.map((ids) => {
     const input = ids.map((id, index) => [index, `[{"petId":1},${id}]`])
     const query = `batch=1&input=${encodeURIComponent(JSON.stringify(Object.fromEntries(input)))}`
-    return [
-      `GET /trpc/${ids.map(() => 'getPet').join()}?${query} HTTP/1.1`,
-      'Host: a',
-      'Connection: close',
-      `Authorization: Bearer ${crowded.key}\r\n\r\n`,
-    ].join('\r\n')
+    return requestText(`GET /trpc/${ids.map(() => 'getPet').join()}?${query}`, once)
   })
   // While the first calls hang, the others exceed the size of one query.
   if (engine === 'mysql') await crowded.sql('lock tables pets write')
@@ -141,14 +124,14 @@ test('more concurrent calls than the limits of a statement, a transaction and a 
 })
 
 test('a creation that fails does not affect the others', async () => {
-  await admin('delete from pets')
+  await sql('delete from pets')
   const refuse =
     engine === 'mysql'
       ? `create trigger refuse before insert on pets for each row
          if new.name = 'bad' then signal sqlstate '45000' set message_text = 'no'; end if`
       : `create trigger refuse before insert on pets when new.name = 'bad'
          begin select raise(abort, 'no'); end`
-  await admin(refuse)
+  await sql(refuse)
   try {
     const names = Array.from({ length: 60 }, (_, index) =>
       index % 20 === 7 ? 'bad' : `good ${index}`,
@@ -162,15 +145,15 @@ test('a creation that fails does not affect the others', async () => {
     expect(good.every(({ status }) => status === 201)).toBe(true)
     await expectPets(good)
   } finally {
-    await admin('drop trigger refuse')
+    await sql('drop trigger refuse')
   }
 })
 
 test('a creation whose key is rejected or was used does not affect the others', async () => {
-  await admin('delete from pets')
+  await sql('delete from pets')
   const first = await create('used', '"used"')
   const bad = hash('sha256', 'bad')
-  await admin(
+  await sql(
     engine === 'mysql'
       ? `create trigger refuse before insert on idempotency_keys for each row
          if new.key_hash = '${bad}' then signal sqlstate '45000' set message_text = 'no'; end if`
@@ -186,7 +169,7 @@ test('a creation whose key is rejected or was used does not affect the others', 
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([201]))
     await expectPets([first, ...answers])
   } finally {
-    await admin('drop trigger refuse')
+    await sql('drop trigger refuse')
   }
 })
 
@@ -199,8 +182,8 @@ const otherRefusals = [1586, 1644, 1690, 3140, 3819, 4025]
 test.runIf(engine === 'mysql')(
   'a row that the server rejects does not affect the others, for any reason',
   async () => {
-    await admin('delete from pets')
-    await admin(`create trigger refuse before insert on pets for each row begin
+    await sql('delete from pets')
+    await sql(`create trigger refuse before insert on pets for each row begin
     declare number int;
     if new.name like 'bad %' then
       set number = substring(new.name, 5);
@@ -209,26 +192,26 @@ test.runIf(engine === 'mysql')(
   end`)
     try {
       for (const number of [...refusals, ...otherRefusals]) {
-        await admin('lock tables pets write')
+        await sql('lock tables pets write')
         // The others wait for this one, so they share a statement.
         const first = create(`before ${number}`)
         await eventually(async () => {
-          expect(await running(service.sql, `%before ${number}%`)).toHaveLength(1)
+          expect(await running(sql, `%before ${number}%`)).toHaveLength(1)
         })
         const others = ['good', `bad ${number}`, 'good'].map((name) => create(name))
         await eventually(async () => {
-          expect(await running(service.sql, `%'good'%'bad ${number}'%'good'%`)).toHaveLength(1)
+          expect(await running(sql, `%'good'%'bad ${number}'%'good'%`)).toHaveLength(1)
         })
-        await admin('unlock tables')
+        await sql('unlock tables')
         const answers = await Promise.all([first, ...others])
         const isMade = answers.map(({ status }) => status === 201)
         expect(isMade, String(number)).toEqual([true, true, false, true])
       }
-      const [row] = await admin('select count(*) as count from pets')
+      const [row] = await sql('select count(*) as count from pets')
       expect(Number(row?.count)).toBe(3 * [...refusals, ...otherRefusals].length)
     } finally {
-      await admin('unlock tables')
-      await admin('drop trigger refuse')
+      await sql('unlock tables')
+      await sql('drop trigger refuse')
     }
   },
 )
@@ -247,13 +230,9 @@ test('kill -9 during creations: each acknowledged pet is stored once', async () 
     for (let serial = 0; !isOver; serial++) {
       const name = `${writer} ${serial}`
       sent.add(name)
-      const answer = await fetch(`${server.origin}/v1/pets`, {
+      const answer = await keyedFetch(server.origin, key)('/v1/pets', {
         method: 'POST',
-        headers: {
-          authorization: `Bearer ${key}`,
-          'content-type': 'application/json',
-          ...(writer % 4 === 0 && { 'idempotency-key': `"${name}"` }),
-        },
+        headers: writer % 4 === 0 ? { 'idempotency-key': `"${name}"` } : {},
         body: JSON.stringify({ name, categoryId: 3 }),
       }).catch(() => undefined)
       if (!answer) return

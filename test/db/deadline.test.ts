@@ -5,6 +5,7 @@ import { engine } from '../support/database.ts'
 import { outOfThree } from '../support/eventually.ts'
 import { addKey, type Instance, running, startInstance, until } from '../support/instance.ts'
 import { occupy } from '../support/occupy.ts'
+import { keyedFetch } from '../support/rest.ts'
 import { startService } from '../support/service.ts'
 import { openSql, type Sql } from '../support/sql.ts'
 
@@ -36,10 +37,8 @@ function expectInTime({ status, took }: { status: number; took: number }, expect
 describe.runIf(engine === 'mysql')('a database that does not answer', outOfThree, () => {
   let service: Instance
   let locker: Sql
-  let headers: Record<string, string>
   beforeAll(async () => {
     service = await startInstance({ DATABASE_TIMEOUT: `${TIMEOUT}ms` })
-    headers = { authorization: `Bearer ${service.key}` }
   })
   afterAll(() => service.stop())
   beforeEach(async () => {
@@ -50,7 +49,7 @@ describe.runIf(engine === 'mysql')('a database that does not answer', outOfThree
     await locker.close()
     await until('it serves again', async () => (await service.rest('GET', '/pets')).status === 200)
   })
-  const list = () => fetch(`${service.origin}/v1/pets`, { headers })
+  const list = (key = service.key) => keyedFetch(service.origin, key)('/v1/pets')
   const used = () => service.metric('petstore_database_connections_used')
   const waiting = () => service.metric('petstore_database_connections_waiting')
   let serial = 0
@@ -131,7 +130,7 @@ describe.runIf(engine === 'mysql')('a database that does not answer', outOfThree
     const hanging = service.proxy?.hangAt(/^select .*from `pets` .*order by/)
     const input = encodeURIComponent(JSON.stringify({ 0: '[{"petId":1},1]' }))
     const batch = `getPet,listPets?batch=1&input=${input}`
-    const answer = fetch(`${service.origin}/trpc/${batch}`, { headers })
+    const answer = service.fetch(`/trpc/${batch}`)
     expectInTime(await timed(answer), 207)
     await hanging
     expect(await (await answer).text()).toMatch(/NOT_FOUND.*SERVICE_UNAVAILABLE/)
@@ -154,23 +153,19 @@ describe.runIf(engine === 'mysql')('a database that does not answer', outOfThree
   })
 
   test('a key outside the cache is 503 in time, and its lookup is ended on the server', async () => {
-    const key = await addKey(service.sql)
-    const strange = { authorization: `Bearer ${key}` }
-    const known = { headers: { authorization: `Bearer ${await addKey(service.sql)}` } }
-    expect((await fetch(`${service.origin}/v1/pets`, known)).status).toBe(200)
+    const [strange, known] = [await addKey(service.sql), await addKey(service.sql)]
+    expect((await list(known)).status).toBe(200)
     await locker('lock tables api_keys write')
     const other = `petstore_${random()}`
     const hash = createHash('sha256').update(other).digest('hex')
     const queries = () => service.proxy?.statements.filter((text) => text.includes(hash)) ?? []
-    const first = timed(
-      fetch(`${service.origin}/v1/pets`, { headers: { authorization: `Bearer ${other}` } }),
-    )
+    const first = timed(list(other))
     // A later lookup waits for this one, and may end before it is sent.
     await until('the first lookup is sent', () => queries().length > 0)
     const answers = await Promise.all([
       first,
-      timed(fetch(`${service.origin}/v1/pets`, { headers: strange })),
-      timed(fetch(`${service.origin}/trpc/listPets`, { headers: strange })),
+      timed(list(strange)),
+      timed(keyedFetch(service.origin, strange)('/trpc/listPets')),
     ])
     for (const answer of answers) expectInTime(answer)
     await until(
@@ -180,24 +175,18 @@ describe.runIf(engine === 'mysql')('a database that does not answer', outOfThree
     )
     await until('no connection is in use', async () => (await used()) === 0, 2_000)
     // A caller whose key is in the cache is served.
-    expect((await fetch(`${service.origin}/v1/pets`, known)).status).toBe(200)
+    expect((await list(known)).status).toBe(200)
     await new Promise((resolve) => setTimeout(resolve, 200)) // another attempt would have begun
     expect(queries()).toHaveLength(1)
     await locker('unlock tables')
-    expect((await fetch(`${service.origin}/v1/pets`, { headers: strange })).status).toBe(200)
+    expect((await list(strange)).status).toBe(200)
   })
 
   test('lookups of keys that hang do not exhaust the connections', async () => {
     await locker('lock tables api_keys write')
     for (let round = 0; round < 2; round++) {
       const keys = await Promise.all(Array.from({ length: 12 }, () => `petstore_${random()}`))
-      const answers = await Promise.all(
-        keys.map((key) =>
-          timed(
-            fetch(`${service.origin}/v1/pets`, { headers: { authorization: `Bearer ${key}` } }),
-          ),
-        ),
-      )
+      const answers = await Promise.all(keys.map((key) => timed(list(key))))
       for (const answer of answers) expectInTime(answer)
       expect(await used()).toBeLessThanOrEqual(2)
     }
@@ -208,9 +197,7 @@ describe.runIf(engine === 'mysql')('a database that does not answer', outOfThree
     const key = await addKey(service.sql)
     await using another = await openSql(service.databaseUrl)
     await locker('lock tables api_keys write, pets write')
-    const answer = timed(
-      fetch(`${service.origin}/v1/pets`, { headers: { authorization: `Bearer ${key}` } }),
-    )
+    const answer = timed(list(key))
     await until(
       'the look-up waits',
       async () => (await running(service.sql, '%`api_keys`%')).length > 0,
@@ -243,13 +230,12 @@ describe.runIf(engine === 'mysql')('a database that does not answer', outOfThree
 
   test('a server that hangs is used again after it recovers', async () => {
     service.proxy?.stall()
-    const strange = { authorization: `Bearer petstore_${random()}` }
     const answers = await Promise.all(
       [
         service.rest('GET', '/pets'),
         service.rest('POST', '/pets', { body: rex }),
         service.trpc.getPet.query({ petId: 1 }),
-        fetch(`${service.origin}/v1/pets`, { headers: strange }),
+        list(`petstore_${random()}`),
       ].map(timed),
     )
     for (const answer of answers) expectInTime(answer)

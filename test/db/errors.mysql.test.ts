@@ -1,17 +1,13 @@
 /** The errors of a MySQL server, and their effect: another attempt, 503, or 500. */
 import { randomBytes } from 'node:crypto'
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, test } from 'vitest'
 import { connect } from '../../db/connect.ts'
 import { inTransaction } from '../../db/transaction.ts'
 import { outOfThree } from '../support/eventually.ts'
-import { addKey, type Instance, running, startInstance, until } from '../support/instance.ts'
+import { addKey, instanceForFile, running, startInstance, until } from '../support/instance.ts'
 import { openSql, type Sql } from '../support/sql.ts'
 
-let service: Instance
-beforeAll(async () => {
-  service = await startInstance()
-})
-afterAll(() => service.stop())
+const service = await instanceForFile()
 
 const rex = { name: 'Rex', categoryId: 3 }
 let serial = 0

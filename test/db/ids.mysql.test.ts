@@ -1,41 +1,30 @@
 /** A session whose ids are not consecutive: concurrent creations have their own ids. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { transformer } from '../../client/src/encoding.ts'
-import { engine, newDatabase } from '../support/database.ts'
-import { startProxy } from '../support/proxy.ts'
-import { type Service, startService } from '../support/service.ts'
+import { newProxiedDatabase } from '../support/proxy.ts'
+import { serviceForFile } from '../support/service.ts'
 
-describe.runIf(engine === 'mysql')('ids with an increment of three', () => {
-  let service: Service
-  let proxy: Awaited<ReturnType<typeof startProxy>>
-  beforeAll(async () => {
-    const database = await newDatabase()
-    const url = new URL(database.url)
-    proxy = await startProxy(url.hostname, Number(url.port || 3306))
-    proxy.rewrite((statement) =>
-      statement.replace(/^set session autocommit/, 'set auto_increment_increment = 3, autocommit'),
-    )
-    url.host = `127.0.0.1:${proxy.port}`
-    service = await startService({}, { database: { ...database, url: url.href } })
-  })
-  afterAll(() => service.stop())
+const database = await newProxiedDatabase()
+const { proxy } = database
+proxy.rewrite((statement) =>
+  statement.replace(/^set session autocommit/, 'set auto_increment_increment = 3, autocommit'),
+)
+const service = await serviceForFile({}, { database })
 
-  // Neither a few creations nor many share a statement, because their ids would be unknown.
-  test.each([2, 20])('%i creations of one batch have their own ids', async (count) => {
+// Neither a few creations nor many share a statement, because their ids would be unknown.
+test.each([2, 20])(
+  'ids with an increment of three: %i creations of one batch have their own',
+  async (count) => {
     const names = Array.from({ length: count }, (_, index) => `${index} of ${count}`)
     const inputs = names.map((name, index) => [
       index,
       transformer.serialize({ name, categoryId: 3 }),
     ])
     const begun = proxy.statements.length
-    const answer = await fetch(
-      `${service.origin}/trpc/${names.map(() => 'createPet').join()}?batch=1`,
-      {
-        method: 'POST',
-        headers: { authorization: `Bearer ${service.key}`, 'content-type': 'application/json' },
-        body: JSON.stringify(Object.fromEntries(inputs)),
-      },
-    )
+    const answer = await service.fetch(`/trpc/${names.map(() => 'createPet').join()}?batch=1`, {
+      method: 'POST',
+      body: JSON.stringify(Object.fromEntries(inputs)),
+    })
     expect(answer.status).toBe(200)
     const results = (await answer.json()) as { result: { data: string } }[]
     const made = results.map(({ result }) => transformer.deserialize(result.data))
@@ -47,5 +36,5 @@ describe.runIf(engine === 'mysql')('ids with an increment of three', () => {
     }
     const sent = proxy.statements.slice(begun).filter((text) => text.startsWith('insert'))
     expect(sent).toHaveLength(count)
-  })
-})
+  },
+)

@@ -1,19 +1,14 @@
 /** Lost connections, before or after the server executes a statement. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { outOfThree } from '../support/eventually.ts'
-import { addKey, type Instance, running, startInstance, until } from '../support/instance.ts'
+import { addKey, instanceForFile, running, until } from '../support/instance.ts'
 import { openSql } from '../support/sql.ts'
 
 const rex = { name: 'Rex', categoryId: 3 }
 
-let service: Instance
-let proxy: NonNullable<Instance['proxy']>
-beforeAll(async () => {
-  service = await startInstance()
-  if (!service.proxy) throw new Error('There is no proxy')
-  proxy = service.proxy
-})
-afterAll(() => service.stop())
+const service = await instanceForFile()
+if (!service.proxy) throw new Error('There is no proxy')
+const proxy = service.proxy
 beforeEach(async () => {
   expect((await service.rest('GET', '/pets')).status).toBe(200)
   await service.sql('delete from pets')

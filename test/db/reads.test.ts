@@ -1,27 +1,21 @@
 /** Concurrent reads share a query, and each call has its own result. */
 import { setTimeout } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { engine } from '../support/database.ts'
 import { eventually, outOfThree } from '../support/eventually.ts'
 import { running } from '../support/instance.ts'
-import { type Service, startService } from '../support/service.ts'
-import { openSql, type Sql } from '../support/sql.ts'
+import { transformer } from '../support/router.ts'
+import { serviceForFile, startService } from '../support/service.ts'
 
 const PETS = 300
 
-let service: Service
-let admin: Sql
+// Long, so that no timeout ends a statement.
+const service = await serviceForFile({ DATABASE_TIMEOUT: '30s' })
+const { sql } = service
 beforeAll(async () => {
-  // Long, so that no timeout ends a statement.
-  service = await startService({ DATABASE_TIMEOUT: '30s' })
-  admin = await openSql(service.databaseUrl)
   const names = Array.from({ length: PETS }, (_, index) => `('Pet ${index + 1}', 1, 'available')`)
-  await admin(`insert into pets (name, category_id, status) values ${names.join(', ')}`)
+  await sql(`insert into pets (name, category_id, status) values ${names.join(', ')}`)
   await get(1)
-})
-afterAll(async () => {
-  await admin.close()
-  await service.stop()
 })
 
 const get = async (id: number) => (await service.rest('GET', `/pets/${id}`)).body
@@ -35,6 +29,20 @@ test('each of many concurrent calls has its own pet, or its own 404', async () =
     const id = index + 1
     expect(body).toMatchObject(id <= PETS ? { id, name: `Pet ${id}` } : { code: 'NOT_FOUND' })
   }
+})
+
+test('a batch with repeated ids and unknown ids returns a result for each call', async () => {
+  const ids = [1, 2, 1, 404_404, 1, 3, 404_404, 2]
+  const inputs = ids.map((petId, index) => [index, transformer.serialize({ petId })])
+  const input = encodeURIComponent(JSON.stringify(Object.fromEntries(inputs)))
+  const path = `/trpc/${ids.map(() => 'getPet').join()}?batch=1&input=${input}`
+  const answer = await service.fetch(path)
+  const answers = (await answer.json()) as { result?: { data: string } }[]
+  const found = answers.map(({ result }) => {
+    const pet = result && transformer.deserialize(result.data)
+    return (pet as { id: bigint } | undefined)?.id
+  })
+  expect(found).toEqual([1n, 2n, 1n, undefined, 1n, 3n, undefined, 2n])
 })
 
 test('each of many concurrent lists has its own pets', async () => {
@@ -58,14 +66,14 @@ test('each of many concurrent lists has its own pets', async () => {
 })
 
 test('each call of a shared query fails with it', async () => {
-  await admin('alter table pets rename to elsewhere')
+  await sql('alter table pets rename to elsewhere')
   try {
     // A call that never settles would be 503 at its deadline.
     const paths = Array.from({ length: 60 }, (_, index) => `/pets${index % 2 ? '' : `/${index}`}`)
     const answers = await Promise.all(paths.map((path) => service.rest('GET', path)))
     expect(answers.map(({ status }) => status)).toEqual(paths.map(() => 500))
   } finally {
-    await admin('alter table elsewhere rename to pets')
+    await sql('alter table elsewhere rename to pets')
   }
 })
 
@@ -89,19 +97,18 @@ test('an acknowledged pet is read, even under load', async () => {
 })
 
 describe.runIf(engine === 'mysql')('on a server', () => {
-  const runningReads = () => running(admin, '%from `pets`%')
+  const runningReads = () => running(sql, '%from `pets`%')
   const locked = async (work: () => Promise<void>) => {
-    await admin('lock tables pets write')
+    await sql('lock tables pets write')
     try {
       await work()
     } finally {
-      await admin('unlock tables')
+      await sql('unlock tables')
     }
   }
   const abortable = (path: string) => {
     const controller = new AbortController()
-    const headers = { authorization: `Bearer ${service.key}` }
-    const outcome = fetch(`${service.origin}/v1${path}`, { headers, signal: controller.signal })
+    const outcome = service.fetch(`/v1${path}`, { signal: controller.signal })
     return { controller, status: outcome.then((it) => it.status).catch((it) => it.name) }
   }
   test('an aborted call does not affect the others', async () => {
@@ -115,7 +122,7 @@ describe.runIf(engine === 'mysql')('on a server', () => {
       expect(await leaving.status).toBe('AbortError')
       await eventually(() => expect(service.logged.join()).toContain('"status":499'))
       expect(await runningReads()).toHaveLength(2)
-      await admin('unlock tables')
+      await sql('unlock tables')
       expect(await Promise.all([first, staying])).toMatchObject([{ id: 1 }, { id: 3 }])
     })
   })
@@ -141,7 +148,7 @@ describe.runIf(engine === 'mysql')('on a server', () => {
       // Each on its own connection, without a result.
       await eventually(async () => expect(await runningReads()).toHaveLength(3))
       expect(performance.now() - start, 'a short wait for each').toBeLessThan(2_500)
-      await admin('unlock tables')
+      await sql('unlock tables')
       expect(await Promise.all(calls)).toMatchObject([{ id: 1 }, { id: 2 }, { id: 3 }])
     })
   })

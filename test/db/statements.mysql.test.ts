@@ -1,24 +1,17 @@
 /** The number of statements for many calls, by the log of a MySQL server. */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { setTimeout } from 'node:timers/promises'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { newDatabase } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
-import { type Service, startService } from '../support/service.ts'
+import { serviceForFile } from '../support/service.ts'
 import { openSql } from '../support/sql.ts'
-import { type Statements, watchStatements } from '../support/statements.ts'
+import { watchStatements } from '../support/statements.ts'
 
-let service: Service
-let statements: Statements
-beforeAll(async () => {
-  const database = await newDatabase()
-  statements = await watchStatements(database.url)
-  service = await startService({}, { database })
-})
-afterAll(async () => {
-  await service.stop()
-  await statements.close()
-})
+const database = await newDatabase()
+const statements = await watchStatements(database.url)
+afterAll(() => statements.close())
+const service = await serviceForFile({}, { database })
 
 const create = (key?: string) =>
   service.rest('POST', '/pets', {

@@ -1,17 +1,16 @@
 /** Calls that wait while another process holds the write lock of the embedded database. */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { setTimeout } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { createPet } from '../../src/petstore/pets/procedures.ts'
 import { Pet } from '../../src/petstore/pets/schema.ts'
 import { resources } from '../../src/petstore/resources.ts'
 import { keyedProcedure, router } from '../../src/procedure/procedure.ts'
-import { restMeta } from '../../src/procedure/rest-meta.ts'
 import { write } from '../../src/procedure/write.ts'
-import { engine } from '../support/database.ts'
 import { eventually, outOfThree } from '../support/eventually.ts'
-import { type Service, startService } from '../support/service.ts'
+import { described, resourcesOf } from '../support/procedures.ts'
+import { serviceForFile, startService } from '../support/service.ts'
 import { openSql } from '../support/sql.ts'
 
 const example: Pet = { id: 42n, name: 'Rex', categoryId: 1n, status: 'available' }
@@ -19,16 +18,7 @@ const example: Pet = { id: 42n, name: 'Rex', categoryId: 1n, status: 'available'
 const served = router({
   createPet,
   addRex: keyedProcedure
-    .meta(
-      restMeta({
-        method: 'POST',
-        path: '/pets/rex',
-        tag: 'pets',
-        summary: 'Add Rex',
-        description: 'Adds Rex.',
-        example,
-      }),
-    )
+    .meta(described('POST', '/pets/rex', { example }))
     .input(z.object({}))
     .output(Pet)
     .mutation(
@@ -41,74 +31,60 @@ const served = router({
   getPet: resources.router._def.procedures.getPet,
 })
 
-const start = (DATABASE_TIMEOUT: string) =>
-  startService({ DATABASE_TIMEOUT }, { resources: { ...resources, router: served } })
+test('a transaction that waits for another one ends at its own deadline', outOfThree, async () => {
+  const service = await startService({ DATABASE_TIMEOUT: '1s' }, { resources: resourcesOf(served) })
+  onTestFinished(() => service.stop())
+  expect((await service.rest('POST', '/pets/rex')).status).toBe(200)
+  await using other = await openSql(service.databaseUrl)
+  await other('begin immediate')
+  const first = service.rest('POST', '/pets/rex')
+  await setTimeout(600)
+  const begun = performance.now()
+  expect((await service.rest('POST', '/pets/rex')).status).toBe(503)
+  expect(performance.now() - begun).toBeLessThan(1_250)
+  expect((await first).status).toBe(503)
+  await other('rollback')
+})
 
-test.runIf(engine === 'sqlite')(
-  'a transaction that waits for another one ends at its own deadline',
-  outOfThree,
-  async () => {
-    const service = await start('1s')
-    onTestFinished(() => service.stop())
-    expect((await service.rest('POST', '/pets/rex')).status).toBe(200)
-    await using other = await openSql(service.databaseUrl)
-    await other('begin immediate')
-    const first = service.rest('POST', '/pets/rex')
-    await setTimeout(600)
-    const begun = performance.now()
-    expect((await service.rest('POST', '/pets/rex')).status).toBe(503)
-    expect(performance.now() - begun).toBeLessThan(1_250)
-    expect((await first).status).toBe(503)
-    await other('rollback')
-  },
+const service = await serviceForFile(
+  { DATABASE_TIMEOUT: '25s' }, // longer than the test
+  { resources: { ...resources, router: served } },
 )
+expect((await service.rest('POST', '/pets/rex')).status).toBe(200) // the key is in the cache
 
-describe.runIf(engine === 'sqlite')('aborted calls have no later effect', () => {
-  let service: Service
-  beforeAll(async () => {
-    service = await start('25s') // longer than the test
-    expect((await service.rest('POST', '/pets/rex')).status).toBe(200) // the key is in the cache
-  })
-  afterAll(() => service.stop())
-
-  const body = JSON.stringify({ name: 'Gone', categoryId: 3 })
-  test.each<[what: string, path: string, hasKey: boolean]>([
-    ['a creation', '/pets', false],
-    ['a creation with a key', '/pets', true],
-    ['a transaction', '/pets/rex', false],
-  ])('%s', async (what, path, hasKey) => {
-    await service.sql('delete from pets')
-    service.logged.length = 0
-    await using other = await openSql(service.databaseUrl)
-    await other('begin immediate')
-    let begun = 0
-    const onRequest = () => void begun++
-    subscribe('http.server.request.start', onRequest)
-    const controller = new AbortController()
-    const answers = Array.from({ length: 3 }, (_, index) =>
-      fetch(`${service.origin}/v1${path}`, {
-        method: 'POST',
-        headers: {
-          authorization: `Bearer ${service.key}`,
-          'content-type': 'application/json',
-          ...(hasKey && { 'idempotency-key': `"gone ${index}"` }),
-        },
-        ...(path === '/pets' && { body }),
-        signal: controller.signal,
-      }),
-    )
-    const outcomes = Promise.allSettled(answers)
-    await eventually(() => expect(begun).toBe(3))
-    unsubscribe('http.server.request.start', onRequest)
-    await setTimeout(50) // they wait for the lock
-    controller.abort()
-    await outcomes
-    await eventually(() =>
-      expect(service.logged.filter((line) => /"status":499/.test(line))).toHaveLength(3),
-    )
-    await other('rollback')
-    const after = { headers: { 'idempotency-key': `"after ${what}"` }, body }
-    expect((await service.rest('POST', '/pets', after)).status).toBe(201)
-    expect(await service.sql('select name from pets')).toEqual([{ name: 'Gone' }])
-  })
+const body = JSON.stringify({ name: 'Gone', categoryId: 3 })
+test.each<[what: string, path: string, hasKey: boolean]>([
+  ['a creation', '/pets', false],
+  ['a creation with a key', '/pets', true],
+  ['a transaction', '/pets/rex', false],
+])('%s that is aborted has no later effect', async (what, path, hasKey) => {
+  await service.sql('delete from pets')
+  service.logged.length = 0
+  await using other = await openSql(service.databaseUrl)
+  await other('begin immediate')
+  let begun = 0
+  const onRequest = () => void begun++
+  subscribe('http.server.request.start', onRequest)
+  const controller = new AbortController()
+  const answers = Array.from({ length: 3 }, (_, index) =>
+    service.fetch(`/v1${path}`, {
+      method: 'POST',
+      headers: hasKey ? { 'idempotency-key': `"gone ${index}"` } : {},
+      ...(path === '/pets' && { body }),
+      signal: controller.signal,
+    }),
+  )
+  const outcomes = Promise.allSettled(answers)
+  await eventually(() => expect(begun).toBe(3))
+  unsubscribe('http.server.request.start', onRequest)
+  await setTimeout(50) // they wait for the lock
+  controller.abort()
+  await outcomes
+  await eventually(() =>
+    expect(service.logged.filter((line) => /"status":499/.test(line))).toHaveLength(3),
+  )
+  await other('rollback')
+  const after = { headers: { 'idempotency-key': `"after ${what}"` }, body }
+  expect((await service.rest('POST', '/pets', after)).status).toBe(201)
+  expect(await service.sql('select name from pets')).toEqual([{ name: 'Gone' }])
 })

@@ -55,8 +55,7 @@ describe('against a running service', () => {
     metrics = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text()
   })
   afterAll(async () => {
-    server.child.kill('SIGKILL')
-    await server.exited
+    await server.end()
   })
 
   test('every metric and label of rules and dashboard exists', () => {

@@ -19,10 +19,9 @@ afterAll(() => mysql.remove())
 
 test('at most a thousand calls wait for ten connections', async () => {
   const service = await startInstance({ DATABASE_TIMEOUT: '25s' }, await newDatabase(mysql.url))
-  const headers = { authorization: `Bearer ${service.key}` }
   let serial = 0
   const list = async (query = `?cursor=${serial++}`) => {
-    const answer = await fetch(`${service.origin}/v1/pets${query}`, { headers })
+    const answer = await service.fetch(`/v1/pets${query}`)
     await answer.body?.cancel()
     return answer.status
   }
@@ -62,10 +61,9 @@ test('at most a thousand calls wait for ten connections', async () => {
 
 test('at most a thousand calls wait for single pets, a hundred in one query', async () => {
   const service = await startInstance({ DATABASE_TIMEOUT: '25s' }, await newDatabase(mysql.url))
-  const headers = { authorization: `Bearer ${service.key}` }
   let serial = 0
   const get = async () => {
-    const answer = await fetch(`${service.origin}/v1/pets/${++serial}`, { headers })
+    const answer = await service.fetch(`/v1/pets/${++serial}`)
     await answer.body?.cancel()
     return answer.status
   }

@@ -54,12 +54,10 @@ test('the files of the image suffice to start, serve, pass the health check and 
     const checkHealth = () =>
       spawnSync(process.execPath, checking, { env: { PORT: String(port) }, stdio: 'ignore' }).status
     expect(checkHealth()).toBe(0)
-    program.child.kill('SIGTERM')
-    expect(await program.exited).toBe(0)
+    expect(await program.end('SIGTERM')).toBe(0)
     expect(checkHealth()).not.toBe(0)
   } finally {
-    program.child.kill('SIGKILL')
-    await program.exited
+    await program.end()
     remove()
   }
 })

@@ -1,8 +1,7 @@
-/** Long losses of connections to a MySQL server: locks, restarts, silence. */
-
+/** Long losses of connections to a MySQL server: locks, restarts, silence; the default timeout. */
 import { randomUUID } from 'node:crypto'
 import { setTimeout } from 'node:timers/promises'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { newDatabase } from '../support/database.ts'
 import { outOfThree } from '../support/eventually.ts'
 import { type Instance, startInstance, until } from '../support/instance.ts'
@@ -141,4 +140,22 @@ test('unused connections are closed', async () => {
   await until('no connection is open', () => proxy.clients === 0, 60_000)
   expect((await service.rest('GET', '/pets')).status).toBe(200)
   await service.stop()
+})
+
+test('DATABASE_TIMEOUT is 5 seconds by default', outOfThree, async () => {
+  const database = await newDatabase(mysql.url)
+  const service = await startInstance({ DATABASE_TIMEOUT: '' }, database)
+  onTestFinished(async () => void (await service.stop()))
+  await service.rest('GET', '/pets')
+  await using locker = await openSql(service.databaseUrl)
+  await locker('lock tables pets write')
+  const start = performance.now()
+  const answers = await Promise.all([
+    service.rest('GET', '/pets'),
+    service.rest('POST', '/pets', { body: rex }),
+  ])
+  const took = performance.now() - start
+  expect(answers.map(({ status }) => status)).toEqual([503, 503])
+  expect(took).toBeGreaterThan(4_990)
+  expect(took).toBeLessThan(7_000)
 })

@@ -1,37 +1,14 @@
 /** The default timeouts of clients, the stop and commands. These tests mostly wait. */
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { beginCreation } from '../support/creation.ts'
-import { newDatabase, type TestDatabase } from '../support/database.ts'
-import {
-  newFolder,
-  programs,
-  runProgram,
-  runServer,
-  runToEnd,
-  type ServerProgram,
-} from '../support/process.ts'
-import { createKey } from '../support/service.ts'
+import { instanceForFile } from '../support/instance.ts'
+import { newFolder, programs, runProgram, runServer, runToEnd } from '../support/process.ts'
+import { requestText } from '../support/raw.ts'
 import { openSql } from '../support/sql.ts'
 
-let database: TestDatabase
-let key: string
-let server: ServerProgram
-beforeAll(async () => {
-  database = await newDatabase()
-  key = await createKey(database.url)
-  server = await runServer({ DATABASE_URL: database.url })
-})
-afterAll(async () => {
-  server.child.kill('SIGKILL')
-  await server.exited
-  await database.remove()
-})
-
-const head = () => ['Host: x', `Authorization: Bearer ${key}`]
-const get = (path: string, ...headers: string[]) =>
-  `${[`GET ${path} HTTP/1.1`, ...head(), ...headers].join('\r\n')}\r\n\r\n`
+const { key, databaseUrl, program: server } = await instanceForFile()
 
 /** Opens a connection and sends a text. */
 async function send(text: string): Promise<Socket> {
@@ -66,8 +43,8 @@ test.concurrent('the headers time out after 10 seconds', { timeout: 90_000 }, as
 })
 
 test.concurrent('a whole request times out after 30 seconds', { timeout: 90_000 }, async () => {
-  const headers = [...head(), 'Content-Type: application/json', 'Content-Length: 1000']
-  const socket = await send(`${['POST /v1/pets HTTP/1.1', ...headers].join('\r\n')}\r\n\r\n{`)
+  const body = `{${' '.repeat(999)}`
+  const socket = await send(requestText('POST /v1/pets', { key, body }).slice(0, -999))
   const drip = setInterval(() => socket.write(' '), 500)
   const { text, seconds } = await readToEnd(socket)
   clearInterval(drip)
@@ -78,7 +55,7 @@ test.concurrent('a whole request times out after 30 seconds', { timeout: 90_000 
 test.concurrent('an idle connection is closed 65 seconds after a response', {
   timeout: 90_000,
 }, async () => {
-  const socket = await send(get('/v1/pets'))
+  const socket = await send(requestText('GET /v1/pets', { key }))
   const { text, seconds } = await readToEnd(socket)
   expect(text).toMatch(/^HTTP\/1\.1 200 OK.*\r\nKeep-Alive: timeout=65\r\n/s)
   expect(text.match(/^HTTP/gm)).toHaveLength(1)
@@ -95,7 +72,7 @@ test.concurrent('a connection without a request times out', {
 })
 
 test.concurrent('a graceful stop ends after 10 seconds', { timeout: 90_000 }, async () => {
-  const stopping = await runServer({ DATABASE_URL: database.url })
+  const stopping = await runServer({ DATABASE_URL: databaseUrl })
   await beginCreation(stopping.port, key)
   stopping.child.kill('SIGTERM')
   await stopping.logged(/Stopping/)

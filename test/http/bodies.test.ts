@@ -1,6 +1,6 @@
 /** Bodies and inputs that are too large, nested too deeply, or not what their headers say. */
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { afterEach, expect, test } from 'vitest'
 import { outOfThree } from '../support/eventually.ts'
 import {
   answerOf,
@@ -10,40 +10,30 @@ import {
   expectServing,
   expectTrpcError,
 } from '../support/expect.ts'
-import { converse } from '../support/raw.ts'
 import { transformer } from '../support/router.ts'
-import { type Service, startService } from '../support/service.ts'
+import { serviceForFile } from '../support/service.ts'
 
 const MAX_BODY = 65_536
 
-let service: Service
-beforeAll(async () => {
-  service = await startService()
-})
+const service = await serviceForFile()
 afterEach(() => expectServing(service))
-afterAll(() => service.stop())
 
 type Body = string | Uint8Array | ReadableStream
 
 /** Sends a POST, to REST unless another path is given. */
 function post(body: Body, headers = {}, path = '/v1/pets'): Promise<ErrorAnswer> {
-  const init: RequestInit & { duplex: 'half' } = {
+  const init = {
     method: 'POST',
     // The type of a view allows shared memory, which these bodies do not use.
     body: body as NonNullable<RequestInit['body']>,
     duplex: 'half', // a stream is sent in chunks, without a length
-    headers: {
-      authorization: `Bearer ${service.key}`,
-      'content-type': 'application/json',
-      ...headers,
-    },
-  }
-  return answerOf(fetch(service.origin + path, init))
+    headers,
+  } as const
+  return answerOf(service.fetch(path, init))
 }
 
 const postTrpc = (body: Body, headers = {}) => post(body, headers, '/trpc/createPet')
-const get = (path: string) =>
-  answerOf(fetch(service.origin + path, { headers: { authorization: `Bearer ${service.key}` } }))
+const get = (path: string) => answerOf(service.fetch(path))
 const stream = (text: string) => new Blob([text]).stream()
 
 /** A NewPet as JSON of exactly this many bytes. */
@@ -65,28 +55,6 @@ test('a body of 64 KiB is accepted; one more byte returns 413, with and without 
     expectRestError(await post(as(petOf(MAX_BODY + 1))), 413, 'PAYLOAD_TOO_LARGE')
     expect((await postTrpc(as(trpcPetOf(MAX_BODY)))).status).toBe(200)
     expectTrpcError(await postTrpc(as(trpcPetOf(MAX_BODY + 1))), 413, 'PAYLOAD_TOO_LARGE')
-  }
-})
-
-test('a body beyond the limit closes the connection, even when it has arrived completely', async () => {
-  const chunk = petOf(MAX_BODY + 1)
-  const lines = [
-    'POST /v1/pets HTTP/1.1',
-    'Host: petstore.example',
-    `Authorization: Bearer ${service.key}`,
-    'Content-Type: application/json',
-    'Transfer-Encoding: chunked',
-  ]
-  const request = `${lines.join('\r\n')}\r\n\r\n${chunk.length.toString(16)}\r\n${chunk}\r\n0\r\n\r\n`
-  const { answers, closed } = await converse(service.origin, request, { expected: 2 })
-  expect(answers.map(({ status }) => status)).toEqual([413])
-  expect(answers[0]?.headers.get('connection')).toBe('close')
-  expect(closed).toBe(true)
-})
-
-test('a body of 5 MB returns 413', async () => {
-  for (const body of [petOf(5_000_000), stream(petOf(5_000_000))]) {
-    expectRestError(await post(body), 413, 'PAYLOAD_TOO_LARGE')
   }
 })
 
@@ -135,6 +103,7 @@ test('Content-Type must be JSON in UTF-8', async () => {
     'Application/JSON; Charset="UTF-8"',
     'application/json;charset=utf-8',
     'application/json; version=1',
+    'application/json ; x=y',
     'application/json; odd',
   ]) {
     expect(await post(json, { 'content-type': type })).toMatchObject({ status: 201 })
@@ -147,6 +116,8 @@ test('Content-Type must be JSON in UTF-8', async () => {
     'application/json; charset="latin1"',
     'application/json; charset=utf-16',
     'application/json; charset=utf-8; charset=utf-16',
+    'application/problem+json',
+    'json',
     'application/x-www-form-urlencoded',
     'multipart/form-data; boundary=x',
     'application/octet-stream',
@@ -172,6 +143,9 @@ test.for<[string, string | Uint8Array]>([
   ['a control character', '{"name":"a\u0000b","categoryId":1}'],
   ['NaN', '{"name":"a","categoryId":NaN}'],
   ['a comment', '{"name":"a","categoryId":1} // more'],
+  ['a trailing comma', '{"name":"a","categoryId":1,}'],
+  ['single quotes', "{'name':'a','categoryId':1}"],
+  ['a leading zero', '{"name":"a","categoryId":01}'],
   ['two values', '{"name":"a","categoryId":1}{}'],
   ['an incomplete object', '{"name":"a","categoryId":1'],
   ['a blank', ' '],
@@ -212,6 +186,12 @@ test('__proto__ and constructor in JSON are data, and ignored', async () => {
     const body = JSON.stringify({ name: value, categoryId: 3, status: value })
     expectRestError(await post(body), 400, 'BAD_REQUEST')
   }
+})
+
+test('devalue accepts nesting beyond the limit of JSON, because it encodes a flat list', async () => {
+  const more: unknown = JSON.parse('['.repeat(501) + ']'.repeat(501))
+  const input = transformer.serialize({ name: 'Rex', categoryId: 3, more })
+  expect((await postTrpc(JSON.stringify(input))).status).toBe(200)
 })
 
 test('the last of duplicate keys in JSON wins', async () => {

@@ -1,12 +1,8 @@
 /** The Idempotency-Key header: valid values, and values that are the same key. */
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Service, startService } from '../support/service.ts'
+import { expect, test } from 'vitest'
+import { serviceForFile } from '../support/service.ts'
 
-let service: Service
-beforeAll(async () => {
-  service = await startService()
-})
-afterAll(() => service.stop())
+const service = await serviceForFile()
 
 const create = (key: string) =>
   service.rest('POST', '/pets', {

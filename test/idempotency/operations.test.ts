@@ -1,16 +1,15 @@
 /** Idempotency-Keys of any operation: equal and different requests, and repeated responses. */
 import { createTRPCClient, httpLink } from '@trpc/client'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { forClients } from '../../client/src/interface.ts'
-import { createStores } from '../../src/petstore/stores.ts'
 import { dateTimeInput, dateTimeOutput } from '../../src/procedure/dates.ts'
 import { idempotentWrite } from '../../src/procedure/idempotent-write.ts'
 import { int64Input, int64Output } from '../../src/procedure/int64.ts'
 import { keyedProcedure, router } from '../../src/procedure/procedure.ts'
-import { restMeta } from '../../src/procedure/rest-meta.ts'
+import { described, resourcesOf } from '../support/procedures.ts'
 import { transformer } from '../support/router.ts'
-import { errorOf, type Service, startService } from '../support/service.ts'
+import { errorOf, serviceForFile } from '../support/service.ts'
 
 const fields = {
   title: z.string().optional(),
@@ -36,18 +35,7 @@ let made = 0
 /** A creation that returns its input with a new number. */
 const adding = (path: '/books' | '/films') =>
   keyedProcedure
-    .meta(
-      restMeta({
-        method: 'POST',
-        path,
-        creates: `${path}/{number}`,
-        example,
-        exampleInput: {},
-        tag: 'things',
-        summary: 'Add',
-        description: 'Adds something.',
-      }),
-    )
+    .meta(described('POST', path, { creates: `${path}/{number}`, example, exampleInput: {} }))
     .input(z.object(fields).meta({ id: path === '/books' ? 'NewBook' : 'NewFilm' }))
     .output(Made)
     .mutation(idempotentWrite(async ({ input }) => ({ ...input, number: ++made })))
@@ -55,16 +43,7 @@ const adding = (path: '/books' | '/films') =>
 /** The target of `creates`. */
 const getting = (path: '/books' | '/films') =>
   keyedProcedure
-    .meta(
-      restMeta({
-        method: 'GET',
-        path: `${path}/{number}`,
-        example,
-        tag: 'things',
-        summary: 'Get',
-        description: 'Returns something.',
-      }),
-    )
+    .meta(described('GET', `${path}/{number}`, { example }))
     .input(z.object({ number: z.int() }))
     .output(Made)
     .query(async ({ input }) => input)
@@ -77,16 +56,11 @@ const served = router({
 })
 const clientRouter = forClients(served)
 
-let service: Service
 let key: string
-beforeAll(async () => {
-  const resources = { router: served, tags: { things: 'Things.' }, createStores }
-  service = await startService({}, { resources })
-})
+const service = await serviceForFile({}, { resources: resourcesOf(served) })
 beforeEach(() => {
   key = `"${crypto.randomUUID()}"`
 })
-afterAll(() => service.stop())
 
 const add = (path: string, body: unknown) =>
   service.rest('POST', path, { headers: { 'idempotency-key': key }, body })

@@ -1,20 +1,14 @@
 /** createPet with an Idempotency-Key creates one pet, even when the client repeats the request. */
 import { hash } from 'node:crypto'
-import { createTRPCClient, httpBatchLink } from '@trpc/client'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { engine, newDatabase } from '../support/database.ts'
 import { addKey, running, startInstance, until } from '../support/instance.ts'
 import { countPets } from '../support/pets.ts'
 import { type RestClient, restClient } from '../support/rest.ts'
-import { type AppRouter, transformer } from '../support/router.ts'
-import { errorOf, type Service, startService, trpcClient } from '../support/service.ts'
+import { errorOf, serviceForFile, startService, trpcClient } from '../support/service.ts'
 import { openSql } from '../support/sql.ts'
 
-let service: Service
-beforeAll(async () => {
-  service = await startService()
-})
-afterAll(() => service.stop())
+const service = await serviceForFile()
 
 const rex = { name: 'Rex', categoryId: 3, status: 'available' }
 let serial = 0
@@ -117,22 +111,6 @@ test('tRPC returns the stored output of a REST request', async () => {
   expect(again.id).toBe(BigInt(idOf(first)))
   const other = client.createPet.mutate({ name: 'Bella', categoryId: 3 })
   expect(await errorOf(other)).toMatchObject({ code: 'UNPROCESSABLE_CONTENT', status: 422 })
-})
-
-test('a batch with a key returns 400', async () => {
-  const client = createTRPCClient<AppRouter>({
-    links: [
-      httpBatchLink({
-        url: `${service.origin}/trpc`,
-        transformer,
-        headers: { authorization: `Bearer ${service.key}`, 'idempotency-key': newKey() },
-      }),
-    ],
-  })
-  const call = () => client.createPet.mutate({ name: 'Rex', categoryId: 3 })
-  const errors = await Promise.all([call(), call()].map(errorOf))
-  for (const error of errors) expect(error).toMatchObject({ code: 'BAD_REQUEST', status: 400 })
-  expect(await call()).toMatchObject({ name: 'Rex' })
 })
 
 test('each row has its own creation time', async () => {

@@ -4,21 +4,17 @@ import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { bin, emptyProject, run } from '../support/client-package.ts'
-import { type Service, startService } from '../support/service.ts'
+import { serviceForFile } from '../support/service.ts'
 
 const tarball = inject('clientPackage')
 const project = emptyProject()
 
-let service: Service
+const service = await serviceForFile()
 beforeAll(async () => {
-  service = await startService()
   await project.install([tarball])
   cpSync(path.join(import.meta.dirname, 'client-package'), project.folder, { recursive: true })
 }, 180_000)
-afterAll(async () => {
-  await service.stop()
-  project.remove()
-})
+afterAll(() => project.remove())
 
 /** The lines of a file with errors of the compiler, with the strictest options. */
 async function refusedLines(file: string): Promise<number[]> {

@@ -5,18 +5,12 @@ import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import type { Project } from '../support/client-package.ts'
 import { INSTALLATION } from '../support/installation.ts'
 import { storePets } from '../support/pets.ts'
-import { type Service, startService } from '../support/service.ts'
+import { serviceForFile } from '../support/service.ts'
 import { blocks, installs, newFrontend } from './frontend.ts'
 
 const tarball = inject('clientPackage')
 
-let service: Service
-beforeAll(async () => {
-  service = await startService()
-}, 120_000)
-afterAll(async () => {
-  await service.stop()
-})
+const service = await serviceForFile()
 
 describe.each<[file: string, from?: string, to?: string]>([
   ['README.md', '## tRPC', '## Configuration'],

@@ -11,7 +11,7 @@ import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { startBrowser } from '../support/browser.ts'
 import { emptyProject, type Project } from '../support/client-package.ts'
 import { INSTALLATION } from '../support/installation.ts'
-import { keys, type Service, startService } from '../support/service.ts'
+import { keys, serviceForFile } from '../support/service.ts'
 import { newFrontend } from './frontend.ts'
 
 let project: Project
@@ -20,11 +20,10 @@ const load = (file: string, { folder } = project) =>
 const copyInto = ({ folder }: Project) =>
   cpSync(path.join(import.meta.dirname, 'client-package'), folder, { recursive: true })
 
-let service: Service
+const service = await serviceForFile()
 let apiKeys: { valid: string; readOnly: string; invalid: string }
 let real: [string, string][]
 beforeAll(async () => {
-  service = await startService()
   const readOnly = await keys.create(service.databaseUrl, 'reader', undefined, true)
   apiKeys = { valid: service.key, readOnly: readOnly.key, invalid: 'petstore_wrong' }
   project = await newFrontend()
@@ -32,10 +31,7 @@ beforeAll(async () => {
   const { outcomes } = await load('calls.ts')
   real = await outcomes(`${service.origin}/trpc`, apiKeys)
 }, INSTALLATION)
-afterAll(async () => {
-  await service.stop()
-  project.remove()
-})
+afterAll(() => project.remove())
 
 test('the calls have outcomes of every kind', () => {
   const text = JSON.stringify(real)

@@ -3,30 +3,23 @@ import { createHash, randomBytes } from 'node:crypto'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, expect, test, vi } from 'vitest'
 import { engine, newDatabase } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
 import { usedMemory } from '../support/memory.ts'
-import { keys, type Service, startService } from '../support/service.ts'
+import { keys, serviceForFile } from '../support/service.ts'
 import { openSql } from '../support/sql.ts'
-import { type Statements, watchStatements } from '../support/statements.ts'
+import { watchStatements } from '../support/statements.ts'
 
 const CONNECTIONS = 500
 
 /** Milliseconds that a valid key stays cached. */
 const REMEMBERED = 10_000
 
-let service: Service
-let statements: Statements | undefined
-beforeAll(async () => {
-  const database = await newDatabase()
-  if (engine === 'mysql') statements = await watchStatements(database.url)
-  service = await startService({}, { database })
-})
-afterAll(async () => {
-  await service.stop()
-  await statements?.close()
-})
+const database = await newDatabase()
+const statements = engine === 'mysql' ? await watchStatements(database.url) : undefined
+afterAll(() => statements?.close())
+const service = await serviceForFile({}, { database })
 
 const unknownKey = () => `petstore_${randomBytes(32).toString('base64url')}`
 

@@ -10,8 +10,7 @@ let database: TestDatabase | undefined
 let server: ServerProgram
 afterEach(async () => {
   if (!database) return
-  server.child.kill('SIGKILL')
-  await server.exited
+  await server.end()
   await database.remove()
   database = undefined
 })
@@ -36,8 +35,7 @@ test('a single entry is written without waiting for others', async () => {
 test('each entry is one line, and a stop loses none', async () => {
   await start()
   await ask(200)
-  server.child.kill('SIGTERM')
-  expect(await server.exited).toBe(0)
+  expect(await server.end('SIGTERM')).toBe(0)
   expect(requests()).toHaveLength(200)
   for (const line of server.stderr.trim().split('\n')) JSON.parse(line)
   expect(server.stderr).toMatch(/"msg":"Stopped"/)
@@ -113,7 +111,6 @@ test('a second signal, which ends the process at once, loses no entry', async ()
   server.child.kill('SIGTERM')
   await server.logged(/Stopping/)
   await ask(3)
-  server.child.kill('SIGINT')
-  expect(await server.exited).toBe(1)
+  expect(await server.end('SIGINT')).toBe(1)
   expect(requests()).toHaveLength(23)
 })

@@ -5,32 +5,18 @@ import { existsSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { setTimeout } from 'node:timers/promises'
 import { stripVTControlCharacters } from 'node:util'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, test } from 'vitest'
 import { beginCreation } from '../support/creation.ts'
-import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
+import { engine } from '../support/database.ts'
 import { eventually, outOfThree } from '../support/eventually.ts'
-import { running } from '../support/instance.ts'
-import { type LogEntry, programs, runServer, type ServerProgram } from '../support/process.ts'
-import { createKey } from '../support/service.ts'
+import { instanceForFile, running } from '../support/instance.ts'
+import { type LogEntry, programs } from '../support/process.ts'
+import { requestText } from '../support/raw.ts'
+import type { KeyedInit } from '../support/rest.ts'
 import { readSlowly } from '../support/slow-reader.ts'
-import { openSql, type Sql } from '../support/sql.ts'
 
-let database: TestDatabase
-let sql: Sql
-let key: string
-let server: ServerProgram
-beforeAll(async () => {
-  database = await newDatabase()
-  key = await createKey(database.url)
-  sql = await openSql(database.url)
-  server = await runServer({ DATABASE_URL: database.url, DATABASE_TIMEOUT: '3s' })
-})
-afterAll(async () => {
-  server.child.kill('SIGTERM')
-  await server.exited
-  await sql.close()
-  await database.remove()
-})
+const service = await instanceForFile({ DATABASE_TIMEOUT: '3s' })
+const { program: server, key, sql } = service
 afterEach(() => {
   // Every line is JSON, and none contains a key.
   expect(server.entries().length).toBeGreaterThan(0)
@@ -41,17 +27,8 @@ let serial = 0
 /** An id that no other request has. */
 const newId = () => `log-${++serial}`
 
-const ask = (id: string, path: string, init: RequestInit = {}) =>
-  fetch(server.origin + path, {
-    ...init,
-    redirect: 'manual',
-    headers: {
-      authorization: `Bearer ${key}`,
-      'x-request-id': id,
-      ...(init.body !== undefined && { 'content-type': 'application/json' }),
-      ...(init.headers as Record<string, string>),
-    },
-  })
+const ask = (id: string, path: string, { headers, ...init }: KeyedInit = {}) =>
+  service.fetch(path, { ...init, headers: { 'x-request-id': id, ...headers } })
 
 /** All entries of the request with this id, after its end. */
 async function entriesOf(id: string): Promise<LogEntry[]> {
@@ -88,43 +65,6 @@ function expectWhole(entry: LogEntry, began: number, expected: LogEntry): void {
   expect(duration).toBeLessThanOrEqual(Date.now() - began + 1)
 }
 
-const pet = (name: string) => ({ method: 'POST', body: JSON.stringify({ name, categoryId: 3 }) })
-
-test.each([
-  ['/v1/pets?status=sold', {}, { surface: 'rest', operation: 'listPets', status: 200 }],
-  ['/v1/pets/404', {}, { surface: 'rest', operation: 'getPet', status: 404 }],
-  ['/v1/pets/x', { method: 'HEAD' }, { surface: 'rest', operation: 'getPet', status: 400 }],
-  ['/v1/pets', pet('sold'), { surface: 'rest', operation: 'createPet', status: 201 }],
-  ['/trpc/listPets', {}, { surface: 'trpc', operation: 'listPets', status: 200 }],
-  ['/trpc/getPet', {}, { surface: 'trpc', operation: 'getPet', status: 400 }],
-  ['/trpc/nothing', {}, { surface: 'trpc', operation: 'unknown', status: 404 }],
-])('%s is logged as one line, with operation and key', async (path, init, expected) => {
-  const id = newId()
-  const began = Date.now()
-  const answer = await ask(id, path, init)
-  expect(answer.headers.get('x-request-id')).toBe(id)
-  const method = 'method' in init ? init.method : 'GET'
-  expectWhole(await entryOf(id), began, { requestId: id, ...expected, method, keyId: '1' })
-})
-
-test.each([
-  ['/nowhere/at/all?secret=sesame', 404, '/nowhere/at/all'],
-  ['/v1/nowhere?secret=sesame', 404, '/v1/nowhere'],
-  ['/docs/nothing?secret=sesame', 404, '/docs/nothing'],
-  ['/no%20where%0a%22', 404, '/no%20where%0a%22'], // as it was sent
-  ['/?secret=sesame', 302, '/'],
-  ['/healthz?secret=sesame', 200, '/healthz'],
-  ['/v1/openapi.json?secret=sesame', 200, '/v1/openapi.json'],
-])('%s is logged with its path, without its query', async (address, status, path) => {
-  const id = newId()
-  const began = Date.now()
-  const answer = await ask(id, address)
-  expect([answer.status, answer.headers.get('x-request-id')]).toEqual([status, id])
-  const expected = { requestId: id, surface: 'other', method: 'GET', path, status }
-  expectWhole(await entryOf(id), began, { ...expected, address: '127.0.0.1' })
-  expect(server.stderr).not.toContain('sesame')
-})
-
 test('an invalid key is logged with its prefix only, without a key id', async () => {
   const wrong = `petstore_${'A'.repeat(43)}`
   const reading = `petstore_read_${'A'.repeat(43)}`
@@ -148,17 +88,6 @@ test('an invalid key is logged with its prefix only, without a key id', async ()
     }
   }
   expect(server.stderr).not.toMatch(/sesame|AAAAAAAA/)
-})
-
-test('keyId is the id of the key in the request', async () => {
-  const other = await createKey(database.url)
-  const [one, two] = [newId(), newId()]
-  await Promise.all([
-    ask(one, '/v1/pets', { headers: { authorization: `Bearer ${other}` } }),
-    ask(two, '/v1/pets'),
-  ])
-  expect((await entryOf(one)).keyId).toBe('2')
-  expect((await entryOf(two)).keyId).toBe('1')
 })
 
 test('an X-Request-Id of up to 128 allowed characters is kept, any other is replaced', async () => {
@@ -236,8 +165,8 @@ describe('a client that disconnects is logged with 499', () => {
 
   test('in the middle of its response', async () => {
     const id = newId()
-    const request = `GET /docs/ HTTP/1.1\r\nHost: x\r\nX-Request-Id: ${id}\r\n\r\n`
-    const reader = await readSlowly(server.port, request)
+    const request = { headers: [`X-Request-Id: ${id}`] }
+    const reader = await readSlowly(server.port, requestText('GET /docs/', request))
     reader.leave()
     await eventually(async () => {
       expect((await entriesOf(id)).map(({ status }) => status)).toEqual([499])
@@ -252,44 +181,15 @@ describe('a client that disconnects is logged with 499', () => {
     )
     await sql(`insert into pets (name, category_id, status) values ${names.join(', ')}`)
     const id = newId()
-    const lines = [
-      `GET /trpc/${Array(20).fill('listPets').join()}?batch=1 HTTP/1.1`,
-      'Host: x',
-      `Authorization: Bearer ${key}`,
-      `X-Request-Id: ${id}`,
-    ]
-    const reader = await readSlowly(server.port, `${lines.join('\r\n')}\r\n\r\n`)
+    const batch = `GET /trpc/${Array(20).fill('listPets').join()}?batch=1`
+    const request = requestText(batch, { key, headers: [`X-Request-Id: ${id}`] })
+    const reader = await readSlowly(server.port, request)
     reader.leave()
     await eventually(async () => {
       const entries = (await entriesOf(id)).map(({ operation, status }) => [operation, status])
       expect(entries).toEqual([['batch', 499]])
     })
   })
-
-  test.runIf(engine === 'mysql')(
-    'during a database query, on both surfaces',
-    outOfThree,
-    async () => {
-      await sql('lock tables pets write')
-      try {
-        for (const path of ['/v1/pets', '/v1/pets/1', '/trpc/listPets']) {
-          const id = newId()
-          const controller = new AbortController()
-          const gone = ask(id, path, { signal: controller.signal }).catch((error) => error.name)
-          const queries = () => running(sql, '%from %pets%')
-          await eventually(async () => expect(await queries()).toHaveLength(1))
-          controller.abort()
-          expect(await gone).toBe('AbortError')
-          const entries = await entriesOf(id)
-          expect(entries).toHaveLength(1)
-          expect(entries[0]).toMatchObject({ status: 499, level: 30 })
-          await eventually(async () => expect(await queries()).toEqual([]))
-        }
-      } finally {
-        await sql('unlock tables')
-      }
-    },
-  )
 })
 
 test.runIf(engine === 'mysql')(
@@ -344,19 +244,6 @@ describe('a 500 or 503 has a second line, with the cause and the same request id
     }
   })
 
-  test.each(['/v1/pets', '/trpc/listPets'])('500 of %s', async (path) => {
-    await sql('alter table pets rename to animals')
-    try {
-      const id = newId()
-      expect((await ask(id, path)).status).toBe(500)
-      const entries = await entriesOf(id)
-      expect(entries.map(({ level }) => level).sort()).toEqual([30, 50])
-      expect(JSON.stringify(entries)).toMatch(/no such table|doesn't exist/)
-    } finally {
-      await sql('alter table animals rename to pets')
-    }
-  })
-
   test.each(['/v1/pets', '/trpc/createPet'])('503 of %s', async (path) => {
     // On MySQL the table cannot be read or written, on SQLite it cannot be written.
     await sql(engine === 'mysql' ? 'lock tables pets write' : 'begin immediate')
@@ -378,23 +265,6 @@ describe('a 500 or 503 has a second line, with the cause and the same request id
       await sql(engine === 'mysql' ? 'unlock tables' : 'rollback')
     }
   })
-
-  test('no other error has one', async () => {
-    const bad: [string, RequestInit, number][] = [
-      ['/v1/pets', { method: 'POST', body: '{' }, 400],
-      ['/v1/pets', { method: 'POST', body: ' '.repeat(70_000) }, 413],
-      ['/v1/pets', { method: 'DELETE' }, 405],
-      ['/trpc/createPet', { method: 'POST', body: '{' }, 400],
-      ['/trpc/listPets', { headers: { authorization: '' } }, 401],
-      ['/v1/%zz', {}, 404],
-    ]
-    for (const [path, init, status] of bad) {
-      const id = newId()
-      const answer = await ask(id, path, init)
-      expect([path, answer.status, answer.headers.get('x-request-id')]).toEqual([path, status, id])
-      expect((await entryOf(id)).status).toBe(status)
-    }
-  })
 })
 
 test('stdout has the start message, and nothing of the log', async () => {
@@ -413,7 +283,7 @@ test.runIf(engine === 'sqlite' && existsSync('/usr/bin/script'))(
     const { PATH = '', HOME = '' } = process.env
     const program = `${process.execPath} ${programs.server}`
     const child = spawn('/usr/bin/script', ['-qfec', program, '/dev/null'], {
-      env: { PATH, HOME, PORT: '0', DATABASE_URL: database.url },
+      env: { PATH, HOME, PORT: '0', DATABASE_URL: service.databaseUrl },
       stdio: ['pipe', 'pipe', 'ignore'],
     })
     let shown = ''
@@ -435,17 +305,3 @@ test.runIf(engine === 'sqlite' && existsSync('/usr/bin/script'))(
     expect(shown).toContain('Stopped')
   },
 )
-
-test('a request just before the stop is logged', async () => {
-  const ending = await runServer({ DATABASE_URL: database.url })
-  const ids = Array.from({ length: 20 }, newId)
-  const last = ids.map((id) =>
-    fetch(`${ending.origin}/v1/pets`, {
-      headers: { authorization: `Bearer ${key}`, 'x-request-id': id },
-    }),
-  )
-  await Promise.all(last)
-  ending.child.kill('SIGTERM')
-  expect(await ending.exited).toBe(0)
-  expect(ids.filter((id) => !ending.stderr.includes(`"${id}"`))).toEqual([])
-})

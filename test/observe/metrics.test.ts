@@ -9,6 +9,7 @@ import { eventually } from '../support/eventually.ts'
 import { freePort } from '../support/mysql.ts'
 import { occupy } from '../support/occupy.ts'
 import { runServer, type ServerProgram } from '../support/process.ts'
+import { keyedFetch } from '../support/rest.ts'
 import { createKey } from '../support/service.ts'
 import { openSql } from '../support/sql.ts'
 import { runFirst } from '../support/watched.ts'
@@ -24,10 +25,7 @@ beforeAll(async () => {
   database = await newDatabase()
   key = await createKey(database.url)
 })
-afterEach(async () => {
-  server.child.kill('SIGKILL')
-  await server.exited
-})
+afterEach(() => server.end())
 afterAll(() => database.remove())
 
 async function start(variables: Record<string, string> = {}): Promise<void> {
@@ -40,7 +38,7 @@ async function start(variables: Record<string, string> = {}): Promise<void> {
 }
 
 const get = (path: string, authorization = `Bearer ${key}`) =>
-  fetch(server.origin + path, { headers: { authorization } })
+  keyedFetch(server.origin, key)(path, { headers: { authorization } })
 
 async function read(): Promise<string> {
   return await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text()
@@ -225,8 +223,7 @@ test.runIf(process.platform === 'linux' && engine === 'sqlite')(
     expect(await isTaken(metricsPort, '127.0.0.1')).toBe(true)
     expect(await isTaken(metricsPort, '127.0.0.2')).toBe(false)
     expect(await isTaken(metricsPort, '::1')).toBe(false)
-    server.child.kill('SIGKILL')
-    await server.exited
+    await server.end()
     await start({ METRICS_HOST: '127.0.0.2' })
     expect(await isTaken(metricsPort, '127.0.0.2')).toBe(true)
     expect(await isTaken(metricsPort, '127.0.0.1')).toBe(false)

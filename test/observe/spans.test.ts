@@ -7,6 +7,7 @@ import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
 import { outOfThree } from '../support/eventually.ts'
 import { addKey, until } from '../support/instance.ts'
 import { type LogEntry, runServer, type ServerProgram } from '../support/process.ts'
+import { type KeyedInit, keyedFetch } from '../support/rest.ts'
 import { type AppRouter, transformer } from '../support/router.ts'
 import { openSql, type Sql } from '../support/sql.ts'
 
@@ -32,8 +33,7 @@ beforeAll(async () => {
   await renewKey()
 })
 afterAll(async () => {
-  server.child.kill('SIGTERM')
-  expect(await server.exited).toBe(0)
+  expect(await server.end('SIGTERM')).toBe(0)
   await collector.stop()
   await sql.close()
   await database.remove()
@@ -56,17 +56,9 @@ function newTrace(): { traceId: string; spanId: string } {
   }
 }
 
-const ask = (path: string, init: RequestInit = {}) =>
-  fetch(server.origin + path, {
-    ...init,
-    headers: {
-      authorization: `Bearer ${key}`,
-      ...(init.body !== undefined && { 'content-type': 'application/json' }),
-      ...(init.headers as Record<string, string>),
-    },
-  })
+const ask = (path: string, init: KeyedInit = {}) => keyedFetch(server.origin, key)(path, init)
 
-const creation = (name: string, headers: Record<string, string> = {}): RequestInit => ({
+const creation = (name: string, headers: Record<string, string> = {}): KeyedInit => ({
   method: 'POST',
   headers,
   body: JSON.stringify({ name, categoryId: 987654321 }),
@@ -88,15 +80,12 @@ const spansOf = (traceId: string) =>
 async function trace(
   path: string,
   count: number,
-  init: RequestInit = {},
+  init: KeyedInit = {},
 ): Promise<{ spans: Span[]; lines: LogEntry[]; parent: string; status: number }> {
   const { traceId, spanId } = newTrace()
   const traceparent = `00-${traceId}-${spanId}-01`
   if (performance.now() - lookedUp > 5_000) await renewKey()
-  const { status } = await ask(path, {
-    ...init,
-    headers: { ...(init.headers as Record<string, string>), traceparent },
-  })
+  const { status } = await ask(path, { ...init, headers: { ...init.headers, traceparent } })
   const spans = () => spansOf(traceId)
   const lines = () => server.entries().filter((entry) => entry.traceId === traceId)
   // The entry of the request is the last one.

@@ -1,6 +1,6 @@
 /** The configuration of tracing: loaded packages, samplers, unreachable collectors, the stop. */
 import { pino } from 'pino'
-import { afterEach, describe, expect, test, vi } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { DuplicateError, LockedError } from '../../db/errors.ts'
 import { startTracing } from '../../src/observe/tracing.ts'
 import { type Collector, type Span, startCollector } from '../support/collector.ts'
@@ -9,6 +9,7 @@ import { outOfThree } from '../support/eventually.ts'
 import { addKey, until } from '../support/instance.ts'
 import { freePort } from '../support/mysql.ts'
 import { runServer, type ServerProgram } from '../support/process.ts'
+import { keyedFetch } from '../support/rest.ts'
 import { startService } from '../support/service.ts'
 import { openSql } from '../support/sql.ts'
 import { withHooks } from '../support/watched.ts'
@@ -19,31 +20,22 @@ vi.setConfig({ testTimeout: 90_000 })
 // Only the test of WORKERS depends on the engine.
 const testOnce = test.runIf(engine === 'sqlite')
 
-const cleanings: (() => unknown)[] = []
-afterEach(async () => {
-  for (const clean of cleanings.splice(0).reverse()) await clean()
-})
-
 async function start(
   variables: Record<string, string>,
 ): Promise<
   ServerProgram & { ask(path: string, headers?: Record<string, string>): Promise<number> }
 > {
   const database = await newDatabase()
-  cleanings.push(database.remove)
+  onTestFinished(database.remove)
   const server = await runServer({ DATABASE_URL: database.url, ...variables })
-  cleanings.push(async () => {
-    server.child.kill('SIGKILL')
-    await server.exited
-  })
+  onTestFinished(async () => void (await server.end()))
   await using sql = await openSql(database.url)
   const key = await addKey(sql)
   await sql.close()
   return Object.assign(server, {
     async ask(path: string, headers = {}) {
-      const answer = await fetch(server.origin + path, {
-        headers: { authorization: `Bearer ${key}`, connection: 'close', ...headers },
-      })
+      const init = { headers: { connection: 'close', ...headers } }
+      const answer = await keyedFetch(server.origin, key)(path, init)
       await answer.arrayBuffer()
       return answer.status
     },
@@ -52,7 +44,7 @@ async function start(
 
 async function collect(port?: number): Promise<Collector> {
   const collector = await startCollector(port)
-  cleanings.push(() => collector.stop())
+  onTestFinished(() => collector.stop())
   return collector
 }
 
@@ -85,8 +77,7 @@ describe('OpenTelemetry', () => {
     const line = JSON.parse(await server.logged(/"listPets"/))
     expect(line).not.toHaveProperty('traceId')
     expect(line).not.toHaveProperty('spanId')
-    server.child.kill('SIGTERM')
-    expect(await server.exited).toBe(0)
+    expect(await server.end('SIGTERM')).toBe(0)
     expect(loaded(server)).toEqual(new Set())
   })
 
@@ -107,8 +98,7 @@ describe('a stop', () => {
     })
     for (let call = 0; call < 20; call++) expect(await server.ask('/v1/pets')).toBe(200)
     expect(collector.spans).toEqual([])
-    server.child.kill('SIGTERM')
-    expect(await server.exited).toBe(0)
+    expect(await server.end('SIGTERM')).toBe(0)
     expect(calls(collector)).toHaveLength(20)
     expect(calls(collector)[0]?.resource).toMatchObject({ 'service.name': 'shop' })
     expect(server.stderr).not.toMatch(/collector|cut off/)
@@ -122,8 +112,7 @@ describe('a stop', () => {
       OTEL_BSP_SCHEDULE_DELAY: '60000',
     })
     expect(await server.ask('/v1/pets')).toBe(200)
-    server.child.kill('SIGTERM')
-    expect(await server.exited).toBe(0)
+    expect(await server.end('SIGTERM')).toBe(0)
     expect(collector.bodies).toHaveLength(1)
     expect(server.stderr).toMatch(/"Stopped"/)
   })
@@ -145,8 +134,7 @@ describe('a stop', () => {
       })
       const began = performance.now()
       for (let call = 0; call < 20; call++) expect(await server.ask('/v1/pets')).toBe(200)
-      server.child.kill('SIGTERM')
-      expect(await server.exited).toBe(code)
+      expect(await server.end('SIGTERM')).toBe(code)
       expect(performance.now() - began).toBeLessThan(8_000)
       expect(server.stderr).toMatch(message)
     },
@@ -160,8 +148,7 @@ describe('a stop', () => {
     })
     expect(await server.ask('/v1/pets')).toBe(200)
     const began = performance.now()
-    server.child.kill('SIGTERM')
-    expect(await server.exited).toBe(0)
+    expect(await server.end('SIGTERM')).toBe(0)
     expect(performance.now() - began).toBeLessThan(8_000)
     expect(server.stderr).toMatch(/"Stopped"/)
   })
@@ -215,8 +202,7 @@ testOnce('OTEL_TRACES_SAMPLER decides which calls are recorded', async () => {
   const id = '0af7651916cd43dd8448eb211c80319c'
   expect(await server.ask('/v1/pets')).toBe(200)
   expect(await server.ask('/v1/pets', { traceparent: `00-${id}-b7ad6b7169203331-01` })).toBe(200)
-  server.child.kill('SIGTERM')
-  expect(await server.exited).toBe(0)
+  expect(await server.end('SIGTERM')).toBe(0)
   expect(calls(collector).map(({ traceId }) => traceId)).toEqual([id])
   const lines = server.entries().filter(({ operation }) => operation === 'listPets')
   expect(lines.map(({ traceId }) => traceId)).toEqual([expect.stringMatching(/^[\da-f]{32}$/), id])
@@ -225,7 +211,7 @@ testOnce('OTEL_TRACES_SAMPLER decides which calls are recorded', async () => {
 testOnce('the span of a failed statement has the error code of the driver', async () => {
   const collector = await collect()
   vi.stubEnv('OTEL_EXPORTER_OTLP_ENDPOINT', collector.url)
-  cleanings.push(() => vi.unstubAllEnvs())
+  onTestFinished(() => void vi.unstubAllEnvs())
   const tracing = startTracing({ sampler: 'always_on', ratio: 1 }, pino({ enabled: false }))
   const call = tracing.begin({
     operation: 'listPets',
@@ -249,7 +235,7 @@ testOnce('the span of a failed statement has the error code of the driver', asyn
 async function startHere(collector: Collector, variables: Record<string, string>) {
   const complete = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, ...variables }
   for (const [name, value] of Object.entries(complete)) vi.stubEnv(name, value)
-  cleanings.push(() => vi.unstubAllEnvs())
+  onTestFinished(() => void vi.unstubAllEnvs())
   return await startService(complete)
 }
 
@@ -355,8 +341,7 @@ test.runIf(engine === 'mysql')(
       WORKERS: '2',
     })
     for (let call = 0; call < 10; call++) expect(await server.ask('/v1/pets')).toBe(200)
-    server.child.kill('SIGTERM')
-    expect(await server.exited).toBe(0)
+    expect(await server.end('SIGTERM')).toBe(0)
     const spans = calls(collector)
     expect(spans).toHaveLength(10)
     const instances = new Set(spans.map(({ resource }) => resource['service.instance.id']))

@@ -1,17 +1,11 @@
 /** Ready-made schemas for dates, decimals and quantities, on both surfaces and in the document. */
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { errorOf, type Service, startService, trpcClient } from '../support/service.ts'
-import { invoiceResources, type invoicesRouter } from './invoices.ts'
+import { expect, test } from 'vitest'
+import { resourcesOf } from '../support/procedures.ts'
+import { errorOf, serviceForFile, trpcClient } from '../support/service.ts'
+import { invoicesRouter } from './invoices.ts'
 
-type Router = ReturnType<typeof invoicesRouter>
-
-let service: Service
-let client: ReturnType<typeof trpcClient<Router>>
-beforeAll(async () => {
-  service = await startService({}, { resources: invoiceResources() })
-  client = trpcClient<Router>(service.origin, service.key)
-})
-afterAll(() => service.stop())
+const service = await serviceForFile({}, { resources: resourcesOf(invoicesRouter()) })
+const client = trpcClient<ReturnType<typeof invoicesRouter>>(service.origin, service.key)
 
 const sentAt = '2026-01-02T03:04:05.678Z'
 const invoice = { amount: '19.90', copies: 2, dueOn: '2024-02-29', sentAt }

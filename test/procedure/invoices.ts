@@ -3,8 +3,6 @@ import { TRPCError } from '@trpc/server'
 import { z } from 'zod'
 import { BY_ID, pageOf } from '../../db/order.ts'
 import { createPet, getPet, listPets } from '../../src/petstore/pets/procedures.ts'
-import { tags } from '../../src/petstore/product.ts'
-import { createStores } from '../../src/petstore/stores.ts'
 import { dateInput, dateOutput, dateTimeInput, dateTimeOutput } from '../../src/procedure/dates.ts'
 import { decimalInput, decimalOutput } from '../../src/procedure/decimal.ts'
 import { idempotentWrite } from '../../src/procedure/idempotent-write.ts'
@@ -12,11 +10,10 @@ import { int64Input, int64Output } from '../../src/procedure/int64.ts'
 import { paged, pagingInputs } from '../../src/procedure/paging.ts'
 import { keyedProcedure, router } from '../../src/procedure/procedure.ts'
 import { quantityInput, quantityOutput } from '../../src/procedure/quantity.ts'
-import { restMeta } from '../../src/procedure/rest-meta.ts'
 import { textInput, textOutput } from '../../src/procedure/text.ts'
 import { write } from '../../src/procedure/write.ts'
+import { described, resourcesOf } from '../support/procedures.ts'
 
-const notAnObject = { error: 'must be an object' }
 const money = { precision: 10, scale: 2 }
 const balance = { precision: 18, scale: 3, signed: true }
 
@@ -35,11 +32,11 @@ const fields = {
   note: textInput({ description: 'What else there is to say.' }, 40).optional(),
 }
 
-const NewInvoice = z.object(fields, notAnObject).meta({ id: 'NewInvoice', description: 'To add.' })
+const NewInvoice = z.object(fields).meta({ id: 'NewInvoice', description: 'To add.' })
 
 const invoiceId = int64Input({ description: 'Identifier of the invoice.' })
 const InvoiceChange = z
-  .object({ invoiceId, sentAt: fields.sentAt.optional() }, notAnObject)
+  .object({ invoiceId, sentAt: fields.sentAt.optional() })
   .meta({ id: 'InvoiceChange', description: 'What is to change.' })
 
 const Invoice = z
@@ -57,18 +54,14 @@ type Invoice = z.output<typeof Invoice>
 
 const Invoices = z.array(Invoice).meta({ id: 'Invoices', description: 'Invoices.' })
 
-const ListInvoices = z.object(
-  {
-    ...pagingInputs('invoices', BY_ID),
-    dueOn: dateInput({ description: 'Keep only those due on this day.' }).optional(),
-    amount: decimalInput({ description: 'Keep only those of this amount.' }, money).optional(),
-    sentAt: dateTimeInput({ description: 'Keep only those sent then.' }).optional(),
-    copies: quantityInput({ description: 'Keep only those printed as often.' }).optional(),
-  },
-  notAnObject,
-)
+const ListInvoices = z.object({
+  ...pagingInputs('invoices', BY_ID),
+  dueOn: dateInput({ description: 'Keep only those due on this day.' }).optional(),
+  amount: decimalInput({ description: 'Keep only those of this amount.' }, money).optional(),
+  sentAt: dateTimeInput({ description: 'Keep only those sent then.' }).optional(),
+  copies: quantityInput({ description: 'Keep only those printed as often.' }).optional(),
+})
 
-const tag = 'invoices'
 const example: Invoice = {
   id: 7n,
   amount: '19.90',
@@ -89,17 +82,7 @@ export function invoicesRouter() {
   }
   return router({
     list: keyedProcedure
-      .meta(
-        restMeta({
-          method: 'GET',
-          path: '/invoices',
-          paged: true,
-          tag,
-          summary: 'List invoices',
-          description: 'Returns a page of invoices.',
-          example: [example],
-        }),
-      )
+      .meta(described('GET', '/invoices', { paged: true, example: [example] }))
       .input(ListInvoices.prefault({}))
       .output(Invoices)
       .query(
@@ -119,18 +102,7 @@ export function invoicesRouter() {
         ),
       ),
     create: keyedProcedure
-      .meta(
-        restMeta({
-          method: 'POST',
-          path: '/invoices',
-          creates: '/invoices/{id}',
-          tag,
-          summary: 'Add an invoice',
-          description: 'Adds an invoice.',
-          example,
-          exampleInput,
-        }),
-      )
+      .meta(described('POST', '/invoices', { creates: '/invoices/{id}', example, exampleInput }))
       .input(NewInvoice)
       .output(Invoice)
       .mutation(
@@ -142,13 +114,8 @@ export function invoicesRouter() {
       ),
     change: keyedProcedure
       .meta(
-        restMeta({
-          method: 'PATCH',
-          path: '/invoices/{invoiceId}',
+        described('PATCH', '/invoices/{invoiceId}', {
           notFound,
-          tag,
-          summary: 'Change an invoice',
-          description: 'Changes what the body names, and nothing else.',
           example,
           exampleInput: { sentAt: null },
         }),
@@ -161,28 +128,13 @@ export function invoicesRouter() {
         ),
       ),
     get: keyedProcedure
-      .meta(
-        restMeta({
-          method: 'GET',
-          path: '/invoices/{invoiceId}',
-          notFound,
-          tag,
-          summary: 'Get an invoice',
-          description: 'Returns one invoice.',
-          example,
-        }),
-      )
-      .input(z.object({ invoiceId }, notAnObject))
+      .meta(described('GET', '/invoices/{invoiceId}', { notFound, example }))
+      .input(z.object({ invoiceId }))
       .output(Invoice)
       .query(async ({ input }) => find(input.invoiceId)),
     sentAt: keyedProcedure
       .meta(
-        restMeta({
-          method: 'GET',
-          path: '/days/{dueOn}/sent/{sentAt}/copies/{copies}/amounts/{amount}',
-          tag,
-          summary: 'Ask for an invoice',
-          description: 'Returns what the path says.',
+        described('GET', '/days/{dueOn}/sent/{sentAt}/copies/{copies}/amounts/{amount}', {
           example,
         }),
       )
@@ -194,16 +146,6 @@ export function invoicesRouter() {
   })
 }
 
-/** The resources of a service that has only invoices. */
-export const invoiceResources = () => ({
-  router: invoicesRouter(),
-  tags: { invoices: 'What is to be paid.' },
-  createStores,
-})
-
 /** The resources of a service that has invoices and the resources of the petstore. */
-export const petAndInvoiceResources = () => ({
-  router: router({ listPets, createPet, getPet, invoices: invoicesRouter() }),
-  tags: { ...tags, invoices: 'What is to be paid.' },
-  createStores,
-})
+export const petAndInvoiceResources = () =>
+  resourcesOf(router({ listPets, createPet, getPet, invoices: invoicesRouter() }))

@@ -1,8 +1,7 @@
 /** Lists in any order: each row once, in order, from page to page, by an index. */
-import { createTRPCClient, httpLink } from '@trpc/client'
 import fc from 'fast-check'
 import type { Kysely } from 'kysely'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { z } from 'zod'
 import { idColumn, tableOptions } from '../../db/columns.ts'
 import type { Deadline } from '../../db/deadline.ts'
@@ -16,12 +15,11 @@ import { writePosition } from '../../src/procedure/cursor.ts'
 import { int64Input, int64Output } from '../../src/procedure/int64.ts'
 import { paged, pagingInputs } from '../../src/procedure/paging.ts'
 import { keyedProcedure, router } from '../../src/procedure/procedure.ts'
-import { restMeta } from '../../src/procedure/rest-meta.ts'
 import { textOutput } from '../../src/procedure/text.ts'
 import { engine, newDatabase } from '../support/database.ts'
-import { transformer } from '../support/router.ts'
-import { type Service, startService } from '../support/service.ts'
-import { type Statements, watchStatements } from '../support/statements.ts'
+import { described, resourcesOf } from '../support/procedures.ts'
+import { serviceForFile } from '../support/service.ts'
+import { watchStatements } from '../support/statements.ts'
 
 declare module '../../db/tables.ts' {
   interface Tables {
@@ -108,17 +106,7 @@ function listing<Of extends Cursor>(
     item: ({ id, title, written_at }) => ({ id, title, written_at }),
   })
   return keyedProcedure
-    .meta(
-      restMeta({
-        method: 'GET',
-        path: `/boards/{board}/${name}`,
-        paged: true,
-        tag: 'notes',
-        summary: 'Notes',
-        description: 'Notes.',
-        example: [example],
-      }),
-    )
+    .meta(described('GET', `/boards/{board}/${name}`, { paged: true, example: [example] }))
     .input(z.object({ board, title: z.string().optional(), ...inputs }))
     .output(z.array(Note).meta({ id: `Notes_${name}` }))
     .query(
@@ -136,24 +124,11 @@ const served = router({
 })
 const names = ['newest', 'titles', 'mixed', 'latest'] as const
 
-let service: Service
-let statements: Statements
-beforeAll(async () => {
-  const database = await newDatabase()
-  statements = await watchStatements(database.url)
-  service = await startService(
-    {},
-    {
-      database,
-      resources: { router: served, tags: { notes: 'Notes.' }, createStores: createAllStores },
-      prepare: up,
-    },
-  )
-})
-afterAll(async () => {
-  await service.stop()
-  await statements.close()
-})
+const database = await newDatabase()
+const statements = await watchStatements(database.url)
+afterAll(() => statements.close())
+const resources = resourcesOf(served, createAllStores)
+const service = await serviceForFile({}, { database, resources, prepare: up })
 
 interface StoredNote {
   title: string
@@ -271,33 +246,6 @@ test.each([',', ':', ''])(
     expect(answers).toEqual(Array.from({ length: 20 }, () => [[one], [other]]).flat())
   },
 )
-
-test('the Link to the next page keeps the filter', async () => {
-  await service.sql('delete from notes')
-  await store(
-    Array.from({ length: 9 }, (_, index) => ({ title: index % 3 ? 'a' : 'b', writtenAt: 7n })),
-  )
-  expect(await byLinks('/boards/1/newest?limit=2&title=a')).toHaveLength(6)
-})
-
-test('tRPC accepts the cursor of the last item', async () => {
-  await service.sql('delete from notes')
-  await store(Array.from({ length: 3 }, () => ({ title: 'a', writtenAt: 7n })))
-  const client = createTRPCClient<typeof served>({
-    links: [
-      httpLink({
-        url: `${service.origin}/trpc`,
-        transformer,
-        headers: { authorization: `Bearer ${service.key}` },
-      }),
-    ],
-  })
-  const [first, ...others] = await client.newest.query({ board: 1 })
-  if (!first) throw new Error('There is no note')
-  const cursor = writePosition([first.written_at, first.id])
-  expect(await client.newest.query({ board: 1, cursor })).toEqual(others)
-  expect(await client.latest.query({ board: 1, cursor: first.id })).toEqual(others)
-})
 
 const text = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
 test.each([

@@ -1,20 +1,18 @@
 /** A commit whose connection is lost: its effect is unknown, so it is not repeated without a key. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, expect, test } from 'vitest'
 import { z } from 'zod'
 import { Pet } from '../../src/petstore/pets/schema.ts'
-import { resources } from '../../src/petstore/resources.ts'
 import { idempotentWrite } from '../../src/procedure/idempotent-write.ts'
 import { int64Input } from '../../src/procedure/int64.ts'
 import { keyedProcedure, router } from '../../src/procedure/procedure.ts'
-import { restMeta } from '../../src/procedure/rest-meta.ts'
 import { type Resolver, write } from '../../src/procedure/write.ts'
-import { engine, newDatabase } from '../support/database.ts'
-import { startProxy } from '../support/proxy.ts'
-import { type Service, startService } from '../support/service.ts'
+import { countPets } from '../support/pets.ts'
+import { described, resourcesOf } from '../support/procedures.ts'
+import { newProxiedDatabase } from '../support/proxy.ts'
+import { serviceForFile } from '../support/service.ts'
 
 const petId = int64Input({ description: 'The pet to copy.', examples: [1] })
 const example: Pet = { id: 42n, name: 'Copy', categoryId: 1n, status: 'available' }
-const words = { tag: 'pets', summary: 'Copy', description: 'Adds a copy.', example }
 
 const copy: Resolver<{ petId: bigint }, Pet> = async ({ ctx, input }) => {
   attempts++
@@ -25,65 +23,36 @@ let attempts = 0
 
 const served = router({
   copy: keyedProcedure
-    .meta(restMeta({ method: 'POST', path: '/pets/{petId}/copy', ...words }))
+    .meta(described('POST', '/pets/{petId}/copy', { example }))
     .input(z.object({ petId }))
     .output(Pet)
     .mutation(write(copy)),
   copyOnce: keyedProcedure
-    .meta(restMeta({ method: 'POST', path: '/pets/{petId}/once', repeatable: true, ...words }))
+    .meta(described('POST', '/pets/{petId}/once', { example, repeatable: true }))
     .input(z.object({ petId }))
     .output(Pet)
     .mutation(idempotentWrite(copy)),
 })
 
-describe.runIf(engine === 'mysql')('a commit whose connection is lost', () => {
-  let proxy: Awaited<ReturnType<typeof startProxy>>
-  let service: Service
-  beforeAll(async () => {
-    const database = await newDatabase()
-    const url = new URL(database.url)
-    proxy = await startProxy(url.hostname, Number(url.port || 3306))
-    url.host = `127.0.0.1:${proxy.port}`
-    service = await startService(
-      {},
-      {
-        database: { ...database, url: url.href },
-        resources: { ...resources, router: served },
-      },
-    )
-  })
-  afterAll(() => service.stop())
-  beforeEach(async () => {
-    await service.sql('delete from pets')
-    attempts = 0
-  })
-  const count = async () => Number((await service.sql('select count(*) as n from pets'))[0]?.n)
-
-  test.each([
-    ['before', 0],
-    ['after', 1],
-  ] as const)(
-    'lost %s the server executes it, without a key: 503, not repeated',
-    async (when, made) => {
-      for (const path of ['/pets/1/copy', '/pets/1/once']) {
-        const broken = proxy.breakAt(/^commit/, when)
-        expect((await service.rest('POST', path)).status).toBe(503)
-        await broken
-      }
-      expect([attempts, await count()]).toEqual([2, 2 * made])
-    },
-  )
-
-  test.each(['before', 'after'] as const)(
-    'lost %s the server executes it, with a key: it takes effect once',
-    async (when) => {
-      const headers = { 'idempotency-key': `"${when}"` }
-      const broken = proxy.breakAt(/^commit/, when)
-      const first = await service.rest('POST', '/pets/1/once', { headers })
-      await broken
-      expect(first.status).toBe(200)
-      expect((await service.rest('POST', '/pets/1/once', { headers })).text).toBe(first.text)
-      expect(await count()).toBe(1)
-    },
-  )
+const database = await newProxiedDatabase()
+const { proxy } = database
+const service = await serviceForFile({}, { database, resources: resourcesOf(served) })
+beforeEach(async () => {
+  await service.sql('delete from pets')
+  attempts = 0
 })
+
+test.each([
+  ['before', 0],
+  ['after', 1],
+] as const)(
+  'a commit that is lost %s the server executes it, without a key: 503, not repeated',
+  async (when, made) => {
+    for (const path of ['/pets/1/copy', '/pets/1/once']) {
+      const broken = proxy.breakAt(/^commit/, when)
+      expect((await service.rest('POST', path)).status).toBe(503)
+      await broken
+    }
+    expect([attempts, await countPets(service.sql)]).toEqual([2, 2 * made])
+  },
+)

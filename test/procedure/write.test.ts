@@ -1,6 +1,6 @@
 /** Mutations: one transaction with its own stores, repeated after a failure without effect. */
 import { sql } from 'kysely'
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { beforeEach, expect, test } from 'vitest'
 import { z } from 'zod'
 import { Deadline } from '../../db/deadline.ts'
 import { DatabaseUnavailableError } from '../../db/errors.ts'
@@ -15,10 +15,10 @@ import type { Stores } from '../../src/procedure/context.ts'
 import { idempotentWrite } from '../../src/procedure/idempotent-write.ts'
 import { int64Input } from '../../src/procedure/int64.ts'
 import { keyedProcedure, router } from '../../src/procedure/procedure.ts'
-import { restMeta } from '../../src/procedure/rest-meta.ts'
 import { write } from '../../src/procedure/write.ts'
 import { engine } from '../support/database.ts'
-import { type Service, startService } from '../support/service.ts'
+import { described, resourcesOf } from '../support/procedures.ts'
+import { serviceForFile } from '../support/service.ts'
 
 const sell = statement((db, value: Value<bigint>) =>
   db
@@ -82,7 +82,6 @@ const deedsOf = ({ stores }: { stores: Stores }) => (stores as AllStores).deeds
 
 const rex = { name: 'Rex', categoryId: 1 }
 const example: Pet = { id: 42n, name: 'Rex', categoryId: 3n, status: 'available' }
-const words = { tag: 'pets', summary: 'A deed', description: 'A deed.' }
 const Two = z
   .object({
     petId: int64Input({ description: 'One.' }),
@@ -93,9 +92,7 @@ const exampleInput = { otherId: 2 }
 /** A mutation of two pets that runs `deed`. */
 const change = (name: string, deed: Parameters<typeof write<z.output<typeof Two>, void>>[0]) =>
   keyedProcedure
-    .meta(
-      restMeta({ method: 'PUT', path: `/pets/{petId}/${name}`, example, exampleInput, ...words }),
-    )
+    .meta(described('PUT', `/pets/{petId}/${name}`, { example, exampleInput }))
     .input(Two)
     .output(Pet)
     .mutation(
@@ -110,16 +107,7 @@ let attempts = 0
 const served = router({
   getPet,
   twin: keyedProcedure
-    .meta(
-      restMeta({
-        method: 'POST',
-        path: '/twins',
-        creates: '/pets/{id}',
-        example,
-        exampleInput: rex,
-        ...words,
-      }),
-    )
+    .meta(described('POST', '/twins', { creates: '/pets/{id}', example, exampleInput: rex }))
     .input(NewPet)
     .output(Pet)
     .mutation(
@@ -127,6 +115,19 @@ const served = router({
         const original = await ctx.stores.pets.get(input.categoryId, ctx.deadline)
         if (!original) throw new Error('There is no original')
         return await ctx.stores.pets.create(input, ctx.deadline)
+      }),
+    ),
+  double: keyedProcedure
+    .meta(described('POST', '/pets/{petId}/double', { repeatable: true, example }))
+    .input(z.object({ petId: int64Input({ description: 'Odd, or the second fails.' }) }))
+    .output(Pet)
+    .mutation(
+      idempotentWrite(async ({ ctx, input: { petId } }) => {
+        const { id: _, ...pet } = example
+        const made = await ctx.stores.pets.create(pet, ctx.deadline)
+        if (petId % 2n === 0n) throw new Error('The second fails')
+        await ctx.stores.pets.create(pet, ctx.deadline)
+        return made
       }),
     ),
   sell: change('sell', async ({ ctx, input: { petId, otherId } }) => {
@@ -177,14 +178,7 @@ const served = router({
 let reads = 0
 let forgotten: Promise<void> | undefined
 
-let service: Service
-beforeAll(async () => {
-  service = await startService(
-    {},
-    { resources: { router: served, tags: { pets: 'Pets.' }, createStores: createAllStores } },
-  )
-})
-afterAll(() => service.stop())
+const service = await serviceForFile({}, { resources: resourcesOf(served, createAllStores) })
 beforeEach(async () => {
   attempts = 0
   service.logged.length = 0
@@ -220,6 +214,18 @@ test('two changes of one mutation take effect both or not at all', async () => {
   expect(await statuses()).toEqual(['available', 'available', 'available'])
   expect((await put('/pets/1/sell')).status).toBe(200)
   expect(await statuses()).toEqual(['sold', 'sold', 'available'])
+})
+
+test.each([
+  ['with a key', '"double"'],
+  ['without a key', undefined],
+])('two creations of one idempotentWrite take effect both or not at all, %s', async (_, key) => {
+  const call = (petId: number) =>
+    service.rest('POST', `/pets/${petId}/double`, { headers: { 'idempotency-key': key } })
+  expect((await call(2)).status).toBe(500)
+  expect(await count()).toBe(3)
+  expect((await call(1)).status).toBe(200)
+  expect(await count()).toBe(5)
 })
 
 test('mutations in a deadlock all succeed', async () => {

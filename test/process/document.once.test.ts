@@ -41,8 +41,7 @@ test('document and page are built on request, again after a failure, and once fo
     const causes = entries('Internal server error').map(({ err }) => err)
     expect(causes).toMatchObject([1, 2].map(() => ({ message: 'No file can be opened' })))
   } finally {
-    server.child.kill('SIGTERM')
-    await server.exited
+    await server.end('SIGTERM')
     await database.remove()
   }
 })

@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest'
 import { newDatabase } from '../support/database.ts'
 import { programs, runServer, runToEnd } from '../support/process.ts'
+import { keyedFetch } from '../support/rest.ts'
 import { createKey } from '../support/service.ts'
 import { packagesIn, runFirst, tellPackages } from '../support/watched.ts'
 
@@ -24,14 +25,10 @@ test.each([
   })
   try {
     for (const path of ['/v1/pets', '/trpc/listPets', '/readyz']) {
-      const answer = await fetch(server.origin + path, {
-        headers: { authorization: `Bearer ${key}` },
-      })
-      expect(answer.status).toBe(200)
+      expect((await keyedFetch(server.origin, key)(path)).status).toBe(200)
     }
   } finally {
-    server.child.kill('SIGTERM')
-    await server.exited
+    await server.end('SIGTERM')
     await database.remove()
   }
   expect(server.entries()).toContainEqual({ msg: 'loaded', isLoaded })

@@ -1,42 +1,35 @@
 /** A start that loses its database after the service listens. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
+import { engine } from '../support/database.ts'
 import { runServer } from '../support/process.ts'
-import { type Proxy as Between, startProxy } from '../support/proxy.ts'
+import { newProxiedDatabase } from '../support/proxy.ts'
+import { keyedFetch } from '../support/rest.ts'
 import { createKey } from '../support/service.ts'
 
 describe.runIf(engine === 'mysql')('a database server that fails at the end of a start', () => {
-  let database: TestDatabase
-  let proxy: Between
+  let database: Awaited<ReturnType<typeof newProxiedDatabase>>
   let key: string
-  let url: string
-
   beforeAll(async () => {
-    database = await newDatabase()
+    database = await newProxiedDatabase()
     key = await createKey(database.url)
-    const direct = new URL(database.url)
-    proxy = await startProxy(direct.hostname, Number(direct.port || 3306))
-    url = Object.assign(direct, { host: `127.0.0.1:${proxy.port}` }).href
   })
   afterAll(async () => {
-    await proxy?.cut()
+    await database?.proxy.cut()
     await database?.remove()
   })
 
   const isThereAnyKey = /^select `id` from `api_keys` limit/
 
   test.each([
-    ['closes the connection', () => proxy.breakAt(isThereAnyKey, 'before')],
-    ['does not answer', () => proxy.hangAt(isThereAnyKey)],
+    ['closes the connection', () => database.proxy.breakAt(isThereAnyKey, 'before')],
+    ['does not answer', () => database.proxy.hangAt(isThereAnyKey)],
   ])('%s: the instance serves, and stops with 0', async (_name, fail) => {
     const failed = fail()
-    const server = await runServer({ DATABASE_URL: url })
+    const server = await runServer({ DATABASE_URL: database.url })
     await failed
     expect(server.stdout).toContain('created before; for a new one: npm run keys -- create NAME')
-    const headers = { authorization: `Bearer ${key}` }
-    expect((await fetch(`${server.origin}/v1/pets`, { headers })).status).toBe(200)
-    server.child.kill('SIGTERM')
-    expect(await server.exited).toBe(0)
+    expect((await keyedFetch(server.origin, key)('/v1/pets')).status).toBe(200)
+    expect(await server.end('SIGTERM')).toBe(0)
     expect(server.stderr).not.toContain('cut off')
   })
 })

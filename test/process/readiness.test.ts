@@ -1,13 +1,11 @@
 /** `/readyz` and `/healthz`: whether the service can serve, and whether the process is alive. */
-import { once } from 'node:events'
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
 import { outOfThree } from '../support/eventually.ts'
 import { everyHeader } from '../support/headers.ts'
 import { running } from '../support/instance.ts'
-import { freePort } from '../support/mysql.ts'
-import { startProxy } from '../support/proxy.ts'
+import { newMetrics } from '../support/metrics.ts'
+import { type Proxy as Between, proxied } from '../support/proxy.ts'
 import { converse } from '../support/raw.ts'
 import { type Service, startService } from '../support/service.ts'
 import { openSql, type Sql } from '../support/sql.ts'
@@ -115,27 +113,18 @@ test('a schema without migrations is not ready, until they have run', outOfThree
   await recovered()
 })
 
-test('a schema with migrations of a newer release is ready', async () => {
-  service = await start(database)
-  sql = await openSql(database.url)
-  await sql("insert into kysely_migration (name, timestamp) values ('2999-01-01-newer', '2999')")
-  expect(await ready()).toMatchObject(yes)
-})
-
 describe.runIf(engine === 'mysql')('a database server', outOfThree, () => {
-  /** Starts the service behind a proxy to its database. */
-  async function startBehind(port: number, variables = {}): Promise<void> {
-    const url = new URL(database.url)
-    url.port = String(port)
-    service = await startService(variables, { database: { ...database, url: url.href } })
+  /** Starts the service behind a proxy to its database, and returns the proxy. */
+  async function startBehind(variables = {}): Promise<Between> {
+    const { proxy, url } = await proxied(database.url)
+    service = await startService(variables, { database: { ...database, url } })
     expect(await ready()).toMatchObject(yes)
+    return proxy
   }
-  const upstream = () => Number(new URL(database.url).port || 3306)
 
   test('that is stopped: not ready until it is back', async () => {
     sql = await openSql(database.url)
-    const proxy = await startProxy('127.0.0.1', upstream())
-    await startBehind(proxy.port)
+    const proxy = await startBehind()
     for (let round = 0; round < 2; round++) {
       await proxy.cut()
       await expectNotReady()
@@ -161,10 +150,9 @@ describe.runIf(engine === 'mysql')('a database server', outOfThree, () => {
 
   test('that hangs: not ready within about a second, also for concurrent probes', async () => {
     sql = await openSql(database.url)
-    const { port, hold, release } = await startGate(upstream())
-    const metricsPort = await freePort()
-    await startBehind(port, { METRICS_PORT: String(metricsPort) })
-    hold()
+    const metrics = await newMetrics()
+    const proxy = await startBehind(metrics.variables)
+    proxy.stall()
     try {
       const began = performance.now()
       await expectNotReady()
@@ -172,44 +160,14 @@ describe.runIf(engine === 'mysql')('a database server', outOfThree, () => {
       // The database has a second, as docs/operating.md says.
       expect(performance.now() - began).toBeGreaterThan(1_800)
       // Aborted checks hold no connection of the pool.
-      const metrics = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text()
-      expect(metrics).toMatch(/^petstore_database_connections_used 0$/m)
-      expect(metrics).toMatch(/^petstore_database_connections_waiting 0$/m)
+      for (const state of ['used', 'waiting']) {
+        expect(await metrics.read(`petstore_database_connections_${state}`)).toBe(0)
+      }
     } finally {
-      release() // otherwise the stop would wait for it
+      proxy.flow() // otherwise the stop would wait for it
     }
     await recovered()
     expect((await service.rest('GET', '/pets')).status).toBe(200)
+    await proxy.cut()
   })
 })
-
-/** A proxy to `upstream` that can be held: it accepts connections and forwards nothing. */
-async function startGate(upstream: number) {
-  const held: (() => void)[] = []
-  let isHeld = false
-  const forward = (from: Socket, to: Socket) => {
-    from.on('data', (chunk) => {
-      const send = () => to.write(chunk)
-      if (isHeld) held.push(send)
-      else send()
-    })
-    from.on('error', () => {}).on('close', () => to.destroy())
-  }
-  const server = createServer((client) => {
-    const socket = connect(upstream, '127.0.0.1')
-    forward(client, socket)
-    forward(socket, client)
-  })
-  server.listen(0, '127.0.0.1').unref()
-  await once(server, 'listening')
-  return {
-    port: (server.address() as AddressInfo).port,
-    hold: () => {
-      isHeld = true
-    },
-    release: () => {
-      isHeld = false
-      for (const send of held.splice(0)) send()
-    },
-  }
-}

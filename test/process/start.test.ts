@@ -1,9 +1,9 @@
-/** The service as a process: start, restart, concurrent starts, SIGKILL. */
+/** The service as a process: start, restart, concurrent starts. */
 import { once } from 'node:events'
 import { readdirSync, readlinkSync } from 'node:fs'
 import { type AddressInfo, connect, createServer } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
-import { afterEach, expect, inject, test } from 'vitest'
+import { expect, inject, onTestFinished, test } from 'vitest'
 import { engine, newDatabase } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
 import { freeze, thaw } from '../support/freeze.ts'
@@ -18,14 +18,8 @@ import {
   runToEnd,
   type ServerProgram,
 } from '../support/process.ts'
-import { restClient } from '../support/rest.ts'
+import { keyedFetch, restClient } from '../support/rest.ts'
 import { openSql } from '../support/sql.ts'
-import { runFirst } from '../support/watched.ts'
-
-const cleanings: (() => unknown)[] = []
-afterEach(async () => {
-  for (const clean of cleanings.splice(0).reverse()) await clean()
-})
 
 interface Place {
   folder: string
@@ -35,22 +29,17 @@ interface Place {
 /** A new folder and database: on SQLite the embedded one in that folder, else a MySQL database. */
 async function newPlace(): Promise<Place> {
   const { folder, remove } = newFolder()
-  cleanings.push(remove)
+  onTestFinished(remove)
   if (engine === 'sqlite') return { folder, variables: {} }
   const database = await newDatabase()
-  cleanings.push(database.remove)
+  onTestFinished(database.remove)
   return { folder, variables: { DATABASE_URL: database.url } }
 }
 
 async function start({ folder, variables }: Place, more = {}): Promise<ServerProgram> {
   const server = await runServer({ ...variables, ...more }, folder)
-  cleanings.push(() => end(server, 'SIGKILL'))
+  onTestFinished(async () => void (await server.end()))
   return server
-}
-
-function end({ child, exited }: ServerProgram, signal: NodeJS.Signals): Promise<number | null> {
-  child.kill(signal)
-  return exited
 }
 
 const keyPattern = /petstore_[\w-]{43}/
@@ -127,7 +116,7 @@ test('the first start prints URLs, a key and a first request; a restart keeps th
   const made = await rest('POST', '/pets', { body: { name: 'Rex', categoryId: 1 } })
   expect(made.status).toBe(201)
   expect(made.headers.get('location')).toBe(`${origin}/v1/pets/1`)
-  expect(await end(first, 'SIGTERM')).toBe(0)
+  expect(await first.end('SIGTERM')).toBe(0)
 
   if (engine === 'sqlite') {
     await using sql = await openSql(`sqlite:${place.folder}/data/petstore.db`)
@@ -152,7 +141,7 @@ test('the first start prints URLs, a key and a first request; a restart keeps th
     await sql('update api_keys set revoked_at = null')
   }
   expect((await restClient(second.origin, key)('GET', '/pets/1')).text).toBe(made.text)
-  expect(await end(second, 'SIGINT')).toBe(0)
+  expect(await second.end('SIGINT')).toBe(0)
 })
 
 test.runIf(engine === 'sqlite')('a failed start does not create the first key', async () => {
@@ -187,16 +176,13 @@ test.runIf(engine === 'sqlite')(
   'two concurrent starts that find no key create one key',
   async () => {
     const { url, remove } = await newDatabase()
-    cleanings.push(remove)
+    onTestFinished(remove)
     await runToEnd(programs.migrate, { DATABASE_URL: url })
     const release = await holdWrites(url) // both find no key before either can create one
     const servers: Program[] = []
     for (const port of [await freePort(), await freePort()]) {
       const server = runProgram(programs.server, { DATABASE_URL: url, PORT: String(port) })
-      cleanings.push(() => {
-        server.child.kill('SIGKILL')
-        return server.exited
-      })
+      onTestFinished(async () => void (await server.end()))
       servers.push(server)
       await eventually(async () => {
         const socket = connect(port, '127.0.0.1')
@@ -216,58 +202,6 @@ test.runIf(engine === 'sqlite')(
   },
 )
 
-// Loaded before the program: at SIGUSR2 it logs the pragmas of every open database of node:sqlite.
-const logPragmas = `import { DatabaseSync } from 'node:sqlite'
-const open = new Set()
-const { prepare } = DatabaseSync.prototype
-DatabaseSync.prototype.prepare = function (...given) {
-  open.add(this)
-  return prepare.apply(this, given)
-}
-process.on('SIGUSR2', () => {
-  for (const database of open) {
-    if (!database.isOpen) continue
-    const pragma = (name) => String(Object.values(prepare.call(database, 'pragma ' + name).get())[0])
-    console.error('pragmas ' + pragma('journal_mode') + ' ' + pragma('synchronous') + ' of ' + open.size)
-  }
-})`
-
-test('SIGKILL amid creations loses no acknowledged pet', async () => {
-  const place = await newPlace()
-  const first = await start(place, runFirst(logPragmas))
-  const key = await firstKey(place, first)
-  const rest = restClient(first.origin, key)
-  await rest('GET', '/pets')
-  if (engine === 'sqlite') {
-    // SIGKILL cannot show that a commit waits for the disk (2 is FULL), as a power cut would.
-    first.child.kill('SIGUSR2')
-    await first.logged(/^pragmas/)
-    const pragmas = first.stderr.split('\n').filter((line) => line.startsWith('pragmas'))
-    expect(pragmas.filter((line) => !line.startsWith('pragmas wal 2 '))).toEqual([])
-  }
-  const acknowledged: string[] = []
-  let killed: Promise<unknown> | undefined
-  const create = async (worker: number) => {
-    for (let round = 0; ; round++) {
-      const body = { name: `Pet ${worker}.${round}`, categoryId: 1 }
-      const made = await rest('POST', '/pets', { body }).catch(() => undefined)
-      if (made?.status !== 201) return
-      acknowledged.push(made.text)
-      if (acknowledged.length === 200) killed = end(first, 'SIGKILL')
-    }
-  }
-  await Promise.all(Array.from({ length: 8 }, (_, worker) => create(worker)))
-  expect(await killed).toBeNull()
-  expect(acknowledged.length).toBeGreaterThanOrEqual(200)
-
-  const second = await start(place)
-  const again = restClient(second.origin, key)
-  for (const text of acknowledged) {
-    const { id } = JSON.parse(text)
-    expect((await again('GET', `/pets/${id}`)).text).toBe(text)
-  }
-})
-
 test.each(['production', 'development'])(
   'NODE_ENV=%s: the response to an internal error has no details',
   async (mode) => {
@@ -278,14 +212,13 @@ test.each(['production', 'development'])(
     await using sql = await openSql(url)
     await sql('alter table pets rename to animals')
     await sql.close()
-    const headers = { authorization: `Bearer ${key}` }
     for (const path of [
       '/v1/pets',
       '/v1/pets/1',
       '/trpc/listPets',
       '/trpc/listPets,listPets?batch=1',
     ]) {
-      const answer = await fetch(server.origin + path, { headers })
+      const answer = await keyedFetch(server.origin, key)(path)
       const text = await answer.text()
       expect(answer.status).toBe(500)
       expect(text).toContain('Internal server error')

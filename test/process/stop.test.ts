@@ -18,6 +18,8 @@ import {
   runToEnd,
   type ServerProgram,
 } from '../support/process.ts'
+import { requestText } from '../support/raw.ts'
+import { keyedFetch } from '../support/rest.ts'
 import { createKey } from '../support/service.ts'
 import { readSlowly } from '../support/slow-reader.ts'
 import { openSql } from '../support/sql.ts'
@@ -38,15 +40,12 @@ afterAll(() => database.remove())
 
 async function start(variables: Record<string, string> = {}): Promise<void> {
   server = await runServer({ DATABASE_URL: database.url, ...variables })
-  const { child, exited } = server
-  onTestFinished(async () => {
-    child.kill('SIGKILL')
-    await exited
-  })
+  const started = server
+  onTestFinished(async () => void (await started.end()))
 }
 
-const get = (path: string, headers: Record<string, string> = {}) =>
-  fetch(`${server.origin}${path}`, { headers: { authorization: `Bearer ${key}`, ...headers } })
+const get = (path: string, headers?: Record<string, string>) =>
+  keyedFetch(server.origin, key)(path, { ...(headers && { headers }) })
 
 /** Whether this port accepts a new connection. */
 async function isTaken(port = server.port): Promise<boolean> {
@@ -69,8 +68,7 @@ async function keepConnection() {
 
 /** Sends a request, and returns a function that reads the response. */
 async function readLater(path: string): Promise<() => Promise<string>> {
-  const lines = [`GET ${path} HTTP/1.1`, 'Host: x', `Authorization: Bearer ${key}`, '', '']
-  return (await readSlowly(server.port, lines.join('\r\n'))).read
+  return (await readSlowly(server.port, requestText(`GET ${path}`, { key }))).read
 }
 
 /** The milliseconds until `work` is done. */
@@ -169,8 +167,7 @@ describe('SIGTERM', () => {
     const began = Date.now()
     const answer = await get('/v1/pets', { authorization: `Bearer ${used}` })
     expect(answer.status).toBe(200)
-    server.child.kill('SIGTERM')
-    expect(await server.exited).toBe(0)
+    expect(await server.end('SIGTERM')).toBe(0)
     expect(server.stderr).not.toContain('Could not record when keys wer')
     const { stdout } = await runToEnd(programs.keys, { DATABASE_URL: database.url }, [
       'list',
@@ -264,16 +261,6 @@ describe('SIGTERM', () => {
       expect(server.stderr).toContain('cut off')
     },
   )
-
-  testOnce('a second signal ends the process at once', outOfThree, async () => {
-    await start()
-    await beginCreation(server.port, key)
-    server.child.kill('SIGTERM')
-    await server.logged(/Stopping/)
-    server.child.kill('SIGINT')
-    expect(await timeOf(server.exited)).toBeLessThan(3_000)
-    expect(await server.exited).toBe(1)
-  })
 
   // At Ctrl-C the terminal signals the whole process group, and npm forwards the same signal.
   testOnce(

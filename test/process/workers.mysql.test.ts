@@ -4,416 +4,408 @@ import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
 import { connect } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, expect, test } from 'vitest'
 import { beginCreation, type Creation } from '../support/creation.ts'
-import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
+import { newDatabase } from '../support/database.ts'
 import { eventually, outOfThree } from '../support/eventually.ts'
 import { freeze, thaw } from '../support/freeze.ts'
 import { freePort } from '../support/mysql.ts'
 import { programs, runProgram, runServer, type ServerProgram } from '../support/process.ts'
+import { keyedFetch } from '../support/rest.ts'
 import { createKey } from '../support/service.ts'
 import { packagesIn, runFirst, tellPackages } from '../support/watched.ts'
 
-describe.runIf(engine === 'mysql')('with WORKERS', () => {
-  let database: TestDatabase
-  let key: string
-  let server: ServerProgram
-
-  beforeAll(async () => {
-    database = await newDatabase()
-    key = await createKey(database.url)
-  })
-  afterEach(async () => {
-    const left = isRunning(server.child.pid) ? workerPids() : []
-    server.child.kill('SIGKILL')
-    // Before the wait: a hanging worker would keep the output open.
-    for (const pid of left) if (isRunning(pid)) process.kill(pid, 'SIGKILL')
-    await server.exited
-  })
-  afterAll(() => database.remove())
-
-  const start = async (variables = {}) => {
-    server = await runServer({ DATABASE_URL: database.url, WORKERS: '2', ...variables })
-  }
-  // Each request has its own connection, which goes to any worker.
-  const get = (path: string, headers: Record<string, string> = {}) =>
-    fetch(`${server.origin}${path}`, {
-      headers: { authorization: `Bearer ${key}`, connection: 'close', ...headers },
-    })
-  /** The processes that have served requests so far. */
-  const workerPids = () =>
-    [
-      ...new Set(
-        server
-          .entries()
-          .filter(({ msg }) => msg === 'request')
-          .map(({ pid }) => pid),
-      ),
-    ].map(Number)
-
-  /** The two workers that serve now, after both have served a request. */
-  async function servingPids(without: number[] = []): Promise<number[]> {
-    return await eventually(async () => {
-      expect((await get('/v1/pets')).status).toBe(200)
-      const pids = workerPids().filter((pid) => !without.includes(pid))
-      expect(pids).toHaveLength(2)
-      return pids
-    })
-  }
-
-  const children = () =>
-    execFileSync('pgrep', ['-P', String(server.child.pid)], { encoding: 'utf8' })
-      .trim()
-      .split('\n')
-      .map(Number)
-
-  /** Does the same work at each of the two workers, while the other one is frozen. */
-  async function atEach<Result>(pids: number[], work: () => Promise<Result>): Promise<Result[]> {
-    const results = []
-    for (const pid of pids) {
-      await freeze(pid)
-      results.push(await work())
-      thaw(pid)
-    }
-    return results
-  }
-
-  /** Begins a creation at each worker: the last one is at the first worker. */
-  const inFlight = (pids: number[]) => atEach(pids, () => beginCreation(server.port, key))
-
-  async function expectFinished(creations: Creation[]) {
-    for (const creation of creations) {
-      expect(await creation.finish()).toMatch(/^HTTP\/1\.1 201 Created/)
-    }
-  }
-
-  const gone = (pids: number[]) => eventually(() => expect(pids.filter(isRunning)).toEqual([]))
-
-  test('SIGTERM: requests in flight at each worker finish, and the process exits with 0', async () => {
-    await start({ METRICS_PORT: String(await freePort()) })
-    const pids = await servingPids()
-    expect(pids).not.toContain(server.child.pid)
-    expect(children().sort()).toEqual(pids.sort())
-    const creations = await inFlight(pids)
-    server.child.kill('SIGTERM')
-    await eventually(() => expect(stopping()).toHaveLength(2))
-    await eventually(() => expect(get('/healthz')).rejects.toThrow())
-    expect(
-      server.child.exitCode,
-      'the primary process runs until the workers have finished',
-    ).toBeNull()
-    await expectFinished(creations)
-    expect(await server.exited).toBe(0)
-    await gone(pids)
-    expect(server.stderr).not.toMatch(/cut off|A worker died/)
-  })
-
-  test('signals to the whole process group let requests in flight finish', async () => {
-    await start()
-    const pids = await servingPids()
-    const creations = await inFlight(pids)
-    for (const pid of pids) process.kill(pid, 'SIGTERM')
-    for (const pid of pids) process.kill(pid, 'SIGINT')
-    server.child.kill('SIGTERM')
-    await eventually(() => expect(stopping()).toHaveLength(2))
-    await expectFinished(creations)
-    expect(await server.exited).toBe(0)
-    await gone(pids)
-  })
-
-  test('a SIGKILL of the primary process lets workers finish requests in flight, and exit', async () => {
-    await start()
-    const pids = await servingPids()
-    const creations = await inFlight(pids)
-    server.child.kill('SIGKILL')
-    await expectFinished(creations)
-    await gone(pids)
-  })
-
-  test('a SIGKILL of the primary process ends a starting worker without an error', async () => {
-    const fault = `import cluster from 'node:cluster'
-      import { Server } from 'node:net'
-      const primary = process.ppid
-      const { listen } = Server.prototype
-      if (cluster.isWorker) Server.prototype.listen = function (...parameters) {
-        try { process.kill(primary, 'SIGKILL') } catch {} // the other worker killed it
-        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 200)
-        return listen.apply(this, parameters)
-      }`
-    const variables = { DATABASE_URL: database.url, WORKERS: '2', PORT: '0', ...runFirst(fault) }
-    server = Object.assign(runProgram(programs.server, variables), { origin: '', port: 0 })
-    await server.exited // waits for the workers, too: they share stderr
-    expect(server.stderr).not.toContain('Uncaught exception')
-  })
-
-  test('a worker that dies is replaced, and the other one serves meanwhile', async () => {
-    const metricsPort = await freePort()
-    // The first replacement exits at once.
-    const fault = `import cluster from 'node:cluster'
-      if (cluster.worker?.id === 3) process.exit(7)`
-    await start({
-      METRICS_PORT: String(metricsPort),
-      ...runFirst(fault),
-    })
-    const [first = 0, second = 0] = await servingPids()
-    process.kill(first, 'SIGKILL')
-    await server.logged(/A worker died/)
-    for (let request = 0; request < 4; request++) expect((await get('/v1/pets')).status).toBe(200)
-    const pids = await servingPids([first])
-    expect(pids).toContain(second)
-    expect(await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text()).toContain(
-      'petstore_requests_total{surface="rest",operation="listPets",status="200"}',
-    )
-    const creations = await inFlight(pids)
-    server.child.kill('SIGINT')
-    await eventually(() => expect(stopping()).toHaveLength(2))
-    await expectFinished(creations)
-    expect(await server.exited).toBe(0)
-    await gone(pids)
-    const deaths = server.entries().filter(({ msg }) => /A worker died/.test(String(msg)))
-    expect(deaths).toMatchObject([
-      { level: 50, code: null, signal: 'SIGKILL' },
-      { level: 50, worker: 3, code: 7, signal: null },
-    ])
-    // A replacement starts after a second: a worker that fails to start does not spin.
-    expect(Number(deaths[1]?.time) - Number(deaths[0]?.time)).toBeGreaterThan(900)
-  })
-
-  test('a worker with an uncaught exception finishes requests in flight and is replaced', async () => {
-    const fault = `process.on('SIGUSR2', () => { throw new Error('boom') })`
-    await start(runFirst(fault))
-    const serving = await servingPids()
-    const [first = 0, other = 0] = serving
-    const creations = await inFlight(serving)
-    process.kill(first, 'SIGUSR2')
-    const line = await server.logged(/Uncaught exception/)
-    expect(JSON.parse(line)).toMatchObject({ level: 60, pid: first, err: { message: 'boom' } })
-    // The other worker keeps its connection open, so only the response of the first one ends.
-    await Promise.race(creations.map((creation) => creation.finish()))
-    const died = JSON.parse(await server.logged(/A worker died/))
-    expect(died).toMatchObject({ level: 50, code: 1 })
-    const replaced = await servingPids([first])
-    expect(replaced).toContain(other)
-    expect(isRunning(server.child.pid)).toBe(true)
-    const created = server.entries().filter(({ operation }) => operation === 'createPet')
-    expect(created.map(({ status }) => status)).toEqual([201, 201])
-    for (const creation of creations) creation.leave()
-
-    // An uncaught exception of the primary process stops all workers gracefully.
-    const last = await inFlight(replaced)
-    server.child.kill('SIGUSR2')
-    await eventually(() => expect(stopping()).toHaveLength(3))
-    await expectFinished(last)
-    expect(await server.exited).toBe(1)
-    expect(server.stderr).not.toContain('cut off')
-  })
-
-  test('SHUTDOWN_DELAY and SHUTDOWN_TIMEOUT apply to each worker', outOfThree, async () => {
-    await start({ SHUTDOWN_DELAY: '1s', SHUTDOWN_TIMEOUT: '2s' })
-    const pids = await servingPids()
-    const [creation] = await inFlight(pids)
-    server.child.kill('SIGTERM')
-    const began = performance.now()
-    await eventually(() => expect(stopping()).toHaveLength(2))
-    for (let request = 0; request < 2; request++) expect((await get('/readyz')).status).toBe(503)
-    expect((await get('/v1/pets')).status).toBe(200)
-    await creation?.closed
-    expect(await server.exited).toBe(1)
-    expect(performance.now() - began).toBeGreaterThan(1_800)
-    expect(performance.now() - began).toBeLessThan(5_000)
-    expect(server.stderr).toContain('cut off')
-    await gone(pids)
-  })
-
-  test('a worker that hangs delays the stop by at most SHUTDOWN_TIMEOUT', async () => {
-    await start({ SHUTDOWN_TIMEOUT: '2s' })
-    const pids = await servingPids()
-    const [hung = 0, other = 0] = pids
-    await freeze(hung)
-    server.child.kill('SIGTERM')
-    // Logged by the primary process, because the hanging worker cannot log.
-    const line = JSON.parse(await server.logged(/cut off/))
-    expect(line).toMatchObject({ level: 40, pid: server.child.pid })
-    expect(await server.exited).toBe(1)
-    expect(stopping().map(({ pid }) => pid)).toEqual([other])
-    await gone(pids)
-  })
-
-  test('a connection for a worker that is killed before it accepts goes to the other worker', async () => {
-    await start()
-    const [first = 0] = await servingPids()
-    await freeze(first)
-    const descriptors = () =>
-      process.platform === 'linux' ? readdirSync(`/proc/${server.child.pid}/fd`).length : 0
-    const before = descriptors()
-    const requests = Array.from({ length: 8 }, () => get('/v1/pets'))
-    await setTimeout(100) // the primary process hands connections to the frozen worker
-    process.kill(first, 'SIGKILL')
-    const answers = await Promise.all(requests)
-    expect(answers.map(({ status }) => status)).toEqual(requests.map(() => 200))
-    await servingPids([first])
-    await eventually(() => expect(descriptors()).toBeLessThanOrEqual(before))
-  })
-
-  test('a worker that cannot start fails the whole start', async () => {
-    const fault = `import cluster from 'node:cluster'
-      if (cluster.worker?.id === 2) process.exit(7)`
-    const port = String(await freePort())
-    server = Object.assign(
-      runProgram(programs.server, {
-        DATABASE_URL: database.url,
-        WORKERS: '2',
-        PORT: port,
-        ...runFirst(fault),
-      }),
-      { origin: `http://127.0.0.1:${port}`, port: Number(port) },
-    )
-    expect(await server.exited).toBe(1)
-    expect(server.stderr).toContain('A worker could not start')
-    await expect(get('/healthz')).rejects.toThrow()
-  })
-
-  test('a second signal ends all workers at once', async () => {
-    await start({ SHUTDOWN_TIMEOUT: '60s' })
-    const pids = await servingPids()
-    await beginCreation(server.port, key)
-    const ended = once(server.child, 'exit')
-    server.child.kill('SIGTERM')
-    await server.logged(/Stopping/)
-    server.child.kill('SIGINT')
-    expect(await ended).toEqual([1, null])
-    await gone(pids)
-  })
-
-  test('a worker that died just before a stop is not replaced, and does not delay the stop', async () => {
-    await start({ SHUTDOWN_DELAY: '3s' })
-    const [first = 0, second = 0] = await servingPids()
-    process.kill(first, 'SIGKILL')
-    await server.logged(/A worker died/)
-    server.child.kill('SIGTERM')
-    await setTimeout(1_500) // without the stop, a replacement would start after a second
-    expect(children().filter((pid) => pid !== first)).toEqual([second])
-    expect(await server.exited).toBe(0)
-    expect(server.stderr).not.toContain('cut off')
-    await gone([second])
-  })
-
-  test('a worker that is starting stops with the others', async () => {
-    await start({ SHUTDOWN_TIMEOUT: '60s' })
-    const [first = 0, second = 0] = await servingPids()
-    process.kill(first, 'SIGKILL')
-    await server.logged(/A worker died/)
-    // Two children again: the replacement has just started, and does not serve yet.
-    await eventually(() => expect(children().filter((pid) => pid !== first)).toHaveLength(2))
-    server.child.kill('SIGTERM')
-    const began = performance.now()
-    expect(await server.exited).toBe(0)
-    expect(performance.now() - began).toBeLessThan(30_000)
-    expect(server.stderr).not.toContain('cut off')
-    expect(stopping(), 'the replacement has not begun to serve').toMatchObject([{ pid: second }])
-    await gone([second])
-  })
-
-  test('a worker that is killed at the moment of a stop does not keep the other from finishing', async () => {
-    await start()
-    const [first = 0, second = 0] = await servingPids()
-    await freeze(first)
-    const creation = await beginCreation(server.port, key) // at the other worker
-    const primary = server.child.pid as number
-    await freeze(primary)
-    process.kill(first, 'SIGKILL')
-    await setTimeout(100) // the channel is closed on its side
-    server.child.kill('SIGTERM')
-    thaw(primary) // it receives both signals at once
-    await eventually(() => expect(stopping()).toMatchObject([{ pid: second }]))
-    expect(
-      server.child.exitCode,
-      'the primary process runs until the workers have finished',
-    ).toBeNull()
-    await expectFinished([creation])
-    const code = await server.exited
-    // The system orders the two signals. If the death comes first, the stop cuts nothing off.
-    const diedBefore = server.entries().some(({ msg }) => /^A worker died/.test(String(msg)))
-    expect(code).toBe(diedBefore ? 0 : 1)
-    expect(server.stderr).not.toMatch(/cut off|Error/)
-    await gone([second])
-  })
-
-  test('the metrics are the sums of all workers, each of which has its own key cache', async () => {
-    const metricsPort = await freePort()
-    await start({ METRICS_PORT: String(metricsPort) })
-    const pids = children()
-    await atEach(pids, async () => {
-      for (let request = 0; request < 5; request++) {
-        expect((await get('/v1/pets/404')).status).toBe(404)
-      }
-    })
-    const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text()
-    const labels = '{surface="rest",operation="getPet",status="404"}'
-    expect(text).toContain(`petstore_requests_total${labels} 10\n`)
-    expect(text).toContain(`petstore_request_duration_seconds_count${labels} 10\n`)
-    expect(text).toContain('petstore_key_lookups_total{cache="miss"} 2\n')
-    expect(text).toContain('petstore_key_lookups_total{cache="hit"} 8\n')
-    expect(text).toMatch(/^petstore_database_connections_used 0$/m)
-  })
-
-  test('the metrics are served while a worker starts', async () => {
-    const metricsPort = await freePort()
-    const fault = `import cluster from 'node:cluster'
-      import { writeSync } from 'node:fs'
-      import { Server } from 'node:net'
-      const { listen } = Server.prototype
-      if (cluster.worker?.id === 3) Server.prototype.listen = function () {
-        writeSync(2, JSON.stringify({ msg: 'starts for ever' }) + '\\n')
-        return this
-      }`
-    await start({ METRICS_PORT: String(metricsPort), ...runFirst(fault) })
-    const [first = 0] = await servingPids()
-    process.kill(first, 'SIGKILL')
-    await server.logged(/starts for ever/)
-    const response = await fetch(`http://127.0.0.1:${metricsPort}/metrics`)
-    expect(response.status).toBe(200)
-    expect(await response.text()).toContain('operation="listPets"')
-  })
-
-  test('a worker that is killed during a request for metrics does not stop the others', async () => {
-    const metricsPort = await freePort()
-    await start({ METRICS_PORT: String(metricsPort) })
-    const primary = server.child.pid as number
-    const [first = 0, second = 0] = await servingPids()
-    process.kill(first, 'SIGKILL')
-    await server.logged(/A worker died/)
-    const [replacement = 0] = (await servingPids([first])).filter((pid) => pid !== second)
-    const socket = connect(metricsPort, '127.0.0.1').on('error', () => {})
-    socket.write('GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n')
-    await once(socket, 'data')
-    // The request arrives before the news of the death.
-    await freeze(primary)
-    socket.write('GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n')
-    await setTimeout(100)
-    process.kill(replacement, 'SIGKILL')
-    await setTimeout(100)
-    thaw(primary)
-    socket.destroy()
-    expect(await servingPids([first, replacement])).toContain(second)
-    expect(server.stderr).not.toContain('Uncaught exception')
-  })
-
-  test('the primary process loads neither express nor tRPC', async () => {
-    await start(tellPackages)
-    const pids = await servingPids()
-    const [primary = [], ...workers] = [Number(server.child.pid), ...pids].map((pid) =>
-      packagesIn(server.stderr, pid),
-    )
-    expect(primary).toContain('kysely') // for the migrations
-    for (const name of ['express', '@trpc/server', 'kysely']) {
-      for (const names of workers) expect(names).toContain(name)
-    }
-    expect(primary.filter((name) => /^(express|@trpc)/.test(name))).toEqual([])
-  })
-
-  const stopping = () => server.entries().filter(({ msg }) => /^Stopping/.test(String(msg)))
+const database = await newDatabase()
+const key = await createKey(database.url)
+let server: ServerProgram
+afterEach(async () => {
+  const left = isRunning(server.child.pid) ? workerPids() : []
+  server.child.kill('SIGKILL')
+  // Before the wait: a hanging worker would keep the output open.
+  for (const pid of left) if (isRunning(pid)) process.kill(pid, 'SIGKILL')
+  await server.exited
 })
+afterAll(() => database.remove())
+
+const start = async (variables = {}) => {
+  server = await runServer({ DATABASE_URL: database.url, WORKERS: '2', ...variables })
+}
+// Each request has its own connection, which goes to any worker.
+const get = (path: string, headers: Record<string, string> = {}) =>
+  keyedFetch(server.origin, key)(path, { headers: { connection: 'close', ...headers } })
+/** The processes that have served requests so far. */
+const workerPids = () =>
+  [
+    ...new Set(
+      server
+        .entries()
+        .filter(({ msg }) => msg === 'request')
+        .map(({ pid }) => pid),
+    ),
+  ].map(Number)
+
+/** The two workers that serve now, after both have served a request. */
+async function servingPids(without: number[] = []): Promise<number[]> {
+  return await eventually(async () => {
+    expect((await get('/v1/pets')).status).toBe(200)
+    const pids = workerPids().filter((pid) => !without.includes(pid))
+    expect(pids).toHaveLength(2)
+    return pids
+  })
+}
+
+const children = () =>
+  execFileSync('pgrep', ['-P', String(server.child.pid)], { encoding: 'utf8' })
+    .trim()
+    .split('\n')
+    .map(Number)
+
+/** Does the same work at each of the two workers, while the other one is frozen. */
+async function atEach<Result>(pids: number[], work: () => Promise<Result>): Promise<Result[]> {
+  const results = []
+  for (const pid of pids) {
+    await freeze(pid)
+    results.push(await work())
+    thaw(pid)
+  }
+  return results
+}
+
+/** Begins a creation at each worker: the last one is at the first worker. */
+const inFlight = (pids: number[]) => atEach(pids, () => beginCreation(server.port, key))
+
+async function expectFinished(creations: Creation[]) {
+  for (const creation of creations) {
+    expect(await creation.finish()).toMatch(/^HTTP\/1\.1 201 Created/)
+  }
+}
+
+const gone = (pids: number[]) => eventually(() => expect(pids.filter(isRunning)).toEqual([]))
+
+test('SIGTERM: requests in flight at each worker finish, and the process exits with 0', async () => {
+  await start({ METRICS_PORT: String(await freePort()) })
+  const pids = await servingPids()
+  expect(pids).not.toContain(server.child.pid)
+  expect(children().sort()).toEqual(pids.sort())
+  const creations = await inFlight(pids)
+  server.child.kill('SIGTERM')
+  await eventually(() => expect(stopping()).toHaveLength(2))
+  await eventually(() => expect(get('/healthz')).rejects.toThrow())
+  expect(
+    server.child.exitCode,
+    'the primary process runs until the workers have finished',
+  ).toBeNull()
+  await expectFinished(creations)
+  expect(await server.exited).toBe(0)
+  await gone(pids)
+  expect(server.stderr).not.toMatch(/cut off|A worker died/)
+})
+
+test('signals to the whole process group let requests in flight finish', async () => {
+  await start()
+  const pids = await servingPids()
+  const creations = await inFlight(pids)
+  for (const pid of pids) process.kill(pid, 'SIGTERM')
+  for (const pid of pids) process.kill(pid, 'SIGINT')
+  server.child.kill('SIGTERM')
+  await eventually(() => expect(stopping()).toHaveLength(2))
+  await expectFinished(creations)
+  expect(await server.exited).toBe(0)
+  await gone(pids)
+})
+
+test('a SIGKILL of the primary process lets workers finish requests in flight, and exit', async () => {
+  await start()
+  const pids = await servingPids()
+  const creations = await inFlight(pids)
+  server.child.kill('SIGKILL')
+  await expectFinished(creations)
+  await gone(pids)
+})
+
+test('a SIGKILL of the primary process ends a starting worker without an error', async () => {
+  const fault = `import cluster from 'node:cluster'
+    import { Server } from 'node:net'
+    const primary = process.ppid
+    const { listen } = Server.prototype
+    if (cluster.isWorker) Server.prototype.listen = function (...parameters) {
+      try { process.kill(primary, 'SIGKILL') } catch {} // the other worker killed it
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 200)
+      return listen.apply(this, parameters)
+    }`
+  const variables = { DATABASE_URL: database.url, WORKERS: '2', PORT: '0', ...runFirst(fault) }
+  server = Object.assign(runProgram(programs.server, variables), { origin: '', port: 0 })
+  await server.exited // waits for the workers, too: they share stderr
+  expect(server.stderr).not.toContain('Uncaught exception')
+})
+
+test('a worker that dies is replaced, and the other one serves meanwhile', async () => {
+  const metricsPort = await freePort()
+  // The first replacement exits at once.
+  const fault = `import cluster from 'node:cluster'
+    if (cluster.worker?.id === 3) process.exit(7)`
+  await start({
+    METRICS_PORT: String(metricsPort),
+    ...runFirst(fault),
+  })
+  const [first = 0, second = 0] = await servingPids()
+  process.kill(first, 'SIGKILL')
+  await server.logged(/A worker died/)
+  for (let request = 0; request < 4; request++) expect((await get('/v1/pets')).status).toBe(200)
+  const pids = await servingPids([first])
+  expect(pids).toContain(second)
+  expect(await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text()).toContain(
+    'petstore_requests_total{surface="rest",operation="listPets",status="200"}',
+  )
+  const creations = await inFlight(pids)
+  server.child.kill('SIGINT')
+  await eventually(() => expect(stopping()).toHaveLength(2))
+  await expectFinished(creations)
+  expect(await server.exited).toBe(0)
+  await gone(pids)
+  const deaths = server.entries().filter(({ msg }) => /A worker died/.test(String(msg)))
+  expect(deaths).toMatchObject([
+    { level: 50, code: null, signal: 'SIGKILL' },
+    { level: 50, worker: 3, code: 7, signal: null },
+  ])
+  // A replacement starts after a second: a worker that fails to start does not spin.
+  expect(Number(deaths[1]?.time) - Number(deaths[0]?.time)).toBeGreaterThan(900)
+})
+
+test('a worker with an uncaught exception finishes requests in flight and is replaced', async () => {
+  const fault = `process.on('SIGUSR2', () => { throw new Error('boom') })`
+  await start(runFirst(fault))
+  const serving = await servingPids()
+  const [first = 0, other = 0] = serving
+  const creations = await inFlight(serving)
+  process.kill(first, 'SIGUSR2')
+  const line = await server.logged(/Uncaught exception/)
+  expect(JSON.parse(line)).toMatchObject({ level: 60, pid: first, err: { message: 'boom' } })
+  // The other worker keeps its connection open, so only the response of the first one ends.
+  await Promise.race(creations.map((creation) => creation.finish()))
+  const died = JSON.parse(await server.logged(/A worker died/))
+  expect(died).toMatchObject({ level: 50, code: 1 })
+  const replaced = await servingPids([first])
+  expect(replaced).toContain(other)
+  expect(isRunning(server.child.pid)).toBe(true)
+  const created = server.entries().filter(({ operation }) => operation === 'createPet')
+  expect(created.map(({ status }) => status)).toEqual([201, 201])
+  for (const creation of creations) creation.leave()
+
+  // An uncaught exception of the primary process stops all workers gracefully.
+  const last = await inFlight(replaced)
+  server.child.kill('SIGUSR2')
+  await eventually(() => expect(stopping()).toHaveLength(3))
+  await expectFinished(last)
+  expect(await server.exited).toBe(1)
+  expect(server.stderr).not.toContain('cut off')
+})
+
+test('SHUTDOWN_DELAY and SHUTDOWN_TIMEOUT apply to each worker', outOfThree, async () => {
+  await start({ SHUTDOWN_DELAY: '1s', SHUTDOWN_TIMEOUT: '2s' })
+  const pids = await servingPids()
+  const [creation] = await inFlight(pids)
+  server.child.kill('SIGTERM')
+  const began = performance.now()
+  await eventually(() => expect(stopping()).toHaveLength(2))
+  for (let request = 0; request < 2; request++) expect((await get('/readyz')).status).toBe(503)
+  expect((await get('/v1/pets')).status).toBe(200)
+  await creation?.closed
+  expect(await server.exited).toBe(1)
+  expect(performance.now() - began).toBeGreaterThan(1_800)
+  expect(performance.now() - began).toBeLessThan(5_000)
+  expect(server.stderr).toContain('cut off')
+  await gone(pids)
+})
+
+test('a worker that hangs delays the stop by at most SHUTDOWN_TIMEOUT', async () => {
+  await start({ SHUTDOWN_TIMEOUT: '2s' })
+  const pids = await servingPids()
+  const [hung = 0, other = 0] = pids
+  await freeze(hung)
+  server.child.kill('SIGTERM')
+  // Logged by the primary process, because the hanging worker cannot log.
+  const line = JSON.parse(await server.logged(/cut off/))
+  expect(line).toMatchObject({ level: 40, pid: server.child.pid })
+  expect(await server.exited).toBe(1)
+  expect(stopping().map(({ pid }) => pid)).toEqual([other])
+  await gone(pids)
+})
+
+test('a connection for a worker that is killed before it accepts goes to the other worker', async () => {
+  await start()
+  const [first = 0] = await servingPids()
+  await freeze(first)
+  const descriptors = () =>
+    process.platform === 'linux' ? readdirSync(`/proc/${server.child.pid}/fd`).length : 0
+  const before = descriptors()
+  const requests = Array.from({ length: 8 }, () => get('/v1/pets'))
+  await setTimeout(100) // the primary process hands connections to the frozen worker
+  process.kill(first, 'SIGKILL')
+  const answers = await Promise.all(requests)
+  expect(answers.map(({ status }) => status)).toEqual(requests.map(() => 200))
+  await servingPids([first])
+  await eventually(() => expect(descriptors()).toBeLessThanOrEqual(before))
+})
+
+test('a worker that cannot start fails the whole start', async () => {
+  const fault = `import cluster from 'node:cluster'
+    if (cluster.worker?.id === 2) process.exit(7)`
+  const port = String(await freePort())
+  server = Object.assign(
+    runProgram(programs.server, {
+      DATABASE_URL: database.url,
+      WORKERS: '2',
+      PORT: port,
+      ...runFirst(fault),
+    }),
+    { origin: `http://127.0.0.1:${port}`, port: Number(port) },
+  )
+  expect(await server.exited).toBe(1)
+  expect(server.stderr).toContain('A worker could not start')
+  await expect(get('/healthz')).rejects.toThrow()
+})
+
+test('a second signal ends all workers at once', async () => {
+  await start({ SHUTDOWN_TIMEOUT: '60s' })
+  const pids = await servingPids()
+  await beginCreation(server.port, key)
+  const ended = once(server.child, 'exit')
+  server.child.kill('SIGTERM')
+  await server.logged(/Stopping/)
+  server.child.kill('SIGINT')
+  expect(await ended).toEqual([1, null])
+  await gone(pids)
+})
+
+test('a worker that died just before a stop is not replaced, and does not delay the stop', async () => {
+  await start({ SHUTDOWN_DELAY: '3s' })
+  const [first = 0, second = 0] = await servingPids()
+  process.kill(first, 'SIGKILL')
+  await server.logged(/A worker died/)
+  server.child.kill('SIGTERM')
+  await setTimeout(1_500) // without the stop, a replacement would start after a second
+  expect(children().filter((pid) => pid !== first)).toEqual([second])
+  expect(await server.exited).toBe(0)
+  expect(server.stderr).not.toContain('cut off')
+  await gone([second])
+})
+
+test('a worker that is starting stops with the others', async () => {
+  await start({ SHUTDOWN_TIMEOUT: '60s' })
+  const [first = 0, second = 0] = await servingPids()
+  process.kill(first, 'SIGKILL')
+  await server.logged(/A worker died/)
+  // Two children again: the replacement has just started, and does not serve yet.
+  await eventually(() => expect(children().filter((pid) => pid !== first)).toHaveLength(2))
+  server.child.kill('SIGTERM')
+  const began = performance.now()
+  expect(await server.exited).toBe(0)
+  expect(performance.now() - began).toBeLessThan(30_000)
+  expect(server.stderr).not.toContain('cut off')
+  expect(stopping(), 'the replacement has not begun to serve').toMatchObject([{ pid: second }])
+  await gone([second])
+})
+
+test('a worker that is killed at the moment of a stop does not keep the other from finishing', async () => {
+  await start()
+  const [first = 0, second = 0] = await servingPids()
+  await freeze(first)
+  const creation = await beginCreation(server.port, key) // at the other worker
+  const primary = server.child.pid as number
+  await freeze(primary)
+  process.kill(first, 'SIGKILL')
+  await setTimeout(100) // the channel is closed on its side
+  server.child.kill('SIGTERM')
+  thaw(primary) // it receives both signals at once
+  await eventually(() => expect(stopping()).toMatchObject([{ pid: second }]))
+  expect(
+    server.child.exitCode,
+    'the primary process runs until the workers have finished',
+  ).toBeNull()
+  await expectFinished([creation])
+  const code = await server.exited
+  // The system orders the two signals. If the death comes first, the stop cuts nothing off.
+  const diedBefore = server.entries().some(({ msg }) => /^A worker died/.test(String(msg)))
+  expect(code).toBe(diedBefore ? 0 : 1)
+  expect(server.stderr).not.toMatch(/cut off|Error/)
+  await gone([second])
+})
+
+test('the metrics are the sums of all workers, each of which has its own key cache', async () => {
+  const metricsPort = await freePort()
+  await start({ METRICS_PORT: String(metricsPort) })
+  const pids = children()
+  await atEach(pids, async () => {
+    for (let request = 0; request < 5; request++) {
+      expect((await get('/v1/pets/404')).status).toBe(404)
+    }
+  })
+  const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text()
+  const labels = '{surface="rest",operation="getPet",status="404"}'
+  expect(text).toContain(`petstore_requests_total${labels} 10\n`)
+  expect(text).toContain(`petstore_request_duration_seconds_count${labels} 10\n`)
+  expect(text).toContain('petstore_key_lookups_total{cache="miss"} 2\n')
+  expect(text).toContain('petstore_key_lookups_total{cache="hit"} 8\n')
+  expect(text).toMatch(/^petstore_database_connections_used 0$/m)
+})
+
+test('the metrics are served while a worker starts', async () => {
+  const metricsPort = await freePort()
+  const fault = `import cluster from 'node:cluster'
+    import { writeSync } from 'node:fs'
+    import { Server } from 'node:net'
+    const { listen } = Server.prototype
+    if (cluster.worker?.id === 3) Server.prototype.listen = function () {
+      writeSync(2, JSON.stringify({ msg: 'starts for ever' }) + '\\n')
+      return this
+    }`
+  await start({ METRICS_PORT: String(metricsPort), ...runFirst(fault) })
+  const [first = 0] = await servingPids()
+  process.kill(first, 'SIGKILL')
+  await server.logged(/starts for ever/)
+  const response = await fetch(`http://127.0.0.1:${metricsPort}/metrics`)
+  expect(response.status).toBe(200)
+  expect(await response.text()).toContain('operation="listPets"')
+})
+
+test('a worker that is killed during a request for metrics does not stop the others', async () => {
+  const metricsPort = await freePort()
+  await start({ METRICS_PORT: String(metricsPort) })
+  const primary = server.child.pid as number
+  const [first = 0, second = 0] = await servingPids()
+  process.kill(first, 'SIGKILL')
+  await server.logged(/A worker died/)
+  const [replacement = 0] = (await servingPids([first])).filter((pid) => pid !== second)
+  const socket = connect(metricsPort, '127.0.0.1').on('error', () => {})
+  socket.write('GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n')
+  await once(socket, 'data')
+  // The request arrives before the news of the death.
+  await freeze(primary)
+  socket.write('GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n')
+  await setTimeout(100)
+  process.kill(replacement, 'SIGKILL')
+  await setTimeout(100)
+  thaw(primary)
+  socket.destroy()
+  expect(await servingPids([first, replacement])).toContain(second)
+  expect(server.stderr).not.toContain('Uncaught exception')
+})
+
+test('the primary process loads neither express nor tRPC', async () => {
+  await start(tellPackages)
+  const pids = await servingPids()
+  const [primary = [], ...workers] = [Number(server.child.pid), ...pids].map((pid) =>
+    packagesIn(server.stderr, pid),
+  )
+  expect(primary).toContain('kysely') // for the migrations
+  for (const name of ['express', '@trpc/server', 'kysely']) {
+    for (const names of workers) expect(names).toContain(name)
+  }
+  expect(primary.filter((name) => /^(express|@trpc)/.test(name))).toEqual([])
+})
+
+const stopping = () => server.entries().filter(({ msg }) => /^Stopping/.test(String(msg)))
 
 function isRunning(pid: number | undefined): boolean {
   try {

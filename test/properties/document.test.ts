@@ -1,8 +1,8 @@
 /** The served document is exact: valid requests are accepted, and all others are 400. */
 import fc from 'fast-check'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { Answer } from '../support/rest.ts'
-import { type Service, startService } from '../support/service.ts'
+import { serviceForFile } from '../support/service.ts'
 import { hold, TIMEOUT, tellSeed } from './cases.ts'
 import { invalid, type Schema, type Schemas, valid } from './schemas.ts'
 import { chooser, spelledJson, spelledQuery, spelling } from './spelling.ts'
@@ -27,14 +27,9 @@ interface Document {
   components: { schemas: Schemas }
 }
 
-let service: Service
-let document: Document
-beforeAll(async () => {
-  tellSeed()
-  service = await startService()
-  document = (await service.rest('GET', '/openapi.json')).body as Document // its form has its own tests
-})
-afterAll(() => service.stop())
+tellSeed()
+const service = await serviceForFile()
+const document = (await service.rest('GET', '/openapi.json')).body as Document // its form has its own tests
 
 /** A request of the document: the strings of the parameters by name, and the value of the body. */
 interface Request {

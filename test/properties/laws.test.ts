@@ -1,36 +1,28 @@
 /** Properties of creations, lists and repetitions, for any input on any face. */
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { PetstoreClient } from '../support/client.ts'
+import { expect, test } from 'vitest'
 import { type Outcome, ofRest, ofTrpc } from '../support/outcome.ts'
 import { countPets, storePets } from '../support/pets.ts'
 import { stringifyExact } from '../support/rest.ts'
 import { transformer } from '../support/router.ts'
-import { type Service, startService } from '../support/service.ts'
+import { serviceForFile } from '../support/service.ts'
 import { hold, TIMEOUT, tellSeed } from './cases.ts'
-import { clientOf, type Faces, facesOf, outputOf, sendWire } from './faces.ts'
+import { clientOf, facesOf, outputOf, sendWire } from './faces.ts'
 import { creation, type Given, listing, reading } from './inputs.ts'
 import { int64, name } from './values.ts'
 
-let service: Service
-let faces: Faces
-let petstore: PetstoreClient
-beforeAll(async () => {
-  tellSeed()
-  service = await startService()
-  faces = facesOf(service)
-  petstore = clientOf(service)
-  const pets = Array.from({ length: 150 }, (_, index) => ({
-    name: `Pet ${index + 1}`,
-    categoryId: BigInt(index),
-    status: statuses[(index * index) % 3] ?? 'available',
-  }))
-  await storePets(service.sql, pets)
-})
-afterAll(() => service.stop())
-
+tellSeed()
+const service = await serviceForFile()
+const faces = facesOf(service)
+const petstore = clientOf(service)
 const statuses = ['available', 'pending', 'sold'] as const
+const pets = Array.from({ length: 150 }, (_, index) => ({
+  name: `Pet ${index + 1}`,
+  categoryId: BigInt(index),
+  status: statuses[(index * index) % 3] ?? 'available',
+}))
+await storePets(service.sql, pets)
 
 interface Pet {
   id: bigint
@@ -59,12 +51,6 @@ const readingOf = (id: bigint): Given => ({
   rest: { method: 'GET', path: `/pets/${id}` },
   trpc: { petId: id },
 })
-
-/** A cursor with about 150 pets after it. */
-async function recent(): Promise<string> {
-  const [row] = await service.sql('select max(id) as last from pets')
-  return String(BigInt(String(row?.last)) - 150n)
-}
 
 /** The pets of all pages, found by following the Link headers. */
 async function walk(query: Record<string, string | number>): Promise<Pet[]> {
@@ -99,49 +85,6 @@ test('a created pet is returned by getPet and listed exactly once', {
       expect(await walk({ limit, cursor: String((made[0]?.id ?? 0n) - 1n) })).toEqual(made)
     }),
     0.1,
-  )
-})
-
-test('a filtered list has the matching pets of the whole list', { timeout: TIMEOUT }, async () => {
-  const limit = fc.integer({ min: 10, max: 100 })
-  await hold(
-    fc.asyncProperty(fc.constantFrom(...statuses), limit, limit, async (status, some, all) => {
-      const cursor = await recent()
-      const whole = await walk({ limit: all, cursor })
-      expect(await walk({ limit: some, status, cursor })).toEqual(
-        whole.filter((pet) => pet.status === status),
-      )
-    }),
-    0.05,
-  )
-})
-
-test('the pages have the whole list during concurrent writes', { timeout: TIMEOUT }, async () => {
-  const limit = fc.integer({ min: 7, max: 50 })
-  await hold(
-    fc.asyncProperty(limit, newPet, async (limit, pet) => {
-      const cursor = await recent()
-      const before = await walk({ limit: 100, cursor })
-      let isWalking = true
-      let written = 0
-      const write = async () => {
-        while (isWalking) {
-          await petstore.createPet.mutate(pet)
-          written++
-        }
-      }
-      const writers = [write(), write()]
-      const walked = await walk({ limit, cursor }).finally(() => {
-        isWalking = false
-      })
-      await Promise.all(writers)
-      expect(written).toBeGreaterThan(0)
-      const last = before.at(-1)?.id ?? 0n
-      expect(walked.filter(({ id }) => id <= last)).toEqual(before)
-      const ids = walked.map(({ id }) => id)
-      expect(ids).toEqual([...new Set(ids)].sort((one, other) => (one < other ? -1 : 1)))
-    }),
-    0.02,
   )
 })
 

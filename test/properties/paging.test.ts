@@ -1,14 +1,10 @@
 /** Paging lists each pet once and in order, for any pets and any limit, also during creations. */
 import fc from 'fast-check'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { type Status, storePets } from '../support/pets.ts'
-import { type Service, startService } from '../support/service.ts'
+import { serviceForFile } from '../support/service.ts'
 
-let service: Service
-beforeAll(async () => {
-  service = await startService()
-})
-afterAll(() => service.stop())
+const service = await serviceForFile()
 
 const statuses = fc.array(fc.constantFrom<Status>('available', 'pending', 'sold'), {
   maxLength: 60,

@@ -1,30 +1,25 @@
 /** All faces accept, reject and return the same, for any input. */
 import fc from 'fast-check'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { Outcome } from '../support/outcome.ts'
 import { storePets } from '../support/pets.ts'
-import { type Service, startService } from '../support/service.ts'
+import { serviceForFile } from '../support/service.ts'
 import { hold, TIMEOUT, tellSeed } from './cases.ts'
-import { type Faces, facesOf, outputOf, sendWire } from './faces.ts'
+import { facesOf, outputOf, sendWire } from './faces.ts'
 import { type Given, given } from './inputs.ts'
 import { spelledJson } from './spelling.ts'
 import { oddJson } from './values.ts'
 
-let service: Service
-let faces: Faces
-beforeAll(async () => {
-  tellSeed()
-  service = await startService()
-  faces = facesOf(service)
-  const statuses = ['available', 'pending', 'sold'] as const
-  const pets = Array.from({ length: 120 }, (_, index) => ({
-    name: `Pet ${index + 1}`,
-    categoryId: BigInt(index),
-    status: statuses[index % 3] ?? 'available',
-  }))
-  await storePets(service.sql, pets)
-})
-afterAll(() => service.stop())
+tellSeed()
+const service = await serviceForFile()
+const faces = facesOf(service)
+const statuses = ['available', 'pending', 'sold'] as const
+const pets = Array.from({ length: 120 }, (_, index) => ({
+  name: `Pet ${index + 1}`,
+  categoryId: BigInt(index),
+  status: statuses[index % 3] ?? 'available',
+}))
+await storePets(service.sql, pets)
 
 interface Pet {
   id: bigint

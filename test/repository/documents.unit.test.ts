@@ -103,8 +103,7 @@ describe('the commands', () => {
       expect(JSON.parse(`${listed}`)).toEqual([rex])
       expect(end).toBe('') // -w '\n' ends the last line
     } finally {
-      server.child.kill()
-      await server.exited
+      await server.end('SIGTERM')
     }
   })
 

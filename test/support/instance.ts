@@ -1,13 +1,15 @@
 /** The service as a process with its own database, with helpers for tests. */
 import { createHash, randomBytes } from 'node:crypto'
 import type { TRPCClient } from '@trpc/client'
+import { afterAll } from 'vitest'
 import type { AppRouter } from '../../src/petstore/router.ts'
 import { newDatabase, type TestDatabase } from './database.ts'
 import { eventually } from './eventually.ts'
-import { freePort } from './mysql.ts'
+import { newMetrics } from './metrics.ts'
+import { countPets } from './pets.ts'
 import { runServer, type ServerProgram } from './process.ts'
-import { type Proxy as Between, startProxy } from './proxy.ts'
-import { type RestClient, restClient } from './rest.ts'
+import { type Proxy as Between, proxied } from './proxy.ts'
+import { type KeyedFetch, keyedFetch, type RestClient, restClient } from './rest.ts'
 import { trpcClient } from './service.ts'
 import { openSql, type Sql } from './sql.ts'
 
@@ -16,6 +18,7 @@ export interface Instance {
   origin: string
   /** A valid API key. */
   key: string
+  fetch: KeyedFetch
   rest: RestClient
   trpc: TRPCClient<AppRouter>
   databaseUrl: string
@@ -37,16 +40,11 @@ export async function startInstance(
   given?: TestDatabase,
 ): Promise<Instance> {
   const database = given ?? (await newDatabase())
-  const url = new URL(database.url)
-  const proxy =
-    url.protocol === 'mysql:' ? await startProxy(url.hostname, Number(url.port || 3306)) : undefined
-  if (proxy) url.host = `127.0.0.1:${proxy.port}`
-  const metricsPort = await freePort()
-  const program = await runServer({
-    DATABASE_URL: proxy ? url.href : database.url,
-    METRICS_PORT: String(metricsPort),
-    ...variables,
-  })
+  const { proxy, url } = database.url.startsWith('mysql:')
+    ? await proxied(database.url)
+    : { proxy: undefined, url: database.url }
+  const metrics = await newMetrics()
+  const program = await runServer({ DATABASE_URL: url, ...metrics.variables, ...variables })
   const { origin } = program
   const sql = await openSql(database.url)
   const key = await addKey(sql)
@@ -54,20 +52,14 @@ export async function startInstance(
     program,
     origin,
     key,
+    fetch: keyedFetch(origin, key),
     rest: restClient(origin, key),
     trpc: trpcClient(origin, key),
     databaseUrl: database.url,
     sql,
     proxy,
-    async metric(name) {
-      const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text()
-      const line = text.split('\n').find((line) => line.startsWith(`${name} `))
-      return Number(line?.slice(name.length) ?? 0)
-    },
-    async countPets() {
-      const [row] = await sql('select count(*) as count from pets')
-      return Number(row?.count)
-    },
+    metric: metrics.read,
+    countPets: () => countPets(sql),
     async stop(signal = 'SIGTERM') {
       await proxy?.cut()
       program.child.kill(signal)
@@ -77,6 +69,15 @@ export async function startInstance(
       return code
     },
   }
+}
+
+/** Starts the service for all tests of a file, and stops it after them. */
+export async function instanceForFile(
+  ...parameters: Parameters<typeof startInstance>
+): Promise<Instance> {
+  const instance = await startInstance(...parameters)
+  afterAll(() => instance.stop())
+  return instance
 }
 
 /** Adds an API key to a migrated database. */

@@ -38,6 +38,8 @@ export interface Program {
   entries(): LogEntry[]
   /** Its exit code after it has ended; null after a signal. */
   exited: Promise<number | null>
+  /** Ends it by a signal, by default SIGKILL, and returns its exit code. */
+  end(signal?: NodeJS.Signals): Promise<number | null>
 }
 
 /** A running server. */
@@ -97,6 +99,10 @@ export function runProgram(
         .filter((line) => line !== '')
         .map((line) => JSON.parse(line)),
     exited,
+    end(signal = 'SIGKILL') {
+      child.kill(signal)
+      return exited
+    },
   }
 }
 

@@ -1,6 +1,7 @@
 /** A TCP proxy in front of a MySQL server, which simulates failures of the server and the network. */
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
+import { newDatabase, type TestDatabase } from './database.ts'
 import { freePort } from './mysql.ts'
 
 export interface Proxy {
@@ -22,6 +23,8 @@ export interface Proxy {
   breakAt(pattern: RegExp, when: 'before' | 'after'): Promise<void>
   /** Drops the next statement that matches; its connection stays open and hangs. */
   hangAt(pattern: RegExp): Promise<void>
+  /** Holds back the result of the next statement that matches; resolves then, to its release. */
+  holdAt(pattern: RegExp): Promise<() => void>
   /** Replaces each later statement by the result of this function. */
   rewrite(change: (statement: string) => string): void
   /**
@@ -40,8 +43,8 @@ export interface Proxy {
 
 interface Fault {
   pattern: RegExp
-  when: 'before' | 'after' | 'never' | { error: number }
-  done: () => void
+  when: 'before' | 'after' | 'never' | 'held' | { error: number }
+  done: (release: () => void) => void
 }
 
 /** The connection of a client, and its connection to the server. */
@@ -49,7 +52,7 @@ interface Link {
   isForgotten: boolean
 }
 
-export async function startProxy(host: string, port: number): Promise<Proxy> {
+async function startProxy(host: string, port: number): Promise<Proxy> {
   const sockets = new Set<Socket>()
   const statements: string[] = []
   const faults = new Set<Fault>()
@@ -78,10 +81,11 @@ export async function startProxy(host: string, port: number): Promise<Proxy> {
     }
     let breaking: Fault | undefined
     let hangs = false
+    let held: Buffer[] | undefined
     const end = ({ done }: Fault) => {
       client.destroy()
       upstream.destroy()
-      done()
+      done(() => {})
     }
     const statementsOf = statementReader()
     client.on('data', (chunk: Buffer) => {
@@ -96,7 +100,7 @@ export async function startProxy(host: string, port: number): Promise<Proxy> {
         if (fault.when === 'before') return end(fault)
         if (fault.when === 'never') {
           hangs = true
-          return fault.done()
+          return fault.done(() => {})
         }
         breaking = fault
       }
@@ -104,10 +108,18 @@ export async function startProxy(host: string, port: number): Promise<Proxy> {
     })
     upstream.on('data', (chunk: Buffer) => {
       if (link.isForgotten) return
-      if (!breaking) client.write(chunk)
-      else if (typeof breaking.when === 'object') {
+      if (held) held.push(chunk)
+      else if (!breaking) client.write(chunk)
+      else if (breaking.when === 'held') {
+        held = [chunk]
+        breaking.done(() => {
+          client.write(Buffer.concat(held ?? []))
+          held = undefined
+        })
+        breaking = undefined
+      } else if (typeof breaking.when === 'object') {
         client.write(errorPacket(breaking.when.error, chunk[HEADER - 1] ?? 1))
-        breaking.done()
+        breaking.done(() => {})
         breaking = undefined
       } else end(breaking)
     })
@@ -119,6 +131,8 @@ export async function startProxy(host: string, port: number): Promise<Proxy> {
     await once(server, 'listening')
   }
   await listen()
+  const addFault = (pattern: RegExp, when: Fault['when']) =>
+    new Promise<() => void>((done) => void faults.add({ pattern, when, done }))
   return {
     port: own,
     statements,
@@ -136,17 +150,12 @@ export async function startProxy(host: string, port: number): Promise<Proxy> {
       isStalled = false
       for (const socket of sockets) socket.resume()
     },
-    breakAt(pattern, when) {
-      return new Promise((done) => void faults.add({ pattern, when, done }))
-    },
-    hangAt(pattern) {
-      return new Promise((done) => void faults.add({ pattern, when: 'never', done }))
-    },
+    breakAt: (pattern, when) => addFault(pattern, when).then(() => {}),
+    hangAt: (pattern) => addFault(pattern, 'never').then(() => {}),
+    holdAt: (pattern) => addFault(pattern, 'held'),
+    failAt: (pattern, error) => addFault(pattern, { error }).then(() => {}),
     rewrite(by) {
       change = by
-    },
-    failAt(pattern, error) {
-      return new Promise((done) => void faults.add({ pattern, when: { error }, done }))
     },
     forget() {
       for (const link of links) link.isForgotten = true
@@ -155,6 +164,21 @@ export async function startProxy(host: string, port: number): Promise<Proxy> {
       return links.size
     },
   }
+}
+
+/** A new MySQL database whose URL leads through a proxy. */
+export async function newProxiedDatabase(): Promise<TestDatabase & { proxy: Proxy }> {
+  const database = await newDatabase()
+  const { proxy, url } = await proxied(database.url)
+  return { ...database, url, proxy }
+}
+
+/** Starts a proxy to the server of a DATABASE_URL; returns it with the URL through it. */
+export async function proxied(databaseUrl: string): Promise<{ proxy: Proxy; url: string }> {
+  const url = new URL(databaseUrl)
+  const proxy = await startProxy(url.hostname, Number(url.port || 3306))
+  url.host = `127.0.0.1:${proxy.port}`
+  return { proxy, url: url.href }
 }
 
 const HEADER = 4

@@ -9,6 +9,30 @@ export interface RawAnswer {
   body: string
 }
 
+interface RequestParts {
+  /** An API key. */
+  key?: string
+  headers?: readonly string[]
+  /** JSON. */
+  body?: string
+  version?: '1.0' | '1.1'
+}
+
+/** The text of a request with this method and target. */
+export function requestText(line: string, { key, headers = [], body, version }: RequestParts = {}) {
+  return [
+    `${line} HTTP/${version ?? '1.1'}`,
+    'Host: petstore.example',
+    ...(key === undefined ? [] : [`Authorization: Bearer ${key}`]),
+    ...headers,
+    ...(body === undefined
+      ? []
+      : ['Content-Type: application/json', `Content-Length: ${Buffer.byteLength(body)}`]),
+    '',
+    body ?? '',
+  ].join('\r\n')
+}
+
 /** The responses of a server on one connection. */
 export interface Conversation {
   /** The responses in order, including interim ones (1xx). */

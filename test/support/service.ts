@@ -12,6 +12,7 @@ import {
 import type { AnyTRPCRouter } from '@trpc/server'
 import type { Kysely } from 'kysely'
 import { pino } from 'pino'
+import { afterAll } from 'vitest'
 import { withDatabase } from '../../src/cli/command.ts'
 import { readConfig } from '../../src/config/config.ts'
 import type { ClientTimeouts } from '../../src/http/server/server.ts'
@@ -22,7 +23,7 @@ import type { Resources } from '../../src/procedure/resources.ts'
 import { start } from '../../src/process/start.ts'
 import { newDatabase, type TestDatabase } from './database.ts'
 import { DATABASE_TIMEOUT } from './process.ts'
-import { type RestClient, restClient } from './rest.ts'
+import { type KeyedFetch, keyedFetch, type RestClient, restClient } from './rest.ts'
 import { type AppRouter, transformer } from './router.ts'
 import { openSql, type Sql } from './sql.ts'
 
@@ -33,6 +34,7 @@ export interface Service {
   baseUrl: string
   /** A valid API key. */
   key: string
+  fetch: KeyedFetch
   rest: RestClient
   trpc: TRPCClient<AppRouter>
   /** The DATABASE_URL. */
@@ -89,6 +91,7 @@ export async function startService(
     origin,
     baseUrl: variables.BASE_URL ?? baseUrl,
     key,
+    fetch: keyedFetch(origin, key),
     rest: restClient(origin, key),
     trpc: trpcClient(origin, key),
     databaseUrl: database.url,
@@ -100,6 +103,15 @@ export async function startService(
       await database.remove()
     },
   }
+}
+
+/** Starts the service for all tests of a file or a suite, and stops it after them. */
+export async function serviceForFile(
+  ...parameters: Parameters<typeof startService>
+): Promise<Service> {
+  const service = await startService(...parameters)
+  afterAll(() => service.stop())
+  return service
 }
 
 /** An API key for a test. */

@@ -1,8 +1,8 @@
 /** A service whose database becomes unavailable after the start. */
 import { writeFileSync } from 'node:fs'
-import { engine, newDatabase } from './database.ts'
+import { engine } from './database.ts'
 import { storePets } from './pets.ts'
-import { startProxy } from './proxy.ts'
+import { newProxiedDatabase } from './proxy.ts'
 import { type Service, startService } from './service.ts'
 
 /** Starts the service and makes its database unavailable: every statement fails without delay. */
@@ -11,12 +11,9 @@ export async function startUnreachable(): Promise<Service> {
 }
 
 async function startCutOff(): Promise<Service> {
-  const database = await newDatabase()
-  const url = new URL(database.url)
-  const proxy = await startProxy(url.hostname, Number(url.port || 3306))
-  url.port = String(proxy.port)
-  const service = await startService({}, { database: { ...database, url: url.href } })
-  await proxy.cut()
+  const database = await newProxiedDatabase()
+  const service = await startService({}, { database })
+  await database.proxy.cut()
   return service
 }
 

@@ -3,26 +3,19 @@ import { once } from 'node:events'
 import { get, type IncomingMessage } from 'node:http'
 import { buffer } from 'node:stream/consumers'
 import { gunzipSync } from 'node:zlib'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { everyHeader } from '../support/headers.ts'
-import { type Service, startService } from '../support/service.ts'
+import { serviceForFile } from '../support/service.ts'
 
-let service: Service
 /** The paths of the page and of the files that it loads. */
-let files: string[]
-beforeAll(async () => {
-  service = await startService()
-  const html = await (await fetch(`${service.origin}/docs/`)).text()
-  const links = [...html.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, link]) => String(link))
-  const script = await (await fetch(`${service.origin}/docs/docs.js`)).text()
-  const imports = [...script.matchAll(/from '([^']+)'/g)].map(([, file]) => String(file))
-  const addresses = ['', ...links, ...imports].map(
-    (link) => new URL(link, `${service.origin}/docs/`),
-  )
-  const paths = new Set(addresses.map(({ pathname }) => pathname))
-  files = [...paths].filter((path) => path.startsWith('/docs/'))
-})
-afterAll(() => service.stop())
+const service = await serviceForFile()
+const html = await (await fetch(`${service.origin}/docs/`)).text()
+const links = [...html.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, link]) => String(link))
+const script = await (await fetch(`${service.origin}/docs/docs.js`)).text()
+const imports = [...script.matchAll(/from '([^']+)'/g)].map(([, file]) => String(file))
+const addresses = ['', ...links, ...imports].map((link) => new URL(link, `${service.origin}/docs/`))
+const paths = new Set(addresses.map(({ pathname }) => pathname))
+const files = [...paths].filter((path) => path.startsWith('/docs/'))
 
 const ask = (path: string, init: RequestInit = {}) =>
   fetch(service.origin + path, { redirect: 'manual', ...init })

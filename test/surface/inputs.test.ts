@@ -1,22 +1,18 @@
 /** Both surfaces agree on one table of inputs, sent through REST and through a real tRPC client. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { type Outcome, ofRest, ofTrpc } from '../support/outcome.ts'
 import { storePets } from '../support/pets.ts'
 import { stringifyExact } from '../support/rest.ts'
-import { type Service, startService } from '../support/service.ts'
+import { serviceForFile } from '../support/service.ts'
 
-let service: Service
-beforeAll(async () => {
-  service = await startService()
-  const statuses = ['available', 'pending', 'sold'] as const
-  const pets = Array.from({ length: 120 }, (_, index) => ({
-    name: `Pet ${index + 1}`,
-    categoryId: BigInt(index),
-    status: statuses[index % 3] ?? 'available',
-  }))
-  await storePets(service.sql, pets)
-})
-afterAll(() => service.stop())
+const service = await serviceForFile()
+const statuses = ['available', 'pending', 'sold'] as const
+const pets = Array.from({ length: 120 }, (_, index) => ({
+  name: `Pet ${index + 1}`,
+  categoryId: BigInt(index),
+  status: statuses[index % 3] ?? 'available',
+}))
+await storePets(service.sql, pets)
 
 const NAME = 'Rex'
 const id = 'must be an integer from -9223372036854775808 to 9223372036854775807'
@@ -159,4 +155,19 @@ describe('getPet', () => {
     expect(await ofRest('getPet', service.rest('GET', path))).toEqual(expected)
     expect(await ofTrpc(service.trpc.getPet.query({ petId: petId as never }))).toEqual(expected)
   })
+})
+
+test('texts that REST accepts as numbers stay invalid on tRPC, also after calls on REST', async () => {
+  const { rest, trpc } = service
+  await rest('GET', '/pets?limit=7&cursor=0')
+  await rest('GET', '/pets/1')
+  await rest('POST', '/pets', { body: { name: NAME, categoryId: 3 } })
+  for (const call of [
+    trpc.listPets.query({ limit: '7' as never }),
+    trpc.listPets.query({ cursor: '7' as never }),
+    trpc.getPet.query({ petId: '7' as never }),
+    trpc.createPet.mutate({ name: NAME, categoryId: '7' as never }),
+  ]) {
+    expect(await ofTrpc(call)).toMatchObject({ code: 'BAD_REQUEST' })
+  }
 })

@@ -1,17 +1,13 @@
 /** The key is checked first: without a valid one both surfaces return 401 and do not wait for a body. */
 
 import { gzipSync } from 'node:zlib'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, test } from 'vitest'
 import { expectRestError, expectServing, expectTrpcError } from '../support/expect.ts'
-import { converse, type RawAnswer } from '../support/raw.ts'
-import { type Service, startService } from '../support/service.ts'
+import { converse, type RawAnswer, requestText } from '../support/raw.ts'
+import { serviceForFile } from '../support/service.ts'
 
-let service: Service
-beforeAll(async () => {
-  service = await startService()
-})
+const service = await serviceForFile()
 afterEach(() => expectServing(service))
-afterAll(() => service.stop())
 
 const pet = '{"name":"Rex","categoryId":3}'
 const json = 'Content-Type: application/json'
@@ -53,9 +49,9 @@ const surfaces: [path: string, check: (answer: RawAnswer, status: number, code: 
 describe.each(keys)('with %s', (_, key, challenge) => {
   describe.each(surfaces)('POST %s', (path, check) => {
     test.each(bodies)('a body that is %s', async (_title, headers, body) => {
-      const lines = [`POST ${path} HTTP/1.1`, 'Host: petstore.example', ...key, ...headers]
+      const head = requestText(`POST ${path}`, { headers: [...key, ...headers] })
       const began = performance.now()
-      const { answers } = await converse(service.origin, [`${lines.join('\r\n')}\r\n\r\n`, body])
+      const { answers } = await converse(service.origin, [head, body])
       const [answer] = answers as [RawAnswer]
       check(answer, 401, 'UNAUTHORIZED')
       expect(answer.headers.get('www-authenticate')).toBe(challenge)
@@ -66,8 +62,7 @@ describe.each(keys)('with %s', (_, key, challenge) => {
 
   test('invalid inputs, and an id that does not exist', async () => {
     const ask = async (line: string) => {
-      const lines = [`${line} HTTP/1.1`, 'Host: petstore.example', ...key]
-      const { answers } = await converse(service.origin, `${lines.join('\r\n')}\r\n\r\n`)
+      const { answers } = await converse(service.origin, requestText(line, { headers: key }))
       return answers[0] as RawAnswer
     }
     for (const target of ['/v1/pets?limit=0', '/v1/pets?cursor=x', '/v1/pets/x', '/v1/pets/404']) {
@@ -83,11 +78,9 @@ describe.each(keys)('with %s', (_, key, challenge) => {
 
   test('an invalid Idempotency-Key', async () => {
     for (const [path, check] of surfaces) {
-      const lines = [`POST ${path} HTTP/1.1`, 'Host: a', ...key, json, 'Idempotency-Key: x']
-      const { answers } = await converse(
-        service.origin,
-        `${[...lines, length(pet.length)].join('\r\n')}\r\n\r\n${pet}`,
-      )
+      const headers = [...key, 'Idempotency-Key: x']
+      const text = requestText(`POST ${path}`, { headers, body: pet })
+      const { answers } = await converse(service.origin, text)
       check(answers[0] as RawAnswer, 401, 'UNAUTHORIZED')
     }
   })
@@ -102,8 +95,7 @@ test('two Authorization headers return 401, because a proxy may have read the ot
       [right, right],
       [right, 'authorization: '],
     ]) {
-      const lines = [`POST ${path} HTTP/1.1`, 'Host: a', ...two, json, length(pet.length)]
-      const text = `${lines.join('\r\n')}\r\n\r\n${pet}`
+      const text = requestText(`POST ${path}`, { headers: two, body: pet })
       const { answers } = await converse(service.origin, text)
       const [answer] = answers as [RawAnswer]
       check(answer, 401, 'UNAUTHORIZED')

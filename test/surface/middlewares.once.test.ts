@@ -1,14 +1,13 @@
 /** Both surfaces run the middlewares of a procedure, after the check of the API key. */
 import { TRPCError } from '@trpc/server'
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { beforeEach, expect, test } from 'vitest'
 import { z } from 'zod'
 import { DatabaseUnavailableError } from '../../db/errors.ts'
 import { Pet } from '../../src/petstore/pets/schema.ts'
-import { resources } from '../../src/petstore/resources.ts'
 import { int64Input } from '../../src/procedure/int64.ts'
 import { keyedProcedure, router } from '../../src/procedure/procedure.ts'
-import { restMeta } from '../../src/procedure/rest-meta.ts'
-import { type Service, startService, trpcClient } from '../support/service.ts'
+import { described, resourcesOf } from '../support/procedures.ts'
+import { serviceForFile, trpcClient } from '../support/service.ts'
 
 const ran: string[] = []
 const example: Pet = { id: 42n, name: 'Rex', categoryId: 1n, status: 'available' }
@@ -19,17 +18,7 @@ const served = router({
       ran.push('first')
       return next({ ctx: { seenBy: ctx.caller.keyId } })
     })
-    .meta(
-      restMeta({
-        method: 'GET',
-        path: '/pets/{petId}',
-        notFound: 'There is none',
-        tag: 'pets',
-        summary: 'Get a pet',
-        description: 'Returns a pet.',
-        example,
-      }),
-    )
+    .meta(described('GET', '/pets/{petId}', { notFound: 'There is none', example }))
     .input(z.object({ petId: int64Input({ description: 'The pet.' }) }))
     .use(({ input: { petId }, next }) => {
       ran.push('second')
@@ -45,11 +34,7 @@ const served = router({
     }),
 })
 
-let service: Service
-beforeAll(async () => {
-  service = await startService({}, { resources: { ...resources, router: served } })
-})
-afterAll(() => service.stop())
+const service = await serviceForFile({}, { resources: resourcesOf(served) })
 beforeEach(() => void ran.splice(0))
 
 const rest = async (petId: number) => {
@@ -78,8 +63,8 @@ test('an unavailable database is 503 on REST, on tRPC and in a stream', async ()
   expect(await rest(503)).toEqual([503, undefined])
   expect(await trpc(503)).toEqual([503, undefined])
   const input = encodeURIComponent(JSON.stringify({ 0: '[{"petId":1},503]' }))
-  const stream = await fetch(`${service.origin}/trpc/getPet?batch=1&input=${input}`, {
-    headers: { authorization: `Bearer ${service.key}`, 'trpc-accept': 'application/jsonl' },
+  const stream = await service.fetch(`/trpc/getPet?batch=1&input=${input}`, {
+    headers: { 'trpc-accept': 'application/jsonl' },
   })
   const text = await stream.text()
   expect(text).toContain('SERVICE_UNAVAILABLE')

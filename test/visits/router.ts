@@ -8,8 +8,8 @@ import { found } from '../../src/procedure/found.ts'
 import { idempotentWrite } from '../../src/procedure/idempotent-write.ts'
 import { paged } from '../../src/procedure/paging.ts'
 import { keyedProcedure, router } from '../../src/procedure/procedure.ts'
-import { restMeta } from '../../src/procedure/rest-meta.ts'
 import { write } from '../../src/procedure/write.ts'
+import { described } from '../support/procedures.ts'
 import {
   ListVisits,
   NewOwner,
@@ -51,13 +51,9 @@ const notFound = noVisit(example.id)
 const owners = router({
   create: keyedProcedure
     .meta(
-      restMeta({
-        method: 'POST',
-        path: '/owners',
+      described('POST', '/owners', {
         creates: '/owners/{id}',
         tag: 'owners',
-        summary: 'Add an owner',
-        description: 'Adds an owner.',
         example: owner,
         exampleInput: { name: 'Ada' },
       }),
@@ -72,13 +68,9 @@ const owners = router({
 
   get: keyedProcedure
     .meta(
-      restMeta({
-        method: 'GET',
-        path: '/owners/{ownerId}',
+      described('GET', '/owners/{ownerId}', {
         notFound: noOwner(owner.id),
         tag: 'owners',
-        summary: 'Get an owner',
-        description: 'Returns one owner.',
         example: owner,
       }),
     )
@@ -93,14 +85,10 @@ const tag = 'visits'
 const visits = router({
   list: keyedProcedure
     .meta(
-      restMeta({
-        method: 'GET',
-        path: '/owners/{ownerId}/visits',
+      described('GET', '/owners/{ownerId}/visits', {
         paged: true,
         notFound: noOwner(owner.id),
         tag,
-        summary: 'List visits',
-        description: 'Returns a page of visits, newest first.',
         example: [example],
       }),
     )
@@ -116,15 +104,11 @@ const visits = router({
 
   create: keyedProcedure
     .meta(
-      restMeta({
-        method: 'POST',
-        path: '/owners/{ownerId}/visits',
+      described('POST', '/owners/{ownerId}/visits', {
         creates: '/owners/{ownerId}/visits/{id}',
         notFound: noOwner(owner.id),
         conflict,
         tag,
-        summary: 'Add a visit',
-        description: 'Adds a visit, unless there is one with this reference.',
         example,
         exampleInput,
       }),
@@ -145,17 +129,7 @@ const visits = router({
     ),
 
   get: keyedProcedure
-    .meta(
-      restMeta({
-        method: 'GET',
-        path: '/owners/{ownerId}/visits/{visitId}',
-        notFound,
-        tag,
-        summary: 'Get a visit',
-        description: 'Returns one visit.',
-        example,
-      }),
-    )
+    .meta(described('GET', '/owners/{ownerId}/visits/{visitId}', { notFound, tag, example }))
     .input(OneVisit)
     .output(Visit)
     .query(async ({ ctx, input }) =>
@@ -164,16 +138,7 @@ const visits = router({
 
   // It is found, though it stands behind what has a parameter in its place.
   count: keyedProcedure
-    .meta(
-      restMeta({
-        method: 'GET',
-        path: '/owners/{ownerId}/visits/count',
-        tag,
-        summary: 'Count visits',
-        description: 'Returns how many visits an owner has.',
-        example: { count: 3 },
-      }),
-    )
+    .meta(described('GET', '/owners/{ownerId}/visits/count', { tag, example: { count: 3 } }))
     .input(OneOwner)
     .output(VisitCount)
     .query(async ({ ctx, input: { ownerId } }) => ({
@@ -182,13 +147,9 @@ const visits = router({
 
   update: keyedProcedure
     .meta(
-      restMeta({
-        method: 'PATCH',
-        path: '/owners/{ownerId}/visits/{visitId}',
+      described('PATCH', '/owners/{ownerId}/visits/{visitId}', {
         notFound,
         tag,
-        summary: 'Change a visit',
-        description: 'Changes what the body names, and nothing else; null clears the note.',
         example,
         exampleInput: { price: '3', note: null },
       }),
@@ -204,16 +165,7 @@ const visits = router({
     ),
 
   remove: keyedProcedure
-    .meta(
-      restMeta({
-        method: 'DELETE',
-        path: '/owners/{ownerId}/visits/{visitId}',
-        notFound,
-        tag,
-        summary: 'Remove a visit',
-        description: 'Removes one visit.',
-      }),
-    )
+    .meta(described('DELETE', '/owners/{ownerId}/visits/{visitId}', { notFound, tag }))
     .input(OneVisit)
     .output(z.void())
     .mutation(
@@ -225,15 +177,11 @@ const visits = router({
 
   close: keyedProcedure
     .meta(
-      restMeta({
-        method: 'POST',
-        path: '/owners/{ownerId}/visits/{visitId}/close',
+      described('POST', '/owners/{ownerId}/visits/{visitId}/close', {
         repeatable: true,
         notFound,
         conflict: closedAlready,
         tag,
-        summary: 'Close a visit',
-        description: 'Closes a visit, and adds its price to what the owner has spent.',
         example: { ...example, closedAt: example.at },
       }),
     )

@@ -1,15 +1,13 @@
-/** A resource as unlike pets as can be, on the service's own parts: calls, document, client, errors. */
-import type { TRPCClient } from '@trpc/client'
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { beforeEach, expect, test } from 'vitest'
 import { writePosition } from '../../src/procedure/cursor.ts'
-import { errorOf, keys, type Service, startService, trpcClient } from '../support/service.ts'
+import { errorOf, keys, serviceForFile, trpcClient } from '../support/service.ts'
 import { visitResources, type visitRouter } from './router.ts'
 import { up } from './store.ts'
 
 /** As much of the document as is looked at here. */
 interface Document {
   paths: Record<string, Record<string, DocumentedOperation>>
-  components: { schemas: Record<string, unknown> }
+  components: { schemas: Record<string, unknown>; headers: Record<string, { example: string }> }
 }
 
 interface DocumentedOperation {
@@ -22,16 +20,11 @@ interface DocumentedOperation {
   >
 }
 
-let service: Service
-let client: TRPCClient<typeof visitRouter>
-beforeAll(async () => {
-  service = await startService(
-    { CORS_ORIGINS: 'https://shop.example' },
-    { resources: visitResources, prepare: up },
-  )
-  client = trpcClient<typeof visitRouter>(service.origin, service.key)
-})
-afterAll(() => service.stop())
+const service = await serviceForFile(
+  { CORS_ORIGINS: 'https://shop.example' },
+  { resources: visitResources, prepare: up },
+)
+const client = trpcClient<typeof visitRouter>(service.origin, service.key)
 
 let ownerId: bigint
 let visits: string
@@ -245,12 +238,14 @@ test('methods, Allow and CORS follow from the operations', async () => {
   const path = await added()
   const refused = await service.rest('PUT', path)
   expect(refused.headers.get('allow')).toBe('GET, HEAD, PATCH, DELETE')
+  const counted = await service.rest('DELETE', `${visits}/count`)
+  expect([counted.status, counted.headers.get('allow')]).toEqual([405, 'GET, HEAD'])
   const text = await service.rest('PATCH', path, {
     body: '{}',
     headers: { 'content-type': 'text/plain' },
   })
   expect(text.status).toBe(415)
-  const asked = await fetch(`${service.origin}/v1${path}`, {
+  const asked = await service.fetch(`/v1${path}`, {
     method: 'OPTIONS',
     headers: { origin: 'https://shop.example', 'access-control-request-method': 'PATCH' },
   })
@@ -327,6 +322,9 @@ test('the document says what each operation takes, and all that it may answer', 
     CONFLICT: { value: { message: 'There is a visit with this reference already' } },
     CONFLICT_2: { value: { message: expect.stringContaining('Idempotency-Key') } },
   })
+  // The examples of links have no templates.
+  for (const name of ['Link', 'Location'])
+    expect(components.headers[name]?.example).not.toMatch(/[{}]/)
   // What the path says is no part of the body.
   const { VisitChange, Visits } = components.schemas
   expect(Object.keys((VisitChange as { properties: object }).properties)).toEqual([

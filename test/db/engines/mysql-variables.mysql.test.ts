@@ -5,14 +5,15 @@ import { connect } from '../../../db/connect.ts'
 import { running, until } from '../../support/instance.ts'
 import { type MysqlServer, startMysql } from '../../support/mysql.ts'
 import { programs, runToEnd } from '../../support/process.ts'
-import { type Proxy as Between, startProxy } from '../../support/proxy.ts'
+import { type Proxy as Between, proxied } from '../../support/proxy.ts'
 import { type Service, startService } from '../../support/service.ts'
 import { openSql } from '../../support/sql.ts'
 
 const rex = { name: 'Rex', categoryId: 3 }
 
 // In GBK, the last byte of the first character and the backslash before the quote are one character.
-const GBK_ATTACKS = [
+// With NO_BACKSLASH_ESCAPES a backslash escapes nothing.
+const ATTACKS = [
   `縗', 3, (select left(hash, 16) from api_keys limit 1)) -- `,
   `縗\\', 3, 'sold') -- `,
   `縗" or 1=1 -- `,
@@ -21,6 +22,12 @@ const GBK_ATTACKS = [
   `\u00bf' or 1=1 -- `,
   '運誠',
   '🐶',
+  `\\', 3, 'sold') -- `,
+  `\\\\'`,
+  `O'Brien`,
+  '\\',
+  '"',
+  'a\nb',
 ]
 
 // Not all servers have the option to ignore the character set of the client, so `init_connect` sets it too.
@@ -83,7 +90,7 @@ describe.skipIf(process.env.TEST_DATABASE_URL)('unsuitable settings', () => {
     expect(pets).toContainEqual((await keyed('0 0 keyed')).body)
   })
 
-  test.each(GBK_ATTACKS)('%j is a name, not a part of a statement', async (name) => {
+  test.each(ATTACKS)('%j is a name, not a part of a statement', async (name) => {
     const made = await post(name)
     expect(made).toMatchObject({ status: 201, body: { name, status: 'available' } })
     const { id } = made.body as { id: number }
@@ -93,6 +100,19 @@ describe.skipIf(process.env.TEST_DATABASE_URL)('unsuitable settings', () => {
       categoryId: 3,
       status: 'available',
     })
+  })
+
+  test('a name that is too long for its column is not truncated', async () => {
+    await service.sql('alter table pets rename to whole')
+    await service.sql('create table pets like whole')
+    await service.sql('alter table pets modify name varchar(3) not null')
+    try {
+      expect((await post('Bella')).status).toBe(500)
+      expect(await service.sql('select id from pets')).toEqual([])
+    } finally {
+      await service.sql('drop table pets')
+      await service.sql('alter table whole rename to pets')
+    }
   })
 
   test('rows of an uncommitted transaction are not listed', async () => {
@@ -123,11 +143,9 @@ describe.skipIf(process.env.TEST_DATABASE_URL)('unsuitable settings', () => {
 
   describe('a proxy that does not pass on SET', () => {
     let proxy: Between
-    let url: URL
+    let url: string
     beforeAll(async () => {
-      url = new URL(databaseUrl)
-      proxy = await startProxy(url.hostname, Number(url.port))
-      url.port = String(proxy.port)
+      ;({ proxy, url } = await proxied(databaseUrl))
     })
     afterAll(() => proxy.cut())
 
@@ -145,7 +163,7 @@ describe.skipIf(process.env.TEST_DATABASE_URL)('unsuitable settings', () => {
       ['transaction_isolation', /^set session transaction .*/, 'do 0'],
     ])('a wrong %s: the connection is rejected', async (name, part, instead = '') => {
       proxy.rewrite((statement) => statement.replace(part, instead))
-      const db = await connect(url.href)
+      const db = await connect(url)
       const refused = await sql`select 1`.execute(db).catch((error) => error)
       await db.destroy()
       expect(refused).toMatchObject({
@@ -157,10 +175,10 @@ describe.skipIf(process.env.TEST_DATABASE_URL)('unsuitable settings', () => {
 
     test('the start fails with the remedy', async () => {
       proxy.rewrite((statement) => statement.replace(/autocommit = 'ON', /, ''))
-      const { code, stderr } = await runToEnd(programs.server, { DATABASE_URL: url.href })
+      const { code, stderr } = await runToEnd(programs.server, { DATABASE_URL: url })
       expect({ code, stderr }).toEqual({
         code: 1,
-        stderr: `DATABASE_URL: cannot use the database ${url.host}/petstore: The variables of the session are wrong (autocommit is OFF, not ON): a proxy must pass SET statements on\n`,
+        stderr: `DATABASE_URL: cannot use the database ${new URL(url).host}/petstore: The variables of the session are wrong (autocommit is OFF, not ON): a proxy must pass SET statements on\n`,
       })
     })
   })

@@ -5,30 +5,20 @@ import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { setTimeout } from 'node:timers/promises'
 import { queryObjects } from 'node:v8'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { engine } from '../../support/database.ts'
 import { eventually } from '../../support/eventually.ts'
 import { holdWrites } from '../../support/hold.ts'
 import { countPets } from '../../support/pets.ts'
-import { type Service, startService } from '../../support/service.ts'
+import { requestText } from '../../support/raw.ts'
+import { serviceForFile } from '../../support/service.ts'
 
-let service: Service
-beforeAll(async () => {
-  service = await startService()
-})
-afterAll(() => service.stop())
+const service = await serviceForFile()
 
 const rex = '{"name":"Rex","categoryId":3}'
-const request = (line: string, body = '', version = '1.1') =>
-  [
-    `${line} HTTP/${version}`,
-    'Host: petstore.example',
-    `Authorization: Bearer ${service.key}`,
-    'X-Request-Id: half-closed',
-    ...(body === '' ? [] : ['Content-Type: application/json', `Content-Length: ${body.length}`]),
-    '',
-    body,
-  ].join('\r\n')
+const headers = ['X-Request-Id: half-closed']
+const request = (line: string, body?: string, version: '1.0' | '1.1' = '1.1') =>
+  requestText(line, { key: service.key, headers, version, ...(body && { body }) })
 
 /** A connection that can be half-closed. */
 const open = () =>
@@ -53,7 +43,7 @@ test.each([
   ['POST /v1/pets', rex, 201],
   ['POST /trpc/createPet', JSON.stringify('[{"name":1,"categoryId":2},"Rex",3]'), 200],
 ])('%s gets a response, and the connection closes', async (line, body, status) => {
-  for (const version of ['1.1', '1.0']) {
+  for (const version of ['1.1', '1.0'] as const) {
     const before = await countPets(service.sql)
     const answer = await sendAndClose(request(line, body, version))
     expect(answer).toMatch(new RegExp(`^(HTTP/1\\.1 102 Processing\r\n\r\n)*HTTP/1\\.1 ${status} `))
@@ -85,13 +75,16 @@ describe.runIf(engine === 'mysql')('while the request is served', () => {
     ],
     // HTTP/1.0 has no interim responses (RFC 9110, section 15.2).
     ['1.0', /^HTTP\/1\.1 201 .*\r\nConnection: close\r\n.*"Rex"/s],
-  ])('a half-closed HTTP/%s client can wait for the response', async (version, expected) => {
-    const release = await holdWrites(service.databaseUrl)
-    const answer = sendAndClose(request('POST /v1/pets', rex, version))
-    await setTimeout(1_300)
-    await release()
-    expect(await answer).toMatch(expected)
-  })
+  ] as const)(
+    'a half-closed HTTP/%s client can wait for the response',
+    async (version, expected) => {
+      const release = await holdWrites(service.databaseUrl)
+      const answer = sendAndClose(request('POST /v1/pets', rex, version))
+      await setTimeout(1_300)
+      await release()
+      expect(await answer).toMatch(expected)
+    },
+  )
 
   test('a half-closed client that disconnects is logged with 499', async () => {
     const release = await holdWrites(service.databaseUrl)

@@ -5,7 +5,7 @@ import { text } from 'node:stream/consumers'
 import { setTimeout } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { accepted } from '../../support/accepted.ts'
-import { converse } from '../../support/raw.ts'
+import { converse, requestText } from '../../support/raw.ts'
 import { type Service, startService } from '../../support/service.ts'
 
 const pet = '{"name":"Rex","categoryId":3}'
@@ -16,17 +16,8 @@ beforeEach(async () => {
 })
 afterEach(() => service.stop())
 
-const post = (version: string, ...headers: string[]) =>
-  [
-    `POST /v1/pets HTTP/${version}`,
-    'Host: petstore.example',
-    `Authorization: Bearer ${service.key}`,
-    'Content-Type: application/json',
-    `Content-Length: ${pet.length}`,
-    ...headers,
-    '',
-    pet,
-  ].join('\r\n')
+const post = (version: '1.0' | '1.1', ...headers: string[]) =>
+  requestText('POST /v1/pets', { key: service.key, headers, body: pet, version })
 
 /** Sends on one connection, which the server must close; returns the statuses of the responses. */
 async function statuses(...parts: string[]): Promise<number[]> {

@@ -1,24 +1,19 @@
 /** Unwanted bodies are not read: the response is sent at once, and the connection closes. */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { accepted } from '../../support/accepted.ts'
 import { eventually } from '../../support/eventually.ts'
 import { expectRestError, expectTrpcError } from '../../support/expect.ts'
 import { usedMemory } from '../../support/memory.ts'
-import { converse } from '../../support/raw.ts'
-import { type Service, startService } from '../../support/service.ts'
+import { converse, requestText } from '../../support/raw.ts'
+import { serviceForFile } from '../../support/service.ts'
 
 const json = 'Content-Type: application/json'
 
-let service: Service
-beforeAll(async () => {
-  service = await startService()
-})
-afterAll(() => service.stop())
+const service = await serviceForFile()
 
-const head = (line: string, ...headers: string[]) =>
-  [`${line} HTTP/1.1`, 'Host: petstore.example', ...headers, '', ''].join('\r\n')
+const head = (line: string, ...headers: string[]) => requestText(line, { headers })
 const keyed = (line: string, ...headers: string[]) =>
   head(line, `Authorization: Bearer ${service.key}`, ...headers)
 
@@ -107,20 +102,18 @@ test('a connection whose body has arrived stays open, whatever the status', asyn
 })
 
 test('a second byte order mark returns 400, on both surfaces', async () => {
-  const headers = { authorization: `Bearer ${service.key}`, 'content-type': 'application/json' }
   for (const [path, text] of [
     ['/v1/pets', '{"name":"Rex","categoryId":3}'],
     ['/trpc/createPet', JSON.stringify('[{"name":1,"categoryId":2},"Rex",3]')],
-  ]) {
-    const ask = async (body: string) =>
-      (await fetch(service.origin + path, { method: 'POST', headers, body })).status
+  ] as const) {
+    const ask = async (body: string) => (await service.fetch(path, { method: 'POST', body })).status
     expect(await ask(`\ufeff${text}`)).toBeLessThan(300)
     expect(await ask(`\ufeff\ufeff${text}`)).toBe(400)
   }
   // tRPC's adapter for streams removes one byte order mark itself.
-  const streamed = await fetch(`${service.origin}/trpc/createPet?batch=1`, {
+  const streamed = await service.fetch('/trpc/createPet?batch=1', {
     method: 'POST',
-    headers: { ...headers, 'trpc-accept': 'application/jsonl' },
+    headers: { 'trpc-accept': 'application/jsonl' },
     body: `\ufeff\ufeff${JSON.stringify({ 0: '[{"name":1,"categoryId":2},"Rex",3]' })}`,
   })
   expect(await streamed.text()).toContain('PARSE_ERROR')

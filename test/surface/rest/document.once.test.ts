@@ -4,12 +4,12 @@ import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import { Validator } from '@seriousme/openapi-schema-validator'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { resources } from '../../../src/petstore/resources.ts'
 import { openApiDocument } from '../../../src/surface/rest/document.ts'
 import { operationsOf } from '../../../src/surface/rest/operations.ts'
 import { parseExact } from '../../support/rest.ts'
-import { type Service, startService } from '../../support/service.ts'
+import { serviceForFile, startService } from '../../support/service.ts'
 
 /** The parts of OpenAPI that these tests read. */
 interface Document {
@@ -39,19 +39,13 @@ interface Operation {
   >
 }
 
-let service: Service
-let text: string
-let document: Document
 const operation = (method: string, path: string) => document.paths[path]?.[method] as Operation
-beforeAll(async () => {
-  service = await startService({ STAGING_URL: 'https://staging.petstore.example/v1' })
-  const response = await fetch(`${service.origin}/v1/openapi.json`) // without a key
-  expect(response.status).toBe(200)
-  expect(response.headers.get('content-type')).toBe('application/json')
-  text = await response.text()
-  document = parseExact(text) as Document
-})
-afterAll(() => service.stop())
+const service = await serviceForFile({ STAGING_URL: 'https://staging.petstore.example/v1' })
+const response = await fetch(`${service.origin}/v1/openapi.json`) // without a key
+expect(response.status).toBe(200)
+expect(response.headers.get('content-type')).toBe('application/json')
+const text = await response.text()
+const document = parseExact(text) as Document
 
 test('the document is valid OpenAPI 3.1', async () => {
   expect(document.openapi).toMatch(/^3\.1\.\d$/)

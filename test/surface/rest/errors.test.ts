@@ -1,33 +1,22 @@
 /** Each operation can return every error that the document lists for it. */
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { engine } from '../../support/database.ts'
 import { holdWrites } from '../../support/hold.ts'
 import { type Operation, operations, tables } from '../../support/operations.ts'
 import { converse, type RawAnswer } from '../../support/raw.ts'
 import type { Answer } from '../../support/rest.ts'
-import { keys, type Service, startService } from '../../support/service.ts'
+import { keys, serviceForFile } from '../../support/service.ts'
 import { startUnreachable } from '../../support/unreachable.ts'
 
-let service: Service
-let limited: Service
-let broken: Service
-let unreachable: Service
-let strict: Service
-beforeAll(async () => {
-  service = await startService()
-  limited = await startService({ RATE_LIMIT: '1' })
-  await limited.rest('GET', '/pets')
-  broken = await startService()
-  for (const table of tables) await broken.sql(`drop table ${table}`)
-  unreachable = await startUnreachable()
-  strict = await startService(
-    {},
-    { clientTimeouts: { headers: 300, request: 400, keepAlive: 2_000 } },
-  )
-})
-afterAll(() =>
-  Promise.all([service, limited, broken, unreachable, strict].map((started) => started?.stop())),
-)
+const service = await serviceForFile()
+const limited = await serviceForFile({ RATE_LIMIT: '1' })
+await limited.rest('GET', '/pets')
+const broken = await serviceForFile()
+for (const table of tables) await broken.sql(`drop table ${table}`)
+const unreachable = await startUnreachable()
+afterAll(() => unreachable.stop())
+const clientTimeouts = { headers: 300, request: 400, keepAlive: 2_000 }
+const strict = await serviceForFile({}, { clientTimeouts })
 
 /** The response to a call while another call under the same key is blocked. */
 async function conflict({ name, rest }: Operation): Promise<Answer> {

@@ -1,20 +1,21 @@
-/** Every type of value that a schema may have, in a URL, in a request body and in a response. */
+/** Every type of value that a schema may have, in a URL, in a request body, in a response and in a link. */
 import { inspect } from 'node:util'
 import { TRPCError } from '@trpc/server'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { z } from 'zod'
-import { createStores } from '../../../src/petstore/stores.ts'
+import { BY_ID } from '../../../db/order.ts'
 import { dateTimeInput, dateTimeOutput } from '../../../src/procedure/dates.ts'
 import { idempotentWrite } from '../../../src/procedure/idempotent-write.ts'
 import { int64Input, int64Output } from '../../../src/procedure/int64.ts'
+import { paged, pagingInputs } from '../../../src/procedure/paging.ts'
 import { keyedProcedure, router } from '../../../src/procedure/procedure.ts'
-import { restMeta } from '../../../src/procedure/rest-meta.ts'
 import { write } from '../../../src/procedure/write.ts'
+import { described, resourcesOf } from '../../support/procedures.ts'
+import type { KeyedInit } from '../../support/rest.ts'
 import { transformer } from '../../support/router.ts'
-import { type Service, startService } from '../../support/service.ts'
+import { serviceForFile } from '../../support/service.ts'
 
 const date = dateTimeInput({ description: 'A time.' })
-const words = { tag: 'kinds', summary: 'Kinds', description: 'Kinds.' }
 
 /** The types that a URL can hold; `text` is in the path. */
 const InAddress = z.object({
@@ -73,6 +74,8 @@ const Note = z.object({ label: z.string() }).meta({ id: 'Note' })
 const NewNote = z.object({ label: z.string() }).meta({ id: 'NewNote' })
 const note = { label: 'a' }
 
+const Order = z.object({ id: long, note: z.string() }).meta({ id: 'Order' })
+
 /** The errors that a faulty resolver may throw. */
 const failures: Record<string, unknown> = {
   error: new Error('the secret'),
@@ -88,41 +91,63 @@ const see = async ({ input }: { input: object }) => ({
 })
 const served = router({
   address: keyedProcedure
-    .meta(restMeta({ method: 'GET', path: '/see.it/{text}/(x)', example, ...words }))
+    .meta(described('GET', '/see.it/{text}/(x)', { example }))
     .input(InAddress)
     .output(Seen)
     .query(see),
   body: keyedProcedure
-    .meta(restMeta({ method: 'PUT', path: '/see', example, exampleInput: {}, ...words }))
+    .meta(described('PUT', '/see', { example, exampleInput: {} }))
     .input(InBody)
     .output(Seen)
     .mutation(write(see)),
   give: keyedProcedure
-    .meta(restMeta({ method: 'GET', path: '/given/{what}', example: given, ...words }))
+    .meta(described('GET', '/given/{what}', { example: given }))
     .input(z.object({ what: z.string() }))
     .output(Given)
     .query(async ({ input: { what } }) => (what === 'full' ? full : given)),
   make: keyedProcedure
     .meta(
-      restMeta({
-        method: 'POST',
-        path: '/notes',
-        creates: '/notes/{label}',
-        example: note,
-        exampleInput: note,
-        ...words,
-      }),
+      described('POST', '/notes', { creates: '/notes/{label}', example: note, exampleInput: note }),
     )
     .input(NewNote)
     .output(Note)
     .mutation(idempotentWrite(async ({ input }) => input)),
   remove: keyedProcedure
-    .meta(restMeta({ method: 'DELETE', path: '/notes/{label}', ...words }))
+    .meta(
+      described('DELETE', '/notes/{label}', {
+        deprecated: {
+          since: new Date('2026-11-20'),
+          sunset: new Date('2030-12-05'),
+          successor: '/notes',
+        },
+      }),
+    )
     .input(z.object({ label: z.string() }))
     .output(z.void())
     .mutation(write(async () => {})),
+  orders: keyedProcedure
+    .meta(
+      described('GET', '/shops/{shop}/orders', {
+        paged: true,
+        example: [{ id: 7n, note: 'soon' }],
+      }),
+    )
+    .input(
+      z.object({
+        shop: z.string(),
+        ...pagingInputs('orders', BY_ID),
+        notes: z.array(z.string()).optional(),
+      }),
+    )
+    .output(z.array(Order).meta({ id: 'Orders' }))
+    .query(
+      paged({ by: BY_ID }, async ({ input: { shop, limit, cursor = 0n } }) => {
+        const ids = Array.from({ length: limit }, (_, index) => cursor + BigInt(index) + 1n)
+        return { items: ids.map((id) => ({ id, note: shop })), next: ids.at(-1), order: BY_ID }
+      }),
+    ),
   fail: keyedProcedure
-    .meta(restMeta({ method: 'GET', path: '/failures/{what}', example, ...words }))
+    .meta(described('GET', '/failures/{what}', { example }))
     .input(z.object({ what: z.string() }))
     .output(Seen)
     .query(({ input: { what } }) => {
@@ -130,18 +155,9 @@ const served = router({
     }),
 })
 
-let service: Service
-beforeAll(async () => {
-  const resources = { router: served, tags: { kinds: 'Values.' }, createStores }
-  service = await startService({}, { resources })
-})
-afterAll(() => service.stop())
+const service = await serviceForFile({}, { resources: resourcesOf(served) })
 
-const ask = (path: string, init: RequestInit = {}) =>
-  fetch(`${service.origin}/v1${path}`, {
-    ...init,
-    headers: { authorization: `Bearer ${service.key}`, 'content-type': 'application/json' },
-  })
+const ask = (path: string, init: KeyedInit = {}) => service.fetch(`/v1${path}`, init)
 
 /** The input that a procedure received, or the names of the fields that were rejected. */
 async function seen(answer: Promise<Response>): Promise<string> {
@@ -187,57 +203,56 @@ const wrongTimes = [
   '0000-01-01T00:00:00+00:01',
 ]
 
+/** A field, its texts with the accepted value of each, and its texts that are rejected. */
+type Texts = [field: string, accepted: Record<string, string>, rejected?: string[]]
+
+const inQuery = (...[field, accepted, rejected = []]: Texts) => [
+  ...Object.entries(accepted).map(([text, value]) => [
+    `${field}=${text}`,
+    `{ text: 'a', ${field}: ${value}, usual: 7 }`,
+  ]),
+  ...rejected.map((text) => [`${field}=${text}`, `no ${field}`]),
+]
+
 test.each([
   ['', "{ text: 'a', usual: 7 }"],
   ['unknown=1&text=b', "{ text: 'a', usual: 7 }"],
   ['long=7&long=8', 'no long'],
-  ...[
-    ['7', '7n'],
-    ['-7', '-7n'],
-    ['007', '7n'],
-    ['9223372036854775807', '9223372036854775807n'],
-    ['-9223372036854775808', '-9223372036854775808n'],
-    ...['', '%2B7', '7.0', '7e0', '0x7', '%207', '7%20', '9223372036854775808', 'NaN', '٧'].map(
-      (text) => [text, ''],
-    ),
-  ].map(([text, value]) => [
-    `long=${text}`,
-    value ? `{ text: 'a', long: ${value}, usual: 7 }` : 'no long',
+  ...inQuery(
+    'long',
+    {
+      '7': '7n',
+      '-7': '-7n',
+      '007': '7n',
+      '9223372036854775807': '9223372036854775807n',
+      '-9223372036854775808': '-9223372036854775808n',
+    },
+    ['', '%2B7', '7.0', '7e0', '0x7', '%207', '7%20', '9223372036854775808', 'NaN', '٧'],
+  ),
+  ...inQuery('whole', { '7': '7', '-7': '-7' }, [
+    '',
+    '%2B7',
+    '7.0',
+    '1e1',
+    '9007199254740993',
+    'Infinity',
+    '٧',
   ]),
-  ...[
-    ['7', '7'],
-    ['-7', '-7'],
-    ...['', '%2B7', '7.0', '1e1', '9007199254740993', 'Infinity', '٧'].map((text) => [text, '']),
-  ].map(([text, value]) => [
-    `whole=${text}`,
-    value ? `{ text: 'a', whole: ${value}, usual: 7 }` : 'no whole',
-  ]),
-  ...[
-    ['7', '7'],
-    ['-1.50', '-1.5'],
-    ['1e3', '1000'],
-    ['1E-3', '0.001'],
-    ['1e%2B3', '1000'],
-    ...['', '%2B7', '.5', '5.', '1e', '0x7', 'NaN', 'Infinity', '1e400', '1,5'].map((text) => [
-      text,
-      '',
-    ]),
-  ].map(([text, value]) => [
-    `number=${text}`,
-    value ? `{ text: 'a', number: ${value}, usual: 7 }` : 'no number',
-  ]),
-  ['flag=true', "{ text: 'a', flag: true, usual: 7 }"],
-  ['flag=false', "{ text: 'a', flag: false, usual: 7 }"],
-  ...['', 'TRUE', 'False', '1', '0', 'yes'].map((text) => [`flag=${text}`, 'no flag']),
-  ...[
-    ['2026-01-02T03:04:05Z', '2026-01-02T03:04:05.000Z'],
-    ['2026-01-02t03:04:05.006z', '2026-01-02T03:04:05.006Z'],
-    ['2026-01-02T03:04:05%2B02:00', '2026-01-02T01:04:05.000Z'],
-    ...wrongTimes.map((text) => [encodeURIComponent(text), '']),
-  ].map(([text, value]) => [
-    `time=${text}`,
-    value ? `{ text: 'a', time: ${value}, usual: 7 }` : 'no time',
-  ]),
+  ...inQuery(
+    'number',
+    { '7': '7', '-1.50': '-1.5', '1e3': '1000', '1E-3': '0.001', '1e%2B3': '1000' },
+    ['', '%2B7', '.5', '5.', '1e', '0x7', 'NaN', 'Infinity', '1e400', '1,5'],
+  ),
+  ...inQuery('flag', { true: 'true', false: 'false' }, ['', 'TRUE', 'False', '1', '0', 'yes']),
+  ...inQuery(
+    'time',
+    {
+      '2026-01-02T03:04:05Z': '2026-01-02T03:04:05.000Z',
+      '2026-01-02t03:04:05.006z': '2026-01-02T03:04:05.006Z',
+      '2026-01-02T03:04:05%2B02:00': '2026-01-02T01:04:05.000Z',
+    },
+    wrongTimes.map(encodeURIComponent),
+  ),
   ['word=two&either=', "{ text: 'a', word: 'two', either: '', usual: 7 }"],
   ['word=Two', 'no word'],
   ['list=7', "{ text: 'a', list: [ 7 ], usual: 7 }"],
@@ -274,88 +289,72 @@ test.each([
   expect((await ask(path)).status).toBe(404)
 })
 
+const inBody = (...[field, accepted, rejected = []]: Texts) => [
+  ...Object.entries(accepted).map(([json, value]) => [
+    `{"${field}":${json}}`,
+    `{ ${field}: ${value}, usual: 7 }`,
+  ]),
+  ...rejected.map((json) => [`{"${field}":${json}}`, `no ${field}`]),
+]
+
+/** JSON.parse rounds it to 7. */
+const nearlySeven = '7.00000000000000000001'
+
 test.each([
   ['{}', '{ usual: 7 }'],
   ['{"unknown":{"a":[1.5]},"toString":1}', '{ usual: 7 }'],
   ['{"__proto__":{"text":"x"}}', '{ usual: 7 }'],
-  ...[
-    ['7', '7n'],
-    ['-7', '-7n'],
-    ['-0', '0n'],
-    ['7.0', '7n'],
-    ['70E-1', '7n'],
-    ['0.7e1', '7n'],
-    ['7e2', '700n'],
-    ['9007199254740993', '9007199254740993n'],
-    ['-9007199254740993', '-9007199254740993n'],
-    ['999999999999999', '999999999999999n'],
-    ['9223372036854775807', '9223372036854775807n'],
-    ['922337203685477580.7e1', '9223372036854775807n'],
-    ...[
-      '7.5',
-      '7.00000000000000000001', // JSON.parse rounds it to 7
-      '1e-1',
-      '71e-1',
-      '9223372036854775808',
-      '1e19',
-      '1e400',
-      '1e99999999',
-      '"7"',
-      'true',
-      'null',
-      '[7]',
-    ].map((text) => [text, '']),
-  ].map(([text, value]) => [
-    `{"long":${text}}`,
-    value ? `{ long: ${value}, usual: 7 }` : 'no long',
+  ...inBody(
+    'long',
+    {
+      ...{ '7': '7n', '-7': '-7n', '-0': '0n', '7.0': '7n', '70E-1': '7n', '0.7e1': '7n' },
+      ...{ '7E+0': '7n', '7e2': '700n', '0.07e2': '7n', '700.00e-2': '7n', '7E+2': '700n' },
+      ...{ '-0.0e-5': '0n', '0e999': '0n', '0e999999999': '0n' },
+      '9007199254740993': '9007199254740993n',
+      '9007199254740993.0': '9007199254740993n',
+      '-9007199254740993': '-9007199254740993n',
+      '999999999999999': '999999999999999n',
+      '9223372036854775807': '9223372036854775807n',
+      '-9223372036854775808.000': '-9223372036854775808n',
+      '922337203685477580.7e1': '9223372036854775807n',
+      '92233720368547758.07e2': '9223372036854775807n',
+    },
+    [
+      ...['7.5', nearlySeven, '9007199254740993.5', '1e-1', '71e-1', '-5e-3', '-1e-999'],
+      ...['9223372036854775808', '1e19', '1e400', '1e999999999', '"7"', 'true', 'null', '[7]'],
+    ],
+  ),
+  ...inBody('whole', { '7': '7', '7.0': '7', '7e1': '70' }, [
+    '7.5',
+    nearlySeven,
+    '"7"',
+    '9007199254740993',
+    '1e400',
+    'null',
+    '{}',
   ]),
-  ...[
-    ['7', '7'],
-    ['7.0', '7'],
-    ['7e1', '70'],
-    ...[
-      '7.5',
-      '7.00000000000000000001', // JSON.parse rounds it to 7
-      '"7"',
-      '9007199254740993',
-      '1e400',
-      'null',
-      '{}',
-    ].map((text) => [text, '']),
-  ].map(([text, value]) => [
-    `{"whole":${text}}`,
-    value ? `{ whole: ${value}, usual: 7 }` : 'no whole',
-  ]),
-  ...[
-    ['7', '7'],
-    ['-7.25', '-7.25'],
-    ['1e-7', '1e-7'],
-    ['12345678901234567890', '12345678901234567000'],
-    ...['"7"', '1e400', 'null', 'true'].map((text) => [text, '']),
-  ].map(([text, value]) => [
-    `{"number":${text}}`,
-    value ? `{ number: ${value}, usual: 7 }` : 'no number',
-  ]),
-  ['{"flag":false}', '{ flag: false, usual: 7 }'],
-  ...['"true"', '1', '0.5', 'null'].map((text) => [`{"flag":${text}}`, 'no flag']),
-  ['{"time":"2026-01-02T03:04:05Z"}', '{ time: 2026-01-02T03:04:05.000Z, usual: 7 }'],
-  ['{"time":"9999-12-31T23:59:59.999Z"}', '{ time: 9999-12-31T23:59:59.999Z, usual: 7 }'],
-  ['{"time":"0000-01-01T00:00:00Z"}', '{ time: 0000-01-01T00:00:00.000Z, usual: 7 }'],
-  [
-    '{"time":"2024-02-29T23:59:59.123456789-23:59"}',
-    '{ time: 2024-03-01T23:58:59.123Z, usual: 7 }',
-  ],
-  ...wrongTimes.map((text) => [JSON.stringify({ time: text }), 'no time']),
-  ...['1767323045', '1.5', 'null'].map((text) => [`{"time":${text}}`, 'no time']),
+  ...inBody(
+    'number',
+    { '7': '7', '-7.25': '-7.25', '1e-7': '1e-7', '12345678901234567890': '12345678901234567000' },
+    ['"7"', '1e400', 'null', 'true'],
+  ),
+  ...inBody('flag', { false: 'false' }, ['"true"', '1', '0.5', 'null']),
+  ...inBody(
+    'time',
+    {
+      '"2026-01-02T03:04:05Z"': '2026-01-02T03:04:05.000Z',
+      '"9999-12-31T23:59:59.999Z"': '9999-12-31T23:59:59.999Z',
+      '"0000-01-01T00:00:00Z"': '0000-01-01T00:00:00.000Z',
+      '"2024-02-29T23:59:59.123456789-23:59"': '2024-03-01T23:58:59.123Z',
+    },
+    [...wrongTimes.map((text) => JSON.stringify(text)), '1767323045', '1.5', 'null'],
+  ),
   [
     '{"text":"7","either":"2026-01-02T03:04:05Z"}',
     "{ either: '2026-01-02T03:04:05Z', text: '7', usual: 7 }",
   ],
   ['{"text":"a \\" [{ 1.5 \\\\"}', `{ text: 'a " [{ 1.5 \\\\', usual: 7 }`],
-  ...['7', '7.5', '9007199254740993', 'null', '["7"]'].map((text) => [
-    `{"text":${text}}`,
-    'no text',
-  ]),
+  ...inBody('text', {}, ['7', '7.5', '9007199254740993', 'null', '["7"]']),
   ['{"word":"one"}', "{ word: 'one', usual: 7 }"],
   ['{"word":1.5}', 'no word'],
   ['{"list":[7,8.0],"texts":[]}', '{ list: [ 7, 8 ], texts: [], usual: 7 }'],
@@ -422,12 +421,37 @@ test('the Location of a created resource encodes its parameters', async () => {
   }
 })
 
-test('a response with 204 has no body, no Content-Length and no Transfer-Encoding', async () => {
+test.each([
+  ['corner', 'corner'],
+  ['a/b c?d>e', 'a%2Fb%20c%3Fd%3Ee'],
+  ['50%', '50%25'],
+  ['ä', '%C3%A4'],
+  ['{shop}', '%7Bshop%7D'],
+])(
+  'Link of a list encodes the parameter %s of its path, and keeps the query',
+  async (shop, encoded) => {
+    const path = `/shops/${encodeURIComponent(shop)}/orders`
+    const link = (await ask(`${path}?limit=2&notes=x&notes=a%26b`)).headers.get('link')
+    expect(link).toBe(
+      `<${service.baseUrl}/shops/${encoded}/orders?limit=2&cursor=2&notes=x&notes=a%26b>; rel="next"`,
+    )
+    const second = await ask(String(link?.match(/<.*\/v1(.*)>/)?.[1]))
+    expect(await second.json()).toEqual([
+      { id: 3, note: shop },
+      { id: 4, note: shop },
+    ])
+  },
+)
+
+test('a response with 204 has no body and no headers about one', async () => {
   const answer = await ask('/notes/a', { method: 'DELETE', headers: {} })
   expect([answer.status, await answer.text()]).toEqual([204, ''])
-  for (const name of ['content-length', 'transfer-encoding']) {
+  for (const name of ['content-type', 'content-length', 'transfer-encoding']) {
     expect(answer.headers.get(name), name).toBeNull()
   }
+  expect(answer.headers.get('cache-control')).toBe('no-store')
+  expect(answer.headers.get('x-content-type-options')).toBe('nosniff')
+  expect(answer.headers.get('deprecation')).toBe('@1795132800')
 })
 
 test.each(Object.keys(failures))('an internal error returns no details: %s', async (what) => {
@@ -435,8 +459,7 @@ test.each(Object.keys(failures))('an internal error returns no details: %s', asy
   const internal = { code: 'INTERNAL_SERVER_ERROR', message: 'Internal server error', status: 500 }
   expect(await rest.json()).toEqual(internal)
   const input = encodeURIComponent(JSON.stringify(transformer.serialize({ what })))
-  const headers = { authorization: `Bearer ${service.key}` }
-  const trpc = await fetch(`${service.origin}/trpc/fail?input=${input}`, { headers })
+  const trpc = await service.fetch(`/trpc/fail?input=${input}`)
   expect(trpc.status).toBe(500)
   expect(await trpc.json()).toEqual({
     error: transformer.serialize({

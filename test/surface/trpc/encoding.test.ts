@@ -1,12 +1,8 @@
 /** The encoding of tRPC accepts no value that REST rejects. */
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Service, startService } from '../../support/service.ts'
+import { expect, test } from 'vitest'
+import { serviceForFile } from '../../support/service.ts'
 
-let service: Service
-beforeAll(async () => {
-  service = await startService()
-})
-afterAll(() => service.stop())
+const service = await serviceForFile()
 
 test.each([
   '""',
@@ -23,12 +19,8 @@ test.each([
   '7',
 ])('a bigint encoded as %s is rejected', async (written) => {
   const input = `[{"name":1,"categoryId":2},"Rex",["BigInt",${written}]]`
-  const response = await fetch(`${service.origin}/trpc/createPet`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${service.key}`, 'content-type': 'application/json' },
-    body: JSON.stringify(input),
-  })
-  expect(response.status).toBe(400)
+  const request = { method: 'POST', body: JSON.stringify(input) }
+  expect((await service.fetch('/trpc/createPet', request)).status).toBe(400)
 })
 
 test('a query parameter after 1500 others is validated', async () => {

@@ -6,7 +6,7 @@ import {
   httpLink,
   type TRPCLink,
 } from '@trpc/client'
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { afterEach, expect, test } from 'vitest'
 import {
   answerOf,
   type ErrorAnswer,
@@ -15,21 +15,13 @@ import {
   expectTrpcError,
 } from '../../support/expect.ts'
 import { type AppRouter, transformer } from '../../support/router.ts'
-import { type Service, startService } from '../../support/service.ts'
+import { serviceForFile } from '../../support/service.ts'
 
-let service: Service
-beforeAll(async () => {
-  service = await startService()
-})
+const service = await serviceForFile()
 afterEach(() => expectServing(service))
-afterAll(() => service.stop())
 
 const get = (path: string, headers = {}): Promise<ErrorAnswer> =>
-  answerOf(
-    fetch(`${service.origin}/trpc/${path}`, {
-      headers: { authorization: `Bearer ${service.key}`, ...headers },
-    }),
-  )
+  answerOf(service.fetch(`/trpc/${path}`, { headers }))
 const times = (count: number, name: string) => Array.from({ length: count }, () => name).join(',')
 
 test('a batch has at most 20 calls', async () => {
@@ -64,10 +56,8 @@ test('a batch without a valid key is rejected as a whole', async () => {
 })
 
 test('a path without the name of a procedure returns 404', async () => {
-  const headers = { authorization: `Bearer ${service.key}` }
   for (const path of ['/trpc', '/trpc/', '/trpc?batch=1']) {
-    const answer = await answerOf(fetch(service.origin + path, { headers }))
-    expectTrpcError(answer, 404, 'NOT_FOUND')
+    expectTrpcError(await answerOf(service.fetch(path)), 404, 'NOT_FOUND')
   }
 })
 
@@ -122,14 +112,9 @@ test('a stream and a plain request have the same rules for what is a batch', asy
   const many = await get(`${times(21, 'listPets')}?a${dummies}&batch=1`, streamed)
   expectTrpcError(many, 400, 'BAD_REQUEST')
   const body = '{"0":"[{\\"name\\":1,\\"categoryId\\":2},\\"Rex\\",3]"}'
-  const keyed = await fetch(`${service.origin}/trpc/createPet,createPet?batch=1`, {
+  const keyed = await service.fetch('/trpc/createPet,createPet?batch=1', {
     method: 'POST',
-    headers: {
-      authorization: `Bearer ${service.key}`,
-      'content-type': 'application/json',
-      'idempotency-key': '"streamed"',
-      ...streamed,
-    },
+    headers: { 'idempotency-key': '"streamed"', ...streamed },
     body,
   })
   expect(keyed.status).toBe(400)
@@ -159,12 +144,7 @@ test('malformed connection parameters are rejected', async () => {
 
 test('a POST without a content type, or with that of a form, is rejected', async () => {
   const post = (headers: Record<string, string>) =>
-    answerOf(
-      fetch(`${service.origin}/trpc/createPet`, {
-        method: 'POST',
-        headers: { authorization: `Bearer ${service.key}`, ...headers },
-      }),
-    )
+    answerOf(service.fetch('/trpc/createPet', { method: 'POST', headers }))
   expectTrpcError(await post({}), 415, 'UNSUPPORTED_MEDIA_TYPE')
   const form = { 'content-type': 'multipart/form-data; boundary=x' }
   expectTrpcError(await post(form), 415, 'UNSUPPORTED_MEDIA_TYPE')

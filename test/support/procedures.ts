@@ -1,0 +1,20 @@
+/** The description of procedures in tests, with words that no test reads. */
+import type { AnyTRPCRouter } from '@trpc/server'
+import type { Database } from '../../db/tables.ts'
+import { tags } from '../../src/petstore/product.ts'
+import { createStores } from '../../src/petstore/stores.ts'
+import type { Stores } from '../../src/procedure/context.ts'
+import { type RestMeta, restMeta } from '../../src/procedure/rest-meta.ts'
+
+type Words = 'tag' | 'summary' | 'description'
+type More = Omit<RestMeta, 'method' | 'path' | Words> & { tag?: string }
+
+/** The meta of a procedure. */
+export const described = (method: RestMeta['method'], path: RestMeta['path'], more: More) =>
+  restMeta({ method, path, tag: 'things', summary: 'A call', description: 'A call.', ...more })
+
+/** The resources of a service that serves this router. */
+export const resourcesOf = (
+  router: AnyTRPCRouter,
+  stores: (db: Database) => Stores = createStores,
+) => ({ router, tags: { ...tags, things: 'Things.' }, createStores: stores })
