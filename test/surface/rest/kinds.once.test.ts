@@ -417,7 +417,7 @@ test.each([
 })
 
 test('the samples of the document write each kind of value', async () => {
-  const { paths } = await (await ask('/openapi.json')).json()
+  const { paths } = JSON.parse(await (await ask('/openapi.json')).text())
   const sampleOf = (path: string, method: string) =>
     paths[path][method]['x-codeSamples'][0].source.split('\n').at(-1)
   expect(sampleOf('/see', 'put')).toBe(
