@@ -154,6 +154,18 @@ test.for<[string, string | Uint8Array]>([
   expectTrpcError(await postTrpc(body), 400, 'PARSE_ERROR')
 })
 
+test('an empty body in chunks is a missing body', async () => {
+  const lines = [
+    'POST /v1/pets HTTP/1.1',
+    'Host: petstore.example',
+    `Authorization: Bearer ${service.key}`,
+    'Content-Type: application/json',
+    'Transfer-Encoding: chunked',
+  ]
+  const { answers } = await converse(service.origin, `${lines.join('\r\n')}\r\n\r\n0\r\n\r\n`)
+  expect(answers[0]?.body).toContain('The body is missing')
+})
+
 test('100,000 open brackets return an error in body, query and input', async () => {
   const brackets = '['.repeat(100_000)
   expectRestError(await post(brackets), 413, 'PAYLOAD_TOO_LARGE')

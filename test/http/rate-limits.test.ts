@@ -223,6 +223,16 @@ test('a second look-up of a valid key refunds nothing to the IP address', async 
   expect(await left()).toBe('r=6')
 })
 
+test('a call beyond the limit is logged with the id of its key, cached or looked up again', async () => {
+  const { ask, started } = await start({ RATE_LIMIT: '1' })
+  expect(await statuses(2, () => ask('/v1/pets'))).toEqual([200, 429])
+  const now = performance.now.bind(performance)
+  vi.spyOn(performance, 'now').mockImplementation(() => now() + 10_001)
+  expect((await ask('/v1/pets')).status).toBe(429)
+  const lines = () => started.logged.filter((line) => /"status":429,.*"keyId":"\d+"/.test(line))
+  await eventually(() => expect(lines()).toHaveLength(2))
+})
+
 test('calls with a revoked key count like those with any invalid key', async () => {
   const { ask, started } = await start({ RATE_LIMIT: '3' })
   const { id, key } = await keys.create(started.databaseUrl, 'shop')

@@ -394,6 +394,16 @@ test('the look-up of a key that is not cached, and its statement, are children o
   for (const body of collector.bodies) expect(body.includes(other)).toBe(false)
 })
 
+test('a failed look-up of a key has its span, too', async () => {
+  const headers = { authorization: `Bearer ${await addKey(sql)}` }
+  await renewKey()
+  await sql('alter table api_keys rename to elsewhere')
+  const { spans, status } = await trace('/v1/pets', 3, { headers })
+  await sql('alter table elsewhere rename to api_keys')
+  expect(status).toBe(500)
+  expect(spans.map(({ name }) => name)).toContain('API key look-up')
+})
+
 test('a key in a URL is not in the span', async () => {
   const { spans } = await trace(`/v1/pets/${key}`, 1)
   expect(spans[0]?.attributes['url.path']).toMatch(/^\/v1\/pets\/(?!petstore_\w{20})/)

@@ -116,6 +116,15 @@ test('complete procedures start', () => {
   })
 })
 
+test('the guide to idempotency sends no body where the operation has none', () => {
+  const again = keyedProcedure
+    .meta(restMeta({ ...reading, method: 'POST', path: '/toys/{label}', repeatable: true }))
+    .input(Toy)
+    .output(Toy)
+    .mutation(idempotentWrite(give))
+  expect(start({ again }).info.description).toMatch(/-H 'Idempotency-Key: [^\n]*'\n```$/m)
+})
+
 test('only an integer of 32 bits has the format int32', () => {
   const [least, most] = [-(2 ** 31), 2 ** 31 - 1]
   const int32 = { both: [least, most], greatest: [0, most] }
@@ -244,6 +253,15 @@ const wrong: Wrong[] = [
       .output(Toys)
       .query(page),
     'must have the same order in paged(…) and in the pagingInputs(…) of its input',
+  ],
+  [
+    'a page whose limit has no maximum',
+    keyedProcedure
+      .meta(restMeta(listing))
+      .input(z.object({ ...pagingInputs('toys', BY_ID), limit: z.number().default(20) }))
+      .output(Toys)
+      .query(page),
+    'A page needs a limit',
   ],
   ['paged without saying so', get.input(Toy).output(Toys).query(page), 'must say `paged`'],
   ['a creation that is not idempotent', mutation(creating, Toy), 'must say `creates`'],
