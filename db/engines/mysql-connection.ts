@@ -84,7 +84,6 @@ export class MysqlConnection extends Connection {
     this.#pooled = undefined
     this.#lost = undefined
     this.#deadline = undefined
-    this.#isToBegin = false
     this.#server.idle.push(this)
   }
 
