@@ -1,4 +1,5 @@
 /** A commit whose connection is lost: its effect is unknown, so it is not repeated without a key. */
+import { setTimeout } from 'node:timers/promises'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { Pet } from '../../src/petstore/pets/schema.ts'
@@ -19,9 +20,12 @@ const words = { tag: 'pets', summary: 'Copy', description: 'Adds a copy.', examp
 const copy: Resolver<{ petId: bigint }, Pet> = async ({ ctx, input }) => {
   attempts++
   const { id: _, ...pet } = { ...example, categoryId: input.petId }
-  return await ctx.stores.pets.create(pet, ctx.deadline)
+  const made = await ctx.stores.pets.create(pet, ctx.deadline)
+  await beforeCommit()
+  return made
 }
 let attempts = 0
+let beforeCommit = async () => {}
 
 const served = router({
   copy: keyedProcedure
@@ -73,6 +77,20 @@ describe.runIf(engine === 'mysql')('a commit whose connection is lost', () => {
       expect([attempts, await count()]).toEqual([2, 2 * made])
     },
   )
+
+  test('lost before the service sends it, without a key: repeated', async () => {
+    beforeCommit = async () => {
+      beforeCommit = async () => {}
+      const others = await service.sql(
+        `select id from information_schema.processlist
+         where db = database() and id <> connection_id()`,
+      )
+      for (const { id } of others) await service.sql(`kill ${id}`)
+      await setTimeout(100) // until the service notices it
+    }
+    expect((await service.rest('POST', '/pets/1/copy')).status).toBe(200)
+    expect([attempts, await count()]).toEqual([2, 1])
+  })
 
   test.each(['before', 'after'] as const)(
     'lost %s the server executes it, with a key: it takes effect once',
