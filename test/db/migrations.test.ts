@@ -245,6 +245,14 @@ test.runIf(engine === 'mysql')(
   },
 )
 
+test('attempts leave the database time to recover', async () => {
+  const gone = await connect('mysql://root@127.0.0.1:1/pets')
+  const began = performance.now()
+  await expect(migrate(gone)).rejects.toBeInstanceOf(DatabaseUnavailableError)
+  expect(performance.now() - began, 'four pauses of 100 ms or more').toBeGreaterThan(390)
+  await gone.destroy()
+})
+
 test('the tables are these, even after all migrations ran twice', async () => {
   const names = await migrate(db)
   await using sql = await openSql(database.url)
