@@ -42,15 +42,14 @@ export async function stopRequested(request: Promise<void>, timeout: number, log
 }
 
 /**
- * Ends the process with code 1 after `timeout` milliseconds, unless the caller calls the returned
- * function first. The timer keeps the process alive, because work that hangs may not keep it alive.
+ * Ends the process with code 1 after `timeout` milliseconds, unless it ends before. The timer keeps the
+ * process alive, because work that hangs may not keep it alive.
  */
-export function exitAfter(timeout: number, log: Log): () => void {
-  const timer = setTimeout(() => {
+export function exitAfter(timeout: number, log: Log): void {
+  setTimeout(() => {
     log.warn(`The stop did not finish within ${timeout} ms (SHUTDOWN_TIMEOUT): the rest is cut off`)
     exit(log, 1)
   }, timeout)
-  return () => clearTimeout(timer)
 }
 
 /**

@@ -39,9 +39,8 @@ export async function start(db: Database, config: Config, log: Log, composition:
       },
     }
   } catch (error) {
-    const cancelExit = exitAfter(config.shutdownTimeout, log)
+    exitAfter(config.shutdownTimeout, log)
     await stop()
-    cancelExit()
     throw error
   }
 }

@@ -142,7 +142,7 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
     const file = (name: string) => path.join(folder, name)
     writeFileSync(file('text.db'), 'This is no database.'.repeat(500))
     writeFileSync(file('empty.db'), '')
-    new DatabaseSync(file('foreign.db')).exec('create table pets (id integer)')
+    new DatabaseSync(file('foreign.db')).exec('create table kysely_migration (name text)')
     const bytes = readFileSync(file('good.db'))
     writeFileSync(file('short.db'), bytes.subarray(0, bytes.length / 2))
     // An index without its entries, with which SQLite reads the file without an error.

@@ -68,7 +68,7 @@ test.runIf(engine === 'mysql')(
     const create = db.schema.createTable('orders').addColumn('id', ...idColumn(db))
     await create.modifyEnd(await tableOptions(db)).execute()
     await db.destroy()
-    for (const table of ['pets', 'api_keys', 'orders']) {
+    for (const table of ['pets', 'kysely_migration', 'orders']) {
       await sql(`alter table ${table} engine = MyISAM`)
     }
     const { code, stderr } = await runToEnd(programs.server, { DATABASE_URL: database.url })

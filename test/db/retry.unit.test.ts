@@ -22,13 +22,15 @@ test.each<[what: string, error: Error, repeatable: number, others: number]>([
   ['a bug', new TypeError('A bug'), 1, 1],
 ])('after %s', async (_, error, expected, expectedOfOthers) => {
   const attemptsOf = async (repeatable: boolean) => {
-    let attempts = 0
+    const times: number[] = []
     const work = async () => {
-      attempts++
+      times.push(performance.now())
       throw error
     }
     await expect(retry(work, { repeatable })).rejects.toBe(error)
-    return attempts
+    const [first = 0, , third] = times
+    if (third) expect(third - first, 'the time for a recovery').toBeGreaterThan(55)
+    return times.length
   }
   expect(await attemptsOf(true)).toBe(expected)
   expect(await attemptsOf(false)).toBe(expectedOfOthers)

@@ -10,6 +10,7 @@ import {
   expectServing,
   expectTrpcError,
 } from '../support/expect.ts'
+import { converse } from '../support/raw.ts'
 import { transformer } from '../support/router.ts'
 import { serviceForFile } from '../support/service.ts'
 

@@ -5,7 +5,8 @@ import { connect } from '../../db/connect.ts'
 import { Deadline } from '../../db/deadline.ts'
 import { migrate } from '../../db/migrate.ts'
 import type { Database } from '../../db/tables.ts'
-import { createIdempotency, type Idempotency } from '../../src/idempotency/store.ts'
+import { createIdempotency, type Idempotency, type Make } from '../../src/idempotency/store.ts'
+import { createKey, listKeys } from '../../src/keys/store.ts'
 import { newDatabase, type TestDatabase } from '../support/database.ts'
 
 let database: TestDatabase
@@ -68,6 +69,24 @@ test.each<[what: string, input: unknown, deadline: () => Deadline, make: () => P
       output: 'made',
     })
   }
+})
+
+test('a call that fails without a statement does not affect one that shares its transaction', async () => {
+  const call = (key: string, make: Make<Database, string>) => {
+    const request = { apiKeyId: 1n, key, operation: 'test', input: 1 }
+    return idempotency.once(request, forever(), make, { oneStatement: true })
+  }
+  const create = async (transaction: Database) => {
+    await createKey(transaction, 'shared')
+    return 'made'
+  }
+  const [failed, made] = await Promise.allSettled([
+    call('fails at once', () => Promise.reject(new Error('It failed'))),
+    call('creates', create),
+  ])
+  expect(failed).toMatchObject({ reason: { message: 'It failed' } })
+  expect(made).toMatchObject({ value: { output: 'made' } })
+  expect(await listKeys(db)).toHaveLength(1)
 })
 
 test('a repetition returns an output of 100,000 characters', async () => {

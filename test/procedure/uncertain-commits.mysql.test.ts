@@ -1,4 +1,5 @@
 /** A commit whose connection is lost: its effect is unknown, so it is not repeated without a key. */
+import { setTimeout } from 'node:timers/promises'
 import { beforeEach, expect, test } from 'vitest'
 import { z } from 'zod'
 import { Pet } from '../../src/petstore/pets/schema.ts'
@@ -17,9 +18,12 @@ const example: Pet = { id: 42n, name: 'Copy', categoryId: 1n, status: 'available
 const copy: Resolver<{ petId: bigint }, Pet> = async ({ ctx, input }) => {
   attempts++
   const { id: _, ...pet } = { ...example, categoryId: input.petId }
-  return await ctx.stores.pets.create(pet, ctx.deadline)
+  const made = await ctx.stores.pets.create(pet, ctx.deadline)
+  await beforeCommit()
+  return made
 }
 let attempts = 0
+let beforeCommit = async () => {}
 
 const served = router({
   copy: keyedProcedure
@@ -56,3 +60,17 @@ test.each([
     expect([attempts, await countPets(service.sql)]).toEqual([2, 2 * made])
   },
 )
+
+test('a commit that is lost before the service sends it, without a key: repeated', async () => {
+  beforeCommit = async () => {
+    beforeCommit = async () => {}
+    const others = await service.sql(
+      `select id from information_schema.processlist
+       where db = database() and id <> connection_id()`,
+    )
+    for (const { id } of others) await service.sql(`kill ${id}`)
+    await setTimeout(100) // until the service notices it
+  }
+  expect((await service.rest('POST', '/pets/1/copy')).status).toBe(200)
+  expect([attempts, await countPets(service.sql)]).toEqual([2, 1])
+})

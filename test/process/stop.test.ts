@@ -391,6 +391,24 @@ test.each(engine === 'mysql' ? ['2'] : ['1'])(
   },
 )
 
+testOnce('a start that fails cuts requests off after SHUTDOWN_TIMEOUT', async () => {
+  const other = createServer().listen(0, '127.0.0.1')
+  onTestFinished(() => void other.close())
+  await once(other, 'listening')
+  const port = await freePort()
+  const program = runProgram(programs.server, {
+    DATABASE_URL: database.url,
+    PORT: String(port),
+    METRICS_PORT: String((other.address() as AddressInfo).port), // it listens on a port
+    SHUTDOWN_DELAY: '1s',
+    SHUTDOWN_TIMEOUT: '2s',
+  })
+  await program.logged(/Stopping/)
+  await beginCreation(port, key)
+  expect(await timeOf(program.exited)).toBeLessThan(5_000)
+  expect(await program.exited).toBe(1)
+})
+
 test.runIf(engine === 'sqlite').each([
   ['exception', `throw new Error('boom')`],
   ['rejection', `void Promise.reject(new Error('boom'))`],

@@ -163,7 +163,8 @@ test('other statements wait for the end of a transaction', async () => {
   await db.transaction().execute(async (transaction) => {
     await insert(transaction)
     seen.push(countPets(), insert(db).then(countPets))
-    await setTimeout(20)
+    const late = insert(db, new Deadline(20))
+    await expect(late).rejects.toBeInstanceOf(DatabaseTimeoutError)
     await insert(transaction)
   })
   expect(await Promise.all(seen)).toEqual([2, 3])
@@ -233,11 +234,15 @@ test('writes of a transaction that SQLite ended fail with its error', async () =
     inTransaction(db, (transaction) =>
       execute(transaction, transaction.insertInto('pets').values({ ...rex, name })),
     )
-  const outcomes = await Promise.allSettled([work('one'), work('Refused'), work('two')])
-  const reasons = outcomes.map((outcome) => outcome.status === 'rejected' && outcome.reason)
-  expect(reasons.map(({ message }) => message)).toEqual(Array(3).fill('refused'))
-  expect(await countPets()).toBe(0)
-  await work('three')
+  await other('begin immediate')
+  const works = [work('one')]
+  await setTimeout(10)
+  // They join the transaction during the wait for the lock, except the last one, which is too many.
+  for (const name of ['Refused', ...Array(198).fill('two'), 'three']) works.push(work(name))
+  await other('rollback')
+  const outcomes = await Promise.allSettled(works)
+  const reasons = outcomes.map((outcome) => outcome.status === 'rejected' && outcome.reason.message)
+  expect(reasons).toEqual([...Array(200).fill('refused'), false])
   expect(await countPets()).toBe(1)
 })
 

@@ -4,10 +4,10 @@ import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { connect } from '../../../db/connect.ts'
 import { Deadline } from '../../../db/deadline.ts'
-import { MysqlPool } from '../../../db/engines/mysql-pool.ts'
+import { MysqlPool, type Pooled, socketOf } from '../../../db/engines/mysql-pool.ts'
 import { execute } from '../../../db/statement.ts'
 import type { Database } from '../../../db/tables.ts'
 import { outOfThree } from '../../support/eventually.ts'
@@ -186,25 +186,63 @@ describe('connections to a server', outOfThree, () => {
     await db.destroy()
   })
 
-  test('connections whose calls are aborted during a ping are used by later calls', async () => {
-    const database = new URL(service.databaseUrl)
-    database.host = `127.0.0.1:${proxy.port}`
-    const pool = new MysqlPool({ uri: database.href })
-    const deadline = new Deadline(20_000)
-    const takeAll = (of: Deadline) =>
+  describe('a pool of its own', () => {
+    const deadline = new Deadline(Number.POSITIVE_INFINITY)
+    const takeAll = (of = deadline) =>
       Promise.all(Array.from({ length: 10 }, () => pool.take(of, false)))
-    for (const pooled of await takeAll(deadline)) pool.giveBack(pooled)
-    proxy.stall()
-    pool.checkIdle()
-    const gone = new Deadline(20_000)
-    const taken = expect(takeAll(gone)).rejects.toThrow('Gone')
-    await setTimeout(100) // less than a ping may take
-    gone.giveUp(new Error('Gone'))
-    await taken
-    proxy.flow()
-    for (const pooled of await takeAll(deadline)) pool.giveBack(pooled)
-    deadline.clear()
-    await pool.end()
+    let pool: MysqlPool
+    let held: Pooled[]
+    beforeEach(async () => {
+      const database = new URL(service.databaseUrl)
+      database.host = `127.0.0.1:${proxy.port}`
+      pool = new MysqlPool({ uri: database.href })
+      held = await takeAll()
+    })
+    afterEach(() => pool.end())
+    const giveBackAll = () => {
+      for (const pooled of held) pool.giveBack(pooled)
+    }
+    /** Ends calls after a time in which a ping gets no answer, and has not failed. */
+    async function abort(calls: (of: Deadline) => Promise<unknown>) {
+      const gone = new Deadline(Number.POSITIVE_INFINITY)
+      const taken = expect(calls(gone)).rejects.toThrow('Gone')
+      await setTimeout(100)
+      gone.giveUp(new Error('Gone'))
+      await taken
+    }
+
+    test('connections whose calls are aborted during a ping are used by later calls', async () => {
+      giveBackAll()
+      proxy.stall()
+      pool.checkIdle()
+      await abort(takeAll)
+      proxy.flow()
+      held = await takeAll()
+      giveBackAll()
+    })
+
+    test('writes that are aborted while they wait for a connection do not count as writes', async () => {
+      await abort((of) => Promise.all(Array.from({ length: 6 }, () => pool.take(of, true))))
+      giveBackAll()
+      pool.giveBack(await pool.take(deadline, true))
+    })
+
+    test('when an idle one is lost, the others are closed if they do not answer either', async () => {
+      giveBackAll()
+      proxy.stall()
+      socketOf((held[0] as Pooled).connection).destroy(new Error('Lost'))
+      await until('all are closed', () => held.every(({ hasEnded }) => hasEnded))
+      proxy.flow()
+    })
+
+    test('at its end it closes connections to a server that hangs', async () => {
+      giveBackAll()
+      proxy.stall()
+      await pool.end()
+      const isClosed = ({ connection }: Pooled) => socketOf(connection).destroyed
+      await until('all are closed', () => held.every(isClosed))
+      proxy.flow()
+    })
   })
 
   test('writes that are aborted while they wait leave the queue', async () => {
@@ -274,6 +312,11 @@ describe('connections to a server', outOfThree, () => {
     await until('it is closed', () => proxy.clients === before - 1)
     expect((await list(1)).status).toBe(200)
     expect(proxy.clients).toBe(before - 1)
+    // It is pinged again after the next loss.
+    proxy.forget()
+    const statuses: number[] = []
+    for (let page = 2; page < 6; page++) statuses.push((await list(page)).status)
+    expect(statuses).toEqual([503, 200, 200, 200])
   })
 
   test('the connection for a kill closes if the server hangs', async () => {

@@ -1,9 +1,10 @@
-/** The attributes of a MySQL server in the spans of its statements. */
+/** The attributes of a MySQL server in the spans of its statements, and what its variables say. */
 import { type CompiledQuery, SelectQueryNode } from 'kysely'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { Deadline } from '../../../db/deadline.ts'
 import { mysqlDialect } from '../../../db/engines/mysql.ts'
 import { MysqlPool, type Pooled } from '../../../db/engines/mysql-pool.ts'
+import { toServer } from '../../../db/engines/mysql-variables.ts'
 import type { Statement } from '../../../db/statement.ts'
 import type { Trace } from '../../../db/trace.ts'
 
@@ -34,4 +35,23 @@ test.each([
     'server.address': address,
     'server.port': port,
   })
+})
+
+const single = {
+  version: '11.8.3-MariaDB',
+  auto_increment_increment: '1',
+  innodb_autoinc_lock_mode: '1',
+}
+test.each<[what: string, variables: Record<string, string>, isSo: boolean]>([
+  ['a single server', single, true],
+  ['Galera is off', { ...single, wsrep_on: 'OFF' }, true],
+  // Its increment becomes 2 when a node joins.
+  ['Galera with one node', { ...single, wsrep_on: 'ON' }, false],
+  ['group replication', { ...single, auto_increment_increment: '7' }, false],
+  ['TiDB', { ...single, version: '8.0.11-TiDB-v8.5.0' }, false],
+  ['Vitess', { ...single, version: '8.0.30-Vitess' }, false],
+  ['an unknown server', {}, false],
+])('%s: whether the ids of one insert are consecutive', (_, variables, isSo) => {
+  const rows = Object.entries(variables).map(([Variable_name, Value]) => ({ Variable_name, Value }))
+  expect(toServer(rows).hasConsecutiveIds).toBe(isSo)
 })
