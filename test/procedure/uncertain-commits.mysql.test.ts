@@ -74,3 +74,16 @@ test('a commit that is lost before the service sends it, without a key: repeated
   expect((await service.rest('POST', '/pets/1/copy')).status).toBe(200)
   expect([attempts, await countPets(service.sql)]).toEqual([2, 1])
 })
+
+test.each(['before', 'after'] as const)(
+  'a commit that is lost %s the server executes it, with a key: it takes effect once',
+  async (when) => {
+    const headers = { 'idempotency-key': `"${when}"` }
+    const broken = proxy.breakAt(/^commit/, when)
+    const first = await service.rest('POST', '/pets/1/once', { headers })
+    await broken
+    expect(first.status).toBe(200)
+    expect((await service.rest('POST', '/pets/1/once', { headers })).text).toBe(first.text)
+    expect(await countPets(service.sql)).toBe(1)
+  },
+)
