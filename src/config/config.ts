@@ -104,7 +104,7 @@ export function readConfig(environment: Record<string, string | undefined>) {
       z.union([integer, list.pipe(z.array(network))]).default(0),
       'the number of trusted proxies, or their IP addresses or subnets, separated by commas',
     ),
-    /** Milliseconds that a call may wait for the database. The server closes a request that takes longer than 30 s. */
+    /** Milliseconds that a call may wait for the database: the server closes slower requests. */
     databaseTimeout: read(
       'DATABASE_TIMEOUT',
       timeout.refine((value) => value <= 30_000).default(5_000),
@@ -151,9 +151,9 @@ export function readConfig(environment: Record<string, string | undefined>) {
 
 function readMetrics(read: Read) {
   const port = read('METRICS_PORT', portNumber.optional(), 'an integer from 0 to 65535, or empty')
-  const host = z.string().default('127.0.0.1')
-  const at = { host: read('METRICS_HOST', host, 'a host or an IP address to listen on'), port }
-  return port === undefined ? undefined : { ...at, port }
+  const hosts = z.string().default('127.0.0.1')
+  const host = read('METRICS_HOST', hosts, 'a host or an IP address to listen on')
+  return port === undefined ? undefined : { host, port }
 }
 
 /** https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/ */

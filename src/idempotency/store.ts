@@ -133,22 +133,20 @@ export function createIdempotency<Stores>(
 /** Another request has stored the same key, or is about to; this one has no effect. */
 class TakenError extends Error {}
 
-interface Key {
+interface NewRow {
   apiKeyId: bigint
   hash: string
-}
-
-interface NewRow extends Key {
   operation: string
   fingerprint: string
 }
 
-const columnsOf = (value: Value<Key>) => ({
+/** Returns the columns that identify a row. */
+const columnsOf = (value: Value<NewRow>) => ({
   api_key_id: value(({ apiKeyId }) => apiKeyId),
   key_hash: value(({ hash }) => hash),
 })
 
-const findRow = lookUp<Key, Selectable<Tables['idempotency_keys']>>({
+const findRow = lookUp<NewRow, Selectable<Tables['idempotency_keys']>>({
   select: (db, keys) =>
     db
       .selectFrom('idempotency_keys')
@@ -168,11 +166,11 @@ const insertRow = inserts('idempotency_keys', (row: NewRow & { answer: string })
 }))
 
 const updateAnswer = statement(
-  (db, value: Value<Key & { answer: string }>) =>
+  (db, value: Value<NewRow & { answer: string }>) =>
     db
       .updateTable('idempotency_keys')
       .set({ answer: value(({ answer }) => answer) })
-      .where((eb) => eb.and(columnsOf(value as Value<Key>))), // the fields of a key
+      .where((eb) => eb.and(columnsOf(value as Value<NewRow>))), // the fields of a row
 )
 
 /** Stores the key. Throws TakenError if it is taken: no other unique index can reject the row. */
