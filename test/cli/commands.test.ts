@@ -120,7 +120,6 @@ test('keys create stores the unchanged name, up to 255 characters, and the expir
     last_used_at: null,
     read_only: 0n,
   })
-  await sql.close()
 })
 
 test('keys rotate and keys revoke end a key', async () => {

@@ -252,7 +252,6 @@ test('the tables are these, even after all migrations ran twice', async () => {
     await sql('delete from kysely_migration')
     expect(await migrate(db)).toEqual(names)
   }
-  await sql.close()
 })
 
 test.runIf(engine === 'mysql')(

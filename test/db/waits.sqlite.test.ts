@@ -48,7 +48,7 @@ test('a transaction that waits for another one ends at its own deadline', outOfT
 
 const service = await serviceForFile(
   { DATABASE_TIMEOUT: '25s' }, // longer than the test
-  { resources: { ...resources, router: served } },
+  { resources: resourcesOf(served) },
 )
 expect((await service.rest('POST', '/pets/rex')).status).toBe(200) // the key is in the cache
 

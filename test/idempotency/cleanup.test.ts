@@ -120,7 +120,6 @@ test.runIf(engine === 'mysql')('rounds do not overlap', async () => {
   nextRound()
   await setTimeout(100) // an overlapping round would wait here by now
   expect(await rounds()).toHaveLength(1)
-  await locker.close()
 })
 
 test('a stop aborts the round', async () => {

@@ -87,6 +87,15 @@ testOnce(
   },
 )
 
+testOnce('the grace period is a day by default, and ends at the expiry of the key', async () => {
+  const [lasting, expiring] = await Promise.all([create('lasting'), create('expiring', HOUR / 2)])
+  await rotate(lasting.id)
+  await rotate(expiring.id, '--grace', '1h')
+  const [day = 0, less = 0] = (await listed(lasting.id, expiring.id)).map(rest)
+  expectAbout(day, DAY)
+  expectAbout(less, HOUR / 2)
+})
+
 testOnce('a second rotation can shorten the grace period, not extend it', async () => {
   const [sooner, later] = await Promise.all([create('sooner', 30 * DAY), create('later')])
   await rotate(sooner.id, '--grace', '5h')

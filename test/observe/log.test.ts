@@ -48,48 +48,6 @@ async function entryOf(id: string): Promise<LogEntry> {
   return entries[0] as LogEntry
 }
 
-/** Checks all fields of the entry of a request. */
-function expectWhole(entry: LogEntry, began: number, expected: LogEntry): void {
-  const { time, duration, ...rest } = entry
-  expect(rest).toEqual({
-    level: 30,
-    pid: server.child.pid,
-    hostname: hostname(),
-    msg: 'request',
-    ...expected,
-  })
-  expect(time).toBeGreaterThanOrEqual(began)
-  expect(time).toBeLessThanOrEqual(Date.now())
-  // Milliseconds with one decimal.
-  expect(String(duration)).toMatch(/^\d+(\.\d)?$/)
-  expect(duration).toBeLessThanOrEqual(Date.now() - began + 1)
-}
-
-test('an invalid key is logged with its prefix only, without a key id', async () => {
-  const wrong = `petstore_${'A'.repeat(43)}`
-  const reading = `petstore_read_${'A'.repeat(43)}`
-  const invalid = [
-    [`Bearer ${wrong}`, 'petstore_AAAAAA'],
-    [`Bearer ${reading}`, 'petstore_read_AAAAAA'],
-    ['Bearer sesame', undefined],
-    ['', undefined],
-  ] as const
-  for (const [authorization, keyPrefix] of invalid) {
-    for (const [surface, path] of [
-      ['rest', '/v1/pets'],
-      ['trpc', '/trpc/listPets'],
-    ]) {
-      const id = newId()
-      const began = Date.now()
-      expect((await ask(id, String(path), { headers: { authorization } })).status).toBe(401)
-      const expected = { surface, operation: 'listPets', method: 'GET', status: 401 }
-      const caller = { address: '127.0.0.1', ...(keyPrefix && { keyPrefix }) }
-      expectWhole(await entryOf(id), began, { requestId: id, ...expected, ...caller })
-    }
-  }
-  expect(server.stderr).not.toMatch(/sesame|AAAAAAAA/)
-})
-
 test('an X-Request-Id of up to 128 allowed characters is kept, any other is replaced', async () => {
   for (const id of ['a'.repeat(128), 'A-z_0.9:/+=', '7']) {
     expect((await ask(id, '/v1/pets')).headers.get('x-request-id')).toBe(id)
@@ -157,7 +115,7 @@ describe('a client that disconnects is logged with 499', () => {
       method: 'POST',
       status: 499,
       duration: expect.any(Number),
-      keyId: '1',
+      keyId: engine === 'sqlite' ? '2' : '1', // the first start on SQLite creates a key
       msg: 'request',
     })
     expect(more).toEqual([])
@@ -217,28 +175,30 @@ test.runIf(engine === 'mysql')(
 )
 
 describe('a 500 or 503 has a second line, with the cause and the same request id', () => {
-  const secret = 'Sesame Street'
+  /** Sends a creation that fails with this status, and returns the line with the cause. */
+  async function causeOf(path: string, status: number): Promise<LogEntry | undefined> {
+    const id = newId()
+    const secrets = ['Sesame Street', 987654321] as const
+    const body = path.startsWith('/v1')
+      ? JSON.stringify({ name: secrets[0], categoryId: secrets[1] })
+      : JSON.stringify(JSON.stringify([{ name: 1, categoryId: 2 }, ...secrets]))
+    expect((await ask(id, path, { method: 'POST', body })).status).toBe(status)
+    const entries = await entriesOf(id)
+    expect(entries).toHaveLength(2)
+    const line = entries.find(({ msg }) => msg === 'request')
+    expect(line).toMatchObject({ operation: 'createPet', status, level: 30 })
+    expect(server.stderr).not.toMatch(/Sesame|987654321/)
+    return entries.find(({ msg }) => msg !== 'request')
+  }
 
   test.each(['/v1/pets', '/trpc/createPet'])('500 of %s, without the input', async (path) => {
     await sql('alter table pets rename column category_id to category')
     try {
-      const id = newId()
-      const body = path.startsWith('/v1')
-        ? JSON.stringify({ name: secret, categoryId: 987654321 })
-        : JSON.stringify(JSON.stringify([{ name: 1, categoryId: 2 }, secret, 987654321]))
-      const answer = await ask(id, path, { method: 'POST', body })
-      expect(answer.status).toBe(500)
-      const entries = await entriesOf(id)
-      expect(entries).toHaveLength(2)
-      const line = entries.find(({ msg }) => msg === 'request')
-      const cause = entries.find(({ msg }) => msg !== 'request')
-      expect(line).toMatchObject({ operation: 'createPet', status: 500, level: 30 })
-      expect(cause).toMatchObject({
+      expect(await causeOf(path, 500)).toMatchObject({
         level: 50,
         msg: 'Internal server error',
         err: { message: expect.stringMatching(/category_id/), stack: expect.any(String) },
       })
-      expect(server.stderr).not.toMatch(/Sesame|987654321/)
     } finally {
       await sql('alter table pets rename column category to category_id')
     }
@@ -248,19 +208,9 @@ describe('a 500 or 503 has a second line, with the cause and the same request id
     // On MySQL the table cannot be read or written, on SQLite it cannot be written.
     await sql(engine === 'mysql' ? 'lock tables pets write' : 'begin immediate')
     try {
-      const id = newId()
-      const body = path.startsWith('/v1')
-        ? JSON.stringify({ name: secret, categoryId: 3 })
-        : JSON.stringify(JSON.stringify([{ name: 1, categoryId: 2 }, secret, 3]))
-      const answer = await ask(id, path, { method: 'POST', body })
-      expect(answer.status).toBe(503)
-      const entries = await entriesOf(id)
-      expect(entries).toHaveLength(2)
-      const cause = entries.find(({ msg }) => msg !== 'request')
+      const cause = await causeOf(path, 503)
       expect(cause).toMatchObject({ level: 50, err: { message: expect.stringMatching(/./) } })
       expect(JSON.stringify(cause?.err)).toMatch(/did not answer within 3000 ms|locked/)
-      expect(entries.find(({ msg }) => msg === 'request')?.status).toBe(503)
-      expect(server.stderr).not.toContain('Sesame')
     } finally {
       await sql(engine === 'mysql' ? 'unlock tables' : 'rollback')
     }

@@ -1,4 +1,4 @@
-/** Redirects to the docs page, caching of its files, and their compression. */
+/** The files of the docs page, their caching and their compression. */
 import { once } from 'node:events'
 import { get, type IncomingMessage } from 'node:http'
 import { buffer } from 'node:stream/consumers'
@@ -19,16 +19,6 @@ const files = [...paths].filter((path) => path.startsWith('/docs/'))
 
 const ask = (path: string, init: RequestInit = {}) =>
   fetch(service.origin + path, { redirect: 'manual', ...init })
-
-test.each(['/', '/docs'])('%s redirects to the docs page, without a key', async (path) => {
-  for (const method of ['GET', 'HEAD']) {
-    const answer = await ask(path, { method })
-    expect([answer.status, answer.headers.get('location')]).toEqual([302, '/docs/'])
-  }
-  const page = await ask('/docs/')
-  expect(page.status).toBe(200)
-  expect(page.headers.get('content-type')).toMatch(/^text\/html/)
-})
 
 /** The headers of every file of the page, without those that differ between responses. */
 const common = {
@@ -107,14 +97,12 @@ test.each(encodings)(
     for (const path of files) {
       const first = await askRaw(path, accepted)
       expect(first.status, path).toBe(200)
-      expect(first.header('cache-control'), path).toBe('no-cache')
       expect(first.bytes.length, path).toBeGreaterThan(100)
       const { tag } = first
       expect(tag, path).toMatch(/^(W\/)?"[^"]+"$/)
       for (const known of [tag, `"other", ${tag}`, '*']) {
         const again = await askRaw(path, accepted, known)
         expect([again.status, again.bytes.length, again.tag], path).toEqual([304, 0, tag])
-        expect(again.header('vary'), path).toBe('Origin, Accept-Encoding')
         // A Content-Length here would be that of the file (RFC 9110, section 8.6).
         expect(again.header('content-length'), path).toBe(undefined)
       }
@@ -128,7 +116,6 @@ test('files are compressed if the client accepts it', async () => {
   for (const path of files) {
     const plain = await askRaw(path, 'identity')
     expect(plain.header('content-encoding'), path).toBeUndefined()
-    expect(plain.header('vary'), path).toBe('Origin, Accept-Encoding')
     for (const accepted of [
       'gzip',
       'gzip, deflate, br, zstd',
@@ -137,7 +124,6 @@ test('files are compressed if the client accepts it', async () => {
     ]) {
       const packed = await askRaw(path, accepted)
       expect(packed.header('content-encoding'), path).toBe('gzip')
-      expect(packed.header('vary'), path).toBe('Origin, Accept-Encoding')
       expect(packed.header('content-length'), path).toBe(String(packed.bytes.length))
       expect(gunzipSync(packed.bytes), path).toEqual(plain.bytes)
       expect(packed.bytes.length, path).toBeLessThan(plain.bytes.length)
@@ -158,11 +144,8 @@ test('each file has its own ETag in each encoding', async () => {
   expect(new Set(tags).size).toBe(files.length * encodings.length)
 })
 
-test('openapi.json is an attachment with line breaks', async () => {
-  const answer = await ask('/docs/openapi.json')
-  expect(answer.headers.get('content-disposition')).toBe('attachment; filename="openapi.json"')
-  expect(answer.headers.get('content-type')).toBe('application/json')
-  const text = await answer.text()
+test('openapi.json is the document with line breaks', async () => {
+  const text = await (await ask('/docs/openapi.json')).text()
   expect(text.split('\n').length).toBeGreaterThan(500)
   expect(text).toContain('"maximum": 9223372036854775807')
   const served = await (await ask('/v1/openapi.json')).text()

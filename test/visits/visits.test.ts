@@ -197,15 +197,6 @@ test('a reference that is taken is 409 in words of its own, with a key and witho
   }
 })
 
-test('one Idempotency-Key, two operations: the second is refused', async () => {
-  const headers = { 'idempotency-key': '"both"' }
-  const visit = newVisit()
-  const first = await create(visit, headers)
-  expect((await create(visit, headers)).text).toBe(first.text)
-  const other = await service.rest('POST', '/owners', { body: { name: 'Eve' }, headers })
-  expect(other.status).toBe(422)
-})
-
 test('a repetition is answered as the first was, whatever became of it', async () => {
   const headers = { 'idempotency-key': '"kept"' }
   const visit = newVisit()

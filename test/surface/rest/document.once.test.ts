@@ -9,7 +9,7 @@ import { resources } from '../../../src/petstore/resources.ts'
 import { openApiDocument } from '../../../src/surface/rest/document.ts'
 import { operationsOf } from '../../../src/surface/rest/operations.ts'
 import { parseExact } from '../../support/rest.ts'
-import { serviceForFile, startService } from '../../support/service.ts'
+import { serviceForFile } from '../../support/service.ts'
 
 /** The parts of OpenAPI that these tests read. */
 interface Document {
@@ -60,14 +60,6 @@ test('the document has version 1.0.0 and two servers: production, then staging',
     'https://petstore.example/v1',
     'https://staging.petstore.example/v1',
   ])
-})
-
-test('without a staging installation the document has one server', async () => {
-  const alone = await startService({ BASE_URL: 'http://localhost:3000/v1' })
-  const answer = await fetch(`${alone.origin}/v1/openapi.json`)
-  const { servers } = (await answer.json()) as Document
-  await alone.stop()
-  expect(servers).toEqual([{ url: 'http://localhost:3000/v1', description: 'Local' }])
 })
 
 test.each([
@@ -144,14 +136,6 @@ test('every operation has a sample for the TypeScript client that runs', async (
   expect(got).toContain('There is no animal with the id 42')
 })
 
-test('the document has the three operations of the interface', () => {
-  const operations = Object.entries(document.paths).flatMap(([path, item]) =>
-    Object.entries(item).map(([method, { operationId }]) => `${operationId}: ${method} ${path}`),
-  )
-  const interfaces = ['createPet: post /pets', 'getPet: get /pets/{petId}', 'listPets: get /pets']
-  expect(operations).toEqual(expect.arrayContaining(interfaces))
-})
-
 test('every operation requires a bearer key', () => {
   const [name] = Object.keys(document.components.securitySchemes)
   expect(document.components.securitySchemes[String(name)]).toMatchObject({
@@ -218,6 +202,7 @@ test('every component is defined once and referenced', () => {
     required: ['name', 'categoryId'],
     properties: { name: { type: 'string', minLength: 1, maxLength: 255 }, categoryId: int64 },
   })
+  expect(schemas.NewPet, 'unknown fields').not.toHaveProperty('additionalProperties', false)
   expect(schemas.Pet).toMatchObject({
     required: ['id', 'name', 'categoryId', 'status'],
     properties: {
@@ -243,13 +228,10 @@ test('every component is defined once and referenced', () => {
   })
 })
 
-test('input schemas allow unknown fields, because the service ignores them', () => {
-  expect(document.components.schemas.NewPet).not.toHaveProperty('additionalProperties', false)
-})
-
 test.each([
-  ['get', '/pets', 200, 'Pets', [400, 401, 408, 429, 431, 500, 503], ['Link']],
+  ['listPets', 'get', '/pets', 200, 'Pets', [400, 401, 408, 429, 431, 500, 503], ['Link']],
   [
+    'createPet',
     'post',
     '/pets',
     201,
@@ -258,6 +240,7 @@ test.each([
     ['Location'],
   ],
   [
+    'getPet',
     'get',
     '/pets/{petId}',
     200,
@@ -266,9 +249,10 @@ test.each([
     ['Deprecation', 'Link', 'Sunset'],
   ],
 ] as const)(
-  '%s %s returns %i with %s, or one of its errors',
-  (method, path, success, name, errors, headers) => {
-    const { responses } = operation(method, path)
+  '%s: %s %s returns %i with %s, or one of its errors',
+  (id, method, path, success, name, errors, headers) => {
+    const { operationId, responses } = operation(method, path)
+    expect(operationId).toBe(id)
     expect(Object.keys(responses).map(Number)).toEqual([success, ...errors])
     expect(responses[success]?.content).toMatchObject({
       'application/json': { schema: reference(name) },
