@@ -1,4 +1,7 @@
-/** A commit whose connection is lost: its effect is unknown, so it is not repeated without a key. */
+/**
+ * A commit whose connection is lost: its effect is unknown, so it is not repeated without a key. A
+ * rollback that fails has no effect.
+ */
 import { setTimeout } from 'node:timers/promises'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -90,6 +93,18 @@ describe.runIf(engine === 'mysql')('a commit whose connection is lost', () => {
     }
     expect((await service.rest('POST', '/pets/1/copy')).status).toBe(200)
     expect([attempts, await count()]).toEqual([2, 1])
+  })
+
+  test('a rollback that fails leaves nothing of its transaction to later ones', async () => {
+    beforeCommit = async () => {
+      throw new Error('No')
+    }
+    proxy.rewrite((statement) => (statement === 'rollback' ? 'roll' : statement))
+    expect((await service.rest('POST', '/pets/1/copy')).status).toBe(500)
+    proxy.rewrite((statement) => statement)
+    beforeCommit = async () => {}
+    await Promise.all(Array.from({ length: 10 }, () => service.rest('POST', '/pets/1/copy')))
+    expect(await count()).toBe(10)
   })
 
   test.each(['before', 'after'] as const)(
