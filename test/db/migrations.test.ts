@@ -66,6 +66,13 @@ test('the error of a migration that fails has its name', async () => {
   })
 })
 
+test.runIf(engine === 'mysql')('a full disk in a migration is reported as such', async () => {
+  const full = `import { sql } from 'kysely'
+export const up = (db) => sql\`signal sqlstate '45000' set mysql_errno = 1021\`.execute(db)`
+  add('2026-11-22-large', full)
+  await expect(migrate(db, { folder })).rejects.toBeInstanceOf(DatabaseUnavailableError)
+})
+
 test.runIf(engine === 'mysql')(
   'a migration accepts a column that another node adds concurrently',
   async () => {

@@ -1,4 +1,7 @@
-/** A commit whose connection is lost: its effect is unknown, so it is not repeated without a key. */
+/**
+ * A commit whose connection is lost: its effect is unknown, so it is not repeated without a key. A
+ * rollback that fails has no effect.
+ */
 import { setTimeout } from 'node:timers/promises'
 import { beforeEach, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -73,6 +76,18 @@ test('a commit that is lost before the service sends it, without a key: repeated
   }
   expect((await service.rest('POST', '/pets/1/copy')).status).toBe(200)
   expect([attempts, await countPets(service.sql)]).toEqual([2, 1])
+})
+
+test('a rollback that fails leaves nothing of its transaction to later ones', async () => {
+  beforeCommit = async () => {
+    throw new Error('No')
+  }
+  proxy.rewrite((statement) => (statement === 'rollback' ? 'roll' : statement))
+  expect((await service.rest('POST', '/pets/1/copy')).status).toBe(500)
+  proxy.rewrite((statement) => statement)
+  beforeCommit = async () => {}
+  await Promise.all(Array.from({ length: 10 }, () => service.rest('POST', '/pets/1/copy')))
+  expect(await countPets(service.sql)).toBe(10)
 })
 
 test.each(['before', 'after'] as const)(

@@ -202,6 +202,7 @@ describe('connections to a server', outOfThree, () => {
     const giveBackAll = () => {
       for (const pooled of held) pool.giveBack(pooled)
     }
+    const areClosed = () => held.every(({ connection }) => socketOf(connection).destroyed)
     /** Ends calls after a time in which a ping gets no answer, and has not failed. */
     async function abort(calls: (of: Deadline) => Promise<unknown>) {
       const gone = new Deadline(Number.POSITIVE_INFINITY)
@@ -231,7 +232,7 @@ describe('connections to a server', outOfThree, () => {
       giveBackAll()
       proxy.stall()
       socketOf((held[0] as Pooled).connection).destroy(new Error('Lost'))
-      await until('all are closed', () => held.every(({ hasEnded }) => hasEnded))
+      await until('all are closed', areClosed)
       proxy.flow()
     })
 
@@ -239,8 +240,7 @@ describe('connections to a server', outOfThree, () => {
       giveBackAll()
       proxy.stall()
       await pool.end()
-      const isClosed = ({ connection }: Pooled) => socketOf(connection).destroyed
-      await until('all are closed', () => held.every(isClosed))
+      await until('all are closed', areClosed)
       proxy.flow()
     })
   })
