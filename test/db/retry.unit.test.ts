@@ -48,3 +48,10 @@ test('after the deadline there is no further attempt, and its reason is thrown',
   await expect(retry(work, { repeatable: true, deadline })).rejects.toBe(reason)
   expect(attempts).toBe(1)
 })
+
+test('a wait that begins after the deadline ends at once', async () => {
+  const deadline = new Deadline(Number.POSITIVE_INFINITY)
+  const reason = new Error('The client has gone')
+  deadline.giveUp(reason)
+  await expect(deadline.race(new Promise(() => {}))).rejects.toBe(reason)
+})

@@ -53,6 +53,7 @@ const deedStore = (db: Database) => ({
   },
   /** Fails like a statement whose transaction was rolled back by a deadlock. */
   async deadlock(deadline: Deadline): Promise<void> {
+    await sql`rollback`.execute(db)
     const signal = sql`signal sqlstate '40001' set mysql_errno = 1213, message_text = 'Deadlock'`
     await db.executeQuery({ ...signal.compile(db), deadline } as Statement)
   },

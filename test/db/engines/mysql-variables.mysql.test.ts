@@ -164,7 +164,12 @@ describe.skipIf(process.env.TEST_DATABASE_URL)('unsuitable settings', () => {
     ])('a wrong %s: the connection is rejected', async (name, part, instead = '') => {
       proxy.rewrite((statement) => statement.replace(part, instead))
       const db = await connect(url)
-      const refused = await sql`select 1`.execute(db).catch((error) => error)
+      const refused = await db.connection().execute(async (session) => {
+        const ask = () => sql`select 1`.execute(session).catch((error) => error)
+        const first = await ask()
+        expect(await ask(), 'a second statement').toBeInstanceOf(Error)
+        return first
+      })
       await db.destroy()
       expect(refused).toMatchObject({
         name: 'DatabaseUnavailableError',
