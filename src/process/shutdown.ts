@@ -38,14 +38,7 @@ export async function stopRequested(request: Promise<void>, timeout: number, log
     resolve()
   })
   await Promise.race([request, failed])
-  exitAfter(timeout, log)
-}
-
-/**
- * Ends the process with code 1 after `timeout` milliseconds, unless it ends before. The timer keeps the
- * process alive, because work that hangs may not keep it alive.
- */
-export function exitAfter(timeout: number, log: Log): void {
+  // The timer keeps the process alive, because work that hangs may not keep it alive.
   setTimeout(() => {
     log.warn(`The stop did not finish within ${timeout} ms (SHUTDOWN_TIMEOUT): the rest is cut off`)
     exit(log, 1)

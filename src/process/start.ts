@@ -1,5 +1,6 @@
 /** The start of the service: its serving processes, the metrics, the first API key. */
 import { once } from 'node:events'
+import { setTimeout } from 'node:timers/promises'
 import type { Database } from '../../db/tables.ts'
 import { describeUrl } from '../../db/url.ts'
 import type { Config } from '../config/config.ts'
@@ -7,7 +8,6 @@ import { TITLE } from '../config/product.ts'
 import { type FirstKey, prepareFirstKey } from '../keys/first.ts'
 import type { Log } from '../observe/log.ts'
 import type { Composition } from './composition.ts'
-import { exitAfter } from './shutdown.ts'
 
 /**
  * Starts the service on `db`, the configured database, whose migrations must be current. The caller
@@ -39,8 +39,8 @@ export async function start(db: Database, config: Config, log: Log, composition:
       },
     }
   } catch (error) {
-    exitAfter(config.shutdownTimeout, log)
-    await stop()
+    // A request that does not end must not hide the reason.
+    await Promise.race([stop(), setTimeout(config.shutdownTimeout)])
     throw error
   }
 }

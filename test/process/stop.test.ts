@@ -391,7 +391,7 @@ test.each(engine === 'mysql' ? ['2'] : ['1'])(
   },
 )
 
-testOnce('a start that fails cuts requests off after SHUTDOWN_TIMEOUT', async () => {
+testOnce('a start that fails cuts requests off after SHUTDOWN_TIMEOUT, and says why', async () => {
   const other = createServer().listen(0, '127.0.0.1')
   onTestFinished(() => void other.close())
   await once(other, 'listening')
@@ -407,6 +407,7 @@ testOnce('a start that fails cuts requests off after SHUTDOWN_TIMEOUT', async ()
   await beginCreation(port, key)
   expect(await timeOf(program.exited)).toBeLessThan(5_000)
   expect(await program.exited).toBe(1)
+  expect(program.stderr).toContain('METRICS_PORT: cannot listen on')
 })
 
 test.runIf(engine === 'sqlite').each([
