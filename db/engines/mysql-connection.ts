@@ -111,10 +111,11 @@ export class MysqlConnection extends Connection {
       pooled.server = server
       return pooled
     } catch (error) {
-      this.#lose(error as Error) // #run throws nothing else
-      if (error === deadline.reason) throw error
       const cause = error instanceof DatabaseUnavailableError ? error.cause : error
-      throw new DatabaseUnavailableError(cause, true) // the statement itself was not sent
+      // The statement itself was not sent.
+      const lost = deadline.reason ?? new DatabaseUnavailableError(cause, true)
+      this.#lose(lost)
+      throw lost
     }
   }
 

@@ -126,10 +126,10 @@ interface DriverError extends Error {
 /** Returns an error of mysql2 as an error of db/errors.ts; an error in the statement stays as it is. */
 export function mysqlError(error: DriverError): Error {
   const { errno = 0, fatal = false, syscall, message } = error
-  if (errno === DUPLICATE) return new DuplicateError(message)
-  if (errno === LOCKED) return new LockedError(error, true)
   // mysql2 adds the statement with all its values, which must not appear in the log.
   Reflect.deleteProperty(error, 'sql')
+  if (errno === DUPLICATE) return new DuplicateError(message)
+  if (errno === LOCKED) return new LockedError(error, true)
   if (unfit.has(errno)) return new UnfitServerError(error, true)
   if (withoutEffect.has(errno)) return new DatabaseUnavailableError(error, true)
   if (!fatal && syscall === undefined && !uncertain.has(errno)) return error
