@@ -83,6 +83,12 @@ const failures: Record<string, unknown> = {
   object: { message: 'the secret', code: 'NOT_FOUND', status: 404 },
 }
 
+const exampleInput = {
+  text: `It's "x"`,
+  time: '2026-01-02T03:04:05Z',
+  longs: [1, 2],
+  perhaps: null,
+}
 const see = async ({ input }: { input: object }) => ({
   seen: inspect(input, { breakLength: Number.POSITIVE_INFINITY, depth: 9 }),
 })
@@ -93,7 +99,7 @@ const served = router({
     .output(Seen)
     .query(see),
   body: keyedProcedure
-    .meta(restMeta({ method: 'PUT', path: '/see', example, exampleInput: {}, ...words }))
+    .meta(restMeta({ method: 'PUT', path: '/see', example, exampleInput, ...words }))
     .input(InBody)
     .output(Seen)
     .mutation(write(see)),
@@ -408,6 +414,18 @@ test.each([
   ],
 ])('a response: %s', async (what, expected) => {
   expect(await (await ask(`/given/${what}`)).text()).toBe(expected)
+})
+
+test('the samples of the document write each kind of value', async () => {
+  const { paths } = JSON.parse(await (await ask('/openapi.json')).text())
+  const sampleOf = (path: string, method: string) =>
+    paths[path][method]['x-codeSamples'][0].source.split('\n').at(-1)
+  expect(sampleOf('/see', 'put')).toBe(
+    String.raw`const answer = await petstore.body.mutate({ time: new Date('2026-01-02T03:04:05.000Z'), perhaps: null, text: 'It\'s "x"', longs: [1n, 2n] })`,
+  )
+  expect(sampleOf('/notes/{label}', 'delete')).toBe(
+    "await petstore.remove.mutate({ label: 'text' })",
+  )
 })
 
 test('the Location of a created resource encodes its parameters', async () => {
