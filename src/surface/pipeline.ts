@@ -86,7 +86,6 @@ export function pipeline(surface: Surface, service: Service): RequestHandler {
     const record = recordOf(res)
     const report = (error: Problem) => service.report(error, record)
     let headers = surface.headers
-    let context: CallContext | undefined
     try {
       if (surface.unmatched !== undefined) setOperation(record, surface.name, surface.unmatched)
       const match = surface.match(req, target)
@@ -95,7 +94,7 @@ export function pipeline(surface: Surface, service: Service): RequestHandler {
       setOperation(record, surface.name, match.operation)
 
       checkHost(req)
-      context = begin(service, req, res, match)
+      const context = begin(service, req, res, match)
       const auth = await identify(service, res, match.calls, context.deadline)
       context.caller = authorize(auth, match.type)
 
@@ -106,8 +105,6 @@ export function pipeline(surface: Surface, service: Service): RequestHandler {
       const error = toProblem(thrown)
       report(error)
       answer(res, error.status, [...headers, ...error.headers], surface.encodeError(error))
-    } finally {
-      context?.deadline.clear()
     }
   }
 }
@@ -119,7 +116,8 @@ function setOperation(record: RequestRecord, surface: Surface['name'], operation
 
 /**
  * Returns the context of a request's calls, and starts their deadline and their span. The context is
- * the request's record with more fields. When the client closes the connection, the deadline ends.
+ * the request's record with more fields. The deadline ends when the response has been sent, or when the
+ * client closes the connection.
  */
 function begin(
   { stores, transact, idempotency, timeout, tracing }: Service,
@@ -136,7 +134,6 @@ function begin(
     headers: req.headers,
   })
   const deadline = new Deadline(timeout, trace)
-  // After the response the deadline is cleared, and `giveUp` has no effect.
   res.on('close', () => deadline.giveUp(CLIENT_GONE))
   return Object.assign(recordOf(res), {
     deadline,
