@@ -123,6 +123,8 @@ export function typeOf(part: SchemaPart | undefined): Html {
   const choices = part.oneOf ?? part.anyOf
   if (choices && choices.length > 0) return join(choices.map(typeOf), ' or ')
   if (part.allOf && part.allOf.length > 0) return join(part.allOf.map(typeOf), ' and ')
+  // No item follows those of the tuple.
+  if (part.prefixItems && part.items === false) return html`array`
   if (part.items !== undefined) return html`array of ${typeOf(part.items)}`
   const implied = part.properties || part.additionalProperties ? 'object' : 'any'
   const type = [part.type ?? implied].flat().join(' or ')

@@ -21,6 +21,29 @@ test('every operation, tag and schema is on the page once', () => {
   }
 })
 
+test('the page has the words of unusual schemas', () => {
+  const words = html.replaceAll(/<[^>]*>/g, ' ').replaceAll(/\s+/g, ' ')
+  for (const part of [
+    'position array Fields item 1 number item 2 number',
+    'depth number greater than 0 · a multiple of 0.5',
+    'number integer (int64) 1 to 9223372036854775807',
+    '(any other name) string at most 80 characters',
+    'Ship or null required Fields If Ship name string read only Example: Ada length integer required',
+    'If A ferry cars integer If Named',
+    '&#34;neighbours&#34;: [],', // the example does not repeat a schema in itself
+  ]) {
+    expect(words).toContain(part)
+  }
+})
+
+test('forms, samples, responses and guides are those of the document', () => {
+  expect(html).toContain('<body data-api="https://harbour.example/api">')
+  expect(html).toContain('<input id="GET-berths-berth--berth"') // a choice would add an empty value
+  expect(html).toContain('https://harbour.example/api/berths/north%20pier')
+  expect(html).toContain('data-status="default">') // folded up, like an error
+  expect(html.match(/data-entry="guide"/g)).toHaveLength(1)
+})
+
 test('text of the document is escaped, and missing fields do not appear as undefined', () => {
   expect(html).toContain('Harbour &#60;&#38; &#34;Ships&#34;&#62;')
   expect(html).not.toMatch(/Not <declared>|undefined|\[object/)

@@ -1,7 +1,11 @@
 /** An OpenAPI 3.1 document with unusual and missing parts, which documents of other services may have. */
 export const oddDocument = {
   openapi: '3.1.0',
-  info: { title: 'Harbour <& "Ships">', version: '0.1' },
+  info: {
+    title: 'Harbour <& "Ships">',
+    version: '0.1',
+    description: '## Tides\n\n### High\n\nTwice a day.',
+  },
   servers: [
     { url: 'https://harbour.example/api' },
     {
@@ -24,7 +28,7 @@ export const oddDocument = {
             in: 'path',
             required: true,
             description: 'Replaces that of the path.',
-            schema: { type: ['string', 'null'], enum: ['north', 'south', null] },
+            schema: { type: ['string', 'null'], enum: ['north pier', 'south', null] },
           },
           { name: 'filter', in: 'query', content: { 'application/json': { schema: true } } },
         ],
@@ -42,7 +46,7 @@ export const oddDocument = {
       },
       put: {
         operationId: 'replaceBerth',
-        tags: ['Not <declared>'],
+        tags: ['Not <declared>', 'operations'],
         requestBody: { $ref: '#/components/requestBodies/Berth' },
         responses: { '204': { description: 'Replaced' } },
         security: [{ cookie: [] }],
@@ -78,7 +82,7 @@ export const oddDocument = {
       },
     },
     '/empty': {},
-    '/referred': { $ref: '#/components/pathItems/Referred' },
+    '/referred': { $ref: '#/components/pathItems/~01' },
   },
   components: {
     parameters: { Session: { name: 'session', in: 'cookie', schema: { type: 'string' } } },
@@ -89,7 +93,7 @@ export const oddDocument = {
       },
     },
     pathItems: {
-      Referred: { get: { operationId: 'referred', responses: { '200': { description: 'Fine' } } } },
+      '~1': { get: { operationId: 'referred', responses: { '200': { description: 'Fine' } } } },
     },
     schemas: {
       Berth: {
@@ -105,6 +109,12 @@ export const oddDocument = {
           },
           notes: { type: 'object', additionalProperties: { type: 'string', maxLength: 80 } },
           depth: { type: 'number', exclusiveMinimum: 0, multipleOf: 0.5 },
+          number: {
+            type: 'integer',
+            format: 'int64',
+            minimum: 1,
+            maximum: JSON.rawJSON('9223372036854775807'),
+          },
         },
       },
       Ship: {
