@@ -1,7 +1,9 @@
 /** The stand-in for tests of frontends; test/journeys tests it as a package. */
 import { setupServer } from 'msw/node'
 import { expect, test } from 'vitest'
+import { idempotencyInMemory, petsInMemory } from '../../client/src/memory.ts'
 import { petstoreHandlers } from '../../client/src/testing.ts'
+import { Deadline } from '../../db/deadline.ts'
 import { createPetstoreClient, isApiError } from '../support/client.ts'
 
 test.each(['https://pets.example/trpc', 'https://pets.example/trpc/'])(
@@ -100,6 +102,15 @@ test('an idempotency key belongs to one API key and one body, and returns 409 wh
     ])
     expect(await clientWith('shop').listPets.query()).toHaveLength(2)
   })
+})
+
+test('a creation that fails leaves its idempotency key free', async () => {
+  const { once } = idempotencyInMemory({ pets: petsInMemory([]) })
+  const deadline = new Deadline(Number.POSITIVE_INFINITY)
+  const request = { apiKeyId: 1n, key: 'one', operation: 'createOwner', input: {} }
+  const taken = new Error('There is an owner with this name already')
+  await expect(once(request, deadline, () => Promise.reject(taken))).rejects.toThrow(taken)
+  expect(await once(request, deadline, async () => 'made')).toEqual({ output: 'made' })
 })
 
 test('every API key is valid unless apiKeys is set, and petstore_read_ keys are read-only', async () => {
