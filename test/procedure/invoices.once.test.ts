@@ -1,5 +1,6 @@
 /** Ready-made schemas for dates, decimals and quantities, on both surfaces and in the document. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { decimalInput } from '../../src/procedure/decimal.ts'
 import { errorOf, type Service, startService, trpcClient } from '../support/service.ts'
 import { invoiceResources, type invoicesRouter } from './invoices.ts'
 
@@ -193,4 +194,14 @@ test('the document has a format, a length and a range for each', async () => {
     copies: { type: 'integer', format: 'int32', minimum: 0, maximum: 1000 },
     dueOn: { type: 'string', format: 'date', maxLength: 10 },
   })
+})
+
+test('a decimal of more than 18 digits, or with none before the point, is rejected at the start', () => {
+  for (const size of [
+    { precision: 19, scale: 2 },
+    { precision: 2, scale: 2 },
+    { precision: 3, scale: -1 },
+  ]) {
+    expect(() => decimalInput({ description: 'A price.' }, size)).toThrow('at most 18 digits')
+  }
 })
