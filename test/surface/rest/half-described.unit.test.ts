@@ -101,6 +101,15 @@ test('complete procedures start', () => {
   })
 })
 
+test('the guide to idempotency sends no body where the operation has none', () => {
+  const again = keyedProcedure
+    .meta(restMeta({ ...reading, method: 'POST', path: '/toys/{label}', repeatable: true }))
+    .input(Toy)
+    .output(Toy)
+    .mutation(idempotentWrite(give))
+  expect(start({ again }).info.description).toMatch(/-H 'Idempotency-Key: [^\n]*'\n```$/m)
+})
+
 test('only an integer of 32 bits has the format int32', () => {
   const sizes = z.object({
     least: z.int().min(-(2 ** 31)),
@@ -274,6 +283,17 @@ test.each<[string, Parameters<typeof router>[0], string]>([
         .query(page),
     },
     'must have the same order in paged(…) and in the pagingInputs(…) of its input',
+  ],
+  [
+    'a page whose limit has no maximum',
+    {
+      it: keyedProcedure
+        .meta(restMeta(listing))
+        .input(z.object({ ...pagingInputs('toys', BY_ID), limit: z.number().default(20) }))
+        .output(Toys)
+        .query(page),
+    },
+    'A page needs a limit',
   ],
   ['paged without saying so', { it: get.input(Toy).output(Toys).query(page) }, 'must say `paged`'],
   [
