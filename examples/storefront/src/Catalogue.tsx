@@ -163,8 +163,7 @@ function count(shown: number, looked: number, filter: Filter, more: boolean): st
   const animals = (number: number) =>
     `${number} ${adjective(filter)}${number === 1 ? 'animal' : 'animals'}`
   if (isNarrow(filter)) {
-    const among = looked === 1 ? `one ${adjective(filter)}animal` : animals(looked)
-    return `${shown || 'None'} found among ${more ? 'the first' : 'all'} ${among}`
+    return `${shown || 'None'} found among ${more ? 'the first' : 'all'} ${animals(looked)}`
   }
   return `${animals(shown)} ${more ? 'so far' : 'in all'}`
 }
