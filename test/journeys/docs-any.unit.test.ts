@@ -21,27 +21,42 @@ test('every operation, tag and schema is on the page once', () => {
   }
 })
 
-test('the page has the words of unusual schemas', () => {
-  const words = html.replaceAll(/<[^>]*>/g, ' ').replaceAll(/\s+/g, ' ')
+test('the page has the words of unusual schemas and examples', () => {
+  const words = html
+    .replaceAll(/<[^>]*>/g, ' ')
+    .replaceAll('&#34;', '"')
+    .replaceAll(/\s+/g, ' ')
   for (const part of [
     'position array Fields item 1 number item 2 number',
-    'depth number greater than 0 · a multiple of 0.5',
-    'number integer (int64) 1 to 9223372036854775807',
+    'depth number greater than 0 · less than 500 · a multiple of 0.5',
+    'number integer (int64) deprecated write only 1 to 9223372036854775807',
     '(any other name) string at most 80 characters',
-    'Ship or null required Fields If Ship name string read only Example: Ada length integer required',
+    'If Ship name string required read only Example: Ada length integer required',
     'If A ferry cars integer If Named',
-    '&#34;neighbours&#34;: [],', // the example does not repeat a schema in itself
+    'neighbours array of Berth no item twice',
+    'guard Named and object',
+    '"ship": { "name": "Ada", "length": 0 }, "neighbours": [],', // not a berth in itself
+    '{ "id": "S-1" }',
   ]) {
     expect(words).toContain(part)
   }
 })
 
-test('forms, samples, responses and guides are those of the document', () => {
-  expect(html).toContain('<body data-api="https://harbour.example/api">')
-  expect(html).toContain('<input id="GET-berths-berth--berth"') // a choice would add an empty value
-  expect(html).toContain('https://harbour.example/api/berths/north%20pier')
-  expect(html).toContain('data-status="default">') // folded up, like an error
+test('forms, samples, headers and guides are those of the document', () => {
+  for (const part of [
+    '<body data-api="https://harbour.example/api">',
+    '<input id="GET-berths-berth--berth"', // a choice would add an empty value
+    'https://harbour.example/api/berths/north%20pier',
+    'data-method="DELETE" data-path="/berths/{berth}" hidden>', // it needs no key
+    'data-key-prefix="Basic "',
+    'data-status="default">', // folded up, like an error
+    'Headers: <code>Location</code>',
+    '<a href="map.png">Map</a>',
+  ]) {
+    expect(html).toContain(part)
+  }
   expect(html.match(/data-entry="guide"/g)).toHaveLength(1)
+  expect(html).not.toContain('Empty')
 })
 
 test('text of the document is escaped, and missing fields do not appear as undefined', () => {

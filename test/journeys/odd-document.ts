@@ -4,8 +4,10 @@ export const oddDocument = {
   info: {
     title: 'Harbour <& "Ships">',
     version: '0.1',
-    description: '## Tides\n\n### High\n\nTwice a day.',
+    description: '![Map](map.png)\n\n## Tides\n\n### High\n\nTwice a day.',
   },
+  tags: [{ name: 'Empty' }],
+  security: [{ cookie: [] }],
   servers: [
     { url: 'https://harbour.example/api' },
     {
@@ -75,7 +77,9 @@ export const oddDocument = {
               Location: { schema: { type: 'string' } },
               'X-Loop': { $ref: '#/nowhere/at/all' },
             },
-            content: { 'application/json': {} },
+            content: {
+              'application/json': { examples: { made: { $ref: '#/components/examples/Made' } } },
+            },
           },
         },
         security: [{ query: [] }, {}],
@@ -93,7 +97,13 @@ export const oddDocument = {
       },
     },
     pathItems: {
-      '~1': { get: { operationId: 'referred', responses: { '200': { description: 'Fine' } } } },
+      '~1': {
+        get: {
+          operationId: 'referred',
+          security: [{ basic: [] }],
+          responses: { '200': { description: 'Fine' } },
+        },
+      },
     },
     schemas: {
       Berth: {
@@ -101,17 +111,24 @@ export const oddDocument = {
         required: ['ship'],
         properties: {
           ship: { oneOf: [{ $ref: '#/components/schemas/Ship' }, { type: 'null' }] },
-          neighbours: { type: 'array', items: { $ref: '#/components/schemas/Berth' } },
+          neighbours: {
+            type: 'array',
+            items: { $ref: '#/components/schemas/Berth' },
+            uniqueItems: true,
+          },
+          guard: { allOf: [{ $ref: '#/components/schemas/Named' }, { type: 'object' }] },
           position: {
             type: 'array',
             prefixItems: [{ type: 'number' }, { type: 'number' }],
             items: false,
           },
           notes: { type: 'object', additionalProperties: { type: 'string', maxLength: 80 } },
-          depth: { type: 'number', exclusiveMinimum: 0, multipleOf: 0.5 },
+          depth: { type: 'number', exclusiveMinimum: 0, exclusiveMaximum: 500, multipleOf: 0.5 },
           number: {
             type: 'integer',
             format: 'int64',
+            writeOnly: true,
+            deprecated: true,
             minimum: 1,
             maximum: JSON.rawJSON('9223372036854775807'),
           },
@@ -127,16 +144,21 @@ export const oddDocument = {
           { $ref: '#/components/schemas/Named' },
         ],
       },
-      Named: { properties: { name: { type: 'string', readOnly: true, examples: ['Ada'] } } },
+      Named: {
+        required: ['name'],
+        properties: { name: { type: 'string', readOnly: true, examples: ['Ada'] } },
+      },
       Loop: { allOf: [{ $ref: '#/components/schemas/Loop' }] },
       Anything: true,
       Nothing: false,
       'With.dots-and_more': { const: 'x' },
     },
+    examples: { Made: { value: { id: 'S-1' } } },
     headers: { Plain: { schema: { type: 'integer' } } },
     securitySchemes: {
       cookie: { type: 'apiKey', in: 'cookie', name: 'sid' },
       query: { type: 'apiKey', in: 'query', name: 'api_key' },
+      basic: { type: 'http', scheme: 'Basic' },
       oauth: { type: 'oauth2', flows: {} },
     },
   },
