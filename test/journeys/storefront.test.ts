@@ -565,7 +565,7 @@ test('the animal with the maximum id has a page, also after its creation; greate
 
 test('a read-only key cannot open the form for a new animal', async () => {
   await page.goto(`${address}/#/add`)
-  await page.getByLabel('Your key').fill(readOnlyKey)
+  await page.getByLabel('Your key').fill(` ${readOnlyKey}`)
   await page.keyboard.press('Enter')
   await page.getByText('This key may look, but not add animals.').waitFor()
   await page.getByLabel('Your key').fill(key)
