@@ -1,6 +1,4 @@
 /** The metrics of a process: values after known requests, and where they are served. */
-import { once } from 'node:events'
-import { connect } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { beginCreation } from '../support/creation.ts'
@@ -9,6 +7,7 @@ import { eventually } from '../support/eventually.ts'
 import { freePort } from '../support/mysql.ts'
 import { occupy } from '../support/occupy.ts'
 import { runServer, type ServerProgram } from '../support/process.ts'
+import { isListening } from '../support/raw.ts'
 import { keyedFetch } from '../support/rest.ts'
 import { createKey } from '../support/service.ts'
 import { openSql } from '../support/sql.ts'
@@ -53,16 +52,6 @@ function metric(text: string, name: string): number | undefined {
 /** Reads the metrics until `check` passes. */
 const eventuallyRead = (check: (text: string) => void) =>
   eventually(async () => check(await read()))
-
-const isTaken = async (port: number, host: string) => {
-  const socket = connect(port, host)
-  const taken = await once(socket, 'connect').then(
-    () => true,
-    () => false,
-  )
-  socket.destroy()
-  return taken
-}
 
 // whole-answers.once.test.ts counts the requests of all other kinds.
 test('a request whose client disconnects is counted with 499; key look-ups by cache', async () => {
@@ -197,13 +186,13 @@ test.runIf(process.platform === 'linux' && engine === 'sqlite')(
   'METRICS_HOST limits the IP address that is listened on',
   async () => {
     await start()
-    expect(await isTaken(metricsPort, '127.0.0.1')).toBe(true)
-    expect(await isTaken(metricsPort, '127.0.0.2')).toBe(false)
-    expect(await isTaken(metricsPort, '::1')).toBe(false)
+    expect(await isListening(metricsPort, '127.0.0.1')).toBe(true)
+    expect(await isListening(metricsPort, '127.0.0.2')).toBe(false)
+    expect(await isListening(metricsPort, '::1')).toBe(false)
     await server.end()
     await start({ METRICS_HOST: '127.0.0.2' })
-    expect(await isTaken(metricsPort, '127.0.0.2')).toBe(true)
-    expect(await isTaken(metricsPort, '127.0.0.1')).toBe(false)
+    expect(await isListening(metricsPort, '127.0.0.2')).toBe(true)
+    expect(await isListening(metricsPort, '127.0.0.1')).toBe(false)
   },
 )
 

@@ -18,7 +18,7 @@ import {
   runToEnd,
   type ServerProgram,
 } from '../support/process.ts'
-import { requestText } from '../support/raw.ts'
+import { isListening, requestText } from '../support/raw.ts'
 import { keyedFetch } from '../support/rest.ts'
 import { createKey } from '../support/service.ts'
 import { readSlowly } from '../support/slow-reader.ts'
@@ -46,17 +46,6 @@ async function start(variables: Record<string, string> = {}): Promise<void> {
 
 const get = (path: string, headers?: Record<string, string>) =>
   keyedFetch(server.origin, key)(path, { ...(headers && { headers }) })
-
-/** Whether this port accepts a new connection. */
-async function isTaken(port = server.port): Promise<boolean> {
-  const socket = connect(port, '127.0.0.1')
-  const taken = await once(socket, 'connect').then(
-    () => true,
-    () => false,
-  )
-  socket.destroy()
-  return taken
-}
 
 /** Opens a keep-alive connection that is idle after a response. */
 async function keepConnection() {
@@ -96,7 +85,7 @@ describe('SIGTERM', () => {
       server.child.kill(signal)
       await server.logged(/Stopping/)
       await idle.closed
-      await eventually(async () => expect(await isTaken()).toBe(false))
+      await eventually(async () => expect(await isListening(server.port)).toBe(false))
       // Metrics are served during the stop.
       const metrics = await fetch(`http://127.0.0.1:${metricsPort}/metrics`)
       expect(await metrics.text()).toMatch(/^petstore_requests_total\{/m)
@@ -133,7 +122,7 @@ describe('SIGTERM', () => {
     const port = await freePort()
     const starting = runProgram(programs.server, { DATABASE_URL: fresh.url, PORT: String(port) })
     onTestFinished(() => void starting.child.kill('SIGKILL'))
-    await eventually(async () => expect(await isTaken(port)).toBe(true))
+    await eventually(async () => expect(await isListening(port)).toBe(true))
     starting.child.kill('SIGTERM')
     await release()
     expect(await starting.exited).toBe(0)
@@ -218,7 +207,7 @@ describe('SIGTERM', () => {
         status: 503,
       })
       expect((await get('/healthz')).status).toBe(200)
-      expect(await isTaken()).toBe(true)
+      expect(await isListening(server.port)).toBe(true)
       for (const path of ['/v1/pets', '/trpc/listPets', '/nothing']) {
         // Keep-alive clients must open a new connection for the next request.
         expect((await get(path)).headers.get('connection'), path).toBe('close')
@@ -312,7 +301,7 @@ describe('SIGTERM', () => {
     expect(await request.finish()).toMatch(/^HTTP\/1\.1 201 Created/)
     await ended
     expect(stderr).toContain('Stopped')
-    expect(await isTaken(Number(port()))).toBe(false)
+    expect(await isListening(Number(port()))).toBe(false)
   })
 })
 

@@ -1,4 +1,4 @@
-/** The description of procedures in tests, with words that no test reads. */
+/** The description of procedures in tests, with words for those that no test reads. */
 import type { AnyTRPCRouter } from '@trpc/server'
 import type { Database } from '../../db/tables.ts'
 import { tags } from '../../src/petstore/product.ts'
@@ -7,7 +7,7 @@ import type { Stores } from '../../src/procedure/context.ts'
 import { type RestMeta, restMeta } from '../../src/procedure/rest-meta.ts'
 
 type Words = 'tag' | 'summary' | 'description'
-type More = Omit<RestMeta, 'method' | 'path' | Words> & { tag?: string }
+type More = Omit<RestMeta, 'method' | 'path' | Words> & Partial<Pick<RestMeta, Words>>
 
 /** The meta of a procedure. */
 export const described = (method: RestMeta['method'], path: RestMeta['path'], more: More) =>

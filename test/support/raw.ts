@@ -1,4 +1,5 @@
 /** Raw HTTP/1.1, for requests that fetch does not send. */
+import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { accepted } from './accepted.ts'
@@ -84,6 +85,17 @@ export async function converse(
   if (!closed) await setTimeout(SURPLUS)
   socket.destroy()
   return { answers: parse(text), closed }
+}
+
+/** Whether a port accepts connections. */
+export async function isListening(port: number, host = '127.0.0.1'): Promise<boolean> {
+  const socket = connect(port, host)
+  const accepts = await once(socket, 'connect').then(
+    () => true,
+    () => false,
+  )
+  socket.destroy()
+  return accepts
 }
 
 /** A client that does not read, with the server side of its connection. */

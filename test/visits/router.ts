@@ -89,6 +89,8 @@ const visits = router({
         paged: true,
         notFound: noOwner(owner.id),
         tag,
+        summary: 'List visits',
+        description: 'Returns a page of visits, newest first.',
         example: [example],
       }),
     )
@@ -109,6 +111,7 @@ const visits = router({
         notFound: noOwner(owner.id),
         conflict,
         tag,
+        description: 'Adds a visit, unless there is one with this reference.',
         example,
         exampleInput,
       }),
