@@ -68,9 +68,10 @@ test.runIf(engine === 'mysql')(
     const create = db.schema.createTable('orders').addColumn('id', ...idColumn(db))
     await create.modifyEnd(await tableOptions(db)).execute()
     await db.destroy()
-    for (const table of ['pets', 'kysely_migration', 'orders']) {
-      await sql(`alter table ${table} engine = MyISAM`)
-    }
+    await sql('alter table pets engine = MyISAM')
+    await sql('alter table orders engine = MyISAM')
+    // Its key is too long for MyISAM in MySQL.
+    await sql('alter table kysely_migration engine = MEMORY')
     const { code, stderr } = await runToEnd(programs.server, { DATABASE_URL: database.url })
     expect(code).toBe(1)
     const { host, pathname } = new URL(database.url)
