@@ -203,5 +203,6 @@ function literal(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(literal).join(', ')}]`
   if (typeof value !== 'object' || value === null) return String(value)
   const fields = Object.entries(value).filter(([, field]) => field !== undefined)
-  return `{ ${fields.map(([name, field]) => `${name}: ${literal(field)}`).join(', ')} }`
+  const key = (name: string) => (/^[a-z_$][\w$]*$/i.test(name) ? name : literal(name))
+  return `{ ${fields.map(([name, field]) => `${key(name)}: ${literal(field)}`).join(', ')} }`
 }

@@ -38,6 +38,7 @@ const InBody = z
     text: z.string().optional(),
     longs: z.array(int64Input({ description: 'Of 64 bits.' })).optional(),
     perhapsLong: int64Input({ description: 'Of 64 bits.' }).nullable().optional(),
+    'first-name': z.string().optional(),
     inner: z
       .object({ time: date.optional(), long: int64Input({ description: 'Of 64 bits.' }) })
       .optional(),
@@ -91,6 +92,7 @@ const exampleInput = {
   time: '2026-01-02T03:04:05Z',
   longs: [1, 2],
   perhaps: null,
+  'first-name': 'Rex',
 }
 const see = async ({ input }: { input: object }) => ({
   seen: inspect(input, { breakLength: Number.POSITIVE_INFINITY, depth: 9 }),
@@ -420,7 +422,7 @@ test('the samples of the document write each kind of value', async () => {
   const sampleOf = (path: string, method: string) =>
     paths[path][method]['x-codeSamples'][0].source.split('\n').at(-1)
   expect(sampleOf('/see', 'put')).toBe(
-    String.raw`const answer = await petstore.body.mutate({ time: new Date('2026-01-02T03:04:05.000Z'), perhaps: null, text: 'It\'s "x"', longs: [1n, 2n] })`,
+    String.raw`const answer = await petstore.body.mutate({ time: new Date('2026-01-02T03:04:05.000Z'), perhaps: null, text: 'It\'s "x"', longs: [1n, 2n], 'first-name': 'Rex' })`,
   )
   expect(sampleOf('/notes/{label}', 'delete')).toBe(
     "await petstore.remove.mutate({ label: 'text' })",
