@@ -1,20 +1,7 @@
-/**
- * Cursors as opaque text, for orders by several columns or by a text: JSON in base64url (RFC 4648,
- * section 5).
- */
+/** The position in a cursor that is opaque text, for orders by several columns or by a text. */
+import { writePosition } from '../../client/src/encoding.ts'
 import type { Order, OrderedColumn, Position } from '../../db/order.ts'
 import { INT64_MAX, INT64_MIN } from './int64.ts'
-
-/**
- * Returns the cursor of the page after a row with these values in the ordered columns. A Date is
- * written in milliseconds. Integers are JSON strings, because many parsers round JSON numbers.
- */
-export function writePosition(values: readonly (bigint | number | string | Date)[]): string {
-  const texts = values.map((value) => String(value instanceof Date ? value.getTime() : value))
-  const bytes = new TextEncoder().encode(JSON.stringify(texts))
-  const base64 = btoa(String.fromCharCode(...bytes))
-  return base64.replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '')
-}
 
 /** Returns the position in a cursor; undefined for text that `writePosition` does not return for this order. */
 export function parsePosition(text: string, { columns }: Order): Position | undefined {

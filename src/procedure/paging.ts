@@ -1,7 +1,8 @@
 /** Pagination by cursor, for any resource and any order. */
 import { z } from 'zod'
+import { writePosition } from '../../client/src/encoding.ts'
 import type { Cursor, Order, Page, Position } from '../../db/order.ts'
-import { parsePosition, writePosition } from './cursor.ts'
+import { parsePosition } from './cursor.ts'
 import { int64Input } from './int64.ts'
 
 const MAX_LIMIT = 100

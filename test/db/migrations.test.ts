@@ -1,5 +1,5 @@
 /** Migrations that are added late or run twice, their lock, and the tables that they create. */
-import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
@@ -37,7 +37,7 @@ const add = (name: string, code = TABLE) => writeFileSync(path.join(folder, `${n
 
 test('a migration that is added late runs, also beside one of a newer release', async () => {
   const all = await migrate(db)
-  expect(all).toHaveLength(3)
+  expect(all).toHaveLength(readdirSync(folder).length)
   expect(await isCurrent(db)).toBe(true)
   const newer = { name: '2999-01-01-newer', timestamp: '2999-01-01T00:00:00.000Z' }
   await db

@@ -3,7 +3,10 @@ import { TRPCClientError } from '@trpc/client'
 import { isInt64, type OperationName } from './operations.ts'
 import type { Answer } from './rest.ts'
 
-/** The output of a call, with 64-bit integers as bigints, or the Error of the interface. */
+/**
+ * The output of a call, with 64-bit integers as bigints and dates as texts, or the Error of the
+ * interface.
+ */
 export type Outcome =
   | { output: unknown }
   | { code: string | undefined; message: string; status: number | undefined }
@@ -18,7 +21,7 @@ export async function ofRest(name: OperationName, call: Promise<Answer>): Promis
 /** The outcome of an operation on tRPC. */
 export async function ofTrpc(call: Promise<unknown>): Promise<Outcome> {
   try {
-    return { output: await call }
+    return { output: withTexts(await call) }
   } catch (error) {
     if (!(error instanceof TRPCClientError)) throw error
     return { code: error.data?.code, message: error.message, status: error.data?.httpStatus }
@@ -33,4 +36,11 @@ function withBigints(name: OperationName, value: unknown): unknown {
     typeof item === 'number' && isInt64(name, field) ? BigInt(item) : withBigints(name, item),
   ])
   return Object.fromEntries(fields)
+}
+
+function withTexts(value: unknown): unknown {
+  if (value instanceof Date) return value.toISOString()
+  if (Array.isArray(value)) return value.map(withTexts)
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([field, item]) => [field, withTexts(item)]))
 }

@@ -5,9 +5,9 @@ import { buffer } from 'node:stream/consumers'
 import { gunzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
 import { everyHeader } from '../support/headers.ts'
+import { operations } from '../support/operations.ts'
 import { serviceForFile } from '../support/service.ts'
 
-/** The paths of the page and of the files that it loads. */
 const service = await serviceForFile()
 const html = await (await fetch(`${service.origin}/docs/`)).text()
 const links = [...html.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, link]) => String(link))
@@ -15,6 +15,7 @@ const script = await (await fetch(`${service.origin}/docs/docs.js`)).text()
 const imports = [...script.matchAll(/from '([^']+)'/g)].map(([, file]) => String(file))
 const addresses = ['', ...links, ...imports].map((link) => new URL(link, `${service.origin}/docs/`))
 const paths = new Set(addresses.map(({ pathname }) => pathname))
+/** The paths of the page and of the files that it loads. */
 const files = [...paths].filter((path) => path.startsWith('/docs/'))
 
 const ask = (path: string, init: RequestInit = {}) =>
@@ -135,7 +136,8 @@ test('files are compressed if the client accepts it', async () => {
   const loaded = files.filter((path) => path !== '/docs/openapi.json')
   const sizes = await Promise.all(loaded.map((path) => askRaw(path, 'gzip')))
   const total = sizes.reduce((sum, { bytes }) => sum + bytes.length, 0)
-  expect(total).toBeLessThan(30_000) // bytes of the whole page, for phones
+  // Bytes of the whole page, for phones, and of each operation.
+  expect(total).toBeLessThan(24_000 + 2_000 * operations.length)
 })
 
 test('each file has its own ETag in each encoding', async () => {

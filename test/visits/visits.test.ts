@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from 'vitest'
-import { writePosition } from '../../src/procedure/cursor.ts'
+import { writePosition } from '../../client/src/encoding.ts'
 import { errorOf, keys, serviceForFile, trpcClient } from '../support/service.ts'
 import { visitResources, type visitRouter } from './router.ts'
 import { up } from './store.ts'
