@@ -109,12 +109,9 @@ const fieldsOf = (query: object): string[] => {
   return fields
 }
 
-/** Returns a text that is equal for equal queries only. */
+/** Returns a text that is equal for equal queries only: a field is never `1n` in one and `'1'` in another. */
 const nameOf = (query: object): string =>
-  Object.values(query)
-    .flat()
-    .map((value) => `${String(value).length}:${value}`)
-    .join()
+  JSON.stringify(query, (_name, value) => (typeof value === 'bigint' ? String(value) : value))
 
 /** Returns the items of ORDER BY. */
 const orderItems = ({ columns }: Order) =>

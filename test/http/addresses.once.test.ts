@@ -30,6 +30,12 @@ test('a target in absolute form is served by its path (RFC 9112, section 3.2.2)'
   expectTrpcError(await ask('GET http://elsewhere.example/trpc/nothing'), 404, 'NOT_FOUND')
 })
 
+test('a query parameter behind a thousand others is read', async () => {
+  const others = 'x&'.repeat(1_000)
+  expectRestError(await ask(`GET /v1/pets?${others}limit=0`), 400, 'BAD_REQUEST')
+  expectTrpcError(await ask(`GET /trpc/getPet?${others}input=x`), 400, 'PARSE_ERROR')
+})
+
 test('an invalid URL returns 400', async () => {
   const answer = await ask('GET http://[/v1/pets')
   expectRefusal(answer, 400, 'BAD_REQUEST')

@@ -12,6 +12,7 @@ import type { Value } from '../../db/statement.ts'
 import type { Database } from '../../db/tables.ts'
 import { createStores } from '../../src/petstore/stores.ts'
 import type { Stores } from '../../src/procedure/context.ts'
+import { dateTimeInput } from '../../src/procedure/dates.ts'
 import { int64Input, int64Output } from '../../src/procedure/int64.ts'
 import { paged, pagingInputs } from '../../src/procedure/paging.ts'
 import { keyedProcedure, router } from '../../src/procedure/procedure.ts'
@@ -61,6 +62,7 @@ interface Query<Of> {
   cursor?: Of | undefined
   board: bigint
   title?: string | undefined
+  since?: Date | undefined
 }
 
 /** A store that runs the reader of the procedure. A real resource has a store with its own reads. */
@@ -80,6 +82,7 @@ const createAllStores = (db: Database): AllStores => ({
 })
 
 const board = int64Input({ description: 'The board.' })
+const since = dateTimeInput({ description: 'The earliest time.' })
 const Note = z
   .object({
     id: int64Output({ description: 'The note.' }),
@@ -101,13 +104,15 @@ function listing<Of extends Cursor>(
       const board = value((query) => query.board)
       const rows = db.selectFrom('notes').selectAll().where('board', '=', board)
       const title = value((query) => query.title as string)
-      return has('title') ? rows.where('title', '=', title) : rows
+      if (has('title')) return rows.where('title', '=', title)
+      const since = value((query) => BigInt((query.since as Date).getTime()))
+      return has('since') ? rows.where('written_at', '>=', since) : rows
     },
     item: ({ id, title, written_at }) => ({ id, title, written_at }),
   })
   return keyedProcedure
     .meta(described('GET', `/boards/{board}/${name}`, { paged: true, example: [example] }))
-    .input(z.object({ board, title: z.string().optional(), ...inputs }))
+    .input(z.object({ board, title: z.string().optional(), since: since.optional(), ...inputs }))
     .output(z.array(Note).meta({ id: `Notes_${name}` }))
     .query(
       paged({ by }, ({ ctx, input }) =>
@@ -246,6 +251,16 @@ test.each([',', ':', ''])(
     expect(answers).toEqual(Array.from({ length: 20 }, () => [[one], [other]]).flat())
   },
 )
+
+test('concurrent pages whose times differ by a millisecond are two pages', async () => {
+  await service.sql('delete from notes')
+  await store(['a', 'b'].map((title, index) => ({ title, writtenAt: BigInt(index) })))
+  const pageOf = (time: number) =>
+    service.rest('GET', `/boards/1/newest?since=${new Date(time).toISOString()}`)
+  const answers = await Promise.all(Array.from({ length: 20 }, (_, index) => pageOf(index % 2)))
+  const counts = answers.map(({ body }) => (body as unknown[]).length)
+  expect(counts).toEqual(Array.from({ length: 20 }, (_, index) => 2 - (index % 2)))
+})
 
 const text = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
 test.each([

@@ -274,7 +274,9 @@ test('a second signal ends all workers at once', async () => {
   server.child.kill('SIGTERM')
   await server.logged(/Stopping/)
   server.child.kill('SIGINT')
+  const began = performance.now()
   expect(await ended).toEqual([1, null])
+  expect(performance.now() - began).toBeLessThan(3_000)
   await gone(pids)
 })
 

@@ -246,6 +246,21 @@ test('writes of a transaction that SQLite ended fail with its error', async () =
   expect(await countPets()).toBe(1)
 })
 
+test('a statement that a failed work did not await is no part of the next work', async () => {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  let late: Promise<unknown> | undefined
+  const failed = inTransaction(db, async (transaction) => {
+    late = promise.then(() => insert(transaction))
+    throw new Error('Failed')
+  })
+  const next = inTransaction(db, async () => {
+    resolve()
+    await expect(late).rejects.toThrow('The transaction is over')
+  })
+  await expect(failed).rejects.toThrow('Failed')
+  await next
+})
+
 test('statements that wait fail when the database is closed', async () => {
   await other('begin immediate')
   const waiting = [insert(db), inTransaction(db, (transaction) => insert(transaction))]

@@ -236,6 +236,15 @@ describe('connections to a server', outOfThree, () => {
       proxy.flow()
     })
 
+    test('while idle connections are pinged, the statement of another one continues', async () => {
+      const [busy, ...idle] = held as [Pooled, ...Pooled[]]
+      for (const pooled of idle) pool.giveBack(pooled)
+      const sleeping = busy.connection.promise().query('select sleep(1) as woken')
+      pool.checkIdle()
+      expect((await sleeping)[0]).toEqual([{ woken: 0 }])
+      pool.giveBack(busy)
+    })
+
     test('at its end it closes connections to a server that hangs', async () => {
       giveBackAll()
       proxy.stall()
