@@ -25,6 +25,8 @@ export interface Proxy {
   hangAt(pattern: RegExp): Promise<void>
   /** Holds back the result of the next statement that matches; resolves then, to its release. */
   holdAt(pattern: RegExp): Promise<() => void>
+  /** Removes the faults whose statement has not come, so that none affects a later test. */
+  heal(): void
   /** Replaces each later statement by the result of this function. */
   rewrite(change: (statement: string) => string): void
   /**
@@ -154,6 +156,7 @@ async function startProxy(host: string, port: number): Promise<Proxy> {
     hangAt: (pattern) => addFault(pattern, 'never').then(() => {}),
     holdAt: (pattern) => addFault(pattern, 'held'),
     failAt: (pattern, error) => addFault(pattern, { error }).then(() => {}),
+    heal: () => faults.clear(),
     rewrite(by) {
       change = by
     },
