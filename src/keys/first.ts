@@ -3,6 +3,7 @@ import { Deadline } from '../../db/deadline.ts'
 import { DatabaseUnavailableError } from '../../db/errors.ts'
 import { execute } from '../../db/statement.ts'
 import type { Database } from '../../db/tables.ts'
+import { inTransaction } from '../../db/transaction.ts'
 import { describeUrl } from '../../db/url.ts'
 import { createKey } from './store.ts'
 
@@ -17,7 +18,7 @@ export async function prepareFirstKey(db: Database, databaseUrl: string) {
   const exists = await hasKeys(db)
   if (exists || describeUrl(databaseUrl).engine !== 'sqlite') return { exists, key: undefined }
   // The transaction begins with the write lock, so only one of several concurrent starts creates a key.
-  return await db.transaction().execute(async (transaction) => {
+  return await inTransaction(db, async (transaction) => {
     if (await hasKeys(transaction)) return { exists: true, key: undefined }
     const { key } = await createKey(transaction, 'first key')
     return { exists: true, key }

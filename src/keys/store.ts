@@ -5,6 +5,7 @@ import type { Deadline } from '../../db/deadline.ts'
 import { lookUp } from '../../db/lookup.ts'
 import { execute } from '../../db/statement.ts'
 import type { ApiKeysTable, Database, Tables } from '../../db/tables.ts'
+import { inTransaction } from '../../db/transaction.ts'
 import { newKey } from './format.ts'
 
 /** Maximum number of uses that one statement records. */
@@ -93,7 +94,7 @@ export async function rotateKey(
     .where('id', '=', id)
     .executeTakeFirst()
   if (!old) return undefined
-  return await db.transaction().execute(async (transaction) => {
+  return await inTransaction(db, async (transaction) => {
     // `expires_at` stays as it is, because the lifetime of the new key follows from it. `revoked_at`
     // must change, because a concurrent rotation recognizes this one by it.
     const grace = BigInt(graceUntil.getTime())
