@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Outcome } from '../support/outcome.ts'
-import { storePets } from '../support/pets.ts'
+import { storeNumberedPets } from '../support/pets.ts'
 import { serviceForFile } from '../support/service.ts'
 import { hold, TIMEOUT, tellSeed } from './cases.ts'
 import { facesOf, outputOf, sendWire } from './faces.ts'
@@ -13,13 +13,7 @@ import { oddJson } from './values.ts'
 tellSeed()
 const service = await serviceForFile()
 const faces = facesOf(service)
-const statuses = ['available', 'pending', 'sold'] as const
-const pets = Array.from({ length: 120 }, (_, index) => ({
-  name: `Pet ${index + 1}`,
-  categoryId: BigInt(index),
-  status: statuses[index % 3] ?? 'available',
-}))
-await storePets(service.sql, pets)
+await storeNumberedPets(service.sql, 120)
 
 interface Pet {
   id: bigint

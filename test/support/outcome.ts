@@ -15,32 +15,30 @@ export type Outcome =
 export async function ofRest(name: OperationName, call: Promise<Answer>): Promise<Outcome> {
   const { status, body } = await call
   if (status >= 400) return body as Outcome // the client has checked it against the document
-  return { output: withBigints(name, body) }
+  const withBigint = (field: string, item: unknown) =>
+    typeof item === 'number' && isInt64(name, field) ? BigInt(item) : item
+  return { output: changed(body, withBigint) }
 }
 
 /** The outcome of an operation on tRPC. */
 export async function ofTrpc(call: Promise<unknown>): Promise<Outcome> {
   try {
-    return { output: withTexts(await call) }
+    const withText = (_field: string, item: unknown) =>
+      item instanceof Date ? item.toISOString() : item
+    return { output: changed(await call, withText) }
   } catch (error) {
     if (!(error instanceof TRPCClientError)) throw error
     return { code: error.data?.code, message: error.message, status: error.data?.httpStatus }
   }
 }
 
-function withBigints(name: OperationName, value: unknown): unknown {
-  if (Array.isArray(value)) return value.map((item) => withBigints(name, item))
+/** Returns a copy of a value in which the fields at any depth are those that `change` returns. */
+function changed(value: unknown, change: (field: string, item: unknown) => unknown): unknown {
+  if (Array.isArray(value)) return value.map((item) => changed(item, change))
   if (typeof value !== 'object' || value === null) return value
   const fields = Object.entries(value).map(([field, item]) => [
     field,
-    typeof item === 'number' && isInt64(name, field) ? BigInt(item) : withBigints(name, item),
+    changed(change(field, item), change),
   ])
   return Object.fromEntries(fields)
-}
-
-function withTexts(value: unknown): unknown {
-  if (value instanceof Date) return value.toISOString()
-  if (Array.isArray(value)) return value.map(withTexts)
-  if (typeof value !== 'object' || value === null) return value
-  return Object.fromEntries(Object.entries(value).map(([field, item]) => [field, withTexts(item)]))
 }

@@ -23,3 +23,15 @@ export async function countPets(sql: Sql): Promise<number> {
   const [row] = await sql('select count(*) as count from pets')
   return Number(row?.count)
 }
+
+const statuses = ['available', 'pending', 'sold'] as const
+
+/** Stores pets with the names `Pet 1`, `Pet 2` and so on, the categories from 0, and each status in turn. */
+export async function storeNumberedPets(sql: Sql, count: number): Promise<void> {
+  const pets = Array.from({ length: count }, (_, index) => ({
+    name: `Pet ${index + 1}`,
+    categoryId: BigInt(index),
+    status: statuses[index % 3] ?? 'available',
+  }))
+  await storePets(sql, pets)
+}

@@ -1,18 +1,12 @@
 /** Both surfaces agree on one table of inputs, sent through REST and through a real tRPC client. */
 import { describe, expect, test } from 'vitest'
 import { type Outcome, ofRest, ofTrpc } from '../support/outcome.ts'
-import { storePets } from '../support/pets.ts'
+import { storeNumberedPets } from '../support/pets.ts'
 import { stringifyExact } from '../support/rest.ts'
 import { serviceForFile } from '../support/service.ts'
 
 const service = await serviceForFile()
-const statuses = ['available', 'pending', 'sold'] as const
-const pets = Array.from({ length: 120 }, (_, index) => ({
-  name: `Pet ${index + 1}`,
-  categoryId: BigInt(index),
-  status: statuses[index % 3] ?? 'available',
-}))
-await storePets(service.sql, pets)
+await storeNumberedPets(service.sql, 120)
 
 const NAME = 'Rex'
 const id = 'must be an integer from -9223372036854775808 to 9223372036854775807'

@@ -60,6 +60,7 @@ const boolean = scalar('boolean', (text) =>
   text === 'true' ? true : text === 'false' ? false : text,
 )
 const nothing: Codec = { type: 'nothing', readText: undefined, read: unmarked, write: undefined }
+
 const nullable = ({ readText, read, write }: Codec): Codec => ({
   type: 'nullable',
   readText,
