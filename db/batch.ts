@@ -6,15 +6,21 @@ import type { Database } from './tables.ts'
 import { join } from './trace.ts'
 import { refuseInTransaction } from './transaction-scope.ts'
 
-/** Milliseconds that calls wait for the batch before theirs, whose connection may hang. */
+/** Milliseconds that calls wait for the batches before theirs, whose connections may hang. */
 const MAX_WAIT = 50
+
+/**
+ * Number of batches that run before calls wait: while the database works on one, the service answers the
+ * calls of another. With one, both were idle for a fifth of the time.
+ */
+const CONCURRENCY = 3
 
 /** Maximum number of concurrent calls: a thousand that wait, and those that run. */
 const MAX_CALLS = 1_010
 
 /** The limits of batches. */
 export interface BatchLimits {
-  /** Maximum number of calls in a batch. */
+  /** Maximum number of inputs in a batch. A batch that is full does not wait. */
   maxSize?: number
   /** Maximum number of concurrent calls. */
   maxCalls?: number
@@ -27,8 +33,10 @@ interface BatchOptions<Input, Output> extends BatchLimits {
   run(db: Database, inputs: Input[], deadline: Deadline): Promise<Output[]>
   /** Only calls with the same key share a batch, and wait for each other. */
   keyOf?(input: Input): string
-  /** Inputs of a batch that have the same name run once, and share the output. */
+  /** Inputs that have the same name run once, and share the output. */
   nameOf?(input: Input): bigint | string
+  /** Returns `maxSize`, if it depends on the database. */
+  maxSizeOn?(db: Database): number
 }
 
 /** A call of a batched function. Throws the errors of `run`, the reason of its deadline, OverloadedError. */
@@ -38,23 +46,29 @@ export type Batched<Input, Output> = (
   deadline: Deadline,
 ) => Promise<Output>
 
-interface Call<Input, Output> {
-  input: Input
+interface Call<Output> {
   deadline: Deadline
   resolve(output: Output): void
   reject(error: unknown): void
 }
 
+/** An input, and the calls that wait for its output. */
+interface Item<Input, Output> {
+  input: Input
+  calls: Call<Output>[]
+}
+
 interface Queue<Input, Output> {
-  waiting: Call<Input, Output>[]
-  /** The batch that the calls wait for; undefined until the first one begins. */
-  running: Promise<void> | undefined
+  /** The inputs that wait, by name. */
+  waiting: Map<unknown, Item<Input, Output>>
+  /** The batches that the calls wait for. */
+  running: Set<Promise<void>>
   timer: NodeJS.Timeout | undefined
 }
 
 /**
  * Returns a function whose calls share batches: those of one turn of the event loop, and those that
- * arrive while a batch runs. No call joins a batch that has begun, so each call sees what was
+ * arrive while several batches run. No call joins a batch that has begun, so each call sees what was
  * committed before it. A deadline ends only its own call, and a batch ends with the last of its calls.
  * In a transaction, each call is a batch of its own, unless `allowBatches` says otherwise.
  */
@@ -86,54 +100,65 @@ function createBatcher<Input, Output>(
     keyOf,
     nameOf,
     maxSize = Number.POSITIVE_INFINITY,
+    maxSizeOn = () => maxSize,
     maxCalls = MAX_CALLS,
     pause = 0,
   }: BatchOptions<Input, Output>,
 ): (input: Input, deadline: Deadline) => Promise<Output> {
+  const size = maxSizeOn(db)
+  const concurrency = pause > 0 ? 1 : CONCURRENCY
   const queues = new Map<string, Queue<Input, Output>>()
   let callCount = 0
 
-  /** Runs the calls that wait. */
-  function runNext(key: string, queue: Queue<Input, Output>): void {
+  const isFull = ({ waiting }: Queue<Input, Output>) => waiting.size >= size && pause === 0
+  const isFree = ({ running }: Queue<Input, Output>) => running.size < concurrency
+
+  /** Begins the next batch, unless its calls must wait. */
+  function runNext(queue: Queue<Input, Output>): void {
     clearTimeout(queue.timer)
     queue.timer = undefined
-    if (queue.waiting.length === 0) {
-      queues.delete(key)
-      return
-    }
-    const running = runAll(queue.waiting.splice(0, maxSize))
-    queue.running = running
+    if (queue.waiting.size > 0 && (isFree(queue) || isFull(queue))) runBatch(queue)
+    if (queue.waiting.size > 0) startTimer(queue)
+  }
+
+  function runBatch(queue: Queue<Input, Output>): void {
+    const items = [...queue.waiting].slice(0, size)
+    for (const [name] of items) queue.waiting.delete(name)
+    const running = runItems(items.map(([, item]) => item))
+    queue.running.add(running)
     const onEnd = () => {
-      if (queue.running === running) runNext(key, queue)
+      queue.running.delete(running)
+      runNext(queue)
     }
     void running.then(pause > 0 ? () => setTimeout(onEnd, pause) : onEnd)
-    if (queue.waiting.length > 0) startTimer(key, queue)
   }
 
-  function startTimer(key: string, queue: Queue<Input, Output>): void {
-    if (pause === 0) queue.timer ??= setTimeout(runNext, MAX_WAIT, key, queue)
+  function startTimer(queue: Queue<Input, Output>): void {
+    if (pause > 0) return
+    queue.timer ??= setTimeout(() => {
+      queue.running.clear()
+      runNext(queue)
+    }, MAX_WAIT)
   }
 
-  async function runAll(queued: Call<Input, Output>[]): Promise<void> {
-    const calls = queued.filter(({ deadline }) => !deadline.reason)
-    if (calls.length === 0) return
-    const inputs = calls.map(({ input }) => input)
+  async function runItems(queued: Item<Input, Output>[]): Promise<void> {
+    const items: Item<Input, Output>[] = []
+    for (const { input, calls } of queued) {
+      const waiting = calls.filter(({ deadline }) => !deadline.reason)
+      if (waiting.length > 0) items.push({ input, calls: waiting })
+    }
+    if (items.length === 0) return
+    const calls = items.flatMap(({ calls }) => calls)
     try {
-      const outputs = await runDistinct(inputs, jointDeadline(calls))
-      // As many outputs as inputs.
-      for (const [index, { resolve }] of calls.entries()) resolve(outputs[index] as Output)
+      const inputs = items.map(({ input }) => input)
+      const outputs = await run(db, inputs, jointDeadline(calls))
+      for (const [index, { calls }] of items.entries()) {
+        // As many outputs as inputs.
+        for (const { resolve } of calls) resolve(outputs[index] as Output)
+      }
     } catch (error) {
       for (const { reject } of calls) reject(error)
     }
-  }
-
-  async function runDistinct(inputs: Input[], deadline: Deadline): Promise<Output[]> {
-    if (!nameOf || inputs.length === 1) return await run(db, inputs, deadline)
-    const names = inputs.map(nameOf)
-    const distinct = new Map(inputs.map((input, index) => [names[index], input]))
-    const outputs = await run(db, [...distinct.values()], deadline)
-    const found = new Map([...distinct.keys()].map((name, index) => [name, outputs[index]]))
-    return names.map((name) => found.get(name) as Output) // each name has run
   }
 
   return async (input, deadline) => {
@@ -141,19 +166,23 @@ function createBatcher<Input, Output>(
     const key = keyOf ? keyOf(input) : ''
     let queue = queues.get(key)
     if (!queue) {
-      queue = { waiting: [], running: undefined, timer: undefined }
+      queue = { waiting: new Map(), running: new Set(), timer: undefined }
       queues.set(key, queue)
-      // After all microtasks, which are the other calls of this turn. Another turn would cost time.
-      queueMicrotask(() => process.nextTick(runNext, key, queue))
-    } else if (queue.running) {
-      if (callCount >= maxCalls) throw new OverloadedError('Too many calls wait for the database')
-      startTimer(key, queue)
+    } else if (queue.running.size > 0 && callCount >= maxCalls) {
+      throw new OverloadedError('Too many calls wait for the database')
     }
     callCount++
     const { promise, resolve, reject } = Promise.withResolvers<Output>()
     const removeListener = deadline.onGiveUp(reject)
     try {
-      queue.waiting.push({ input, deadline, resolve, reject })
+      const call = { deadline, resolve, reject }
+      const name = nameOf ? nameOf(input) : call
+      const item = queue.waiting.get(name)
+      if (item) item.calls.push(call)
+      else queue.waiting.set(name, { input, calls: [call] })
+      // After all microtasks, which are the other calls of this turn. Another turn would cost time.
+      if (isFree(queue) || isFull(queue)) queueMicrotask(() => process.nextTick(runNext, queue))
+      else startTimer(queue)
       return await promise
     } finally {
       removeListener()
@@ -163,7 +192,7 @@ function createBatcher<Input, Output>(
 }
 
 /** Returns a deadline that ends with the last one of the calls, and has a trace that joins theirs. */
-function jointDeadline(calls: { deadline: Deadline }[]): Deadline {
+function jointDeadline(calls: readonly { deadline: Deadline }[]): Deadline {
   const [first] = calls
   if (first && calls.length === 1) return first.deadline
   const trace = first?.deadline.trace && join(calls.map(({ deadline }) => deadline.trace))

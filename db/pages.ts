@@ -90,15 +90,8 @@ export function pages<
   return batch<Query, Page<Item, Of>>({
     keyOf: (query) => fieldsOf(query).join(),
     nameOf,
-    async run(db, queries, deadline) {
-      const size = engineOf(db).pagesPerQuery
-      const groups: Query[][] = []
-      for (let start = 0; start < queries.length; start += size) {
-        groups.push(queries.slice(start, start + size))
-      }
-      const read = await Promise.all(groups.map((group) => readPages(db, group, deadline)))
-      return read.flat()
-    },
+    maxSizeOn: (db) => engineOf(db).pagesPerQuery,
+    run: readPages,
   })
 }
 

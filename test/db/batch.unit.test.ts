@@ -1,5 +1,5 @@
 /** Batches: the number of calls that may wait for one, and the time. */
-import { setTimeout } from 'node:timers/promises'
+import { setImmediate, setTimeout } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { batch } from '../../db/batch.ts'
 import { connect } from '../../db/connect.ts'
@@ -70,19 +70,89 @@ test('a call does not wait if no batch is running', async () => {
   expect(performance.now() - begun).toBeLessThan(1_500) // with 50 ms each it would be 2,000
 })
 
-test('concurrent calls beyond the size of a batch do not wait for a batch that hangs', async () => {
+test('concurrent calls beyond the size of a batch do not wait for batches that hang', async () => {
+  const size = 100
   const sizes: number[] = []
   const { promise, resolve } = Promise.withResolvers<void>()
   const call = batch<number, number>({
-    maxSize: most,
+    maxSize: size,
     async run(_db, inputs) {
       sizes.push(inputs.length)
       await promise
       return inputs
     },
   })
-  const calls = Array.from({ length: 2 * most + 1 }, (_, index) => call(db, index, forever()))
-  await eventually(() => expect(sizes).toEqual([most, most, 1]))
+  const calls = Array.from({ length: 4 * size + 1 }, (_, index) => call(db, index, forever()))
+  await eventually(() => expect(sizes).toEqual([size, size, size, size, 1]))
+  const later = Array.from({ length: 2 * size }, (_, index) =>
+    call(db, calls.length + index, forever()),
+  )
+  await eventually(() => expect(sizes.slice(5)).toEqual([size, size]))
+  calls.push(...later, call(db, calls.length + later.length, forever()))
+  await eventually(() => expect(sizes.slice(7)).toEqual([1]))
   resolve()
   expect(await Promise.all(calls)).toEqual(calls.map((_, index) => index))
 })
+
+test('three batches run concurrently, then only a full batch does not wait', async () => {
+  const { call, batches } = recordedBatches(4)
+  const calls: Promise<unknown>[] = []
+  const callAll = async (...inputs: number[]) => {
+    calls.push(...inputs.map((input) => call(db, input, forever())))
+    await setImmediate()
+  }
+  await callAll(1, 2)
+  await callAll(3)
+  await callAll(4)
+  await callAll(5, 6)
+  expect(inputsOf(batches)).toEqual([[1, 2], [3], [4]])
+  await callAll(6, 7) // with the 6 that waits, no fourth input
+  expect(batches).toHaveLength(3)
+  await callAll(8, 9)
+  expect(inputsOf(batches).slice(3)).toEqual([[5, 6, 7, 8]])
+  batches[1]?.end()
+  batches[2]?.end()
+  await setImmediate()
+  expect(inputsOf(batches).slice(4), 'once fewer than three run').toEqual([[9]])
+  for (const { end } of batches) end()
+  expect(await Promise.all(calls)).toEqual([1, 2, 3, 4, 5, 6, 6, 7, 8, 9])
+})
+
+test('a batch with a pause does not begin beside another, even if it is full', async () => {
+  const { call, batches } = recordedBatches(2, 1)
+  const calls = [1, 2, 3, 4, 5].map((input) => call(db, input, forever()))
+  await setTimeout(100)
+  calls.push(call(db, 6, forever()))
+  await setImmediate()
+  expect(inputsOf(batches)).toEqual([[1, 2]])
+  while (inputsOf(batches).flat().length < calls.length) {
+    batches.at(-1)?.end()
+    await setTimeout(1)
+  }
+  batches.at(-1)?.end()
+  expect(inputsOf(batches)).toEqual([
+    [1, 2],
+    [3, 4],
+    [5, 6],
+  ])
+  expect(await Promise.all(calls)).toEqual([1, 2, 3, 4, 5, 6])
+})
+
+/** Returns a function with batches of at most `maxSize` inputs, each of which runs until its `end`. */
+function recordedBatches(maxSize: number, pause = 0) {
+  const batches: { inputs: number[]; end: () => void }[] = []
+  const call = batch<number, number>({
+    maxSize,
+    pause,
+    nameOf: String,
+    async run(_db, inputs) {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      batches.push({ inputs, end: resolve })
+      await promise
+      return inputs
+    },
+  })
+  return { call, batches }
+}
+
+const inputsOf = (batches: { inputs: number[] }[]) => batches.map(({ inputs }) => inputs)
