@@ -120,7 +120,7 @@ export class Connection {
     this.#endAfterCurrent()
     if (!this.#current) return this
     const { req, res, isServed } = this.#current
-    if (req.complete || res.headersSent) return undefined
+    if (req.complete) return undefined
     return isServed ? res : this
   }
 
