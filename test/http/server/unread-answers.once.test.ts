@@ -2,10 +2,21 @@
 import type { Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { z } from 'zod'
+import { keyedProcedure, router } from '../../../src/procedure/procedure.ts'
 import { eventually } from '../../support/eventually.ts'
 import { expectServing } from '../../support/expect.ts'
-import { unreadAnswer } from '../../support/raw.ts'
+import { described, resourcesOf } from '../../support/procedures.ts'
+import { requestText, unreadAnswer } from '../../support/raw.ts'
 import { type Service, startService } from '../../support/service.ts'
+
+const served = router({
+  large: keyedProcedure
+    .meta(described('GET', '/large', { example: '' }))
+    .input(z.object({}))
+    .output(z.string())
+    .query(async () => 'x'.repeat(12 * 1024 * 1024)), // a third of the limit
+})
 
 const docs = 'GET /docs/ HTTP/1.1\r\nHost: x\r\nX-Request-Id: unread\r\n\r\n'
 
@@ -51,6 +62,22 @@ test('pipelined requests count as memory: the connection that is idle for longes
   await dropped
   expect(second.served.destroyed).toBe(false)
   await expectServing(service)
+})
+
+test.for<[string, (socket: Socket) => unknown]>([
+  ['are read in full', (socket) => socket.resume()],
+  ['are lost with their connection', (socket) => socket.destroy()],
+])('responses that %s no longer count as memory', async ([, finish]) => {
+  await service.stop()
+  service = await startService({}, { resources: resourcesOf(served) })
+  const large = requestText('GET /v1/large', { key: service.key })
+  const first = await silentReader(large)
+  for (let round = 0; round < 3; round++) {
+    const { socket, served } = await silentReader(large)
+    finish(socket)
+    await eventually(() => expect(served.destroyed || served.writableLength === 0).toBe(true))
+  }
+  expect(first.served.destroyed).toBe(false)
 })
 
 test('a stop sends the whole response to a slow client', async () => {
