@@ -189,6 +189,7 @@ test('the document has a format, a length and a range for each', async () => {
     copies: { type: 'integer', format: 'int32', minimum: 0, maximum: 1000 },
     dueOn: { type: 'string', format: 'date', maxLength: 10 },
     note: { type: 'string', minLength: 1, maxLength: 40 },
+    sentAt: { anyOf: [{ type: 'string', format: 'date-time', maxLength: 24 }, { type: 'null' }] },
   })
 })
 
