@@ -1,5 +1,7 @@
 /** The configuration, from the environment. No other file reads process.env. */
+import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
+import { parseEnv } from 'node:util'
 import { z } from 'zod'
 import { parseDuration } from './duration.ts'
 import { nearMiss } from './near-miss.ts'
@@ -197,12 +199,20 @@ function rejectMisspelled(
 
 /** Returns the configuration of this process, from the environment and `.env`. Throws ConfigError. */
 export function loadConfig(): Config {
-  try {
-    process.loadEnvFile()
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
-  }
+  // What the environment has, even if it is empty, takes precedence.
+  for (const [name, value] of Object.entries(parseEnv(readDotenv()))) process.env[name] ??= value
   return readConfig(process.env)
+}
+
+// Not process.loadEnvFile: for a file that may not be read, it reports that there is none.
+function readDotenv(): string {
+  try {
+    return readFileSync('.env', 'utf8')
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'ENOENT') return ''
+    throw new ConfigError(`.env cannot be read (${code})`)
+  }
 }
 
 function isDatabaseUrl(text: string): boolean {

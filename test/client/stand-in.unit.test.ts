@@ -95,6 +95,7 @@ test('an idempotency key belongs to one API key and one body, and returns 409 wh
     }
     expect(await create('shop')).toEqual({ id: 1n, ...rex })
     expect(await create('other')).toEqual({ id: 2n, ...rex })
+    expect(await create('shop')).toEqual({ id: 1n, ...rex })
     expect(await create('shop', { ...rex, name: 'Ada' })).toEqual([
       'UNPROCESSABLE_CONTENT',
       422,

@@ -1,9 +1,9 @@
 /** How a process reads its environment and the file `.env`. */
-import { writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { engine } from '../support/database.ts'
-import { newFolder, runServer, type ServerProgram } from '../support/process.ts'
+import { newFolder, programs, runServer, runToEnd, type ServerProgram } from '../support/process.ts'
 import { keyedFetch } from '../support/rest.ts'
 
 // The variables do not depend on the engine.
@@ -71,3 +71,23 @@ testOnce('variables can be in .env alone, and an empty one counts as unset', asy
   // The default keep-alive timeout.
   expect(answer.headers.get('keep-alive')).toBe('timeout=65')
 })
+
+testOnce('a .env that cannot be read stops the start with one line', async () => {
+  const { folder, remove } = newFolder()
+  onTestFinished(remove)
+  mkdirSync(path.join(folder, '.env')) // as Docker does where the file of a mount is missing
+  const ended = await runToEnd(programs.server, { PORT: '0' }, [], folder)
+  expect(ended).toEqual({ code: 1, stdout: '', stderr: '.env cannot be read (EISDIR)\n' })
+})
+
+// Root may read every file.
+test.runIf(engine === 'sqlite' && process.getuid?.() !== 0)(
+  'a .env that this user may not read stops the start with one line',
+  async () => {
+    const { folder, remove } = newFolder()
+    onTestFinished(remove)
+    writeFileSync(path.join(folder, '.env'), 'DATABASE_URL=mysql://x:x@x/x', { mode: 0o000 })
+    const ended = await runToEnd(programs.server, { PORT: '0' }, [], folder)
+    expect(ended).toEqual({ code: 1, stdout: '', stderr: '.env cannot be read (EACCES)\n' })
+  },
+)

@@ -12,6 +12,16 @@ test('many new callers evict the oldest counters', () => {
   expect(() => countKey(res, 0n, 1)).not.toThrow()
 })
 
+test('a flood of new callers does not reset the counter of one that goes on calling', () => {
+  const { countKey } = createRateLimit(1)
+  const res = { setHeader: () => {} } as unknown as Response
+  countKey(res, 0n, 1)
+  for (let keyId = 1n; keyId <= 150_000n; keyId++) {
+    countKey(res, keyId, 1)
+    if (keyId % 50_000n === 0n) expect(() => countKey(res, 0n, 1)).toThrow('more than 1 calls')
+  }
+})
+
 test('a caller that waits as long as the error says is served', () => {
   const { countKey } = createRateLimit(1)
   const res = { setHeader: () => {} } as unknown as Response

@@ -6,6 +6,7 @@ import { answerOf, expectRestError, expectTrpcError } from '../support/expect.ts
 import { countPets } from '../support/pets.ts'
 import { programs, runToEnd } from '../support/process.ts'
 import { keyedFetch, restClient } from '../support/rest.ts'
+import { transformer } from '../support/router.ts'
 import { serviceForFile, trpcClient } from '../support/service.ts'
 
 // The form of keys and the output about them do not depend on the engine.
@@ -52,8 +53,14 @@ async function expectReadOnly(key: string): Promise<void> {
     expectRestError(await post('/v1/pets', key, body), 403, 'FORBIDDEN')
     expectTrpcError(await post('/trpc/createPet', key, body), 403, 'FORBIDDEN')
   }
-  const batch = '/trpc/createPet,createPet?batch=1'
-  expectTrpcError(await post(batch, key, '{"0":"[{}]","1":"[{}]"}'), 403, 'FORBIDDEN')
+  const inputs = Array(2).fill(transformer.serialize({ name: 'Rex', categoryId: 1 }))
+  for (const first of ['createPet', 'nothing', 'listPets']) {
+    for (const headers of [{}, { 'trpc-accept': 'application/jsonl' }]) {
+      const batch = `/trpc/${first},createPet?batch=1`
+      const rejected = await post(batch, key, JSON.stringify({ ...inputs }), headers)
+      expectTrpcError(rejected, 403, 'FORBIDDEN')
+    }
+  }
   const once = { 'idempotency-key': '"read-only"' }
   const again = await post('/v1/pets', key, '{"name":"Rex","categoryId":1}', once)
   expectRestError(again, 403, 'FORBIDDEN')

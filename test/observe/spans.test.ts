@@ -85,7 +85,8 @@ async function trace(
   const { traceId, spanId } = newTrace()
   const traceparent = `00-${traceId}-${spanId}-01`
   if (performance.now() - lookedUp > 5_000) await renewKey()
-  const { status } = await ask(path, { ...init, headers: { ...init.headers, traceparent } })
+  const headers = { ...init.headers, traceparent, tracestate: 'shop=7' }
+  const { status } = await ask(path, { ...init, headers })
   const spans = () => spansOf(traceId)
   const lines = () => server.entries().filter((entry) => entry.traceId === traceId)
   // The entry of the request is the last one.
@@ -126,6 +127,7 @@ test.each(rest)('%s over REST: %s %s', async (operation, method, path, route, st
   const statements = statementsOf(operation)
   const { spans, lines, parent } = await trace(path, 1 + statements.length, init)
   const [line, ...more] = lines
+  expect(new Set(spans.map(({ state }) => state))).toEqual(new Set(['shop=7']))
   const call = spans.find(({ kind }) => kind === 'SERVER') as Span
   expect(call).toMatchObject({ name: operation, parentSpanId: parent, status: 'UNSET', links: [] })
   expect(call.attributes).toEqual({

@@ -176,6 +176,7 @@ test('the document has a format, a length and a range for each', async () => {
     balance: { type: 'string', maxLength: 20 },
     copies: { type: 'integer', format: 'int32', minimum: 0, maximum: 1000, examples: [2] },
     dueOn: { type: 'string', format: 'date', maxLength: 10, examples: ['2026-02-28'] },
+    note: { type: 'string', minLength: 1, maxLength: 40 },
     sentAt: {
       anyOf: [
         { type: 'string', format: 'date-time', maxLength: 35, examples: ['2026-01-02T03:04:05Z'] },
@@ -187,6 +188,8 @@ test('the document has a format, a length and a range for each', async () => {
     amount: { type: 'string', maxLength: 11 },
     copies: { type: 'integer', format: 'int32', minimum: 0, maximum: 1000 },
     dueOn: { type: 'string', format: 'date', maxLength: 10 },
+    note: { type: 'string', minLength: 1, maxLength: 40 },
+    sentAt: { anyOf: [{ type: 'string', format: 'date-time', maxLength: 24 }, { type: 'null' }] },
   })
 })
 

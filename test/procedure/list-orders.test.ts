@@ -6,7 +6,7 @@ import { z } from 'zod'
 import { writePosition } from '../../client/src/encoding.ts'
 import { idColumn, tableOptions } from '../../db/columns.ts'
 import type { Deadline } from '../../db/deadline.ts'
-import { type Cursor, type Order, orderBy } from '../../db/order.ts'
+import { BY_ID, type Cursor, type Order, orderBy, pageOf } from '../../db/order.ts'
 import { pages } from '../../db/pages.ts'
 import type { Value } from '../../db/statement.ts'
 import type { Database } from '../../db/tables.ts'
@@ -353,4 +353,10 @@ test('a page in the middle reads only its own entries of an index', async () => 
       expect((await read()) - second - (second - first), name).toBeLessThanOrEqual(2 * 21 + 2)
     }
   }
+})
+
+test('a page in another order than that of paged(…) is an error', async () => {
+  const list = paged({ by: BY_ID }, async () => pageOf([], 1, latest))
+  const call = list({ ctx: { page: { next: undefined } } })
+  await expect(call).rejects.toThrow('not the order of paged')
 })

@@ -12,6 +12,8 @@ export interface Span {
   spanId: string
   /** Empty for the root span of a trace. */
   parentSpanId: string
+  /** The header tracestate of its trace; empty without one. */
+  state: string
   name: string
   kind: 'INTERNAL' | 'SERVER' | 'CLIENT'
   /** Nanoseconds since 1970. */
@@ -135,6 +137,7 @@ function readSpan(span: Message, resource: Record<string, unknown>): Span {
     traceId: hexOf(span, 1),
     spanId: hexOf(span, 2),
     parentSpanId: hexOf(span, 4),
+    state: textOf(span, 3),
     name: textOf(span, 5),
     kind,
     start: numberOf(span, 7),

@@ -126,6 +126,8 @@ test('files are compressed if the client accepts it', async () => {
       const packed = await askRaw(path, accepted)
       expect(packed.header('content-encoding'), path).toBe('gzip')
       expect(packed.header('content-length'), path).toBe(String(packed.bytes.length))
+      const disposition = plain.header('content-disposition')
+      expect(packed.header('content-disposition'), path).toBe(disposition)
       expect(gunzipSync(packed.bytes), path).toEqual(plain.bytes)
       expect(packed.bytes.length, path).toBeLessThan(plain.bytes.length)
     }

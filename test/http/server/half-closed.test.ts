@@ -59,6 +59,16 @@ test('a client that half-closes in the middle of a body creates nothing and is l
   expect(await countPets(service.sql)).toBe(before)
 })
 
+test('a client that half-closes in the middle of a later body is logged with 499, too', async () => {
+  const seen = statuses().length
+  const socket = open()
+  socket.write(request('GET /healthz'))
+  await once(socket, 'data')
+  socket.end(request('POST /v1/pets', rex).slice(0, -1))
+  expect(await text(socket)).toBe('')
+  await eventually(() => expect(statuses().slice(seen)).toEqual([200, 499]))
+})
+
 test('a client that half-closes after the response is disconnected', async () => {
   const socket = open()
   socket.write(request('GET /healthz'))

@@ -1,11 +1,22 @@
 /** Clients that do not read responses: no further requests are served, and memory is bounded. */
 import type { Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { keyedProcedure, router } from '../../../src/procedure/procedure.ts'
 import { eventually } from '../../support/eventually.ts'
 import { expectServing } from '../../support/expect.ts'
-import { unreadAnswer } from '../../support/raw.ts'
+import { described, resourcesOf } from '../../support/procedures.ts'
+import { requestText, unreadAnswer } from '../../support/raw.ts'
 import { type Service, startService } from '../../support/service.ts'
+
+const served = router({
+  large: keyedProcedure
+    .meta(described('GET', '/large', { example: '' }))
+    .input(z.object({}))
+    .output(z.string())
+    .query(async () => 'x'.repeat(12 * 1024 * 1024)), // a third of the limit
+})
 
 const docs = 'GET /docs/ HTTP/1.1\r\nHost: x\r\nX-Request-Id: unread\r\n\r\n'
 
@@ -34,7 +45,7 @@ const requests = () => service.logged.filter((line) => /"requestId":"unread"/.te
 
 test('requests behind an unread response are not served, and the connection closes', async () => {
   const { socket, sent } = await silentReader(docs)
-  socket.write(docs.repeat(10))
+  socket.write(docs.repeat(2_000)) // more than one read of Node
   await expectServing(service)
   expect((await text(socket)).match(/^HTTP\/1\.1 200 OK\r\n/gm)).toHaveLength(sent)
   expect(requests()).toBe(sent)
@@ -51,6 +62,35 @@ test('pipelined requests count as memory: the connection that is idle for longes
   await dropped
   expect(second.served.destroyed).toBe(false)
   await expectServing(service)
+})
+
+describe('large responses', () => {
+  const large = () => silentReader(requestText('GET /v1/large', { key: service.key }))
+  beforeEach(async () => {
+    await service.stop()
+    service = await startService({}, { resources: resourcesOf(served) })
+  })
+
+  test('unsent ones count as memory: the connection that is idle for longest is dropped', async () => {
+    const [first, second] = [await large(), await large()]
+    const dropped = closeOf(first.served)
+    const third = await large()
+    await dropped
+    expect([second, third].map(({ served }) => served.destroyed)).toEqual([false, false])
+  })
+
+  test.for<[string, (socket: Socket) => unknown]>([
+    ['are read in full', (socket) => socket.resume()],
+    ['are lost with their connection', (socket) => socket.destroy()],
+  ])('those that %s no longer count as memory', async ([, finish]) => {
+    const first = await large()
+    for (let round = 0; round < 3; round++) {
+      const { socket, served } = await large()
+      finish(socket)
+      await eventually(() => expect(served.destroyed || served.writableLength === 0).toBe(true))
+    }
+    expect(first.served.destroyed).toBe(false)
+  })
 })
 
 test('a stop sends the whole response to a slow client', async () => {

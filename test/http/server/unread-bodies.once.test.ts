@@ -5,6 +5,7 @@ import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { accepted } from '../../support/accepted.ts'
 import { eventually } from '../../support/eventually.ts'
 import { expectRestError, expectTrpcError } from '../../support/expect.ts'
+import { holdWrites } from '../../support/hold.ts'
 import { usedMemory } from '../../support/memory.ts'
 import { converse, requestText } from '../../support/raw.ts'
 import { serviceForFile } from '../../support/service.ts'
@@ -180,6 +181,24 @@ test('incomplete bodies are bounded per process: the connection that is idle for
   const last = begun.at(-1)?.socket
   last?.write(body.slice(-2))
   expect(String((await once(last as Socket, 'data'))[0])).toContain('HTTP/1.1 201 ')
+})
+
+test('bodies that have arrived no longer count while their calls run', async () => {
+  const body = JSON.stringify({ name: 'Rex', categoryId: 3, more: 'x'.repeat(60_000) })
+  const release = await holdWrites(service.databaseUrl)
+  const begun = await connections(320)
+  for (const { socket } of begun) {
+    socket.write(keyed('POST /v1/pets', json, `Content-Length: ${body.length}`))
+    await new Promise((resolve) => socket.write(body.slice(0, -2), resolve))
+    for (let turn = 0; turn < 3; turn++) await new Promise(setImmediate) // the server reads it
+    if (socket !== begun[0]?.socket) socket.write(body.slice(-2))
+  }
+  begun[0]?.socket.write(body.slice(-2))
+  const answers = begun.map(({ socket }) => once(socket, 'data'))
+  await release()
+  for (const [answer] of await Promise.all(answers)) {
+    expect(String(answer)).toContain('HTTP/1.1 201 ')
+  }
 })
 
 test('bodies in chunks of one byte count with their overhead', async () => {

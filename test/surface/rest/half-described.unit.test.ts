@@ -347,6 +347,11 @@ const wrong: Wrong[] = [
   ],
   ['two at one address', { one: right, other: right }, 'other and one are both at GET /toys'],
   [
+    'two at one address, with another between them',
+    { one: right, between: query({ path: '/balls' }), other: right },
+    'other and one are both at GET /toys',
+  ],
+  [
     'an object in a URL',
     query({}, z.object({ toy: Toy })),
     'toy of it is of the type object, which no URL can have',

@@ -75,6 +75,12 @@ const Note = z.object({ label: z.string() }).meta({ id: 'Note' })
 const NewNote = z.object({ label: z.string() }).meta({ id: 'NewNote' })
 const note = { label: 'a' }
 
+const deprecated = {
+  since: new Date('2026-11-20'),
+  sunset: new Date('2030-12-05'),
+  successor: '/notes',
+} as const
+
 const Order = z.object({ id: long, note: z.string() }).meta({ id: 'Order' })
 
 /** The errors that a faulty resolver may throw. */
@@ -123,11 +129,7 @@ const served = router({
   remove: keyedProcedure
     .meta(
       described('DELETE', '/notes/{label}', {
-        deprecated: {
-          since: new Date('2026-11-20'),
-          sunset: new Date('2030-12-05'),
-          successor: '/notes',
-        },
+        deprecated,
       }),
     )
     .input(z.object({ label: z.string() }))
@@ -136,6 +138,7 @@ const served = router({
   orders: keyedProcedure
     .meta(
       described('GET', '/shops/{shop}/orders', {
+        deprecated,
         paged: true,
         example: [{ id: 7n, note: 'soon' }],
       }),
@@ -451,9 +454,11 @@ test.each([
   'Link of a list encodes the parameter %s of its path, and keeps the query',
   async (shop, encoded) => {
     const path = `/shops/${encodeURIComponent(shop)}/orders`
-    const link = (await ask(`${path}?limit=2&notes=x&notes=a%26b`)).headers.get('link')
+    const { headers } = await ask(`${path}?limit=2&notes=x&notes=a%26b`)
+    expect(headers.get('deprecation')).toBe('@1795132800')
+    const link = headers.get('link')
     expect(link).toBe(
-      `<${service.baseUrl}/shops/${encoded}/orders?limit=2&cursor=2&notes=x&notes=a%26b>; rel="next"`,
+      `<${service.baseUrl}/notes>; rel="successor-version", <${service.baseUrl}/shops/${encoded}/orders?limit=2&cursor=2&notes=x&notes=a%26b>; rel="next"`,
     )
     const second = await ask(String(link?.match(/<.*\/v1(.*)>/)?.[1]))
     expect(await second.json()).toEqual([
