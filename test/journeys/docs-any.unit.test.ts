@@ -83,6 +83,13 @@ test('a minimal document has a page', () => {
   expect(least).not.toMatch(/<section|undefined/)
 })
 
+test('headings in any script have ids of their own', () => {
+  const info = { title: 'T', version: '1', description: '## Größe\n\n## 寸法\n\n## 速度' }
+  const page = docsPage(JSON.stringify({ openapi: '3.1.0', info }))
+  const ids = page.match(/(?<=data-entry="guide" id=")[^"]+/g)
+  expect(ids).toEqual(['guide-größe', 'guide-寸法', 'guide-速度'])
+})
+
 test('the downloaded document has line breaks and exact integers', () => {
   const text = '{"info":{"x-greatest":9223372036854775807}}'
   expect(download(text)).toBe('{\n  "info": {\n    "x-greatest": 9223372036854775807\n  }\n}\n')

@@ -730,6 +730,8 @@ test('a long response is shortened, a button shows all of it, and the page scrol
   expect(await block.locator('pre').innerText()).toContain('"id": 99')
   await block.getByRole('button', { name: 'Show less' }).click()
   expect(await height()).toBeLessThan(600)
+  await send('listPets')
+  expect(await block.getByRole('button', { name: 'Show all' }).count()).toBe(1)
 })
 
 test('search finds headings, guides and words with the same stem, and highlights them', async () => {
@@ -786,6 +788,14 @@ test('the best match of a search is in view, and Enter opens it', async () => {
     await search.press('Enter')
     expect(new URL(page.url()).hash, words).toBe(`#${id}`)
   }
+})
+
+test('Enter leaves open what the search has unfolded at its goal', async () => {
+  const search = page.getByRole('searchbox', { name: 'Search' })
+  await search.fill('conflict')
+  await search.press('Enter')
+  expect(new URL(page.url()).hash).toBe('#createPet')
+  expect(await page.locator('#createPet-409').getAttribute('open')).toBe('')
 })
 
 test('/ and Control+K focus the search, and Enter opens the best match', async () => {
