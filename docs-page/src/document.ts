@@ -1,5 +1,7 @@
 /** An OpenAPI 3.1 document as the docs page reads it: each part may be missing, or be a reference. */
 
+import { uniqueIds } from './ids.ts'
+
 /** A number with the digits that the document has: int64 is greater than a JavaScript number. */
 export interface Digits {
   rawJSON: string
@@ -204,19 +206,17 @@ export interface Operation {
 }
 
 /** Every operation of a document, in its order. */
-export const operationsOf = (document: OpenApi): Operation[] =>
-  Object.entries(document.paths ?? {}).flatMap(([path, item]) => {
+export function operationsOf(document: OpenApi): Operation[] {
+  const idOf = uniqueIds()
+  return Object.entries(document.paths ?? {}).flatMap(([path, item]) => {
     const { parameters = [], ...methods } = resolve(document, item)
-    return METHODS.filter((method) => methods[method]).map((method) =>
-      operationOf(
-        document,
-        method.toUpperCase(),
-        path,
-        methods[method] as OperationObject,
-        parameters,
-      ),
-    )
+    return METHODS.filter((method) => methods[method]).map((method) => {
+      const object = methods[method] as OperationObject
+      const operation = operationOf(document, method.toUpperCase(), path, object, parameters)
+      return { ...operation, id: idOf(operation.id) }
+    })
   })
+}
 
 function operationOf(
   document: OpenApi,

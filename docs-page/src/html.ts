@@ -1,5 +1,6 @@
 /** HTML written as templates, in which everything is escaped that is not HTML itself. */
 import { Marked, type Token } from 'marked'
+import { slugOf, uniqueIds } from './ids.ts'
 
 export class Html {
   readonly text: string
@@ -47,13 +48,6 @@ export const anchor = (id: string, what: string): Html =>
 export const linked = (id: string, what: string, details: Html): Html =>
   html`<div class="linked">${anchor(id, what)}${details}</div>`
 
-/** The form of a text in an address. */
-export const slugOf = (text: string): string =>
-  text
-    .toLowerCase()
-    .replaceAll(/[^\p{L}\p{N}]+/gu, '-')
-    .replaceAll(/^-|-$/g, '')
-
 // The page loads nothing from elsewhere, so an image is a link to it.
 const marked = new Marked({
   renderer: {
@@ -84,6 +78,7 @@ export const withoutLinks = (text: string | undefined): Html | undefined =>
 
 /** A part of a description: its heading, and what stands under it. */
 export interface Chapter {
+  id: string
   heading: string
   words: Html
   code: Html[]
@@ -96,14 +91,19 @@ export function chaptersOf(text: string | undefined): { introduction: Html; chap
   const starts = tokens.flatMap((token, index) => (isHeading(token) ? [index] : []))
   const parts = starts.map((start, index) => tokens.slice(start, starts[index + 1]))
   const render = (list: Token[]) => new Html(marked.parser(list))
+  const idOf = uniqueIds()
   return {
     introduction: render(tokens.slice(0, starts[0])),
-    chapters: parts.map(([heading, ...rest]) => ({
-      heading: heading && 'text' in heading ? heading.text : '',
-      words: render(rest.filter(({ type }) => type !== 'code')),
-      code: rest.flatMap((token) =>
-        token.type === 'code' ? [sampleBlock(token.lang || 'Code', token.text)] : [],
-      ),
-    })),
+    chapters: parts.map(([first, ...rest]) => {
+      const heading = first && 'text' in first ? first.text : ''
+      return {
+        id: idOf(`guide-${slugOf(heading)}`),
+        heading,
+        words: render(rest.filter(({ type }) => type !== 'code')),
+        code: rest.flatMap((token) =>
+          token.type === 'code' ? [sampleBlock(token.lang || 'Code', token.text)] : [],
+        ),
+      }
+    }),
   }
 }

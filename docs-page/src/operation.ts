@@ -163,7 +163,7 @@ function trial(document: OpenApi, operation: Operation): Html {
   return html`
         <form class="trial" id="${id}-form" aria-label="Try ${id}" data-method="${method}" data-path="${path}"${secret} hidden>
           <h4>Try it out</h4>
-          <div class="inputs">${parameters.map((parameter) => input(document, `${id}-${parameter.name}`, parameter))}</div>
+          <div class="inputs">${parameters.map((parameter) => input(document, `${id}-${parameter.in}-${parameter.name}`, parameter))}</div>
           ${
             body &&
             html`

@@ -26,9 +26,9 @@ import {
   phrase,
   prose,
   sampleBlock,
-  slugOf,
   withoutLinks,
 } from './html.ts'
+import { slugOf, uniqueIds } from './ids.ts'
 import { operationEntry } from './operation.ts'
 import { curlOf } from './sample.ts'
 import { tree } from './schema.ts'
@@ -111,6 +111,7 @@ export function docsPage(text: string, api?: string): string {
 }
 
 interface Tag {
+  id: string
   name: string
   description: string | undefined
   operations: Operation[]
@@ -121,8 +122,10 @@ function tagsOf(document: OpenApi, operations: Operation[]): Tag[] {
   const namesOf = ({ object }: Operation) => (object.tags?.length ? object.tags : ['operations'])
   const declared = new Map(document.tags?.map(({ name, description }) => [name, description]))
   const names = new Set([...declared.keys(), ...operations.flatMap(namesOf)])
+  const idOf = uniqueIds()
   return [...names]
     .map((name) => ({
+      id: idOf(`tag-${slugOf(name)}`),
       name,
       description: declared.get(name),
       // One that has several is shown under the first, for its place on the page is one.
@@ -139,9 +142,9 @@ function placesOf({ components = {} }: OpenApi, tags: Tag[], chapters: Chapter[]
   return [
     { id: 'top', title: 'Introduction' },
     ...(components.securitySchemes ? [{ id: 'authentication', title: 'Authentication' }] : []),
-    ...tags.flatMap(({ name, operations }) =>
+    ...tags.flatMap(({ id, name, operations }) =>
       place(
-        `tag-${slugOf(name)}`,
+        id,
         name,
         operations.map(({ id, method, path, object }) => ({
           id,
@@ -152,7 +155,7 @@ function placesOf({ components = {} }: OpenApi, tags: Tag[], chapters: Chapter[]
     ...place(
       'guides',
       'Guides',
-      chapters.map(({ heading }) => ({ id: guideId(heading), title: heading })),
+      chapters.map(({ id, heading }) => ({ id, title: heading })),
     ),
     ...place('schemas', 'Schemas', listed('schema', components.schemas)),
     ...place('headers', 'Response headers', listed('header', components.headers)),
@@ -225,31 +228,28 @@ function authentication({ components }: OpenApi): Html | undefined {
 
 function tagged(
   document: OpenApi,
-  { name, description, operations }: Tag,
+  { id, name, description, operations }: Tag,
   first: Operation | undefined,
 ): Html {
   const pieces = operations.map((each) => operationEntry(document, each, each === first))
   // A tag may have the name of another section.
   const label = `Operations: ${name}`
-  return section(`tag-${slugOf(name)}`, name, html`${prose(description)} ${pieces}`, { label })
+  return section(id, name, html`${prose(description)} ${pieces}`, { label })
 }
-
-const guideId = (heading: string) => `guide-${slugOf(heading)}`
 
 /** The parts of the description of the document, each with its code beside it. */
 function guides(chapters: Chapter[]): Html | undefined {
   if (chapters.length === 0) return undefined
-  const pieces = chapters.map(({ heading, words, code }) => {
-    const id = guideId(heading)
-    return html`
+  const pieces = chapters.map(
+    ({ id, heading, words, code }) => html`
       <article class="pair" data-entry="guide" id="${id}">
         <div class="words">
           <h3>${phrase(heading)}${anchor(id, heading)}</h3>
           ${words}
         </div>
         ${code.length > 0 ? html`<div class="code"><div class="stays">${code}</div></div>` : undefined}
-      </article>`
-  })
+      </article>`,
+  )
   return section('guides', 'Guides', html`${pieces}`)
 }
 

@@ -79,6 +79,22 @@ test.each(calls)('%s: the statement ends, and the log has 499', async (_, patter
   expect(service.program.stderr).not.toMatch(/"level":(50|60)/)
 })
 
+// By itself a server notices that the client is gone at once in a wait for a lock, or after seconds.
+test('a statement that uses the CPU ends on the server', async () => {
+  await service.rest('POST', '/pets', { body: rex })
+  await service.sql('rename table pets to kept')
+  await service.sql('create view pets as select * from kept where sleep(20) = 0')
+  const controller = new AbortController()
+  const answer = send('GET', '/v1/pets', controller.signal).catch(() => 'aborted')
+  const lists = async () => (await running(service.sql, reading)).length
+  await until('it runs', async () => (await lists()) === 1)
+  controller.abort()
+  expect(await answer).toBe('aborted')
+  await until('it ends', async () => (await lists()) === 0, 2_000)
+  await service.sql('drop view pets')
+  await service.sql('rename table kept to pets')
+})
+
 test('a call that waits for a connection leaves the queue, and takes none', async () => {
   await locker('lock tables pets write')
   const stay = new AbortController()

@@ -60,9 +60,13 @@ test.runIf(engine === 'mysql')(
     const migrate = () => withDatabase({ databaseUrl: database.url }, (_db, migrated) => migrated)
     await migrate()
     await using sql = await openSql(database.url)
-    // The service ignores foreign tables.
+    // The service ignores foreign tables, and other databases.
     await sql('create table other (n int) engine = MyISAM')
+    const elsewhere = await newDatabase()
+    await using foreign = await openSql(elsewhere.url)
+    await foreign('create table kysely_migration (n int) engine = MyISAM')
     expect(await migrate()).toEqual([])
+    await elsewhere.remove()
     // The table of a resource whose migration is like the others.
     const db = (await connect(database.url)) as unknown as Kysely<unknown> // as in a migration
     const create = db.schema.createTable('orders').addColumn('id', ...idColumn(db))

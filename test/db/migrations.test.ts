@@ -33,6 +33,12 @@ const TABLE = `export const up = (db) =>
 const COLUMN = `import { addColumn } from '../columns.ts'
 export const up = (db) => addColumn(db, 'pets', 'late', 'bigint')`
 
+/** Fails at its first attempt as if another process had overtaken it. */
+const CONFLICT = `import { sql } from 'kysely'
+let attempts = 0
+const twice = sql\`insert into kysely_migration (name, timestamp) values ('a', ''), ('a', '')\`
+export const up = async (db) => { if (attempts++ === 0) await twice.execute(db) }`
+
 const add = (name: string, code = TABLE) => writeFileSync(path.join(folder, `${name}.ts`), code)
 
 test('a migration that is added late runs, also beside one of a newer release', async () => {
@@ -207,11 +213,27 @@ test('a migration waits for the lock, and reports that once', async () => {
   expect(onWait.mock.calls).toEqual([[expect.stringContaining('another process')]])
 })
 
+test('a migration that is over holds no lock, though its connection stays open', async () => {
+  await migrate(db)
+  add('2026-11-22-late')
+  const other = await connect(database.url)
+  expect(await migrate(other, { folder, lockTimeout: 0 })).toEqual(['2026-11-22-late'])
+  await other.destroy()
+})
+
 test('a slow migration is not reported as a wait for a lock', async () => {
   add('2026-11-22-slow', 'export const up = () => new Promise((end) => setTimeout(end, 1_300))')
   const onWait = vi.fn()
   expect(await migrate(db, { folder, onWait })).toContain('2026-11-22-slow')
   expect(onWait).not.toHaveBeenCalled()
+})
+
+test.runIf(engine === 'mysql')('a statement of a migration may last', async () => {
+  await migrate(db)
+  const slow = `import { sql } from 'kysely'
+export const up = (db) => sql\`do sleep(6)\`.execute(db)`
+  add('2026-11-22-slow', slow)
+  expect(await migrate(db, { folder })).toEqual(['2026-11-22-slow'])
 })
 
 test('a migration fails if another process holds the lock for too long', async () => {
@@ -224,6 +246,23 @@ test('a migration fails if another process holds the lock for too long', async (
     /^another process has held the lock of the migrations for 1.5 s; try again when it is done$/,
   )
   await release()
+})
+
+test('after a wait for the lock, a conflict is survived as without one', async () => {
+  const release = await holdLock()
+  add('2026-11-22-conflict', CONFLICT)
+  const own = `${folder}-own`
+  cpSync(folder, own, { recursive: true })
+  const onWait = vi.fn()
+  const migrated = migrate(db, { folder: own, onWait })
+  await eventually(() => expect(onWait).toHaveBeenCalled())
+  const now = performance.now.bind(performance)
+  vi.spyOn(performance, 'now').mockImplementation(() => now() + 20_000)
+  await setTimeout(1_500) // an attempt to take the lock lasts a second
+  await release()
+  expect(await migrated).toEqual(['2026-11-22-conflict'])
+  vi.restoreAllMocks()
+  rmSync(own, { recursive: true })
 })
 
 test.runIf(engine === 'mysql')(

@@ -45,7 +45,7 @@ test('the page has the words of unusual schemas and examples', () => {
 test('forms, samples, headers and guides are those of the document', () => {
   for (const part of [
     '<body data-api="https://harbour.example/api">',
-    '<input id="GET-berths-berth--berth"', // a choice would add an empty value
+    '<input id="GET-berths-berth--path-berth"', // a choice would add an empty value
     'https://harbour.example/api/berths/north%20pier',
     'data-method="DELETE" data-path="/berths/{berth}" hidden>', // it needs no key
     'data-key-prefix="Basic "',
@@ -81,6 +81,30 @@ test('a minimal document has a page', () => {
   const least = docsPage('{"openapi":"3.1.0","info":{"title":"T","version":"1"}}')
   expect(least).toContain('<h1>T <small>1</small></h1>')
   expect(least).not.toMatch(/<section|undefined/)
+})
+
+test('headings in any script and parts that resemble each other have ids of their own', () => {
+  const description = '## Größe\n\n## 寸法\n\n## 速度\n\n## 寸法'
+  const berths = (tag: string) => ({
+    get: {
+      tags: [tag],
+      parameters: [
+        { name: 'berth', in: 'query' },
+        { name: 'berth', in: 'header' },
+        { name: 'body', in: 'query' },
+      ],
+      requestBody: { content: { 'text/plain': {} } },
+    },
+  })
+  const info = { title: 'T', version: '1', description }
+  const paths = { '/berths/all': berths('a b'), '/berths-all': berths('a-b') }
+  const page = docsPage(JSON.stringify({ openapi: '3.1.0', info, paths }))
+  const ids = [...page.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id)
+  expect(ids).toEqual([...new Set(ids)])
+  for (const id of ['guide-größe', 'guide-寸法-2', 'tag-a-b-2', 'GET-berths-all-2']) {
+    expect(ids).toContain(id)
+    expect(page).toContain(`href="#${id}"`)
+  }
 })
 
 test('the downloaded document has line breaks and exact integers', () => {

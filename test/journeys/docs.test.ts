@@ -730,6 +730,23 @@ test('a long response is shortened, a button shows all of it, and the page scrol
   expect(await block.locator('pre').innerText()).toContain('"id": 99')
   await block.getByRole('button', { name: 'Show less' }).click()
   expect(await height()).toBeLessThan(600)
+  await send('listPets')
+  expect(await block.getByRole('button', { name: 'Show all' }).count()).toBe(1)
+})
+
+test('a sample is written anew only if it changes, and its colors replace the earlier ones', async () => {
+  await unfold('createPet')
+  await operation('createPet').getByLabel('Body').fill('\n'.repeat(30))
+  await operation('createPet').locator('.samples').getByText('Show all').click()
+  await unfold('listPets')
+  const limit = operation('listPets').getByLabel('limit')
+  const colors = () =>
+    page.evaluate('[...CSS.highlights.values()].reduce((sum, { size }) => sum + size, 0)')
+  await limit.fill('5')
+  const before = await colors()
+  await limit.fill('7')
+  expect(await colors()).toBe(before)
+  expect(await operation('createPet').locator('.samples').getByText('Show less').count()).toBe(1)
 })
 
 test('search finds headings, guides and words with the same stem, and highlights them', async () => {
@@ -786,6 +803,14 @@ test('the best match of a search is in view, and Enter opens it', async () => {
     await search.press('Enter')
     expect(new URL(page.url()).hash, words).toBe(`#${id}`)
   }
+})
+
+test('Enter leaves open what the search has unfolded at its goal', async () => {
+  const search = page.getByRole('searchbox', { name: 'Search' })
+  await search.fill('conflict')
+  await search.press('Enter')
+  expect(new URL(page.url()).hash).toBe('#createPet')
+  expect(await page.locator('#createPet-409').getAttribute('open')).toBe('')
 })
 
 test('/ and Control+K focus the search, and Enter opens the best match', async () => {
@@ -854,6 +879,26 @@ test.each([
   }
   expect(await barriers(page, 'light')).toEqual([])
   await page.getByRole('searchbox').fill('type')
+})
+
+test('a form sends the key in the query, or as Basic, where the document says so', async () => {
+  const body = docsPage(JSON.stringify(oddDocument), '../v1')
+  await page.route('**/docs/', (route) => route.fulfill({ body, contentType: 'text/html' }))
+  await page.route('**/v1/*', (route) => route.fulfill({ body: '' }))
+  await page.reload()
+  await enterKey('me:secret')
+  const sentBy = async (id: string) => {
+    await unfold(id)
+    const sent = page.waitForRequest('**/v1/*')
+    await operation(id).getByRole('button', { name: 'Send' }).click()
+    return await sent
+  }
+  await unfold('upload')
+  await operation('upload').getByLabel('draft').fill('yes')
+  const query = 'draft=yes&api_key=me%3Asecret'
+  expect((await sentBy('upload')).url()).toBe(`${service.origin}/v1/ships?${query}`)
+  const { authorization } = (await sentBy('referred')).headers()
+  expect(authorization).toBe(`Basic ${btoa('me:secret')}`)
 })
 
 /** The example document of Scalar: https://galaxy.scalar.com */

@@ -58,6 +58,7 @@ export const oddDocument = {
     '/ships': {
       post: {
         operationId: 'upload',
+        parameters: [{ name: 'draft', in: 'query', schema: { type: 'string' } }],
         summary: 'Upload a `manifest`',
         requestBody: {
           content: {

@@ -94,10 +94,10 @@ async function expectPauses(status: number): Promise<void> {
 
 test('unknown keys cause at most one look-up per 10 ms', () => expectPauses(401))
 
-test('failing look-ups are limited to one per 10 ms, too', async () => {
+test('failing look-ups are limited to one per 10 ms, too, and counted', async () => {
   await service.sql('alter table api_keys rename to elsewhere')
   try {
-    await expectPauses(500)
+    expect(await lookUpsOf(() => expectPauses(500))).toEqual({ misses: 40, hits: 0 })
   } finally {
     await service.sql('alter table elsewhere rename to api_keys')
   }

@@ -124,6 +124,7 @@ describe('SIGTERM', () => {
     onTestFinished(() => void starting.child.kill('SIGKILL'))
     await eventually(async () => expect(await isListening(port)).toBe(true))
     starting.child.kill('SIGTERM')
+    await wait(300) // an exit at the signal would come meanwhile
     await release()
     expect(await starting.exited).toBe(0)
     expect(starting.stdout).toMatch(/petstore_[\w-]{43}/)

@@ -249,13 +249,20 @@ test('a connection for a worker that is killed before it accepts goes to the oth
 })
 
 test('a worker that cannot start fails the whole start', async () => {
-  const fault = `import cluster from 'node:cluster'
-    if (cluster.worker?.id === 2) process.exit(7)`
   const port = String(await freePort())
+  // The other worker serves already, and would serve on for SHUTDOWN_DELAY.
+  const fault = `import cluster from 'node:cluster'
+    const serves = () => fetch('http://127.0.0.1:${port}/healthz').then(() => true, () => false)
+    if (cluster.worker?.id === 2) {
+      while (!(await serves()));
+      process.exit(7)
+    }`
   server = Object.assign(
     runProgram(programs.server, {
       DATABASE_URL: database.url,
       WORKERS: '2',
+      SHUTDOWN_DELAY: '20s',
+      SHUTDOWN_TIMEOUT: '30s',
       PORT: port,
       ...runFirst(fault),
     }),
@@ -263,6 +270,7 @@ test('a worker that cannot start fails the whole start', async () => {
   )
   expect(await server.exited).toBe(1)
   expect(server.stderr).toContain('A worker could not start')
+  expect(server.stderr).not.toContain('Stopping')
   await expect(get('/healthz')).rejects.toThrow()
 })
 

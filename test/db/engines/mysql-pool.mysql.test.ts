@@ -245,6 +245,15 @@ describe('connections to a server', outOfThree, () => {
       pool.giveBack(busy)
     })
 
+    test('a connection that does not answer its ping is not taken', async () => {
+      giveBackAll()
+      proxy.forget()
+      pool.checkIdle()
+      const taken = await pool.take(deadline, false)
+      expect(held).not.toContain(taken)
+      pool.giveBack(taken)
+    })
+
     test('at its end it closes connections to a server that hangs', async () => {
       giveBackAll()
       proxy.stall()
