@@ -138,6 +138,25 @@ test('a batch with a pause does not begin beside another, even if it is full', a
   expect(await Promise.all(calls)).toEqual([1, 2, 3, 4, 5, 6])
 })
 
+test('a batch with a pause begins only after the pause', async () => {
+  const { call, batches } = recordedBatches(2, 100)
+  const calls = [1, 2, 3].map((input) => call(db, input, forever()))
+  await setImmediate()
+  batches[0]?.end()
+  const end = performance.now()
+  await setTimeout(20)
+  calls.push(call(db, 4, forever())) // the second batch is full now
+  await eventually(() =>
+    expect(inputsOf(batches)).toEqual([
+      [1, 2],
+      [3, 4],
+    ]),
+  )
+  expect(performance.now() - end).toBeGreaterThan(95)
+  batches[1]?.end()
+  expect(await Promise.all(calls)).toEqual([1, 2, 3, 4])
+})
+
 /** Returns a function with batches of at most `maxSize` inputs, each of which runs until its `end`. */
 function recordedBatches(maxSize: number, pause = 0) {
   const batches: { inputs: number[]; end: () => void }[] = []

@@ -4,6 +4,7 @@ import { TRPCError } from '@trpc/server'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { BY_ID } from '../../../db/order.ts'
+import { Problem } from '../../../src/errors/problem.ts'
 import { dateTimeInput, dateTimeOutput } from '../../../src/procedure/dates.ts'
 import { idempotentWrite } from '../../../src/procedure/idempotent-write.ts'
 import { int64Input, int64Output } from '../../../src/procedure/int64.ts'
@@ -87,6 +88,7 @@ const Order = z.object({ id: long, note: z.string() }).meta({ id: 'Order' })
 const failures: Record<string, unknown> = {
   error: new Error('the secret'),
   wrapped: new TRPCError({ code: 'INTERNAL_SERVER_ERROR', message: 'the secret' }),
+  problem: new Problem('INTERNAL_SERVER_ERROR', 'the secret'),
   aggregate: new AggregateError([new Error('the secret')], 'the secret'),
   text: 'the secret',
   nothing: undefined,
