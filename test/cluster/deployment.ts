@@ -168,7 +168,8 @@ export async function expectGood(
   }
 }
 
-function sentence(phase: Phase): string {
+/** Returns a line with the figures of a phase. */
+export function sentence(phase: Phase): string {
   const { name, requests, slowest, failures, lastFailure, withoutWrites } = phase
   const count = Object.values(failures).reduce((sum, some) => sum + some, 0)
   const last = count === 0 ? '' : `, the last after ${(lastFailure / 1000).toFixed(1)} s`

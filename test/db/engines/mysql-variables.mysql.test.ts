@@ -188,6 +188,13 @@ describe.skipIf(process.env.TEST_DATABASE_URL)('unsuitable settings', () => {
     })
   })
 
+  test('the server ends a session that is idle for a minute, and the locks of a lost process', async () => {
+    const db = await connect(databaseUrl)
+    const { rows } = await sql`select @@session.wait_timeout as seconds`.execute(db)
+    await db.destroy()
+    expect(rows).toEqual([{ seconds: 60n }])
+  })
+
   test('every table has transactions', async () => {
     const tables = await service.sql(
       "select table_name as name, engine as engine from information_schema.tables where table_schema = 'petstore'",
