@@ -11,9 +11,10 @@ const MAX_WAIT = 50
 
 /**
  * Number of batches that run before calls wait: while the database works on one, the service answers the
- * calls of another. With one, both were idle for a fifth of the time.
+ * calls of the other. A second batch makes pages and creations with a key 3 to 7 % faster; a third makes
+ * batches so small that it costs more than it saves.
  */
-const CONCURRENCY = 3
+const CONCURRENCY = 2
 
 /** Maximum number of concurrent calls: a thousand that wait, and those that run. */
 const MAX_CALLS = 1_010
@@ -68,7 +69,7 @@ interface Queue<Input, Output> {
 
 /**
  * Returns a function whose calls share batches: those of one turn of the event loop, and those that
- * arrive while several batches run. No call joins a batch that has begun, so each call sees what was
+ * arrive while two batches run. No call joins a batch that has begun, so each call sees what was
  * committed before it. A deadline ends only its own call, and a batch ends with the last of its calls.
  * In a transaction, each call is a batch of its own, unless `allowBatches` says otherwise.
  */
