@@ -64,6 +64,8 @@ interface Queue<Input, Output> {
   waiting: Map<unknown, Item<Input, Output>>
   /** The batches that the calls wait for. */
   running: Set<Promise<void>>
+  /** Whether the next batches begin at the end of this turn of the event loop. */
+  isScheduled: boolean
   timer: NodeJS.Timeout | undefined
 }
 
@@ -114,12 +116,20 @@ function createBatcher<Input, Output>(
   const isFull = ({ waiting }: Queue<Input, Output>) => waiting.size >= size && pause === 0
   const isFree = ({ running }: Queue<Input, Output>) => running.size < concurrency
 
-  /** Begins the next batch, unless its calls must wait. */
+  /** Begins the next batches, except one whose calls must wait. */
   function runNext(queue: Queue<Input, Output>): void {
     clearTimeout(queue.timer)
     queue.timer = undefined
-    if (queue.waiting.size > 0 && (isFree(queue) || isFull(queue))) runBatch(queue)
+    queue.isScheduled = false
+    while (queue.waiting.size > 0 && (isFree(queue) || isFull(queue))) runBatch(queue)
     if (queue.waiting.size > 0) startTimer(queue)
+  }
+
+  function schedule(queue: Queue<Input, Output>): void {
+    if (queue.isScheduled) return
+    queue.isScheduled = true
+    // After all microtasks, which are the other calls of this turn. Another turn would cost time.
+    queueMicrotask(() => process.nextTick(runNext, queue))
   }
 
   function runBatch(queue: Queue<Input, Output>): void {
@@ -167,7 +177,7 @@ function createBatcher<Input, Output>(
     const key = keyOf ? keyOf(input) : ''
     let queue = queues.get(key)
     if (!queue) {
-      queue = { waiting: new Map(), running: new Set(), timer: undefined }
+      queue = { waiting: new Map(), running: new Set(), isScheduled: false, timer: undefined }
       queues.set(key, queue)
     } else if (queue.running.size > 0 && callCount >= maxCalls) {
       throw new OverloadedError('Too many calls wait for the database')
@@ -181,8 +191,7 @@ function createBatcher<Input, Output>(
       const item = queue.waiting.get(name)
       if (item) item.calls.push(call)
       else queue.waiting.set(name, { input, calls: [call] })
-      // After all microtasks, which are the other calls of this turn. Another turn would cost time.
-      if (isFree(queue) || isFull(queue)) queueMicrotask(() => process.nextTick(runNext, queue))
+      if (isFree(queue) || isFull(queue)) schedule(queue)
       else startTimer(queue)
       return await promise
     } finally {
