@@ -39,7 +39,7 @@ const ISOLATION = 'REPEATABLE-READ'
  * process and its connection are lost at once, its transaction would hold its locks for eight hours. No
  * decision depends on this setting, so a proxy may ignore it.
  */
-const IDLE_TIMEOUT = 60
+const WAIT_TIMEOUT = 60
 
 const assignments = Object.entries(SETTINGS).map(
   ([name, value]) => `${name} = ${typeof value === 'string' ? `'${value}'` : value}`,
@@ -51,7 +51,7 @@ const assignments = Object.entries(SETTINGS).map(
  */
 export const SET_UP = [
   `set session transaction isolation level ${ISOLATION.replace('-', ' ')}`,
-  `set session ${assignments.join(', ')}, wait_timeout = ${IDLE_TIMEOUT}, names ${CHARACTER_SET} collate ${COLLATION}`,
+  `set session ${assignments.join(', ')}, wait_timeout = ${WAIT_TIMEOUT}, names ${CHARACTER_SET} collate ${COLLATION}`,
 ]
 
 const EXPECTED = {
