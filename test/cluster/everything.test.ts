@@ -3,14 +3,15 @@
  * behind HAProxy, on one MySQL server. `EVERYTHING=600 npm run test:cluster -- everything` runs it for
  * ten minutes; the default is one.
  */
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { connect } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { expect, test } from 'vitest'
+import { newDatabase } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
 import { freeze, thaw } from '../support/freeze.ts'
 import { freePort, startMysql } from '../support/mysql.ts'
-import { runServer, type ServerProgram } from '../support/process.ts'
+import { childrenOf, residentMemory, runServer, type ServerProgram } from '../support/process.ts'
 import { proxied } from '../support/proxy.ts'
 import { keys } from '../support/service.ts'
 import { openSql } from '../support/sql.ts'
@@ -26,16 +27,11 @@ const MAX_WAIT = 30_000
 
 const random = (below: number) => Math.floor(Math.random() * below)
 
-/** The processes that a process has started. */
-const childrenOf = ({ child: { pid } }: ServerProgram) =>
-  readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').map(Number)
-
 /** The open descriptors and the resident megabytes of a process. */
-function sizeOf(pid: number) {
-  const status = readFileSync(`/proc/${pid}/status`, 'utf8')
-  const kilobytes = Number(/VmRSS:\s+(\d+)/.exec(status)?.[1])
-  return { descriptors: readdirSync(`/proc/${pid}/fd`).length, megabytes: kilobytes / 1_024 }
-}
+const sizeOf = (pid: number) => ({
+  descriptors: readdirSync(`/proc/${pid}/fd`).length,
+  megabytes: residentMemory(pid),
+})
 
 test('every request ends, and no acknowledged pet is lost or doubled', {
   timeout: (SECONDS + 120) * 1_000,
@@ -43,10 +39,7 @@ test('every request ends, and no acknowledged pet is lost or doubled', {
   await using cleanup = new AsyncDisposableStack()
   const mysql = await startMysql()
   cleanup.defer(mysql.remove)
-  const direct = `${mysql.url}/petstore`
-  const admin = await openSql(mysql.url)
-  await admin('create database petstore')
-  await admin.close()
+  const { url: direct } = await newDatabase(mysql.url)
   const { proxy, url } = await proxied(direct)
   cleanup.defer(proxy.cut)
   const { key } = await keys.create(direct, 'test')
@@ -72,9 +65,14 @@ test('every request ends, and no acknowledged pet is lost or doubled', {
     await eventually(() => expect(haproxy.log).toContain(`${app} is UP`))
   }
 
-  const someWorker = () => {
-    const workers = instances.flatMap(childrenOf).filter((pid) => pid > 0)
-    return workers[random(workers.length)] ?? 0
+  // Both workers of an instance may be dead for a second.
+  const someWorker = async () => {
+    for (;;) {
+      const workers = instances.flatMap(childrenOf)
+      const pid = workers[random(workers.length)]
+      if (pid) return pid
+      await setTimeout(100)
+    }
   }
   const faults: Record<string, () => Promise<unknown>> = {
     async 'rows locked'() {
@@ -104,10 +102,10 @@ test('every request ends, and no acknowledged pet is lost or doubled', {
       await proxy.mend()
     },
     async 'worker killed'() {
-      process.kill(someWorker(), 'SIGKILL')
+      process.kill(await someWorker(), 'SIGKILL')
     },
     async 'worker frozen'() {
-      const pid = someWorker()
+      const pid = await someWorker()
       await freeze(pid)
       await setTimeout(random(3_000))
       thaw(pid)

@@ -6,7 +6,7 @@ import { setTimeout } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { newDatabase, type TestDatabase } from '../support/database.ts'
 import { outOfThree } from '../support/eventually.ts'
-import { runServer, type ServerProgram } from '../support/process.ts'
+import { residentMemory, runServer, type ServerProgram } from '../support/process.ts'
 import { keyedFetch } from '../support/rest.ts'
 
 const CONNECTIONS = 2_000
@@ -34,9 +34,7 @@ afterAll(async () => {
 })
 
 /** Resident memory of the server, in MB. */
-const memory = () =>
-  Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${server.child.pid}/status`, 'utf8'))?.[1]) /
-  1024
+const memory = () => residentMemory(server.child.pid)
 
 /** Milliseconds of processor time that the server has used so far (proc(5): in ticks of 10 ms). */
 function used(): number {

@@ -1,5 +1,4 @@
 /** Several worker processes: how they share requests, die, are replaced, and stop. */
-import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
 import { connect } from 'node:net'
@@ -10,7 +9,13 @@ import { newDatabase } from '../support/database.ts'
 import { eventually, outOfThree } from '../support/eventually.ts'
 import { freeze, thaw } from '../support/freeze.ts'
 import { freePort } from '../support/mysql.ts'
-import { programs, runProgram, runServer, type ServerProgram } from '../support/process.ts'
+import {
+  childrenOf,
+  programs,
+  runProgram,
+  runServer,
+  type ServerProgram,
+} from '../support/process.ts'
 import { keyedFetch } from '../support/rest.ts'
 import { createKey } from '../support/service.ts'
 import { packagesIn, runFirst, tellPackages } from '../support/watched.ts'
@@ -54,11 +59,7 @@ async function servingPids(without: number[] = []): Promise<number[]> {
   })
 }
 
-const children = () =>
-  execFileSync('pgrep', ['-P', String(server.child.pid)], { encoding: 'utf8' })
-    .trim()
-    .split('\n')
-    .map(Number)
+const children = () => childrenOf(server)
 
 /** Does the same work at each of the two workers, while the other one is frozen. */
 async function atEach<Result>(pids: number[], work: () => Promise<Result>): Promise<Result[]> {

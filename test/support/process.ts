@@ -1,7 +1,7 @@
 /** The programs of the service as processes, started as an operator starts them. */
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
@@ -146,3 +146,14 @@ export async function runServer(
   const { port } = new URL(address)
   return Object.assign(program, { origin: `http://127.0.0.1:${port}`, port: Number(port) })
 }
+
+/** Returns the ids of the processes that a program has started, such as workers. */
+export const childrenOf = ({ child }: Program): number[] =>
+  spawnSync('pgrep', ['-P', String(child.pid)], { encoding: 'utf8' })
+    .stdout.split('\n')
+    .filter(Boolean)
+    .map(Number)
+
+/** Returns the resident memory of a process, in MB; only on Linux. */
+export const residentMemory = (pid: number | undefined): number =>
+  Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024
