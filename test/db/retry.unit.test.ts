@@ -1,5 +1,5 @@
 /** The failures after which the work is repeated, and the number of attempts. */
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { Deadline } from '../../db/deadline.ts'
 import {
   DatabaseTimeoutError,
@@ -54,4 +54,13 @@ test('a wait that begins after the deadline ends at once', async () => {
   const reason = new Error('The client has gone')
   deadline.giveUp(reason)
   await expect(deadline.race(new Promise(() => {}))).rejects.toBe(reason)
+})
+
+test('the end of one wait leaves the later ones to the deadline', () => {
+  const deadline = new Deadline(Number.POSITIVE_INFINITY)
+  const waits = [vi.fn(), vi.fn(), vi.fn()]
+  const [endFirst] = waits.map((wait) => deadline.onGiveUp(wait))
+  endFirst?.()
+  deadline.giveUp(new Error('The client has gone'))
+  expect(waits.map(({ mock }) => mock.calls.length)).toEqual([0, 1, 1])
 })

@@ -179,6 +179,24 @@ test('other statements wait for the end of a transaction', async () => {
   expect(await seen.at(-1)).toBe(4)
 })
 
+test('what waits for the end of a transaction is no part of another that waited too', async () => {
+  const waiting: Promise<unknown>[] = []
+  await db.transaction().execute(async (transaction) => {
+    await insert(transaction)
+    const failed = db.transaction().execute(async (next) => {
+      await insert(next)
+      await setTimeout(20)
+      throw new Error('undone')
+    })
+    waiting.push(expect(failed).rejects.toThrow('undone'))
+    await setImmediate() // it waits before the next one does
+    waiting.push(insert(db))
+    await setImmediate()
+  })
+  await Promise.all(waiting)
+  expect(await countPets()).toBe(2)
+})
+
 test('a transaction that SQLite ended has no further statements', async () => {
   await other(`create trigger refuse before insert on pets when new.name = 'Refused'
       begin select raise(rollback, 'refused'); end`)

@@ -32,4 +32,9 @@ test('callers get permits in the order of their arrival, except aborted ones', a
   releaseFourth()
   await take(open)
   expect(order).toEqual(['third', 'fourth'])
+  // Those that waited have left no permit behind.
+  const gone = new Deadline(Number.POSITIVE_INFINITY)
+  const fifth = take(gone)
+  gone.giveUp(new Error('The client has gone'))
+  await expect(fifth).rejects.toThrow('The client has gone')
 })
