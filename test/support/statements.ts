@@ -4,7 +4,7 @@ import { createConnection } from 'mysql2/promise'
 import { engine } from './database.ts'
 
 export interface Statements {
-  /** The statements so far that match, in order, with their values. */
+  /** The statements so far that match, in order; those of MySQL with their values. */
   like(pattern: RegExp): Promise<string[]>
   close(): Promise<void>
 }
@@ -50,7 +50,8 @@ function watchSqlite(): Statements {
   for (const [method, original] of originals) {
     prototype[method] = function (this: StatementSync, ...values: never[]) {
       const result = Reflect.apply(original, this, values)
-      texts.push(this.expandedSQL)
+      // Its placeholders stay, because a plan for values may be better than that of the statement.
+      texts.push(this.sourceSQL)
       return result
     }
   }
