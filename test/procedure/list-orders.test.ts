@@ -55,6 +55,7 @@ const mixed = orderBy([
   { column: 'written_at', type: 'int64', direction: 'ascending' },
   { column: 'id', type: 'int64', direction: down },
 ])
+const unique = orderBy([{ column: 'title', type: 'text', direction: 'ascending', unique: true }])
 const latest = orderBy([{ column: 'id', type: 'int64', direction: down }])
 
 interface Query<Of> {
@@ -126,6 +127,7 @@ const served = router({
   titles: listing('titles', titles, pagingInputs('notes', titles)),
   mixed: listing('mixed', mixed, pagingInputs('notes', mixed)),
   latest: listing('latest', latest, pagingInputs('notes', latest)),
+  unique: listing('unique', unique, pagingInputs('notes', unique)),
 })
 const names = ['newest', 'titles', 'mixed', 'latest'] as const
 
@@ -192,6 +194,13 @@ test('each row is listed once, in order, for any rows and any limit', async () =
     }),
     { numRuns: 12 },
   )
+})
+
+test('rows are listed by one unique text', async () => {
+  await service.sql('delete from notes')
+  await store(['cc', 'a', 'ca', 'b'].map((title) => ({ title, writtenAt: 0n })))
+  const rows = await service.sql('select id from notes order by title')
+  expect(await byLinks('/boards/1/unique?limit=1')).toEqual(rows.map(({ id }) => BigInt(`${id}`)))
 })
 
 test('concurrent pages with different cursors are the same as sequential ones', async () => {
