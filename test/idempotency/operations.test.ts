@@ -7,7 +7,9 @@ import { dateTimeInput, dateTimeOutput } from '../../src/procedure/dates.ts'
 import { idempotentWrite } from '../../src/procedure/idempotent-write.ts'
 import { int64Input, int64Output } from '../../src/procedure/int64.ts'
 import { keyedProcedure, router } from '../../src/procedure/procedure.ts'
+import { addKey } from '../support/instance.ts'
 import { described, resourcesOf } from '../support/procedures.ts'
+import { restClient } from '../support/rest.ts'
 import { transformer } from '../support/router.ts'
 import { errorOf, serviceForFile } from '../support/service.ts'
 
@@ -86,6 +88,15 @@ test('another operation with the same input is another request, on both surfaces
   expect(await errorOf(client().addFilm.mutate(body))).toMatchObject({ status: 422 })
   expect((await add('/books', body)).text).toBe(book.text)
   expect(made).toBe(before)
+})
+
+test('the key of another API key is another request, and each keeps its response', async () => {
+  const body = { title: 'Dune' }
+  const book = await add('/books', body)
+  const rest = restClient(service.origin, await addKey(service.sql, 'other'))
+  const other = await rest('POST', '/books', { headers: { 'idempotency-key': key }, body })
+  expect(other).toMatchObject({ status: 201, body: { number: made } })
+  expect((await add('/books', body)).text).toBe(book.text)
 })
 
 describe('another input is another request', () => {
