@@ -179,7 +179,6 @@ test('keys list shows all fields of each key, and never the key itself', async (
       ...[time(expires), time(revoked), time(lastUsed), readOnly],
     ])
   }
-  await sql.close()
   const [text, json] = await Promise.all([keys('list'), keys('list', '--json')])
   expect(`\n${good(text)}`).toBe(`
 ID  NAME                       KEY                    STATE    MAY          CREATED           EXPIRES           LAST USED
@@ -206,4 +205,9 @@ ID  NAME                       KEY                    STATE    MAY          CREA
     ...(lastUsedAt && { lastUsedAt }),
   }))
   expect(good(json)).toBe(`${JSON.stringify(expected)}\n`)
+  await sql('delete from api_keys where id <> 3')
+  expect(`\n${good(await keys('list'))}`).toBe(`
+ID  NAME   KEY               STATE    MAY          CREATED           EXPIRES  LAST USED
+3   plain  petstore_aB-_09…  working  read, write  2026-01-02 03:04  -        -
+`)
 })

@@ -410,6 +410,9 @@ test.runIf(engine === 'sqlite').each([
   server.child.kill('SIGUSR2')
   const line = await server.logged(/Uncaught exception/)
   expect(JSON.parse(line)).toMatchObject({ level: 60, err: { message: 'boom' } })
+  server.child.kill('SIGUSR2') // a second one changes nothing
+  const reports = () => server.entries().filter(({ level }) => level === 60)
+  await eventually(() => expect(reports()).toHaveLength(2))
   expect(await request.finish()).toMatch(/^HTTP\/1\.1 201 Created/)
   expect(await timeOf(server.exited)).toBeLessThan(5_000)
   expect(await server.exited).toBe(1)
