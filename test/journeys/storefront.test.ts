@@ -350,6 +350,9 @@ test('the page of an animal has its status, the contacts of the shop, and more a
   await page.getByRole('button', { name: 'Copy the number' }).click()
   await page.getByText('Copied').waitFor()
   expect(await page.evaluate('navigator.clipboard.readText()')).toBe(String(pets[1]?.id))
+  await page.evaluate('navigator.clipboard.writeText = () => Promise.reject(new Error())')
+  await page.getByRole('button', { name: 'Copy the number' }).click()
+  await page.getByText('Copied').waitFor({ state: 'hidden' })
   await page.getByRole('heading', { name: 'More animals' }).waitFor()
   expect(await page.locator('.more .name').allInnerTexts()).toEqual(
     pets.slice(2).map(({ name }) => name),
@@ -417,6 +420,7 @@ test('a name of 255 characters does not break the layout', async () => {
   await page.getByRole('heading', { name }).waitFor()
   expect(await height('h1')).toBeLessThan(400)
   expect(await height('.pet .status')).toBeLessThan(80)
+  expect(await page.locator('.pet .portrait').getAttribute('style')).toContain('--coat')
 })
 
 test('animals of one category look different', async () => {
@@ -483,6 +487,8 @@ test('an invalid field has a readable message until it is corrected', async () =
   await page.getByText('Please enter a name').waitFor()
   await page.getByText('Please choose a category').waitFor()
   expect(await name.getAttribute('aria-invalid')).toBe('true')
+  const described = page.locator(`#${await name.getAttribute('aria-describedby')}`)
+  expect(await described.innerText()).toBe('Please enter a name')
   await page.locator('input[name=name]:focus').waitFor()
 
   await page.keyboard.type('R')
@@ -652,6 +658,26 @@ test.each([360, 700, 1280])('at %d pixels pages fill whole rows', async (width) 
   expect(columns).toBeGreaterThan(1)
   const shown = Number(/\d+/.exec(await page.getByText('animals so far').innerText())?.[0])
   expect(shown % columns).toBe(0)
+})
+
+test('each control shows that it has the focus', async () => {
+  const outlines = new Map<string, string>()
+  for (const place of ['staff', '?status=all']) {
+    await visit(place)
+    await page.getByRole('heading', { level: 1 }).waitFor()
+    for (let step = 0; step < 10; step++) {
+      await page.keyboard.press('Tab')
+      const [control, outline] = (await page.evaluate(`(() => {
+        const control = document.activeElement
+        if (control === document.body) return ['the end of the page', '']
+        const shown = control.type === 'radio' ? control.nextElementSibling : control
+        return [control.outerHTML, getComputedStyle(shown).outlineStyle]
+      })()`)) as [string, string]
+      outlines.set(control, outline)
+    }
+  }
+  expect(outlines.size).toBeGreaterThan(10)
+  expect([...outlines].filter(([, outline]) => outline === 'none')).toEqual([])
 })
 
 test('a card has its hover effect only on a device with hover', async () => {
@@ -936,7 +962,7 @@ test('on a phone every touch target is at least 44 pixels high', async () => {
   await expectRoom()
 })
 
-test('an empty catalogue shows a message', async () => {
+test('an empty catalogue shows a message until an animal is added', async () => {
   await sql('delete from pets')
   await visit()
   await page.getByText('There is no animal yet.').waitFor()
@@ -944,5 +970,9 @@ test('an empty catalogue shows a message', async () => {
   await enter()
   await page.getByText('There is no animal yet.').waitFor()
   await page.locator('main').getByRole('link', { name: 'Add an animal' }).click()
-  await page.getByLabel('Category').waitFor()
+  await page.getByLabel('Name').fill('Rex')
+  await page.getByLabel('Category').selectOption('Dog')
+  await page.getByLabel('Name').press('Enter')
+  await page.getByRole('link', { name: 'All animals' }).click()
+  await page.getByText('1 animal in all').waitFor()
 })

@@ -57,6 +57,17 @@ test('a search that only a sold animal fits leads on to all animals', async () =
   screen.getByRole('link', { name: /Kiwi/ })
 })
 
+test('another status keeps the name and the kind', () => {
+  open('#/?name=e&kind=1')
+  fireEvent.click(screen.getByRole('radio', { name: 'Sold' }))
+  expect(location.hash).toBe('#/?status=sold&name=e&kind=1')
+})
+
+test('the page of an animal that is missing does not show the next one', async () => {
+  open('#/pets/0')
+  await screen.findByText('There is no animal with the number 0.')
+})
+
 test('how to reach the shop is said on every page, but not to staff', async () => {
   open('#/')
   const link = screen.getByRole('link', { name: telephone })
@@ -71,6 +82,13 @@ test('what the service refuses is said at its field', async () => {
   await fillIn('x'.repeat(256))
   add()
   await screen.findByText('The name must have at most 255 characters')
+})
+
+test('a key that the service refuses at the form is asked for again', async () => {
+  await fillIn('Bella')
+  server.use(...petstoreHandlers({ url, apiKeys: [import.meta.env.VITE_PETSTORE_KEY] }))
+  add()
+  await screen.findByText(/does not know this key/)
 })
 
 test('the answer is lost: the form keeps what was entered, and the animal is added once', async () => {
