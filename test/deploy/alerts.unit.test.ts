@@ -86,15 +86,18 @@ describe('against a running service', () => {
       }
       try {
         const alerts = path.join(root, 'deploy/alerts.yml')
-        const cases = read('test/deploy/alerts.test.yml').replace('- ALERTS\n', `- ${alerts}\n`)
         // The expressions of the dashboard as rules, with an interval instead of Grafana's variable.
         const records = expressions.map((expr, index) => {
           const complete = JSON.stringify(expr.replace('$__rate_interval', '5m'))
           return `      - { record: 'panel:${index}', expr: ${complete} }`
         })
         const panels = ['groups:', '  - name: panels', '    rules:', ...records].join('\n')
+        const panelRules = write('panels.yml', panels)
+        const cases = read('test/deploy/alerts.test.yml')
+          .replace('- ALERTS\n', `- ${alerts}\n`)
+          .replace('- PANELS\n', `- ${panelRules}\n`)
         for (const args of [
-          ['check', 'rules', alerts, write('panels.yml', panels)],
+          ['check', 'rules', alerts, panelRules],
           ['check', 'config', path.join(root, 'deploy/prometheus.yml')],
           ['test', 'rules', write('cases.yml', cases)],
         ]) {
