@@ -2,7 +2,7 @@
 import { cpSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout } from 'node:timers/promises'
-import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { connect } from '../../db/connect.ts'
 import { DatabaseUnavailableError, LockedError } from '../../db/errors.ts'
 import { isCurrent, migrate } from '../../db/migrate.ts'
@@ -253,6 +253,10 @@ test('after a wait for the lock, a conflict is survived as without one', async (
   add('2026-11-22-conflict', CONFLICT)
   const own = `${folder}-own`
   cpSync(folder, own, { recursive: true })
+  onTestFinished(() => {
+    vi.restoreAllMocks()
+    rmSync(own, { recursive: true })
+  })
   const onWait = vi.fn()
   const migrated = migrate(db, { folder: own, onWait })
   await eventually(() => expect(onWait).toHaveBeenCalled())
@@ -261,8 +265,6 @@ test('after a wait for the lock, a conflict is survived as without one', async (
   await setTimeout(1_500) // an attempt to take the lock lasts a second
   await release()
   expect(await migrated).toEqual(['2026-11-22-conflict'])
-  vi.restoreAllMocks()
-  rmSync(own, { recursive: true })
 })
 
 test.runIf(engine === 'mysql')(
