@@ -9,6 +9,9 @@ import { createInterface } from 'node:readline'
 const compiled = path.join(tmpdir(), 'petstore-compiled')
 const root = path.join(import.meta.dirname, '../..')
 
+// Vitest ends its workers by SIGTERM, at which Node emits no 'exit', so their programs would stay.
+process.once('SIGTERM', () => process.exit(143))
+
 /** The default DATABASE_TIMEOUT of tests: 5 seconds are too short for a busy machine. */
 export const DATABASE_TIMEOUT = '30s'
 
