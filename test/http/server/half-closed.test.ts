@@ -10,7 +10,7 @@ import { engine } from '../../support/database.ts'
 import { eventually } from '../../support/eventually.ts'
 import { holdWrites } from '../../support/hold.ts'
 import { countPets } from '../../support/pets.ts'
-import { requestText } from '../../support/raw.ts'
+import { requestText, unreadAnswer } from '../../support/raw.ts'
 import { serviceForFile } from '../../support/service.ts'
 
 const service = await serviceForFile()
@@ -75,6 +75,14 @@ test('a client that half-closes after the response is disconnected', async () =>
   await once(socket, 'data')
   socket.end()
   expect(await text(socket)).toBe('')
+})
+
+// An interim response behind the headers would be an uncaught error, which fails the run.
+test('a half-closed client that reads slowly receives nothing behind the response', async () => {
+  const { socket } = await unreadAnswer(service.origin, request('GET /docs/'))
+  socket.end()
+  await setTimeout(700) // longer than between two interim responses
+  expect(await text(socket)).toMatch(/^HTTP\/1\.1 200 .*<\/html>\n$/s)
 })
 
 describe.runIf(engine === 'mysql')('while the request is served', () => {
