@@ -66,12 +66,19 @@ test.each([
   ['http://localhost:3000/v1', 'Local'],
   ['http://127.0.0.1/v1', 'Local'],
   ['http://[::1]:3000/v1', 'Local'],
-  ['https://127-shop.example/v1', 'Production'],
-])('%s is a server of the kind %s', (baseUrl, description) => {
-  const operations = operationsOf(resources.router, resources.tags)
-  const { servers } = openApiDocument(resources, operations, { baseUrl, stagingUrl: undefined })
-  expect(servers).toEqual([{ url: baseUrl, description }])
-})
+  ['https://127-shop.example/V1', 'Production'],
+])(
+  '%s is a server of the kind %s, and its samples have the URL of tRPC',
+  (baseUrl, description) => {
+    const operations = operationsOf(resources.router, resources.tags)
+    const { servers, info } = openApiDocument(resources, operations, {
+      baseUrl,
+      stagingUrl: undefined,
+    })
+    expect(servers).toEqual([{ url: baseUrl, description }])
+    expect(info.description).toContain(`url: '${new URL('/trpc', baseUrl)}'`)
+  },
+)
 
 test('the guides explain every error code and name every operation that they are for', () => {
   const { description } = document.info
