@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest'
 import { linksOf } from '../../../src/surface/rest/links.ts'
 import type { Operation } from '../../../src/surface/rest/operations.ts'
+import { examplePath } from '../../../src/surface/rest/responses.ts'
 
 const baseUrl = 'https://petstore.example/v1'
 
@@ -13,4 +14,8 @@ test.each([
 ])('%s leads to %s', (creates, path) => {
   const links = linksOf({ creates } as Operation, baseUrl)
   expect(links({}, { id: 7n })).toEqual(['Location', baseUrl + path])
+})
+
+test('an example of a path has a value for each of its parameters', () => {
+  expect(examplePath('/owners/{ownerId}/visits/{id}')).toBe('/owners/42/visits/42')
 })
