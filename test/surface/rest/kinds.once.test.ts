@@ -396,13 +396,23 @@ test.each([
   expect(order(await seen(ask('/see', { method: 'PUT', body })))).toEqual(order(expected))
 })
 
+test('the errors of inner fields and of items have the whole path in `fields` of tRPC', async () => {
+  const body = JSON.stringify(transformer.serialize({ inner: {}, list: [7, 'x'] }))
+  const answer = await service.fetch('/trpc/body', { method: 'POST', body })
+  const { error } = (await answer.json()) as { error: string }
+  const { data } = transformer.deserialize(error) as { data: { fields: object } }
+  expect(Object.keys(data.fields)).toEqual(['inner.long', 'list.1'])
+})
+
 test('a body may be nested 500 levels deep', async () => {
   const nested = (levels: number) =>
     `{"unknown":${'['.repeat(levels - 1)}${']'.repeat(levels - 1)}}`
   expect(await seen(ask('/see', { method: 'PUT', body: nested(500) }))).toBe('{ usual: 7 }')
   const deeper = await ask('/see', { method: 'PUT', body: nested(501) })
   expect(await deeper.json()).toMatchObject({ code: 'PARSE_ERROR', status: 400 })
-  // Brackets in a string are not levels.
+  // Objects and lists beside each other are not levels, nor are brackets in a string.
+  const beside = `{"unknown":[${'{},[],'.repeat(600)}0]}`
+  expect(await seen(ask('/see', { method: 'PUT', body: beside }))).toBe('{ usual: 7 }')
   for (const start of ['', '"', '\\', '\\"', '"\\']) {
     const body = JSON.stringify({ unknown: start + '['.repeat(501), usual: 8 })
     expect(await seen(ask('/see', { method: 'PUT', body }))).toBe('{ usual: 8 }')
