@@ -120,6 +120,20 @@ test('a stream and a plain request have the same rules for what is a batch', asy
   expect(keyed.status).toBe(400)
 })
 
+test('a batch of one call may have an Idempotency-Key', async () => {
+  const create = () =>
+    answerOf(
+      service.fetch('/trpc/createPet?batch=1', {
+        method: 'POST',
+        headers: { 'idempotency-key': '"batch of one"' },
+        body: '{"0":"[{\\"name\\":1,\\"categoryId\\":2},\\"Rex\\",3]"}',
+      }),
+    )
+  const first = await create()
+  expect(first.status).toBe(200)
+  expect((await create()).body).toBe(first.body)
+})
+
 test('an input after many other query parameters is read', async () => {
   const input = encodeURIComponent('[{"limit":1},"no"]')
   expectTrpcError(await get(`listPets?a${'&a'.repeat(1_100)}&input=${input}`), 400, 'PARSE_ERROR')
