@@ -12,6 +12,7 @@ interface Document {
 
 interface DocumentedOperation {
   operationId: string
+  description: string
   parameters?: { in: string; name: string; required?: boolean; schema: object }[]
   requestBody?: { content: { 'application/json': { schema: object } } }
   responses: Record<
@@ -313,6 +314,8 @@ test('the document says what each operation takes, and all that it may answer', 
     CONFLICT: { value: { message: 'There is a visit with this reference already' } },
     CONFLICT_2: { value: { message: expect.stringContaining('Idempotency-Key') } },
   })
+  const { description } = paths['/owners/{ownerId}/visits/{visitId}/close']?.post ?? {}
+  expect(description).toContain('`Idempotency-Key` a request can be repeated safely')
   // The examples of links have no templates.
   for (const name of ['Link', 'Location'])
     expect(components.headers[name]?.example).not.toMatch(/[{}]/)
