@@ -18,6 +18,7 @@ import { keyedProcedure, router } from '../../src/procedure/procedure.ts'
 import { write } from '../../src/procedure/write.ts'
 import { engine } from '../support/database.ts'
 import { described, resourcesOf } from '../support/procedures.ts'
+import { transformer } from '../support/router.ts'
 import { serviceForFile } from '../support/service.ts'
 
 const sell = statement((db, value: Value<bigint>) =>
@@ -139,6 +140,12 @@ const served = router({
     await deedsOf(ctx).sell(petId, ctx.deadline)
     await deedsOf(ctx).copy(otherId, ctx.deadline)
   }),
+  meet: change('meet', async ({ ctx, input: { petId, otherId } }) => {
+    if (attempts === 2) met.resolve()
+    await met.promise
+    await deedsOf(ctx).sell(petId, ctx.deadline)
+    if (otherId === 0n) throw new Error('There is no other')
+  }),
   lose: change('lose', async ({ ctx, input: { petId } }) => {
     await ctx.stores.pets.create({ ...example, name: `Copy of ${petId}` }, ctx.deadline)
     if (attempts === 1) await deedsOf(ctx).loseConnection(ctx.deadline)
@@ -176,6 +183,8 @@ const served = router({
     }, 50)
   }),
 })
+/** Resolves when two mutations are in their transactions. */
+const met = Promise.withResolvers<void>()
 let reads = 0
 let forgotten: Promise<void> | undefined
 
@@ -228,6 +237,20 @@ test.each([
   expect((await call(1)).status).toBe(200)
   expect(await count()).toBe(5)
 })
+
+test.skipIf(engine === 'sqlite')(
+  'of two concurrent mutations in a batch one takes effect, though the other fails',
+  async () => {
+    const inputs = [
+      { petId: 1, otherId: 1 },
+      { petId: 2, otherId: 0 },
+    ].map(transformer.serialize)
+    const body = JSON.stringify({ ...inputs })
+    const answer = await service.fetch('/trpc/meet,meet?batch=1', { method: 'POST', body })
+    expect(answer.status).toBe(207)
+    expect(await statuses()).toEqual(['sold', 'available', 'available'])
+  },
+)
 
 test('mutations in a deadlock all succeed', async () => {
   const answers = await Promise.all(
