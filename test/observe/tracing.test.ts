@@ -288,6 +288,14 @@ testOnce('OTEL_BSP_… limit the spans of an export, and its duration', async ()
   await service.stop()
 })
 
+testOnce('a queue of 0 spans is no valid size, and the default applies', async () => {
+  const collector = await collect()
+  const service = await startHere(collector, { OTEL_BSP_MAX_QUEUE_SIZE: '0' })
+  await service.rest('GET', '/pets')
+  await service.stop() // sends the spans
+  expect(calls(collector)).toHaveLength(1)
+})
+
 testOnce('url.scheme is the X-Forwarded-Proto of a trusted proxy', async () => {
   const collector = await collect()
   const service = await startHere(collector, { TRUST_PROXY: '1' })
