@@ -3,8 +3,9 @@ import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { afterAll, expect, test } from 'vitest'
-import { documented } from '../../client/documentation.ts'
+import { afterAll, expect, onTestFinished, test, vi } from 'vitest'
+import { documented, documentedClient } from '../../client/documentation.ts'
+import { appRouter } from '../../src/petstore/router.ts'
 import { visitRouter } from '../visits/router.ts'
 
 const root = path.join(import.meta.dirname, '../..')
@@ -53,3 +54,10 @@ test('each declaration gets its doc comment, and the types do not change', () =>
     'createdAt',
   )
 }, 60_000)
+
+test('the day in a comment does not depend on the time zone of the build', () => {
+  vi.stubEnv('TZ', 'America/Los_Angeles')
+  onTestFinished(() => void vi.unstubAllEnvs())
+  const text = documentedClient('export type PetstoreClient = TRPCClient<AppRouter>;', appRouter)
+  expect(text).toContain('It ends on 5 December 2030')
+})
