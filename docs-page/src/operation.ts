@@ -10,7 +10,16 @@ import {
   schemaOfParameter,
   toJson,
 } from './document.ts'
-import { codeBlock, type Html, html, linked, phrase, prose, sampleBlock } from './html.ts'
+import {
+  codeBlock,
+  type Html,
+  html,
+  linked,
+  phrase,
+  prose,
+  sampleBlock,
+  withoutLinks,
+} from './html.ts'
 import { bodyOf, curlOf, exampleOfParameter, keyOf } from './sample.ts'
 import { fields, tree } from './schema.ts'
 
@@ -140,7 +149,7 @@ function response(document: OpenApi, id: string, status: string, object: Respons
               <code class="status s${status.slice(0, 1)}">${status}</code>
               <span>
                 ${codes.map((code) => code && html`<code>${code}</code> `).map((code) => code || undefined)}
-                <span class="description">${phrase(description)}</span>
+                <span class="description">${withoutLinks(description)}</span>
               </span>
             </summary>
             ${Object.entries(content).map(

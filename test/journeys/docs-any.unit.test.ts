@@ -10,6 +10,7 @@ test('every operation, tag and schema is on the page once', () => {
     'GET-berths-berth-',
     'replaceBerth',
     'clearBerth',
+    'moveShips',
     'upload',
     'referred',
     'tag-operations',
@@ -47,6 +48,7 @@ test('forms, samples, headers and guides are those of the document', () => {
     '<body data-api="https://harbour.example/api">',
     '<input id="GET-berths-berth--path-berth"', // a choice would add an empty value
     'https://harbour.example/api/berths/north%20pier',
+    '<input id="upload-query-wait" name="wait" data-in="query" type="text" placeholder="false"',
     'data-method="DELETE" data-path="/berths/{berth}" hidden>', // it needs no key
     'data-key-prefix="Basic "',
     'data-status="default">', // folded up, like an error
@@ -62,6 +64,14 @@ test('forms, samples, headers and guides are those of the document', () => {
 test('text of the document is escaped, and missing fields do not appear as undefined', () => {
   expect(html).toContain('Harbour &#60;&#38; &#34;Ships&#34;&#62;')
   expect(html).not.toMatch(/Not <declared>|undefined|\[object/)
+})
+
+test('a summary has the words of a link and of a picture, but no link', () => {
+  expect(html).toContain('<span class="title">Has a name, and a &#60;flag&#62;.</span>')
+  expect(html).toContain('<span class="description">Anything else, see Tides</span>')
+  for (const [summary] of html.matchAll(/<summary>.*?<\/summary>/gs)) {
+    expect(summary).not.toContain('<a ')
+  }
 })
 
 test('parameters of an operation override those of its path', () => {

@@ -43,7 +43,7 @@ export const oddDocument = {
             },
           },
           '2XX': { $ref: '#/components/responses/Nothing' },
-          default: { description: 'Anything else' },
+          default: { description: 'Anything else, see [Tides](#guide-tides)' },
         },
       },
       put: {
@@ -56,9 +56,13 @@ export const oddDocument = {
       delete: { operationId: 'clearBerth', deprecated: true, responses: {}, security: [] },
     },
     '/ships': {
+      put: { operationId: 'moveShips', responses: {}, security: [{ header: [] }] },
       post: {
         operationId: 'upload',
-        parameters: [{ name: 'draft', in: 'query', schema: { type: 'string' } }],
+        parameters: [
+          { name: 'draft', in: 'query', schema: { type: 'string' } },
+          { name: 'wait', in: 'query', schema: { type: 'boolean', default: false } },
+        ],
         summary: 'Upload a `manifest`',
         requestBody: {
           content: {
@@ -136,6 +140,7 @@ export const oddDocument = {
         },
       },
       Ship: {
+        description: 'Has [a name](#schema-Named), and ![a <flag>](flag.png).',
         allOf: [
           { $ref: '#/components/schemas/Named' },
           { type: 'object', properties: { length: { type: 'integer' } }, required: ['length'] },
@@ -146,6 +151,7 @@ export const oddDocument = {
         ],
       },
       Named: {
+        description: 'What has a name.',
         required: ['name'],
         properties: { name: { type: 'string', readOnly: true, examples: ['Ada'] } },
       },
@@ -159,6 +165,7 @@ export const oddDocument = {
     securitySchemes: {
       cookie: { type: 'apiKey', in: 'cookie', name: 'sid' },
       query: { type: 'apiKey', in: 'query', name: 'api_key' },
+      header: { type: 'apiKey', in: 'header', name: 'X-Api-Key' },
       basic: { type: 'http', scheme: 'Basic' },
       oauth: { type: 'oauth2', flows: {} },
     },
