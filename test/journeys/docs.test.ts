@@ -71,6 +71,13 @@ afterEach(async ({ task }) => {
   expect(foreign.splice(0)).toEqual([])
 })
 
+/** Shows the page of another document. */
+async function show(document: string): Promise<void> {
+  const body = docsPage(document, '../v1')
+  await page.route('**/docs/', (route) => route.fulfill({ body, contentType: 'text/html' }))
+  await page.reload()
+}
+
 const operation = (id: string) => page.locator(`#${id}`)
 const line = (id: string) => operation(id).locator('summary').first()
 /** Opens the details of an operation. */
@@ -607,8 +614,12 @@ test('without a reason phrase (HTTP/2) the description of the status is shown, a
   expect(headers.split('\n').slice(0, 2).join()).toMatch(/^location: .*,x-request-id: /)
 })
 
-test('on a phone a link scrolls to the form', async () => {
+test('on a phone a link scrolls to the form, and one of the contents folds them up', async () => {
   await open(phone)
+  const contents = page.locator('.contents')
+  await contents.locator('summary').click()
+  await contents.getByRole('link', { name: 'Errors' }).click()
+  expect(await contents.getAttribute('open')).toBeNull()
   await unfold('createPet')
   await operation('createPet').getByRole('link', { name: 'Try it out' }).click()
   const form = operation('createPet').locator('form')
@@ -691,6 +702,19 @@ test('each status has a tab with an example of its response', async () => {
   await expect.poll(() => page.locator('#createPet-409').getAttribute('open')).toBe('')
 })
 
+test('each of 24 statuses has a tab that shows its example', async () => {
+  const statuses = Array.from({ length: 24 }, (_, index) => String(400 + index))
+  const responses = Object.fromEntries(statuses.map((status) => [status, { description: status }]))
+  const info = { title: 'T', version: '1' }
+  const paths = { '/many': { get: { operationId: 'many', responses } } }
+  await show(JSON.stringify({ openapi: '3.1.0', info, paths }))
+  for (const status of statuses) {
+    await operation('many').locator('.examples label').getByText(status).click()
+    const shown = await operation('many').locator('.panel:visible').allInnerTexts()
+    expect(shown).toEqual([expect.stringContaining(status)])
+  }
+})
+
 test('the key is kept for the tab only if its checkbox is checked', async () => {
   const field = page.getByLabel('API key', { exact: true })
   await enterKey('secret')
@@ -725,10 +749,10 @@ test('a long response is shortened, a button shows all of it, and the page scrol
   const before = Number(await page.evaluate('scrollY'))
   await page.mouse.wheel(0, 300)
   await expect.poll(() => page.evaluate('scrollY')).toBe(before + 300)
-  await block.getByRole('button', { name: 'Show all' }).click()
+  await block.getByRole('button', { name: 'Show all', expanded: false }).click()
   expect(await height()).toBeGreaterThan(5_000)
   expect(await block.locator('pre').innerText()).toContain('"id": 99')
-  await block.getByRole('button', { name: 'Show less' }).click()
+  await block.getByRole('button', { name: 'Show less', expanded: true }).click()
   expect(await height()).toBeLessThan(600)
   await send('listPets')
   expect(await block.getByRole('button', { name: 'Show all' }).count()).toBe(1)
@@ -762,6 +786,7 @@ test('search finds headings, guides and words with the same stem, and highlights
     ['deprecated', 'guide-deprecation'],
     ['idempotent', 'guide-idempotency'],
     ['NOT_FOUND', 'guide-errors'],
+    ['int64)', 'getPet'],
   ] as const) {
     await search.fill(words)
     expect(await ids(), words).toContain(id)
@@ -862,9 +887,7 @@ test.each([
   ['the visits of the tests', visitsDocument, 9],
   ['the public document of Scalar Galaxy', galaxyDocument, 10],
 ])('%s: the page has no errors and no blank sections', async (_, documentOf, least) => {
-  const body = docsPage(documentOf(), '../v1')
-  await page.route('**/docs/', (route) => route.fulfill({ body, contentType: 'text/html' }))
-  await page.reload()
+  await show(documentOf())
   await page.locator('form.trial').first().waitFor({ state: 'attached' })
   await unfoldAll()
   expect(await page.locator('.operation').count()).toBeGreaterThanOrEqual(least)
@@ -881,11 +904,9 @@ test.each([
   await page.getByRole('searchbox').fill('type')
 })
 
-test('a form sends the key in the query, or as Basic, where the document says so', async () => {
-  const body = docsPage(JSON.stringify(oddDocument), '../v1')
-  await page.route('**/docs/', (route) => route.fulfill({ body, contentType: 'text/html' }))
+test('a form sends the key in the query, in a header or as Basic, where the document says so', async () => {
   await page.route('**/v1/*', (route) => route.fulfill({ body: '' }))
-  await page.reload()
+  await show(JSON.stringify(oddDocument))
   await enterKey('me:secret')
   const sentBy = async (id: string) => {
     await unfold(id)
@@ -899,6 +920,9 @@ test('a form sends the key in the query, or as Basic, where the document says so
   expect((await sentBy('upload')).url()).toBe(`${service.origin}/v1/ships?${query}`)
   const { authorization } = (await sentBy('referred')).headers()
   expect(authorization).toBe(`Basic ${btoa('me:secret')}`)
+  expect((await sentBy('moveShips')).headers()['x-api-key']).toBe('me:secret')
+  await operation('moveShips').getByRole('radio', { name: 'Node.js' }).check()
+  expect(await sampleOf('moveShips').innerText()).toMatch(/^ {4}"X-Api-Key": `/m)
 })
 
 /** The example document of Scalar: https://galaxy.scalar.com */
