@@ -7,6 +7,9 @@ const apart = ['test/{journeys,faults,cluster}/**', ...configDefaults.exclude]
 // The files of the differential test run in several processes, and share one seed.
 process.env.DIFFERENTIAL_SEED ||= String(Date.now() % 2 ** 31)
 
+// A day that depends on the time zone of the machine must fail a test.
+process.env.TZ = 'America/St_Johns'
+
 /** Starts the project with the longest files first, so that no long file runs alone at the end. */
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
