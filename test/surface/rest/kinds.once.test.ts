@@ -444,6 +444,12 @@ test('the samples of the document write each kind of value', async () => {
   )
 })
 
+test('the example of 400 names the first parameter that may be invalid', async () => {
+  const { paths } = JSON.parse(await (await ask('/openapi.json')).text())
+  const { example } = paths['/see.it/{text}/(x)'].get.responses[400].content['application/json']
+  expect(example.message).toMatch(/^long must be an integer/)
+})
+
 test('the Location of a created resource encodes its parameters', async () => {
   for (const [label, escaped] of [
     ['a', 'a'],
