@@ -38,6 +38,8 @@ test('the page has the words of unusual schemas and examples', () => {
     'guard Named and object',
     '"ship": { "name": "Ada", "length": 0 }, "neighbours": [],', // not a berth in itself
     '{ "id": "S-1" }',
+    'lit boolean default false',
+    '"lit": false',
   ]) {
     expect(words).toContain(part)
   }
@@ -54,6 +56,7 @@ test('forms, samples, headers and guides are those of the document', () => {
     'data-status="default">', // folded up, like an error
     'Headers: <code>Location</code>',
     '<a href="map.png">Map</a>',
+    '<a href="tide.png">tide.png</a>', // it has no words
   ]) {
     expect(html).toContain(part)
   }

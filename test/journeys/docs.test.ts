@@ -279,6 +279,7 @@ test('search shows the entries that have all words', async () => {
   const search = page.getByRole('searchbox', { name: 'Search' })
   await search.fill('idempotency post')
   expect(await visible()).toEqual(['createPet', 'guide-idempotency'])
+  expect(await page.locator('.linked:has(> [hidden]) > .anchor:visible').count()).toBe(0)
   await page.getByText('Found: 1 operation, 1 guide').waitFor()
   await search.fill('createpet')
   expect(await visible()).toEqual(['createPet', 'guide-typescript-use-the-client'])
@@ -565,6 +566,7 @@ test('a button requests the next page', async () => {
   const edge = async (place: typeof next) => (await place.boundingBox())?.x
   expect(await edge(next)).toBe(await edge(answerOf('listPets').locator('.block').first()))
   await next.click()
+  expect(await page.evaluate('document.activeElement.type')).toBe('submit')
   await answerOf('listPets').getByText(`"id": ${second?.id},`).waitFor()
   expect(await operation('listPets').getByLabel('cursor').inputValue()).toBe(String(first?.id))
   await operation('listPets').getByLabel('limit').fill('100')
@@ -706,11 +708,14 @@ test('each of 24 statuses has a tab that shows its example', async () => {
   const statuses = Array.from({ length: 24 }, (_, index) => String(400 + index))
   const responses = Object.fromEntries(statuses.map((status) => [status, { description: status }]))
   const info = { title: 'T', version: '1' }
-  const paths = { '/many': { get: { operationId: 'many', responses } } }
+  const many = { operationId: 'größe', responses }
+  const paths = { '/one': { get: {} }, '/many': { get: many } }
   await show(JSON.stringify({ openapi: '3.1.0', info, paths }))
+  await page.getByRole('navigation').getByRole('link', { name: '/many' }).click()
+  await expect.poll(() => operation('größe').getAttribute('open')).toBe('')
   for (const status of statuses) {
-    await operation('many').locator('.examples label').getByText(status).click()
-    const shown = await operation('many').locator('.panel:visible').allInnerTexts()
+    await operation('größe').locator('.examples label').getByText(status).click()
+    const shown = await operation('größe').locator('.panel:visible').allInnerTexts()
     expect(shown).toEqual([expect.stringContaining(status)])
   }
 })
@@ -754,6 +759,7 @@ test('a long response is shortened, a button shows all of it, and the page scrol
   expect(await block.locator('pre').innerText()).toContain('"id": 99')
   await block.getByRole('button', { name: 'Show less', expanded: true }).click()
   expect(await height()).toBeLessThan(600)
+  expect((await block.boundingBox())?.y).toBeGreaterThan(-1) // in view
   await send('listPets')
   expect(await block.getByRole('button', { name: 'Show all' }).count()).toBe(1)
 })

@@ -4,7 +4,7 @@ export const oddDocument = {
   info: {
     title: 'Harbour <& "Ships">',
     version: '0.1',
-    description: '![Map](map.png)\n\n## Tides\n\n### High\n\nTwice a day.',
+    description: '![Map](map.png) ![](tide.png)\n\n## Tides\n\n### High\n\nTwice a day.',
   },
   tags: [{ name: 'Empty' }],
   security: [{ cookie: [] }],
@@ -129,6 +129,7 @@ export const oddDocument = {
           },
           notes: { type: 'object', additionalProperties: { type: 'string', maxLength: 80 } },
           depth: { type: 'number', exclusiveMinimum: 0, exclusiveMaximum: 500, multipleOf: 0.5 },
+          lit: { type: 'boolean', default: false },
           number: {
             type: 'integer',
             format: 'int64',
