@@ -28,7 +28,8 @@ test('the page has the words of unusual schemas and examples', () => {
     .replaceAll('&#34;', '"')
     .replaceAll(/\s+/g, ' ')
   for (const part of [
-    'position array Fields item 1 number item 2 number',
+    'berth string or null · path required',
+    'position array at least 2 items Fields item 1 number item 2 number',
     'depth number greater than 0 · less than 500 · a multiple of 0.5',
     'number integer (int64) deprecated write only 1 to 9223372036854775807',
     '(any other name) string at most 80 characters',
@@ -62,6 +63,7 @@ test('forms, samples, headers and guides are those of the document', () => {
   }
   expect(html.match(/data-entry="guide"/g)).toHaveLength(1)
   expect(html).not.toContain('Empty')
+  expect(html).not.toContain('· required') // no body is
 })
 
 test('text of the document is escaped, and missing fields do not appear as undefined', () => {

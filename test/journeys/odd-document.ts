@@ -126,6 +126,7 @@ export const oddDocument = {
             type: 'array',
             prefixItems: [{ type: 'number' }, { type: 'number' }],
             items: false,
+            minItems: 2,
           },
           notes: { type: 'object', additionalProperties: { type: 'string', maxLength: 80 } },
           depth: { type: 'number', exclusiveMinimum: 0, exclusiveMaximum: 500, multipleOf: 0.5 },
