@@ -252,6 +252,8 @@ describe('connections to a server', outOfThree, () => {
       const taken = await pool.take(deadline, false)
       expect(held).not.toContain(taken)
       pool.giveBack(taken)
+      // The proxy has dropped the connections of the service, too: its next call fails.
+      expect((await list(0)).status).toBe(503)
     })
 
     test('at its end it closes connections to a server that hangs', async () => {
