@@ -13,7 +13,10 @@ const HOUR = 60 * MINUTE
 
 let service: Service
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] }))
-afterEach(() => void vi.useRealTimers())
+afterEach(() => {
+  vi.useRealTimers()
+  vi.restoreAllMocks()
+})
 async function start(variables = {}): Promise<void> {
   service = await startService(variables)
   onTestFinished(() => service.stop())
@@ -89,7 +92,6 @@ test.each([
   const now = Date.now.bind(Date)
   vi.spyOn(Date, 'now').mockImplementation(() => now() + lifetime + MINUTE)
   await expectRounds()
-  vi.restoreAllMocks()
 })
 
 test('one round removes all expired keys, and a failed round is logged as a warning', async () => {
