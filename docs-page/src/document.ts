@@ -130,7 +130,7 @@ export interface OpenApi {
   }
 }
 
-/** Reads the text of a document; its numbers keep their digits, and `JSON.stringify` gives them back. */
+/** Reads the text of a document; its numbers keep their digits, which `JSON.stringify` writes again. */
 export const readDocument = (text: string): OpenApi =>
   // What is missing is handled; a document of another form is the operator's mistake.
   JSON.parse(text, (_key, value, context?: { source?: string }) =>

@@ -23,7 +23,7 @@ import {
 import { bodyOf, curlOf, exampleOfParameter, keyOf } from './sample.ts'
 import { fields, tree } from './schema.ts'
 
-/** An operation, folded up unless it is open from the start; `docs.js` gives its form life. */
+/** An operation, folded up unless it is open from the start; `docs.js` makes its form work. */
 export function operationEntry(document: OpenApi, operation: Operation, isOpen: boolean): Html {
   const { id, method, path, object, parameters } = operation
   const { summary, description, deprecated } = object

@@ -226,7 +226,7 @@ test('stdout has the start message, and nothing of the log', async () => {
   expect(server.stderr).not.toContain('Petstore is running')
 })
 
-// util-linux's `script` gives a program a terminal.
+// util-linux's `script` runs a program in a terminal.
 test.runIf(engine === 'sqlite' && existsSync('/usr/bin/script'))(
   'the log in a terminal is formatted for reading',
   async () => {

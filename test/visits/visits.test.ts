@@ -251,7 +251,7 @@ test('the document says what each operation takes, and all that it may answer', 
   const operations = Object.entries(paths).flatMap(([path, item]) =>
     Object.entries(item).map(([method, operation]) => ({ path, method, ...operation })),
   )
-  const told = operations
+  const documented = operations
     .filter(({ path }) => path.startsWith('/owners/{ownerId}/visits'))
     .map(({ operationId, method, path, parameters = [], requestBody, responses }) => [
       operationId,
@@ -270,7 +270,7 @@ test('the document says what each operation takes, and all that it may answer', 
   const place = '/visits/{visitId}'
   const page = ['path ownerId!', 'query limit', 'query cursor', 'query urgent']
   const bodyOf = (name: string) => ({ $ref: `#/components/schemas/${name}` })
-  expect(told).toEqual([
+  expect(documented).toEqual([
     ['visits.list', 'get /visits', page, undefined, sorted(200, 400, 404), undefined],
     [
       'visits.create',
