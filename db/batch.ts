@@ -63,7 +63,7 @@ interface Queue<Input, Output> {
   /** The inputs that wait, by name. */
   waiting: Map<unknown, Item<Input, Output>>
   /** The batches that the calls wait for. */
-  running: Set<Promise<void>>
+  running: readonly object[]
   /** Whether the next batches begin at the end of this turn of the event loop. */
   isScheduled: boolean
   timer: NodeJS.Timeout | undefined
@@ -114,7 +114,7 @@ function createBatcher<Input, Output>(
   let callCount = 0
 
   const isFull = ({ waiting }: Queue<Input, Output>) => waiting.size >= size && pause === 0
-  const isFree = ({ running }: Queue<Input, Output>) => running.size < concurrency
+  const isFree = ({ running }: Queue<Input, Output>) => running.length < concurrency
 
   /** Begins the next batches, except one whose calls must wait. */
   function runNext(queue: Queue<Input, Output>): void {
@@ -133,12 +133,13 @@ function createBatcher<Input, Output>(
   }
 
   function runBatch(queue: Queue<Input, Output>): void {
-    const items = [...queue.waiting].slice(0, size)
-    for (const [name] of items) queue.waiting.delete(name)
-    const running = runItems(items.map(([, item]) => item))
-    queue.running.add(running)
+    const waiting = [...queue.waiting]
+    // A map that loses entries keeps them in memory until the next full garbage collection.
+    queue.waiting = new Map(waiting.slice(size))
+    const running = runItems(waiting.slice(0, size).map(([, item]) => item))
+    queue.running = [...queue.running, running]
     const onEnd = () => {
-      queue.running.delete(running)
+      queue.running = queue.running.filter((other) => other !== running)
       runNext(queue)
     }
     void running.then(pause > 0 ? () => setTimeout(onEnd, pause) : onEnd)
@@ -147,7 +148,7 @@ function createBatcher<Input, Output>(
   function startTimer(queue: Queue<Input, Output>): void {
     if (pause > 0) return
     queue.timer ??= setTimeout(() => {
-      queue.running.clear()
+      queue.running = []
       runNext(queue)
     }, MAX_WAIT)
   }
@@ -177,9 +178,9 @@ function createBatcher<Input, Output>(
     const key = keyOf ? keyOf(input) : ''
     let queue = queues.get(key)
     if (!queue) {
-      queue = { waiting: new Map(), running: new Set(), isScheduled: false, timer: undefined }
+      queue = { waiting: new Map(), running: [], isScheduled: false, timer: undefined }
       queues.set(key, queue)
-    } else if (queue.running.size > 0 && callCount >= maxCalls) {
+    } else if (queue.running.length > 0 && callCount >= maxCalls) {
       throw new OverloadedError('Too many calls wait for the database')
     }
     callCount++
