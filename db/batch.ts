@@ -1,6 +1,6 @@
 /** Combines concurrent calls in batches, each of which asks the database once. */
 import { Deadline } from './deadline.ts'
-import { engineOf } from './engine.ts'
+import { perDatabase } from './engine.ts'
 import { OverloadedError } from './errors.ts'
 import type { Database } from './tables.ts'
 import { join } from './trace.ts'
@@ -47,6 +47,8 @@ export type Batched<Input, Output> = (
   deadline: Deadline,
 ) => Promise<Output>
 
+type Batcher<Input, Output> = (input: Input, deadline: Deadline) => Promise<Output>
+
 interface Call<Output> {
   deadline: Deadline
   resolve(output: Output): void
@@ -76,25 +78,35 @@ interface Queue<Input, Output> {
  * In a transaction, each call is a batch of its own, unless `allowBatches` says otherwise.
  */
 export function batch<Input, Output>(options: BatchOptions<Input, Output>): Batched<Input, Output> {
-  const batchers = new WeakMap<object, ReturnType<typeof createBatcher<Input, Output>>>()
-  return async (db, input, deadline) => {
-    // In a batch, the failure would affect the other calls.
-    if (!db.isTransaction) refuseInTransaction()
-    else if (!withBatches.has(db)) {
+  const batcherOf = perDatabase((db) => createBatcher(db, options))
+  return async (db: Batching<Input, Output>, input, deadline) => {
+    if (!db.isTransaction) {
+      // In a batch, the failure would affect the other calls.
+      refuseInTransaction()
+      return await batcherOf(db)(input, deadline)
+    }
+    const batchers = db[BATCHERS]
+    if (!batchers) {
       const [output] = await options.run(db, [input], deadline)
       return output as Output // as many outputs as inputs
     }
-    const scope = db.isTransaction ? db : engineOf(db)
-    const call = batchers.get(scope) ?? createBatcher(db, options)
-    batchers.set(scope, call)
-    return await call(input, deadline)
+    const batcher = batchers.get(options) ?? createBatcher(db, options)
+    batchers.set(options, batcher)
+    return await batcher(input, deadline)
   }
 }
 
-const withBatches = new WeakSet<Database>()
+const BATCHERS = Symbol('batchers')
+
+/** A transaction with its batchers. A WeakMap would keep them until the next full garbage collection. */
+type Batching<Input, Output> = Database & {
+  [BATCHERS]?: Map<BatchOptions<Input, Output>, Batcher<Input, Output>>
+}
 
 /** Allows batches in a transaction, whose work makes calls concurrently. */
-export const allowBatches = (transaction: Database): void => void withBatches.add(transaction)
+export function allowBatches(transaction: Batching<never, never>): void {
+  transaction[BATCHERS] = new Map()
+}
 
 function createBatcher<Input, Output>(
   db: Database,
@@ -107,7 +119,7 @@ function createBatcher<Input, Output>(
     maxCalls = MAX_CALLS,
     pause = 0,
   }: BatchOptions<Input, Output>,
-): (input: Input, deadline: Deadline) => Promise<Output> {
+): Batcher<Input, Output> {
   const size = maxSizeOn(db)
   const concurrency = pause > 0 ? 1 : CONCURRENCY
   const queues = new Map<string, Queue<Input, Output>>()
