@@ -7,7 +7,7 @@ import { createLog, type Log } from './observe/log.ts'
 import { FIRST_REQUEST } from './petstore/product.ts'
 import type { Composition } from './process/composition.ts'
 import { program } from './process/program.ts'
-import { exit, stopRequested, stopSignal } from './process/shutdown.ts'
+import { stopRequested, stopSignal } from './process/shutdown.ts'
 
 const composition: Composition = {
   loadResources: async () => (await import('./petstore/resources.ts')).resources,
@@ -20,14 +20,14 @@ await program(async (config) =>
     : run(config, log),
 )
 // A connection to a database or a trace collector that hangs would keep the process alive.
-exit(log)
+process.exit()
 
 async function run(config: Config, log: Log): Promise<void> {
-  const signalled = stopSignal(log)
+  const signalled = stopSignal()
   let stopping: Promise<void> | undefined
   // During the migrations a signal ends the process at once. Without this, process 1 of a container
   // would ignore it.
-  void signalled.then(() => stopping ?? exit(log, 0))
+  void signalled.then(() => stopping ?? process.exit(0))
   // Imported after the configuration is read, so that a wrong variable is reported at once.
   const { start } = await import('./process/start.ts')
   const begin = async (db: Database) => {

@@ -8,28 +8,60 @@ const STDERR = 2
 /** Milliseconds that an entry waits at most before it is written. */
 const FLUSH_INTERVAL = 100
 
+/** Milliseconds that the reader of the log has to take the last entries, at the exit of the process. */
+const EXIT_TIMEOUT = 2_000
+
 /**
- * Returns the log. Outside a terminal it writes several entries at once, so that no request waits for
- * it; pino writes the rest when the process exits, except at SIGKILL.
+ * Returns the log. Outside a terminal it writes several entries at once, and no request waits for the
+ * reader of the log. The rest is written when the process exits, except at SIGKILL. If the reader does
+ * not read, more entries are dropped, and their number is logged.
  */
 export async function createLog(): Promise<Log> {
   if (!process.stderr.isTTY) {
-    return pino(
-      pino.destination({
-        dest: STDERR,
-        sync: false,
-        minLength: 2_048,
-        // A pipe takes as much in one piece (POSIX, PIPE_BUF); all workers write to the same pipe.
-        maxWrite: 4_096,
-        // If the reader of the log does not read, more entries are dropped, to bound the memory.
-        maxLength: 16 * 1024 * 1024,
-        periodicFlush: FLUSH_INTERVAL,
-      }),
-    )
+    const destination = createDestination()
+    const log = pino(destination)
+    let dropped = 0
+    destination.on('drop', () => dropped++)
+    destination.on('write', () => {
+      if (dropped === 0) return
+      const entries = dropped
+      dropped = 0
+      log.error({ entries }, 'The log was not read fast enough: entries were dropped')
+      if (dropped > 0) dropped = entries // this entry was dropped, too
+    })
+    return log
   }
   const { default: pretty } = await import('pino-pretty')
   const ignore = 'pid,hostname'
   return pino(pretty({ destination: STDERR, sync: true, singleLine: true, ignore }))
+}
+
+function createDestination() {
+  let exitDeadline = 0
+  const destination = pino.destination({
+    dest: STDERR,
+    // An asynchronous write ends in a later turn of the event loop, and until then more entries arrive
+    // than one write may have. A pipe that is full delays nothing: the write fails with EAGAIN, because
+    // `process.stderr` has made pipes and sockets non-blocking.
+    sync: true,
+    minLength: 2_048,
+    // A pipe takes as much in one piece (POSIX, PIPE_BUF); all workers write to the same pipe.
+    maxWrite: 4_096,
+    maxLength: 8 * 1024 * 1024,
+    periodicFlush: FLUSH_INTERVAL,
+    retryEAGAIN: () => performance.now() < exitDeadline,
+  })
+  // The next write repeats a failed one.
+  destination.on('error', () => {})
+  process.on('exit', () => {
+    exitDeadline = performance.now() + EXIT_TIMEOUT
+    try {
+      destination.flushSync()
+    } catch {
+      // The log cannot be written.
+    }
+  })
+  return destination
 }
 
 /** Milliseconds between two entries about a frequent event. */

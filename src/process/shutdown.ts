@@ -7,17 +7,14 @@ import type { Log } from '../observe/log.ts'
  */
 const SAME_REQUEST = 1_000
 
-/** Milliseconds that the reader of the log has to take the last entries. */
-const LOG_TIMEOUT = 2_000
-
 /** Resolves at the first SIGTERM or SIGINT. A second one ends the process at once, with code 1. */
-export function stopSignal(log: Log): Promise<void> {
+export function stopSignal(): Promise<void> {
   return new Promise((resolve) => {
     let first: { signal: NodeJS.Signals; time: number } | undefined
     const onSignal = (signal: NodeJS.Signals) => {
       const time = performance.now()
       first ??= { signal, time }
-      if (signal !== first.signal || time - first.time > SAME_REQUEST) exit(log, 1)
+      if (signal !== first.signal || time - first.time > SAME_REQUEST) process.exit(1)
       resolve()
     }
     process.on('SIGTERM', onSignal).on('SIGINT', onSignal)
@@ -41,15 +38,6 @@ export async function stopRequested(request: Promise<void>, timeout: number, log
   // The timer keeps the process alive, because work that hangs may not keep it alive.
   setTimeout(() => {
     log.warn(`The stop did not finish within ${timeout} ms (SHUTDOWN_TIMEOUT): the rest is cut off`)
-    exit(log, 1)
+    process.exit(1)
   }, timeout)
-}
-
-/**
- * Ends the process when the log is written, with `code` or else `process.exitCode`. If the reader of
- * the log does not read, process.exit() would wait for ever, so the process kills itself.
- */
-export function exit(log: Log, code = process.exitCode): void {
-  setTimeout(() => process.kill(process.pid, 'SIGKILL'), LOG_TIMEOUT)
-  log.flush(() => process.exit(code))
 }
