@@ -3,6 +3,7 @@ import cluster, { type Worker } from 'node:cluster'
 import { once } from 'node:events'
 import { type Config, ConfigError } from '../config/config.ts'
 import type { Log } from '../observe/log.ts'
+import type { Metrics } from '../observe/metrics.ts'
 import type { Composition } from './composition.ts'
 import type { Running } from './serve.ts'
 import { stopRequested } from './shutdown.ts'
@@ -10,11 +11,15 @@ import { stopRequested } from './shutdown.ts'
 /** Milliseconds before a dead worker is replaced, so that workers that die at once do not spin. */
 const REPLACE_DELAY = 1_000
 
+/** Milliseconds that a worker has to send its metrics: one that hangs must not hide those of the others. */
+const METRICS_TIMEOUT = 2_000
+
+/** The messages to workers. */
 const STOP = 'stop'
+const SEND_METRICS = 'send metrics'
 
 /** Starts the workers, and replaces those that die. Throws ConfigError when a worker cannot start. */
 export async function startWorkers(config: Config, log: Log): Promise<Running> {
-  const registry = config.metrics && new (await import('prom-client')).AggregatorRegistry()
   let stopping = false
   // Each worker accepts connections from the shared socket. If the primary process accepted them and
   // passed them on, a connection on its way to a dying worker would never be closed.
@@ -33,10 +38,14 @@ export async function startWorkers(config: Config, log: Log): Promise<Running> {
   })
   return {
     port,
-    readMetrics: async () => (await registry?.clusterMetrics()) ?? '',
+    async readMetrics() {
+      const { AggregatorRegistry } = await import('prom-client')
+      const metrics = await Promise.all(livingWorkers().map((worker) => metricsOf(worker, log)))
+      return await AggregatorRegistry.aggregate(metrics).metrics()
+    },
     async stop() {
       stopping = true
-      const living = Object.values(cluster.workers ?? {}).filter((worker) => worker !== undefined)
+      const living = livingWorkers()
       // A worker that was killed a moment ago is unreachable. Without a callback, `send` would throw.
       for (const worker of living) worker.send(STOP, () => {})
       // If this process ends first, for example at a second signal, the workers end with it.
@@ -45,6 +54,22 @@ export async function startWorkers(config: Config, log: Log): Promise<Running> {
       })
       await Promise.all(living.map(ended))
     },
+  }
+}
+
+const livingWorkers = () =>
+  Object.values(cluster.workers ?? {}).filter((worker) => worker !== undefined)
+
+/** Returns the metrics of a worker; none while it starts, and if it hangs. */
+async function metricsOf(worker: Worker, log: Log): Promise<object[]> {
+  const answer = once(worker, 'message', { signal: AbortSignal.timeout(METRICS_TIMEOUT) })
+  worker.send(SEND_METRICS, () => {})
+  try {
+    const [metrics] = await answer
+    return metrics
+  } catch {
+    log.warn({ worker: worker.id }, 'A worker does not answer: its metrics are missing')
+    return []
   }
 }
 
@@ -68,7 +93,6 @@ export async function work(config: Config, log: Log, composition: Composition): 
   // Signals to the process group reach workers too, but only the primary process requests the stop,
   // possibly before this worker serves.
   process.on('SIGINT', () => {}).on('SIGTERM', () => {})
-  const AggregatorRegistry = config.metrics && (await import('prom-client')).AggregatorRegistry
   // Without this Node ends the worker, in the middle of its requests, when the primary process ends.
   if (cluster.worker) cluster.worker.exitedAfterDisconnect = true
   // A message to a primary process that has ended fails, and 'disconnect' follows.
@@ -77,18 +101,22 @@ export async function work(config: Config, log: Log, composition: Composition): 
     process.on('message', (message) => message === STOP && resolve())
     process.once('disconnect', resolve)
   })
-  // It answers the primary process, which waits for all workers, even for one that still starts.
-  if (AggregatorRegistry) new AggregatorRegistry()
+  let metrics: Metrics | undefined
+  process.on('message', async (message) => {
+    if (message !== SEND_METRICS) return
+    // Without an answer, the primary process logs that they are missing.
+    const found = metrics ? await metrics.registry.getMetricsAsJSON().catch(() => undefined) : []
+    if (found) process.send?.(found, () => {})
+  })
   const stopping = stopRequested(stopMessage, config.shutdownTimeout, log)
   try {
     // The primary process does not need this module.
     const serving = import('./serve.ts').then(({ serve }) => serve(config, log, composition))
     const running = await Promise.race([serving, stopping])
     if (!running) return // it has no request to finish, and the other workers may wait for SHUTDOWN_DELAY
-    const { metrics, stop } = running
-    if (metrics) AggregatorRegistry?.setRegistries(metrics.registry)
+    metrics = running.metrics
     await stopping
-    await stop()
+    await running.stop()
   } finally {
     if (process.connected) process.disconnect?.()
   }

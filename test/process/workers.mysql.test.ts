@@ -380,6 +380,18 @@ test('the metrics are served while a worker starts', async () => {
   expect(await response.text()).toContain('operation="listPets"')
 })
 
+test('a worker that hangs does not hide the metrics of the others', async () => {
+  const metricsPort = await freePort()
+  await start({ METRICS_PORT: String(metricsPort) })
+  const [first = 0] = await servingPids()
+  await freeze(first)
+  const response = await fetch(`http://127.0.0.1:${metricsPort}/metrics`)
+  thaw(first)
+  expect(response.status).toBe(200)
+  expect(await response.text()).toContain('operation="listPets"')
+  await server.logged(/A worker does not answer: its metrics are missing/)
+})
+
 test('a worker that is killed during a request for metrics does not stop the others', async () => {
   const metricsPort = await freePort()
   await start({ METRICS_PORT: String(metricsPort) })
