@@ -13,6 +13,9 @@ const PROBE_INTERVAL = 500
 /** Bytes that Node holds for a pipelined request, as measured. */
 const PIPELINED_REQUEST = 6_000
 
+/** Milliseconds that requests wait at most while connections are accepted. */
+const MAX_ACCEPTING = 5
+
 /** A request and its response. */
 interface Exchange {
   req: IncomingMessage
@@ -38,15 +41,29 @@ type State = 'open' | 'last' | 'over'
 /** The functions to run after parsing, one for each request. */
 const parsed: (() => void)[] = []
 
+/** Whether a connection was accepted in this turn of the event loop. */
+let hasAccepted = false
+
 /**
  * Runs a function after Node has parsed the rest of the packet: the body, or a pipelined request. The
  * requests of one turn of the event loop run together, so that their calls can share queries.
  */
 function afterParsing(run: () => void): void {
-  if (parsed.push(run) > 1) return
-  setImmediate(() => {
-    for (const run of parsed.splice(0)) queueMicrotask(run)
-  })
+  if (parsed.push(run) === 1) setImmediate(runParsed)
+}
+
+/**
+ * Node accepts one connection in a turn. If each turn handled hundreds of requests, new connections
+ * would wait for seconds, which neither the log nor the metrics would show. So the requests wait for
+ * turns without requests, in which Node accepts the connections that wait.
+ */
+function runParsed(since = performance.now()): void {
+  if (hasAccepted && performance.now() - since < MAX_ACCEPTING) {
+    hasAccepted = false
+    setImmediate(runParsed, since)
+    return
+  }
+  for (const run of parsed.splice(0)) queueMicrotask(run)
 }
 
 export class Connection {
@@ -68,6 +85,7 @@ export class Connection {
   constructor(socket: Socket, serve: Serve) {
     this.#socket = socket
     this.#serve = serve
+    hasAccepted = true
     // Node resumes the socket after each request, and when its body is read.
     socket.on('resume', () => this.#isPaused && socket.pause())
     // An error without a listener would end the process, and Node removes its own from some sockets.

@@ -1,0 +1,49 @@
+/** New connections while the process is busy. */
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { afterAll, expect, onTestFinished, test, vi } from 'vitest'
+import { newDatabase } from '../../support/database.ts'
+import { runServer } from '../../support/process.ts'
+import { requestText } from '../../support/raw.ts'
+
+vi.setConfig({ testTimeout: 60_000 })
+
+const database = await newDatabase()
+const server = await runServer({ DATABASE_URL: database.url })
+afterAll(async () => {
+  await server.end()
+  await database.remove()
+})
+
+const request = requestText('GET /healthz')
+
+function open(): Socket {
+  const socket = connect(server.port, '127.0.0.1')
+  onTestFinished(() => void socket.destroy())
+  return socket
+}
+
+/** Opens a connection, sends one request, and resolves at its response. */
+async function ask(): Promise<Socket> {
+  const socket = open()
+  socket.write(request)
+  await once(socket, 'data')
+  return socket
+}
+
+test('300 new connections do not wait while 200 others send one request after another', async () => {
+  const busy = await Promise.all(Array.from({ length: 200 }, ask))
+  let answers = 0
+  for (const socket of busy) {
+    socket.on('data', () => {
+      answers++
+      socket.write(request)
+    })
+    socket.write(request)
+  }
+  await vi.waitFor(() => expect(answers).toBeGreaterThan(2_000), 20_000)
+  answers = 0
+  await Promise.all(Array.from({ length: 300 }, ask))
+  // If each new connection waited for a turn of the event loop with all requests, there would be 30,000.
+  expect(answers).toBeLessThan(8_000)
+})
