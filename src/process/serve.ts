@@ -20,6 +20,13 @@ import { createReadiness } from './readiness.ts'
 /** Milliseconds between two attempts to close idle connections during a stop. */
 const CLOSE_INTERVAL = 50
 
+/**
+ * Maximum number of connections that the system holds until the process accepts them. It drops further
+ * ones, whose clients try again only after a second, then after two more, and so on. Linux lowers it to
+ * `net.core.somaxconn`, by default 4,096.
+ */
+const MAX_UNACCEPTED = 65_535
+
 const PORT_IN_USE =
   'another program listens there; set another port, or PORT=0 for any that is free'
 
@@ -64,7 +71,7 @@ export async function serve(
   }
   const telemetry = createTelemetry(log, metrics?.observe)
   const server = createApp({ config, resources, service, telemetry, readiness, clientTimeouts })
-  server.listen(config.port)
+  server.listen({ port: config.port, backlog: MAX_UNACCEPTED })
   await once(server, 'listening').catch((error: NodeJS.ErrnoException) => {
     const problem = `PORT: cannot listen on ${config.port} (${error.code})`
     throw new ConfigError(error.code === 'EADDRINUSE' ? `${problem}: ${PORT_IN_USE}` : problem)

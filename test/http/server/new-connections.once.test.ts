@@ -1,5 +1,6 @@
-/** New connections while the process is busy. */
+/** New connections while the process is busy: it accepts them soon, and the system keeps them until then. */
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { afterAll, expect, onTestFinished, test, vi } from 'vitest'
 import { newDatabase } from '../../support/database.ts'
@@ -47,3 +48,15 @@ test('300 new connections do not wait while 200 others send one request after an
   // If each new connection waited for a turn of the event loop with all requests, there would be 30,000.
   expect(answers).toBeLessThan(8_000)
 })
+
+const queue = () => Number(readFileSync('/proc/sys/net/core/somaxconn', 'utf8'))
+test.runIf(process.platform === 'linux' && queue() >= 1_024)(
+  'a process that does nothing for a moment loses none of 1,000 new connections',
+  async () => {
+    server.child.kill('SIGSTOP')
+    onTestFinished(() => void server.child.kill('SIGCONT'))
+    let connected = 0
+    for (let count = 0; count < 1_000; count++) open().on('connect', () => connected++)
+    await vi.waitFor(() => expect(connected).toBe(1_000), 10_000)
+  },
+)
