@@ -68,6 +68,7 @@ export function startTracing(config: TracingConfig, log: Log) {
       resources.serviceNameEnvDetector,
     ],
   })
+  logWarnings(log)
   const processor = new sdk.BatchSpanProcessor({
     exporter: watched(new OTLPTraceExporter(), log),
     ...batchOptions(),
@@ -201,6 +202,24 @@ function batchOptions() {
     ([option, name]) => [option, getNumberFromEnv(name)] as const,
   )
   return Object.fromEntries(options.filter(([, value]) => value !== undefined && value > 0))
+}
+
+/**
+ * Logs the warnings of OpenTelemetry, once a minute at most. Only they report that spans were dropped
+ * because the collector is slower than the calls. Its errors are failed exports, which `watched` logs.
+ */
+function logWarnings(log: Log): void {
+  let lastWarning = Number.NEGATIVE_INFINITY
+  const warn = (message: string) => {
+    if (performance.now() - lastWarning < WARN_INTERVAL) return
+    lastWarning = performance.now()
+    log.warn(`OpenTelemetry: ${message}`)
+  }
+  const ignore = () => {}
+  api.diag.setLogger(
+    { error: ignore, warn, info: ignore, debug: ignore, verbose: ignore },
+    { logLevel: api.DiagLogLevel.WARN, suppressOverrideMessage: true },
+  )
 }
 
 /** Returns an exporter that logs the first failure and the first success after it, once a minute at most. */

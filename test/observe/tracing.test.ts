@@ -192,6 +192,29 @@ testOnce(
   },
 )
 
+testOnce('a collector that is slower than the calls is logged once', async () => {
+  const collector = await collect()
+  const server = await start({
+    OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+    OTEL_BSP_SCHEDULE_DELAY: '1',
+    OTEL_BSP_MAX_QUEUE_SIZE: '2',
+    OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '1',
+  })
+  const warnings = () => server.entries().filter(({ level }) => level === 40)
+  await until('a warning is logged', async () => {
+    await Promise.all(Array.from({ length: 30 }, () => server.ask('/v1/pets')))
+    return warnings().length > 0
+  })
+  for (let round = 0; round < 3; round++) {
+    await Promise.all(Array.from({ length: 30 }, () => server.ask('/v1/pets')))
+  }
+  expect(warnings()).toMatchObject([
+    {
+      msg: expect.stringMatching(/^OpenTelemetry: Dropped \d+ spans because maxQueueSize reached$/),
+    },
+  ])
+})
+
 testOnce('the span of a failed statement has the error code of the driver', async () => {
   const collector = await collect()
   vi.stubEnv('OTEL_EXPORTER_OTLP_ENDPOINT', collector.url)
