@@ -27,14 +27,18 @@ const send = (method: string, path: string, signal: AbortSignal, more: object = 
     ...(method === 'POST' && { body: JSON.stringify(body) }),
     signal,
   })
-/** Sends a creation, even to a process that is frozen, and returns its connection. */
-async function beginPet(name: string): Promise<Socket> {
-  const body = JSON.stringify({ name, categoryId: 3 })
+/** Opens a connection, over which one request has been answered. */
+async function opened(): Promise<Socket> {
   const socket = connect(service.program.port, '127.0.0.1').on('error', () => {})
-  await once(socket, 'connect')
+  socket.write(requestText('GET /healthz'))
+  await once(socket, 'data')
+  return socket
+}
+/** Sends a creation, even to a process that is frozen. */
+async function sendPet(socket: Socket, name: string): Promise<void> {
+  const body = JSON.stringify({ name, categoryId: 3 })
   const request = requestText('POST /v1/pets', { key: service.key, body })
   await new Promise((resolve) => socket.write(request, resolve))
-  return socket
 }
 const reading = 'select%from `pets`%'
 const adding = 'insert into `pets`%'
@@ -129,23 +133,33 @@ test('a call that waits for a connection leaves the queue, and takes none', asyn
 })
 
 test('a creation whose client resets the connection before its batch is not part of the batch', async () => {
+  const [first, second, leaving, staying] = await Promise.all([
+    opened(),
+    opened(),
+    opened(),
+    opened(),
+  ])
   await locker('lock tables pets write')
+  // Two batches run, so the other calls wait for 50 ms.
+  for (const [index, socket] of [first, second].entries()) {
+    await sendPet(socket, `waiting ${index}`)
+    const count = async () => (await running(service.sql, adding)).length
+    await until('it waits', async () => (await count()) === index + 1)
+  }
   const { pid } = service.program.child
   await freeze(Number(pid))
-  // The first one is a batch of its own; the others wait for the next batch.
-  const first = await beginPet('first')
-  const leaving = await beginPet('leaving')
-  const staying = await beginPet('staying')
+  await sendPet(leaving, 'leaving')
+  await sendPet(staying, 'staying')
   leaving.resetAndDestroy()
-  const answers = [first, staying].map((socket) => once(socket, 'data'))
-  thaw(Number(pid))
+  const answers = [first, second, staying].map((socket) => once(socket, 'data'))
   const before = abortedCalls()
+  thaw(Number(pid))
   await until('the log has the call', () => abortedCalls() === before + 1)
   await locker('unlock tables')
   for (const [data] of await Promise.all(answers)) expect(String(data)).toMatch(/ 201 /)
   const pets = await service.sql('select name from pets order by name')
-  expect(pets.map(({ name }) => name)).toEqual(['first', 'staying'])
-  for (const socket of [first, staying]) socket.destroy()
+  expect(pets.map(({ name }) => name)).toEqual(['staying', 'waiting 0', 'waiting 1'])
+  for (const socket of [first, second, staying]) socket.destroy()
 })
 
 test('the Idempotency-Key of an aborted call can be used again', async () => {
