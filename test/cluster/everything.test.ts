@@ -7,6 +7,7 @@ import { readdirSync } from 'node:fs'
 import { connect } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { expect, test } from 'vitest'
+import { SERVICE_FLAGS, SERVICE_VARIABLES } from '../../bench/service.ts'
 import { newDatabase } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
 import { freeze, thaw } from '../support/freeze.ts'
@@ -59,8 +60,8 @@ test('every request ends, and no acknowledged pet is lost or doubled', {
       SHUTDOWN_DELAY: '4s',
       TRUST_PROXY: '1',
       // They limit the memory in `npm start`.
-      MALLOC_ARENA_MAX: '1',
-      NODE_OPTIONS: '--max-semi-space-size=8',
+      ...SERVICE_VARIABLES,
+      NODE_OPTIONS: SERVICE_FLAGS.join(' '),
     })
   const instances = [await start(0), await start(1)] as [ServerProgram, ServerProgram]
   cleanup.defer(async () => void (await Promise.all(instances.map(({ end }) => end()))))

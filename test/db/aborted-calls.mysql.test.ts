@@ -1,11 +1,11 @@
 /** Calls whose clients close the connection before the response: their statements end. */
 import { once } from 'node:events'
-import { connect, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { freeze, thaw } from '../support/freeze.ts'
 import { addKey, instanceForFile, running, until } from '../support/instance.ts'
 import { occupy } from '../support/occupy.ts'
-import { requestText } from '../support/raw.ts'
+import { keepAlive, requestText } from '../support/raw.ts'
 import { openSql, type Sql } from '../support/sql.ts'
 
 const rex = { name: 'Rex', categoryId: 3 }
@@ -27,13 +27,6 @@ const send = (method: string, path: string, signal: AbortSignal, more: object = 
     ...(method === 'POST' && { body: JSON.stringify(body) }),
     signal,
   })
-/** Opens a connection, over which one request has been answered. */
-async function opened(): Promise<Socket> {
-  const socket = connect(service.program.port, '127.0.0.1').on('error', () => {})
-  socket.write(requestText('GET /healthz'))
-  await once(socket, 'data')
-  return socket
-}
 /** Sends a creation, even to a process that is frozen. */
 async function sendPet(socket: Socket, name: string): Promise<void> {
   const body = JSON.stringify({ name, categoryId: 3 })
@@ -133,12 +126,8 @@ test('a call that waits for a connection leaves the queue, and takes none', asyn
 })
 
 test('a creation whose client resets the connection before its batch is not part of the batch', async () => {
-  const [first, second, leaving, staying] = await Promise.all([
-    opened(),
-    opened(),
-    opened(),
-    opened(),
-  ])
+  const open = () => keepAlive(service.program.port)
+  const [first, second, leaving, staying] = await Promise.all([open(), open(), open(), open()])
   await locker('lock tables pets write')
   // Two batches run, so the other calls wait for 50 ms.
   for (const [index, socket] of [first, second].entries()) {

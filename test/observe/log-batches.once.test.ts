@@ -24,6 +24,11 @@ const ask = async (count: number) => {
   for (let index = 0; index < count; index++) await fetch(`${server.origin}/healthz`)
 }
 
+/** Code that creates the log of the service. */
+const CREATE_LOG = `
+  const { createLog } = await import(${JSON.stringify(import.meta.resolve('../../src/observe/log.ts'))})
+  const log = await createLog()`
+
 const requests = () => server.stderr.split('\n').filter((line) => /"msg":"request"/.test(line))
 
 test('a single entry is written without waiting for others', async () => {
@@ -56,8 +61,7 @@ test('lines of several processes on one pipe are not torn: each write has whole 
         return original(fd, text, ...rest)
       }
     }
-    const { createLog } = await import(${JSON.stringify(import.meta.resolve('../../src/observe/log.ts'))})
-    const log = await createLog()
+    ${CREATE_LOG}
     for (let line = 0; line < 500; line++) log.info('x'.repeat(line))
     await setTimeout(200)
     for (let line = 0; line < 500; line++) log.info('x'.repeat(line))
@@ -85,8 +89,7 @@ test.each([
     // 40 MB of entries, several times as much as the log may keep.
     const code = `
     import { setImmediate, setTimeout } from 'node:timers/promises'
-    const { createLog } = await import(${JSON.stringify(import.meta.resolve('../../src/observe/log.ts'))})
-    const log = await createLog()
+    ${CREATE_LOG}
     for (let turn = 0; turn < 1_000; turn++) {
       for (let line = 0; line < 40; line++) log.info('x'.repeat(900))
       await (turn % 20 ? setImmediate() : setTimeout(5))

@@ -18,7 +18,7 @@ import {
   runToEnd,
   type ServerProgram,
 } from '../support/process.ts'
-import { isListening, requestText } from '../support/raw.ts'
+import { isListening, keepAlive, requestText } from '../support/raw.ts'
 import { keyedFetch } from '../support/rest.ts'
 import { createKey } from '../support/service.ts'
 import { readSlowly } from '../support/slow-reader.ts'
@@ -49,9 +49,7 @@ const get = (path: string, headers?: Record<string, string>) =>
 
 /** Opens a keep-alive connection that is idle after a response. */
 async function keepConnection() {
-  const socket = connect(server.port, '127.0.0.1').on('error', () => {})
-  socket.write('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n')
-  expect(String(await once(socket, 'data'))).toContain('200 OK')
+  const socket = await keepAlive(server.port)
   return { closed: new Promise((resolve) => socket.resume().once('close', resolve)) }
 }
 

@@ -34,6 +34,15 @@ export function requestText(line: string, { key, headers = [], body, version }: 
   ].join('\r\n')
 }
 
+/** Opens a keep-alive connection to a server of this machine, which is idle after a response. */
+export async function keepAlive(port: number): Promise<Socket> {
+  const socket = connect(port, '127.0.0.1').on('error', () => {})
+  socket.write(requestText('GET /healthz'))
+  const [answer] = await once(socket, 'data')
+  if (!String(answer).includes('200 OK')) throw new Error(`The server answered ${answer}`)
+  return socket
+}
+
 /** The responses of a server on one connection. */
 export interface Conversation {
   /** The responses in order, including interim ones (1xx). */

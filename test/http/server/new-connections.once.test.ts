@@ -1,11 +1,10 @@
 /** New connections while the process is busy: it accepts them soon, and the system keeps them until then. */
-import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { afterAll, expect, onTestFinished, test, vi } from 'vitest'
 import { newDatabase } from '../../support/database.ts'
 import { runServer } from '../../support/process.ts'
-import { requestText } from '../../support/raw.ts'
+import { keepAlive, requestText } from '../../support/raw.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 
@@ -18,19 +17,12 @@ afterAll(async () => {
 
 const request = requestText('GET /healthz')
 
-function open(): Socket {
-  const socket = connect(server.port, '127.0.0.1')
+const destroyed = (socket: Socket) => {
   onTestFinished(() => void socket.destroy())
   return socket
 }
-
-/** Opens a connection, sends one request, and resolves at its response. */
-async function ask(): Promise<Socket> {
-  const socket = open()
-  socket.write(request)
-  await once(socket, 'data')
-  return socket
-}
+const open = () => destroyed(connect(server.port, '127.0.0.1'))
+const ask = async () => destroyed(await keepAlive(server.port))
 
 test('300 new connections do not wait while 200 others send one request after another', async () => {
   const busy = await Promise.all(Array.from({ length: 200 }, ask))
