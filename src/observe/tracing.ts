@@ -204,17 +204,24 @@ function batchOptions() {
   return Object.fromEntries(options.filter(([, value]) => value !== undefined && value > 0))
 }
 
+/** Returns a function that returns whether the next warning may be logged, and takes it for logged. */
+function limit(): () => boolean {
+  let last = Number.NEGATIVE_INFINITY
+  return () => {
+    const now = performance.now()
+    if (now - last < WARN_INTERVAL) return false
+    last = now
+    return true
+  }
+}
+
 /**
  * Logs the warnings of OpenTelemetry, once a minute at most. Only they report that spans were dropped
  * because the collector is slower than the calls. Its errors are failed exports, which `watched` logs.
  */
 function logWarnings(log: Log): void {
-  let lastWarning = Number.NEGATIVE_INFINITY
-  const warn = (message: string) => {
-    if (performance.now() - lastWarning < WARN_INTERVAL) return
-    lastWarning = performance.now()
-    log.warn(`OpenTelemetry: ${message}`)
-  }
+  const isDue = limit()
+  const warn = (message: string) => void (isDue() && log.warn(`OpenTelemetry: ${message}`))
   const ignore = () => {}
   api.diag.setLogger(
     { error: ignore, warn, info: ignore, debug: ignore, verbose: ignore },
@@ -224,15 +231,14 @@ function logWarnings(log: Log): void {
 
 /** Returns an exporter that logs the first failure and the first success after it, once a minute at most. */
 function watched(exporter: sdk.SpanExporter, log: Log): sdk.SpanExporter {
+  const isDue = limit()
   let hasWarned = false
-  let lastWarning = Number.NEGATIVE_INFINITY
   return {
     export(spans, done) {
       exporter.export(spans, (result) => {
         const hasFailed = result.error !== undefined
-        if (hasFailed && !hasWarned && performance.now() - lastWarning >= WARN_INTERVAL) {
+        if (hasFailed && !hasWarned && isDue()) {
           hasWarned = true
-          lastWarning = performance.now()
           log.warn({ err: result.error }, 'The trace collector is unreachable: spans are lost')
         } else if (hasWarned && !hasFailed) {
           hasWarned = false
