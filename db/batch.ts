@@ -65,7 +65,7 @@ interface Queue<Input, Output> {
   /** The inputs that wait, by name. */
   waiting: Map<unknown, Item<Input, Output>>
   /** The batches that the calls wait for. */
-  running: readonly object[]
+  running: readonly Promise<void>[]
   /** Whether the next batches begin at the end of this turn of the event loop. */
   isScheduled: boolean
   timer: NodeJS.Timeout | undefined

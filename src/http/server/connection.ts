@@ -41,7 +41,7 @@ type State = 'open' | 'last' | 'over'
 /** The functions to run after parsing, one for each request. */
 const parsed: (() => void)[] = []
 
-/** Whether a connection was accepted in this turn of the event loop. */
+/** Whether a connection was accepted since requests last waited for that. */
 let hasAccepted = false
 
 /**
