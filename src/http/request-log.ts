@@ -8,7 +8,7 @@ import { ipAddressOf, parseTarget } from './request.ts'
 import { type CallOutcome, recordOf } from './request-record.ts'
 
 /** The logged status of a request whose client closed the connection before the response was sent. */
-const GONE = 499
+export const GONE = 499
 
 export type Telemetry = ReturnType<typeof createTelemetry>
 

@@ -69,6 +69,7 @@ function runParsed(since = performance.now()): void {
 export class Connection {
   readonly #socket: Socket
   readonly #serve: Serve
+  readonly #onUnserved: () => void
   #state: State = 'open'
   /** The exchange whose response the socket has not sent in full. */
   #current: Exchange | undefined
@@ -81,10 +82,14 @@ export class Connection {
   /** Whether the socket stays paused until the connection closes. */
   #isPaused = false
 
-  /** Must be called after Node has added its own listeners to the socket, because it replaces some. */
-  constructor(socket: Socket, serve: Serve) {
+  /**
+   * Must be called after Node has added its own listeners to the socket, because it replaces some.
+   * `onUnserved` is called when the connection is destroyed before the app has its request.
+   */
+  constructor(socket: Socket, serve: Serve, onUnserved: () => void) {
     this.#socket = socket
     this.#serve = serve
+    this.#onUnserved = onUnserved
     hasAccepted = true
     // Node resumes the socket after each request, and when its body is read.
     socket.on('resume', () => this.#isPaused && socket.pause())
@@ -150,6 +155,7 @@ export class Connection {
 
   /** Destroys the connection, even in the middle of a response. */
   destroy(): void {
+    if (this.#state !== 'over' && this.#current?.isServed === false) this.#onUnserved()
     this.#state = 'over'
     held.delete(this)
     this.#socket.destroy()

@@ -16,6 +16,7 @@ import {
 import { jsonHeaders } from '../headers.ts'
 import { http } from '../node.ts'
 import { isHttp } from '../request.ts'
+import { GONE } from '../request-log.ts'
 import { answer, rawAnswer } from '../respond.ts'
 import { Connection } from './connection.ts'
 
@@ -95,7 +96,9 @@ export function createHttpServer(
     .on('connection', (socket: Socket) => {
       // A socket caches its IP address when it is read, and the log reads it after the socket closes.
       void socket.remoteAddress
-      connections.set(socket, new Connection(socket, serve))
+      // Under load, many clients are gone before their requests are served.
+      const onUnserved = () => onRefused({ status: GONE, ipAddress: socket.remoteAddress })
+      connections.set(socket, new Connection(socket, serve, onUnserved))
       socket.once('close', () => connections.delete(socket))
     })
     .on('request', accept)

@@ -52,3 +52,17 @@ test.runIf(process.platform === 'linux' && queue() >= 1_024)(
     await vi.waitFor(() => expect(connected).toBe(1_000), 10_000)
   },
 )
+
+test('requests whose clients are gone before the process reads them are all logged', async () => {
+  // 499, and 401 for those that are served in time.
+  const count = () => server.entries().filter(({ status }) => status !== 200).length
+  const before = count()
+  server.child.kill('SIGSTOP')
+  onTestFinished(() => void server.child.kill('SIGCONT'))
+  const incomplete = requestText('POST /v1/pets', { body: '{}' }).slice(0, -1)
+  let sent = 0
+  for (let number = 0; number < 100; number++) open().end(incomplete, () => sent++)
+  await vi.waitFor(() => expect(sent).toBe(100), 10_000)
+  server.child.kill('SIGCONT')
+  await vi.waitFor(() => expect(count() - before).toBe(100), 10_000)
+})
