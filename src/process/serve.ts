@@ -1,5 +1,6 @@
 /** One serving process: its parts, its start and its graceful stop. */
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import { connect } from '../../db/connect.ts'
@@ -10,7 +11,7 @@ import { createRateLimit } from '../http/rate-limit.ts'
 import { createTelemetry } from '../http/request-log.ts'
 import { createIdempotency } from '../idempotency/store.ts'
 import { createAuthenticator } from '../keys/authenticator.ts'
-import type { Log } from '../observe/log.ts'
+import { type Log, summed } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
 import { reporter, type Service } from '../surface/pipeline.ts'
 import { createApp } from './app.ts'
@@ -27,8 +28,14 @@ const CLOSE_INTERVAL = 50
  */
 const MAX_UNACCEPTED = 65_535
 
+/** Open files that are kept for the database, the metrics, and the files that the service reads. */
+const RESERVED_FILES = 64
+
 const PORT_IN_USE =
   'another program listens there; set another port, or PORT=0 for any that is free'
+
+const TOO_MANY_CONNECTIONS =
+  'New connections were closed: the process may not have more open files (ulimit -n)'
 
 /** The running service, in one process or several. */
 export interface Running {
@@ -71,6 +78,12 @@ export async function serve(
   }
   const telemetry = createTelemetry(log, metrics?.observe)
   const server = createApp({ config, resources, service, telemetry, readiness, clientTimeouts })
+  // Beyond the limit on open files, Node closes connections in silence, and the database has none, too.
+  server.maxConnections = maxConnections()
+  server.on(
+    'drop',
+    summed((connections) => log.error({ connections }, TOO_MANY_CONNECTIONS)),
+  )
   server.listen({ port: config.port, backlog: MAX_UNACCEPTED })
   await once(server, 'listening').catch((error: NodeJS.ErrnoException) => {
     const problem = `PORT: cannot listen on ${config.port} (${error.code})`
@@ -100,4 +113,12 @@ export async function serve(
     readMetrics: async () => (await metrics?.registry.metrics()) ?? '',
     stop,
   }
+}
+
+/** Returns how many connections the process may hold by its limit on open files, which Linux shows. */
+function maxConnections(): number {
+  if (process.platform !== 'linux') return Number.POSITIVE_INFINITY
+  const files = /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1]
+  const limit = Number(files ?? Number.POSITIVE_INFINITY)
+  return Math.max(limit - RESERVED_FILES, Math.floor(limit / 2))
 }

@@ -54,16 +54,19 @@ export interface ServerProgram extends Program {
 /**
  * Runs a program with only these variables of the service, in an empty folder, so that neither
  * an `.env` file nor a `data` folder of this checkout is used. `folder` keeps files for a restart.
+ * `starter` is a command that starts another one, such as `prlimit`.
  */
 export function runProgram(
   program: string,
   variables: Record<string, string> = {},
   args: string[] = [],
   folder?: string,
+  starter: readonly string[] = [],
 ): Program {
   const cwd = folder ?? mkdtempSync(path.join(tmpdir(), 'petstore-run-'))
   const { PATH = '', HOME = '' } = process.env
-  const child = spawn(process.execPath, [path.join(root, program), ...args], {
+  const [command = '', ...rest] = [...starter, process.execPath, path.join(root, program), ...args]
+  const child = spawn(command, rest, {
     cwd,
     // Shares the compiled code between the many processes.
     env: { PATH, HOME, NODE_COMPILE_CACHE: compiled, ...variables },
@@ -133,9 +136,10 @@ export function newFolder(): { folder: string; remove(): void } {
 export async function runServer(
   variables: Record<string, string>,
   folder?: string,
+  starter?: readonly string[],
 ): Promise<ServerProgram> {
   const given = { PORT: '0', DATABASE_TIMEOUT, ...variables }
-  const program = runProgram(programs.server, given, [], folder)
+  const program = runProgram(programs.server, given, [], folder, starter)
   const { promise: origin, resolve } = Promise.withResolvers<string>()
   createInterface({ input: program.child.stdout as NodeJS.ReadableStream }).on('line', (line) => {
     const address = /REST +(http:\/\/\S+)\/v1\/pets/.exec(line)?.[1]

@@ -1,4 +1,5 @@
 /** New connections while the process is busy: it accepts them soon, and the system keeps them until then. */
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { afterAll, expect, onTestFinished, test, vi } from 'vitest'
@@ -66,3 +67,27 @@ test('requests whose clients are gone before the process reads them are all logg
   server.child.kill('SIGCONT')
   await vi.waitFor(() => expect(count() - before).toBe(100), 10_000)
 })
+
+test.runIf(process.platform === 'linux')(
+  'more connections than open files: the log says it, and those that are open are served',
+  async () => {
+    const own = await newDatabase()
+    const start = ['prlimit', '--nofile=256:256']
+    const limited = await runServer({ DATABASE_URL: own.url }, undefined, start)
+    onTestFinished(async () => {
+      await limited.end()
+      await own.remove()
+    })
+    const first = destroyed(await keepAlive(limited.port))
+    let closed = 0
+    for (let number = 0; number < 400; number++) {
+      const socket = destroyed(connect(limited.port, '127.0.0.1'))
+      socket.on('error', () => {}).on('close', () => closed++)
+    }
+    await limited.logged(/New connections were closed/)
+    await vi.waitFor(() => expect(closed).toBeGreaterThan(200), 10_000)
+    first.write(requestText('GET /v1/openapi.json')) // reads files
+    const [answer] = await once(first, 'data')
+    expect(String(answer)).toMatch(/^HTTP\/1\.1 200 /)
+  },
+)
