@@ -1,7 +1,7 @@
 /** One serving process: its parts, its start and its graceful stop. */
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, Server as NetServer } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import { connect } from '../../db/connect.ts'
 import { retry } from '../../db/retry.ts'
@@ -94,11 +94,13 @@ export async function serve(
     log.info('Stopping: finishing the requests in flight')
     readiness.stopping = true
     await wait(config.shutdownDelay)
-    server.close()
-    // server.close() closes only the connections that are idle at that moment.
+    // server.close() would also end the timeouts of requests that have begun to arrive.
+    NetServer.prototype.close.call(server)
+    // It would close only the connections that are idle at that moment.
     const closing = setInterval(() => server.closeIdleConnections(), CLOSE_INTERVAL)
     await once(server, 'close')
     clearInterval(closing)
+    server.close()
     idempotency.stop()
     await authenticator.stop() // records the last uses of keys, so it needs the database
     await db.destroy()

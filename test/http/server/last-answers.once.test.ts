@@ -110,3 +110,15 @@ test('a request whose head arrives during the stop gets a response', async () =>
   await stopping
   service = await startService() // for afterEach, which stops it
 })
+
+test('a head that does not end delays a stop only until its timeout', async () => {
+  const clientTimeouts = { headers: 1_000, request: 1_000, keepAlive: 60_000 }
+  const slow = await startService({}, { clientTimeouts })
+  const serving = accepted()
+  const socket = connect(Number(new URL(slow.origin).port), '127.0.0.1')
+  const served = await serving
+  socket.write('GET /healthz HTTP/1.1\r\n')
+  while (served.bytesRead === 0) await setTimeout(1)
+  await slow.stop()
+  expect(await text(socket)).toMatch(/^HTTP\/1\.1 408 /)
+})
