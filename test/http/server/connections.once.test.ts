@@ -303,6 +303,20 @@ test('a rejected client that keeps its side open is disconnected', outOfThree, a
   expect(performance.now() - began).toBeLessThan(4_000)
 })
 
+test('a client that ends the connection with its request is not reset while it sends the body', async () => {
+  const socket = await open()
+  const ended = once(socket.resume(), 'end')
+  const headers = ['Connection: close', 'Content-Type: text/plain', 'Content-Length: 1000000']
+  socket.write(request('POST /v1/pets', headers))
+  await ended
+  for (let part = 0; part < 5; part++) {
+    socket.write('x'.repeat(1_000))
+    await setTimeout(20)
+  }
+  expect(socket.errored).toBe(null)
+  socket.destroy()
+})
+
 test('Expect: 100-continue gets 100 Continue; other expectations are ignored', async () => {
   const headers = ['Expect: 100-continue', 'Content-Length: 2']
   for (const expectation of ['Expect: 100-continue', 'expect: 100-Continue']) {
