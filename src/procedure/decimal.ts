@@ -9,7 +9,7 @@ import { type Documentation, type InputDocumentation, required } from './field.t
 interface Size {
   /** All digits: at most 18, so that `unitsOf` returns an int64. */
   precision: number
-  /** Digits after the decimal point, fewer than `precision`. */
+  /** Digits after the decimal point: at least one, and fewer than `precision`. Without any, see `int64`. */
   scale: number
   /** Whether negative decimals are valid. */
   signed?: boolean
@@ -19,7 +19,7 @@ interface Size {
 const jsonSchema = ({ precision, scale, signed }: Size, fraction: string) => ({
   type: 'string' as const,
   minLength: 1,
-  maxLength: precision + (scale > 0 ? 1 : 0) + (signed ? 1 : 0),
+  maxLength: precision + 1 + (signed ? 1 : 0),
   pattern: `^${signed ? '-?' : ''}(?:0|[1-9]\\d{0,${precision - scale - 1}})${fraction}$`,
 })
 
@@ -29,10 +29,12 @@ const jsonSchema = ({ precision, scale, signed }: Size, fraction: string) => ({
  */
 export function decimalInput(meta: InputDocumentation, size: Size) {
   const { precision, scale, signed } = size
-  if (scale < 0 || scale >= precision || precision > 18) {
-    throw new TypeError('A decimal has at most 18 digits, and at least one before the point')
+  if (scale < 1 || scale >= precision || precision > 18) {
+    throw new TypeError(
+      'A decimal has at most 18 digits, and at least one on each side of the point',
+    )
   }
-  const schema = jsonSchema(size, scale > 0 ? `(?:\\.\\d{1,${scale}})?` : '')
+  const schema = jsonSchema(size, `(?:\\.\\d{1,${scale}})?`)
   const kind = signed ? 'a decimal number' : 'a decimal number of at least 0'
   const rule = `must be ${kind} in a string, such as "${decimalOf(250n, scale)}", with at most ${precision - scale} digits before the point and ${scale} after it`
   return z
@@ -44,10 +46,7 @@ export function decimalInput(meta: InputDocumentation, size: Size) {
 
 /** Returns the schema of an output: a decimal with exactly `scale` digits after the point. */
 export const decimalOutput = (meta: Documentation, size: Size) =>
-  z.string().meta({
-    ...meta,
-    override: jsonSchema(size, size.scale > 0 ? `\\.\\d{${size.scale}}` : ''),
-  })
+  z.string().meta({ ...meta, override: jsonSchema(size, `\\.\\d{${size.scale}}`) })
 
 /**
  * Returns a decimal as an int64, in units of its last digit: for scale 2, `2.50` is 250. A column of
@@ -62,6 +61,5 @@ export function unitsOf(decimal: string, scale: number): bigint {
 export function decimalOf(units: bigint, scale: number): string {
   const digits = String(units < 0n ? -units : units).padStart(scale + 1, '0')
   const sign = units < 0n ? '-' : ''
-  if (scale === 0) return sign + digits
   return `${sign}${digits.slice(0, -scale)}.${digits.slice(-scale)}`
 }

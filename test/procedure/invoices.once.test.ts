@@ -193,11 +193,11 @@ test('the document has a format, a length and a range for each', async () => {
   })
 })
 
-test('a decimal of more than 18 digits, or with none before the point, is rejected at the start', () => {
+test('a decimal of more than 18 digits, or with none on one side of the point, is rejected at the start', () => {
   for (const size of [
     { precision: 19, scale: 2 },
     { precision: 2, scale: 2 },
-    { precision: 3, scale: -1 },
+    { precision: 3, scale: 0 },
   ]) {
     expect(() => decimalInput({ description: 'A price.' }, size)).toThrow('at most 18 digits')
   }
