@@ -98,8 +98,14 @@ export async function serve(
     NetServer.prototype.close.call(server)
     // It would close only the connections that are idle at that moment.
     const closing = setInterval(() => server.closeIdleConnections(), CLOSE_INTERVAL)
+    // Requests that are still arriving then time out, so that the rest of the stop has its time.
+    const halfTime = (config.shutdownTimeout - config.shutdownDelay) / 2
+    const arriving = setTimeout(() => {
+      server.headersTimeout = server.requestTimeout = 1
+    }, halfTime)
     await once(server, 'close')
     clearInterval(closing)
+    clearTimeout(arriving)
     server.close()
     idempotency.stop()
     await authenticator.stop() // records the last uses of keys, so it needs the database

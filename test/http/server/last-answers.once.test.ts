@@ -111,14 +111,21 @@ test('a request whose head arrives during the stop gets a response', async () =>
   service = await startService() // for afterEach, which stops it
 })
 
-test('a head that does not end delays a stop only until its timeout', async () => {
-  const clientTimeouts = { headers: 1_000, request: 1_000, keepAlive: 60_000 }
-  const slow = await startService({}, { clientTimeouts })
-  const serving = accepted()
-  const socket = connect(Number(new URL(slow.origin).port), '127.0.0.1')
-  const served = await serving
-  socket.write('GET /healthz HTTP/1.1\r\n')
-  while (served.bytesRead === 0) await setTimeout(1)
-  await slow.stop()
-  expect(await text(socket)).toMatch(/^HTTP\/1\.1 408 /)
-})
+test.for([
+  ['its timeout', {}, { clientTimeouts: { headers: 1_000, request: 1_000, keepAlive: 60_000 } }],
+  ['half of SHUTDOWN_TIMEOUT', { SHUTDOWN_TIMEOUT: '2s', SHUTDOWN_DELAY: '1s' }, {}],
+] as const)(
+  'a head that does not end delays a stop until %s at most',
+  async ([, settings, surroundings]) => {
+    const slow = await startService(settings, surroundings)
+    const serving = accepted()
+    const socket = connect(Number(new URL(slow.origin).port), '127.0.0.1')
+    const served = await serving
+    socket.write('GET /healthz HTTP/1.1\r\n')
+    while (served.bytesRead === 0) await setTimeout(1)
+    const began = performance.now()
+    await slow.stop()
+    expect(performance.now() - began).toBeLessThan(8_000)
+    expect(await text(socket)).toMatch(/^HTTP\/1\.1 408 /)
+  },
+)
