@@ -4,7 +4,17 @@ import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  onTestFinished,
+  test,
+  vi,
+} from 'vitest'
 import { connect } from '../../../db/connect.ts'
 import { Deadline } from '../../../db/deadline.ts'
 import { MysqlPool, type Pooled, socketOf } from '../../../db/engines/mysql-pool.ts'
@@ -254,6 +264,16 @@ describe('connections to a server', outOfThree, () => {
       pool.giveBack(taken)
       // The proxy has dropped the connections of the service, too: its next call fails.
       expect((await list(0)).status).toBe(503)
+    })
+
+    test('connections that are idle for half a minute are closed', async () => {
+      giveBackAll()
+      onTestFinished(() => void vi.useRealTimers())
+      vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 25_000 })
+      await setTimeout(1_500) // mysql2 checks them each second
+      expect(areClosed()).toBe(false)
+      vi.setSystemTime(Date.now() + 10_000)
+      await until('all are closed', areClosed)
     })
 
     test('at its end it closes connections to a server that hangs', async () => {
