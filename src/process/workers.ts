@@ -109,15 +109,11 @@ export async function work(config: Config, log: Log, composition: Composition): 
     if (found) process.send?.(found, () => {})
   })
   const stopping = stopRequested(stopMessage, config.shutdownTimeout, log)
-  try {
-    // The primary process does not need this module.
-    const serving = import('./serve.ts').then(({ serve }) => serve(config, log, composition))
-    const running = await Promise.race([serving, stopping])
-    if (!running) return // it has no request to finish, and the other workers may wait for SHUTDOWN_DELAY
-    metrics = running.metrics
-    await stopping
-    await running.stop()
-  } finally {
-    if (process.connected) process.disconnect?.()
-  }
+  // The primary process does not need this module.
+  const serving = import('./serve.ts').then(({ serve }) => serve(config, log, composition))
+  const running = await Promise.race([serving, stopping])
+  if (!running) return // it has no request to finish, and the other workers may wait for SHUTDOWN_DELAY
+  metrics = running.metrics
+  await stopping
+  await running.stop()
 }
