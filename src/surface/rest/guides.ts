@@ -119,7 +119,8 @@ const guides: Record<string, (subject: Subject) => Values | undefined> = {
     const body = exampleInput && [
       '',
       `-H 'Content-Type: application/json'`,
-      `--data-raw '${JSON.stringify(exampleInput)}'`,
+      // A shell has no escape within apostrophes.
+      `--data-raw '${JSON.stringify(exampleInput).replaceAll("'", "'\\''")}'`,
     ]
     return {
       operations: named(repeatable, 'disjunction'),

@@ -123,7 +123,11 @@ const served = router({
     .query(async ({ input: { what } }) => (what === 'full' ? full : given)),
   make: keyedProcedure
     .meta(
-      described('POST', '/notes', { creates: '/notes/{label}', example: note, exampleInput: note }),
+      described('POST', '/notes', {
+        creates: '/notes/{label}',
+        example: note,
+        exampleInput: { label: "Rex's" },
+      }),
     )
     .input(NewNote)
     .output(Note)
@@ -433,7 +437,8 @@ test.each([
 })
 
 test('the samples of the document write each kind of value', async () => {
-  const { paths } = JSON.parse(await (await ask('/openapi.json')).text())
+  const { paths, info } = JSON.parse(await (await ask('/openapi.json')).text())
+  expect(info.description).toContain(String.raw`--data-raw '{"label":"Rex'\''s"}'`)
   const sampleOf = (path: string, method: string) =>
     paths[path][method]['x-codeSamples'][0].source.split('\n').at(-1)
   expect(sampleOf('/see', 'put')).toBe(
