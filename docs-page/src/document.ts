@@ -139,6 +139,10 @@ export const readDocument = (text: string): OpenApi =>
 
 export const toJson = (value: unknown): string => JSON.stringify(value, null, 2)
 
+/** An example as it is sent: a text without quotes, anything else as JSON on many lines. */
+export const exampleText = (value: unknown): string =>
+  typeof value === 'string' ? value : toJson(value)
+
 /** A value as it stands in a line: a text without quotes, anything else as JSON. */
 export const inline = (value: unknown): string =>
   typeof value === 'string' ? value : JSON.stringify(value)

@@ -1,14 +1,15 @@
 /** One operation: what it takes, a sample of its request and its answers, and a form that tries it. */
 import {
   examplesOf,
+  exampleText,
   inline,
+  nameOf,
   type OpenApi,
   type Operation,
   type Parameter,
   type Response,
   schemaOf,
   schemaOfParameter,
-  toJson,
 } from './document.ts'
 import {
   codeBlock,
@@ -111,7 +112,7 @@ function answers(document: OpenApi, { id, responses }: Operation): Html | undefi
   const panels = shown.map(([status, { content, description = '' }]) => {
     const examples = examplesOf(document, content)
     const blocks = examples.map((value) =>
-      codeBlock([status, codeOf(value)].filter(Boolean).join(' '), textOf(value)),
+      codeBlock([status, codeOf(value)].filter(Boolean).join(' '), exampleText(value)),
     )
     return html`<div class="panel"><p class="hint">${phrase(description)}</p>${
       blocks.length > 0 ? blocks : html`<p class="hint">The answer has no body.</p>`
@@ -122,8 +123,6 @@ function answers(document: OpenApi, { id, responses }: Operation): Html | undefi
             ${panels}
           </div>`
 }
-
-const textOf = (value: unknown) => (typeof value === 'string' ? value : toJson(value))
 
 /** What an example of an error calls it, where it has such a field. */
 function codeOf(value: unknown): string | undefined {
@@ -137,8 +136,10 @@ function response(document: OpenApi, id: string, status: string, object: Respons
   const isError = status >= '4'
   const codes = isError ? examplesOf(document, content).map(codeOf) : []
   const here = `${id}-${status}`
-  const names = Object.entries(headers).map(([name, { $ref }]) =>
-    $ref ? html`<a href="#header-${name}"><code>${name}</code></a> ` : html`<code>${name}</code> `,
+  const names = Object.entries(headers).map(([name, { $ref = '' }]) =>
+    $ref.startsWith('#/components/headers/')
+      ? html`<a href="#header-${nameOf($ref)}"><code>${name}</code></a> `
+      : html`<code>${name}</code> `,
   )
   return linked(
     here,

@@ -6,6 +6,7 @@ import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import {
   examplesOf,
+  exampleText,
   inline,
   type OpenApi,
   type Operation,
@@ -193,7 +194,7 @@ function start(document: OpenApi, introduction: Html, operations: Operation[]): 
           html`<div class="code"><div class="stays">
           <p class="hint">The first request: <a href="#${first.id}">${first.object.summary || first.id}</a></p>
           <div data-sample-of="${first.id}">${sampleBlock(`${first.method} ${first.path}`, curlOf(document, first))}</div>
-          ${answer === undefined ? undefined : codeBlock('Example answer', toJson(answer))}
+          ${answer === undefined ? undefined : codeBlock('Example answer', exampleText(answer))}
         </div></div>`
         }
       </div>`

@@ -3,13 +3,13 @@ import { type Call, type Key, languages } from '../assets/samples.js'
 import {
   exampleOf,
   examplesOf,
+  exampleText,
   inline,
   type OpenApi,
   type Operation,
   type Parameter,
   type SecurityScheme,
   schemaOfParameter,
-  toJson,
 } from './document.ts'
 
 /** A value for a parameter: its example, or one that its schema allows; empty where there is none. */
@@ -26,7 +26,7 @@ export function bodyOf(
   const [example] = examplesOf(document, body?.content)
   return {
     type,
-    text: example === undefined ? '' : typeof example === 'string' ? example : toJson(example),
+    text: example === undefined ? '' : exampleText(example),
   }
 }
 

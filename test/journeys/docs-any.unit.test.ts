@@ -40,6 +40,9 @@ test('the page has the words of unusual schemas and examples', () => {
     '"ship": { "name": "Ada", "length": 0 }, "neighbours": [],', // not a berth in itself
     '{ "id": "S-1" }',
     'lit boolean default false',
+    'filter any (sql) · query',
+    'draft string · query deprecated',
+    'A file, or its fields.',
     '"lit": false',
   ]) {
     expect(words).toContain(part)
@@ -51,11 +54,15 @@ test('forms, samples, headers and guides are those of the document', () => {
     '<body data-api="https://harbour.example/api">',
     '<input id="GET-berths-berth--path-berth"', // a choice would add an empty value
     'https://harbour.example/api/berths/north%20pier',
+    'https://harbour.example/api/berths/quay%201',
+    '<input id="upload-query-draft" name="draft" data-in="query" type="text" placeholder="3.5"',
+    '<select id="upload-header-tide"',
+    '<template data-language="wget">',
     '<input id="upload-query-wait" name="wait" data-in="query" type="text" placeholder="false"',
     'data-method="DELETE" data-path="/berths/{berth}" hidden>', // it needs no key
     'data-key-prefix="Basic "',
     'data-status="default">', // folded up, like an error
-    'Headers: <code>Location</code>',
+    'Headers: <code>Location</code> <a href="#header-Plain"><code>X-Depth</code></a>',
     '<a href="map.png">Map</a>',
     '<a href="tide.png">tide.png</a>', // it has no words
   ]) {
@@ -90,6 +97,20 @@ test('parameters of an operation override those of its path', () => {
 test('a key is sent as its security scheme requires', () => {
   expect(html).toContain('data-key-in="header" data-key-name="Cookie" data-key-prefix="sid="')
   expect(html).toContain('https://harbour.example/api/ships?api_key=API_KEY')
+})
+
+test('a link within the page leads to a part of it', () => {
+  for (const [, id] of html.matchAll(/ href="#([^"]+)"/g)) expect(html).toContain(` id="${id}"`)
+})
+
+test('an example that is text has no quotes around it', () => {
+  const content = { 'text/csv': { example: 'north,"Ada"' } }
+  const post = { requestBody: { content }, responses: { 201: { content } } }
+  const info = { title: 'T', version: '1' }
+  const page = docsPage(JSON.stringify({ openapi: '3.1.0', info, paths: { '/ships': { post } } }))
+  // The form, and the answer in two places.
+  expect(page.match(/>north,&#34;Ada&#34;<\/(textarea|pre)>/g)).toHaveLength(3)
+  expect(page).toContain('--data-raw &#39;north,&#34;Ada&#34;&#39;')
 })
 
 test('a minimal document has a page', () => {

@@ -19,7 +19,13 @@ export const oddDocument = {
     '/berths/{berth}': {
       summary: 'A path with parameters of its own',
       parameters: [
-        { name: 'berth', in: 'path', required: true, schema: { type: 'string' } },
+        {
+          name: 'berth',
+          in: 'path',
+          required: true,
+          schema: { type: 'string' },
+          example: 'quay 1',
+        },
         { $ref: '#/components/parameters/Session' },
       ],
       get: {
@@ -32,7 +38,7 @@ export const oddDocument = {
             description: 'Replaces that of the path.',
             schema: { type: ['string', 'null'], enum: ['north pier', 'south', null] },
           },
-          { name: 'filter', in: 'query', content: { 'application/json': { schema: true } } },
+          { name: 'filter', in: 'query', content: { 'text/x-sql': { schema: { format: 'sql' } } } },
         ],
         responses: {
           '200': {
@@ -60,11 +66,20 @@ export const oddDocument = {
       post: {
         operationId: 'upload',
         parameters: [
-          { name: 'draft', in: 'query', schema: { type: 'string' } },
+          {
+            name: 'draft',
+            in: 'query',
+            deprecated: true,
+            example: '3.5',
+            schema: { type: 'string' },
+          },
+          { name: 'tide', in: 'header', schema: { enum: ['low', 'high'] } },
           { name: 'wait', in: 'query', schema: { type: 'boolean', default: false } },
         ],
         summary: 'Upload a `manifest`',
+        'x-codeSamples': [{ lang: 'Shell', label: 'wget', source: 'wget …' }],
         requestBody: {
+          description: 'A file, or its fields.',
           content: {
             'multipart/form-data': {
               schema: {
@@ -80,6 +95,7 @@ export const oddDocument = {
             description: 'Made',
             headers: {
               Location: { schema: { type: 'string' } },
+              'X-Depth': { $ref: '#/components/headers/Plain' },
               'X-Loop': { $ref: '#/nowhere/at/all' },
             },
             content: {
@@ -157,6 +173,8 @@ export const oddDocument = {
         required: ['name'],
         properties: { name: { type: 'string', readOnly: true, examples: ['Ada'] } },
       },
+      Circle: { $ref: '#/components/schemas/Ring' },
+      Ring: { $ref: '#/components/schemas/Circle' },
       Loop: { allOf: [{ $ref: '#/components/schemas/Loop' }] },
       Anything: true,
       Nothing: false,
