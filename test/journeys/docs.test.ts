@@ -570,6 +570,7 @@ test('a button requests the next page', async () => {
   await next.click()
   expect(await page.evaluate('document.activeElement.type')).toBe('submit')
   await answerOf('listPets').getByText(`"id": ${second?.id},`).waitFor()
+  expect(await sampleOf('listPets').innerText()).toContain(`cursor=${first?.id}`)
   expect(await operation('listPets').getByLabel('cursor').inputValue()).toBe(String(first?.id))
   await operation('listPets').getByLabel('limit').fill('100')
   await send('listPets')
