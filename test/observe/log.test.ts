@@ -11,7 +11,7 @@ import { engine } from '../support/database.ts'
 import { eventually, outOfThree } from '../support/eventually.ts'
 import { instanceForFile, running } from '../support/instance.ts'
 import { type LogEntry, programs } from '../support/process.ts'
-import { requestText } from '../support/raw.ts'
+import { converse, requestText } from '../support/raw.ts'
 import type { KeyedInit } from '../support/rest.ts'
 import { readSlowly } from '../support/slow-reader.ts'
 
@@ -96,6 +96,13 @@ test('the duration excludes the time that a connection was idle', outOfThree, as
   await setTimeout(200)
   await ask(id, '/healthz')
   expect((await entryOf(id)).duration).toBeLessThan(150)
+})
+
+test('a request with two Hosts is logged with its operation', async () => {
+  const id = newId()
+  const headers = ['Host: other.example', `X-Request-Id: ${id}`]
+  await converse(service.origin, requestText('GET /v1/pets', { key, headers }))
+  expect(await entryOf(id)).toMatchObject({ surface: 'rest', operation: 'listPets', status: 400 })
 })
 
 describe('a client that disconnects is logged with 499', () => {
