@@ -155,9 +155,14 @@ test('a worker that dies is replaced, and the other one serves meanwhile', async
   for (let request = 0; request < 4; request++) expect((await get('/v1/pets')).status).toBe(200)
   const pids = await servingPids([first])
   expect(pids).toContain(second)
-  expect(await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text()).toContain(
-    'petstore_requests_total{surface="rest",operation="listPets",status="200"}',
-  )
+  const metrics = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text()
+  const labels = '{surface="rest",operation="listPets",status="200"}'
+  await eventually(() => {
+    const served = server
+      .entries()
+      .filter(({ pid, msg }) => msg === 'request' && pids.includes(Number(pid)))
+    expect(metrics).toContain(`petstore_requests_total${labels} ${served.length}\n`)
+  })
   const creations = await inFlight(pids)
   server.child.kill('SIGINT')
   await eventually(() => expect(stopping()).toHaveLength(2))
