@@ -20,6 +20,7 @@ import { Deadline } from '../../../db/deadline.ts'
 import { MysqlPool, type Pooled, socketOf } from '../../../db/engines/mysql-pool.ts'
 import { execute } from '../../../db/statement.ts'
 import type { Database } from '../../../db/tables.ts'
+import { petStore } from '../../../src/petstore/pets/store.ts'
 import { outOfThree } from '../../support/eventually.ts'
 import { type Instance, running, startInstance, until } from '../../support/instance.ts'
 import { occupy } from '../../support/occupy.ts'
@@ -125,6 +126,10 @@ describe('connections to a server', outOfThree, () => {
       await until('the others wait', () => usage.used + usage.waiting === 8 && usage.used > 5)
       expect(usage).toEqual({ used: 6, waiting: 2 })
       expect(await Promise.all(Array.from({ length: 5 }, () => pets(db)))).toHaveLength(5)
+      // Concurrent lists share a query, which is a read too.
+      using soon = new Deadline(SOON)
+      const { list } = petStore(db)
+      expect(await Promise.all([1, 2].map((limit) => list({ limit }, soon)))).toHaveLength(2)
     } finally {
       resolve()
     }
@@ -253,6 +258,19 @@ describe('connections to a server', outOfThree, () => {
       pool.checkIdle()
       expect((await sleeping)[0]).toEqual([{ woken: 0 }])
       pool.giveBack(busy)
+    })
+
+    test('while one connection is slow, the others are pinged once', async () => {
+      giveBackAll()
+      const slow = await pool.take(deadline, false)
+      await setTimeout(600)
+      pool.giveBack(await pool.take(deadline, false))
+      await until('they answered', () => held.every(({ check }) => check === undefined))
+      proxy.stall()
+      using soon = new Deadline(SOON)
+      const others = await Promise.all(Array.from({ length: 9 }, () => pool.take(soon, false)))
+      proxy.flow()
+      for (const pooled of [slow, ...others]) pool.giveBack(pooled)
     })
 
     test('a connection that does not answer its ping is not taken', async () => {
