@@ -1,4 +1,5 @@
 /** The write lock of SQLite, its transactions, and the traces of their calls. */
+import { existsSync, readdirSync, readlinkSync } from 'node:fs'
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { connect } from '../../../db/connect.ts'
@@ -55,6 +56,21 @@ const insert = (executor: Database, deadline?: Deadline) =>
   execute(executor, executor.insertInto('pets').values(rex), deadline)
 const selectPets = statement((db) => db.selectFrom('pets').select('id'))
 const countPets = async () => (await selectPets(db, {})).rows.length
+
+/** The number of file descriptors of this process for a database; 0 where /proc is missing. */
+function descriptors(url: string): number {
+  const folder = '/proc/self/fd'
+  const path = url.replace(/^sqlite:(.*?)(\?create)?$/, '$1')
+  const targetOf = (name: string) => {
+    try {
+      return readlinkSync(`${folder}/${name}`)
+    } catch {
+      return '' // closed meanwhile
+    }
+  }
+  const names = existsSync(folder) ? readdirSync(folder) : []
+  return names.filter((name) => targetOf(name).includes(path)).length
+}
 
 /** Every way to write. */
 const writes: [way: string, write: (deadline?: Deadline) => Promise<unknown>][] = [
@@ -307,10 +323,13 @@ test('a file that another process has locked is opened after its end', async () 
   await other('begin immediate')
   await other('rollback') // keeps the lock, until the connection is closed
   db = await connect(database.url)
+  const before = descriptors(database.url)
   let isOpen = false
   const opened = countPets().then(() => (isOpen = true))
   await setTimeout(100)
   expect(isOpen).toBe(false)
+  // Each attempt closes the file; SQLite keeps a descriptor while this process has locks on the file.
+  expect(descriptors(database.url)).toBeLessThanOrEqual(before + 1)
   await other.close()
   await eventually(() => expect(isOpen).toBe(true))
   await opened
