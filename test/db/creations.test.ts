@@ -3,7 +3,12 @@ import { hash } from 'node:crypto'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { connect, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
+import type { Insertable } from 'kysely'
 import { expect, test } from 'vitest'
+import { connect as openDatabase } from '../../db/connect.ts'
+import { Deadline } from '../../db/deadline.ts'
+import { inserts } from '../../db/inserts.ts'
+import type { Tables } from '../../db/tables.ts'
 import { engine, newDatabase } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
 import { freeze, thaw } from '../support/freeze.ts'
@@ -53,6 +58,17 @@ async function expectPets(answers: Awaited<ReturnType<typeof create>>[]): Promis
   expect(rows.every((row) => row.category_id === 3n && row.status === 'pending')).toBe(true)
   expect(rows).toHaveLength(made.length)
 }
+
+test('a row with other columns than an earlier one is rejected', async () => {
+  const db = await openDatabase(service.databaseUrl)
+  const insert = inserts('pets', (row: Insertable<Tables['pets']>) => row)
+  using deadline = new Deadline(5_000)
+  const row = { name: 'Rex', category_id: 3n, status: 'pending' } as const
+  const id = 7_000n
+  expect(await insert(db, { id, ...row }, deadline)).toBe(id)
+  await expect(insert(db, row, deadline)).rejects.toThrow('A row lacks a column')
+  await db.destroy()
+})
 
 test('300 concurrent creations: 300 ids, each with its own name', async () => {
   await sql('delete from pets')
