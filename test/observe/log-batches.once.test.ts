@@ -1,8 +1,8 @@
 /** The log is written in batches, and no entry is lost when the process ends. */
-import { execFile } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { promisify } from 'node:util'
-import { afterEach, expect, test, vi } from 'vitest'
+import { afterEach, expect, onTestFinished, test, vi } from 'vitest'
 import { newDatabase, type TestDatabase } from '../support/database.ts'
 import { runServer, type ServerProgram } from '../support/process.ts'
 
@@ -119,6 +119,27 @@ test('a log that is not read does not fill the memory: further entries are dropp
   const dropped = server.stderr.matchAll(/"entries":(\d+),"msg":"The log was not read fast enough/g)
   const count = [...dropped].reduce((sum, [, entries]) => sum + Number(entries), 0)
   expect(requests().length + count).toBe(2_000)
+})
+
+test('the number of dropped entries is exact, even where its own entry is dropped', async () => {
+  // 10 MB, of entries that are shorter than the one with their number.
+  const count = 80_000
+  const code = `${CREATE_LOG}
+    for (let line = 0; line < ${count}; line++) log.info('x'.repeat(50))
+    console.log('logged')
+    setTimeout(() => {}, 60_000)`
+  const child = spawn(process.execPath, ['--input-type=module', '-e', code])
+  onTestFinished(() => void child.kill())
+  await once(child.stdout, 'data')
+  let text = ''
+  child.stderr.on('data', (chunk) => (text += chunk))
+  const isComplete = () => {
+    const dropped = Array.from(text.matchAll(/"entries":(\d+)/g), ([, entries]) => Number(entries))
+    expect(dropped).not.toEqual([])
+    const written = text.split('"msg":"x').length - 1
+    expect(dropped.reduce((sum, entries) => sum + entries, written)).toBe(count)
+  }
+  await vi.waitFor(isComplete, { timeout: 10_000, interval: 200 })
 })
 
 test('a log that is not read does not delay a stop', async () => {
