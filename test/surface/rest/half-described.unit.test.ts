@@ -416,6 +416,13 @@ test('an order that does not end in a unique column: no start', () => {
   expect(() => orderBy([])).toThrow('An order must end in a column that is unique')
 })
 
+test('a row whose ordered column has another type has no cursor', () => {
+  const problem = 'must have the column label of type text'
+  for (const label of [7n, undefined as never]) {
+    expect(() => byLabel.cursorOf({ label })).toThrow(problem)
+  }
+})
+
 describe('two bodies with schemas with one name', () => {
   const label = z.string()
   const put = (input: z.ZodType) => mutation({ method: 'PUT' }, input)
