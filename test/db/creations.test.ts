@@ -70,6 +70,13 @@ test('a row with other columns than an earlier one is rejected', async () => {
   await db.destroy()
 })
 
+test('a transaction with an isolation level of its own is rejected', async () => {
+  const db = await openDatabase(service.databaseUrl)
+  const transaction = db.transaction().setIsolationLevel('serializable')
+  await expect(transaction.execute(async () => 'done')).rejects.toThrow('Not supported')
+  await db.destroy()
+})
+
 test('300 concurrent creations: 300 ids, each with its own name', async () => {
   await sql('delete from pets')
   const names = Array.from({ length: 300 }, (_, index) => `many ${index}`)
