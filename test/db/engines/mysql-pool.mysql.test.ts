@@ -266,6 +266,7 @@ describe('connections to a server', outOfThree, () => {
       await setTimeout(600)
       pool.giveBack(await pool.take(deadline, false))
       await until('they answered', () => held.every(({ check }) => check === undefined))
+      await setTimeout(600)
       proxy.stall()
       using soon = new Deadline(SOON)
       const others = await Promise.all(Array.from({ length: 9 }, () => pool.take(soon, false)))
