@@ -6,6 +6,7 @@ import { beginCreation } from '../support/creation.ts'
 import { instanceForFile } from '../support/instance.ts'
 import { newFolder, programs, runProgram, runServer, runToEnd } from '../support/process.ts'
 import { requestText } from '../support/raw.ts'
+import { readSlowly } from '../support/slow-reader.ts'
 import { openSql } from '../support/sql.ts'
 
 const { key, databaseUrl, program: server } = await instanceForFile()
@@ -71,9 +72,25 @@ test.concurrent('a connection without a request times out', {
   expect(seconds).toBeLessThan(69)
 })
 
-test.concurrent('a graceful stop ends after 10 seconds', { timeout: 90_000 }, async () => {
+test.concurrent('a stop lets a request that is still arriving time out after 5 seconds', {
+  timeout: 90_000,
+}, async () => {
   const stopping = await runServer({ DATABASE_URL: databaseUrl })
-  await beginCreation(stopping.port, key)
+  const request = await beginCreation(stopping.port, key)
+  stopping.child.kill('SIGTERM')
+  await stopping.logged(/Stopping/)
+  const began = performance.now()
+  await request.closed
+  expect(await stopping.exited).toBe(0)
+  expectAbout((performance.now() - began) / 1_000, 5)
+  expect(stopping.entries().map(({ status }) => status)).toContain(408)
+})
+
+test.concurrent('a stop ends after 10 seconds, although a client does not read its response', {
+  timeout: 90_000,
+}, async ({ onTestFinished }) => {
+  const stopping = await runServer({ DATABASE_URL: databaseUrl })
+  await readSlowly(stopping.port, requestText('GET /docs/'), onTestFinished)
   stopping.child.kill('SIGTERM')
   await stopping.logged(/Stopping/)
   const began = performance.now()

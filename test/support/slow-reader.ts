@@ -25,12 +25,19 @@ export interface SlowReader {
   leave(): void
 }
 
-/** Sends a request, and waits for the first byte of the response. */
-export async function readSlowly(port: number, request: string): Promise<SlowReader> {
+/**
+ * Sends a request, and waits for the first byte of the response. The client ends with its test:
+ * a concurrent test gives its own `finished`.
+ */
+export async function readSlowly(
+  port: number,
+  request: string,
+  finished = onTestFinished,
+): Promise<SlowReader> {
   const reader = spawn('python3', ['-c', program, String(port), request], {
     stdio: ['pipe', 'pipe', 'inherit'],
   })
-  onTestFinished(() => void reader.kill())
+  finished(() => void reader.kill())
   const chunks: Buffer[] = []
   reader.stdout.on('data', (chunk) => chunks.push(chunk))
   await once(reader.stdout, 'data')
