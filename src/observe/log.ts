@@ -55,11 +55,8 @@ function createDestination() {
   destination.on('error', () => {})
   process.on('exit', () => {
     exitDeadline = performance.now() + EXIT_TIMEOUT
-    try {
-      destination.flushSync()
-    } catch {
-      // The log cannot be written.
-    }
+    // Not flushSync: it repeats a write to a full disk or a closed pipe forever.
+    destination.end()
   })
   return destination
 }

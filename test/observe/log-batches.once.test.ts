@@ -1,6 +1,7 @@
 /** The log is written in batches, and no entry is lost when the process ends. */
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { closeSync, existsSync, openSync } from 'node:fs'
 import { promisify } from 'node:util'
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest'
 import { newDatabase, type TestDatabase } from '../support/database.ts'
@@ -155,6 +156,21 @@ test('a log that is not read does not delay a stop', async () => {
   expect(performance.now() - began).toBeLessThan(5_000)
   child.stderr?.resume()
 })
+
+test.runIf(existsSync('/dev/full')).each(['a full disk', 'a closed pipe'])(
+  '%s for the log does not keep a process from ending',
+  async (to) => {
+    const code = `${CREATE_LOG}\nlog.info('Lost')`
+    const stderr = to === 'a full disk' ? openSync('/dev/full', 'w') : 'pipe'
+    const child = spawn(process.execPath, ['--input-type=module', '-e', code], {
+      stdio: ['ignore', 'ignore', stderr],
+    })
+    if (typeof stderr === 'number') closeSync(stderr)
+    onTestFinished(() => void child.kill('SIGKILL'))
+    child.stderr?.destroy()
+    expect(await once(child, 'exit', { signal: AbortSignal.timeout(10_000) })).toEqual([0, null])
+  },
+)
 
 test('a second signal, which ends the process at once, loses no entry', async () => {
   await start({ SHUTDOWN_DELAY: '20s', SHUTDOWN_TIMEOUT: '30s' })
