@@ -6,8 +6,10 @@ import { exactInteger, isMarked, rawInteger, unmarked } from './json.ts'
 /** How REST reads and writes the values of a schema. */
 export interface Codec {
   type: string
-  /** The codecs of an object's fields. */
-  fields?: [name: string, codec: Codec][]
+  /** The codecs of the fields of an object, or of all objects of a union. */
+  fields?: Field[]
+  /** The codec of a list's items, or of a value that is not null. */
+  inner?: Codec
   /**
    * Converts a parameter of the path or the query: an array if it occurs several times. Undefined for a
    * type that no URL can have.
@@ -18,6 +20,8 @@ export interface Codec {
   /** Converts an output for JSON.stringify; undefined if it needs no conversion. */
   write: ((value: unknown) => unknown) | undefined
 }
+
+type Field = [name: string, codec: Codec]
 
 /** Returns the codec of a scalar. Its readers leave all other values unchanged, for the schema to reject. */
 const scalar = (
@@ -61,24 +65,32 @@ const boolean = scalar('boolean', (text) =>
 )
 const nothing: Codec = { type: 'nothing', readText: undefined, read: unmarked, write: undefined }
 
-const nullable = ({ readText, read, write }: Codec): Codec => ({
-  type: 'nullable',
-  readText,
-  read,
-  write: write && ((value) => (value === null ? null : write(value))),
-})
+const nullable = (inner: Codec): Codec => {
+  const { readText, read, write } = inner
+  return {
+    type: 'nullable',
+    inner,
+    readText,
+    read,
+    write: write && ((value) => (value === null ? null : write(value))),
+  }
+}
 
-const list = ({ readText, read, write }: Codec): Codec => ({
-  type: 'list',
-  readText:
-    readText &&
-    ((texts) => (texts === undefined ? undefined : [texts].flat().map((text) => readText(text)))),
-  read: (value) => (Array.isArray(value) ? value.map(read) : unmarked(value)),
-  write: write && ((items) => (items as unknown[]).map(write)),
-})
+const list = (inner: Codec): Codec => {
+  const { readText, read, write } = inner
+  return {
+    type: 'list',
+    inner,
+    readText:
+      readText &&
+      ((texts) => (texts === undefined ? undefined : [texts].flat().map((text) => readText(text)))),
+    read: (value) => (Array.isArray(value) ? value.map(read) : unmarked(value)),
+    write: write && ((items) => (items as unknown[]).map(write)),
+  }
+}
 
 /** Returns the codec of an object, whose reader drops all other fields. */
-export function object(fields: [name: string, codec: Codec][]): Codec {
+export function object(fields: Field[]): Codec {
   const readers = fields.map(([name, { read }]) => ({ name, read }))
   const writers = fields.flatMap(([name, { write }]) => (write ? [{ name, write }] : []))
   const writeFields = (value: unknown) => {
@@ -107,14 +119,38 @@ export function object(fields: [name: string, codec: Codec][]): Codec {
 }
 
 /**
+ * Returns the codec of a union. The reader of objects keeps the fields of all options, and the schema then
+ * drops those of the others.
+ */
+function union(options: Codec[], place: string): Codec {
+  const types = new Set(options.map(({ type }) => type))
+  const inners = options.map((option) => option.inner ?? option)
+  const fields = options.flatMap((option) => option.fields ?? [])
+  const [first] = options
+  // `int64Input` also accepts a number.
+  if (types.isSubsetOf(new Set(['int64', 'integer'])) && types.has('int64')) return int64
+  if (types.isSubsetOf(new Set(['object', 'union']))) {
+    const byName = [...Map.groupBy(fields, ([name]) => name)].map(([name, same]): Field => {
+      const codecs = same.map(([, codec]) => codec)
+      return [name, union(codecs, `${place}.${name}`)]
+    })
+    return { ...object(byName), type: 'union' }
+  }
+  if (!first || types.size > 1) throw unsupported(place, 'mixes types')
+  if (first.type === 'list') return list(union(inners, `${place}[]`))
+  return first.type === 'nullable' ? nullable(union(inners, place)) : first
+}
+
+const unsupported = (place: string, what: string) =>
+  new TypeError(`${place} ${what}, which REST cannot encode: change its schema`)
+
+/**
  * Returns the codec of a schema; `io` is the side of a transformation. Throws TypeError for a schema
  * that REST cannot encode. `place` names it in the message.
  */
 export function codecOf(schema: z.core.$ZodType, io: 'input' | 'output', place: string): Codec {
   // zod's union of its own schemas; any other has a type that no case names.
   const { def } = (schema as z.core.$ZodTypes)._zod
-  const unsupported = (what: string) =>
-    new TypeError(`${place} ${what}, which REST cannot encode: change its schema`)
   switch (def.type) {
     case 'optional':
     case 'default':
@@ -138,7 +174,7 @@ export function codecOf(schema: z.core.$ZodType, io: 'input' | 'output', place: 
       // A tRPC client can send a Date of any year, and REST could not write it in RFC 3339.
       const accepts = (value: Date) => (schema as z.ZodType).safeParse(value).success
       if (io === 'output' || !OUT_OF_RANGE.some(accepts)) return date
-      throw unsupported('accepts more years than dateTimeInput(…)')
+      throw unsupported(place, 'accepts more years than dateTimeInput(…)')
     }
     case 'nullable':
       return nullable(codecOf(def.innerType, io, place))
@@ -150,22 +186,19 @@ export function codecOf(schema: z.core.$ZodType, io: 'input' | 'output', place: 
     case 'literal': {
       const values = 'values' in def ? def.values : Object.values(def.entries)
       if (values.every((value) => typeof value === 'string')) return string
-      throw unsupported('allows values that are not strings')
+      throw unsupported(place, 'allows values that are not strings')
     }
-    case 'union': {
-      const options = def.options.map((option) => codecOf(option, io, place))
-      const types = new Set(options.map(({ type }) => type))
-      // `int64Input` also accepts a number.
-      if (types.isSubsetOf(new Set(['int64', 'integer'])) && types.has('int64')) return int64
-      if (options[0] && types.size === 1) return options[0]
-      throw unsupported('mixes types')
-    }
+    case 'union':
+      return union(
+        def.options.map((option) => codecOf(option, io, place)),
+        place,
+      )
     case 'object': {
-      if (def.catchall !== undefined) throw unsupported('has a rule for unknown fields')
+      if (def.catchall !== undefined) throw unsupported(place, 'has a rule for unknown fields')
       const fields = Object.entries(def.shape)
       return object(fields.map(([name, field]) => [name, codecOf(field, io, `${place}.${name}`)]))
     }
     default:
-      throw unsupported(`is of the type ${def.type}`)
+      throw unsupported(place, `is of the type ${def.type}`)
   }
 }

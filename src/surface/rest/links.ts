@@ -67,7 +67,7 @@ const encode = (value: unknown): string =>
 
 /** Returns the headers of every response of a deprecated operation: RFC 9745, RFC 8594 and RFC 5829. */
 export const deprecationHeaders = ({ since, sunset, successor }: Deprecation, baseUrl: string) => ({
-  Deprecation: `@${since.getTime() / 1000}`,
+  Deprecation: `@${Math.floor(since.getTime() / 1000)}`,
   Sunset: sunset.toUTCString(),
   Link: `<${baseUrl}${successor}>; rel="successor-version"`,
 })

@@ -29,10 +29,10 @@ export function operationsOf(router: AnyTRPCRouter, tags: Record<string, string>
 /**
  * Checks that operations at one path have different methods, and the same names of parameters (OpenAPI
  * 3.1, Paths Object: templates that differ only in those are identical and invalid), and that
- * `creates` is the path of an operation.
+ * `creates` and `successor` are paths of operations.
  */
 function checkPaths(operations: Operation[]): void {
-  for (const [index, { name, method, path, creates }] of operations.entries()) {
+  for (const [index, { name, method, path, creates, deprecated }] of operations.entries()) {
     for (const other of operations.slice(0, index)) {
       if (formOf(other.path) !== formOf(path)) continue
       const names = `${name} and ${other.name}`
@@ -42,9 +42,10 @@ function checkPaths(operations: Operation[]): void {
       }
       if (other.method === method) throw new TypeError(`${names} are both at ${method} ${path}`)
     }
-    if (creates === undefined) continue
-    if (!operations.some((other) => formOf(other.path) === formOf(creates)))
-      throw new TypeError(`The procedure ${name} creates ${creates}, a path that no procedure has`)
+    for (const [verb, target] of Object.entries({ creates, 'points to': deprecated?.successor })) {
+      if (target && !operations.some((other) => formOf(other.path) === formOf(target)))
+        throw new TypeError(`The procedure ${name} ${verb} ${target}, a path that no procedure has`)
+    }
   }
 }
 
@@ -71,9 +72,9 @@ function operationOf(name: string, procedure: AnyTRPCProcedure, tags: Record<str
   const isQuery = method === 'GET'
   need(isQuery === (type === 'query'), `is a ${type}, which does not fit the method ${method}`)
 
-  const { fields } = codecOf(input, 'input', `The input of ${name}`)
-  need(fields, 'needs an object as its input')
-  const codecs = new Map(fields)
+  const inputCodec = codecOf(input, 'input', `The input of ${name}`)
+  need(inputCodec.type === 'object', 'needs an object as its input')
+  const codecs = new Map(inputCodec.fields)
   const inPath = parametersOf(path).map((field): [string, Codec] => {
     const codec = codecs.get(field)
     need(codec, `has {${field}} in its path, which its input lacks`)
@@ -115,6 +116,10 @@ function operationOf(name: string, procedure: AnyTRPCProcedure, tags: Record<str
   need(
     !deprecated || parametersOf(deprecated.successor).length === 0,
     `has ${deprecated?.successor} as its successor: a path without parameters`,
+  )
+  need(
+    !deprecated || deprecated.since < deprecated.sunset,
+    'is deprecated: `since` and `sunset` must be dates in this order',
   )
 
   if (hasOutput) check(output, example, `The example of ${name}`)

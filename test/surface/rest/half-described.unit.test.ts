@@ -345,6 +345,22 @@ const wrong: Wrong[] = [
     }),
     'has /toys/{label} as its successor: a path without parameters',
   ],
+  [
+    'a deprecated operation with a successor that no procedure has',
+    query({ deprecated: { since: new Date(0), sunset: new Date(1), successor: '/toy' } }),
+    'The procedure it points to /toy, a path that no procedure has',
+  ],
+  ...[
+    { since: new Date('2026-13-01'), sunset: new Date(1) },
+    { since: new Date(0), sunset: new Date('soon') },
+    { since: new Date(1), sunset: new Date(0) },
+  ].map(
+    (dates, index): Wrong => [
+      `a deprecated operation with wrong dates (${index})`,
+      query({ deprecated: { ...dates, successor: '/toys' } }),
+      'is deprecated: `since` and `sunset` must be dates in this order',
+    ],
+  ),
   ['two at one address', { one: right, other: right }, 'other and one are both at GET /toys'],
   [
     'two at one address, with another between them',
@@ -372,6 +388,29 @@ const wrong: Wrong[] = [
     'a union of types',
     query({}, z.object({ label: z.union([z.string(), z.boolean()]) })),
     'The input of it.label mixes types',
+  ],
+  ...[
+    [z.array(z.string()), z.array(z.bigint()), 'label[]'] as const,
+    [z.string().nullable(), z.bigint().nullable(), 'label'] as const,
+    [z.string(), z.string().nullable(), 'label'] as const,
+    [Toy, z.array(Toy), 'label'] as const,
+    [Toy, z.object({ label: z.bigint() }), 'label.label'] as const,
+  ].map(
+    ([one, other, place]): Wrong => [
+      `a union of types in ${place}`,
+      mutation({}, z.object({ label: z.union([one, other]) }).meta({ id: 'Mixed' })),
+      `The input of it.${place} mixes types`,
+    ],
+  ),
+  [
+    'a union in a URL',
+    query({}, z.object({ toy: z.union([Toy, Toy.partial()]) })),
+    'toy of it is of the type union, which no URL can have',
+  ],
+  [
+    'a union as the whole input',
+    mutation({}, z.union([NewToy, NewToy.partial()]).meta({ id: 'NewToys' })),
+    'needs an object as its input',
   ],
   ['a rule for unknown fields', query({}, z.looseObject({})), 'has a rule for unknown fields'],
   ...[z.enum({ One: 1, Two: 2 }), z.literal(7), z.literal(['a', null])].map(

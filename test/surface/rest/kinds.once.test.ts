@@ -43,6 +43,22 @@ const InBody = z
     inner: z
       .object({ time: date.optional(), long: int64Input({ description: 'Of 64 bits.' }) })
       .optional(),
+    shape: z
+      .discriminatedUnion('kind', [
+        z.object({ kind: z.literal('circle'), radius: z.number(), time: date.optional() }),
+        z.object({
+          kind: z.literal('line'),
+          longs: z.array(int64Input({ description: 'Of 64 bits.' })).nullable(),
+        }),
+        z.object({
+          kind: z.literal('box'),
+          longs: z
+            .array(int64Input({ description: 'Of 64 bits.' }))
+            .max(1)
+            .nullable(),
+        }),
+      ])
+      .optional(),
   })
   .meta({ id: 'InBody' })
 const Seen = z.object({ seen: z.string() }).meta({ id: 'Seen' })
@@ -59,6 +75,14 @@ const Given = z
     number: z.number(),
     inner: z.object({ long: long.nullable(), text: z.string() }),
     inners: z.array(z.object({ long })),
+    shapes: z
+      .array(
+        z.union([
+          z.object({ long: long.nullable(), time: dateTimeOutput().optional() }),
+          z.union([z.object({ lines: z.array(long) }), z.object({ lines: z.array(long).min(9) })]),
+        ]),
+      )
+      .optional(),
   })
   .meta({ id: 'Given' })
 const given = {
@@ -70,14 +94,20 @@ const given = {
   inner: { long: null, text: '"ä😀' },
   inners: [{ long: 2n ** 63n - 1n }],
 }
-const full = { ...given, long: 7n, perhapsLong: 9_007_199_254_740_993n, perhaps: 'x' }
+const full = {
+  ...given,
+  long: 7n,
+  perhapsLong: 9_007_199_254_740_993n,
+  perhaps: 'x',
+  shapes: [{ long: 2n, time: new Date('2026-01-02T03:04:05.006Z') }, { lines: [3n, 4n] }],
+}
 
 const Note = z.object({ label: z.string() }).meta({ id: 'Note' })
 const NewNote = z.object({ label: z.string() }).meta({ id: 'NewNote' })
 const note = { label: 'a' }
 
 const deprecated = {
-  since: new Date('2026-11-20'),
+  since: new Date('2026-11-20T00:00:00.999Z'), // the header has seconds
   sunset: new Date('2030-12-05'),
   successor: '/notes',
 } as const
@@ -391,6 +421,20 @@ test.each([
   ],
   ['{"inner":{"time":"x"}}', 'no inner.time,inner.long'],
   ['{"inner":[]}', 'no inner'],
+  ...inBody(
+    'shape',
+    {
+      '{"kind":"circle","radius":1.5,"time":"2026-01-02T03:04:05Z","longs":[1]}':
+        "{ kind: 'circle', radius: 1.5, time: 2026-01-02T03:04:05.000Z }",
+      '{"kind":"line","longs":[9007199254740993,7.0],"radius":1}':
+        "{ kind: 'line', longs: [ 9007199254740993n, 7n ] }",
+      '{"kind":"box","longs":null}': "{ kind: 'box', longs: null }",
+    },
+    ['7', 'null', '[]'],
+  ),
+  ['{"shape":{"kind":"circle"}}', 'no shape.radius'],
+  ['{"shape":{"kind":"box","longs":[1,2]}}', 'no shape.longs'],
+  ['{"shape":{"kind":"other"}}', 'no shape.kind'],
 ])('in a body: %s', async (body, expected) => {
   const order = (text: string) =>
     text
@@ -426,7 +470,7 @@ test('a body may be nested 500 levels deep', async () => {
 test.each([
   [
     'full',
-    '{"long":7,"longs":[1,9007199254740992,-9223372036854775808],"perhapsLong":9007199254740993,"perhaps":"x","time":"2026-01-02T03:04:05.006Z","number":0.1,"inner":{"long":null,"text":"\\"ä😀"},"inners":[{"long":9223372036854775807}]}',
+    '{"long":7,"longs":[1,9007199254740992,-9223372036854775808],"perhapsLong":9007199254740993,"perhaps":"x","time":"2026-01-02T03:04:05.006Z","number":0.1,"inner":{"long":null,"text":"\\"ä😀"},"inners":[{"long":9223372036854775807}],"shapes":[{"long":2,"time":"2026-01-02T03:04:05.006Z"},{"lines":[3,4]}]}',
   ],
   [
     'bare',
