@@ -22,6 +22,8 @@ interface PageQuery<Of> {
 
 interface Pages<Query, Of extends Cursor, Column extends string, Row, Item> {
   order: Order<Of, Column>
+  /** The table of the ordered columns, where the query joins tables. */
+  table?: keyof Tables
   /**
    * Returns the query for all rows, without an order. Its columns include the ordered ones. `value`
    * stands for a value of the query; `has` returns whether the query has a field, for optional filters.
@@ -50,7 +52,12 @@ export function pages<
   Column extends string,
   Row extends Record<Column, bigint | string>,
   Item,
->({ order, select, item }: Pages<Query, Of, Column, Row, Item>): Batched<Query, Page<Item, Of>> {
+>({
+  order,
+  table,
+  select,
+  item,
+}: Pages<Query, Of, Column, Row, Item>): Batched<Query, Page<Item, Of>> {
   type PageRow = Row & { [PAGE]?: bigint | number }
   const statements = new Map<string, Execute<Query[], PageRow>>()
 
@@ -60,9 +67,9 @@ export function pages<
         const valueHere: Value<Query> = (read) => value((all) => read(all[index] as Query)) // there are `count`
         let rows = select(db, valueHere, (field) => fields.has(String(field)))
         if (fields.has('cursor')) {
-          rows = rows.where((eb) => after(eb as never, order.columns, valueHere))
+          rows = rows.where((eb) => after(eb as never, order.columns, valueHere, table))
         }
-        for (const item of orderItems(order)) rows = rows.orderBy(item)
+        for (const item of orderItems(order, table)) rows = rows.orderBy(item)
         // One more row shows whether another page follows.
         return rows.limit(valueHere(({ limit }) => limit + 1))
       })
@@ -107,10 +114,11 @@ const nameOf = (query: object): string =>
   JSON.stringify(query, (_name, value) => (typeof value === 'bigint' ? String(value) : value))
 
 /** Returns the items of ORDER BY. */
-const orderItems = ({ columns }: Order) =>
-  columns.map(({ column, direction }) =>
-    direction === 'ascending' ? sql.id(column) : sql`${sql.id(column)} desc`,
-  )
+const orderItems = ({ columns }: Order, table?: string) =>
+  columns.map(({ column, direction }) => {
+    const name = table ? sql.id(table, column) : sql.id(column)
+    return direction === 'ascending' ? name : sql`${name} desc`
+  })
 
 /**
  * Returns the query for the rows of several pages, in order. The order of each page alone selects its
@@ -139,7 +147,9 @@ function after<Of extends Cursor>(
   eb: Builder,
   columns: readonly OrderedColumn[],
   value: Value<PageQuery<Of>>,
+  table?: string,
 ) {
+  const columnOf = (column: string) => (table ? `${table}.${column}` : column)
   const positionOf = (index: number) =>
     value(({ cursor }) => {
       const position: Position = typeof cursor === 'bigint' ? [cursor] : (cursor as Position)
@@ -148,12 +158,12 @@ function after<Of extends Cursor>(
   const compare = (index: number, orEqual: '' | '=') => {
     const { column, direction } = columns[index] as OrderedColumn // within its bounds
     const operator = direction === 'ascending' ? '>' : '<'
-    return eb(column, `${operator}${orEqual}`, positionOf(index))
+    return eb(columnOf(column), `${operator}${orEqual}`, positionOf(index))
   }
   const from = (index: number): ReturnType<typeof compare> => {
     if (index === columns.length - 1) return compare(index, '')
     const { column } = columns[index] as OrderedColumn // within its bounds
-    const isEqual = eb(column, '=', positionOf(index))
+    const isEqual = eb(columnOf(column), '=', positionOf(index))
     return eb.or([compare(index, ''), eb.and([isEqual, from(index + 1)])]) as never
   }
   return columns.length === 1 ? from(0) : eb.and([compare(0, '='), from(0)])

@@ -1,6 +1,6 @@
 /** Lists in any order: each row once, in order, from page to page, by an index. */
 import fc from 'fast-check'
-import type { Kysely } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 import { afterAll, expect, test } from 'vitest'
 import { z } from 'zod'
 import { writePosition } from '../../client/src/encoding.ts'
@@ -25,6 +25,7 @@ import { watchStatements } from '../support/statements.ts'
 declare module '../../db/tables.ts' {
   interface Tables {
     notes: { id: bigint; board: bigint; title: string; written_at: bigint }
+    boards: { id: bigint; title: string }
   }
 }
 
@@ -39,6 +40,13 @@ async function up(db: Kysely<unknown>): Promise<void> {
     .addUniqueConstraint('notes_title', ['board', 'title', 'id'])
     .modifyEnd(await tableOptions(db))
     .execute()
+  await db.schema
+    .createTable('boards')
+    .addColumn('id', ...idColumn(db))
+    .addColumn('title', 'varchar(40)', (column) => column.notNull())
+    .modifyEnd(await tableOptions(db))
+    .execute()
+  await sql`insert into boards (title) values ('one'), ('two')`.execute(db)
 }
 
 const down = 'descending'
@@ -101,11 +109,17 @@ function listing<Of extends Cursor>(
 ) {
   const readPage = pages({
     order: by,
+    ...(name === 'joined' && { table: 'notes' as const }),
     select(db, value: Value<Query<Of>>, has) {
       const board = value((query) => query.board)
-      const rows = db.selectFrom('notes').selectAll().where('board', '=', board)
+      const notes = db.selectFrom('notes')
+      // Both tables have an id and a title.
+      const joined = notes.innerJoin('boards', 'boards.id', 'notes.board')
+      const rows = (name === 'joined' ? (joined as typeof notes) : notes)
+        .selectAll('notes')
+        .where('board', '=', board)
       const title = value((query) => query.title as string)
-      if (has('title')) return rows.where('title', '=', title)
+      if (has('title')) return rows.where('notes.title', '=', title)
       const since = value((query) => BigInt((query.since as Date).getTime()))
       return has('since') ? rows.where('written_at', '>=', since) : rows
     },
@@ -127,9 +141,10 @@ const served = router({
   titles: listing('titles', titles, pagingInputs('notes', titles)),
   mixed: listing('mixed', mixed, pagingInputs('notes', mixed)),
   latest: listing('latest', latest, pagingInputs('notes', latest)),
+  joined: listing('joined', mixed, pagingInputs('notes', mixed)),
   unique: listing('unique', unique, pagingInputs('notes', unique)),
 })
-const names = ['newest', 'titles', 'mixed', 'latest'] as const
+const names = ['newest', 'titles', 'mixed', 'joined', 'latest'] as const
 
 const database = await newDatabase()
 const statements = await watchStatements(database.url)
@@ -178,13 +193,13 @@ test('each row is listed once, in order, for any rows and any limit', async () =
         'select id, title, written_at from notes where board = 1',
       )) as unknown as { id: bigint; title: string; written_at: bigint }[]
       type Row = (typeof rows)[number]
+      const inMixedOrder = (a: Row, b: Row) =>
+        compareTexts(b.title, a.title) || compare(a.written_at, b.written_at) || compare(b.id, a.id)
       const orders: Record<string, (one: Row, other: Row) => number> = {
         newest: (a, b) => compare(b.written_at, a.written_at) || compare(b.id, a.id),
         titles: (a, b) => compareTexts(a.title, b.title) || compare(a.id, b.id),
-        mixed: (a, b) =>
-          compareTexts(b.title, a.title) ||
-          compare(a.written_at, b.written_at) ||
-          compare(b.id, a.id),
+        mixed: inMixedOrder,
+        joined: inMixedOrder,
         latest: (a, b) => compare(b.id, a.id),
       }
       for (const name of names) {
@@ -227,6 +242,7 @@ test('concurrent pages with different cursors are the same as sequential ones', 
         newest: () => writePosition([written_at, id]),
         titles: () => writePosition([title, id]),
         mixed: () => writePosition([title, written_at, id]),
+        joined: () => writePosition([title, written_at, id]),
         latest: () => `${id}`,
       }[name]()
       const limit = 1 + (index % 3)

@@ -78,6 +78,7 @@ function operationOf(name: string, procedure: AnyTRPCProcedure, tags: Record<str
   const inPath = parametersOf(path).map((field): [string, Codec] => {
     const codec = codecs.get(field)
     need(codec, `has {${field}} in its path, which its input lacks`)
+    need(codec.type !== 'list', `has {${field}} in its path, which is a list in its input`)
     codecs.delete(field)
     return [field, codec]
   })

@@ -322,6 +322,11 @@ const wrong: Wrong[] = [
     'In the path /toys/{label}.json a parameter must be a whole segment',
   ],
   [
+    'a list in the path',
+    query({ path: '/toys/{labels}' }, z.object({ labels: z.array(z.string()) })),
+    'has {labels} in its path, which is a list in its input',
+  ],
+  [
     'two parameters with one name',
     labelled('get', '/toys/{label}/parts/{label}'),
     'In the path /toys/{label}/parts/{label} two parameters have the same name',
