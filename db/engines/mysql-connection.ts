@@ -11,8 +11,8 @@ import { kill } from './mysql-kill.ts'
 import type { MysqlPool, Pooled } from './mysql-pool.ts'
 import { SET_UP, toServer, VARIABLES } from './mysql-variables.ts'
 
-/** MYSQL_TYPE_LONGLONG of the protocol: `bigint`, and the result of `count`. */
-const LONGLONG = 8
+/** The types of integers in the protocol: TINY, SHORT, LONG, LONGLONG, INT24. On SQLite all are bigints, too. */
+const INTEGERS = new Set<number | undefined>([1, 2, 3, 8, 9])
 
 /** The properties that all connections to a server share. */
 export interface MysqlServer {
@@ -176,7 +176,7 @@ function toResult(
     }
   }
   for (const { name, columnType } of fields) {
-    if (columnType !== LONGLONG) continue
+    if (!INTEGERS.has(columnType)) continue
     for (const row of result) if (row[name] !== null) row[name] = BigInt(row[name])
   }
   return { rows: result }

@@ -1,5 +1,5 @@
 /** Columns and indexes that migrations add to tables, even if they run twice or on two nodes. */
-import type { Kysely } from 'kysely'
+import { type ColumnDataType, type Kysely, sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { addColumn, addIndex, idColumn, tableOptions } from '../../db/columns.ts'
 import { connect } from '../../db/connect.ts'
@@ -57,4 +57,21 @@ test('other errors are thrown', async () => {
   await expect(
     addIndex(first(), 'parcels', 'parcels_unlike', ['weight'], { unique: true }),
   ).rejects.toBeInstanceOf(DuplicateError)
+})
+
+test('integers are bigints in columns of any size, in counts and in comparisons', async () => {
+  const types: ColumnDataType[] = ['smallint', 'integer', 'bigint']
+  await types
+    .reduce((table, type) => table.addColumn(type, type), first().schema.createTable('sizes'))
+    .execute()
+  await sql`insert into sizes values (1, 2, 3), (null, null, null)`.execute(first())
+  const compared = sql`select count(*) as many, max(${sql.id('integer')}) as greatest,
+    1 = 1 as equal, cast(sum(${sql.id('bigint')}) as signed) as total from sizes`
+  expect((await sql`select * from sizes`.execute(first())).rows).toEqual([
+    { smallint: 1n, integer: 2n, bigint: 3n },
+    { smallint: null, integer: null, bigint: null },
+  ])
+  expect((await compared.execute(first())).rows).toEqual([
+    { many: 2n, greatest: 2n, equal: 1n, total: 3n },
+  ])
 })
