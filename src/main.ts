@@ -6,7 +6,7 @@ import type { Config } from './config/config.ts'
 import { createLog, type Log } from './observe/log.ts'
 import { FIRST_REQUEST } from './petstore/product.ts'
 import type { Composition } from './process/composition.ts'
-import { program } from './process/program.ts'
+import { print, program } from './process/program.ts'
 import { stopRequested, stopSignal } from './process/shutdown.ts'
 
 const composition: Composition = {
@@ -35,7 +35,9 @@ async function run(config: Config, log: Log): Promise<void> {
     return await start(db, config, log, composition)
   }
   const { text, stop } = await withDatabase(config, begin, (text) => log.info(text))
-  console.log(text)
+  await print(text).catch((error) =>
+    log.warn({ err: error }, 'The start-up text, with any new key, is lost'),
+  )
   await stopping
   await stop()
 }

@@ -1,6 +1,6 @@
 /** `npm run backup`: copies the embedded database into a file, while the service runs. */
 import { existsSync } from 'node:fs'
-import { UsageError } from '../process/program.ts'
+import { print, UsageError } from '../process/program.ts'
 import { command, embeddedPath, fileArgument } from './command.ts'
 
 await command(async (config) => {
@@ -12,5 +12,5 @@ await command(async (config) => {
   await backUp(path, file).catch(({ message }) => {
     throw new UsageError(`Cannot back up ${path} to ${file}: ${message}`)
   })
-  console.log(`Backed up to ${file}: ${path}`)
+  await print(`Backed up to ${file}: ${path}`)
 })

@@ -4,7 +4,7 @@ import type { Database } from '../../db/tables.ts'
 import { parseDuration } from '../config/duration.ts'
 import { KEY_LIFETIME } from '../keys/auth.ts'
 import type { ApiKey, NewApiKey } from '../keys/store.ts'
-import { UsageError } from '../process/program.ts'
+import { print, UsageError } from '../process/program.ts'
 import { command, databaseLocation, withDatabase } from './command.ts'
 
 const help = `Usage: npm run keys -- COMMAND [OPTIONS]
@@ -72,12 +72,13 @@ function readAction(given: Arguments, location: string): Action {
       const name = readName(given)
       const expiresAt = given.expires === undefined ? undefined : after('--expires', given.expires)
       const terms = { expiresAt, readOnly: given['read-only'] === true }
-      return async (db, keys) => printNew(await keys.createKey(db, name, terms), location, json)
+      return async (db, keys) =>
+        await printNew(await keys.createKey(db, name, terms), location, json)
     }
     case 'list': {
       const [extra] = given.operands
       if (extra !== undefined) throw new UsageError(`list takes no argument, but got "${extra}"`)
-      return async (db, keys) => printList(await keys.listKeys(db), json)
+      return async (db, keys) => await print(listText(await keys.listKeys(db), json))
     }
     case 'rotate': {
       const id = readId(given)
@@ -87,7 +88,7 @@ function readAction(given: Arguments, location: string): Action {
           if (!(error instanceof keys.ChangedMeanwhileError)) throw error
           throw new UsageError(`The key ${id} was rotated or revoked at the same moment; see list`)
         })
-        printNew(created ?? unknown(id), location, json)
+        await printNew(created ?? unknown(id), location, json)
       }
     }
     case 'revoke': {
@@ -95,7 +96,7 @@ function readAction(given: Arguments, location: string): Action {
       return async (db, keys) => {
         if (!(await keys.revokeKey(db, id))) unknown(id)
         console.error(`Key ${id} stops working within ${KEY_LIFETIME / 1000} seconds`)
-        if (json) console.log(JSON.stringify({ id: Number(id) }))
+        if (json) await print(JSON.stringify({ id: Number(id) }))
       }
     }
     default:
@@ -141,16 +142,15 @@ function unknown(id: bigint): never {
   throw new UsageError(`There is no working key with the ID ${id}; see list`)
 }
 
-function printNew({ id, key }: NewApiKey, location: string, json: boolean): void {
-  console.log(json ? JSON.stringify({ id: Number(id), key }) : key)
+async function printNew({ id, key }: NewApiKey, location: string, json: boolean): Promise<void> {
+  await print(json ? JSON.stringify({ id: Number(id), key }) : key).catch(({ message }) => {
+    throw new UsageError(`${message}. The new key ${id} of ${location} is lost: revoke it`)
+  })
   console.error(`This is key ${id} of ${location}. Keep it: it is not shown again.`)
 }
 
-function printList(keys: ApiKey[], json: boolean): void {
-  if (json) {
-    console.log(JSON.stringify(keys.map((key) => ({ ...key, id: Number(key.id) }))))
-    return
-  }
+function listText(keys: ApiKey[], json: boolean): string {
+  if (json) return JSON.stringify(keys.map((key) => ({ ...key, id: Number(key.id) })))
   const rows = keys.map((key) => [
     String(key.id),
     key.name,
@@ -161,19 +161,25 @@ function printList(keys: ApiKey[], json: boolean): void {
     day(key.expiresAt),
     day(key.lastUsedAt),
   ])
-  printTable([['ID', 'NAME', 'KEY', 'STATE', 'MAY', 'CREATED', 'EXPIRES', 'LAST USED'], ...rows])
+  return tableText([
+    ['ID', 'NAME', 'KEY', 'STATE', 'MAY', 'CREATED', 'EXPIRES', 'LAST USED'],
+    ...rows,
+  ])
 }
 
 function day(date: Date | undefined): string {
   return date?.toISOString().slice(0, 16).replace('T', ' ') ?? '-'
 }
 
-function printTable(rows: string[][]): void {
+function tableText(rows: string[][]): string {
   const widths = rows[0]?.map((_, column) =>
     Math.max(...rows.map((row) => row[column]?.length ?? 0)),
   )
-  for (const row of rows) {
-    const cells = row.map((cell, column) => cell.padEnd(widths?.[column] ?? 0))
-    console.log(cells.join('  ').trimEnd())
-  }
+  const lines = rows.map((row) =>
+    row
+      .map((cell, column) => cell.padEnd(widths?.[column] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  )
+  return lines.join('\n')
 }

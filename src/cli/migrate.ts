@@ -1,9 +1,10 @@
 /** `npm run migrate`: runs the migrations that the database does not have. */
+import { print } from '../process/program.ts'
 import { command, databaseLocation, refuseArguments, withDatabase } from './command.ts'
 
 await command(async (config) => {
   refuseArguments()
   const names = await withDatabase(config, (_db, migrated) => migrated)
   const done = names.length > 0 ? `Migrated ${names.join(', ')}` : 'Nothing to migrate'
-  console.log(`${done}: ${databaseLocation(config)}`)
+  await print(`${done}: ${databaseLocation(config)}`)
 })

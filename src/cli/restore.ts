@@ -1,5 +1,5 @@
 /** `npm run restore`: replaces the embedded database by a backup, and migrates it. */
-import { UsageError } from '../process/program.ts'
+import { print, UsageError } from '../process/program.ts'
 import { command, embeddedPath, fileArgument, withDatabase } from './command.ts'
 
 await command(async (config) => {
@@ -10,5 +10,5 @@ await command(async (config) => {
     throw new UsageError(`Cannot restore ${file} to ${path}: ${message}`)
   })
   await withDatabase(config, () => {}) // the backup may be from an earlier release
-  console.log(`Restored ${file}: ${path}`)
+  await print(`Restored ${file}: ${path}`)
 })

@@ -3,9 +3,22 @@ import { DatabaseUnavailableError } from '../../db/errors.ts'
 import { describeUrl } from '../../db/url.ts'
 import { type Config, ConfigError, loadConfig } from '../config/config.ts'
 
-/** A mistake in the arguments of a command. The message says what would be right. */
+/** A mistake of the operator of a command. The message says what would be right. */
 export class UsageError extends Error {
   override name = 'UsageError'
+}
+
+/** Prints a text on stdout. Throws UsageError if it cannot be written: `console.log` ignores that. */
+export function print(text: string): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  // Without a listener, an error would end the process.
+  process.stdout
+    .on('error', () => {})
+    .write(`${text}\n`, (error) => {
+      if (error) reject(new UsageError(`Cannot write to stdout: ${error.message}`))
+      else resolve()
+    })
+  return promise
 }
 
 /**

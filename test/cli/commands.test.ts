@@ -1,5 +1,6 @@
 /** The commands keys, seed and migrate, run as processes. */
 import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
 import { type Ended, programs, runProgram, runToEnd } from '../support/process.ts'
@@ -210,4 +211,28 @@ ID  NAME                       KEY                    STATE    MAY          CREA
 ID  NAME   KEY               STATE    MAY          CREATED           EXPIRES  LAST USED
 3   plain  petstore_aB-_09…  working  read, write  2026-01-02 03:04  -        -
 `)
+})
+
+test.runIf(existsSync('/dev/full'))('a full disk behind stdout is an error', async () => {
+  const { url, remove } = await newDatabase()
+  const toFull = ['sh', '-c', 'exec "$@" > /dev/full', 'sh']
+  const run = async (name: keyof typeof programs, ...operands: string[]) => {
+    const variables = { DATABASE_URL: url, PORT: '0' }
+    const program = runProgram(programs[name], variables, operands, undefined, toFull)
+    if (name === 'server') {
+      await program.logged(/The start-up text, with any new key, is lost/)
+      return { code: await program.end('SIGTERM') }
+    }
+    return { code: await program.exited, stderr: program.stderr }
+  }
+  const noSpace = 'Cannot write to stdout: ENOSPC: no space left on device, write'
+  for (const name of ['migrate', 'seed'] as const) {
+    expect(await run(name), name).toEqual({ code: 1, stderr: `${noSpace}\n` })
+  }
+  const created = await run('keys', 'create', 'lost')
+  const lost = `${noSpace}. The new key 1 of ${displayName(url)} is lost: revoke it\n`
+  expect(created).toEqual({ code: 1, stderr: lost })
+  expect(await run('server')).toEqual({ code: 0 })
+  expect(await run('keys', 'list')).toEqual({ code: 1, stderr: `${noSpace}\n` })
+  await remove()
 })
