@@ -127,8 +127,6 @@ function union(options: Codec[], place: string): Codec {
   const inners = options.map((option) => option.inner ?? option)
   const fields = options.flatMap((option) => option.fields ?? [])
   const [first] = options
-  // `int64Input` also accepts a number.
-  if (types.isSubsetOf(new Set(['int64', 'integer'])) && types.has('int64')) return int64
   if (types.isSubsetOf(new Set(['object', 'union']))) {
     const byName = [...Map.groupBy(fields, ([name]) => name)].map(([name, same]): Field => {
       const codecs = same.map(([, codec]) => codec)
@@ -188,15 +186,22 @@ export function codecOf(schema: z.core.$ZodType, io: 'input' | 'output', place: 
       if (values.every((value) => typeof value === 'string')) return string
       throw unsupported(place, 'allows values that are not strings')
     }
-    case 'union':
-      return union(
-        def.options.map((option) => codecOf(option, io, place)),
-        place,
-      )
+    case 'union': {
+      const options = def.options.map((option) => codecOf(option, io, place))
+      // `int64Input` also accepts a number.
+      const isInt64 = options.some(({ type }) => type === 'int64')
+      const isInteger = options.every(({ type }) => type === 'int64' || type === 'integer')
+      return isInt64 && isInteger ? int64 : union(options, place)
+    }
     case 'object': {
       if (def.catchall !== undefined) throw unsupported(place, 'has a rule for unknown fields')
-      const fields = Object.entries(def.shape)
-      return object(fields.map(([name, field]) => [name, codecOf(field, io, `${place}.${name}`)]))
+      const fields = Object.entries(def.shape).map(([name, field]): Field => {
+        const here = `${place}.${name}`
+        // Without the field, zod would read the inherited property.
+        if (name in Object.prototype) throw unsupported(here, 'has a name that all objects inherit')
+        return [name, codecOf(field, io, here)]
+      })
+      return object(fields)
     }
     default:
       throw unsupported(place, `is of the type ${def.type}`)

@@ -400,6 +400,7 @@ const wrong: Wrong[] = [
     [z.string(), z.string().nullable(), 'label'] as const,
     [Toy, z.array(Toy), 'label'] as const,
     [Toy, z.object({ label: z.bigint() }), 'label.label'] as const,
+    [z.object({ size: z.int() }), z.object({ size: z.bigint() }), 'label.size'] as const,
   ].map(
     ([one, other, place]): Wrong => [
       `a union of types in ${place}`,
@@ -417,6 +418,13 @@ const wrong: Wrong[] = [
     mutation({}, z.union([NewToy, NewToy.partial()]).meta({ id: 'NewToys' })),
     'needs an object as its input',
   ],
+  ...['constructor', 'toString'].map(
+    (name): Wrong => [
+      `a field with the name ${name}`,
+      query({}, z.object({ [name]: z.string().optional() })),
+      `The input of it.${name} has a name that all objects inherit, which REST cannot encode`,
+    ],
+  ),
   ['a rule for unknown fields', query({}, z.looseObject({})), 'has a rule for unknown fields'],
   ...[z.enum({ One: 1, Two: 2 }), z.literal(7), z.literal(['a', null])].map(
     (odd): Wrong => [

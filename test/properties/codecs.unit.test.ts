@@ -1,0 +1,119 @@
+/** REST writes and reads back any value of any schema that it accepts. */
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { z } from 'zod'
+import { dateTimeInput, dateTimeOutput } from '../../src/procedure/dates.ts'
+import { int64Input, int64Output } from '../../src/procedure/int64.ts'
+import { codecOf } from '../../src/surface/rest/codec.ts'
+import { parseJson } from '../../src/surface/rest/json.ts'
+import { hold, TIMEOUT, tellSeed } from './cases.ts'
+import { int64 } from './values.ts'
+
+tellSeed()
+
+/** A schema on both sides of a procedure, and its values. */
+interface Kind {
+  input: z.ZodType
+  output: z.ZodType
+  value: fc.Arbitrary<unknown>
+}
+
+const same = (schema: z.ZodType, value: fc.Arbitrary<unknown>): Kind => ({
+  input: schema,
+  output: schema,
+  value,
+})
+const meta = { description: 'Any.' }
+const date = fc.date({
+  min: new Date('0000-01-01T00:00:00.000Z'),
+  max: new Date('9999-12-31T23:59:59.999Z'),
+  noInvalidDate: true,
+})
+const scalars: Kind[] = [
+  { input: int64Input(meta), output: int64Output(meta), value: int64 },
+  { input: dateTimeInput(meta), output: dateTimeOutput(), value: date },
+  same(z.int(), fc.maxSafeInteger().map(withoutSign)),
+  same(z.number(), fc.double({ noNaN: true, noDefaultInfinity: true }).map(withoutSign)),
+  same(z.string(), fc.string()),
+  same(z.boolean(), fc.boolean()),
+  same(z.enum(['one', 'two']), fc.constantFrom('one', 'two')),
+]
+
+/** JSON has no negative zero. */
+function withoutSign(value: number): number {
+  return value === 0 ? 0 : value
+}
+
+type Fields = Record<string, Kind>
+
+const object = (fields: Fields): Kind => {
+  const side = (of: 'input' | 'output') =>
+    z.object(Object.fromEntries(Object.entries(fields).map(([name, kind]) => [name, kind[of]])))
+  const values = Object.entries(fields).map(([name, { value }]) => [name, value])
+  return {
+    input: side('input'),
+    output: side('output'),
+    value: fc.record(Object.fromEntries(values)),
+  }
+}
+
+const name = fc.constantFrom('a', 'b', 'first-name', 'ä', '"')
+const tag = (index: number) => same(z.literal(`${index}`), fc.constant(`${index}`))
+const { kind } = fc.letrec<{ kind: Kind; fields: Fields }>((tie) => ({
+  fields: fc.dictionary(name, tie('kind'), { maxKeys: 3 }),
+  kind: fc.oneof(
+    { depthSize: 'small' },
+    fc.constantFrom(...scalars),
+    tie('kind').map(({ input, output, value }) => ({
+      input: z.array(input),
+      output: z.array(output),
+      value: fc.array(value, { maxLength: 3 }),
+    })),
+    tie('kind').map(({ input, output, value }) => ({
+      input: input.nullable(),
+      output: output.nullable(),
+      value: fc.option(value, { nil: null }),
+    })),
+    tie('fields').map(object),
+    fc.array(tie('fields'), { minLength: 1, maxLength: 3 }).map((options) => {
+      const kinds = options.map((fields, index) => object({ ...fields, tag: tag(index) }))
+      return {
+        input: z.union(kinds.map(({ input }) => input)),
+        output: z.union(kinds.map(({ output }) => output)),
+        value: fc.oneof(...kinds.map(({ value }) => value)),
+      }
+    }),
+  ),
+}))
+
+test('each value of a schema is read as it was written, or the schema is refused', {
+  timeout: TIMEOUT,
+}, async () => {
+  let accepted = 0
+  const some = kind.chain(({ input, output, value }) =>
+    fc.record({ input: fc.constant(input), output: fc.constant(output), value }),
+  )
+  await hold(
+    fc.asyncProperty(some, async ({ input, output, value }) => {
+      const codecs = () => [codecOf(input, 'input', 'It'), codecOf(output, 'output', 'It')] as const
+      if (isRefused(codecs)) return
+      const [{ read }, { write }] = codecs()
+      const checked = output.parse(value)
+      const text = JSON.stringify(write ? write(checked) : checked)
+      expect(input.parse(read(parseJson(text))), text).toEqual(value)
+      accepted++
+    }),
+    5,
+  )
+  expect(accepted).toBeGreaterThan(0)
+})
+
+function isRefused(codecs: () => unknown): boolean {
+  try {
+    codecs()
+    return false
+  } catch (error) {
+    expect(error).toMatchObject({ message: expect.stringContaining('mixes types') })
+    return true
+  }
+}
