@@ -27,8 +27,9 @@ const served = router({
         return ctx.stores.pets.create(rex, ctx.deadline)
       }),
     ),
-  // createPet needs an operation at the path of the created pet.
+  // createPet needs an operation at the path of the created pet, whose successor is listPets.
   getPet: resources.router._def.procedures.getPet,
+  listPets: resources.router._def.procedures.listPets,
 })
 
 test('a transaction that waits for another one ends at its own deadline', outOfThree, async () => {

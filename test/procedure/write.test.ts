@@ -8,7 +8,7 @@ import { retry } from '../../db/retry.ts'
 import { execute, type Statement, statement, type Value } from '../../db/statement.ts'
 import type { Database } from '../../db/tables.ts'
 import { runInTransaction } from '../../db/transaction-scope.ts'
-import { getPet } from '../../src/petstore/pets/procedures.ts'
+import { getPet, listPets } from '../../src/petstore/pets/procedures.ts'
 import { NewPet, Pet } from '../../src/petstore/pets/schema.ts'
 import { createStores } from '../../src/petstore/stores.ts'
 import type { Stores } from '../../src/procedure/context.ts'
@@ -108,6 +108,7 @@ let attempts = 0
 
 const served = router({
   getPet,
+  listPets, // the successor of getPet
   twin: keyedProcedure
     .meta(described('POST', '/twins', { creates: '/pets/{id}', example, exampleInput: rex }))
     .input(NewPet)
