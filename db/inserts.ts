@@ -1,5 +1,5 @@
 /** Inserts of rows. Concurrent inserts share a statement, and each returns the id of its row. */
-import type { Insertable } from 'kysely'
+import type { Generated, Insertable } from 'kysely'
 import { batch } from './batch.ts'
 import type { Deadline } from './deadline.ts'
 import { engineOf, perDatabase } from './engine.ts'
@@ -16,11 +16,16 @@ const MAX_ROWS_PER_STATEMENT = 200
  */
 export type Insert<Row> = (db: Database, row: Row, deadline: Deadline) => Promise<bigint>
 
+/** The tables whose ids the database assigns. For others, MySQL returns no id. */
+type WithId = {
+  [Table in keyof Tables]: Tables[Table] extends { id: Generated<bigint> } ? Table : never
+}[keyof Tables]
+
 /**
  * Returns the insert into a table. `columns` returns the columns of a row, for every row the same ones in
  * the same order. A row that the database rejects does not affect the other rows of its statement.
  */
-export function inserts<Row, Table extends keyof Tables>(
+export function inserts<Row, Table extends WithId>(
   table: Table,
   columns: (row: Row) => Insertable<Tables[Table]>,
 ): Insert<Row> {

@@ -4,7 +4,7 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { connect, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import type { Insertable } from 'kysely'
-import { expect, test } from 'vitest'
+import { expect, expectTypeOf, test } from 'vitest'
 import { connect as openDatabase } from '../../db/connect.ts'
 import { Deadline } from '../../db/deadline.ts'
 import { inserts } from '../../db/inserts.ts'
@@ -18,6 +18,18 @@ import { requestText } from '../support/raw.ts'
 import { keyedFetch } from '../support/rest.ts'
 import { serviceForFile, startService } from '../support/service.ts'
 import { openSql } from '../support/sql.ts'
+
+declare module '../../db/tables.ts' {
+  interface Tables {
+    labels: { id: bigint }
+  }
+}
+
+test('only a table whose ids the database assigns has an insert', () => {
+  type Table = Parameters<typeof inserts>[0]
+  expectTypeOf<'pets'>().toExtend<Table>()
+  expectTypeOf<'labels'>().not.toExtend<Table>()
+})
 
 const service = await serviceForFile()
 const { sql } = service
