@@ -1,5 +1,6 @@
 /** Every type of value that a schema may have, in a URL, in a request body, in a response and in a link. */
 import { inspect } from 'node:util'
+import { Validator } from '@seriousme/openapi-schema-validator'
 import { TRPCError } from '@trpc/server'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
@@ -478,6 +479,18 @@ test.each([
   ],
 ])('a response: %s', async (what, expected) => {
   expect(await (await ask(`/given/${what}`)).text()).toBe(expected)
+})
+
+test('the document of all kinds is valid OpenAPI 3.1, and has every option of a union', async () => {
+  const document = JSON.parse(await (await ask('/openapi.json')).text())
+  const { valid, errors } = await new Validator().validate(document)
+  expect(errors).toBeUndefined()
+  expect(valid).toBe(true)
+  const { shape } = document.components.schemas.InBody.properties
+  const kinds = (shape.oneOf ?? shape.anyOf).map(
+    (option: { properties: { kind: { const: string } } }) => option.properties.kind.const,
+  )
+  expect(kinds).toEqual(['circle', 'line', 'box'])
 })
 
 test('the samples of the document write each kind of value', async () => {
