@@ -3,10 +3,11 @@ import { once } from 'node:events'
 import { get, type IncomingMessage } from 'node:http'
 import { buffer } from 'node:stream/consumers'
 import { gunzipSync } from 'node:zlib'
-import { expect, test } from 'vitest'
+import { assets } from 'docs-page'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { everyHeader } from '../support/headers.ts'
 import { operations } from '../support/operations.ts'
-import { serviceForFile } from '../support/service.ts'
+import { serviceForFile, startService } from '../support/service.ts'
 
 const service = await serviceForFile()
 const html = await (await fetch(`${service.origin}/docs/`)).text()
@@ -184,4 +185,15 @@ test('HEAD returns the headers of GET for a file', async () => {
   })
   const { bytes } = await askRaw('/docs/', 'gzip')
   expect(headers.get('content-length')).toBe(String(bytes.length))
+})
+
+test('the page and its files are made once', async () => {
+  const reads = vi.spyOn(assets['docs.css'], 'read')
+  onTestFinished(() => reads.mockRestore())
+  const other = await startService()
+  onTestFinished(() => other.stop())
+  for (const path of ['', 'docs.css', '', 'openapi.json']) {
+    expect((await fetch(`${other.origin}/docs/${path}`)).status).toBe(200)
+  }
+  expect(reads).toHaveBeenCalledTimes(1)
 })

@@ -229,6 +229,29 @@ test('a transaction that SQLite ended has no further statements', async () => {
   expect(await countPets()).toBe(0)
 })
 
+test('a transaction that SQLite ended writes nothing while another one runs', async () => {
+  await other(`create trigger refuse before insert on pets when new.name = 'Refused'
+    begin select raise(rollback, 'refused'); end`)
+  const ended = Promise.withResolvers<void>()
+  const begun = Promise.withResolvers<void>()
+  const failed = db.transaction().execute(async (transaction) => {
+    const refused = transaction.insertInto('pets').values({ ...rex, name: 'Refused' })
+    await expect(execute(transaction, refused)).rejects.toThrow('refused')
+    ended.resolve()
+    await begun.promise
+    await expect(insert(transaction)).rejects.toBeInstanceOf(DatabaseUnavailableError)
+  })
+  const rejected = expect(failed).rejects.toBeInstanceOf(DatabaseUnavailableError)
+  await ended.promise
+  await db.transaction().execute(async (transaction) => {
+    await insert(transaction)
+    begun.resolve()
+    await setTimeout(20)
+  })
+  await rejected
+  expect(await countPets()).toBe(1)
+})
+
 test('the trace of a commit has the calls that it commits, and no others', async () => {
   const { spans, deadlineOf } = tracing()
   // One session, which is used after the failed transaction.
