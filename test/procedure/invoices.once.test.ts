@@ -193,6 +193,32 @@ test('the document has a format, a length and a range for each', async () => {
   })
 })
 
+test.each([
+  [
+    'NewInvoice',
+    'amount',
+    ['0', '19.9', '12345678.90'],
+    ['', '-1', '1.234', '01', '123456789', '1.'],
+  ],
+  ['NewInvoice', 'balance', ['-0.125', '7'], ['--1', '1.2345', '.5']],
+  ['NewInvoice', 'dueOn', ['2024-02-29'], ['2026-02-29', '2026-1-2', '2026-01-02T00:00:00Z']],
+  ['NewInvoice', 'note', ['x', ' x '], ['', ' ', 'a\0']],
+  [
+    'NewInvoice',
+    'sentAt',
+    ['2024-02-29T23:59:59Z', '2026-01-02t03:04:05.123456-23:59'],
+    ['2026-02-29T00:00:00Z', '2026-01-02', '2026-01-02T24:00:00Z', '2016-12-31T23:59:60Z'],
+  ],
+  ['Invoice', 'amount', ['0.00', '19.90'], ['0', '19.9']],
+  ['Invoice', 'dueOn', ['2024-02-29'], ['2026-02-29']],
+])('the document has the pattern of %s.%s', async (schema, field, valid, invalid) => {
+  const { text } = await service.rest('GET', '/openapi.json')
+  const described = JSON.parse(text).components.schemas[schema].properties[field]
+  const pattern = new RegExp((described.anyOf?.[0] ?? described).pattern, 'u')
+  for (const value of valid) expect(value).toMatch(pattern)
+  for (const value of invalid) expect(value).not.toMatch(pattern)
+})
+
 test('a decimal of more than 18 digits, or with none on one side of the point, is rejected at the start', () => {
   for (const size of [
     { precision: 19, scale: 2 },
