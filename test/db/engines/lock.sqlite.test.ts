@@ -105,6 +105,7 @@ test.each(writes)('%s waits until the timeout of the connection', async (_, writ
     const start = performance.now()
     await expect(write(deadline)).rejects.toBeInstanceOf(LockedError)
     expect(performance.now() - start).toBeGreaterThan(95)
+    expect(performance.now() - start, 'not the default of 5 s').toBeLessThan(4_000)
   }
   await other('rollback')
   await setTimeout(50) // a write that was still attempted would succeed now
