@@ -29,7 +29,6 @@ await build({
   input: path.join(import.meta.dirname, 'src/testing.ts'),
   external: (name) => !['.', '/', ...bundled].some((start) => name.startsWith(start)),
   platform: 'neutral',
-  resolve: { mainFields: ['module'] },
   treeshake: { moduleSideEffects: false },
   output: { file: path.join(built, 'testing.js'), banner: licenses.join('\n') },
 })
