@@ -137,6 +137,7 @@ test.each(rest)('%s over REST: %s %s', async (operation, method, path, route, st
     'url.path': path.split('?')[0],
     'url.scheme': 'http',
   })
+  expect(call.scope).toBe('petstore 1.0.0')
   expect(call.resource).toMatchObject({
     'service.name': 'petstore',
     'service.version': '1.0.0',

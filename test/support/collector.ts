@@ -26,6 +26,8 @@ export interface Span {
   message: string
   /** The attributes of its process. */
   resource: Record<string, unknown>
+  /** The name and the version of the code that recorded it. */
+  scope: string
 }
 
 export interface Collector {
@@ -122,13 +124,15 @@ const numberOf = (message: Message, field: number) => BigInt(String(message.get(
 function readRequest(body: Buffer): Span[] {
   return messagesOf(readMessage(body), 1).flatMap((ofResource) => {
     const resource = attributesOf(messagesOf(ofResource, 1)[0] ?? new Map(), 1)
-    return messagesOf(ofResource, 2)
-      .flatMap((ofScope) => messagesOf(ofScope, 2))
-      .map((span) => readSpan(span, resource))
+    return messagesOf(ofResource, 2).flatMap((ofScope) => {
+      const [scope = new Map()] = messagesOf(ofScope, 1)
+      const name = `${textOf(scope, 1)} ${textOf(scope, 2)}`
+      return messagesOf(ofScope, 2).map((span) => readSpan(span, resource, name))
+    })
   })
 }
 
-function readSpan(span: Message, resource: Record<string, unknown>): Span {
+function readSpan(span: Message, resource: Record<string, unknown>, scope: string): Span {
   const kind = (['INTERNAL', 'SERVER', 'CLIENT'] as const)[Number(numberOf(span, 6)) - 1]
   const [status = new Map()] = messagesOf(span, 15)
   const code = (['UNSET', 'OK', 'ERROR'] as const)[Number(numberOf(status, 3))]
@@ -151,6 +155,7 @@ function readSpan(span: Message, resource: Record<string, unknown>): Span {
     status: code,
     message: textOf(status, 2),
     resource,
+    scope,
   }
 }
 

@@ -320,6 +320,7 @@ test.each([
   ['a%2Fb', "'a/b'"],
   ['%2541', "'%41'"],
   ['%C3%A4%20+', "'ä +'"],
+  ['%20a%20', "' a '"],
   ['a.b', "'a.b'"],
   ['null', "'null'"],
 ])('in a path: %s', async (text, expected) => {
