@@ -560,6 +560,18 @@ test('a response with 204 has no body and no headers about one', async () => {
   expect(answer.headers.get('deprecation')).toBe('@1795132800')
 })
 
+test('an operation without a body ignores one of any type', async () => {
+  for (const [type, body] of [
+    ['text/plain', 'x'],
+    ['application/json', '{'],
+    ['application/json', ''],
+  ] as const) {
+    const headers = { 'content-type': type }
+    const answer = await ask('/notes/a', { method: 'DELETE', headers, body })
+    expect(answer.status, `${type}: ${body}`).toBe(204)
+  }
+})
+
 test.each(Object.keys(failures))('an internal error returns no details: %s', async (what) => {
   const rest = await ask(`/failures/${what}`)
   const internal = { code: 'INTERNAL_SERVER_ERROR', message: 'Internal server error', status: 500 }
