@@ -1,5 +1,5 @@
 /** Columns and indexes that migrations add to tables, even if they run twice or on two nodes. */
-import { type ColumnDataType, type Kysely, sql } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { addColumn, addIndex, idColumn, tableOptions } from '../../db/columns.ts'
 import { connect } from '../../db/connect.ts'
@@ -60,18 +60,32 @@ test('other errors are thrown', async () => {
 })
 
 test('integers are bigints in columns of any size, in counts and in comparisons', async () => {
-  const types: ColumnDataType[] = ['smallint', 'integer', 'bigint']
-  await types
-    .reduce((table, type) => table.addColumn(type, type), first().schema.createTable('sizes'))
-    .execute()
-  await sql`insert into sizes values (1, 2, 3), (null, null, null)`.execute(first())
-  const compared = sql`select count(*) as many, max(${sql.id('integer')}) as greatest,
-    1 = 1 as equal, cast(sum(${sql.id('bigint')}) as signed) as total from sizes`
+  const types = ['tinyint', 'smallint', 'mediumint', 'int', 'bigint']
+  const columns = sql.raw(types.map((type) => `of_${type} ${type}`).join())
+  await sql`create table sizes (${columns})`.execute(first())
+  await sql`insert into sizes values (1, 2, 3, 4, 5), (null, null, null, null, null)`.execute(
+    first(),
+  )
+  const rows = types.map((type, index) => [`of_${type}`, BigInt(index + 1)])
   expect((await sql`select * from sizes`.execute(first())).rows).toEqual([
-    { smallint: 1n, integer: 2n, bigint: 3n },
-    { smallint: null, integer: null, bigint: null },
+    Object.fromEntries(rows),
+    Object.fromEntries(types.map((type) => [`of_${type}`, null])),
   ])
-  expect((await compared.execute(first())).rows).toEqual([
-    { many: 2n, greatest: 2n, equal: 1n, total: 3n },
+  const computed = sql`select count(*) as number, max(of_int) as greatest, 1 = 1 as equal,
+    cast(sum(of_bigint) as signed) as total from sizes`
+  expect((await computed.execute(first())).rows).toEqual([
+    { number: 2n, greatest: 4n, equal: 1n, total: 5n },
   ])
+})
+
+test('a statement returns the number of rows that it matched, even unchanged ones', async () => {
+  const rows = ['x', 'y'].map((label) => ({ label, weight: 1n }))
+  await parcels().insertInto('parcels').values(rows).execute()
+  const update = parcels()
+    .updateTable('parcels')
+    .set({ weight: 1n })
+    .where('label', 'in', ['x', 'y'])
+  expect((await update.executeTakeFirst()).numUpdatedRows).toBe(2n)
+  const none = parcels().deleteFrom('parcels').where('label', '=', 'z')
+  expect((await none.executeTakeFirst()).numDeletedRows).toBe(0n)
 })
