@@ -316,11 +316,13 @@ const wrong: Wrong[] = [
     { get: labelled('get', '/m%C3%BC/{label}'), second: labelled('get', '/mü/{label}') },
     '/mü/{label} and /m%C3%BC/{label} are the same path',
   ],
-  [
-    'a parameter beside other text',
-    labelled('get', '/toys/{label}.json'),
-    'In the path /toys/{label}.json a parameter must be a whole segment',
-  ],
+  ...(['/toys/{label}.json', '/toys/label}', '/toys/{label', '/toys/{}'] as const).map(
+    (path): Wrong => [
+      `a parameter that is no whole segment in ${path}`,
+      query({ path }),
+      `In the path ${path} a parameter must be a whole segment`,
+    ],
+  ),
   [
     'a list in the path',
     query({ path: '/toys/{labels}' }, z.object({ labels: z.array(z.string()) })),
