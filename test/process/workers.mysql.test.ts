@@ -394,7 +394,7 @@ test('a worker that hangs does not hide the metrics of the others', async () => 
   thaw(first)
   expect(response.status).toBe(200)
   expect(await response.text()).toContain('operation="listPets"')
-  await server.logged(/A worker does not answer: its metrics are missing/)
+  await server.logged(/"worker":[12],.*A worker does not answer: its metrics are missing/)
 })
 
 test('a worker that is killed during a request for metrics does not stop the others', async () => {

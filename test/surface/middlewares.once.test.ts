@@ -32,6 +32,15 @@ const served = router({
       if (petId === 503n) throw new DatabaseUnavailableError(new Error('Away'), true)
       return { ...example, id: petId, categoryId: ctx.seenBy }
     }),
+  getTwin: keyedProcedure
+    .use(({ next }) => {
+      ran.push('only')
+      return next()
+    })
+    .meta(described('GET', '/twins/{petId}', { example }))
+    .input(z.object({ petId: int64Input({ description: 'The pet.' }) }))
+    .output(Pet)
+    .query(async () => example),
 })
 
 const service = await serviceForFile({}, { resources: resourcesOf(served) })
@@ -48,6 +57,12 @@ const trpc = async (petId: number) => {
     (error) => [error.data?.httpStatus, undefined],
   )
 }
+
+test('a procedure with one middleware runs it', async () => {
+  expect((await service.rest('GET', '/twins/7')).status).toBe(200)
+  await trpcClient<typeof served>(service.origin, service.key).getTwin.query({ petId: 7 })
+  expect(ran).toEqual(['only', 'only'])
+})
 
 test.each([
   ['REST', rest],
