@@ -320,6 +320,18 @@ test('a statement that a failed work did not await is no part of the next work',
   await next
 })
 
+test('a wait for the lock of the migrations is reported after a second', async () => {
+  await other("delete from kysely_migration where name = '2026-11-20-pets'")
+  await other('begin immediate')
+  const start = performance.now()
+  const { promise, resolve } = Promise.withResolvers<string>()
+  const migrated = migrate(db, { onWait: resolve })
+  expect(await promise).toMatch(/^Waiting for the lock of the migrations/)
+  expect(performance.now() - start, 'not the timeout of a statement, 5 s').toBeLessThan(4_000)
+  await other('rollback')
+  expect(await migrated).toEqual(['2026-11-20-pets'])
+})
+
 test('statements that wait fail when the database is closed', async () => {
   await other('begin immediate')
   const waiting = [insert(db), inTransaction(db, (transaction) => insert(transaction))]
