@@ -57,6 +57,17 @@ export function orderBy<const Columns extends readonly OrderedColumn[]>(
   }
 }
 
+/** Sorts rows by the only column of a plain order. Rows that are in order already take next to no time. */
+export function sortPlain<Column extends string>(
+  rows: Readonly<Record<Column, bigint | string>>[],
+  { columns: [first] }: Order<Cursor, Column>,
+): void {
+  if (!first) return // an order has a column
+  const { column, direction } = first
+  const sign = direction === 'ascending' ? 1 : -1
+  rows.sort((one, other) => (one[column] < other[column] ? -sign : sign))
+}
+
 /** By ascending `id`, the order of creation. */
 export const BY_ID = orderBy([{ column: 'id', type: 'int64', direction: 'ascending' }])
 

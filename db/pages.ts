@@ -10,6 +10,7 @@ import {
   type Page,
   type Position,
   pageOf,
+  sortPlain,
 } from './order.ts'
 import { retry } from './retry.ts'
 import { type Execute, statement, type Value } from './statement.ts'
@@ -87,7 +88,10 @@ export function pages<
     statements.set(name, read)
     const { rows } = await retry(() => read(db, queries, deadline), { repeatable: true, deadline })
     const rowsOf: Row[][] = queries.length === 1 ? [rows] : queries.map(() => [])
-    if (queries.length > 1) for (const row of rows) rowsOf[Number(row[PAGE])]?.push(row)
+    if (queries.length > 1) {
+      for (const row of rows) rowsOf[Number(row[PAGE])]?.push(row)
+      if (order.isPlain) for (const page of rowsOf) sortPlain(page, order)
+    }
     return queries.map(({ limit }, index) => {
       const page = pageOf(rowsOf[index] as Row[], limit, order)
       return { ...page, items: page.items.map(item) }
@@ -121,8 +125,9 @@ const orderItems = ({ columns }: Order, table?: string) =>
   })
 
 /**
- * Returns the query for the rows of several pages, in order. The order of each page alone selects its
- * rows, and does not order the result: https://dev.mysql.com/doc/refman/9.4/en/union.html
+ * Returns the query for the rows of several pages. The order of each page alone selects its rows, and does
+ * not order the result: https://dev.mysql.com/doc/refman/9.4/en/union.html. A plain order is left to
+ * `sortPlain`, because to order the result the server needs a temporary table, a seventh of its time.
  */
 function unionOf<Row>(
   db: Database,
@@ -130,8 +135,9 @@ function unionOf<Row>(
   order: Order,
 ): Compilable<Row> {
   const numbered = queries.map((query, index) => query.select(sql.lit(index).as(PAGE)))
+  const rows = sql.join(numbered, sql` union all `)
   const items = sql.join([sql.id(PAGE), ...orderItems(order)])
-  const union = sql<Row>`${sql.join(numbered, sql` union all `)} order by ${items}`
+  const union = order.isPlain ? sql<Row>`${rows}` : sql<Row>`${rows} order by ${items}`
   // The driver takes other kinds of queries for writes.
   const query = (queries[0] as (typeof queries)[number]).toOperationNode()
   return { compile: () => ({ ...union.compile(db), query }) }
