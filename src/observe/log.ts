@@ -44,7 +44,8 @@ function createDestination() {
     // than one write may have. A pipe that is full delays nothing: the write fails with EAGAIN, because
     // `process.stderr` has made pipes and sockets non-blocking.
     sync: true,
-    minLength: 2_048,
+    // Nearly as much as one write may have: an entry has 200 to 300 bytes.
+    minLength: 3_700,
     // A pipe takes as much in one piece (POSIX, PIPE_BUF); all workers write to the same pipe.
     maxWrite: 4_096,
     maxLength: 8 * 1024 * 1024,
