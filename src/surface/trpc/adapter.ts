@@ -10,7 +10,8 @@ export const JSON_LINES = 'application/jsonl'
 
 /** A request as the tRPC surface has parsed it, so that tRPC's adapter parses it alike. */
 interface StreamRequest {
-  path: string
+  /** The names of the procedures. */
+  names: string[]
   method: 'GET' | 'POST'
   isBatch: boolean
   /** Whether the client accepts JSON lines. */
@@ -29,10 +30,11 @@ export async function serveStream(
   router: AnyTRPCRouter,
   endpoint: string,
   context: Context,
-  { path, method, isBatch, isStream, connectionParams, text }: StreamRequest,
+  { names, method, isBatch, isStream, connectionParams, text }: StreamRequest,
   report: Report,
 ): Promise<Omit<Reply, 'headers'>> {
-  const url = new URL(endpoint + path, 'http://localhost')
+  // In the path as it was sent, the URL parser would resolve `..`, and call another procedure.
+  const url = new URL(`${endpoint}/${names.map(encodeURIComponent)}`, 'http://localhost')
   if (isBatch) url.searchParams.set('batch', '1')
   if (method === 'GET' && typeof text === 'string') url.searchParams.set('input', text)
   if (connectionParams !== undefined) {

@@ -74,7 +74,7 @@ export function trpcSurface(router: AnyTRPCRouter): Surface {
           if (method === 'POST' && !req.headers['content-type']) throw unsupportedMediaType()
           const text = method === 'GET' ? query.input : body
           if (isStream || connectionParams !== undefined) {
-            const request = { path: target.path, method, isBatch, isStream, connectionParams, text }
+            const request = { names, method, isBatch, isStream, connectionParams, text }
             const reply = await serveStream(router, PREFIX, context, request, report)
             return { ...reply, headers: HEADERS }
           }

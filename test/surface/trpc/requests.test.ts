@@ -14,6 +14,7 @@ import {
   expectServing,
   expectTrpcError,
 } from '../../support/expect.ts'
+import { converse, requestText } from '../../support/raw.ts'
 import { type AppRouter, transformer } from '../../support/router.ts'
 import { serviceForFile } from '../../support/service.ts'
 
@@ -133,6 +134,24 @@ test('a batch of one call may have an Idempotency-Key', async () => {
   expect(first.status).toBe(200)
   expect((await create()).body).toBe(first.body)
 })
+
+test.each(['../', '%2e%2e/', '..%2f', '%2E.%2F'])(
+  'a stream calls no other procedure than its path names: listPets/%screatePet',
+  async (dots) => {
+    const body = '{"0":"[{\\"name\\":1,\\"categoryId\\":2},\\"Rex\\",3]"}'
+    const count = async () => (await service.sql('select id from pets')).length
+    const before = await count()
+    for (const accept of ['application/json', 'application/jsonl']) {
+      const headers = [`trpc-accept: ${accept}`]
+      // fetch resolves plain dots itself.
+      const line = `POST /trpc/listPets/${dots}createPet?batch=1`
+      const request = requestText(line, { key: service.key, headers, body })
+      const { answers } = await converse(service.origin, request)
+      expect(answers[0]?.body).toContain('NOT_FOUND')
+    }
+    expect(await count()).toBe(before)
+  },
+)
 
 test('an input after many other query parameters is read', async () => {
   const input = encodeURIComponent('[{"limit":1},"no"]')
