@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { parseEnv } from 'node:util'
+import ipaddr from 'ipaddr.js'
 import { z } from 'zod'
 import { parseDuration } from './duration.ts'
 import { nearMiss } from './near-miss.ts'
@@ -37,15 +38,13 @@ const serverUrl = z
   .refine((url) => /^https?:\/\/[\w.~%:[\]-]+(\/[\w.~%!$&'()*+,;=:@-]+)*\/v1$/i.test(url))
   .optional()
 
-// Names of Express, IP addresses, and subnets. A subnet of 0 bits would trust every IP address.
-const network = z
-  .union([
-    z.enum(['loopback', 'linklocal', 'uniquelocal']),
-    z.string().refine((text) => isIP(text) > 0),
-    z.cidrv4(),
-    z.cidrv6(),
-  ])
-  .refine((text) => !text.endsWith('/0'))
+// IP addresses and subnets that Express parses, with this library. A subnet of 0 bits would trust every
+// IP address.
+const ipAddresses = z
+  .union([z.string().refine((text) => isIP(text) > 0), z.cidrv4(), z.cidrv6()])
+  .refine((text) => ipaddr.isValid(text.replace(/\/.*/, '')) && !text.endsWith('/0'))
+
+const network = z.enum(['loopback', 'linklocal', 'uniquelocal']).or(ipAddresses)
 
 /** The variable that turns tracing on. */
 const TRACES_TO = 'OTEL_EXPORTER_OTLP_ENDPOINT'

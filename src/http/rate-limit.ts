@@ -1,5 +1,6 @@
 /** The limit of calls a minute for each caller. Each process has its own counters. */
 import { hash } from 'node:crypto'
+import { isIPv6 } from 'node:net'
 import type { Response } from 'express'
 import ipaddr from 'ipaddr.js'
 import { LRUCache } from 'lru-cache'
@@ -66,5 +67,8 @@ export function createRateLimit(limit: number) {
 function subnetOf({ req }: Response): string {
   const ipAddress = ipAddressOf(req)
   if (ipAddress === undefined) return 'IP address'
-  return `IP address ${ipaddr.process(ipAddress).toByteArray().slice(0, 7)}`
+  // The address without its zone (RFC 4007, section 11). The URL parser knows all notations of IPv6.
+  const [plain = ''] = ipAddress.split('%')
+  const host = isIPv6(plain) ? new URL(`http://[${plain}]`).hostname.slice(1, -1) : plain
+  return `IP address ${ipaddr.process(host).toByteArray().slice(0, 7)}`
 }

@@ -284,6 +284,8 @@ const wrong: [name: string, expected: string, values: string[]][] = [
     [
       ...['-1', 'everybody', '10.0.0.0/33', '0.0.0.0/0', '::/0', '::1/129', '1.2.3', '1.5'],
       ...['10.0.0.0/8/8', '10.0.0.0/', '10.0.0.0/0x8', 'Loopback', 'loopback,'],
+      // Express does not parse these.
+      ...['64:ff9b::1.2.3.4', '64:ff9b::1.2.3.4/96', 'fe80::1%br-1'],
     ],
   ],
   [

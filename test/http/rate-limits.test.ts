@@ -125,6 +125,11 @@ test.for(['1', 'loopback', '127.0.0.1', '127.0.0.0/8'])(
     expect(await once('2001:db8:0:1::1')).toBe(401)
     expect(await once('2001:db8:0:ff:ffff::2')).toBe(429)
     expect(await once('2001:db8:0:100::1')).toBe(401)
+    // RFC 4291, section 2.2: an IPv6 address may end in the notation of IPv4. RFC 4007: it may have a zone.
+    expect(await once('64:ff9b::192.0.2.1')).toBe(401)
+    expect(await once('64:ff9b::c000:201')).toBe(429)
+    expect(await once('fe80::1%br-12ab')).toBe(401)
+    expect(await once('fe80::2%eth0.100')).toBe(429)
   },
 )
 
