@@ -216,12 +216,14 @@ function createBatcher<Input, Output>(
 
 /** Returns a deadline that ends with the last one of the calls, and has a trace that joins theirs. */
 function jointDeadline(calls: readonly { deadline: Deadline }[]): Deadline {
-  const [first] = calls
-  if (first && calls.length === 1) return first.deadline
-  const trace = first?.deadline.trace && join(calls.map(({ deadline }) => deadline.trace))
+  // The calls of a shared transaction have one deadline.
+  const deadlines = new Set(calls.map(({ deadline }) => deadline))
+  const [first] = deadlines
+  if (first && deadlines.size === 1) return first
+  const trace = first?.trace && join([...deadlines].map(({ trace }) => trace))
   const joint = new Deadline(Number.POSITIVE_INFINITY, trace)
-  let waiting = calls.length
-  for (const { deadline } of calls) {
+  let waiting = deadlines.size
+  for (const deadline of deadlines) {
     deadline.onGiveUp((reason) => {
       if (--waiting === 0) joint.giveUp(reason)
     })

@@ -489,3 +489,32 @@ test(
     expect(reached.sort()).toEqual([...byId.keys()].sort())
   },
 )
+
+test(
+  'a statement of a transaction that concurrent calls share is linked with each of them once',
+  outOfThree,
+  async () => {
+    const traces = Array.from({ length: 40 }, newTrace)
+    await Promise.all(
+      traces.map(async ({ traceId, spanId }) => {
+        const headers = {
+          traceparent: `00-${traceId}-${spanId}-01`,
+          'idempotency-key': `"${crypto.randomUUID()}"`,
+        }
+        const answer = await ask('/v1/pets', creation('Sesame', headers))
+        expect(answer.status).toBe(201)
+      }),
+    )
+    const ids = new Set(traces.map(({ traceId }) => traceId))
+    const spans = () => collector.spans.filter(({ traceId }) => ids.has(traceId))
+    const calls = () => spans().filter(({ kind }) => kind === 'SERVER')
+    await until('all calls', () => calls().length === traces.length)
+    await trace('/v1/pets', 2) // late spans would arrive before these
+    const shared = spans().filter(({ kind, links }) => kind === 'CLIENT' && links.length > 0)
+    expect(shared.map(({ name }) => name)).toContain('COMMIT')
+    for (const { name, parentSpanId, links } of shared) {
+      const linked = [parentSpanId, ...links.map(({ spanId }) => spanId)]
+      expect(linked, name).toEqual([...new Set(linked)])
+    }
+  },
+)
