@@ -11,16 +11,40 @@ type Listener = (reason: Error) => void
 export class Deadline {
   /** The trace of the call, which records its statements; undefined if the call is not traced. */
   readonly trace: Trace | undefined
-  readonly #timer: NodeJS.Timeout | undefined
+  readonly #timeout: number
+  /** When the timeout is over, by performance.now(). */
+  #end: number
+  #timer: NodeJS.Timeout | undefined
   #reason: Error | undefined
   #listeners: Listener[] | undefined
   #isOver = false
 
   constructor(timeout: number, trace?: Trace) {
     this.trace = trace
-    if (timeout === Number.POSITIVE_INFINITY) return
+    this.#timeout = timeout
+    this.#end = performance.now() + timeout
+    this.#startTimer(timeout)
+  }
+
+  #startTimer(left: number): void {
+    if (left === Number.POSITIVE_INFINITY) return
+    // After a pause of the process, an answer may have arrived in time: it is read before the immediate.
+    const onTimeout = () => setImmediate(() => this.giveUp(new DatabaseTimeoutError(this.#timeout)))
     // A call that waits has an open connection, so its timer need not keep the process alive.
-    this.#timer = setTimeout(() => this.giveUp(new DatabaseTimeoutError(timeout)), timeout).unref()
+    this.#timer = setTimeout(onTimeout, left).unref()
+  }
+
+  /** Runs work whose time does not count, such as the wait for a client. Throws the errors of `work`. */
+  async suspend<Value>(work: () => Promise<Value>): Promise<Value> {
+    clearTimeout(this.#timer)
+    const start = performance.now()
+    try {
+      return await work()
+    } finally {
+      const now = performance.now()
+      this.#end += now - start
+      if (!this.#isOver) this.#startTimer(this.#end - now)
+    }
   }
 
   /** Why the call was given up; undefined if it was not. */

@@ -98,7 +98,10 @@ export function pipeline(surface: Surface, service: Service): RequestHandler {
       const auth = await identify(service, res, match.calls, context.deadline)
       context.caller = authorize(auth, match.type)
 
-      const body = match.readsBody ? await readBody(req, res) : undefined
+      // A client that sends its body slowly is not the database's fault.
+      const body = match.readsBody
+        ? await context.deadline.suspend(() => readBody(req, res))
+        : undefined
       const reply = await match.reply(context, body, report)
       answer(res, reply.status, reply.headers, reply.body)
     } catch (thrown) {

@@ -1,6 +1,7 @@
 /** Bodies and inputs that are too large, nested too deeply, or not what their headers say. */
+import { setTimeout } from 'node:timers/promises'
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, expect, onTestFinished, test } from 'vitest'
 import { outOfThree } from '../support/eventually.ts'
 import {
   answerOf,
@@ -12,7 +13,7 @@ import {
 } from '../support/expect.ts'
 import { converse } from '../support/raw.ts'
 import { transformer } from '../support/router.ts'
-import { serviceForFile } from '../support/service.ts'
+import { serviceForFile, startService } from '../support/service.ts'
 
 const MAX_BODY = 65_536
 
@@ -166,6 +167,27 @@ test('an empty body in chunks is a missing body', async () => {
   const { answers } = await converse(service.origin, `${lines.join('\r\n')}\r\n\r\n0\r\n\r\n`)
   expect(answers[0]?.body).toContain('The body is missing')
 })
+
+test('a body that arrives slowly takes no time of DATABASE_TIMEOUT', async () => {
+  const { fetch, logged, stop } = await startService({ DATABASE_TIMEOUT: '1s' })
+  onTestFinished(stop)
+  const post = async (path: string, body: string) => {
+    const parts = ReadableStream.from(slowly(body))
+    return await fetch(path, { method: 'POST', body: parts, duplex: 'half' })
+  }
+  const answers = await Promise.all([
+    post('/v1/pets', '{"name":"Rex","categoryId":3}'),
+    post('/trpc/createPet', '"[{\\"name\\":1,\\"categoryId\\":2},\\"Rex\\",3]"'),
+  ])
+  expect(answers.map(({ status }) => status)).toEqual([201, 200])
+  expect(logged.filter((line) => JSON.parse(line).level > 30)).toEqual([])
+})
+
+async function* slowly(text: string) {
+  yield Buffer.from(text.slice(0, 5))
+  await setTimeout(1_500)
+  yield Buffer.from(text.slice(5))
+}
 
 test('100,000 open brackets return an error in body, query and input', async () => {
   const brackets = '['.repeat(100_000)
