@@ -6,8 +6,11 @@ import type { Database } from './tables.ts'
 import { join } from './trace.ts'
 import { refuseInTransaction } from './transaction-scope.ts'
 
-/** Milliseconds that calls wait for the batches before theirs, whose connections may hang. */
+/** Milliseconds that a call waits for earlier batches. After them it no longer does: they may hang. */
 const MAX_WAIT = 50
+
+/** The same where there is a pause between batches, which limits the load of a flood of calls. */
+const MAX_WAIT_WITH_PAUSE = 500
 
 /**
  * Number of batches that run before calls wait: while the database works on one, the service answers the
@@ -25,7 +28,7 @@ export interface BatchLimits {
   maxSize?: number
   /** Maximum number of concurrent calls. */
   maxCalls?: number
-  /** Milliseconds between two batches, which then never run concurrently. */
+  /** Milliseconds between two batches, which then run concurrently only if one takes very long. */
   pause?: number
 }
 
@@ -158,11 +161,11 @@ function createBatcher<Input, Output>(
   }
 
   function startTimer(queue: Queue<Input, Output>): void {
-    if (pause > 0) return
+    const wait = pause > 0 ? MAX_WAIT_WITH_PAUSE : MAX_WAIT
     queue.timer ??= setTimeout(() => {
       queue.running = []
       runNext(queue)
-    }, MAX_WAIT)
+    }, wait)
   }
 
   async function runItems(queued: Item<Input, Output>[]): Promise<void> {

@@ -156,6 +156,16 @@ test('a batch with a pause begins only after the pause', async () => {
   expect(await Promise.all(calls)).toEqual([1, 2, 3, 4])
 })
 
+test('a batch with a pause begins half a second after one that hangs', async () => {
+  const { call, batches } = recordedBatches(2, 10)
+  const calls = [1, 2, 3, 4, 5].map((input) => call(db, input, forever()))
+  const begun = performance.now()
+  await eventually(() => expect(inputsOf(batches)).toEqual([[1, 2], [3, 4], [5]]))
+  expect(performance.now() - begun).toBeGreaterThan(990)
+  for (const { end } of batches) end()
+  expect(await Promise.all(calls)).toEqual([1, 2, 3, 4, 5])
+})
+
 /** Returns a function with batches of at most `maxSize` inputs, each of which runs until its `end`. */
 function recordedBatches(maxSize: number, pause = 0) {
   const batches: { inputs: number[]; end: () => void }[] = []
