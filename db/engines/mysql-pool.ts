@@ -209,7 +209,8 @@ export class MysqlPool {
 
   async #ping(pooled: Pooled): Promise<boolean> {
     const { promise, resolve } = Promise.withResolvers<boolean>()
-    const timer = setTimeout(resolve, PING_TIMEOUT, false)
+    // After a pause of the process, the answer may have arrived: it is read before the immediate.
+    const timer = setTimeout(() => setImmediate(resolve, false), PING_TIMEOUT)
     pooled.connection.ping((error) => resolve(!error))
     const works = await promise
     clearTimeout(timer)

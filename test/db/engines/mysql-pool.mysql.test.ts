@@ -274,6 +274,20 @@ describe('connections to a server', outOfThree, () => {
       for (const pooled of [slow, ...others]) pool.giveBack(pooled)
     })
 
+    test('a ping that is answered while the process stands still is no lost connection', async () => {
+      giveBackAll()
+      // The proxy runs in this process, too.
+      const direct = new MysqlPool({ uri: service.databaseUrl })
+      const pooled = await direct.take(deadline, false)
+      direct.giveBack(pooled)
+      direct.checkIdle()
+      const end = performance.now() + 700
+      while (performance.now() < end);
+      expect(await direct.take(deadline, false)).toBe(pooled)
+      direct.giveBack(pooled)
+      await direct.end()
+    })
+
     test('a connection that does not answer its ping is not taken', async () => {
       giveBackAll()
       proxy.forget()
