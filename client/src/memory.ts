@@ -43,9 +43,9 @@ export function idempotencyInMemory(stores: Stores): Idempotency<Stores> {
       const request = stringify([operation, input])
       const before = known.get(name)
       if (before) {
-        if (before.request !== request) return 'different'
+        if (!before.outcome) return 'running'
         // The same operation returned it.
-        return before.outcome ? (before.outcome as { output: Output }) : 'running'
+        return before.request === request ? (before.outcome as { output: Output }) : 'different'
       }
       known.set(name, { request })
       try {

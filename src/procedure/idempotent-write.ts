@@ -2,7 +2,8 @@
 import { idempotencyError, parseIdempotencyKey } from '../idempotency/header.ts'
 import type { Make } from '../idempotency/store.ts'
 import type { Stores } from './context.ts'
-import { inside, madeBy, type Resolver, write } from './write.ts'
+import { withoutDefaults } from './defaults.ts'
+import { inside, madeBy, makeChecked, type Options, type Resolver, write } from './write.ts'
 
 /**
  * Returns the resolver of a creation or of a repeatable action
@@ -20,13 +21,18 @@ export function idempotentWrite<Input, Output>(
   make: Resolver<Input, Output>,
   { oneStatement = false }: { oneStatement?: boolean } = {},
 ): Resolver<Input, Output> {
-  const withoutKey = oneStatement ? make : write(make)
+  const withoutKey = oneStatement
+    ? (options: Options<Input>) => makeChecked(make, options)
+    : write(make)
   return madeBy('idempotentWrite', async (options) => {
     const { ctx, input, path: operation } = options
     const key = parseIdempotencyKey(ctx.idempotencyHeader)
     if (key === undefined) return await withoutKey(options)
-    const request = { apiKeyId: ctx.caller.keyId, key, operation, input }
-    const work: Make<Stores, Output> = (stores, deadline) => make(inside(options, stores, deadline))
+    // A later release may add parameters with defaults, and fields to the output.
+    const given = ctx.schemas ? withoutDefaults(ctx.schemas.input, input) : input
+    const request = { apiKeyId: ctx.caller.keyId, key, operation, input: given }
+    const work: Make<Stores, Output> = (stores, deadline) =>
+      makeChecked(make, inside(options, stores, deadline))
     const outcome = await ctx.idempotency.once(request, ctx.deadline, work, { oneStatement })
     if (typeof outcome === 'string') throw idempotencyError(outcome)
     return outcome.output

@@ -5,10 +5,11 @@
  */
 import type { AnyTRPCProcedure } from '@trpc/server'
 import type { z } from 'zod'
-import { internal, problemOfInput } from '../errors/problem.ts'
+import { problemOfInput } from '../errors/problem.ts'
 import type { Context } from '../procedure/context.ts'
 import { isKeyCheck } from '../procedure/procedure.ts'
 import type { RestMeta } from '../procedure/rest-meta.ts'
+import { checkOutput, makerOf } from '../procedure/write.ts'
 
 /** Calls a procedure and returns its output. Throws the errors of the procedure. */
 export type Run = (context: Context, input: unknown) => Promise<unknown>
@@ -33,19 +34,23 @@ const isParser = (middleware: object): boolean => '_type' in middleware
 export function runOf(name: string, procedure: AnyTRPCProcedure): Run {
   const { type, middlewares, inputs, output, resolver } = definitionOf(procedure)
   const [input] = inputs
+  const schemas = input && output && { input, output }
   // The second one is the resolver.
   const [first, , ...others] = middlewares.filter((middleware) => !isParser(middleware))
   const isPlain = first !== undefined && isKeyCheck(first) && others.length === 0
-  if (!isPlain || !input || !output || inputs.length > 1) {
+  if (!isPlain || !schemas || inputs.length > 1) {
     const rest = { path: name, type, signal: undefined, batchIndex: 0 }
-    return async (ctx, input) => await procedure({ ...rest, ctx, getRawInput: async () => input })
+    return async (ctx, input) => {
+      return await procedure({ ...rest, ctx: { ...ctx, schemas }, getRawInput: async () => input })
+    }
   }
+  const isWrite = makerOf(resolver) !== undefined
   return async (ctx, raw) => {
     const parsed = input.safeParse(raw)
     if (!parsed.success) throw problemOfInput(parsed.error)
-    const result = await resolver({ ctx, input: parsed.data, path: name, type, signal: undefined })
-    const checked = output.safeParse(result)
-    if (!checked.success) throw internal(checked.error)
-    return checked.data
+    const options = { input: parsed.data, path: name, type, signal: undefined }
+    // A mutation checks its output itself, before its commit. A stored output may be of an earlier release.
+    if (isWrite) return await resolver({ ...options, ctx: { ...ctx, schemas } })
+    return checkOutput(output, await resolver({ ...options, ctx }))
   }
 }

@@ -147,6 +147,7 @@ function begin(
     caller: undefined,
     // Node joins several such headers with ", ", and the result is not a valid key.
     idempotencyHeader: req.headers['idempotency-key'] as string | undefined,
+    schemas: undefined,
     page: { next: undefined },
   })
 }

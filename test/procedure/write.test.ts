@@ -15,7 +15,7 @@ import type { Stores } from '../../src/procedure/context.ts'
 import { idempotentWrite } from '../../src/procedure/idempotent-write.ts'
 import { int64Input } from '../../src/procedure/int64.ts'
 import { keyedProcedure, router } from '../../src/procedure/procedure.ts'
-import { write } from '../../src/procedure/write.ts'
+import { type Resolver, write } from '../../src/procedure/write.ts'
 import { engine } from '../support/database.ts'
 import { described, resourcesOf } from '../support/procedures.ts'
 import { transformer } from '../support/router.ts'
@@ -106,6 +106,14 @@ const change = (name: string, deed: Parameters<typeof write<z.output<typeof Two>
     )
 let attempts = 0
 
+/** A creation whose output its schema rejects. */
+const misfit: Resolver<NewPet, Pet> = async ({ ctx, input }) => {
+  const made = await ctx.stores.pets.create(input, ctx.deadline)
+  return { ...made, status: 'free' as 'sold' }
+}
+const misfitMeta = (path: `/${string}`) =>
+  described('POST', path, { creates: '/pets/{id}', example, exampleInput: rex })
+
 const served = router({
   getPet,
   listPets, // the successor of getPet
@@ -120,6 +128,17 @@ const served = router({
         return await ctx.stores.pets.create(input, ctx.deadline)
       }),
     ),
+  misfit: keyedProcedure
+    .meta(misfitMeta('/misfits'))
+    .input(NewPet)
+    .output(Pet)
+    .mutation(idempotentWrite(misfit)),
+  misfitBehind: keyedProcedure
+    .use(({ next }) => next())
+    .meta(misfitMeta('/misfits-behind'))
+    .input(NewPet)
+    .output(Pet)
+    .mutation(idempotentWrite(misfit)),
   double: keyedProcedure
     .meta(described('POST', '/pets/{petId}/double', { repeatable: true, example }))
     .input(z.object({ petId: int64Input({ description: 'Odd, or the second fails.' }) }))
@@ -194,6 +213,7 @@ beforeEach(async () => {
   attempts = 0
   service.logged.length = 0
   await service.sql('delete from pets')
+  await service.sql('delete from idempotency_keys')
   for (const id of [1, 2, 3]) {
     await service.sql(
       `insert into pets (id, name, category_id, status) values (${id}, 'Rex', 1, 'available')`,
@@ -238,6 +258,18 @@ test.each([
   expect((await call(1)).status).toBe(200)
   expect(await count()).toBe(5)
 })
+
+test.each(['/misfits', '/misfits-behind'])(
+  'an output that its schema rejects is 500, and has no effect: POST %s',
+  async (path) => {
+    for (const key of [undefined, `"${path}"`, `"${path}"`]) {
+      const init = { body: rex, headers: { 'idempotency-key': key } }
+      expect((await service.rest('POST', path, init)).status).toBe(500)
+    }
+    expect(await count()).toBe(3)
+    expect(await service.sql('select id from idempotency_keys')).toEqual([])
+  },
+)
 
 test.skipIf(engine === 'sqlite')(
   'of two concurrent mutations in a batch one takes effect, though the other fails',
