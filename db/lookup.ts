@@ -40,7 +40,7 @@ export function lookUp<Key, Row extends object>({
       )
     })
 
-  return batch<Key, Row | undefined>({
+  const find = batch<Key, Row | undefined>({
     ...limits,
     maxSize,
     nameOf,
@@ -56,4 +56,9 @@ export function lookUp<Key, Row extends object>({
       return keys.map((key) => found.get(nameOf(key)))
     },
   })
+  return async (db, key, deadline) => {
+    // Callers with the same key share the row. Each has a copy, which it may change.
+    const row = await find(db, key, deadline)
+    return row && { ...row }
+  }
 }

@@ -34,7 +34,7 @@ interface Pages<Query, Of extends Cursor, Column extends string, Row, Item> {
     value: Value<Query>,
     has: (field: keyof Query) => boolean,
   ): SelectQueryBuilder<Tables, keyof Tables, Row>
-  /** Converts a row. */
+  /** Converts a row to a new item, for each caller. It must not change the row. */
   item(row: Row): Item
 }
 
@@ -45,7 +45,7 @@ const PAGE = '$page'
  * Returns a function that reads a page: the first `limit` items, after `cursor` if there is one. It
  * throws DatabaseUnavailableError, also at the deadline. A page reads only its own rows if an index
  * has the columns of the filters, then those of the order. Concurrent callers share queries, because
- * a round trip costs more than a page; callers with the same query share the page.
+ * a round trip costs more than a page; callers with the same query share the rows.
  */
 export function pages<
   Query extends PageQuery<Of>,
@@ -81,7 +81,7 @@ export function pages<
     db: Database,
     queries: Query[],
     deadline: Deadline,
-  ): Promise<Page<Item, Of>[]> {
+  ): Promise<Page<Row, Of>[]> {
     const fields = fieldsOf(queries[0] as Query) // `keyOf` makes all equal
     const name = `${queries.length} ${fields}`
     const read = statements.get(name) ?? compile(new Set(fields), queries.length)
@@ -92,18 +92,20 @@ export function pages<
       for (const row of rows) rowsOf[Number(row[PAGE])]?.push(row)
       if (order.isPlain) for (const page of rowsOf) sortPlain(page, order)
     }
-    return queries.map(({ limit }, index) => {
-      const page = pageOf(rowsOf[index] as Row[], limit, order)
-      return { ...page, items: page.items.map(item) }
-    })
+    return queries.map(({ limit }, index) => pageOf(rowsOf[index] as Row[], limit, order))
   }
 
-  return batch<Query, Page<Item, Of>>({
+  const readPage = batch<Query, Page<Row, Of>>({
     keyOf: (query) => fieldsOf(query).join(),
     nameOf,
     maxSizeOn: (db) => engineOf(db).pagesPerQuery,
     run: readPages,
   })
+  return async (db, query, deadline) => {
+    // Callers with the same query share the rows. Each has items of its own, which it may change.
+    const page = await readPage(db, query, deadline)
+    return { ...page, items: page.items.map(item) }
+  }
 }
 
 /** Returns the names of the fields that a query has. Each set of them has a statement of its own. */

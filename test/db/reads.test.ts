@@ -1,6 +1,9 @@
 /** Concurrent reads share a query, and each call has its own result. */
 import { setTimeout } from 'node:timers/promises'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { connect } from '../../db/connect.ts'
+import { Deadline } from '../../db/deadline.ts'
+import { petStore } from '../../src/petstore/pets/store.ts'
 import { engine } from '../support/database.ts'
 import { eventually, outOfThree } from '../support/eventually.ts'
 import { running } from '../support/instance.ts'
@@ -63,6 +66,19 @@ test('each of many concurrent lists has its own pets', async () => {
   const answers = await Promise.all(requests.map(([query]) => service.rest('GET', `/pets${query}`)))
   const ids = answers.map(({ body }) => (body as { id: number }[]).map(({ id }) => id))
   expect(ids).toEqual(requests.map(([, expected]) => expected))
+})
+
+test('each of many concurrent callers has rows of its own', async () => {
+  await using db = await connect(service.databaseUrl)
+  const pets = petStore(db)
+  using deadline = new Deadline(10_000)
+  const callers = Array.from({ length: 20 })
+  const found = await Promise.all(callers.map(() => pets.get(1n, deadline)))
+  expect(new Set(found).size).toBe(callers.length)
+  const lists = await Promise.all(callers.map(() => pets.list({ limit: 2 }, deadline)))
+  for (const { items } of lists) items.push(...items.splice(0, 1))
+  expect(new Set(lists.flatMap(({ items }) => items)).size).toBe(2 * callers.length)
+  for (const { items } of lists) expect(items.map(({ id }) => id)).toEqual([2n, 1n])
 })
 
 test('each call of a shared query fails with it', async () => {
