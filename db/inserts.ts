@@ -22,43 +22,57 @@ type WithId = {
 }[keyof Tables]
 
 /**
- * Returns the insert into a table. `columns` returns the columns of a row, for every row the same ones in
- * the same order. A row that the database rejects does not affect the other rows of its statement.
+ * Returns the insert into a table. `columns` returns the columns of a row: for every row the same ones in
+ * the same order, or the insert throws TypeError. A row that the database rejects does not affect the
+ * other rows of its statement.
  */
 export function inserts<Row, Table extends WithId>(
   table: Table,
   columns: (row: Row) => Insertable<Tables[Table]>,
 ): Insert<Row> {
+  type Values = Insertable<Tables[Table]>
+  let names: string | undefined
   const states = perDatabase(() => ({
     /** The compiled statement for each number of rows. */
     statements: new Map<number, Statement>(),
     hasConsecutiveIds: true,
   }))
 
+  function valuesOf(row: Row): Values {
+    const values = columns(row)
+    // Kysely omits the columns that are undefined.
+    const here = Object.keys(values)
+      .filter((name) => values[name as never] !== undefined)
+      .join()
+    names ??= here
+    if (here === names) return values
+    throw new TypeError(`The rows of ${table} must have the same columns: ${names}, not ${here}`)
+  }
+
   // Kysely compiles the values row by row, with the columns in their order.
-  function insert(db: Database, rows: Row[], deadline: Deadline) {
+  function insert(db: Database, rows: Values[], deadline: Deadline) {
     const { statements } = states(db)
-    const values = rows.map(columns)
-    const parameters = values.flatMap((row) => Object.values(row))
+    const parameters = rows.flatMap((row) =>
+      Object.values(row).filter((value) => value !== undefined),
+    )
     let query = statements.get(rows.length)
     if (!query) {
-      query = db.insertInto(table).values(values).compile()
+      query = db.insertInto(table).values(rows).compile()
       statements.set(rows.length, query)
     }
-    if (parameters.length !== query.parameters.length) throw new Error('A row lacks a column')
     const needsConsecutiveIds = rows.length > 1
     const complete: Statement = { ...query, parameters, deadline, needsConsecutiveIds }
     return db.executeQuery(complete)
   }
 
-  async function insertOne(db: Database, row: Row, deadline: Deadline): Promise<bigint> {
+  async function insertOne(db: Database, row: Values, deadline: Deadline): Promise<bigint> {
     const { insertId } = await insert(db, [row], deadline)
     if (insertId === undefined) throw new Error(`The database returned no id for a row of ${table}`)
     return insertId
   }
 
   // Returns undefined for rows that must be inserted alone.
-  const insertInBatch = batch<Row, bigint | undefined>({
+  const insertInBatch = batch<Values, bigint | undefined>({
     maxSize: MAX_ROWS_PER_STATEMENT,
     async run(db, rows, deadline) {
       const [only] = rows
@@ -75,14 +89,15 @@ export function inserts<Row, Table extends WithId>(
     },
   })
 
-  async function insertRow(db: Database, row: Row, deadline: Deadline): Promise<bigint> {
+  async function insertRow(db: Database, row: Values, deadline: Deadline): Promise<bigint> {
     const { hasConsecutiveIds } = states(db)
     const id = hasConsecutiveIds ? await insertInBatch(db, row, deadline) : undefined
     return id ?? (await insertOne(db, row, deadline))
   }
 
-  return (db, row, deadline) =>
-    db.isTransaction
-      ? insertRow(db, row, deadline)
-      : retry(() => insertRow(db, row, deadline), { repeatable: false, deadline })
+  return async (db, row, deadline) => {
+    const values = valuesOf(row)
+    if (db.isTransaction) return await insertRow(db, values, deadline)
+    return await retry(() => insertRow(db, values, deadline), { repeatable: false, deadline })
+  }
 }

@@ -78,7 +78,22 @@ test('a row with other columns than an earlier one is rejected', async () => {
   const row = { name: 'Rex', category_id: 3n, status: 'pending' } as const
   const id = 7_000n
   expect(await insert(db, { id, ...row }, deadline)).toBe(id)
-  await expect(insert(db, row, deadline)).rejects.toThrow('A row lacks a column')
+  // The same number of columns, in another order, or with another name, or one that is undefined.
+  const { name, ...others } = row
+  for (const wrong of [
+    row,
+    { ...row, id },
+    { ...others, id, name },
+    { id, ...others, category: name } as never,
+    { id, ...row, status: undefined } as never,
+  ]) {
+    const other = { ...wrong, ...(wrong !== row && { id: id + 1n }) }
+    await expect(insert(db, other, deadline)).rejects.toThrow(
+      /^The rows of pets must have the same columns: id,name,category_id,status, not /,
+    )
+  }
+  const next = { id: id + 1n, ...row, other: undefined } as never
+  expect(await insert(db, next, deadline)).toBe(id + 1n)
   await db.destroy()
 })
 
