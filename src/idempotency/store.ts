@@ -4,7 +4,7 @@ import { parse, stringify } from 'devalue'
 import type { Selectable } from 'kysely'
 import type { Logger } from 'pino'
 import type { Deadline } from '../../db/deadline.ts'
-import { DuplicateError, LockedError } from '../../db/errors.ts'
+import { DatabaseUnavailableError, DuplicateError, LockedError } from '../../db/errors.ts'
 import { inserts } from '../../db/inserts.ts'
 import { lookUp } from '../../db/lookup.ts'
 import { retry } from '../../db/retry.ts'
@@ -55,18 +55,24 @@ export function createIdempotency<Stores>(
         // An output of the same operation.
         return isSame ? { output: parse(known.answer) as Output } : 'different'
       }
-      const run = () =>
-        known || !mayShare
-          ? runAlone(row, deadline, make, known?.id)
-          : runShared(row, deadline, make)
+      const isShared = mayShare && !known
+      let attempts = 0
+      const run = () => {
+        attempts++
+        return isShared ? runShared(row, deadline, make) : runAlone(row, deadline, make, known?.id)
+      }
       try {
         const outcome = await retry(run, { repeatable: true, deadline })
         if (outcome) return outcome
       } catch (error) {
-        if (!(error instanceof TakenError)) throw error
-        if (error.cause instanceof LockedError) return 'running'
+        if (error instanceof TakenError) {
+          if (error.cause instanceof LockedError) return 'running'
+        } else if (!isShared || attempts === 1 || error instanceof DatabaseUnavailableError) {
+          throw error
+        }
       }
-      // An earlier attempt stored the key, or another call of the shared transaction failed.
+      // Another call of the shared transaction failed, or an earlier attempt took effect although its
+      // commit was lost: then the key is stored, and its work may have failed the second time.
     }
   }
 

@@ -39,6 +39,11 @@ const served = router({
     .input(z.object({ petId }))
     .output(Pet)
     .mutation(idempotentWrite(copy)),
+  copyUnique: keyedProcedure
+    .meta(described('POST', '/pets/{petId}/unique', { example, repeatable: true }))
+    .input(z.object({ petId }))
+    .output(Pet)
+    .mutation(idempotentWrite(copy, { oneStatement: true })),
 })
 
 const database = await newProxiedDatabase()
@@ -101,5 +106,26 @@ test.each(['before', 'after'] as const)(
     expect(first.status).toBe(200)
     expect((await service.rest('POST', '/pets/1/once', { headers })).text).toBe(first.text)
     expect(await countPets(service.sql)).toBe(1)
+  },
+)
+
+test.each(['before', 'after'] as const)(
+  'a commit that is lost %s the server executes it, with a key and a unique value: it takes effect once',
+  async (when) => {
+    await service.sql('create unique index only on pets (name)')
+    try {
+      const headers = { 'idempotency-key': `"unique ${when}"` }
+      const broken = proxy.breakAt(/^commit/, when)
+      const first = await service.rest('POST', '/pets/1/unique', { headers })
+      await broken
+      expect(first.status).toBe(200)
+      expect((await service.rest('POST', '/pets/1/unique', { headers })).text).toBe(first.text)
+      expect(await countPets(service.sql)).toBe(1)
+      // The value of another key is taken.
+      const other = { headers: { 'idempotency-key': `"other ${when}"` } }
+      expect((await service.rest('POST', '/pets/1/unique', other)).status).toBe(500)
+    } finally {
+      await service.sql('drop index only on pets')
+    }
   },
 )
