@@ -23,16 +23,18 @@ const SETTINGS: Record<string, string | bigint> = {
   default_storage_engine: 'InnoDB',
   // A query without a limit returns all rows.
   sql_select_limit: 2n ** 64n - 1n,
-  // Seconds that a statement waits for a lock.
+  // Seconds that a statement waits for the lock of a row.
   innodb_lock_wait_timeout: 1n,
+  // Seconds that a statement waits for the lock of a table: as long as a call may wait for the database.
+  lock_wait_timeout: 30n,
 }
 
 /**
- * The isolation level. No decision depends on the rows that a transaction has read, so READ COMMITTED
- * would be sufficient. But a server that logs statements (`binlog_format`) rejects writes with it:
+ * The isolation level. A transaction that has locked a row must read what others committed before, and not
+ * what it was when the transaction began:
  * https://dev.mysql.com/doc/refman/9.4/en/innodb-transaction-isolation-levels.html
  */
-const ISOLATION = 'REPEATABLE-READ'
+const ISOLATION = 'READ-COMMITTED'
 
 /**
  * Seconds after which the server ends an idle session: longer than the pool keeps one. Otherwise, if a
@@ -70,7 +72,12 @@ const SERVER = [
   'auto_increment_increment',
   'innodb_autoinc_lock_mode',
   'wsrep_on',
+  'log_bin',
+  'binlog_format',
 ]
+
+/** A server that logs statements rejects the writes of transactions with this isolation level. */
+const LOGS_STATEMENTS = 'The server logs statements: binlog_format must be ROW or MIXED'
 
 // Not all servers have all of them, and `select @@name` fails for an unknown name.
 const names = [...Object.keys(EXPECTED), 'tx_isolation', ...SERVER]
@@ -92,12 +99,16 @@ export function toServer(rows: unknown[]) {
   const differences = Object.entries(EXPECTED)
     .filter(([name, value]) => values.get(name) !== String(value))
     .map(([name, value]) => `${name} is ${values.get(name) ?? 'unknown'}, not ${value}`)
+  const logsStatements =
+    values.get('log_bin') === 'ON' && values.get('binlog_format') === 'STATEMENT'
   return {
     /** Why the session is unusable, for the operator; undefined if it is as set up. */
     mistake:
       differences.length > 0
         ? `The variables of the session are wrong (${differences.join('; ')}): a proxy must pass SET statements on`
-        : undefined,
+        : logsStatements
+          ? LOGS_STATEMENTS
+          : undefined,
     /** The name of the server: servers behind one load balancer use the same session numbers. */
     name: `${values.get('hostname')}:${values.get('port')}`,
     /**

@@ -4,6 +4,7 @@ import { beforeEach, expect, test } from 'vitest'
 import { z } from 'zod'
 import { Deadline } from '../../db/deadline.ts'
 import { DatabaseUnavailableError } from '../../db/errors.ts'
+import { inserts } from '../../db/inserts.ts'
 import { retry } from '../../db/retry.ts'
 import { execute, type Statement, statement, type Value } from '../../db/statement.ts'
 import type { Database } from '../../db/tables.ts'
@@ -32,6 +33,12 @@ const sell = statement((db, value: Value<bigint>) =>
     ),
 )
 
+const insertPet = inserts('pets', ({ name, categoryId, status }: Pet) => ({
+  name,
+  category_id: categoryId,
+  status,
+}))
+
 /** A second store, with the statements of these tests. */
 const deedStore = (db: Database) => ({
   async sell(id: bigint, deadline: Deadline): Promise<void> {
@@ -51,6 +58,12 @@ const deedStore = (db: Database) => ({
         ),
       deadline,
     )
+  },
+  /** Locks a pet, adds another one, and returns the number of pets. */
+  async addBehind(id: bigint, deadline: Deadline): Promise<number> {
+    await sell(db, id, deadline)
+    await insertPet(db, { ...example, name: 'Behind' }, deadline)
+    return (await execute(db, db.selectFrom('pets').select('id'), deadline)).rows.length
   },
   /** Fails like a statement whose transaction was rolled back by a deadlock. */
   async deadlock(deadline: Deadline): Promise<void> {
@@ -184,6 +197,10 @@ const served = router({
     }
     await retry(read, { repeatable: true, deadline: ctx.deadline })
   }),
+  tally: change('tally', async ({ ctx, input: { petId } }) => {
+    await ctx.stores.pets.get(petId, ctx.deadline) // as a resolver looks for the parent
+    tallies.push(await deedsOf(ctx).addBehind(petId, ctx.deadline))
+  }),
   reach: change('reach', async ({ ctx, input: { petId } }) => {
     await outer.pets.get(petId, ctx.deadline)
   }),
@@ -206,6 +223,7 @@ const served = router({
 /** Resolves when two mutations are in their transactions. */
 const met = Promise.withResolvers<void>()
 let reads = 0
+const tallies: number[] = []
 let forgotten: Promise<void> | undefined
 
 const service = await serviceForFile({}, { resources: resourcesOf(served, createAllStores) })
@@ -284,6 +302,13 @@ test.skipIf(engine === 'sqlite')(
     expect(await statuses()).toEqual(['sold', 'available', 'available'])
   },
 )
+
+test('behind the lock of a row, a transaction reads what others committed before', async () => {
+  const answers = await Promise.all(Array.from({ length: 20 }, () => put('/pets/1/tally')))
+  expect(answers.map(({ status }) => status)).toEqual(Array(20).fill(200))
+  const expected = Array.from({ length: 20 }, (_, index) => 4 + index)
+  expect(tallies.toSorted((one, other) => one - other)).toEqual(expected)
+})
 
 test('mutations in a deadlock all succeed', async () => {
   const answers = await Promise.all(

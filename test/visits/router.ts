@@ -1,10 +1,9 @@
 /** What can be done with owners and their visits: a router of its own, on the service's parts alone. */
 import { TRPCError } from '@trpc/server'
 import { z } from 'zod'
-import { DuplicateError } from '../../db/errors.ts'
 import type { Database } from '../../db/tables.ts'
 import type { Context, Stores } from '../../src/procedure/context.ts'
-import { found } from '../../src/procedure/found.ts'
+import { found, unique } from '../../src/procedure/found.ts'
 import { idempotentWrite } from '../../src/procedure/idempotent-write.ts'
 import { paged } from '../../src/procedure/paging.ts'
 import { keyedProcedure, router } from '../../src/procedure/procedure.ts'
@@ -122,12 +121,7 @@ const visits = router({
       idempotentWrite(async ({ ctx, input }) => {
         const { owners, visits } = storesOf(ctx)
         found(await owners.get(input.ownerId, ctx.deadline), noOwner(input.ownerId))
-        try {
-          return await visits.create(input, ctx.deadline)
-        } catch (error) {
-          if (!(error instanceof DuplicateError)) throw error
-          throw new TRPCError({ code: 'CONFLICT', message: conflict, cause: error })
-        }
+        return await unique(visits.create(input, ctx.deadline), conflict)
       }),
     ),
 

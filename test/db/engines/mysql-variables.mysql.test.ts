@@ -156,6 +156,7 @@ describe.skipIf(process.env.TEST_DATABASE_URL)('unsuitable settings', () => {
       ['unique_checks', /unique_checks = 'ON', /],
       ['default_storage_engine', /default_storage_engine = 'InnoDB', /],
       ['innodb_lock_wait_timeout', /innodb_lock_wait_timeout = 1, /],
+      ['lock_wait_timeout', /\block_wait_timeout = 30, /],
       ['sql_select_limit', /sql_select_limit = \d+, /],
       ['character_set_client', /, names .*/],
       ['character_set_connection', /names .*/, 'character_set_client = utf8mb4'],
@@ -185,6 +186,22 @@ describe.skipIf(process.env.TEST_DATABASE_URL)('unsuitable settings', () => {
         code: 1,
         stderr: `DATABASE_URL: cannot use the database ${new URL(url).host}/petstore: The variables of the session are wrong (autocommit is OFF, not ON): a proxy must pass SET statements on\n`,
       })
+    })
+  })
+
+  test('a server that logs statements: the start fails with the remedy', async () => {
+    const { url, remove } = await startMysql([
+      '--log-bin=log',
+      '--server-id=1',
+      '--binlog-format=STATEMENT',
+    ])
+    await using admin = await openSql(url)
+    await admin('create database petstore')
+    const { code, stderr } = await runToEnd(programs.server, { DATABASE_URL: `${url}/petstore` })
+    await remove()
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: `DATABASE_URL: cannot use the database ${new URL(url).host}/petstore: The server logs statements: binlog_format must be ROW or MIXED\n`,
     })
   })
 
