@@ -29,6 +29,9 @@ export class OverloadedError extends DatabaseUnavailableError {
 /** Another transaction holds a lock that the statement needs, and did not release it in time. */
 export class LockedError extends DatabaseUnavailableError {}
 
+/** Another transaction was in the way, so the database has undone this one. */
+export class ConflictError extends DatabaseUnavailableError {}
+
 /** A unique index already contains the values of a new row. */
 export class DuplicateError extends Error {
   override name = 'DuplicateError'

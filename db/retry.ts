@@ -1,14 +1,23 @@
 /** More attempts at work that failed because the database was unavailable. */
 import { setTimeout } from 'node:timers/promises'
 import type { Deadline } from './deadline.ts'
-import { DatabaseTimeoutError, DatabaseUnavailableError, OverloadedError } from './errors.ts'
+import {
+  ConflictError,
+  DatabaseTimeoutError,
+  DatabaseUnavailableError,
+  OverloadedError,
+} from './errors.ts'
 import { isInTransaction } from './transaction-scope.ts'
 
-/** Average milliseconds before the second and the third attempt. */
+/** Average milliseconds before the second attempt and the later ones. */
 const DELAYS = [20, 100]
 
+/** The same after a conflict of transactions: the database works, and the others will be over soon. */
+const DELAYS_OF_CONFLICTS = [20, 50, 100, 200, 400]
+
 /**
- * Returns the result of `work`, with up to three attempts while the database is unavailable. Work that
+ * Returns the result of `work`, with up to three attempts while the database is unavailable, and up to
+ * six in conflicts with other transactions. Work that
  * is not `repeatable` is repeated only if the attempt certainly had no effect. Throws the error of the
  * last attempt, or the reason of the deadline. In a transaction there is one attempt, because the
  * transaction is repeated as a whole.
@@ -18,7 +27,8 @@ export async function retry<Value>(
   { repeatable, deadline }: { repeatable: boolean; deadline?: Deadline },
 ): Promise<Value> {
   if (isInTransaction()) return await work()
-  for (const delay of DELAYS) {
+  for (let attempt = 0; ; attempt++) {
+    let delay: number | undefined
     try {
       return await work()
     } catch (error) {
@@ -27,9 +37,10 @@ export async function retry<Value>(
       if (!(error instanceof DatabaseUnavailableError)) throw error
       if (error instanceof DatabaseTimeoutError || error instanceof OverloadedError) throw error
       if (!repeatable && !error.hadNoEffect) throw error
+      delay = (error instanceof ConflictError ? DELAYS_OF_CONFLICTS : DELAYS)[attempt]
+      if (delay === undefined) throw error
     }
     // Random, so that calls in conflict do not collide again.
     await setTimeout(delay * (0.5 + Math.random()))
   }
-  return await work()
 }

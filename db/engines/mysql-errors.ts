@@ -6,7 +6,7 @@
  * From 4000 on, MySQL and MariaDB use a number for different errors. Those of MariaDB concern triggers,
  * cursors and routines, which the service does not have.
  */
-import { DatabaseUnavailableError, DuplicateError, LockedError } from '../errors.ts'
+import { ConflictError, DatabaseUnavailableError, DuplicateError, LockedError } from '../errors.ts'
 
 /** The server is unable to serve further statements of the connection, so another connection is better. */
 export class UnfitServerError extends DatabaseUnavailableError {}
@@ -16,16 +16,23 @@ const LOCKED = 1205 // ER_LOCK_WAIT_TIMEOUT
 const COLUMN_EXISTS = 1060 // ER_DUP_FIELDNAME
 const INDEX_EXISTS = 1061 // ER_DUP_KEYNAME
 
+/** The server rolled the transaction back, because of another one. */
+const conflict = new Set([
+  1020, // ER_CHECKREAD: MariaDB, innodb_snapshot_isolation
+  1213, // ER_LOCK_DEADLOCK; Galera: also a conflict with a transaction of another node
+  3101, // ER_TRANSACTION_ROLLBACK_DURING_COMMIT: group replication, a conflict with another transaction
+])
+
 /** The server rejected the statement before it began, or rolled it back. */
 const withoutEffect = new Set([
-  1020, // ER_CHECKREAD: MariaDB, innodb_snapshot_isolation
   1040, // ER_CON_COUNT_ERROR
+  1044, // ER_DBACCESS_DENIED_ERROR: the operator has revoked a right
+  1142, // ER_TABLEACCESS_DENIED_ERROR
+  1143, // ER_COLUMNACCESS_DENIED_ERROR
   1203, // ER_TOO_MANY_USER_CONNECTIONS
   1206, // ER_LOCK_TABLE_FULL
-  1213, // ER_LOCK_DEADLOCK; Galera: also a conflict with a transaction of another node
   1226, // ER_USER_LIMIT_REACHED
   1637, // ER_TOO_MANY_CONCURRENT_TRXS
-  3101, // ER_TRANSACTION_ROLLBACK_DURING_COMMIT: group replication, a conflict with another transaction
 ])
 
 /** The server rejected the statement before it began, and would reject the next one too. */
@@ -130,6 +137,7 @@ export function mysqlError(error: DriverError): Error {
   Reflect.deleteProperty(error, 'sql')
   if (errno === DUPLICATE) return new DuplicateError(message)
   if (errno === LOCKED) return new LockedError(error, true)
+  if (conflict.has(errno)) return new ConflictError(error, true)
   if (unfit.has(errno)) return new UnfitServerError(error, true)
   if (withoutEffect.has(errno)) return new DatabaseUnavailableError(error, true)
   if (!fatal && syscall === undefined && !uncertain.has(errno)) return error

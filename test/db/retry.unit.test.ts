@@ -2,6 +2,7 @@
 import { expect, test, vi } from 'vitest'
 import { Deadline } from '../../db/deadline.ts'
 import {
+  ConflictError,
   DatabaseTimeoutError,
   DatabaseUnavailableError,
   DuplicateError,
@@ -16,6 +17,7 @@ test.each<[what: string, error: Error, repeatable: number, others: number]>([
   ['no effect', new DatabaseUnavailableError(cause, true), 3, 3],
   ['an unknown effect', new DatabaseUnavailableError(cause, false), 3, 1],
   ['a lock', new LockedError(cause, true), 3, 3],
+  ['a conflict', new ConflictError(cause, true), 6, 6],
   ['no time left', new DatabaseTimeoutError(1), 1, 1],
   ['an overload, which another attempt would increase', new OverloadedError('Too many'), 1, 1],
   ['a duplicate', new DuplicateError('Taken'), 1, 1],
@@ -29,7 +31,8 @@ test.each<[what: string, error: Error, repeatable: number, others: number]>([
     }
     await expect(retry(work, { repeatable })).rejects.toBe(error)
     const [first = 0, , third] = times
-    if (third) expect(third - first, 'the time for a recovery').toBeGreaterThan(55)
+    const leastTime = error instanceof ConflictError ? 30 : 55
+    if (third) expect(third - first, 'the time for a recovery').toBeGreaterThan(leastTime)
     return times.length
   }
   expect(await attemptsOf(true)).toBe(expected)
