@@ -25,9 +25,10 @@ export async function addColumn(
 }
 
 /**
- * Adds an index to a table, unless the table has one with this name. The first columns are those that a
- * filter compares for equality, then follow those of the order of a list. Throws DuplicateError for a
- * unique index if two rows are equal.
+ * Adds an index to a table, unless the table has one with this name: an index that changes needs a new
+ * name. The first columns are those that a filter compares for equality, then follow those of the order of
+ * a list. Throws DuplicateError for a unique index if two rows are equal, and TypeError for a name that
+ * does not begin with that of the table.
  */
 export async function addIndex(
   db: Kysely<unknown>,
@@ -36,6 +37,10 @@ export async function addIndex(
   columns: readonly string[],
   { unique = false }: { unique?: boolean } = {},
 ): Promise<void> {
+  // SQLite has one index of a name in the whole database.
+  if (!name.startsWith(`${table}_`)) {
+    throw new TypeError(`The index ${name} must have a name that begins with ${table}_`)
+  }
   const create = db.schema
     .createIndex(name)
     .on(table)

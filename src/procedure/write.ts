@@ -53,10 +53,10 @@ export async function makeChecked<Input, Output>(
 
 /**
  * Returns the resolver of a mutation. `make` runs in one transaction, whose stores are `ctx.stores`.
- * It runs up to three times within the deadline of the call: after a deadlock, a lock timeout or a
- * lost connection, if the attempt certainly had no effect. So `make` must have no effect except
- * through `ctx.stores` (it must not send mail), and must await nothing else, because its transaction
- * holds locks. Access to the database by other stores throws. The resolver throws the errors of
+ * It runs up to three times within the deadline of the call, after a lock timeout or a lost connection,
+ * and up to six times after deadlocks, if the attempt certainly had no effect. So `make` must have no
+ * effect except through `ctx.stores` (it must not send mail), and must await nothing else, because its
+ * transaction holds locks. Access to the database by other stores throws. The resolver throws the errors of
  * `make`, and DatabaseUnavailableError.
  */
 export const write = <Input, Output>(make: Resolver<Input, Output>): Resolver<Input, Output> =>

@@ -59,6 +59,12 @@ test('other errors are thrown', async () => {
   ).rejects.toBeInstanceOf(DuplicateError)
 })
 
+test('the name of an index begins with that of its table, so that no other table has it', async () => {
+  await expect(addIndex(first(), 'parcels', 'by_label', ['label'])).rejects.toThrow(
+    'The index by_label must have a name that begins with parcels_',
+  )
+})
+
 test('integers are bigints in columns of any size, in counts and in comparisons', async () => {
   const types = ['tinyint', 'smallint', 'mediumint', 'int', 'bigint']
   const columns = sql.raw(types.map((type) => `of_${type} ${type}`).join())

@@ -66,7 +66,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     .modifyEnd(await tableOptions(db))
     .execute()
   const columns = ['owner_id', 'deleted_at', 'created_at', 'id']
-  await addIndex(db, 'test_visits', 'visits_newest', columns)
+  await addIndex(db, 'test_visits', 'test_visits_newest', columns)
 }
 
 export const ownerStore = (db: Database) => ({
@@ -188,7 +188,7 @@ const readPage = pages({
   order: newestFirst,
   select(db, value: Value<ListVisits>, has) {
     const visits = db
-      .selectFrom(readBy(db, 'test_visits', 'visits_newest'))
+      .selectFrom(readBy(db, 'test_visits', 'test_visits_newest'))
       .selectAll()
       .where(
         'owner_id',
