@@ -5,13 +5,14 @@ import { transformer } from '../../client/src/encoding.ts'
 import { errorShape, readOnlyKey, toProblem, unauthorized } from '../errors/problem.ts'
 import type { Auth, Caller } from '../keys/auth.ts'
 import type { Context } from './context.ts'
+import { decodeInput } from './decode.ts'
 import type { RestMeta } from './rest-meta.ts'
 
 const t = initTRPC
   .context<Context>()
   .meta<OpenApiMeta<{ rest?: RestMeta }>>()
   .create({
-    transformer,
+    transformer: { ...transformer, deserialize: decodeInput },
     allowOutsideOfServer: true, // the client package's stand-in may run in a browser
     isDev: false, // with NODE_ENV=development, responses would contain stack traces
     errorFormatter({ error: thrown }) {

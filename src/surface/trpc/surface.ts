@@ -16,6 +16,7 @@ import {
   unsupportedMediaType,
 } from '../../errors/problem.ts'
 import { privateHeaders } from '../../http/headers.ts'
+import { decodeInput } from '../../procedure/decode.ts'
 import { definitionOf, type Run, runOf } from '../invoke.ts'
 import type { Reply, Surface } from '../pipeline.ts'
 import { JSON_LINES, serveStream } from './adapter.ts'
@@ -151,9 +152,9 @@ function readInputs(text: unknown, method: Method, isBatch: boolean): Inputs {
 function decode(encoded: unknown): unknown {
   try {
     if (typeof encoded !== 'string') throw new TypeError('Not a text')
-    return transformer.deserialize(encoded)
+    return decodeInput(encoded)
   } catch (cause) {
-    throw malformed(cause)
+    throw cause instanceof Problem ? cause : malformed(cause)
   }
 }
 

@@ -1,4 +1,4 @@
-/** The encoding of tRPC accepts no value that REST rejects. */
+/** The encoding of tRPC accepts no value that REST rejects, and no longer one. */
 import { expect, test } from 'vitest'
 import { serviceForFile } from '../../support/service.ts'
 
@@ -21,6 +21,28 @@ test.each([
   const input = `[{"name":1,"categoryId":2},"Rex",["BigInt",${written}]]`
   const request = { method: 'POST', body: JSON.stringify(input) }
   expect((await service.fetch('/trpc/createPet', request)).status).toBe(400)
+})
+
+const many = (count: number, place: number) => `[${Array.from({ length: count }, () => place)}]`
+const pet = (more: string) => `[{"name":1,"categoryId":2,"more":3},"Rex",3,${more}]`
+
+test.each([
+  ['lists of equal lists', pet(`${many(300, 4)},${many(300, 1)}`), 413],
+  ['a list of equal texts', pet(`${many(300, 4)},"${'x'.repeat(300)}"`), 413],
+  ['a list that contains itself', pet('[3]'), 413],
+  ['lists that REST would accept', pet(`${many(100, 4)},${many(100, 1)}`), 200],
+])('an input that is short because it has equal values once: %s', async (_, input, expected) => {
+  expect(input.length).toBeLessThan(2_000)
+  const post = (path: string, body: unknown, headers = {}) =>
+    service.fetch(path, { method: 'POST', body: JSON.stringify(body), headers })
+  expect((await post('/trpc/createPet', input)).status).toBe(expected)
+  expect((await post('/trpc/createPet?batch=1', { 0: input })).status).toBe(expected)
+  const streamed = await post(
+    '/trpc/createPet?batch=1',
+    { 0: input },
+    { 'trpc-accept': 'application/jsonl' },
+  )
+  expect(await streamed.text()).toMatch(expected === 413 ? /PAYLOAD_TOO_LARGE/ : /Rex/)
 })
 
 test('a query parameter after 1500 others is validated', async () => {
