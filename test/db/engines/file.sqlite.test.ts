@@ -132,7 +132,7 @@ test('DATABASE_TIMEOUT limits the wait for another process', outOfThree, async (
 })
 
 test('a full database is 503, with and without a key; reads continue, and no creation is incomplete', async () => {
-  await startService(watchedSqlite('max_page_count = 20'))
+  await startService(watchedSqlite('max_page_count = 60'))
   const long = { name: '🐶'.repeat(255) }
   let made = 0
   let last = await createWithKey(long)
