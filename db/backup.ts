@@ -15,7 +15,8 @@ const LOCK_INTERVAL = 5
 
 /**
  * Copies a snapshot of the database at `path` to a `file`, which exists only once it is complete. Writes
- * to the database do not wait. Throws errors of the file system and of SQLite.
+ * to the database do not wait. Throws for a damaged database, whose copy could not be restored, and for
+ * errors of the file system and of SQLite.
  */
 export async function backUp(path: string, file: string): Promise<void> {
   const part = `${file}.part`
@@ -24,10 +25,7 @@ export async function backUp(path: string, file: string): Promise<void> {
   closeSync(openSync(part, 'wx', 0o600))
   try {
     await copy(source, part)
-    const copied = new DatabaseSync(part)
-    // Without a separate log, the file can be read from a read-only folder.
-    copied.exec('pragma journal_mode = delete')
-    copied.close()
+    finish(part)
     renameSync(part, file)
   } finally {
     rmSync(part, { force: true })
@@ -41,14 +39,24 @@ export async function backUp(path: string, file: string): Promise<void> {
  */
 export async function restore(path: string, file: string): Promise<void> {
   using source = new DatabaseSync(file, { readOnly: true })
-  const [first] = source.prepare('pragma integrity_check').all()
-  if (first?.integrity_check !== 'ok') throw new Error('the file is damaged')
+  if (!isIntact(source)) throw new Error('the file is damaged')
   source.prepare('select name from kysely_migration').get()
   source.prepare('select id, name, prefix, hash, created_at from api_keys limit 1').get()
   mkdirSync(dirname(path), { recursive: true })
   closeSync(openSync(path, 'a', 0o600))
   await copy(source, path)
 }
+
+/** Makes a copy readable from a read-only folder, without a separate log. Throws if it is damaged. */
+function finish(part: string): void {
+  using copied = new DatabaseSync(part)
+  copied.exec('pragma journal_mode = delete')
+  if (!isIntact(copied)) throw new Error('the database is damaged')
+}
+
+/** Returns whether SQLite finds no damage: https://sqlite.org/pragma.html#pragma_integrity_check */
+const isIntact = (database: DatabaseSync): boolean =>
+  database.prepare('pragma integrity_check').get()?.integrity_check === 'ok'
 
 async function copy(source: DatabaseSync, path: string): Promise<void> {
   const end = performance.now() + LOCK_TIMEOUT

@@ -60,6 +60,17 @@ function createAll(kind: string): Load {
 const run = (program: 'backup' | 'restore', file: string, url = service.databaseUrl) =>
   runToEnd(programs[program], { DATABASE_URL: url }, [file], folder)
 
+/** Adds an index without its entries, with which SQLite reads the file without an error. */
+function damage(file: string): void {
+  const database = new DatabaseSync(file, { defensive: false })
+  database.exec(`create table more (id integer primary key, name text);
+    insert into more (name) values ('Rex'); create index more_name on more (name) where false;
+    pragma writable_schema = on;
+    update sqlite_schema set sql = 'create index more_name on more (name)'
+    where name = 'more_name'`)
+  database.close()
+}
+
 describe.runIf(engine === 'sqlite')('the embedded database', () => {
   test('a backup under load, restored elsewhere, has every pet acknowledged before it', async () => {
     const load = createAll('Rex')
@@ -145,15 +156,8 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
     new DatabaseSync(file('foreign.db')).exec('create table kysely_migration (name text)')
     const bytes = readFileSync(file('good.db'))
     writeFileSync(file('short.db'), bytes.subarray(0, bytes.length / 2))
-    // An index without its entries, with which SQLite reads the file without an error.
     copyFileSync(file('good.db'), file('damaged.db'))
-    const damaged = new DatabaseSync(file('damaged.db'), { defensive: false })
-    damaged.exec(`create table more (id integer primary key, name text);
-      insert into more (name) values ('Rex'); create index more_name on more (name) where false;
-      pragma writable_schema = on;
-      update sqlite_schema set sql = 'create index more_name on more (name)'
-      where name = 'more_name'`)
-    damaged.close()
+    damage(file('damaged.db'))
     // Without the table of migrations, the release is unknown.
     copyFileSync(file('good.db'), file('unknown.db'))
     const unknown = new DatabaseSync(file('unknown.db'))
@@ -206,6 +210,17 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
     expect(broken).toMatchObject({ code: 1, stdout: '' })
     expect(broken.stderr).toMatch(/^Cannot back up broken\.db to monday\.db: .+\n$/)
     expect(readdirSync(folder).sort()).toEqual(['broken.db', 'sunday.db.part', 'there.db'])
+  })
+
+  test('a damaged database is not backed up', async () => {
+    await run('backup', 'damaged.db')
+    damage(path.join(folder, 'damaged.db'))
+    expect(await run('backup', 'monday.db', 'sqlite:damaged.db')).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: 'Cannot back up damaged.db to monday.db: the database is damaged\n',
+    })
+    expect(readdirSync(folder)).toEqual(['damaged.db'])
   })
 
   test('a restore waits for another process that holds the database', async () => {
