@@ -1,5 +1,6 @@
 /** Backups of an embedded database, while other processes use it. */
-import { closeSync, mkdirSync, openSync, renameSync, rmSync } from 'node:fs'
+import { randomUUID } from 'node:crypto'
+import { closeSync, existsSync, linkSync, mkdirSync, openSync, renameSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { backup, DatabaseSync } from 'node:sqlite'
 import { setTimeout } from 'node:timers/promises'
@@ -13,22 +14,31 @@ const LOCK_TIMEOUT = 30_000
 /** Milliseconds between two attempts. */
 const LOCK_INTERVAL = 5
 
+/** The ends of the names of a database, and of the files that SQLite creates beside it. */
+const SUFFIXES = ['', '-journal', '-wal', '-shm']
+
 /**
  * Copies a snapshot of the database at `path` to a `file`, which exists only once it is complete. Writes
- * to the database do not wait. Throws for a damaged database, whose copy could not be restored, and for
- * errors of the file system and of SQLite.
+ * to the database do not wait. Throws for a damaged database, whose copy could not be restored, for a
+ * file that exists, and for errors of the file system and of SQLite.
  */
 export async function backUp(path: string, file: string): Promise<void> {
-  const part = `${file}.part`
+  // Unique: a power failure leaves the part of its backup, and two backups may have the same file.
+  const part = `${file}.${randomUUID()}.part`
+  const discard = () => {
+    for (const suffix of SUFFIXES) rmSync(part + suffix, { force: true })
+  }
   using source = new DatabaseSync(path)
-  // Only the owner may read the names and hashes of keys. An existing file is not overwritten.
-  closeSync(openSync(part, 'wx', 0o600))
+  process.once('exit', discard) // a signal ends a command at once
   try {
+    // Only the owner may read the names and hashes of keys.
+    closeSync(openSync(part, 'wx', 0o600))
     await copy(source, part)
     finish(part)
-    renameSync(part, file)
+    publish(part, file)
   } finally {
-    rmSync(part, { force: true })
+    process.off('exit', discard)
+    discard()
   }
 }
 
@@ -52,6 +62,17 @@ function finish(part: string): void {
   using copied = new DatabaseSync(part)
   copied.exec('pragma journal_mode = delete')
   if (!isIntact(copied)) throw new Error('the database is damaged')
+}
+
+/** Gives a finished copy its name. Throws if there is a file of this name. */
+function publish(part: string, file: string): void {
+  try {
+    linkSync(part, file) // unlike a rename, it never replaces a file
+  } catch {
+    if (existsSync(file)) throw new Error('the file exists')
+    // The file system may have no links, as on a memory card. A rename reports every other error.
+    renameSync(part, file)
+  }
 }
 
 /** Returns whether SQLite finds no damage: https://sqlite.org/pragma.html#pragma_integrity_check */

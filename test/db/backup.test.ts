@@ -15,8 +15,16 @@ import { promisify } from 'node:util'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { engine, newDatabase } from '../support/database.ts'
 import { instanceForFile, startInstance, until } from '../support/instance.ts'
-import { newFolder, programs, runServer, runToEnd } from '../support/process.ts'
+import {
+  newFolder,
+  type Program,
+  programs,
+  runProgram,
+  runServer,
+  runToEnd,
+} from '../support/process.ts'
 import { restClient } from '../support/rest.ts'
+import { runFirst } from '../support/watched.ts'
 
 // One service for all tests; each test uses only its own pets.
 const service = await instanceForFile()
@@ -198,18 +206,70 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
       stdout: '',
       stderr: 'The database none.db does not exist\n',
     })
-    // Another process may be writing this backup.
-    writeFileSync(path.join(folder, 'sunday.db.part'), 'mine')
-    const late = await run('backup', 'sunday.db')
-    expect(late).toMatchObject({ code: 1, stdout: '' })
-    expect(late.stderr).toMatch(/^Cannot back up .+ to sunday\.db: EEXIST.+\n$/)
-    expect(readFileSync(path.join(folder, 'sunday.db.part'), 'utf8')).toBe('mine')
     // This backup fails after the copy has begun.
     writeFileSync(path.join(folder, 'broken.db'), 'This is no database.'.repeat(500))
     const broken = await run('backup', 'monday.db', 'sqlite:broken.db')
     expect(broken).toMatchObject({ code: 1, stdout: '' })
     expect(broken.stderr).toMatch(/^Cannot back up broken\.db to monday\.db: .+\n$/)
-    expect(readdirSync(folder).sort()).toEqual(['broken.db', 'sunday.db.part', 'there.db'])
+    expect(readdirSync(folder).sort()).toEqual(['broken.db', 'there.db'])
+  })
+
+  /** Starts a backup that waits for a lock on `held.db`, until it has begun its file. */
+  async function startHeld(file: string, more = {}): Promise<Program> {
+    const before = readdirSync(folder).length
+    const variables = { DATABASE_URL: 'sqlite:held.db', ...more }
+    const held = runProgram(programs.backup, variables, [file], folder)
+    await until('the backup has begun', () => readdirSync(folder).length > before)
+    return held
+  }
+
+  /** Locks a new database `held.db`. Without a separate log, the lock also stops readers. */
+  async function holdNew(): Promise<DatabaseSync> {
+    await run('backup', 'held.db')
+    const holder = new DatabaseSync(path.join(folder, 'held.db'))
+    onTestFinished(() => holder.close())
+    holder.exec('begin exclusive')
+    return holder
+  }
+
+  test('a signal ends a backup, and leaves no file', async () => {
+    await holdNew()
+    for (const [signal, code] of [['SIGTERM', 143] as const, ['SIGINT', 130] as const]) {
+      const held = await startHeld('monday.db')
+      expect(await held.end(signal)).toBe(code)
+      expect(readdirSync(folder)).toEqual(['held.db'])
+    }
+  })
+
+  test('a backup that was killed does not block the next one to its file', async () => {
+    const holder = await holdNew()
+    await (await startHeld('monday.db')).end('SIGKILL')
+    expect(readdirSync(folder)).toHaveLength(2)
+    holder.exec('rollback')
+    expect(await run('backup', 'monday.db')).toMatchObject({ code: 0, stderr: '' })
+    expect(await run('restore', 'monday.db', 'sqlite:again.db?create')).toMatchObject({ code: 0 })
+  })
+
+  /** The file system of the process has no links. */
+  const withoutLinks = runFirst(`import fs from 'node:fs'
+    import { syncBuiltinESMExports } from 'node:module'
+    fs.linkSync = () => { throw new Error('EPERM: operation not permitted, link') }
+    syncBuiltinESMExports()`)
+
+  test.each([
+    ['links', {}],
+    ['no links', withoutLinks],
+  ])('with %s, of two backups to one file one succeeds', async (_, variables) => {
+    const holder = await holdNew()
+    const both = [await startHeld('monday.db', variables), await startHeld('monday.db', variables)]
+    holder.exec('rollback')
+    expect((await Promise.all(both.map(({ exited }) => exited))).sort()).toEqual([0, 1])
+    expect(both.map(({ stderr }) => stderr).join('')).toMatch(
+      /^Cannot back up held\.db to monday\.db: the file exists\n$/,
+    )
+    expect(readdirSync(folder).sort()).toEqual(['held.db', 'monday.db'])
+    expect(statSync(path.join(folder, 'monday.db')).mode & 0o777).toBe(0o600)
+    expect(await run('restore', 'monday.db', 'sqlite:again.db?create')).toMatchObject({ code: 0 })
   })
 
   test('a damaged database is not backed up', async () => {
