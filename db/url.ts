@@ -1,4 +1,5 @@
 /** The parts of a DATABASE_URL, without a driver. */
+import { isIP } from 'node:net'
 
 /** The end of an SQLite URL with which the service creates a missing file and its folder. */
 export const CREATE = '?create'
@@ -11,4 +12,23 @@ export function describeUrl(databaseUrl: string): { engine: 'mysql' | 'sqlite'; 
   }
   const { host, pathname } = new URL(databaseUrl)
   return { engine: 'mysql', location: host + pathname }
+}
+
+/**
+ * How a connection to MySQL is encrypted, by the names of MySQL's own clients:
+ * https://dev.mysql.com/doc/refman/9.4/en/connection-options.html#option_general_ssl-mode
+ */
+const SSL_MODES = ['REQUIRED', 'VERIFY_CA', 'VERIFY_IDENTITY'] as const
+
+export type SslMode = (typeof SSL_MODES)[number]
+
+/** Returns the `ssl-mode` of a MySQL URL; undefined for clear text. Throws for any other query. */
+export function sslModeOf({ search, hostname }: URL): SslMode | undefined {
+  if (search === '') return undefined
+  const mode = SSL_MODES.find((name) => search === `?ssl-mode=${name}`)
+  if (!mode) throw new TypeError('The query is no ssl-mode')
+  // mysql2 would compare the certificate of an IP address with the name `localhost`.
+  const isAddress = isIP(decodeURIComponent(hostname).replace(/^\[(.*)\]$/, '$1')) > 0
+  if (mode === 'VERIFY_IDENTITY' && isAddress) throw new TypeError('An IP address has no name')
+  return mode
 }

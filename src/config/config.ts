@@ -4,6 +4,7 @@ import { isIP } from 'node:net'
 import { parseEnv } from 'node:util'
 import ipaddr from 'ipaddr.js'
 import { z } from 'zod'
+import { sslModeOf } from '../../db/url.ts'
 import { parseDuration } from './duration.ts'
 import { nearMiss } from './near-miss.ts'
 import { NAME } from './product.ts'
@@ -82,7 +83,7 @@ export function readConfig(environment: Record<string, string | undefined>) {
     databaseUrl: read(
       'DATABASE_URL',
       z.string().refine(isDatabaseUrl).default(`sqlite:data/${NAME}.db?create`),
-      'mysql://user:password@host:3306/database (special characters percent-encoded), or sqlite:path, or sqlite:path?create, or empty',
+      'mysql://user:password@host:3306/database (special characters percent-encoded; for TLS with ?ssl-mode=REQUIRED, VERIFY_CA, or VERIFY_IDENTITY and a host name), or sqlite:path, or sqlite:path?create, or empty',
     ),
     baseUrl: read('BASE_URL', serverUrl, SERVER_URL) ?? `http://localhost:${port}/v1`,
     /** Public URL of REST on the staging installation; undefined where there is none. */
@@ -218,9 +219,11 @@ function isDatabaseUrl(text: string): boolean {
   if (text.startsWith('sqlite:')) return !/^sqlite:(\?create)?$/.test(text)
   const url = URL.parse(text)
   if (url?.protocol !== 'mysql:' || url.hostname === '' || url.pathname.length < 2) return false
+  if (url.hash !== '') return false
   try {
     // mysql2 decodes these, so a % in a password must be written as %25.
-    decodeURIComponent(url.username + url.password + url.pathname)
+    decodeURIComponent(url.username + url.password + url.hostname + url.pathname)
+    sslModeOf(url)
     return true
   } catch {
     return false

@@ -101,7 +101,7 @@ test.each([
   [
     'DATABASE_URL',
     'postgres://petstore:sesame@db/petstore',
-    'DATABASE_URL must be mysql://user:password@host:3306/database (special characters percent-encoded), or sqlite:path, or sqlite:path?create, or empty',
+    'DATABASE_URL must be mysql://user:password@host:3306/database (special characters percent-encoded; for TLS with ?ssl-mode=REQUIRED, VERIFY_CA, or VERIFY_IDENTITY and a host name), or sqlite:path, or sqlite:path?create, or empty',
   ],
   [
     'DATABASE_URL',

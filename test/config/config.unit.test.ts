@@ -98,6 +98,9 @@ test.each([
   'mysql://root@localhost/petstore',
   'mysql://user:p%40ss@db.example:3307/petstore',
   'mysql://user:secret@[::1]:3306/petstore',
+  'mysql://root@localhost/petstore?ssl-mode=REQUIRED',
+  'mysql://root@10.0.0.1/petstore?ssl-mode=VERIFY_CA',
+  'mysql://root@db.example/petstore?ssl-mode=VERIFY_IDENTITY',
   'sqlite:petstore.db',
   'sqlite:/var/lib/petstore/petstore.db',
 ])('DATABASE_URL=%s is valid', (DATABASE_URL) => {
@@ -234,7 +237,7 @@ test.each([
 
 const url = 'an http or https URL that ends in /v1'
 const database =
-  'mysql://user:password@host:3306/database (special characters percent-encoded), or sqlite:path, or sqlite:path?create, or empty'
+  'mysql://user:password@host:3306/database (special characters percent-encoded; for TLS with ?ssl-mode=REQUIRED, VERIFY_CA, or VERIFY_IDENTITY and a host name), or sqlite:path, or sqlite:path?create, or empty'
 const duration = (range: string) => `a duration from ${range}`
 const wrong: [name: string, expected: string, values: string[]][] = [
   [
@@ -251,6 +254,16 @@ const wrong: [name: string, expected: string, values: string[]][] = [
       ...['mysql://us%er:secret@host/petstore', 'mysql://user:100%@host/petstore'],
       ...['mysql://user:secret@host/50%', 'secret', 'sqlite:', 'sqlite:?create'],
       '/data/petstore.db',
+      ...[
+        ...['ssl=true', 'sslmode=require', 'ssl-mode=PREFERRED', 'ssl-mode=required', 'ssl-mode'],
+        ...['ssl-mode=', 'ssl-mode=REQUIRED&ssl-mode=REQUIRED', 'ssl-mode=REQUIRED&debug=true'],
+        ...['charset=utf8', 'ssl-mode=REQUIRED#x'],
+      ].map((query) => `mysql://user:secret@host/petstore?${query}`),
+      'mysql://user:secret@host/petstore#?ssl-mode=REQUIRED',
+      // mysql2 compares the certificate of an IP address with the name localhost.
+      ...['10.0.0.1', '[::1]', '%310.0.0.1'].map(
+        (host) => `mysql://user:secret@${host}/petstore?ssl-mode=VERIFY_IDENTITY`,
+      ),
     ],
   ],
   ...['BASE_URL', 'STAGING_URL'].map((name): [string, string, string[]] => [

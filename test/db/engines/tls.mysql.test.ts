@@ -1,0 +1,98 @@
+/** Encrypted connections to a MySQL server: `ssl-mode` in DATABASE_URL. */
+import { execFileSync } from 'node:child_process'
+import path from 'node:path'
+import { sql } from 'kysely'
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
+import { connect } from '../../../db/connect.ts'
+import { Deadline } from '../../../db/deadline.ts'
+import { DatabaseTimeoutError } from '../../../db/errors.ts'
+import { execute } from '../../../db/statement.ts'
+import { newDatabase } from '../../support/database.ts'
+import { running } from '../../support/instance.ts'
+import { type MysqlServer, startMysql } from '../../support/mysql.ts'
+import { type Ended, newFolder, programs, runToEnd } from '../../support/process.ts'
+import { openSql } from '../../support/sql.ts'
+import { runFirst } from '../../support/watched.ts'
+
+const { folder, remove } = newFolder()
+const certificate = path.join(folder, 'certificate.pem')
+
+let encrypted: MysqlServer
+beforeAll(async () => {
+  const key = path.join(folder, 'key.pem')
+  const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost']
+  const made = ['-newkey', 'rsa:2048', '-nodes', '-keyout', key, '-out', certificate]
+  execFileSync('openssl', ['req', '-x509', ...made, ...subject], { stdio: 'pipe' })
+  encrypted = await startMysql([`--ssl-cert=${certificate}`, `--ssl-key=${key}`])
+  await using admin = await openSql(encrypted.url)
+  await admin('set global require_secure_transport = on')
+})
+afterAll(async () => {
+  await encrypted?.remove()
+  remove()
+})
+
+/** For mysql2 itself, which the tests use. */
+const OWN = '?ssl={"rejectUnauthorized":false}'
+
+/** Returns the URL of a new database, at this host. */
+async function newUrl(mode: string, hostname = '127.0.0.1'): Promise<string> {
+  const { url, remove } = await newDatabase(encrypted.url + OWN)
+  onTestFinished(remove)
+  return Object.assign(new URL(url), { hostname, search: `?ssl-mode=${mode}` }).href
+}
+
+test('REQUIRED encrypts all connections, also the one that ends a statement', async () => {
+  await expect(openSql(encrypted.url), 'clear text').rejects.toThrow()
+  const db = await connect(await newUrl('REQUIRED'))
+  onTestFinished(() => db.destroy())
+  const { rows } = await sql<{ Value: string }>`show status like 'Ssl_cipher'`.execute(db)
+  expect(rows).toEqual([expect.objectContaining({ Value: expect.stringMatching(/./) })])
+
+  using deadline = new Deadline(300)
+  const sleep = db.selectNoFrom(sql`sleep(30)`.as('slept'))
+  await expect(execute(db, sleep, deadline)).rejects.toThrow(DatabaseTimeoutError)
+  await using admin = await openSql(encrypted.url + OWN)
+  await vi.waitFor(async () => expect(await running(admin, '%sleep(30)%')).toEqual([]), 5_000)
+})
+
+const migrate = async (url: string, variables = {}): Promise<Ended> =>
+  await runToEnd(programs.migrate, { DATABASE_URL: url, ...variables })
+
+const trusted = { NODE_EXTRA_CA_CERTS: certificate }
+const good = { code: 0, stderr: '' }
+
+/** What a command prints that cannot use the database for a reason that begins like this. */
+const fails = (reason: string) => ({
+  code: 1,
+  stdout: '',
+  stderr: expect.stringMatching(
+    new RegExp(`^DATABASE_URL: cannot use the database \\S+: ${reason}.*\n$`),
+  ),
+})
+
+test('VERIFY_CA and VERIFY_IDENTITY accept the certificates of NODE_EXTRA_CA_CERTS alone', async () => {
+  for (const mode of ['VERIFY_CA', 'VERIFY_IDENTITY']) {
+    const url = await newUrl(mode, 'localhost')
+    expect(await migrate(url)).toEqual(fails('self-signed certificate'))
+    expect(await migrate(url, trusted)).toMatchObject(good)
+  }
+})
+
+test('VERIFY_IDENTITY compares the host name, VERIFY_CA does not', async () => {
+  const resolved = runFirst(`import dns from 'node:dns'
+    dns.lookup = (_name, _options, done) => done(null, [{ address: '127.0.0.1', family: 4 }])`)
+  const run = async (mode: string) =>
+    migrate(await newUrl(mode, 'db.example'), { ...trusted, ...resolved })
+  expect(await run('VERIFY_CA')).toMatchObject(good)
+  expect(await run('VERIFY_IDENTITY')).toEqual(fails("Hostname/IP does not match certificate's"))
+})
+
+test('REQUIRED never sends clear text: a server without TLS fails the start', async () => {
+  const plain = await startMysql(['--loose-skip-ssl', '--loose-tls-version='])
+  onTestFinished(() => plain.remove())
+  const { url } = await newDatabase(plain.url)
+  expect(await migrate(`${url}?ssl-mode=REQUIRED`)).toEqual(
+    fails('Server does not support secure connection'),
+  )
+})
