@@ -16,6 +16,8 @@ export interface Engine extends DialectAdapter {
   readonly pagesPerQuery: number
   /** Throws DatabaseUnavailableError, with the remedy, for tables without transactions. */
   checkTables(db: Database): Promise<void>
+  /** Throws ReplacedError if the database has been opened, and is now another one. */
+  checkPlace(): void
   /** Returns whether the database rejected a row, so that its statement added no row. */
   isRowRejected(error: Error): boolean
   /** Runs work in a transaction; see `inTransaction`. */

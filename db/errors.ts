@@ -32,6 +32,9 @@ export class LockedError extends DatabaseUnavailableError {}
 /** Another transaction was in the way, so the database has undone this one. */
 export class ConflictError extends DatabaseUnavailableError {}
 
+/** The database is no longer the one that was opened: what is written now is lost. */
+export class ReplacedError extends DatabaseUnavailableError {}
+
 /** A unique index already contains the values of a new row. */
 export class DuplicateError extends Error {
   override name = 'DuplicateError'

@@ -121,13 +121,15 @@ function heldTooLong(timeout: number): LockedError {
 
 /**
  * Returns whether each migration of the folder has run, with one query. A newer release may have run
- * others. Throws DatabaseUnavailableError, also at the deadline, and if there is no table of them.
+ * others. Throws DatabaseUnavailableError, also at the deadline, and if there is no table of them. Throws
+ * ReplacedError if the database is no longer the one that was opened.
  */
 export async function isCurrent(
   db: Database,
   deadline?: Deadline,
   folder = FOLDER,
 ): Promise<boolean> {
+  engineOf(db).checkPlace()
   return await hasAll(await executedNames(db, deadline), folder)
 }
 

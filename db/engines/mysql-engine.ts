@@ -84,6 +84,9 @@ export class MysqlEngine extends MysqlAdapter implements Engine {
     throw new DatabaseUnavailableError(mistake, true)
   }
 
+  /** Each new connection finds the server by its name. */
+  checkPlace(): void {}
+
   /** The server rolls back a transaction with its connection, so before the commit it has no effect. */
   async inTransaction<Result>(
     db: Database,

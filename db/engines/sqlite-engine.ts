@@ -59,4 +59,8 @@ export class SqliteEngine extends SqliteAdapter implements Engine {
   }
 
   async checkTables(): Promise<void> {}
+
+  checkPlace(): void {
+    this.#file.checkPlace()
+  }
 }

@@ -1,11 +1,19 @@
 /** A SQLite file, opened by node:sqlite, whose one connection several sessions share. */
-import { closeSync, existsSync, mkdirSync, openSync } from 'node:fs'
+import {
+  type BigIntStats,
+  closeSync,
+  existsSync,
+  fstatSync,
+  mkdirSync,
+  openSync,
+  statSync,
+} from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
 import { setTimeout } from 'node:timers/promises'
 import type { QueryResult } from 'kysely'
 import { LRUCache } from 'lru-cache'
-import { DatabaseUnavailableError, LockedError } from '../errors.ts'
+import { DatabaseUnavailableError, LockedError, ReplacedError } from '../errors.ts'
 import type { Statement } from '../statement.ts'
 import type { Attributes, Trace } from '../trace.ts'
 import { sqliteError } from './sqlite-errors.ts'
@@ -32,6 +40,8 @@ export class SqliteFile {
   readonly #timeout: number
   readonly #prepared = new LRUCache<string, Prepared>({ max: MAX_PREPARED })
   #database: DatabaseSync | undefined
+  /** The file that was opened. */
+  #opened: BigIntStats | undefined
   /** The session with an open transaction, and the promise that resolves at its end. */
   #owner: object | undefined
   #ownerLeaves = Promise.withResolvers<void>()
@@ -43,13 +53,28 @@ export class SqliteFile {
   }
 
   readonly open = async (): Promise<void> => {
-    this.#database = await this.#whenUnlocked(() => openFile(this.#path, this.#mayCreate))
+    const opened = await this.#whenUnlocked(() => openFile(this.#path, this.#mayCreate))
+    this.#database = opened.database
+    this.#opened = opened.stats
   }
 
   readonly close = async (): Promise<void> => {
     this.#prepared.clear()
     this.#database?.close()
     this.#setOwner(undefined)
+  }
+
+  /**
+   * Throws ReplacedError if the path no longer leads to the opened file, which SQLite goes on using
+   * (https://sqlite.org/howtocorrupt.html#_unlinking_or_renaming_a_database_file_while_in_use).
+   */
+  checkPlace(): void {
+    if (!this.#opened) return
+    const { dev, ino } = this.#opened
+    const stats = statSync(this.#path, { bigint: true, throwIfNoEntry: false })
+    if (stats?.dev === dev && stats.ino === ino) return
+    const message = `${this.#path} is no longer the file that the service opened, and new data is lost with the old file: put that back, or restart the service`
+    throw new ReplacedError(new Error(message), true)
   }
 
   get hasTransaction(): boolean {
@@ -140,7 +165,10 @@ export class SqliteFile {
   }
 }
 
-function openFile(path: string, mayCreate: boolean): DatabaseSync {
+function openFile(
+  path: string,
+  mayCreate: boolean,
+): { database: DatabaseSync; stats: BigIntStats } {
   if (mayCreate) mkdirSync(dirname(path), { recursive: true })
   else if (!existsSync(path)) {
     // A typing error in the path must not create an empty database.
@@ -148,12 +176,14 @@ function openFile(path: string, mayCreate: boolean): DatabaseSync {
     throw new DatabaseUnavailableError(cause, false)
   }
   // Only the owner may read the file. SQLite creates its other files with the same mode.
-  closeSync(openSync(path, 'a', 0o600))
+  const descriptor = openSync(path, 'a', 0o600)
+  const stats = fstatSync(descriptor, { bigint: true })
+  closeSync(descriptor)
   const database = new DatabaseSync(path, { readBigInts: true, timeout: 0 })
   try {
     // FULL: a commit survives a power failure (https://sqlite.org/pragma.html#pragma_synchronous).
     database.exec('pragma journal_mode = wal; pragma synchronous = full')
-    return database
+    return { database, stats }
   } catch (error) {
     database.close()
     throw error

@@ -62,7 +62,7 @@ export async function serve(
   const metrics = config.metrics && (await import('../observe/metrics.ts')).createMetrics(usage)
   const authenticator = createAuthenticator(db, log, metrics?.lookUp)
   const idempotency = createIdempotency(db, createStores, config.idempotencyLifetime, log)
-  const readiness = createReadiness(db)
+  const readiness = createReadiness(db, log)
   const service: Service = {
     stores: createStores(db),
     transact(work, deadline) {

@@ -1,4 +1,5 @@
 /** `/readyz` and `/healthz`: whether the service can serve, and whether the process is alive. */
+import { copyFileSync, renameSync, rmSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
 import { outOfThree } from '../support/eventually.ts'
@@ -111,6 +112,45 @@ test('a schema without migrations is not ready, until they have run', outOfThree
   await expectNotReady()
   await sql('alter table elsewhere rename to kysely_migration')
   await recovered()
+})
+
+describe.runIf(engine === 'sqlite')('the file of the database', () => {
+  const copied = (file: string) => {
+    copyFileSync(file, `${file}.copy`)
+    renameSync(`${file}.copy`, file)
+  }
+
+  test.each<[string, (file: string) => void]>([
+    ['removed', rmSync],
+    ['moved', (file) => renameSync(file, `${file}.old`)],
+    ['replaced', copied],
+  ])('that was %s: not ready, and the log says so once', async (_, lose) => {
+    service = await start(database)
+    expect(await ready()).toMatchObject(yes)
+    const file = database.url.slice('sqlite:'.length)
+    lose(file)
+    for (let round = 0; round < 3; round++) await expectNotReady()
+    const lines = service.logged.map((line) => JSON.parse(line))
+    expect(lines.filter(({ msg }) => msg !== 'request')).toEqual([
+      expect.objectContaining({
+        level: 50,
+        msg: `${file} is no longer the file that the service opened, and new data is lost with the old file: put that back, or restart the service`,
+      }),
+    ])
+  })
+
+  test('that is moved twice: ready while it is back, and each move is logged', async () => {
+    service = await start(database)
+    expect(await ready()).toMatchObject(yes)
+    const file = database.url.slice('sqlite:'.length)
+    for (let round = 1; round < 3; round++) {
+      renameSync(file, `${file}.old`)
+      await expectNotReady()
+      renameSync(`${file}.old`, file)
+      expect(await ready()).toMatchObject(yes)
+      expect(service.logged.filter((line) => line.includes('no longer'))).toHaveLength(round)
+    }
+  })
 })
 
 describe.runIf(engine === 'mysql')('a database server', outOfThree, () => {
