@@ -31,6 +31,10 @@ test.each([
   [['revoke', 'x'], '"x" is not the ID of a key; see list'],
   [['rotate', '9'.repeat(19)], '"9999999999999999999" is not the ID of a key; see list'],
   [['rotate', '1', '--expires', '1h'], '--expires is an option of create only'],
+  [
+    ['rotate', '1', '--grace', '24'],
+    '--grace must be a number and a unit, such as 30s, 15m, 24h or 90d, at most a century, not "24"',
+  ],
   [['rotate', '1', '--read-only'], '--read-only is an option of create only'],
   [['create', 'two\nlines'], 'NAME must not have control or invisible characters'],
   [['create', '\x1b[31mred'], 'NAME must not have control or invisible characters'],
@@ -48,11 +52,16 @@ test.each([
   })
 })
 
-test.each(['migrate', 'seed'] as const)('%s takes no argument', async (program) => {
-  expect(await runToEnd(programs[program], {}, ['--dry-run'], folder)).toEqual({
+test.each([
+  ['migrate', '--dry-run'],
+  ['seed', '--dry-run'],
+  ['migrate', ''],
+  ['seed', ''],
+] as const)('%s takes no argument, such as "%s"', async (program, argument) => {
+  expect(await runToEnd(programs[program], {}, [argument], folder)).toEqual({
     code: 1,
     stdout: '',
-    stderr: 'This command takes no arguments: remove --dry-run\n',
+    stderr: `This command takes no arguments: remove ${argument}\n`,
   })
 })
 
