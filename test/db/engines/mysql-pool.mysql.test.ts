@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
+import { sql } from 'kysely'
 import {
   afterAll,
   afterEach,
@@ -167,6 +168,16 @@ describe('connections to a server', outOfThree, () => {
     await until('it connects', () => silent.clients > 0)
     await unconnected.destroy()
     expect(await result).toMatchObject({ message: 'The database cannot be used right now' })
+  })
+
+  test('a pool that ends waits for the rows of a statement', async () => {
+    const db = await connect(service.databaseUrl)
+    const slow = sql<{ woken: bigint }>`select sleep(1) as woken`.execute(db)
+    await using rival = await openSql(service.databaseUrl)
+    await until('it runs', async () => (await running(rival, 'select sleep(1)%')).length === 1)
+    const ended = db.destroy()
+    expect((await slow).rows).toEqual([{ woken: 0n }])
+    await ended
   })
 
   test('a pool ends, although the deadline of a statement passes meanwhile', async () => {
