@@ -1,7 +1,11 @@
 /** Calls whose clients close the connection before the response: their statements end. */
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest'
+import { connect } from '../../db/connect.ts'
+import { Deadline } from '../../db/deadline.ts'
+import { inTransaction } from '../../db/transaction.ts'
+import { petStore } from '../../src/petstore/pets/store.ts'
 import { freeze, thaw } from '../support/freeze.ts'
 import { addKey, instanceForFile, running, until } from '../support/instance.ts'
 import { occupy } from '../support/occupy.ts'
@@ -159,6 +163,26 @@ test('a creation whose client resets the connection before its batch is not part
   const pets = await service.sql('select name from pets order by name')
   expect(pets.map(({ name }) => name)).toEqual(['staying', 'waiting 0', 'waiting 1'])
   for (const socket of [first, second, staying]) socket.destroy()
+})
+
+test('a transaction with a statement that was given up fails, even if its work ignores that', async () => {
+  const db = await connect(service.databaseUrl)
+  onTestFinished(() => db.destroy())
+  const pet = { name: 'Rex', categoryId: 3n, status: 'sold' } as const
+  using gone = new Deadline(20_000)
+  using later = new Deadline(20_000)
+  await locker('lock tables pets write')
+  const result = inTransaction(db, async (transaction) => {
+    const { create } = petStore(transaction)
+    await create(pet, gone).catch(() => {})
+    await create(pet, later).catch(() => {})
+  })
+  const refused = expect(result).rejects.toThrow('Gone')
+  await until('it waits', async () => (await running(service.sql, adding)).length === 1)
+  gone.giveUp(new Error('Gone'))
+  await refused
+  await locker('unlock tables')
+  expect(await service.countPets()).toBe(0)
 })
 
 test('the Idempotency-Key of an aborted call can be used again', async () => {
