@@ -23,6 +23,9 @@ export interface Codec {
 
 type Field = [name: string, codec: Codec]
 
+/** The schemas of an object's fields. A name may be missing. */
+type Shape = Readonly<Record<string, z.ZodType | undefined>>
+
 /** Returns the codec of a scalar. Its readers leave all other values unchanged, for the schema to reject. */
 const scalar = (
   type: string,
@@ -206,4 +209,16 @@ export function codecOf(schema: z.core.$ZodType, io: 'input' | 'output', place: 
     default:
       throw unsupported(place, `is of the type ${def.type}`)
   }
+}
+
+/**
+ * Returns the schemas of the fields of an object, or of each object of a union; empty for any other
+ * schema. `io` is the side of a transformation.
+ */
+export function shapesOf(schema: z.core.$ZodType, io: 'input' | 'output'): Shape[] {
+  const { def } = (schema as z.core.$ZodTypes)._zod
+  if (def.type === 'object') return [def.shape as Shape]
+  if (def.type === 'union') return def.options.flatMap((option) => shapesOf(option, io))
+  if (def.type === 'pipe') return shapesOf(io === 'input' ? def.in : def.out, io)
+  return 'innerType' in def ? shapesOf(def.innerType, io) : []
 }

@@ -10,7 +10,7 @@ import { INVALID_HOST } from '../../http/request.ts'
 import { cursorOrderOf, pageOrderOf } from '../../procedure/paging.ts'
 import { makerOf } from '../../procedure/write.ts'
 import { definitionOf } from '../invoke.ts'
-import { type Codec, codecOf, object } from './codec.ts'
+import { type Codec, codecOf, object, shapesOf } from './codec.ts'
 import { formOf, parametersOf } from './routes.ts'
 
 export type Operation = ReturnType<typeof operationOf>
@@ -126,7 +126,7 @@ function operationOf(name: string, procedure: AnyTRPCProcedure, tags: Record<str
   if (hasOutput) check(output, example, `The example of ${name}`)
   for (const field of parametersOf(creates ?? '')) {
     need(
-      inPath.some(([known]) => known === field) || isAlwaysIn(output, outputCodec, example, field),
+      inPath.some(([known]) => known === field) || isAlwaysIn(output, outputCodec, field),
       `has {${field}} in what it creates: a field that is always in its output, or one of its path`,
     )
   }
@@ -188,11 +188,13 @@ function errorsOf(schema: z.ZodType, value: unknown, counts: Selects): string | 
 }
 
 /** Returns whether every output has this field, in a type that a path can have. */
-function isAlwaysIn(output: z.ZodType, { fields }: Codec, example: unknown, field: string) {
+function isAlwaysIn(output: z.ZodType, { fields }: Codec, field: string): boolean {
   const codec = new Map(fields).get(field)
   if (!codec?.readText || ['list', 'nullable'].includes(codec.type)) return false
-  const { success, data } = output.safeParse({ ...(example as object), [field]: undefined })
-  return !success || (data as Record<string, unknown>)[field] !== undefined
+  return shapesOf(output, 'output').every((shape) => {
+    const { success, data } = shape[field]?.safeParse(undefined) ?? {}
+    return success === false || data !== undefined
+  })
 }
 
 /** Returns the message for an empty body or, if that is valid, for a body whose first field is a list. */

@@ -72,6 +72,14 @@ const making = (creates: `/${string}`) =>
     )
     .mutation(idempotentWrite(async () => ({ ...example, owner: null, sizes: [] })))
 
+/** A creation whose output has options. */
+const makingOneOf = (...options: [z.ZodType, z.ZodType]) =>
+  keyedProcedure
+    .meta(restMeta(creating))
+    .input(NewToy)
+    .output(z.union(options))
+    .mutation(idempotentWrite(give))
+
 const byLabel = orderBy([{ column: 'label', type: 'text', direction: 'ascending', unique: true }])
 
 const toys = { toys: 'What they play with.' }
@@ -169,6 +177,15 @@ test('the path of a created resource takes its parameters from the output and fr
     get: keyedProcedure.meta(get).input(input).output(Part).query(giveOne),
   }
   expect(() => start(procedures)).not.toThrow()
+})
+
+test('the path of a created resource takes a parameter that every option of the output has', () => {
+  const parts = z.union([
+    Toy.extend({ size: z.int() }).readonly(),
+    z.union([Toy, Toy.extend({ label: z.string().default('x') })]),
+  ])
+  const it = makingOneOf(Toy, parts)
+  expect(() => start({ get: labelled('get', '/toys/{label}'), it })).not.toThrow()
 })
 
 test('path parameters may have any type, and each example of an error is a message of its operation', () => {
@@ -343,6 +360,18 @@ const wrong: Wrong[] = [
       `a creation that is found by ${creates}`,
       { get: labelled('get', '/toys/{label}'), it: making(creates) },
       'in what it creates: a field that is always in its output, or one of its path',
+    ],
+  ),
+  ...[
+    Toy.partial(),
+    z.object({ size: z.int() }),
+    z.preprocess((value) => value, z.object({ size: z.int() })),
+    z.union([Toy, z.object({ size: z.int() })]).readonly(),
+  ].map(
+    (other, index): Wrong => [
+      `a creation whose parameter one option of the output may lack (${index})`,
+      { get: labelled('get', '/toys/{label}'), it: makingOneOf(Toy, other) },
+      'has {label} in what it creates: a field that is always in its output, or one of its path',
     ],
   ),
   [
