@@ -44,7 +44,7 @@ export function openApiDocument(
     schemas,
     headers: headerComponents(operations, servers.baseUrl),
   }
-  completeIntegers(document)
+  for (const schema of schemasOf(document, operations)) visit(schema, completeInteger)
   addGuides({ document, operations, baseUrl: servers.baseUrl, client })
   return document
 }
@@ -81,20 +81,42 @@ function boundPage(schemas: Components, page: object | undefined, limit: Schema)
   Object.assign(list, { maxItems: limit.maximum })
 }
 
+/** Returns the components of a document, and the schemas that stand elsewhere in it. */
+function schemasOf(document: OpenAPIObject, operations: Operation[]): unknown[] {
+  const inOperations = operations.flatMap((operation) => {
+    const { parameters = [], responses = {} } = objectOf(document, operation) as WithSchemas
+    const contents = Object.values(responses).flatMap(({ content = {} }) => Object.values(content))
+    return [...parameters, ...contents].map(({ schema }) => schema)
+  })
+  return [...Object.values(document.components?.schemas ?? {}), ...inOperations]
+}
+
+/** Calls a function with a schema, or with each of a list, and with all schemas inside. */
+function visit(part: unknown, change: (schema: Schema) => void): void {
+  if (typeof part !== 'object' || part === null) return
+  if (!Array.isArray(part)) change(part)
+  for (const [keyword, inner] of Object.entries(part)) {
+    if (HAVE_VALUES.has(keyword)) continue
+    // The names in this map are those of fields.
+    visit(keyword === 'properties' ? Object.values(inner) : inner, change)
+  }
+}
+
+/** The keywords whose values are no schemas, even if they look like one. */
+const HAVE_VALUES = new Set(['example', 'examples', 'default', 'enum', 'const'])
+
 /**
- * Sets the format of all integers of at most 32 bits, and the range of all int64. A number would round
+ * Sets the format of an integer of at most 32 bits, and the range of an int64. A number would round
  * that range, so it is raw JSON, which JSON.stringify writes unchanged.
  */
-function completeIntegers(part: unknown): void {
-  if (typeof part !== 'object' || part === null) return
-  const { type, format, minimum = INT64_MIN, maximum = INT64_MAX } = part as Schema
+function completeInteger(schema: Schema): void {
+  const { type, format, minimum = INT64_MIN, maximum = INT64_MAX } = schema
   if (typeof minimum === 'object') return // already set, because two parents share this schema
   if (type === 'integer' && format === 'int64') {
-    Object.assign(part, { minimum: exactly(minimum), maximum: exactly(maximum) })
+    Object.assign(schema, { minimum: exactly(minimum), maximum: exactly(maximum) })
   } else if (type === 'integer' && minimum >= -(2 ** 31) && maximum < 2 ** 31) {
-    Object.assign(part, { format: 'int32' })
+    schema.format = 'int32'
   }
-  for (const inner of Object.values(part)) completeIntegers(inner)
 }
 
 const exactly = (value: number | bigint) => JSON.rawJSON(String(value))
@@ -107,6 +129,12 @@ function addSchema(schemas: Components, name: string, schema: Component) {
   }
   schemas[name] = schema
   return { $ref: `#/components/schemas/${name}` }
+}
+
+/** The parts of an operation with schemas that are no components. */
+interface WithSchemas {
+  parameters?: { schema: unknown }[]
+  responses?: Record<string, { content?: Record<string, { schema: unknown }> }>
 }
 
 /** The fields of a JSON Schema that this file reads. */

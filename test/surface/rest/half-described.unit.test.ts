@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { BY_ID, orderBy } from '../../../db/order.ts'
 import { idempotentWrite } from '../../../src/procedure/idempotent-write.ts'
+import { INT64_MAX, INT64_MIN, int64Output } from '../../../src/procedure/int64.ts'
 import { paged, pagingInputs } from '../../../src/procedure/paging.ts'
 import { keyedProcedure, router } from '../../../src/procedure/procedure.ts'
 import { restMeta } from '../../../src/procedure/rest-meta.ts'
@@ -156,6 +157,73 @@ test('only an integer of 32 bits has the format int32', () => {
   const formatted = Object.keys(properties).filter((name) => properties[name]?.format !== undefined)
   expect(formatted).toEqual(Object.keys(int32))
   for (const name of formatted) expect(properties[name]?.format).toBe('int32')
+})
+
+test('integers are complete beside fields with names of JSON Schema, and examples stay unchanged', () => {
+  const like = { type: 'integer', minimum: 0, maximum: 9 }
+  const names = ['minimum', 'maximum', 'type', 'format', 'example', 'properties'] as const
+  const Like = z.object({ type: z.string(), minimum: z.int(), maximum: z.int() })
+  const Range = z.object({
+    ...Object.fromEntries(names.map((name) => [name, int64Output({ description: 'Any.' })])),
+    size: z.int().min(0).max(9),
+    sizes: z.array(z.int().min(0).max(9)),
+    either: z.union([z.object({ default: z.int().min(0).max(9) }), Like]),
+    like: Like.meta({ examples: [like], example: like, default: like }),
+  })
+  const it = keyedProcedure
+    .meta(
+      restMeta({
+        ...reading,
+        example: {
+          ...Object.fromEntries(names.map((name) => [name, 1n])),
+          size: 1,
+          sizes: [],
+          either: like,
+          like,
+        },
+      }),
+    )
+    .input(z.object({ minimum: z.int().min(0).max(9).optional() }))
+    .output(Range.meta({ id: 'default' }))
+    .query(async () => ({}) as never)
+  const inline = keyedProcedure
+    .meta(restMeta({ ...reading, path: '/sizes', example: [] }))
+    .input(z.object({}))
+    .output(z.array(z.int().min(0).max(9)))
+    .query(async () => [])
+  const document = start({ it, inline })
+  const schema = document.components?.schemas?.default
+  const described = document.paths?.['/toys']?.get
+  const int64 = {
+    minimum: JSON.rawJSON(String(INT64_MIN)),
+    maximum: JSON.rawJSON(String(INT64_MAX)),
+  }
+  const int32 = { format: 'int32', minimum: 0, maximum: 9 }
+  expect(schema).toMatchObject({
+    properties: {
+      ...Object.fromEntries(names.map((name) => [name, { format: 'int64', ...int64 }])),
+      size: int32,
+      sizes: { items: int32 },
+      either: { anyOf: [{ properties: { default: int32 } }, {}] },
+    },
+  })
+  const { properties } = schema as { properties: Record<string, object> }
+  expect(properties.like).toEqual(
+    expect.objectContaining({ examples: [like], example: like, default: like }),
+  )
+  expect(described).toMatchObject({
+    parameters: [{ schema: int32 }],
+    responses: {
+      200: {
+        content: {
+          'application/json': { example: expect.objectContaining({ either: like, like }) },
+        },
+      },
+    },
+  })
+  expect(document.paths?.['/sizes']?.get?.responses).toMatchObject({
+    200: { content: { 'application/json': { schema: { items: int32 } } } },
+  })
 })
 
 test('the path of a created resource takes its parameters from the output and from the path', () => {
