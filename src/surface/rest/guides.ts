@@ -183,8 +183,7 @@ ${example === undefined ? '' : 'const answer = '}await ${NAME}.${name}.${call}($
 
 /** An input of the procedure: its examples, as values of JavaScript. */
 function inputOf(document: OpenAPIObject, operation: Operation): Record<string, unknown> {
-  const { pathParameters, queryParameters, readBody, exampleInput } = operation
-  const input = readBody?.(exampleInput) as object | undefined
+  const { pathParameters, queryParameters, sampleInput } = operation
   const parameters = parametersOf(document, operation)
   const inPath = [...pathParameters].map(([name, read]) => {
     const { type, examples } = parameters.get(name)?.schema ?? {}
@@ -192,7 +191,7 @@ function inputOf(document: OpenAPIObject, operation: Operation): Record<string, 
     return [name, example === undefined ? 'text' : read(String(example))]
   })
   const limit = queryParameters.has('limit') ? parameters.get('limit')?.schema.default : undefined
-  return { ...Object.fromEntries(inPath), ...(limit !== undefined && { limit }), ...input }
+  return { ...Object.fromEntries(inPath), ...(limit !== undefined && { limit }), ...sampleInput }
 }
 
 /** A value as JavaScript writes it. */

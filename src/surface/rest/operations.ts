@@ -130,11 +130,13 @@ function operationOf(name: string, procedure: AnyTRPCProcedure, tags: Record<str
       `has {${field}} in what it creates: a field that is always in its output, or one of its path`,
     )
   }
-  const { read } = object(others)
+  const body = object(others)
   need(!hasBody || exampleInput, 'needs an exampleInput: a body')
   need(hasBody || !exampleInput, 'has an exampleInput, but no body')
   const isOther = (field: string) => codecs.has(field)
-  if (exampleInput) check(input, read(exampleInput), `The example of the input of ${name}`, isOther)
+  // The reader of an object returns an object.
+  const sampleInput = exampleInput && (body.read(exampleInput) as object)
+  if (sampleInput) check(input, sampleInput, `The example of the input of ${name}`, isOther)
 
   const readers = (of: [string, Codec][]) =>
     new Map(
@@ -143,8 +145,8 @@ function operationOf(name: string, procedure: AnyTRPCProcedure, tags: Record<str
         throw new TypeError(`${field} of ${name} is of the type ${type}, which no URL can have`)
       }),
     )
-  const write = (value: unknown) =>
-    JSON.stringify(outputCodec.write ? outputCodec.write(value) : value)
+  const toJson = (codec: Codec, value: unknown) => (codec.write ? codec.write(value) : value)
+  const write = (value: unknown) => JSON.stringify(toJson(outputCodec, value))
   const status: 200 | 201 | 204 = creates === undefined ? (hasOutput ? 200 : 204) : 201
   return {
     ...rest,
@@ -156,7 +158,7 @@ function operationOf(name: string, procedure: AnyTRPCProcedure, tags: Record<str
     pathParameters: readers(inPath),
     queryParameters: readers(hasBody ? [] : others),
     /** Converts a JSON body; undefined if the operation has none. */
-    readBody: hasBody ? read : undefined,
+    readBody: hasBody ? body.read : undefined,
     /** The status of a success. */
     status,
     write,
@@ -169,8 +171,11 @@ function operationOf(name: string, procedure: AnyTRPCProcedure, tags: Record<str
     heading,
     /** An example of the message of 400, for the document. */
     badRequest: hasBody ? badBody(input, codecs) : badParameter(input, [...inPath, ...others]),
-    /** The example of the output in JSON. */
-    example: hasOutput ? (JSON.parse(write(output.parse(example))) as unknown) : undefined,
+    /** The examples for JSON.stringify, with all digits of their integers. */
+    example: hasOutput ? toJson(outputCodec, output.parse(example)) : undefined,
+    exampleInput: exampleInput && (toJson(body, exampleInput) as object),
+    /** The example of the body, as `readBody` returns it. */
+    sampleInput,
   }
 }
 

@@ -103,6 +103,15 @@ const full = {
   shapes: [{ long: 2n, time: new Date('2026-01-02T03:04:05.006Z') }, { lines: [3n, 4n] }],
 }
 
+const great = int64Input({ description: 'Of 64 bits.' })
+const Count = z.object({ count: great, counts: z.array(great), at: date, label: z.string() })
+const counted = {
+  count: 9_007_199_254_740_993n,
+  counts: [-(2n ** 63n), 7n],
+  at: new Date('2026-01-02T03:04:05Z'),
+  label: "Rex's",
+}
+
 const Note = z.object({ label: z.string() }).meta({ id: 'Note' })
 const NewNote = z.object({ label: z.string() }).meta({ id: 'NewNote' })
 const note = { label: 'a' }
@@ -152,6 +161,13 @@ const served = router({
     .input(z.object({ what: z.string() }))
     .output(Given)
     .query(async ({ input: { what } }) => (what === 'full' ? full : given)),
+  count: keyedProcedure
+    .meta(
+      described('POST', '/counts', { repeatable: true, example: counted, exampleInput: counted }),
+    )
+    .input(Count.meta({ id: 'NewCount' }))
+    .output(z.object({ count: long, counts: z.array(long) }).meta({ id: 'Count' }))
+    .mutation(idempotentWrite(async () => counted)),
   make: keyedProcedure
     .meta(
       described('POST', '/notes', {
@@ -495,8 +511,7 @@ test('the document of all kinds is valid OpenAPI 3.1, and has every option of a 
 })
 
 test('the samples of the document write each kind of value', async () => {
-  const { paths, info } = JSON.parse(await (await ask('/openapi.json')).text())
-  expect(info.description).toContain(String.raw`--data-raw '{"label":"Rex'\''s"}'`)
+  const { paths } = JSON.parse(await (await ask('/openapi.json')).text())
   const sampleOf = (path: string, method: string) =>
     paths[path][method]['x-codeSamples'][0].source.split('\n').at(-1)
   expect(sampleOf('/see', 'put')).toBe(
@@ -505,6 +520,28 @@ test('the samples of the document write each kind of value', async () => {
   expect(sampleOf('/notes/{label}', 'delete')).toBe(
     "await petstore.remove.mutate({ label: 'text' })",
   )
+})
+
+test('examples have all digits of an int64: in the document, its samples and guides, and on the docs page', async () => {
+  const counts = '"count":9007199254740993,"counts":[-9223372036854775808,7]'
+  const others = '"at":"2026-01-02T03:04:05.000Z","label":"Rex\'s"'
+  const document = await (await ask('/openapi.json')).text()
+  const inRequest = `{${counts},${others}}`
+  expect(document).toContain(
+    `"requestBody":{"required":true,"content":{"application/json":{"schema":{"$ref":"#/components/schemas/NewCount"},"example":${inRequest}}}}`,
+  )
+  expect(document).toContain(`"schema":{"$ref":"#/components/schemas/Count"},"example":{${counts}}`)
+  const { paths, info } = JSON.parse(document)
+  expect(info.description).toContain(`--data-raw '${inRequest.replace("'", String.raw`'\''`)}'`)
+  expect(paths['/counts'].post['x-codeSamples'][0].source).toContain(
+    "count.mutate({ count: 9007199254740993n, counts: [-9223372036854775808n, 7n], at: new Date('2026-01-02T03:04:05.000Z'), label: 'Rex\\'s' })",
+  )
+  const page = await (await service.fetch('/docs/')).text()
+  for (const integer of ['"count": 9007199254740993', '-9223372036854775808']) {
+    const shown = page.replaceAll('&#34;', '"').split(`${integer},`)
+    expect(shown.length, integer).toBeGreaterThan(3) // the form, its sample and the answer
+  }
+  expect(page).not.toMatch(/"rawJSON|9223372036854776/)
 })
 
 test('the example of 400 names the first parameter that may be invalid', async () => {
