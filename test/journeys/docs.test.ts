@@ -945,7 +945,7 @@ function galaxyDocument(): string {
 /** The document of a resource that the service does not have. */
 function visitsDocument(): string {
   const { router, tags } = visitResources
-  const document = openApiDocument({ router, description: 'Visits.' }, operationsOf(router, tags), {
+  const document = openApiDocument({ description: 'Visits.' }, operationsOf(router, tags), {
     baseUrl: 'https://visits.example/v1',
     stagingUrl: undefined,
   })

@@ -1,9 +1,11 @@
 /** The OpenAPI document: trpc-to-openapi generates it, and this file corrects it. */
 import { generateOpenApiDocument, type OpenAPIObject, type OpenApiRouter } from 'trpc-to-openapi'
+import { z } from 'zod'
 import type { Config } from '../../config/config.ts'
 import { TITLE, VERSION } from '../../config/product.ts'
 import { INT64_MAX, INT64_MIN } from '../../procedure/int64.ts'
 import type { Resources } from '../../procedure/resources.ts'
+import { shapesOf } from './codec.ts'
 import fixed from './components.json' with { type: 'json' }
 import { addGuides, objectOf } from './guides.ts'
 import type { Operation } from './operations.ts'
@@ -12,14 +14,13 @@ import { headerComponents, responsesOf } from './responses.ts'
 type Components = NonNullable<NonNullable<OpenAPIObject['components']>['schemas']>
 type Component = Components[string]
 
-/** Returns the OpenAPI 3.1 document of a router. Throws TypeError for two different schemas with one name. */
+/** Returns the OpenAPI 3.1 document of operations. Throws TypeError for two different schemas with one name. */
 export function openApiDocument(
-  { router, description, client }: Pick<Resources, 'router' | 'description' | 'client'>,
+  { description, client }: Pick<Resources, 'description' | 'client'>,
   operations: Operation[],
   servers: Pick<Config, 'baseUrl' | 'stagingUrl'>,
 ): OpenAPIObject {
-  // The generator accepts any router with an object as its meta, but its type requires its own meta.
-  const document = generateOpenApiDocument(router as OpenApiRouter, {
+  const document = generateOpenApiDocument(routerOf(operations), {
     title: TITLE,
     description,
     version: VERSION,
@@ -47,6 +48,27 @@ export function openApiDocument(
   for (const schema of schemasOf(document, operations)) visit(schema, completeInteger)
   addGuides({ document, operations, baseUrl: servers.baseUrl, client })
   return document
+}
+
+/**
+ * Returns the router of operations as the generator needs it. The generator refuses a parameter in a
+ * wrapper that it does not know, and unwraps an optional one, which loses its description. It leaves
+ * every pipe as it is.
+ */
+function routerOf(operations: Operation[]): OpenApiRouter {
+  const procedures = operations.map(({ name, procedure, input, ...operation }) => {
+    const [shape = {}] = shapesOf(input, 'input') // the input of an operation is an object
+    const { pathParameters, queryParameters } = operation
+    const fields = Object.entries(shape).map(([field, schema]) => {
+      const isParameter = pathParameters.has(field) || queryParameters.has(field)
+      return [field, isParameter ? schema?.pipe(z.unknown()) : schema]
+    })
+    const { id, ...meta } = input.meta() ?? {}
+    const inputs = [z.object(Object.fromEntries(fields)).meta(meta)]
+    return [name, { _def: { ...procedure._def, inputs } }]
+  })
+  // The generator reads nothing else of a router.
+  return { _def: { procedures: Object.fromEntries(procedures) } } as unknown as OpenApiRouter
 }
 
 const isLocal = (url: string) => /^https?:\/\/(localhost|127\.|\[::1\])/i.test(url)

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { BY_ID, orderBy } from '../../../db/order.ts'
 import { idempotentWrite } from '../../../src/procedure/idempotent-write.ts'
-import { INT64_MAX, INT64_MIN, int64Output } from '../../../src/procedure/int64.ts'
+import { INT64_MAX, INT64_MIN, int64Input, int64Output } from '../../../src/procedure/int64.ts'
 import { paged, pagingInputs } from '../../../src/procedure/paging.ts'
 import { keyedProcedure, router } from '../../../src/procedure/procedure.ts'
 import { restMeta } from '../../../src/procedure/rest-meta.ts'
@@ -89,8 +89,7 @@ const toys = { toys: 'What they play with.' }
 function start(procedures: Procedures, tags: Record<string, string> = toys) {
   const servers = { baseUrl: 'https://petstore.example/v1', stagingUrl: 'https://x.example/v1' }
   const served = router(procedures)
-  const resources = { router: served, description: 'Toys.' }
-  return openApiDocument(resources, operationsOf(served, tags), servers)
+  return openApiDocument({ description: 'Toys.' }, operationsOf(served, tags), servers)
 }
 
 const right = query()
@@ -277,6 +276,51 @@ test('path parameters may have any type, and each example of an error is a messa
   expect(messageOf('/toys/{size}', 'patch')).toBe('label is required')
   expect(messageOf(path, 'delete')).toBe('size must be small or great')
   expect(messageOf('/toys', 'get')).toBe('The request must have one valid Host header')
+})
+
+test('a parameter has the description of its field, before that of the schema inside', () => {
+  const inner = z.string().meta({ description: 'Inner.' })
+  const own = { description: 'Own.' }
+  const Size = z.enum(['small', 'great']).meta({ id: 'Size', description: 'A size.' })
+  const fields = {
+    label: inner.meta(own),
+    optional: inner.optional().meta(own),
+    bare: z.boolean().optional().meta(own),
+    long: int64Input({ description: 'Inner.' }).optional().meta(own),
+    default: inner.default('x').meta(own),
+    size: Size.optional().meta(own),
+    inherited: inner.optional(),
+    sizes: z.array(Size).optional(),
+  }
+  const document = start({ it: query({ path: '/toys/{label}' }, z.object(fields)) })
+  const { parameters = [] } = document.paths?.['/toys/{label}']?.get ?? {}
+  const described = (parameters as { name: string; description?: string; schema: object }[]).map(
+    ({ name, description, schema }) => {
+      expect(schema, name).not.toHaveProperty('description')
+      return [name, description]
+    },
+  )
+  expect(Object.fromEntries(described)).toEqual({
+    ...Object.fromEntries(Object.keys(fields).map((name) => [name, 'Own.'])),
+    inherited: 'Inner.',
+    sizes: undefined,
+  })
+})
+
+test.each([
+  ['readonly', z.int().readonly()],
+  ['nonoptional', z.int().optional().nonoptional()],
+  ['catch', z.int().catch(7)],
+  ['prefault', z.int().prefault(7)],
+  ['union', z.union([z.int().min(1), z.int().max(-1)])],
+  ['literal', z.literal(['small', 'great'])],
+  ['list', z.array(z.int().readonly()).readonly()],
+])('the document has a parameter of the type %s', (name, field) => {
+  const document = start({ it: query({}, z.object({ [name]: field })) })
+  const required = !field.safeParse(undefined).success
+  expect(document.paths?.['/toys']?.get?.parameters).toMatchObject([
+    { name, in: 'query', ...(required && { required }) },
+  ])
 })
 
 test('a conflict is documented as 409 with its own message', () => {
