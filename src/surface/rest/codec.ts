@@ -69,11 +69,11 @@ const boolean = scalar('boolean', (text) =>
 const nothing: Codec = { type: 'nothing', readText: undefined, read: unmarked, write: undefined }
 
 const nullable = (inner: Codec): Codec => {
-  const { readText, read, write } = inner
+  const { read, write } = inner
   return {
     type: 'nullable',
     inner,
-    readText,
+    readText: undefined, // no text in a URL is null
     read,
     write: write && ((value) => (value === null ? null : write(value))),
   }
@@ -147,9 +147,14 @@ const unsupported = (place: string, what: string) =>
 
 /**
  * Returns the codec of a schema; `io` is the side of a transformation. Throws TypeError for a schema
- * that REST cannot encode. `place` names it in the message.
+ * that REST cannot encode. `place` names it in the message, and `around` has the objects that it is in.
  */
-export function codecOf(schema: z.core.$ZodType, io: 'input' | 'output', place: string): Codec {
+export function codecOf(
+  schema: z.core.$ZodType,
+  io: 'input' | 'output',
+  place: string,
+  around: readonly object[] = [],
+): Codec {
   // zod's union of its own schemas; any other has a type that no case names.
   const { def } = (schema as z.core.$ZodTypes)._zod
   switch (def.type) {
@@ -159,7 +164,7 @@ export function codecOf(schema: z.core.$ZodType, io: 'input' | 'output', place: 
     case 'readonly':
     case 'nonoptional':
     case 'catch':
-      return codecOf(def.innerType, io, place)
+      return codecOf(def.innerType, io, place, around)
     case 'bigint':
       return int64
     case 'boolean':
@@ -178,11 +183,11 @@ export function codecOf(schema: z.core.$ZodType, io: 'input' | 'output', place: 
       throw unsupported(place, 'accepts more years than dateTimeInput(…)')
     }
     case 'nullable':
-      return nullable(codecOf(def.innerType, io, place))
+      return nullable(codecOf(def.innerType, io, place, around))
     case 'pipe':
-      return codecOf(io === 'input' ? def.in : def.out, io, place)
+      return codecOf(io === 'input' ? def.in : def.out, io, place, around)
     case 'array':
-      return list(codecOf(def.element, io, `${place}[]`))
+      return list(codecOf(def.element, io, `${place}[]`, around))
     case 'enum':
     case 'literal': {
       const values = 'values' in def ? def.values : Object.values(def.entries)
@@ -190,19 +195,20 @@ export function codecOf(schema: z.core.$ZodType, io: 'input' | 'output', place: 
       throw unsupported(place, 'allows values that are not strings')
     }
     case 'union': {
-      const options = def.options.map((option) => codecOf(option, io, place))
+      const options = def.options.map((option) => codecOf(option, io, place, around))
       // `int64Input` also accepts a number.
       const isInt64 = options.some(({ type }) => type === 'int64')
       const isInteger = options.every(({ type }) => type === 'int64' || type === 'integer')
       return isInt64 && isInteger ? int64 : union(options, place)
     }
     case 'object': {
+      if (around.includes(def)) throw unsupported(place, 'contains itself')
       if (def.catchall !== undefined) throw unsupported(place, 'has a rule for unknown fields')
       const fields = Object.entries(def.shape).map(([name, field]): Field => {
         const here = `${place}.${name}`
         // Without the field, zod would read the inherited property.
         if (name in Object.prototype) throw unsupported(here, 'has a name that all objects inherit')
-        return [name, codecOf(field, io, here)]
+        return [name, codecOf(field, io, here, [...around, def])]
       })
       return object(fields)
     }

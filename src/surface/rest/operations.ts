@@ -75,15 +75,27 @@ function operationOf(name: string, procedure: AnyTRPCProcedure, tags: Record<str
   const inputCodec = codecOf(input, 'input', `The input of ${name}`)
   need(inputCodec.type === 'object', 'needs an object as its input')
   const codecs = new Map(inputCodec.fields)
+  const [shape = {}] = shapesOf(input, 'input')
   const inPath = parametersOf(path).map((field): [string, Codec] => {
     const codec = codecs.get(field)
     need(codec, `has {${field}} in its path, which its input lacks`)
     need(codec.type !== 'list', `has {${field}} in its path, which is a list in its input`)
+    need(
+      codec.type !== 'nullable' && !mayBeUndefined(shape[field]),
+      `has {${field}} in its path, which its input may omit or set to null`,
+    )
     codecs.delete(field)
     return [field, codec]
   })
   const others = [...codecs]
   const hasBody = !isQuery && method !== 'DELETE' && others.length > 0
+  const inQuery = hasBody ? [] : others
+  for (const [field, codec] of inQuery) {
+    need(
+      (codec.type === 'list' ? codec.inner : codec)?.type !== 'nullable',
+      `has ${field} in its query, which may be null: a URL cannot say null, so use optional()`,
+    )
+  }
   const bodyName = input.meta()?.id
   need(!hasBody || bodyName, 'needs an id for its input: the name of its schema')
 
@@ -156,7 +168,7 @@ function operationOf(name: string, procedure: AnyTRPCProcedure, tags: Record<str
     type,
     /** The readers of the input's fields in the path and the query, by name. */
     pathParameters: readers(inPath),
-    queryParameters: readers(hasBody ? [] : others),
+    queryParameters: readers(inQuery),
     /** Converts a JSON body; undefined if the operation has none. */
     readBody: hasBody ? body.read : undefined,
     /** The status of a success. */
@@ -195,11 +207,14 @@ function errorsOf(schema: z.ZodType, value: unknown, counts: Selects): string | 
 /** Returns whether every output has this field, in a type that a path can have. */
 function isAlwaysIn(output: z.ZodType, { fields }: Codec, field: string): boolean {
   const codec = new Map(fields).get(field)
-  if (!codec?.readText || ['list', 'nullable'].includes(codec.type)) return false
-  return shapesOf(output, 'output').every((shape) => {
-    const { success, data } = shape[field]?.safeParse(undefined) ?? {}
-    return success === false || data !== undefined
-  })
+  if (!codec?.readText || codec.type === 'list') return false
+  return shapesOf(output, 'output').every((shape) => !mayBeUndefined(shape[field]))
+}
+
+/** Returns whether an object may lack a field with this schema, or without one. */
+function mayBeUndefined(schema: z.ZodType | undefined): boolean {
+  const { success, data } = schema?.safeParse(undefined) ?? { success: true }
+  return success && data === undefined
 }
 
 /** Returns the message for an empty body or, if that is valid, for a body whose first field is a list. */

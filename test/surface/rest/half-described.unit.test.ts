@@ -81,6 +81,21 @@ const makingOneOf = (...options: [z.ZodType, z.ZodType]) =>
     .output(z.union(options))
     .mutation(idempotentWrite(give))
 
+const Nest = z
+  .object({
+    get inside(): z.ZodOptional<z.ZodArray<typeof Nest>> {
+      return z.array(Nest).optional()
+    },
+  })
+  .meta({ id: 'Nest' })
+const Chain = z.object({
+  label: z.string(),
+  get next(): z.ZodOptional<typeof Link> {
+    return Link.optional()
+  },
+})
+const Link = z.object({ chain: Chain.optional() })
+
 const byLabel = orderBy([{ column: 'label', type: 'text', direction: 'ascending', unique: true }])
 
 const toys = { toys: 'What they play with.' }
@@ -278,6 +293,12 @@ test('path parameters may have any type, and each example of an error is a messa
   expect(messageOf('/toys', 'get')).toBe('The request must have one valid Host header')
 })
 
+test('one schema may be in several fields', () => {
+  const Pair = z.object({ one: Toy, other: Toy, more: z.array(Toy) }).meta({ id: 'Pair' })
+  const exampleInput = { one: example, other: example, more: [] }
+  expect(() => start({ it: mutation({ exampleInput }, Pair) })).not.toThrow()
+})
+
 test('a parameter has the description of its field, before that of the schema inside', () => {
   const inner = z.string().meta({ description: 'Inner.' })
   const own = { description: 'Own.' }
@@ -457,6 +478,29 @@ const wrong: Wrong[] = [
     query({ path: '/toys/{labels}' }, z.object({ labels: z.array(z.string()) })),
     'has {labels} in its path, which is a list in its input',
   ],
+  ...[z.string().optional(), z.string().optional().readonly(), z.string().nullable()].flatMap(
+    (label, index): Wrong[] => {
+      const problem = 'has {label} in its path, which its input may omit or set to null'
+      const path = '/toys/{label}'
+      const input = z.object({ label, size: z.int() }).meta({ id: 'Sized' })
+      const exampleInput = { size: 1 }
+      return [
+        [`a path without its parameter (${index})`, query({ path }, input), problem],
+        [
+          `a path without its parameter, and a body (${index})`,
+          mutation({ path, exampleInput }, input),
+          problem,
+        ],
+      ]
+    },
+  ),
+  ...[z.string().nullable(), z.int().nullable().optional(), z.array(z.int().nullable())].map(
+    (label, index): Wrong => [
+      `null in a query (${index})`,
+      query({}, z.object({ label })),
+      'has label in its query, which may be null: a URL cannot say null, so use optional()',
+    ],
+  ),
   [
     'two parameters with one name',
     labelled('get', '/toys/{label}/parts/{label}'),
@@ -568,6 +612,16 @@ const wrong: Wrong[] = [
       `The input of it.${name} has a name that all objects inherit, which REST cannot encode`,
     ],
   ),
+  [
+    'an input that contains itself',
+    mutation({}, Nest),
+    'The input of it.inside[] contains itself, which REST cannot encode: change its schema',
+  ],
+  [
+    'an output that contains itself by another object',
+    get.input(Toy).output(Chain).query(give),
+    'The output of it.next.chain contains itself, which REST cannot encode: change its schema',
+  ],
   ['a rule for unknown fields', query({}, z.looseObject({})), 'has a rule for unknown fields'],
   ...[z.enum({ One: 1, Two: 2 }), z.literal(7), z.literal(['a', null])].map(
     (odd): Wrong => [
