@@ -69,5 +69,6 @@ const encode = (value: unknown): string =>
 export const deprecationHeaders = ({ since, sunset, successor }: Deprecation, baseUrl: string) => ({
   Deprecation: `@${Math.floor(since.getTime() / 1000)}`,
   Sunset: sunset.toUTCString(),
-  Link: `<${baseUrl}${successor}>; rel="successor-version"`,
+  // A successor has no parameters.
+  Link: `<${baseUrl}${filler(successor)(() => '')}>; rel="successor-version"`,
 })

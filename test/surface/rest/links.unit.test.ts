@@ -1,6 +1,6 @@
 /** The URLs in `Location` and `Link`, from path templates with unusual characters. */
 import { expect, test } from 'vitest'
-import { linksOf } from '../../../src/surface/rest/links.ts'
+import { deprecationHeaders, linksOf } from '../../../src/surface/rest/links.ts'
 import type { Operation } from '../../../src/surface/rest/operations.ts'
 import { examplePath } from '../../../src/surface/rest/responses.ts'
 
@@ -14,6 +14,17 @@ test.each([
 ])('%s leads to %s', (creates, path) => {
   const links = linksOf({ creates } as Operation, baseUrl)
   expect(links({}, { id: 7n })).toEqual(['Location', baseUrl + path])
+})
+
+test.each([
+  ['/pets', '/pets'],
+  ['/日本', '/%E6%97%A5%E6%9C%AC'],
+  ['/caf%C3%A9s/of sale', '/caf%C3%A9s/of%20sale'],
+] as const)('the successor %s is %s in Link', (successor, path) => {
+  const deprecation = { since: new Date(0), sunset: new Date(1), successor }
+  const { Link } = deprecationHeaders(deprecation, baseUrl)
+  expect(Link).toBe(`<${baseUrl}${path}>; rel="successor-version"`)
+  expect(() => new Headers({ Link })).not.toThrow()
 })
 
 test('an example of a path has a value for each of its parameters', () => {
