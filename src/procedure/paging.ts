@@ -8,8 +8,11 @@ import { int64Input } from './int64.ts'
 const MAX_LIMIT = 100
 const DEFAULT_LIMIT = 20
 
-/** Characters of a cursor: enough for the longest indexed text, with each character escaped. */
-const MAX_CURSOR = 4_096
+/**
+ * Characters of a cursor. An index of InnoDB has 3,072 bytes: the longest cursor is that of 768 control
+ * characters, each of 6 bytes in JSON, and a URL of 16 KiB has room for it.
+ */
+const MAX_CURSOR = 8_192
 
 const cursorOrders = new WeakMap<object, Order>()
 
