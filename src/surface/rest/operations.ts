@@ -146,8 +146,10 @@ function operationOf(name: string, procedure: AnyTRPCProcedure, tags: Record<str
   need(!hasBody || exampleInput, 'needs an exampleInput: a body')
   need(hasBody || !exampleInput, 'has an exampleInput, but no body')
   const isOther = (field: string) => codecs.has(field)
+  const given = Object.entries(exampleInput ?? {}).filter(([field]) => isOther(field))
+  const bodyExample = exampleInput && Object.fromEntries(given)
   // The reader of an object returns an object.
-  const sampleInput = exampleInput && (body.read(exampleInput) as object)
+  const sampleInput = bodyExample && (body.read(bodyExample) as object)
   if (sampleInput) check(input, sampleInput, `The example of the input of ${name}`, isOther)
 
   const readers = (of: [string, Codec][]) =>
@@ -185,7 +187,7 @@ function operationOf(name: string, procedure: AnyTRPCProcedure, tags: Record<str
     badRequest: hasBody ? badBody(input, codecs) : badParameter(input, [...inPath, ...others]),
     /** The examples for JSON.stringify, with all digits of their integers. */
     example: hasOutput ? toJson(outputCodec, output.parse(example)) : undefined,
-    exampleInput: exampleInput && (toJson(body, exampleInput) as object),
+    exampleInput: bodyExample && (toJson(body, bodyExample) as object),
     /** The example of the body, as `readBody` returns it. */
     sampleInput,
   }

@@ -293,6 +293,17 @@ test('path parameters may have any type, and each example of an error is a messa
   expect(messageOf('/toys', 'get')).toBe('The request must have one valid Host header')
 })
 
+test('the example of a body has no field that the body lacks', () => {
+  const Sized = z.object({ id: z.bigint(), label: z.string() }).meta({ id: 'Sized' })
+  const exampleInput = { ...example, id: 2n ** 60n, colour: 2n ** 60n }
+  const { paths } = start({ it: mutation({ path: '/toys/{id}', exampleInput }, Sized) })
+  expect(paths?.['/toys/{id}']?.post?.requestBody).toEqual(
+    expect.objectContaining({
+      content: { 'application/json': expect.objectContaining({ example: { label: 'Ball' } }) },
+    }),
+  )
+})
+
 test('one schema may be in several fields', () => {
   const Pair = z.object({ one: Toy, other: Toy, more: z.array(Toy) }).meta({ id: 'Pair' })
   const exampleInput = { one: example, other: example, more: [] }
