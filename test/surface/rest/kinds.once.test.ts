@@ -112,6 +112,24 @@ const counted = {
   label: "Rex's",
 }
 
+/** A schema in each wrapper that leaves a value as it is. */
+const wrapped = (schema: z.ZodType) =>
+  z.object({
+    optional: schema.optional(),
+    default: schema.default(7n),
+    prefault: schema.prefault(7n),
+    readonly: schema.readonly(),
+    nonoptional: schema.optional().nonoptional(),
+    catch: z.array(schema).catch([]),
+  })
+const Wrapped = wrapped(great)
+const WrappedOutput = wrapped(long).readonly().meta({ id: 'WrappedOutput' })
+const beyond = 9_007_199_254_740_993n
+const inWrappers = {
+  ...{ optional: beyond, default: beyond, prefault: beyond, readonly: beyond, nonoptional: beyond },
+  catch: [beyond],
+}
+
 const Note = z.object({ label: z.string() }).meta({ id: 'Note' })
 const NewNote = z.object({ label: z.string() }).meta({ id: 'NewNote' })
 const note = { label: 'a' }
@@ -161,6 +179,18 @@ const served = router({
     .input(z.object({ what: z.string() }))
     .output(Given)
     .query(async ({ input: { what } }) => (what === 'full' ? full : given)),
+  wrappedInQuery: keyedProcedure
+    .meta(described('GET', '/wrapped', { example: inWrappers }))
+    .input(Wrapped)
+    .output(WrappedOutput)
+    .query(async ({ input }) => input),
+  wrappedInBody: keyedProcedure
+    .meta(
+      described('PUT', '/wrapped/{nonoptional}', { example: inWrappers, exampleInput: inWrappers }),
+    )
+    .input(Wrapped.meta({ id: 'Wrapped' }))
+    .output(WrappedOutput)
+    .mutation(write(async ({ input }) => input)),
   count: keyedProcedure
     .meta(
       described('POST', '/counts', { repeatable: true, example: counted, exampleInput: counted }),
@@ -495,6 +525,17 @@ test.each([
   ],
 ])('a response: %s', async (what, expected) => {
   expect(await (await ask(`/given/${what}`)).text()).toBe(expected)
+})
+
+test('a wrapper leaves the value of a parameter, of a body and of an output as it is', async () => {
+  const query = Object.entries(inWrappers).map(([name, value]) => `${name}=${value}`)
+  const output = `{${query.map((text) => text.replace(/(.*)=(.*)/, '"$1":$2'))}}`.replace(
+    /"catch":(\d+)/,
+    '"catch":[$1]',
+  )
+  expect(await (await ask(`/wrapped?${query.join('&')}`)).text()).toBe(output)
+  const put = { method: 'PUT', body: output }
+  expect(await (await ask(`/wrapped/${beyond}`, put)).text()).toBe(output)
 })
 
 test('the document of all kinds is valid OpenAPI 3.1, and has every option of a union', async () => {
