@@ -81,6 +81,7 @@ function correct(document: OpenAPIObject, schemas: Components, operation: Operat
   object.responses = responsesOf(operation, output)
   // The generator writes the schemas of all parameters inline.
   for (const parameter of (object.parameters ?? []) as { name: string; schema: Schema }[]) {
+    allowWrites(schemas, parameter.schema)
     // Programs that show the document expect the description in the parameter, not in its schema.
     const { description, ...schema } = parameter.schema
     if (description !== undefined) Object.assign(parameter, { description, schema })
@@ -90,15 +91,28 @@ function correct(document: OpenAPIObject, schemas: Components, operation: Operat
   const body = object.requestBody as { content: Record<string, { schema: Component }> } | undefined
   delete object.requestBody
   if (!body || !bodyName || !exampleInput) return
-  const schema = addSchema(schemas, bodyName, body.content['application/json']?.schema ?? {})
+  const inline = body.content['application/json']?.schema ?? {}
+  allowWrites(schemas, inline)
+  const schema = addSchema(schemas, bodyName, inline)
   const content = { 'application/json': { schema, example: exampleInput } }
   object.requestBody = { required: true, content }
+}
+
+/**
+ * Removes `readOnly` from a schema of a request and from its components: zod writes it for `readonly()`,
+ * which is about TypeScript, and OpenAPI forbids to send such a field.
+ */
+function allowWrites(schemas: Components, part: unknown): void {
+  visit(part, (schema) => {
+    delete schema.readOnly
+    if (schema.$ref !== undefined) allowWrites(schemas, referred(schemas, schema.$ref))
+  })
 }
 
 /** Sets `maxItems` of a page to the maximum of `limit`, in its component or inline. */
 function boundPage(schemas: Components, page: object | undefined, limit: Schema): void {
   const { $ref } = page as { $ref?: string }
-  const list = $ref === undefined ? page : schemas[$ref.slice('#/components/schemas/'.length)]
+  const list = $ref === undefined ? page : referred(schemas, $ref)
   if (!list || limit.maximum === undefined) throw new TypeError('A page needs a limit')
   Object.assign(list, { maxItems: limit.maximum })
 }
@@ -143,6 +157,10 @@ function completeInteger(schema: Schema): void {
 
 const exactly = (value: number | bigint) => JSON.rawJSON(String(value))
 
+const COMPONENTS = '#/components/schemas/'
+
+const referred = (schemas: Components, ref: string) => schemas[ref.slice(COMPONENTS.length)]
+
 /** Adds a component, and returns its reference. */
 function addSchema(schemas: Components, name: string, schema: Component) {
   const known = schemas[name]
@@ -150,7 +168,7 @@ function addSchema(schemas: Components, name: string, schema: Component) {
     throw new TypeError(`There are two different schemas with the name ${name}`)
   }
   schemas[name] = schema
-  return { $ref: `#/components/schemas/${name}` }
+  return { $ref: COMPONENTS + name }
 }
 
 /** The parts of an operation with schemas that are no components. */
@@ -161,6 +179,8 @@ interface WithSchemas {
 
 /** The fields of a JSON Schema that this file reads. */
 interface Schema {
+  $ref?: string
+  readOnly?: boolean
   type?: string
   format?: string
   minimum?: number

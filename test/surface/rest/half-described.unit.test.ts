@@ -293,6 +293,25 @@ test('path parameters may have any type, and each example of an error is a messa
   expect(messageOf('/toys', 'get')).toBe('The request must have one valid Host header')
 })
 
+test('a field of a request is not read-only', () => {
+  const Size = z.enum(['small', 'great']).readonly().meta({ id: 'Size' })
+  const Part = z.object({ size: Size, get: z.array(z.int()).readonly() }).readonly()
+  const label = z.string().readonly().meta({ description: 'A label.' })
+  const fields = { label, sizes: z.array(Size).readonly() }
+  const Sized = z.object({ ...fields, readOnly: Part.meta({ id: 'Part' }) }).readonly()
+  const exampleInput = { sizes: ['small'], readOnly: { size: 'great', get: [1] } }
+  const path = '/toys/{label}'
+  const { paths, components } = start({
+    get: query({ path }, z.object(fields)),
+    change: mutation({ path, exampleInput }, Sized.meta({ id: 'Sized' })),
+  })
+  const { get, post } = paths?.[path] ?? {}
+  const { Sized: body, Size: size, Part: part } = components?.schemas ?? {}
+  const request = JSON.stringify([get?.parameters, post?.parameters, body, size, part])
+  expect(request).not.toContain('"readOnly":true')
+  expect(body).toHaveProperty('properties.readOnly')
+})
+
 test('the example of a body has no field that the body lacks', () => {
   const Sized = z.object({ id: z.bigint(), label: z.string() }).meta({ id: 'Sized' })
   const exampleInput = { ...example, id: 2n ** 60n, colour: 2n ** 60n }
