@@ -9,6 +9,7 @@ import { MAX_BODY } from '../../config/limits.ts'
 import { NAME } from '../../config/product.ts'
 import { methodNotSupported, notFound } from '../../errors/problem.ts'
 import type { Resources } from '../../procedure/resources.ts'
+import { shapesOf } from './codec.ts'
 import { deprecationHeaders } from './links.ts'
 import type { Operation } from './operations.ts'
 import { errorsOf, examplePath } from './responses.ts'
@@ -153,7 +154,19 @@ const guides: Record<string, (subject: Subject) => Values | undefined> = {
 /** As much of a parameter as is read here. */
 interface Parameter {
   name: string
-  schema: { type?: string; default?: unknown; maximum?: number; examples?: unknown[] }
+  required?: boolean
+  schema: ParameterSchema
+}
+
+interface ParameterSchema {
+  $ref?: string
+  default?: unknown
+  minimum?: unknown
+  maximum?: unknown
+  examples?: unknown[]
+  const?: unknown
+  enum?: unknown[]
+  items?: ParameterSchema
 }
 
 function parametersOf(document: OpenAPIObject, operation: Operation): Map<string, Parameter> {
@@ -183,16 +196,38 @@ ${example === undefined ? '' : 'const answer = '}await ${NAME}.${name}.${call}($
 
 /** An input of the procedure: its examples, as values of JavaScript. */
 function inputOf(document: OpenAPIObject, operation: Operation): Record<string, unknown> {
-  const { pathParameters, queryParameters, sampleInput } = operation
+  const { input, pathParameters, queryParameters, sampleInput } = operation
+  const [shape = {}] = shapesOf(input, 'input')
   const parameters = parametersOf(document, operation)
-  const inPath = [...pathParameters].map(([name, read]) => {
-    const { type, examples } = parameters.get(name)?.schema ?? {}
-    const [example = type === 'integer' ? 42 : undefined] = examples ?? []
-    return [name, example === undefined ? 'text' : read(String(example))]
+  const readers = [...pathParameters, ...queryParameters]
+  const fields = readers.flatMap(([name, read]) => {
+    const { required, schema = {} } = parameters.get(name) ?? {}
+    const isLimit = name === 'limit' && schema.default !== undefined
+    if (!required) return isLimit ? [[name, schema.default]] : []
+    const bounds = [schema.minimum, schema.maximum].map(textOf)
+    const values = [...textsOf(document, schema), ...TEXTS, ...bounds].map(read)
+    return [[name, values.find((value) => shape[name]?.safeParse(value).success) ?? 'text']]
   })
-  const limit = queryParameters.has('limit') ? parameters.get('limit')?.schema.default : undefined
-  return { ...Object.fromEntries(inPath), ...(limit !== undefined && { limit }), ...sampleInput }
+  return { ...Object.fromEntries(fields), ...sampleInput }
 }
+
+/** Texts of parameters without examples, for each type. */
+const TEXTS = ['text', '42', '1', '2026-01-02', '2026-01-02T03:04:05Z', 'true']
+
+/** Returns the texts that a schema names, each for a whole parameter: its examples come first. */
+function textsOf(document: OpenAPIObject, schema: ParameterSchema): (string | string[])[] {
+  const { $ref = '', examples = [], const: only, enum: all = [], items } = schema
+  const component = document.components?.schemas?.[$ref.slice($ref.lastIndexOf('/') + 1)]
+  const texts = [...examples, only, ...all]
+    .filter((value) => value !== undefined)
+    .map((value) => (Array.isArray(value) ? value.map(textOf) : textOf(value)))
+  const inner = [component, items].filter((part) => part !== undefined) as ParameterSchema[]
+  return [...texts, ...inner.flatMap((part) => textsOf(document, part))]
+}
+
+/** A value of JSON as the text of a parameter; integers keep their digits. */
+const textOf = (value: unknown): string =>
+  typeof value === 'string' ? value : (JSON.stringify(value) ?? '')
 
 /** A value as JavaScript writes it. */
 function literal(value: unknown): string {

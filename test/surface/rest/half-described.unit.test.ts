@@ -2,10 +2,13 @@
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { BY_ID, orderBy } from '../../../db/order.ts'
+import { dateInput, dateTimeInput } from '../../../src/procedure/dates.ts'
+import { decimalInput } from '../../../src/procedure/decimal.ts'
 import { idempotentWrite } from '../../../src/procedure/idempotent-write.ts'
 import { INT64_MAX, INT64_MIN, int64Input, int64Output } from '../../../src/procedure/int64.ts'
 import { paged, pagingInputs } from '../../../src/procedure/paging.ts'
 import { keyedProcedure, router } from '../../../src/procedure/procedure.ts'
+import type { Resources } from '../../../src/procedure/resources.ts'
 import { restMeta } from '../../../src/procedure/rest-meta.ts'
 import { write } from '../../../src/procedure/write.ts'
 import { openApiDocument } from '../../../src/surface/rest/document.ts'
@@ -98,13 +101,24 @@ const Link = z.object({ chain: Chain.optional() })
 
 const byLabel = orderBy([{ column: 'label', type: 'text', direction: 'ascending', unique: true }])
 
+const client = { module: '@toys/toys/client', create: 'createClient' }
+
+/** An integer of 64 bits as an input, with these examples. */
+const long = (examples?: number[]) =>
+  int64Input({ description: 'A.', ...(examples && { examples }) })
+
 const toys = { toys: 'What they play with.' }
 
 /** Builds the document of these procedures, as the service does at its start. */
-function start(procedures: Procedures, tags: Record<string, string> = toys) {
+function start(
+  procedures: Procedures,
+  tags: Record<string, string> = toys,
+  made?: Resources['client'],
+) {
   const servers = { baseUrl: 'https://petstore.example/v1', stagingUrl: 'https://x.example/v1' }
   const served = router(procedures)
-  return openApiDocument({ description: 'Toys.' }, operationsOf(served, tags), servers)
+  const resources = { description: 'Toys.', ...(made && { client: made }) }
+  return openApiDocument(resources, operationsOf(served, tags), servers)
 }
 
 const right = query()
@@ -291,6 +305,45 @@ test('path parameters may have any type, and each example of an error is a messa
   expect(messageOf('/toys/{size}', 'patch')).toBe('label is required')
   expect(messageOf(path, 'delete')).toBe('size must be small or great')
   expect(messageOf('/toys', 'get')).toBe('The request must have one valid Host header')
+})
+
+test.each([
+  ['its example, before an enum', z.string().meta({ examples: ['Rex', 'Bo'] }), "'Rex'"],
+  ['its example of 64 bits', long([2 ** 53]), '9007199254740992n'],
+  ['the first of an enum', z.enum(['small', 'great']), "'small'"],
+  ['the first of a component', z.enum(['small', 'great']).meta({ id: 'Size' }), "'small'"],
+  ['a literal', z.literal('small'), "'small'"],
+  ['a day', dateInput({ description: 'A day.' }), "'2026-01-02'"],
+  ['a time', dateTimeInput({ description: 'A time.' }), "new Date('2026-01-02T03:04:05.000Z')"],
+  ['a decimal', decimalInput({ description: 'A price.' }, { precision: 4, scale: 2 }), "'42'"],
+  ['an integer', z.int(), '42'],
+  ['an integer of 64 bits', long(), '42n'],
+  ['an integer above 42', z.int().min(100), '100'],
+  ['an integer below 42', z.int().max(9), '1'],
+  ['an integer from a bound', z.int().min(9).max(10), '9'],
+  ['a truth value', z.boolean(), 'true'],
+  ['a text', z.string().max(4), "'text'"],
+])('the sample of the client has %s in the path and in the query', (_what, field, value) => {
+  const sampleOf = (path: `/${string}`, fields: z.ZodRawShape) =>
+    JSON.stringify(start({ it: query({ path }, z.object(fields)) }, toys, client).paths?.[path])
+  const optional = field.optional().meta({ examples: [] })
+  const call = (input: string) => JSON.stringify(`it.query(${input})`).slice(1, -1)
+  expect(sampleOf('/toys/{key}', { key: field, optional })).toContain(call(`{ key: ${value} }`))
+  expect(sampleOf('/toys', { key: field, optional })).toContain(call(`{ key: ${value} }`))
+})
+
+test('the sample of the client has a required list, and the limit of a page', () => {
+  const Size = z.enum(['small', 'great']).meta({ id: 'Size' })
+  const { limit, cursor } = pagingInputs('toys', BY_ID)
+  const labels = z.array(z.string()).meta({ examples: [['Rex', 'Bo']] })
+  const it = keyedProcedure
+    .meta(restMeta(listing))
+    .input(z.object({ limit, cursor, sizes: z.array(Size), labels }))
+    .output(Toys)
+    .query(page)
+  expect(JSON.stringify(start({ it }, toys, client).paths)).toContain(
+    "it.query({ limit: 20, sizes: ['small'], labels: ['Rex', 'Bo'] })",
+  )
 })
 
 test('a field of a request is not read-only', () => {
