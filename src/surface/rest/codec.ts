@@ -145,6 +145,20 @@ function union(options: Codec[], place: string): Codec {
 const unsupported = (place: string, what: string) =>
   new TypeError(`${place} ${what}, which REST cannot encode: change its schema`)
 
+/** Returns whether the value of `catch` has a bigint, which zod cannot write into the document. */
+function hasBigint(caught: (context: never) => unknown): boolean {
+  let found = false
+  try {
+    JSON.stringify(caught(undefined as never), (_name, value) => {
+      found ||= typeof value === 'bigint'
+      return found ? null : value
+    })
+  } catch {
+    // The value depends on the input: the document has none.
+  }
+  return found
+}
+
 /**
  * Returns the codec of a schema; `io` is the side of a transformation. Throws TypeError for a schema
  * that REST cannot encode. `place` names it in the message, and `around` has the objects that it is in.
@@ -163,7 +177,9 @@ export function codecOf(
     case 'prefault':
     case 'readonly':
     case 'nonoptional':
+      return codecOf(def.innerType, io, place, around)
     case 'catch':
+      if (hasBigint(def.catchValue)) throw unsupported(place, 'has a bigint in catch(…)')
       return codecOf(def.innerType, io, place, around)
     case 'bigint':
       return int64

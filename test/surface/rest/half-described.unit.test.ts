@@ -415,6 +415,7 @@ test.each([
   ['readonly', z.int().readonly()],
   ['nonoptional', z.int().optional().nonoptional()],
   ['catch', z.int().catch(7)],
+  ['catch', z.int().catch(({ value }) => String(value).length)],
   ['prefault', z.int().prefault(7)],
   ['union', z.union([z.int().min(1), z.int().max(-1)])],
   ['literal', z.literal(['small', 'great'])],
@@ -705,6 +706,13 @@ const wrong: Wrong[] = [
     get.input(Toy).output(Chain).query(give),
     'The output of it.next.chain contains itself, which REST cannot encode: change its schema',
   ],
+  ...[z.bigint().catch(7n), z.object({ size: z.bigint() }).catch({ size: 7n })].map(
+    (size, index): Wrong => [
+      `a bigint in catch(…) (${index})`,
+      mutation({}, z.object({ size }).meta({ id: 'Caught' })),
+      'The input of it.size has a bigint in catch(…), which REST cannot encode: change its schema',
+    ],
+  ),
   ['a rule for unknown fields', query({}, z.looseObject({})), 'has a rule for unknown fields'],
   ...[z.enum({ One: 1, Two: 2 }), z.literal(7), z.literal(['a', null])].map(
     (odd): Wrong => [
