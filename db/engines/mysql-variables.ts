@@ -21,6 +21,8 @@ const SETTINGS: Record<string, string | bigint> = {
   unique_checks: 'ON',
   // All tables have transactions, those of Kysely's Migrator too.
   default_storage_engine: 'InnoDB',
+  // The server sorts texts by all their bytes; a request has at most as many.
+  max_sort_length: 65_536n,
   // A query without a limit returns all rows.
   sql_select_limit: 2n ** 64n - 1n,
   // Seconds that a statement waits for the lock of a row.

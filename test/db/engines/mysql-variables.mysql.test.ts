@@ -156,6 +156,7 @@ describe.skipIf(process.env.TEST_DATABASE_URL)('unsuitable settings', () => {
       ['unique_checks', /unique_checks = 'ON', /],
       ['default_storage_engine', /default_storage_engine = 'InnoDB', /],
       ['innodb_lock_wait_timeout', /innodb_lock_wait_timeout = 1, /],
+      ['max_sort_length', /max_sort_length = \d+, /],
       ['lock_wait_timeout', /\block_wait_timeout = 30, /],
       ['sql_select_limit', /sql_select_limit = \d+, /],
       ['character_set_client', /, names .*/],
