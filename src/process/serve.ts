@@ -40,8 +40,8 @@ const TOO_MANY_CONNECTIONS =
 /** The running service, in one process or several. */
 export interface Running {
   port: number
-  /** Returns the metrics in Prometheus's text format, empty when they are off. */
-  readMetrics(): Promise<string>
+  /** Returns the metrics in Prometheus's text format; undefined when they are off, or no worker answers. */
+  readMetrics(): Promise<string | undefined>
   /** Reports unready, then accepts no more connections, then finishes the requests in flight. */
   stop(): Promise<void>
 }
@@ -118,7 +118,7 @@ export async function serve(
   return {
     port: (server.address() as AddressInfo).port, // a server on a port has no other address
     metrics,
-    readMetrics: async () => (await metrics?.registry.metrics()) ?? '',
+    readMetrics: async () => metrics?.registry.metrics(),
     stop,
   }
 }

@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { type Config, ConfigError } from '../config/config.ts'
 import type { Log } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
+import type { WorkerMetrics } from '../observe/worker-metrics.ts'
 import type { Composition } from './composition.ts'
 import type { Running } from './serve.ts'
 import { stopRequested } from './shutdown.ts'
@@ -21,6 +22,8 @@ const SEND_METRICS = 'send metrics'
 /** Starts the workers, and replaces those that die. Throws ConfigError when a worker cannot start. */
 export async function startWorkers(config: Config, log: Log): Promise<Running> {
   let stopping = false
+  const metrics =
+    config.metrics && (await import('../observe/worker-metrics.ts')).createWorkerMetrics()
   // Each worker accepts connections from the shared socket. If the primary process accepted them and
   // passed them on, a connection on its way to a dying worker would never be closed.
   cluster.schedulingPolicy = cluster.SCHED_NONE
@@ -31,7 +34,12 @@ export async function startWorkers(config: Config, log: Log): Promise<Running> {
     for (const worker of workers) worker.process.kill('SIGKILL')
     throw error
   })
+  // Also an answer that comes after its time: it is later than the last known one.
+  cluster.on('message', (worker, found: WorkerMetrics) => {
+    if (serves(found) && !worker.isDead()) metrics?.keep(worker.id, found)
+  })
   cluster.on('exit', (worker, code, signal) => {
+    metrics?.died(worker.id, { isStopping: stopping })
     if (stopping) return
     log.error({ worker: worker.id, code, signal }, 'A worker died: starting another')
     setTimeout(() => stopping || cluster.fork(), REPLACE_DELAY)
@@ -39,9 +47,11 @@ export async function startWorkers(config: Config, log: Log): Promise<Running> {
   return {
     port,
     async readMetrics() {
-      const { AggregatorRegistry } = await import('prom-client')
-      const metrics = await Promise.all(livingWorkers().map((worker) => metricsOf(worker, log)))
-      return await AggregatorRegistry.aggregate(metrics).metrics()
+      const answers = await Promise.all(
+        livingWorkers().map((worker) => answersMetrics(worker, log)),
+      )
+      const answered = answers.filter(Boolean).length
+      return answered === 0 ? undefined : await metrics?.text(answered)
     },
     async stop() {
       stopping = true
@@ -60,18 +70,21 @@ export async function startWorkers(config: Config, log: Log): Promise<Running> {
 const livingWorkers = () =>
   Object.values(cluster.workers ?? {}).filter((worker) => worker !== undefined)
 
-/** Returns the metrics of a worker; none while it starts, and if it hangs. */
-async function metricsOf(worker: Worker, log: Log): Promise<object[]> {
+/** Requests the metrics of a worker. Returns false while it starts, and if it hangs. */
+async function answersMetrics(worker: Worker, log: Log): Promise<boolean> {
   const answer = once(worker, 'message', { signal: AbortSignal.timeout(METRICS_TIMEOUT) })
   worker.send(SEND_METRICS, () => {})
   try {
-    const [metrics] = await answer
-    return metrics
+    const [found] = await answer
+    return serves(found)
   } catch {
-    log.warn({ worker: worker.id }, 'A worker does not answer: its metrics are missing')
-    return []
+    log.warn({ worker: worker.id }, 'A worker does not answer: its last metrics stand in')
+    return false
   }
 }
+
+/** A worker that starts answers without metrics. */
+const serves = (found: WorkerMetrics) => found.length > 0
 
 /** Resolves when a worker has ended. If its exit code is not 0, that of this process becomes 1. */
 async function ended(worker: Worker): Promise<void> {
@@ -104,7 +117,7 @@ export async function work(config: Config, log: Log, composition: Composition): 
   let metrics: Metrics | undefined
   process.on('message', async (message) => {
     if (message !== SEND_METRICS) return
-    // Without an answer, the primary process logs that they are missing.
+    // Without an answer, the primary process logs that the last ones stand in.
     const found = metrics ? await metrics.registry.getMetricsAsJSON().catch(() => undefined) : []
     if (found) process.send?.(found, () => {})
   })

@@ -385,16 +385,74 @@ test('the metrics are served while a worker starts', async () => {
   expect(await response.text()).toContain('operation="listPets"')
 })
 
-test('a worker that hangs does not hide the metrics of the others', async () => {
+/** Reads the metrics: the status, and each value by its name and labels. */
+async function readMetrics(port: number) {
+  const response = await fetch(`http://127.0.0.1:${port}/metrics`)
+  const text = await response.text()
+  const lines = [...text.matchAll(/^([^#\s].*) (\S+)$/gm)]
+  return { status: response.status, text, values: new Map(lines.map(([, k, v]) => [k, Number(v)])) }
+}
+
+test('sums do not fall while a worker hangs, nor after its death', async () => {
   const metricsPort = await freePort()
   await start({ METRICS_PORT: String(metricsPort) })
-  const [first = 0] = await servingPids()
+  const pids = await servingPids()
+  const before = await readMetrics(metricsPort)
+  const sum = /^(petstore_re|petstore_key|process_cpu|nodejs_gc)/
+  const sums = [...before.values.keys()].filter((name) => sum.test(`${name}`))
+  expect(sums.length).toBeGreaterThan(20)
+  const expectNoFall = (after: typeof before) => {
+    for (const name of sums) {
+      expect(after.values.get(name), name).toBeGreaterThanOrEqual(Number(before.values.get(name)))
+    }
+  }
+  expect(before.values.get('petstore_workers')).toBe(2)
+  expect(before.values.get('petstore_worker_deaths_total')).toBe(0)
+  const started = before.values.get('process_start_time_seconds')
+  expect(Math.abs(Number(started) - Date.now() / 1_000)).toBeLessThan(60)
+
+  const [first = 0] = pids
   await freeze(first)
-  const response = await fetch(`http://127.0.0.1:${metricsPort}/metrics`)
-  thaw(first)
-  expect(response.status).toBe(200)
-  expect(await response.text()).toContain('operation="listPets"')
-  await server.logged(/"worker":[12],.*A worker does not answer: its metrics are missing/)
+  const during = await readMetrics(metricsPort)
+  expect(during.status).toBe(200)
+  expectNoFall(during)
+  expect(during.values.get('petstore_workers')).toBe(1)
+  await server.logged(/"worker":[12],.*A worker does not answer: its last metrics stand in/)
+
+  process.kill(first, 'SIGKILL')
+  await server.logged(/A worker died/)
+  const after = await readMetrics(metricsPort)
+  expectNoFall(after)
+  expect(after.values.get('petstore_worker_deaths_total')).toBe(1)
+  expect(after.values.get('process_start_time_seconds')).toBe(started)
+  const memory = 'process_resident_memory_bytes'
+  expect(after.values.get(memory)).toBeLessThan(0.7 * Number(before.values.get(memory)))
+
+  // The replacement adds its own requests.
+  await servingPids([first])
+  const count = 'petstore_requests_total{surface="rest",operation="listPets",status="200"}'
+  const replaced = await readMetrics(metricsPort)
+  expect(replaced.values.get('petstore_workers')).toBe(2)
+  expect(replaced.values.get(count)).toBeGreaterThan(Number(after.values.get(count)))
+  expectNoFall(replaced)
+})
+
+test('while no worker answers, the metrics return 503', async () => {
+  const metricsPort = await freePort()
+  await start({ METRICS_PORT: String(metricsPort) })
+  const pids = await servingPids()
+  expect(await readMetrics(metricsPort)).toMatchObject({ status: 200 })
+  for (const pid of pids) await freeze(pid)
+  expect(await readMetrics(metricsPort)).toMatchObject({ status: 503, text: '' })
+  for (const pid of pids) thaw(pid)
+  await eventually(async () => {
+    expect(await readMetrics(metricsPort)).toMatchObject({ status: 200 })
+  })
+  // Nor is there a worker between a death and its replacement.
+  for (const pid of pids) process.kill(pid, 'SIGKILL')
+  const deaths = () => server.entries().filter(({ msg }) => /^A worker died/.test(String(msg)))
+  await eventually(() => expect(deaths()).toHaveLength(2))
+  expect(await readMetrics(metricsPort)).toMatchObject({ status: 503, text: '' })
 })
 
 test('a worker that is killed during a request for metrics does not stop the others', async () => {
