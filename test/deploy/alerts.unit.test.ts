@@ -4,6 +4,7 @@ import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { createWorkerMetrics } from '../../src/observe/worker-metrics.ts'
 import { freePort } from '../support/mysql.ts'
 import { runServer, type ServerProgram } from '../support/process.ts'
 
@@ -58,8 +59,9 @@ describe('against a running service', () => {
     await server.end()
   })
 
-  test('every metric and label of rules and dashboard exists', () => {
-    const known = new Set(names(metrics, /^(\w+)(?:\{| )/gm))
+  test('every metric and label of rules and dashboard exists', async () => {
+    const ofWorkers = await createWorkerMetrics().text(2)
+    const known = new Set(names(metrics + ofWorkers, /^(\w+)(?:\{| )/gm))
     const labels = new Set(['job', 'instance', ...names(metrics, /[{,](\w+)="/g)])
     for (const text of [rules, ...expressions]) {
       for (const name of names(text, /\b((?:petstore|nodejs|process)_\w+)/g)) {
@@ -77,7 +79,7 @@ describe('against a running service', () => {
 
   test.runIf(isInstalled)(
     'promtool accepts rules, expressions and configuration, and each alert passes its tests',
-    () => {
+    async () => {
       const folder = mkdtempSync(path.join(tmpdir(), 'petstore-rules-'))
       const write = (name: string, text: string) => {
         const file = path.join(folder, name)
@@ -101,9 +103,12 @@ describe('against a running service', () => {
           ['check', 'config', path.join(root, 'deploy/prometheus.yml')],
           ['test', 'rules', write('cases.yml', cases)],
         ]) {
-          expect(promtool(args)).toMatchObject({ status: 0 })
+          const { status, output } = promtool(args)
+          expect(status, output).toBe(0)
         }
-        expect(promtool(['check', 'metrics'], metrics).output).not.toMatch(/error while linting/)
+        for (const text of [metrics, await createWorkerMetrics().text(2)]) {
+          expect(promtool(['check', 'metrics'], text).output).not.toMatch(/error while linting/)
+        }
       } finally {
         rmSync(folder, { recursive: true, force: true })
       }
