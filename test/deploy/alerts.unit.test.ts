@@ -42,6 +42,12 @@ test('variables and messages in the runbook exist in the service', () => {
   }
 })
 
+test('HAProxy waits for the 503 that /readyz returns after a second, as PetstoreNotReady needs', () => {
+  const instances = read('deploy/haproxy.cfg').split(/^listen /m)[1]
+  expect(instances).toMatch(/^petstore\n/)
+  expect(Number(/^ +timeout check (\d+)ms$/m.exec(`${instances}`)?.[1])).toBeGreaterThan(1_200)
+})
+
 describe('against a running service', () => {
   let server: ServerProgram
   let metrics: string

@@ -199,6 +199,9 @@ describe.runIf(engine === 'mysql')('a database server', outOfThree, () => {
       await Promise.all(Array.from({ length: 20 }, expectNotReady))
       // The database has a second, as docs/operating.md says.
       expect(performance.now() - began).toBeGreaterThan(1_800)
+      // PetstoreNotReady of deploy/alerts.yml counts these.
+      const labels = 'surface="other",operation="none",status="503"'
+      expect(await metrics.read(`petstore_requests_total{${labels}}`)).toBe(21)
       // Aborted checks hold no connection of the pool.
       for (const state of ['used', 'waiting']) {
         expect(await metrics.read(`petstore_database_connections_${state}`)).toBe(0)
