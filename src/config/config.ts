@@ -1,4 +1,5 @@
 /** The configuration, from the environment. No other file reads process.env. */
+import cluster from 'node:cluster'
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { parseEnv } from 'node:util'
@@ -197,10 +198,15 @@ function rejectMisspelled(
   }
 }
 
-/** Returns the configuration of this process, from the environment and `.env`. Throws ConfigError. */
+/**
+ * Returns the configuration of this process, from the environment and `.env`. A worker has the
+ * environment of the primary process, which has read `.env`: the file may have changed since. Throws
+ * ConfigError.
+ */
 export function loadConfig(): Config {
+  const dotenv = cluster.isPrimary ? readDotenv() : ''
   // What the environment has, even if it is empty, takes precedence.
-  for (const [name, value] of Object.entries(parseEnv(readDotenv()))) process.env[name] ??= value
+  for (const [name, value] of Object.entries(parseEnv(dotenv))) process.env[name] ??= value
   return readConfig(process.env)
 }
 

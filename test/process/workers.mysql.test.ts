@@ -1,9 +1,10 @@
 /** Several worker processes: how they share requests, die, are replaced, and stop. */
 import { once } from 'node:events'
-import { readdirSync } from 'node:fs'
+import { readdirSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
+import path from 'node:path'
 import { setTimeout } from 'node:timers/promises'
-import { afterAll, afterEach, expect, test } from 'vitest'
+import { afterAll, afterEach, expect, onTestFinished, test } from 'vitest'
 import { beginCreation, type Creation } from '../support/creation.ts'
 import { newDatabase } from '../support/database.ts'
 import { eventually, outOfThree } from '../support/eventually.ts'
@@ -11,6 +12,7 @@ import { freeze, thaw } from '../support/freeze.ts'
 import { freePort } from '../support/mysql.ts'
 import {
   childrenOf,
+  newFolder,
   programs,
   runProgram,
   runServer,
@@ -383,6 +385,26 @@ test('the metrics are served while a worker starts', async () => {
   const response = await fetch(`http://127.0.0.1:${metricsPort}/metrics`)
   expect(response.status).toBe(200)
   expect(await response.text()).toContain('operation="listPets"')
+})
+
+test('a replacement has the configuration of the primary process, whatever .env has become', async () => {
+  const { folder, remove } = newFolder()
+  onTestFinished(remove)
+  const file = path.join(folder, '.env')
+  writeFileSync(file, 'RATE_LIMIT=100000')
+  const variables = { DATABASE_URL: database.url, WORKERS: '2' }
+  server = await runServer(variables, folder)
+  const [first = 0] = await servingPids()
+  // A wrong value ends a process that reads it.
+  writeFileSync(file, 'RATE_LIMIT=600\nSHUTDOWN_TIMEOUT=never')
+  process.kill(first, 'SIGKILL')
+  await server.logged(/A worker died/)
+  const pids = await servingPids([first])
+  const policies = await atEach(pids, async () =>
+    (await get('/v1/pets')).headers.get('ratelimit-policy'),
+  )
+  for (const policy of policies) expect(policy).toMatch(/q=100000\b/)
+  expect(server.entries().filter(({ msg }) => /^A worker died/.test(String(msg)))).toHaveLength(1)
 })
 
 /** Reads the metrics: the status, and each value by its name and labels. */
