@@ -212,12 +212,30 @@ export function loadConfig(): Config {
 
 // Not process.loadEnvFile: for a file that may not be read, it reports that there is none.
 function readDotenv(): string {
+  const text = decode(readDotenvBytes())
+  // ASCII in UTF-16 is also UTF-8, with a NUL beside each character.
+  if (text === undefined || text.includes('\0')) {
+    throw new ConfigError('.env must be a text in UTF-8')
+  }
+  return text
+}
+
+function readDotenvBytes(): Buffer {
   try {
-    return readFileSync('.env', 'utf8')
+    return readFileSync('.env')
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    if (code === 'ENOENT') return ''
+    if (code === 'ENOENT') return Buffer.of()
     throw new ConfigError(`.env cannot be read (${code})`)
+  }
+}
+
+/** Returns a text in UTF-8 without its byte order mark; undefined for other bytes. */
+function decode(bytes: Buffer): string | undefined {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    return undefined
   }
 }
 

@@ -72,6 +72,24 @@ testOnce('variables can be in .env alone, and an empty one counts as unset', asy
   expect(answer.headers.get('keep-alive')).toBe('timeout=65')
 })
 
+testOnce('a byte order mark at the start of .env is ignored', async () => {
+  const server = await start('\uFEFFRATE_LIMIT=7\n', {})
+  const answer = await fetch(`${server.origin}/v1/pets`)
+  expect(answer.headers.get('ratelimit-policy')).toMatch(/q=7\b/)
+})
+
+testOnce.each<[string, Buffer]>([
+  ['in UTF-16', Buffer.from('\uFEFFRATE_LIMIT=7\n', 'utf16le')],
+  ['in UTF-16 without a byte order mark', Buffer.from('RATE_LIMIT=7\n', 'utf16le')],
+  ['in Latin-1', Buffer.from('DATABASE_URL=mysql://x:für@x/x\n', 'latin1')],
+])('a .env %s stops the start with one line', async (_, bytes) => {
+  const { folder, remove } = newFolder()
+  onTestFinished(remove)
+  writeFileSync(path.join(folder, '.env'), bytes)
+  const ended = await runToEnd(programs.server, { PORT: '0' }, [], folder)
+  expect(ended).toEqual({ code: 1, stdout: '', stderr: '.env must be a text in UTF-8\n' })
+})
+
 testOnce('a .env that cannot be read stops the start with one line', async () => {
   const { folder, remove } = newFolder()
   onTestFinished(remove)
