@@ -66,8 +66,7 @@ test('compose creates a first key only when there is none', async () => {
   const { folder, remove } = newFolder()
   const script = /^ {6}- '(.+)'$/m.exec(compose)?.[1]?.replaceAll('$$', '$')
   const { PATH = '' } = process.env
-  const DATABASE_URL = `sqlite:${folder}/petstore.db?create`
-  const run = () =>
+  const run = (DATABASE_URL = `sqlite:${folder}/petstore.db?create`) =>
     execFileSync('sh', ['-c', String(script)], {
       cwd: root,
       env: { PATH: `${path.dirname(process.execPath)}:${PATH}`, DATABASE_URL },
@@ -75,6 +74,7 @@ test('compose creates a first key only when there is none', async () => {
       stdio: ['ignore', 'pipe', 'ignore'],
     })
   try {
+    expect(() => run(`sqlite:${folder}/missing.db`), 'keys list fails').toThrow(/^Command failed/)
     expect(run()).toMatch(/^petstore_[\w-]{43}\n$/)
     expect(run()).toBe('')
     await using sql = await openSql(`sqlite:${folder}/petstore.db`)
