@@ -42,6 +42,26 @@ test('variables and messages in the runbook exist in the service', () => {
   }
 })
 
+test.runIf(spawnSync('jq', ['--version']).status === 0)(
+  'the jq command of the runbook selects errors, also in a log with other lines',
+  () => {
+    const log = [
+      '{"level":30}',
+      'Petstore is running.',
+      '',
+      '{"level":50,"msg":"boom"}',
+      '{"le',
+      '7',
+    ]
+    const [[, options, filter] = []] = runbook.matchAll(/`jq (-\w+) '([^']+)'/g)
+    const { stdout } = spawnSync('jq', [`${options}`, `${filter}`], {
+      input: log.join('\n'),
+      encoding: 'utf8',
+    })
+    expect(stdout).toBe('{"level":50,"msg":"boom"}\n')
+  },
+)
+
 test('HAProxy waits for the 503 that /readyz returns after a second, as PetstoreNotReady needs', () => {
   const instances = read('deploy/haproxy.cfg').split(/^listen /m)[1]
   expect(instances).toMatch(/^petstore\n/)
