@@ -62,7 +62,7 @@ export async function startWorkers(config: Config, log: Log): Promise<Running> {
       process.once('exit', () => {
         for (const worker of living) worker.process.kill('SIGKILL')
       })
-      await Promise.all(living.map(ended))
+      await Promise.all(living.map((worker) => ended(worker, log)))
     },
   }
 }
@@ -86,11 +86,16 @@ async function answersMetrics(worker: Worker, log: Log): Promise<boolean> {
 /** A worker that starts answers without metrics. */
 const serves = (found: WorkerMetrics) => found.length > 0
 
-/** Resolves when a worker has ended. If its exit code is not 0, that of this process becomes 1. */
-async function ended(worker: Worker): Promise<void> {
+/**
+ * Resolves when a worker has ended. If its exit code is not 0, which is logged, that of this process
+ * becomes 1.
+ */
+async function ended(worker: Worker, log: Log): Promise<void> {
   if (worker.isDead()) return
-  const [code] = await once(worker, 'exit')
-  if (code !== 0) process.exitCode = 1
+  const [code, signal] = await once(worker, 'exit')
+  if (code === 0) return
+  log.error({ worker: worker.id, code, signal }, 'A worker failed during the stop')
+  process.exitCode = 1
 }
 
 async function listening(worker: Worker): Promise<number> {

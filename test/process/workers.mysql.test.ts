@@ -226,6 +226,20 @@ test('SHUTDOWN_DELAY and SHUTDOWN_TIMEOUT apply to each worker', outOfThree, asy
   await gone(pids)
 })
 
+test('a worker that is killed during a stop is logged, and makes the exit code 1', async () => {
+  await start()
+  const pids = await servingPids()
+  const creations = await inFlight(pids)
+  server.child.kill('SIGTERM')
+  await eventually(() => expect(stopping()).toHaveLength(2))
+  const [first = 0] = pids
+  process.kill(first, 'SIGKILL')
+  const line = JSON.parse(await server.logged(/A worker failed during the stop/))
+  expect(line).toMatchObject({ level: 50, pid: server.child.pid, code: null, signal: 'SIGKILL' })
+  for (const creation of creations) creation.leave()
+  expect(await server.exited).toBe(1)
+})
+
 test('a worker that hangs delays the stop by at most SHUTDOWN_TIMEOUT', async () => {
   await start({ SHUTDOWN_TIMEOUT: '2s' })
   const pids = await servingPids()
