@@ -28,4 +28,5 @@ HEALTHCHECK --interval=10s --timeout=3s --start-period=10s \
   CMD ["node", "-e", "fetch(`http://localhost:${process.env.PORT || 3000}/healthz`).then(({ ok }) => process.exit(ok ? 0 : 1))"]
 # A semi-space of 8 MiB, half the default, saves 40 MB and costs no time, because the objects of a request
 # live for milliseconds. The start collects its own garbage, which --expose-gc allows.
-CMD ["node", "--max-semi-space-size=8", "--expose-gc", "src/main.ts"]
+# Without --disable-sigusr1, that signal would open Node's debugger to every local user.
+CMD ["node", "--max-semi-space-size=8", "--expose-gc", "--disable-sigusr1", "src/main.ts"]

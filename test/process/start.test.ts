@@ -4,6 +4,7 @@ import { readdirSync, readlinkSync } from 'node:fs'
 import { type AddressInfo, connect, createServer } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { expect, inject, onTestFinished, test } from 'vitest'
+import { SERVICE_FLAGS } from '../../bench/service.ts'
 import { engine, newDatabase } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
 import { freeze, thaw } from '../support/freeze.ts'
@@ -241,3 +242,14 @@ if (engine === 'mysql') {
     expect(ended.stderr).not.toContain('sesame')
   })
 }
+
+test.runIf(engine === 'sqlite')(
+  'with the options of npm start, SIGUSR1 does not open the debugger to local users',
+  async () => {
+    const server = await start(await newPlace(), { NODE_OPTIONS: SERVICE_FLAGS.join(' ') })
+    server.child.kill('SIGUSR1')
+    await setTimeout(1_000)
+    expect(server.stderr).not.toMatch(/debugger|inspector/i)
+    expect((await fetch(`${server.origin}/healthz`)).status).toBe(200)
+  },
+)
