@@ -72,7 +72,8 @@ export function createApp(parts: Parts): Server {
 /** Returns a function that makes a value at its first call, and again after a failure. */
 const kept = <Made>(make: () => Promise<Made>) => dedupe<void, Made>(make, { keep: true })
 
-const TO_DOCS = [...pageHeaders, 'Location', '/docs/']
+// Relative, because a proxy may have removed the beginning of the path.
+const TO_DOCS = [...pageHeaders, 'Location', 'docs/']
 
 const requireHost: RequestHandler = (req, _res, next) => {
   checkHost(req)

@@ -1,6 +1,7 @@
 /** The files of the docs page, their caching and their compression. */
 import { once } from 'node:events'
-import { get, type IncomingMessage } from 'node:http'
+import { createServer, get, type IncomingMessage } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 import { gunzipSync } from 'node:zlib'
 import { assets } from 'docs-page'
@@ -196,4 +197,20 @@ test('the page and its files are made once', async () => {
     expect((await fetch(`${other.origin}/docs/${path}`)).status).toBe(200)
   }
   expect(reads).toHaveBeenCalledTimes(1)
+})
+
+test('the page is found behind a proxy that removes the prefix of a path', async () => {
+  const proxy = createServer(async (req, res) => {
+    const answer = await ask(String(req.url).replace('/animals/', '/'))
+    const location = answer.headers.get('location')
+    res.writeHead(answer.status, location === null ? {} : { location }).end(await answer.text())
+  }).listen(0, '127.0.0.1')
+  onTestFinished(() => void proxy.close().closeAllConnections())
+  await once(proxy, 'listening')
+  const prefix = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}/animals`
+  for (const path of ['/', '/docs']) {
+    const page = await fetch(prefix + path)
+    expect(page.url).toBe(`${prefix}/docs/`)
+    expect(await page.text()).toBe(html)
+  }
 })

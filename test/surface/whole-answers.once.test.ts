@@ -456,7 +456,7 @@ const cases: Case[] = [
     ),
   ),
   ...['/', '/docs'].flatMap((path) => {
-    const headers = { ...page, location: '/docs/' }
+    const headers = { ...page, location: 'docs/' }
     return [
       outside(path, { status: 302, headers, body: '' }),
       outside(path, { status: 302, headers: { ...headers, ...close }, body: '' }, {}, 'HEAD'),
