@@ -292,7 +292,9 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
     } finally {
       await service.sql('rollback')
     }
+    const free = performance.now()
     expect(await restored).toMatchObject({ code: 0, stderr: '' })
+    expect(performance.now() - free, 'the time after the lock').toBeLessThan(2_500)
   })
 
   test('a copy of the file without its log is not a backup', async () => {

@@ -164,3 +164,12 @@ async function expectNoWarning(): Promise<void> {
   await setTimeout(100) // a round that continues would log its error by now
   expect(service.logged.filter((line) => JSON.parse(line).level >= 40)).toEqual([])
 }
+
+test('calls go on while many keys are removed: there is a pause after each hundred', async () => {
+  await start()
+  await addOldRows(3_000)
+  const begun = performance.now()
+  nextRound()
+  await until('all are removed', async () => (await storedKeys()).length === 0)
+  expect(performance.now() - begun, '30 pauses of 10 ms').toBeGreaterThan(290)
+})

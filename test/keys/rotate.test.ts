@@ -168,3 +168,20 @@ async function countKeys(): Promise<number> {
   const [row] = await service.sql('select count(*) as count from api_keys')
   return Number(row?.count)
 }
+
+test('a rotation that fails is reported with its own error', async () => {
+  const { id } = await create('broken')
+  await service.sql(
+    engine === 'mysql'
+      ? "create trigger broken before insert on api_keys for each row signal sqlstate '45000' set message_text = 'No room'"
+      : "create trigger broken before insert on api_keys begin select raise(abort, 'No room'); end",
+  )
+  try {
+    const { code, stderr } = await run('rotate', String(id))
+    expect(code).toBe(1)
+    expect(stderr).toContain('No room')
+    expect(stderr).not.toContain('at the same moment')
+  } finally {
+    await service.sql('drop trigger broken')
+  }
+})

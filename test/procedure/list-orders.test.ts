@@ -318,6 +318,7 @@ test.each([
   ['newest', text(['7', '08'])],
   ['newest', text(['7', '9223372036854775808'])],
   ['newest', text({ 0: '7', 1: '8', length: 2 })],
+  ['newest', text(null)],
   ['newest', `${text(['7', '8'])}=`],
   ['newest', `${text(['7', '18'])}&cursor=${text(['7', '8'])}`],
   ['titles', text(['a\0', '8'])],

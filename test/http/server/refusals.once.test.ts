@@ -6,6 +6,7 @@ import { text } from 'node:stream/consumers'
 import { setTimeout } from 'node:timers/promises'
 import { createTRPCClient, httpBatchLink, httpLink } from '@trpc/client'
 import { expect, test } from 'vitest'
+import { accepted } from '../../support/accepted.ts'
 import { createPetstoreClient, isApiError } from '../../support/client.ts'
 import { eventually } from '../../support/eventually.ts'
 import { expectRefusal } from '../../support/expect.ts'
@@ -261,4 +262,21 @@ test.each([
   const entry = () =>
     service.logged.map((line) => JSON.parse(line)).find((line) => line.requestId === id)
   await eventually(() => expect(entry()).toMatchObject({ msg: 'request', status: 400 }))
+})
+
+test.each([
+  ['idle', ''],
+  ['in the middle of a head', 'GET /v1/pets HTTP/1.1\r\nHost: x\r\n'],
+])('a connection that breaks is no refusal: %s', async (_, sent) => {
+  const serving = accepted()
+  const socket = connect(Number(new URL(service.origin).port), '127.0.0.1').on('error', () => {})
+  const served = await serving
+  socket.write(sent)
+  await setTimeout(50)
+  const before = service.logged.length
+  const closed = new Promise((resolve) => served.once('close', resolve))
+  served.destroy(Object.assign(new Error('read ETIMEDOUT'), { code: 'ETIMEDOUT' }))
+  await closed
+  await setTimeout(50)
+  expect(service.logged.slice(before)).toEqual([])
 })

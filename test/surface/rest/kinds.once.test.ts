@@ -550,6 +550,30 @@ test('the document of all kinds is valid OpenAPI 3.1, and has every option of a 
   expect(kinds).toEqual(['circle', 'line', 'box'])
 })
 
+test('the guide to deprecation has a line for each deprecated operation', async () => {
+  const { info } = JSON.parse(await (await ask('/openapi.json')).text())
+  const lines = info.description
+    .split('\n')
+    .filter((line: string) => /is deprecated since/.test(line))
+  expect(lines.map((line: string) => /^- `(.+?)` is/.exec(line)?.[1])).toEqual(
+    expect.arrayContaining(['DELETE /notes/{label}', 'GET /shops/{shop}/orders']),
+  )
+  for (const line of lines) expect(line.match(/is deprecated since/g)).toHaveLength(1)
+})
+
+test('only operations with a body can fail because of it', async () => {
+  const { paths } = JSON.parse(await (await ask('/openapi.json')).text())
+  const operations = Object.values<object>(paths).flatMap((item) => Object.values(item))
+  for (const { operationId, requestBody, responses } of operations) {
+    const hasBody = requestBody !== undefined
+    const examples = JSON.stringify(responses[400].content)
+    expect(examples.includes('PARSE_ERROR'), operationId).toBe(hasBody)
+    expect(/^The body/.test(responses[400].description), operationId).toBe(hasBody)
+    expect([413, 415].map((status) => status in responses)).toEqual([hasBody, hasBody])
+  }
+  expect(paths['/notes/{label}'].delete.requestBody).toBeUndefined()
+})
+
 test('the samples of the document write each kind of value', async () => {
   const { paths } = JSON.parse(await (await ask('/openapi.json')).text())
   const sampleOf = (path: string, method: string) =>
