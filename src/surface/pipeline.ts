@@ -98,10 +98,7 @@ export function pipeline(surface: Surface, service: Service): RequestHandler {
       const auth = await identify(service, res, match.calls, context.deadline)
       context.caller = authorize(auth, match.type)
 
-      // A client that sends its body slowly is not the database's fault.
-      const body = match.readsBody
-        ? await context.deadline.suspend(() => readBody(req, res))
-        : undefined
+      const body = match.readsBody ? await bodyOf(req, res, context) : undefined
       const reply = await match.reply(context, body, report)
       answer(res, reply.status, reply.headers, reply.body)
     } catch (thrown) {
@@ -110,6 +107,12 @@ export function pipeline(surface: Surface, service: Service): RequestHandler {
       answer(res, error.status, [...headers, ...error.headers], surface.encodeError(error))
     }
   }
+}
+
+/** Reads the body. The time of a body that is still arriving is that of the client, not of the database. */
+function bodyOf(req: Request, res: Response, { deadline }: Context): Promise<string | undefined> {
+  const read = () => readBody(req, res)
+  return req.complete ? read() : deadline.suspend(read)
 }
 
 function setOperation(record: RequestRecord, surface: Surface['name'], operation: string): void {
