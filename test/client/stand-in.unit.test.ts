@@ -144,3 +144,16 @@ test('a batch of 21 calls returns 400, a call without a key 401', async () => {
     ])
   })
 })
+
+test('while the first call runs, any other request with its key is running, too, as in the service', async () => {
+  const { once } = idempotencyInMemory({} as never)
+  using deadline = new Deadline(5_000)
+  const { promise, resolve } = Promise.withResolvers<string>()
+  const call = (input: string) =>
+    once({ apiKeyId: 1n, key: 'a', operation: 'x', input }, deadline, () => promise)
+  const first = call('one')
+  expect(await call('other')).toBe('running')
+  resolve('made')
+  expect(await first).toEqual({ output: 'made' })
+  expect(await call('other')).toBe('different')
+})
