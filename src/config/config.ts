@@ -1,4 +1,5 @@
 /** The configuration, from the environment. No other file reads process.env. */
+import { isUtf8 } from 'node:buffer'
 import cluster from 'node:cluster'
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
@@ -212,12 +213,10 @@ export function loadConfig(): Config {
 
 // Not process.loadEnvFile: for a file that may not be read, it reports that there is none.
 function readDotenv(): string {
-  const text = decode(readDotenvBytes())
+  const bytes = readDotenvBytes()
   // ASCII in UTF-16 is also UTF-8, with a NUL beside each character.
-  if (text === undefined || text.includes('\0')) {
-    throw new ConfigError('.env must be a text in UTF-8')
-  }
-  return text
+  if (!isUtf8(bytes) || bytes.includes(0)) throw new ConfigError('.env must be a text in UTF-8')
+  return bytes.toString().replace(/^\ufeff/, '') // some editors write a byte order mark
 }
 
 function readDotenvBytes(): Buffer {
@@ -227,15 +226,6 @@ function readDotenvBytes(): Buffer {
     const { code } = error as NodeJS.ErrnoException
     if (code === 'ENOENT') return Buffer.of()
     throw new ConfigError(`.env cannot be read (${code})`)
-  }
-}
-
-/** Returns a text in UTF-8 without its byte order mark; undefined for other bytes. */
-function decode(bytes: Buffer): string | undefined {
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
-  } catch {
-    return undefined
   }
 }
 
