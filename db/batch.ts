@@ -6,7 +6,7 @@ import type { Database } from './tables.ts'
 import { join } from './trace.ts'
 import { refuseInTransaction } from './transaction-scope.ts'
 
-/** Milliseconds that a call waits for earlier batches. After them it no longer does: they may hang. */
+/** Milliseconds that a call waits for earlier batches, whose connections may hang. */
 const MAX_WAIT = 50
 
 /** The same where there is a pause between batches, which limits the load of a flood of calls. */

@@ -17,10 +17,9 @@ const DELAYS_OF_CONFLICTS = [20, 50, 100, 200, 400]
 
 /**
  * Returns the result of `work`, with up to three attempts while the database is unavailable, and up to
- * six in conflicts with other transactions. Work that
- * is not `repeatable` is repeated only if the attempt certainly had no effect. Throws the error of the
- * last attempt, or the reason of the deadline. In a transaction there is one attempt, because the
- * transaction is repeated as a whole.
+ * six in conflicts with other transactions. Work that is not `repeatable` is repeated only if the attempt
+ * certainly had no effect. Throws the error of the last attempt, or the reason of the deadline. In a
+ * transaction there is one attempt, because the transaction is repeated as a whole.
  */
 export async function retry<Value>(
   work: () => Promise<Value>,
