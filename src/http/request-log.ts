@@ -40,13 +40,24 @@ export function createTelemetry(
         for (const [operation, status, ids = trace?.ids] of outcomes) {
           observe({ surface, operation, status, duration })
           const path = operation === undefined ? readablePath(url) : undefined
-          const caller =
-            typeof auth === 'object'
-              ? { keyId: auth.keyId.toString() }
-              : { address: plain(ipAddressOf(req)), keyPrefix }
+          const isKnown = typeof auth === 'object'
           const isQuiet = record.isDocsFile && (status === 200 || status === 304)
           log[isQuiet ? 'debug' : 'info'](
-            { requestId, ...ids, surface, operation, method, path, status, duration, ...caller },
+            // The log leaves out what is undefined. To spread objects would cost more.
+            {
+              requestId,
+              traceId: ids?.traceId,
+              spanId: ids?.spanId,
+              surface,
+              operation,
+              method,
+              path,
+              status,
+              duration,
+              keyId: isKnown ? auth.keyId.toString() : undefined,
+              address: isKnown ? undefined : plain(ipAddressOf(req)),
+              keyPrefix: isKnown ? undefined : keyPrefix,
+            },
             'request',
           )
         }

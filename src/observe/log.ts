@@ -19,7 +19,7 @@ const EXIT_TIMEOUT = 2_000
 export async function createLog(): Promise<Log> {
   if (!process.stderr.isTTY) {
     const destination = createDestination()
-    const log = pino(destination)
+    const log = pino({ hooks: { streamWrite: encode } }, destination)
     let dropped = 0
     destination.on('drop', () => dropped++)
     destination.on('write', () => {
@@ -36,10 +36,15 @@ export async function createLog(): Promise<Log> {
   return pino(pretty({ destination: STDERR, sync: true, singleLine: true, ignore }))
 }
 
+// The type of the hook knows no buffers, which a destination with `contentMode` takes.
+const encode = (line: string) => Buffer.from(line) as never
+
 function createDestination() {
   let exitDeadline = 0
   const destination = pino.destination({
     dest: STDERR,
+    // With texts, each entry measures, and so copies, all that wait: 3 µs a request.
+    contentMode: 'buffer',
     // An asynchronous write ends in a later turn of the event loop, and until then more entries arrive
     // than one write may have. A pipe that is full delays nothing: the write fails with EAGAIN, because
     // `process.stderr` has made pipes and sockets non-blocking.

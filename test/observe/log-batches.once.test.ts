@@ -56,10 +56,11 @@ test('lines of several processes on one pipe are not torn: each write has whole 
     const sizes = []
     for (const name of ['write', 'writeSync']) {
       const original = fs[name]
-      fs[name] = (fd, text, ...rest) => {
+      fs[name] = (fd, written, ...rest) => {
+        const text = String(written)
         const isWhole = text === '' || text.endsWith('\\n')
         if (fd === 2) sizes.push(isWhole ? Buffer.byteLength(text) : Infinity)
-        return original(fd, text, ...rest)
+        return original(fd, written, ...rest)
       }
     }
     ${CREATE_LOG}
