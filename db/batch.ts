@@ -60,13 +60,18 @@ interface Call<Output> {
 
 /** An input, and the calls that wait for its output. */
 interface Item<Input, Output> {
+  name: bigint | string | undefined
   input: Input
   calls: Call<Output>[]
 }
 
+/**
+ * The queue of the calls with one key. Queues and items are in arrays, because V8 makes each new text that
+ * is looked up in a Map part of its table of strings, which costs more than to compare some dozens.
+ */
 interface Queue<Input, Output> {
-  /** The inputs that wait, by name. */
-  waiting: Map<unknown, Item<Input, Output>>
+  key: string
+  waiting: Item<Input, Output>[]
   /** The batches that the calls wait for. */
   running: readonly Promise<void>[]
   /** Whether the next batches begin at the end of this turn of the event loop. */
@@ -125,10 +130,10 @@ function createBatcher<Input, Output>(
 ): Batcher<Input, Output> {
   const size = maxSizeOn(db)
   const concurrency = pause > 0 ? 1 : CONCURRENCY
-  const queues = new Map<string, Queue<Input, Output>>()
+  const queues: Queue<Input, Output>[] = []
   let callCount = 0
 
-  const isFull = ({ waiting }: Queue<Input, Output>) => waiting.size >= size && pause === 0
+  const isFull = ({ waiting }: Queue<Input, Output>) => waiting.length >= size && pause === 0
   const isFree = ({ running }: Queue<Input, Output>) => running.length < concurrency
 
   /** Begins the next batches, except one whose calls must wait. */
@@ -136,8 +141,8 @@ function createBatcher<Input, Output>(
     clearTimeout(queue.timer)
     queue.timer = undefined
     queue.isScheduled = false
-    while (queue.waiting.size > 0 && (isFree(queue) || isFull(queue))) runBatch(queue)
-    if (queue.waiting.size > 0) startTimer(queue)
+    while (queue.waiting.length > 0 && (isFree(queue) || isFull(queue))) runBatch(queue)
+    if (queue.waiting.length > 0) startTimer(queue)
   }
 
   function schedule(queue: Queue<Input, Output>): void {
@@ -148,10 +153,7 @@ function createBatcher<Input, Output>(
   }
 
   function runBatch(queue: Queue<Input, Output>): void {
-    const waiting = [...queue.waiting]
-    // A map that loses entries keeps them in memory until the next full garbage collection.
-    queue.waiting = new Map(waiting.slice(size))
-    const running = runItems(waiting.slice(0, size).map(([, item]) => item))
+    const running = runItems(queue.waiting.splice(0, size))
     queue.running = [...queue.running, running]
     const onEnd = () => {
       queue.running = queue.running.filter((other) => other !== running)
@@ -170,9 +172,9 @@ function createBatcher<Input, Output>(
 
   async function runItems(queued: Item<Input, Output>[]): Promise<void> {
     const items: Item<Input, Output>[] = []
-    for (const { input, calls } of queued) {
+    for (const { name, input, calls } of queued) {
       const waiting = calls.filter(({ deadline }) => !deadline.reason)
-      if (waiting.length > 0) items.push({ input, calls: waiting })
+      if (waiting.length > 0) items.push({ name, input, calls: waiting })
     }
     if (items.length === 0) return
     const calls = items.flatMap(({ calls }) => calls)
@@ -191,10 +193,10 @@ function createBatcher<Input, Output>(
   return async (input, deadline) => {
     if (deadline.reason) throw deadline.reason
     const key = keyOf ? keyOf(input) : ''
-    let queue = queues.get(key)
+    let queue = queues.find((other) => other.key === key)
     if (!queue) {
-      queue = { waiting: new Map(), running: [], isScheduled: false, timer: undefined }
-      queues.set(key, queue)
+      queue = { key, waiting: [], running: [], isScheduled: false, timer: undefined }
+      queues.push(queue)
     } else if (queue.running.length > 0 && callCount >= maxCalls) {
       throw new OverloadedError('Too many calls wait for the database')
     }
@@ -203,10 +205,10 @@ function createBatcher<Input, Output>(
     const removeListener = deadline.onGiveUp(reject)
     try {
       const call = { deadline, resolve, reject }
-      const name = nameOf ? nameOf(input) : call
-      const item = queue.waiting.get(name)
+      const name = nameOf?.(input)
+      const item = nameOf && queue.waiting.find((other) => other.name === name)
       if (item) item.calls.push(call)
-      else queue.waiting.set(name, { input, calls: [call] })
+      else queue.waiting.push({ name, input, calls: [call] })
       if (isFree(queue) || isFull(queue)) schedule(queue)
       else startTimer(queue)
       return await promise
