@@ -4,7 +4,7 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import { Deadline } from '../../../db/deadline.ts'
 import { mysqlDialect } from '../../../db/engines/mysql.ts'
 import { MysqlPool, type Pooled } from '../../../db/engines/mysql-pool.ts'
-import { toServer } from '../../../db/engines/mysql-variables.ts'
+import { toServer, VARIABLES } from '../../../db/engines/mysql-variables.ts'
 import type { Statement } from '../../../db/statement.ts'
 import type { Trace } from '../../../db/trace.ts'
 
@@ -44,6 +44,8 @@ const single = {
 }
 test.each<[what: string, variables: Record<string, string>, isSo: boolean]>([
   ['a single server', single, true],
+  ['the other modes of locks', { ...single, innodb_autoinc_lock_mode: '0' }, true],
+  ['the default of MySQL', { ...single, innodb_autoinc_lock_mode: '2' }, true],
   ['Galera is off', { ...single, wsrep_on: 'OFF' }, true],
   // Its increment becomes 2 when a node joins.
   ['Galera with one node', { ...single, wsrep_on: 'ON' }, false],
@@ -52,6 +54,65 @@ test.each<[what: string, variables: Record<string, string>, isSo: boolean]>([
   ['Vitess', { ...single, version: '8.0.30-Vitess' }, false],
   ['an unknown server', {}, false],
 ])('%s: whether the ids of one insert are consecutive', (_, variables, isSo) => {
-  const rows = Object.entries(variables).map(([Variable_name, Value]) => ({ Variable_name, Value }))
-  expect(toServer(rows).hasConsecutiveIds).toBe(isSo)
+  expect(toServer(rowsOf(variables)).hasConsecutiveIds).toBe(isSo)
+})
+
+const rowsOf = (variables: Record<string, string | undefined>) =>
+  Object.entries(variables)
+    .filter(([, Value]) => Value !== undefined)
+    .map(([Variable_name, Value]) => ({ Variable_name, Value }))
+
+/** The variables of a session that is set up. */
+const session = {
+  autocommit: 'ON',
+  completion_type: 'NO_CHAIN',
+  sql_mode: 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION',
+  unique_checks: 'ON',
+  default_storage_engine: 'InnoDB',
+  max_sort_length: '65536',
+  sql_select_limit: '18446744073709551615',
+  innodb_lock_wait_timeout: '1',
+  lock_wait_timeout: '30',
+  character_set_client: 'utf8mb4',
+  character_set_connection: 'utf8mb4',
+  character_set_results: 'utf8mb4',
+  transaction_isolation: 'READ-COMMITTED',
+}
+const ofMariadb = { transaction_isolation: undefined, tx_isolation: 'READ-COMMITTED' }
+const wrong = (...differences: string[]) =>
+  `The variables of the session are wrong (${differences.join('; ')}): a proxy must pass SET statements on`
+
+test.each<[what: string, others: Record<string, string | undefined>, mistake?: string]>([
+  ['a session that is set up', {}],
+  ['MariaDB before 11.1', ofMariadb],
+  ['MySQL 5.7, which has both names', { tx_isolation: 'REPEATABLE-READ' }],
+  ['a log of rows', { log_bin: 'ON', binlog_format: 'ROW' }],
+  ['a format of a log that is off', { log_bin: 'OFF', binlog_format: 'STATEMENT' }],
+  [
+    'a log of statements',
+    { log_bin: 'ON', binlog_format: 'STATEMENT' },
+    'The server logs statements: binlog_format must be ROW or MIXED',
+  ],
+  [
+    'several variables',
+    { autocommit: 'OFF', max_sort_length: undefined },
+    wrong('autocommit is OFF, not ON', 'max_sort_length is unknown, not 65536'),
+  ],
+  [
+    'MariaDB with another level',
+    { ...ofMariadb, tx_isolation: 'REPEATABLE-READ' },
+    wrong('transaction_isolation is REPEATABLE-READ, not READ-COMMITTED'),
+  ],
+])('%s: why the session is unusable', (_, others, mistake) => {
+  expect(toServer(rowsOf({ ...session, ...others })).mistake).toBe(mistake)
+})
+
+test('a server has the name of its host and its port', () => {
+  expect(toServer(rowsOf({ ...session, hostname: 'one', port: '3307' })).name).toBe('one:3307')
+})
+
+test('the query asks for all variables that are read', () => {
+  const others = ['wsrep_on', 'hostname', 'port', 'log_bin', 'binlog_format']
+  const names = Object.keys({ ...session, ...ofMariadb, ...single }).concat(others)
+  for (const name of names) expect(VARIABLES).toContain(`'${name}'`)
 })
