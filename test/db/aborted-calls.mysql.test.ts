@@ -4,6 +4,7 @@ import type { Socket } from 'node:net'
 import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest'
 import { connect } from '../../db/connect.ts'
 import { Deadline } from '../../db/deadline.ts'
+import { execute } from '../../db/statement.ts'
 import { inTransaction } from '../../db/transaction.ts'
 import { petStore } from '../../src/petstore/pets/store.ts'
 import { freeze, thaw } from '../support/freeze.ts'
@@ -183,6 +184,21 @@ test('a transaction with a statement that was given up fails, even if its work i
   await refused
   await locker('unlock tables')
   expect(await service.countPets()).toBe(0)
+})
+
+test('the deadline of the latest statement is that of the commit', async () => {
+  const db = await connect(service.databaseUrl)
+  onTestFinished(() => db.destroy())
+  const pet = { name: 'Rex', category_id: 3n, status: 'sold' } as const
+  using gone = new Deadline(20_000)
+  using later = new Deadline(20_000)
+  await inTransaction(db, async (transaction) => {
+    const insert = transaction.insertInto('pets').values(pet)
+    await execute(transaction, insert, gone)
+    await execute(transaction, insert, later)
+    gone.giveUp(new Error('Gone'))
+  })
+  expect(await service.countPets()).toBe(2)
 })
 
 test('the Idempotency-Key of an aborted call can be used again', async () => {
