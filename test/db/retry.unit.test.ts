@@ -1,5 +1,5 @@
 /** The failures after which the work is repeated, and the number of attempts. */
-import { expect, test, vi } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { Deadline } from '../../db/deadline.ts'
 import {
   ConflictError,
@@ -37,6 +37,27 @@ test.each<[what: string, error: Error, repeatable: number, others: number]>([
   }
   expect(await attemptsOf(true)).toBe(expected)
   expect(await attemptsOf(false)).toBe(expectedOfOthers)
+})
+
+// A fixed pause would let calls in conflict meet again and again.
+test.each([
+  ['a failure', new DatabaseUnavailableError(cause, true), [20, 100]],
+  ['a conflict', new ConflictError(cause, true), [20, 50, 100, 200, 400]],
+])('the pauses after %s are random, up to half as long again', async (_, error, averages) => {
+  const random = vi.spyOn(Math, 'random').mockReturnValue(1)
+  onTestFinished(() => random.mockRestore())
+  const times: number[] = []
+  const work = async () => {
+    times.push(performance.now())
+    throw error
+  }
+  await expect(retry(work, { repeatable: true })).rejects.toBe(error)
+  const pauses = times.slice(1).map((time, index) => time - (times[index] as number))
+  expect(pauses).toHaveLength(averages.length)
+  for (const [index, average] of averages.entries()) {
+    expect(pauses[index]).toBeGreaterThan(average * 1.5 - 3)
+    expect(pauses[index]).toBeLessThan(average * 1.5 * 5 + 500)
+  }
 })
 
 test('after the deadline there is no further attempt, and its reason is thrown', async () => {
