@@ -7,8 +7,10 @@ import type { Insertable } from 'kysely'
 import { expect, expectTypeOf, test } from 'vitest'
 import { connect as openDatabase } from '../../db/connect.ts'
 import { Deadline } from '../../db/deadline.ts'
+import { DuplicateError } from '../../db/errors.ts'
 import { inserts } from '../../db/inserts.ts'
 import type { Tables } from '../../db/tables.ts'
+import { inTransaction } from '../../db/transaction.ts'
 import { engine, newDatabase } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
 import { freeze, thaw } from '../support/freeze.ts'
@@ -97,10 +99,34 @@ test('a row with other columns than an earlier one is rejected', async () => {
   await db.destroy()
 })
 
-test('a transaction with an isolation level of its own is rejected', async () => {
+test('a transaction with settings of its own is rejected, and so is a stream', async () => {
   const db = await openDatabase(service.databaseUrl)
-  const transaction = db.transaction().setIsolationLevel('serializable')
-  await expect(transaction.execute(async () => 'done')).rejects.toThrow('Not supported')
+  for (const transaction of [
+    db.transaction().setIsolationLevel('serializable'),
+    db.transaction().setAccessMode('read only'),
+  ]) {
+    await expect(transaction.execute(async () => 'done')).rejects.toThrow('Not supported')
+  }
+  const rows = db.selectFrom('pets').select('id').stream()
+  await expect(rows.next()).rejects.toThrow('Not supported')
+  await db.destroy()
+})
+
+test('a transaction goes on after a duplicate that its work catches', async () => {
+  const db = await openDatabase(service.databaseUrl)
+  const pet = { name: 'Rex', category_id: 3n, status: 'pending' } as const
+  await inTransaction(db, async (transaction) => {
+    const add = (id: bigint) =>
+      transaction
+        .insertInto('pets')
+        .values({ id, ...pet })
+        .execute()
+    await add(8_001n)
+    await expect(add(8_001n)).rejects.toThrow(DuplicateError)
+    await add(8_002n)
+  })
+  expect(await sql('select id from pets where id in (8001, 8002)')).toHaveLength(2)
+  await sql('delete from pets')
   await db.destroy()
 })
 
