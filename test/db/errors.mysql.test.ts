@@ -1,5 +1,6 @@
 /** The errors of a MySQL server, and their effect: another attempt, 503, or 500. */
 import { randomBytes } from 'node:crypto'
+import { setTimeout } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { connect } from '../../db/connect.ts'
 import { inTransaction } from '../../db/transaction.ts'
@@ -190,6 +191,25 @@ test.each([1205, 1213, 1290, 1317, 1054, 1264, 1927])(
     expect(service.program.stderr).not.toContain(body.name)
   },
 )
+
+test('an error in the set-up of a connection is the cause, and the statement was not sent', async () => {
+  const { proxy } = service
+  if (!proxy) throw new Error('There is no proxy')
+  const url = Object.assign(new URL(service.databaseUrl), { host: `127.0.0.1:${proxy.port}` })
+  await using db = await connect(url.href)
+  const before = proxy.statements.length
+  const failed = proxy.failAt(/^show variables/, 1053)
+  await expect(db.selectFrom('pets').select('id').execute()).rejects.toMatchObject({
+    name: 'DatabaseUnavailableError',
+    hadNoEffect: true,
+    cause: { message: 'Refused on the way', errno: 1053 },
+  })
+  await failed
+  // It ran no statement, so no connection is opened to end one.
+  await setTimeout(200)
+  const begun = proxy.statements.slice(before).filter((text) => /^set session tr/.test(text))
+  expect(begun).toHaveLength(1)
+})
 
 test('tRPC repeats and fails like REST', async () => {
   await failFirst(1, 1213)
