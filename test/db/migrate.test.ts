@@ -62,6 +62,7 @@ test.runIf(engine === 'mysql')(
     await using sql = await openSql(database.url)
     // The service ignores foreign tables, and other databases.
     await sql('create table other (n int) engine = MyISAM')
+    await sql('create table kyselyXmigration (n int) engine = MyISAM')
     const elsewhere = await newDatabase()
     await using foreign = await openSql(elsewhere.url)
     await foreign('create table kysely_migration (n int) engine = MyISAM')
@@ -76,6 +77,7 @@ test.runIf(engine === 'mysql')(
     await sql('alter table orders engine = MyISAM')
     // Its key is too long for MyISAM in MySQL.
     await sql('alter table kysely_migration engine = MEMORY')
+    await sql('alter table kysely_migration_lock engine = MEMORY')
     const { code, stderr } = await runToEnd(programs.server, { DATABASE_URL: database.url })
     expect(code).toBe(1)
     const { host, pathname } = new URL(database.url)
@@ -83,7 +85,7 @@ test.runIf(engine === 'mysql')(
     expect(message).toBe(
       `DATABASE_URL: cannot use the database ${host}${pathname}: Tables must have the storage engine InnoDB`,
     )
-    expect(remedy.split('; ')).toHaveLength(3)
+    expect(remedy.split('; ')).toHaveLength(4)
     for (const statement of remedy.split('; ')) await sql(statement)
     expect(await migrate()).toEqual([])
     await database.remove()

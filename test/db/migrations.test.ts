@@ -8,7 +8,7 @@ import { DatabaseUnavailableError, LockedError } from '../../db/errors.ts'
 import { isCurrent, migrate } from '../../db/migrate.ts'
 import type { Database } from '../../db/tables.ts'
 import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
-import { eventually } from '../support/eventually.ts'
+import { eventually, outOfThree } from '../support/eventually.ts'
 import { running, until } from '../support/instance.ts'
 import { openSql, type Sql } from '../support/sql.ts'
 
@@ -211,6 +211,16 @@ test('a migration waits for the lock, and reports that once', async () => {
   await release()
   expect(await migrated).toEqual([])
   expect(onWait.mock.calls).toEqual([[expect.stringContaining('another process')]])
+})
+
+test('a wait for the lock of less than a second is not reported', outOfThree, async () => {
+  const release = await holdLock()
+  const onWait = vi.fn()
+  const migrated = migrate(db, { onWait })
+  await setTimeout(200)
+  await release()
+  await migrated
+  expect(onWait).not.toHaveBeenCalled()
 })
 
 test('a migration that is over holds no lock, though its connection stays open', async () => {
