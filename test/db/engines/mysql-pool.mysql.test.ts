@@ -19,6 +19,7 @@ import {
 import { connect } from '../../../db/connect.ts'
 import { Deadline } from '../../../db/deadline.ts'
 import { MysqlPool, type Pooled, socketOf } from '../../../db/engines/mysql-pool.ts'
+import { OverloadedError } from '../../../db/errors.ts'
 import { execute } from '../../../db/statement.ts'
 import type { Database } from '../../../db/tables.ts'
 import { petStore } from '../../../src/petstore/pets/store.ts'
@@ -139,6 +140,23 @@ describe('connections to a server', outOfThree, () => {
     await db.destroy()
   })
 
+  test('a statement that is no plain read counts as a write', async () => {
+    const usage = { used: 0, waiting: 0 }
+    const db = await connect(service.databaseUrl, { usage })
+    await using rival = await openSql(service.databaseUrl)
+    await rival('lock tables pets write')
+    const four = (execute: () => Promise<unknown>) => Array.from({ length: 4 }, execute)
+    const statements = [
+      ...four(() => db.updateTable('pets').set({ status: 'sold' }).execute()),
+      ...four(() => sql`select id from pets`.execute(db)),
+    ]
+    await until('the others wait', () => usage.used + usage.waiting === 8 && usage.used > 5)
+    expect(usage).toEqual({ used: 6, waiting: 2 })
+    await rival('unlock tables')
+    await Promise.all(statements)
+    await db.destroy()
+  })
+
   test('a transaction without statements does not fail because of a call before it', async () => {
     const db = await connect(service.databaseUrl)
     const gone = new Deadline(20_000)
@@ -168,6 +186,14 @@ describe('connections to a server', outOfThree, () => {
     await until('it connects', () => silent.clients > 0)
     await unconnected.destroy()
     expect(await result).toMatchObject({ message: 'The database cannot be used right now' })
+  })
+
+  test('a connection on which the server says nothing is closed at the timeout', async () => {
+    await using silent = await listenSilently()
+    const db = await connect(`mysql://root@127.0.0.1:${silent.port}/pets`, { timeout: 300 })
+    await expect(db.selectFrom('pets').select('id').execute()).rejects.toThrow('cannot be used')
+    await until('it is closed', () => silent.clients === 0, 5_000)
+    await db.destroy()
   })
 
   test('a pool that ends waits for the rows of a statement', async () => {
@@ -244,8 +270,24 @@ describe('connections to a server', outOfThree, () => {
       pool.checkIdle()
       await abort(takeAll)
       proxy.flow()
+      const before = new Set(held)
       held = await takeAll()
+      expect(held.every((pooled) => before.has(pooled))).toBe(true)
       giveBackAll()
+    })
+
+    test.each([
+      ['reads', false, 1_000],
+      ['writes, beside six that wait for their turn to read', true, 1_006],
+    ])('a thousand %s may wait for a connection, and no more', async (_, isWriting, most) => {
+      const gone = new Deadline(Number.POSITIVE_INFINITY)
+      const calls = Array.from({ length: most + 1 }, () => pool.take(gone, isWriting))
+      gone.giveUp(new Error('Gone'))
+      const outcomes = await Promise.allSettled(calls)
+      giveBackAll()
+      const reasons = outcomes.map((outcome) => (outcome as PromiseRejectedResult).reason)
+      expect(reasons.pop()).toBeInstanceOf(OverloadedError)
+      expect(new Set(reasons.map(({ message }) => message))).toEqual(new Set(['Gone']))
     })
 
     test('writes that are aborted while they wait for a connection do not count as writes', async () => {
@@ -254,13 +296,19 @@ describe('connections to a server', outOfThree, () => {
       pool.giveBack(await pool.take(deadline, true))
     })
 
-    test('when an idle one is lost, the others are closed if they do not answer either', async () => {
-      giveBackAll()
-      proxy.stall()
-      socketOf((held[0] as Pooled).connection).destroy(new Error('Lost'))
-      await until('all are closed', areClosed)
-      proxy.flow()
-    })
+    test.each(['idle', 'used'])(
+      'when one that is %s is lost, idle ones are closed if they do not answer either',
+      async (state) => {
+        const [lost, ...others] = held as [Pooled, ...Pooled[]]
+        for (const pooled of others) pool.giveBack(pooled)
+        if (state === 'idle') pool.giveBack(lost)
+        proxy.stall()
+        socketOf(lost.connection).destroy(new Error('Lost'))
+        await until('all are closed', areClosed)
+        if (state === 'used') pool.giveBack(lost)
+        proxy.flow()
+      },
+    )
 
     test('while idle connections are pinged, the statement of another one continues', async () => {
       const [busy, ...idle] = held as [Pooled, ...Pooled[]]
@@ -415,6 +463,33 @@ describe('connections to a server', outOfThree, () => {
     await until('no connection hangs', () => proxy.clients < before, 2 * TIMEOUT)
   })
 
+  // A load balancer chooses the server of the connection for a kill.
+  test.each([
+    ['the same server', true, (text: string) => text],
+    ['another server', false, (text: string) => text.replace("'hostname'", "'none'")],
+    [
+      'a server that has started since',
+      false,
+      (text: string) =>
+        text.replace(/^show global.*/, "select 'Uptime' as Variable_name, 0 as Value"),
+    ],
+  ])('a session is killed only on its own server: %s', async (_, isKilled, change) => {
+    const url = Object.assign(new URL(service.databaseUrl), { host: `127.0.0.1:${proxy.port}` })
+    const db = await connect(url.href, { timeout: 500 })
+    onTestFinished(() => db.destroy())
+    onTestFinished(() => proxy.rewrite((text) => text))
+    await sql`select 1`.execute(db)
+    proxy.rewrite(change)
+    const clients = proxy.clients
+    const before = proxy.statements.length
+    const sent = (pattern: RegExp) =>
+      proxy.statements.slice(before).some((text) => pattern.test(text))
+    await expect(sql`select sleep(2)`.execute(db)).rejects.toThrow('cannot be used')
+    await until('its server is asked', () => sent(/^show variables/))
+    await until('both connections are closed', () => proxy.clients < clients)
+    expect(sent(/^kill \d+$/)).toBe(isKilled)
+  })
+
   test.runIf(existsSync(TCP))('TCP probes the server after ten seconds of silence', () => {
     const toProxy = `:${proxy.port.toString(16).toUpperCase().padStart(4, '0')}`
     const lines = readFileSync(TCP, 'utf8').split('\n')
@@ -422,18 +497,24 @@ describe('connections to a server', outOfThree, () => {
       .map((line) => line.trim().split(/\s+/))
       .filter(([, , remote, state]) => remote?.endsWith(toProxy) && state === ESTABLISHED)
     expect(found).not.toEqual([])
+    const left: number[] = []
     for (const [, , , , , timer = ''] of found) {
       const [kind, hundredths = ''] = timer.split(':')
       expect(kind, timer).toBe(KEEP_ALIVE)
-      expect(Number.parseInt(hundredths, 16)).toBeLessThanOrEqual(1_000)
+      left.push(Number.parseInt(hundredths, 16))
     }
+    expect(Math.max(...left)).toBeLessThanOrEqual(1_000)
+    expect(Math.max(...left), 'one was used just now').toBeGreaterThan(500)
   })
 })
 
 /** A server that accepts connections, and never answers. */
 async function listenSilently() {
   const sockets = new Set<Socket>()
-  const server = createServer((socket) => void sockets.add(socket.on('error', () => {})))
+  const server = createServer((socket) => {
+    sockets.add(socket.on('error', () => {}).on('close', () => sockets.delete(socket)))
+    socket.resume() // otherwise it would not notice the end
+  })
   await once(server.listen(0, '127.0.0.1'), 'listening')
   return {
     port: (server.address() as AddressInfo).port, // it listens on a port
