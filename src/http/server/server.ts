@@ -17,6 +17,7 @@ import { jsonHeaders } from '../headers.ts'
 import { http } from '../node.ts'
 import { isHttp } from '../request.ts'
 import { GONE } from '../request-log.ts'
+import { recordOf } from '../request-record.ts'
 import { answer, rawAnswer } from '../respond.ts'
 import { Connection } from './connection.ts'
 
@@ -48,11 +49,15 @@ export function createHttpServer(
   timeouts: ClientTimeouts = defaultTimeouts,
 ): Server {
   const connections = new Map<Duplex, Connection>()
+  // The duplex streams of node:http's server are sockets of node:net.
+  const report = ({ status }: ApiError, socket: Duplex) =>
+    onRefused({ status, ipAddress: (socket as Socket).remoteAddress })
   // Both have Express's prototypes (see `madeFor`). Express calls the last handler for a URL that it
-  // cannot parse, and after an error in the middle of a response.
+  // cannot parse, before all other handlers, and after an error in the middle of a response.
   const serve = (req: IncomingMessage, res: ServerResponse) =>
     app(req as Request, res as Response, () => {
       if (res.headersSent) return res.destroy()
+      recordOf(res).requestId = report(BAD_URL, req.socket)
       answer(res, BAD_URL.status, jsonHeaders, JSON.stringify(refusalOf(BAD_URL)))
     })
   const accept = (req: IncomingMessage, res: ServerResponse) => {
@@ -64,10 +69,7 @@ export function createHttpServer(
     if (!place) return
     const body = JSON.stringify(refusalOf(error))
     if (!(place instanceof Connection)) return answer(place, error.status, jsonHeaders, body)
-    // The duplex streams of node:http's server are sockets of node:net.
-    const { remoteAddress: ipAddress } = socket as Socket
-    const id = onRefused({ status: error.status, ipAddress })
-    place.end(rawAnswer(error.status, body, id))
+    place.end(rawAnswer(error.status, body, report(error, socket)))
   }
 
   class HttpServer extends http.Server {

@@ -178,6 +178,27 @@ test('CONNECT is logged, and counted with surface="other"', async () => {
   expect(await metrics.read(`petstore_requests_total{${labels}}`)).toBe(1)
 })
 
+test('a request whose URL cannot be parsed is logged, and counted with surface="other"', async () => {
+  const count = () =>
+    metrics.read('petstore_requests_total{surface="other",operation="none",status="400"}')
+  const before = await count()
+  const target = 'http://[/nothing?secret'
+  const { answers } = await converse(service.origin, `GET ${target} HTTP/1.1\r\nHost: x\r\n\r\n`)
+  expect(await entryOf(answers[0] as RawAnswer)).toEqual({
+    level: 30,
+    time: expect.any(Number),
+    pid: process.pid,
+    hostname: hostname(),
+    requestId: answers[0]?.headers.get('x-request-id'),
+    surface: 'other',
+    status: 400,
+    duration: 0,
+    address: '127.0.0.1',
+    msg: 'request',
+  })
+  expect(await count()).toBe(before + 1)
+})
+
 const key = `petstore_${'k'.repeat(43)}`
 
 test('an X-Request-Id that contains a key is replaced', async () => {
@@ -257,7 +278,7 @@ test.each([
   }
   socket.end('GET /v1/pets HTTP/1.1\r\nHost: x\r\n')
   const answer = await text(socket)
-  expect(answer).toMatch(/^HTTP\/1\.1 400 .*"code":"BAD_REQUEST"/s)
+  expect(answer).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n.*"code":"BAD_REQUEST"/s)
   const id = /^x-request-id: (.+)\r$/im.exec(answer)?.[1]
   const entry = () =>
     service.logged.map((line) => JSON.parse(line)).find((line) => line.requestId === id)
