@@ -11,7 +11,7 @@ import {
   expectServing,
   expectTrpcError,
 } from '../support/expect.ts'
-import { converse } from '../support/raw.ts'
+import { converse, requestText } from '../support/raw.ts'
 import { transformer } from '../support/router.ts'
 import { serviceForFile, startService } from '../support/service.ts'
 
@@ -188,6 +188,26 @@ async function* slowly(text: string) {
   await setTimeout(1_500)
   yield Buffer.from(text.slice(5))
 }
+
+test('a body needs a Content-Type, and a Content-Type without a body is checked, too', async () => {
+  for (const [path, body, check] of [
+    ['/v1/pets', petOf(100), expectRestError],
+    ['/trpc/createPet', trpcPetOf(100), expectTrpcError],
+  ] as const) {
+    const length = `Content-Length: ${body.length}`
+    const untyped = requestText(`POST ${path}`, { key: service.key, headers: [length] }) + body
+    const [answer] = (await converse(service.origin, untyped)).answers
+    check(answer as ErrorAnswer, 415, 'UNSUPPORTED_MEDIA_TYPE')
+    const empty = { method: 'POST', headers: { 'content-type': 'text/plain' } }
+    check(await answerOf(service.fetch(path, empty)), 415, 'UNSUPPORTED_MEDIA_TYPE')
+  }
+})
+
+test('a body that is too large returns 413, whatever its type', async () => {
+  const headers = { 'content-type': 'text/plain' }
+  expectRestError(await post(petOf(MAX_BODY + 1), headers), 413, 'PAYLOAD_TOO_LARGE')
+  expectTrpcError(await postTrpc(trpcPetOf(MAX_BODY + 1), headers), 413, 'PAYLOAD_TOO_LARGE')
+})
 
 test('100,000 open brackets return an error in body, query and input', async () => {
   const brackets = '['.repeat(100_000)

@@ -1,6 +1,7 @@
 /** Unwanted bodies are not read: the response is sent at once, and the connection closes. */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
+import { setTimeout } from 'node:timers/promises'
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { accepted } from '../../support/accepted.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -18,23 +19,31 @@ const head = (line: string, ...headers: string[]) => requestText(line, { headers
 const keyed = (line: string, ...headers: string[]) =>
   head(line, `Authorization: Bearer ${service.key}`, ...headers)
 
-test('a Content-Length beyond the limit returns 413 without 100 Continue', async () => {
-  const announced = ['Content-Length: 10000000', json, 'Expect: 100-continue']
-  for (const [path, expectError] of [
-    ['/v1/pets', expectRestError],
-    ['/trpc/createPet', expectTrpcError],
-  ] as const) {
-    const { answers, closed } = await converse(
-      service.origin,
-      keyed(`POST ${path}`, ...announced),
-      { expected: 2 },
-    )
-    expect(answers).toHaveLength(1)
-    if (answers[0]) expectError(answers[0], 413, 'PAYLOAD_TOO_LARGE')
-    expect(answers[0]?.headers.get('connection')).toBe('close')
-    expect(closed).toBe(true)
-  }
-})
+const short = 'Content-Length: 20'
+test.for<[what: string, status: number, code: string, headers: string[]]>([
+  ['too large', 413, 'PAYLOAD_TOO_LARGE', [json, 'Content-Length: 10000000']],
+  ['of another type', 415, 'UNSUPPORTED_MEDIA_TYPE', ['Content-Type: text/plain', short]],
+  ['compressed', 415, 'UNSUPPORTED_MEDIA_TYPE', [json, 'Content-Encoding: gzip', short]],
+])(
+  'a body that is %s by its headers returns %i without 100 Continue',
+  async ([, status, code, headers]) => {
+    const announced = [...headers, 'Expect: 100-continue']
+    for (const [path, expectError] of [
+      ['/v1/pets', expectRestError],
+      ['/trpc/createPet', expectTrpcError],
+    ] as const) {
+      const { answers, closed } = await converse(
+        service.origin,
+        keyed(`POST ${path}`, ...announced),
+        { expected: 2 },
+      )
+      expect(answers).toHaveLength(1)
+      if (answers[0]) expectError(answers[0], status, code)
+      expect(answers[0]?.headers.get('connection')).toBe('close')
+      expect(closed).toBe(true)
+    }
+  },
+)
 
 const chunked = 'Transfer-Encoding: chunked'
 const endless: [status: number, head: () => string][] = [
@@ -100,6 +109,25 @@ test('a connection whose body has arrived stays open, whatever the status', asyn
   })
   expect(answers.map(({ status }) => status)).toEqual([401, 200, 401])
   expect(closed).toBe(false)
+})
+
+test('a client that sends its body after the response is not reset at once', async () => {
+  const socket = connect({
+    port: Number(new URL(service.origin).port),
+    host: '127.0.0.1',
+    allowHalfOpen: true,
+  }).on('error', () => {})
+  const ended = once(socket.resume(), 'end')
+  const headers = ['Connection: close', 'Content-Type: text/plain', 'Content-Length: 1000000']
+  socket.write(keyed('POST /v1/pets', ...headers))
+  await ended
+  // It has a second to read the response.
+  for (let part = 0; part < 5; part++) {
+    socket.write('x'.repeat(1_000))
+    await setTimeout(40)
+  }
+  expect(socket.errored).toBe(null)
+  socket.destroy()
 })
 
 test('a second byte order mark returns 400, on both surfaces', async () => {
