@@ -89,7 +89,7 @@ describe.runIf(engine === 'mysql')('while the request is served', () => {
   test.each([
     [
       '1.1',
-      /^(HTTP\/1\.1 102 Processing\r\n\r\n){2,}HTTP\/1\.1 201 .*\r\nConnection: close\r\n.*"Rex"/s,
+      /^(HTTP\/1\.1 102 Processing\r\n\r\n){2,12}HTTP\/1\.1 201 .*\r\nConnection: close\r\n.*"Rex"/s,
     ],
     // HTTP/1.0 has no interim responses (RFC 9110, section 15.2).
     ['1.0', /^HTTP\/1\.1 201 .*\r\nConnection: close\r\n.*"Rex"/s],

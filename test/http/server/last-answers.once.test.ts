@@ -96,20 +96,31 @@ test('sequential requests on one connection all get a response', async () => {
   expect(closed).toBe(false)
 })
 
-test('a request whose head arrives during the stop gets a response', async () => {
-  const serving = accepted()
-  const socket = connect(Number(new URL(service.origin).port), '127.0.0.1')
-  const served = await serving
-  const request = post('1.1')
-  socket.write(request.slice(0, 20))
-  while (served.bytesRead === 0) await setTimeout(1)
-  const stopping = service.stop()
-  await setTimeout(200) // the server closes idle connections repeatedly
-  socket.write(request.slice(20))
-  expect(await text(socket)).toMatch(/^HTTP\/1\.1 201 .*\r\nConnection: close\r\n/s)
-  await stopping
-  service = await startService() // for afterEach, which stops it
-})
+test.for<[string, number]>([
+  ['the first', 0],
+  ['the second', 1],
+])(
+  '%s request of a connection, whose head arrives during the stop, gets a response',
+  async ([, before]) => {
+    const serving = accepted()
+    const socket = connect(Number(new URL(service.origin).port), '127.0.0.1')
+    const served = await serving
+    const request = post('1.1')
+    for (let count = 0; count < before; count++) {
+      socket.write(request)
+      await once(socket, 'data')
+    }
+    const { bytesRead } = served
+    socket.write(request.slice(0, 20))
+    while (served.bytesRead === bytesRead) await setTimeout(1)
+    const stopping = service.stop()
+    await setTimeout(200) // the server closes idle connections repeatedly
+    socket.write(request.slice(20))
+    expect(await text(socket)).toMatch(/^HTTP\/1\.1 201 .*\r\nConnection: close\r\n/s)
+    await stopping
+    service = await startService() // for afterEach, which stops it
+  },
+)
 
 test.for([
   ['its timeout', {}, { clientTimeouts: { headers: 1_000, request: 1_000, keepAlive: 60_000 } }],

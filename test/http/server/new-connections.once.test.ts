@@ -42,6 +42,18 @@ test('300 new connections do not wait while 200 others send one request after an
   expect(answers).toBeLessThan(8_000)
 })
 
+test('a request does not wait while no connection is accepted', async () => {
+  const socket = await ask()
+  let shortest = Number.POSITIVE_INFINITY
+  for (let count = 0; count < 50; count++) {
+    const began = performance.now()
+    socket.write(request)
+    await once(socket, 'data')
+    shortest = Math.min(shortest, performance.now() - began)
+  }
+  expect(shortest).toBeLessThan(4) // new connections may delay it by five milliseconds
+})
+
 const queue = () => Number(readFileSync('/proc/sys/net/core/somaxconn', 'utf8'))
 test.runIf(process.platform === 'linux' && queue() >= 1_024)(
   'a process that does nothing for a moment loses none of 1,000 new connections',
@@ -66,8 +78,8 @@ test.runIf(process.platform === 'linux' && queue() >= 1_024)(
 )
 
 test('requests whose clients are gone before the process reads them are all logged', async () => {
-  // 499, and 401 for those that are served in time.
-  const count = () => server.entries().filter(({ status }) => status !== 200).length
+  const refused = () => server.entries().filter(({ status }) => status !== 200)
+  const count = () => refused().length
   const before = count()
   server.child.kill('SIGSTOP')
   onTestFinished(() => void server.child.kill('SIGCONT'))
@@ -77,6 +89,13 @@ test('requests whose clients are gone before the process reads them are all logg
   await vi.waitFor(() => expect(sent).toBe(100), 10_000)
   server.child.kill('SIGCONT')
   await vi.waitFor(() => expect(count() - before).toBe(100), 10_000)
+  for (const entry of refused().slice(before)) {
+    expect(entry).toMatchObject({ address: '127.0.0.1' })
+    // Some may be served in time.
+    if (entry.operation !== 'createPet') {
+      expect(entry).toMatchObject({ level: 30, surface: 'other', status: 499, duration: 0 })
+    } else expect([401, 499]).toContain(entry.status)
+  }
 })
 
 test.runIf(process.platform === 'linux')(
