@@ -372,7 +372,9 @@ test.each(engine === 'mysql' ? ['2'] : ['1'])(
     expect(busy.stderr).not.toContain('    at ')
     const metrics = runProgram(programs.server, { ...variables, PORT: '0', METRICS_PORT: port })
     expect(await metrics.exited).toBe(1)
-    expect(metrics.stderr).toContain(`METRICS_PORT: cannot listen on 127.0.0.1:${port}`)
+    expect(metrics.stderr).toContain(
+      `METRICS_PORT: cannot listen on 127.0.0.1:${port} (EADDRINUSE)\n`,
+    )
     expect(metrics.stderr).not.toContain('    at ')
     expect((await get('/healthz')).status).toBe(200)
   },
