@@ -52,7 +52,8 @@ export class Problem extends TRPCError {
    * input itself is `''`. Undefined for all other problems.
    */
   get fields(): Record<string, string> | undefined {
-    if (!(this.cause instanceof ZodError)) return undefined
+    // The cause of a 500 may be the errors of an output.
+    if (this.code !== 'BAD_REQUEST' || !(this.cause instanceof ZodError)) return undefined
     const fields = this.cause.issues.map(({ path, message }) => [path.join('.'), message])
     return Object.fromEntries(fields.reverse())
   }

@@ -95,6 +95,8 @@ const given = {
   inner: { long: null, text: '"ä😀' },
   inners: [{ long: 2n ** 63n - 1n }],
 }
+/** Beside the fields of the output, a resolver may return others, and fields that are undefined. */
+const bare = { ...given, long: undefined, owner: 7n }
 const full = {
   ...given,
   long: 7n,
@@ -142,7 +144,7 @@ const deprecated = {
 
 const Order = z.object({ id: long, note: z.string() }).meta({ id: 'Order' })
 
-/** The errors that a faulty resolver may throw. */
+/** What a faulty resolver may throw. */
 const failures: Record<string, unknown> = {
   error: new Error('the secret'),
   wrapped: new TRPCError({ code: 'INTERNAL_SERVER_ERROR', message: 'the secret' }),
@@ -178,7 +180,7 @@ const served = router({
     .meta(described('GET', '/given/{what}', { example: given }))
     .input(z.object({ what: z.string() }))
     .output(Given)
-    .query(async ({ input: { what } }) => (what === 'full' ? full : given)),
+    .query(async ({ input: { what } }) => (what === 'full' ? full : bare)),
   wrappedInQuery: keyedProcedure
     .meta(described('GET', '/wrapped', { example: inWrappers }))
     .input(Wrapped)
@@ -245,6 +247,7 @@ const served = router({
     .input(z.object({ what: z.string() }))
     .output(Seen)
     .query(({ input: { what } }) => {
+      if (what === 'misfit') return { seen: 7 as unknown as string }
       throw failures[what]
     }),
 })
@@ -673,18 +676,30 @@ test('an operation without a body ignores one of any type', async () => {
   }
 })
 
-test.each(Object.keys(failures))('an internal error returns no details: %s', async (what) => {
-  const rest = await ask(`/failures/${what}`)
-  const internal = { code: 'INTERNAL_SERVER_ERROR', message: 'Internal server error', status: 500 }
-  expect(await rest.json()).toEqual(internal)
-  const input = encodeURIComponent(JSON.stringify(transformer.serialize({ what })))
-  const trpc = await service.fetch(`/trpc/fail?input=${input}`)
-  expect(trpc.status).toBe(500)
-  expect(await trpc.json()).toEqual({
-    error: transformer.serialize({
-      message: internal.message,
-      code: -32603,
-      data: { code: internal.code, httpStatus: 500 },
-    }),
-  })
-})
+test.each([...Object.keys(failures), 'misfit'])(
+  'an internal error returns no details, and the log has them: %s',
+  async (what) => {
+    service.logged.length = 0
+    const rest = await ask(`/failures/${what}`)
+    const internal = {
+      code: 'INTERNAL_SERVER_ERROR',
+      message: 'Internal server error',
+      status: 500,
+    }
+    expect(await rest.json()).toEqual(internal)
+    const input = encodeURIComponent(JSON.stringify(transformer.serialize({ what })))
+    const trpc = await service.fetch(`/trpc/fail?input=${input}`)
+    expect(trpc.status).toBe(500)
+    expect(await trpc.json()).toEqual({
+      error: transformer.serialize({
+        message: internal.message,
+        code: -32603,
+        data: { code: internal.code, httpStatus: 500 },
+      }),
+    })
+    const lines = service.logged.map((line) => JSON.parse(line)).filter(({ level }) => level === 50)
+    expect(lines.map(({ msg }) => msg)).toEqual([internal.message, internal.message])
+    const cause = { nothing: internal.message, misfit: 'seen' }[what] ?? 'the secret'
+    for (const { err } of lines) expect(JSON.stringify(err)).toContain(cause)
+  },
+)
