@@ -98,6 +98,18 @@ const Chain = z.object({
   },
 })
 const Link = z.object({ chain: Chain.optional() })
+const Knot = z.object({
+  label: z.string(),
+  get next(): z.ZodNullable<typeof Knot> {
+    return Knot.nullable()
+  },
+})
+const Fork = z.object({
+  label: z.string(),
+  get next(): z.ZodUnion<[typeof Fork, typeof Toy]> {
+    return z.union([Fork, Toy])
+  },
+})
 
 const byLabel = orderBy([{ column: 'label', type: 'text', direction: 'ascending', unique: true }])
 
@@ -151,6 +163,35 @@ test('complete procedures start', () => {
   expect(document.paths?.['/all']?.get?.responses).toMatchObject({
     200: { content: { 'application/json': { schema: { type: 'array', maxItems: 100 } } } },
   })
+})
+
+test('a DELETE has its other fields in the query, and no body', () => {
+  const input = Toy.extend({ size: z.int().optional() })
+  const drop = keyedProcedure
+    .meta(restMeta(removing))
+    .input(input)
+    .output(z.void())
+    .mutation(write(async () => {}))
+  const { parameters, requestBody } = start({ drop }).paths?.['/toys/{label}']?.delete ?? {}
+  expect(parameters).toMatchObject([
+    { name: 'label', in: 'path' },
+    { name: 'size', in: 'query' },
+  ])
+  expect(requestBody).toBeUndefined()
+})
+
+test('an input may be transformed as a whole', () => {
+  const input = Toy.extend({ size: z.int() }).transform(({ label }) => ({ label }))
+  const { parameters } =
+    start({ it: query({ path: '/toys/{label}' }, input) }).paths?.['/toys/{label}']?.get ?? {}
+  expect(parameters).toMatchObject([
+    { name: 'label', in: 'path' },
+    { name: 'size', in: 'query' },
+  ])
+})
+
+test('a name may have 64 characters', () => {
+  expect(() => start({ ['a'.repeat(64)]: right })).not.toThrow()
 })
 
 test('the guide to idempotency sends no body where the operation has none', () => {
@@ -288,6 +329,9 @@ test('path parameters may have any type, and each example of an error is a messa
   const size = z.enum(['small', 'great'], { error: 'must be small or great' })
   const Sized = z.object({ size, label: z.string({ error: 'is required' }) }).meta({ id: 'Sized' })
   const path = '/toys/{size}/{label}'
+  // Bodies that may be empty.
+  const label = z.string({ error: 'must be a string' }).optional()
+  const optional = { first: { label }, second: { labels: z.array(z.string()).optional(), label } }
   const document = start({
     change: mutation({ method: 'PATCH', path: '/toys/{size}' }, Sized),
     drop: keyedProcedure
@@ -296,8 +340,17 @@ test('path parameters may have any type, and each example of an error is a messa
       .output(z.void())
       .mutation(write(async () => {})),
     get: labelled('get', '/toys'),
+    ...Object.fromEntries(
+      Object.entries(optional).map(([name, fields]) => [
+        name,
+        mutation(
+          { path: `/${name}/{size}`, exampleInput: {} },
+          z.object({ size, ...fields }).meta({ id: name }),
+        ),
+      ]),
+    ),
   })
-  const messageOf = (path: string, method: 'get' | 'patch' | 'delete') => {
+  const messageOf = (path: string, method: 'get' | 'patch' | 'post' | 'delete') => {
     const response = document.paths?.[path]?.[method]?.responses?.[400]
     const { example, examples } = response?.content['application/json'] ?? {}
     return (example ?? examples.BAD_REQUEST.value).message
@@ -305,6 +358,8 @@ test('path parameters may have any type, and each example of an error is a messa
   expect(messageOf('/toys/{size}', 'patch')).toBe('label is required')
   expect(messageOf(path, 'delete')).toBe('size must be small or great')
   expect(messageOf('/toys', 'get')).toBe('The request must have one valid Host header')
+  expect(messageOf('/first/{size}', 'post')).toBe('label must be a string')
+  expect(messageOf('/second/{size}', 'post')).toBe('The body must be a JSON object')
 })
 
 test.each([
@@ -455,6 +510,11 @@ const wrong: Wrong[] = [
     mutation(reading, Toy),
     'is a mutation, which does not fit the method GET',
   ],
+  [
+    'POST for a query',
+    query({ method: 'POST', exampleInput: example }, NewToy),
+    'is a query, which does not fit the method POST',
+  ],
   ['an input that is no object', query({}, z.string()), 'needs an object as its input'],
   [
     'a path parameter that the input lacks',
@@ -497,12 +557,58 @@ const wrong: Wrong[] = [
       .query(page),
     'A page needs a limit',
   ],
+  [
+    'a page without a limit',
+    keyedProcedure
+      .meta(restMeta(listing))
+      .input(z.object({ cursor: pagingInputs('toys', BY_ID).cursor }))
+      .output(Toys)
+      .query(page),
+    'needs `limit` and `cursor` in its input',
+  ],
+  [
+    'a page without a cursor',
+    keyedProcedure
+      .meta(restMeta(listing))
+      .input(z.object({ limit: pagingInputs('toys', BY_ID).limit }))
+      .output(Toys)
+      .query(page),
+    'needs `limit` and `cursor` in its input',
+  ],
+  [
+    'a page that is no list',
+    keyedProcedure
+      .meta(restMeta({ ...listing, example: { toys: [] } }))
+      .input(z.object(pagingInputs('toys', BY_ID)))
+      .output(z.object({ toys: Toys }))
+      .query(page as never),
+    'and a list as its output',
+  ],
+  [
+    '`paged` with a resolver that paged(…) did not make',
+    keyedProcedure
+      .meta(restMeta(listing))
+      .input(z.object(pagingInputs('toys', BY_ID)))
+      .output(Toys)
+      .query(async () => []),
+    'must say `paged` and use paged(…), or neither',
+  ],
   ['paged without saying so', get.input(Toy).output(Toys).query(page), 'must say `paged`'],
   ['a creation that is not idempotent', mutation(creating, Toy), 'must say `creates`'],
   [
     'a repeatable action without an idempotency key',
     mutation({ repeatable: true }),
     'must say `creates` or `repeatable` and use idempotentWrite(',
+  ],
+  [
+    'an idempotency key without saying so',
+    mutation({}, NewToy, idempotentWrite(give)),
+    'must say `creates` or `repeatable` and use idempotentWrite(…), or neither',
+  ],
+  [
+    'an output without an example',
+    query({ example: undefined }),
+    'The example of it does not fit its schema: The input',
   ],
   [
     'a body without an example',
@@ -630,6 +736,7 @@ const wrong: Wrong[] = [
     { since: new Date('2026-13-01'), sunset: new Date(1) },
     { since: new Date(0), sunset: new Date('soon') },
     { since: new Date(1), sunset: new Date(0) },
+    { since: new Date(0), sunset: new Date(0) },
   ].map(
     (dates, index): Wrong => [
       `a deprecated operation with wrong dates (${index})`,
@@ -660,11 +767,13 @@ const wrong: Wrong[] = [
     query({}, z.object({ toys: z.map(z.string(), Toy) })),
     'The input of it.toys is of the type map, which REST cannot encode',
   ],
-  [
-    'a union of types',
-    query({}, z.object({ label: z.union([z.string(), z.boolean()]) })),
-    'The input of it.label mixes types',
-  ],
+  ...[z.boolean(), z.bigint()].map(
+    (other): Wrong => [
+      `a union of a string and a ${other.def.type}`,
+      query({}, z.object({ label: z.union([z.string(), other]) })),
+      'The input of it.label mixes types',
+    ],
+  ),
   ...[
     [z.array(z.string()), z.array(z.bigint()), 'label[]'] as const,
     [z.string().nullable(), z.bigint().nullable(), 'label'] as const,
@@ -706,7 +815,21 @@ const wrong: Wrong[] = [
     get.input(Toy).output(Chain).query(give),
     'The output of it.next.chain contains itself, which REST cannot encode: change its schema',
   ],
-  ...[z.bigint().catch(7n), z.object({ size: z.bigint() }).catch({ size: 7n })].map(
+  ...[Knot, Fork].map(
+    (output, index): Wrong => [
+      `an output that contains itself or something else (${index})`,
+      get
+        .input(Toy)
+        .output(output)
+        .query(give as never),
+      'The output of it.next contains itself, which REST cannot encode: change its schema',
+    ],
+  ),
+  ...[
+    z.bigint().catch(7n),
+    z.object({ size: z.bigint() }).catch({ size: 7n }),
+    z.object({ size: z.bigint(), more: z.string() }).catch({ size: 7n, more: '' }),
+  ].map(
     (size, index): Wrong => [
       `a bigint in catch(…) (${index})`,
       mutation({}, z.object({ size }).meta({ id: 'Caught' })),
