@@ -102,6 +102,7 @@ const full = {
   long: 7n,
   perhapsLong: 9_007_199_254_740_993n,
   perhaps: 'x',
+  inner: { ...given.inner, long: 0n },
   shapes: [{ long: 2n, time: new Date('2026-01-02T03:04:05.006Z') }, { lines: [3n, 4n] }],
 }
 
@@ -154,6 +155,8 @@ const failures: Record<string, unknown> = {
   nothing: undefined,
   object: { message: 'the secret', code: 'NOT_FOUND', status: 404 },
 }
+
+const removed: object[] = []
 
 const exampleInput = {
   text: `It's "x"`,
@@ -217,9 +220,13 @@ const served = router({
         deprecated,
       }),
     )
-    .input(z.object({ label: z.string() }))
+    .input(z.object({ label: z.string(), whole: z.boolean().optional() }))
     .output(z.void())
-    .mutation(write(async () => {})),
+    .mutation(
+      write(async ({ input }) => {
+        removed.push(input)
+      }),
+    ),
   orders: keyedProcedure
     .meta(
       described('GET', '/shops/{shop}/orders', {
@@ -520,7 +527,7 @@ test('a body may be nested 500 levels deep', async () => {
 test.each([
   [
     'full',
-    '{"long":7,"longs":[1,9007199254740992,-9223372036854775808],"perhapsLong":9007199254740993,"perhaps":"x","time":"2026-01-02T03:04:05.006Z","number":0.1,"inner":{"long":null,"text":"\\"ä😀"},"inners":[{"long":9223372036854775807}],"shapes":[{"long":2,"time":"2026-01-02T03:04:05.006Z"},{"lines":[3,4]}]}',
+    '{"long":7,"longs":[1,9007199254740992,-9223372036854775808],"perhapsLong":9007199254740993,"perhaps":"x","time":"2026-01-02T03:04:05.006Z","number":0.1,"inner":{"long":0,"text":"\\"ä😀"},"inners":[{"long":9223372036854775807}],"shapes":[{"long":2,"time":"2026-01-02T03:04:05.006Z"},{"lines":[3,4]}]}',
   ],
   [
     'bare',
@@ -662,6 +669,12 @@ test('a response with 204 has no body and no headers about one', async () => {
   expect(answer.headers.get('cache-control')).toBe('no-store')
   expect(answer.headers.get('x-content-type-options')).toBe('nosniff')
   expect(answer.headers.get('deprecation')).toBe('@1795132800')
+})
+
+test('a DELETE has a query', async () => {
+  removed.length = 0
+  expect((await ask('/notes/a?whole=true', { method: 'DELETE' })).status).toBe(204)
+  expect(removed).toEqual([{ label: 'a', whole: true }])
 })
 
 test('an operation without a body ignores one of any type', async () => {

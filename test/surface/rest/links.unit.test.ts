@@ -16,6 +16,25 @@ test.each([
   expect(links({}, { id: 7n })).toEqual(['Location', baseUrl + path])
 })
 
+test('Location names what was made, even if something else was sent', () => {
+  const links = linksOf({ creates: '/shops/{shop}/notes/{label}' } as unknown as Operation, baseUrl)
+  expect(links({ shop: 'x', label: 'A b' }, { label: 'a-b' })).toEqual([
+    'Location',
+    `${baseUrl}/shops/x/notes/a-b`,
+  ])
+})
+
+test('Link keeps every parameter that was sent, whatever its name and its value', () => {
+  const names = ['größe', 'flag', 'count', 'text', 'a&b', 'cursor', 'absent']
+  const queryParameters = new Map(names.map((name) => [name, () => undefined]))
+  const operation = { paged: true, path: '/pets', queryParameters } as unknown as Operation
+  const input = { größe: 1n, flag: false, count: 0, text: '', 'a&b': [] }
+  expect(linksOf(operation, baseUrl)(input, [], 0n)).toEqual([
+    'Link',
+    `<${baseUrl}/pets?gr%C3%B6%C3%9Fe=1&flag=false&count=0&text=&cursor=0>; rel="next"`,
+  ])
+})
+
 test.each([
   ['/pets', '/pets'],
   ['/日本', '/%E6%97%A5%E6%9C%AC'],
