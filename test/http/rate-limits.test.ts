@@ -158,6 +158,12 @@ test('a batch counts each call; a REST path with commas counts once', async () =
   expect((await ask(escaped)).status).toBe(200)
   expectTrpcError(await ask(escaped), 429, 'TOO_MANY_REQUESTS')
   expectTrpcError(await ask('/trpc/listPets'), 429, 'TOO_MANY_REQUESTS')
+  // Without a key, too.
+  const anonymous = await ask('/trpc/listPets,listPets,listPets?batch=1', { authorization: '' })
+  expect([anonymous.status, anonymous.headers.get('ratelimit')]).toEqual([
+    401,
+    expect.stringMatching(/r=6\b/),
+  ])
 })
 
 test('a batch beyond the limit counts as one of the maximum length', async () => {

@@ -321,6 +321,7 @@ describe('errors', () => {
       )
       // The log entry with the cause has the trace, too.
       expect(lines.map(({ level }) => level).sort()).toEqual([30, 50])
+      expect(new Set(lines.map(({ spanId }) => spanId))).toEqual(new Set([call?.spanId]))
     } finally {
       await sql('alter table pets rename column category to category_id')
     }
