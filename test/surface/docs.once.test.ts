@@ -124,6 +124,7 @@ test('files are compressed if the client accepts it', async () => {
       'gzip, deflate, br, zstd',
       'identity;q=0.5, *;q=1',
       'gzip;q=0.1',
+      '*',
     ]) {
       const packed = await askRaw(path, accepted)
       expect(packed.header('content-encoding'), path).toBe('gzip')
@@ -212,5 +213,8 @@ test('the page is found behind a proxy that removes the prefix of a path', async
     const page = await fetch(prefix + path)
     expect(page.url).toBe(`${prefix}/docs/`)
     expect(await page.text()).toBe(html)
+    // Where its forms send to.
+    const [, api = ''] = /data-api="([^"]+)"/.exec(html) ?? []
+    expect(new URL(api, page.url).href).toBe(`${prefix}/v1`)
   }
 })
