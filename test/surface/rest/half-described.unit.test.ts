@@ -190,6 +190,16 @@ test('an input may be transformed as a whole', () => {
   ])
 })
 
+test('an output may have a Date of any year', () => {
+  const at = z.date().meta({ override: { type: 'string', format: 'date-time' } })
+  const it = keyedProcedure
+    .meta(restMeta({ ...reading, example: { at: new Date(0) } }))
+    .input(Toy)
+    .output(z.object({ at }))
+    .query(async () => ({ at: new Date(0) }))
+  expect(() => start({ it })).not.toThrow()
+})
+
 test('a name may have 64 characters', () => {
   expect(() => start({ ['a'.repeat(64)]: right })).not.toThrow()
 })

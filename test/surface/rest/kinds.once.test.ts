@@ -413,6 +413,7 @@ test.each([
     {
       ...{ '7': '7n', '-7': '-7n', '-0': '0n', '7.0': '7n', '70E-1': '7n', '0.7e1': '7n' },
       ...{ '7E+0': '7n', '7e2': '700n', '0.07e2': '7n', '700.00e-2': '7n', '7E+2': '700n' },
+      ...{ '9e18': '9000000000000000000n', '-9E18': '-9000000000000000000n' },
       ...{ '-0.0e-5': '0n', '0e999': '0n', '0e999999999': '0n' },
       '9007199254740993': '9007199254740993n',
       '9007199254740993.0': '9007199254740993n',
@@ -499,6 +500,19 @@ test.each([
       .split(', ')
       .sort()
   expect(order(await seen(ask('/see', { method: 'PUT', body })))).toEqual(order(expected))
+})
+
+test('the error for a number is about a number, however it is written', async () => {
+  const body = '{"list":1.5,"inner":1e5,"shape":12345678901234567890,"text":0.5}'
+  const { message } = (await (await ask('/see', { method: 'PUT', body })).json()) as Error
+  expect(message.split('; ').sort()).toEqual(
+    [
+      ['inner', 'object'],
+      ['list', 'array'],
+      ['shape', 'object'],
+      ['text', 'string'],
+    ].map(([name, type]) => `${name} Invalid input: expected ${type}, received number`),
+  )
 })
 
 test('the errors of inner fields and of items have the whole path in `fields` of tRPC', async () => {
