@@ -12,8 +12,11 @@ import {
 } from './document.ts'
 import { type Html, html, join, prose } from './html.ts'
 
-/** The names of the components around a part, none of which is unfolded in itself again. */
+/** The references around a part, none of which is unfolded in itself again. */
 type Around = readonly string[]
+
+/** How many references are unfolded in each other. */
+const MAX_AROUND = 8
 
 /** A list of what there is to say of fields or parameters, each with its name. */
 export const fields = (document: OpenApi, items: readonly Parameter[], around: Around = []): Html =>
@@ -73,11 +76,10 @@ export function tree(document: OpenApi, part: SchemaPart | undefined): Html {
 /** The fields, the items or the choices of a schema; undefined where it has none. */
 function inner(document: OpenApi, part: SchemaPart, around: Around): Html | undefined {
   if (typeof part === 'boolean') return undefined
-  const name = schemaNameOf(part)
-  if (name !== undefined && around.includes(name)) return undefined
-  const within = name === undefined ? around : [...around, name]
-  // An end for a schema that refers to itself by other ways than components.
-  if (within.length > 8) return undefined
+  const { $ref } = part
+  if ($ref !== undefined && around.includes($ref)) return undefined
+  const within = $ref === undefined ? around : [...around, $ref]
+  if (within.length > MAX_AROUND) return undefined
   const schema = schemaOf(document, part)
   const {
     properties = {},

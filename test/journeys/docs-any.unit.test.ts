@@ -5,6 +5,18 @@ import { oddDocument } from './odd-document.ts'
 
 const html = docsPage(JSON.stringify(oddDocument))
 
+/** The page of a document with these parts. */
+const pageOf = (parts: object) =>
+  docsPage(JSON.stringify({ openapi: '3.1.0', info: { title: 'T', version: '1' }, ...parts }))
+
+/** The text of a page, in one line. */
+const wordsOf = (page: string) =>
+  page
+    .replaceAll(/<[^>]*>/g, ' ')
+    .replaceAll('&#34;', '"')
+    .replaceAll('&#39;', "'")
+    .replaceAll(/\s+/g, ' ')
+
 test('every operation, tag and schema is on the page once', () => {
   for (const id of [
     'GET-berths-berth-',
@@ -117,6 +129,16 @@ test('a minimal document has a page', () => {
   const least = docsPage('{"openapi":"3.1.0","info":{"title":"T","version":"1"}}')
   expect(least).toContain('<h1>T <small>1</small></h1>')
   expect(least).not.toMatch(/<section|undefined/)
+})
+
+test('a schema may refer to a part of a component, to itself, and have words beside a reference', () => {
+  const leaf = { $ref: '#/components/schemas/Tree/properties/root', description: 'Its own words.' }
+  const root = { description: 'A root.', properties: { leaf, leaves: { items: leaf } } }
+  const page = pageOf({ components: { schemas: { Tree: { properties: { root } } } } })
+  const words = wordsOf(page)
+  expect(words).toContain('leaf #/components/schemas/Tree/properties/root Its own words. Fields')
+  expect(words).toContain('leaves array of #/components/schemas/Tree/properties/root')
+  expect(page).not.toContain('href="#schema-root"')
 })
 
 test('headings in any script and parts that resemble each other have ids of their own', () => {
