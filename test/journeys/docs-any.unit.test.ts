@@ -35,10 +35,7 @@ test('every operation, tag and schema is on the page once', () => {
 })
 
 test('the page has the words of unusual schemas and examples', () => {
-  const words = html
-    .replaceAll(/<[^>]*>/g, ' ')
-    .replaceAll('&#34;', '"')
-    .replaceAll(/\s+/g, ' ')
+  const words = wordsOf(html)
   for (const part of [
     'berth string or null · path required',
     'position array at least 2 items Fields item 1 number item 2 number',
@@ -56,6 +53,20 @@ test('the page has the words of unusual schemas and examples', () => {
     'draft string · query deprecated',
     'A file, or its fields.',
     '"lit": false',
+    'Server https://harbour.example/api Second https://berths',
+    'The first request: GET-berths-berth- GET /berths/{berth} curl',
+    '# cookie apiKey cookie sid query apiKey query api_key header apiKey header X-Api-Key basic http Basic oauth oauth2 Samples',
+    '# /berths/{berth} GET / berths/ {berth} GET-berths-berth- Try it out Parameters', // it has no summary
+    'referred Try it out It takes no parameters and no body. GET /referred',
+    '2XX default 200 {',
+    'There is no body The answer has no body.',
+    'Fields of Berth ship Ship or null required',
+    '# Berth object object ship',
+    '# Named What has a name. object name',
+    '# Anything any # Nothing nothing # With.dots-and_more any one of x',
+    '# Plain Example Plain: 0',
+    "curl -i -X DELETE 'https://harbour.example/api/berths/quay%201' Try",
+    `curl -i -X PUT 'https://harbour.example/api/berths/quay%201' \\ -H "Cookie: sid=$API_KEY" \\ -H 'Content-Type: application/json' \\ --data-raw '{`,
   ]) {
     expect(words).toContain(part)
   }
@@ -81,6 +92,9 @@ test('forms, samples, headers and guides are those of the document', () => {
     expect(html).toContain(part)
   }
   expect(html.match(/data-entry="guide"/g)).toHaveLength(1)
+  expect(html.match(/It takes no parameters/g)).toHaveLength(2)
+  expect(html.match(/<form class="trial"/g)).toHaveLength(6)
+  expect(html.match(/class="hint keyed"/g)).toHaveLength(5) // one needs no key
   expect(html).not.toContain('Empty')
   expect(html).not.toContain('· required') // no body is
 })
@@ -118,8 +132,8 @@ test('a link within the page leads to a part of it', () => {
 test('an example that is text has no quotes around it', () => {
   const content = { 'text/csv': { example: 'north,"Ada"' } }
   const post = { requestBody: { content }, responses: { 201: { content } } }
-  const info = { title: 'T', version: '1' }
-  const page = docsPage(JSON.stringify({ openapi: '3.1.0', info, paths: { '/ships': { post } } }))
+  const page = pageOf({ paths: { '/ships': { post } } })
+  expect(page).not.toContain('It takes no parameters')
   // The form, and the answer in two places.
   expect(page.match(/>north,&#34;Ada&#34;<\/(textarea|pre)>/g)).toHaveLength(3)
   expect(page).toContain('--data-raw &#39;north,&#34;Ada&#34;&#39;')
@@ -128,7 +142,18 @@ test('an example that is text has no quotes around it', () => {
 test('a minimal document has a page', () => {
   const least = docsPage('{"openapi":"3.1.0","info":{"title":"T","version":"1"}}')
   expect(least).toContain('<h1>T <small>1</small></h1>')
-  expect(least).not.toMatch(/<section|undefined/)
+  expect(least).not.toMatch(/<section|undefined|License/)
+  expect([...least.matchAll(/ href="(#[^"]+)"/g)].map(([, link]) => link)).toEqual(['#top', '#top'])
+})
+
+test('a description without headings is the introduction, and code without a language has a title', () => {
+  const described = (description: string) =>
+    pageOf({ info: { title: 'T', version: '1', description } })
+  expect(described('Only words.')).toContain('<p>Only words.</p>')
+  expect(described('Only words.')).not.toContain('Guides')
+  const guide = described('## (High)\n\nWords.\n\n```\ncode\n```')
+  expect(guide).toContain('id="guide-high"')
+  expect(wordsOf(guide)).toContain('Words. Code code')
 })
 
 test('a schema may refer to a part of a component, to itself, and have words beside a reference', () => {
@@ -139,6 +164,77 @@ test('a schema may refer to a part of a component, to itself, and have words bes
   expect(words).toContain('leaf #/components/schemas/Tree/properties/root Its own words. Fields')
   expect(words).toContain('leaves array of #/components/schemas/Tree/properties/root')
   expect(page).not.toContain('href="#schema-root"')
+})
+
+test('a requirement of a security scheme that is not declared is a bearer key', () => {
+  const page = pageOf({ security: [{ lost: [] }], paths: { '/ships': { get: {} } } })
+  expect(wordsOf(page)).toContain(`curl -i '/ships' \\ -H "Authorization: Bearer $API_KEY"`)
+})
+
+test('the example of a value is what the document says first, even if it is empty or false', () => {
+  const values = {
+    example: { example: 'a', examples: ['b'], default: 'c' },
+    examples: { examples: ['d', 'e'], const: 'f' },
+    default: { enum: ['g', 'h'], default: 'h' },
+    enum: { type: 'string', enum: ['i', 'j'] },
+    none: { type: ['null', 'string'] },
+    off: { type: 'boolean', example: false },
+  }
+  const content = { 'application/json': { schema: { properties: values } } }
+  const made = { example: 'a', examples: 'd', default: 'h', enum: 'i', none: null, off: false }
+  const parameters = [{ name: 'limit', in: 'query', example: 5, schema: { default: 20 } }]
+  const responsesOf = (examples: unknown[]) =>
+    examples.map((example, index) => [201 + index, { content: { 'text/plain': { example } } }])
+  const responses = Object.fromEntries([[200, { content }], ...responsesOf([false, null, ''])])
+  const page = pageOf({ paths: { '/ships': { get: { parameters, responses } } } })
+  expect(page).toContain(`>${JSON.stringify(made, null, 2).replaceAll('"', '&#34;')}</pre>`)
+  expect(wordsOf(page)).toContain('201 false 202 null 203 Try it out')
+  expect(page).toContain('placeholder="20"') // what counts if the field is left empty
+})
+
+test('the sample of a request has its required parameters, and no others', () => {
+  const parameter = (place: string, name: string, example: string, required = true) => ({
+    ...{ name, in: place, example, required },
+  })
+  const parameters = [
+    parameter('query', 'place', 'a b&c'),
+    parameter('query', 'optional', 'x', false),
+    parameter('header', 'X-Trace', "it's"),
+    parameter('header', 'X-Optional', 'x', false),
+  ]
+  const requestBody = { content: { 'text/csv': { example: 'a,b' }, 'text/plain': {} } }
+  const page = pageOf({ paths: { '/ships': { post: { parameters, requestBody } } } })
+  expect(wordsOf(page)).toContain(
+    String.raw`curl -i '/ships?place=a+b%26c' \ -H 'X-Trace: it'\''s' \ -H 'Content-Type: text/csv' \ --data-raw 'a,b'`,
+  )
+  expect(page).toContain('data-type="text/csv"')
+})
+
+test('each status is listed, and the first 24 have a tab, with the code of each error', () => {
+  const statuses = Array.from({ length: 30 }, (_, index) => String(400 + index))
+  const content = { 'application/json': { example: { code: 'LOST' } } }
+  const responses = Object.fromEntries(
+    statuses.map((status) => [status, { description: `Of ${status}`, content }]),
+  )
+  const page = pageOf({ paths: { '/ships': { get: { operationId: 'get', responses } } } })
+  expect(page.match(/name="get-answer"/g)).toHaveLength(24)
+  expect(page.match(/data-status="4\d\d"/g)).toHaveLength(30)
+  expect(page).toContain('<span class="what">400 LOST</span>')
+})
+
+test('a schema has its bounds, a short pattern, and its example', () => {
+  const properties = {
+    most: { type: 'integer', maximum: 5, example: 3 },
+    short: { pattern: 'x'.repeat(40) },
+    long: { pattern: 'y'.repeat(41) },
+    ships: { type: 'array', items: { items: { $ref: '#/components/schemas/Ship' } } },
+  }
+  const Ship = { properties: { name: { type: 'string' } } }
+  const words = wordsOf(pageOf({ components: { schemas: { Fleet: { properties }, Ship } } }))
+  expect(words).toContain('most integer at most 5 · Example: 3')
+  expect(words).toContain(`matches ${'x'.repeat(40)}`)
+  expect(words).not.toContain('y'.repeat(41))
+  expect(words).toContain('ships array of array of Ship Fields of Ship name string')
 })
 
 test('headings in any script and parts that resemble each other have ids of their own', () => {
