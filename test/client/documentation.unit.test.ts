@@ -48,7 +48,13 @@ test('each declaration gets its doc comment, and the types do not change', () =>
   ]) {
     expect(compact).toContain(line)
   }
-  expect(compact).toMatch(/Adds a visit.{0,200}`\{ context: \{ idempotencyKey \} \}`/)
+  const repeatable =
+    '`{ context: { idempotencyKey } }` a call can be repeated safely: the repetition'
+  expect(compact.match(/`\{ context: .*? nothing/g)).toEqual([
+    `${repeatable} adds nothing`, // owners
+    `${repeatable} adds nothing`, // visits
+    `${repeatable} changes nothing`,
+  ])
   const comments = /^ *(\/\*\*$| \*.*)\n/gm
   expect(text.replaceAll(comments, '')).toBe(plain.replaceAll(comments, ''))
 
@@ -64,11 +70,60 @@ test('a comment names the day on which an operation ends', () => {
   expect(documentedClient(declaration, appRouter)).toContain('It ends on 5 December 2030')
 })
 
-test('a description does not end its comment', () => {
+test('a description does not end its comment, and stays as it is otherwise', () => {
   const getAny = keyedProcedure
-    .meta(described('GET', '/any', { description: 'Accepts */*.', example: '' }))
+    .meta(described('GET', '/any', { description: 'Accepts */* for $&.', example: '' }))
     .input(z.object({}))
     .output(z.string())
     .query(async () => '')
-  expect(documentedClient(declaration, router({ getAny }))).toContain('Accepts *\\/*.')
+  const text = documentedClient(declaration, router({ getAny }))
+  expect(text).toContain('Accepts *\\/* for $&.')
+})
+
+test('the client has no properties for the procedures of nested routers', () => {
+  const text = documentedClient(declaration, visitRouter)
+  expect(text).toBe('export interface PetstoreClient extends TRPCClient<AppRouter> {\n}')
+})
+
+test('fields in each option of a union and with names in quotes get their comments', () => {
+  const field = (description: string) => z.string().meta({ description })
+  const parts = z.intersection(
+    z.object({ both: field('In both.') }).meta({ id: 'Both' }),
+    z.union([z.object({ one: field('In one.') }), z.object({ other: field('In the other.') })]),
+  )
+  const give = keyedProcedure
+    .meta(described('GET', '/any', { example: '' }))
+    .input(
+      z.object({
+        'first-name': field('A name.'),
+        count: z.int().meta({ description: 'A count.' }),
+      }),
+    )
+    .output(parts.nullable())
+    .query(async () => null)
+  const text = `export declare const it: {
+    give: Query<{
+        input: {
+            "first-name": string;
+            count: number;
+        };
+        output: {
+            both: string;
+        } & ({
+            one: string;
+        } | {
+            other: string;
+        }) | null;
+    }>;
+};`
+  const compact = documented(text, router({ give })).replaceAll(/\s+/g, ' ')
+  for (const part of [
+    '/** * A name. */ "first-name": string;',
+    '/** * A count. */ count: number;', // without the bounds of a safe integer
+    '/** * In both. */ both: string;',
+    '/** * In one. */ one: string;',
+    '/** * In the other. */ other: string;',
+  ]) {
+    expect(compact).toContain(part)
+  }
 })

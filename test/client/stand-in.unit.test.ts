@@ -132,6 +132,12 @@ test('every API key is valid unless apiKeys is set, and petstore_read_ keys are 
   }
 })
 
+test('with an empty list of API keys every key is invalid', async () => {
+  await withStandIn({ apiKeys: [] }, async (clientWith) => {
+    expect(await outcome(clientWith('any').listPets.query())).toEqual(invalid)
+  })
+})
+
 test('a batch of 21 calls returns 400, a call without a key 401', async () => {
   await withStandIn({}, async () => {
     const ask = async (count: number, headers: Record<string, string>) => {
@@ -142,6 +148,8 @@ test('a batch of 21 calls returns 400, a call without a key 401', async () => {
     expect([await ask(20, headers), await ask(21, headers), await ask(1, {})]).toEqual([
       200, 400, 401,
     ])
+    const missing = await fetch(`${url}/listPets`)
+    expect(await missing.text()).toContain('The API key is missing')
   })
 })
 
@@ -156,4 +164,6 @@ test('while the first call runs, any other request with its key is running, too,
   resolve('made')
   expect(await first).toEqual({ output: 'made' })
   expect(await call('other')).toBe('different')
+  const another = { apiKeyId: 1n, key: 'a', operation: 'y', input: 'one' }
+  expect(await once(another, deadline, async () => 'made')).toBe('different')
 })
