@@ -64,6 +64,7 @@ test('the document has version 1.0.0 and two servers: production, then staging',
 
 test.each([
   ['http://localhost:3000/v1', 'Local'],
+  ['https://localhost/v1', 'Local'],
   ['http://127.0.0.1/v1', 'Local'],
   ['http://[::1]:3000/v1', 'Local'],
   ['https://127-shop.example/V1', 'Production'],

@@ -163,6 +163,8 @@ test('complete procedures start', () => {
   expect(document.paths?.['/all']?.get?.responses).toMatchObject({
     200: { content: { 'application/json': { schema: { type: 'array', maxItems: 100 } } } },
   })
+  const { responses } = document.paths?.['/toys/{label}']?.delete ?? {}
+  expect(responses?.[204]).toEqual({ description: 'Removed', headers: expect.any(Object) })
 })
 
 test('a DELETE has its other fields in the query, and no body', () => {
@@ -204,13 +206,85 @@ test('a name may have 64 characters', () => {
   expect(() => start({ ['a'.repeat(64)]: right })).not.toThrow()
 })
 
-test('the guide to idempotency sends no body where the operation has none', () => {
-  const again = keyedProcedure
-    .meta(restMeta({ ...reading, method: 'POST', path: '/toys/{label}', repeatable: true }))
+/** An action on one toy that a client may repeat. */
+const repeating = (path: `/${string}`) =>
+  keyedProcedure
+    .meta(restMeta({ ...reading, method: 'POST', path, repeatable: true }))
     .input(Toy)
     .output(Toy)
     .mutation(idempotentWrite(give))
-  expect(start({ again }).info.description).toMatch(/-H 'Idempotency-Key: [^\n]*'\n```$/m)
+
+test('the guide to idempotency sends no body where the operation has none', () => {
+  const { description } = start({ again: repeating('/toys/{label}') }).info
+  expect(description).toMatch(/-H 'Idempotency-Key: [^\n]*'\n```$/m)
+})
+
+/** A list of the toys in a shop. */
+const listOf = (path: `/${string}`) => {
+  const { limit, cursor } = pagingInputs('toys', BY_ID)
+  return keyedProcedure
+    .meta(restMeta({ ...listing, path }))
+    .input(z.object({ shop: z.string(), limit, cursor }))
+    .output(Toys)
+    .query(page)
+}
+
+test('a guide names each operation that it is for, with the URL of the first', () => {
+  const procedures = {
+    one: listOf('/shops/{shop}/toys'),
+    other: listOf('/toys'),
+    wind: repeating('/toys/{label}'),
+    lend: repeating('/toys/{label}/loans'),
+  }
+  const { description } = start(procedures, toys, { ...client, module: 'toys/client' }).info
+  for (const part of [
+    '`GET /shops/{shop}/toys` and `GET /toys` return a list in pages',
+    "let url = 'https://petstore.example/v1/shops/42/toys?limit=100'",
+    'If the answer to `POST /toys/{label}` or `POST /toys/{label}/loans` is lost',
+    "curl -i -X POST 'https://petstore.example/v1/toys/42'",
+    'The package `toys` has a typed client',
+    'In the TypeScript client it is `{ context: { idempotencyKey } }`',
+  ]) {
+    expect(description).toContain(part)
+  }
+  expect(start(procedures).info.description).not.toContain('TypeScript')
+})
+
+test('the document has only the headers, guides and error codes that its operations need', () => {
+  const always = [
+    'WWW-Authenticate',
+    'Retry-After',
+    'X-Request-Id',
+    'RateLimit-Policy',
+    'RateLimit',
+  ]
+  const { components, info } = start({ get: right })
+  expect(Object.keys(components?.headers ?? {})).toEqual(always)
+  expect(info.description?.match(/^## .*$/gm)).toEqual(['## Errors', '## Rate limits'])
+  const rows = [...`${info.description}`.matchAll(/^\| `(\w+)` \| (.*?) \|/gm)]
+  expect(rows.map(([, code, statuses]) => `${code} ${statuses}`)).toEqual([
+    'BAD_REQUEST 400, 431',
+    'UNAUTHORIZED 401',
+    'NOT_FOUND 404',
+    'METHOD_NOT_SUPPORTED 405',
+    'TIMEOUT 408',
+    'TOO_MANY_REQUESTS 429',
+    'INTERNAL_SERVER_ERROR 500',
+    'SERVICE_UNAVAILABLE 503',
+  ])
+  const deprecated = { since: new Date(0), sunset: new Date(1), successor: '/toys' } as const
+  const { headers } =
+    start({ get: right, old: query({ path: '/balls', deprecated }) }).components ?? {}
+  expect(Object.keys(headers ?? {})).toEqual(['Link', 'Deprecation', 'Sunset', ...always])
+  expect(headers?.Link).toMatchObject({
+    example: expect.stringContaining('<https://petstore.example/v1/toys'),
+  })
+})
+
+test('a field with the name limit bounds no output that is not a page', () => {
+  const { components } = start({ it: query({}, z.object({ limit: z.int().max(9).optional() })) })
+  expect(components?.schemas?.Toy).toHaveProperty('properties')
+  expect(components?.schemas?.Toy).not.toHaveProperty('maxItems')
 })
 
 test('only an integer of 32 bits has the format int32', () => {
@@ -236,6 +310,29 @@ test('only an integer of 32 bits has the format int32', () => {
   const formatted = Object.keys(properties).filter((name) => properties[name]?.format !== undefined)
   expect(formatted).toEqual(Object.keys(int32))
   for (const name of formatted) expect(properties[name]?.format).toBe('int32')
+})
+
+test('an int64 keeps its own bounds, beside those of its type', () => {
+  const int64 = { type: 'integer', format: 'int64' } as const
+  const size = z.bigint().meta({ override: { ...int64, minimum: -5 } })
+  const weight = z.bigint().meta({ override: { ...int64, maximum: 5 } })
+  const list = z.array(z.object({ weight }).partial())
+  const Sized = z.object({ size, weight, some: list, others: list }).partial().meta({ id: 'Sized' })
+  const it = keyedProcedure
+    .meta(restMeta({ ...reading, example: {} }))
+    .input(z.object({}))
+    .output(Sized)
+    .query(() => ({}))
+  const atMost5 = { minimum: JSON.rawJSON(String(INT64_MIN)), maximum: JSON.rawJSON('5') }
+  const items = { properties: { weight: atMost5 } }
+  expect(start({ it }).components?.schemas?.Sized).toMatchObject({
+    properties: {
+      size: { minimum: JSON.rawJSON('-5'), maximum: JSON.rawJSON(String(INT64_MAX)) },
+      weight: atMost5,
+      some: { items },
+      others: { items },
+    },
+  })
 })
 
 test('integers are complete beside fields with names of JSON Schema, and examples stay unchanged', () => {
@@ -409,6 +506,12 @@ test('the sample of the client has a required list, and the limit of a page', ()
   expect(JSON.stringify(start({ it }, toys, client).paths)).toContain(
     "it.query({ limit: 20, sizes: ['small'], labels: ['Rex', 'Bo'] })",
   )
+})
+
+test('the sample of the client passes nothing to a procedure without a required field', () => {
+  const it = query({}, z.object({ label: z.string().optional() }))
+  const { paths } = start({ it }, toys, client)
+  expect(JSON.stringify(paths)).toContain('await petstore.it.query()"')
 })
 
 test('a field of a request is not read-only', () => {
@@ -870,6 +973,14 @@ const wrong: Wrong[] = [
       z.object({ label: z.string(), size: z.int() }).meta({ id: 'Toy' }),
     ),
     'There are two different schemas with the name Toy',
+  ],
+  [
+    'a schema with the name of that of the errors',
+    get
+      .input(Toy)
+      .output(Toy.meta({ id: 'Error' }))
+      .query(give),
+    'There are two different schemas with the name Error',
   ],
 ]
 
