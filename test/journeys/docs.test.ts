@@ -125,6 +125,8 @@ test('the whole page, as a screen reader reads it', async () => {
 test('createPet and listPets work with a key', async () => {
   const made = await create('{"name": "Rex", "categoryId": 3}')
   expect(made.status).toBe('201')
+  const line = await answerOf('createPet').getByRole('status').innerText()
+  expect(line).toMatch(/^201 Created · \d+ ms$/)
   const rex = JSON.parse(made.body)
   expect(rex).toEqual({ id: expect.any(Number), name: 'Rex', categoryId: 3, status: 'available' })
   await unfold('listPets')
@@ -289,6 +291,8 @@ test('search shows the entries that have all words', async () => {
   await search.fill('unicorn')
   expect(await visible()).toEqual([])
   await page.getByText('Found: nothing').waitFor()
+  await search.press('Enter') // leads nowhere
+  expect(await search.inputValue()).toBe('unicorn')
   await search.fill('the') // by itself it is a word like others
   await page.getByText(/^Found: \d/).waitFor()
   await search.fill('')
@@ -303,12 +307,33 @@ test('search shows the entries that have all words', async () => {
 test('a link to an operation or a schema opens it, and the URL has the id of the opened entry', async () => {
   await page.getByRole('navigation').getByRole('link', { name: 'POST Add an animal' }).click()
   await operation('createPet').locator('form').waitFor()
+  expect(await page.locator('.contents').getAttribute('open')).toBe('') // on a wide screen
   await unfold('getPet')
   expect(page.url()).toBe(`${service.origin}/docs/#getPet`)
   await page.goto(`${service.origin}/docs/#createPet`)
   await operation('createPet').getByRole('link', { name: 'NewPet' }).click()
   await page.locator('#schema-NewPet dl').waitFor()
   expect(page.url()).toContain('#schema-NewPet')
+})
+
+test('the URL of a response opens it and its operation, on the page and when the page loads', async () => {
+  await page.goto(`${service.origin}/docs/#createPet-409`)
+  const isShown = () => page.locator('#createPet-409 .body').isVisible()
+  await expect.poll(isShown).toBe(true)
+  await page.reload()
+  await expect.poll(isShown).toBe(true)
+  const { y = 0 } = (await page.locator('#createPet-409').boundingBox()) ?? {}
+  expect(y).toBeGreaterThan(50)
+  expect(y).toBeLessThan(desktop.height)
+})
+
+test('the contents mark the part that is read', async () => {
+  const marked = page.locator('nav [aria-current=true]')
+  expect(await marked.allInnerTexts()).toEqual(['Introduction'])
+  for (const name of ['Errors', 'Paging']) {
+    await page.getByRole('navigation').getByRole('link', { name }).click()
+    await expect.poll(() => marked.allInnerTexts()).toEqual([name])
+  }
 })
 
 const run = promisify(execFile)
@@ -393,18 +418,18 @@ with response:
   // JSON is written as an object of the language.
   await form
     .getByLabel('Body')
-    .fill('{\n  "name": "\\/ true \u{1F420}",\n  "gone": [true, null, 1.5]\n}')
+    .fill('{\n  "name": "\\/ true \u{1F420}",\n  "gone": [true, false, null, 1.5]\n}')
   expect(await sampleOf('createPet').innerText()).toContain(`
     data=json.dumps({
       "name": "/ true \u{1F420}",
-      "gone": [True, None, 1.5]
+      "gone": [True, False, None, 1.5]
     }).encode(),
 )`)
   await form.getByRole('radio', { name: 'Node.js' }).check()
   expect(await sampleOf('createPet').innerText()).toContain(`
   body: JSON.stringify({
     "name": "\\/ true \u{1F420}",
-    "gone": [true, null, 1.5]
+    "gone": [true, false, null, 1.5]
   }),
 })`)
   // A number that the language would round, or the name __proto__, requires a string instead.
@@ -434,6 +459,10 @@ test('a response that is not JSON or is empty is shown unchanged, and each statu
   await unfold('listPets')
   const shown = answerOf('listPets').locator('pre').first()
   const colours = new Set<unknown>()
+  const colour = () => {
+    const line = "document.querySelector('#listPets .answer > [role=status]')"
+    return page.evaluate(`getComputedStyle(${line}).color`)
+  }
   for (const [status, body] of [
     [200, '<h1>A page 1.0</h1>'],
     [200, '{"id":1.00,"more":[]}'],
@@ -449,14 +478,14 @@ test('a response that is not JSON or is empty is shown unchanged, and each statu
     expect(await answerOf('listPets').getByRole('button', { name: 'Copy' }).isVisible()).toBe(
       body !== '',
     )
-    const line = "document.querySelector('#listPets .answer > [role=status]')"
-    colours.add(await page.evaluate(`getComputedStyle(${line}).color`))
+    colours.add(await colour())
   }
   expect(colours.size).toBe(3)
   // After a failed request the form can be sent again.
   await page.route('**/v1/pets', (route) => route.abort(), { times: 1 })
   await operation('listPets').getByRole('button', { name: 'Send' }).click()
-  await answerOf('listPets').getByText('There was no answer').waitFor()
+  await answerOf('listPets').getByText('There was no answer: Failed to fetch').waitFor()
+  expect(await colour()).toBe([...colours].at(-1)) // that of 5xx
   await enterKey(service.key)
   expect((await send('listPets')).status).toBe('200')
   consoleErrors.splice(0) // lines of the browser about the failures
@@ -545,13 +574,16 @@ test('a form links to the field for the key, and the header does not cover its l
 
 test('the list of servers marks the one of the page', async () => {
   const html = await (await fetch(`${service.origin}/docs/`)).text()
-  const body = html.replace(service.baseUrl, `${service.origin}/v1`)
+  const body = html
+    .replace(service.baseUrl, `${service.origin}/v1`)
+    .replace('data-api="../v1"', 'data-api="../v1/"')
   await page.route('**/docs/', (route) => route.fulfill({ body, contentType: 'text/html' }))
   await page.reload()
   const facts = page.locator('.facts')
   await facts.getByText('This server').waitFor()
   expect(await facts.innerText()).toContain(`This server\n${service.origin}/v1`)
   expect(await facts.innerText()).not.toContain('This page sends to')
+  expect(await sampleOf('listPets').innerText()).toContain(`'${service.origin}/v1/pets'`)
 })
 
 test('a button requests the next page', async () => {
@@ -577,6 +609,15 @@ test('a button requests the next page', async () => {
   expect(await operation('listPets').getByRole('button', { name: 'Next page' }).isVisible()).toBe(
     false,
   )
+})
+
+test('the next page is that of rel="next", and changes only fields of the form', async () => {
+  const link = '</v1/pets?cursor=1>; rel="successor-version", <?cursor=7&other=1>; rel="next"'
+  await page.route(/\/v1\/pets/, (route) => route.fulfill({ body: '[]', headers: { link } }))
+  await send('listPets')
+  const next = page.waitForResponse(/\/v1\/pets/)
+  await operation('listPets').getByRole('button', { name: 'Next page' }).click()
+  expect((await next).url()).toBe(`${service.origin}/v1/pets?cursor=7`)
 })
 
 test('the response is scrolled into view', async () => {
@@ -629,6 +670,11 @@ test('on a phone a link scrolls to the form, and one of the contents folds them 
   await operation('createPet').getByRole('link', { name: 'Try it out' }).click()
   const form = operation('createPet').locator('form')
   await expect.poll(async () => (await form.boundingBox())?.y).toBeLessThan(phone.height / 2)
+  // On a wide screen the contents are always there.
+  await page.setViewportSize(desktop)
+  await expect.poll(() => contents.getAttribute('open')).toBe('')
+  await page.setViewportSize(phone)
+  await expect.poll(() => contents.getAttribute('open')).toBeNull()
 })
 
 test('the page reports a failure to copy', async () => {
@@ -638,6 +684,10 @@ test('the page reports a failure to copy', async () => {
   )
   await operation('listPets').locator('.samples .copy').click()
   await page.getByText('The browser refuses').waitFor()
+  // Without HTTPS there is no clipboard at all.
+  await page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+  await page.locator('.start .copy').first().click()
+  await page.locator('.start').getByText('The browser refuses').waitFor()
 })
 
 test('the sample of an empty form uses the example value and runs', async () => {
@@ -716,6 +766,10 @@ test('each of 24 statuses has a tab that shows its example', async () => {
   await show(JSON.stringify({ openapi: '3.1.0', info, paths }))
   await page.getByRole('navigation').getByRole('link', { name: '/many' }).click()
   await expect.poll(() => operation('größe').getAttribute('open')).toBe('')
+  // No request needs a key.
+  expect(await sampleOf('größe').innerText()).toBe(`curl -i '${service.origin}/v1/many'`)
+  await operation('größe').getByRole('radio', { name: 'Node.js' }).check()
+  expect(await sampleOf('größe').innerText()).toContain('{\n  method: "GET",\n})')
   for (const status of statuses) {
     await operation('größe').locator('.examples label').getByText(status).click()
     const shown = await operation('größe').locator('.panel:visible').allInnerTexts()
@@ -734,13 +788,81 @@ test('the key is kept for the tab only if its checkbox is checked', async () => 
   await page.reload()
   await page.locator('#listPets form').waitFor()
   expect(await field.inputValue()).toBe('secret')
+  expect(await page.getByLabel('Keep it in this tab').isChecked()).toBe(true)
+  await operation('listPets').getByText('With your API key').waitFor()
   expect(await sampleOf('listPets').innerText()).not.toContain('secret')
+  await enterKey('')
+  expect(await page.evaluate('sessionStorage.length')).toBe(0)
+  await operation('listPets').getByText('Without an API key').waitFor()
+  await enterKey('secret')
+  await field.press('Enter') // sends nothing, and keeps the page
+  expect(await page.evaluate('sessionStorage.length')).toBe(1)
   await page.getByLabel('Write it into the samples').check()
   expect(await sampleOf('listPets').innerText()).toContain("'Authorization: Bearer secret'")
   await operation('listPets').getByRole('radio', { name: 'TypeScript' }).check()
   expect(await sampleOf('listPets').innerText()).toContain("apiKey: 'secret'")
   await page.getByLabel('Keep it in this tab').uncheck()
   expect(await page.evaluate('sessionStorage.length')).toBe(0)
+})
+
+test('the page works in a browser that stores nothing', async () => {
+  page = await newPage()
+  const denied = "{ get() { throw new DOMException('', 'SecurityError') } }"
+  await page.addInitScript(`Object.defineProperty(window, 'sessionStorage', ${denied})`)
+  await page.goto(service.origin)
+  await enterKey('secret')
+  await page.getByLabel('Keep it in this tab').check()
+  await page.getByLabel('Write it into the samples').check()
+  expect(await sampleOf('listPets').innerText()).toContain("'Authorization: Bearer secret'")
+})
+
+test('a block of more than 24 lines, of 60 characters each, is shortened', async () => {
+  let body = ''
+  await page.route('**/v1/pets', (route) => route.fulfill({ body }))
+  const more = answerOf('listPets').getByRole('button', { name: 'Show all' })
+  for (const [text, count] of [
+    ['x\n'.repeat(23), 0],
+    ['x\n'.repeat(24), 1],
+    ['x'.repeat(24 * 60), 0],
+    ['x'.repeat(24 * 60 + 1), 1],
+  ] as const) {
+    body = text
+    await send('listPets')
+    expect(await answerOf('listPets').locator('pre').first().textContent()).toBe(text)
+    expect(await more.count(), `${text.length}`).toBe(count)
+  }
+})
+
+test('code has the colors of its fields, texts, numbers, words and notes', async () => {
+  const colored = async (selector: string) =>
+    await page.evaluate(`Object.fromEntries([...CSS.highlights].map(([kind, ranges]) => [
+      kind,
+      [...ranges]
+        .filter(({ startContainer }) => startContainer.parentElement.matches('${selector}'))
+        .map(({ startContainer, startOffset, endOffset }) =>
+          startContainer.data.slice(startOffset, endOffset)),
+    ]))`)
+  const none = { field: [], text: [], number: [], word: [], note: [], hit: [] }
+  expect(await colored('.start .stays > .block pre')).toEqual({
+    ...none,
+    field: ['"id"', '"name"', '"categoryId"', '"status"'],
+    text: ['"Rex"', '"available"'],
+    number: ['42', '3'],
+  })
+  const sample = '.start [data-sample-of] pre'
+  const url = `${service.origin}/v1/pets`
+  expect(await colored(sample)).toEqual({
+    ...none,
+    text: [`'${url}'`, '"Authorization: Bearer $API_KEY"'],
+    word: ['curl', '-i', '-H'],
+  })
+  await page.locator('.start').getByRole('radio', { name: 'Node.js' }).check()
+  expect(await colored(sample)).toEqual({
+    ...none,
+    text: [`"${url}"`, '"GET"', `\`Bearer \${process.env.API_KEY}\``],
+    word: ['const', 'await', 'console', 'await'],
+    note: ['// Node.js, as a module: a file that ends in .mjs', '// json() would round great ids'],
+  })
 })
 
 test('a long response is shortened, a button shows all of it, and the page scrolls over it', async () => {
@@ -854,6 +976,7 @@ test('/ and Control+K focus the search, and Enter opens the best match', async (
   await page.keyboard.insertText('pagination')
   await page.keyboard.press('Enter')
   expect(page.url()).toContain('#guide-paging')
+  expect(await page.evaluate('document.activeElement.textContent')).toContain('Paging')
   const search = page.getByRole('searchbox', { name: 'Search' })
   expect(await search.inputValue()).toBe('')
   expect(await page.locator('#createPet').isVisible()).toBe(true)
@@ -865,6 +988,21 @@ test('/ and Control+K focus the search, and Enter opens the best match', async (
   await page.keyboard.press('Enter')
   expect(page.url()).toContain('#createPet')
   await operation('createPet').locator('form').waitFor()
+  expect(await page.evaluate('document.activeElement.localName')).toBe('summary')
+  // The other key of a Mac, and the letter with CapsLock. What is there already is replaced.
+  for (const [keys, text] of [
+    ['Meta+k', 'first'],
+    ['Control+Shift+K', 'second'],
+  ] as const) {
+    await page.locator('#keep').focus()
+    await page.keyboard.press(keys)
+    await page.keyboard.insertText(text)
+    expect(await search.inputValue()).toBe(text)
+  }
+  await search.fill('')
+  await page.locator('#keep').focus() // a checkbox takes no text
+  await page.keyboard.press('/')
+  expect(await page.evaluate('document.activeElement.id')).toBe('search')
   // In a field / is an ordinary character.
   await operation('createPet').getByLabel('Idempotency-Key').press('/')
   expect(await operation('createPet').getByLabel('Idempotency-Key').inputValue()).toBe('/')
@@ -929,11 +1067,18 @@ test('a form sends the key in the query, in a header or as Basic, where the docu
   await operation('upload').getByLabel('draft').fill('yes')
   const query = 'draft=yes&api_key=me%3Asecret'
   expect((await sentBy('upload')).url()).toBe(`${service.origin}/v1/ships?${query}`)
+  const inSample = `${service.origin}/v1/ships?draft=yes&api_key=API_KEY'`
+  expect(await sampleOf('upload').innerText()).toContain(inSample)
   const { authorization } = (await sentBy('referred')).headers()
   expect(authorization).toBe(`Basic ${btoa('me:secret')}`)
   expect((await sentBy('moveShips')).headers()['x-api-key']).toBe('me:secret')
   await operation('moveShips').getByRole('radio', { name: 'Node.js' }).check()
   expect(await sampleOf('moveShips').innerText()).toMatch(/^ {4}"X-Api-Key": `/m)
+  // A language that only one operation has is chosen for this one.
+  await operation('upload').getByRole('radio', { name: 'wget' }).check()
+  expect(await sampleOf('upload').innerText()).toBe('wget …')
+  expect(await sampleOf('moveShips').innerText()).toMatch(/^curl -i -X PUT /)
+  expect(await operation('moveShips').getByRole('radio', { name: 'curl' }).isChecked()).toBe(true)
 })
 
 /** The example document of Scalar: https://galaxy.scalar.com */
