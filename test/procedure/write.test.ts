@@ -152,6 +152,16 @@ const served = router({
     .input(NewPet)
     .output(Pet)
     .mutation(idempotentWrite(misfit)),
+  spoil: keyedProcedure
+    .meta(described('PUT', '/pets/{petId}/spoil', { example, exampleInput }))
+    .input(Two)
+    .output(Pet)
+    .mutation(
+      write(async ({ ctx, input: { petId } }) => {
+        await deedsOf(ctx).sell(petId, ctx.deadline)
+        return { ...example, status: 'free' as 'sold' }
+      }),
+    ),
   double: keyedProcedure
     .meta(described('POST', '/pets/{petId}/double', { repeatable: true, example }))
     .input(z.object({ petId: int64Input({ description: 'Odd, or the second fails.' }) }))
@@ -288,6 +298,29 @@ test.each(['/misfits', '/misfits-behind'])(
     expect(await service.sql('select id from idempotency_keys')).toEqual([])
   },
 )
+
+test('a change whose output its schema rejects is 500, and has no effect, on each surface', async () => {
+  expect((await put('/pets/1/spoil')).status).toBe(500)
+  const input = JSON.stringify(transformer.serialize({ petId: 1, otherId: 2 }))
+  const creation = JSON.stringify(transformer.serialize(rex))
+  const streamed = { 'trpc-accept': 'application/jsonl' }
+  const post = async (path: string, body: string, headers = {}) =>
+    await (await service.fetch(`/trpc/${path}`, { method: 'POST', body, headers })).text()
+  for (const text of [
+    await post('spoil', input),
+    await post('spoil?batch=1', `{"0":${input}}`, streamed),
+    await post('misfit', creation),
+    await post('misfit?batch=1', `{"0":${creation}}`, streamed),
+    await post('misfit?batch=1', `{"0":${creation}}`, {
+      ...streamed,
+      'idempotency-key': '"spoilt"',
+    }),
+  ]) {
+    expect(text).toContain('INTERNAL_SERVER_ERROR')
+  }
+  expect(await statuses()).toEqual(['available', 'available', 'available'])
+  expect(await service.sql('select id from idempotency_keys')).toEqual([])
+})
 
 test.skipIf(engine === 'sqlite')(
   'of two concurrent mutations in a batch one takes effect, though the other fails',

@@ -1,57 +1,73 @@
-/** Rare requests of tRPC, by tRPC's own adapter: streams of JSON lines, and connection parameters. */
+/** Rare requests of tRPC, with the help of tRPC itself: streams of JSON lines, and connection parameters. */
 import type { AnyTRPCRouter } from '@trpc/server'
 import { fetchRequestHandler } from '@trpc/server/adapters/fetch'
+import { parseConnectionParamsFromString } from '@trpc/server/http'
 import { MAX_BATCH } from '../../../client/src/encoding.ts'
 import { toProblem } from '../../errors/problem.ts'
 import type { Context } from '../../procedure/context.ts'
 import type { Reply, Report } from '../pipeline.ts'
+import { type Call, type Inputs, runCall } from './batch.ts'
 
 export const JSON_LINES = 'application/jsonl'
 
-/** A request as the tRPC surface has parsed it, so that tRPC's adapter parses it alike. */
+/**
+ * Checks the form of connection parameters (https://trpc.io/docs/server/websockets), which have no
+ * effect. Throws PARSE_ERROR.
+ */
+export function checkConnectionParams(text: unknown): void {
+  if (text !== undefined) parseConnectionParamsFromString(String(text))
+}
+
+/** A request for a stream as the tRPC surface has parsed it. */
 interface StreamRequest {
   /** The names of the procedures. */
   names: string[]
   method: 'GET' | 'POST'
   isBatch: boolean
-  /** Whether the client accepts JSON lines. */
-  isStream: boolean
-  /** Connection parameters (https://trpc.io/docs/server/websockets): only checked for their form. */
-  connectionParams: unknown
-  /** The query parameter `input`, or the body. */
-  text: unknown
+  calls: Call[]
+  inputs: Inputs
 }
 
 /**
  * Returns the response of tRPC's own adapter, in full. It is not sent while it is made, because the
- * limit on unsent bytes applies to whole responses.
+ * limit on unsent bytes applies to whole responses. The adapter only writes the response: the calls
+ * and their inputs are those of a plain request.
  */
 export async function serveStream(
   router: AnyTRPCRouter,
   endpoint: string,
   context: Context,
-  { names, method, isBatch, isStream, connectionParams, text }: StreamRequest,
+  { names, method, isBatch, calls, inputs }: StreamRequest,
   report: Report,
 ): Promise<Omit<Reply, 'headers'>> {
   // In the path as it was sent, the URL parser would resolve `..`, and call another procedure.
   const url = new URL(`${endpoint}/${names.map(encodeURIComponent)}`, 'http://localhost')
   if (isBatch) url.searchParams.set('batch', '1')
-  if (method === 'GET' && typeof text === 'string') url.searchParams.set('input', text)
-  if (connectionParams !== undefined) {
-    url.searchParams.set('connectionParams', String(connectionParams))
-  }
-  const headers = {
-    'Content-Type': 'application/json',
-    ...(isStream && { 'trpc-accept': JSON_LINES }),
-  }
-  const body = method === 'POST' && typeof text === 'string' ? text : null
+  const headers = { 'Content-Type': 'application/json', 'trpc-accept': JSON_LINES }
   const response = await fetchRequestHandler({
     endpoint,
-    router,
-    req: new Request(url, { method, headers, body }),
+    router: routerOf(router, names, method, ({ batchIndex: index }) =>
+      runCall(calls[index] as Call, context, inputs, index),
+    ),
+    req: new Request(url, { method, headers }),
     createContext: () => context,
     maxBatchSize: MAX_BATCH,
     onError: ({ error }) => report(toProblem(error)),
   })
   return { status: response.status, body: await response.text() }
+}
+
+/** Returns a router that calls `run` for each of these names, and has the settings of another router. */
+function routerOf(
+  { _def }: AnyTRPCRouter,
+  names: string[],
+  method: 'GET' | 'POST',
+  run: (call: { batchIndex: number }) => Promise<unknown>,
+): AnyTRPCRouter {
+  // The method fits this type. Where it does not fit the procedure, the call itself fails.
+  const type = method === 'GET' ? 'query' : 'mutation'
+  const procedure = Object.assign(run, { _def: { type } })
+  const procedures = Object.fromEntries(names.map((name) => [name, procedure]))
+  // The adapter uses these parts of a router.
+  return { _def: { ..._def, procedures } } as unknown as AnyTRPCRouter
 }

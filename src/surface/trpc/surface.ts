@@ -19,7 +19,7 @@ import { privateHeaders } from '../../http/headers.ts'
 import { decodeInput } from '../../procedure/decode.ts'
 import { definitionOf, type Run, runOf } from '../invoke.ts'
 import type { Reply, Surface } from '../pipeline.ts'
-import { JSON_LINES, serveStream } from './adapter.ts'
+import { checkConnectionParams, JSON_LINES, serveStream } from './adapter.ts'
 import { type Call, checkBatch, type Inputs, type Outcome, runBatch, runCall } from './batch.ts'
 
 /** The name in the log and the metrics of any procedure that does not exist. */
@@ -62,7 +62,6 @@ export function trpcSurface(router: AnyTRPCRouter): Surface {
       const calls = names.slice(0, MAX_BATCH).map((name) => find(procedures, name, method))
       const types = new Set(names.flatMap((name) => procedures.get(name)?.type ?? []))
       const isStream = (req.headers['trpc-accept'] ?? req.headers.accept) === JSON_LINES
-      const { connectionParams } = query
       return {
         operation: names.length > 1 ? 'batch' : procedures.has(first) ? first : UNKNOWN,
         route: `${PREFIX}/{procedure}`,
@@ -74,12 +73,13 @@ export function trpcSurface(router: AnyTRPCRouter): Surface {
           if (names.length > 1) checkBatch(names, types, req.headers['idempotency-key'])
           if (method === 'POST' && !req.headers['content-type']) throw unsupportedMediaType()
           const text = method === 'GET' ? query.input : body
-          if (isStream || connectionParams !== undefined) {
-            const request = { names, method, isBatch, isStream, connectionParams, text }
+          checkConnectionParams(query.connectionParams)
+          const inputs = readInputs(text, method, isBatch)
+          if (isStream) {
+            const request = { names, method, isBatch, calls, inputs }
             const reply = await serveStream(router, PREFIX, context, request, report)
             return { ...reply, headers: HEADERS }
           }
-          const inputs = readInputs(text, method, isBatch)
           if (isBatch) return encodeBatch(await runBatch(calls, context, inputs, report))
           const output = await runCall(calls[0] as Call, context, inputs, 0) // there is one
           return { status: 200, headers: HEADERS, body: resultText(output) }

@@ -139,7 +139,6 @@ test('a second byte order mark returns 400, on both surfaces', async () => {
     expect(await ask(`\ufeff${text}`)).toBeLessThan(300)
     expect(await ask(`\ufeff\ufeff${text}`)).toBe(400)
   }
-  // tRPC's adapter for streams removes one byte order mark itself.
   const streamed = await service.fetch('/trpc/createPet?batch=1', {
     method: 'POST',
     headers: { 'trpc-accept': 'application/jsonl' },

@@ -135,6 +135,29 @@ test('a batch of one call may have an Idempotency-Key', async () => {
   expect((await create()).body).toBe(first.body)
 })
 
+test('a stream, a plain call and REST repeat the answer of each other for one Idempotency-Key', async () => {
+  const headers = { 'idempotency-key': '"any form"' }
+  const input = '"[{\\"name\\":1,\\"categoryId\\":2},\\"Rex\\",3]"'
+  const ask = (query: string, body: string, more = {}) =>
+    service.fetch(`/trpc/createPet${query}`, {
+      method: 'POST',
+      headers: { ...headers, ...more },
+      body,
+    })
+  const made = await service.rest('POST', '/pets', {
+    headers,
+    body: { name: 'Rex', categoryId: 3 },
+  })
+  const { id } = made.body as { id: number }
+  const plain = await (await ask('', input)).text()
+  const madeId = `[\\"BigInt\\",\\"${id}\\"]`
+  expect(plain).toContain(madeId)
+  expect(await (await ask('?connectionParams={}', input)).text()).toBe(plain)
+  const accept = { 'trpc-accept': 'application/jsonl' }
+  const streamed = await (await ask('?batch=1', `{"0":${input}}`, accept)).text()
+  expect(streamed).toContain(madeId)
+})
+
 test.each(['../', '%2e%2e/', '..%2f', '%2E.%2F'])(
   'a stream calls no other procedure than its path names: listPets/%screatePet',
   async (dots) => {
@@ -152,6 +175,15 @@ test.each(['../', '%2e%2e/', '..%2f', '%2E.%2F'])(
     expect(await count()).toBe(before)
   },
 )
+
+test('an empty input and a repeated one are malformed, with connection parameters too', async () => {
+  const input = `input=${encodeURIComponent('"[{}]"')}`
+  for (const more of ['', '&connectionParams={}']) {
+    expect((await get(`listPets?${input}${more}`)).status).toBe(200)
+    expectTrpcError(await get(`listPets?input=${more}`), 400, 'PARSE_ERROR')
+    expectTrpcError(await get(`listPets?${input}&${input}${more}`), 400, 'PARSE_ERROR')
+  }
+})
 
 test('an input after many other query parameters is read', async () => {
   const input = encodeURIComponent('[{"limit":1},"no"]')
@@ -251,11 +283,13 @@ test('connection parameters do not change the response', async () => {
     ['listPets?', 200],
     [`listPets?batch=1&input=${inputs}`, 400],
     ['getPet?', 400],
+    ['createPet?', 405],
+    ['nothing?', 404],
   ] as const) {
     const plain = await get(path)
     const answer = await get(`${path}&connectionParams={}`)
     expect([answer.status, answer.body]).toEqual([status, plain.body])
-    for (const name of ['cache-control', 'content-type', 'vary']) {
+    for (const name of ['allow', 'cache-control', 'content-type', 'vary']) {
       expect(answer.headers.get(name)).toBe(plain.headers.get(name))
     }
   }
