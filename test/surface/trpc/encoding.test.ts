@@ -45,6 +45,16 @@ test.each([
   expect(await streamed.text()).toMatch(expected === 413 ? /PAYLOAD_TOO_LARGE/ : /Rex/)
 })
 
+test.each([
+  ['Rex', 200],
+  ['Rexx', 413],
+])('an input of 65,536 characters and values is the greatest: %s', async (name, expected) => {
+  // The object, the category, the list and its equal texts have 65,533.
+  const input = `[{"name":1,"categoryId":2,"more":3},"${name}",3,${many(6_553, 4)},"0123456789"]`
+  const request = { method: 'POST', body: JSON.stringify(input) }
+  expect((await service.fetch('/trpc/createPet', request)).status).toBe(expected)
+})
+
 test('a query parameter after 1500 others is validated', async () => {
   const answer = await service.rest('GET', `/pets?${'a&'.repeat(1_500)}limit=1000`)
   expect(answer.status).toBe(400)

@@ -34,6 +34,30 @@ test('a batch has at most 20 calls', async () => {
   // Percent-encoded commas separate calls, too.
   const escaped = times(21, 'listPets').replaceAll(',', '%2c')
   expectTrpcError(await get(`${escaped}?batch=1`), 400, 'BAD_REQUEST')
+  const streamed = await get(`${times(20, 'listPets')}?batch=1`, {
+    'trpc-accept': 'application/jsonl',
+  })
+  expect(streamed.status).toBe(200)
+  expect(streamed.body).not.toContain('error')
+})
+
+test('each call of a full batch has the input at its own index', async () => {
+  const ids = Array.from({ length: 20 }, (_, index) => 1_000 + index)
+  const inputs = ids.map((petId) => transformer.serialize({ petId }))
+  const input = encodeURIComponent(JSON.stringify({ ...inputs }))
+  const { status, body } = await get(`${times(20, 'getPet')}?batch=1&input=${input}`)
+  expect(status).toBe(404)
+  const messages = (JSON.parse(body) as { error: string }[]).map(
+    ({ error }) => (transformer.deserialize(error) as { message: string }).message,
+  )
+  expect(messages).toEqual(ids.map((id) => `There is no animal with the id ${id}`))
+})
+
+test('a batch is 207 wherever the call is that differs, and has a header of several errors once', async () => {
+  expect((await get('listPets,nothing,listPets?batch=1')).status).toBe(207)
+  expect((await get('nothing,listPets,listPets?batch=1')).status).toBe(207)
+  const refused = await get('createPet,createPet?batch=1')
+  expect([refused.status, refused.headers.get('allow')]).toEqual([405, 'POST'])
 })
 
 test('a batch of queries and mutations is rejected, and each call has its own result', async () => {
@@ -67,6 +91,7 @@ test('malformed inputs of a batch are rejected', async () => {
     expectTrpcError(await get(`listPets,listPets?batch=1&input=${input}`), 400, 'BAD_REQUEST')
   }
   expectTrpcError(await get('listPets?batch=1&input={'), 400, 'PARSE_ERROR')
+  expectTrpcError(await get('listPets?batch=1&input='), 400, 'PARSE_ERROR')
   expectTrpcError(await get('listPets?batch=1&input={"0":{}}'), 400, 'PARSE_ERROR')
 })
 
@@ -104,6 +129,14 @@ test('a stream rejects the malformed inputs that a plain batch rejects', async (
   }
 })
 
+test('trpc-accept decides on a stream where Accept says otherwise', async () => {
+  const [plain, stream] = ['application/json', 'application/jsonl']
+  const bodyOf = async (headers: object) => (await get('listPets?batch=1', headers)).body
+  const expected = await bodyOf({})
+  expect(await bodyOf({ 'trpc-accept': plain, accept: stream })).toBe(expected)
+  expect(await bodyOf({ 'trpc-accept': stream, accept: plain })).not.toBe(expected)
+})
+
 test('a stream and a plain request have the same rules for what is a batch', async () => {
   const streamed = { 'trpc-accept': 'application/jsonl' }
   const names = times(20, 'listPets')
@@ -113,12 +146,14 @@ test('a stream and a plain request have the same rules for what is a batch', asy
   const many = await get(`${times(21, 'listPets')}?a${dummies}&batch=1`, streamed)
   expectTrpcError(many, 400, 'BAD_REQUEST')
   const body = '{"0":"[{\\"name\\":1,\\"categoryId\\":2},\\"Rex\\",3]"}'
-  const keyed = await service.fetch('/trpc/createPet,createPet?batch=1', {
-    method: 'POST',
-    headers: { 'idempotency-key': '"streamed"', ...streamed },
-    body,
-  })
-  expect(keyed.status).toBe(400)
+  for (const key of ['"streamed"', '']) {
+    const keyed = await service.fetch('/trpc/createPet,createPet?batch=1', {
+      method: 'POST',
+      headers: { 'idempotency-key': key, ...streamed },
+      body,
+    })
+    expect(keyed.status).toBe(400)
+  }
 })
 
 test('a batch of one call may have an Idempotency-Key', async () => {
@@ -202,7 +237,7 @@ test('a key is accepted in the Authorization header only', async () => {
 })
 
 test('malformed connection parameters are rejected', async () => {
-  for (const text of ['[', '5', '[1]', '{"a":1}', '%zz']) {
+  for (const text of ['', '[', '5', '[1]', '{"a":1}', '%zz']) {
     expectTrpcError(await get(`listPets?connectionParams=${text}`), 400, 'PARSE_ERROR')
   }
 })
