@@ -8,8 +8,13 @@ import { described, resourcesOf } from '../support/procedures.ts'
 import { keyedFetch, restClient } from '../support/rest.ts'
 import { errorOf, startService, trpcClient } from '../support/service.ts'
 
+const Place = z.object({ city: z.string() })
 const NewJob = z.object({
   title: z.string(),
+  place: Place.optional(),
+  from: Place.nullable().optional(),
+  to: Place.nullable().optional(),
+  fixed: Place.readonly().optional(),
   steps: z.array(z.object({ name: z.string() })).default([]),
 })
 const Job = z.object({ id: z.string() })
@@ -31,7 +36,16 @@ const release = (input: z.ZodObject, output: z.ZodObject, result: Record<string,
   })
 
 const first = release(NewJob, Job, { id: 'a' })
-const body = { title: 'x', steps: [{ name: 'y' }] }
+const graz = { city: 'Graz' }
+const body = {
+  title: 'x',
+  place: graz,
+  from: null,
+  to: graz,
+  fixed: graz,
+  steps: [{ name: 'y' }],
+}
+const FloorPlace = Place.extend({ floor: z.int().default(0) })
 
 test.each([
   [
@@ -59,6 +73,25 @@ test.each([
       Job,
       { id: 'b' },
     ),
+  ],
+  [
+    'a default in an object that may be omitted',
+    release(NewJob.extend({ place: FloorPlace.optional() }), Job, { id: 'b' }),
+  ],
+  [
+    'a default in an object that may be null',
+    release(
+      NewJob.extend({
+        from: FloorPlace.nullable().optional(),
+        to: FloorPlace.nullable().optional(),
+      }),
+      Job,
+      { id: 'b' },
+    ),
+  ],
+  [
+    'a default in an object that is read-only',
+    release(NewJob.extend({ fixed: FloorPlace.readonly().optional() }), Job, { id: 'b' }),
   ],
 ])('%s: the repetition returns the first response, and another request is 422', async (_, next) => {
   const database = await newDatabase()
