@@ -74,6 +74,10 @@ test('seed creates the tables, and adds animals once, of all categories in turn'
   expect(pets.map((pet) => pet.category_id)).toEqual(pets.map((_, index) => inTurn[index % 5]))
   expect(new Set(pets.map(({ name }) => name)).size).toBe(42)
   expect(new Set(pets.slice(0, 10).map(({ status }) => status)).size).toBe(3)
+  for (const category of inTurn) {
+    const inCategory = pets.filter((pet) => pet.category_id === category)
+    expect(new Set(inCategory.map(({ status }) => status)).size, `${category}`).toBe(3)
+  }
   // Animals that exist are not added again, even with other fields changed.
   await sql("delete from pets where name in ('Bella', 'Minka')")
   await sql("update pets set category_id = 9, status = 'sold' where name = 'Rex'")
