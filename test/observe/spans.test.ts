@@ -245,6 +245,14 @@ test.each([
   )
 })
 
+test('a batch of one call has the spans and the line of the call alone', async () => {
+  const input = encodeURIComponent(JSON.stringify({ 0: transformer.serialize({ petId: 404_404 }) }))
+  const { spans, lines } = await trace(`/trpc/getPet?batch=1&input=${input}`, 2)
+  const call = spans.find(({ kind }) => kind === 'SERVER')
+  expect(spans.map(({ name }) => name).sort()).toEqual(['SELECT pets', 'getPet'])
+  expect(lines).toMatchObject([{ operation: 'getPet', status: 404, spanId: call?.spanId }])
+})
+
 test('a batch without traceparent is one trace', async () => {
   const before = collector.spans.length
   const input = encodeURIComponent('{}')
