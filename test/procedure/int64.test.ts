@@ -51,12 +51,13 @@ test('the decimal point and the exponent do not change the value of an integer',
 })
 
 test('tRPC rejects a number that may have lost digits, and the message has the remedy', async () => {
-  const error = await errorOf(service.trpc.getPet.query({ petId: 2 ** 53 }))
-  expect(error).toEqual({
-    code: 'BAD_REQUEST',
-    status: 400,
-    message: 'petId is a number too great to be exact: pass a bigint',
-  })
+  for (const petId of [2 ** 53, -(2 ** 53)]) {
+    expect(await errorOf(service.trpc.getPet.query({ petId }))).toEqual({
+      code: 'BAD_REQUEST',
+      status: 400,
+      message: 'petId is a number too great to be exact: pass a bigint',
+    })
+  }
 })
 
 describe('ids', () => {

@@ -50,6 +50,8 @@ test.each([
 
 const decimal =
   'must be a decimal number of at least 0 in a string, such as "2.50", with at most 8 digits before the point and 2 after it'
+const signed =
+  'must be a decimal number in a string, such as "0.250", with at most 15 digits before the point and 3 after it'
 const time = 'must be a date and time in the years 0000 to 9999 (UTC), such as 2026-01-02T03:04:05Z'
 const leapSecond = 'must not be a leap second: send the second before it'
 const day = 'must be a day of the calendar, such as 2026-01-02'
@@ -59,6 +61,10 @@ test.each<[object, string]>([
   ...[19.9, 19, true, null, [], '', '-1', '+1', '1.', '.5', '01', '1.234', '123456789', '1e2']
     .concat(['1,5', ' 1', '1\n', 'NaN', '１'])
     .map((amount): [object, string] => [{ amount }, `amount ${decimal}`]),
+  ...[1, '', '+1', '1.2345', '-1234567890123456'].map((balance): [object, string] => [
+    { balance },
+    `balance ${signed}`,
+  ]),
   ...['2026-02-31T00:00:00Z', '9999-12-31T23:59:59-23:59', '2026-01-02T24:00:00Z', '2026-01-02']
     .concat(['0000-01-01T00:00:00+00:01', `2026-01-02T00:00:00.${'0'.repeat(15)}Z`])
     .map((sentAt): [object, string] => [{ sentAt }, `sentAt ${time}`]),
@@ -81,6 +87,7 @@ test.each<[object, string]>([
   ...[1.5, '2', null].map((copies): [object, string] => [{ copies }, `copies ${quantity}`]),
   [{ copies: -1 }, 'copies must be at least 0'],
   [{ copies: 1001 }, 'copies must be at most 1000'],
+  [{ note: ' '.repeat(41) }, 'note must have at most 40 characters'],
 ])('%j is rejected on both surfaces', async (wrong, message) => {
   const { body } = await post({ ...invoice, ...wrong })
   expect(body).toEqual({ code: 'BAD_REQUEST', message, status: 400 })
@@ -158,6 +165,17 @@ test('query parameters may have these types, and the Link to the next page keeps
   ]) {
     expect((await service.rest('GET', `/invoices?${wrong}`)).status, wrong).toBe(400)
   }
+})
+
+test('a quantity without a maximum of its own is an int32', async () => {
+  const withCopies = (copies: number) => service.rest('GET', `/invoices?copies=${copies}`)
+  expect(await withCopies(2 ** 31 - 1)).toMatchObject({ status: 200, text: '[]' })
+  expect((await withCopies(2 ** 31)).body).toMatchObject({
+    message: 'copies must be at most 2147483647',
+  })
+  expect((await withCopies(1.5)).body).toMatchObject({
+    message: 'copies must be an integer from 0 to 2147483647',
+  })
 })
 
 test('path parameters may have these types', async () => {

@@ -40,6 +40,7 @@ const creations: [input: unknown, pet: object | string][] = [
   [{ name: '😀'.repeat(255), categoryId: 3 }, { name: '😀'.repeat(255) }],
   [{ name: 'x'.repeat(256), categoryId: 3 }, 'name must have at most 255 characters'],
   [{ name: '😀'.repeat(256), categoryId: 3 }, 'name must have at most 255 characters'],
+  [{ name: ' '.repeat(256), categoryId: 3 }, 'name must have at most 255 characters'],
   [{ name: '', categoryId: 3 }, 'name must not be empty'],
   [{ name: ' \t\n\u3000', categoryId: 3 }, 'name must not be blank'],
   [{ name: 'R\ud83d', categoryId: 3 }, 'name must not contain an unpaired surrogate'],

@@ -315,7 +315,9 @@ test('the document says what each operation takes, and all that it may answer', 
     CONFLICT_2: { value: { message: expect.stringContaining('Idempotency-Key') } },
   })
   const { description } = paths['/owners/{ownerId}/visits/{visitId}/close']?.post ?? {}
-  expect(description).toContain('`Idempotency-Key` a request can be repeated safely')
+  expect(description).toContain(
+    'With an `Idempotency-Key` a request can be repeated safely: the repetition changes nothing and returns the first response.',
+  )
   // The examples of links have no templates.
   for (const name of ['Link', 'Location'])
     expect(components.headers[name]?.example).not.toMatch(/[{}]/)
