@@ -15,6 +15,7 @@ const NewJob = z.object({
   from: Place.nullable().optional(),
   to: Place.nullable().optional(),
   fixed: Place.readonly().optional(),
+  stops: z.array(Place).nullable().optional(),
   steps: z.array(z.object({ name: z.string() })).default([]),
 })
 const Job = z.object({ id: z.string() })
@@ -43,6 +44,7 @@ const body = {
   from: null,
   to: graz,
   fixed: graz,
+  stops: null,
   steps: [{ name: 'y' }],
 }
 const FloorPlace = Place.extend({ floor: z.int().default(0) })

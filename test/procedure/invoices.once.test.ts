@@ -84,7 +84,10 @@ test.each<[object, string]>([
     .concat(['2026-01-02T00:00:00Z', '10000-01-01', '-0001-01-01'])
     .map((dueOn): [object, string] => [{ dueOn }, `dueOn ${day}`]),
   [{ dueOn: 20260102 }, 'dueOn must be a string'],
-  ...[1.5, '2', null].map((copies): [object, string] => [{ copies }, `copies ${quantity}`]),
+  ...[1.5, -1.5, 1e300, '2', null].map((copies): [object, string] => [
+    { copies },
+    `copies ${quantity}`,
+  ]),
   [{ copies: -1 }, 'copies must be at least 0'],
   [{ copies: 1001 }, 'copies must be at most 1000'],
   [{ note: ' '.repeat(41) }, 'note must have at most 40 characters'],
