@@ -14,7 +14,7 @@ import { createStores } from '../../src/petstore/stores.ts'
 import type { Stores } from '../../src/procedure/context.ts'
 import { dateTimeInput } from '../../src/procedure/dates.ts'
 import { int64Input, int64Output } from '../../src/procedure/int64.ts'
-import { paged, pagingInputs } from '../../src/procedure/paging.ts'
+import { cursorOrderOf, paged, pagingInputs } from '../../src/procedure/paging.ts'
 import { keyedProcedure, router } from '../../src/procedure/procedure.ts'
 import { textOutput } from '../../src/procedure/text.ts'
 import { engine, newDatabase } from '../support/database.ts'
@@ -418,6 +418,15 @@ test('a page in the middle reads only its own entries of an index', async () => 
       expect((await read()) - second - (second - first), name).toBeLessThanOrEqual(2 * 21 + 2)
     }
   }
+})
+
+test('the order of a cursor is known behind any number of wrappers', () => {
+  const input = z.object(pagingInputs('notes', mixed))
+  for (const wrapped of [input, input.prefault({}), input.prefault({}).readonly()]) {
+    expect(cursorOrderOf(wrapped)).toBe(mixed)
+  }
+  expect(cursorOrderOf(z.object({ cursor: z.string() }))).toBeUndefined()
+  expect(cursorOrderOf(z.string())).toBeUndefined()
 })
 
 test('a page in another order than that of paged(…) is an error', async () => {
