@@ -1,10 +1,16 @@
 /** API keys in each request: the cost of a look-up, expiry and revocation. */
-import { randomBytes } from 'node:crypto'
+import { hash, randomBytes } from 'node:crypto'
+import { pino } from 'pino'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { connect } from '../../db/connect.ts'
+import { Deadline } from '../../db/deadline.ts'
+import { OverloadedError } from '../../db/errors.ts'
+import { createAuthenticator } from '../../src/keys/authenticator.ts'
 import { outOfThree } from '../support/eventually.ts'
 import { addKey } from '../support/instance.ts'
 import { newMetrics } from '../support/metrics.ts'
 import { keys, serviceForFile, trpcClient } from '../support/service.ts'
+import { watchStatements } from '../support/statements.ts'
 
 /** Milliseconds that a valid key stays cached: a revoked key works for at most this long. */
 const REMEMBERED = 10_000
@@ -69,6 +75,43 @@ test('the cache holds the keys of many concurrent callers', async () => {
   }
   expect(await lookUpsOf(askAll)).toEqual({ misses: 100, hits: 0 })
   expect(await lookUpsOf(askAll)).toEqual({ misses: 0, hits: 100 })
+})
+
+test('ten thousand keys are looked up at once, 500 in a query, are kept, and their uses are stored', async () => {
+  vi.spyOn(performance, 'now').mockReturnValue(performance.now()) // no key expires meanwhile
+  const { databaseUrl, sql } = service
+  const many = Array.from({ length: 10_001 }, unknownKey)
+  const rows = many.map((key) => `('many', 'petstore_', '${hash('sha256', key)}', 1, 0)`)
+  await sql(`insert into api_keys (name, prefix, hash, created_at, read_only) values ${rows}`)
+  const statements = await watchStatements(databaseUrl)
+  await using db = await connect(databaseUrl)
+  const warnings: string[] = []
+  const log = pino({ level: 'warn' }, { write: (line: string) => void warnings.push(line) })
+  const authenticator = createAuthenticator(db, log)
+  using deadline = new Deadline(60_000)
+  const find = (key: string) => authenticator.find(key, deadline)
+  const [first = '', second = '', ...others] = many
+  expect(await find(first)).toBeDefined()
+  // A query has just ended, so these wait for the next one.
+  const found = [second, ...others, unknownKey()].map(find)
+  const failed = (await Promise.allSettled(found)).filter(({ status }) => status === 'rejected')
+  expect(failed).toEqual([{ status: 'rejected', reason: expect.any(OverloadedError) }])
+  const queries = await statements.like(/^select .*from .api_keys/s)
+  await statements.close()
+  expect(queries.length).toBeLessThan(40)
+
+  // The last one has replaced the first one, which was used least recently.
+  expect([first, second].map(authenticator.remembers)).toEqual([false, true])
+  expect(authenticator.known(second)).toBeDefined()
+  await find(first)
+  expect(many.filter((key) => !authenticator.known(key))).toEqual([others[0]])
+
+  await authenticator.stop()
+  expect(warnings).toEqual([])
+  const [row] = await sql(
+    "select count(last_used_at) as used from api_keys where name = 'many' and created_at = 1",
+  )
+  expect(Number(row?.used)).toBe(many.length)
 })
 
 test('a key is looked up again when its cache entry expires', outOfThree, async () => {
