@@ -59,6 +59,22 @@ test.each<[string, unknown, unknown]>([
   expect(await countPets(service.sql)).toBe(pets)
 })
 
+test('a repetition of a request that an earlier release stored returns its response', async () => {
+  const key = newKey()
+  await service.sql(
+    `insert into idempotency_keys (api_key_id, key_hash, operation, fingerprint, answer, created_at)
+     select min(id), ?, 'createPet', ?, ?, ? from api_keys`,
+    [
+      hashOf(key),
+      hash('sha256', '{"name":"Rex","categoryId":"3"}'), // `available` is the default
+      '[{"id":1,"name":2,"categoryId":3,"status":4},["BigInt","77"],"Rex",["BigInt","3"],"available"]',
+      Date.now(),
+    ],
+  )
+  expect((await create(key)).body).toEqual({ ...rex, id: 77 })
+  expect(await create(key, { ...rex, status: 'sold' })).toMatchObject({ status: 422 })
+})
+
 test('an invalid creation does not use its key', async () => {
   const key = newKey()
   expect((await create(key, { name: '' })).status).toBe(400)

@@ -441,6 +441,19 @@ test('the span of a creation with an Idempotency-Key has all statements of its t
   expect(names).toContain('INSERT pets')
   expect(names).toContain('INSERT idempotency_keys')
   expect(names.at(-1)).toBe('COMMIT')
+
+  // The row of an expired key is replaced, and its answer is stored after the creation.
+  await sql('update idempotency_keys set created_at = 0')
+  const again = await trace('/v1/pets', count + 2, init)
+  const replacing = again.spans.filter(({ kind }) => kind === 'CLIENT').sort(byStart)
+  const onTables = replacing.map(({ name }) => name).filter((name) => name.includes(' '))
+  expect(onTables).toEqual([
+    'SELECT idempotency_keys',
+    'DELETE idempotency_keys',
+    'INSERT idempotency_keys',
+    'INSERT pets',
+    'UPDATE idempotency_keys',
+  ])
 })
 
 // On a busy machine the calls may arrive one by one.
