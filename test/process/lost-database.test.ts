@@ -25,8 +25,10 @@ describe.runIf(engine === 'mysql')('a database server that fails at the end of a
     ['does not answer', () => database.proxy.hangAt(isThereAnyKey)],
   ])('%s: the instance serves, and stops with 0', async (_name, fail) => {
     const failed = fail()
+    const began = performance.now()
     const server = await runServer({ DATABASE_URL: database.url })
     await failed
+    expect(performance.now() - began, 'it waits for two seconds').toBeLessThan(15_000)
     expect(server.stdout).toContain('created before; for a new one: npm run keys -- create NAME')
     expect((await keyedFetch(server.origin, key)('/v1/pets')).status).toBe(200)
     expect(await server.end('SIGTERM')).toBe(0)
