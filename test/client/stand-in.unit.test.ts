@@ -138,6 +138,16 @@ test('with an empty list of API keys every key is invalid', async () => {
   })
 })
 
+test('an API key of the stand-in may have all characters of a bearer token', async () => {
+  const apiKey = 'shop-1_a.b~c+d/e=='
+  await withStandIn({ apiKeys: [apiKey] }, async (clientWith) => {
+    expect(await clientWith(apiKey).listPets.query()).toEqual([])
+    for (const wrong of [`${apiKey}=`, apiKey.slice(0, -1), `${apiKey}f`]) {
+      expect(await outcome(clientWith(wrong).listPets.query())).toEqual(invalid)
+    }
+  })
+})
+
 test('a batch of 21 calls returns 400, a call without a key 401', async () => {
   await withStandIn({}, async () => {
     const ask = async (count: number, headers: Record<string, string>) => {
