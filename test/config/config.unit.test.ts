@@ -128,12 +128,13 @@ test.each<[Record<string, string>, object]>([
   [{ TRUST_PROXY: '0' }, { trustProxy: 0 }],
   [{ TRUST_PROXY: '2' }, { trustProxy: 2 }],
   [{ TRUST_PROXY: 'loopback, 10.0.0.0/8, ::1' }, { trustProxy: ['loopback', '10.0.0.0/8', '::1'] }],
-  ...['linklocal', 'uniquelocal', '10.0.0.1', '10.0.0.0/1', '10.0.0.1/32', '::/1', '::1/128'].map(
-    (network): [Record<string, string>, object] => [
-      { TRUST_PROXY: network },
-      { trustProxy: [network] },
-    ],
-  ),
+  ...[
+    ...['linklocal', 'uniquelocal', '10.0.0.1', '10.0.0.10', '10.0.0.0/1', '10.0.0.0/10'],
+    ...['10.0.0.1/32', '::/1', 'fc00::/10', '::1/128'],
+  ].map((network): [Record<string, string>, object] => [
+    { TRUST_PROXY: network },
+    { trustProxy: [network] },
+  ]),
   [{ DATABASE_TIMEOUT: '1ms' }, { databaseTimeout: 1 }],
   [{ DATABASE_TIMEOUT: '30s' }, { databaseTimeout: 30_000 }],
   [{ SHUTDOWN_TIMEOUT: '1ms' }, { shutdownTimeout: 1 }],
@@ -185,7 +186,9 @@ test.each<[Record<string, string>, unknown]>([
     { ...traced, OTEL_TRACES_SAMPLER_ARG: '1' },
     { sampler: 'parentbased_always_on', ratio: 1 },
   ],
+  [{ ...traced, OTEL_SDK_DISABLED: '1' }, expect.anything()],
   [{ ...traced, OTEL_SDK_DISABLED: 'True' }, undefined],
+  [{ ...traced, OTEL_SDK_DISABLED: 'true', OTEL_TRACES_SAMPLER: 'xray' }, undefined],
   [{ ...traced, OTEL_TRACES_EXPORTER: 'none' }, undefined],
   // Without a collector the other variables are ignored: they may be meant for another program.
   [{ OTEL_TRACES_SAMPLER: 'xray', OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }, undefined],
@@ -284,7 +287,11 @@ const wrong: [name: string, expected: string, values: string[]][] = [
   [
     'CORS_ORIGINS',
     'origins such as https://shop.example, separated by commas, or *',
-    ['shop.example', 'https://shop.example/', 'https://shop.example/x'],
+    [
+      ...['shop.example', 'https://shop.example/', 'https://shop.example/x', 'https://a.example,'],
+      // A browser sends an origin in lower case, and without the usual port.
+      ...['https://Shop.example', 'https://shop.example:443', 'null'],
+    ],
   ],
   [
     'RATE_LIMIT',
