@@ -245,5 +245,7 @@ function isDatabaseUrl(text: string): boolean {
 }
 
 function isOrigin(text: string): boolean {
-  return text === '*' || URL.parse(text)?.origin === text
+  if (text === '*') return true
+  // A URL may have a host such as *.example, which is no pattern: it would match no page.
+  return URL.parse(text)?.origin === text && !text.includes('*')
 }

@@ -291,6 +291,8 @@ const wrong: [name: string, expected: string, values: string[]][] = [
       ...['shop.example', 'https://shop.example/', 'https://shop.example/x', 'https://a.example,'],
       // A browser sends an origin in lower case, and without the usual port.
       ...['https://Shop.example', 'https://shop.example:443', 'null'],
+      // No origin has a `*`, and no other pattern than `*` is supported.
+      ...['https://*.shop.example', 'https://*'],
     ],
   ],
   [
