@@ -38,12 +38,17 @@ export async function startWorkers(config: Config, log: Log): Promise<Running> {
   cluster.on('message', (worker, found: WorkerMetrics) => {
     if (serves(found) && !worker.isDead()) metrics?.keep(worker.id, found)
   })
-  cluster.on('exit', (worker, code, signal) => {
+  const onExit = (worker: Worker, code: number | null, signal: string | null) => {
     metrics?.died(worker.id, { isStopping: stopping })
     if (stopping) return
     log.error({ worker: worker.id, code, signal }, 'A worker died: starting another')
     setTimeout(() => stopping || cluster.fork(), REPLACE_DELAY)
-  })
+  }
+  cluster.on('exit', onExit)
+  // While the last ones started, others may have died.
+  for (const worker of workers.filter((worker) => worker.isDead())) {
+    onExit(worker, worker.process.exitCode, worker.process.signalCode)
+  }
   return {
     port,
     async readMetrics() {

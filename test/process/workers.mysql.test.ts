@@ -296,6 +296,27 @@ test('a worker that cannot start fails the whole start', async () => {
   await expect(get('/healthz')).rejects.toThrow()
 })
 
+test('a worker that dies while another one starts is replaced', async () => {
+  // The second worker listens only after the first one has served and died.
+  const fault = `import cluster from 'node:cluster'
+    import { Server } from 'node:net'
+    const { listen } = Server.prototype
+    if (cluster.worker?.id === 1) Server.prototype.listen = function (...parameters) {
+      this.once('listening', () => setTimeout(() => process.exit(7), 100))
+      return listen.apply(this, parameters)
+    }
+    if (cluster.worker?.id === 2) Server.prototype.listen = function (...parameters) {
+      setTimeout(() => listen.apply(this, parameters), 1_500)
+      return this
+    }`
+  // With PORT=0 the second worker would have a port of its own.
+  await start({ PORT: String(await freePort()), ...runFirst(fault) })
+  const line = JSON.parse(await server.logged(/A worker died: starting another/))
+  expect(line).toMatchObject({ level: 50, worker: 1, code: 7, signal: null })
+  const pids = await servingPids()
+  expect(children().sort()).toEqual(pids.sort())
+})
+
 test('a second signal ends all workers at once', async () => {
   await start({ SHUTDOWN_TIMEOUT: '60s' })
   const pids = await servingPids()
