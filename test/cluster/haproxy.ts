@@ -5,7 +5,7 @@ import { userInfo } from 'node:os'
 import path from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { freePort } from '../support/mysql.ts'
-import type { Cluster } from './node.ts'
+import type { Cluster, Node } from './node.ts'
 
 const configuration = path.join(import.meta.dirname, '../../deploy/haproxy.cfg')
 
@@ -22,7 +22,7 @@ export interface Haproxy {
 /** Starts HAProxy in front of instances on these ports, and in front of the nodes of a cluster. */
 export async function startHaproxy(
   apps: readonly number[],
-  { kind, nodes }: Cluster,
+  { kind, nodes }: Pick<Cluster, 'kind'> & { nodes: readonly Pick<Node, 'port'>[] },
 ): Promise<Haproxy> {
   const front = await freePort()
   const databaseFront = await freePort()
@@ -37,9 +37,9 @@ export async function startHaproxy(
       DATABASE_LISTEN: local(databaseFront),
       APP1: local(apps[0]),
       APP2: local(apps[1]),
-      DB1: local(nodes[0].port),
-      DB2: local(nodes[1].port),
-      DB3: local(nodes[2].port),
+      DB1: local(nodes[0]?.port),
+      DB2: local(nodes[1]?.port),
+      DB3: local(nodes[2]?.port),
     },
   })
   const kill = () => child.kill('SIGKILL')

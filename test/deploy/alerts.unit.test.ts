@@ -14,7 +14,12 @@ const rules = read('deploy/alerts.yml')
 const runbook = read('docs/runbook.md')
 
 interface Dashboard {
-  panels: { title: string; targets: { expr: string }[] }[]
+  panels: {
+    title: string
+    fieldConfig: { defaults: { unit: string } }
+    targets: { expr: string; legendFormat: string }[]
+  }[]
+  templating: { list: { name: string; type: string }[] }
 }
 const dashboard: Dashboard = JSON.parse(read('deploy/grafana.json'))
 const expressions = dashboard.panels.flatMap(({ targets }) => targets.map(({ expr }) => expr))
@@ -31,6 +36,37 @@ test('each alert links to its section of the runbook, and each section has an al
   for (const part of runbook.split(/^## /m).filter((part) => part.startsWith('Petstore'))) {
     expect(part).toMatch(/\*\*Means\*\* .+ \*\*Look\*\* .+ \*\*Do\*\* /)
   }
+})
+
+test('Prometheus gives the metrics the job of the rules, often enough for PetstoreNotReady', () => {
+  const prometheus = read('deploy/prometheus.yml')
+  const jobs = names(rules + expressions, /\bjob="(\w+)"/g)
+  expect(names(prometheus, /job_name: (\w+)/g)).toEqual([...new Set(jobs)])
+  const seconds = names(prometheus, /(?:scrape|evaluation)_interval: (\d+)s/g).map(Number)
+  expect(seconds).toHaveLength(2)
+  expect(Math.max(...seconds)).toBeLessThanOrEqual(30)
+})
+
+test('each panel has the unit of its metric, legends of labels that it has, and the chosen source', () => {
+  const units: [RegExp, string][] = [
+    [/_bytes/, 'bytes'],
+    [/_seconds(_bucket)?\{/, 's'],
+    [/rate\(petstore_requests/, 'reqps'],
+    [/rate\(petstore/, 'ops'],
+  ]
+  for (const { title, fieldConfig, targets } of dashboard.panels) {
+    for (const { expr, legendFormat } of targets) {
+      const unit = units.find(([pattern]) => pattern.test(expr))?.[1] ?? 'short'
+      expect(fieldConfig.defaults.unit, title).toBe(unit)
+      const labels = (/ by \((.+?)\)/.exec(expr)?.[1] ?? 'instance').split(', ')
+      const shown = names(legendFormat, /\{\{(\w+)\}\}/g)
+      expect(shown, title).toEqual(labels.filter((label) => label !== 'le'))
+    }
+  }
+  const sources = names(read('deploy/grafana.json'), /"uid": "\$\{(\w+)\}"/g)
+  expect(sources).toHaveLength(dashboard.panels.length + expressions.length)
+  expect(dashboard.templating.list).toMatchObject([{ name: 'source', type: 'datasource' }])
+  expect(new Set(sources)).toEqual(new Set(['source']))
 })
 
 test('variables and messages in the runbook exist in the service', () => {
@@ -114,11 +150,19 @@ describe('against a running service', () => {
       }
       try {
         const alerts = path.join(root, 'deploy/alerts.yml')
-        // The expressions of the dashboard as rules, with an interval instead of Grafana's variable.
-        const records = expressions.map((expr, index) => {
-          const complete = JSON.stringify(expr.replace('$__rate_interval', '5m'))
-          return `      - { record: 'panel:${index}', expr: ${complete} }`
-        })
+        // The expressions of the dashboard as rules, with an interval instead of Grafana's variable, and
+        // with the words of their legends.
+        const records = dashboard.panels.flatMap(({ title, targets }) =>
+          targets.map(({ expr, legendFormat }) => {
+            const legend = legendFormat.replaceAll(/\{\{\w+\}\}/g, '').trim()
+            const record = {
+              record: 'panel',
+              expr: expr.replace('$__rate_interval', '5m'),
+              labels: { panel: title, legend },
+            }
+            return `      - ${JSON.stringify(record)}`
+          }),
+        )
         const panels = ['groups:', '  - name: panels', '    rules:', ...records].join('\n')
         const panelRules = write('panels.yml', panels)
         const cases = read('test/deploy/alerts.test.yml')

@@ -1,5 +1,8 @@
 /** The files in deploy/, the Dockerfile and compose, checked without running them. */
+import { globSync } from 'node:fs'
+import path from 'node:path'
 import { expect, test } from 'vitest'
+import { SERVICE_FLAGS, SERVICE_PROGRAM, SERVICE_VARIABLES } from '../../bench/service.ts'
 import { readConfig } from '../../src/config/config.ts'
 import { compose, dockerfile, readRoot, said } from '../support/image.ts'
 
@@ -12,6 +15,53 @@ test('the image has the tested Node version, and does not run as root', () => {
   expect(said(/USER/)).toEqual(['node'])
   expect(said(/EXPOSE/)).toEqual(['3000'])
   expect(said(/VOLUME/)).toEqual(['/app/data'])
+})
+
+test('the image starts the service with the options and variables of npm start', () => {
+  const command = JSON.parse(said(/CMD/).join())
+  expect(command).toEqual(['node', ...SERVICE_FLAGS, SERVICE_PROGRAM])
+  // The semi-space and the arenas limit the memory; SIGUSR1 would open a debugger.
+  expect(SERVICE_FLAGS).toEqual(['--max-semi-space-size=8', '--expose-gc', '--disable-sigusr1'])
+  expect(SERVICE_VARIABLES).toEqual({ MALLOC_ARENA_MAX: '1' })
+  expect(Object.fromEntries(said(/ENV/).map((text) => text.split('=')))).toEqual({
+    ...SERVICE_VARIABLES,
+    NODE_ENV: 'production',
+    NODE_COMPILE_CACHE: '/app/node_modules/.cache/node',
+  })
+})
+
+test('the image has each file that the service imports, and Docker receives it', () => {
+  const root = path.join(import.meta.dirname, '../..')
+  const copied = said(/COPY(?! --from)/).map((text) => `${text.split(' ')[0]}`)
+  const within = (folders: string[], file: string) =>
+    folders.some((folder) => file === folder || file.startsWith(`${folder}/`))
+  const files = globSync(['src/**/*.ts', 'db/**/*.ts'], { cwd: root })
+  expect(files.length).toBeGreaterThan(50)
+  for (const file of files) {
+    for (const [, name] of readRoot(file).matchAll(/(?:from|import\()\s*'(\.[^']+)'/g)) {
+      const imported = path.join(path.dirname(file), `${name}`)
+      expect(within(copied, imported), `${file} imports ${imported}`).toBe(true)
+    }
+  }
+  const received = readRoot('.dockerignore')
+    .split('\n')
+    .flatMap((line) => /^!(.+)/.exec(line)?.[1] ?? [])
+  const sources = [...dockerfile.matchAll(/^COPY (?!--from)(.+) \S+$/gm)].flatMap(([, names]) =>
+    `${names}`.split(' '),
+  )
+  expect(sources).toEqual(expect.arrayContaining(copied))
+  for (const source of sources) expect(within(received, source), source).toBe(true)
+})
+
+test('compose starts the service after its first key, which needs a healthy database', () => {
+  const [, ...parts] = compose.split(/^ {2}(?=[\w-]+:$)/m)
+  const part = (name: string) => parts.find((text) => text.startsWith(`${name}:\n`))
+  const after = (name: string, condition: string) =>
+    `depends_on:\n      ${name}:\n        condition: ${condition}\n`
+  expect(part('petstore')).toContain(after('first-key', 'service_completed_successfully'))
+  expect(part('first-key')).toContain(after('mysql', 'service_healthy'))
+  // While it sets up its files, the server of the image listens on a socket only.
+  expect(part('mysql')).toMatch(/test: \[CMD, mysqladmin, ping, --host=127\.0\.0\.1, --silent\]/)
 })
 
 test('compose sets the database of the service, and a sufficient stop_grace_period', () => {

@@ -1,0 +1,151 @@
+/** HAProxy with deploy/haproxy.cfg in front of two instances; test/cluster/ has its database clusters. */
+import { spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { connect, createServer } from 'node:net'
+import path from 'node:path'
+import { text } from 'node:stream/consumers'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { type Haproxy, startHaproxy } from '../cluster/haproxy.ts'
+import { newDatabase } from '../support/database.ts'
+import { eventually } from '../support/eventually.ts'
+import { readRoot } from '../support/image.ts'
+import { freePort } from '../support/mysql.ts'
+import { runServer, type ServerProgram } from '../support/process.ts'
+import { requestText } from '../support/raw.ts'
+import { keyedFetch } from '../support/rest.ts'
+import { createKey } from '../support/service.ts'
+
+const env = { PATH: `${process.env.PATH}:/usr/sbin` }
+const isInstalled =
+  process.platform === 'linux' && spawnSync('haproxy', ['-v'], { env }).status === 0
+
+/** Starts HAProxy in front of instances on these ports. No node of its database cluster runs. */
+async function start(
+  kind: 'galera' | 'group-replication',
+  apps: readonly number[],
+): Promise<Haproxy> {
+  const nodes = [{ port: await freePort() }, { port: await freePort() }, { port: await freePort() }]
+  const haproxy = await startHaproxy(apps, { kind, nodes })
+  onTestFinished(haproxy.stop)
+  return haproxy
+}
+
+/** Starts an instance as the configuration wants it, and returns a key for it. */
+async function startInstance(port: number): Promise<{ instance: ServerProgram; key: string }> {
+  const database = await newDatabase()
+  const key = await createKey(database.url)
+  const instance = await runServer({
+    DATABASE_URL: database.url,
+    PORT: String(port),
+    TRUST_PROXY: '1',
+  })
+  onTestFinished(async () => {
+    await instance.end()
+    await database.remove()
+  })
+  return { instance, key }
+}
+
+/**
+ * Starts an instance that looks ready, and closes the connection of each other request without an answer.
+ * Returns these requests.
+ */
+async function startLosing(port: number): Promise<string[]> {
+  const lost: string[] = []
+  const server = createServer((socket) => {
+    socket
+      .on('error', () => {})
+      .once('data', (chunk) => {
+        if (/^GET \/readyz /.test(String(chunk))) {
+          socket.end('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n')
+        } else {
+          lost.push(String(chunk))
+          socket.destroy()
+        }
+      })
+  }).listen(port, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => void server.close())
+  return lost
+}
+
+const isUp = (haproxy: Haproxy, app: string) =>
+  eventually(() => expect(haproxy.log).toContain(`petstore/${app} is UP`))
+
+describe.runIf(isInstalled)('HAProxy', () => {
+  test('rejects an unknown kind of cluster', () => {
+    const file = path.join(import.meta.dirname, '../../deploy/haproxy.cfg')
+    const { status, stderr } = spawnSync('haproxy', ['-c', '-f', file], {
+      env: { ...env, CLUSTER: 'oracle' },
+      encoding: 'utf8',
+    })
+    expect(status).not.toBe(0)
+    expect(stderr).toContain('CLUSTER must be galera or group-replication')
+  })
+
+  test('returns 503 in the form of the service until an instance is ready, and tells it the client', async () => {
+    const port = await freePort()
+    const haproxy = await start('group-replication', [port, await freePort()])
+    const answer = await fetch(`${haproxy.origin}/v1/pets`)
+    const [head = '', body] = readRoot('deploy/503.http').split(/\r?\n\r?\n/)
+    expect([answer.status, await answer.text()]).toEqual([503, body])
+    for (const line of head.split(/\r?\n/).slice(1)) {
+      const [name = '', value] = line.split(': ')
+      expect(answer.headers.get(name)).toBe(value)
+    }
+    const { instance } = await startInstance(port)
+    await isUp(haproxy, 'app1')
+    const socket = connect({
+      port: Number(new URL(haproxy.origin).port),
+      host: '127.0.0.1',
+      localAddress: '127.0.0.2',
+    })
+    const headers = ['X-Request-Id: by-proxy', 'Connection: close']
+    socket.write(requestText('GET /v1/pets', { headers }))
+    expect(await text(socket)).toMatch(/^HTTP\/1\.1 401 /)
+    expect(JSON.parse(await instance.logged(/"by-proxy"/))).toMatchObject({ address: '127.0.0.2' })
+  })
+
+  test('repeats a request whose connection is lost at the other instance, where that is safe', async () => {
+    const [port, losingPort] = [await freePort(), await freePort()]
+    const haproxy = await start('galera', [port, losingPort])
+    const lost = await startLosing(losingPort)
+    const { key } = await startInstance(port)
+    await isUp(haproxy, 'app1')
+    await isUp(haproxy, 'app2')
+    // On a connection with earlier requests, HAProxy may close it without a response.
+    const connection = 'close'
+    const list = () => keyedFetch(haproxy.origin, key)('/v1/pets', { headers: { connection } })
+    const create = (name: string, headers = {}) =>
+      keyedFetch(haproxy.origin, key)('/v1/pets', {
+        method: 'POST',
+        headers: { connection, ...headers },
+        body: JSON.stringify({ name, categoryId: 1 }),
+      })
+    // The instances get the requests in turn.
+    for (let request = 0; request < 4; request++) expect((await list()).status).toBe(200)
+    expect(lost.length).toBeGreaterThan(0)
+    const lostReads = lost.length
+    for (let request = 0; request < 4; request++) {
+      const headers = { 'idempotency-key': `"${crypto.randomUUID()}"` }
+      expect((await create('Rex', headers)).status).toBe(201)
+    }
+    expect(lost.length).toBeGreaterThan(lostReads)
+    const before = lost.length
+    const statuses: number[] = []
+    for (let request = 0; request < 4; request++) {
+      const answer = await create('Bea')
+      statuses.push(answer.status)
+      if (answer.status !== 201) {
+        expect(await answer.json()).toMatchObject({ code: 'SERVICE_UNAVAILABLE', status: 503 })
+      }
+    }
+    const failed = lost.length - before
+    expect(failed).toBeGreaterThan(0)
+    expect(statuses.filter((status) => status === 503)).toHaveLength(failed)
+    expect(new Set(statuses)).toEqual(new Set([201, 503]))
+    const pets = (await (await list()).json()) as { name: string }[]
+    const count = (name: string) => pets.filter((pet) => pet.name === name).length
+    expect([count('Rex'), count('Bea')]).toEqual([4, 4 - failed])
+  })
+})
