@@ -238,7 +238,8 @@ test.runIf(engine === 'sqlite' && existsSync('/usr/bin/script'))(
   'the log in a terminal is formatted for reading',
   async () => {
     const { PATH = '', HOME = '' } = process.env
-    const program = `${process.execPath} ${programs.server}`
+    // The log is not on stdout, whose lines are marked.
+    const program = `${process.execPath} ${programs.server} | sed -u 's/^/stdout:/'`
     const child = spawn('/usr/bin/script', ['-qfec', program, '/dev/null'], {
       env: { PATH, HOME, PORT: '0', DATABASE_URL: service.databaseUrl },
       stdio: ['pipe', 'pipe', 'ignore'],

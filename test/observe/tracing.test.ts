@@ -95,12 +95,16 @@ describe('a stop', () => {
       OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
       OTEL_BSP_SCHEDULE_DELAY: '60000',
       OTEL_SERVICE_NAME: 'shop',
+      OTEL_RESOURCE_ATTRIBUTES: 'service.name=other,service.version=7',
     })
     for (let call = 0; call < 20; call++) expect(await server.ask('/v1/pets')).toBe(200)
     expect(collector.spans).toEqual([])
     expect(await server.end('SIGTERM')).toBe(0)
     expect(calls(collector)).toHaveLength(20)
-    expect(calls(collector)[0]?.resource).toMatchObject({ 'service.name': 'shop' })
+    expect(calls(collector)[0]?.resource).toMatchObject({
+      'service.name': 'shop',
+      'service.version': '7',
+    })
     expect(server.stderr).not.toMatch(/collector|cut off/)
   })
 
@@ -216,7 +220,8 @@ testOnce('a collector that is slower than the calls is logged once', async () =>
   ])
 })
 
-testOnce('the span of a failed statement has the error code of the driver', async () => {
+/** Starts tracing in this process, and begins a call. */
+async function beginCall() {
   const collector = await collect()
   vi.stubEnv('OTEL_EXPORTER_OTLP_ENDPOINT', collector.url)
   onTestFinished(() => void vi.unstubAllEnvs())
@@ -229,6 +234,37 @@ testOnce('the span of a failed statement has the error code of the driver', asyn
     scheme: 'http',
     headers: {},
   })
+  return { collector, tracing, call }
+}
+
+testOnce('the span of a statement has the name of its action and its table', async () => {
+  const { collector, tracing, call } = await beginCall()
+  const statements = [
+    'select `id` from `pets` where `id` > ? limit ?',
+    '(select "id" from "pets" limit ?) union all (select "id" from "pets" limit ?)',
+    'insert into "pets" ("name") values (?)',
+    'update `pets` set `name` = ? where `id` = ?',
+    'delete from pets where id = ?',
+    'commit',
+  ]
+  for (const sql of statements) call.statement(sql, {})()
+  await tracing.stop()
+  expect(collector.spans.map(({ name }) => name)).toEqual([
+    'SELECT pets',
+    'SELECT pets',
+    'INSERT pets',
+    'UPDATE pets',
+    'DELETE pets',
+    'COMMIT',
+  ])
+  expect(collector.spans.map(({ attributes }) => attributes['db.collection.name'])).toEqual([
+    ...Array(5).fill('pets'),
+    undefined,
+  ])
+})
+
+testOnce('the span of a failed statement has the error code of the driver', async () => {
+  const { collector, tracing, call } = await beginCall()
   const busy = Object.assign(new Error('busy'), { code: 'ERR_SQLITE_ERROR', errcode: 5 })
   call.statement('select 1', {})(new LockedError(busy, true))
   call.statement('select 1', {})(new DuplicateError('taken'))
@@ -315,6 +351,18 @@ testOnce('OTEL_BSP_… limit the spans of an export, and its duration', async ()
 testOnce('a queue of 0 spans is no valid size, and the default applies', async () => {
   const collector = await collect()
   const service = await startHere(collector, { OTEL_BSP_MAX_QUEUE_SIZE: '0' })
+  await service.rest('GET', '/pets')
+  await service.stop() // sends the spans
+  expect(calls(collector)).toHaveLength(1)
+})
+
+testOnce('an OTEL_BSP_… that is no number is logged, and the default applies', async () => {
+  const collector = await collect()
+  const service = await startHere(collector, { OTEL_BSP_MAX_QUEUE_SIZE: 'many' })
+  const warnings = service.logged.map((line) => JSON.parse(line)).filter(({ level }) => level > 30)
+  expect(warnings).toMatchObject([
+    { level: 40, msg: expect.stringMatching(/^OpenTelemetry: .*'many'.*OTEL_BSP_MAX_QUEUE_SIZE/) },
+  ])
   await service.rest('GET', '/pets')
   await service.stop() // sends the spans
   expect(calls(collector)).toHaveLength(1)

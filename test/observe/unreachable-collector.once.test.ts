@@ -20,7 +20,7 @@ afterAll(async () => {
   await collector.stop()
 })
 
-test('an outage of minutes has one warning, the next outage another one', async () => {
+test('an outage of minutes has one warning, the next outage another one, once a minute at most', async () => {
   const { startTracing } = await import('../../src/observe/tracing.ts')
   const log = { warn: vi.fn(), info: vi.fn() }
   const tracing = startTracing({ sampler: 'always_on', ratio: 1 }, log as unknown as Log)
@@ -49,7 +49,18 @@ test('an outage of minutes has one warning, the next outage another one', async 
   await warnings(1)
   await send(200)
   await eventually(() => expect(log.info).toHaveBeenCalledTimes(1))
+  expect(log.info).toHaveBeenCalledWith('The trace collector is reachable again')
   later += 61_000
   await send(400)
-  await warnings(2)
+  await eventually(() => expect(log.warn).toHaveBeenCalledTimes(2))
+  await send(200)
+  await eventually(() => expect(log.info).toHaveBeenCalledTimes(2))
+  // A third outage within the minute is logged when the minute is over.
+  later += 50_000
+  await send(400)
+  await send(400)
+  expect(log.warn).toHaveBeenCalledTimes(2)
+  later += 11_000
+  await send(400)
+  await warnings(3)
 })
