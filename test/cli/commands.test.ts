@@ -224,7 +224,8 @@ test.runIf(existsSync('/dev/full'))('a full disk behind stdout is an error', asy
     const variables = { DATABASE_URL: url, PORT: '0' }
     const program = runProgram(programs[name], variables, operands, undefined, toFull)
     if (name === 'server') {
-      await program.logged(/The start-up text, with any new key, is lost/)
+      const line = await program.logged(/The start-up text, with any new key, is lost/)
+      expect(JSON.parse(line)).toMatchObject({ level: 40, err: { message: noSpace } })
       return { code: await program.end('SIGTERM') }
     }
     return { code: await program.exited, stderr: program.stderr }

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readdirSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { newFolder, programs, runToEnd } from '../support/process.ts'
-import { runFirst } from '../support/watched.ts'
+import { runFirst, withHooks } from '../support/watched.ts'
 
 const { folder, remove } = newFolder()
 afterAll(remove)
@@ -158,6 +158,17 @@ test('a database host that refuses connections at both IP addresses fails the st
   })
   expect(code).toBe(1)
   expect(stderr).toBe('DATABASE_URL: cannot use the database db:1/petstore: ECONNREFUSED\n')
+})
+
+test('an unexpected error ends a program with code 1, and is shown with its stack', async () => {
+  const { code, stdout, stderr } = await runToEnd(programs.server, {
+    PORT: '0',
+    ...withHooks(`
+      if (specifier.endsWith('/start.ts')) throw new RangeError('boom')
+      return next(specifier, context)`),
+  })
+  expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+  expect(stderr).toMatch(/^RangeError: boom\n +at /m)
 })
 
 test('an unreadable .env fails the start', async () => {

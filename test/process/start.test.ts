@@ -21,6 +21,7 @@ import {
 } from '../support/process.ts'
 import { keyedFetch, restClient } from '../support/rest.ts'
 import { openSql } from '../support/sql.ts'
+import { runFirst } from '../support/watched.ts'
 
 interface Place {
   folder: string
@@ -242,6 +243,24 @@ if (engine === 'mysql') {
     expect(ended.stderr).not.toContain('sesame')
   })
 }
+
+test.runIf(engine === 'sqlite')(
+  'with the options of npm start, the garbage of the start is collected before the first request',
+  async () => {
+    const observe = `import { constants, PerformanceObserver } from 'node:perf_hooks'
+      new PerformanceObserver((list) => {
+        for (const { detail } of list.getEntries()) {
+          const isWhole = detail.flags & constants.NODE_PERFORMANCE_GC_FLAGS_ALL_AVAILABLE_GARBAGE
+          if (isWhole) console.error(JSON.stringify({ msg: 'collected' }))
+        }
+      }).observe({ entryTypes: ['gc'] })`
+    const { NODE_OPTIONS } = runFirst(observe)
+    const server = await start(await newPlace(), {
+      NODE_OPTIONS: `${SERVICE_FLAGS.join(' ')} ${NODE_OPTIONS}`,
+    })
+    await server.logged(/"collected"/)
+  },
+)
 
 test.runIf(engine === 'sqlite')(
   'with the options of npm start, SIGUSR1 does not open the debugger to local users',

@@ -245,7 +245,26 @@ describe('SIGTERM', () => {
       expect(time).toBeGreaterThan(1_300)
       expect(time).toBeLessThan(2_500)
       expect(await server.exited).toBe(1)
-      expect(server.stderr).toContain('cut off')
+      expect(server.entries().at(-1)).toMatchObject({
+        level: 40,
+        msg: 'The stop did not finish within 1500 ms (SHUTDOWN_TIMEOUT): the rest is cut off',
+      })
+    },
+  )
+
+  testOnce(
+    'a request that does not arrive in half of SHUTDOWN_TIMEOUT gets 408, and the process exits with 0',
+    outOfThree,
+    async () => {
+      await start({ SHUTDOWN_TIMEOUT: '3s' })
+      const request = await beginCreation(server.port, key)
+      server.child.kill('SIGTERM')
+      const began = performance.now()
+      await request.closed
+      expect(performance.now() - began).toBeGreaterThan(1_400)
+      expect(await server.exited).toBe(0)
+      expect(server.entries().map(({ status }) => status)).toContain(408)
+      expect(server.stderr).not.toContain('cut off')
     },
   )
 
@@ -379,6 +398,25 @@ test.each(engine === 'mysql' ? ['2'] : ['1'])(
     expect((await get('/healthz')).status).toBe(200)
   },
 )
+
+testOnce('a port that may not be listened on fails the start with its error code', async () => {
+  const fault = `import { Server } from 'node:net'
+    Server.prototype.listen = function () {
+      const error = Object.assign(new Error('listen EACCES'), { code: 'EACCES' })
+      setImmediate(() => this.emit('error', error))
+      return this
+    }`
+  const ended = await runToEnd(programs.server, {
+    DATABASE_URL: database.url,
+    PORT: '80',
+    ...runFirst(fault),
+  })
+  expect(ended).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: 'PORT: cannot listen on 80 (EACCES)\n',
+  })
+})
 
 testOnce('a start that fails cuts requests off after SHUTDOWN_TIMEOUT, and says why', async () => {
   const other = createServer().listen(0, '127.0.0.1')

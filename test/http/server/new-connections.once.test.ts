@@ -99,6 +99,21 @@ test('requests whose clients are gone before the process reads them are all logg
 })
 
 test.runIf(process.platform === 'linux')(
+  'with very few open files, half of them are for connections',
+  async () => {
+    const own = await newDatabase()
+    const start = ['prlimit', '--nofile=60:60']
+    const limited = await runServer({ DATABASE_URL: own.url }, undefined, start)
+    onTestFinished(async () => {
+      await limited.end()
+      await own.remove()
+    })
+    for (let number = 0; number < 5; number++) destroyed(await keepAlive(limited.port))
+    expect(limited.stderr).not.toContain('New connections were closed')
+  },
+)
+
+test.runIf(process.platform === 'linux')(
   'more connections than open files: the log says it, and those that are open are served',
   async () => {
     const own = await newDatabase()
@@ -116,6 +131,16 @@ test.runIf(process.platform === 'linux')(
     }
     await limited.logged(/New connections were closed/)
     await vi.waitFor(() => expect(closed).toBeGreaterThan(200), 10_000)
+    const message =
+      'New connections were closed: the process may not have more open files (ulimit -n)'
+    const reports = () => limited.entries().filter(({ msg }) => msg === message)
+    const counts = () => reports().map(({ connections }) => Number(connections))
+    await vi.waitFor(
+      () => expect(counts().reduce((sum, count) => sum + count, 0)).toBe(closed),
+      10_000,
+    )
+    expect(new Set(reports().map(({ level }) => level))).toEqual(new Set([50]))
+    expect(reports().length, 'one entry a second').toBeLessThan(20)
     first.write(requestText('GET /v1/openapi.json')) // reads files
     const [answer] = await once(first, 'data')
     expect(String(answer)).toMatch(/^HTTP\/1\.1 200 /)
