@@ -1,6 +1,6 @@
 /** Batches: the number of calls that may wait for one, and the time. */
 import { setImmediate, setTimeout } from 'node:timers/promises'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { batch } from '../../db/batch.ts'
 import { connect } from '../../db/connect.ts'
 import { Deadline } from '../../db/deadline.ts'
@@ -156,14 +156,107 @@ test('a batch with a pause begins only after the pause', async () => {
   expect(await Promise.all(calls)).toEqual([1, 2, 3, 4])
 })
 
+/** Replaces the timers of batches, and returns a function that puts their clock forward. */
+function fakeTimers() {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  onTestFinished(() => void vi.useRealTimers())
+  return async (milliseconds: number) => {
+    vi.advanceTimersByTime(milliseconds)
+    await setImmediate()
+  }
+}
+
 test('a batch with a pause begins half a second after one that hangs', async () => {
+  const pass = fakeTimers()
   const { call, batches } = recordedBatches(2, 10)
   const calls = [1, 2, 3, 4, 5].map((input) => call(db, input, forever()))
-  const begun = performance.now()
-  await eventually(() => expect(inputsOf(batches)).toEqual([[1, 2], [3, 4], [5]]))
-  expect(performance.now() - begun).toBeGreaterThan(990)
+  await setImmediate()
+  for (const expected of [[1, 2], [3, 4], [5]]) {
+    expect(inputsOf(batches).at(-1)).toEqual(expected)
+    if (batches.length === 3) break
+    await pass(499)
+    expect(inputsOf(batches).at(-1)).toEqual(expected)
+    await pass(1)
+  }
   for (const { end } of batches) end()
   expect(await Promise.all(calls)).toEqual([1, 2, 3, 4, 5])
+})
+
+test('a call waits 50 ms for batches that hang, whatever an earlier call waited', async () => {
+  const pass = fakeTimers()
+  const { call, batches } = recordedBatches(9)
+  const calls: Promise<number>[] = []
+  const begin = async (input: number) => {
+    calls.push(call(db, input, forever()))
+    await setImmediate()
+  }
+  for (const input of [1, 2, 3]) await begin(input)
+  await pass(40)
+  expect(inputsOf(batches)).toEqual([[1], [2]])
+  batches[0]?.end()
+  await setImmediate()
+  await begin(4)
+  await pass(49)
+  expect(inputsOf(batches)).toEqual([[1], [2], [3]])
+  await pass(1)
+  expect(inputsOf(batches)).toEqual([[1], [2], [3], [4]])
+  for (const { end } of batches) end()
+  expect(await Promise.all(calls)).toEqual([1, 2, 3, 4])
+})
+
+test('a call that is given up while it waits is not part of the next batch', async () => {
+  fakeTimers() // so that no wait ends by itself
+  const { call, batches } = recordedBatches(9)
+  const givenUp = forever()
+  const calls: Promise<number>[] = []
+  const begin = async (input: number, deadline = forever()) => {
+    calls.push(call(db, input, deadline))
+    await setImmediate()
+  }
+  await begin(1)
+  await begin(2)
+  await begin(3, givenUp) // another call waits for the same output
+  for (const [input, deadline] of [[3], [4, givenUp], [5]] as [number, Deadline?][]) {
+    void begin(input, deadline)
+  }
+  const outcomes = Promise.allSettled(calls)
+  givenUp.giveUp(new Error('The client has left'))
+  batches[0]?.end()
+  await setImmediate()
+  expect(inputsOf(batches)).toEqual([[1], [2], [3, 5]])
+  // Nothing is left of the last batch.
+  const last = forever()
+  const lost = expect(call(db, 6, last)).rejects.toThrow('The client has left')
+  last.giveUp(new Error('The client has left'))
+  await lost
+  for (const { end } of batches) end()
+  await setImmediate()
+  expect(batches).toHaveLength(3)
+  const values = (await outcomes).map((outcome) =>
+    outcome.status === 'fulfilled' ? outcome.value : outcome.reason.message,
+  )
+  expect(values).toEqual([1, 2, 'The client has left', 3, 'The client has left', 5])
+})
+
+test('calls beyond the limit are rejected while a batch runs, not in the turn of the first', async () => {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const call = batch<number, number>({
+    maxSize: 2,
+    maxCalls: 3,
+    async run(_db, inputs) {
+      await promise
+      return inputs
+    },
+  })
+  const calls = [1, 2, 3, 4, 5].map((input) => call(db, input, forever()))
+  await setImmediate()
+  await expect(call(db, 6, forever())).rejects.toMatchObject({
+    name: 'OverloadedError',
+    cause: { message: 'Too many calls wait for the database' },
+  })
+  resolve()
+  expect(await Promise.all(calls)).toEqual([1, 2, 3, 4, 5])
+  expect(await call(db, 7, forever())).toBe(7)
 })
 
 /** Returns a function with batches of at most `maxSize` inputs, each of which runs until its `end`. */
