@@ -99,6 +99,23 @@ test('a row with other columns than an earlier one is rejected', async () => {
   await db.destroy()
 })
 
+test('a row that exists already does not affect the other rows of its statement', async () => {
+  const db = await openDatabase(service.databaseUrl)
+  const insert = inserts('pets', (row: Insertable<Tables['pets']>) => row)
+  using deadline = new Deadline(5_000)
+  const rowOf = (id: bigint) => ({ id, name: 'Rex', category_id: 3n, status: 'pending' }) as const
+  await insert(db, rowOf(9_001n), deadline)
+  const outcomes = await Promise.allSettled(
+    [9_000n, 9_001n, 9_002n].map((id) => insert(db, rowOf(id), deadline)),
+  )
+  expect(outcomes).toEqual([
+    { status: 'fulfilled', value: 9_000n },
+    { status: 'rejected', reason: expect.any(DuplicateError) },
+    { status: 'fulfilled', value: 9_002n },
+  ])
+  await db.destroy()
+})
+
 test('a transaction with settings of its own is rejected, and so is a stream', async () => {
   const db = await openDatabase(service.databaseUrl)
   for (const transaction of [
