@@ -1,7 +1,8 @@
 /** The write lock of SQLite, its transactions, and the traces of their calls. */
 import { existsSync, readdirSync, readlinkSync } from 'node:fs'
 import { setImmediate, setTimeout } from 'node:timers/promises'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { sql } from 'kysely'
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { connect } from '../../../db/connect.ts'
 import { Deadline } from '../../../db/deadline.ts'
 import { DatabaseTimeoutError, DatabaseUnavailableError, LockedError } from '../../../db/errors.ts'
@@ -10,6 +11,7 @@ import { execute, statement } from '../../../db/statement.ts'
 import type { Database } from '../../../db/tables.ts'
 import type { Trace } from '../../../db/trace.ts'
 import { inTransaction } from '../../../db/transaction.ts'
+import { petStore } from '../../../src/petstore/pets/store.ts'
 import { newDatabase, type TestDatabase } from '../../support/database.ts'
 import { eventually } from '../../support/eventually.ts'
 import { openSql, type Sql } from '../../support/sql.ts'
@@ -110,6 +112,32 @@ test.each(writes)('%s waits until the timeout of the connection', async (_, writ
   await other('rollback')
   await setTimeout(50) // a write that was still attempted would succeed now
   expect(await countPets()).toBe(0)
+})
+
+test('without a timeout of its own, a connection waits five seconds', async () => {
+  const now = performance.now.bind(performance)
+  let ahead = 0
+  vi.spyOn(performance, 'now').mockImplementation(() => now() + ahead)
+  onTestFinished(() => void vi.restoreAllMocks())
+  await other('begin immediate')
+  const error = insert(db).catch((error) => error)
+  await setImmediate() // its wait has begun
+  ahead = 3_000
+  expect(await Promise.race([error, setTimeout(100, 'waits')])).toBe('waits')
+  ahead = 5_000
+  expect(await Promise.race([error, setTimeout(2_000, 'waits')])).toBeInstanceOf(LockedError)
+  await other('rollback')
+})
+
+test('a creation is repeated after an error of the file without an effect', async () => {
+  const readOnly = (value: number) => sql`pragma query_only = ${sql.lit(value)}`.execute(db)
+  await readOnly(1)
+  const pet = { name: 'Rex', categoryId: 3n, status: 'available' } as const
+  const made = petStore(db).create(pet, new Deadline(Number.POSITIVE_INFINITY))
+  await setImmediate() // the first attempt has failed
+  await readOnly(0)
+  expect(await made).toMatchObject(pet)
+  expect(await countPets()).toBe(1)
 })
 
 test('each of several writes ends at its own deadline, without effect', async () => {
@@ -263,6 +291,7 @@ test('the trace of a commit has the calls that it commits, and no others', async
     })
     await expect(failed).rejects.toThrow('undone')
     await session.transaction().execute((transaction) => insert(transaction, deadlineOf('next')))
+    await execute(session, session.insertInto('pets').values(rex), deadlineOf('after'))
   })
   const work = (name: string, error?: Error) =>
     inTransaction(db, async (transaction) => {
@@ -279,6 +308,7 @@ test('the trace of a commit has the calls that it commits, and no others', async
     'failed: insert',
     'next: insert',
     'next: commit',
+    'after: insert',
     'one: insert',
     'undone: insert',
     'two: insert',
@@ -327,7 +357,9 @@ test('a wait for the lock of the migrations is reported after a second', async (
   const { promise, resolve } = Promise.withResolvers<string>()
   const migrated = migrate(db, { onWait: resolve })
   expect(await promise).toMatch(/^Waiting for the lock of the migrations/)
-  expect(performance.now() - start, 'not the timeout of a statement, 5 s').toBeLessThan(4_000)
+  const waited = performance.now() - start
+  expect(waited).toBeGreaterThan(950)
+  expect(waited, 'not the timeout of a statement, 5 s').toBeLessThan(4_000)
   await other('rollback')
   expect(await migrated).toEqual(['2026-11-20-pets'])
 })
