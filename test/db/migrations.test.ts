@@ -39,6 +39,22 @@ let attempts = 0
 const twice = sql\`insert into kysely_migration (name, timestamp) values ('a', ''), ('a', '')\`
 export const up = async (db) => { if (attempts++ === 0) await twice.execute(db) }`
 
+/** Calls `attempt` of the test, and fails as if another process overtook each attempt. */
+const CONFLICTS = `import { sql } from 'kysely'
+const twice = sql\`insert into kysely_migration (name, timestamp) values ('a', ''), ('a', '')\`
+export const up = async (db) => { globalThis.attempt(); await twice.execute(db) }`
+
+/** Returns a function that puts the clock of timeouts forward, to milliseconds after now. */
+function fakeClock(): (milliseconds: number) => void {
+  const now = performance.now.bind(performance)
+  let ahead = 0
+  vi.spyOn(performance, 'now').mockImplementation(() => now() + ahead)
+  onTestFinished(() => void vi.restoreAllMocks())
+  return (milliseconds) => {
+    ahead = milliseconds
+  }
+}
+
 const add = (name: string, code = TABLE) => writeFileSync(path.join(folder, `${name}.ts`), code)
 
 test('a migration that is added late runs, also beside one of a newer release', async () => {
@@ -183,6 +199,17 @@ async function describeTable(sql: Sql, table: string): Promise<Table> {
   }
 }
 
+/** The collations of the tables and their texts, except Kysely's own. */
+async function collationsOf(sql: Sql): Promise<unknown[]> {
+  const rows = await sql(
+    `select distinct table_collation as collation from information_schema.tables
+     where table_schema = database() and table_name not like 'kysely%'
+     union select distinct collation_name from information_schema.columns
+     where table_schema = database() and table_name not like 'kysely%' and collation_name is not null`,
+  )
+  return rows.map(({ collation }) => collation)
+}
+
 /** Takes the lock of the migrations, and returns a function that releases it. */
 async function holdLock(): Promise<() => Promise<void>> {
   const gate = Promise.withResolvers<void>()
@@ -258,6 +285,32 @@ test('a migration fails if another process holds the lock for too long', async (
   await release()
 })
 
+test('a migration waits a minute for the lock, by default', async () => {
+  const release = await holdLock()
+  const setClock = fakeClock()
+  const onWait = () => setClock(60_000)
+  const outcome = migrate(db, { onWait }).catch((error) => error.cause.message)
+  expect(await Promise.race([outcome, setTimeout(20_000, 'it waits')])).toMatch(/ for 60 s; /)
+  await release()
+})
+
+test('a conflict is survived four times, and only within ten seconds', async () => {
+  let attempts = 0
+  const attempt = vi.fn((): void => {
+    attempts++
+  })
+  Object.assign(globalThis, { attempt })
+  add('2026-11-22-conflict', CONFLICTS)
+  const failed = () =>
+    expect(migrate(db, { folder })).rejects.toThrow('The migration 2026-11-22-conflict failed')
+  await failed()
+  expect(attempts).toBe(5)
+  const setClock = fakeClock()
+  attempt.mockImplementation(() => setClock(++attempts === 6 ? 8_000 : 10_000))
+  await failed()
+  expect(attempts).toBe(7)
+})
+
 test('after a wait for the lock, a conflict is survived as without one', async () => {
   const release = await holdLock()
   add('2026-11-22-conflict', CONFLICT)
@@ -310,7 +363,9 @@ test('attempts leave the database time to recover', async () => {
   const gone = await connect('mysql://root@127.0.0.1:1/pets')
   const began = performance.now()
   await expect(migrate(gone)).rejects.toBeInstanceOf(DatabaseUnavailableError)
-  expect(performance.now() - began, 'four pauses of 100 ms or more').toBeGreaterThan(390)
+  const took = performance.now() - began
+  expect(took, 'four pauses of 100 ms or more').toBeGreaterThan(390)
+  expect(took, 'about 800 ms').toBeLessThan(6_000)
   await gone.destroy()
 })
 
@@ -321,6 +376,7 @@ test('the tables are these, even after all migrations ran twice', async () => {
     for (const [name, table] of Object.entries(tables)) {
       expect(await describeTable(sql, name), name).toEqual(table)
     }
+    if (engine === 'mysql') expect(await collationsOf(sql)).toEqual([expect.stringMatching(/bin$/)])
     await sql('delete from kysely_migration')
     expect(await migrate(db)).toEqual(names)
   }
