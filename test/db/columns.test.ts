@@ -50,6 +50,17 @@ test('a migration that runs twice adds an index once, identified by its name', a
   await expect(twin.execute()).rejects.toBeInstanceOf(DuplicateError)
 })
 
+test('the id of a row that was deleted is not assigned again', async () => {
+  const add = async () => {
+    const insert = parcels().insertInto('parcels').values({ label: 'gone', weight: 1n })
+    return (await insert.executeTakeFirst()).insertId ?? 0n
+  }
+  const id = await add()
+  await parcels().deleteFrom('parcels').where('label', '=', 'gone').execute()
+  expect(await add()).toBeGreaterThan(id)
+  await parcels().deleteFrom('parcels').where('label', '=', 'gone').execute()
+})
+
 test('other errors are thrown', async () => {
   await expect(addColumn(first(), 'nowhere', 'weight', 'bigint')).rejects.toThrow()
   await expect(addIndex(first(), 'parcels', 'parcels_size', ['size'])).rejects.toThrow()
