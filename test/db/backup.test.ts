@@ -11,8 +11,10 @@ import {
 } from 'node:fs'
 import path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { setImmediate } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { backUp } from '../../db/backup.ts'
 import { engine, newDatabase } from '../support/database.ts'
 import { instanceForFile, startInstance, until } from '../support/instance.ts'
 import {
@@ -210,7 +212,7 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
     writeFileSync(path.join(folder, 'broken.db'), 'This is no database.'.repeat(500))
     const broken = await run('backup', 'monday.db', 'sqlite:broken.db')
     expect(broken).toMatchObject({ code: 1, stdout: '' })
-    expect(broken.stderr).toMatch(/^Cannot back up broken\.db to monday\.db: .+\n$/)
+    expect(broken.stderr).toBe('Cannot back up broken.db to monday.db: file is not a database\n')
     expect(readdirSync(folder).sort()).toEqual(['broken.db', 'there.db'])
   })
 
@@ -244,7 +246,10 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
   test('a backup that was killed does not block the next one to its file', async () => {
     const holder = await holdNew()
     await (await startHeld('monday.db')).end('SIGKILL')
-    expect(readdirSync(folder)).toHaveLength(2)
+    expect(readdirSync(folder).sort()).toEqual([
+      'held.db',
+      expect.stringMatching(/^monday\.db\.[\da-f-]{36}\.part$/),
+    ])
     holder.exec('rollback')
     expect(await run('backup', 'monday.db')).toMatchObject({ code: 0, stderr: '' })
     expect(await run('restore', 'monday.db', 'sqlite:again.db?create')).toMatchObject({ code: 0 })
@@ -295,6 +300,40 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
     const free = performance.now()
     expect(await restored).toMatchObject({ code: 0, stderr: '' })
     expect(performance.now() - free, 'the time after the lock').toBeLessThan(2_500)
+  })
+
+  test('a restore waits at most 30 seconds', async () => {
+    await run('backup', 'monday.db')
+    await service.sql('begin immediate')
+    onTestFinished(async () => void (await service.sql('rollback')))
+    // Its clock is 20 times as fast.
+    const fast = runFirst(`const now = performance.now.bind(performance)
+      performance.now = () => 20 * now()`)
+    const begun = performance.now()
+    const variables = { DATABASE_URL: service.databaseUrl, ...fast }
+    const { code, stderr } = await runToEnd(programs.restore, variables, ['monday.db'], folder)
+    const took = 20 * (performance.now() - begun)
+    expect(code).toBe(1)
+    expect(stderr).toMatch(/^Cannot restore .+: other processes hold the database\n$/)
+    expect(took).toBeGreaterThan(30_000)
+    expect(took).toBeLessThan(150_000)
+  })
+
+  test('a backup of a large database ends while another process writes all the time', async () => {
+    const source = path.join(folder, 'large.db')
+    const writer = new DatabaseSync(source)
+    onTestFinished(() => writer.close())
+    writer.exec(`pragma journal_mode = wal; pragma synchronous = off;
+      create table large (text text); insert into large select zeroblob(8000000)`)
+    let isOver = false
+    const made = backUp(source, path.join(folder, 'copied.db')).finally(() => (isOver = true))
+    const end = performance.now() + 5_000
+    while (!isOver && performance.now() < end) {
+      writer.exec("insert into large values ('more')")
+      await setImmediate()
+    }
+    expect(isOver).toBe(true)
+    await made
   })
 
   test('a copy of the file without its log is not a backup', async () => {
