@@ -17,8 +17,9 @@ import { int64Input, int64Output } from '../../src/procedure/int64.ts'
 import { cursorOrderOf, paged, pagingInputs } from '../../src/procedure/paging.ts'
 import { keyedProcedure, router } from '../../src/procedure/procedure.ts'
 import { textOutput } from '../../src/procedure/text.ts'
-import { engine, newDatabase } from '../support/database.ts'
+import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
 import { described, resourcesOf } from '../support/procedures.ts'
+import { newProxiedDatabase } from '../support/proxy.ts'
 import { errorOf, serviceForFile, trpcClient } from '../support/service.ts'
 import { watchStatements } from '../support/statements.ts'
 
@@ -149,11 +150,22 @@ const served = router({
 })
 const names = ['newest', 'titles', 'mixed', 'joined', 'latest'] as const
 
-const database = await newDatabase()
+const database = engine === 'mysql' ? await newReversed() : await newDatabase()
 const statements = await watchStatements(database.url)
 afterAll(() => statements.close())
 const resources = resourcesOf(served, createAllStores)
 const service = await serviceForFile({}, { database, resources, prepare: up })
+
+/** A database whose server returns the rows of a union last first, unless the union has an order. */
+async function newReversed(): Promise<TestDatabase> {
+  const proxied = await newProxiedDatabase()
+  proxied.proxy.rewrite((statement) =>
+    / union all /.test(statement) && !/ order by `\$page`/.test(statement)
+      ? `${statement} order by \`$page\` desc, \`id\``
+      : statement,
+  )
+  return proxied
+}
 
 interface StoredNote {
   title: string
