@@ -68,6 +68,7 @@ test.each([
 test.each([
   ['backup', []],
   ['backup', ['--dry-run']],
+  ['backup', ['']],
   ['restore', ['monday.db', 'tuesday.db']],
 ] as const)('%s %j fails: it takes one FILE', async (program, operands) => {
   expect(await runToEnd(programs[program], {}, [...operands], folder)).toEqual({
@@ -77,10 +78,12 @@ test.each([
   })
 })
 
-test('keys --help needs no database', async () => {
-  const { code, stdout, stderr } = await runToEnd(programs.keys, { PORT: 'abc' }, ['--help'])
-  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-  expect(stdout).toBe(`Usage: npm run keys -- COMMAND [OPTIONS]
+test.each([[['--help']], [['create', 'shop', '--help']]])(
+  'keys %j needs no database',
+  async (operands) => {
+    const { code, stdout, stderr } = await runToEnd(programs.keys, { PORT: 'abc' }, operands)
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    expect(stdout).toBe(`Usage: npm run keys -- COMMAND [OPTIONS]
 
   create NAME [--expires 90d] [--read-only]
                                 create a key, and print it on stdout, this once
@@ -99,7 +102,8 @@ Options
 A DURATION is a number and a unit, such as 30s, 15m, 24h or 90d.
 A revoked key stops working within 10 seconds on every instance.
 `)
-})
+  },
+)
 
 test('an invalid command creates no database', () => {
   expect(existsSync(path.join(folder, 'data'))).toBe(false)
