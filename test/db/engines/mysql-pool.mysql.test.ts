@@ -333,6 +333,22 @@ describe('connections to a server', outOfThree, () => {
       for (const pooled of [slow, ...others]) pool.giveBack(pooled)
     })
 
+    test('while one connection is slow, others that worked meanwhile are not pinged', async () => {
+      giveBackAll()
+      const [slow, ...others] = (await takeAll()) as [Pooled, ...Pooled[]]
+      await setTimeout(600)
+      for (const pooled of others) pool.giveBack(pooled)
+      proxy.stall()
+      using soon = new Deadline(SOON)
+      const outcomes = await Promise.allSettled(others.map(() => pool.take(soon, false)))
+      proxy.flow()
+      pool.giveBack(slow)
+      for (const outcome of outcomes) {
+        if (outcome.status === 'fulfilled') pool.giveBack(outcome.value)
+      }
+      expect(outcomes.map(({ status }) => status)).toEqual(others.map(() => 'fulfilled'))
+    })
+
     test('a ping that is answered while the process stands still is no lost connection', async () => {
       giveBackAll()
       // The proxy runs in this process, too.
@@ -366,6 +382,8 @@ describe('connections to a server', outOfThree, () => {
       expect(areClosed()).toBe(false)
       vi.setSystemTime(Date.now() + 10_000)
       await until('all are closed', areClosed)
+      const areForgotten = () => held.every(({ hasEnded }) => hasEnded)
+      await until('none is checked any more', areForgotten)
     })
 
     test('at its end it closes connections to a server that hangs', async () => {
