@@ -20,8 +20,6 @@ export function checkConnectionParams(text: unknown): void {
 
 /** A request for a stream as the tRPC surface has parsed it. */
 interface StreamRequest {
-  /** The names of the procedures. */
-  names: string[]
   method: 'GET' | 'POST'
   isBatch: boolean
   calls: Call[]
@@ -37,16 +35,17 @@ export async function serveStream(
   router: AnyTRPCRouter,
   endpoint: string,
   context: Context,
-  { names, method, isBatch, calls, inputs }: StreamRequest,
+  { method, isBatch, calls, inputs }: StreamRequest,
   report: Report,
 ): Promise<Omit<Reply, 'headers'>> {
-  // In the path as it was sent, the URL parser would resolve `..`, and call another procedure.
-  const url = new URL(`${endpoint}/${names.map(encodeURIComponent)}`, 'http://localhost')
+  // The URL names each call by its index: the URL parser would resolve a name such as `..`.
+  const indexes = calls.keys().map(String).toArray()
+  const url = new URL(`${endpoint}/${indexes}`, 'http://localhost')
   if (isBatch) url.searchParams.set('batch', '1')
   const headers = { 'Content-Type': 'application/json', 'trpc-accept': JSON_LINES }
   const response = await fetchRequestHandler({
     endpoint,
-    router: routerOf(router, names, method, ({ batchIndex: index }) =>
+    router: routerOf(router, indexes, method, ({ batchIndex: index }) =>
       runCall(calls[index] as Call, context, inputs, index),
     ),
     req: new Request(url, { method, headers }),

@@ -76,7 +76,7 @@ export function trpcSurface(router: AnyTRPCRouter): Surface {
           checkConnectionParams(query.connectionParams)
           const inputs = readInputs(text, method, isBatch)
           if (isStream) {
-            const request = { names, method, isBatch, calls, inputs }
+            const request = { method, isBatch, calls, inputs }
             const reply = await serveStream(router, PREFIX, context, request, report)
             return { ...reply, headers: HEADERS }
           }

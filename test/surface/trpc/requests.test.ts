@@ -129,6 +129,23 @@ test('a stream rejects the malformed inputs that a plain batch rejects', async (
   }
 })
 
+test('each call of a stream has its own answer, whatever its name', async () => {
+  const input = encodeURIComponent(JSON.stringify({ 0: '[{"petId":1},404]', 2: '[{"limit":1},0]' }))
+  for (const name of ['a%3Fb', 'a%23b', '..', '__proto__', '%2500', '']) {
+    const { body } = await get(`getPet,${name},listPets,getPet?batch=1&input=${input}`, {
+      'trpc-accept': 'application/jsonl',
+    })
+    for (const message of [
+      'There is no animal with the id 404',
+      `There is no procedure with the name ${decodeURIComponent(name)}`,
+      'limit must be at least 1',
+      'The input must be an object',
+    ]) {
+      expect(body).toContain(`"${message}\\"`)
+    }
+  }
+})
+
 test('trpc-accept decides on a stream where Accept says otherwise', async () => {
   const [plain, stream] = ['application/json', 'application/jsonl']
   const bodyOf = async (headers: object) => (await get('listPets?batch=1', headers)).body
