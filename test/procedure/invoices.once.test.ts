@@ -193,10 +193,16 @@ test('the document has a format, a length and a range for each', async () => {
   const { text } = await service.rest('GET', '/openapi.json')
   const { schemas } = JSON.parse(text).components
   expect(schemas.NewInvoice.properties).toMatchObject({
-    amount: { type: 'string', maxLength: 11, examples: ['19.90'] },
+    amount: { type: 'string', minLength: 1, maxLength: 11, examples: ['19.90'] },
     balance: { type: 'string', maxLength: 20 },
     copies: { type: 'integer', format: 'int32', minimum: 0, maximum: 1000, examples: [2] },
-    dueOn: { type: 'string', format: 'date', maxLength: 10, examples: ['2026-02-28'] },
+    dueOn: {
+      type: 'string',
+      format: 'date',
+      minLength: 10,
+      maxLength: 10,
+      examples: ['2026-02-28'],
+    },
     note: { type: 'string', minLength: 1, maxLength: 40 },
     sentAt: {
       anyOf: [

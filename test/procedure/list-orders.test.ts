@@ -382,8 +382,9 @@ test('the document describes the cursor', async () => {
   const cursorOf = (name: string) =>
     paths[`/boards/{board}/${name}`]?.get.parameters.find(({ name }) => name === 'cursor')
   expect(cursorOf('newest')).toMatchObject({
-    description: expect.stringContaining('`Link`'),
-    schema: { type: 'string', maxLength: 8_192, pattern: '^[A-Za-z0-9_-]+$' },
+    description:
+      'The cursor in the `Link` of the previous page: the page begins after the last of the notes there.',
+    schema: { type: 'string', minLength: 1, maxLength: 8_192, pattern: '^[A-Za-z0-9_-]+$' },
   })
   expect(cursorOf('latest')).toMatchObject({
     description: 'The `id` of the last of the notes seen: only those with a smaller `id` follow.',
