@@ -86,7 +86,8 @@ async function expectFinished(creations: Creation[]) {
 const gone = (pids: number[]) => eventually(() => expect(pids.filter(isRunning)).toEqual([]))
 
 test('SIGTERM: requests in flight at each worker finish, and the process exits with 0', async () => {
-  await start({ METRICS_PORT: String(await freePort()) })
+  const metricsPort = await freePort()
+  await start({ METRICS_PORT: String(metricsPort) })
   const pids = await servingPids()
   expect(pids).not.toContain(server.child.pid)
   expect(children().sort()).toEqual(pids.sort())
@@ -98,7 +99,13 @@ test('SIGTERM: requests in flight at each worker finish, and the process exits w
     server.child.exitCode,
     'the primary process runs until the workers have finished',
   ).toBeNull()
-  await expectFinished(creations)
+  await expectFinished(creations.slice(0, 1))
+  await eventually(() => expect(children()).toHaveLength(1))
+  // A worker that has ended by the stop is no death.
+  const { values } = await readMetrics(metricsPort)
+  expect(values.get('petstore_workers')).toBe(1)
+  expect(values.get('petstore_worker_deaths_total')).toBe(0)
+  await expectFinished(creations.slice(1))
   expect(await server.exited).toBe(0)
   await gone(pids)
   expect(server.stderr).not.toMatch(/cut off|A worker died/)
