@@ -61,8 +61,14 @@ test.each<[what: string, input: unknown, deadline: () => Deadline, make: () => P
 ])('%s', async (key, input, deadline, make) => {
   for (const oneStatement of [true, false]) {
     const request = { apiKeyId: 1n, key: `${key} ${oneStatement}`, operation: 'test' }
-    const once = idempotency.once({ ...request, input }, deadline(), make, { oneStatement })
+    let works = 0
+    const work = () => {
+      works++
+      return make()
+    }
+    const once = idempotency.once({ ...request, input }, deadline(), work, { oneStatement })
     await expect(once).rejects.toThrow()
+    expect(works, 'a failure is not repeated').toBeLessThanOrEqual(1)
     const again = { ...request, input: 1 }
     const makeAgain = async () => 'made'
     expect(await idempotency.once(again, forever(), makeAgain, { oneStatement })).toEqual({
