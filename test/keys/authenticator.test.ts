@@ -137,6 +137,17 @@ async function expectPauses(status: number): Promise<void> {
 
 test('unknown keys cause at most one look-up per 10 ms', () => expectPauses(401))
 
+test('a key that was valid before is looked up again without a pause', outOfThree, async () => {
+  const { key } = await createKey('renewed')
+  await statusWith(key)
+  const start = process.hrtime.bigint()
+  for (let round = 0; round < 40; round++) {
+    pass(REMEMBERED)
+    expect(await statusWith(key)).toBe(200)
+  }
+  expect(Number(process.hrtime.bigint() - start) / 1e6).toBeLessThan(39 * 9)
+})
+
 test('failing look-ups are limited to one per 10 ms, too, and counted', async () => {
   await service.sql('alter table api_keys rename to elsewhere')
   try {
