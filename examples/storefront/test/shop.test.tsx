@@ -46,6 +46,8 @@ test('a visitor sees the animals that can be had', async () => {
   await screen.findByText('2 available animals in all')
   expect(screen.getByRole('link', { name: /Rex/ }).getAttribute('href')).toBe('#/pets/1')
   expect(screen.queryByText('Kiwi')).toBeNull()
+  // The first page leaves the focus at its top.
+  expect(document.activeElement).toBe(document.body)
 })
 
 test('a search that only a sold animal fits leads on to all animals', async () => {
@@ -63,6 +65,75 @@ test('another status keeps the name and the kind', () => {
   expect(location.hash).toBe('#/?status=sold&name=e&kind=1')
 })
 
+test('all statuses and all kinds can be chosen again', async () => {
+  open('#/?status=sold&kind=3')
+  await screen.findByText('1 found among all 1 sold animal')
+  fireEvent.change(screen.getByLabelText('Kind'), { target: { value: '' } })
+  await screen.findByText('1 sold animal in all')
+  expect(location.hash).toBe('#/?status=sold')
+  fireEvent.click(screen.getByRole('radio', { name: 'All' }))
+  expect(location.hash).toBe('#/?status=all')
+})
+
+test('spaces are no search, and a search ignores those around it', async () => {
+  open('#/?name=%20')
+  await screen.findByText('2 available animals in all')
+  cleanup()
+  open('#/?name=%20rex%20')
+  await screen.findByText('1 found among all 2 available animals')
+})
+
+test('the page of a sold animal has its number, and another question', async () => {
+  open('#/pets/3')
+  await screen.findByRole('heading', { name: 'Looking for one like this?' })
+  screen.getByText('No. 3')
+})
+
+test('a name of more than 40 characters is shortened in a sentence', async () => {
+  const names = ['🐕'.repeat(40), '🐕'.repeat(41)]
+  server.use(...petstoreHandlers({ url, pets: names.map((name) => ({ name, categoryId: 1 })) }))
+  open('#/pets/1')
+  await screen.findByText(`${names[0]} is looking for a home.`)
+  cleanup()
+  open('#/pets/2')
+  await screen.findByText(`${'🐕'.repeat(39)}… is looking for a home.`)
+})
+
+/** Lets the service answer every call with this status, and the message `No`; returns the calls. */
+function refuseAll(status: number): Request[] {
+  const requests: Request[] = []
+  const error = `[{"message":1,"code":2,"data":3},"No",-1,{"code":4,"httpStatus":5},"X",${status}]`
+  const answer = ({ request }: { request: Request }) => {
+    requests.push(request)
+    return HttpResponse.json({ error }, { status })
+  }
+  server.use(http.get(`${url}/*`, answer), http.post(`${url}/*`, answer))
+  return requests
+}
+
+test('an error that is not temporary is shown, and the call is not repeated', async () => {
+  const requests = refuseAll(400)
+  open('#/')
+  await screen.findByText('That did not work: No')
+  expect(screen.queryByText(/cannot be reached/)).toBeNull()
+  expect(requests).toHaveLength(1)
+  cleanup()
+  await fillIn('Bella')
+  add()
+  await screen.findByText('That did not work: No', { selector: 'form *' })
+})
+
+test.each([429, 500, 503])('status %i is temporary', async (status) => {
+  refuseAll(status)
+  open('#/')
+  await screen.findByText(/cannot be reached/)
+  expect(screen.queryByText(/did not work/)).toBeNull()
+  cleanup()
+  await fillIn('Bella')
+  add()
+  await screen.findByText(/nothing is lost/)
+})
+
 test('the page of an animal that is missing does not show the next one', async () => {
   open('#/pets/0')
   await screen.findByText('There is no animal with the number 0.')
@@ -78,6 +149,23 @@ test('how to reach the shop is said on every page, but not to staff', async () =
   expect(screen.queryByRole('link', { name: mail })).toBeNull()
 })
 
+test('the length of a name is its characters, and the form has no link to itself', async () => {
+  await fillIn('🐕🐕')
+  screen.getByText('2 of 255')
+  expect(screen.queryByRole('link', { name: 'Add an animal' })).toBeNull()
+})
+
+test('the button of the form cannot be used while the animal is added', async () => {
+  await fillIn('Bella')
+  const { promise, resolve } = Promise.withResolvers<void>()
+  server.use(http.post(`${url}/createPet`, () => promise, { once: true }))
+  add()
+  const button = await screen.findByRole('button', { name: 'Adding…' })
+  expect(button.hasAttribute('disabled')).toBe(true)
+  resolve()
+  await waitFor(() => expect(location.hash).toBe('#/pets/4'))
+})
+
 test('what the service refuses is said at its field', async () => {
   await fillIn('x'.repeat(256))
   add()
@@ -89,6 +177,35 @@ test('a key that the service refuses at the form is asked for again', async () =
   server.use(...petstoreHandlers({ url, apiKeys: [import.meta.env.VITE_PETSTORE_KEY] }))
   add()
   await screen.findByText(/does not know this key/)
+})
+
+test('a key must have the characters of a key, and spaces around it are removed', async () => {
+  open('#/staff')
+  const field = screen.getByLabelText<HTMLInputElement>('Your key')
+  const isValid = (value: string) => {
+    fireEvent.change(field, { target: { value } })
+    return field.checkValidity()
+  }
+  expect(['', 'schlüssel', 'two words'].map(isValid)).toEqual([false, false, false])
+  expect(isValid(' petstore_staff ')).toBe(true)
+  fireEvent.click(screen.getByRole('button', { name: 'Enter' }))
+  await waitFor(() => expect(sessionStorage.getItem('petstore-key')).toBe('petstore_staff'))
+})
+
+test('a key that cannot be checked now is accepted', async () => {
+  server.use(http.get(`${url}/*`, () => HttpResponse.error()))
+  open('#/staff')
+  fireEvent.change(screen.getByLabelText('Your key'), { target: { value: 'petstore_staff' } })
+  fireEvent.click(screen.getByRole('button', { name: 'Enter' }))
+  await waitFor(() => expect(sessionStorage.getItem('petstore-key')).toBe('petstore_staff'))
+})
+
+test('the name of the shop leads from the form for a refused key to the catalogue', async () => {
+  sessionStorage.setItem('petstore-key', 'petstore_revoked')
+  open('#/')
+  await screen.findByText(/does not know this key/)
+  fireEvent.click(screen.getByRole('link', { name: 'Petstore' }))
+  await screen.findByText('2 available animals in all')
 })
 
 test('the answer is lost: the form keeps what was entered, and the animal is added once', async () => {
