@@ -316,8 +316,13 @@ test('the Back button restores the scroll position of the catalogue', async () =
   expect(await page.title()).toBe('Animal 100 · Petstore')
   await page.locator('h1:focus').waitFor()
   expect(await scrollTop()).toBe(0)
+  const requests: string[] = []
+  page.on('request', (request) => requests.push(new URL(request.url()).pathname))
   await page.goBack()
   await page.waitForFunction('scrollY > 2000')
+  await page.waitForLoadState('networkidle')
+  // The animals were loaded a moment ago.
+  expect(requests.filter((name) => name.includes('listPets'))).toEqual([])
 
   await page.evaluate('scrollTo(0, 0)')
   await page.getByRole('radio', { name: 'available' }).check()
@@ -403,6 +408,12 @@ test('the page of an animal loads all its data in one request', async () => {
   await page.getByRole('heading', { name: 'More animals' }).waitFor()
   await page.waitForLoadState('networkidle')
   expect(requests.filter((name) => name.includes('listPets'))).toEqual(['/trpc/listPets,listPets'])
+  // The page of a further animal begins with what this one shows of it.
+  const answer = await holdAnswers()
+  await page.getByText('Animal 3', { exact: true }).click()
+  await page.getByText('Animal 3 has found a home.').waitFor()
+  answer()
+  await page.getByText('Animal 7', { exact: true }).waitFor()
 })
 
 test('a name of 255 characters does not break the layout', async () => {
