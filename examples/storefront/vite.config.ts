@@ -4,7 +4,8 @@ import { defineConfig } from 'vitest/config'
 
 export default defineConfig(({ mode }) => {
   // The page asks its own origin, which hands on to the service: so any free port will do.
-  const { PETSTORE_ORIGIN = 'http://localhost:3000' } = loadEnv(mode, '.', 'PETSTORE_')
+  const { PORT = '3000' } = process.env // that of the service
+  const { PETSTORE_ORIGIN = `http://localhost:${PORT}` } = loadEnv(mode, '.', 'PETSTORE_')
   const proxy = { '/trpc': PETSTORE_ORIGIN }
   return {
     plugins: [react()],

@@ -54,6 +54,7 @@ function startText(
 ): string {
   const local = `http://localhost:${port}`
   const { engine, location } = describeUrl(databaseUrl)
+  const storefront = port === 3000 ? 'npm run storefront' : `PORT=${port} npm run storefront`
   return [
     `${TITLE} is running.`,
     ``,
@@ -75,8 +76,8 @@ function startText(
     ``,
     `In another terminal:`,
     ``,
-    `  npm run seed         adds sample data`,
-    `  npm run storefront   starts an example shop`,
+    `  ${'npm run seed'.padEnd(storefront.length)}   adds sample data`,
+    `  ${storefront}   starts an example shop`,
     ``,
   ].join('\n')
 }

@@ -60,6 +60,7 @@ async function firstKey({ folder, variables }: Place, { stdout }: ServerProgram)
 function startText(port: number, { variables }: Place, key: string, pasted = '<API_KEY>'): string {
   const url = variables.DATABASE_URL ? new URL(variables.DATABASE_URL) : undefined
   const origin = `http://localhost:${port}`
+  const storefront = `PORT=${port} npm run storefront`
   return `Petstore is running.
 
   REST      ${origin}/v1/pets
@@ -79,8 +80,8 @@ All operations, to read and to try:
 
 In another terminal:
 
-  npm run seed         adds sample data
-  npm run storefront   starts an example shop
+  ${'npm run seed'.padEnd(storefront.length)}   adds sample data
+  ${storefront}   starts an example shop
 
 `
 }
