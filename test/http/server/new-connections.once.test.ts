@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { afterAll, expect, onTestFinished, test, vi } from 'vitest'
 import { newDatabase } from '../../support/database.ts'
+import { freeze, thaw } from '../../support/freeze.ts'
 import { runServer } from '../../support/process.ts'
 import { keepAlive, requestText } from '../../support/raw.ts'
 
@@ -59,8 +60,9 @@ test.runIf(process.platform === 'linux' && queue() >= 1_024)(
   'a process that does nothing for a moment loses none of 1,000 new connections',
   async () => {
     const early = await ask()
-    server.child.kill('SIGSTOP')
-    onTestFinished(() => void server.child.kill('SIGCONT'))
+    const pid = Number(server.child.pid)
+    await freeze(pid) // else it could serve the early request before it stops
+    onTestFinished(() => thaw(pid))
     early.write(requestText('GET /healthz', { headers: ['X-Request-Id: early'] }))
     let connected = 0
     for (let count = 1; count < 1_000; count++) open().on('connect', () => connected++)
@@ -69,7 +71,7 @@ test.runIf(process.platform === 'linux' && queue() >= 1_024)(
       open().end(requestText('GET /healthz', { headers: ['X-Request-Id: late'] })),
       'connect',
     )
-    server.child.kill('SIGCONT')
+    thaw(pid)
     await server.logged(/"late"/)
     // A request waits for new connections, but not for all of them.
     const timeOf = (id: string) => server.entries().find(({ requestId }) => requestId === id)?.time
