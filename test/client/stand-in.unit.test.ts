@@ -105,6 +105,21 @@ test('an idempotency key belongs to one API key and one body, and returns 409 wh
   })
 })
 
+test('of twelve API keys, none shares an idempotency key with another', async () => {
+  await withStandIn({}, async (clientWith) => {
+    const create = async (apiKey: number, idempotencyKey: string) => {
+      const { createPet } = clientWith(`shop-${apiKey}`)
+      return (await createPet.mutate(rex, { context: { idempotencyKey } })).id
+    }
+    for (let count = 0; count < 12; count++) {
+      expect(await create(count, 'one')).toBe(BigInt(count + 1))
+    }
+    // Behind the numbers of their API keys, these are one text.
+    expect(await create(1, '1x')).toBe(13n)
+    expect(await create(11, 'x')).toBe(14n)
+  })
+})
+
 test('a creation that fails leaves its idempotency key free', async () => {
   // This creation uses no store.
   const { once } = idempotencyInMemory({} as Parameters<typeof idempotencyInMemory>[0])
