@@ -508,6 +508,22 @@ describe('connections to a server', outOfThree, () => {
     expect(sent(/^kill \d+$/)).toBe(isKilled)
   })
 
+  test('the session of a transaction is killed once, and its rollback is not sent', async () => {
+    const url = Object.assign(new URL(service.databaseUrl), { host: `127.0.0.1:${proxy.port}` })
+    const db = await connect(url.href, { timeout: 500 })
+    onTestFinished(() => db.destroy())
+    const clients = proxy.clients
+    const before = proxy.statements.length
+    const sent = (pattern: RegExp) =>
+      proxy.statements.slice(before).filter((text) => pattern.test(text)).length
+    const sleep = db.transaction().execute((db) => sql`select sleep(2)`.execute(db))
+    await expect(sleep).rejects.toThrow('cannot be used')
+    await until('it is killed', () => sent(/^kill \d+$/) > 0)
+    await until('no connection is left', () => proxy.clients <= clients)
+    expect(sent(/^kill \d+$/)).toBe(1)
+    expect(sent(/^rollback/)).toBe(0)
+  })
+
   test.runIf(existsSync(TCP))('TCP probes the server after ten seconds of silence', () => {
     const toProxy = `:${proxy.port.toString(16).toUpperCase().padStart(4, '0')}`
     const lines = readFileSync(TCP, 'utf8').split('\n')
