@@ -22,6 +22,9 @@ const CONCURRENCY = 2
 /** Maximum number of concurrent calls: a thousand that wait, and those that run. */
 const MAX_CALLS = 1_010
 
+/** Number of waiting inputs, the latest ones, that a new one is compared with: a flood has thousands. */
+const MAX_COMPARED = 100
+
 /** The limits of batches. */
 export interface BatchLimits {
   /** Maximum number of inputs in a batch. A batch that is full does not wait. */
@@ -37,7 +40,7 @@ interface BatchOptions<Input, Output> extends BatchLimits {
   run(db: Database, inputs: Input[], deadline: Deadline): Promise<Output[]>
   /** Only calls with the same key share a batch, and wait for each other. */
   keyOf?(input: Input): string
-  /** Inputs that have the same name run once, and share the output. */
+  /** Inputs that have the same name run once, and share the output, if not too many others came between. */
   nameOf?(input: Input): bigint | string
   /** Returns `maxSize`, if it depends on the database. */
   maxSizeOn?(db: Database): number
@@ -206,7 +209,8 @@ function createBatcher<Input, Output>(
     try {
       const call = { deadline, resolve, reject }
       const name = nameOf?.(input)
-      const item = nameOf && queue.waiting.find((other) => other.name === name)
+      const latest = nameOf ? queue.waiting.slice(-MAX_COMPARED) : []
+      const item = latest.find((other) => other.name === name)
       if (item) item.calls.push(call)
       else queue.waiting.push({ name, input, calls: [call] })
       if (isFree(queue) || isFull(queue)) schedule(queue)

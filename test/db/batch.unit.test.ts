@@ -277,3 +277,26 @@ function recordedBatches(maxSize: number, pause = 0) {
 }
 
 const inputsOf = (batches: { inputs: number[] }[]) => batches.map(({ inputs }) => inputs)
+
+test('a call shares the waiting input of the same name if it is among the latest 100', async () => {
+  const ran: number[][] = []
+  const held = Promise.withResolvers<void>()
+  const call = batch<number, number>({
+    nameOf: String,
+    pause: 1, // so that one batch runs at a time
+    async run(_db, inputs) {
+      ran.push(inputs)
+      await held.promise
+      return inputs
+    },
+  })
+  const calls = [call(db, -1, forever())]
+  await setImmediate()
+  const others = Array.from({ length: 100 }, (_, index) => index + 1)
+  for (const input of [0, ...others.slice(1), 0, ...others, 0]) {
+    calls.push(call(db, input, forever()))
+  }
+  held.resolve()
+  await Promise.all(calls)
+  expect(ran).toEqual([[-1], [0, ...others.slice(1), 1, 0]])
+})
