@@ -189,7 +189,12 @@ const scrollTop = () => page.evaluate('scrollY')
 async function scrollToEnd(): Promise<void> {
   const end = page.getByText(/animals in all$/)
   const more = page.getByRole('button', { name: 'Show more' })
+  const latest = performance.now() + 60_000
   while (!(await end.isVisible())) {
+    if (performance.now() > latest) {
+      const text = await page.locator('main').innerText()
+      throw new Error(`The catalogue has no end after a minute: ${text.slice(-500)}`)
+    }
     await page.mouse.wheel(0, 4000)
     await page.waitForTimeout(50)
     // Up to this number the next ones load without a click.
