@@ -5,7 +5,7 @@ import { connect, type Socket } from 'node:net'
 import { afterAll, expect, onTestFinished, test, vi } from 'vitest'
 import { newDatabase } from '../../support/database.ts'
 import { freeze, thaw } from '../../support/freeze.ts'
-import { runServer } from '../../support/process.ts'
+import { runServer, type ServerProgram } from '../../support/process.ts'
 import { keepAlive, requestText } from '../../support/raw.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
@@ -100,16 +100,22 @@ test('requests whose clients are gone before the process reads them are all logg
   }
 })
 
+/** Starts a service of its own that may have this number of open files. */
+async function startLimited(files: number): Promise<ServerProgram> {
+  const own = await newDatabase()
+  const start = ['prlimit', `--nofile=${files}:${files}`]
+  const limited = await runServer({ DATABASE_URL: own.url }, undefined, start)
+  onTestFinished(async () => {
+    await limited.end()
+    await own.remove()
+  })
+  return limited
+}
+
 test.runIf(process.platform === 'linux')(
   'with very few open files, half of them are for connections',
   async () => {
-    const own = await newDatabase()
-    const start = ['prlimit', '--nofile=60:60']
-    const limited = await runServer({ DATABASE_URL: own.url }, undefined, start)
-    onTestFinished(async () => {
-      await limited.end()
-      await own.remove()
-    })
+    const limited = await startLimited(60)
     for (let number = 0; number < 5; number++) destroyed(await keepAlive(limited.port))
     expect(limited.stderr).not.toContain('New connections were closed')
   },
@@ -118,13 +124,7 @@ test.runIf(process.platform === 'linux')(
 test.runIf(process.platform === 'linux')(
   'more connections than open files: the log says it, and those that are open are served',
   async () => {
-    const own = await newDatabase()
-    const start = ['prlimit', '--nofile=256:256']
-    const limited = await runServer({ DATABASE_URL: own.url }, undefined, start)
-    onTestFinished(async () => {
-      await limited.end()
-      await own.remove()
-    })
+    const limited = await startLimited(256)
     const first = destroyed(await keepAlive(limited.port))
     let closed = 0
     for (let number = 0; number < 400; number++) {
