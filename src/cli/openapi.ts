@@ -1,7 +1,7 @@
 /** `npm run openapi`: writes openapi.json, the published document. */
 import { writeFileSync } from 'node:fs'
 import { resources } from '../petstore/resources.ts'
-import { openApiDocument } from '../surface/rest/document.ts'
+import { openApiDocument } from '../surface/rest/openapi/document.ts'
 import { operationsOf } from '../surface/rest/operations.ts'
 
 /** The URLs in the published document. A running service has its own instead. */

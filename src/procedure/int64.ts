@@ -7,7 +7,7 @@ export const INT64_MIN = -(2n ** 63n)
 export const INT64_MAX = 2n ** 63n - 1n
 
 // zod has no JSON Schema for a bigint. This one is https://spec.openapis.org/registry/format/int64
-// The document adds the range later (see surface/rest/document.ts), because zod would round it.
+// The document adds the range later (see surface/rest/openapi/document.ts), because zod would round it.
 const jsonSchema = { type: 'integer', format: 'int64' } as const
 
 /**

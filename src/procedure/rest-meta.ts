@@ -65,7 +65,7 @@ export function restMeta(rest: RestMeta): OpenApiMeta<{ rest: RestMeta }> {
       summary,
       description: sentences.filter(Boolean).join(' '),
       deprecated: deprecated !== undefined,
-      errorResponses: [], // see surface/rest/responses.ts
+      errorResponses: [], // see surface/rest/openapi/responses.ts
       ...((creates || repeatable) && { requestHeaders: IdempotencyHeaders }),
     },
   }

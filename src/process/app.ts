@@ -35,7 +35,7 @@ export function createApp(parts: Parts): Server {
   const operations = operationsOf(router, tags)
   // Made at the first request: most processes serve neither, and their modules are a tenth of the memory.
   const document = kept(async () => {
-    const { openApiDocument } = await import('../surface/rest/document.ts')
+    const { openApiDocument } = await import('../surface/rest/openapi/document.ts')
     return JSON.stringify(openApiDocument(resources, operations, config))
   })
   const docs = kept(async () => {

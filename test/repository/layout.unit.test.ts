@@ -48,6 +48,7 @@ const layers = [
   'src/petstore',
   'src/petstore/pets',
   'src/process',
+  'src/surface/rest/openapi',
   'src/surface/rest',
   'src/surface/trpc',
   'src/surface',

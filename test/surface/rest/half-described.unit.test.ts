@@ -11,7 +11,7 @@ import { keyedProcedure, router } from '../../../src/procedure/procedure.ts'
 import type { Resources } from '../../../src/procedure/resources.ts'
 import { restMeta } from '../../../src/procedure/rest-meta.ts'
 import { write } from '../../../src/procedure/write.ts'
-import { openApiDocument } from '../../../src/surface/rest/document.ts'
+import { openApiDocument } from '../../../src/surface/rest/openapi/document.ts'
 import { operationsOf } from '../../../src/surface/rest/operations.ts'
 
 const Toy = z.object({ label: z.string() }).meta({ id: 'Toy' })

@@ -1,8 +1,8 @@
 /** The URLs in `Location` and `Link`, from path templates with unusual characters. */
 import { expect, test } from 'vitest'
 import { deprecationHeaders, linksOf } from '../../../src/surface/rest/links.ts'
+import { examplePath } from '../../../src/surface/rest/openapi/responses.ts'
 import type { Operation } from '../../../src/surface/rest/operations.ts'
-import { examplePath } from '../../../src/surface/rest/responses.ts'
 
 const baseUrl = 'https://petstore.example/v1'
 

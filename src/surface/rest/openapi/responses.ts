@@ -1,6 +1,6 @@
 /** The responses in the OpenAPI document: headers, errors, examples. */
 import type { OpenAPIObject } from 'trpc-to-openapi'
-import { MAX_BODY, MAX_HEADER_COUNT, MAX_HEADERS } from '../../config/limits.ts'
+import { MAX_BODY, MAX_HEADER_COUNT, MAX_HEADERS } from '../../../config/limits.ts'
 import {
   type ApiError,
   HEADERS_TOO_LARGE,
@@ -16,12 +16,12 @@ import {
   unauthorized,
   unavailable,
   unsupportedMediaType,
-} from '../../errors/problem.ts'
-import { REQUEST_ID } from '../../http/request-log.ts'
-import { idempotencyError } from '../../idempotency/header.ts'
+} from '../../../errors/problem.ts'
+import { REQUEST_ID } from '../../../http/request-log.ts'
+import { idempotencyError } from '../../../idempotency/header.ts'
+import { deprecationHeaders } from '../links.ts'
+import type { Operation } from '../operations.ts'
 import fixed from './components.json' with { type: 'json' }
-import { deprecationHeaders } from './links.ts'
-import type { Operation } from './operations.ts'
 
 type Components = NonNullable<OpenAPIObject['components']>
 type Response = NonNullable<Components['responses']>[string]

@@ -5,13 +5,13 @@
  */
 import { readFileSync } from 'node:fs'
 import type { OpenAPIObject } from 'trpc-to-openapi'
-import { MAX_BODY } from '../../config/limits.ts'
-import { NAME } from '../../config/product.ts'
-import { methodNotSupported, notFound } from '../../errors/problem.ts'
-import type { Resources } from '../../procedure/resources.ts'
-import { shapesOf } from './codec.ts'
-import { deprecationHeaders } from './links.ts'
-import type { Operation } from './operations.ts'
+import { MAX_BODY } from '../../../config/limits.ts'
+import { NAME } from '../../../config/product.ts'
+import { methodNotSupported, notFound } from '../../../errors/problem.ts'
+import type { Resources } from '../../../procedure/resources.ts'
+import { shapesOf } from '../codec.ts'
+import { deprecationHeaders } from '../links.ts'
+import type { Operation } from '../operations.ts'
 import { errorsOf, examplePath } from './responses.ts'
 
 /** What a guide is made from. */

@@ -1,14 +1,14 @@
 /** The OpenAPI document: trpc-to-openapi generates it, and this file corrects it. */
 import { generateOpenApiDocument, type OpenAPIObject, type OpenApiRouter } from 'trpc-to-openapi'
 import { z } from 'zod'
-import type { Config } from '../../config/config.ts'
-import { TITLE, VERSION } from '../../config/product.ts'
-import { INT64_MAX, INT64_MIN } from '../../procedure/int64.ts'
-import type { Resources } from '../../procedure/resources.ts'
-import { shapesOf } from './codec.ts'
+import type { Config } from '../../../config/config.ts'
+import { TITLE, VERSION } from '../../../config/product.ts'
+import { INT64_MAX, INT64_MIN } from '../../../procedure/int64.ts'
+import type { Resources } from '../../../procedure/resources.ts'
+import { shapesOf } from '../codec.ts'
+import type { Operation } from '../operations.ts'
 import fixed from './components.json' with { type: 'json' }
 import { addGuides, objectOf } from './guides.ts'
-import type { Operation } from './operations.ts'
 import { headerComponents, responsesOf } from './responses.ts'
 
 type Components = NonNullable<NonNullable<OpenAPIObject['components']>['schemas']>
