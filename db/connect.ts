@@ -1,6 +1,6 @@
 /** DATABASE_URL → Kysely. Outside this folder, no code depends on the kind of database. */
 import { Kysely } from 'kysely'
-import type { PoolSettings } from './engines/mysql.ts'
+import type { PoolSettings } from './engines/mysql/dialect.ts'
 import type { Database, Tables } from './tables.ts'
 import { CREATE, describeUrl } from './url.ts'
 
@@ -12,7 +12,7 @@ import { CREATE, describeUrl } from './url.ts'
 export async function connect(databaseUrl: string, settings: PoolSettings = {}): Promise<Database> {
   const { engine, location } = describeUrl(databaseUrl)
   if (engine === 'mysql') {
-    const { mysqlDialect } = await import('./engines/mysql.ts')
+    const { mysqlDialect } = await import('./engines/mysql/dialect.ts')
     return new Kysely<Tables>({ dialect: mysqlDialect(databaseUrl, settings) })
   }
   const { sqliteDialect } = await import('./engines/sqlite.ts')

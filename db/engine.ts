@@ -3,6 +3,12 @@ import type { DialectAdapter, Kysely, RawBuilder } from 'kysely'
 import type { Deadline } from './deadline.ts'
 import type { Database, Tables } from './tables.ts'
 
+/** The current numbers of connections in use, and of callers that wait for one. SQLite has no pool. */
+export interface PoolUsage {
+  used: number
+  waiting: number
+}
+
 /** A database and all transactions on it share one engine. */
 export interface Engine extends DialectAdapter {
   /** The type of an int64 primary key that the database assigns. */

@@ -1,6 +1,6 @@
 /** The metrics for Prometheus, named by https://prometheus.io/docs/practices/naming/ */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
-import type { PoolUsage } from '../../db/engines/mysql-pool.ts'
+import type { PoolUsage } from '../../db/engine.ts'
 import { NAME } from '../config/product.ts'
 
 /** A finished request. */

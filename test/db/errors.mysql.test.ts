@@ -18,7 +18,7 @@ const create = (withKey: boolean) =>
     body: rex,
   })
 
-// The numbers have names in db/engines/mysql-errors.ts.
+// The numbers have names in db/engines/mysql/errors.ts.
 // The statement had no effect, so any creation is repeated.
 const withoutEffect = [1213, 1205, 1040, 1044, 1142, 1143, 1203, 3101, 1020, 1206, 1226, 1637]
 // The server is unfit, so the statement is repeated on another connection, which may lead to another server.

@@ -61,6 +61,8 @@ const layers = [
   'src/keys',
   'src/config',
   'db',
+  'db/engines/mysql',
+  'db/engines/sqlite',
   'db/engines',
 ]
 

@@ -1,15 +1,19 @@
 /** A connection as Kysely uses it: statements and transactions on a connection of the pool. */
 import type { QueryResult } from 'kysely'
 import type { ConnectionOptions, FieldPacket, ResultSetHeader, RowDataPacket } from 'mysql2'
-import { Deadline } from '../deadline.ts'
-import { DatabaseTimeoutError, DatabaseUnavailableError, NoConsecutiveIdsError } from '../errors.ts'
-import type { Statement } from '../statement.ts'
-import type { Attributes } from '../trace.ts'
-import { Connection } from './driver.ts'
-import { mysqlError, UnfitServerError } from './mysql-errors.ts'
-import { kill } from './mysql-kill.ts'
-import type { MysqlPool, Pooled } from './mysql-pool.ts'
-import { SET_UP, toServer, VARIABLES } from './mysql-variables.ts'
+import { Deadline } from '../../deadline.ts'
+import {
+  DatabaseTimeoutError,
+  DatabaseUnavailableError,
+  NoConsecutiveIdsError,
+} from '../../errors.ts'
+import type { Statement } from '../../statement.ts'
+import type { Attributes } from '../../trace.ts'
+import { Connection } from '../driver.ts'
+import { mysqlError, UnfitServerError } from './errors.ts'
+import { kill } from './kill.ts'
+import type { MysqlPool, Pooled } from './pool.ts'
+import { SET_UP, toServer, VARIABLES } from './variables.ts'
 
 /** The types of integers in the protocol: TINY, SHORT, LONG, LONGLONG, INT24. On SQLite all are bigints, too. */
 const INTEGERS = new Set<number | undefined>([1, 2, 3, 8, 9])

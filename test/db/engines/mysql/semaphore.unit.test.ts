@@ -1,8 +1,8 @@
 /** A semaphore: a caller that aborts its wait takes no permit. */
 import { expect, test } from 'vitest'
-import { Deadline } from '../../../db/deadline.ts'
-import { createSemaphore } from '../../../db/engines/semaphore.ts'
-import { OverloadedError } from '../../../db/errors.ts'
+import { Deadline } from '../../../../db/deadline.ts'
+import { createSemaphore } from '../../../../db/engines/mysql/semaphore.ts'
+import { OverloadedError } from '../../../../db/errors.ts'
 
 test('callers get permits in the order of their arrival, except aborted ones', async () => {
   const take = createSemaphore(1, 3)

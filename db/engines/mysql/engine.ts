@@ -1,10 +1,10 @@
 /** The engine of MySQL and MariaDB: locks, storage engines, collations, index hints. */
 import { type Kysely, MysqlAdapter, sql } from 'kysely'
-import type { Engine } from '../engine.ts'
-import { DatabaseTimeoutError, DatabaseUnavailableError, LockedError } from '../errors.ts'
-import type { Database, Tables } from '../tables.ts'
-import { runInTransaction } from '../transaction-scope.ts'
-import { existsOnMysql, isMysqlRowRejected } from './mysql-errors.ts'
+import type { Engine } from '../../engine.ts'
+import { DatabaseTimeoutError, DatabaseUnavailableError, LockedError } from '../../errors.ts'
+import type { Database, Tables } from '../../tables.ts'
+import { runInTransaction } from '../../transaction-scope.ts'
+import { existsOnMysql, isMysqlRowRejected } from './errors.ts'
 
 /** Seconds that one attempt waits for the lock of the migrations. */
 const LOCK_TIMEOUT = 1

@@ -1,7 +1,7 @@
 /** The end of a statement on a MySQL server, whose client no longer waits for it. */
 import { type ConnectionOptions, createConnection, type RowDataPacket } from 'mysql2'
-import { type Pooled, socketOf } from './mysql-pool.ts'
-import { SET_UP, toServer, VARIABLES } from './mysql-variables.ts'
+import { type Pooled, socketOf } from './pool.ts'
+import { SET_UP, toServer, VARIABLES } from './variables.ts'
 
 /** The query for the seconds since the start of the server. */
 const UPTIME = `show global status like 'Uptime'`

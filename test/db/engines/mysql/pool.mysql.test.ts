@@ -16,17 +16,17 @@ import {
   test,
   vi,
 } from 'vitest'
-import { connect } from '../../../db/connect.ts'
-import { Deadline } from '../../../db/deadline.ts'
-import { MysqlPool, type Pooled, socketOf } from '../../../db/engines/mysql-pool.ts'
-import { OverloadedError } from '../../../db/errors.ts'
-import { execute } from '../../../db/statement.ts'
-import type { Database } from '../../../db/tables.ts'
-import { petStore } from '../../../src/petstore/pets/store.ts'
-import { outOfThree } from '../../support/eventually.ts'
-import { type Instance, running, startInstance, until } from '../../support/instance.ts'
-import { occupy } from '../../support/occupy.ts'
-import { openSql } from '../../support/sql.ts'
+import { connect } from '../../../../db/connect.ts'
+import { Deadline } from '../../../../db/deadline.ts'
+import { MysqlPool, type Pooled, socketOf } from '../../../../db/engines/mysql/pool.ts'
+import { OverloadedError } from '../../../../db/errors.ts'
+import { execute } from '../../../../db/statement.ts'
+import type { Database } from '../../../../db/tables.ts'
+import { petStore } from '../../../../src/petstore/pets/store.ts'
+import { outOfThree } from '../../../support/eventually.ts'
+import { type Instance, running, startInstance, until } from '../../../support/instance.ts'
+import { occupy } from '../../../support/occupy.ts'
+import { openSql } from '../../../support/sql.ts'
 
 const rex = { name: 'Rex', categoryId: 3 }
 

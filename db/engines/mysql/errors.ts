@@ -6,7 +6,12 @@
  * From 4000 on, MySQL and MariaDB use a number for different errors. Those of MariaDB concern triggers,
  * cursors and routines, which the service does not have.
  */
-import { ConflictError, DatabaseUnavailableError, DuplicateError, LockedError } from '../errors.ts'
+import {
+  ConflictError,
+  DatabaseUnavailableError,
+  DuplicateError,
+  LockedError,
+} from '../../errors.ts'
 
 /** The server is unable to serve further statements of the connection, so another connection is better. */
 export class UnfitServerError extends DatabaseUnavailableError {}

@@ -1,6 +1,6 @@
 /** A semaphore: callers without a permit wait in the order of their arrival. */
-import type { Deadline } from '../deadline.ts'
-import { OverloadedError } from '../errors.ts'
+import type { Deadline } from '../../deadline.ts'
+import { OverloadedError } from '../../errors.ts'
 
 /**
  * Returns a function that waits for one of `count` permits, and returns a function that releases it.

@@ -1,13 +1,13 @@
 /** A server with unsuitable settings, which each session corrects. */
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { connect } from '../../../db/connect.ts'
-import { running, until } from '../../support/instance.ts'
-import { type MysqlServer, startMysql } from '../../support/mysql.ts'
-import { programs, runToEnd } from '../../support/process.ts'
-import { type Proxy as Between, proxied } from '../../support/proxy.ts'
-import { type Service, startService } from '../../support/service.ts'
-import { openSql } from '../../support/sql.ts'
+import { connect } from '../../../../db/connect.ts'
+import { running, until } from '../../../support/instance.ts'
+import { type MysqlServer, startMysql } from '../../../support/mysql.ts'
+import { programs, runToEnd } from '../../../support/process.ts'
+import { type Proxy as Between, proxied } from '../../../support/proxy.ts'
+import { type Service, startService } from '../../../support/service.ts'
+import { openSql } from '../../../support/sql.ts'
 
 const rex = { name: 'Rex', categoryId: 3 }
 

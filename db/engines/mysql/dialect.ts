@@ -1,12 +1,13 @@
 /** Kysely's dialect for MySQL and MariaDB, on a pool of mysql2. */
 import { type Dialect, type Kysely, MysqlIntrospector, MysqlQueryCompiler } from 'kysely'
 import type { SslOptions } from 'mysql2'
-import { type SslMode, sslModeOf } from '../url.ts'
-import { createDriver } from './driver.ts'
-import { MysqlConnection } from './mysql-connection.ts'
-import { MysqlEngine } from './mysql-engine.ts'
-import { MysqlPool, type PoolUsage } from './mysql-pool.ts'
-import { COLLATION } from './mysql-variables.ts'
+import type { PoolUsage } from '../../engine.ts'
+import { type SslMode, sslModeOf } from '../../url.ts'
+import { createDriver } from '../driver.ts'
+import { MysqlConnection } from './connection.ts'
+import { MysqlEngine } from './engine.ts'
+import { MysqlPool } from './pool.ts'
+import { COLLATION } from './variables.ts'
 
 /** Milliseconds after which a server that does not answer counts as unreachable, by default. */
 const CONNECT_TIMEOUT = 5_000

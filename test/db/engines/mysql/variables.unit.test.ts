@@ -1,12 +1,12 @@
 /** The attributes of a MySQL server in the spans of its statements, and what its variables say. */
 import { type CompiledQuery, SelectQueryNode } from 'kysely'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { Deadline } from '../../../db/deadline.ts'
-import { mysqlDialect } from '../../../db/engines/mysql.ts'
-import { MysqlPool, type Pooled } from '../../../db/engines/mysql-pool.ts'
-import { toServer, VARIABLES } from '../../../db/engines/mysql-variables.ts'
-import type { Statement } from '../../../db/statement.ts'
-import type { Trace } from '../../../db/trace.ts'
+import { Deadline } from '../../../../db/deadline.ts'
+import { mysqlDialect } from '../../../../db/engines/mysql/dialect.ts'
+import { MysqlPool, type Pooled } from '../../../../db/engines/mysql/pool.ts'
+import { toServer, VARIABLES } from '../../../../db/engines/mysql/variables.ts'
+import type { Statement } from '../../../../db/statement.ts'
+import type { Trace } from '../../../../db/trace.ts'
 
 test.each([
   ['mysql://user:secret@db.example/shop', 'db.example', 3306, 'shop'],

@@ -7,10 +7,11 @@ import {
   type PoolConnection,
   type PoolOptions,
 } from 'mysql2'
-import type { Deadline } from '../deadline.ts'
-import { DatabaseUnavailableError } from '../errors.ts'
-import type { Server } from './mysql-variables.ts'
+import type { Deadline } from '../../deadline.ts'
+import type { PoolUsage } from '../../engine.ts'
+import { DatabaseUnavailableError } from '../../errors.ts'
 import { createSemaphore } from './semaphore.ts'
+import type { Server } from './variables.ts'
 
 /** Maximum number of connections. */
 const MAX_CONNECTIONS = 10
@@ -35,12 +36,6 @@ const PING_TIMEOUT = 500
 
 /** Milliseconds in use after which a connection may hang, and idle connections with it. */
 const HANG_TIMEOUT = 500
-
-/** The current numbers of connections in use, and of callers that wait for one. */
-export interface PoolUsage {
-  used: number
-  waiting: number
-}
 
 /** A connection of the pool. All times are those of performance.now(). */
 export interface Pooled {
