@@ -7,7 +7,7 @@ import {
   DatabaseUnavailableError,
   OverloadedError,
 } from './errors.ts'
-import { isInTransaction } from './transaction-scope.ts'
+import { isInTransaction } from './transaction.ts'
 
 /** Average milliseconds before the second attempt and the later ones. */
 const DELAYS = [20, 100]

@@ -1,9 +1,22 @@
-/** Transactions. */
-import { allowBatches, batch } from './batch.ts'
+/**
+ * Transactions. Code that would wait for a connection that its own transaction holds fails instead.
+ */
+import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Deadline } from './deadline.ts'
 import { engineOf } from './engine.ts'
 import type { Database } from './tables.ts'
-import { refuseInTransaction } from './transaction-scope.ts'
+
+interface Transaction {
+  isOver: boolean
+  /** Why the server ended the transaction: a later statement would not be part of it. */
+  failure: Error | undefined
+}
+
+const storage = new AsyncLocalStorage<Transaction>()
+
+const OUTSIDE =
+  'This code runs in a transaction and used another connection, which may wait for the one that the transaction holds: use the stores of the ctx that the resolver received'
+const OVER = 'The transaction is over: its work must await every statement'
 
 /**
  * Runs work in a transaction, and returns its result after the commit. If it throws, the work had no
@@ -20,41 +33,37 @@ export async function inTransaction<Result>(
   return await engineOf(db).inTransaction(db, work, deadline)
 }
 
-/** Work for a shared transaction. It must use the deadline that it receives, and no other. */
-type SharedWork<Result> = (transaction: Database, deadline: Deadline) => Promise<Result>
-
 /**
- * Runs work in a transaction with other such works, which run concurrently: their inserts share
- * statements, and all of them share a commit. Returns the result after the commit, and undefined if one
- * of several works failed. Then the effect of each is unknown, and each caller must check, and run its
- * work alone. Work that is alone in the transaction throws its own errors.
+ * Runs the work of a transaction. Code that it starts belongs to it, even if that code runs later. Throws
+ * the failure of a statement even if the work ignores it, because the server has ended the transaction.
  */
-export async function inSharedTransaction<Result extends object>(
-  db: Database,
-  work: SharedWork<Result>,
-  deadline: Deadline,
-): Promise<Result | undefined> {
-  const result = await runShared(db, work, deadline)
-  return result as Result | undefined // the result of this work
+export async function runInTransaction<Result>(work: () => Promise<Result>): Promise<Result> {
+  const transaction: Transaction = { isOver: false, failure: undefined }
+  try {
+    const result = await storage.run(transaction, work)
+    if (transaction.failure) throw transaction.failure
+    return result
+  } finally {
+    transaction.isOver = true
+  }
 }
 
-const runShared = batch<SharedWork<object>, object | undefined>({
-  maxSize: 100,
-  async run(db, works, deadline) {
-    const runAll = async (transaction: Database) => {
-      allowBatches(transaction)
-      // The transaction must not end while some of the works still run.
-      const outcomes = await Promise.allSettled(works.map((work) => work(transaction, deadline)))
-      return outcomes.map((outcome) => {
-        if (outcome.status === 'rejected') throw outcome.reason
-        return outcome.value
-      })
-    }
-    try {
-      return await inTransaction(db, runAll, deadline)
-    } catch (error) {
-      if (works.length === 1) throw error
-      return works.map(() => undefined)
-    }
-  },
-})
+export const isInTransaction = (): boolean => storage.getStore() !== undefined
+
+/** Throws in a transaction. A check takes nanoseconds. */
+export function refuseInTransaction(): void {
+  if (isInTransaction()) throw new Error(OUTSIDE)
+}
+
+/** Throws if the transaction of the running code is over, or if the server has ended it. */
+export function refuseAfterEnd(): void {
+  const transaction = storage.getStore()
+  if (transaction?.isOver) throw new Error(OVER)
+  if (transaction?.failure) throw transaction.failure
+}
+
+/** Records a failure after which the transaction allows no further statement. */
+export function recordFailure(error: Error): void {
+  const transaction = storage.getStore()
+  if (transaction) transaction.failure ??= error
+}

@@ -8,7 +8,7 @@ import type {
 } from 'kysely'
 import { DatabaseUnavailableError } from '../errors.ts'
 import type { Statement } from '../statement.ts'
-import { recordFailure, refuseAfterEnd, refuseInTransaction } from '../transaction-scope.ts'
+import { recordFailure, refuseAfterEnd, refuseInTransaction } from '../transaction.ts'
 
 export abstract class Connection implements DatabaseConnection {
   abstract execute<Row>(statement: Statement): Promise<QueryResult<Row>>

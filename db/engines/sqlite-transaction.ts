@@ -3,7 +3,7 @@ import { setImmediate } from 'node:timers/promises'
 import { CompiledQuery } from 'kysely'
 import type { Deadline } from '../deadline.ts'
 import type { Database } from '../tables.ts'
-import { runInTransaction } from '../transaction-scope.ts'
+import { runInTransaction } from '../transaction.ts'
 
 /** Maximum number of works in one transaction: no other statement runs meanwhile. */
 const MAX_GROUP = 200

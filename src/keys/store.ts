@@ -1,8 +1,8 @@
 /** The API keys in the database. The table has times in milliseconds since 1970. */
 import { type ExpressionBuilder, type Selectable, sql } from 'kysely'
-import type { BatchLimits } from '../../db/batch.ts'
+import type { BatchLimits } from '../../db/coalesce/coalesce.ts'
+import { lookUp } from '../../db/coalesce/lookup.ts'
 import type { Deadline } from '../../db/deadline.ts'
-import { lookUp } from '../../db/lookup.ts'
 import { execute } from '../../db/statement.ts'
 import type { ApiKeysTable, Database, Tables } from '../../db/tables.ts'
 import { inTransaction } from '../../db/transaction.ts'

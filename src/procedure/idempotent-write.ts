@@ -14,7 +14,7 @@ import { inside, madeBy, makeChecked, type Options, type Resolver, write } from 
  *
  * `oneStatement` says that `make` writes with one statement, which is atomic without a transaction.
  * Without a key, begin and commit are then omitted: they are two more round trips, and concurrent
- * creations can share a statement (see db/inserts.ts). The store repeats the statement where it had
+ * creations can share a statement (see db/coalesce/inserts.ts). The store repeats the statement where it had
  * no effect. An output that its schema rejects is then 500 without a rollback.
  */
 export function idempotentWrite<Input, Output>(

@@ -2,9 +2,9 @@
 import type { Generated } from 'kysely'
 import { expect, test } from 'vitest'
 import { transformer } from '../../client/src/encoding.ts'
+import { inserts } from '../../db/coalesce/inserts.ts'
 import { connect } from '../../db/connect.ts'
 import { Deadline } from '../../db/deadline.ts'
-import { inserts } from '../../db/inserts.ts'
 import { newProxiedDatabase } from '../support/proxy.ts'
 import { serviceForFile } from '../support/service.ts'
 

@@ -1,11 +1,11 @@
 /** Owners and visits in the database, and their tables. */
 import type { Generated, Kysely, Selectable } from 'kysely'
+import { inserts } from '../../db/coalesce/inserts.ts'
+import { pages } from '../../db/coalesce/pages.ts'
 import { addIndex, idColumn, tableOptions } from '../../db/columns.ts'
 import type { Deadline } from '../../db/deadline.ts'
 import { readBy } from '../../db/engine.ts'
-import { inserts } from '../../db/inserts.ts'
 import type { Page, Position } from '../../db/order.ts'
-import { pages } from '../../db/pages.ts'
 import { retry } from '../../db/retry.ts'
 import { execute, statement, type Value } from '../../db/statement.ts'
 import type { Database, Tables } from '../../db/tables.ts'

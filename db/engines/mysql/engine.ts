@@ -3,7 +3,7 @@ import { type Kysely, MysqlAdapter, sql } from 'kysely'
 import type { Engine } from '../../engine.ts'
 import { DatabaseTimeoutError, DatabaseUnavailableError, LockedError } from '../../errors.ts'
 import type { Database, Tables } from '../../tables.ts'
-import { runInTransaction } from '../../transaction-scope.ts'
+import { runInTransaction } from '../../transaction.ts'
 import { existsOnMysql, isMysqlRowRejected } from './errors.ts'
 
 /** Seconds that one attempt waits for the lock of the migrations. */

@@ -1,9 +1,9 @@
 /** Look-ups of rows by their keys, with one query for all concurrent calls. */
 import type { Compilable } from 'kysely'
-import { type Batched, type BatchLimits, batch } from './batch.ts'
-import { retry } from './retry.ts'
-import { type Execute, statement, type Value } from './statement.ts'
-import type { Database } from './tables.ts'
+import { retry } from '../retry.ts'
+import { type Execute, statement, type Value } from '../statement.ts'
+import type { Database } from '../tables.ts'
+import { type BatchLimits, type Coalesced, coalesce } from './coalesce.ts'
 
 /** Maximum number of keys in one query. */
 const MAX_KEYS = 100
@@ -24,7 +24,7 @@ export function lookUp<Key, Row extends object>({
   nameOf,
   maxSize = MAX_KEYS,
   ...limits
-}: LookUp<Key, Row>): Batched<Key, Row | undefined> {
+}: LookUp<Key, Row>): Coalesced<Key, Row | undefined> {
   const statements = new Map<number, Execute<Key[], Row>>()
 
   const compile = (size: number) =>
@@ -40,7 +40,7 @@ export function lookUp<Key, Row extends object>({
       )
     })
 
-  const find = batch<Key, Row | undefined>({
+  const find = coalesce<Key, Row | undefined>({
     ...limits,
     maxSize,
     nameOf,
@@ -52,7 +52,7 @@ export function lookUp<Key, Row extends object>({
       const read = () => execute(db, keys, deadline)
       const { rows } = await retry(read, { repeatable: true, deadline })
       if (keys.length === 1) return [rows[0]]
-      // Not a Map, for the reason in batch.ts: there are few.
+      // Not a Map, for the reason in coalesce.ts: there are few.
       const names = rows.map(nameOf)
       return keys.map((key) => rows[names.indexOf(nameOf(key))])
     },

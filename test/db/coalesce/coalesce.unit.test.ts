@@ -1,11 +1,11 @@
 /** Batches: the number of calls that may wait for one, and the time. */
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { batch } from '../../db/batch.ts'
-import { connect } from '../../db/connect.ts'
-import { Deadline } from '../../db/deadline.ts'
-import { OverloadedError } from '../../db/errors.ts'
-import { eventually } from '../support/eventually.ts'
+import { coalesce } from '../../../db/coalesce/coalesce.ts'
+import { connect } from '../../../db/connect.ts'
+import { Deadline } from '../../../db/deadline.ts'
+import { OverloadedError } from '../../../db/errors.ts'
+import { eventually } from '../../support/eventually.ts'
 
 const db = await connect('sqlite:nowhere') // no statement is sent
 const most = 300
@@ -14,7 +14,7 @@ const callers = 1_010
 /** Returns a batched function that returns its input, or throws, when `end` is called. */
 function startBatches() {
   let held = Promise.withResolvers<void>()
-  const call = batch<number, number>({
+  const call = coalesce<number, number>({
     maxSize: most,
     async run(_db, inputs) {
       await held.promise
@@ -64,7 +64,7 @@ async function isPending(promise: Promise<unknown>): Promise<boolean> {
 }
 
 test('a call does not wait if no batch is running', async () => {
-  const call = batch<number, number>({ maxSize: most, run: async (_db, inputs) => inputs })
+  const call = coalesce<number, number>({ maxSize: most, run: async (_db, inputs) => inputs })
   const begun = performance.now()
   for (let index = 0; index < 40; index++) expect(await call(db, index, forever())).toBe(index)
   expect(performance.now() - begun).toBeLessThan(1_500) // with 50 ms each it would be 2,000
@@ -74,7 +74,7 @@ test('concurrent calls beyond the size of a batch do not wait for batches that h
   const size = 100
   const sizes: number[] = []
   const { promise, resolve } = Promise.withResolvers<void>()
-  const call = batch<number, number>({
+  const call = coalesce<number, number>({
     maxSize: size,
     async run(_db, inputs) {
       sizes.push(inputs.length)
@@ -240,7 +240,7 @@ test('a call that is given up while it waits is not part of the next batch', asy
 
 test('calls beyond the limit are rejected while a batch runs, not in the turn of the first', async () => {
   const { promise, resolve } = Promise.withResolvers<void>()
-  const call = batch<number, number>({
+  const call = coalesce<number, number>({
     maxSize: 2,
     maxCalls: 3,
     async run(_db, inputs) {
@@ -262,7 +262,7 @@ test('calls beyond the limit are rejected while a batch runs, not in the turn of
 /** Returns a function with batches of at most `maxSize` inputs, each of which runs until its `end`. */
 function recordedBatches(maxSize: number, pause = 0) {
   const batches: { inputs: number[]; end: () => void }[] = []
-  const call = batch<number, number>({
+  const call = coalesce<number, number>({
     maxSize,
     pause,
     nameOf: String,
@@ -281,7 +281,7 @@ const inputsOf = (batches: { inputs: number[] }[]) => batches.map(({ inputs }) =
 test('a call shares the waiting input of the same name if it is among the latest 100', async () => {
   const ran: number[][] = []
   const held = Promise.withResolvers<void>()
-  const call = batch<number, number>({
+  const call = coalesce<number, number>({
     nameOf: String,
     pause: 1, // so that one batch runs at a time
     async run(_db, inputs) {

@@ -1,12 +1,12 @@
 /** Inserts of rows. Concurrent inserts share a statement, and each returns the id of its row. */
 import type { Generated, Insertable } from 'kysely'
-import { batch } from './batch.ts'
-import type { Deadline } from './deadline.ts'
-import { engineOf, perDatabase } from './engine.ts'
-import { NoConsecutiveIdsError } from './errors.ts'
-import { retry } from './retry.ts'
-import type { Statement } from './statement.ts'
-import type { Database, Tables } from './tables.ts'
+import type { Deadline } from '../deadline.ts'
+import { engineOf, perDatabase } from '../engine.ts'
+import { NoConsecutiveIdsError } from '../errors.ts'
+import { retry } from '../retry.ts'
+import type { Statement } from '../statement.ts'
+import type { Database, Tables } from '../tables.ts'
+import { coalesce } from './coalesce.ts'
 
 const MAX_ROWS_PER_STATEMENT = 200
 
@@ -72,7 +72,7 @@ export function inserts<Row, Table extends WithId>(
   }
 
   // Returns undefined for rows that must be inserted alone.
-  const insertInBatch = batch<Values, bigint | undefined>({
+  const insertInBatch = coalesce<Values, bigint | undefined>({
     maxSize: MAX_ROWS_PER_STATEMENT,
     async run(db, rows, deadline) {
       const [only] = rows

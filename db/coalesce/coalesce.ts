@@ -1,10 +1,10 @@
 /** Combines concurrent calls in batches, each of which asks the database once. */
-import { Deadline } from './deadline.ts'
-import { perDatabase } from './engine.ts'
-import { OverloadedError } from './errors.ts'
-import type { Database } from './tables.ts'
-import { join } from './trace.ts'
-import { refuseInTransaction } from './transaction-scope.ts'
+import { Deadline } from '../deadline.ts'
+import { perDatabase } from '../engine.ts'
+import { OverloadedError } from '../errors.ts'
+import type { Database } from '../tables.ts'
+import { join } from '../trace.ts'
+import { refuseInTransaction } from '../transaction.ts'
 
 /** Milliseconds that a call waits for earlier batches, whose connections may hang. */
 const MAX_WAIT = 50
@@ -47,7 +47,7 @@ interface BatchOptions<Input, Output> extends BatchLimits {
 }
 
 /** A call of a batched function. Throws the errors of `run`, the reason of its deadline, OverloadedError. */
-export type Batched<Input, Output> = (
+export type Coalesced<Input, Output> = (
   db: Database,
   input: Input,
   deadline: Deadline,
@@ -88,7 +88,9 @@ interface Queue<Input, Output> {
  * committed before it. A deadline ends only its own call, and a batch ends with the last of its calls.
  * In a transaction, each call is a batch of its own, unless `allowBatches` says otherwise.
  */
-export function batch<Input, Output>(options: BatchOptions<Input, Output>): Batched<Input, Output> {
+export function coalesce<Input, Output>(
+  options: BatchOptions<Input, Output>,
+): Coalesced<Input, Output> {
   const batcherOf = perDatabase((db) => createBatcher(db, options))
   return async (db: Batching<Input, Output>, input, deadline) => {
     if (!db.isTransaction) {

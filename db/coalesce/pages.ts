@@ -1,8 +1,7 @@
 /** Pages of rows in any order: the clauses of the query follow from the order. */
 import { type Compilable, type ExpressionBuilder, type SelectQueryBuilder, sql } from 'kysely'
-import { type Batched, batch } from './batch.ts'
-import type { Deadline } from './deadline.ts'
-import { engineOf } from './engine.ts'
+import type { Deadline } from '../deadline.ts'
+import { engineOf } from '../engine.ts'
 import {
   type Cursor,
   type Order,
@@ -11,10 +10,11 @@ import {
   type Position,
   pageOf,
   sortPlain,
-} from './order.ts'
-import { retry } from './retry.ts'
-import { type Execute, statement, type Value } from './statement.ts'
-import type { Database, Tables } from './tables.ts'
+} from '../order.ts'
+import { retry } from '../retry.ts'
+import { type Execute, statement, type Value } from '../statement.ts'
+import type { Database, Tables } from '../tables.ts'
+import { type Coalesced, coalesce } from './coalesce.ts'
 
 interface PageQuery<Of> {
   limit: number
@@ -58,7 +58,7 @@ export function pages<
   table,
   select,
   item,
-}: Pages<Query, Of, Column, Row, Item>): Batched<Query, Page<Item, Of>> {
+}: Pages<Query, Of, Column, Row, Item>): Coalesced<Query, Page<Item, Of>> {
   type PageRow = Row & { [PAGE]?: bigint | number }
   const statements = new Map<string, Execute<Query[], PageRow>>()
 
@@ -95,7 +95,7 @@ export function pages<
     return queries.map(({ limit }, index) => pageOf(rowsOf[index] as Row[], limit, order))
   }
 
-  const readPage = batch<Query, Page<Row, Of>>({
+  const readPage = coalesce<Query, Page<Row, Of>>({
     keyOf: (query) => fieldsOf(query).join(),
     nameOf,
     maxSizeOn: (db) => engineOf(db).pagesPerQuery,

@@ -1,13 +1,13 @@
 /** The most that one statement and one transaction take of many concurrent calls, on either engine. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { connect } from '../../db/connect.ts'
-import { Deadline } from '../../db/deadline.ts'
-import { migrate } from '../../db/migrate.ts'
-import type { Database } from '../../db/tables.ts'
-import { inSharedTransaction } from '../../db/transaction.ts'
-import { petStore } from '../../src/petstore/pets/store.ts'
-import { newDatabase, type TestDatabase } from '../support/database.ts'
-import { type Statements, watchStatements } from '../support/statements.ts'
+import { inSharedTransaction } from '../../../db/coalesce/shared-transaction.ts'
+import { connect } from '../../../db/connect.ts'
+import { Deadline } from '../../../db/deadline.ts'
+import { migrate } from '../../../db/migrate.ts'
+import type { Database } from '../../../db/tables.ts'
+import { petStore } from '../../../src/petstore/pets/store.ts'
+import { newDatabase, type TestDatabase } from '../../support/database.ts'
+import { type Statements, watchStatements } from '../../support/statements.ts'
 
 const deadline = new Deadline(Number.POSITIVE_INFINITY)
 const pet = { name: 'Rex', categoryId: 3n, status: 'sold' } as const

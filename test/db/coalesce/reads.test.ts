@@ -1,14 +1,14 @@
 /** Concurrent reads share a query, and each call has its own result. */
 import { setTimeout } from 'node:timers/promises'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { connect } from '../../db/connect.ts'
-import { Deadline } from '../../db/deadline.ts'
-import { petStore } from '../../src/petstore/pets/store.ts'
-import { engine } from '../support/database.ts'
-import { eventually, outOfThree } from '../support/eventually.ts'
-import { running } from '../support/instance.ts'
-import { transformer } from '../support/router.ts'
-import { serviceForFile, startService } from '../support/service.ts'
+import { connect } from '../../../db/connect.ts'
+import { Deadline } from '../../../db/deadline.ts'
+import { petStore } from '../../../src/petstore/pets/store.ts'
+import { engine } from '../../support/database.ts'
+import { eventually, outOfThree } from '../../support/eventually.ts'
+import { running } from '../../support/instance.ts'
+import { transformer } from '../../support/router.ts'
+import { serviceForFile, startService } from '../../support/service.ts'
 
 const PETS = 300
 
