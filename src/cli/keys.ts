@@ -2,7 +2,7 @@
 import { parseArgs } from 'node:util'
 import type { Database } from '../../db/tables.ts'
 import { parseDuration } from '../config/duration.ts'
-import { KEY_LIFETIME } from '../keys/auth.ts'
+import { KEY_LIFETIME } from '../keys/key.ts'
 import type { ApiKey, NewApiKey } from '../keys/store.ts'
 import { print, UsageError } from '../process/program.ts'
 import { command, databaseLocation, withDatabase } from './command.ts'

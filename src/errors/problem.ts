@@ -6,7 +6,7 @@ import { ZodError } from 'zod'
 import { transformer } from '../../client/src/encoding.ts'
 import { DatabaseUnavailableError } from '../../db/errors.ts'
 import { MAX_BODY, MAX_HEADER_COUNT, MAX_HEADERS } from '../config/limits.ts'
-import { withoutKeys } from '../keys/format.ts'
+import { withoutKeys } from '../keys/key.ts'
 
 /** The Error of the interface document; `status` repeats the HTTP status code. */
 export interface ApiError {

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Request, Response } from 'express'
 import type { Logger } from 'pino'
-import { withoutKeys } from '../keys/format.ts'
+import { withoutKeys } from '../keys/key.ts'
 import type { Observation } from '../observe/metrics.ts'
 import { ipAddressOf, parseTarget } from './request.ts'
 import { type CallOutcome, recordOf } from './request-record.ts'

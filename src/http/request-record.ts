@@ -1,7 +1,7 @@
 /** The record of a request: what the pipeline learns of it, for the response, log, metrics and traces. */
 import { randomUUID } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
-import type { Auth } from '../keys/auth.ts'
+import type { Auth } from '../keys/key.ts'
 import type { CallTrace, TraceIds } from '../observe/tracing.ts'
 
 /** A call, as the log and the metrics report it. */

@@ -3,8 +3,7 @@ import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
 import { Deadline } from '../../db/deadline.ts'
 import type { Database } from '../../db/tables.ts'
-import { KEY_LIFETIME } from './auth.ts'
-import { hashKey, isKey } from './format.ts'
+import { hashKey, isKey, KEY_LIFETIME } from './key.ts'
 import { keyLookUp, recordUses, type WorkingKey } from './store.ts'
 
 /** Maximum number of cached keys; the least recently used one is dropped. */

@@ -6,7 +6,7 @@ import type { Deadline } from '../../db/deadline.ts'
 import { execute } from '../../db/statement.ts'
 import type { ApiKeysTable, Database, Tables } from '../../db/tables.ts'
 import { inTransaction } from '../../db/transaction.ts'
-import { newKey } from './format.ts'
+import { newKey } from './key.ts'
 
 /** Maximum number of uses that one statement records. */
 const MAX_USES = 500

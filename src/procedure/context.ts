@@ -2,7 +2,7 @@
 import type { z } from 'zod'
 import type { Deadline } from '../../db/deadline.ts'
 import type { Idempotency } from '../idempotency/store.ts'
-import type { Auth, Caller } from '../keys/auth.ts'
+import type { Auth, Caller } from '../keys/key.ts'
 import type { CallTrace } from '../observe/tracing.ts'
 
 /** The type of `ctx.stores`. Each resource declares its own store here, as petstore/stores.ts does. */

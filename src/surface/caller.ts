@@ -4,9 +4,8 @@ import type { Deadline } from '../../db/deadline.ts'
 import type { RateLimit } from '../http/rate-limit.ts'
 import { countHeader } from '../http/request.ts'
 import { recordOf } from '../http/request-record.ts'
-import { type Auth, tokenOf } from '../keys/auth.ts'
 import type { Authenticator } from '../keys/authenticator.ts'
-import { visiblePrefix } from '../keys/format.ts'
+import { type Auth, tokenOf, visiblePrefix } from '../keys/key.ts'
 
 export interface Callers {
   authenticator: Authenticator

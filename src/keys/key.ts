@@ -1,8 +1,30 @@
-/** The format of API keys, and what the database stores of them. */
+/** API keys: their format, what the database stores of them, and how a request carries one. */
 import { hash, randomBytes } from 'node:crypto'
 import { NAME } from '../config/product.ts'
 
 const PREFIX = `${NAME}_`
+
+/** Milliseconds that a valid key stays in the cache: a revoked key may still work for this long. */
+export const KEY_LIFETIME = 10_000
+
+/** A caller with a valid API key. */
+export interface Caller {
+  keyId: bigint
+  readOnly: boolean
+}
+
+/** Who calls. The answers to a missing and to an invalid key differ (RFC 6750, section 3). */
+export type Auth = Caller | 'missing' | 'invalid'
+
+/**
+ * Returns the bearer token of an Authorization header (RFC 6750, section 2.1). The scheme is
+ * case-insensitive (RFC 9110, section 11.1). Undefined without a header, empty if the header is not
+ * one bearer token.
+ */
+export function tokenOf(authorization: string | undefined): string | undefined {
+  if (authorization === undefined) return undefined
+  return /^bearer +([\w.~+/-]+=*) *$/i.exec(authorization)?.[1] ?? ''
+}
 
 /** Marks a read-only key for people. The service trusts only the database. */
 const READ_ONLY = 'read_'
