@@ -1,6 +1,5 @@
 /** The deadline of a call, which everything that the call waits for receives. */
 import { DatabaseTimeoutError } from './errors.ts'
-import type { Trace } from './trace.ts'
 
 type Listener = (reason: Error) => void
 
@@ -9,8 +8,6 @@ type Listener = (reason: Error) => void
  * Infinity means no timeout.
  */
 export class Deadline {
-  /** The trace of the call, which records its statements; undefined if the call is not traced. */
-  readonly trace: Trace | undefined
   readonly #timeout: number
   /** When the timeout is over, by performance.now(). */
   #end: number
@@ -19,8 +16,7 @@ export class Deadline {
   #listeners: Listener[] | undefined
   #isOver = false
 
-  constructor(timeout: number, trace?: Trace) {
-    this.trace = trace
+  constructor(timeout: number) {
     this.#timeout = timeout
     this.#end = performance.now() + timeout
     this.#startTimer(timeout)
@@ -82,13 +78,6 @@ export class Deadline {
       const removeListener = this.onGiveUp(reject)
       promise.then(resolve, reject).finally(removeListener)
     })
-  }
-
-  /** Returns a deadline that ends with this one, for a part of the call with its own trace. */
-  traced(trace: Trace): Deadline {
-    const part = new Deadline(Number.POSITIVE_INFINITY, trace)
-    this.onGiveUp((reason) => part.giveUp(reason))
-    return part
   }
 
   /** Ends the call, and removes its timer and listeners. */

@@ -4,10 +4,14 @@ import type { Database } from '../db/tables.ts'
 import { withDatabase } from './cli/command.ts'
 import type { Config } from './config/config.ts'
 import { createLog, type Log } from './observe/log.ts'
+import { isTraced } from './observe/span.ts'
 import { FIRST_REQUEST } from './petstore/product.ts'
 import type { Composition } from './process/composition.ts'
 import { print, program } from './process/program.ts'
 import { stopRequested, stopSignal } from './process/shutdown.ts'
+
+const NOT_TRACED =
+  'No traces are sent, although OTEL_EXPORTER_… is set: load OpenTelemetry from deploy/tracing.mjs, as docs/operating.md says'
 
 const composition: Composition = {
   loadResources: async () => (await import('./petstore/resources.ts')).resources,
@@ -19,7 +23,7 @@ await program(async (config) =>
     ? (await import('./process/workers.ts')).work(config, log, composition)
     : run(config, log),
 )
-// A connection to a database or a trace collector that hangs would keep the process alive.
+// A connection to a database that hangs would keep the process alive.
 process.exit()
 
 async function run(config: Config, log: Log): Promise<void> {
@@ -32,6 +36,7 @@ async function run(config: Config, log: Log): Promise<void> {
   const { start } = await import('./process/start.ts')
   const begin = async (db: Database) => {
     stopping = stopRequested(signalled, config.shutdownTimeout, log)
+    if (config.exportsTraces && !isTraced()) log.warn(NOT_TRACED)
     return await start(db, config, log, composition)
   }
   const { text, stop } = await withDatabase(config, begin, (text) => log.info(text))

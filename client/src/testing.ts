@@ -59,7 +59,6 @@ export function petstoreHandlers({
         auth: identify(req.headers.get('authorization')),
         caller: undefined,
         deadline: {} as Deadline, // stores in memory do not wait
-        trace: undefined,
         stores,
         transact: (work) => work(stores), // stores in memory need no transaction
         idempotency,

@@ -3,7 +3,6 @@ import { Deadline } from '../deadline.ts'
 import { perDatabase } from '../engine.ts'
 import { OverloadedError } from '../errors.ts'
 import type { Database } from '../tables.ts'
-import { join } from '../trace.ts'
 import { refuseInTransaction } from '../transaction.ts'
 
 /** Milliseconds that a call waits for earlier batches, whose connections may hang. */
@@ -225,14 +224,13 @@ function createBatcher<Input, Output>(
   }
 }
 
-/** Returns a deadline that ends with the last one of the calls, and has a trace that joins theirs. */
+/** Returns a deadline that ends with the last one of the calls. */
 function jointDeadline(calls: readonly { deadline: Deadline }[]): Deadline {
   // The calls of a shared transaction have one deadline.
   const deadlines = new Set(calls.map(({ deadline }) => deadline))
   const [first] = deadlines
   if (first && deadlines.size === 1) return first
-  const trace = first?.trace && join([...deadlines].map(({ trace }) => trace))
-  const joint = new Deadline(Number.POSITIVE_INFINITY, trace)
+  const joint = new Deadline(Number.POSITIVE_INFINITY)
   let waiting = deadlines.size
   for (const deadline of deadlines) {
     deadline.onGiveUp((reason) => {

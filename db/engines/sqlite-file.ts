@@ -15,7 +15,6 @@ import type { QueryResult } from 'kysely'
 import { LRUCache } from 'lru-cache'
 import { DatabaseUnavailableError, LockedError, ReplacedError } from '../errors.ts'
 import type { Statement } from '../statement.ts'
-import type { Attributes, Trace } from '../trace.ts'
 import { sqliteError } from './sqlite-errors.ts'
 
 /** Milliseconds between two attempts while another process holds the write lock. */
@@ -23,9 +22,6 @@ const LOCK_INTERVAL = 5
 
 /** Maximum number of prepared statements; the least recently used one is dropped. */
 const MAX_PREPARED = 200
-
-/** https://opentelemetry.io/docs/specs/semconv/db/sql/ */
-const ATTRIBUTES: Attributes = { 'db.system.name': 'sqlite' }
 
 /** A prepared statement, and the columns of its rows: none if it only writes. */
 interface Prepared {
@@ -92,28 +88,19 @@ export class SqliteFile {
   async execute<Row>(
     session: object,
     { sql, parameters, deadline }: Statement,
-    trace: Trace | undefined,
   ): Promise<QueryResult<Row>> {
-    const onEnd = trace?.statement(sql, ATTRIBUTES)
-    try {
-      const result = await this.#whenUnlocked(async () => {
-        while (this.#owner && this.#owner !== session) {
-          const { promise } = this.#ownerLeaves
-          await (deadline ? deadline.race(promise) : promise)
-        }
-        if (deadline?.reason) throw deadline.reason
-        try {
-          return this.#run<Row>(sql, parameters)
-        } finally {
-          this.#setOwner(this.#database?.isTransaction ? session : undefined)
-        }
-      })
-      onEnd?.()
-      return result
-    } catch (error) {
-      onEnd?.(error)
-      throw error
-    }
+    return await this.#whenUnlocked(async () => {
+      while (this.#owner && this.#owner !== session) {
+        const { promise } = this.#ownerLeaves
+        await (deadline ? deadline.race(promise) : promise)
+      }
+      if (deadline?.reason) throw deadline.reason
+      try {
+        return this.#run<Row>(sql, parameters)
+      } finally {
+        this.#setOwner(this.#database?.isTransaction ? session : undefined)
+      }
+    })
   }
 
   #setOwner(owner: object | undefined): void {

@@ -9,7 +9,6 @@ import {
 } from 'kysely'
 import { DatabaseUnavailableError } from '../errors.ts'
 import type { Statement } from '../statement.ts'
-import { join, type Trace } from '../trace.ts'
 import { Connection, createDriver } from './driver.ts'
 import { SqliteEngine } from './sqlite-engine.ts'
 import { SqliteFile } from './sqlite-file.ts'
@@ -47,9 +46,6 @@ export function sqliteDialect(
 class SqliteSession extends Connection {
   readonly #file: SqliteFile
   #hasBegun = false
-  /** The traces of the calls in the transaction, and the trace of its latest statement. */
-  #traces = new Set<Trace>()
-  #latest: Trace | undefined
 
   constructor(file: SqliteFile) {
     super()
@@ -57,41 +53,29 @@ class SqliteSession extends Connection {
   }
 
   async begin(): Promise<void> {
-    await this.#file.execute(this, BEGIN, undefined)
+    await this.#file.execute(this, BEGIN)
     this.#hasBegun = true
-    this.#traces = new Set()
-    this.#latest = undefined
   }
 
   /** Commits without a wait for a lock, which the transaction holds (https://sqlite.org/wal.html). */
   async commit(): Promise<void> {
-    // All calls wait for the disk together.
-    await this.#run(COMMIT, join(this.#traces))
+    await this.execute(COMMIT)
     this.#hasBegun = false
   }
 
   async rollback(): Promise<void> {
     this.#hasBegun = false
     // Some errors, such as a full disk, end the transaction. A rollback would then hide the error.
-    if (this.#file.isOwnedBy(this)) await this.#file.execute(this, ROLLBACK, undefined)
+    if (this.#file.isOwnedBy(this)) await this.#file.execute(this, ROLLBACK)
   }
 
   async release(): Promise<void> {}
 
   async execute<Row>(statement: Statement): Promise<QueryResult<Row>> {
-    const trace = statement.deadline?.trace
-    if (trace && this.#hasBegun) this.#traces.add(trace)
-    // After the rollback to a savepoint, the call does not wait for the commit.
-    else if (this.#latest && statement.sql.startsWith('rollback')) this.#traces.delete(this.#latest)
-    this.#latest = trace
-    return await this.#run<Row>(statement, trace)
-  }
-
-  async #run<Row>(statement: Statement, trace: Trace | undefined): Promise<QueryResult<Row>> {
     if (this.#hasBegun && !this.#file.isOwnedBy(this)) {
       const cause = new Error('the database has ended the transaction')
       throw new DatabaseUnavailableError(cause, true)
     }
-    return await this.#file.execute<Row>(this, statement, trace)
+    return await this.#file.execute<Row>(this, statement)
   }
 }

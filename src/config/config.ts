@@ -49,17 +49,8 @@ const ipAddresses = z
 
 const network = z.enum(['loopback', 'linklocal', 'uniquelocal']).or(ipAddresses)
 
-/** The variable that turns tracing on. */
-const TRACES_TO = 'OTEL_EXPORTER_OTLP_ENDPOINT'
-
-const SAMPLERS = [
-  ...(['always_on', 'always_off', 'traceidratio'] as const),
-  ...(['parentbased_always_on', 'parentbased_always_off', 'parentbased_traceidratio'] as const),
-] as const
-
 /** The configuration, with defaults applied. */
 export type Config = ReturnType<typeof readConfig>
-export type TracingConfig = NonNullable<Config['tracing']>
 
 /**
  * Returns the value of a variable. `rule` completes the message of ConfigError, `NAME must be …`, which
@@ -140,8 +131,10 @@ export function readConfig(environment: Record<string, string | undefined>) {
       integer.refine((value) => value >= 1 && value <= 256).default(1),
       'an integer from 1 to 256',
     ),
-    /** The sampler of traces, by OpenTelemetry's names; undefined where tracing is off. */
-    tracing: readTracing(read),
+    /** Whether a variable of OpenTelemetry says where to send traces. */
+    exportsTraces: Object.entries(environment).some(
+      ([name, value]) => value && name.startsWith('OTEL_EXPORTER_'),
+    ),
   }
   rejectMisspelled(environment, names)
   if (config.shutdownDelay >= config.shutdownTimeout) {
@@ -160,40 +153,12 @@ function readMetrics(read: Read) {
   return port === undefined ? undefined : { host, port }
 }
 
-/** https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/ */
-function readTracing(read: Read) {
-  const url = z.url({ protocol: /^https?$/ }).optional()
-  if (!read(TRACES_TO, url, 'an http or https URL, such as http://localhost:4318')) return undefined
-  const flag = z.string().transform((text) => text.toLowerCase() === 'true')
-  if (read('OTEL_SDK_DISABLED', flag.default(false), 'true or false')) return undefined
-  const exporter = z.enum(['otlp', 'none']).default('otlp')
-  if (read('OTEL_TRACES_EXPORTER', exporter, 'otlp or none') === 'none') return undefined
-  // Only checked: the exporter reads this and the endpoint itself.
-  const protocol = z.literal('http/protobuf').optional()
-  read('OTEL_EXPORTER_OTLP_PROTOCOL', protocol, 'http/protobuf, or empty')
-  const ratio = z
-    .string()
-    .transform(Number)
-    .refine((value) => value >= 0 && value <= 1)
-  return {
-    sampler: read(
-      'OTEL_TRACES_SAMPLER',
-      z.enum(SAMPLERS).default('parentbased_always_on'),
-      `one of ${SAMPLERS.join(', ')}`,
-    ),
-    /** The part of the calls that a ratio sampler traces, from 0 to 1. */
-    ratio: read('OTEL_TRACES_SAMPLER_ARG', ratio.default(1), 'a number from 0 to 1'),
-  }
-}
-
 function rejectMisspelled(
   environment: Record<string, string | undefined>,
   known: Set<string>,
 ): void {
-  // OpenTelemetry has many more variables, so of its names only this one is compared.
-  const names = [...known].filter((name) => name === TRACES_TO || !name.startsWith('OTEL_'))
   for (const [name, value] of Object.entries(environment)) {
-    const meant = value && !known.has(name) && nearMiss(name, names)
+    const meant = value && !known.has(name) && nearMiss(name, [...known])
     if (meant)
       throw new ConfigError(`${name} is not a variable of this service: did you mean ${meant}?`)
   }

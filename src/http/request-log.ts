@@ -2,8 +2,10 @@
 import { randomUUID } from 'node:crypto'
 import type { Request, Response } from 'express'
 import type { Logger } from 'pino'
+import { NAME } from '../config/product.ts'
 import { withoutKeys } from '../keys/key.ts'
 import type { Observation } from '../observe/metrics.ts'
+import { idsOf } from '../observe/span.ts'
 import { ipAddressOf, parseTarget } from './request.ts'
 import { type CallOutcome, recordOf } from './request-record.ts'
 
@@ -28,16 +30,17 @@ export function createTelemetry(
       const record = recordOf(res)
       const sent = requestIdFrom(req.headers['x-request-id'])
       if (sent !== undefined) record.requestId = sent
+      record.span?.setAttribute(`${NAME}.request_id`, record.requestId)
       const { method, url } = req
       res.on('close', () => {
-        const { surface, requestId, auth, keyPrefix, trace } = record
+        const { surface, requestId, auth, keyPrefix, span } = record
         const answered = res.writableFinished ? res.statusCode : undefined
         const duration = Math.round((performance.now() - start) * 10) / 10
-        trace?.end(answered ?? GONE)
+        const ids = idsOf(span)
         // A batch whose client closed the connection has one line: none of its calls was answered.
         const ofBatch = answered === undefined ? undefined : record.calls
         const outcomes: CallOutcome[] = ofBatch ?? [[record.operation, answered ?? GONE]]
-        for (const [operation, status, ids = trace?.ids] of outcomes) {
+        for (const [operation, status] of outcomes) {
           observe({ surface, operation, status, duration })
           const path = operation === undefined ? readablePath(url) : undefined
           const isKnown = typeof auth === 'object'

@@ -1,15 +1,11 @@
-/** The record of a request: what the pipeline learns of it, for the response, log, metrics and traces. */
+/** The record of a request: what the pipeline learns of it, for the response, log and metrics. */
 import { randomUUID } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
 import type { Auth } from '../keys/key.ts'
-import type { CallTrace, TraceIds } from '../observe/tracing.ts'
+import { activeSpan } from '../observe/span.ts'
 
 /** A call, as the log and the metrics report it. */
-export type CallOutcome = [
-  operation: string | undefined,
-  status: number,
-  ids?: TraceIds | undefined,
-]
+export type CallOutcome = [operation: string | undefined, status: number]
 
 export class RequestRecord {
   /** The id in the log and in the response's `X-Request-Id`. */
@@ -23,8 +19,8 @@ export class RequestRecord {
   auth: Auth | undefined
   /** The part of an invalid API key that the log may contain. */
   keyPrefix: string | undefined
-  /** The span of the request; undefined without tracing. */
-  trace: CallTrace | undefined
+  /** The span of the request; undefined without OpenTelemetry. */
+  readonly span = activeSpan()
   /** Whether the request is for a file of the docs page. A success is logged at debug. */
   isDocsFile = false
   /** Headers of any response to this request: names and values in turn. */

@@ -3,7 +3,6 @@ import type { z } from 'zod'
 import type { Deadline } from '../../db/deadline.ts'
 import type { Idempotency } from '../idempotency/store.ts'
 import type { Auth, Caller } from '../keys/key.ts'
-import type { CallTrace } from '../observe/tracing.ts'
 
 /** The type of `ctx.stores`. Each resource declares its own store here, as petstore/stores.ts does. */
 // biome-ignore lint/suspicious/noEmptyInterface: resources add to it.
@@ -16,8 +15,6 @@ export interface Context {
   caller: Caller | undefined
   /** The deadline of the call: an argument of every method of a store. */
   deadline: Deadline
-  /** The span of the call; undefined without tracing. */
-  trace: CallTrace | undefined
   /** The stores; those of the transaction inside `write` and `idempotentWrite`. */
   stores: Stores
   /**

@@ -57,9 +57,7 @@ export async function serve(
   const { createStores } = resources
   const usage = { used: 0, waiting: 0 }
   const db = await connect(config.databaseUrl, { timeout: config.databaseTimeout, usage })
-  // Tracing and metrics are imported only where they are configured: they cost time and memory.
-  const tracing =
-    config.tracing && (await import('../observe/tracing.ts')).startTracing(config.tracing, log)
+  // Metrics are imported only where they are configured: they cost time and memory.
   const metrics = config.metrics && (await import('../observe/metrics.ts')).createMetrics(usage)
   const authenticator = createAuthenticator(db, log, metrics?.lookUp)
   const idempotency = createIdempotency(db, createStores, config.idempotencyLifetime, log)
@@ -75,7 +73,6 @@ export async function serve(
     rateLimit: config.rateLimit === undefined ? undefined : createRateLimit(config.rateLimit),
     timeout: config.databaseTimeout,
     report: reporter(log),
-    tracing,
   }
   const telemetry = createTelemetry(log, metrics?.observe)
   const server = createApp({ config, resources, service, telemetry, readiness, clientTimeouts })
@@ -111,7 +108,6 @@ export async function serve(
     idempotency.stop()
     await authenticator.stop() // records the last uses of keys, so it needs the database
     await db.destroy()
-    await tracing?.stop()
     log.info('Stopped')
   }
   await keepTick()

@@ -8,11 +8,10 @@ import { OverloadedError } from '../../db/errors.ts'
 import { CLIENT_GONE, type Problem, toProblem } from '../errors/problem.ts'
 import { readBody } from '../http/body.ts'
 import { checkHost, type Target, targetBelow } from '../http/request.ts'
-import { readablePath } from '../http/request-log.ts'
 import { type RequestRecord, recordOf } from '../http/request-record.ts'
 import { answer } from '../http/respond.ts'
 import { type Log, summed } from '../observe/log.ts'
-import type { Tracing } from '../observe/tracing.ts'
+import { idsOf } from '../observe/span.ts'
 import type { Context } from '../procedure/context.ts'
 import { authorize } from '../procedure/procedure.ts'
 import { type Callers, identify } from './caller.ts'
@@ -75,7 +74,6 @@ export interface Service extends Callers {
   timeout: number
   /** Logs a 5xx error. */
   report(error: Problem, record: RequestRecord): void
-  tracing: Tracing | undefined
 }
 
 /** Returns the handler that serves a surface below its prefix. It passes on all other requests. */
@@ -121,29 +119,22 @@ function setOperation(record: RequestRecord, surface: Surface['name'], operation
 }
 
 /**
- * Returns the context of a request's calls, and starts their deadline and their span. The context is
- * the request's record with more fields. The deadline ends when the response has been sent, or when the
+ * Returns the context of a request's calls, and starts their deadline. The context is the
+ * request's record with more fields. The deadline ends when the response has been sent, or when the
  * client closes the connection.
  */
 function begin(
-  { stores, transact, idempotency, timeout, tracing }: Service,
+  { stores, transact, idempotency, timeout }: Service,
   req: Request,
   res: Response,
   { operation, route }: Match,
 ): CallContext {
-  const trace = tracing?.begin({
-    operation,
-    route,
-    method: req.method,
-    path: readablePath(req.originalUrl),
-    scheme: req.protocol,
-    headers: req.headers,
-  })
-  const deadline = new Deadline(timeout, trace)
+  const record = recordOf(res)
+  record.span?.updateName(operation).setAttribute('http.route', route)
+  const deadline = new Deadline(timeout)
   res.on('close', () => deadline.giveUp(CLIENT_GONE))
-  return Object.assign(recordOf(res), {
+  return Object.assign(record, {
     deadline,
-    trace,
     stores,
     transact,
     idempotency,
@@ -161,9 +152,9 @@ export function reporter(log: Log): Service['report'] {
   const reportOverload = summed((calls) =>
     log.error({ calls }, 'Too many calls wait for the database'),
   )
-  return (error, { requestId, trace }) => {
+  return (error, { requestId, span }) => {
     if (error.status < 500) return
     if (error.cause instanceof OverloadedError) return reportOverload()
-    log.error({ requestId, ...trace?.ids, err: error.cause ?? error }, error.message)
+    log.error({ requestId, ...idsOf(span), err: error.cause ?? error }, error.message)
   }
 }

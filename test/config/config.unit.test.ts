@@ -18,7 +18,7 @@ const defaults = {
   idempotencyLifetime: 86_400_000,
   metrics: undefined,
   workers: 1,
-  tracing: undefined,
+  exportsTraces: false,
 }
 
 test('an empty environment and empty variables result in the defaults', () => {
@@ -38,12 +38,6 @@ test('an empty environment and empty variables result in the defaults', () => {
     'METRICS_PORT',
     'METRICS_HOST',
     'WORKERS',
-    'OTEL_EXPORTER_OTLP_ENDPOINT',
-    'OTEL_EXPORTER_OTLP_PROTOCOL',
-    'OTEL_TRACES_EXPORTER',
-    'OTEL_TRACES_SAMPLER',
-    'OTEL_TRACES_SAMPLER_ARG',
-    'OTEL_SDK_DISABLED',
   ]
   expect(readConfig(Object.fromEntries(names.map((name) => [name, ''])))).toEqual(readConfig({}))
 })
@@ -56,8 +50,7 @@ function namesRead(): string[] {
     {
       get: (_, name: string) => {
         names.add(name)
-        // The other variables of tracing are read only with this one.
-        return name === 'OTEL_EXPORTER_OTLP_ENDPOINT' ? 'http://localhost:4318' : undefined
+        return undefined
       },
     },
   )
@@ -65,15 +58,11 @@ function namesRead(): string[] {
   return [...names].sort()
 }
 
-test('README and .env.example have each variable, docs/operating.md the other OTEL_ variables', () => {
+test('README and .env.example have each variable', () => {
   const rows = [...readFileSync('README.md', 'utf8').matchAll(/^\| (`[A-Z_`, ]+`) \|/gm)]
   const described = rows.flatMap(([, cell = '']) => cell.match(/[A-Z_]+/g) ?? []).sort()
   expect(Object.keys(parseEnv(readFileSync('.env.example', 'utf8'))).sort()).toEqual(described)
-  const others = namesRead().filter((name) => !described.includes(name))
-  expect(described.filter((name) => !namesRead().includes(name))).toEqual([])
-  const operating = readFileSync('docs/operating.md', 'utf8')
-  for (const name of others) expect(operating, name).toMatch(`\`${name}\``)
-  expect(others.filter((name) => !name.startsWith('OTEL_'))).toEqual([])
+  expect(described).toEqual(namesRead())
 })
 
 test('.env.example has the defaults', () => {
@@ -165,66 +154,12 @@ test.each<[Record<string, string>, object]>([
   expect(readConfig(environment)).toEqual({ ...defaults, ...expected })
 })
 
-const traced = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://localhost:4318' }
-
-test.each<[Record<string, string>, unknown]>([
-  [traced, { sampler: 'parentbased_always_on', ratio: 1 }],
-  [{ ...traced, OTEL_SDK_DISABLED: 'false', OTEL_TRACES_EXPORTER: 'otlp' }, expect.anything()],
-  [{ ...traced, OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf' }, expect.anything()],
-  [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'https://collector.example/otlp' }, expect.anything()],
-  ...['always_on', 'always_off', 'traceidratio'].flatMap((name) =>
-    [name, `parentbased_${name}`].map((sampler): [Record<string, string>, object] => [
-      { ...traced, OTEL_TRACES_SAMPLER: sampler, OTEL_TRACES_SAMPLER_ARG: '0.25' },
-      { sampler, ratio: 0.25 },
-    ]),
-  ),
-  [
-    { ...traced, OTEL_TRACES_SAMPLER_ARG: '0' },
-    { sampler: 'parentbased_always_on', ratio: 0 },
-  ],
-  [
-    { ...traced, OTEL_TRACES_SAMPLER_ARG: '1' },
-    { sampler: 'parentbased_always_on', ratio: 1 },
-  ],
-  [{ ...traced, OTEL_SDK_DISABLED: '1' }, expect.anything()],
-  [{ ...traced, OTEL_SDK_DISABLED: 'True' }, undefined],
-  [{ ...traced, OTEL_SDK_DISABLED: 'true', OTEL_TRACES_SAMPLER: 'xray' }, undefined],
-  [{ ...traced, OTEL_TRACES_EXPORTER: 'none' }, undefined],
-  // Without a collector the other variables are ignored: they may be meant for another program.
-  [{ OTEL_TRACES_SAMPLER: 'xray', OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }, undefined],
-])('%j configures tracing', (environment, tracing) => {
-  expect(readConfig(environment).tracing).toEqual(tracing)
-})
-
 test.each([
-  ['OTEL_EXPORTER_OTLP_ENDPOINT', 'collector:4318', 'an http or https URL, such as'],
-  ['OTEL_EXPORTER_OTLP_PROTOCOL', 'grpc', 'http/protobuf, or empty'],
-  ['OTEL_TRACES_EXPORTER', 'zipkin', 'otlp or none'],
-  ['OTEL_TRACES_SAMPLER', 'xray', 'one of always_on, always_off, traceidratio, parentbased_'],
-  ['OTEL_TRACES_SAMPLER_ARG', '2', 'a number from 0 to 1'],
-  ['OTEL_TRACES_SAMPLER_ARG', '1.01', 'a number from 0 to 1'],
-  ['OTEL_TRACES_SAMPLER_ARG', '-0.01', 'a number from 0 to 1'],
-  ['OTEL_TRACES_SAMPLER_ARG', 'half', 'a number from 0 to 1'],
-])('%s=%s is rejected when tracing is on', (name, value, expected) => {
-  const read = () => readConfig({ ...traced, [name]: value })
-  expect(read).toThrow(ConfigError)
-  expect(read).toThrow(`${name} must be ${expected}`)
-})
-
-test('variables of OpenTelemetry are accepted; a misspelt OTEL_EXPORTER_OTLP_ENDPOINT is rejected', () => {
-  const others = [
-    ...['OTEL_SERVICE_NAME', 'OTEL_RESOURCE_ATTRIBUTES', 'OTEL_PROPAGATORS', 'OTEL_LOG_LEVEL'],
-    ...['OTEL_EXPORTER_OTLP_HEADERS', 'OTEL_EXPORTER_OTLP_TIMEOUT', 'OTEL_METRICS_EXPORTER'],
-    ...['OTEL_LOGS_EXPORTER', 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'OTEL_BLRP_SCHEDULE_DELAY'],
-    ...['OTEL_BSP_SCHEDULE_DELAY', 'OTEL_EXPORTER_OTLP_LOGS_ENDPOINT', 'OTEL_TRACE_SAMPLER'],
-    ...['OTEL_EXPORTER_ZIPKIN_ENDPOINT', 'OTEL_EXPORTER_OTLP_CERTIFICATE'],
-  ]
-  expect(readConfig(Object.fromEntries(others.map((name) => [name, 'x'])))).toEqual(readConfig({}))
-  for (const typo of ['OTEL_EXPORTER_OTLP_ENDPONT', 'OTEL_EXPORTER_OTPL_ENDPOINT']) {
-    expect(() => readConfig({ [typo]: 'http://localhost:4318' })).toThrow(
-      `${typo} is not a variable of this service: did you mean OTEL_EXPORTER_OTLP_ENDPOINT?`,
-    )
-  }
+  'OTEL_EXPORTER_OTLP_ENDPOINT',
+  'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT',
+  'OTEL_EXPORTER_ZIPKIN_ENDPOINT',
+])('%s exports traces', (name) => {
+  expect(readConfig({ [name]: 'http://localhost:4318' }).exportsTraces).toBe(true)
 })
 
 test.each([
@@ -360,7 +295,7 @@ test.each([
 const watched = [
   ...['PORT', 'DATABASE_URL', 'BASE_URL', 'STAGING_URL', 'CORS_ORIGINS', 'RATE_LIMIT', 'WORKERS'],
   ...['TRUST_PROXY', 'DATABASE_TIMEOUT', 'SHUTDOWN_TIMEOUT', 'SHUTDOWN_DELAY', 'METRICS_PORT'],
-  ...['METRICS_HOST', 'IDEMPOTENCY_LIFETIME', 'OTEL_EXPORTER_OTLP_ENDPOINT'],
+  ...['METRICS_HOST', 'IDEMPOTENCY_LIFETIME'],
 ]
 
 /** All typos of a name with one letter omitted, doubled, swapped or replaced. */

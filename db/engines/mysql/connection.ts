@@ -8,7 +8,6 @@ import {
   NoConsecutiveIdsError,
 } from '../../errors.ts'
 import type { Statement } from '../../statement.ts'
-import type { Attributes } from '../../trace.ts'
 import { Connection } from '../driver.ts'
 import { mysqlError, UnfitServerError } from './errors.ts'
 import { kill } from './kill.ts'
@@ -24,8 +23,6 @@ export interface MysqlServer {
   options: ConnectionOptions
   /** Milliseconds for a statement without a deadline. */
   timeout: number
-  /** The attributes of the spans of statements. */
-  attributes: Attributes
 }
 
 /** Takes a connection from the pool for its first statement, whose deadline limits the wait. */
@@ -142,8 +139,6 @@ export class MysqlConnection extends Connection {
       // Kysely declares the type of the rows.
       else resolve(toResult(result, fields) as QueryResult<Row>)
     })
-    const onEnd = deadline.trace?.statement(sql, this.#server.attributes)
-    if (onEnd) promise.then(() => onEnd(), onEnd)
     try {
       return await promise
     } catch (thrown) {

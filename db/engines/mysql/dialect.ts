@@ -44,16 +44,8 @@ export function mysqlDialect(url: string, { timeout, usage }: PoolSettings): Dia
     connectTimeout: timeout ?? CONNECT_TIMEOUT,
     supportBigNumbers: true,
   }
-  const { hostname, port, pathname } = server
-  // https://opentelemetry.io/docs/specs/semconv/db/mysql/
-  const attributes = {
-    'db.system.name': 'mysql',
-    'db.namespace': decodeURIComponent(pathname.slice(1)),
-    'server.address': hostname,
-    'server.port': Number(port || 3306),
-  }
   const pool = new MysqlPool(options, usage)
-  const shared = { pool, options, timeout: timeout ?? Number.POSITIVE_INFINITY, attributes }
+  const shared = { pool, options, timeout: timeout ?? Number.POSITIVE_INFINITY }
   return {
     createDriver: () =>
       createDriver(() => new MysqlConnection(shared), { close: () => pool.end() }),

@@ -2,6 +2,7 @@
 import { MAX_BATCH } from '../../../client/src/encoding.ts'
 import { Problem, toProblem } from '../../errors/problem.ts'
 import type { RequestRecord } from '../../http/request-record.ts'
+import { inSpan } from '../../observe/span.ts'
 import type { Context } from '../../procedure/context.ts'
 import type { Run } from '../invoke.ts'
 import type { CallContext, Report } from '../pipeline.ts'
@@ -46,9 +47,9 @@ export async function runBatch(
   inputs: Inputs,
   report: Report,
 ): Promise<Outcome[]> {
-  const runOne = async (call: Call, index: number, own: Context): Promise<Outcome> => {
+  const runOne = async (call: Call, index: number): Promise<Outcome> => {
     try {
-      return { output: await runCall(call, own, inputs, index), status: 200 }
+      return { output: await runCall(call, context, inputs, index), status: 200 }
     } catch (thrown) {
       const error = toProblem(thrown)
       report(error)
@@ -58,12 +59,10 @@ export async function runBatch(
   const isMany = calls.length > 1
   const logged: RequestRecord['calls'] = []
   const running = calls.map(async (call, index) => {
-    // Each call of a traced batch has a span of its own.
-    const trace = isMany ? context.trace?.call(call.name) : undefined
-    const own = trace && { ...context, deadline: context.deadline.traced(trace), trace }
-    const outcome = await runOne(call, index, own ?? context)
-    trace?.end(outcome.status)
-    logged[index] = [call.name, outcome.status, trace?.ids]
+    const outcome = await (isMany
+      ? inSpan(call.name, () => runOne(call, index))
+      : runOne(call, index))
+    logged[index] = [call.name, outcome.status]
     return outcome
   })
   const outcomes = await Promise.all(running)

@@ -1,5 +1,6 @@
-/** The write lock of SQLite, its transactions, and the traces of their calls. */
+/** The write lock of SQLite, and its transactions. */
 import { existsSync, readdirSync, readlinkSync } from 'node:fs'
+import { StatementSync } from 'node:sqlite'
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
@@ -9,7 +10,6 @@ import { DatabaseTimeoutError, DatabaseUnavailableError, LockedError } from '../
 import { migrate } from '../../../db/migrate.ts'
 import { execute, statement } from '../../../db/statement.ts'
 import type { Database } from '../../../db/tables.ts'
-import type { Trace } from '../../../db/trace.ts'
 import { inTransaction } from '../../../db/transaction.ts'
 import { petStore } from '../../../src/petstore/pets/store.ts'
 import { newDatabase, type TestDatabase } from '../../support/database.ts'
@@ -17,23 +17,6 @@ import { eventually } from '../../support/eventually.ts'
 import { openSql, type Sql } from '../../support/sql.ts'
 
 const rex = { name: 'Rex', category_id: 3n, status: 'available' } as const
-
-/** Records the statements of calls, each with the names of its calls. */
-function tracing() {
-  const spans: string[] = []
-  const traceOf = (names: string[]): Trace & { names: string[] } => ({
-    names,
-    statement(sql) {
-      spans.push(`${names}: ${sql.split(' ')[0]}`)
-      return () => {}
-    },
-    joined: (others) =>
-      // All traces are made here.
-      traceOf([...names, ...others.flatMap((it) => (it as Trace & { names: string[] }).names)]),
-  })
-  const deadlineOf = (name: string) => new Deadline(Number.POSITIVE_INFINITY, traceOf([name]))
-  return { spans, deadlineOf }
-}
 
 let database: TestDatabase
 let other: Sql
@@ -170,16 +153,18 @@ test('a statement waits for another until its deadline', async () => {
 })
 
 test('writes that arrive during the wait for the lock join the transaction', async () => {
-  const { spans, deadlineOf } = tracing()
   await other('begin immediate')
+  const run = vi.spyOn(StatementSync.prototype, 'run')
+  onTestFinished(() => run.mockRestore())
   const works: Promise<unknown>[] = []
-  for (const name of ['one', 'two', 'three']) {
-    works.push(inTransaction(db, (transaction) => insert(transaction, deadlineOf(name))))
+  for (let call = 0; call < 3; call++) {
+    works.push(inTransaction(db, (transaction) => insert(transaction)))
     await setTimeout(10)
   }
   await other('rollback')
   await Promise.all(works)
-  expect(spans.at(-1)).toBe('one,two,three: commit')
+  const statements = run.mock.contexts as StatementSync[]
+  expect(statements.filter(({ sourceSQL }) => sourceSQL === 'commit')).toHaveLength(1)
 })
 
 test('the event loop runs between two groups of writes', async () => {
@@ -279,41 +264,6 @@ test('a transaction that SQLite ended writes nothing while another one runs', as
   })
   await rejected
   expect(await countPets()).toBe(1)
-})
-
-test('the trace of a commit has the calls that it commits, and no others', async () => {
-  const { spans, deadlineOf } = tracing()
-  // One session, which is used after the failed transaction.
-  await db.connection().execute(async (session) => {
-    const failed = session.transaction().execute(async (transaction) => {
-      await insert(transaction, deadlineOf('failed'))
-      throw new Error('undone')
-    })
-    await expect(failed).rejects.toThrow('undone')
-    await session.transaction().execute((transaction) => insert(transaction, deadlineOf('next')))
-    await execute(session, session.insertInto('pets').values(rex), deadlineOf('after'))
-  })
-  const work = (name: string, error?: Error) =>
-    inTransaction(db, async (transaction) => {
-      await insert(transaction, deadlineOf(name))
-      if (error) throw error
-    })
-  const works = [work('one'), work('undone', new Error('undone')), work('two')]
-  expect((await Promise.allSettled(works)).map(({ status }) => status)).toEqual([
-    'fulfilled',
-    'rejected',
-    'fulfilled',
-  ])
-  expect(spans).toEqual([
-    'failed: insert',
-    'next: insert',
-    'next: commit',
-    'after: insert',
-    'one: insert',
-    'undone: insert',
-    'two: insert',
-    'one,two: commit',
-  ])
 })
 
 test('writes of a transaction that SQLite ended fail with its error', async () => {
