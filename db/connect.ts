@@ -15,7 +15,7 @@ export async function connect(databaseUrl: string, settings: PoolSettings = {}):
     const { mysqlDialect } = await import('./engines/mysql/dialect.ts')
     return new Kysely<Tables>({ dialect: mysqlDialect(databaseUrl, settings) })
   }
-  const { sqliteDialect } = await import('./engines/sqlite.ts')
+  const { sqliteDialect } = await import('./engines/sqlite/dialect.ts')
   const mayCreate = databaseUrl.endsWith(CREATE)
   return new Kysely<Tables>({ dialect: sqliteDialect(location, { ...settings, mayCreate }) })
 }

@@ -1,9 +1,9 @@
 /** Transactions on SQLite. Each commit waits for the disk, so concurrent works share one. */
 import { setImmediate } from 'node:timers/promises'
 import { CompiledQuery } from 'kysely'
-import type { Deadline } from '../deadline.ts'
-import type { Database } from '../tables.ts'
-import { runInTransaction } from '../transaction.ts'
+import type { Deadline } from '../../deadline.ts'
+import type { Database } from '../../tables.ts'
+import { runInTransaction } from '../../transaction.ts'
 
 /** Maximum number of works in one transaction: no other statement runs meanwhile. */
 const MAX_GROUP = 200

@@ -1,13 +1,13 @@
 /** The engine of SQLite: row ids, the lock of the migrations, and shared transactions. */
 import { CompiledQuery, type Kysely, SqliteAdapter, sql } from 'kysely'
-import { Deadline } from '../deadline.ts'
-import type { Engine } from '../engine.ts'
-import { LockedError } from '../errors.ts'
-import type { Statement } from '../statement.ts'
-import type { Tables } from '../tables.ts'
-import { existsOnSqlite, isSqliteRowRejected } from './sqlite-errors.ts'
-import type { SqliteFile } from './sqlite-file.ts'
-import { inSqliteTransaction } from './sqlite-transaction.ts'
+import { Deadline } from '../../deadline.ts'
+import type { Engine } from '../../engine.ts'
+import { LockedError } from '../../errors.ts'
+import type { Statement } from '../../statement.ts'
+import type { Tables } from '../../tables.ts'
+import { existsOnSqlite, isSqliteRowRejected } from './errors.ts'
+import type { SqliteFile } from './file.ts'
+import { inSqliteTransaction } from './transaction.ts'
 
 /** Milliseconds that one attempt waits for the lock of the migrations. */
 const LOCK_TIMEOUT = 1_000

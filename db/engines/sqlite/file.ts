@@ -13,9 +13,9 @@ import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlit
 import { setTimeout } from 'node:timers/promises'
 import type { QueryResult } from 'kysely'
 import { LRUCache } from 'lru-cache'
-import { DatabaseUnavailableError, LockedError, ReplacedError } from '../errors.ts'
-import type { Statement } from '../statement.ts'
-import { sqliteError } from './sqlite-errors.ts'
+import { DatabaseUnavailableError, LockedError, ReplacedError } from '../../errors.ts'
+import type { Statement } from '../../statement.ts'
+import { sqliteError } from './errors.ts'
 
 /** Milliseconds between two attempts while another process holds the write lock. */
 const LOCK_INTERVAL = 5

@@ -1,5 +1,5 @@
 /** The errors of SQLite, by their result codes: https://sqlite.org/rescode.html */
-import { DatabaseUnavailableError, DuplicateError, LockedError } from '../errors.ts'
+import { DatabaseUnavailableError, DuplicateError, LockedError } from '../../errors.ts'
 
 /** Another process holds the lock; also the extended codes _RECOVERY and _SNAPSHOT. */
 const BUSY = 5

@@ -7,11 +7,11 @@ import {
   SqliteIntrospector,
   SqliteQueryCompiler,
 } from 'kysely'
-import { DatabaseUnavailableError } from '../errors.ts'
-import type { Statement } from '../statement.ts'
-import { Connection, createDriver } from './driver.ts'
-import { SqliteEngine } from './sqlite-engine.ts'
-import { SqliteFile } from './sqlite-file.ts'
+import { DatabaseUnavailableError } from '../../errors.ts'
+import type { Statement } from '../../statement.ts'
+import { Connection, createDriver } from '../driver.ts'
+import { SqliteEngine } from './engine.ts'
+import { SqliteFile } from './file.ts'
 
 /** Milliseconds that a statement waits for the transaction of another process, by default. */
 const LOCK_TIMEOUT = 5_000
