@@ -74,7 +74,7 @@ const comment = (text: string, indent: string): string[] => [
 function textsOf(procedures: Procedures): Map<string, string> {
   const texts = new Map<string, string>()
   for (const [name, { _def }] of Object.entries(procedures)) {
-    const { rest } = _def.meta as { rest: RestMeta } // `operation` sets it for every procedure
+    const { rest } = _def.meta as { rest: RestMeta } // the service starts only with it
     texts.set(name, procedureText(rest, procedures))
     // tRPC's types name neither the library of the schemas nor the output.
     const { inputs, output } = _def as unknown as { inputs: z.ZodType[]; output?: z.ZodType }

@@ -8,6 +8,7 @@ import type { Deadline } from '../../db/deadline.ts'
 import { type Auth, isReadOnlyKey, tokenOf } from '../../src/keys/key.ts'
 import { NewPet as newPetSchema } from '../../src/petstore/pets/schema.ts'
 import { appRouter } from '../../src/petstore/router.ts'
+import { authorize } from '../../src/procedure/procedure.ts'
 import type { NewPet } from './client.ts'
 import { MAX_BATCH } from './encoding.ts'
 import { idempotencyInMemory, petsInMemory } from './memory.ts'
@@ -55,9 +56,11 @@ export function petstoreHandlers({
       req: request,
       router: appRouter,
       maxBatchSize: MAX_BATCH,
-      createContext: ({ req }) => ({
-        auth: identify(req.headers.get('authorization')),
-        caller: undefined,
+      createContext: ({ req, info }) => ({
+        caller: authorize(
+          identify(req.headers.get('authorization')),
+          info.type === 'mutation' ? info.type : 'query',
+        ),
         deadline: {} as Deadline, // stores in memory do not wait
         stores,
         transact: (work) => work(stores), // stores in memory need no transaction

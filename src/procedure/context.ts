@@ -2,17 +2,15 @@
 import type { z } from 'zod'
 import type { Deadline } from '../../db/deadline.ts'
 import type { Idempotency } from '../idempotency/store.ts'
-import type { Auth, Caller } from '../keys/key.ts'
+import type { Caller } from '../keys/key.ts'
 
 /** The type of `ctx.stores`. Each resource declares its own store here, as petstore/stores.ts does. */
 // biome-ignore lint/suspicious/noEmptyInterface: resources add to it.
 export interface Stores {}
 
 export interface Context {
-  /** The result of the API key's look-up; undefined until then. */
-  auth: Auth | undefined
-  /** The caller; undefined before the check that its key allows the call. */
-  caller: Caller | undefined
+  /** The caller, whose API key allows the call: see `authorize`. */
+  caller: Caller
   /** The deadline of the call: an argument of every method of a store. */
   deadline: Deadline
   /** The stores; those of the transaction inside `write` and `idempotentWrite`. */

@@ -1,4 +1,4 @@
-/** tRPC's set-up, and the middleware of all procedures: the check of the API key. */
+/** tRPC's set-up: the builder of all procedures and routers, and the check that precedes every call. */
 import { initTRPC } from '@trpc/server'
 import type { OpenApiMeta } from 'trpc-to-openapi'
 import { transformer } from '../../client/src/encoding.ts'
@@ -23,25 +23,18 @@ const t = initTRPC
 export const { router } = t
 
 /**
- * Returns the caller, if its API key allows a procedure of this type. Throws UNAUTHORIZED without a
- * valid key, and FORBIDDEN for a mutation with a read-only key.
+ * The builder of all procedures (https://trpc.io/docs/server/procedures). A procedure has one input, one
+ * output and no middleware: its `ctx` exists only for a caller that `authorize` has let through.
  */
-export function authorize(auth: Auth, type: 'query' | 'mutation' | 'subscription'): Caller {
+export const { procedure } = t
+
+/**
+ * Returns the caller, if its API key allows a procedure of this type. Throws UNAUTHORIZED without a
+ * valid key, and FORBIDDEN for a mutation with a read-only key. Whoever makes a Context calls it, before
+ * the body is read.
+ */
+export function authorize(auth: Auth, type: 'query' | 'mutation'): Caller {
   if (typeof auth === 'string') throw unauthorized(auth)
   if (auth.readOnly && type === 'mutation') throw readOnlyKey()
   return auth
 }
-
-const keyCheck = t.middleware(({ ctx, type, next }) =>
-  next({ ctx: { caller: authorize(ctx.auth ?? 'missing', type) } }),
-)
-
-/** Returns whether a middleware is the key check of `keyedProcedure`. */
-export const isKeyCheck = (middleware: object): boolean =>
-  keyCheck._middlewares.includes(middleware as never)
-
-/**
- * The builder of all procedures (https://trpc.io/docs/server/procedures). The procedure rejects calls
- * without a valid API key, and mutations with a read-only key, before it parses the input.
- */
-export const keyedProcedure = t.procedure.use(keyCheck)

@@ -5,7 +5,7 @@ import type { Context, Stores } from './context.ts'
 
 /** The options of a tRPC resolver, as far as mutations use them. */
 export interface Options<Input> {
-  ctx: Context & { caller: { keyId: bigint } }
+  ctx: Context
   input: Input
   /** The name of the procedure. */
   path: string

@@ -1,13 +1,11 @@
 /**
- * Calls of procedures. tRPC's middleware chain costs 20 µs a call, because it copies its options five
- * times. So if the key check is the only middleware of a procedure, its input, resolver and output are
- * called directly, which costs 1 µs.
+ * Calls of procedures. tRPC's own call costs 20 µs, because it copies its options five times. Here the
+ * input, the resolver and the output of a procedure are called directly, which costs 1 µs.
  */
 import type { AnyTRPCProcedure } from '@trpc/server'
 import type { z } from 'zod'
 import { problemOfInput } from '../errors/problem.ts'
 import type { Context } from '../procedure/context.ts'
-import { isKeyCheck } from '../procedure/procedure.ts'
 import type { RestMeta } from '../procedure/rest-meta.ts'
 import { checkOutput, makerOf } from '../procedure/write.ts'
 
@@ -18,7 +16,7 @@ export type Run = (context: Context, input: unknown) => Promise<unknown>
 interface Definition {
   type: 'query' | 'mutation' // there are no subscriptions: see operationsOf
   meta?: { rest?: RestMeta }
-  middlewares: ((...args: never[]) => unknown)[]
+  middlewares: unknown[]
   inputs: z.ZodType[]
   output?: z.ZodType
   resolver(options: object): Promise<unknown>
@@ -27,23 +25,19 @@ interface Definition {
 export const definitionOf = (procedure: AnyTRPCProcedure): Definition =>
   procedure._def as unknown as Definition
 
-// tRPC adds a middleware for each input and output.
-const isParser = (middleware: object): boolean => '_type' in middleware
+/** What tRPC counts as middlewares: the input, the output and the resolver. */
+const PARTS = 3
 
-/** Returns the function that calls a procedure, for a caller whose API key the pipeline has checked. */
+/** Returns the function that calls a procedure. Throws TypeError for a procedure with other parts. */
 export function runOf(name: string, procedure: AnyTRPCProcedure): Run {
   const { type, middlewares, inputs, output, resolver } = definitionOf(procedure)
   const [input] = inputs
-  const schemas = input && output && { input, output }
-  // The second one is the resolver.
-  const [first, , ...others] = middlewares.filter((middleware) => !isParser(middleware))
-  const isPlain = first !== undefined && isKeyCheck(first) && others.length === 0
-  if (!isPlain || !schemas || inputs.length > 1) {
-    const rest = { path: name, type, signal: undefined, batchIndex: 0 }
-    return async (ctx, input) => {
-      return await procedure({ ...rest, ctx: { ...ctx, schemas }, getRawInput: async () => input })
-    }
+  if (!input || !output || middlewares.length !== PARTS) {
+    throw new TypeError(
+      `The procedure ${name} needs one .input(…) and one .output(…), and no .use(…)`,
+    )
   }
+  const schemas = { input, output }
   const isWrite = makerOf(resolver) !== undefined
   return async (ctx, raw) => {
     const parsed = input.safeParse(raw)

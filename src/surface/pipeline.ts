@@ -92,9 +92,9 @@ export function pipeline(surface: Surface, service: Service): RequestHandler {
       setOperation(record, surface.name, match.operation)
 
       checkHost(req)
-      const context = begin(service, req, res, match)
-      const auth = await identify(service, res, match.calls, context.deadline)
-      context.caller = authorize(auth, match.type)
+      const begun = begin(service, req, res, match)
+      const auth = await identify(service, res, match.calls, begun.deadline)
+      const context = Object.assign(begun, { caller: authorize(auth, match.type) })
 
       const body = match.readsBody ? await bodyOf(req, res, context) : undefined
       const reply = await match.reply(context, body, report)
@@ -128,7 +128,7 @@ function begin(
   req: Request,
   res: Response,
   { operation, route }: Match,
-): CallContext {
+): Omit<CallContext, 'caller'> {
   const record = recordOf(res)
   record.span?.updateName(operation).setAttribute('http.route', route)
   const deadline = new Deadline(timeout)
@@ -138,7 +138,6 @@ function begin(
     stores,
     transact,
     idempotency,
-    caller: undefined,
     // Node joins several such headers with ", ", and the result is not a valid key.
     idempotencyHeader: req.headers['idempotency-key'] as string | undefined,
     schemas: undefined,

@@ -7,7 +7,7 @@ import { afterAll, expect, test } from 'vitest'
 import { z } from 'zod'
 import { documented, documentedClient } from '../../client/documentation.ts'
 import { appRouter } from '../../src/petstore/router.ts'
-import { keyedProcedure, router } from '../../src/procedure/procedure.ts'
+import { procedure, router } from '../../src/procedure/procedure.ts'
 import { described } from '../support/procedures.ts'
 import { visitRouter } from '../visits/router.ts'
 
@@ -71,7 +71,7 @@ test('a comment names the day on which an operation ends', () => {
 })
 
 test('a description does not end its comment, and stays as it is otherwise', () => {
-  const getAny = keyedProcedure
+  const getAny = procedure
     .meta(described('GET', '/any', { description: 'Accepts */* for $&.', example: '' }))
     .input(z.object({}))
     .output(z.string())
@@ -91,7 +91,7 @@ test('fields in each option of a union and with names in quotes get their commen
     z.object({ both: field('In both.') }).meta({ id: 'Both' }),
     z.union([z.object({ one: field('In one.') }), z.object({ other: field('In the other.') })]),
   )
-  const give = keyedProcedure
+  const give = procedure
     .meta(described('GET', '/any', { example: '' }))
     .input(
       z.object({

@@ -6,7 +6,7 @@ import { z } from 'zod'
 import { createPet } from '../../src/petstore/pets/procedures.ts'
 import { Pet } from '../../src/petstore/pets/schema.ts'
 import { resources } from '../../src/petstore/resources.ts'
-import { keyedProcedure, router } from '../../src/procedure/procedure.ts'
+import { procedure, router } from '../../src/procedure/procedure.ts'
 import { write } from '../../src/procedure/write.ts'
 import { eventually, outOfThree } from '../support/eventually.ts'
 import { described, resourcesOf } from '../support/procedures.ts'
@@ -17,7 +17,7 @@ const example: Pet = { id: 42n, name: 'Rex', categoryId: 1n, status: 'available'
 
 const served = router({
   createPet,
-  addRex: keyedProcedure
+  addRex: procedure
     .meta(described('POST', '/pets/rex', { example }))
     .input(z.object({}))
     .output(Pet)

@@ -6,7 +6,7 @@ import { forClients } from '../../client/src/interface.ts'
 import { dateTimeInput, dateTimeOutput } from '../../src/procedure/dates.ts'
 import { idempotentWrite } from '../../src/procedure/idempotent-write.ts'
 import { int64Input, int64Output } from '../../src/procedure/int64.ts'
-import { keyedProcedure, router } from '../../src/procedure/procedure.ts'
+import { procedure, router } from '../../src/procedure/procedure.ts'
 import { addKey } from '../support/instance.ts'
 import { described, resourcesOf } from '../support/procedures.ts'
 import { restClient } from '../support/rest.ts'
@@ -36,7 +36,7 @@ const example = { number: 1 }
 let made = 0
 /** A creation that returns its input with a new number. */
 const adding = (path: '/books' | '/films') =>
-  keyedProcedure
+  procedure
     .meta(described('POST', path, { creates: `${path}/{number}`, example, exampleInput: {} }))
     .input(z.object(fields).meta({ id: path === '/books' ? 'NewBook' : 'NewFilm' }))
     .output(Made)
@@ -44,7 +44,7 @@ const adding = (path: '/books' | '/films') =>
 
 /** The target of `creates`. */
 const getting = (path: '/books' | '/films') =>
-  keyedProcedure
+  procedure
     .meta(described('GET', `${path}/{number}`, { example }))
     .input(z.object({ number: z.int() }))
     .output(Made)

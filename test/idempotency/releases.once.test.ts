@@ -2,7 +2,7 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { idempotentWrite } from '../../src/procedure/idempotent-write.ts'
-import { keyedProcedure, router } from '../../src/procedure/procedure.ts'
+import { procedure, router } from '../../src/procedure/procedure.ts'
 import { newDatabase } from '../support/database.ts'
 import { described, resourcesOf } from '../support/procedures.ts'
 import { keyedFetch, restClient } from '../support/rest.ts'
@@ -23,7 +23,7 @@ const Job = z.object({ id: z.string() })
 /** The routers of two releases: the input and the output of `createJob` may differ. */
 const release = (input: z.ZodObject, output: z.ZodObject, result: Record<string, unknown>) =>
   router({
-    createJob: keyedProcedure
+    createJob: procedure
       .meta(
         described('POST', '/jobs', {
           creates: '/jobs',

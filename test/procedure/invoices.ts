@@ -8,7 +8,7 @@ import { decimalInput, decimalOutput } from '../../src/procedure/decimal.ts'
 import { idempotentWrite } from '../../src/procedure/idempotent-write.ts'
 import { int64Input, int64Output } from '../../src/procedure/int64.ts'
 import { paged, pagingInputs } from '../../src/procedure/paging.ts'
-import { keyedProcedure, router } from '../../src/procedure/procedure.ts'
+import { procedure, router } from '../../src/procedure/procedure.ts'
 import { quantityInput, quantityOutput } from '../../src/procedure/quantity.ts'
 import { textInput, textOutput } from '../../src/procedure/text.ts'
 import { write } from '../../src/procedure/write.ts'
@@ -81,7 +81,7 @@ export function invoicesRouter() {
     return invoice
   }
   return router({
-    list: keyedProcedure
+    list: procedure
       .meta(described('GET', '/invoices', { paged: true, example: [example] }))
       .input(ListInvoices.prefault({}))
       .output(Invoices)
@@ -101,7 +101,7 @@ export function invoicesRouter() {
           },
         ),
       ),
-    create: keyedProcedure
+    create: procedure
       .meta(described('POST', '/invoices', { creates: '/invoices/{id}', example, exampleInput }))
       .input(NewInvoice)
       .output(Invoice)
@@ -112,7 +112,7 @@ export function invoicesRouter() {
           return invoice
         }),
       ),
-    change: keyedProcedure
+    change: procedure
       .meta(
         described('PATCH', '/invoices/{invoiceId}', {
           notFound,
@@ -127,12 +127,12 @@ export function invoicesRouter() {
           Object.assign(find(invoiceId), sentAt !== undefined && { sentAt }),
         ),
       ),
-    get: keyedProcedure
+    get: procedure
       .meta(described('GET', '/invoices/{invoiceId}', { notFound, example }))
       .input(z.object({ invoiceId }))
       .output(Invoice)
       .query(async ({ input }) => find(input.invoiceId)),
-    sentAt: keyedProcedure
+    sentAt: procedure
       .meta(
         described('GET', '/days/{dueOn}/sent/{sentAt}/copies/{copies}/amounts/{amount}', {
           example,

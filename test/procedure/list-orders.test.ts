@@ -15,7 +15,7 @@ import type { Stores } from '../../src/procedure/context.ts'
 import { dateTimeInput } from '../../src/procedure/dates.ts'
 import { int64Input, int64Output } from '../../src/procedure/int64.ts'
 import { cursorOrderOf, paged, pagingInputs } from '../../src/procedure/paging.ts'
-import { keyedProcedure, router } from '../../src/procedure/procedure.ts'
+import { procedure, router } from '../../src/procedure/procedure.ts'
 import { textOutput } from '../../src/procedure/text.ts'
 import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
 import { described, resourcesOf } from '../support/procedures.ts'
@@ -129,7 +129,7 @@ function listing<Of extends Cursor>(
     },
     item: ({ id, title, written_at }) => ({ id, title, written_at }),
   })
-  return keyedProcedure
+  return procedure
     .meta(described('GET', `/boards/{board}/${name}`, { paged: true, example: [example] }))
     .input(z.object({ board, title: z.string().optional(), since: since.optional(), ...inputs }))
     .output(z.array(Note).meta({ id: `Notes_${name}` }))

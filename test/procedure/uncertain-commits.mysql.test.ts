@@ -8,7 +8,7 @@ import { z } from 'zod'
 import { Pet } from '../../src/petstore/pets/schema.ts'
 import { idempotentWrite } from '../../src/procedure/idempotent-write.ts'
 import { int64Input } from '../../src/procedure/int64.ts'
-import { keyedProcedure, router } from '../../src/procedure/procedure.ts'
+import { procedure, router } from '../../src/procedure/procedure.ts'
 import { type Resolver, write } from '../../src/procedure/write.ts'
 import { countPets } from '../support/pets.ts'
 import { described, resourcesOf } from '../support/procedures.ts'
@@ -29,17 +29,17 @@ let attempts = 0
 let beforeCommit = async () => {}
 
 const served = router({
-  copy: keyedProcedure
+  copy: procedure
     .meta(described('POST', '/pets/{petId}/copy', { example }))
     .input(z.object({ petId }))
     .output(Pet)
     .mutation(write(copy)),
-  copyOnce: keyedProcedure
+  copyOnce: procedure
     .meta(described('POST', '/pets/{petId}/once', { example, repeatable: true }))
     .input(z.object({ petId }))
     .output(Pet)
     .mutation(idempotentWrite(copy)),
-  copyUnique: keyedProcedure
+  copyUnique: procedure
     .meta(described('POST', '/pets/{petId}/unique', { example, repeatable: true }))
     .input(z.object({ petId }))
     .output(Pet)

@@ -15,7 +15,7 @@ import { createStores } from '../../src/petstore/stores.ts'
 import type { Stores } from '../../src/procedure/context.ts'
 import { idempotentWrite } from '../../src/procedure/idempotent-write.ts'
 import { int64Input } from '../../src/procedure/int64.ts'
-import { keyedProcedure, router } from '../../src/procedure/procedure.ts'
+import { procedure, router } from '../../src/procedure/procedure.ts'
 import { type Resolver, write } from '../../src/procedure/write.ts'
 import { engine } from '../support/database.ts'
 import { described, resourcesOf } from '../support/procedures.ts'
@@ -106,7 +106,7 @@ const Two = z
 const exampleInput = { otherId: 2 }
 /** A mutation of two pets that runs `deed`. */
 const change = (name: string, deed: Parameters<typeof write<z.output<typeof Two>, void>>[0]) =>
-  keyedProcedure
+  procedure
     .meta(described('PUT', `/pets/{petId}/${name}`, { example, exampleInput }))
     .input(Two)
     .output(Pet)
@@ -130,7 +130,7 @@ const misfitMeta = (path: `/${string}`) =>
 const served = router({
   getPet,
   listPets, // the successor of getPet
-  twin: keyedProcedure
+  twin: procedure
     .meta(described('POST', '/twins', { creates: '/pets/{id}', example, exampleInput: rex }))
     .input(NewPet)
     .output(Pet)
@@ -141,18 +141,18 @@ const served = router({
         return await ctx.stores.pets.create(input, ctx.deadline)
       }),
     ),
-  misfit: keyedProcedure
+  misfit: procedure
     .meta(misfitMeta('/misfits'))
     .input(NewPet)
     .output(Pet)
     .mutation(idempotentWrite(misfit)),
-  misfitBehind: keyedProcedure
+  misfitBehind: procedure
     .use(({ next }) => next())
     .meta(misfitMeta('/misfits-behind'))
     .input(NewPet)
     .output(Pet)
     .mutation(idempotentWrite(misfit)),
-  spoil: keyedProcedure
+  spoil: procedure
     .meta(described('PUT', '/pets/{petId}/spoil', { example, exampleInput }))
     .input(Two)
     .output(Pet)
@@ -162,7 +162,7 @@ const served = router({
         return { ...example, status: 'free' as 'sold' }
       }),
     ),
-  double: keyedProcedure
+  double: procedure
     .meta(described('POST', '/pets/{petId}/double', { repeatable: true, example }))
     .input(z.object({ petId: int64Input({ description: 'Odd, or the second fails.' }) }))
     .output(Pet)

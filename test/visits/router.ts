@@ -6,7 +6,7 @@ import type { Context, Stores } from '../../src/procedure/context.ts'
 import { found, unique } from '../../src/procedure/found.ts'
 import { idempotentWrite } from '../../src/procedure/idempotent-write.ts'
 import { paged } from '../../src/procedure/paging.ts'
-import { keyedProcedure, router } from '../../src/procedure/procedure.ts'
+import { procedure, router } from '../../src/procedure/procedure.ts'
 import { write } from '../../src/procedure/write.ts'
 import { described } from '../support/procedures.ts'
 import {
@@ -48,7 +48,7 @@ const noVisit = (id: bigint) => `There is no visit with the id ${id}`
 const notFound = noVisit(example.id)
 
 const owners = router({
-  create: keyedProcedure
+  create: procedure
     .meta(
       described('POST', '/owners', {
         creates: '/owners/{id}',
@@ -65,7 +65,7 @@ const owners = router({
       }),
     ),
 
-  get: keyedProcedure
+  get: procedure
     .meta(
       described('GET', '/owners/{ownerId}', {
         notFound: noOwner(owner.id),
@@ -82,7 +82,7 @@ const owners = router({
 
 const tag = 'visits'
 const visits = router({
-  list: keyedProcedure
+  list: procedure
     .meta(
       described('GET', '/owners/{ownerId}/visits', {
         paged: true,
@@ -103,7 +103,7 @@ const visits = router({
       }),
     ),
 
-  create: keyedProcedure
+  create: procedure
     .meta(
       described('POST', '/owners/{ownerId}/visits', {
         creates: '/owners/{ownerId}/visits/{id}',
@@ -125,7 +125,7 @@ const visits = router({
       }),
     ),
 
-  get: keyedProcedure
+  get: procedure
     .meta(described('GET', '/owners/{ownerId}/visits/{visitId}', { notFound, tag, example }))
     .input(OneVisit)
     .output(Visit)
@@ -134,7 +134,7 @@ const visits = router({
     ),
 
   // It is found, though it stands behind what has a parameter in its place.
-  count: keyedProcedure
+  count: procedure
     .meta(described('GET', '/owners/{ownerId}/visits/count', { tag, example: { count: 3 } }))
     .input(OneOwner)
     .output(VisitCount)
@@ -142,7 +142,7 @@ const visits = router({
       count: await storesOf(ctx).visits.count(ownerId, ctx.deadline),
     })),
 
-  update: keyedProcedure
+  update: procedure
     .meta(
       described('PATCH', '/owners/{ownerId}/visits/{visitId}', {
         notFound,
@@ -161,7 +161,7 @@ const visits = router({
       }),
     ),
 
-  remove: keyedProcedure
+  remove: procedure
     .meta(described('DELETE', '/owners/{ownerId}/visits/{visitId}', { notFound, tag }))
     .input(OneVisit)
     .output(z.void())
@@ -172,7 +172,7 @@ const visits = router({
       }),
     ),
 
-  close: keyedProcedure
+  close: procedure
     .meta(
       described('POST', '/owners/{ownerId}/visits/{visitId}/close', {
         repeatable: true,

@@ -3,7 +3,7 @@ import { BY_ID } from '../../../db/order.ts'
 import { found } from '../../procedure/found.ts'
 import { idempotentWrite } from '../../procedure/idempotent-write.ts'
 import { paged } from '../../procedure/paging.ts'
-import { keyedProcedure } from '../../procedure/procedure.ts'
+import { procedure } from '../../procedure/procedure.ts'
 import { restMeta } from '../../procedure/rest-meta.ts'
 import { GetPet, ListPets, NewPet, Pet, Pets } from './schema.ts'
 
@@ -11,7 +11,7 @@ const tag = 'pets'
 const example: Pet = { id: 42n, name: 'Rex', categoryId: 3n, status: 'available' }
 const noPet = (petId: bigint) => `There is no animal with the id ${petId}`
 
-export const listPets = keyedProcedure
+export const listPets = procedure
   .meta(
     restMeta({
       method: 'GET',
@@ -27,7 +27,7 @@ export const listPets = keyedProcedure
   .output(Pets)
   .query(paged({ by: BY_ID }, ({ ctx, input }) => ctx.stores.pets.list(input, ctx.deadline)))
 
-export const createPet = keyedProcedure
+export const createPet = procedure
   .meta(
     restMeta({
       method: 'POST',
@@ -48,7 +48,7 @@ export const createPet = keyedProcedure
     }),
   )
 
-export const getPet = keyedProcedure
+export const getPet = procedure
   .meta(
     restMeta({
       method: 'GET',

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { keyedProcedure, router } from '../../../src/procedure/procedure.ts'
+import { procedure, router } from '../../../src/procedure/procedure.ts'
 import { eventually } from '../../support/eventually.ts'
 import { expectServing } from '../../support/expect.ts'
 import { described, resourcesOf } from '../../support/procedures.ts'
@@ -11,7 +11,7 @@ import { requestText, unreadAnswer } from '../../support/raw.ts'
 import { type Service, startService } from '../../support/service.ts'
 
 const served = router({
-  large: keyedProcedure
+  large: procedure
     .meta(described('GET', '/large', { example: '' }))
     .input(z.object({}))
     .output(z.string())

@@ -7,7 +7,7 @@ import { decimalInput } from '../../../src/procedure/decimal.ts'
 import { idempotentWrite } from '../../../src/procedure/idempotent-write.ts'
 import { INT64_MAX, INT64_MIN, int64Input, int64Output } from '../../../src/procedure/int64.ts'
 import { paged, pagingInputs } from '../../../src/procedure/paging.ts'
-import { keyedProcedure, router } from '../../../src/procedure/procedure.ts'
+import { procedure, router } from '../../../src/procedure/procedure.ts'
 import type { Resources } from '../../../src/procedure/resources.ts'
 import { restMeta } from '../../../src/procedure/rest-meta.ts'
 import { write } from '../../../src/procedure/write.ts'
@@ -28,14 +28,14 @@ const removing = { method: 'DELETE', path: '/toys/{label}', ...words } as const
 type Meta = Parameters<typeof restMeta>[0]
 type Procedures = Parameters<typeof router>[0]
 
-const get = keyedProcedure.meta(restMeta(reading))
+const get = procedure.meta(restMeta(reading))
 const give = async () => example
 const change = write(give)
 const page = paged({ by: BY_ID }, async () => ({ items: [example], next: undefined, order: BY_ID }))
 
 /** A query of a toy, at its own path or with another input. */
 const query = (meta: Partial<Meta> = {}, input: z.ZodType = Toy) =>
-  keyedProcedure
+  procedure
     .meta(restMeta({ ...reading, ...meta }))
     .input(input)
     .output(Toy)
@@ -43,7 +43,7 @@ const query = (meta: Partial<Meta> = {}, input: z.ZodType = Toy) =>
 
 /** A mutation that returns a toy; `resolve` is not made by `write` on purpose in some tests. */
 const mutation = (meta: Partial<Meta> = {}, input: z.ZodType = NewToy, resolve = change) =>
-  keyedProcedure
+  procedure
     .meta(restMeta({ ...changing, ...meta }))
     .input(input)
     .output(Toy)
@@ -55,7 +55,7 @@ function labelled(method: 'get' | 'patch', path: `/${string}`) {
   const input = z.object(Object.fromEntries(fields)).meta({ id: 'OneToy' })
   return method === 'get'
     ? query({ path }, input)
-    : keyedProcedure
+    : procedure
         .meta(restMeta({ ...reading, method: 'PATCH', path }))
         .input(input)
         .output(Toy)
@@ -64,7 +64,7 @@ function labelled(method: 'get' | 'patch', path: `/${string}`) {
 
 /** A creation whose output has optional fields. */
 const making = (creates: `/${string}`) =>
-  keyedProcedure
+  procedure
     .meta(restMeta({ ...changing, creates, example: { ...example, owner: null, sizes: [] } }))
     .input(NewToy)
     .output(
@@ -78,7 +78,7 @@ const making = (creates: `/${string}`) =>
 
 /** A creation whose output has options. */
 const makingOneOf = (...options: [z.ZodType, z.ZodType]) =>
-  keyedProcedure
+  procedure
     .meta(restMeta(creating))
     .input(NewToy)
     .output(z.union(options))
@@ -140,17 +140,17 @@ test('complete procedures start', () => {
   const document = start(
     {
       get: right,
-      list: keyedProcedure
+      list: procedure
         .meta(restMeta({ ...listing, path: '/all' }))
         .input(z.object({ limit, cursor }))
         .output(Toys)
         .query(page),
-      make: keyedProcedure
+      make: procedure
         .meta(restMeta(creating))
         .input(NewToy)
         .output(Toy)
         .mutation(idempotentWrite(give)),
-      drop: keyedProcedure
+      drop: procedure
         .meta(restMeta(removing))
         .input(Toy)
         .output(z.void())
@@ -169,7 +169,7 @@ test('complete procedures start', () => {
 
 test('a DELETE has its other fields in the query, and no body', () => {
   const input = Toy.extend({ size: z.int().optional() })
-  const drop = keyedProcedure
+  const drop = procedure
     .meta(restMeta(removing))
     .input(input)
     .output(z.void())
@@ -194,7 +194,7 @@ test('an input may be transformed as a whole', () => {
 
 test('an output may have a Date of any year', () => {
   const at = z.date().meta({ override: { type: 'string', format: 'date-time' } })
-  const it = keyedProcedure
+  const it = procedure
     .meta(restMeta({ ...reading, example: { at: new Date(0) } }))
     .input(Toy)
     .output(z.object({ at }))
@@ -208,7 +208,7 @@ test('a name may have 64 characters', () => {
 
 /** An action on one toy that a client may repeat. */
 const repeating = (path: `/${string}`) =>
-  keyedProcedure
+  procedure
     .meta(restMeta({ ...reading, method: 'POST', path, repeatable: true }))
     .input(Toy)
     .output(Toy)
@@ -222,7 +222,7 @@ test('the guide to idempotency sends no body where the operation has none', () =
 /** A list of the toys in a shop. */
 const listOf = (path: `/${string}`) => {
   const { limit, cursor } = pagingInputs('toys', BY_ID)
-  return keyedProcedure
+  return procedure
     .meta(restMeta({ ...listing, path }))
     .input(z.object({ shop: z.string(), limit, cursor }))
     .output(Toys)
@@ -300,7 +300,7 @@ test('only an integer of 32 bits has the format int32', () => {
     any: z.int(),
     number: z.number().min(0).max(1),
   })
-  const it = keyedProcedure
+  const it = procedure
     .meta(restMeta({ ...reading, example: {}, path: '/sizes' }))
     .input(z.object({}))
     .output(sizes.partial().meta({ id: 'Sizes' }))
@@ -318,7 +318,7 @@ test('an int64 keeps its own bounds, beside those of its type', () => {
   const weight = z.bigint().meta({ override: { ...int64, maximum: 5 } })
   const list = z.array(z.object({ weight }).partial())
   const Sized = z.object({ size, weight, some: list, others: list }).partial().meta({ id: 'Sized' })
-  const it = keyedProcedure
+  const it = procedure
     .meta(restMeta({ ...reading, example: {} }))
     .input(z.object({}))
     .output(Sized)
@@ -346,7 +346,7 @@ test('integers are complete beside fields with names of JSON Schema, and example
     either: z.union([z.object({ default: z.int().min(0).max(9) }), Like]),
     like: Like.meta({ examples: [like], example: like, default: like }),
   })
-  const it = keyedProcedure
+  const it = procedure
     .meta(
       restMeta({
         ...reading,
@@ -362,7 +362,7 @@ test('integers are complete beside fields with names of JSON Schema, and example
     .input(z.object({ minimum: z.int().min(0).max(9).optional() }))
     .output(Range.meta({ id: 'default' }))
     .query(async () => ({}) as never)
-  const inline = keyedProcedure
+  const inline = procedure
     .meta(restMeta({ ...reading, path: '/sizes', example: [] }))
     .input(z.object({}))
     .output(z.array(z.int().min(0).max(9)))
@@ -417,8 +417,8 @@ test('the path of a created resource takes its parameters from the output and fr
   const get = restMeta({ ...part, method: 'GET', path: `${path}/{part}` })
   const giveOne = async () => ({ id: 'a' })
   const procedures = {
-    make: keyedProcedure.meta(make).input(NewPart).output(Part).mutation(idempotentWrite(giveOne)),
-    get: keyedProcedure.meta(get).input(input).output(Part).query(giveOne),
+    make: procedure.meta(make).input(NewPart).output(Part).mutation(idempotentWrite(giveOne)),
+    get: procedure.meta(get).input(input).output(Part).query(giveOne),
   }
   expect(() => start(procedures)).not.toThrow()
 })
@@ -441,7 +441,7 @@ test('path parameters may have any type, and each example of an error is a messa
   const optional = { first: { label }, second: { labels: z.array(z.string()).optional(), label } }
   const document = start({
     change: mutation({ method: 'PATCH', path: '/toys/{size}' }, Sized),
-    drop: keyedProcedure
+    drop: procedure
       .meta(restMeta({ ...removing, path }))
       .input(Sized)
       .output(z.void())
@@ -498,7 +498,7 @@ test('the sample of the client has a required list, and the limit of a page', ()
   const Size = z.enum(['small', 'great']).meta({ id: 'Size' })
   const { limit, cursor } = pagingInputs('toys', BY_ID)
   const labels = z.array(z.string()).meta({ examples: [['Rex', 'Bo']] })
-  const it = keyedProcedure
+  const it = procedure
     .meta(restMeta(listing))
     .input(z.object({ limit, cursor, sizes: z.array(Size), labels }))
     .output(Toys)
@@ -614,7 +614,7 @@ type Wrong = [what: string, Procedures[string] | Procedures, problem: string]
 
 const wrong: Wrong[] = [
   ['a name of 65 characters', { ['a'.repeat(65)]: right }, 'has a name of more than 64'],
-  ['no meta', keyedProcedure.input(Toy).output(Toy).query(give), 'needs .meta('],
+  ['no meta', procedure.input(Toy).output(Toy).query(give), 'needs .meta('],
   ['no input', get.output(Toy).query(give), 'needs exactly one .input('],
   ['two inputs', get.input(Toy).input(Toy).output(Toy).query(give), 'needs exactly one .input('],
   ['no output', get.input(Toy).query(give), 'needs an .output('],
@@ -636,7 +636,7 @@ const wrong: Wrong[] = [
   ],
   [
     'DELETE with an output',
-    keyedProcedure.meta(restMeta(removing)).input(Toy).output(Toy).mutation(change),
+    procedure.meta(restMeta(removing)).input(Toy).output(Toy).mutation(change),
     'is a DELETE: its output must be z.void()',
   ],
   [
@@ -649,12 +649,12 @@ const wrong: Wrong[] = [
   ],
   [
     '`paged` without the inputs of paging',
-    keyedProcedure.meta(restMeta(listing)).input(Toy).output(Toys).query(page),
+    procedure.meta(restMeta(listing)).input(Toy).output(Toys).query(page),
     'needs `limit` and `cursor` in its input',
   ],
   [
     'pages in a different order than the cursor',
-    keyedProcedure
+    procedure
       .meta(restMeta(listing))
       .input(z.object(pagingInputs('toys', byLabel)))
       .output(Toys)
@@ -663,7 +663,7 @@ const wrong: Wrong[] = [
   ],
   [
     'a page whose limit has no maximum',
-    keyedProcedure
+    procedure
       .meta(restMeta(listing))
       .input(z.object({ ...pagingInputs('toys', BY_ID), limit: z.number().default(20) }))
       .output(Toys)
@@ -672,7 +672,7 @@ const wrong: Wrong[] = [
   ],
   [
     'a page without a limit',
-    keyedProcedure
+    procedure
       .meta(restMeta(listing))
       .input(z.object({ cursor: pagingInputs('toys', BY_ID).cursor }))
       .output(Toys)
@@ -681,7 +681,7 @@ const wrong: Wrong[] = [
   ],
   [
     'a page without a cursor',
-    keyedProcedure
+    procedure
       .meta(restMeta(listing))
       .input(z.object({ limit: pagingInputs('toys', BY_ID).limit }))
       .output(Toys)
@@ -690,7 +690,7 @@ const wrong: Wrong[] = [
   ],
   [
     'a page that is no list',
-    keyedProcedure
+    procedure
       .meta(restMeta({ ...listing, example: { toys: [] } }))
       .input(z.object(pagingInputs('toys', BY_ID)))
       .output(z.object({ toys: Toys }))
@@ -699,7 +699,7 @@ const wrong: Wrong[] = [
   ],
   [
     '`paged` with a resolver that paged(…) did not make',
-    keyedProcedure
+    procedure
       .meta(restMeta(listing))
       .input(z.object(pagingInputs('toys', BY_ID)))
       .output(Toys)
@@ -725,7 +725,7 @@ const wrong: Wrong[] = [
   ],
   [
     'a body without an example',
-    keyedProcedure
+    procedure
       .meta(restMeta({ ...reading, method: 'PUT' }))
       .input(NewToy)
       .output(Toy)
@@ -1045,7 +1045,7 @@ describe('two bodies with schemas with one name', () => {
   })
 
   test('two outputs with schemas with one name: no start', () => {
-    const other = keyedProcedure
+    const other = procedure
       .meta(restMeta({ ...reading, path: '/others' }))
       .input(z.object({}))
       .output(z.object({ label: label.max(40) }).meta({ id: 'Toy' }))

@@ -10,7 +10,7 @@ import { dateTimeInput, dateTimeOutput } from '../../../src/procedure/dates.ts'
 import { idempotentWrite } from '../../../src/procedure/idempotent-write.ts'
 import { int64Input, int64Output } from '../../../src/procedure/int64.ts'
 import { paged, pagingInputs } from '../../../src/procedure/paging.ts'
-import { keyedProcedure, router } from '../../../src/procedure/procedure.ts'
+import { procedure, router } from '../../../src/procedure/procedure.ts'
 import { write } from '../../../src/procedure/write.ts'
 import { described, resourcesOf } from '../../support/procedures.ts'
 import type { KeyedInit } from '../../support/rest.ts'
@@ -169,41 +169,41 @@ const see = async ({ input }: { input: object }) => ({
   seen: inspect(input, { breakLength: Number.POSITIVE_INFINITY, depth: 9 }),
 })
 const served = router({
-  address: keyedProcedure
+  address: procedure
     .meta(described('GET', '/see.it/{text}/(x)', { example }))
     .input(InAddress)
     .output(Seen)
     .query(see),
-  body: keyedProcedure
+  body: procedure
     .meta(described('PUT', '/see', { example, exampleInput }))
     .input(InBody)
     .output(Seen)
     .mutation(write(see)),
-  give: keyedProcedure
+  give: procedure
     .meta(described('GET', '/given/{what}', { example: given }))
     .input(z.object({ what: z.string() }))
     .output(Given)
     .query(async ({ input: { what } }) => (what === 'full' ? full : bare)),
-  wrappedInQuery: keyedProcedure
+  wrappedInQuery: procedure
     .meta(described('GET', '/wrapped', { example: inWrappers }))
     .input(Wrapped)
     .output(WrappedOutput)
     .query(async ({ input }) => input),
-  wrappedInBody: keyedProcedure
+  wrappedInBody: procedure
     .meta(
       described('PUT', '/wrapped/{nonoptional}', { example: inWrappers, exampleInput: inWrappers }),
     )
     .input(Wrapped.meta({ id: 'Wrapped' }))
     .output(WrappedOutput)
     .mutation(write(async ({ input }) => input)),
-  count: keyedProcedure
+  count: procedure
     .meta(
       described('POST', '/counts', { repeatable: true, example: counted, exampleInput: counted }),
     )
     .input(Count.meta({ id: 'NewCount' }))
     .output(z.object({ count: long, counts: z.array(long) }).meta({ id: 'Count' }))
     .mutation(idempotentWrite(async () => counted)),
-  make: keyedProcedure
+  make: procedure
     .meta(
       described('POST', '/notes', {
         creates: '/notes/{label}',
@@ -214,7 +214,7 @@ const served = router({
     .input(NewNote)
     .output(Note)
     .mutation(idempotentWrite(async ({ input }) => input)),
-  remove: keyedProcedure
+  remove: procedure
     .meta(
       described('DELETE', '/notes/{label}', {
         deprecated,
@@ -227,7 +227,7 @@ const served = router({
         removed.push(input)
       }),
     ),
-  orders: keyedProcedure
+  orders: procedure
     .meta(
       described('GET', '/shops/{shop}/orders', {
         deprecated,
@@ -249,7 +249,7 @@ const served = router({
         return { items: ids.map((id) => ({ id, note: shop })), next: ids.at(-1), order: BY_ID }
       }),
     ),
-  fail: keyedProcedure
+  fail: procedure
     .meta(described('GET', '/failures/{what}', { example }))
     .input(z.object({ what: z.string() }))
     .output(Seen)
