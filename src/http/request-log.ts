@@ -30,7 +30,10 @@ export function createTelemetry(
       const record = recordOf(res)
       const sent = requestIdFrom(req.headers['x-request-id'])
       if (sent !== undefined) record.requestId = sent
-      record.span?.setAttribute(`${NAME}.request_id`, record.requestId)
+      record.span?.setAttributes({
+        [`${NAME}.request_id`]: record.requestId,
+        'url.path': readablePath(req.url), // the path may have an API key by mistake
+      })
       const { method, url } = req
       res.on('close', () => {
         const { surface, requestId, auth, keyPrefix, span } = record

@@ -1,5 +1,12 @@
 /** The span of a request, where OpenTelemetry's SDK is loaded (deploy/tracing.mjs). */
-import { type Span, SpanStatusCode, trace } from '@opentelemetry/api'
+import { setTimeout as wait } from 'node:timers/promises'
+import {
+  ProxyTracerProvider,
+  type Span,
+  SpanStatusCode,
+  type TracerProvider,
+  trace,
+} from '@opentelemetry/api'
 import { NAME } from '../config/product.ts'
 
 const tracer = trace.getTracer(NAME)
@@ -7,9 +14,27 @@ const tracer = trace.getTracer(NAME)
 /** Returns the span of the request that is being handled; undefined without the SDK. */
 export const activeSpan = trace.getActiveSpan
 
-/** Whether the SDK is loaded: without it, spans have no ids. */
-export const isTraced = (): boolean =>
-  trace.isSpanContextValid(tracer.startSpan('probe').spanContext())
+/** Milliseconds that the last spans have to be sent. */
+const FLUSH_TIMEOUT = 2_000
+
+/** Returns the SDK, which has more than the API declares: https://opentelemetry.io/docs/specs/otel/trace/sdk/#forceflush */
+type Sdk = TracerProvider & { forceFlush?(): Promise<void> }
+function sdk(): Sdk {
+  const provider = trace.getTracerProvider()
+  return provider instanceof ProxyTracerProvider ? provider.getDelegate() : provider
+}
+
+/** Whether the SDK is loaded. */
+export const isTraced = (): boolean => sdk().forceFlush !== undefined
+
+/** Has the SDK send the spans that wait, within two seconds. Never throws. */
+export async function flushSpans(): Promise<void> {
+  // The SDK logs a failure, if its variables say so.
+  const flushed = sdk()
+    .forceFlush?.()
+    .catch(() => {})
+  if (flushed) await Promise.race([flushed, wait(FLUSH_TIMEOUT)])
+}
 
 /** Returns the ids of a span, for the log. */
 export function idsOf(span: Span | undefined) {

@@ -14,6 +14,7 @@ import { createIdempotency } from '../idempotency/store.ts'
 import { createAuthenticator } from '../keys/authenticator.ts'
 import { type Log, summed } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
+import { flushSpans } from '../observe/span.ts'
 import { reporter, type Service } from '../surface/pipeline.ts'
 import { createApp } from './app.ts'
 import type { Composition } from './composition.ts'
@@ -108,6 +109,7 @@ export async function serve(
     idempotency.stop()
     await authenticator.stop() // records the last uses of keys, so it needs the database
     await db.destroy()
+    await flushSpans()
     log.info('Stopped')
   }
   await keepTick()

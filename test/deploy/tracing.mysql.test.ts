@@ -1,0 +1,116 @@
+/** Traces by deploy/tracing.mjs and the packages that docs/operating.md names, with a collector. */
+import { once } from 'node:events'
+import { copyFileSync, symlinkSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import path from 'node:path'
+import { json } from 'node:stream/consumers'
+import { expect, onTestFinished, test } from 'vitest'
+import { emptyProject } from '../support/client-package.ts'
+import { newDatabase } from '../support/database.ts'
+import { readRoot } from '../support/image.ts'
+import { INSTALLATION } from '../support/installation.ts'
+import { runServer } from '../support/process.ts'
+import { keyedFetch } from '../support/rest.ts'
+import { createKey } from '../support/service.ts'
+
+const root = path.join(import.meta.dirname, '../..')
+
+interface Span {
+  name: string
+  traceId: string
+  spanId: string
+  parentSpanId?: string
+  attributes: { key: string; value: { stringValue?: string } }[]
+}
+
+const attribute = (span: Span | undefined, name: string) =>
+  span?.attributes.find(({ key }) => key === name)?.value.stringValue
+
+/** Starts a collector, which receives spans as JSON (https://opentelemetry.io/docs/specs/otlp/#otlphttp). */
+async function startCollector() {
+  const spans: Span[] = []
+  const server = createServer(async (req, res) => {
+    const body = (await json(req)) as { resourceSpans: { scopeSpans: { spans: Span[] }[] }[] }
+    if (req.url === '/traces') {
+      spans.push(...body.resourceSpans.flatMap((it) => it.scopeSpans.flatMap(({ spans }) => spans)))
+    }
+    res.end('{}')
+  }).listen(0, '127.0.0.1')
+  onTestFinished(() => server.close().closeAllConnections())
+  await once(server, 'listening')
+  return { spans, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/traces` }
+}
+
+/** Installs the packages, beside the service's own, and returns the path of the file to load. */
+async function install(): Promise<string> {
+  const project = emptyProject()
+  onTestFinished(project.remove)
+  const [, packages = ''] = /^npm install --no-save (.+)$/m.exec(readRoot('docs/operating.md')) ?? []
+  await project.install(packages.split(' '))
+  const file = path.join(project.folder, 'tracing.mjs')
+  copyFileSync(path.join(root, 'deploy/tracing.mjs'), file)
+  symlinkSync(
+    path.join(root, 'node_modules/mysql2'),
+    path.join(project.folder, 'node_modules/mysql2'),
+  )
+  return file
+}
+
+const TRACE = '0af7651916cd43dd8448eb211c80319c'
+const CALLER = 'b7ad6b7169203331'
+
+test('requests, the calls of a batch, and statements without values are spans of one trace', {
+  timeout: INSTALLATION,
+}, async () => {
+  const file = await install()
+  const database = await newDatabase()
+  onTestFinished(database.remove)
+  const key = await createKey(database.url)
+  const collector = await startCollector()
+  const server = await runServer({
+    DATABASE_URL: database.url,
+    NODE_OPTIONS: `--import=${file}`,
+    OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: collector.url,
+    OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
+  })
+  onTestFinished(async () => void (await server.end()))
+  const call = keyedFetch(server.origin, key)
+  const headers = { traceparent: `00-${TRACE}-${CALLER}-01`, 'content-type': 'application/json' }
+  const creation = { method: 'POST', body: '{"name":"Tracy","categoryId":1}', headers }
+  expect((await call('/v1/pets', creation)).status).toBe(201)
+  expect((await call(`/v1/pets/${key}`, { headers })).status).toBe(400)
+  expect((await call('/trpc/listPets,getPet?batch=1&input={}', { headers })).status).toBe(207)
+  expect((await call('/readyz')).status).toBe(200)
+  expect(await server.end('SIGTERM')).toBe(0)
+
+  const named = (name: string) => collector.spans.filter((span) => span.name === name)
+  const [create] = named('createPet')
+  expect(create).toMatchObject({ traceId: TRACE, parentSpanId: CALLER })
+  expect(attribute(create, 'http.route')).toBe('/v1/pets')
+  const line = server.entries().find(({ operation }) => operation === 'createPet')
+  expect(line).toMatchObject({
+    traceId: TRACE,
+    spanId: create?.spanId,
+    requestId: attribute(create, 'petstore.request_id'),
+  })
+  const inserts = named('insert').filter(({ parentSpanId }) => parentSpanId === create?.spanId)
+  expect(inserts.map((span) => attribute(span, 'db.query.text'))).toContainEqual(
+    expect.stringMatching(/^insert into `pets` .+ values \(\?, \?, \?\)$/),
+  )
+  const [batch] = named('batch')
+  expect(named('listPets')).toMatchObject([{ parentSpanId: batch?.spanId }])
+  expect(JSON.stringify(collector.spans)).not.toMatch(/Tracy|readyz|input=|petstore_\w{30}/)
+  expect(server.stderr).not.toContain('No traces are sent')
+})
+
+test('without the file, a start says that OTEL_EXPORTER_… sends nothing', async () => {
+  const database = await newDatabase()
+  onTestFinished(database.remove)
+  const server = await runServer({
+    DATABASE_URL: database.url,
+    OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://127.0.0.1:9/traces',
+  })
+  expect(await server.logged(/No traces are sent/)).toContain('deploy/tracing.mjs')
+  expect(await server.end('SIGTERM')).toBe(0)
+})
