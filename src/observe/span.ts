@@ -1,12 +1,6 @@
 /** The span of a request, where OpenTelemetry's SDK is loaded (deploy/tracing.mjs). */
 import { setTimeout as wait } from 'node:timers/promises'
-import {
-  ProxyTracerProvider,
-  type Span,
-  SpanStatusCode,
-  type TracerProvider,
-  trace,
-} from '@opentelemetry/api'
+import { type Span, SpanStatusCode, type TracerProvider, trace } from '@opentelemetry/api'
 import { NAME } from '../config/product.ts'
 
 const tracer = trace.getTracer(NAME)
@@ -17,11 +11,16 @@ export const activeSpan = trace.getActiveSpan
 /** Milliseconds that the last spans have to be sent. */
 const FLUSH_TIMEOUT = 2_000
 
+interface Sdk {
+  /** The provider of the SDK behind that of the API. */
+  getDelegate?(): Sdk
+  forceFlush?(): Promise<void>
+}
+
 /** Returns the SDK, which has more than the API declares: https://opentelemetry.io/docs/specs/otel/trace/sdk/#forceflush */
-type Sdk = TracerProvider & { forceFlush?(): Promise<void> }
 function sdk(): Sdk {
-  const provider = trace.getTracerProvider()
-  return provider instanceof ProxyTracerProvider ? provider.getDelegate() : provider
+  const provider = trace.getTracerProvider() as Sdk & TracerProvider
+  return provider.getDelegate?.() ?? provider
 }
 
 /** Whether the SDK is loaded. */

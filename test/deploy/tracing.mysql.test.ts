@@ -46,7 +46,8 @@ async function startCollector() {
 async function install(): Promise<string> {
   const project = emptyProject()
   onTestFinished(project.remove)
-  const [, packages = ''] = /^npm install --no-save (.+)$/m.exec(readRoot('docs/operating.md')) ?? []
+  const [, packages = ''] =
+    /^npm install --no-save (.+)$/m.exec(readRoot('docs/operating.md')) ?? []
   await project.install(packages.split(' '))
   const file = path.join(project.folder, 'tracing.mjs')
   copyFileSync(path.join(root, 'deploy/tracing.mjs'), file)
