@@ -41,11 +41,12 @@ export interface PetstoreClientOptions {
  * Returns a client of the service. It sends the queries of one tick in one request, and the mutations
  * in another; a call with a large input or with an idempotency key is a request of its own. A call
  * rejects with ApiError if the service returns an error, and with another TRPCClientError if the
- * service is unreachable or the response is not from it.
+ * service is unreachable or the response is not from it; `httpStatusOf` tells the two apart.
  *
  * A creation with `{ context: { idempotencyKey } }` can be repeated until its answer arrives: the
- * service adds one animal for each key. A key has 1 to 255 printable ASCII characters; use a UUID.
- * Null and undefined mean no key. With any other value the call rejects, and sends nothing.
+ * service adds one animal for each key. A key has 1 to 255 printable ASCII characters, best those of
+ * `newIdempotencyKey`. Null and undefined mean no key. With any other value the call rejects, and sends
+ * nothing.
  */
 export function createPetstoreClient({ url, apiKey }: PetstoreClientOptions): PetstoreClient {
   const authorization = `Bearer ${apiKey}`
@@ -57,6 +58,7 @@ export function createPetstoreClient({ url, apiKey }: PetstoreClientOptions): Pe
         true: httpLink({
           url,
           transformer,
+          fetch: fetchJson,
           headers: ({ op }) => ({
             authorization,
             ...(hasKey(op) && { 'Idempotency-Key': quoted(op.context.idempotencyKey) }),
@@ -65,12 +67,55 @@ export function createPetstoreClient({ url, apiKey }: PetstoreClientOptions): Pe
         false: httpBatchLink({
           url,
           transformer,
+          fetch: fetchJson,
           maxItems: MAX_BATCH,
           headers: { authorization },
         }),
       }),
     ],
   })
+}
+
+/** A response that is not JSON: a gateway answered in place of the service. */
+class ForeignResponseError extends Error {
+  override name = 'ForeignResponseError'
+  readonly response: Response
+
+  constructor(response: Response) {
+    super(`The response is not from the service: it is not JSON (HTTP status ${response.status})`)
+    this.response = response
+  }
+}
+
+// tRPC would fail to parse such a response, and its error would not have the response.
+const fetchJson = async (input: string | URL | Request, init?: object): Promise<Response> => {
+  const response = await fetch(input, init)
+  if (/^application\/json\b/i.test(response.headers.get('content-type') ?? '')) return response
+  throw new ForeignResponseError(response)
+}
+
+/** Returns the HTTP status of the response with which a call was rejected; undefined without a response. */
+export function httpStatusOf(thrown: unknown): number | undefined {
+  if (!isTRPCClientError(thrown)) return undefined
+  const { cause, meta } = thrown
+  const { response } = cause instanceof ForeignResponseError ? cause : (meta ?? {})
+  return (response as Response | undefined)?.status // tRPC's links declare no type for it
+}
+
+/** Returns a new idempotency key, a UUID. Unlike `crypto.randomUUID`, it needs no secure context. */
+export function newIdempotencyKey(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16))
+  // RFC 9562, section 5.4: version 4, variant 10
+  bytes.set(
+    [
+      ((bytes[6] as number) & 0x0f) | 0x40,
+      bytes[7] as number,
+      ((bytes[8] as number) & 0x3f) | 0x80,
+    ],
+    6,
+  )
+  const digits = [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('')
+  return digits.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
 }
 
 // The header Idempotency-Key applies to a whole request, so such a call cannot be part of a batch.

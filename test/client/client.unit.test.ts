@@ -11,8 +11,10 @@ import { afterAll, beforeAll, beforeEach, expect, expectTypeOf, test } from 'vit
 import {
   type ApiError,
   createPetstoreClient,
+  httpStatusOf,
   isApiError,
   type NewPet,
+  newIdempotencyKey,
   type Pet,
   type PetStatus,
   type PetstoreInputs,
@@ -126,6 +128,38 @@ const pageOf = (bytes: number) => {
   return { status: 'x'.repeat(bytes - empty.length) as 'sold' }
 }
 const withKey = (idempotencyKey: unknown) => ({ context: { idempotencyKey } })
+
+test('httpStatusOf returns the status of a gateway, and undefined without a response', async () => {
+  const responses: [status: number, type: string, body: string][] = [
+    [502, 'text/html', '<h1>Bad Gateway</h1>'],
+    [204, 'text/plain', ''],
+    [500, 'application/json', '{}'],
+  ]
+  const left = [...responses]
+  const gateway = createServer((_req, res) => {
+    const [status = 0, type = '', body] = left.shift() ?? []
+    res.writeHead(status, { 'content-type': type }).end(body)
+  }).listen(0, '127.0.0.1')
+  await once(gateway, 'listening')
+  const { port } = gateway.address() as AddressInfo // not a path
+  const client = createPetstoreClient({ url: `http://127.0.0.1:${port}/trpc`, apiKey: 'x' })
+  const list = () => client.listPets.query().catch((error: unknown) => error)
+  for (const [status] of responses) {
+    const error = await list()
+    expect([isApiError(error), httpStatusOf(error)]).toEqual([false, status])
+  }
+  gateway.closeAllConnections()
+  gateway.close()
+  expect(httpStatusOf(await list())).toBeUndefined()
+  expect(httpStatusOf(new Error('of another kind'))).toBeUndefined()
+})
+
+test('newIdempotencyKey returns another UUID each time', () => {
+  const uuid = /^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/
+  const keys = Array.from({ length: 50 }, newIdempotencyKey)
+  for (const key of keys) expect(key).toMatch(uuid)
+  expect(new Set(keys).size).toBe(50)
+})
 
 test('the calls of one tick are batched by method, and those with an idempotency key are sent alone', async () => {
   const { listPets, getPet, createPet } = recordedClient()
