@@ -1,6 +1,6 @@
 /**
- * The protocol that the client and the service share: the encoding of tRPC's values and of cursors, and
- * the size of a batch.
+ * The protocol that the client and the service share: the encoding of tRPC's values, and the size
+ * of a batch.
  */
 import { stringify, unflatten } from 'devalue'
 
@@ -32,16 +32,4 @@ export const transformer = {
 function isOddBigint(value: unknown): boolean {
   if (!Array.isArray(value) || value[0] !== 'BigInt') return false
   return typeof value[1] !== 'string' || !/^-?\d+$/.test(value[1])
-}
-
-/**
- * Returns the cursor of the page after an item with these values in the order of its list, as opaque text:
- * JSON in base64url (RFC 4648, section 5). A Date is written in milliseconds. Integers are JSON strings,
- * because many parsers round JSON numbers.
- */
-export function writePosition(values: readonly (bigint | number | string | Date)[]): string {
-  const texts = values.map((value) => String(value instanceof Date ? value.getTime() : value))
-  const bytes = new TextEncoder().encode(JSON.stringify(texts))
-  const base64 = btoa(String.fromCharCode(...bytes))
-  return base64.replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '')
 }

@@ -1,7 +1,7 @@
 /** The stores of the service in memory, for the stand-in. */
 import { stringify } from 'devalue'
 import type { Deadline } from '../../db/deadline.ts'
-import { BY_ID, pageOf } from '../../db/order.ts'
+import { pageOf } from '../../db/page.ts'
 import type { Idempotency, Make } from '../../src/idempotency/store.ts'
 import type { NewPet, Pet } from '../../src/petstore/pets/schema.ts'
 import type { PetStore } from '../../src/petstore/pets/store.ts'
@@ -19,7 +19,7 @@ export function petsInMemory(initial: NewPet[]): PetStore {
           (status === undefined || pet.status === status) &&
           (cursor === undefined || pet.id > cursor),
       )
-      return pageOf(rows, limit, BY_ID)
+      return pageOf(rows, limit)
     },
     get: async (id) => pets.find((pet) => pet.id === id),
     async create(pet) {

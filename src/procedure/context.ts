@@ -27,5 +27,5 @@ export interface Context {
   /** The schemas of the called procedure, for `write` and `idempotentWrite` alone. */
   schemas: { input: z.ZodType; output: z.ZodType } | undefined
   /** The cursor of the next page, set by `paged`. */
-  page: { next: bigint | string | undefined }
+  page: { next: bigint | undefined }
 }

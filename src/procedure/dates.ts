@@ -1,6 +1,6 @@
-/** Schemas for dates and times of RFC 3339: a date-time is a `Date`, a full-date is a string. */
+/** Schemas of times: on REST a date-time of RFC 3339, on tRPC a `Date`. */
 import { z } from 'zod'
-import { type Documentation, type InputDocumentation, required } from './field.ts'
+import { type Documentation, type InputDocumentation, required } from './fields.ts'
 
 // zod's pattern knows the days of each month (RFC 3339, section 5.7).
 const DAY = z.regexes.date.source.slice(1, -1)
@@ -55,25 +55,3 @@ export const dateTimeInput = (meta: InputDocumentation) =>
 /** Returns the schema of an output: on REST a `date-time` in UTC with milliseconds, on tRPC a `Date`. */
 export const dateTimeOutput = (meta: Documentation = {}) =>
   range.meta({ ...meta, override: { type: 'string', format: 'date-time', maxLength: 24 } })
-
-const fullDate = {
-  type: 'string',
-  format: 'date',
-  minLength: 10,
-  maxLength: 10,
-  pattern: z.regexes.date.source,
-} as const
-
-/**
- * Returns the schema of an input: an existing day as a full-date of RFC 3339, such as `2026-01-02`. It
- * is a string on both surfaces, because the day of a `Date` depends on the time zone.
- */
-export const dateInput = (meta: InputDocumentation) =>
-  z
-    .string({ error: required('must be a string') })
-    .regex(z.regexes.date, 'must be a day of the calendar, such as 2026-01-02')
-    .meta({ ...meta, override: fullDate })
-
-/** Returns the schema of an output: a full-date of RFC 3339, as a string. */
-export const dateOutput = (meta: Documentation = {}) =>
-  z.string().meta({ ...meta, override: fullDate })

@@ -3,7 +3,8 @@ import { idempotencyError, parseIdempotencyKey } from '../idempotency/header.ts'
 import type { Make } from '../idempotency/store.ts'
 import type { Stores } from './context.ts'
 import { withoutDefaults } from './defaults.ts'
-import { inside, madeBy, makeChecked, type Options, type Resolver, write } from './write.ts'
+import { madeBy, type Options, type Resolver } from './resolver.ts'
+import { inside, makeChecked, write } from './write.ts'
 
 /**
  * Returns the resolver of a creation or of a repeatable action

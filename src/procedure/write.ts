@@ -1,30 +1,8 @@
 /** Mutations: each runs in a transaction, which is repeated after a deadlock or a lost connection. */
 import type { z } from 'zod'
 import { internal } from '../errors/problem.ts'
-import type { Context, Stores } from './context.ts'
-
-/** The options of a tRPC resolver, as far as mutations use them. */
-export interface Options<Input> {
-  ctx: Context
-  input: Input
-  /** The name of the procedure. */
-  path: string
-}
-
-export type Resolver<Input, Output> = (options: Options<Input>) => Promise<Output>
-
-type Maker = 'write' | 'idempotentWrite'
-
-const makers = new WeakMap<object, Maker>()
-
-/** Returns which function made a resolver, as the service requires of mutations. */
-export const makerOf = (resolver: object): Maker | undefined => makers.get(resolver)
-
-/** Records which function made a resolver, and returns it. */
-export function madeBy<Input, Output>(maker: Maker, resolver: Resolver<Input, Output>) {
-  makers.set(resolver, maker)
-  return resolver
-}
+import type { Stores } from './context.ts'
+import { madeBy, type Options, type Resolver } from './resolver.ts'
 
 /** Returns the options of a resolver with the stores, and the deadline, of a transaction. */
 export const inside = <Input>(

@@ -13,10 +13,11 @@ import { getPet, listPets } from '../../src/petstore/pets/procedures.ts'
 import { NewPet, Pet } from '../../src/petstore/pets/schema.ts'
 import { createStores } from '../../src/petstore/stores.ts'
 import type { Stores } from '../../src/procedure/context.ts'
+import { int64Input } from '../../src/procedure/fields.ts'
 import { idempotentWrite } from '../../src/procedure/idempotent-write.ts'
-import { int64Input } from '../../src/procedure/int64.ts'
 import { procedure, router } from '../../src/procedure/procedure.ts'
-import { type Resolver, write } from '../../src/procedure/write.ts'
+import type { Resolver } from '../../src/procedure/resolver.ts'
+import { write } from '../../src/procedure/write.ts'
 import { engine } from '../support/database.ts'
 import { described, resourcesOf } from '../support/procedures.ts'
 import { transformer } from '../support/router.ts'
@@ -143,12 +144,6 @@ const served = router({
     ),
   misfit: procedure
     .meta(misfitMeta('/misfits'))
-    .input(NewPet)
-    .output(Pet)
-    .mutation(idempotentWrite(misfit)),
-  misfitBehind: procedure
-    .use(({ next }) => next())
-    .meta(misfitMeta('/misfits-behind'))
     .input(NewPet)
     .output(Pet)
     .mutation(idempotentWrite(misfit)),
@@ -287,17 +282,14 @@ test.each([
   expect(await count()).toBe(5)
 })
 
-test.each(['/misfits', '/misfits-behind'])(
-  'an output that its schema rejects is 500, and has no effect: POST %s',
-  async (path) => {
-    for (const key of [undefined, `"${path}"`, `"${path}"`]) {
-      const init = { body: rex, headers: { 'idempotency-key': key } }
-      expect((await service.rest('POST', path, init)).status).toBe(500)
-    }
-    expect(await count()).toBe(3)
-    expect(await service.sql('select id from idempotency_keys')).toEqual([])
-  },
-)
+test('an output that its schema rejects is 500, and has no effect', async () => {
+  for (const key of [undefined, '"misfit"', '"misfit"']) {
+    const init = { body: rex, headers: { 'idempotency-key': key } }
+    expect((await service.rest('POST', '/misfits', init)).status).toBe(500)
+  }
+  expect(await count()).toBe(3)
+  expect(await service.sql('select id from idempotency_keys')).toEqual([])
+})
 
 test('a change whose output its schema rejects is 500, and has no effect, on each surface', async () => {
   expect((await put('/pets/1/spoil')).status).toBe(500)

@@ -1,5 +1,4 @@
 /** The procedures of pets. */
-import { BY_ID } from '../../../db/order.ts'
 import { found } from '../../procedure/found.ts'
 import { idempotentWrite } from '../../procedure/idempotent-write.ts'
 import { paged } from '../../procedure/paging.ts'
@@ -25,7 +24,7 @@ export const listPets = procedure
   )
   .input(ListPets.prefault({}))
   .output(Pets)
-  .query(paged({ by: BY_ID }, ({ ctx, input }) => ctx.stores.pets.list(input, ctx.deadline)))
+  .query(paged(({ ctx, input }) => ctx.stores.pets.list(input, ctx.deadline)))
 
 export const createPet = procedure
   .meta(

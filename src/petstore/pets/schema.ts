@@ -1,9 +1,7 @@
 /** The schemas of pets: validation, types and documentation of inputs and outputs. */
 import { z } from 'zod'
-import { BY_ID } from '../../../db/order.ts'
-import { int64Input, int64Output } from '../../procedure/int64.ts'
+import { int64Input, int64Output, textInput, textOutput } from '../../procedure/fields.ts'
 import { pagingInputs } from '../../procedure/paging.ts'
-import { textInput, textOutput } from '../../procedure/text.ts'
 
 export const PetStatus = z
   .enum(['available', 'pending', 'sold'], {
@@ -49,7 +47,7 @@ export const Pets = z
   .array(Pet)
   .meta({ id: 'Pets', description: 'Animals of the catalogue, by ascending `id`.' })
 
-const { limit, cursor } = pagingInputs('animals', BY_ID)
+const { limit, cursor } = pagingInputs('animals')
 export const ListPets = z.object(
   {
     limit,

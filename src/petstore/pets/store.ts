@@ -5,7 +5,6 @@ import { lookUp } from '../../../db/coalesce/lookup.ts'
 import { pages } from '../../../db/coalesce/pages.ts'
 import type { Deadline } from '../../../db/deadline.ts'
 import { readBy } from '../../../db/engine.ts'
-import { BY_ID } from '../../../db/order.ts'
 import type { Value } from '../../../db/statement.ts'
 import type { Database } from '../../../db/tables.ts'
 import type { ListPets, NewPet, Pet, PetStatus } from './schema.ts'
@@ -44,7 +43,6 @@ const insertPet = inserts('pets', ({ name, categoryId, status }: NewPet) => ({
 const columns = ['id', 'name', 'category_id as categoryId', 'status'] as const
 
 const listPets = pages({
-  order: BY_ID,
   select(db, value: Value<ListPets>, has) {
     if (!has('status')) return db.selectFrom('pets').select(columns)
     const status = value((query) => query.status as PetStatus)

@@ -7,8 +7,7 @@ import type { AnyTRPCProcedure, AnyTRPCRouter } from '@trpc/server'
 import type { z } from 'zod'
 import { sentence } from '../../errors/problem.ts'
 import { INVALID_HOST } from '../../http/request.ts'
-import { cursorOrderOf, pageOrderOf } from '../../procedure/paging.ts'
-import { makerOf } from '../../procedure/write.ts'
+import { makerOf } from '../../procedure/resolver.ts'
 import { definitionOf } from '../invoke.ts'
 import { type Codec, codecOf, object, shapesOf } from './codec.ts'
 import { formOf, parametersOf } from './routes.ts'
@@ -103,27 +102,23 @@ function operationOf(name: string, procedure: AnyTRPCProcedure, tags: Record<str
   const hasOutput = outputCodec.type !== 'nothing'
   need(hasOutput || method === 'DELETE', 'must have an output')
   need(!hasOutput || method !== 'DELETE', 'is a DELETE: its output must be z.void()')
-  const order = pageOrderOf(resolver)
-  need(!paged === !order, 'must say `paged` and use paged(…), or neither')
+  const maker = makerOf(resolver)
+  need(!paged === (maker !== 'paged'), 'must say `paged` and use paged(…), or neither')
   need(
     !paged || (codecs.has('limit') && codecs.has('cursor') && outputCodec.type === 'list'),
     'is paged: it needs `limit` and `cursor` in its input, and a list as its output',
   )
-  need(
-    order === cursorOrderOf(input),
-    'must have the same order in paged(…) and in the pagingInputs(…) of its input',
-  )
   const takesKey = creates !== undefined || repeatable === true
   need(
-    takesKey === (makerOf(resolver) === 'idempotentWrite'),
+    takesKey === (maker === 'idempotentWrite'),
     'must say `creates` or `repeatable` and use idempotentWrite(…), or neither',
   )
   need(
-    !isQuery || !makerOf(resolver),
+    !isQuery || !maker || maker === 'paged',
     'is a query, which must not write: write(…) or idempotentWrite(…) must not make its resolver',
   )
   need(
-    isQuery || makerOf(resolver),
+    isQuery || (maker && maker !== 'paged'),
     'is a mutation: write(…) or idempotentWrite(…) must make its resolver, for one transaction',
   )
   need(

@@ -1,12 +1,8 @@
-/**
- * Third-party linters check the served document, including a resource with all ready-made schemas.
- * Their configuration files have the disabled rules.
- */
+/** Third-party linters check the served document. Their configuration files have the disabled rules. */
 import { execFile } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
-import { petAndInvoiceResources } from '../../procedure/invoices.ts'
 import { startService } from '../../support/service.ts'
 import { INSTALLATION, installed } from './installed.ts'
 
@@ -17,7 +13,7 @@ const folder = path.join(cwd, 'generated')
 let served: string
 beforeAll(installed, INSTALLATION)
 beforeAll(async () => {
-  const service = await startService({}, { resources: petAndInvoiceResources() })
+  const service = await startService()
   served = await (await fetch(`${service.origin}/v1/openapi.json`)).text()
   await service.stop()
   mkdirSync(folder, { recursive: true })

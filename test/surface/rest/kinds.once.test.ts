@@ -4,11 +4,10 @@ import { Validator } from '@seriousme/openapi-schema-validator'
 import { TRPCError } from '@trpc/server'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
-import { BY_ID } from '../../../db/order.ts'
 import { Problem } from '../../../src/errors/problem.ts'
 import { dateTimeInput, dateTimeOutput } from '../../../src/procedure/dates.ts'
+import { int64Input, int64Output } from '../../../src/procedure/fields.ts'
 import { idempotentWrite } from '../../../src/procedure/idempotent-write.ts'
-import { int64Input, int64Output } from '../../../src/procedure/int64.ts'
 import { paged, pagingInputs } from '../../../src/procedure/paging.ts'
 import { procedure, router } from '../../../src/procedure/procedure.ts'
 import { write } from '../../../src/procedure/write.ts'
@@ -238,15 +237,15 @@ const served = router({
     .input(
       z.object({
         shop: z.string(),
-        ...pagingInputs('orders', BY_ID),
+        ...pagingInputs('orders'),
         notes: z.array(z.string()).optional(),
       }),
     )
     .output(z.array(Order).meta({ id: 'Orders' }))
     .query(
-      paged({ by: BY_ID }, async ({ input: { shop, limit, cursor = 0n } }) => {
+      paged(async ({ input: { shop, limit, cursor = 0n } }) => {
         const ids = Array.from({ length: limit }, (_, index) => cursor + BigInt(index) + 1n)
-        return { items: ids.map((id) => ({ id, note: shop })), next: ids.at(-1), order: BY_ID }
+        return { items: ids.map((id) => ({ id, note: shop })), next: ids.at(-1) }
       }),
     ),
   fail: procedure

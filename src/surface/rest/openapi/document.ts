@@ -3,7 +3,7 @@ import { generateOpenApiDocument, type OpenAPIObject, type OpenApiRouter } from 
 import { z } from 'zod'
 import type { Config } from '../../../config/config.ts'
 import { TITLE, VERSION } from '../../../config/product.ts'
-import { INT64_MAX, INT64_MIN } from '../../../procedure/int64.ts'
+import { INT64_MAX, INT64_MIN } from '../../../procedure/fields.ts'
 import type { Resources } from '../../../procedure/resources.ts'
 import { shapesOf } from '../codec.ts'
 import type { Operation } from '../operations.ts'

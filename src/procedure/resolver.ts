@@ -1,0 +1,21 @@
+/** What a resolver is, and which function of this folder made it. */
+import type { Context } from './context.ts'
+
+/** The options of a tRPC resolver, as far as this folder uses them. */
+export interface Options<Input> {
+  ctx: Context
+  input: Input
+  /** The name of the procedure. */
+  path: string
+}
+
+export type Resolver<Input, Output> = (options: Options<Input>) => Promise<Output>
+
+type Maker = 'paged' | 'write' | 'idempotentWrite'
+
+/** Records which function made a resolver, and returns it: the start compares it with `restMeta`. */
+export const madeBy = <Made extends object>(maker: Maker, resolver: Made): Made =>
+  Object.assign(resolver, { maker })
+
+/** Returns which function made a resolver; undefined for any other resolver. */
+export const makerOf = (resolver: object & { maker?: Maker }): Maker | undefined => resolver.maker
