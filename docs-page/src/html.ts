@@ -1,6 +1,5 @@
 /** HTML written as templates, in which everything is escaped that is not HTML itself. */
-import { Marked, type Token } from 'marked'
-import { slugOf, uniqueIds } from './ids.ts'
+import { marked, type Token } from 'marked'
 
 export class Html {
   readonly text: string
@@ -10,71 +9,38 @@ export class Html {
   }
 }
 
-type Value = Html | string | undefined | readonly (Html | undefined)[]
+type Value = Html | string | false | undefined | readonly (Html | undefined)[]
 
-/** HTML of a template; `undefined` becomes nothing, and of an array each piece. */
+/** HTML of a template; `undefined` and `false` become nothing, and of an array each piece. */
 export const html = (strings: TemplateStringsArray, ...values: Value[]): Html =>
   new Html(String.raw({ raw: strings }, ...values.map(textOf)))
 
 function textOf(value: Value): string {
-  if (value === undefined) return ''
+  if (value === undefined || value === false) return ''
   if (value instanceof Html) return value.text
   if (typeof value === 'string') return value.replaceAll(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`)
   return value.map(textOf).join('')
 }
 
 export const join = (parts: (Html | string)[], between: string): Html =>
-  new Html(parts.map((part) => html`${part}`.text).join(between))
+  new Html(parts.map((part) => textOf(part)).join(between))
 
-/** Code under a line that says what it is; its lines are wrapped. */
-export const codeBlock = (title: string, text: string): Html =>
-  block(title, html`aria-label="${title}"`, text)
-
-/** Code whose lines are kept: it scrolls sideways, with the keyboard too. */
-export const sampleBlock = (title: string, text: string): Html =>
-  block(title, html`aria-label="Code sample" class="lines" tabindex="0"`, text)
-
-const block = (title: string, attributes: Html, text: string) => html`
+/** Code, which scrolls sideways, with the keyboard too. */
+export const codeBlock = (title: string, text: string): Html => html`
   <div class="block">
-    <div class="bar"><span class="what">${title}</span></div>
-    <pre role="group" ${attributes}>${text}</pre>
+    <div class="bar"><span>${title}</span></div>
+    <pre role="group" aria-label="${title}" tabindex="0">${text}</pre>
   </div>`
 
 /** A link to the place where it stands. */
-export const anchor = (id: string, what: string): Html =>
-  html` <a class="anchor" href="#${id}" aria-label="Link to ${what}">#</a>`
-
-/** What can be folded up, with a link to it, which must not stand in its summary. */
-export const linked = (id: string, what: string, details: Html): Html =>
-  html`<div class="linked">${anchor(id, what)}${details}</div>`
-
-// The page loads nothing from elsewhere, so an image is a link to it.
-const marked = new Marked({
-  renderer: {
-    image: ({ href, text }) => html`<a href="${href}">${text || href}</a>`.text,
-  },
-})
-
-const linkless = new Marked({
-  renderer: {
-    image: ({ text }) => html`${text}`.text,
-    link({ tokens }) {
-      return this.parser.parseInline(tokens)
-    },
-  },
-})
+export const anchor = (id: string): Html =>
+  html` <a class="anchor" href="#${id}" aria-label="Link to ${id}">#</a>`
 
 /** A description, which OpenAPI writes in CommonMark: paragraphs, lists and the like. */
-export const prose = (text: string | undefined): Html | undefined =>
-  text ? new Html(marked.parse(text, { async: false })) : undefined
+export const prose = (text = ''): Html => new Html(marked.parse(text, { async: false }))
 
 /** A description that stands within a line. */
-export const phrase = (text: string | undefined): Html | undefined =>
-  text ? new Html(marked.parseInline(text, { async: false })) : undefined
-
-/** The same for a place that must not have links, such as a `<summary>`. */
-export const withoutLinks = (text: string | undefined): Html | undefined =>
-  text ? new Html(linkless.parseInline(text, { async: false })) : undefined
+export const phrase = (text = ''): Html => new Html(marked.parseInline(text, { async: false }))
 
 /** A part of a description: its heading, and what stands under it. */
 export interface Chapter {
@@ -85,23 +51,23 @@ export interface Chapter {
 }
 
 /** A description in its parts: what stands before the first heading, and the part of each heading. */
-export function chaptersOf(text: string | undefined): { introduction: Html; chapters: Chapter[] } {
-  const tokens: Token[] = marked.lexer(text ?? '')
-  const isHeading = (token: Token | undefined) => token?.type === 'heading' && token.depth <= 2
-  const starts = tokens.flatMap((token, index) => (isHeading(token) ? [index] : []))
-  const parts = starts.map((start, index) => tokens.slice(start, starts[index + 1]))
-  const render = (list: Token[]) => new Html(marked.parser(list))
-  const idOf = uniqueIds()
+export function chaptersOf(text = ''): { introduction: Html; chapters: Chapter[] } {
+  const parts: Token[][] = [[]]
+  for (const token of marked.lexer(text)) {
+    if (token.type === 'heading') parts.push([])
+    parts.at(-1)?.push(token)
+  }
+  const [first = [], ...others] = parts
   return {
-    introduction: render(tokens.slice(0, starts[0])),
-    chapters: parts.map(([first, ...rest]) => {
-      const heading = first && 'text' in first ? first.text : ''
+    introduction: new Html(marked.parser(first)),
+    chapters: others.map(([title, ...tokens]) => {
+      const heading = title && 'text' in title ? title.text : ''
       return {
-        id: idOf(`guide-${slugOf(heading)}`),
+        id: `guide-${heading.toLowerCase().replaceAll(/[^a-z\d]+/g, '-')}`,
         heading,
-        words: render(rest.filter(({ type }) => type !== 'code')),
-        code: rest.flatMap((token) =>
-          token.type === 'code' ? [sampleBlock(token.lang || 'Code', token.text)] : [],
+        words: new Html(marked.parser(tokens.filter(({ type }) => type !== 'code'))),
+        code: tokens.flatMap((token) =>
+          token.type === 'code' ? [codeBlock(token.lang || 'Code', token.text)] : [],
         ),
       }
     }),
