@@ -17,11 +17,9 @@ export interface Engine extends DialectAdapter {
   tableOptions(db: Kysely<unknown>): Promise<RawBuilder<unknown>>
   /** Returns whether the database rejected a new column or index because the table has it. */
   existsAlready(error: Error): boolean
-  readBy<Table extends keyof Tables>(table: Table, index: string): Table
+  forceIndex<Table extends keyof Tables>(table: Table, index: string): Table
   /** Maximum number of pages in one query; 1 where the database is in this process. */
   readonly pagesPerQuery: number
-  /** Throws DatabaseUnavailableError, with the remedy, for tables without transactions. */
-  checkTables(db: Database): Promise<void>
   /** Throws ReplacedError if the database has been opened, and is now another one. */
   checkPlace(): void
   /** Returns whether the database rejected a row, so that its statement added no row. */
@@ -53,8 +51,8 @@ export function perDatabase<Made>(make: (db: Database) => Made): (db: Database) 
  * Returns the table for `selectFrom`, read by this index, because some databases choose a slower one.
  * The columns of the index must be those of the condition, then those of the order.
  */
-export const readBy = <Table extends keyof Tables>(
+export const forceIndex = <Table extends keyof Tables>(
   db: Database,
   table: Table,
   index: string,
-): Table => engineOf(db).readBy(table, index)
+): Table => engineOf(db).forceIndex(table, index)

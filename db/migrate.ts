@@ -42,7 +42,7 @@ interface MigrateOptions {
  * names. A migration that is added later with an earlier name runs too. Many instances may migrate at
  * once, because Kysely holds a lock. In a Galera cluster the lock is limited to one node, so a migration
  * must be able to run twice. Throws the error of a migration, LockedError after the timeout of the lock,
- * and DatabaseUnavailableError, also for a table without transactions.
+ * and DatabaseUnavailableError.
  */
 export async function migrate(
   db: Database,
@@ -52,9 +52,7 @@ export async function migrate(
   const executed = await executedNames(db).catch(() => []) // a new database has no table of them
   // A folder that is unreadable at the moment is read again by each attempt.
   const isDone = await hasAll(executed, folder).catch(() => false)
-  const names = isDone ? [] : await runPending(db, executed, folder, onWait, lockTimeout, end)
-  await engineOf(db).checkTables(db)
-  return names
+  return isDone ? [] : await runPending(db, executed, folder, onWait, lockTimeout, end)
 }
 
 async function runPending(

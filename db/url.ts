@@ -22,13 +22,21 @@ const SSL_MODES = ['REQUIRED', 'VERIFY_CA', 'VERIFY_IDENTITY'] as const
 
 export type SslMode = (typeof SSL_MODES)[number]
 
-/** Returns the `ssl-mode` of a MySQL URL; undefined for clear text. Throws for any other query. */
-export function sslModeOf({ search, hostname }: URL): SslMode | undefined {
-  if (search === '') return undefined
-  const mode = SSL_MODES.find((name) => search === `?ssl-mode=${name}`)
-  if (!mode) throw new TypeError('The query is no ssl-mode')
+/**
+ * Returns what the query of a MySQL URL says: the `ssl-mode`, or the `socketPath` of a server on this
+ * machine, or nothing for clear text over TCP. Throws for any other query.
+ */
+export function mysqlQueryOf({ search, searchParams, hostname }: URL): {
+  sslMode?: SslMode
+  socketPath?: string
+} {
+  if (search === '') return {}
+  const socketPath = searchParams.get('socketPath')
+  if (searchParams.size === 1 && socketPath?.startsWith('/')) return { socketPath }
+  const sslMode = SSL_MODES.find((name) => search === `?ssl-mode=${name}`)
+  if (!sslMode) throw new TypeError('The query is neither ssl-mode nor socketPath')
   // mysql2 would compare the certificate of an IP address with the name `localhost`.
   const isAddress = isIP(decodeURIComponent(hostname).replace(/^\[(.*)\]$/, '$1')) > 0
-  if (mode === 'VERIFY_IDENTITY' && isAddress) throw new TypeError('An IP address has no name')
-  return mode
+  if (sslMode === 'VERIFY_IDENTITY' && isAddress) throw new TypeError('An IP address has no name')
+  return { sslMode }
 }

@@ -6,7 +6,7 @@ import { isIP } from 'node:net'
 import { parseEnv } from 'node:util'
 import ipaddr from 'ipaddr.js'
 import { z } from 'zod'
-import { sslModeOf } from '../../db/url.ts'
+import { mysqlQueryOf } from '../../db/url.ts'
 import { parseDuration } from './duration.ts'
 import { nearMiss } from './near-miss.ts'
 import { NAME } from './product.ts'
@@ -76,7 +76,7 @@ export function readConfig(environment: Record<string, string | undefined>) {
     databaseUrl: read(
       'DATABASE_URL',
       z.string().refine(isDatabaseUrl).default(`sqlite:data/${NAME}.db?create`),
-      'mysql://user:password@host:3306/database (special characters percent-encoded; for TLS with ?ssl-mode=REQUIRED, VERIFY_CA, or VERIFY_IDENTITY and a host name), or sqlite:path, or sqlite:path?create, or empty',
+      'mysql://user:password@host:3306/database (special characters percent-encoded; for TLS with ?ssl-mode=REQUIRED, VERIFY_CA, or VERIFY_IDENTITY and a host name; for a socket with ?socketPath=/path), or sqlite:path, or sqlite:path?create, or empty',
     ),
     baseUrl: read('BASE_URL', serverUrl, SERVER_URL) ?? `http://localhost:${port}/v1`,
     /** Public URL of REST on the staging installation; undefined where there is none. */
@@ -104,6 +104,12 @@ export function readConfig(environment: Record<string, string | undefined>) {
       'DATABASE_TIMEOUT',
       timeout.refine((value) => value <= 30_000).default(5_000),
       'a duration from 1ms to 30s, such as 5s',
+    ),
+    /** Maximum number of connections to MySQL. */
+    databasePoolSize: read(
+      'DATABASE_POOL_SIZE',
+      integer.refine((value) => value >= 1 && value <= 1_000).default(10),
+      'an integer from 1 to 1000',
     ),
     /** Milliseconds that a graceful stop may take. */
     shutdownTimeout: read(
@@ -202,7 +208,7 @@ function isDatabaseUrl(text: string): boolean {
   try {
     // mysql2 decodes these, so a % in a password must be written as %25.
     decodeURIComponent(url.username + url.password + url.hostname + url.pathname)
-    sslModeOf(url)
+    mysqlQueryOf(url)
     return true
   } catch {
     return false

@@ -57,7 +57,12 @@ export async function serve(
   const resources = await loadResources()
   const { createStores } = resources
   const usage = { used: 0, waiting: 0 }
-  const db = await connect(config.databaseUrl, { timeout: config.databaseTimeout, usage })
+  const db = await connect(config.databaseUrl, {
+    timeout: config.databaseTimeout,
+    size: config.databasePoolSize,
+    usage,
+    warn: (message) => log.warn(message),
+  })
   // Metrics are imported only where they are configured: they cost time and memory.
   const metrics = config.metrics && (await import('../observe/metrics.ts')).createMetrics(usage)
   const authenticator = createAuthenticator(db, log, metrics?.lookUp)

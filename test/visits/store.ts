@@ -5,7 +5,7 @@ import { lookUp } from '../../db/coalesce/lookup.ts'
 import { pages } from '../../db/coalesce/pages.ts'
 import { addColumn, addIndex, idColumn, tableOptions } from '../../db/columns.ts'
 import type { Deadline } from '../../db/deadline.ts'
-import { readBy } from '../../db/engine.ts'
+import { forceIndex } from '../../db/engine.ts'
 import { retry } from '../../db/retry.ts'
 import { execute, type Value } from '../../db/statement.ts'
 import type { Database, Tables } from '../../db/tables.ts'
@@ -130,7 +130,7 @@ const readPage = pages({
   order: 'descending',
   select(db, value: Value<ListVisits>, has) {
     const owner = value(({ ownerId }) => ownerId)
-    const table = readBy(db, 'test_visits', 'test_visits_owner')
+    const table = forceIndex(db, 'test_visits', 'test_visits_owner')
     const visits = db.selectFrom(table).selectAll().where('owner_id', '=', owner)
     const urgent = value((query) => BigInt(query.urgent === true))
     return has('urgent') ? visits.where('urgent', '=', urgent) : visits

@@ -1,33 +1,22 @@
 /** A connection as Kysely uses it: statements and transactions on a connection of the pool. */
 import type { QueryResult } from 'kysely'
-import type { ConnectionOptions, FieldPacket, ResultSetHeader, RowDataPacket } from 'mysql2'
+import type { FieldPacket, ResultSetHeader, RowDataPacket } from 'mysql2'
 import { Deadline } from '../../deadline.ts'
-import {
-  DatabaseTimeoutError,
-  DatabaseUnavailableError,
-  NoConsecutiveIdsError,
-} from '../../errors.ts'
+import { DatabaseUnavailableError, NoConsecutiveIdsError } from '../../errors.ts'
 import type { Statement } from '../../statement.ts'
 import { Connection } from '../driver.ts'
-import { mysqlError, UnfitServerError } from './errors.ts'
-import { kill } from './kill.ts'
+import { withoutHints } from './engine.ts'
+import { isIndexMissing, mysqlError, UnfitServerError } from './errors.ts'
 import type { MysqlPool, Pooled } from './pool.ts'
-import { SET_UP, toServer, VARIABLES } from './variables.ts'
 
 /** The types of integers in the protocol: TINY, SHORT, LONG, LONGLONG, INT24. On SQLite all are bigints, too. */
 const INTEGERS = new Set<number | undefined>([1, 2, 3, 8, 9])
 
-/** The properties that all connections to a server share. */
-export interface MysqlServer {
-  pool: MysqlPool
-  options: ConnectionOptions
-  /** Milliseconds for a statement without a deadline. */
-  timeout: number
-}
-
 /** Takes a connection from the pool for its first statement, whose deadline limits the wait. */
 export class MysqlConnection extends Connection {
-  readonly #server: MysqlServer
+  readonly #pool: MysqlPool
+  /** Milliseconds for a statement without a deadline. */
+  readonly #timeout: number
   #pooled: Pooled | undefined
   /** Why the connection was closed. */
   #lost: Error | undefined
@@ -36,9 +25,10 @@ export class MysqlConnection extends Connection {
   /** The deadline of the latest statement, which also limits the commit and the rollback. */
   #deadline: Deadline | undefined
 
-  constructor(server: MysqlServer) {
+  constructor(pool: MysqlPool, timeout: number) {
     super()
-    this.#server = server
+    this.#pool = pool
+    this.#timeout = timeout
   }
 
   execute<Row>(statement: Statement): Promise<QueryResult<Row>> {
@@ -48,14 +38,19 @@ export class MysqlConnection extends Connection {
     const isWriting = this.#isToBegin || query.kind !== 'SelectQueryNode'
     return this.#withDeadline(async (deadline) => {
       const pooled = await this.#take(deadline, isWriting)
-      if (needsConsecutiveIds && !pooled.server?.hasConsecutiveIds) {
+      if (needsConsecutiveIds && !pooled.server.hasConsecutiveIds) {
         throw new NoConsecutiveIdsError('The server does not guarantee consecutive ids')
       }
       if (this.#isToBegin) {
         await this.#run(pooled, deadline, 'begin')
         this.#isToBegin = false
       }
-      return await this.#run<Row>(pooled, deadline, sql, parameters)
+      try {
+        return await this.#run<Row>(pooled, deadline, sql, parameters)
+      } catch (error) {
+        if (!isIndexMissing(error as Error)) throw error // #run throws nothing else
+        return await this.#run<Row>(pooled, deadline, withoutHints(sql), parameters)
+      }
     })
   }
 
@@ -79,7 +74,7 @@ export class MysqlConnection extends Connection {
   }
 
   async release(): Promise<void> {
-    if (this.#pooled) this.#server.pool.giveBack(this.#pooled)
+    if (this.#pooled) this.#pool.giveBack(this.#pooled)
     this.#pooled = undefined
   }
 
@@ -93,52 +88,45 @@ export class MysqlConnection extends Connection {
   /** Runs work with the deadline of the latest statement, or with a new one. */
   async #withDeadline<Result>(work: (deadline: Deadline) => Promise<Result>): Promise<Result> {
     if (this.#deadline) return await work(this.#deadline)
-    using deadline = new Deadline(this.#server.timeout)
+    using deadline = new Deadline(this.#timeout)
     return await work(deadline)
   }
 
-  /** Takes a connection from the pool, unless there is one, and sets it up if it is new. */
+  /** Takes a connection from the pool, unless there is one. */
   async #take(deadline: Deadline, isWriting: boolean): Promise<Pooled> {
     if (deadline.reason) throw deadline.reason
     if (this.#lost) throw this.#lost
-    if (this.#pooled) return this.#pooled
-    const pooled = await this.#server.pool.take(deadline, isWriting)
-    this.#pooled = pooled
-    if (pooled.server) return pooled
-    try {
-      for (const sql of SET_UP) await this.#run(pooled, deadline, sql)
-      const server = toServer((await this.#run(pooled, deadline, VARIABLES)).rows)
-      if (server.mistake) throw new Error(server.mistake)
-      pooled.server = server
-      return pooled
-    } catch (error) {
-      const cause = error instanceof DatabaseUnavailableError ? error.cause : error
-      // The statement itself was not sent.
-      const lost = deadline.reason ?? new DatabaseUnavailableError(cause, true)
-      this.#lose(lost)
-      throw lost
-    }
+    this.#pooled ??= await this.#pool.take(deadline, isWriting)
+    return this.#pooled
   }
 
   /** Runs a statement. If its deadline ends it, closes the connection, because the server continues. */
   async #run<Row>(
-    { connection }: Pooled,
+    pooled: Pooled,
     deadline: Deadline,
     sql: string,
     parameters: readonly unknown[] = [],
   ): Promise<QueryResult<Row>> {
+    if (pooled.hasEnded)
+      throw new DatabaseUnavailableError(new Error('The connection was lost'), true)
     const { promise, resolve, reject } = Promise.withResolvers<QueryResult<Row>>()
     const removeListener = deadline.onGiveUp((reason) => {
       this.#lose(reason)
+      void this.#pool.kill(pooled)
       reject(reason)
     })
     const values = parameters as unknown[] // mysql2 does not change them
-    connection.query<RowDataPacket[] | ResultSetHeader>(sql, values, (error, result, fields) => {
-      removeListener()
-      if (error) reject(error)
-      // Kysely declares the type of the rows.
-      else resolve(toResult(result, fields) as QueryResult<Row>)
-    })
+    pooled.connection.query<RowDataPacket[] | ResultSetHeader>(
+      sql,
+      values,
+      (error, result, fields) => {
+        removeListener()
+        if (error?.fatal) pooled.hasEnded = true
+        if (error) reject(error)
+        // Kysely declares the type of the rows.
+        else resolve(toResult(result, fields) as QueryResult<Row>)
+      },
+    )
     try {
       return await promise
     } catch (thrown) {
@@ -150,15 +138,12 @@ export class MysqlConnection extends Connection {
     }
   }
 
-  /** Closes the connection for this reason, and kills its session in the background. */
+  /** Closes the connection for this reason. */
   #lose(reason: Error): void {
     const pooled = this.#pooled
     this.#pooled = undefined
     this.#lost = reason
-    if (!pooled) return
-    this.#server.pool.drop(pooled)
-    if (reason instanceof DatabaseTimeoutError) this.#server.pool.checkIdle()
-    void kill(pooled, this.#server.options)
+    if (pooled) this.#pool.drop(pooled)
   }
 }
 

@@ -1,16 +1,19 @@
-/** Kysely's dialect for MySQL and MariaDB, on a pool of mysql2. */
+/** Kysely's dialect for MySQL and MariaDB, on a pool of connections of mysql2. */
 import { type Dialect, type Kysely, MysqlIntrospector, MysqlQueryCompiler } from 'kysely'
 import type { SslOptions } from 'mysql2'
 import type { PoolUsage } from '../../engine.ts'
-import { type SslMode, sslModeOf } from '../../url.ts'
+import { mysqlQueryOf, type SslMode } from '../../url.ts'
 import { createDriver } from '../driver.ts'
 import { MysqlConnection } from './connection.ts'
 import { MysqlEngine } from './engine.ts'
 import { MysqlPool } from './pool.ts'
-import { COLLATION } from './variables.ts'
+import { COLLATION } from './session.ts'
 
 /** Milliseconds after which a server that does not answer counts as unreachable, by default. */
 const CONNECT_TIMEOUT = 5_000
+
+/** Maximum number of connections, by default. */
+const SIZE = 10
 
 /**
  * mysql2's options. By default it checks the certificate against Node's authorities, to which
@@ -25,30 +28,46 @@ const TLS: Record<SslMode, SslOptions> = {
 export interface PoolSettings {
   /** Milliseconds for connecting, and for a statement without a deadline; unlimited by default. */
   timeout?: number | undefined
+  /** Maximum number of connections. */
+  size?: number
   /** The pool keeps these numbers current. */
   usage?: PoolUsage
+  /** Is called once with each thing that an operator should know about the server. */
+  warn?(message: string): void
 }
 
 /**
  * Returns a dialect for the server of `url` (mysql://user:password@host:port/database), which may end in
- * an `ssl-mode`. Throws for any other query.
+ * an `ssl-mode` or a `socketPath`. Throws for any other query.
  */
-export function mysqlDialect(url: string, { timeout, usage }: PoolSettings): Dialect {
+export function mysqlDialect(
+  url: string,
+  { timeout, size = SIZE, usage = { used: 0, waiting: 0 }, warn = () => {} }: PoolSettings,
+): Dialect {
   const server = new URL(url)
-  const sslMode = sslModeOf(server)
+  const { sslMode, socketPath } = mysqlQueryOf(server)
   server.search = '' // mysql2 would take it for its own options
-  const options = {
-    uri: server.href,
-    ...(sslMode && { ssl: TLS[sslMode] }),
-    charset: COLLATION,
-    connectTimeout: timeout ?? CONNECT_TIMEOUT,
-    supportBigNumbers: true,
+  const host = decodeURIComponent(server.hostname).replace(/^\[(.*)\]$/, '$1')
+  const warned = new Set<string>()
+  const address = {
+    at: socketPath ? { path: socketPath } : { host, port: Number(server.port || 3306) },
+    options: {
+      uri: server.href,
+      ...(sslMode && { ssl: TLS[sslMode] }),
+      ...(socketPath && { socketPath }),
+      charset: COLLATION,
+      supportBigNumbers: true,
+    },
+    timeout: timeout ?? CONNECT_TIMEOUT,
+    warn(message: string) {
+      if (!warned.has(message)) warn(message)
+      warned.add(message)
+    },
   }
-  const pool = new MysqlPool(options, usage)
-  const shared = { pool, options, timeout: timeout ?? Number.POSITIVE_INFINITY }
+  const pool = new MysqlPool(address, { size, usage })
+  const connect = () => new MysqlConnection(pool, timeout ?? Number.POSITIVE_INFINITY)
   return {
-    createDriver: () =>
-      createDriver(() => new MysqlConnection(shared), { close: () => pool.end() }),
+    createDriver: () => createDriver(connect, { close: () => pool.end() }),
     createAdapter: () => new MysqlEngine(url),
     createQueryCompiler: () => new MysqlQueryCompiler(),
     createIntrospector: (db: Kysely<unknown>) => new MysqlIntrospector(db),

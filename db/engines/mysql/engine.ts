@@ -5,6 +5,7 @@ import { DatabaseTimeoutError, DatabaseUnavailableError, LockedError } from '../
 import type { Database, Tables } from '../../tables.ts'
 import { runInTransaction } from '../../transaction.ts'
 import { existsOnMysql, isMysqlRowRejected } from './errors.ts'
+import { COMMENT } from './session.ts'
 
 /** Seconds that one attempt waits for the lock of the migrations. */
 const LOCK_TIMEOUT = 1
@@ -16,8 +17,9 @@ const MAX_NAME = 64
 // texts, as in SQLite.
 const COLLATIONS = ['utf8mb4_nopad_bin', 'utf8mb4_0900_bin']
 
-/** The comment of the service's tables. The database may contain others. */
-const COMMENT = 'created by a migration'
+/** Returns a statement without its hints, for a table that does not have the index, or a view. */
+export const withoutHints = (text: string): string =>
+  text.replaceAll(/ force index \(`[^`]*`\)/g, '')
 
 export class MysqlEngine extends MysqlAdapter implements Engine {
   readonly idType = 'bigint'
@@ -61,27 +63,10 @@ export class MysqlEngine extends MysqlAdapter implements Engine {
    * would use the primary key, and read all rows that the condition excludes:
    * https://dev.mysql.com/doc/refman/9.4/en/index-hints.html
    */
-  readBy<Table extends keyof Tables>(table: Table, index: string): Table {
-    // A hint must follow an alias, which is the name of the table itself.
-    const hint = sql`${sql.id(table)} force index (${sql.id(index)})`
-    // A query sees the same columns under the same name.
-    return sql.table(table).as(hint) as unknown as Table
-  }
-
-  /**
-   * Throws for a table with a storage engine other than InnoDB. TiDB and Vitess report InnoDB too:
-   * https://dev.mysql.com/doc/refman/9.4/en/information-schema-tables-table.html
-   */
-  async checkTables(db: Database): Promise<void> {
-    const { rows } = await sql<{ name: string }>`
-      select table_name as name from information_schema.tables
-      where table_schema = database() and engine <> 'InnoDB'
-        and (table_comment = ${COMMENT} or table_name like 'kysely\\_migration%')
-    `.execute(db)
-    if (rows.length === 0) return
-    const remedy = rows.map(({ name }) => `alter table ${name} engine = InnoDB`).join('; ')
-    const mistake = new Error(`Tables must have the storage engine InnoDB: ${remedy}`)
-    throw new DatabaseUnavailableError(mistake, true)
+  forceIndex<Table extends keyof Tables>(table: Table, index: string): Table {
+    // Kysely has no hints, but an alias may be any SQL: `pets` as `pets` force index (`pets_status_id`).
+    const alias = sql`${sql.id(table)} force index (${sql.id(index)})`
+    return sql.table(table).as(alias) as unknown as Table // the same columns under the same name
   }
 
   /** Each new connection finds the server by its name. */

@@ -16,115 +16,108 @@ import {
 /** The server is unable to serve further statements of the connection, so another connection is better. */
 export class UnfitServerError extends DatabaseUnavailableError {}
 
-const DUPLICATE = 1062 // ER_DUP_ENTRY
-const LOCKED = 1205 // ER_LOCK_WAIT_TIMEOUT
-const COLUMN_EXISTS = 1060 // ER_DUP_FIELDNAME
-const INDEX_EXISTS = 1061 // ER_DUP_KEYNAME
+/** What a server did, or did not do, with the statement that it answered with an error. */
+type Effect = keyof typeof NUMBERS
 
-/** The server rolled the transaction back, because of another one. */
-const conflict = new Set([
-  1020, // ER_CHECKREAD: MariaDB, innodb_snapshot_isolation
-  1213, // ER_LOCK_DEADLOCK; Galera: also a conflict with a transaction of another node
-  3101, // ER_TRANSACTION_ROLLBACK_DURING_COMMIT: group replication, a conflict with another transaction
-])
+const NUMBERS = {
+  /** The server rolled the transaction back, because of another one. */
+  conflict: [
+    1020, // MariaDB, innodb_snapshot_isolation
+    1213, // a deadlock; Galera: also a conflict with a transaction of another node
+    3101, // group replication: a conflict with a transaction of another member
+  ],
+  /** The server rejected the statement before it began, or rolled it back. */
+  none: [
+    // Too many connections or transactions; the host is blocked after too many broken connections.
+    1040, 1129, 1203, 1206, 1226, 1637,
+    // The operator has revoked a right.
+    1044, 1142, 1143,
+  ],
+  /** The server rejected the statement before it began, and would reject the next one too. */
+  unfit: [
+    // It may not write: read_only, and what else makes a server, a schema or InnoDB so.
+    1290,
+    1792,
+    1836,
+    1874,
+    1881,
+    3032,
+    3989,
+    1047, // Galera: the node left the cluster
+    4031, // the server closed an idle session
+    // Group replication: a new primary applies its backlog, or the consistency cannot be guaranteed.
+    3781,
+    3782,
+    3783,
+    3796,
+    3797,
+    3798,
+    3799,
+    4094,
+  ],
+  /** The server, or a proxy in between, ended the statement, perhaps after it had an effect. */
+  unknown: [
+    // No space, no memory, or another error of the storage.
+    1021,
+    1026,
+    1028,
+    1030,
+    1037,
+    1041,
+    1114,
+    3015,
+    3019,
+    3675,
+    4081,
+    4082,
+    // The server stops, or its network fails.
+    1053,
+    1077,
+    1158,
+    1159,
+    1160,
+    1161,
+    // The statement or the session was killed, or took too long.
+    1317,
+    1927,
+    1969,
+    3024,
+    3169,
+    1180, // Galera: the node was cut off, perhaps after the others had the transaction
+    3100, // group replication: the member was cut off during a commit
+    // A proxy lost the server, or did not reach it: https://proxysql.com/documentation/error-codes
+    2002,
+    2003,
+    2006,
+    2013,
+    2055,
+    9001,
+    9002,
+    9004,
+  ],
+  /** The server rejected a row because of its values, so the statement added no row. */
+  rejectedRow: [
+    1062, 1022, 1048, 1153, 1169, 1216, 1264, 1265, 1292, 1366, 1406, 1411, 1452, 1526, 1586, 1644,
+    1690, 3140, 3819, 4025,
+  ],
+} as const
 
-/** The server rejected the statement before it began, or rolled it back. */
-const withoutEffect = new Set([
-  1040, // ER_CON_COUNT_ERROR
-  1044, // ER_DBACCESS_DENIED_ERROR: the operator has revoked a right
-  1142, // ER_TABLEACCESS_DENIED_ERROR
-  1143, // ER_COLUMNACCESS_DENIED_ERROR
-  1203, // ER_TOO_MANY_USER_CONNECTIONS
-  1206, // ER_LOCK_TABLE_FULL
-  1226, // ER_USER_LIMIT_REACHED
-  1637, // ER_TOO_MANY_CONCURRENT_TRXS
-])
+const effects = new Map(
+  (Object.keys(NUMBERS) as Effect[]).flatMap((effect) =>
+    NUMBERS[effect].map((number) => [number as number, effect] as const),
+  ),
+)
 
-/** The server rejected the statement before it began, and would reject the next one too. */
-const unfit = new Set([
-  1047, // ER_UNKNOWN_COM_ERROR: Galera, the node left the cluster
-  1290, // ER_OPTION_PREVENTS_STATEMENT: read_only
-  1792, // ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION
-  1836, // ER_READ_ONLY_MODE
-  1874, // ER_INNODB_READ_ONLY
-  1881, // ER_INNODB_FORCED_RECOVERY
-  3032, // ER_SERVER_OFFLINE_MODE
-  3989, // ER_SCHEMA_READ_ONLY
-  4031, // ER_CLIENT_INTERACTION_TIMEOUT: the server closed an idle session
-  // Group replication: a new primary applies its backlog, and delays statements until then.
-  3781, // ER_GR_HOLD_WAIT_TIMEOUT
-  3782, // ER_GR_HOLD_KILLED
-  3783, // ER_GR_HOLD_MEMBER_STATUS_ERROR
-  // Group replication: group_replication_consistency cannot be guaranteed, so no transaction begins.
-  3796, // ER_GRP_TRX_CONSISTENCY_NOT_ALLOWED
-  3797, // ER_GRP_TRX_CONSISTENCY_BEFORE
-  3798, // ER_GRP_TRX_CONSISTENCY_AFTER_ON_TRX_BEGIN
-  3799, // ER_GRP_TRX_CONSISTENCY_BEGIN_NOT_ALLOWED
-  4094, // ER_OPERATION_NOT_ALLOWED_WHILE_PRIMARY_CHANGE_IS_RUNNING
-])
+const DUPLICATE = 1062
+const LOCKED = 1205
+const COLUMN_EXISTS = 1060
+const INDEX_EXISTS = 1061
+const INDEX_MISSING = 1176
+const ACCESS_DENIED = 1045
+const TLS_REQUIRED = 3159
 
-/** The server ended the statement, perhaps after it had an effect. */
-const uncertain = new Set([
-  1021, // ER_DISK_FULL
-  1026, // ER_ERROR_ON_WRITE
-  1028, // ER_FILSORT_ABORT
-  1030, // ER_GET_ERRNO: the storage engine's error, such as a full disk
-  1037, // ER_OUTOFMEMORY
-  1041, // ER_OUT_OF_RESOURCES
-  1053, // ER_SERVER_SHUTDOWN
-  1077, // ER_NORMAL_SHUTDOWN
-  1114, // ER_RECORD_FILE_FULL
-  1158, // ER_NET_READ_ERROR
-  1159, // ER_NET_READ_INTERRUPTED
-  1160, // ER_NET_ERROR_ON_WRITE
-  1161, // ER_NET_WRITE_INTERRUPTED
-  1180, // ER_ERROR_DURING_COMMIT: Galera, the node was cut off, perhaps after the others had the transaction
-  1317, // ER_QUERY_INTERRUPTED
-  1927, // ER_CONNECTION_KILLED: MariaDB
-  1969, // ER_STATEMENT_TIMEOUT: MariaDB, max_statement_time
-  // A proxy between the service and the server lost the server, or did not reach it:
-  // https://dev.mysql.com/doc/mysql-errors/9.4/en/client-error-reference.html
-  // https://proxysql.com/documentation/error-codes
-  2002, // CR_CONNECTION_ERROR
-  2003, // CR_CONN_HOST_ERROR
-  2006, // CR_SERVER_GONE_ERROR
-  2013, // CR_SERVER_LOST
-  2055, // CR_SERVER_LOST_EXTENDED
-  9001, // ProxySQL: no connection to a server in time
-  9002, // ProxySQL: no connection to a server
-  9004, // ProxySQL: the server is offline
-  3015, // ER_ENGINE_OUT_OF_MEMORY
-  3019, // ER_INNODB_UNDO_LOG_FULL
-  3024, // ER_QUERY_TIMEOUT: MySQL, max_execution_time
-  3100, // ER_RUN_HOOK_ERROR: group replication, the member was cut off during a commit
-  3169, // ER_SESSION_WAS_KILLED
-  3675, // ER_DISK_FULL_NOWAIT
-  4081, // ER_DA_GLOBAL_CONN_LIMIT: global_connection_memory_limit
-  4082, // ER_DA_CONN_LIMIT: connection_memory_limit
-])
-
-/** The server rejected a row because of its values, so the statement added no row. */
-const rejectedRow = new Set([
-  1022, // ER_DUP_KEY
-  1048, // ER_BAD_NULL_ERROR
-  1153, // ER_NET_PACKET_TOO_LARGE: each row alone may be small enough
-  1169, // ER_DUP_UNIQUE
-  1216, // ER_NO_REFERENCED_ROW
-  1264, // ER_WARN_DATA_OUT_OF_RANGE
-  1265, // WARN_DATA_TRUNCATED
-  1292, // ER_TRUNCATED_WRONG_VALUE
-  1366, // ER_TRUNCATED_WRONG_VALUE_FOR_FIELD
-  1406, // ER_DATA_TOO_LONG
-  1411, // ER_WRONG_VALUE_FOR_TYPE
-  1452, // ER_NO_REFERENCED_ROW_2
-  1526, // ER_NO_PARTITION_FOR_GIVEN_VALUE
-  1586, // ER_DUP_ENTRY_WITH_KEY_NAME
-  1644, // ER_SIGNAL_EXCEPTION, which triggers raise
-  1690, // ER_DATA_OUT_OF_RANGE
-  3140, // ER_INVALID_JSON_TEXT
-  3819, // MySQL: ER_CHECK_CONSTRAINT_VIOLATED
-  4025, // MariaDB: ER_CONSTRAINT_FAILED
-])
+/** The plugins of servers for which mysql2 can log in. */
+const PLUGINS = 'mysql_native_password, caching_sha2_password or sha256_password'
 
 interface DriverError extends Error {
   code?: string
@@ -142,17 +135,37 @@ export function mysqlError(error: DriverError): Error {
   Reflect.deleteProperty(error, 'sql')
   if (errno === DUPLICATE) return new DuplicateError(message)
   if (errno === LOCKED) return new LockedError(error, true)
-  if (conflict.has(errno)) return new ConflictError(error, true)
-  if (unfit.has(errno)) return new UnfitServerError(error, true)
-  if (withoutEffect.has(errno)) return new DatabaseUnavailableError(error, true)
-  if (!fatal && syscall === undefined && !uncertain.has(errno)) return error
-  return new DatabaseUnavailableError(error, fatal && message.endsWith('in closed state'))
+  const effect = effects.get(errno)
+  if (effect === 'conflict') return new ConflictError(error, true)
+  if (effect === 'unfit') return new UnfitServerError(error, true)
+  if (effect === 'none') return new DatabaseUnavailableError(error, true)
+  if (fatal || syscall !== undefined || effect === 'unknown') {
+    return new DatabaseUnavailableError(error, false)
+  }
+  return error
 }
 
 /** Returns whether the server rejected a row, so that its statement added no row. */
 export const isMysqlRowRejected = (error: DriverError): boolean =>
-  error instanceof DuplicateError || rejectedRow.has(error.errno ?? 0)
+  error instanceof DuplicateError || effects.get(error.errno ?? 0) === 'rejectedRow'
 
 /** Returns whether a new column or index exists already. */
 export const existsOnMysql = ({ errno }: DriverError): boolean =>
   errno === COLUMN_EXISTS || errno === INDEX_EXISTS
+
+/** Returns whether an index that a statement names is missing, or its table is a view. */
+export const isIndexMissing = ({ errno }: DriverError): boolean => errno === INDEX_MISSING
+
+/** Returns why a connection could not be opened, with the remedy where the server does not say it. */
+export function openError(error: DriverError, isEncrypted: boolean): Error {
+  const { code, errno, message } = error
+  if (code === 'AUTH_SWITCH_PLUGIN_ERROR' || code === 'MYSQL_CLEAR_PASSWORD_NOT_ENABLED') {
+    // The rest of the driver's message is for programmers.
+    const [what] = message.split(/[,.] /)
+    return new Error(`${what}: the user must log in by ${PLUGINS}`, { cause: error })
+  }
+  if (!isEncrypted && (errno === ACCESS_DENIED || errno === TLS_REQUIRED)) {
+    error.message += `; if it requires TLS, DATABASE_URL must end in ?ssl-mode=REQUIRED`
+  }
+  return error
+}

@@ -1,87 +1,78 @@
-/** The pool of connections to a MySQL server: limits, checks of idle connections, and their end. */
-import type { Socket } from 'node:net'
-import {
-  type Connection,
-  createPool,
-  type Pool,
-  type PoolConnection,
-  type PoolOptions,
-} from 'mysql2'
-import type { Deadline } from '../../deadline.ts'
+/** The pool of connections to a MySQL server. */
+import type { RowDataPacket } from 'mysql2'
+import { Deadline } from '../../deadline.ts'
 import type { PoolUsage } from '../../engine.ts'
 import { DatabaseUnavailableError } from '../../errors.ts'
+import { type Address, type Opened, open } from './open.ts'
 import { createSemaphore } from './semaphore.ts'
-import type { Server } from './variables.ts'
 
-/** Maximum number of connections. */
-const MAX_CONNECTIONS = 10
-
-/** Maximum number of connections that write: while all writes wait for a lock, reads continue. */
-const MAX_WRITERS = 6
+/** The part of the connections that may write: while all writes wait for a lock, reads continue. */
+const WRITERS = 0.6
 
 /** Maximum number of callers that wait for a connection. */
 const MAX_WAITING = 1_000
 
-/**
- * Milliseconds of silence after which TCP probes the server; after ten seconds more without a reply the
- * connection is lost: https://nodejs.org/api/net.html#socketsetkeepaliveenable-initialdelay
- */
-const KEEP_ALIVE_DELAY = 10_000
-
 /** Milliseconds after which an idle connection is closed, before a router or load balancer drops it. */
 const IDLE_TIMEOUT = 30_000
 
-/** Milliseconds that a connection has to answer a ping. */
+/**
+ * Milliseconds in which an idle connection may have been lost in silence, so it is pinged before its next
+ * use, and those that the ping may take. A busy connection is never pinged.
+ */
+const PING_AFTER = 500
 const PING_TIMEOUT = 500
 
-/** Milliseconds in use after which a connection may hang, and idle connections with it. */
-const HANG_TIMEOUT = 500
+/** The query for the seconds since the start of the server. */
+const UPTIME = `show global status like 'Uptime'`
 
-/** A connection of the pool. All times are those of performance.now(). */
-export interface Pooled {
-  readonly connection: PoolConnection
-  readonly openedAt: number
+/** A connection of the pool. */
+export interface Pooled extends Opened {
   /** When it was last known to work. */
   workedAt: number
-  /** Its use: when it began, and the function that ends it; undefined while it is idle. */
-  use: { since: number; release: () => void } | undefined
-  /** Whether it works, while it is pinged. */
-  check: Promise<boolean> | undefined
+  /** Whether it was lost, or is being closed: no statement can be sent. */
   hasEnded: boolean
-  /** The server, once the session is set up. */
-  server: Server | undefined
+  /** Closes it when it is idle for too long. */
+  readonly idleTimer: NodeJS.Timeout
+  /** Ends its use; undefined while it is idle. */
+  release: (() => void) | undefined
+}
+
+interface Waiter {
+  resolve(pooled: Pooled): void
+  reject(error: Error): void
+}
+
+/** The settings of a pool, beside the server. */
+export interface PoolOptions {
+  /** Maximum number of connections. */
+  size: number
+  /** The pool keeps these numbers current. */
+  usage: PoolUsage
 }
 
 export class MysqlPool {
-  readonly #pool: Pool
+  readonly #address: Address
   readonly #usage: PoolUsage
-  readonly #waitToUse = createSemaphore(MAX_CONNECTIONS, MAX_WAITING)
-  readonly #waitToWrite = createSemaphore(MAX_WRITERS, MAX_WAITING)
-  /** All connections that are open, or in use. */
-  readonly #connections = new Map<PoolConnection, Pooled>()
+  readonly #waitToUse: ReturnType<typeof createSemaphore>
+  readonly #waitToWrite: ReturnType<typeof createSemaphore>
+  /** The idle connections, in the order of their last use. */
+  readonly #idle: Pooled[] = []
+  /** The callers that found no idle connection, in the order of their arrival. */
+  readonly #waiters = new Set<Waiter>()
+  /** Whether a connection is being opened: one at a time, so that a server that hangs has only one. */
+  #isOpening = false
+  readonly #end = new AbortController()
+  /** Called when no connection is in use any more. */
+  #onUnused: (() => void) | undefined
 
-  /** Called when no connection is left. */
-  #onEmpty: (() => void) | undefined
-
-  constructor(options: PoolOptions, usage: PoolUsage = { used: 0, waiting: 0 }) {
+  constructor(address: Address, { size, usage }: PoolOptions) {
+    this.#address = address
     this.#usage = usage
-    this.#pool = createPool({
-      ...options,
-      connectionLimit: MAX_CONNECTIONS,
-      enableKeepAlive: true,
-      keepAliveInitialDelay: KEEP_ALIVE_DELAY,
-      // mysql2 closes idle connections only if this is less than the limit.
-      maxIdle: MAX_CONNECTIONS - 1,
-      idleTimeout: IDLE_TIMEOUT,
-      gracefulEnd: true,
-    })
-    this.#pool.on('connection', (connection) => this.#add(connection))
+    this.#waitToUse = createSemaphore(size, MAX_WAITING)
+    this.#waitToWrite = createSemaphore(Math.max(1, Math.floor(size * WRITERS)), MAX_WAITING)
   }
 
-  /**
-   * Returns a connection that works, as far as is known without a ping for each use. Throws
-   * DatabaseUnavailableError, or the reason of the deadline.
-   */
+  /** Returns a connection that works. Throws DatabaseUnavailableError, or the reason of the deadline. */
   async take(deadline: Deadline, isWriting: boolean): Promise<Pooled> {
     this.#usage.waiting++
     const permits: (() => void)[] = []
@@ -91,22 +82,10 @@ export class MysqlPool {
     try {
       if (isWriting) permits.push(await this.#waitToWrite(deadline))
       permits.push(await this.#waitToUse(deadline))
-      for (;;) {
-        const connection = await this.#next(deadline)
-        const pooled = this.#connections.get(connection)
-        if (!pooled) continue // it ended in the meantime
-        if (this.#mayHang(pooled)) this.checkIdle()
-        if (pooled.check) {
-          const works = await deadline.race(pooled.check).catch((reason) => {
-            connection.release()
-            throw reason
-          })
-          if (!works) continue
-        }
-        pooled.use = { since: performance.now(), release }
-        this.#usage.used++
-        return pooled
-      }
+      const pooled = await this.#next(deadline)
+      pooled.release = release
+      this.#usage.used++
+      return pooled
     } catch (error) {
       release()
       throw error
@@ -116,108 +95,152 @@ export class MysqlPool {
   }
 
   giveBack(pooled: Pooled): void {
-    pooled.connection.release()
+    pooled.workedAt = performance.now()
+    if (pooled.hasEnded) pooled.socket.destroy()
+    else this.#offer(pooled)
     this.#endUse(pooled)
   }
 
-  /** Closes a connection at once, without a message to the server, which may be unreachable. */
+  /** Closes a connection at once. */
   drop(pooled: Pooled): void {
     pooled.hasEnded = true
-    pooled.connection.destroy()
-    socketOf(pooled.connection).destroy()
+    pooled.socket.destroy()
     this.#endUse(pooled)
   }
 
-  /** Pings all idle connections, because another one hangs or was lost; closes those that fail. */
-  checkIdle(): void {
-    for (const pooled of this.#connections.values()) {
-      if (!pooled.use) pooled.check ??= this.#ping(pooled)
+  /**
+   * Ends what the session of a dropped connection still does, over another connection to its server. Never
+   * throws: an unreachable server ends the session by itself.
+   */
+  async kill({ connection: { threadId }, server, openedAt }: Pooled): Promise<void> {
+    using deadline = new Deadline(this.#address.timeout)
+    const age = performance.now() - openedAt
+    const control = await this.#next(deadline).catch(() => undefined)
+    if (!control) return
+    const query = async (sql: string) =>
+      (await deadline.race(control.connection.promise().query<RowDataPacket[]>(sql)))[0]
+    try {
+      // A load balancer may have chosen another server.
+      const isSame = control.server.name === server.name
+      const [uptime] = isSame ? await query(UPTIME) : []
+      // A server that was restarted may have given the number to another client.
+      if (Number(uptime?.Value) * 1_000 > age) await query(`kill ${threadId}`)
+      this.giveBack(control)
+    } catch {
+      this.drop(control)
     }
   }
 
-  /** Closes all connections. Never throws, because a connection that is lost is closed as well. */
+  /** Closes all connections, each after its statement. Never throws. */
   async end(): Promise<void> {
+    this.#end.abort()
+    this.#rejectWaiters(new Error('The pool has ended'))
+    for (const pooled of this.#idle.splice(0)) close(pooled)
     const { promise, resolve } = Promise.withResolvers<void>()
-    // mysql2 waits for each connection, also for one that is dropped in the meantime.
-    this.#onEmpty = resolve
-    this.#pool.end(() => resolve())
-    await promise
-    // A server that hangs does not close its side, and would keep this process alive.
-    for (const connection of this.#connections.keys()) socketOf(connection).destroySoon()
+    this.#onUnused = resolve
+    if (this.#usage.used > 0) await promise
   }
 
-  #add(connection: PoolConnection): void {
-    const now = performance.now()
-    const pooled: Pooled = {
-      connection,
-      openedAt: now,
-      workedAt: now,
-      use: undefined,
-      check: undefined,
-      hasEnded: false,
-      server: undefined,
+  /** Returns an idle connection that answers, or a new one. */
+  async #next(deadline: Deadline): Promise<Pooled> {
+    for (;;) {
+      if (deadline.reason) throw deadline.reason
+      const pooled = this.#idle.pop() ?? (await this.#wait(deadline))
+      if (performance.now() - pooled.workedAt < PING_AFTER) return pooled
+      await deadline.race(this.#check(pooled))
     }
-    this.#connections.set(connection, pooled)
+  }
+
+  /** Waits for a connection that is given back, or for a new one. */
+  async #wait(deadline: Deadline): Promise<Pooled> {
+    const { promise, resolve, reject } = Promise.withResolvers<Pooled>()
+    const waiter = { resolve, reject }
+    this.#waiters.add(waiter)
+    const removeListener = deadline.onGiveUp((reason) => {
+      this.#waiters.delete(waiter)
+      reject(reason)
+    })
+    if (!this.#isOpening) void this.#openForWaiters()
+    try {
+      return await promise
+    } finally {
+      removeListener()
+    }
+  }
+
+  /** Opens connections while callers wait. If one fails, all of them fail. Never throws. */
+  async #openForWaiters(): Promise<void> {
+    this.#isOpening = true
+    while (this.#waiters.size > 0) {
+      try {
+        this.#end.signal.throwIfAborted()
+        this.#offer(this.#add(await open(this.#address, this.#end.signal)))
+      } catch (error) {
+        this.#rejectWaiters(error)
+      }
+    }
+    this.#isOpening = false
+  }
+
+  #rejectWaiters(cause: unknown): void {
+    for (const { reject } of this.#waiters) reject(new DatabaseUnavailableError(cause, true))
+    this.#waiters.clear()
+  }
+
+  #add(opened: Opened): Pooled {
+    const remove = () => {
+      const index = this.#idle.indexOf(pooled)
+      if (index >= 0) this.#idle.splice(index, 1)
+      return index >= 0
+    }
+    const idleTimer = setTimeout(() => remove() && close(pooled), IDLE_TIMEOUT).unref()
+    const workedAt = performance.now()
+    const pooled: Pooled = { ...opened, workedAt, hasEnded: false, idleTimer, release: undefined }
     const onEnd = () => {
-      if (pooled.hasEnded) return
       pooled.hasEnded = true
-      if (!pooled.use) this.#forget(connection)
-      this.checkIdle()
+      if (remove()) pooled.socket.destroy()
     }
-    connection.on('end', onEnd).on('error', onEnd)
+    pooled.connection.on('end', onEnd).on('error', onEnd)
+    return pooled
+  }
+
+  /** Gives a connection to the caller that has waited longest, or keeps it for the next one. */
+  #offer(pooled: Pooled): void {
+    const [waiter] = this.#waiters
+    if (this.#end.signal.aborted) close(pooled)
+    else if (waiter) {
+      this.#waiters.delete(waiter)
+      waiter.resolve(pooled)
+    } else {
+      pooled.idleTimer.refresh()
+      this.#idle.push(pooled)
+    }
   }
 
   #endUse(pooled: Pooled): void {
-    if (pooled.hasEnded) this.#forget(pooled.connection)
-    if (!pooled.use) return
+    if (!pooled.release) return
     this.#usage.used--
-    pooled.use.release()
-    pooled.use = undefined
-    pooled.workedAt = performance.now()
+    pooled.release()
+    pooled.release = undefined
+    if (this.#usage.used === 0) this.#onUnused?.()
   }
 
-  #forget(connection: PoolConnection): void {
-    this.#connections.delete(connection)
-    if (this.#connections.size === 0) this.#onEmpty?.()
-  }
-
-  #next(deadline: Deadline): Promise<PoolConnection> {
-    const { promise, resolve, reject } = Promise.withResolvers<PoolConnection>()
-    const removeListener = deadline.onGiveUp(reject)
-    this.#pool.getConnection((error, connection) => {
-      removeListener()
-      if (error) reject(new DatabaseUnavailableError(error, true))
-      else if (deadline.reason) connection.release()
-      else resolve(connection)
-    })
-    return promise
-  }
-
-  /** Whether another connection is in use for long, and began after this one was known to work. */
-  #mayHang({ workedAt }: Pooled): boolean {
-    const latest = performance.now() - HANG_TIMEOUT
-    for (const { use } of this.#connections.values()) {
-      if (use && use.since < latest && workedAt < use.since) return true
-    }
-    return false
-  }
-
-  async #ping(pooled: Pooled): Promise<boolean> {
+  /** Offers a connection again if it answers. If not, closes all idle ones, which were lost with it. */
+  async #check(pooled: Pooled): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<boolean>()
     // After a pause of the process, the answer may have arrived: it is read before the immediate.
     const timer = setTimeout(() => setImmediate(resolve, false), PING_TIMEOUT)
     pooled.connection.ping((error) => resolve(!error))
-    const works = await promise
+    const answers = await promise
     clearTimeout(timer)
-    pooled.check = undefined
-    pooled.workedAt = performance.now()
-    if (!works) this.drop(pooled)
-    return works
+    if (!answers) for (const lost of [pooled, ...this.#idle.splice(0)]) this.drop(lost)
+    else this.giveBack(pooled)
   }
 }
 
-/** Returns the socket of a connection, whose own `destroy` closes only one direction. */
-export function socketOf(connection: Connection): Socket {
-  // mysql2 does not declare it.
-  return (connection as unknown as { stream: Socket }).stream
+/** Closes a connection with a message to the server, and does not wait for a reply. */
+function close(pooled: Pooled): void {
+  pooled.hasEnded = true
+  pooled.connection.end()
+  pooled.socket.destroySoon()
 }

@@ -54,11 +54,9 @@ export class SqliteEngine extends SqliteAdapter implements Engine {
   }
 
   /** SQLite uses all columns of an index without a hint. */
-  readBy<Table extends keyof Tables>(table: Table): Table {
+  forceIndex<Table extends keyof Tables>(table: Table): Table {
     return table
   }
-
-  async checkTables(): Promise<void> {}
 
   checkPlace(): void {
     this.#file.checkPlace()

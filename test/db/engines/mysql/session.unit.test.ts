@@ -1,6 +1,6 @@
 /** What the variables of a MySQL server say. */
 import { expect, test } from 'vitest'
-import { toServer, VARIABLES } from '../../../../db/engines/mysql/variables.ts'
+import { toServer, VARIABLES } from '../../../../db/engines/mysql/session.ts'
 
 const single = {
   version: '11.8.3-MariaDB',

@@ -1,5 +1,5 @@
-/** The variables of a session on a MySQL server: how they are set, and how they are checked. */
-import type { RowDataPacket } from 'mysql2'
+/** The session on a MySQL server: its settings, and what is checked when a connection is opened. */
+import type { Connection, RowDataPacket } from 'mysql2'
 
 /** The collation of statements and answers; mysql2 encodes statements in its character set. */
 export const COLLATION = 'utf8mb4_bin'
@@ -23,8 +23,9 @@ const SETTINGS: Record<string, string | bigint> = {
   default_storage_engine: 'InnoDB',
   // The server sorts texts by all their bytes; a request has at most as many.
   max_sort_length: 65_536n,
-  // A query without a limit returns all rows.
+  // A query without a limit returns all rows, however many it reads.
   sql_select_limit: 2n ** 64n - 1n,
+  sql_big_selects: 'ON',
   // Seconds that a statement waits for the lock of a row.
   innodb_lock_wait_timeout: 1n,
   // Seconds that a statement waits for the lock of a table: as long as a call may wait for the database.
@@ -53,7 +54,7 @@ const assignments = Object.entries(SETTINGS).map(
  * The statements that set up a session. The isolation level has its own statement, because its variable
  * has different names in MySQL and in MariaDB before 11.1.
  */
-export const SET_UP = [
+const SET_UP = [
   `set session transaction isolation level ${ISOLATION.replace('-', ' ')}`,
   `set session ${assignments.join(', ')}, wait_timeout = ${WAIT_TIMEOUT}, names ${CHARACTER_SET} collate ${COLLATION}`,
 ]
@@ -76,41 +77,78 @@ const SERVER = [
   'wsrep_on',
   'log_bin',
   'binlog_format',
+  'innodb_flush_log_at_trx_commit',
+  'sync_binlog',
 ]
-
-/** A server that logs statements rejects the writes of transactions with this isolation level. */
-const LOGS_STATEMENTS = 'The server logs statements: binlog_format must be ROW or MIXED'
 
 // Not all servers have all of them, and `select @@name` fails for an unknown name.
 const names = [...Object.keys(EXPECTED), 'tx_isolation', ...SERVER]
 /** The query for the variables that `toServer` reads. */
 export const VARIABLES = `show variables where variable_name in ('${names.join("', '")}')`
 
-export type Server = ReturnType<typeof toServer>
+/** The comment of the service's tables. The database may contain others. */
+export const COMMENT = 'created by a migration'
+
+/**
+ * The query for tables without transactions. TiDB and Vitess report InnoDB too:
+ * https://dev.mysql.com/doc/refman/9.4/en/information-schema-tables-table.html
+ */
+const TABLES = `select table_name as name from information_schema.tables
+  where table_schema = database() and engine <> 'InnoDB'
+    and (table_comment = '${COMMENT}' or table_name like 'kysely\\_migration%')`
+
+/**
+ * Sets up a session, and returns the properties of its server. Throws for a session or a server that is
+ * unusable, and warns of one that may lose what was acknowledged.
+ */
+export async function setUp(connection: Connection, warn: (message: string) => void) {
+  const query = async (sql: string) =>
+    (await connection.promise().query<RowDataPacket[]>(sql))[0] ?? []
+  for (const sql of SET_UP) await query(sql)
+  const { mistake, risks, ...server } = toServer(await query(VARIABLES))
+  if (mistake) throw new Error(mistake)
+  const tables = await query(TABLES)
+  if (tables.length > 0) {
+    const remedy = tables.map(({ name }) => `alter table ${name} engine = InnoDB`).join('; ')
+    throw new Error(`Tables must have the storage engine InnoDB: ${remedy}`)
+  }
+  for (const risk of risks) warn(risk)
+  return server
+}
+
+export type Server = Awaited<ReturnType<typeof setUp>>
 
 /** Returns the properties of a server and of the session, from the rows of VARIABLES. */
-export function toServer(rows: unknown[]) {
-  const values = new Map(
-    // The columns of `show variables`.
-    (rows as RowDataPacket[]).map((row) => [row.Variable_name, String(row.Value)]),
-  )
+export function toServer(rows: RowDataPacket[]) {
+  const values = new Map(rows.map((row) => [row.Variable_name, String(row.Value)]))
+  const is = (name: string, value: string) => values.get(name) === value
   // The name in MariaDB before 11.1.
   const isolation = values.get('tx_isolation')
   if (isolation && !values.has('transaction_isolation'))
     values.set('transaction_isolation', isolation)
   const differences = Object.entries(EXPECTED)
-    .filter(([name, value]) => values.get(name) !== String(value))
+    .filter(([name, value]) => !is(name, String(value)))
     .map(([name, value]) => `${name} is ${values.get(name) ?? 'unknown'}, not ${value}`)
-  const logsStatements =
-    values.get('log_bin') === 'ON' && values.get('binlog_format') === 'STATEMENT'
+  const durable = [
+    'innodb_flush_log_at_trx_commit',
+    ...(is('log_bin', 'ON') ? ['sync_binlog'] : []),
+  ]
   return {
     /** Why the session is unusable, for the operator; undefined if it is as set up. */
     mistake:
       differences.length > 0
         ? `The variables of the session are wrong (${differences.join('; ')}): a proxy must pass SET statements on`
-        : logsStatements
-          ? LOGS_STATEMENTS
+        : is('log_bin', 'ON') && is('binlog_format', 'STATEMENT')
+          ? // The server rejects the writes of transactions with this isolation level.
+            'The server logs statements: binlog_format must be ROW or MIXED'
           : undefined,
+    /** What may be lost although it was acknowledged, for the operator. */
+    risks: durable
+      .filter((name) => values.has(name) && !is(name, '1'))
+      .map(
+        (name) =>
+          `The database server has ${name} = ${values.get(name)}, not 1: when it or its machine fails, it may lose the latest pets and keys, though they were acknowledged`,
+      ),
     /** The name of the server: servers behind one load balancer use the same session numbers. */
     name: `${values.get('hostname')}:${values.get('port')}`,
     /**
@@ -120,7 +158,7 @@ export function toServer(rows: unknown[]) {
      */
     hasConsecutiveIds:
       ['0', '1', '2'].includes(values.get('innodb_autoinc_lock_mode') ?? '') &&
-      values.get('auto_increment_increment') === '1' &&
+      is('auto_increment_increment', '1') &&
       (values.get('wsrep_on') ?? 'OFF') === 'OFF' &&
       !/tidb|vitess/i.test(values.get('version') ?? 'vitess'),
   }
