@@ -13,6 +13,7 @@ const defaults = {
   rateLimit: undefined,
   trustProxy: 0,
   databaseTimeout: 5_000,
+  databasePoolSize: 10,
   shutdownTimeout: 10_000,
   shutdownDelay: 0,
   idempotencyLifetime: 86_400_000,
@@ -32,6 +33,7 @@ test('an empty environment and empty variables result in the defaults', () => {
     'RATE_LIMIT',
     'TRUST_PROXY',
     'DATABASE_TIMEOUT',
+    'DATABASE_POOL_SIZE',
     'SHUTDOWN_TIMEOUT',
     'SHUTDOWN_DELAY',
     'IDEMPOTENCY_LIFETIME',
@@ -89,6 +91,8 @@ test.each([
   'mysql://user:secret@[::1]:3306/petstore',
   'mysql://root@localhost/petstore?ssl-mode=REQUIRED',
   'mysql://root@10.0.0.1/petstore?ssl-mode=VERIFY_CA',
+  'mysql://root@localhost/petstore?socketPath=/run/mysqld/mysqld.sock',
+  'mysql://root@localhost/petstore?socketPath=/cloudsql/project:region:one',
   'mysql://root@db.example/petstore?ssl-mode=VERIFY_IDENTITY',
   'sqlite:petstore.db',
   'sqlite:/var/lib/petstore/petstore.db',
@@ -126,6 +130,7 @@ test.each<[Record<string, string>, object]>([
   ]),
   [{ DATABASE_TIMEOUT: '1ms' }, { databaseTimeout: 1 }],
   [{ DATABASE_TIMEOUT: '30s' }, { databaseTimeout: 30_000 }],
+  [{ DATABASE_POOL_SIZE: '1' }, { databasePoolSize: 1 }],
   [{ SHUTDOWN_TIMEOUT: '1ms' }, { shutdownTimeout: 1 }],
   [{ SHUTDOWN_TIMEOUT: '1h' }, { shutdownTimeout: 3_600_000 }],
   [{ SHUTDOWN_DELAY: '0s' }, { shutdownDelay: 0 }],
@@ -175,7 +180,7 @@ test.each([
 
 const url = 'an http or https URL that ends in /v1'
 const database =
-  'mysql://user:password@host:3306/database (special characters percent-encoded; for TLS with ?ssl-mode=REQUIRED, VERIFY_CA, or VERIFY_IDENTITY and a host name), or sqlite:path, or sqlite:path?create, or empty'
+  'mysql://user:password@host:3306/database (special characters percent-encoded; for TLS with ?ssl-mode=REQUIRED, VERIFY_CA, or VERIFY_IDENTITY and a host name; for a socket with ?socketPath=/path), or sqlite:path, or sqlite:path?create, or empty'
 const duration = (range: string) => `a duration from ${range}`
 const wrong: [name: string, expected: string, values: string[]][] = [
   [
@@ -195,7 +200,7 @@ const wrong: [name: string, expected: string, values: string[]][] = [
       ...[
         ...['ssl=true', 'sslmode=require', 'ssl-mode=PREFERRED', 'ssl-mode=required', 'ssl-mode'],
         ...['ssl-mode=', 'ssl-mode=REQUIRED&ssl-mode=REQUIRED', 'ssl-mode=REQUIRED&debug=true'],
-        ...['charset=utf8', 'ssl-mode=REQUIRED#x'],
+        ...['charset=utf8', 'ssl-mode=REQUIRED#x', 'socketPath=', 'socketPath=one.sock'],
       ].map((query) => `mysql://user:secret@host/petstore?${query}`),
       'mysql://user:secret@host/petstore#?ssl-mode=REQUIRED',
       // mysql2 compares the certificate of an IP address with the name localhost.

@@ -16,95 +16,41 @@ import {
 /** The server is unable to serve further statements of the connection, so another connection is better. */
 export class UnfitServerError extends DatabaseUnavailableError {}
 
-/** What a server did, or did not do, with the statement that it answered with an error. */
-type Effect = keyof typeof NUMBERS
-
-const NUMBERS = {
-  /** The server rolled the transaction back, because of another one. */
+/** What a server did with the statement that it answered with an error, by the numbers of the errors. */
+const EFFECTS = {
+  /** It rolled the transaction back, because of another one. */
   conflict: [
-    1020, // MariaDB, innodb_snapshot_isolation
-    1213, // a deadlock; Galera: also a conflict with a transaction of another node
-    3101, // group replication: a conflict with a transaction of another member
+    '1020 1213', // MariaDB with innodb_snapshot_isolation; a deadlock, or another node of Galera
+    '3101', // another member of group replication
   ],
-  /** The server rejected the statement before it began, or rolled it back. */
+  /** It rejected the statement before it began, or rolled it back. */
   none: [
-    // Too many connections or transactions; the host is blocked after too many broken connections.
-    1040, 1129, 1203, 1206, 1226, 1637,
-    // The operator has revoked a right.
-    1044, 1142, 1143,
+    '1040 1129 1203 1206 1226 1637', // too many connections, broken connections, locks, transactions
+    '1044 1142 1143', // the operator has revoked a right
   ],
-  /** The server rejected the statement before it began, and would reject the next one too. */
+  /** It rejected the statement before it began, and would reject the next one too. */
   unfit: [
-    // It may not write: read_only, and what else makes a server, a schema or InnoDB so.
-    1290,
-    1792,
-    1836,
-    1874,
-    1881,
-    3032,
-    3989,
-    1047, // Galera: the node left the cluster
-    4031, // the server closed an idle session
-    // Group replication: a new primary applies its backlog, or the consistency cannot be guaranteed.
-    3781,
-    3782,
-    3783,
-    3796,
-    3797,
-    3798,
-    3799,
-    4094,
+    '1290 1792 1836 1874 1881 3032 3989', // it may not write, such as with read_only
+    '4031 1047', // it has closed an idle session; the node has left the Galera cluster
+    '3781 3782 3783 3796 3797 3798 3799 4094', // group replication, while the primary changes
   ],
-  /** The server, or a proxy in between, ended the statement, perhaps after it had an effect. */
+  /** It ended the statement, perhaps after it had an effect. */
   unknown: [
-    // No space, no memory, or another error of the storage.
-    1021,
-    1026,
-    1028,
-    1030,
-    1037,
-    1041,
-    1114,
-    3015,
-    3019,
-    3675,
-    4081,
-    4082,
-    // The server stops, or its network fails.
-    1053,
-    1077,
-    1158,
-    1159,
-    1160,
-    1161,
-    // The statement or the session was killed, or took too long.
-    1317,
-    1927,
-    1969,
-    3024,
-    3169,
-    1180, // Galera: the node was cut off, perhaps after the others had the transaction
-    3100, // group replication: the member was cut off during a commit
-    // A proxy lost the server, or did not reach it: https://proxysql.com/documentation/error-codes
-    2002,
-    2003,
-    2006,
-    2013,
-    2055,
-    9001,
-    9002,
-    9004,
+    '1021 1026 1028 1030 1037 1041 1114 3015 3019 3675 4081 4082', // no space, no memory, a bad disk
+    '1053 1077 1158 1159 1160 1161', // it stops, or its network fails
+    '1317 1927 1969 3024 3169', // the statement or session was killed, or took too long
+    '1180 3100', // a node of Galera or of group replication was cut off during a commit
+    '2002 2003 2006 2013 2055 9001 9002 9004', // a proxy lost it: https://proxysql.com/documentation/error-codes
   ],
-  /** The server rejected a row because of its values, so the statement added no row. */
+  /** It rejected a row because of its values, so the statement added no row. */
   rejectedRow: [
-    1062, 1022, 1048, 1153, 1169, 1216, 1264, 1265, 1292, 1366, 1406, 1411, 1452, 1526, 1586, 1644,
-    1690, 3140, 3819, 4025,
+    '1022 1048 1153 1169 1216 1264 1265 1292 1366 1406 1411 1452 1526 1586 1644 1690 3140 3819 4025',
   ],
-} as const
+}
 
 const effects = new Map(
-  (Object.keys(NUMBERS) as Effect[]).flatMap((effect) =>
-    NUMBERS[effect].map((number) => [number as number, effect] as const),
+  Object.entries(EFFECTS).flatMap(([effect, groups]) =>
+    groups.flatMap((numbers) => numbers.split(' ').map((number) => [Number(number), effect])),
   ),
 )
 

@@ -25,6 +25,8 @@ const PING_TIMEOUT = 500
 /** The query for the seconds since the start of the server. */
 const UPTIME = `show global status like 'Uptime'`
 
+const UNKNOWN_SESSION = 1094 // ER_NO_SUCH_THREAD
+
 /** A connection of the pool. */
 export interface Pooled extends Opened {
   /** When it was last known to work. */
@@ -126,8 +128,10 @@ export class MysqlPool {
       // A server that was restarted may have given the number to another client.
       if (Number(uptime?.Value) * 1_000 > age) await query(`kill ${threadId}`)
       this.giveBack(control)
-    } catch {
-      this.drop(control)
+    } catch (error) {
+      // The session may have ended meanwhile.
+      if ((error as { errno?: number }).errno === UNKNOWN_SESSION) this.giveBack(control)
+      else this.drop(control)
     }
   }
 

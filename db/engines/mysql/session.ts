@@ -119,7 +119,7 @@ export async function setUp(connection: Connection, warn: (message: string) => v
 export type Server = Awaited<ReturnType<typeof setUp>>
 
 /** Returns the properties of a server and of the session, from the rows of VARIABLES. */
-export function toServer(rows: RowDataPacket[]) {
+export function toServer(rows: readonly Record<string, unknown>[]) {
   const values = new Map(rows.map((row) => [row.Variable_name, String(row.Value)]))
   const is = (name: string, value: string) => values.get(name) === value
   // The name in MariaDB before 11.1.
