@@ -111,6 +111,12 @@ export function readConfig(environment: Record<string, string | undefined>) {
       integer.refine((value) => value >= 1 && value <= 1_000).default(10),
       'an integer from 1 to 1000',
     ),
+    /** Milliseconds that an idle connection of a client stays open. */
+    keepAliveTimeout: read(
+      'KEEP_ALIVE_TIMEOUT',
+      timeout.default(65_000),
+      'a duration from 1ms to 1h, such as 65s',
+    ),
     /** Milliseconds that a graceful stop may take. */
     shutdownTimeout: read(
       'SHUTDOWN_TIMEOUT',
@@ -215,8 +221,12 @@ function isDatabaseUrl(text: string): boolean {
   }
 }
 
+/** The origin of a web view or an extension, whose URL has no origin by the URL standard. */
+const OTHER_ORIGIN = /^(?!https?:)[a-z][a-z\d+.-]*:\/\/[^\s/?#@\\]+$/
+
 function isOrigin(text: string): boolean {
   if (text === '*') return true
   // A URL may have a host such as *.example, which is no pattern: it would match no page.
-  return URL.parse(text)?.origin === text && !text.includes('*')
+  if (text.includes('*')) return false
+  return URL.parse(text)?.origin === text || OTHER_ORIGIN.test(text)
 }

@@ -134,6 +134,10 @@ export const malformed = (cause: unknown): Problem =>
 export const payloadTooLarge = (): Problem =>
   problem('PAYLOAD_TOO_LARGE', `The body must have at most ${MAX_BODY} bytes`)
 
+/** Returns the error for an input of tRPC whose short text stands for a long value. */
+export const inputTooLarge = (): Problem =>
+  problem('PAYLOAD_TOO_LARGE', `The input must have at most ${MAX_BODY} characters and values`)
+
 /** Returns the error for a body that is not uncompressed JSON in UTF-8. */
 export const unsupportedMediaType = (): Problem =>
   problem(

@@ -1,16 +1,12 @@
 /** Request bodies of both surfaces: uncompressed JSON in UTF-8, of limited size. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { TRPCError } from '@trpc/server'
 import { MAX_BODY } from '../config/limits.ts'
 import { CLIENT_GONE, malformed, payloadTooLarge, unsupportedMediaType } from '../errors/problem.ts'
-import { Backlog } from './backlog.ts'
+import { hold } from './held.ts'
 import { hasBody } from './request.ts'
 
-/** Bytes that a chunk occupies in addition to its content, as a Buffer in an array. */
-const CHUNK_OVERHEAD = 256
-
-/** The bodies that have not arrived in full: together at most 16 MiB. */
-const arriving = new Backlog(16 * 1024 * 1024)
+/** Chunks that are kept apart. In an array, each occupies 256 bytes beside its content. */
+const MAX_CHUNKS = 64
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
@@ -25,7 +21,7 @@ export async function readBody(
   res: ServerResponse,
 ): Promise<string | undefined> {
   const { headers } = req
-  if (Number(headers['content-length'] ?? 0) > MAX_BODY) throw tooLarge(res)
+  if (Number(headers['content-length'] ?? 0) > MAX_BODY) throw payloadTooLarge()
   const isPresent = hasBody(req)
   const type = headers['content-type']
   if ((isPresent || type !== undefined) && !isJson(type)) throw unsupportedMediaType()
@@ -38,35 +34,27 @@ export async function readBody(
 
 function readBytes(req: IncomingMessage, res: ServerResponse): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = []
+    let chunks: Buffer[] = []
     let length = 0
     const onData = (chunk: Buffer) => {
       length += chunk.length
-      chunks.push(chunk)
-      if (!req.complete) arriving.set(req, length + chunks.length * CHUNK_OVERHEAD)
-      if (length <= MAX_BODY) return
-      req.off('data', onData).pause()
-      reject(tooLarge(res))
+      if (length > MAX_BODY) {
+        chunks = []
+        return reject(payloadTooLarge())
+      }
+      if (chunks.push(chunk) > MAX_CHUNKS) chunks = [Buffer.concat(chunks)]
+      if (!req.complete) hold(req.socket, length)
     }
     const onEnd = () => {
-      arriving.delete(req)
+      hold(req.socket, 0)
       resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks))
     }
-    const onClose = () => {
-      arriving.delete(req)
-      reject(CLIENT_GONE)
-    }
+    const onClose = () => reject(CLIENT_GONE)
     if (req.destroyed || res.destroyed) return onClose()
     req.on('data', onData).on('end', onEnd).on('error', onClose)
     // A request that the server rejects in the middle of its body emits no other event.
     res.on('close', onClose)
   })
-}
-
-// The response closes the connection even if the body has arrived: other bodies would follow.
-function tooLarge(res: ServerResponse): TRPCError {
-  res.shouldKeepAlive = false
-  return payloadTooLarge()
 }
 
 function decode(bytes: Buffer): string {
@@ -85,5 +73,10 @@ function isJson(contentType = ''): boolean {
   const charset = parameters.map(
     (parameter) => parameter.trim().match(/^charset="?([^"]*)"?$/)?.[1],
   )
-  return type.trim() === 'application/json' && charset.every((name = 'utf-8') => name === 'utf-8')
+  return type.trim() === 'application/json' && charset.every((name) => UTF_8.has(name ?? 'utf-8'))
 }
+
+/** The labels of UTF-8 (https://encoding.spec.whatwg.org/#names-and-labels). */
+const UTF_8 = new Set(
+  'unicode-1-1-utf-8 unicode11utf8 unicode20utf8 utf-8 utf8 x-unicode20utf8'.split(' '),
+)

@@ -12,7 +12,6 @@ const securityHeaders = {
   'Cross-Origin-Opener-Policy': 'same-origin',
   'Cross-Origin-Resource-Policy': 'same-origin',
   'Referrer-Policy': 'no-referrer',
-  'Strict-Transport-Security': 'max-age=31536000; includeSubDomains',
   'X-Content-Type-Options': 'nosniff',
   'X-Frame-Options': 'DENY',
 }
@@ -23,13 +22,13 @@ const apiHeaders = {
   ...securityHeaders,
 }
 
-/** The headers of all JSON: `application/json` has no parameters (RFC 8259, section 11). */
-export const jsonHeaders = listOf({ ...apiHeaders, 'Content-Type': 'application/json' })
+/** The headers of JSON that caches may store. `application/json` has no parameters (RFC 8259, section 11). */
+export const publicHeaders = listOf({ ...apiHeaders, 'Content-Type': 'application/json' })
 
-/** The headers of JSON that requires an API key: caches must not store it (RFC 9111, section 5.2.2.5). */
-export const privateHeaders = [...jsonHeaders, 'Cache-Control', 'no-store']
+/** The headers of all other JSON: caches must not store it (RFC 9111, section 5.2.2.5). */
+export const jsonHeaders = [...publicHeaders, 'Cache-Control', 'no-store']
 
-/** `privateHeaders` for 204, which has no content and so no type (RFC 9110, section 15.3.5). */
+/** `jsonHeaders` for 204, which has no content and so no type (RFC 9110, section 15.3.5). */
 export const emptyHeaders = listOf({ ...apiHeaders, 'Cache-Control': 'no-store' })
 
 /** The headers of pages: they load only files of this origin, and have no inline script or style. */
@@ -48,7 +47,8 @@ export function crossOrigin(origins: string[], methods: string[]): RequestHandle
   const handle = cors({
     origin: origins.includes('*') ? '*' : origins,
     methods,
-    allowedHeaders: 'Authorization,Content-Type,Idempotency-Key,X-Request-Id,trpc-accept',
+    allowedHeaders:
+      'Authorization,Content-Type,Idempotency-Key,X-Request-Id,trpc-accept,traceparent,tracestate,baggage',
     exposedHeaders:
       'Link,Location,Deprecation,Sunset,RateLimit,RateLimit-Policy,Retry-After,WWW-Authenticate,X-Request-Id',
     maxAge: 600, // seconds for which a browser caches the response to a preflight

@@ -74,21 +74,6 @@ export function hasBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
 }
 
-/** Returns whether a part of the body has yet to arrive. */
-export const isUnread = (req: IncomingMessage): boolean => hasBody(req) && !req.complete
-
-/**
- * Returns whether the protocol is HTTP/1.1 or HTTP/1.0. Node's parser also accepts HTTP/0.9, HTTP/2.0
- * and RTSP. It reports RTSP/1.0 as 1.0, so only the bytes in the parser's buffer can distinguish the
- * two. Node does not document that buffer, and may not have it.
- */
-export function isHttp({ httpVersion, method, url, socket }: IncomingMessage): boolean {
-  if (httpVersion !== '1.0') return httpVersion === '1.1'
-  const { parser } = socket as { parser?: { getCurrentBuffer?(): Buffer } }
-  const text = parser?.getCurrentBuffer?.().toString('latin1') ?? ''
-  return !text.includes(`${method} ${url} RTSP/`)
-}
-
 /**
  * Returns the client's IP address, from `X-Forwarded-For` as far as TRUST_PROXY trusts it. It falls back
  * to the connection's where a proxy has sent no valid one. Undefined if the connection is closed.

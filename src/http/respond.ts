@@ -3,8 +3,8 @@ import type { ServerResponse } from 'node:http'
 import type { RequestHandler } from 'express'
 import { methodNotSupported } from '../errors/problem.ts'
 import { jsonHeaders, listOf } from './headers.ts'
+import { hold } from './held.ts'
 import { http } from './node.ts'
-import { isUnread } from './request.ts'
 import { recordOf } from './request-record.ts'
 
 /**
@@ -20,8 +20,8 @@ export function answer(
 ): void {
   // The server has already responded to a request that it rejected in the middle of its body.
   if (res.headersSent) return
-  // The rest of the body stays unread, so no other request can follow on this connection.
-  if (isUnread(res.req)) res.shouldKeepAlive = false
+  // No other request can follow the rest of this body.
+  if (!res.req.complete) res.shouldKeepAlive = false
   const record = recordOf(res)
   const list = [...headers, ...record.headers, 'X-Request-Id', record.requestId]
   if (status !== 204 && status !== 304) {
@@ -30,6 +30,8 @@ export function answer(
   }
   res.writeHead(status, list)
   res.end(body)
+  const { socket } = res
+  if (socket && socket.writableLength > 0) hold(socket, socket.writableLength)
 }
 
 /** Returns the text of an error response, for a socket without a request that is closed after it. */

@@ -1,16 +1,28 @@
 /** The Express app and its server: the routes, in their order. */
-import type { Server } from 'node:http'
-import express, { type ErrorRequestHandler, type RequestHandler } from 'express'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import express, {
+  type ErrorRequestHandler,
+  type Request,
+  type RequestHandler,
+  type Response,
+} from 'express'
 import { dedupe } from '../../db/dedupe.ts'
 import type { Config } from '../config/config.ts'
-import { notFound, toApiError, toProblem } from '../errors/problem.ts'
-import { crossOrigin, jsonHeaders, pageHeaders } from '../http/headers.ts'
+import {
+  INVALID_URL,
+  notFound,
+  Problem,
+  refusalOf,
+  toApiError,
+  toProblem,
+} from '../errors/problem.ts'
+import { crossOrigin, jsonHeaders, pageHeaders, publicHeaders } from '../http/headers.ts'
 import { healthRouter } from '../http/health.ts'
-import { checkHost } from '../http/request.ts'
+import { checkHost, parseTarget } from '../http/request.ts'
 import type { Telemetry } from '../http/request-log.ts'
 import { recordOf } from '../http/request-record.ts'
 import { answer, getOnly } from '../http/respond.ts'
-import { type ClientTimeouts, createHttpServer } from '../http/server/server.ts'
+import { type ClientTimeouts, createHttpServer } from '../http/server.ts'
 import type { Resources } from '../procedure/resources.ts'
 import { pipeline, type Service } from '../surface/pipeline.ts'
 import { operationsOf } from '../surface/rest/operations.ts'
@@ -29,7 +41,7 @@ interface Parts {
 }
 
 /** Returns a server that does not listen yet. Throws TypeError for an incomplete description. */
-export function createApp(parts: Parts): Server {
+export function createApp(parts: Parts) {
   const { config, resources, service, telemetry, readiness, clientTimeouts } = parts
   const { router, tags } = resources
   const operations = operationsOf(router, tags)
@@ -48,12 +60,6 @@ export function createApp(parts: Parts): Server {
   app.disable('x-powered-by').disable('etag')
   app.enable('case sensitive routing').enable('strict routing')
   app.set('trust proxy', config.trustProxy)
-  app.use((req, res, next) => {
-    telemetry.begin(req, res)
-    // `Connection: close` sends the next request of this client to another instance.
-    if (readiness.stopping) res.shouldKeepAlive = false
-    next()
-  })
   if (config.corsOrigins.length > 0) app.use(crossOrigin(config.corsOrigins, methods))
   // The busiest paths come first.
   app.use(pipeline(restSurface(operations, config.baseUrl), service))
@@ -61,13 +67,31 @@ export function createApp(parts: Parts): Server {
   // Before the check of Host, which health checkers often omit.
   app.use(healthRouter(readiness.isReady))
   app.use(requireHost)
-  app.get('/v1/openapi.json', async (_req, res) => answer(res, 200, jsonHeaders, await document()))
+  app.get('/v1/openapi.json', async (_req, res) =>
+    answer(res, 200, publicHeaders, await document()),
+  )
   app.get(['/', '/docs'], (_req, res) => answer(res, 302, TO_DOCS, ''))
   app.all(['/v1/openapi.json', '/', '/docs'], getOnly)
   app.use('/docs/', async (req, res, next) => (await docs())(req, res, next))
   app.use(refuseAll, answerError(service.report))
-  return createHttpServer(app, telemetry.onRefused, clientTimeouts)
+
+  // Express takes what Node made, and gives it prototypes of its own.
+  const begin = (req: IncomingMessage, res: ServerResponse) => {
+    telemetry.begin(req as Request, res as Response)
+    // `Connection: close` sends the next request of this client to another instance.
+    if (readiness.stopping) res.shouldKeepAlive = false
+  }
+  const serve = (req: IncomingMessage, res: ServerResponse) => {
+    if (parseTarget(req.url ?? '')) return app(req as Request, res as Response)
+    answer(res, BAD_URL.status, jsonHeaders, JSON.stringify(refusalOf(BAD_URL)))
+  }
+  return createHttpServer(
+    { begin, serve, onRefused: telemetry.onRefused },
+    { headers: 10_000, request: 30_000, keepAlive: config.keepAliveTimeout, ...clientTimeouts },
+  )
 }
+
+const BAD_URL = new Problem('BAD_REQUEST', INVALID_URL)
 
 /** Returns a function that makes a value at its first call, and again after a failure. */
 const kept = <Made>(make: () => Promise<Made>) => dedupe<void, Made>(make, { keep: true })

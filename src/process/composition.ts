@@ -1,5 +1,5 @@
 /** What a process is composed of, beside its configuration. */
-import type { ClientTimeouts } from '../http/server/server.ts'
+import type { ClientTimeouts } from '../http/server.ts'
 import type { Resources } from '../procedure/resources.ts'
 
 export interface Composition {

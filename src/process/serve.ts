@@ -2,7 +2,7 @@
 import { executionAsyncResource } from 'node:async_hooks'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import { type AddressInfo, Server as NetServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import { connect } from '../../db/connect.ts'
 import { retry } from '../../db/retry.ts'
@@ -19,9 +19,6 @@ import { reporter, type Service } from '../surface/pipeline.ts'
 import { createApp } from './app.ts'
 import type { Composition } from './composition.ts'
 import { createReadiness } from './readiness.ts'
-
-/** Milliseconds between two attempts to close idle connections during a stop. */
-const CLOSE_INTERVAL = 50
 
 /**
  * Maximum number of connections that the system holds until the process accepts them. It drops further
@@ -81,7 +78,8 @@ export async function serve(
     report: reporter(log),
   }
   const telemetry = createTelemetry(log, metrics?.observe)
-  const server = createApp({ config, resources, service, telemetry, readiness, clientTimeouts })
+  const app = createApp({ config, resources, service, telemetry, readiness, clientTimeouts })
+  const { server } = app
   // Beyond the limit on open files, Node closes connections in silence, and the database has none, too.
   server.maxConnections = maxConnections()
   server.on(
@@ -98,19 +96,8 @@ export async function serve(
     log.info('Stopping: finishing the requests in flight')
     readiness.stopping = true
     await wait(config.shutdownDelay)
-    // server.close() would also end the timeouts of requests that have begun to arrive.
-    NetServer.prototype.close.call(server)
-    // It would close only the connections that are idle at that moment.
-    const closing = setInterval(() => server.closeIdleConnections(), CLOSE_INTERVAL)
-    // Requests that are still arriving then time out, so that the rest of the stop has its time.
-    const halfTime = (config.shutdownTimeout - config.shutdownDelay) / 2
-    const arriving = setTimeout(() => {
-      server.headersTimeout = server.requestTimeout = 1
-    }, halfTime)
-    await once(server, 'close')
-    clearInterval(closing)
-    clearTimeout(arriving)
-    server.close()
+    // Requests that are still arriving then get 408, so that the rest of the stop has its time.
+    await app.stop((config.shutdownTimeout - config.shutdownDelay) / 2)
     idempotency.stop()
     await authenticator.stop() // records the last uses of keys, so it needs the database
     await db.destroy()

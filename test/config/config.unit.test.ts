@@ -5,6 +5,7 @@ import { expect, test } from 'vitest'
 import { ConfigError, readConfig } from '../../src/config/config.ts'
 
 const defaults = {
+  keepAliveTimeout: 65_000,
   port: 3000,
   databaseUrl: 'sqlite:data/petstore.db?create',
   baseUrl: 'http://localhost:3000/v1',
@@ -37,6 +38,7 @@ test('an empty environment and empty variables result in the defaults', () => {
     'SHUTDOWN_TIMEOUT',
     'SHUTDOWN_DELAY',
     'IDEMPOTENCY_LIFETIME',
+    'KEEP_ALIVE_TIMEOUT',
     'METRICS_PORT',
     'METRICS_HOST',
     'WORKERS',
@@ -139,6 +141,7 @@ test.each<[Record<string, string>, object]>([
     { SHUTDOWN_DELAY: '59m', SHUTDOWN_TIMEOUT: '60m' },
     { shutdownDelay: 3_540_000, shutdownTimeout: 3_600_000 },
   ],
+  [{ KEEP_ALIVE_TIMEOUT: '620s' }, { keepAliveTimeout: 620_000 }],
   [{ IDEMPOTENCY_LIFETIME: '1m' }, { idempotencyLifetime: 60_000 }],
   [{ IDEMPOTENCY_LIFETIME: '36h' }, { idempotencyLifetime: 129_600_000 }],
   [{ IDEMPOTENCY_LIFETIME: '90d' }, { idempotencyLifetime: 7_776_000_000 }],
@@ -232,7 +235,8 @@ const wrong: [name: string, expected: string, values: string[]][] = [
       // A browser sends an origin in lower case, and without the usual port.
       ...['https://Shop.example', 'https://shop.example:443', 'null'],
       // No origin has a `*`, and no other pattern than `*` is supported.
-      ...['https://*.shop.example', 'https://*'],
+      ...['https://*.shop.example', 'https://*', 'capacitor://', 'capacitor:localhost'],
+      ...['capacitor://localhost/', 'Capacitor://localhost', 'chrome-extension://a b'],
     ],
   ],
   [
@@ -266,6 +270,7 @@ const wrong: [name: string, expected: string, values: string[]][] = [
     ['5', '-1s', '36526d'],
   ],
   ['IDEMPOTENCY_LIFETIME', duration('1m, such as 24h'), ['59s', '59999ms', '0s', '24', '36526d']],
+  ['KEEP_ALIVE_TIMEOUT', duration('1ms to 1h, such as 65s'), ['0s', '61m', '65']],
   ['METRICS_PORT', 'an integer from 0 to 65535, or empty', ['65536', '-1', 'x']],
   ['WORKERS', 'an integer from 1 to 256', ['0', '257', '1.5', 'all']],
 ]

@@ -107,6 +107,9 @@ test('Content-Type must be JSON in UTF-8', async () => {
     'application/json; version=1',
     'application/json ; x=y',
     'application/json; odd',
+    ...['utf8', 'UTF8', 'unicode-1-1-utf-8', 'x-unicode20utf8'].map(
+      (label) => `application/json; charset=${label}`,
+    ),
   ]) {
     expect(await post(json, { 'content-type': type })).toMatchObject({ status: 201 })
     expect(await postTrpc(trpcPetOf(100), { 'content-type': type })).toMatchObject({ status: 200 })

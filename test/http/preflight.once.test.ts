@@ -23,8 +23,11 @@ test.each(['/v1/pets', '/v1/pets/1', '/trpc/createPet', '/trpc/listPets?batch=1'
     const list = (name: string) => answer.headers.get(name)?.toLowerCase().split(/, */).sort()
     expect(list('access-control-allow-headers')).toEqual([
       'authorization',
+      'baggage',
       'content-type',
       'idempotency-key',
+      'traceparent',
+      'tracestate',
       'trpc-accept',
       'x-request-id',
     ])

@@ -213,7 +213,6 @@ const ordinary = new Set([
   'date',
   'keep-alive',
   'referrer-policy',
-  'strict-transport-security',
   'transfer-encoding',
   'vary',
   'x-content-type-options',

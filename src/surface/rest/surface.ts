@@ -1,7 +1,7 @@
 /** The REST surface: operations by path and method, with inputs in path, query and JSON body. */
 import { parse as parseQuery } from 'node:querystring'
 import { malformed, methodNotSupported, Problem, toApiError } from '../../errors/problem.ts'
-import { emptyHeaders, jsonHeaders, listOf, privateHeaders } from '../../http/headers.ts'
+import { emptyHeaders, jsonHeaders, listOf } from '../../http/headers.ts'
 import { runOf } from '../invoke.ts'
 import type { Match, Surface } from '../pipeline.ts'
 import { parseJson } from './json.ts'
@@ -42,7 +42,7 @@ const errorText = (error: Problem) => JSON.stringify(toApiError(error))
 function matcherOf(operation: Operation, baseUrl: string) {
   const { name, path, procedure, type, status, write, deprecated } = operation
   const deprecation = deprecated ? listOf(deprecationHeaders(deprecated, baseUrl)) : []
-  const headers = [...privateHeaders, ...deprecation]
+  const headers = [...jsonHeaders, ...deprecation]
   const successHeaders = status === 204 ? [...emptyHeaders, ...deprecation] : headers
   const linksTo = linksOf(operation, baseUrl)
   const run = runOf(name, procedure)

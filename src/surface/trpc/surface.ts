@@ -15,7 +15,7 @@ import {
   Problem,
   unsupportedMediaType,
 } from '../../errors/problem.ts'
-import { privateHeaders } from '../../http/headers.ts'
+import { jsonHeaders } from '../../http/headers.ts'
 import { decodeInput } from '../../procedure/decode.ts'
 import { definitionOf, type Run, runOf } from '../invoke.ts'
 import type { Reply, Surface } from '../pipeline.ts'
@@ -28,7 +28,7 @@ const UNKNOWN = 'unknown'
 const PREFIX = '/trpc'
 
 // The body is JSON or JSON lines, by trpc-accept or Accept.
-const HEADERS = [...privateHeaders, 'Vary', 'Origin, trpc-accept, accept']
+const HEADERS = [...jsonHeaders, 'Vary', 'Origin, trpc-accept, accept']
 
 type Method = 'GET' | 'POST'
 

@@ -3,12 +3,12 @@ import type { Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { procedure, router } from '../../../src/procedure/procedure.ts'
-import { eventually } from '../../support/eventually.ts'
-import { expectServing } from '../../support/expect.ts'
-import { described, resourcesOf } from '../../support/procedures.ts'
-import { requestText, unreadAnswer } from '../../support/raw.ts'
-import { type Service, startService } from '../../support/service.ts'
+import { procedure, router } from '../../src/procedure/procedure.ts'
+import { eventually } from '../support/eventually.ts'
+import { expectServing } from '../support/expect.ts'
+import { described, resourcesOf } from '../support/procedures.ts'
+import { requestText, unreadAnswer } from '../support/raw.ts'
+import { type Service, startService } from '../support/service.ts'
 
 const served = router({
   large: procedure
@@ -45,22 +45,17 @@ const requests = () => service.logged.filter((line) => /"requestId":"unread"/.te
 
 test('requests behind an unread response are not served, and the connection closes', async () => {
   const { socket, sent } = await silentReader(docs)
-  socket.write(docs.repeat(2_000)) // more than one read of Node
+  socket.write(docs.repeat(50))
   await expectServing(service)
   expect((await text(socket)).match(/^HTTP\/1\.1 200 OK\r\n/gm)).toHaveLength(sent)
   expect(requests()).toBe(sent)
 })
 
-test('pipelined requests count as memory: the connection that is idle for longest is dropped', async () => {
-  const [first, second] = [await silentReader(docs), await silentReader(docs)]
-  const dropped = closeOf(first.served)
-  for (const { socket, served } of [first, second]) {
-    const before = served.bytesRead
-    socket.write('GET / HTTP/1.1\r\n\r\n'.repeat(3_000)) // the size of one read of Node
-    await eventually(() => expect(served.bytesRead).toBeGreaterThan(before))
-  }
+test('a client that sends hundreds of requests before it reads an answer is disconnected', async () => {
+  const { socket, served } = await silentReader(docs)
+  const dropped = closeOf(served)
+  socket.write(docs.repeat(200))
   await dropped
-  expect(second.served.destroyed).toBe(false)
   await expectServing(service)
 })
 

@@ -4,9 +4,9 @@ import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { setTimeout } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { accepted } from '../../support/accepted.ts'
-import { converse, requestText } from '../../support/raw.ts'
-import { type Service, startService } from '../../support/service.ts'
+import { accepted } from '../support/accepted.ts'
+import { converse, requestText } from '../support/raw.ts'
+import { type Service, startService } from '../support/service.ts'
 
 const pet = '{"name":"Rex","categoryId":3}'
 

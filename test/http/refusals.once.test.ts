@@ -6,15 +6,15 @@ import { text } from 'node:stream/consumers'
 import { setTimeout } from 'node:timers/promises'
 import { createTRPCClient, httpBatchLink, httpLink } from '@trpc/client'
 import { expect, test } from 'vitest'
-import { accepted } from '../../support/accepted.ts'
-import { createPetstoreClient, isApiError } from '../../support/client.ts'
-import { eventually } from '../../support/eventually.ts'
-import { expectRefusal } from '../../support/expect.ts'
-import { everyHeader } from '../../support/headers.ts'
-import { newMetrics } from '../../support/metrics.ts'
-import { converse, type RawAnswer } from '../../support/raw.ts'
-import { type AppRouter, transformer } from '../../support/router.ts'
-import { errorOf, serviceForFile, startService } from '../../support/service.ts'
+import { accepted } from '../support/accepted.ts'
+import { createPetstoreClient, isApiError } from '../support/client.ts'
+import { eventually } from '../support/eventually.ts'
+import { expectRefusal } from '../support/expect.ts'
+import { everyHeader } from '../support/headers.ts'
+import { newMetrics } from '../support/metrics.ts'
+import { converse, type RawAnswer } from '../support/raw.ts'
+import { type AppRouter, transformer } from '../support/router.ts'
+import { errorOf, serviceForFile, startService } from '../support/service.ts'
 
 const metrics = await newMetrics()
 const clientTimeouts = { headers: 300, request: 400, keepAlive: 2_000 }
@@ -98,17 +98,14 @@ test.for(refusals.map((given, index) => [index, ...given] as const))(
         const [surface] = path.slice(1).split('/')
         const operation = { surface: surface === 'v1' ? 'rest' : 'trpc', operation: 'createPet' }
         const wasServed = 'operation' in entry
-        expect(entry).toEqual({
+        expect(entry).toMatchObject({
           level: 30,
-          pid: process.pid,
           status,
           msg: 'request',
           ...(wasServed
-            ? { ...operation, method: 'POST', keyId: '1' }
+            ? { ...operation, keyId: '1' }
             : { surface: 'other', address: '127.0.0.1' }),
         })
-        if (wasServed) expect(duration).toBeGreaterThan(0)
-        else expect(duration).toBe(0)
         // The server waited for the body.
         if (whole.length === 2 && status === 408) expect(wasServed).toBe(true)
       }
@@ -152,10 +149,14 @@ test('clients of both surfaces can parse the error', async () => {
   expect(isApiError(thrown) && [thrown.code, thrown.status]).toEqual(['BAD_REQUEST', 431])
 })
 
-test('a silent connection gets 408', async () => {
-  const answer = await refusal([])
-  expectRefusal(answer, 408, 'TIMEOUT')
-  expect(messageOf(answer)).toBe(words[408])
+test('a connection that sends nothing is closed in silence', async () => {
+  const count = () =>
+    metrics.read('petstore_requests_total{surface="other",operation="none",status="408"}')
+  const [before, lines] = [await count(), service.logged.length]
+  const silent = await converse(service.origin, [])
+  expect(silent).toEqual({ answers: [], closed: true })
+  expect(service.logged.slice(lines)).toEqual([])
+  expect(await count()).toBe(before)
 })
 
 test('CONNECT is logged, and counted with surface="other"', async () => {
@@ -191,8 +192,10 @@ test('a request whose URL cannot be parsed is logged, and counted with surface="
     hostname: hostname(),
     requestId: answers[0]?.headers.get('x-request-id'),
     surface: 'other',
+    method: 'GET',
+    path: '',
     status: 400,
-    duration: 0,
+    duration: expect.any(Number),
     address: '127.0.0.1',
     msg: 'request',
   })

@@ -1,0 +1,188 @@
+/** The HTTP server: one request at a time on each connection, timeouts, refusals of what is not HTTP. */
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import { Server as NetServer, type Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { MAX_HEADER_COUNT, MAX_HEADERS } from '../config/limits.ts'
+import {
+  type ApiError,
+  HEADERS_TOO_LARGE,
+  Problem,
+  REQUEST_TIMEOUT,
+  refusalOf,
+  toApiError,
+} from '../errors/problem.ts'
+import { jsonHeaders } from './headers.ts'
+import { hold } from './held.ts'
+import { http } from './node.ts'
+import { answer, rawAnswer } from './respond.ts'
+
+/** The timeouts of clients, in milliseconds. */
+export interface ClientTimeouts {
+  /** To send the headers. */
+  headers: number
+  /** To send a whole request. */
+  request: number
+  /** To send the next request, and to read the next bytes of an answer. */
+  keepAlive: number
+}
+
+/** Milliseconds that a client has to read the last answer of its connection (RFC 9112, section 9.6). */
+const CLOSE_TIMEOUT = 1_000
+
+/** Bytes that Node holds for a pipelined request, as measured. */
+const PIPELINED_REQUEST = 6_000
+
+/** Requests that a client may send before the answer to its first one. None of them is done. */
+const MAX_PIPELINED = 100
+
+interface Connection {
+  /** The answer that the client has not taken in full. */
+  current: ServerResponse | undefined
+  /** Requests behind that of the current answer. */
+  pipelined: number
+  /** Whether the connection closes after the current answer. */
+  isLast: boolean
+  /** Bytes that the connection had read when the last answer was sent. */
+  bytesBefore: number
+}
+
+/** What becomes of requests: `begin` hears of each at once, and `serve` answers it. */
+export interface Handlers {
+  begin(req: IncomingMessage, res: ServerResponse): void
+  serve(req: IncomingMessage, res: ServerResponse): void
+  /** Logs what is refused before it is a request, and returns the id for `X-Request-Id`. */
+  onRefused(refusal: { status: number; ipAddress: string | undefined }): string
+}
+
+/** Returns a server that does not listen yet, and the function that stops it. */
+export function createHttpServer({ begin, serve, onRefused }: Handlers, timeouts: ClientTimeouts) {
+  const connections = new Map<Duplex, Connection>()
+  let isStopping = false
+
+  const accept = (req: IncomingMessage, res: ServerResponse) => {
+    const { socket } = req
+    const connection = connections.get(socket)
+    if (!connection) return
+    if (connection.current || socket.writableEnded) return refuseNext(socket, connection)
+    connection.current = res
+    // After an Upgrade header, Node drops the rest of the packet: the next request would lack bytes.
+    if (isStopping || req.headers.upgrade !== undefined) endAfterCurrent(connection)
+    res.on('finish', () => {
+      connection.current = undefined
+      connection.bytesBefore = socket.bytesRead
+      hold(socket, 0)
+      if (connection.isLast || isStopping || !req.complete) close(socket)
+    })
+    begin(req, res)
+    if (req.httpVersionMajor !== 1) return refuse(socket, NOT_HTTP)
+    // Node has then parsed the rest of the packet: a body, another request, or what is malformed. And the
+    // requests of one turn of the event loop run together, so that their calls can share statements.
+    setImmediate(() => res.headersSent || res.destroyed || serve(req, res))
+  }
+
+  /** RFC 9112, section 9.3.2: the first answer closes the connection, the second request is not done. */
+  const refuseNext = (socket: Socket, connection: Connection) => {
+    endAfterCurrent(connection)
+    if (++connection.pipelined > MAX_PIPELINED) return socket.destroy()
+    hold(socket, socket.writableLength + connection.pipelined * PIPELINED_REQUEST)
+  }
+
+  const refuse = (socket: Duplex, error: ApiError) => {
+    const connection = connections.get(socket)
+    if (!connection || socket.writableEnded) return
+    const { current } = connection
+    const body = JSON.stringify(refusalOf(error))
+    if (current) {
+      endAfterCurrent(connection)
+      if (!current.req.complete) answer(current, error.status, jsonHeaders, body)
+    } else {
+      const { remoteAddress } = socket as Socket // node:http's server has sockets of node:net
+      const id = onRefused({ status: error.status, ipAddress: remoteAddress })
+      socket.write(rawAnswer(error.status, body, id))
+      close(socket as Socket)
+    }
+  }
+
+  const server: Server = http.createServer({
+    headersTimeout: timeouts.headers,
+    requestTimeout: timeouts.request,
+    keepAliveTimeout: timeouts.keepAlive,
+    connectionsCheckingInterval: Math.min(1_000, timeouts.headers),
+    maxHeaderSize: MAX_HEADERS,
+    requireHostHeader: false, // a missing Host gets an Error as its body: see checkHost
+  })
+  // A client that closes its side first still gets its answer. Node does not document this property.
+  Object.assign(server, { httpAllowHalfOpen: true })
+  server.maxHeadersCount = MAX_HEADER_COUNT
+  server.setTimeout(timeouts.keepAlive)
+  server
+    .on('connection', (socket: Socket) => {
+      void socket.remoteAddress // kept for the log, which reads it after the socket has closed
+      const fresh = { current: undefined, pipelined: 0, bytesBefore: 0 }
+      connections.set(socket, { ...fresh, isLast: false })
+      socket.on('error', () => {}) // Node removes its own listener after CONNECT
+      // Node calls this after the last answer, and would destroy a socket whose client still sends.
+      Object.assign(socket, { destroySoon: () => close(socket) })
+      socket.once('close', () => {
+        connections.delete(socket)
+        hold(socket, 0)
+      })
+    })
+    .on('request', accept)
+    .on('checkContinue', accept) // readBody sends 100 Continue
+    .on('checkExpectation', accept) // RFC 9110, section 10.1.1: a server may ignore other values
+    .on('connect', (_req: IncomingMessage, socket: Duplex) => refuse(socket, NO_CONNECT))
+    .on('clientError', (error: NodeJS.ErrnoException, socket) => {
+      // Browsers and pools open connections in advance: one without a request ends in silence.
+      if (socket.destroyed || (socket as Socket).bytesRead === 0) return socket.destroy()
+      refuse(socket, errorOf(error))
+    })
+
+  /**
+   * Accepts no more connections, closes each after its answer, and resolves when all are closed. After
+   * `patience` milliseconds, a request that has not arrived in full gets 408.
+   */
+  const stop = async (patience: number) => {
+    isStopping = true
+    const closed = new Promise((resolve) => server.once('close', resolve))
+    // Node's own close() of http would cut answers that are still being read.
+    NetServer.prototype.close.call(server)
+    for (const [socket, { current, bytesBefore }] of connections) {
+      if (!current && (socket as Socket).bytesRead === bytesBefore) socket.destroy()
+    }
+    const timer = setTimeout(() => {
+      for (const [socket, { current }] of connections) {
+        if (!current?.req.complete) refuse(socket, REQUEST_TIMEOUT)
+      }
+    }, patience)
+    await closed
+    clearTimeout(timer)
+    server.close() // ends the interval in which Node looks for timeouts
+  }
+  return { server, stop }
+}
+
+function endAfterCurrent(connection: Connection): void {
+  connection.isLast = true
+  const { current } = connection
+  if (current && !current.headersSent) current.shouldKeepAlive = false
+}
+
+/** Closes this side. The client's side has a moment: a reset could take the last answer from it. */
+function close(socket: Socket): void {
+  if (socket.writableEnded) return
+  socket.end()
+  const timer = setTimeout(() => socket.destroy(), CLOSE_TIMEOUT).unref()
+  socket.once('close', () => clearTimeout(timer))
+}
+
+const badRequest = (message: string) => toApiError(new Problem('BAD_REQUEST', message))
+
+const MALFORMED = badRequest('The request is not well-formed HTTP')
+const NOT_HTTP = badRequest('The request must be one of HTTP/1.1 or HTTP/1.0')
+const NO_CONNECT = toApiError(new Problem('METHOD_NOT_SUPPORTED', 'CONNECT is not supported'))
+
+function errorOf({ code }: NodeJS.ErrnoException): ApiError {
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return REQUEST_TIMEOUT
+  return code === 'HPE_HEADER_OVERFLOW' ? HEADERS_TOO_LARGE : MALFORMED
+}
