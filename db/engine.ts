@@ -13,6 +13,8 @@ export interface PoolUsage {
 export interface Engine extends DialectAdapter {
   /** The type of an int64 primary key that the database assigns. */
   readonly idType: 'bigint' | 'integer'
+  /** Its clock: an expression for the milliseconds since 1970 (UTC). */
+  readonly now: RawBuilder<bigint>
   /** The options after `create table (…)`. */
   tableOptions(db: Kysely<unknown>): Promise<RawBuilder<unknown>>
   /** Returns whether the database rejected a new column or index because the table has it. */
@@ -35,6 +37,13 @@ export interface Engine extends DialectAdapter {
 /** Returns the engine of a database or transaction. */
 export const engineOf = (db: Pick<Kysely<unknown>, 'getExecutor'>): Engine =>
   db.getExecutor().adapter as Engine // every dialect of `connect` has such an adapter
+
+/**
+ * Returns the time of the database, in milliseconds since 1970 (UTC), as an expression for a statement.
+ * Stored times come from this clock, and are compared with it alone: those of instances may differ.
+ */
+export const now = (db: Pick<Kysely<unknown>, 'getExecutor'>): RawBuilder<bigint> =>
+  engineOf(db).now
 
 /** Returns a function that calls `make` once for each database, and returns its result every time. */
 export function perDatabase<Made>(make: (db: Database) => Made): (db: Database) => Made {

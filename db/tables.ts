@@ -7,7 +7,10 @@ export interface Tables {
   idempotency_keys: IdempotencyKeysTable
 }
 
-/** Times are milliseconds since 1970 (UTC), because all databases store an integer exactly. */
+/**
+ * Times are milliseconds since 1970 (UTC) by the database's clock, `now(db)`: all databases store an
+ * integer exactly.
+ */
 export interface ApiKeysTable {
   id: Generated<bigint>
   name: string
@@ -17,16 +20,24 @@ export interface ApiKeysTable {
   hash: string
   created_at: bigint
   expires_at: bigint | null
-  /** In the past for a revoked key; in the future for a rotated key in its grace period. */
+  /** A key with a time here is revoked, whatever the time is. */
   revoked_at: bigint | null
   last_used_at: bigint | null
   /** 1 for a key that may only read, otherwise 0. */
   read_only: bigint
+  /** When a rotated key stops working. */
+  grace_until: bigint | null
+  /**
+   * A random number that the keys that follow from one another by rotation share; their Idempotency-Keys
+   * are the same. Null stands for the key's id, which is not random: a restore may give it out again.
+   */
+  holder: bigint | null
 }
 
 /** The output of a request with an Idempotency-Key, which a repetition of the request returns. */
 export interface IdempotencyKeysTable {
   id: Generated<bigint>
+  /** The `holder` of the API key. */
   api_key_id: bigint
   /** SHA-256 of the Idempotency-Key, 64 hexadecimal digits, which have a fixed length. */
   key_hash: string

@@ -35,11 +35,11 @@ export function idempotencyInMemory(stores: Stores): Idempotency<Stores> {
   const known = new Map<string, { request: string; outcome?: { output: unknown } }>()
   return {
     async once<Output>(
-      { apiKeyId, key, operation, input }: Parameters<Idempotency<Stores>['once']>[0],
+      { holder, key, operation, input }: Parameters<Idempotency<Stores>['once']>[0],
       deadline: Deadline,
       make: Make<Stores, Output>,
     ) {
-      const name = `${apiKeyId} ${key}`
+      const name = `${holder} ${key}`
       const request = stringify([operation, input])
       const before = known.get(name)
       if (before) {

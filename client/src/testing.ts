@@ -45,7 +45,8 @@ export function petstoreHandlers({
     if (token === undefined) return 'missing'
     if (token === '' || apiKeys?.includes(token) === false) return 'invalid'
     if (!seen.includes(token)) seen.push(token)
-    return { keyId: BigInt(seen.indexOf(token)), readOnly: isReadOnlyKey(token) }
+    const id = BigInt(seen.indexOf(token))
+    return { keyId: id, holder: id, readOnly: isReadOnlyKey(token) }
   }
 
   const endpointUrl = url.replace(/\/$/, '')

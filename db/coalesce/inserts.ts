@@ -1,5 +1,5 @@
 /** Inserts of rows. Concurrent inserts share a statement, and each returns the id of its row. */
-import type { Generated, Insertable } from 'kysely'
+import { type Generated, type InsertObject, isExpression } from 'kysely'
 import type { Deadline } from '../deadline.ts'
 import { engineOf, perDatabase } from '../engine.ts'
 import { NoConsecutiveIdsError } from '../errors.ts'
@@ -23,14 +23,14 @@ type WithId = {
 
 /**
  * Returns the insert into a table. `columns` returns the columns of a row: for every row the same ones in
- * the same order, or the insert throws TypeError. A row that the database rejects does not affect the
- * other rows of its statement.
+ * the same order, or the insert throws TypeError. An expression, such as `now(db)`, must be the same for
+ * every row. A row that the database rejects does not affect the other rows of its statement.
  */
 export function inserts<Row, Table extends WithId>(
   table: Table,
-  columns: (row: Row) => Insertable<Tables[Table]>,
+  columns: (row: Row, db: Database) => InsertObject<Tables, Table>,
 ): Insert<Row> {
-  type Values = Insertable<Tables[Table]>
+  type Values = InsertObject<Tables, Table>
   let names: string | undefined
   const states = perDatabase(() => ({
     /** The compiled statement for each number of rows. */
@@ -38,8 +38,8 @@ export function inserts<Row, Table extends WithId>(
     hasConsecutiveIds: true,
   }))
 
-  function valuesOf(row: Row): Values {
-    const values = columns(row)
+  function valuesOf(row: Row, db: Database): Values {
+    const values = columns(row, db)
     // Kysely omits the columns that are undefined.
     const here = Object.keys(values)
       .filter((name) => values[name as never] !== undefined)
@@ -53,7 +53,7 @@ export function inserts<Row, Table extends WithId>(
   function insert(db: Database, rows: Values[], deadline: Deadline) {
     const { statements } = states(db)
     const parameters = rows.flatMap((row) =>
-      Object.values(row).filter((value) => value !== undefined),
+      Object.values(row).filter((value) => value !== undefined && !isExpression(value)),
     )
     let query = statements.get(rows.length)
     if (!query) {
@@ -96,7 +96,7 @@ export function inserts<Row, Table extends WithId>(
   }
 
   return async (db, row, deadline) => {
-    const values = valuesOf(row)
+    const values = valuesOf(row, db)
     if (db.isTransaction) return await insertRow(db, values, deadline)
     return await retry(() => insertRow(db, values, deadline), { repeatable: false, deadline })
   }

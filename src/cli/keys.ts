@@ -4,6 +4,7 @@ import type { Database } from '../../db/tables.ts'
 import { parseDuration } from '../config/duration.ts'
 import { KEY_LIFETIME } from '../keys/key.ts'
 import type { ApiKey, NewApiKey } from '../keys/store.ts'
+import { textInput } from '../procedure/fields.ts'
 import { print, UsageError } from '../process/program.ts'
 import { command, databaseLocation, withDatabase } from './command.ts'
 
@@ -11,7 +12,7 @@ const help = `Usage: npm run keys -- COMMAND [OPTIONS]
 
   create NAME [--expires 90d] [--read-only]
                                 create a key, and print it on stdout, this once
-  list                          list all keys, without their secrets
+  list                          list all keys, without their secrets; times are UTC
   rotate ID [--grace 24h]       replace a key with one of the same name, lifetime and rights; the old key
                                 works until the grace period ends
   revoke ID                     end a key
@@ -26,7 +27,11 @@ Options
 A DURATION is a number and a unit, such as 30s, 15m, 24h or 90d.
 A revoked key stops working within ${KEY_LIFETIME / 1000} seconds on every instance.`
 
-type Arguments = ReturnType<typeof readArguments>
+/** What could forge lines of the list: line breaks, colours, a text direction. */
+const UNPRINTABLE = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu
+
+/** The last time of a Date, in the year 275760, in milliseconds since 1970. */
+const LAST_TIME = 8_640_000_000_000_000
 
 /** Runs a command on the keys of a database. */
 type Action = (db: Database, keys: typeof import('../keys/store.ts')) => Promise<void>
@@ -51,7 +56,7 @@ function readArguments() {
         json: { type: 'boolean', default: false },
       },
     })
-    const [action, ...operands] = positionals
+    const [action = '', ...operands] = positionals
     return { action, operands, ...values }
   } catch (error) {
     const [problem] = (error as Error).message.split(/\.\s/)
@@ -60,43 +65,44 @@ function readArguments() {
 }
 
 /** Returns the action of the arguments. Throws UsageError before the database is opened. */
-function readAction(given: Arguments, location: string): Action {
-  const { action, json } = given
+function readAction(given: ReturnType<typeof readArguments>, location: string): Action {
+  const { action, operands, json } = given
   const commands = { expires: 'create', 'read-only': 'create', grace: 'rotate' } as const
   for (const [option, command] of Object.entries(commands)) {
     if (given[option as keyof typeof commands] !== undefined && action !== command)
       throw new UsageError(`--${option} is an option of ${command} only`)
   }
+  const operand = (what: string) => {
+    const [value = '', extra] = operands
+    if (value === '') throw new UsageError(`${action} needs ${what}; see --help`)
+    if (extra === undefined) return value
+    throw new UsageError(`${action} takes one argument: put quotes around "${operands.join(' ')}"`)
+  }
   switch (action) {
     case 'create': {
-      const name = readName(given)
-      const expiresAt = given.expires === undefined ? undefined : after('--expires', given.expires)
-      const terms = { expiresAt, readOnly: given['read-only'] === true }
+      const name = readName(operand('a NAME'))
+      const lifetime =
+        given.expires === undefined ? undefined : duration('--expires', given.expires, 1)
+      const terms = { lifetime, readOnly: given['read-only'] === true }
       return async (db, keys) =>
         await printNew(await keys.createKey(db, name, terms), location, json)
     }
-    case 'list': {
-      const [extra] = given.operands
-      if (extra !== undefined) throw new UsageError(`list takes no argument, but got "${extra}"`)
-      return async (db, keys) => await print(listText(await keys.listKeys(db), json))
-    }
+    case 'list':
+      if (operands[0] === undefined)
+        return async (db, keys) => await print(listText(await keys.listKeys(db), json))
+      throw new UsageError(`list takes no argument, but got "${operands[0]}"`)
     case 'rotate': {
-      const id = readId(given)
-      const graceUntil = after('--grace', given.grace ?? '24h')
-      return async (db, keys) => {
-        const created = await keys.rotateKey(db, id, graceUntil).catch((error) => {
-          if (!(error instanceof keys.ChangedMeanwhileError)) throw error
-          throw new UsageError(`The key ${id} was rotated or revoked at the same moment; see list`)
-        })
-        await printNew(created ?? unknown(id), location, json)
-      }
+      const id = readId(operand('the ID of a key'))
+      const grace = duration('--grace', given.grace ?? '24h')
+      return async (db, keys) =>
+        await printNew((await keys.rotateKey(db, id, grace)) ?? unknown(id), location, json)
     }
     case 'revoke': {
-      const id = readId(given)
+      const id = readId(operand('the ID of a key'))
       return async (db, keys) => {
         if (!(await keys.revokeKey(db, id))) unknown(id)
         console.error(`Key ${id} stops working within ${KEY_LIFETIME / 1000} seconds`)
-        if (json) await print(JSON.stringify({ id: Number(id) }))
+        if (json) await print(toJson({ id }))
       }
     }
     default:
@@ -104,82 +110,75 @@ function readAction(given: Arguments, location: string): Action {
   }
 }
 
-function operand({ action, operands }: Arguments, what: string): string {
-  const [value = '', extra] = operands
-  if (value.trim() === '') throw new UsageError(`${action} needs ${what}; see --help`)
-  if (extra !== undefined)
-    throw new UsageError(`${action} takes one argument: put quotes around "${operands.join(' ')}"`)
-  return value
+/** Returns a name by the rules of all texts, such as the name of a pet. */
+function readName(text: string): string {
+  const { data, error } = textInput({ description: '' }).safeParse(text)
+  if (data === undefined) throw new UsageError(`NAME ${error?.issues[0]?.message}`)
+  return data
 }
 
-function readName(given: Arguments): string {
-  const name = operand(given, 'a NAME')
-  if ([...name].length > 255) throw new UsageError('NAME must have at most 255 characters')
-  // Line breaks, colours, invisible characters or a text direction could forge lines of the list.
-  if (/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u.test(name)) {
-    throw new UsageError('NAME must not have control or invisible characters')
-  }
-  return name
-}
-
-function readId(given: Arguments): bigint {
-  const text = operand(given, 'the ID of a key')
+function readId(text: string): bigint {
   if (!/^\d{1,18}$/.test(text)) throw new UsageError(`"${text}" is not the ID of a key; see list`)
   return BigInt(text)
 }
 
-function after(option: string, text: string): Date {
-  const duration = parseDuration(text)
-  if (duration === undefined || (duration === 0 && option === '--expires')) {
-    throw new UsageError(
-      `${option} must be a number and a unit, such as 30s, 15m, 24h or 90d, at most a century, not "${text}"`,
-    )
-  }
-  return new Date(Date.now() + duration)
+function duration(option: string, text: string, least = 0): number {
+  const milliseconds = parseDuration(text)
+  if (milliseconds !== undefined && milliseconds >= least) return milliseconds
+  throw new UsageError(
+    `${option} must be a number and a unit, such as 30s, 15m, 24h or 90d, at most a century, not "${text}"`,
+  )
 }
 
 function unknown(id: bigint): never {
   throw new UsageError(`There is no working key with the ID ${id}; see list`)
 }
 
-async function printNew({ id, key }: NewApiKey, location: string, json: boolean): Promise<void> {
-  await print(json ? JSON.stringify({ id: Number(id), key }) : key).catch(({ message }) => {
-    throw new UsageError(`${message}. The new key ${id} of ${location} is lost: revoke it`)
+async function printNew(made: NewApiKey, location: string, json: boolean): Promise<void> {
+  await print(json ? toJson(made) : made.key).catch(({ message }) => {
+    throw new UsageError(`${message}. The new key ${made.id} of ${location} is lost: revoke it`)
   })
-  console.error(`This is key ${id} of ${location}. Keep it: it is not shown again.`)
+  console.error(`This is key ${made.id} of ${location}. Keep it: it is not shown again.`)
 }
 
 function listText(keys: ApiKey[], json: boolean): string {
-  if (json) return JSON.stringify(keys.map((key) => ({ ...key, id: Number(key.id) })))
-  const rows = keys.map((key) => [
+  const shown = keys.map((key) => ({
+    ...key,
+    createdAt: timeText(key.createdAt),
+    expiresAt: timeText(key.expiresAt),
+    revokedAt: timeText(key.revokedAt),
+    lastUsedAt: timeText(key.lastUsedAt),
+  }))
+  if (json) return toJson(shown)
+  const minute = (time: string | undefined) => time?.slice(0, -8).replace('T', ' ') ?? '-'
+  const rows = shown.map((key) => [
     String(key.id),
-    key.name,
+    key.name.replaceAll(UNPRINTABLE, escaped),
     `${key.prefix}…`,
     key.state,
     key.readOnly ? 'read' : 'read, write',
-    day(key.createdAt),
-    day(key.expiresAt),
-    day(key.lastUsedAt),
+    ...[key.createdAt, key.expiresAt, key.lastUsedAt].map(minute),
   ])
-  return tableText([
-    ['ID', 'NAME', 'KEY', 'STATE', 'MAY', 'CREATED', 'EXPIRES', 'LAST USED'],
-    ...rows,
-  ])
+  const title = ['ID', 'NAME', 'KEY', 'STATE', 'MAY', 'CREATED (UTC)', 'EXPIRES', 'LAST USED']
+  const table = [title, ...rows]
+  const width = (column: number) => Math.max(...table.map((row) => row[column]?.length ?? 0))
+  const line = (row: string[]) => row.map((cell, column) => cell.padEnd(width(column))).join('  ')
+  return table.map((row) => line(row).trimEnd()).join('\n')
 }
 
-function day(date: Date | undefined): string {
-  return date?.toISOString().slice(0, 16).replace('T', ' ') ?? '-'
+function escaped(character: string): string {
+  return `\\u{${character.codePointAt(0)?.toString(16)}}`
 }
 
-function tableText(rows: string[][]): string {
-  const widths = rows[0]?.map((_, column) =>
-    Math.max(...rows.map((row) => row[column]?.length ?? 0)),
+/** Returns a time in ISO 8601. A column may have a time beyond those of a Date. */
+function timeText(time: bigint | undefined): string | undefined {
+  if (time === undefined) return undefined
+  return new Date(Math.min(Number(time), LAST_TIME)).toISOString()
+}
+
+/** Returns JSON with all digits of the ids. */
+function toJson(value: unknown): string {
+  return JSON.stringify(value, (_name, item) =>
+    typeof item === 'bigint' ? JSON.rawJSON(String(item)) : item,
   )
-  const lines = rows.map((row) =>
-    row
-      .map((cell, column) => cell.padEnd(widths?.[column] ?? 0))
-      .join('  ')
-      .trimEnd(),
-  )
-  return lines.join('\n')
 }

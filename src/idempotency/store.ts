@@ -7,6 +7,7 @@ import { inserts } from '../../db/coalesce/inserts.ts'
 import { lookUp } from '../../db/coalesce/lookup.ts'
 import { inSharedTransaction } from '../../db/coalesce/shared-transaction.ts'
 import type { Deadline } from '../../db/deadline.ts'
+import { now } from '../../db/engine.ts'
 import { DatabaseUnavailableError, DuplicateError, LockedError } from '../../db/errors.ts'
 import { retry } from '../../db/retry.ts'
 import { execute, statement, type Value } from '../../db/statement.ts'
@@ -14,12 +15,12 @@ import type { Database, Tables } from '../../db/tables.ts'
 import { inTransaction } from '../../db/transaction.ts'
 import { startCleanup } from './cleanup.ts'
 
-/** A request with a key, which is valid for its API key only. */
+/** A request with a key, which is valid for the holder of the API key only. */
 interface OnceRequest {
-  apiKeyId: bigint
+  holder: bigint
   key: string
   operation: string
-  /** The validated input, with its fields in the order of the schema. */
+  /** The parsed input, with its fields in the order of the schema. */
   input: unknown
 }
 
@@ -51,7 +52,7 @@ export function createIdempotency<Stores>(
   ): Promise<Outcome<Output>> {
     for (let mayShare = oneStatement; ; mayShare = false) {
       const known = await findRow(db, row, deadline)
-      if (known && known.created_at > BigInt(Date.now() - lifetime)) {
+      if (known && known.now - known.created_at < lifetime) {
         const isSame = known.operation === row.operation && known.fingerprint === row.fingerprint
         // An output of the same operation.
         return isSame ? { output: parse(known.answer) as Output } : 'different'
@@ -72,8 +73,8 @@ export function createIdempotency<Stores>(
           throw error
         }
       }
-      // Another call of the shared transaction failed, or an earlier attempt took effect although its
-      // commit was lost: then the key is stored, and its work may have failed the second time.
+      // Either another call of the shared transaction failed, or the answer to a commit was lost. In the
+      // second case the key may be stored, and a later attempt failed because of it: the row decides.
     }
   }
 
@@ -116,15 +117,15 @@ export function createIdempotency<Stores>(
      * DatabaseUnavailableError.
      */
     async once<Output>(
-      { apiKeyId, key, operation, input }: OnceRequest,
+      { holder, key, operation, input }: OnceRequest,
       deadline: Deadline,
       make: Make<Stores, Output>,
       { oneStatement = false }: { oneStatement?: boolean } = {},
     ): Promise<Outcome<Output>> {
-      const name = `${apiKeyId} ${key}`
+      const name = `${holder} ${key}`
       if (running.has(name)) return 'running'
       const hash = hashOf('sha256', key)
-      const row = { apiKeyId, hash, operation, fingerprint: fingerprintOf(input) }
+      const row = { holder, hash, operation, fingerprint: fingerprintOf(input) }
       running.add(name)
       try {
         return await onceAtMost(row, deadline, make, oneStatement)
@@ -141,7 +142,7 @@ export function createIdempotency<Stores>(
 class TakenError extends Error {}
 
 interface NewRow {
-  apiKeyId: bigint
+  holder: bigint
   hash: string
   operation: string
   fingerprint: string
@@ -149,27 +150,28 @@ interface NewRow {
 
 /** Returns the columns that identify a row. */
 const columnsOf = (value: Value<NewRow>) => ({
-  api_key_id: value(({ apiKeyId }) => apiKeyId),
+  api_key_id: value(({ holder }) => holder),
   key_hash: value(({ hash }) => hash),
 })
 
-const findRow = lookUp<NewRow, Selectable<Tables['idempotency_keys']>>({
+const findRow = lookUp<NewRow, Selectable<Tables['idempotency_keys']> & { now: bigint }>({
   select: (db, keys) =>
     db
       .selectFrom('idempotency_keys')
       .selectAll()
+      .select(now(db).as('now'))
       .where((eb) => eb.or(keys.map((value) => eb.and(columnsOf(value))))),
   nameOf: (key) =>
-    'hash' in key ? `${key.apiKeyId} ${key.hash}` : `${key.api_key_id} ${key.key_hash}`,
+    'hash' in key ? `${key.holder} ${key.hash}` : `${key.api_key_id} ${key.key_hash}`,
 })
 
-const insertRow = inserts('idempotency_keys', (row: NewRow & { answer: string }) => ({
-  api_key_id: row.apiKeyId,
+const insertRow = inserts('idempotency_keys', (row: NewRow & { answer: string }, db) => ({
+  api_key_id: row.holder,
   key_hash: row.hash,
   operation: row.operation,
   fingerprint: row.fingerprint,
   answer: row.answer,
-  created_at: BigInt(Date.now()),
+  created_at: now(db),
 }))
 
 const updateAnswer = statement(

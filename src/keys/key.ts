@@ -10,6 +10,8 @@ export const KEY_LIFETIME = 10_000
 /** A caller with a valid API key. */
 export interface Caller {
   keyId: bigint
+  /** What the keys that follow from one another by rotation have in common. */
+  holder: bigint
   readOnly: boolean
 }
 

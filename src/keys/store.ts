@@ -1,30 +1,37 @@
-/** The API keys in the database. The table has times in milliseconds since 1970. */
+/** The API keys in the database, whose clock alone decides which of them work. */
+import { randomBytes } from 'node:crypto'
 import { type ExpressionBuilder, type Selectable, sql } from 'kysely'
-import type { BatchLimits } from '../../db/coalesce/coalesce.ts'
 import { lookUp } from '../../db/coalesce/lookup.ts'
 import type { Deadline } from '../../db/deadline.ts'
+import { now } from '../../db/engine.ts'
 import { execute } from '../../db/statement.ts'
 import type { ApiKeysTable, Database, Tables } from '../../db/tables.ts'
 import { inTransaction } from '../../db/transaction.ts'
 import { newKey } from './key.ts'
 
-/** Maximum number of uses that one statement records. */
+/** Maximum number of keys whose use one statement records. */
 const MAX_USES = 500
 
-/** The properties of a key, without its secret. */
+/** The properties of a key, without its secret. Times are milliseconds since 1970 (UTC). */
 export type ApiKey = Awaited<ReturnType<typeof listKeys>>[number]
 
 /** A new key. Only here is `key` itself known. */
 export type NewApiKey = Awaited<ReturnType<typeof createKey>>
 
-/** A working key, as authentication needs it. */
-export type WorkingKey = NonNullable<Awaited<ReturnType<ReturnType<typeof keyLookUp>>>>
+interface Terms {
+  /** Milliseconds until the key expires; undefined for never. */
+  lifetime?: number | undefined
+  /** Whether the key may change nothing. */
+  readOnly?: boolean
+  /** The holder of the key that this one follows from; a new one by default. */
+  holder?: bigint
+}
 
-/** Creates a key that works until `expiresAt` or its revocation. A `readOnly` key may change nothing. */
+/** Creates a key that works for its lifetime, or until its revocation. */
 export async function createKey(
   db: Database,
   name: string,
-  { expiresAt, readOnly = false }: { expiresAt?: Date | undefined; readOnly?: boolean } = {},
+  { lifetime, readOnly = false, holder = randomBytes(8).readBigInt64BE() }: Terms = {},
 ) {
   const { key, prefix, hash } = newKey(readOnly)
   const { insertId } = await db
@@ -33,9 +40,10 @@ export async function createKey(
       name,
       prefix,
       hash,
-      created_at: BigInt(Date.now()),
-      expires_at: expiresAt ? BigInt(expiresAt.getTime()) : null,
+      created_at: now(db),
+      expires_at: lifetime === undefined ? null : after(db, lifetime),
       read_only: readOnly ? 1n : 0n,
+      holder,
     })
     .executeTakeFirstOrThrow()
   if (insertId === undefined) throw new Error('The database returned no id for a new API key')
@@ -44,72 +52,77 @@ export async function createKey(
 
 /** Returns all keys in the order of their creation, the ended ones included. */
 export async function listKeys(db: Database) {
-  const rows = await db.selectFrom('api_keys').selectAll().orderBy('id').execute()
-  const now = BigInt(Date.now())
+  const rows = await db
+    .selectFrom('api_keys')
+    .selectAll()
+    .select(now(db).as('now'))
+    .orderBy('id')
+    .execute()
   return rows.map((row) => {
-    const isRevoked = row.revoked_at !== null && row.revoked_at <= now
-    const isExpired = row.expires_at !== null && row.expires_at <= now
+    const expiresAt = endOf(row)
+    const isExpired = expiresAt !== undefined && expiresAt <= row.now
     return {
       id: row.id,
       name: row.name,
       prefix: row.prefix,
-      state: isRevoked ? 'revoked' : isExpired ? 'expired' : 'working',
+      state: row.revoked_at !== null ? 'revoked' : isExpired ? 'expired' : 'working',
       readOnly: row.read_only !== 0n,
-      createdAt: new Date(Number(row.created_at)),
+      createdAt: row.created_at,
       /** When the key expires, or its grace period after a rotation ends. */
-      expiresAt: toDate(isRevoked ? row.expires_at : endOf(row)),
-      revokedAt: isRevoked ? toDate(row.revoked_at) : undefined,
-      lastUsedAt: toDate(row.last_used_at),
+      expiresAt,
+      revokedAt: row.revoked_at ?? undefined,
+      lastUsedAt: row.last_used_at ?? undefined,
     }
   })
 }
 
-/** Returns when a key ends that is not revoked yet: at its expiry, or after its grace period. */
-function endOf(row: Pick<ApiKeysTable, 'expires_at' | 'revoked_at'>): bigint | null {
-  const { expires_at, revoked_at } = row
-  if (expires_at === null || revoked_at === null) return expires_at ?? revoked_at
-  return revoked_at < expires_at ? revoked_at : expires_at
-}
-
-const toDate = (time: bigint | null) => (time === null ? undefined : new Date(Number(time)))
-
-/** The key was rotated or revoked by a concurrent command. */
-export class ChangedMeanwhileError extends Error {
-  override name = 'ChangedMeanwhileError'
+/** Returns when a key ends by itself: at its expiry, or after its grace period. */
+function endOf({ expires_at, grace_until }: Pick<ApiKeysTable, 'expires_at' | 'grace_until'>) {
+  if (expires_at === null || grace_until === null) return expires_at ?? grace_until ?? undefined
+  return grace_until < expires_at ? grace_until : expires_at
 }
 
 /**
- * Creates a key with the name, rights and lifetime of a working one. The old key ends at `graceUntil`,
- * or earlier if it expires earlier. Returns undefined if no working key has this id. Of concurrent
- * rotations one succeeds; the others throw ChangedMeanwhileError.
+ * Creates a key with the name, rights, lifetime and holder of a working one. The old key works for
+ * `grace` more milliseconds, or less if it ends earlier; 0 revokes it. Returns undefined if no working
+ * key has this id.
  */
 export async function rotateKey(
   db: Database,
   id: bigint,
-  graceUntil: Date,
+  grace: number,
 ): Promise<NewApiKey | undefined> {
-  // Read before the transaction: inside it, some servers reject an update of a row that changed since.
-  const old = await workingKeys(db)
-    .select(['name', 'created_at', 'expires_at', 'revoked_at', 'read_only'])
-    .where('id', '=', id)
-    .executeTakeFirst()
-  if (!old) return undefined
+  const end = after(db, grace)
   return await inTransaction(db, async (transaction) => {
-    // `expires_at` stays as it is, because the lifetime of the new key follows from it. `revoked_at`
-    // must change, because a concurrent rotation recognizes this one by it.
-    const grace = BigInt(graceUntil.getTime())
-    const revoked_at =
-      old.revoked_at === null || grace < old.revoked_at ? grace : old.revoked_at - 1n
+    // First, because this locks the row: a concurrent rotation or revocation waits.
     const { numUpdatedRows } = await transaction
       .updateTable('api_keys')
-      .set({ revoked_at })
+      .set((eb) =>
+        grace === 0
+          ? { revoked_at: now(db) }
+          : {
+              grace_until: eb
+                .case()
+                .when('grace_until', '<', end)
+                .then(eb.ref('grace_until'))
+                .else(end)
+                .end(),
+            },
+      )
       .where('id', '=', id)
-      .where('revoked_at', old.revoked_at === null ? 'is' : '=', old.revoked_at)
+      .where((eb) => isWorking(eb, db))
       .executeTakeFirstOrThrow()
-    if (numUpdatedRows === 0n) throw new ChangedMeanwhileError(`Key ${id} was changed meanwhile`)
-    const lifetime = old.expires_at === null ? undefined : old.expires_at - old.created_at
-    const expiresAt = lifetime === undefined ? undefined : new Date(Date.now() + Number(lifetime))
-    return await createKey(transaction, old.name, { expiresAt, readOnly: old.read_only !== 0n })
+    if (numUpdatedRows === 0n) return undefined
+    const old = await transaction
+      .selectFrom('api_keys')
+      .select(['name', 'created_at', 'expires_at', 'read_only', 'holder'])
+      .where('id', '=', id)
+      .executeTakeFirstOrThrow()
+    return await createKey(transaction, old.name, {
+      lifetime: old.expires_at === null ? undefined : Number(old.expires_at - old.created_at),
+      readOnly: old.read_only !== 0n,
+      holder: old.holder ?? id,
+    })
   })
 }
 
@@ -117,68 +130,71 @@ export async function rotateKey(
 export async function revokeKey(db: Database, id: bigint): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable('api_keys')
-    .set({ revoked_at: BigInt(Date.now()) })
+    .set({ revoked_at: now(db) })
     .where('id', '=', id)
-    .where(isWorking)
+    .where((eb) => isWorking(eb, db))
     .executeTakeFirstOrThrow()
   return numUpdatedRows > 0n
 }
 
-/** Returns a look-up of working keys by their hashes. Each one has its own limits. */
-export function keyLookUp(limits: BatchLimits = {}) {
-  const findRow = lookUp<string, Pick<Selectable<ApiKeysTable>, (typeof WORKING_COLUMNS)[number]>>({
-    ...limits,
-    select(db, hashes) {
-      const now = hashes[0]?.(() => BigInt(Date.now()))
-      const wanted = hashes.map((value) => value((hash) => hash))
-      return workingKeys(db, now).select(WORKING_COLUMNS).where('hash', 'in', wanted)
-    },
-    nameOf: (key) => (typeof key === 'string' ? key : key.hash),
-  })
-  return async (db: Database, hash: string, deadline: Deadline) => {
-    const row = await findRow(db, hash, deadline)
-    if (!row) return undefined
-    const until = endOf(row)
-    return {
-      keyId: row.id,
-      /** When the key ends, in milliseconds since 1970; Infinity for never. */
-      until: until === null ? Number.POSITIVE_INFINITY : Number(until),
-      readOnly: row.read_only !== 0n,
-    }
+/** A working key, as authentication needs it. */
+export type WorkingKey = NonNullable<Awaited<ReturnType<typeof findKey>>>
+
+/** Returns the working key with a hash. Throws DatabaseUnavailableError, and the reason of the deadline. */
+export async function findKey(db: Database, hash: string, deadline: Deadline) {
+  const row = await findRow(db, hash, deadline)
+  if (!row) return undefined
+  const end = endOf(row)
+  return {
+    keyId: row.id,
+    holder: row.holder ?? row.id,
+    readOnly: row.read_only !== 0n,
+    /** Milliseconds that the key still works, from the look-up on; Infinity without an end. */
+    left: end === undefined ? Number.POSITIVE_INFINITY : Number(end - row.now),
   }
 }
 
-const WORKING_COLUMNS = ['id', 'hash', 'expires_at', 'revoked_at', 'read_only'] as const
+const WORKING_COLUMNS = ['id', 'hash', 'expires_at', 'grace_until', 'read_only', 'holder'] as const
 
-/** Records when keys were last used, by their ids. A later time of another instance stays. */
+const findRow = lookUp<
+  string,
+  Pick<Selectable<ApiKeysTable>, (typeof WORKING_COLUMNS)[number]> & { now: bigint }
+>({
+  select: (db, hashes) =>
+    db
+      .selectFrom('api_keys')
+      .select(WORKING_COLUMNS)
+      .select(now(db).as('now'))
+      .where((eb) => isWorking(eb, db))
+      .where(
+        'hash',
+        'in',
+        hashes.map((value) => value((hash) => hash)),
+      ),
+  nameOf: (key) => (typeof key === 'string' ? key : key.hash),
+})
+
+/** Records that keys were used, by their ids: the time is that of this record. */
 export async function recordUses(
   db: Database,
-  uses: ReadonlyMap<bigint, number>,
+  keyIds: Iterable<bigint>,
   deadline?: Deadline,
 ): Promise<void> {
-  const rows = [...uses].map(([id, time]) => ({ id, time: BigInt(time) }))
-  while (rows.length > 0) {
-    const batch = rows.splice(0, MAX_USES)
-    const cases = batch.map(({ id, time }) => sql`when ${id} then ${time}`)
-    const time = sql<bigint>`case id ${sql.join(cases, sql` `)} end`
+  const waiting = [...keyIds]
+  while (waiting.length > 0) {
     const update = db
       .updateTable('api_keys')
-      .set({ last_used_at: time })
-      .where(
-        'id',
-        'in',
-        batch.map(({ id }) => id),
-      )
-      .where((eb) => eb.or([eb('last_used_at', 'is', null), eb('last_used_at', '<', time)]))
+      .set({ last_used_at: now(db) })
+      .where('id', 'in', waiting.splice(0, MAX_USES))
     await execute(db, update, deadline)
   }
 }
 
-const workingKeys = (db: Database, now?: bigint) =>
-  db.selectFrom('api_keys').where((eb) => isWorking(eb, now))
+/** An expression for the time in so many milliseconds. */
+const after = (db: Database, duration: number) => sql<bigint>`${now(db)} + ${BigInt(duration)}`
 
-function isWorking(eb: ExpressionBuilder<Tables, 'api_keys'>, now = BigInt(Date.now())) {
-  const isOpen = (time: 'expires_at' | 'revoked_at') =>
-    eb.or([eb(time, 'is', null), eb(time, '>', now)])
-  return isOpen('expires_at').and(isOpen('revoked_at'))
+function isWorking(eb: ExpressionBuilder<Tables, 'api_keys'>, db: Database) {
+  const isOpen = (time: 'expires_at' | 'grace_until') =>
+    eb.or([eb(time, 'is', null), eb(time, '>', now(db))])
+  return eb.and([eb('revoked_at', 'is', null), isOpen('expires_at'), isOpen('grace_until')])
 }

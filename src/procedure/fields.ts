@@ -60,6 +60,9 @@ export const int64Output = (documentation: InputDocumentation<number>) =>
 /** Characters (Unicode code points) of a column `varchar(255)`. */
 const MAX_LENGTH = 255
 
+/** Text that shows nothing. A text may contain such characters, such as the joiner of an emoji. */
+const BLANK = /^[\p{White_Space}\p{Default_Ignorable_Code_Point}\u2800]*$/u
+
 const textSchema = (maxLength: number) =>
   ({
     type: 'string',
@@ -83,7 +86,7 @@ export const textInput = (meta: InputDocumentation, maxLength = MAX_LENGTH) =>
       error: `must have at most ${maxLength} characters`,
       abort: true,
     })
-    .refine((text) => /\S/.test(text), { error: 'must not be blank' })
+    .refine((text) => !BLANK.test(text), { error: 'must not be blank' })
     .refine((text) => text.isWellFormed(), { error: 'must not contain an unpaired surrogate' })
     .refine((text) => !text.includes('\0'), { error: 'must not contain the character NUL' })
     .meta({ ...meta, override: textSchema(maxLength) })

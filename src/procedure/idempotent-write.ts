@@ -2,7 +2,6 @@
 import { idempotencyError, parseIdempotencyKey } from '../idempotency/header.ts'
 import type { Make } from '../idempotency/store.ts'
 import type { Stores } from './context.ts'
-import { withoutDefaults } from './defaults.ts'
 import { madeBy, type Options, type Resolver } from './resolver.ts'
 import { inside, makeChecked, write } from './write.ts'
 
@@ -29,9 +28,7 @@ export function idempotentWrite<Input, Output>(
     const { ctx, input, path: operation } = options
     const key = parseIdempotencyKey(ctx.idempotencyHeader)
     if (key === undefined) return await withoutKey(options)
-    // A later release may add parameters with defaults, and fields to the output.
-    const given = ctx.schemas ? withoutDefaults(ctx.schemas.input, input) : input
-    const request = { apiKeyId: ctx.caller.keyId, key, operation, input: given }
+    const request = { holder: ctx.caller.holder, key, operation, input }
     const work: Make<Stores, Output> = (stores, deadline) =>
       makeChecked(make, inside(options, stores, deadline))
     const outcome = await ctx.idempotency.once(request, ctx.deadline, work, { oneStatement })

@@ -124,6 +124,8 @@ test('keys create stores the unchanged name, up to 255 characters, and the expir
     revoked_at: null,
     last_used_at: null,
     read_only: 0n,
+    grace_until: null,
+    holder: expect.any(BigInt),
   })
 })
 
@@ -157,49 +159,56 @@ test.each(['revoke', 'rotate'])('keys %s of a key that does not work fails', asy
 
 test('keys list shows all fields of each key, and never the key itself', async () => {
   const made = '2026-01-02T03:04:05.678Z'
-  const [past, before] = ['2026-02-03T04:05:06.789Z', '2026-02-01T23:59:59.999Z']
+  const past = '2026-02-03T04:05:06.789Z'
   const [far, farther] = ['2997-06-07T08:09:10.111Z', '2998-12-31T00:00:00.000Z']
   const used = '2026-01-31T22:21:20.019Z'
-  // id, name, expires_at, revoked_at, last_used_at, read_only; and the expected state and times.
+  // id, name, expires_at, grace_until, revoked_at, last_used_at, read_only; and the expected state and end.
   const all = [
-    [3, 'plain', null, null, null, 0, 'working', undefined, undefined],
-    [4, 'in use', far, null, used, 0, 'working', far, undefined],
-    [5, 'expired', past, null, null, 0, 'expired', past, undefined],
-    [6, 'revoked', null, past, used, 0, 'revoked', undefined, past],
-    [7, 'revoked before its end', far, past, null, 0, 'revoked', far, past],
-    [8, 'revoked, then expired', past, before, null, 0, 'revoked', past, before],
-    [9, 'in its grace', farther, far, null, 0, 'working', far, undefined],
-    [10, 'in a grace beyond its end', far, farther, null, 0, 'working', far, undefined],
-    [11, 'a grace and no end', null, far, null, 0, 'working', far, undefined],
-    [12, 'reader', null, null, null, 1, 'working', undefined, undefined],
+    ['3', 'plain', null, null, null, null, 0, 'working', undefined],
+    ['4', 'in use', far, null, null, used, 0, 'working', far],
+    ['5', 'expired', past, null, null, null, 0, 'expired', past],
+    ['6', 'revoked', null, null, past, used, 0, 'revoked', undefined],
+    ['7', 'revoked before its end', far, null, past, null, 0, 'revoked', far],
+    ['8', 'revoked ahead of time', null, null, far, null, 0, 'revoked', undefined],
+    ['9', 'in its grace', farther, far, null, null, 0, 'working', far],
+    ['10', 'in a grace beyond its end', far, farther, null, null, 0, 'working', far],
+    ['11', 'after its grace', null, past, null, null, 0, 'expired', past],
+    ['12', 'reader', null, null, null, null, 1, 'working', undefined],
+    ['9007199254740993', 'two\nlines \u202eback', null, null, null, null, 0, 'working', undefined],
   ] as const
   await using sql = await openSql(database.url)
   await sql('delete from api_keys')
   const time = (text: string | null) => (text === null ? null : Date.parse(text))
   const prefix = (isReader: unknown) => (isReader ? 'petstore_read_aB-_09' : 'petstore_aB-_09')
   // Inserted in reverse order: the list is ordered by id, not by insertion.
-  for (const [id, name, expires, revoked, lastUsed, readOnly] of all.toReversed()) {
-    await sql('insert into api_keys values (?, ?, ?, ?, ?, ?, ?, ?, ?)', [
-      ...[id, name, prefix(readOnly), String(id).padStart(64, '0'), time(made)],
-      ...[time(expires), time(revoked), time(lastUsed), readOnly],
-    ])
+  for (const [id, name, expires, grace, revoked, lastUsed, readOnly] of all.toReversed()) {
+    await sql(
+      `insert into api_keys (id, name, prefix, hash, created_at, expires_at, grace_until, revoked_at,
+         last_used_at, read_only) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      [
+        ...[BigInt(id), name, prefix(readOnly), id.padStart(64, '0'), time(made)],
+        ...[time(expires), time(grace), time(revoked), time(lastUsed), readOnly],
+      ],
+    )
   }
   const [text, json] = await Promise.all([keys('list'), keys('list', '--json')])
-  expect(`\n${good(text)}`).toBe(`
-ID  NAME                       KEY                    STATE    MAY          CREATED           EXPIRES           LAST USED
-3   plain                      petstore_aB-_09…       working  read, write  2026-01-02 03:04  -                 -
-4   in use                     petstore_aB-_09…       working  read, write  2026-01-02 03:04  2997-06-07 08:09  2026-01-31 22:21
-5   expired                    petstore_aB-_09…       expired  read, write  2026-01-02 03:04  2026-02-03 04:05  -
-6   revoked                    petstore_aB-_09…       revoked  read, write  2026-01-02 03:04  -                 2026-01-31 22:21
-7   revoked before its end     petstore_aB-_09…       revoked  read, write  2026-01-02 03:04  2997-06-07 08:09  -
-8   revoked, then expired      petstore_aB-_09…       revoked  read, write  2026-01-02 03:04  2026-02-03 04:05  -
-9   in its grace               petstore_aB-_09…       working  read, write  2026-01-02 03:04  2997-06-07 08:09  -
-10  in a grace beyond its end  petstore_aB-_09…       working  read, write  2026-01-02 03:04  2997-06-07 08:09  -
-11  a grace and no end         petstore_aB-_09…       working  read, write  2026-01-02 03:04  2997-06-07 08:09  -
-12  reader                     petstore_read_aB-_09…  working  read         2026-01-02 03:04  -                 -
+  const table = good(text)
+  expect(`\n${table}`).toBe(`
+ID                NAME                        KEY                    STATE    MAY          CREATED (UTC)     EXPIRES           LAST USED
+3                 plain                       petstore_aB-_09…       working  read, write  2026-01-02 03:04  -                 -
+4                 in use                      petstore_aB-_09…       working  read, write  2026-01-02 03:04  2997-06-07 08:09  2026-01-31 22:21
+5                 expired                     petstore_aB-_09…       expired  read, write  2026-01-02 03:04  2026-02-03 04:05  -
+6                 revoked                     petstore_aB-_09…       revoked  read, write  2026-01-02 03:04  -                 2026-01-31 22:21
+7                 revoked before its end      petstore_aB-_09…       revoked  read, write  2026-01-02 03:04  2997-06-07 08:09  -
+8                 revoked ahead of time       petstore_aB-_09…       revoked  read, write  2026-01-02 03:04  -                 -
+9                 in its grace                petstore_aB-_09…       working  read, write  2026-01-02 03:04  2997-06-07 08:09  -
+10                in a grace beyond its end   petstore_aB-_09…       working  read, write  2026-01-02 03:04  2997-06-07 08:09  -
+11                after its grace             petstore_aB-_09…       expired  read, write  2026-01-02 03:04  2026-02-03 04:05  -
+12                reader                      petstore_read_aB-_09…  working  read         2026-01-02 03:04  -                 -
+9007199254740993  two\\u{a}lines \\u{202e}back  petstore_aB-_09…       working  read, write  2026-01-02 03:04  -                 -
 `)
-  const expected = all.map(([id, name, , , lastUsedAt, readOnly, state, expiresAt, revokedAt]) => ({
-    id,
+  const expected = all.map(([id, name, , , revokedAt, lastUsedAt, readOnly, state, expiresAt]) => ({
+    id: JSON.rawJSON(id),
     name,
     prefix: prefix(readOnly),
     state,
@@ -210,10 +219,12 @@ ID  NAME                       KEY                    STATE    MAY          CREA
     ...(lastUsedAt && { lastUsedAt }),
   }))
   expect(good(json)).toBe(`${JSON.stringify(expected)}\n`)
+  // A time beyond those of JavaScript is shown as the last of them.
   await sql('delete from api_keys where id <> 3')
+  await sql('update api_keys set expires_at = 9000000000000000000')
   expect(`\n${good(await keys('list'))}`).toBe(`
-ID  NAME   KEY               STATE    MAY          CREATED           EXPIRES  LAST USED
-3   plain  petstore_aB-_09…  working  read, write  2026-01-02 03:04  -        -
+ID  NAME   KEY               STATE    MAY          CREATED (UTC)     EXPIRES              LAST USED
+3   plain  petstore_aB-_09…  working  read, write  2026-01-02 03:04  +275760-09-13 00:00  -
 `)
 })
 

@@ -27,7 +27,9 @@ test.each([
   ],
   [['create', 'x', '--grace', '1h'], '--grace is an option of rotate only'],
   [['list', 'x'], 'list takes no argument, but got "x"'],
-  [['create', ' '], 'create needs a NAME; see --help'],
+  [['create', ''], 'create needs a NAME; see --help'],
+  // Only spaces, a no-break space, a Hangul filler, a Braille blank, a joiner: all of them show nothing.
+  [['create', ' \u00a0\u3164\u2800\u034f\u200b'], 'NAME must not be blank'],
   [['revoke', 'x'], '"x" is not the ID of a key; see list'],
   [['rotate', '9'.repeat(19)], '"9999999999999999999" is not the ID of a key; see list'],
   [['rotate', '1', '--expires', '1h'], '--expires is an option of create only'],
@@ -36,12 +38,6 @@ test.each([
     '--grace must be a number and a unit, such as 30s, 15m, 24h or 90d, at most a century, not "24"',
   ],
   [['rotate', '1', '--read-only'], '--read-only is an option of create only'],
-  [['create', 'two\nlines'], 'NAME must not have control or invisible characters'],
-  [['create', '\x1b[31mred'], 'NAME must not have control or invisible characters'],
-  // Right-to-left override, zero-width space, line separator.
-  [['create', 'web\u202epohs'], 'NAME must not have control or invisible characters'],
-  [['create', 'web\u200bshop'], 'NAME must not have control or invisible characters'],
-  [['create', 'web\u2028shop'], 'NAME must not have control or invisible characters'],
   [['create', 'x', '--expires', '-5d'], "Option '--expires' argument is ambiguous; see --help"],
   [['list', '--all'], "Unknown option '--all'; see --help"],
 ])('keys %j fails with a message of one line', async (operands, message) => {
@@ -87,7 +83,7 @@ test.each([[['--help']], [['create', 'shop', '--help']]])(
 
   create NAME [--expires 90d] [--read-only]
                                 create a key, and print it on stdout, this once
-  list                          list all keys, without their secrets
+  list                          list all keys, without their secrets; times are UTC
   rotate ID [--grace 24h]       replace a key with one of the same name, lifetime and rights; the old key
                                 works until the grace period ends
   revoke ID                     end a key

@@ -124,7 +124,7 @@ test('a creation that fails leaves its idempotency key free', async () => {
   // This creation uses no store.
   const { once } = idempotencyInMemory({} as Parameters<typeof idempotencyInMemory>[0])
   const deadline = new Deadline(Number.POSITIVE_INFINITY)
-  const request = { apiKeyId: 1n, key: 'one', operation: 'createOwner', input: {} }
+  const request = { holder: 1n, key: 'one', operation: 'createOwner', input: {} }
   const taken = new Error('There is an owner with this name already')
   await expect(once(request, deadline, () => Promise.reject(taken))).rejects.toThrow(taken)
   expect(await once(request, deadline, async () => 'made')).toEqual({ output: 'made' })
@@ -183,12 +183,12 @@ test('while the first call runs, any other request with its key is running, too,
   using deadline = new Deadline(5_000)
   const { promise, resolve } = Promise.withResolvers<string>()
   const call = (input: string) =>
-    once({ apiKeyId: 1n, key: 'a', operation: 'x', input }, deadline, () => promise)
+    once({ holder: 1n, key: 'a', operation: 'x', input }, deadline, () => promise)
   const first = call('one')
   expect(await call('other')).toBe('running')
   resolve('made')
   expect(await first).toEqual({ output: 'made' })
   expect(await call('other')).toBe('different')
-  const another = { apiKeyId: 1n, key: 'a', operation: 'y', input: 'one' }
+  const another = { holder: 1n, key: 'a', operation: 'y', input: 'one' }
   expect(await once(another, deadline, async () => 'made')).toBe('different')
 })

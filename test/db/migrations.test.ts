@@ -133,6 +133,8 @@ const tables: Record<string, Table> = {
       'revoked_at bigint',
       'last_used_at bigint',
       'read_only bigint not null',
+      'grace_until bigint',
+      'holder bigint',
     ],
     unique: ['hash', 'id'],
   },

@@ -6,7 +6,7 @@ import { Deadline } from '../../db/deadline.ts'
 import { migrate } from '../../db/migrate.ts'
 import type { Database } from '../../db/tables.ts'
 import { createIdempotency } from '../../src/idempotency/store.ts'
-import { createKey, keyLookUp, recordUses } from '../../src/keys/store.ts'
+import { createKey, findKey, recordUses } from '../../src/keys/store.ts'
 import { type PetStore, petStore } from '../../src/petstore/pets/store.ts'
 import { createStores } from '../../src/petstore/stores.ts'
 import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
@@ -138,16 +138,18 @@ test('keys and idempotency keys', async () => {
     Array.from({ length: 50 }, (_, index) => createKey(db, `${index}`)),
   )
   const hashes = (await sql('select hash from api_keys limit 3')).map(({ hash }) => `${hash}`)
-  const findKey = keyLookUp()
   const idempotency = createIdempotency(db, createStores, 60_000, pino({ level: 'silent' }))
   const once = (key: string) =>
-    idempotency.once({ apiKeyId: 1n, key, operation: 'x', input: {} }, deadline, async () => ({
+    idempotency.once({ holder: 1n, key, operation: 'x', input: {} }, deadline, async () => ({
       id: 1n,
     }))
   for (let serial = 0; serial < 200; serial++) await once(`${serial}`)
   const queries = await sent(/^(select|update)\b.*\b(api|idempotency)_keys\b/is, async () => {
     await Promise.all(hashes.map((hash) => findKey(db, hash, deadline)))
-    await recordUses(db, new Map(made.slice(0, 3).map(({ id }) => [id, Date.now()])))
+    await recordUses(
+      db,
+      made.slice(0, 3).map(({ id }) => id),
+    )
     await once('new')
   })
   idempotency.stop()

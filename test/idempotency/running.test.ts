@@ -60,7 +60,7 @@ test.each<[what: string, input: unknown, deadline: () => Deadline, make: () => P
   ],
 ])('%s', async (key, input, deadline, make) => {
   for (const oneStatement of [true, false]) {
-    const request = { apiKeyId: 1n, key: `${key} ${oneStatement}`, operation: 'test' }
+    const request = { holder: 1n, key: `${key} ${oneStatement}`, operation: 'test' }
     let works = 0
     const work = () => {
       works++
@@ -79,7 +79,7 @@ test.each<[what: string, input: unknown, deadline: () => Deadline, make: () => P
 
 test('a call that fails without a statement does not affect one that shares its transaction', async () => {
   const call = (key: string, make: Make<Database, string>) => {
-    const request = { apiKeyId: 1n, key, operation: 'test', input: 1 }
+    const request = { holder: 1n, key, operation: 'test', input: 1 }
     return idempotency.once(request, forever(), make, { oneStatement: true })
   }
   const create = async (transaction: Database) => {
@@ -105,7 +105,7 @@ test.runIf(engine === 'mysql')(
       60_000,
       pino({ enabled: false }),
     )
-    const request = { apiKeyId: 1n, key: 'two instances', operation: 'test', input: 1 }
+    const request = { holder: 1n, key: 'two instances', operation: 'test', input: 1 }
     const begun = Promise.withResolvers<void>()
     const end = Promise.withResolvers<void>()
     const first = idempotency.once(request, forever(), async () => {
@@ -124,7 +124,7 @@ test.runIf(engine === 'mysql')(
 )
 
 test('a repetition returns an output of 100,000 characters', async () => {
-  const request = { apiKeyId: 1n, key: 'long', operation: 'test', input: 1 }
+  const request = { holder: 1n, key: 'long', operation: 'test', input: 1 }
   const output = 'ä'.repeat(100_000)
   for (let attempt = 0; attempt < 2; attempt++) {
     expect(await idempotency.once(request, forever(), async () => output)).toEqual({ output })

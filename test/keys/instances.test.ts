@@ -52,7 +52,7 @@ test('a key that is created, rotated or revoked is so on every instance', async 
   const statuses = (key: string) => Promise.all([statusAt(one, key), statusAt(two, key)])
   const { id, key } = await keys.create(database.url, 'shop')
   expect(await statuses(key)).toEqual([200, 200])
-  const fresh = await keys.rotate(database.url, id, new Date(Date.now() + 60_000))
+  const fresh = await keys.rotate(database.url, id, 60_000)
   expect(await statuses(key)).toEqual([200, 200])
   expect(await statuses(fresh.key)).toEqual([200, 200])
   await keys.revoke(database.url, id)
@@ -164,26 +164,6 @@ test.runIf(engine === 'mysql')('uses during an update are stored by the next upd
   await service.stop()
 })
 
-test('the latest use is kept, whichever instance stores first', async () => {
-  const early = await startInstance()
-  const late = await startInstance()
-  const { id, key } = await keys.create(database.url, 'shop')
-  await statusAt(early, key)
-  const between = Date.now()
-  while (Date.now() === between) await new Promise(setImmediate)
-  await statusAt(late, key)
-  await late.stop()
-  const stored = Number(await lastUsed(id))
-  expect(stored).toBeGreaterThan(between)
-  await early.stop()
-  expect(await lastUsed(id)).toBe(stored)
-  const last = await startInstance()
-  while (Date.now() === stored) await new Promise(setImmediate)
-  await statusAt(last, key)
-  await last.stop()
-  expect(await lastUsed(id)).toBeGreaterThan(stored)
-})
-
 test('the last uses of 501 keys are all stored', async () => {
   const service = await startInstance()
   const many = await Promise.all(Array.from({ length: 501 }, () => addKey(sql)))
@@ -218,11 +198,4 @@ test('uses that cannot be stored are dropped, and logged as a warning', async ()
   expect(warnings()).toHaveLength(1)
   vi.useRealTimers()
   await service.stop()
-})
-
-test('each key is unique', async () => {
-  const made = await Promise.all(
-    Array.from({ length: 20 }, () => keys.create(database.url, 'shop')),
-  )
-  expect(new Set(made.map(({ key }) => key)).size).toBe(20)
 })

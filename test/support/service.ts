@@ -125,21 +125,21 @@ export interface TestKey {
  * the same as `npm run keys` without a process for each call; the command has its own tests.
  */
 export const keys = {
-  /** Creates a key that is valid until `expiresAt` or until it is revoked. */
+  /** Creates a key that works for `lifetime` milliseconds or until it is revoked. */
   create: (
     databaseUrl: string,
     name: string,
-    expiresAt?: Date,
+    lifetime?: number,
     readOnly?: boolean,
   ): Promise<TestKey> =>
     withDatabase({ databaseUrl }, (db) =>
-      createKeyIn(db, name, { expiresAt, readOnly: readOnly === true }),
+      createKeyIn(db, name, { lifetime, readOnly: readOnly === true }),
     ),
 
-  /** Creates a key that replaces another one, which stays valid until `graceUntil`. */
-  rotate: (databaseUrl: string, id: bigint, graceUntil: Date): Promise<TestKey> =>
+  /** Creates a key that replaces another one, which works for `grace` more milliseconds. */
+  rotate: (databaseUrl: string, id: bigint, grace: number): Promise<TestKey> =>
     withDatabase({ databaseUrl }, async (db) => {
-      const made = await rotateKey(db, id, graceUntil)
+      const made = await rotateKey(db, id, grace)
       if (!made) throw new Error(`There is no working key ${id}`)
       return made
     }),

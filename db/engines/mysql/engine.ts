@@ -23,6 +23,8 @@ export const withoutHints = (text: string): string =>
 
 export class MysqlEngine extends MysqlAdapter implements Engine {
   readonly idType = 'bigint'
+  /** Not `unix_timestamp`, which is wrong by an hour in the hour that a time zone repeats. */
+  readonly now = sql<bigint>`timestampdiff(microsecond, '1970-01-01', utc_timestamp(3)) div 1000`
   readonly pagesPerQuery = 8
   readonly isRowRejected = isMysqlRowRejected
   readonly existsAlready = existsOnMysql

@@ -15,6 +15,8 @@ const LOCK_TIMEOUT = 1_000
 export class SqliteEngine extends SqliteAdapter implements Engine {
   /** Only a primary key of this type is a row id, which is an int64. */
   readonly idType = 'integer'
+  /** Rounded, because the seconds are a floating-point number: https://sqlite.org/lang_datefunc.html */
+  readonly now = sql<bigint>`cast(round(unixepoch('subsec') * 1000) as integer)`
   readonly pagesPerQuery = 1
   readonly inTransaction = inSqliteTransaction
   readonly isRowRejected = isSqliteRowRejected
