@@ -56,7 +56,7 @@ export interface Operation {
   requestBody?: { required?: boolean; content: Content }
   responses: Record<string, Response>
   /** https://redocly.com/docs-legacy/api-reference-docs/specification-extensions/x-code-samples */
-  'x-codeSamples'?: { lang: string; label?: string; source: string }[]
+  'x-codeSamples'?: { lang: string; source: string }[]
 }
 
 export interface OpenApi {

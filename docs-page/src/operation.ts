@@ -35,18 +35,39 @@ export function operationEntry(document: OpenApi, { method, path, operation }: R
           ${trial(document, method, path, operation)}
         </div>
         <div class="code">
-          ${samples(operation)}
+          ${samples(document, { method, path, operation })}
           <h4>Responses</h4>
           ${Object.entries(operation.responses).map(([status, each], index) => response(status, each, index === 0))}
         </div>
       </article>`
 }
 
-/** The request as code in several languages, the first of them open to view. */
-const samples = ({ 'x-codeSamples': all = [] }: Operation): Html[] =>
-  all.map(({ lang, label = lang, source }, index) =>
-    folded(index === 0, html`Sample: ${label}`, codeBlock(label, source)),
+/** The request as code: as a command, and in the languages of the document. */
+function samples(document: OpenApi, route: Route): Html[] {
+  const { 'x-codeSamples': others = [] } = route.operation
+  const all = [{ lang: 'curl', source: curl(document, route) }, ...others]
+  return all.map(({ lang, source }, index) =>
+    folded(index === 0, html`Sample: ${lang}`, codeBlock(lang, source)),
   )
+}
+
+/** The request as a command, with the examples of the path and of the body. */
+function curl({ servers }: OpenApi, { method, path, operation }: Route): string {
+  const { parameters = [], requestBody } = operation
+  const address = parameters.reduce(
+    (url, { name, schema }) => url.replace(`{${name}}`, inline(schema?.examples?.[0] ?? 1)),
+    `${servers?.[0]?.url ?? ''}${path}`,
+  )
+  const body = examplesOf(requestBody?.content).slice(0, 1)
+  return [
+    `curl -i ${method === 'GET' ? '' : `-X ${method} `}'${address}'`,
+    '-H "Authorization: Bearer $API_KEY"',
+    ...body.flatMap((value) => [
+      "-H 'Content-Type: application/json'",
+      `--data-raw '${JSON.stringify(value).replaceAll("'", "'\\''")}'`,
+    ]),
+  ].join(' \\\n  ')
+}
 
 const folded = (isOpen: boolean, line: Html, inside: Html): Html => html`
           <details${isOpen && html` open`}>

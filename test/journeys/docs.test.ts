@@ -1,10 +1,13 @@
 /** The docs page in a real browser. */
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { readDocument } from '../../docs-page/src/document.ts'
 import { barriers, startBrowser } from '../support/browser.ts'
 import { serviceForFile } from '../support/service.ts'
 
+const run = promisify(execFile)
 const desktop = { width: 1280, height: 900 }
 const phone = { width: 360, height: 740 }
 /** The maximum id, which the numbers of JavaScript round to 9223372036854776000. */
@@ -124,6 +127,21 @@ test('an example is only a hint: what is left empty is not sent', async () => {
   await sendButton('getPet').click()
   expect(await page.evaluate('document.activeElement.id')).toBe('getPet-petId')
   expect(await answerOf('getPet').innerText()).toBe('')
+})
+
+test('the samples for curl run', async () => {
+  for (const [id, status] of [
+    ['createPet', 201],
+    ['listPets', 200],
+    ['getPet', 404],
+  ] as const) {
+    const sample = await operation(id).getByRole('group', { name: 'curl' }).innerText()
+    const code = sample.replace(service.baseUrl, `${service.origin}/v1`)
+    const { stdout } = await run('sh', ['-c', code], {
+      env: { PATH: process.env.PATH, API_KEY: service.key },
+    })
+    expect(stdout, code).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
+  }
 })
 
 test('a form warns of writes, is busy during a request, and sends once for two clicks', async () => {
