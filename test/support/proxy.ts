@@ -39,6 +39,8 @@ export interface Proxy {
    * router that has removed them from its table. New connections work.
    */
   forget(): void
+  /** Ends all sessions as MySQL ends those that were idle for too long: with the error 4031. */
+  expire(): void
   /** The number of open connections of clients. */
   readonly clients: number
 }
@@ -51,10 +53,11 @@ interface Fault {
 
 /** The connection of a client, and its connection to the server. */
 interface Link {
+  client: Socket
   isForgotten: boolean
 }
 
-async function startProxy(host: string, port: number): Promise<Proxy> {
+async function startProxy(host: string, port: number, localAddress?: string): Promise<Proxy> {
   const sockets = new Set<Socket>()
   const statements: string[] = []
   const faults = new Set<Fault>()
@@ -64,8 +67,8 @@ async function startProxy(host: string, port: number): Promise<Proxy> {
 
   // Half-open, so that a dropped connection does not answer a FIN.
   const server = createServer({ allowHalfOpen: true }, (client) => {
-    const upstream = connect(port, host)
-    const link = { isForgotten: false }
+    const upstream = connect({ port, host, ...(localAddress && { localAddress }) })
+    const link = { client, isForgotten: false }
     links.add(link)
     for (const event of ['end', 'close']) client.on(event, () => links.delete(link))
     for (const [socket, peer] of [
@@ -163,6 +166,9 @@ async function startProxy(host: string, port: number): Promise<Proxy> {
     forget() {
       for (const link of links) link.isForgotten = true
     },
+    expire() {
+      for (const { client } of links) client.end(errorPacket(4031, 0))
+    },
     get clients() {
       return links.size
     },
@@ -176,10 +182,16 @@ export async function newProxiedDatabase(): Promise<TestDatabase & { proxy: Prox
   return { ...database, url, proxy }
 }
 
-/** Starts a proxy to the server of a DATABASE_URL; returns it with the URL through it. */
-export async function proxied(databaseUrl: string): Promise<{ proxy: Proxy; url: string }> {
+/**
+ * Starts a proxy to the server of a DATABASE_URL; returns it with the URL through it. The server sees
+ * `localAddress` as the address of its clients.
+ */
+export async function proxied(
+  databaseUrl: string,
+  localAddress?: string,
+): Promise<{ proxy: Proxy; url: string }> {
   const url = new URL(databaseUrl)
-  const proxy = await startProxy(url.hostname, Number(url.port || 3306))
+  const proxy = await startProxy(url.hostname, Number(url.port || 3306), localAddress)
   url.host = `127.0.0.1:${proxy.port}`
   return { proxy, url: url.href }
 }

@@ -1,4 +1,5 @@
 /** The pool of connections to a MySQL server. */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { RowDataPacket } from 'mysql2'
 import { Deadline } from '../../deadline.ts'
 import type { PoolUsage } from '../../engine.ts'
@@ -231,6 +232,10 @@ export class MysqlPool {
 
   /** Offers a connection again if it answers. If not, closes all idle ones, which were lost with it. */
   async #check(pooled: Pooled): Promise<void> {
+    // After a pause of the process, the end of an idle session may have arrived. It is read before this
+    // turn; mysql2 writes a line to stderr if it arrives as the answer to another command.
+    await nextTurn()
+    if (pooled.hasEnded) return this.drop(pooled)
     const { promise, resolve } = Promise.withResolvers<boolean>()
     // After a pause of the process, the answer may have arrived: it is read before the immediate.
     const timer = setTimeout(() => setImmediate(resolve, false), PING_TIMEOUT)

@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { type RawBuilder, sql } from 'kysely'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { connect } from '../../../../db/connect.ts'
 import { Deadline } from '../../../../db/deadline.ts'
 import { OverloadedError } from '../../../../db/errors.ts'
@@ -177,6 +177,17 @@ describe('lost connections', () => {
     await until('it is closed', () => proxy.clients === 3)
     await list(db)
     expect(proxy.clients).toBe(3)
+  })
+
+  test('a session that the server has ended is not used, and the driver writes no line', async () => {
+    const { db } = await newPool()
+    await list(db)
+    await setTimeout(600)
+    const written = vi.spyOn(console, 'error')
+    onTestFinished(() => written.mockRestore())
+    proxy.expire() // this process has not read it yet
+    expect(await list(db)).toEqual([])
+    expect(written).not.toHaveBeenCalled()
   })
 
   test('a ping that is answered while the process stands still is no lost connection', async () => {

@@ -1,0 +1,118 @@
+/** What operators do to a MySQL server, its tables and its users. */
+import { sql } from 'kysely'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { connect } from '../../../../db/connect.ts'
+import { Deadline } from '../../../../db/deadline.ts'
+import { petStore } from '../../../../src/petstore/pets/store.ts'
+import { newDatabase } from '../../../support/database.ts'
+import { running, until } from '../../../support/instance.ts'
+import { type MysqlServer, startMysql } from '../../../support/mysql.ts'
+import { createKey } from '../../../support/service.ts'
+import { openSql, type Sql } from '../../../support/sql.ts'
+
+let mysql: MysqlServer
+let url: string
+let admin: Sql
+beforeAll(async () => {
+  mysql = await startMysql(['--innodb-flush-log-at-trx-commit=2', '--skip-name-resolve'])
+  url = (await newDatabase(mysql.url)).url
+  await createKey(url) // migrates
+  admin = await openSql(url)
+  await admin("insert into pets (name, category_id, status) values ('Rex', 3, 'sold')")
+})
+afterAll(() => mysql.remove())
+
+async function newDb(to = url, warn?: (message: string) => void) {
+  const db = await connect(to, { timeout: 5_000, ...(warn && { warn }) })
+  onTestFinished(() => db.destroy())
+  const sold = async () => {
+    using deadline = new Deadline(5_000)
+    return (await petStore(db).list({ limit: 20, status: 'sold' }, deadline)).items
+  }
+  return { db, sold }
+}
+/** Returns why the database cannot be used. */
+const reason = async (to: string) => {
+  const { sold } = await newDb(to)
+  const error = await sold().catch((error) => error)
+  return error.cause?.message
+}
+const withUser = (name: string, search = '') =>
+  Object.assign(new URL(url), { username: name, password: 'secret', search }).href
+
+test('a setting that may lose what was acknowledged is reported once', async () => {
+  const warnings: string[] = []
+  const { db } = await newDb(url, (warning) => warnings.push(warning))
+  await Promise.all([1, 2, 3].map(() => sql`select sleep(0.1)`.execute(db)))
+  expect(warnings).toEqual([
+    expect.stringMatching(/has innodb_flush_log_at_trx_commit = 2, not 1: .* may lose/),
+    ...warnings.slice(1).map(() => expect.stringMatching(/has sync_binlog = 0/)),
+  ])
+})
+
+test('a list is read although the server limits the rows of a query', async () => {
+  await admin('set global max_join_size = 1')
+  onTestFinished(async () => void (await admin('set global max_join_size = 18446744073709551615')))
+  await admin("insert into pets (name, category_id, status) values ('Bella', 3, 'sold')")
+  const { sold } = await newDb()
+  expect(await sold()).toHaveLength(2)
+  await admin("delete from pets where name = 'Bella'")
+})
+
+test('a table that loses its transactions while the service runs: each new connection is refused', async () => {
+  const { db, sold } = await newDb()
+  expect(await sold()).toHaveLength(1)
+  const id = (await sql<{ id: bigint }>`select connection_id() as id`.execute(db)).rows[0]?.id
+  await admin('alter table pets engine = MyISAM')
+  await admin(`kill ${id}`)
+  await expect(sold()).rejects.toMatchObject({
+    hadNoEffect: true,
+    cause: {
+      message: 'Tables must have the storage engine InnoDB: alter table pets engine = InnoDB',
+    },
+  })
+  await admin('alter table pets engine = InnoDB')
+  expect(await sold()).toHaveLength(1)
+})
+
+test('without its index, and through a view, a list is read too', async () => {
+  const { sold } = await newDb()
+  await admin('alter table pets rename index pets_status_id to other')
+  expect(await sold()).toHaveLength(1)
+  await admin('alter table pets rename index other to pets_status_id')
+  await admin('rename table pets to kept')
+  await admin('create view pets as select * from kept')
+  expect(await sold()).toHaveLength(1)
+  await admin('drop view pets')
+  await admin('rename table kept to pets')
+})
+
+test('the socket of a server on this machine, also for the end of a statement', async () => {
+  const [{ path } = {}] = await admin('select @@socket as path')
+  const { db } = await newDb(`${url.replace('127.0.0.1', 'db.invalid')}?socketPath=${path}`)
+  using deadline = new Deadline(300)
+  const before = await sql`select 1 as one`.execute(db)
+  expect(before.rows).toEqual([{ one: 1n }])
+  const late = db.executeQuery({ ...sql`select sleep(20)`.compile(db), deadline } as never)
+  await expect(late).rejects.toThrow('cannot be used')
+  await until('it ends', async () => (await running(admin, 'select sleep%')).length === 0, 2_000)
+})
+
+test('a user who needs TLS: the reason names ssl-mode', async () => {
+  await admin("create user secure@'%' identified by 'secret' require ssl")
+  await admin("grant all on *.* to secure@'%'")
+  const remedy =
+    /^Access denied for user .*; if it requires TLS, DATABASE_URL must end in \?ssl-mode=REQUIRED$/
+  expect(await reason(withUser('secure'))).toMatch(remedy)
+  expect(await reason(withUser('nobody', '?ssl-mode=REQUIRED'))).not.toMatch(/ssl-mode/)
+})
+
+test('a plugin that the driver does not know: the reason names those that work', async ({
+  skip,
+}) => {
+  await admin("install soname 'auth_ed25519'").catch(() => skip('MySQL has no such plugin'))
+  await admin("create user modern@'%' identified via ed25519 using password('secret')")
+  expect(await reason(withUser('modern'))).toBe(
+    'Server requests authentication using unknown plugin client_ed25519: the user must log in by mysql_native_password, caching_sha2_password or sha256_password',
+  )
+})
