@@ -10,5 +10,5 @@ const servers = {
   stagingUrl: 'https://staging.petstore.example/v1',
 }
 
-const document = openApiDocument(resources, operationsOf(resources.router, resources.tags), servers)
-writeFileSync('openapi.json', `${JSON.stringify(document, undefined, 2)}\n`)
+const document = openApiDocument(resources, operationsOf(resources.router), servers)
+writeFileSync('openapi.json', `${JSON.stringify(JSON.parse(document), undefined, 2)}\n`)

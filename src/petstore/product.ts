@@ -1,15 +1,17 @@
 /** The texts of the product: in the OpenAPI document, and at the first start. */
+import { readFileSync } from 'node:fs'
 
-/** The description of the API, in Markdown. */
-export const DESCRIPTION = `A catalogue of animals for a store: list them, add one, get one.
+/** The description of the API, with its guides, in Markdown. */
+export const DESCRIPTION = readFileSync(new URL('guide.md', import.meta.url), 'utf8').trimEnd()
 
-Every operation needs an API key, sent as \`Authorization: Bearer <API_KEY>\`. Bodies are JSON. Identifiers are integers of 64 bits, which a JavaScript number cannot always hold exactly.`
+/** The beginning of each sample for the TypeScript client. */
+export const SAMPLE = `import { createPetstoreClient } from '@petstore-catalogue/petstore/client'
 
-/** The package for TypeScript frontends (client/), of which the document has samples. */
-export const CLIENT = {
-  module: '@petstore-catalogue/petstore/client',
-  create: 'createPetstoreClient',
-}
+const petstore = createPetstoreClient({
+  url: '{{trpcUrl}}',
+  apiKey: '<API_KEY>',
+})
+const answer = await `
 
 /** The example that the first start prints: a creation, as the path and the body of REST. */
 export const FIRST_REQUEST = { path: '/pets', body: '{"name": "Rex", "categoryId": 1}' }

@@ -1,6 +1,6 @@
 /** The product as one value, which the chassis serves. */
 import type { Resources } from '../procedure/resources.ts'
-import { CLIENT, DESCRIPTION, tags } from './product.ts'
+import { DESCRIPTION, SAMPLE, tags } from './product.ts'
 import { appRouter } from './router.ts'
 import { createStores } from './stores.ts'
 
@@ -8,6 +8,6 @@ export const resources: Resources = {
   router: appRouter,
   tags,
   description: DESCRIPTION,
-  client: CLIENT,
+  sample: SAMPLE,
   createStores,
 }

@@ -21,7 +21,7 @@ export const INT64_MIN = -(2n ** 63n)
 export const INT64_MAX = 2n ** 63n - 1n
 
 // zod has no JSON Schema for a bigint. This one is https://spec.openapis.org/registry/format/int64
-// The document adds the range later (see surface/rest/openapi/document.ts), because zod would round it.
+// The format says the range: as bounds, many tools would round it to numbers beyond an int64.
 const int64 = { type: 'integer', format: 'int64' } as const
 
 /**
@@ -63,19 +63,13 @@ const MAX_LENGTH = 255
 /** Text that shows nothing. A text may contain such characters, such as the joiner of an emoji. */
 const BLANK = /^[\p{White_Space}\p{Default_Ignorable_Code_Point}\u2800]*$/u
 
-const textSchema = (maxLength: number) =>
-  ({
-    type: 'string',
-    minLength: 1,
-    maxLength,
-    // Not \u0000: some languages do not parse it, and some generators write the character itself.
-    pattern: '^[^\\x00]*[^\\s\\x00][^\\x00]*$',
-  }) as const
+// As much of the rules as means the same in every language: \s does not, and some cannot read \u0000.
+const PATTERN = '^[^\\x00]*[^\\x00\\x09-\\x0d\\x20\\x85\\xa0][^\\x00]*$'
 
 /**
  * Returns the schema of an input: a string of 1 to `maxLength` characters (Unicode code points), by
  * default 255. It must not be blank, and must not contain NUL or an unpaired surrogate. The document
- * has these rules except the last, which JSON Schema cannot express.
+ * has as much of these rules as a pattern can say.
  */
 export const textInput = (meta: InputDocumentation, maxLength = MAX_LENGTH) =>
   z
@@ -89,8 +83,11 @@ export const textInput = (meta: InputDocumentation, maxLength = MAX_LENGTH) =>
     .refine((text) => !BLANK.test(text), { error: 'must not be blank' })
     .refine((text) => text.isWellFormed(), { error: 'must not contain an unpaired surrogate' })
     .refine((text) => !text.includes('\0'), { error: 'must not contain the character NUL' })
-    .meta({ ...meta, override: textSchema(maxLength) })
+    .meta({
+      ...meta,
+      override: { type: 'string', minLength: 1, maxLength, pattern: PATTERN },
+    })
 
-/** Returns the schema of an output. The document has the rules of `textInput`; nothing checks them again. */
+/** Returns the schema of an output. Nothing checks the rules of `textInput` again: generated clients would. */
 export const textOutput = (meta: Documentation, maxLength = MAX_LENGTH) =>
-  z.string().meta({ ...meta, override: textSchema(maxLength) })
+  z.string().meta({ ...meta, override: { type: 'string', maxLength } })

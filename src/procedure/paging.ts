@@ -18,7 +18,7 @@ export const pagingInputs = (noun: string) => ({
     .min(1, `must be at least 1`)
     .max(MAX_LIMIT, `must be at most ${MAX_LIMIT}`)
     .default(DEFAULT_LIMIT)
-    .meta({ description: `Maximum number of ${noun} returned.` }),
+    .meta({ description: `Maximum number of ${noun} returned.`, override: { format: 'int32' } }),
   cursor: int64Input({
     description: `The \`id\` of the last of the ${noun} seen: the page begins after it.`,
   }).optional(),

@@ -7,10 +7,10 @@ export interface Resources {
   router: AnyTRPCRouter
   /** The description of each tag of the document, by name. */
   tags: Record<string, string>
-  /** The description of the API, in Markdown. */
+  /** The description of the API, in Markdown; `{{baseUrl}}` and `{{trpcUrl}}` are the public URLs. */
   description: string
-  /** The package of the TypeScript client, and its function that creates one; undefined for none. */
-  client?: { module: string; create: string }
+  /** The program in TypeScript before the `sample` of each operation, with the same URLs. */
+  sample?: string
   /** Returns the stores of a database or of a transaction. It is called for each transaction. */
   createStores(db: Database): Stores
 }

@@ -34,6 +34,8 @@ export interface RestMeta {
   creates?: `/${string}`
   /** For an action with an Idempotency-Key. `idempotentWrite` makes its resolver. */
   repeatable?: true
+  /** A call by the TypeScript client, for the document. */
+  sample?: string
   deprecated?: Deprecation
   /** The message of 404, for an operation on one resource that may not exist. */
   notFound?: string
@@ -65,7 +67,7 @@ export function restMeta(rest: RestMeta): OpenApiMeta<{ rest: RestMeta }> {
       summary,
       description: sentences.filter(Boolean).join(' '),
       deprecated: deprecated !== undefined,
-      errorResponses: [], // see surface/rest/openapi/responses.ts
+      errorResponses: [], // see surface/rest/openapi/
       ...((creates || repeatable) && { requestHeaders: IdempotencyHeaders }),
     },
   }

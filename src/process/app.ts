@@ -43,12 +43,12 @@ interface Parts {
 /** Returns a server that does not listen yet. Throws TypeError for an incomplete description. */
 export function createApp(parts: Parts) {
   const { config, resources, service, telemetry, readiness, clientTimeouts } = parts
-  const { router, tags } = resources
-  const operations = operationsOf(router, tags)
+  const { router } = resources
+  const operations = operationsOf(router)
   // Made at the first request: most processes serve neither, and their modules are a tenth of the memory.
   const document = kept(async () => {
     const { openApiDocument } = await import('../surface/rest/openapi/document.ts')
-    return JSON.stringify(openApiDocument(resources, operations, config))
+    return openApiDocument(resources, operations, config)
   })
   const docs = kept(async () => {
     const { docsRouter } = await import('../surface/docs.ts')

@@ -8,7 +8,7 @@ import { withHooks } from '../support/watched.ts'
 const hooks = withHooks(
   `
     if (specifier === 'trpc-to-openapi') writeSync(2, JSON.stringify({ msg: 'loaded' }) + '\\n')
-    const isMaker = /(rest\\/document|surface\\/docs)\\.ts$/.test(specifier)
+    const isMaker = /(openapi\\/document|surface\\/docs)\\.ts$/.test(specifier)
     if (isMaker && !failed.has(specifier)) {
       failed.add(specifier)
       throw new Error('No file can be opened')

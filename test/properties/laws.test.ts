@@ -34,7 +34,10 @@ interface Pet {
 const newPet = fc.record({
   name: name.filter(
     (text) =>
-      /\S/.test(text) && !text.includes('\0') && text.isWellFormed() && [...text].length <= 255,
+      !/^[\p{White_Space}\p{Default_Ignorable_Code_Point}\u2800]*$/u.test(text) &&
+      !text.includes('\0') &&
+      text.isWellFormed() &&
+      [...text].length <= 255,
   ),
   categoryId: int64,
   status: fc.constantFrom(...statuses),

@@ -8,9 +8,8 @@ export interface Schema {
   type?: string
   enum?: string[]
   format?: string
-  /** A bigint if a number is not exact. */
-  minimum?: number | bigint
-  maximum?: number | bigint
+  minimum?: number
+  maximum?: number
   minLength?: number
   maxLength?: number
   pattern?: string
@@ -38,6 +37,10 @@ function isValid(text: string, { minLength = 0, maxLength = Infinity, pattern = 
   return length >= minLength && length <= maxLength && new RegExp(pattern, 'u').test(text)
 }
 
+/** The pattern of a name has only the ASCII and Latin-1 part of this rule, which its description has in words. */
+const isBlank = (text: string) =>
+  /^[\p{White_Space}\p{Default_Ignorable_Code_Point}\u2800]*$/u.test(text)
+
 // A schema cannot require well-formed Unicode, so these strings are all well-formed.
 const text = fc
   .oneof(
@@ -54,8 +57,9 @@ const atEdges = ({ minLength = 0, maxLength = 100 }: Schema) =>
     .tuple(character, fc.constantFrom(minLength, maxLength), fc.constantFrom(-1, 0, 1))
     .map(([one, edge, step]) => one.repeat(Math.max(0, edge + step)))
 
-/** The minimum and the maximum of an integer. Every integer in the document has both. */
-function rangeOf({ minimum, maximum }: Schema): { minimum: bigint; maximum: bigint } {
+/** The minimum and the maximum of an integer: its own, or those of its format. */
+function rangeOf({ format, minimum, maximum }: Schema): { minimum: bigint; maximum: bigint } {
+  if (format === 'int64') return { minimum: -(2n ** 63n), maximum: 2n ** 63n - 1n }
   if (minimum === undefined || maximum === undefined) throw new Error('An integer has no range')
   return { minimum: BigInt(minimum), maximum: BigInt(maximum) }
 }
@@ -74,7 +78,7 @@ export function valid(schema: Schema, schemas: Schemas): fc.Arbitrary<unknown> {
     const matching = pattern === undefined ? [] : [fc.stringMatching(new RegExp(pattern))]
     return fc
       .oneof(text, atEdges(resolved), ...matching)
-      .filter((value) => value.isWellFormed() && isValid(value, resolved))
+      .filter((value) => value.isWellFormed() && isValid(value, resolved) && !isBlank(value))
   }
   if (type === 'object') {
     const fields = Object.entries(properties).map(([field, one]) => [field, valid(one, schemas)])

@@ -44,6 +44,7 @@ const creations: [input: unknown, pet: object | string][] = [
   [{ name: '', categoryId: 3 }, 'name must not be empty'],
   [{ name: ' \t\n\u3000', categoryId: 3 }, 'name must not be blank'],
   [{ name: '\u200b\u3164\u2800\u0085', categoryId: 3 }, 'name must not be blank'],
+  [{ name: '👩\u200d🚀', categoryId: 3 }, { name: '👩\u200d🚀' }],
   [{ name: 'R\ud83d', categoryId: 3 }, 'name must not contain an unpaired surrogate'],
   [{ name: 'R\0x', categoryId: 3 }, 'name must not contain the character NUL'],
   [{ name: 7, categoryId: 3 }, 'name must be a string'],

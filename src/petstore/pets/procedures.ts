@@ -20,6 +20,7 @@ export const listPets = procedure
       summary: 'List all animals',
       description: 'Returns a paginated list of animals, by ascending `id`.',
       example: [example],
+      sample: 'petstore.listPets.query({ limit: 20 })',
     }),
   )
   .input(ListPets.prefault({}))
@@ -34,9 +35,11 @@ export const createPet = procedure
       creates: '/pets/{id}',
       tag,
       summary: 'Add an animal',
-      description: 'Adds an animal to the catalogue and returns it with the `id` it was given.',
+      description:
+        'Adds an animal to the catalogue and returns it with the `id` it was given. Its `status` is `available` when it is left out.',
       example,
       exampleInput: { name: 'Rex', categoryId: 3, status: 'available' },
+      sample: "petstore.createPet.mutate({ name: 'Rex', categoryId: 3, status: 'available' })",
     }),
   )
   .input(NewPet)
@@ -63,6 +66,7 @@ export const getPet = procedure
       },
       notFound: noPet(example.id),
       example,
+      sample: 'petstore.getPet.query({ petId: 42 })',
     }),
   )
   .input(GetPet)

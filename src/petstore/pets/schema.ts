@@ -1,7 +1,7 @@
 /** The schemas of pets: validation, types and documentation of inputs and outputs. */
 import { z } from 'zod'
 import { int64Input, int64Output, textInput, textOutput } from '../../procedure/fields.ts'
-import { pagingInputs } from '../../procedure/paging.ts'
+import { MAX_LIMIT, pagingInputs } from '../../procedure/paging.ts'
 
 export const PetStatus = z
   .enum(['available', 'pending', 'sold'], {
@@ -16,7 +16,8 @@ export const NewPet = z
   .object(
     {
       name: textInput({
-        description: "The animal's name: not blank, without the character NUL.",
+        description:
+          "The animal's name: not only white space and invisible characters, without the character NUL.",
         examples: ['Rex'],
       }),
       categoryId: int64Input({ description: categoryDescription, examples: [3] }),
@@ -29,7 +30,11 @@ export const NewPet = z
     },
     notAnObject,
   )
-  .meta({ id: 'NewPet', description: 'An animal to add to the catalogue.' })
+  .meta({
+    id: 'NewPet',
+    description:
+      'An animal to add to the catalogue. Its `status` is `available` when it is left out.',
+  })
 
 export const Pet = z
   .object({
@@ -45,6 +50,7 @@ export const Pet = z
 
 export const Pets = z
   .array(Pet)
+  .max(MAX_LIMIT)
   .meta({ id: 'Pets', description: 'Animals of the catalogue, by ascending `id`.' })
 
 const { limit, cursor } = pagingInputs('animals')

@@ -1,41 +1,15 @@
-/** The router of REST: it finds the path template of a request's path. */
+/** Path templates such as `/pets/{petId}`: their parameters, and the template of a request's path. */
 
-/** A segment of a path template: literal text, or the name of a parameter. */
-type Segment = { literal: string } | { parameter: string }
-
-/**
- * Returns the segments of a path template, such as `/pets/{petId}`. Throws TypeError for a parameter
- * that is only a part of a segment, and for two parameters with one name.
- */
-export function segmentsOf(path: string): Segment[] {
-  const segments = path.split('/').map((text): Segment => {
-    const parameter = /^\{([^{}]+)\}$/.exec(text)?.[1]
-    if (parameter !== undefined) return { parameter }
-    if (/[{}]/.test(text)) {
-      throw new TypeError(`In the path ${path} a parameter must be a whole segment`)
-    }
-    return { literal: text }
-  })
-  const names = segments.flatMap((segment) => ('parameter' in segment ? [segment.parameter] : []))
-  if (new Set(names).size < names.length) {
-    throw new TypeError(`In the path ${path} two parameters have the same name`)
-  }
-  return segments
-}
+const PARAMETER = /\{(.+?)\}/g
 
 /** Returns the names of the parameters of a path template, in their order. */
 export const parametersOf = (path: string): string[] =>
-  segmentsOf(path).flatMap((segment) => ('parameter' in segment ? [segment.parameter] : []))
+  [...path.matchAll(PARAMETER)].map(([, name = '']) => name)
 
-/** Returns the literals of a path template, decoded; undefined for each parameter. */
-const patternOf = (path: string): (string | undefined)[] =>
-  segmentsOf(path).map((segment) => ('literal' in segment ? decoded(segment.literal) : undefined))
-
-/** Returns a template without the names of its parameters: equal for templates that match the same paths. */
-export const formOf = (path: string): string =>
-  patternOf(path)
-    .map((literal) => literal ?? '{}')
-    .join('/')
+/** Returns a path template with a text, percent-encoded, for each of its parameters. */
+export const filled = (path: string, textOf: (parameter: string) => string): string =>
+  // An unpaired surrogate has no percent-encoding.
+  path.replaceAll(PARAMETER, (_, name) => encodeURIComponent(textOf(name).toWellFormed()))
 
 /** A handler for one method of one path template. */
 interface Route<Handler> {
@@ -44,61 +18,37 @@ interface Route<Handler> {
   handler: Handler
 }
 
-/** The path template of a path. */
-export interface Match<Handler> {
-  /** The handlers by method. */
-  methods: ReadonlyMap<string, Handler>
-  /** The value of `Allow`. */
-  allow: string
-  /** The texts of the parameters in their order, percent-encoded. */
-  inPath: string[]
-}
-
 /**
- * Returns a function that returns the template of a path, or undefined. If several match, a literal
- * segment wins over a parameter, from left to right, in any order of the routes (OpenAPI 3.1, Path
- * Templating Matching). A literal may be percent-encoded (RFC 3986, section 6.2.2.2). A parameter is
- * never empty.
+ * Returns a function that finds a path: the handlers by method, the value of `Allow`, and the texts of
+ * the path's parameters, percent-encoded and never empty. If several templates match, a literal segment
+ * wins over a parameter, from left to right (OpenAPI 3.1, Path Templating Matching). Throws TypeError
+ * for two routes with one method and path, and for two names of one parameter.
  */
-export function matcher<Handler>(
-  routes: readonly Route<Handler>[],
-): (path: string) => Match<Handler> | undefined {
-  const templates = [...Map.groupBy(routes, ({ path }) => formOf(path)).values()].map((here) => {
-    const [{ path }] = here as [Route<Handler>] // a group has at least one
-    // RFC 9110, section 9.3.2: HEAD is GET without the body, which node:http omits.
-    const methods = new Map(
-      here.flatMap(({ method, handler }) =>
-        (method === 'GET' ? ['GET', 'HEAD'] : [method]).map((name) => [name, handler]),
-      ),
-    )
-    const allow = [...methods.keys()].join(', ')
-    const pattern = patternOf(path)
-    const rank = pattern.map((literal) => (literal === undefined ? 1 : 0)).join('')
-    return { pattern, rank, methods, allow }
-  })
-  templates.sort((one, other) => Number(one.rank > other.rank) - Number(one.rank < other.rank))
-  const byLength = Map.groupBy(templates, ({ pattern }) => pattern.length)
-  return (path) => {
-    const segments = path.split('/')
-    for (const { pattern, methods, allow } of byLength.get(segments.length) ?? []) {
-      const isMatch = segments.every((text, at) =>
-        pattern[at] === undefined ? text !== '' : decoded(text) === pattern[at],
+export function matcher<Handler>(routes: Route<Handler>[]) {
+  const byForm = Map.groupBy(routes, ({ path }) => path.replaceAll(PARAMETER, '{'))
+  const templates = [...byForm]
+    // `{` follows all letters and digits.
+    .sort(([one], [other]) => (one < other ? -1 : 1))
+    .map(([form, here]) => {
+      const segments = form
+        .split('/')
+        .map((text) => (text === '{' ? '([^/]+)' : RegExp.escape(text)))
+      // RFC 9110, section 9.3.2: HEAD is GET without the body, which node:http omits.
+      const withHead = here.flatMap((route) =>
+        route.method === 'GET' ? [route, { ...route, method: 'HEAD' }] : [route],
       )
-      if (isMatch) {
-        const inPath = segments.filter((_, at) => pattern[at] === undefined)
-        return { methods, allow, inPath }
-      }
+      const methods = new Map(withHead.map(({ method, handler }) => [method, handler]))
+      const paths = new Set(here.map(({ path }) => path))
+      if (paths.size > 1 || methods.size < withHead.length)
+        throw new TypeError(`Two operations are at ${[...paths].join(' and ')}`)
+      const allow = [...methods.keys()].join(', ')
+      return { pattern: new RegExp(`^${segments.join('/')}$`), methods, allow }
+    })
+  return (path: string) => {
+    for (const { pattern, methods, allow } of templates) {
+      const found = pattern.exec(path)
+      if (found) return { methods, allow, inPath: found.slice(1) }
     }
     return undefined
-  }
-}
-
-/** Returns a segment without percent-encoding, or unchanged if the encoding is invalid. */
-function decoded(text: string): string {
-  if (!text.includes('%')) return text
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return text
   }
 }

@@ -6,7 +6,7 @@ import { runOf } from '../invoke.ts'
 import type { Match, Surface } from '../pipeline.ts'
 import { parseJson } from './json.ts'
 import { deprecationHeaders, linksOf } from './links.ts'
-import { NOT_AN_OBJECT, type Operation } from './operations.ts'
+import type { Operation } from './operations.ts'
 import { matcher } from './routes.ts'
 
 const PREFIX = '/v1'
@@ -63,7 +63,7 @@ function matcherOf(operation: Operation, baseUrl: string) {
       return {
         status,
         headers: links.length > 0 ? [...successHeaders, ...links] : successHeaders,
-        body: status === 204 ? '' : write(output),
+        body: status === 204 ? '' : JSON.stringify(write(output)),
       }
     },
   })
@@ -84,8 +84,9 @@ function readInput(
   if (queryText === '') return input
   const query = parseQuery(queryText, '&', '=', { maxKeys: 0 })
   for (const [name, read] of queryParameters) {
-    const value = read(query[name])
-    if (value !== undefined) input[name] = value
+    const text = query[name]
+    // A repeated parameter stays a list, which its schema rejects.
+    if (text !== undefined) input[name] = typeof text === 'string' ? read(text) : text
   }
   return input
 }
@@ -98,6 +99,9 @@ function decode(name: string, text: string): string {
     throw new Problem('BAD_REQUEST', message, { cause: new TypeError(message, { cause }) })
   }
 }
+
+/** The message of 400 for a body that is JSON, but no object. */
+export const NOT_AN_OBJECT = 'The body must be a JSON object'
 
 function parseObject(text: string | undefined): object {
   if (!text) throw new Problem('BAD_REQUEST', 'The body is missing: it must be a JSON object')
