@@ -14,7 +14,7 @@ COPY docs-page docs-page
 COPY db db
 COPY src src
 COPY client/src client/src
-# The cache of compiled code halves the time of the start, for workers and for the next start.
+# The cache of compiled code halves the time of the next start.
 ENV NODE_COMPILE_CACHE=/app/node_modules/.cache/node
 # With several arenas of malloc, the memory under load is 20 MB larger (glibc, mallopt(3)).
 ENV MALLOC_ARENA_MAX=1

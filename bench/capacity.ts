@@ -98,7 +98,7 @@ export function blend(costs: Record<Kind, Cost>, mixture: Mixture): Cost {
 
 /** The processes and machines of an installation. */
 export interface Deployment {
-  /** Serving processes: WORKERS × instances. */
+  /** Serving processes: of all machines. */
   processes: number
   /** Connections of each process to the database. */
   pool: number
@@ -192,7 +192,7 @@ export function storage(bytesPerPet: number, pets: number, mixture: Mixture, ass
 }
 
 const HELP: Record<Wall | 'connections' | 'disk', [limit: string, help: string]> = {
-  process: ['one process', '`WORKERS`, up to the number of cores'],
+  process: ['one process', 'more processes, up to the number of cores'],
   service: ['the cores of one instance', 'more instances'],
   database: [
     'the cores of the database',

@@ -9,8 +9,8 @@ import { type BenchDatabase, growDatabase } from './databases.ts'
 import type { Contestant } from './servers.ts'
 import { table, whole } from './tables.ts'
 
-/** The deployments. The model is computed from the first one. */
-const DEPLOYMENTS = [1, 2].flatMap((workers) => [10, 5, 2].map((pool) => ({ workers, pool })))
+/** The connections to the database. The model is computed from the first deployment. */
+const POOLS = [10, 5, 2]
 
 /** The mixture of calls of each case. */
 const CALLS: Record<string, Mixture> = {
@@ -32,11 +32,10 @@ export async function model(
   sizes: number[],
   settings: Settings,
 ): Promise<string> {
-  const contestants = DEPLOYMENTS.map(({ workers, pool }) => ({
+  const contestants = POOLS.map((pool) => ({
     ...service,
-    name: `WORKERS=${workers}, pool ${pool}`,
+    name: `pool ${pool}`,
     flags: [...(service.flags ?? []), `--import=${poolSize}?${pool}`],
-    env: { WORKERS: String(workers) },
   }))
   const run = (pets: number, ids: string[], those: Contestant[]) => {
     const cases = restCases(pets).filter(({ id }) => ids.includes(id))
@@ -54,10 +53,10 @@ export async function model(
     await growDatabase(database, pets)
     const { rows } = await run(pets, Object.keys(CALLS), contestants)
     costs ??= costsOf({ rows: [...rows, ...alone.rows] }, 0)
-    for (const [place, { workers, pool }] of DEPLOYMENTS.entries()) {
+    for (const [place, pool] of POOLS.entries()) {
       const cores = availableParallelism()
       const deployment: Deployment = {
-        processes: workers,
+        processes: 1,
         pool,
         serviceCores: cores,
         databaseCores: cores,
@@ -72,7 +71,6 @@ export async function model(
         const { wall, rate, measured, ratio } = check(blend(costs, calls), deployment, result)
         lines.push([
           whole(pets),
-          String(workers),
           String(pool),
           title,
           `${whole(rate)}/s (${wall})`,
@@ -84,6 +82,6 @@ export async function model(
   }
   return [
     `The model and what was measured (${database.version}); ‡: off by more than a fifth:`,
-    table(['pets', '`WORKERS`', 'pool', 'calls', 'predicted', 'measured', 'ratio'], lines),
+    table(['pets', 'pool', 'calls', 'predicted', 'measured', 'ratio'], lines),
   ].join('\n\n')
 }

@@ -1,13 +1,11 @@
 /** The process, from its start to its stop. */
-import cluster from 'node:cluster'
 import type { Database } from '../db/tables.ts'
-import { withDatabase } from './cli/command.ts'
 import type { Config } from './config/config.ts'
-import { createLog, type Log } from './observe/log.ts'
+import { createLog } from './observe/log.ts'
 import { isTraced } from './observe/span.ts'
 import { FIRST_REQUEST } from './petstore/product.ts'
 import type { Composition } from './process/composition.ts'
-import { print, program } from './process/program.ts'
+import { print, program, withDatabase } from './process/program.ts'
 import { stopRequested, stopSignal } from './process/shutdown.ts'
 
 const NOT_TRACED =
@@ -18,15 +16,11 @@ const composition: Composition = {
   firstRequest: FIRST_REQUEST,
 }
 const log = await createLog()
-await program(async (config) =>
-  cluster.isWorker
-    ? (await import('./process/workers.ts')).work(config, log, composition)
-    : run(config, log),
-)
+await program(run)
 // A connection to a database that hangs would keep the process alive.
 process.exit()
 
-async function run(config: Config, log: Log): Promise<void> {
+async function run(config: Config): Promise<void> {
   const signalled = stopSignal()
   let stopping: Promise<void> | undefined
   // During the migrations a signal ends the process at once. Without this, process 1 of a container

@@ -1,6 +1,5 @@
 /** The commands: their signals, their database and their arguments. */
 import { constants } from 'node:os'
-import type { Database } from '../../db/tables.ts'
 import { describeUrl } from '../../db/url.ts'
 import type { Config } from '../config/config.ts'
 import { program, UsageError } from '../process/program.ts'
@@ -14,25 +13,6 @@ export function command(run: (config: Config) => Promise<void>): Promise<void> {
     process.once(signal, () => process.exit(128 + constants.signals[signal]))
   }
   return program(run)
-}
-
-/**
- * Migrates the configured database, calls `run` with it and the names of the migrations that ran, and
- * closes it. `onWait` reports that another process migrates. Returns the result of `run`. Throws
- * DatabaseUnavailableError.
- */
-export async function withDatabase<Result>(
-  { databaseUrl }: Pick<Config, 'databaseUrl'>,
-  run: (db: Database, migrated: string[]) => Result | Promise<Result>,
-  onWait: (text: string) => void = console.error,
-): Promise<Result> {
-  // Imported after the arguments are checked, so that a mistyped command is reported at once.
-  const [{ connect }, { migrate }] = await Promise.all([
-    import('../../db/connect.ts'),
-    import('../../db/migrate.ts'),
-  ])
-  await using db = await connect(databaseUrl)
-  return await run(db, await migrate(db, { onWait }))
 }
 
 /** Returns where the configured database is: host and name, or the file. No password. */

@@ -5,8 +5,8 @@ import { parseDuration } from '../config/duration.ts'
 import { KEY_LIFETIME } from '../keys/key.ts'
 import type { ApiKey, NewApiKey } from '../keys/store.ts'
 import { textInput } from '../procedure/fields.ts'
-import { print, UsageError } from '../process/program.ts'
-import { command, databaseLocation, withDatabase } from './command.ts'
+import { print, UsageError, withDatabase } from '../process/program.ts'
+import { command, databaseLocation } from './command.ts'
 
 const help = `Usage: npm run keys -- COMMAND [OPTIONS]
 

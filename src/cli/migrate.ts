@@ -1,6 +1,6 @@
 /** `npm run migrate`: runs the migrations that the database does not have. */
-import { print } from '../process/program.ts'
-import { command, databaseLocation, refuseArguments, withDatabase } from './command.ts'
+import { print, withDatabase } from '../process/program.ts'
+import { command, databaseLocation, refuseArguments } from './command.ts'
 
 await command(async (config) => {
   refuseArguments()

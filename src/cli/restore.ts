@@ -1,6 +1,6 @@
 /** `npm run restore`: replaces the embedded database by a backup, and migrates it. */
-import { print, UsageError } from '../process/program.ts'
-import { command, embeddedPath, fileArgument, withDatabase } from './command.ts'
+import { print, UsageError, withDatabase } from '../process/program.ts'
+import { command, embeddedPath, fileArgument } from './command.ts'
 
 await command(async (config) => {
   const file = fileArgument()

@@ -1,7 +1,7 @@
 /** `npm run seed`: adds sample data to the catalogue. */
 import { seed } from '../petstore/pets/seed.ts'
-import { print } from '../process/program.ts'
-import { command, databaseLocation, refuseArguments, withDatabase } from './command.ts'
+import { print, withDatabase } from '../process/program.ts'
+import { command, databaseLocation, refuseArguments } from './command.ts'
 
 await command(async (config) => {
   refuseArguments()

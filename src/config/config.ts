@@ -1,8 +1,8 @@
 /** The configuration, from the environment. No other file reads process.env. */
 import { isUtf8 } from 'node:buffer'
-import cluster from 'node:cluster'
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
+import { platform } from 'node:process'
 import { parseEnv } from 'node:util'
 import ipaddr from 'ipaddr.js'
 import { z } from 'zod'
@@ -137,11 +137,11 @@ export function readConfig(environment: Record<string, string | undefined>) {
     ),
     /** Where the metrics are served; undefined where they are off. */
     metrics: readMetrics(read),
-    /** The number of serving processes. */
-    workers: read(
-      'WORKERS',
-      integer.refine((value) => value >= 1 && value <= 256).default(1),
-      'an integer from 1 to 256',
+    /** Whether other processes of the service may listen on the same port. */
+    reusePort: read(
+      'REUSE_PORT',
+      z.stringbool({ truthy: ['true'], falsy: ['false'] }).default(false),
+      'true or false',
     ),
     /** Whether a variable of OpenTelemetry says where to send traces. */
     exportsTraces: Object.entries(environment).some(
@@ -152,8 +152,8 @@ export function readConfig(environment: Record<string, string | undefined>) {
   if (config.shutdownDelay >= config.shutdownTimeout) {
     throw new ConfigError('SHUTDOWN_DELAY must be shorter than SHUTDOWN_TIMEOUT')
   }
-  if (config.workers > 1 && config.databaseUrl.startsWith('sqlite:')) {
-    throw new ConfigError('WORKERS must be 1 with the embedded database: set DATABASE_URL to MySQL')
+  if (config.reusePort && (platform !== 'linux' || config.databaseUrl.startsWith('sqlite:'))) {
+    throw new ConfigError('REUSE_PORT=true needs Linux, and a DATABASE_URL of MySQL')
   }
   return config
 }
@@ -177,14 +177,11 @@ function rejectMisspelled(
 }
 
 /**
- * Returns the configuration of this process, from the environment and `.env`. A worker has the
- * environment of the primary process, which has read `.env`: the file may have changed since. Throws
- * ConfigError.
+ * Returns the configuration of this process, from the environment and `.env`. Throws ConfigError.
  */
 export function loadConfig(): Config {
-  const dotenv = cluster.isPrimary ? readDotenv() : ''
   // What the environment has, even if it is empty, takes precedence.
-  for (const [name, value] of Object.entries(parseEnv(dotenv))) process.env[name] ??= value
+  for (const [name, value] of Object.entries(parseEnv(readDotenv()))) process.env[name] ??= value
   return readConfig(process.env)
 }
 

@@ -1,5 +1,6 @@
 /** A program of the package: its configuration, and what it prints when it fails. */
 import { DatabaseUnavailableError } from '../../db/errors.ts'
+import type { Database } from '../../db/tables.ts'
 import { describeUrl } from '../../db/url.ts'
 import { type Config, ConfigError, loadConfig } from '../config/config.ts'
 
@@ -35,6 +36,25 @@ export async function program(run: (config: Config) => Promise<void>): Promise<v
     console.error(textOf(error, config))
     process.exitCode = 1
   }
+}
+
+/**
+ * Migrates the configured database, calls `run` with it and the names of the migrations that ran, and
+ * closes it. `onWait` reports that another process migrates. Returns the result of `run`. Throws
+ * DatabaseUnavailableError.
+ */
+export async function withDatabase<Result>(
+  { databaseUrl }: Pick<Config, 'databaseUrl'>,
+  run: (db: Database, migrated: string[]) => Result | Promise<Result>,
+  onWait: (text: string) => void = console.error,
+): Promise<Result> {
+  // Imported after the arguments are checked, so that a mistyped command is reported at once.
+  const [{ connect }, { migrate }] = await Promise.all([
+    import('../../db/connect.ts'),
+    import('../../db/migrate.ts'),
+  ])
+  await using db = await connect(databaseUrl)
+  return await run(db, await migrate(db, { onWait }))
 }
 
 function textOf(error: unknown, config: Config | undefined): unknown {

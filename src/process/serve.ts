@@ -1,5 +1,4 @@
 /** One serving process: its parts, its start and its graceful stop. */
-import { executionAsyncResource } from 'node:async_hooks'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
@@ -13,7 +12,6 @@ import { createTelemetry } from '../http/request-log.ts'
 import { createIdempotency } from '../idempotency/store.ts'
 import { createAuthenticator } from '../keys/authenticator.ts'
 import { type Log, summed } from '../observe/log.ts'
-import type { Metrics } from '../observe/metrics.ts'
 import { flushSpans } from '../observe/span.ts'
 import { reporter, type Service } from '../surface/pipeline.ts'
 import { createApp } from './app.ts'
@@ -36,10 +34,10 @@ const PORT_IN_USE =
 const TOO_MANY_CONNECTIONS =
   'New connections were closed: the process may not have more open files (ulimit -n)'
 
-/** The running service, in one process or several. */
+/** The running service. */
 export interface Running {
   port: number
-  /** Returns the metrics in Prometheus's text format; undefined when they are off, or no worker answers. */
+  /** Returns the metrics in Prometheus's text format; undefined when they are off. */
   readMetrics(): Promise<string | undefined>
   /** Reports unready, then accepts no more connections, then finishes the requests in flight. */
   stop(): Promise<void>
@@ -50,7 +48,7 @@ export async function serve(
   config: Config,
   log: Log,
   { loadResources, clientTimeouts }: Composition,
-): Promise<Running & { metrics: Metrics | undefined }> {
+): Promise<Running> {
   const resources = await loadResources()
   const { createStores } = resources
   const usage = { used: 0, waiting: 0 }
@@ -86,7 +84,7 @@ export async function serve(
     'drop',
     summed((connections) => log.error({ connections }, TOO_MANY_CONNECTIONS)),
   )
-  server.listen({ port: config.port, backlog: MAX_UNACCEPTED })
+  server.listen({ port: config.port, backlog: MAX_UNACCEPTED, reusePort: config.reusePort })
   await once(server, 'listening').catch((error: NodeJS.ErrnoException) => {
     const problem = `PORT: cannot listen on ${config.port} (${error.code})`
     throw new ConfigError(error.code === 'EADDRINUSE' ? `${problem}: ${PORT_IN_USE}` : problem)
@@ -104,31 +102,13 @@ export async function serve(
     await flushSpans()
     log.info('Stopped')
   }
-  await keepTick()
   // The garbage of the start is 15 MB, which V8 would return only under load. `npm start` exposes `gc`.
   globalThis.gc?.({ type: 'major', flavor: 'last-resort' })
   return {
     port: (server.address() as AddressInfo).port, // a server on a port has no other address
-    metrics,
     readMetrics: async () => metrics?.registry.metrics(),
     stop,
   }
-}
-
-/** One of the objects that Node makes for each `process.nextTick`. */
-const keptTicks: object[] = []
-
-/**
- * Keeps such an object. A garbage collection that finds none would drop their hidden classes, and V8 would
- * then define each of their fields by a slow path: 2.3 µs for a page, of 80.
- */
-function keepTick(): Promise<void> {
-  return new Promise((resolve) => {
-    process.nextTick(() => {
-      keptTicks.push(executionAsyncResource())
-      resolve()
-    })
-  })
 }
 
 /** Returns how many connections the process may hold by its limit on open files, which Linux shows. */

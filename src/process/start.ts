@@ -1,4 +1,4 @@
-/** The start of the service: its serving processes, the metrics, the first API key. */
+/** The start of the service: the serving process, the metrics, the first API key. */
 import { once } from 'node:events'
 import { setTimeout } from 'node:timers/promises'
 import type { Database } from '../../db/tables.ts'
@@ -8,17 +8,15 @@ import { TITLE } from '../config/product.ts'
 import { type FirstKey, prepareFirstKey } from '../keys/first.ts'
 import type { Log } from '../observe/log.ts'
 import type { Composition } from './composition.ts'
+import { serve } from './serve.ts'
 
 /**
  * Starts the service on `db`, the configured database, whose migrations must be current. The caller
- * may close `db` afterwards: each serving process has connections of its own. Throws ConfigError when
+ * may close `db` afterwards: the serving process has connections of its own. Throws ConfigError when
  * a port cannot be listened on.
  */
 export async function start(db: Database, config: Config, log: Log, composition: Composition) {
-  const { port, readMetrics, stop } =
-    config.workers > 1
-      ? await (await import('./workers.ts')).startWorkers(config, log)
-      : await (await import('./serve.ts')).serve(config, log, composition)
+  const { port, readMetrics, stop } = await serve(config, log, composition)
   try {
     const metrics =
       config.metrics &&

@@ -1,6 +1,6 @@
 /**
- * Faults of all kinds, in random order, beside valid callers: two instances with two workers each,
- * behind HAProxy, on one MySQL server. `EVERYTHING=600 npm run test:cluster -- everything` runs it for
+ * Faults of all kinds, in random order, beside valid callers: two instances behind HAProxy, on one
+ * MySQL server. `EVERYTHING=600 npm run test:cluster -- everything` runs it for
  * ten minutes; the default is one.
  */
 import { readdirSync } from 'node:fs'
@@ -12,7 +12,7 @@ import { newDatabase } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
 import { freeze, thaw } from '../support/freeze.ts'
 import { freePort, startMysql } from '../support/mysql.ts'
-import { childrenOf, residentMemory, runServer, type ServerProgram } from '../support/process.ts'
+import { residentMemory, runServer, type ServerProgram } from '../support/process.ts'
 import { proxied } from '../support/proxy.ts'
 import { keys } from '../support/service.ts'
 import { openSql } from '../support/sql.ts'
@@ -55,7 +55,6 @@ test('every request ends, and no acknowledged pet is lost or doubled', {
     runServer({
       DATABASE_URL: url,
       PORT: String(ports[index]),
-      WORKERS: '2',
       DATABASE_TIMEOUT: '5s',
       SHUTDOWN_DELAY: '4s',
       TRUST_PROXY: '1',
@@ -69,15 +68,6 @@ test('every request ends, and no acknowledged pet is lost or doubled', {
     await eventually(() => expect(haproxy.log).toContain(`${app} is UP`))
   }
 
-  // Both workers of an instance may be dead for a second.
-  const someWorker = async () => {
-    for (;;) {
-      const workers = instances.flatMap(childrenOf)
-      const pid = workers[random(workers.length)]
-      if (pid) return pid
-      await setTimeout(100)
-    }
-  }
   const faults: Record<string, () => Promise<unknown>> = {
     async 'rows locked'() {
       const sql = await openSql(direct)
@@ -105,11 +95,8 @@ test('every request ends, and no acknowledged pet is lost or doubled', {
       await setTimeout(random(2_000))
       await proxy.mend()
     },
-    async 'worker killed'() {
-      process.kill(await someWorker(), 'SIGKILL')
-    },
-    async 'worker frozen'() {
-      const pid = await someWorker()
+    async 'instance frozen'() {
+      const pid = Number(instances[random(2)]?.child.pid)
       await freeze(pid)
       await setTimeout(random(3_000))
       thaw(pid)
@@ -139,7 +126,7 @@ test('every request ends, and no acknowledged pet is lost or doubled', {
 
   const load = startLoad(haproxy.origin, key)
   await setTimeout(5_000)
-  const before = instances.flatMap(childrenOf).map(sizeOf)
+  const before = instances.map(({ child }) => sizeOf(Number(child.pid)))
   const end = performance.now() + SECONDS * 1_000
   const names = Object.keys(faults)
   while (performance.now() < end) {
@@ -158,14 +145,14 @@ test('every request ends, and no acknowledged pet is lost or doubled', {
   await setTimeout(10_000)
   const phases = await load.stop()
   await setTimeout(20_000)
-  const after = instances.flatMap(childrenOf).map(sizeOf)
+  const after = instances.map(({ child }) => sizeOf(Number(child.pid)))
   for (const phase of phases) console.log(sentence(phase))
   console.log({ before, after, acknowledged: load.acknowledged.size })
 
   const last = phases.at(-1)?.name
   for (const { name, failures, slowest } of phases) {
     const wrong = Object.keys(failures).filter((failure) => {
-      // The first attempt is not over: a killed worker and a forgotten connection keep its lock.
+      // The first attempt is not over: a killed instance and a forgotten connection keep its lock.
       if (failure === 'createPet with a key: 409') return false
       return name === last || /: (500|4\d\d)$|another pet/.test(failure)
     })

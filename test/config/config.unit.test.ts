@@ -19,7 +19,7 @@ const defaults = {
   shutdownDelay: 0,
   idempotencyLifetime: 86_400_000,
   metrics: undefined,
-  workers: 1,
+  reusePort: false,
   exportsTraces: false,
 }
 
@@ -41,7 +41,7 @@ test('an empty environment and empty variables result in the defaults', () => {
     'KEEP_ALIVE_TIMEOUT',
     'METRICS_PORT',
     'METRICS_HOST',
-    'WORKERS',
+    'REUSE_PORT',
   ]
   expect(readConfig(Object.fromEntries(names.map((name) => [name, ''])))).toEqual(readConfig({}))
 })
@@ -151,13 +151,10 @@ test.each<[Record<string, string>, object]>([
   [{ METRICS_PORT: '9090', METRICS_HOST: '::' }, { metrics: { host: '::', port: 9_090 } }],
   [{ METRICS_HOST: '::' }, {}],
   [
-    { WORKERS: '2', ...mysql },
-    { workers: 2, databaseUrl: mysql.DATABASE_URL },
+    { REUSE_PORT: 'true', ...mysql },
+    { reusePort: true, databaseUrl: mysql.DATABASE_URL },
   ],
-  [
-    { WORKERS: '256', ...mysql },
-    { workers: 256, databaseUrl: mysql.DATABASE_URL },
-  ],
+  [{ REUSE_PORT: 'false' }, {}],
 ])('%j is valid', (environment, expected) => {
   expect(readConfig(environment)).toEqual({ ...defaults, ...expected })
 })
@@ -176,7 +173,7 @@ test.each([
     { SHUTDOWN_TIMEOUT: '3s', SHUTDOWN_DELAY: '3s' },
     'SHUTDOWN_DELAY must be shorter than SHUTDOWN_TIMEOUT',
   ],
-  [{ WORKERS: '2' }, 'WORKERS must be 1 with the embedded database: set DATABASE_URL to MySQL'],
+  [{ REUSE_PORT: 'true' }, 'REUSE_PORT=true needs Linux, and a DATABASE_URL of MySQL'],
 ])('%j is rejected', (environment, message) => {
   expect(() => readConfig(environment)).toThrow(new ConfigError(message))
 })
@@ -272,7 +269,7 @@ const wrong: [name: string, expected: string, values: string[]][] = [
   ['IDEMPOTENCY_LIFETIME', duration('1m, such as 24h'), ['59s', '59999ms', '0s', '24', '36526d']],
   ['KEEP_ALIVE_TIMEOUT', duration('1ms to 1h, such as 65s'), ['0s', '61m', '65']],
   ['METRICS_PORT', 'an integer from 0 to 65535, or empty', ['65536', '-1', 'x']],
-  ['WORKERS', 'an integer from 1 to 256', ['0', '257', '1.5', 'all']],
+  ['REUSE_PORT', 'true or false', ['1', 'yes']],
 ]
 
 test.each(
@@ -288,7 +285,7 @@ test.each([
   ['database_url', 'DATABASE_URL'],
   ['PROT', 'PORT'],
   ['PORTS', 'PORT'],
-  ['WORKER', 'WORKERS'],
+  ['REUSEPORT', 'REUSE_PORT'],
   ['BASEURL', 'BASE_URL'],
   ['CORS_ORIGIN', 'CORS_ORIGINS'],
   ['RATELIMIT', 'RATE_LIMIT'],
@@ -303,7 +300,15 @@ test.each([
 })
 
 const watched = [
-  ...['PORT', 'DATABASE_URL', 'BASE_URL', 'STAGING_URL', 'CORS_ORIGINS', 'RATE_LIMIT', 'WORKERS'],
+  ...[
+    'PORT',
+    'DATABASE_URL',
+    'BASE_URL',
+    'STAGING_URL',
+    'CORS_ORIGINS',
+    'RATE_LIMIT',
+    'REUSE_PORT',
+  ],
   ...['TRUST_PROXY', 'DATABASE_TIMEOUT', 'SHUTDOWN_TIMEOUT', 'SHUTDOWN_DELAY', 'METRICS_PORT'],
   ...['METRICS_HOST', 'IDEMPOTENCY_LIFETIME'],
 ]
@@ -341,7 +346,7 @@ test('variables of other programs are accepted, however short', () => {
   const others = [
     ...['HOST', 'PATH', 'HOME', 'PWD', 'TERM', 'SHELL', 'USER', 'LANG', 'NODE', 'INIT_CWD', '_'],
     ...['DATABASE', 'DATABASE_HOST', 'DATABASE_PORT', 'DB_URL', 'MYSQL_URL', 'REDIS_URL', 'URL'],
-    ...['BASE_DIR', 'HTTP_PROXY', 'NO_PROXY', 'WORKER_ID', 'METRICS', 'LIMIT', 'CORS', 'PORT_HTTP'],
+    ...['BASE_DIR', 'HTTP_PROXY', 'NO_PROXY', 'METRICS', 'LIMIT', 'CORS', 'PORT_HTTP'],
     ...['npm_config_cache', 'npm_lifecycle_event', 'NODE_OPTIONS', 'PETSTORE_PORT', 'HTTP_PORT'],
     'constructor',
   ]

@@ -1,10 +1,11 @@
 /** Programs and the schema of their database: newer, older, locked, or without transactions. */
+
 import { setTimeout } from 'node:timers/promises'
 import type { Kysely } from 'kysely'
 import { expect, test } from 'vitest'
 import { idColumn, tableOptions } from '../../db/columns.ts'
 import { connect } from '../../db/connect.ts'
-import { withDatabase } from '../../src/cli/command.ts'
+import { withDatabase } from '../../src/process/program.ts'
 import { engine, newDatabase } from '../support/database.ts'
 import { startInstance, until } from '../support/instance.ts'
 import { programs, runToEnd } from '../support/process.ts'

@@ -323,45 +323,43 @@ describe('SIGTERM', () => {
 })
 
 describe('SIGTERM ends a hanging process within SHUTDOWN_TIMEOUT', outOfThree, () => {
-  for (const workers of engine === 'mysql' ? ['1', '2'] : []) {
-    describe(`with ${workers} WORKERS, a hanging database`, () => {
-      /** Starts a service, uses its database, and then makes that hang. */
-      async function startHanging(variables: Record<string, string>) {
-        const service = await startInstance({ WORKERS: workers, ...variables }, database)
-        onTestFinished(async () => void (await service.stop('SIGKILL')))
-        for (let round = 0; round < 4; round++) {
-          expect((await service.rest('GET', '/pets')).status).toBe(200)
-        }
-        service.proxy?.stall()
-        return service
+  describe.runIf(engine === 'mysql')('a hanging database', () => {
+    /** Starts a service, uses its database, and then makes that hang. */
+    async function startHanging(variables: Record<string, string>) {
+      const service = await startInstance(variables, database)
+      onTestFinished(async () => void (await service.stop('SIGKILL')))
+      for (let round = 0; round < 4; round++) {
+        expect((await service.rest('GET', '/pets')).status).toBe(200)
       }
+      service.proxy?.stall()
+      return service
+    }
 
-      test('that loses only the last uses of keys: exit code 0', async () => {
-        const { program } = await startHanging({ DATABASE_TIMEOUT: '30s' })
-        program.child.kill('SIGTERM')
-        expect(await timeOf(program.exited)).toBeLessThan(5_000)
-        expect(await program.exited).toBe(0)
-        expect(program.stderr).toContain('Could not record when keys wer')
-        expect(program.stderr).toContain('"Stopped"')
-      })
-
-      test('that requests wait for: exit code 1', async () => {
-        const { program, rest } = await startHanging({ SHUTDOWN_TIMEOUT: '1s' })
-        const requests = Array.from({ length: 4 }, () =>
-          rest('GET', '/pets/1').then(
-            () => 'answered',
-            () => 'cut off',
-          ),
-        )
-        await wait(100)
-        program.child.kill('SIGTERM')
-        expect(await timeOf(program.exited)).toBeLessThan(3_000)
-        expect(await program.exited).toBe(1)
-        expect(program.stderr).toContain('cut off')
-        expect(await Promise.all(requests)).toContain('cut off')
-      })
+    test('that loses only the last uses of keys: exit code 0', async () => {
+      const { program } = await startHanging({ DATABASE_TIMEOUT: '30s' })
+      program.child.kill('SIGTERM')
+      expect(await timeOf(program.exited)).toBeLessThan(5_000)
+      expect(await program.exited).toBe(0)
+      expect(program.stderr).toContain('Could not record when keys wer')
+      expect(program.stderr).toContain('"Stopped"')
     })
-  }
+
+    test('that requests wait for: exit code 1', async () => {
+      const { program, rest } = await startHanging({ SHUTDOWN_TIMEOUT: '1s' })
+      const requests = Array.from({ length: 4 }, () =>
+        rest('GET', '/pets/1').then(
+          () => 'answered',
+          () => 'cut off',
+        ),
+      )
+      await wait(100)
+      program.child.kill('SIGTERM')
+      expect(await timeOf(program.exited)).toBeLessThan(3_000)
+      expect(await program.exited).toBe(1)
+      expect(program.stderr).toContain('cut off')
+      expect(await Promise.all(requests)).toContain('cut off')
+    })
+  })
 
   testOnce('a database connection that does not close: exit code 1', async () => {
     const kysely = import.meta.resolve('kysely')
@@ -377,27 +375,24 @@ describe('SIGTERM ends a hanging process within SHUTDOWN_TIMEOUT', outOfThree, (
   })
 })
 
-test.each(engine === 'mysql' ? ['2'] : ['1'])(
-  'with %s WORKERS, a port in use fails the start with a message',
-  async (workers) => {
-    await start()
-    const port = String(server.port)
-    const variables = { DATABASE_URL: database.url, WORKERS: workers }
-    const busy = runProgram(programs.server, { ...variables, PORT: port })
-    expect(await busy.exited).toBe(1)
-    expect(busy.stderr).toContain(
-      `PORT: cannot listen on ${port} (EADDRINUSE): another program listens there; set another port, or PORT=0 for any that is free\n`,
-    )
-    expect(busy.stderr).not.toContain('    at ')
-    const metrics = runProgram(programs.server, { ...variables, PORT: '0', METRICS_PORT: port })
-    expect(await metrics.exited).toBe(1)
-    expect(metrics.stderr).toContain(
-      `METRICS_PORT: cannot listen on 127.0.0.1:${port} (EADDRINUSE)\n`,
-    )
-    expect(metrics.stderr).not.toContain('    at ')
-    expect((await get('/healthz')).status).toBe(200)
-  },
-)
+testOnce('a port in use fails the start with a message', async () => {
+  await start()
+  const port = String(server.port)
+  const variables = { DATABASE_URL: database.url }
+  const busy = runProgram(programs.server, { ...variables, PORT: port })
+  expect(await busy.exited).toBe(1)
+  expect(busy.stderr).toContain(
+    `PORT: cannot listen on ${port} (EADDRINUSE): another program listens there; set another port, or PORT=0 for any that is free\n`,
+  )
+  expect(busy.stderr).not.toContain('    at ')
+  const metrics = runProgram(programs.server, { ...variables, PORT: '0', METRICS_PORT: port })
+  expect(await metrics.exited).toBe(1)
+  expect(metrics.stderr).toContain(
+    `METRICS_PORT: cannot listen on 127.0.0.1:${port} (EADDRINUSE)\n`,
+  )
+  expect(metrics.stderr).not.toContain('    at ')
+  expect((await get('/healthz')).status).toBe(200)
+})
 
 testOnce('a port that may not be listened on fails the start with its error code', async () => {
   const fault = `import { Server } from 'node:net'

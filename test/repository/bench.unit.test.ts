@@ -279,7 +279,7 @@ describe('capacity', () => {
     const text = capacityMarkdown(measured, 1)
     expect(text).toMatch(/^\| 1,000,000 \|/m)
     expect(text).toMatch(/^\| 1,000,000,000 \| 100 \| 4 % \|/m)
-    expect(text).toMatch(/^\| one process \| 5,833 \| `WORKERS`/m)
+    expect(text).toMatch(/^\| one process \| 5,833 \| more processes/m)
   })
 
   test('costsOf throws the name of a case that was not measured', () => {

@@ -57,7 +57,7 @@ test.each(documents)('%s: each named script exists', (file) => {
 test.each(documents.filter((file) => file !== 'CONTRIBUTING.md'))(
   '%s: each named path exists',
   (file) => {
-    const paths = /`((?:src|db|client|docs|deploy|bench|examples|test)\/[\w./*-]*)/g
+    const paths = /`((?:src|db|client|docs|deploy|bench|examples|test)\/[\w@./*-]*)/g
     for (const [, name = ''] of read(file).matchAll(paths)) {
       const there = [name, path.join(path.dirname(file), name)]
       expect(globSync(there, { cwd: root }), name).not.toEqual([])

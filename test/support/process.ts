@@ -1,5 +1,5 @@
 /** The programs of the service as processes, started as an operator starts them. */
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -153,13 +153,6 @@ export async function runServer(
   const { port } = new URL(address)
   return Object.assign(program, { origin: `http://127.0.0.1:${port}`, port: Number(port) })
 }
-
-/** Returns the ids of the processes that a program has started, such as workers. */
-export const childrenOf = ({ child }: Program): number[] =>
-  spawnSync('pgrep', ['-P', String(child.pid)], { encoding: 'utf8' })
-    .stdout.split('\n')
-    .filter(Boolean)
-    .map(Number)
 
 /** Returns the resident memory of a process, in MB; only on Linux. */
 export const residentMemory = (pid: number | undefined): number =>

@@ -2,6 +2,7 @@
  * The service on its own database, over real HTTP, with clients for both surfaces. Production code
  * builds, starts and stops it; only this file depends on that code.
  */
+
 import {
   createTRPCClient,
   httpLink,
@@ -13,13 +14,13 @@ import type { AnyTRPCRouter } from '@trpc/server'
 import type { Kysely } from 'kysely'
 import { pino } from 'pino'
 import { afterAll } from 'vitest'
-import { withDatabase } from '../../src/cli/command.ts'
 import { readConfig } from '../../src/config/config.ts'
 import type { ClientTimeouts } from '../../src/http/server.ts'
 import { createKey as createKeyIn, revokeKey, rotateKey } from '../../src/keys/store.ts'
 import { FIRST_REQUEST } from '../../src/petstore/product.ts'
 import { resources as petstore } from '../../src/petstore/resources.ts'
 import type { Resources } from '../../src/procedure/resources.ts'
+import { withDatabase } from '../../src/process/program.ts'
 import { start } from '../../src/process/start.ts'
 import { newDatabase, type TestDatabase } from './database.ts'
 import { DATABASE_TIMEOUT } from './process.ts'

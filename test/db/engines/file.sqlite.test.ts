@@ -1,8 +1,9 @@
 /** The SQLite file: its settings, a lock of another process, a full disk, and a damaged file. */
+
 import { execFileSync } from 'node:child_process'
 import { statSync, truncateSync, writeFileSync } from 'node:fs'
 import { expect, onTestFinished, test } from 'vitest'
-import { withDatabase } from '../../../src/cli/command.ts'
+import { withDatabase } from '../../../src/process/program.ts'
 import { newDatabase } from '../../support/database.ts'
 import { outOfThree } from '../../support/eventually.ts'
 import { addKey, type Instance, startInstance } from '../../support/instance.ts'
