@@ -46,7 +46,7 @@ export const now = (db: Pick<Kysely<unknown>, 'getExecutor'>): RawBuilder<bigint
   engineOf(db).now
 
 /** Returns a function that calls `make` once for each database, and returns its result every time. */
-export function perDatabase<Made>(make: (db: Database) => Made): (db: Database) => Made {
+export function oncePerEngine<Made>(make: (db: Database) => Made): (db: Database) => Made {
   const known = new WeakMap<Engine, Made>()
   return (db) => {
     const engine = engineOf(db)

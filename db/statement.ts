@@ -1,13 +1,15 @@
 /** Statements with a deadline; those that are executed often are compiled once. */
-import type { Compilable, CompiledQuery, QueryResult } from 'kysely'
+import { type Compilable, type CompiledQuery, type QueryResult, SelectQueryNode } from 'kysely'
 import type { Deadline } from './deadline.ts'
-import { perDatabase } from './engine.ts'
+import { oncePerEngine } from './engine.ts'
 import type { Database } from './tables.ts'
 
 /** A statement with options for the driver. Kysely passes the object to the connection unchanged. */
 export interface Statement<Row = unknown> extends CompiledQuery<Row> {
   /** The deadline that ends the statement, also on the server. */
   deadline?: Deadline | undefined
+  /** Whether the statement only reads, so that it does not wait behind writes; by default it may write. */
+  isRead?: boolean
   /** Throws NoConsecutiveIdsError if the server does not guarantee consecutive ids. */
   needsConsecutiveIds?: boolean
 }
@@ -44,14 +46,14 @@ export function statement<Values, Row = never>(
 ): Execute<Values, Row> {
   // Kysely accepts any object as a value, and returns it among the parameters.
   const value: Value<Values> = (read) => new Placeholder(read) as never
-  const compiled = perDatabase((db) => build(db, value).compile())
+  const compiled = oncePerEngine((db) => withKind(build(db, value).compile()))
   return async (db, values, deadline) => {
     const query = compiled(db)
     const parameters = query.parameters.map((parameter) =>
       parameter instanceof Placeholder ? parameter.read(values) : parameter,
     )
-    const { sql, query: node, queryId } = query
-    const complete: Statement<Row> = { sql, parameters, query: node, queryId, deadline }
+    const { sql, query: node, queryId, isRead } = query
+    const complete: Statement<Row> = { sql, parameters, query: node, queryId, isRead, deadline }
     return await db.executeQuery<Row>(complete)
   }
 }
@@ -62,6 +64,12 @@ export function execute<Row>(
   query: Compilable<Row>,
   deadline?: Deadline,
 ): Promise<QueryResult<Row>> {
-  const complete: Statement<Row> = { ...query.compile(), deadline }
+  const complete: Statement<Row> = { ...withKind(query.compile()), deadline }
   return db.executeQuery<Row>(complete)
 }
+
+/** Adds whether a query only reads, unless its builder has said so: raw SQL may be any statement. */
+const withKind = <Row>(query: Statement<Row>) => ({
+  ...query,
+  isRead: query.isRead ?? SelectQueryNode.is(query.query),
+})

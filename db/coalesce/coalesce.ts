@@ -1,15 +1,12 @@
 /** Combines concurrent calls in batches, each of which asks the database once. */
 import { Deadline } from '../deadline.ts'
-import { perDatabase } from '../engine.ts'
+import { oncePerEngine } from '../engine.ts'
 import { OverloadedError } from '../errors.ts'
 import type { Database } from '../tables.ts'
 import { refuseInTransaction } from '../transaction.ts'
 
 /** Milliseconds that a call waits for earlier batches, whose connections may hang. */
 const MAX_WAIT = 50
-
-/** The same where there is a pause between batches, which limits the load of a flood of calls. */
-const MAX_WAIT_WITH_PAUSE = 500
 
 /**
  * Number of batches that run before calls wait: while the database works on one, the service answers the
@@ -21,28 +18,15 @@ const CONCURRENCY = 2
 /** Maximum number of concurrent calls: a thousand that wait, and those that run. */
 const MAX_CALLS = 1_010
 
-/** Number of waiting inputs, the latest ones, that a new one is compared with: a flood has thousands. */
-const MAX_COMPARED = 100
-
-/** The limits of batches. */
-export interface BatchLimits {
-  /** Maximum number of inputs in a batch. A batch that is full does not wait. */
-  maxSize?: number
-  /** Maximum number of concurrent calls. */
-  maxCalls?: number
-  /** Milliseconds between two batches, which then run concurrently only if one takes very long. */
-  pause?: number
-}
-
-interface BatchOptions<Input, Output> extends BatchLimits {
+interface BatchOptions<Input, Output> {
   /** Runs a batch, and returns the outputs in the order of the inputs. */
   run(db: Database, inputs: Input[], deadline: Deadline): Promise<Output[]>
   /** Only calls with the same key share a batch, and wait for each other. */
   keyOf?(input: Input): string
-  /** Inputs that have the same name run once, and share the output, if not too many others came between. */
+  /** Waiting inputs that have the same name run once, and share the output. */
   nameOf?(input: Input): bigint | string
-  /** Returns `maxSize`, if it depends on the database. */
-  maxSizeOn?(db: Database): number
+  /** Maximum number of inputs in a batch. A batch that is full does not wait. */
+  maxSize: number | ((db: Database) => number)
 }
 
 /** A call of a batched function. Throws the errors of `run`, the reason of its deadline, OverloadedError. */
@@ -67,10 +51,7 @@ interface Item<Input, Output> {
   calls: Call<Output>[]
 }
 
-/**
- * The queue of the calls with one key. Queues and items are in arrays, because V8 makes each new text that
- * is looked up in a Map part of its table of strings, which costs more than to compare some dozens.
- */
+/** The queue of the calls with one key. */
 interface Queue<Input, Output> {
   key: string
   waiting: Item<Input, Output>[]
@@ -90,7 +71,7 @@ interface Queue<Input, Output> {
 export function coalesce<Input, Output>(
   options: BatchOptions<Input, Output>,
 ): Coalesced<Input, Output> {
-  const batcherOf = perDatabase((db) => createBatcher(db, options))
+  const batcherOf = oncePerEngine((db) => createBatcher(db, options))
   return async (db: Batching<Input, Output>, input, deadline) => {
     if (!db.isTransaction) {
       // In a batch, the failure would affect the other calls.
@@ -122,23 +103,15 @@ export function allowBatches(transaction: Batching<never, never>): void {
 
 function createBatcher<Input, Output>(
   db: Database,
-  {
-    run,
-    keyOf,
-    nameOf,
-    maxSize = Number.POSITIVE_INFINITY,
-    maxSizeOn = () => maxSize,
-    maxCalls = MAX_CALLS,
-    pause = 0,
-  }: BatchOptions<Input, Output>,
+  { run, keyOf, nameOf, maxSize }: BatchOptions<Input, Output>,
 ): Batcher<Input, Output> {
-  const size = maxSizeOn(db)
-  const concurrency = pause > 0 ? 1 : CONCURRENCY
+  const size = typeof maxSize === 'number' ? maxSize : maxSize(db)
+  // Few enough to be searched.
   const queues: Queue<Input, Output>[] = []
   let callCount = 0
 
-  const isFull = ({ waiting }: Queue<Input, Output>) => waiting.length >= size && pause === 0
-  const isFree = ({ running }: Queue<Input, Output>) => running.length < concurrency
+  const isFull = ({ waiting }: Queue<Input, Output>) => waiting.length >= size
+  const isFree = ({ running }: Queue<Input, Output>) => running.length < CONCURRENCY
 
   /** Begins the next batches, except one whose calls must wait. */
   function runNext(queue: Queue<Input, Output>): void {
@@ -152,26 +125,25 @@ function createBatcher<Input, Output>(
   function schedule(queue: Queue<Input, Output>): void {
     if (queue.isScheduled) return
     queue.isScheduled = true
-    // After all microtasks, which are the other calls of this turn. Another turn would cost time.
+    // After all microtasks, which are the other calls of this turn: those of a tRPC batch, and those of
+    // requests whose keys one look-up found. Another turn of the event loop would cost time.
     queueMicrotask(() => process.nextTick(runNext, queue))
   }
 
   function runBatch(queue: Queue<Input, Output>): void {
     const running = runItems(queue.waiting.splice(0, size))
     queue.running = [...queue.running, running]
-    const onEnd = () => {
+    void running.then(() => {
       queue.running = queue.running.filter((other) => other !== running)
       runNext(queue)
-    }
-    void running.then(pause > 0 ? () => setTimeout(onEnd, pause) : onEnd)
+    })
   }
 
   function startTimer(queue: Queue<Input, Output>): void {
-    const wait = pause > 0 ? MAX_WAIT_WITH_PAUSE : MAX_WAIT
     queue.timer ??= setTimeout(() => {
       queue.running = []
       runNext(queue)
-    }, wait)
+    }, MAX_WAIT)
   }
 
   async function runItems(queued: Item<Input, Output>[]): Promise<void> {
@@ -201,7 +173,7 @@ function createBatcher<Input, Output>(
     if (!queue) {
       queue = { key, waiting: [], running: [], isScheduled: false, timer: undefined }
       queues.push(queue)
-    } else if (queue.running.length > 0 && callCount >= maxCalls) {
+    } else if (queue.running.length > 0 && callCount >= MAX_CALLS) {
       throw new OverloadedError('Too many calls wait for the database')
     }
     callCount++
@@ -210,8 +182,7 @@ function createBatcher<Input, Output>(
     try {
       const call = { deadline, resolve, reject }
       const name = nameOf?.(input)
-      const latest = nameOf ? queue.waiting.slice(-MAX_COMPARED) : []
-      const item = latest.find((other) => other.name === name)
+      const item = nameOf && queue.waiting.find((other) => other.name === name)
       if (item) item.calls.push(call)
       else queue.waiting.push({ name, input, calls: [call] })
       if (isFree(queue) || isFull(queue)) schedule(queue)

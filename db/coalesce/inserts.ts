@@ -1,7 +1,7 @@
 /** Inserts of rows. Concurrent inserts share a statement, and each returns the id of its row. */
 import { type Generated, type InsertObject, isExpression } from 'kysely'
 import type { Deadline } from '../deadline.ts'
-import { engineOf, perDatabase } from '../engine.ts'
+import { engineOf, oncePerEngine } from '../engine.ts'
 import { NoConsecutiveIdsError } from '../errors.ts'
 import { retry } from '../retry.ts'
 import type { Statement } from '../statement.ts'
@@ -32,7 +32,7 @@ export function inserts<Row, Table extends WithId>(
 ): Insert<Row> {
   type Values = InsertObject<Tables, Table>
   let names: string | undefined
-  const states = perDatabase(() => ({
+  const states = oncePerEngine(() => ({
     /** The compiled statement for each number of rows. */
     statements: new Map<number, Statement>(),
     hasConsecutiveIds: true,

@@ -3,12 +3,12 @@ import type { Compilable } from 'kysely'
 import { retry } from '../retry.ts'
 import { type Execute, statement, type Value } from '../statement.ts'
 import type { Database } from '../tables.ts'
-import { type BatchLimits, type Coalesced, coalesce } from './coalesce.ts'
+import { type Coalesced, coalesce } from './coalesce.ts'
 
 /** Maximum number of keys in one query. */
 const MAX_KEYS = 100
 
-interface LookUp<Key, Row> extends BatchLimits {
+interface LookUp<Key, Row> {
   /** Returns the query for the rows of several keys, each of which has its own `value`. */
   select(db: Database, keys: Value<Key>[]): Compilable<Row>
   /** Returns the name of a key or of a row: a row has the name of its key. */
@@ -22,8 +22,6 @@ interface LookUp<Key, Row> extends BatchLimits {
 export function lookUp<Key, Row extends object>({
   select,
   nameOf,
-  maxSize = MAX_KEYS,
-  ...limits
 }: LookUp<Key, Row>): Coalesced<Key, Row | undefined> {
   const statements = new Map<number, Execute<Key[], Row>>()
 
@@ -41,18 +39,16 @@ export function lookUp<Key, Row extends object>({
     })
 
   const find = coalesce<Key, Row | undefined>({
-    ...limits,
-    maxSize,
+    maxSize: MAX_KEYS,
     nameOf,
     async run(db, keys, deadline) {
       // Only powers of two, so that there are few statements.
-      const size = Math.min(2 ** Math.ceil(Math.log2(keys.length)), maxSize)
+      const size = Math.min(2 ** Math.ceil(Math.log2(keys.length)), MAX_KEYS)
       const execute = statements.get(size) ?? compile(size)
       statements.set(size, execute)
       const read = () => execute(db, keys, deadline)
       const { rows } = await retry(read, { repeatable: true, deadline })
       if (keys.length === 1) return [rows[0]]
-      // Not a Map, for the reason in coalesce.ts: there are few.
       const names = rows.map(nameOf)
       return keys.map((key) => rows[names.indexOf(nameOf(key))])
     },

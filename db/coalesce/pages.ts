@@ -89,7 +89,7 @@ export function pages<Query extends PageQuery, Row extends { id: bigint }, Item>
   const readPage = coalesce<Query, Page<Row>>({
     keyOf: (query) => fieldsOf(query).join(),
     nameOf,
-    maxSizeOn: (db) => engineOf(db).pagesPerQuery,
+    maxSize: (db) => engineOf(db).pagesPerQuery,
     run: readPages,
   })
   return async (db, query, deadline) => {
@@ -121,7 +121,5 @@ function unionOf<Row>(
 ): Compilable<Row> {
   const numbered = queries.map((query, index) => query.select(sql.lit(index).as(PAGE)))
   const union = sql<Row>`${sql.join(numbered, sql` union all `)}`
-  // The driver takes other kinds of queries for writes.
-  const query = (queries[0] as (typeof queries)[number]).toOperationNode()
-  return { compile: () => ({ ...union.compile(db), query }) }
+  return { compile: () => ({ ...union.compile(db), isRead: true }) }
 }

@@ -32,10 +32,10 @@ export class MysqlConnection extends Connection {
   }
 
   execute<Row>(statement: Statement): Promise<QueryResult<Row>> {
-    const { sql, parameters, query, deadline, needsConsecutiveIds } = statement
+    const { sql, parameters, isRead, deadline, needsConsecutiveIds } = statement
     this.#deadline = deadline
-    // A transaction may lock the rows that it reads. Raw SQL may be any statement.
-    const isWriting = this.#isToBegin || query.kind !== 'SelectQueryNode'
+    // A transaction may lock the rows that it reads.
+    const isWriting = this.#isToBegin || !isRead
     return this.#withDeadline(async (deadline) => {
       const pooled = await this.#take(deadline, isWriting)
       if (needsConsecutiveIds && !pooled.server.hasConsecutiveIds) {

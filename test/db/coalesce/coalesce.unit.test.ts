@@ -117,45 +117,6 @@ test('two batches run concurrently, then only a full batch does not wait', async
   expect(await Promise.all(calls)).toEqual([1, 2, 3, 5, 6, 6, 7, 8, 9])
 })
 
-test('a batch with a pause does not begin beside another, even if it is full', async () => {
-  const { call, batches } = recordedBatches(2, 1)
-  const calls = [1, 2, 3, 4, 5].map((input) => call(db, input, forever()))
-  await setTimeout(100)
-  calls.push(call(db, 6, forever()))
-  await setImmediate()
-  expect(inputsOf(batches)).toEqual([[1, 2]])
-  while (inputsOf(batches).flat().length < calls.length) {
-    batches.at(-1)?.end()
-    await setTimeout(1)
-  }
-  batches.at(-1)?.end()
-  expect(inputsOf(batches)).toEqual([
-    [1, 2],
-    [3, 4],
-    [5, 6],
-  ])
-  expect(await Promise.all(calls)).toEqual([1, 2, 3, 4, 5, 6])
-})
-
-test('a batch with a pause begins only after the pause', async () => {
-  const { call, batches } = recordedBatches(2, 100)
-  const calls = [1, 2, 3].map((input) => call(db, input, forever()))
-  await setImmediate()
-  batches[0]?.end()
-  const end = performance.now()
-  await setTimeout(20)
-  calls.push(call(db, 4, forever())) // the second batch is full now
-  await eventually(() =>
-    expect(inputsOf(batches)).toEqual([
-      [1, 2],
-      [3, 4],
-    ]),
-  )
-  expect(performance.now() - end).toBeGreaterThan(95)
-  batches[1]?.end()
-  expect(await Promise.all(calls)).toEqual([1, 2, 3, 4])
-})
-
 /** Replaces the timers of batches, and returns a function that puts their clock forward. */
 function fakeTimers() {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
@@ -165,22 +126,6 @@ function fakeTimers() {
     await setImmediate()
   }
 }
-
-test('a batch with a pause begins half a second after one that hangs', async () => {
-  const pass = fakeTimers()
-  const { call, batches } = recordedBatches(2, 10)
-  const calls = [1, 2, 3, 4, 5].map((input) => call(db, input, forever()))
-  await setImmediate()
-  for (const expected of [[1, 2], [3, 4], [5]]) {
-    expect(inputsOf(batches).at(-1)).toEqual(expected)
-    if (batches.length === 3) break
-    await pass(499)
-    expect(inputsOf(batches).at(-1)).toEqual(expected)
-    await pass(1)
-  }
-  for (const { end } of batches) end()
-  expect(await Promise.all(calls)).toEqual([1, 2, 3, 4, 5])
-})
 
 test('a call waits 50 ms for batches that hang, whatever an earlier call waited', async () => {
   const pass = fakeTimers()
@@ -242,29 +187,28 @@ test('calls beyond the limit are rejected while a batch runs, not in the turn of
   const { promise, resolve } = Promise.withResolvers<void>()
   const call = coalesce<number, number>({
     maxSize: 2,
-    maxCalls: 3,
     async run(_db, inputs) {
       await promise
       return inputs
     },
   })
-  const calls = [1, 2, 3, 4, 5].map((input) => call(db, input, forever()))
+  const inputs = Array.from({ length: callers + 1 }, (_, index) => index)
+  const calls = inputs.map((input) => call(db, input, forever()))
   await setImmediate()
   await expect(call(db, 6, forever())).rejects.toMatchObject({
     name: 'OverloadedError',
     cause: { message: 'Too many calls wait for the database' },
   })
   resolve()
-  expect(await Promise.all(calls)).toEqual([1, 2, 3, 4, 5])
+  expect(await Promise.all(calls)).toEqual(inputs)
   expect(await call(db, 7, forever())).toBe(7)
 })
 
 /** Returns a function with batches of at most `maxSize` inputs, each of which runs until its `end`. */
-function recordedBatches(maxSize: number, pause = 0) {
+function recordedBatches(maxSize: number) {
   const batches: { inputs: number[]; end: () => void }[] = []
   const call = coalesce<number, number>({
     maxSize,
-    pause,
     nameOf: String,
     async run(_db, inputs) {
       const { promise, resolve } = Promise.withResolvers<void>()
@@ -277,26 +221,3 @@ function recordedBatches(maxSize: number, pause = 0) {
 }
 
 const inputsOf = (batches: { inputs: number[] }[]) => batches.map(({ inputs }) => inputs)
-
-test('a call shares the waiting input of the same name if it is among the latest 100', async () => {
-  const ran: number[][] = []
-  const held = Promise.withResolvers<void>()
-  const call = coalesce<number, number>({
-    nameOf: String,
-    pause: 1, // so that one batch runs at a time
-    async run(_db, inputs) {
-      ran.push(inputs)
-      await held.promise
-      return inputs
-    },
-  })
-  const calls = [call(db, -1, forever())]
-  await setImmediate()
-  const others = Array.from({ length: 100 }, (_, index) => index + 1)
-  for (const input of [0, ...others.slice(1), 0, ...others, 0]) {
-    calls.push(call(db, input, forever()))
-  }
-  held.resolve()
-  await Promise.all(calls)
-  expect(ran).toEqual([[-1], [0, ...others.slice(1), 1, 0]])
-})

@@ -49,7 +49,7 @@ async function newPool(settings: { timeout?: number; size?: number } = {}, to = 
   })
   return { db, usage }
 }
-const list = (db: Database) => db.selectFrom('pets').select('id').execute()
+const list = (db: Database) => execute(db, db.selectFrom('pets').select('id'))
 const write = (db: Database) => db.updateTable('pets').set({ status: 'sold' }).execute()
 const idOf = async (db: Database) =>
   (await sql<{ id: bigint }>`select connection_id() as id`.execute(db)).rows[0]?.id
@@ -86,7 +86,7 @@ describe('the limits', () => {
     const busy = async () => (await running(admin, '%`pets`%')).length + usage.waiting
     await until('two wait for their turn', async () => usage.used === 6 && (await busy()) >= 2)
     expect(usage).toEqual({ used: 6, waiting: 2 })
-    const keys = () => db.selectFrom('api_keys').select('id').execute()
+    const keys = () => execute(db, db.selectFrom('api_keys').select('id'))
     expect(await Promise.all(Array.from({ length: 5 }, keys))).toHaveLength(5)
     await rival('unlock tables')
     await Promise.all(writes)
