@@ -8,39 +8,17 @@ type Listener = (reason: Error) => void
  * Infinity means no timeout.
  */
 export class Deadline {
-  readonly #timeout: number
-  /** When the timeout is over, by performance.now(). */
-  #end: number
   #timer: NodeJS.Timeout | undefined
   #reason: Error | undefined
   #listeners: Listener[] | undefined
   #isOver = false
 
   constructor(timeout: number) {
-    this.#timeout = timeout
-    this.#end = performance.now() + timeout
-    this.#startTimer(timeout)
-  }
-
-  #startTimer(left: number): void {
-    if (left === Number.POSITIVE_INFINITY) return
+    if (timeout === Number.POSITIVE_INFINITY) return
     // After a pause of the process, an answer may have arrived in time: it is read before the immediate.
-    const onTimeout = () => setImmediate(() => this.giveUp(new DatabaseTimeoutError(this.#timeout)))
+    const onTimeout = () => setImmediate(() => this.giveUp(new DatabaseTimeoutError(timeout)))
     // A call that waits has an open connection, so its timer need not keep the process alive.
-    this.#timer = setTimeout(onTimeout, left).unref()
-  }
-
-  /** Runs work whose time does not count, such as the wait for a client. Throws the errors of `work`. */
-  async suspend<Value>(work: () => Promise<Value>): Promise<Value> {
-    clearTimeout(this.#timer)
-    const start = performance.now()
-    try {
-      return await work()
-    } finally {
-      const now = performance.now()
-      this.#end += now - start
-      if (!this.#isOver) this.#startTimer(this.#end - now)
-    }
+    this.#timer = setTimeout(onTimeout, timeout).unref()
   }
 
   /** Why the call was given up; undefined if it was not. */

@@ -1,12 +1,11 @@
 /** The limit of calls a minute for each caller. Each process has its own counters. */
 import { hash } from 'node:crypto'
+import type { ServerResponse } from 'node:http'
 import { isIPv6 } from 'node:net'
-import type { Response } from 'express'
 import ipaddr from 'ipaddr.js'
 import { LRUCache } from 'lru-cache'
 import { tooManyRequests } from '../errors/problem.ts'
-import { ipAddressOf } from './request.ts'
-import { recordOf } from './request-record.ts'
+import { recordOf } from './request-log.ts'
 
 const WINDOW = 60_000 // milliseconds
 
@@ -38,7 +37,7 @@ export function createRateLimit(limit: number) {
     counters.set(caller, counter)
     return counter
   }
-  const count = (res: Response, caller: string, calls: number) => {
+  const count = (res: ServerResponse, caller: string, calls: number) => {
     const now = performance.now()
     const counter = counterOf(caller, now)
     counter.calls += calls
@@ -49,14 +48,15 @@ export function createRateLimit(limit: number) {
   }
   return {
     /** Counts calls from the client's IP address, before the look-up of the API key. */
-    countIpAddress: (res: Response, calls: number) => count(res, subnetOf(res), calls),
+    countIpAddress: (res: ServerResponse, calls: number) => count(res, subnetOf(res), calls),
     /** Subtracts these calls from the client's IP address, because their API key is valid. */
-    refundIpAddress(res: Response, calls: number) {
+    refundIpAddress(res: ServerResponse, calls: number) {
       const counter = counterOf(subnetOf(res), performance.now())
       counter.calls = Math.max(0, counter.calls - calls)
     },
     /** Counts calls with a valid API key. */
-    countKey: (res: Response, keyId: bigint, calls: number) => count(res, `key ${keyId}`, calls),
+    countKey: (res: ServerResponse, keyId: bigint, calls: number) =>
+      count(res, `key ${keyId}`, calls),
   }
 }
 
@@ -64,8 +64,8 @@ export function createRateLimit(limit: number) {
  * Returns the counter's name for an IP address: all four bytes of IPv4 (mapped to IPv6 or not), and
  * the first seven of IPv6, because one customer may have such a subnet (RFC 6177).
  */
-function subnetOf({ req }: Response): string {
-  const ipAddress = ipAddressOf(req)
+function subnetOf(res: ServerResponse): string {
+  const { ipAddress } = recordOf(res)
   if (ipAddress === undefined) return 'IP address'
   // The address without its zone (RFC 4007, section 11). The URL parser knows all notations of IPv6.
   const [plain = ''] = ipAddress.split('%')

@@ -1,22 +1,65 @@
-/** The log line and the metrics of each request, when it is over. */
+/** The record of a request: what the pipeline learns of it, and its log line and metrics, when it is over. */
 import { randomUUID } from 'node:crypto'
-import type { Request, Response } from 'express'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Logger } from 'pino'
 import { NAME } from '../config/product.ts'
-import { withoutKeys } from '../keys/key.ts'
+import { type Auth, withoutKeys } from '../keys/key.ts'
 import type { Observation } from '../observe/metrics.ts'
-import { idsOf } from '../observe/span.ts'
-import { ipAddressOf, parseTarget } from './request.ts'
-import { type CallOutcome, recordOf } from './request-record.ts'
+import { activeSpan, idsOf } from '../observe/span.ts'
+import { ipAddressOf, parseTarget, type Trust } from './request.ts'
 
 /** The logged status of a request whose client closed the connection before the response was sent. */
 export const GONE = 499
 
+/** A call, as the log and the metrics report it. */
+export type CallOutcome = [operation: string | undefined, status: number]
+
+export class RequestRecord {
+  /** The id in the log and in the response's `X-Request-Id`. */
+  readonly requestId: string
+  surface: 'rest' | 'trpc' | 'other' = 'other'
+  /** The name of the procedure, or `batch`; undefined if the request calls no procedure. */
+  operation: string | undefined
+  /** The calls of a batch. The log has a line for each. */
+  calls: CallOutcome[] | undefined
+  /** Undefined until the API key has been checked. */
+  auth: Auth | undefined
+  /** The part of an invalid API key that the log may contain. */
+  keyPrefix: string | undefined
+  /** The span of the request; undefined without OpenTelemetry. */
+  readonly span = activeSpan()
+  /** Whether the request is for a file of the docs page. A success is logged at debug. */
+  isDocsFile = false
+  /** Headers of any response to this request: names and values in turn. */
+  headers: readonly string[] = []
+  readonly #req: IncomingMessage
+  readonly #trust: Trust
+
+  constructor(req: IncomingMessage, trust: Trust) {
+    this.requestId = requestIdFrom(req.headers['x-request-id']) ?? randomUUID()
+    this.#req = req
+    this.#trust = trust
+  }
+
+  /** The client's IP address; undefined if the connection is closed. */
+  get ipAddress(): string | undefined {
+    return ipAddressOf(this.#req, this.#trust)
+  }
+}
+
+const RECORD = Symbol('record')
+
+type Recorded = ServerResponse & { [RECORD]?: RequestRecord }
+
+/** Returns the record that `begin` has made for a response's request. */
+export const recordOf = (res: Recorded): RequestRecord => res[RECORD] as RequestRecord
+
 export type Telemetry = ReturnType<typeof createTelemetry>
 
-/** Returns the telemetry that logs to `log` and counts by `observe`. */
+/** Returns the telemetry that logs to `log` and counts by `observe`. `trust` is that of X-Forwarded-For. */
 export function createTelemetry(
   log: Logger,
+  trust: Trust,
   observe: (observation: Observation) => void = () => {},
 ) {
   return {
@@ -25,16 +68,15 @@ export function createTelemetry(
      * request is over: at debug for a file of the docs page that was sent. The line has no API key, no
      * body and no query.
      */
-    begin(req: Request, res: Response): void {
+    begin(req: IncomingMessage, res: Recorded): void {
       const start = performance.now()
-      const record = recordOf(res)
-      const sent = requestIdFrom(req.headers['x-request-id'])
-      if (sent !== undefined) record.requestId = sent
+      const record = new RequestRecord(req, trust)
+      res[RECORD] = record
       record.span?.setAttributes({
         [`${NAME}.request_id`]: record.requestId,
-        'url.path': readablePath(req.url), // the path may have an API key by mistake
+        'url.path': readablePath(req.url ?? ''), // the path may have an API key by mistake
       })
-      const { method, url } = req
+      const { method, url = '' } = req
       res.on('close', () => {
         const { surface, requestId, auth, keyPrefix, span } = record
         const answered = res.writableFinished ? res.statusCode : undefined
@@ -61,7 +103,7 @@ export function createTelemetry(
               status,
               duration,
               keyId: isKnown ? auth.keyId.toString() : undefined,
-              address: isKnown ? undefined : plain(ipAddressOf(req)),
+              address: isKnown ? undefined : plain(record.ipAddress),
               keyPrefix: isKnown ? undefined : keyPrefix,
             },
             'request',

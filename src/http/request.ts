@@ -1,7 +1,7 @@
 /** The parts of a request's head: target, Host, framing of the body, HTTP version, IP address. */
 import type { IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
-import type { Request } from 'express'
+import { compile } from 'proxy-addr'
 import { Problem } from '../errors/problem.ts'
 
 /** The request target (RFC 9112, section 3.2), split in two. */
@@ -27,10 +27,9 @@ export function parseTarget(url: string): Target | undefined {
     : { path: url.slice(0, end), query: url.slice(end + 1) }
 }
 
-/** Returns the request target with the path after `prefix`; undefined if the path has another prefix. */
-export function targetBelow(prefix: string, { url }: Request): Target | undefined {
-  const target = parseTarget(url)
-  if (!target?.path.startsWith(prefix)) return undefined
+/** Returns the target with the path after `prefix`; undefined if the path has another prefix. */
+export function targetBelow(prefix: string, target: Target): Target | undefined {
+  if (!target.path.startsWith(prefix)) return undefined
   const path = target.path.slice(prefix.length)
   return path === '' || path.startsWith('/') ? { path, query: target.query } : undefined
 }
@@ -74,9 +73,36 @@ export function hasBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
 }
 
+/** Returns whether a proxy is trusted, by its IP address and by the number of proxies before it. */
+export type Trust = (ipAddress: string, index: number) => boolean
+
+/** Returns the trust of TRUST_PROXY: a number of proxies, or their IP addresses, subnets and names. */
+export function trustOf(proxies: number | readonly string[]): Trust {
+  if (typeof proxies === 'number') return (_ipAddress, index) => index < proxies
+  return compile([...proxies])
+}
+
 /**
- * Returns the client's IP address, from `X-Forwarded-For` as far as TRUST_PROXY trusts it. It falls back
- * to the connection's where a proxy has sent no valid one. Undefined if the connection is closed.
+ * Returns the client's IP address: the last of X-Forwarded-For that no trusted proxy has, without its
+ * port, which some proxies add. It falls back to the connection's where a proxy has sent no valid one.
+ * Undefined if the connection is closed.
  */
-export const ipAddressOf = ({ ip = '', socket }: Request): string | undefined =>
-  isIP(ip) ? ip : socket.remoteAddress
+export function ipAddressOf(
+  { headers, socket }: IncomingMessage,
+  trust: Trust,
+): string | undefined {
+  const connected = socket.remoteAddress
+  const forwarded = headers['x-forwarded-for']
+  if (forwarded === undefined || connected === undefined || !trust(connected, 0)) return connected
+  const addresses = String(forwarded).split(',').map(withoutPort).reverse()
+  const found = addresses.find((address, index) => !isIP(address) || !trust(address, index + 1))
+  const client = found ?? addresses.at(-1) ?? ''
+  return isIP(client) ? client : connected
+}
+
+/** `203.0.113.7:50001` and `[2001:db8::7]:443` lose their port. */
+function withoutPort(text: string): string {
+  const address = text.trim()
+  const [, inBrackets, plain] = /^(?:\[([^\]]+)\]|([\d.]+))(?::\d+)?$/.exec(address) ?? []
+  return inBrackets ?? plain ?? address
+}

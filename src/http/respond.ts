@@ -5,7 +5,7 @@ import { methodNotSupported } from '../errors/problem.ts'
 import { jsonHeaders, listOf } from './headers.ts'
 import { hold } from './held.ts'
 import { http } from './node.ts'
-import { recordOf } from './request-record.ts'
+import { recordOf } from './request-log.ts'
 
 /**
  * Sends a response; `headers` has names and values in turn. It adds `Content-Length`, `X-Request-Id`

@@ -8,6 +8,7 @@ import { retry } from '../../db/retry.ts'
 import { inTransaction } from '../../db/transaction.ts'
 import { type Config, ConfigError } from '../config/config.ts'
 import { createRateLimit } from '../http/rate-limit.ts'
+import { trustOf } from '../http/request.ts'
 import { createTelemetry } from '../http/request-log.ts'
 import { createIdempotency } from '../idempotency/store.ts'
 import { createAuthenticator } from '../keys/authenticator.ts'
@@ -75,7 +76,7 @@ export async function serve(
     timeout: config.databaseTimeout,
     report: reporter(log),
   }
-  const telemetry = createTelemetry(log, metrics?.observe)
+  const telemetry = createTelemetry(log, trustOf(config.trustProxy), metrics?.observe)
   const app = createApp({ config, resources, service, telemetry, readiness, clientTimeouts })
   const { server } = app
   // Beyond the limit on open files, Node closes connections in silence, and the database has none, too.

@@ -1,16 +1,19 @@
 /** The look-up of the caller by its API key, and the rate limit. */
-import type { Response } from 'express'
-import type { Deadline } from '../../db/deadline.ts'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { Deadline } from '../../db/deadline.ts'
+import { CLIENT_GONE } from '../errors/problem.ts'
 import type { RateLimit } from '../http/rate-limit.ts'
 import { countHeader } from '../http/request.ts'
-import { recordOf } from '../http/request-record.ts'
+import { recordOf } from '../http/request-log.ts'
 import type { Authenticator } from '../keys/authenticator.ts'
-import { type Auth, tokenOf, visiblePrefix } from '../keys/key.ts'
+import { type Auth, KEY_LIFETIME, tokenOf, visiblePrefix } from '../keys/key.ts'
 
 export interface Callers {
   authenticator: Authenticator
   /** Undefined if the operator has set no limit. */
   rateLimit: RateLimit | undefined
+  /** Milliseconds that a call may wait for the database, and so may the look-up of its API key. */
+  timeout: number
 }
 
 /**
@@ -20,13 +23,13 @@ export interface Callers {
  * look-up.
  */
 export async function identify(
-  { authenticator, rateLimit }: Callers,
-  res: Response,
+  callers: Callers,
+  res: ServerResponse,
   calls: number,
-  deadline: Deadline,
 ): Promise<Auth> {
+  const { authenticator, rateLimit } = callers
   const record = recordOf(res)
-  const token = bearerToken(res)
+  const token = bearerToken(res.req)
   const cached = token ? authenticator.known(token) : undefined
   if (cached) {
     record.auth = cached
@@ -38,7 +41,7 @@ export async function identify(
   const isUnknown = !token || !authenticator.remembers(token)
   if (isUnknown) rateLimit?.countIpAddress(res, calls)
   if (token === undefined) return 'missing'
-  const found = await authenticator.find(token, deadline)
+  const found = await lookUp(callers, res, token)
   if (!found) return 'invalid'
   record.auth = found
   if (isUnknown) rateLimit?.refundIpAddress(res, calls)
@@ -46,8 +49,24 @@ export async function identify(
   return found
 }
 
+/**
+ * Returns the caller again, after its body has arrived: however slowly it came, the look-up that found its
+ * API key valid began at most ten seconds ago.
+ */
+export async function identifyAgain(callers: Callers, res: ServerResponse): Promise<Auth> {
+  const token = bearerToken(res.req) ?? ''
+  return callers.authenticator.known(token) ?? (await lookUp(callers, res, token)) ?? 'invalid'
+}
+
+async function lookUp({ authenticator, timeout }: Callers, res: ServerResponse, token: string) {
+  // A look-up that took longer would be out of date at its end.
+  using deadline = new Deadline(Math.min(timeout, KEY_LIFETIME))
+  res.once('close', () => deadline.giveUp(CLIENT_GONE))
+  return await authenticator.find(token, deadline)
+}
+
 // Of several Authorization headers none is valid: a proxy may have checked another than this service.
-function bearerToken({ req }: Response): string | undefined {
+function bearerToken(req: IncomingMessage): string | undefined {
   const token = tokenOf(req.headers.authorization)
   return token && countHeader(req, 'authorization') > 1 ? '' : token
 }

@@ -10,7 +10,7 @@ import { gzipSync } from 'node:zlib'
 import { assets, docsPage, download } from 'docs-page'
 import express, { type RequestHandler, type Router } from 'express'
 import { pageHeaders } from '../http/headers.ts'
-import { recordOf } from '../http/request-record.ts'
+import { recordOf } from '../http/request-log.ts'
 import { answer, getOnly } from '../http/respond.ts'
 
 /** Returns the Express router of the docs page, to mount at `/docs`. `document` is OpenAPI as JSON. */

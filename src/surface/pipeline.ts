@@ -1,20 +1,20 @@
 /**
- * The pipeline of both surfaces. Each request takes these steps, in this order: match, Host, deadline,
- * key, rate, body, reply (input, procedure, output), answer.
+ * The pipeline of both surfaces. Each request takes these steps, in this order: match, Host, key, rate,
+ * body, deadline, reply (input, procedure, output), answer.
  */
-import type { Request, RequestHandler, Response } from 'express'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Deadline } from '../../db/deadline.ts'
 import { OverloadedError } from '../../db/errors.ts'
 import { CLIENT_GONE, type Problem, toProblem } from '../errors/problem.ts'
 import { readBody } from '../http/body.ts'
 import { checkHost, type Target, targetBelow } from '../http/request.ts'
-import { type RequestRecord, recordOf } from '../http/request-record.ts'
+import { type CallOutcome, type RequestRecord, recordOf } from '../http/request-log.ts'
 import { answer } from '../http/respond.ts'
 import { type Log, summed } from '../observe/log.ts'
 import { idsOf } from '../observe/span.ts'
 import type { Context } from '../procedure/context.ts'
 import { authorize } from '../procedure/procedure.ts'
-import { type Callers, identify } from './caller.ts'
+import { type Callers, identify, identifyAgain } from './caller.ts'
 
 /** A surface: how it matches requests, and encodes errors. */
 export interface Surface {
@@ -29,7 +29,7 @@ export interface Surface {
    * Returns the match of a method and of the target below the prefix; undefined for a path that the
    * surface does not have. Throws METHOD_NOT_SUPPORTED, BAD_REQUEST.
    */
-  match(req: Request, target: Target): Match | undefined
+  match(req: IncomingMessage, target: Target): Match | undefined
   /** Returns the body of an error. */
   encodeError(error: Problem): string
 }
@@ -48,11 +48,8 @@ export interface Match {
   /** Headers of every response, errors included: names and values in turn. */
   headers: readonly string[]
   /** Reads the input, runs the calls, and encodes the output. Throws the error of the request. */
-  reply(context: CallContext, body: string | undefined, report: Report): Promise<Reply>
+  reply(context: Context, body: string | undefined, report: Report): Promise<Reply>
 }
-
-/** The context of a request's calls, which is its record, too. */
-export type CallContext = Context & RequestRecord
 
 /** Logs a 5xx error of one request. */
 export type Report = (error: Problem) => void
@@ -63,6 +60,8 @@ export interface Reply {
   /** Names and values in turn. */
   headers: readonly string[]
   body: string
+  /** The calls of a batch, for the log. */
+  calls?: CallOutcome[]
 }
 
 /** The services of a process that all requests use. */
@@ -70,47 +69,59 @@ export interface Service extends Callers {
   stores: Context['stores']
   transact: Context['transact']
   idempotency: Context['idempotency']
-  /** Milliseconds from the match to the deadline of the calls. */
-  timeout: number
   /** Logs a 5xx error. */
   report(error: Problem, record: RequestRecord): void
 }
 
-/** Returns the handler that serves a surface below its prefix. It passes on all other requests. */
-export function pipeline(surface: Surface, service: Service): RequestHandler {
-  return async (req, res, next) => {
-    const target = targetBelow(surface.prefix, req)
-    if (!target) return next()
+/** Answers a request, and returns true; returns false for a path that the surface does not have. */
+export type Pipeline = (req: IncomingMessage, res: ServerResponse, target: Target) => boolean
+
+/** Returns the pipeline of a surface. */
+export function pipeline(surface: Surface, service: Service): Pipeline {
+  const refuse = (res: ServerResponse, headers: readonly string[], thrown: unknown) => {
+    const error = toProblem(thrown)
+    service.report(error, recordOf(res))
+    answer(res, error.status, [...headers, ...error.headers], surface.encodeError(error))
+  }
+
+  const serve = async (req: IncomingMessage, res: ServerResponse, match: Match) => {
     const record = recordOf(res)
-    const report = (error: Problem) => service.report(error, record)
-    let headers = surface.headers
     try {
-      if (surface.unmatched !== undefined) setOperation(record, surface.name, surface.unmatched)
-      const match = surface.match(req, target)
-      if (!match) return next()
-      headers = match.headers
-      setOperation(record, surface.name, match.operation)
-
       checkHost(req)
-      const begun = begin(service, req, res, match)
-      const auth = await identify(service, res, match.calls, begun.deadline)
-      const context = Object.assign(begun, { caller: authorize(auth, match.type) })
-
-      const body = match.readsBody ? await bodyOf(req, res, context) : undefined
-      const reply = await match.reply(context, body, report)
-      answer(res, reply.status, reply.headers, reply.body)
+      const hasArrived = req.complete
+      let auth = await identify(service, res, match.calls)
+      let caller = authorize(auth, match.type)
+      const body = match.readsBody ? await readBody(req, res) : undefined
+      if (!hasArrived) {
+        auth = await identifyAgain(service, res)
+        caller = authorize(auth, match.type)
+      }
+      const context = { ...begin(service, req, res), caller }
+      const report = (error: Problem) => service.report(error, record)
+      const { status, headers, body: text, calls } = await match.reply(context, body, report)
+      record.calls = calls
+      answer(res, status, headers, text)
     } catch (thrown) {
-      const error = toProblem(thrown)
-      report(error)
-      answer(res, error.status, [...headers, ...error.headers], surface.encodeError(error))
+      refuse(res, match.headers, thrown)
     }
   }
-}
 
-/** Reads the body. The time of a body that is still arriving is that of the client, not of the database. */
-function bodyOf(req: Request, res: Response, { deadline }: Context): Promise<string | undefined> {
-  const read = () => readBody(req, res)
-  return req.complete ? read() : deadline.suspend(read)
+  return (req, res, target) => {
+    const below = targetBelow(surface.prefix, target)
+    if (!below) return false
+    const record = recordOf(res)
+    if (surface.unmatched !== undefined) setOperation(record, surface.name, surface.unmatched)
+    try {
+      const match = surface.match(req, below)
+      if (!match) return false
+      setOperation(record, surface.name, match.operation)
+      record.span?.updateName(match.operation).setAttribute('http.route', match.route)
+      void serve(req, res, match)
+    } catch (thrown) {
+      refuse(res, surface.headers, thrown)
+    }
+    return true
+  }
 }
 
 function setOperation(record: RequestRecord, surface: Surface['name'], operation: string): void {
@@ -119,21 +130,18 @@ function setOperation(record: RequestRecord, surface: Surface['name'], operation
 }
 
 /**
- * Returns the context of a request's calls, and starts their deadline. The context is the
- * request's record with more fields. The deadline ends when the response has been sent, or when the
- * client closes the connection.
+ * Starts the deadline of a request's calls, and returns their context without the caller. The deadline
+ * ends with the answer, and gives up the calls when the client closes the connection before.
  */
 function begin(
   { stores, transact, idempotency, timeout }: Service,
-  req: Request,
-  res: Response,
-  { operation, route }: Match,
-): Omit<CallContext, 'caller'> {
-  const record = recordOf(res)
-  record.span?.updateName(operation).setAttribute('http.route', route)
+  req: IncomingMessage,
+  res: ServerResponse,
+): Omit<Context, 'caller'> {
+  if (res.destroyed) throw CLIENT_GONE
   const deadline = new Deadline(timeout)
-  res.on('close', () => deadline.giveUp(CLIENT_GONE))
-  return Object.assign(record, {
+  res.on('close', () => (res.writableFinished ? deadline.clear() : deadline.giveUp(CLIENT_GONE)))
+  return {
     deadline,
     stores,
     transact,
@@ -142,7 +150,7 @@ function begin(
     idempotencyHeader: req.headers['idempotency-key'] as string | undefined,
     schemas: undefined,
     page: { next: undefined },
-  })
+  }
 }
 
 /** Returns the function that logs 5xx errors, and ignores all others. */

@@ -1,7 +1,7 @@
-/** The listeners of a deadline, and what does not count. */
+/** The listeners of a deadline, and answers that arrive in time. */
 import { stat } from 'node:fs/promises'
 import { setImmediate } from 'node:timers/promises'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { Deadline } from '../../db/deadline.ts'
 import { outOfThree } from '../support/eventually.ts'
 
@@ -53,33 +53,4 @@ test('an answer that arrives while the process stands still is in time', outOfTh
   const end = performance.now() + 200
   while (performance.now() < end);
   expect(await answer).toBe('answered')
-})
-
-test('the time of suspended work does not count, whether it succeeds or fails', async () => {
-  vi.useFakeTimers()
-  onTestFinished(() => void vi.useRealTimers())
-  const deadline = new Deadline(100)
-  const wait = async (time: number) => void (await vi.advanceTimersByTimeAsync(time))
-  await wait(30)
-  expect(await deadline.suspend(() => wait(1_000).then(() => 'done'))).toBe('done')
-  await wait(30)
-  const failed = deadline.suspend(() => wait(1_000).then(() => Promise.reject(new Error('no'))))
-  await expect(failed).rejects.toThrow('no')
-  await wait(39)
-  expect(deadline.reason).toBeUndefined()
-  await wait(2)
-  expect(deadline.reason?.message).toBe('The database cannot be used right now')
-})
-
-test('after the end of a call nothing begins again', async () => {
-  vi.useFakeTimers()
-  onTestFinished(() => void vi.useRealTimers())
-  const deadline = new Deadline(100)
-  const listener = vi.fn()
-  deadline.onGiveUp(listener)
-  await deadline.suspend(async () => deadline.clear())
-  expect(vi.getTimerCount()).toBe(0)
-  const unlimited = new Deadline(Number.POSITIVE_INFINITY)
-  await unlimited.suspend(async () => {})
-  expect(vi.getTimerCount()).toBe(0)
 })

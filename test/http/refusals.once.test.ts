@@ -56,6 +56,7 @@ const words: Record<number, string> = {
 const messageOf = ({ body }: RawAnswer): string => JSON.parse(body).message
 
 const refusalHeaders = {
+  'cache-control': 'no-store',
   connection: 'close',
   'content-security-policy': "default-src 'none';frame-ancestors 'none'",
   'content-type': 'application/json',

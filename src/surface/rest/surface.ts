@@ -28,8 +28,8 @@ export function restSurface(operations: Operation[], baseUrl: string): Surface {
     match({ method }, { path, query }) {
       const found = find(path)
       if (!found) return undefined
-      const match = found.methods.get(method)
-      if (!match) throw methodNotSupported(method, found.allow)
+      const match = found.methods.get(method ?? '')
+      if (!match) throw methodNotSupported(method ?? '', found.allow)
       return match(found.inPath, query)
     },
     encodeError: errorText,

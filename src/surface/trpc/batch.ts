@@ -1,11 +1,11 @@
 /** The calls of a tRPC request: one, or those of a batch. */
 import { MAX_BATCH } from '../../../client/src/encoding.ts'
 import { Problem, toProblem } from '../../errors/problem.ts'
-import type { RequestRecord } from '../../http/request-record.ts'
+import type { CallOutcome } from '../../http/request-log.ts'
 import { inSpan } from '../../observe/span.ts'
 import type { Context } from '../../procedure/context.ts'
 import type { Run } from '../invoke.ts'
-import type { CallContext, Report } from '../pipeline.ts'
+import type { Report } from '../pipeline.ts'
 
 /** Throws BAD_REQUEST for a batch that is too long, mixes queries and mutations, or has an Idempotency-Key. */
 export function checkBatch(names: string[], types: Set<string>, idempotencyKey: unknown): void {
@@ -40,13 +40,13 @@ export interface Outcome {
   status: number
 }
 
-/** Runs the calls of a batch concurrently, and returns their outcomes in order. */
+/** Runs the calls of a batch concurrently, and returns their outcomes in order, and those for the log. */
 export async function runBatch(
   calls: Call[],
-  context: CallContext,
+  context: Context,
   inputs: Inputs,
   report: Report,
-): Promise<Outcome[]> {
+): Promise<{ outcomes: Outcome[]; logged: CallOutcome[] | undefined }> {
   const runOne = async (call: Call, index: number): Promise<Outcome> => {
     try {
       return { output: await runCall(call, context, inputs, index), status: 200 }
@@ -57,15 +57,13 @@ export async function runBatch(
     }
   }
   const isMany = calls.length > 1
-  const logged: RequestRecord['calls'] = []
-  const running = calls.map(async (call, index) => {
-    const outcome = await (isMany
-      ? inSpan(call.name, () => runOne(call, index))
-      : runOne(call, index))
-    logged[index] = [call.name, outcome.status]
-    return outcome
-  })
+  const running = calls.map((call, index) =>
+    isMany ? inSpan(call.name, () => runOne(call, index)) : runOne(call, index),
+  )
   const outcomes = await Promise.all(running)
-  if (isMany) context.calls = logged
-  return outcomes
+  if (!isMany) return { outcomes, logged: undefined }
+  return {
+    outcomes,
+    logged: calls.map(({ name }, index) => [name, outcomes[index]?.status ?? 500]),
+  }
 }

@@ -3,6 +3,7 @@
  * creates a fetch Request for each, which costs more than the rest of a call. So it serves only the
  * rare requests of adapter.ts.
  */
+import type { IncomingHttpHeaders } from 'node:http'
 import { parse as parseQuery } from 'node:querystring'
 import type { AnyTRPCProcedure, AnyTRPCRouter } from '@trpc/server'
 import { MAX_BATCH, transformer } from '../../../client/src/encoding.ts'
@@ -54,14 +55,14 @@ export function trpcSurface(router: AnyTRPCRouter): Surface {
     headers: HEADERS,
     encodeError: envelope,
     match(req, target) {
-      const method = methodOf(req.method)
+      const method = methodOf(req.method ?? '')
       const query = parseQuery(target.query, '&', '=', { maxKeys: 0 })
       const isBatch = query.batch === '1'
       const names = namesOf(target.path, isBatch)
       const [first = ''] = names
       const calls = names.slice(0, MAX_BATCH).map((name) => find(procedures, name, method))
       const types = new Set(names.flatMap((name) => procedures.get(name)?.type ?? []))
-      const isStream = (req.headers['trpc-accept'] ?? req.headers.accept) === JSON_LINES
+      const isStream = acceptsLines(req.headers)
       return {
         operation: names.length > 1 ? 'batch' : procedures.has(first) ? first : UNKNOWN,
         route: `${PREFIX}/{procedure}`,
@@ -80,7 +81,10 @@ export function trpcSurface(router: AnyTRPCRouter): Surface {
             const reply = await serveStream(router, PREFIX, context, request, report)
             return { ...reply, headers: HEADERS }
           }
-          if (isBatch) return encodeBatch(await runBatch(calls, context, inputs, report))
+          if (isBatch) {
+            const { outcomes, logged } = await runBatch(calls, context, inputs, report)
+            return { ...encodeBatch(outcomes), ...(logged && { calls: logged }) }
+          }
           const output = await runCall(calls[0] as Call, context, inputs, 0) // there is one
           return { status: 200, headers: HEADERS, body: resultText(output) }
         },
@@ -88,6 +92,12 @@ export function trpcSurface(router: AnyTRPCRouter): Surface {
     },
   }
 }
+
+/** As in @trpc/server: `trpc-accept` is the type, and `Accept` is a list of types. */
+const acceptsLines = ({ 'trpc-accept': own, accept = '' }: IncomingHttpHeaders): boolean =>
+  own === undefined
+    ? accept.split(',').some((type) => type.split(';')[0]?.trim() === JSON_LINES)
+    : own === JSON_LINES
 
 /** RFC 9110, section 9.3.2: HEAD is GET without the body, which node:http omits. */
 function methodOf(method: string): Method {

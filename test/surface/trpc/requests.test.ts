@@ -152,6 +152,11 @@ test('trpc-accept decides on a stream where Accept says otherwise', async () => 
   const expected = await bodyOf({})
   expect(await bodyOf({ 'trpc-accept': plain, accept: stream })).toBe(expected)
   expect(await bodyOf({ 'trpc-accept': stream, accept: plain })).not.toBe(expected)
+  // The type is looked for in the list of Accept, as in tRPC's own adapter.
+  for (const accept of [stream, `${stream}, */*`, `text/html,${stream};q=0.5`]) {
+    expect(await bodyOf({ accept })).not.toBe(expected)
+  }
+  expect(await bodyOf({ accept: `${stream}x, */*` })).toBe(expected)
 })
 
 test('a stream and a plain request have the same rules for what is a batch', async () => {

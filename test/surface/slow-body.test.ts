@@ -1,0 +1,34 @@
+/** A key that is revoked while a body arrives. */
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { countPets } from '../support/pets.ts'
+import { requestText } from '../support/raw.ts'
+import { keys, serviceForFile } from '../support/service.ts'
+
+const service = await serviceForFile()
+const body = '{"name":"Rex","categoryId":3}'
+
+test.for([
+  [11_000, true, 401],
+  [11_000, false, 201],
+  [9_000, true, 201],
+] as const)(
+  'a body that arrives within %i ms, with a key that is meanwhile revoked (%s), returns %i',
+  async ([time, isRevoked, status]) => {
+    const { id, key } = await keys.create(service.databaseUrl, 'slow')
+    const before = await countPets(service.sql)
+    const socket = connect(Number(new URL(service.origin).port), '127.0.0.1')
+    onTestFinished(() => void socket.destroy())
+    const asking = requestText('POST /v1/pets', { key, headers: ['Expect: 100-continue'], body })
+    socket.write(asking.slice(0, -body.length + 5))
+    await once(socket, 'data') // 100 Continue: the key has been looked up
+    if (isRevoked) await keys.revoke(service.databaseUrl, id)
+    const now = performance.now.bind(performance)
+    const clock = vi.spyOn(performance, 'now').mockImplementation(() => now() + time)
+    onTestFinished(() => clock.mockRestore())
+    socket.write(body.slice(5))
+    expect(String((await once(socket, 'data'))[0])).toContain(`HTTP/1.1 ${status} `)
+    expect(await countPets(service.sql)).toBe(before + (status === 201 ? 1 : 0))
+  },
+)
