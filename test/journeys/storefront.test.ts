@@ -547,6 +547,30 @@ test('an animal is added, and the confirmation is shown once', async () => {
   expect(await page.getByText('has been added').count()).toBe(0)
 })
 
+test('staff add an animal in a browser that stores nothing, on a page without HTTPS', async () => {
+  page = await newPage(computer)
+  await page.addInitScript(`
+    delete Crypto.prototype.randomUUID
+    Object.defineProperty(window, 'sessionStorage', {
+      get() { throw new DOMException('', 'SecurityError') },
+    })`)
+  await enter()
+  await page.getByRole('link', { name: 'Add an animal' }).click()
+  await page.getByLabel('Name').fill('Rex')
+  await page.getByLabel('Category').selectOption('Small pet')
+  await page.getByLabel('Name').press('Enter')
+  await page.getByRole('status').getByText('Rex has been added.').waitFor()
+})
+
+test('with forced colors the chosen filter looks different', async () => {
+  await visit()
+  await page.emulateMedia({ forcedColors: 'active' })
+  const grounds = await page.evaluate(`[...document.querySelectorAll('.filter span')]
+    .map((span) => getComputedStyle(span).backgroundColor)`)
+  expect(new Set(grounds as string[]).size).toBe(2)
+  await page.emulateMedia({ forcedColors: 'none' })
+})
+
 test('several animals are added in a row', async () => {
   await enter()
   await page.getByRole('link', { name: 'Add an animal' }).click()

@@ -1,6 +1,11 @@
 /** The form for a new animal, with a preview. */
 
-import { isApiError, type Pet, type PetStatus } from '@petstore-catalogue/petstore/client'
+import {
+  isApiError,
+  newIdempotencyKey,
+  type Pet,
+  type PetStatus,
+} from '@petstore-catalogue/petstore/client'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { type ChangeEvent, type SubmitEvent, useRef, useState } from 'react'
 import { Field } from './Field.tsx'
@@ -44,7 +49,7 @@ export function AddPet({ filter, onAdded }: Props) {
     if (control instanceof HTMLElement) control.focus()
   }
   // A repeated submit of the same form creates one animal; a changed form has a new key.
-  const [idempotencyKey, setIdempotencyKey] = useState(newKey)
+  const [idempotencyKey, setIdempotencyKey] = useState(newIdempotencyKey)
   const creation = useMutation(
     trpc.createPet.mutationOptions({
       trpc: { context: { idempotencyKey } },
@@ -62,7 +67,7 @@ export function AddPet({ filter, onAdded }: Props) {
   }: ChangeEvent<HTMLInputElement | HTMLSelectElement>) => {
     setEntered({ ...entered, [name]: value })
     setProblems(({ [name]: _mended, ...others }) => others)
-    setIdempotencyKey(newKey())
+    setIdempotencyKey(newIdempotencyKey())
     if (creation.isError) creation.reset()
   }
   const submit = (event: SubmitEvent) => {
@@ -142,8 +147,6 @@ export function AddPet({ filter, onAdded }: Props) {
     </Page>
   )
 }
-
-const newKey = () => crypto.randomUUID()
 
 /** Errors that the page detects without a request. */
 const findMissing = ({ name, categoryId }: Entered): Problems => ({

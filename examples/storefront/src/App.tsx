@@ -24,13 +24,22 @@ interface Visit {
   refused?: string
 }
 
+/** What the browser keeps for the tab; nothing in a browser that blocks the data of sites. */
+function stored<T>(use: (storage: Storage) => T): T | undefined {
+  try {
+    return use(sessionStorage)
+  } catch {
+    return undefined
+  }
+}
+
 export function App() {
   const route = useRoute()
   const [{ ownKey, refused }, setVisit] = useState<Visit>(() => ({
-    ownKey: sessionStorage.getItem(STORED_KEY) ?? '',
+    ownKey: stored((storage) => storage.getItem(STORED_KEY)) ?? '',
   }))
   // Stored for this tab only, until it is closed.
-  useEffect(() => sessionStorage.setItem(STORED_KEY, ownKey), [ownKey])
+  useEffect(() => void stored((storage) => storage.setItem(STORED_KEY, ownKey)), [ownKey])
   const apiKey = ownKey || shopKey
   const connection = useMemo(
     () => connect(apiKey, () => setVisit({ ownKey: '', refused: apiKey })),
