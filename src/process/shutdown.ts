@@ -7,7 +7,10 @@ import type { Log } from '../observe/log.ts'
  */
 const SAME_REQUEST = 1_000
 
-/** Resolves at the first SIGTERM or SIGINT. A second one ends the process at once, with code 1. */
+/**
+ * Resolves at the first signal that requests a stop: SIGTERM, SIGINT, SIGHUP (a terminal that closes) or
+ * SIGUSR2. A second one ends the process at once, with code 1.
+ */
 export function stopSignal(): Promise<void> {
   return new Promise((resolve) => {
     let first: { signal: NodeJS.Signals; time: number } | undefined
@@ -17,7 +20,8 @@ export function stopSignal(): Promise<void> {
       if (signal !== first.signal || time - first.time > SAME_REQUEST) process.exit(1)
       resolve()
     }
-    process.on('SIGTERM', onSignal).on('SIGINT', onSignal)
+    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGUSR2'] as const)
+      process.on(signal, onSignal)
   })
 }
 

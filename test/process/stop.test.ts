@@ -375,6 +375,15 @@ describe('SIGTERM ends a hanging process within SHUTDOWN_TIMEOUT', outOfThree, (
   })
 })
 
+testOnce.each(['SIGHUP', 'SIGUSR2'] as const)('%s stops as SIGTERM does', async (signal) => {
+  await start()
+  const request = await beginCreation(server.port, key)
+  server.child.kill(signal)
+  await server.logged(/Stopping/)
+  expect(await request.finish()).toMatch(/^HTTP\/1\.1 201 Created/)
+  expect(await server.exited).toBe(0)
+})
+
 testOnce('a port in use fails the start with a message', async () => {
   await start()
   const port = String(server.port)
@@ -436,13 +445,13 @@ test.runIf(engine === 'sqlite').each([
   ['exception', `throw new Error('boom')`],
   ['rejection', `void Promise.reject(new Error('boom'))`],
 ])('an uncaught %s: requests in flight finish, and the process exits with 1', async (_, code) => {
-  const fault = `process.on('SIGUSR2', () => { ${code} })`
+  const fault = `process.on('SIGCONT', () => { ${code} })`
   await start(runFirst(fault))
   const request = await beginCreation(server.port, key)
-  server.child.kill('SIGUSR2')
+  server.child.kill('SIGCONT')
   const line = await server.logged(/Uncaught exception/)
   expect(JSON.parse(line)).toMatchObject({ level: 60, err: { message: 'boom' } })
-  server.child.kill('SIGUSR2') // a second one changes nothing
+  server.child.kill('SIGCONT') // a second one changes nothing
   const reports = () => server.entries().filter(({ level }) => level === 60)
   await eventually(() => expect(reports()).toHaveLength(2))
   expect(await request.finish()).toMatch(/^HTTP\/1\.1 201 Created/)
