@@ -2,7 +2,7 @@
 import { expect } from 'vitest'
 import { createPetstoreClient, type PetstoreClient } from '../support/client.ts'
 import { callWith, operations } from '../support/operations.ts'
-import { type Outcome, ofRest, ofTrpc } from '../support/outcome.ts'
+import { asOnRest, type Outcome, ofRest, ofTrpc } from '../support/outcome.ts'
 import { transformer } from '../support/router.ts'
 import type { Service } from '../support/service.ts'
 import type { Given } from './inputs.ts'
@@ -75,7 +75,7 @@ interface Envelope {
 }
 
 function outcomeOf({ result, error }: Envelope): Outcome {
-  if (result) return { output: transformer.deserialize(result.data) }
+  if (result) return { output: asOnRest(transformer.deserialize(result.data)) }
   const { message, data } = transformer.deserialize(error ?? '') as {
     message: string
     data: { code: string; httpStatus: number }

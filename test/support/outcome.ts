@@ -23,14 +23,16 @@ export async function ofRest(name: OperationName, call: Promise<Answer>): Promis
 /** The outcome of an operation on tRPC. */
 export async function ofTrpc(call: Promise<unknown>): Promise<Outcome> {
   try {
-    const withText = (_field: string, item: unknown) =>
-      item instanceof Date ? item.toISOString() : item
-    return { output: changed(await call, withText) }
+    return { output: asOnRest(await call) }
   } catch (error) {
     if (!(error instanceof TRPCClientError)) throw error
     return { code: error.data?.code, message: error.message, status: error.data?.httpStatus }
   }
 }
+
+/** Returns an output of tRPC with its dates as the texts that REST has. */
+export const asOnRest = (output: unknown): unknown =>
+  changed(output, (_field, item) => (item instanceof Date ? item.toISOString() : item))
 
 /** Returns a copy of a value in which the fields at any depth are those that `change` returns. */
 function changed(value: unknown, change: (field: string, item: unknown) => unknown): unknown {
