@@ -4,7 +4,6 @@ import { setTimeout } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { connect } from '../../db/connect.ts'
 import { inTransaction } from '../../db/transaction.ts'
-import { outOfThree } from '../support/eventually.ts'
 import { addKey, instanceForFile, running, startInstance, until } from '../support/instance.ts'
 import { openSql, type Sql } from '../support/sql.ts'
 
@@ -18,22 +17,15 @@ const create = (withKey: boolean) =>
     body: rex,
   })
 
-// The numbers have names in db/engines/mysql/errors.ts.
+// One or two numbers of each kind; errors.unit has all of them.
 // The statement had no effect, so any creation is repeated.
-const withoutEffect = [1213, 1205, 1040, 1044, 1142, 1143, 1203, 3101, 1020, 1206, 1226, 1637]
+const withoutEffect = [1213, 1205, 1142]
 // The server is unfit, so the statement is repeated on another connection, which may lead to another server.
-const unfit = [
-  1290, 1836, 1792, 1047, 1874, 1881, 3032, 3989, 4031, 3781, 3782, 3783, 3796, 3797, 3798, 3799,
-  4094,
-]
+const unfit = [1290]
 // The effect is unknown, so only a request with an Idempotency-Key is repeated.
-const uncertain = [
-  1053, 1077, 1317, 3024, 1180, 3100, 1021, 1114, 1927, 1969, 3169, 4081, 4082, 1026, 1028, 1030,
-  1037, 1041, 1158, 1159, 1160, 1161, 3015, 3019, 3675, 2002, 2003, 2006, 2013, 2055, 9001, 9002,
-  9004,
-]
+const uncertain = [1053, 1927]
 // A bug, or a foreign schema.
-const others = [1054, 1146, 1064, 1264]
+const others = [1054, 1264]
 
 beforeEach(async () => {
   await service.sql('delete from pets')
@@ -75,8 +67,6 @@ test.each(withoutEffect)('%i: any creation is repeated', async (number) => {
 test.each([
   [1205, 3],
   [1213, 6],
-  [1020, 6],
-  [3101, 6],
 ])('%i: at most %i attempts', async (number, most) => {
   await failFirst(most - 1, number)
   expect(codeOf(await create(false))).toEqual({ status: 201 })
@@ -113,8 +103,7 @@ test('the lookup of an Idempotency-Key has at most three attempts', async () => 
 })
 
 test.each(unfit)('%i: repeated on another connection', async (number) => {
-  // One number is enough for a creation in a transaction.
-  for (const withKey of number === 1290 ? [false, true] : [false]) {
+  for (const withKey of [false, true]) {
     await failFirst(1, number)
     expect(codeOf(await create(withKey))).toEqual({ status: 201 })
     const [first, second, third] = await connections()
@@ -151,46 +140,43 @@ test.each(others)('%i: 500 without another attempt', async (number) => {
   expect(await service.countPets()).toBe(0)
 })
 
-test.each([1205, 1213, 1290, 1317, 1054, 1264, 1927])(
-  'the log has the cause of %i, without the pet',
-  async (number) => {
-    const body = { ...rex, name: 'Fiffi of the Log' }
-    for (const headers of [{}, { 'idempotency-key': `"log ${number}"` }]) {
-      await failFirst(9, number)
-      const { status, headers: answered } = await service.rest('POST', '/pets', { headers, body })
-      expect(status).toBeGreaterThanOrEqual(500)
-      const requestId = answered.get('x-request-id')
-      const causes = () =>
-        service.program.entries().filter((entry) => entry.requestId === requestId && entry.err)
-      await until('the log has the cause', () => causes().length > 0)
-      const isBug = status === 500
-      expect(causes()).toEqual([
-        {
-          level: 50,
-          time: expect.any(Number),
-          pid: service.program.child.pid,
-          hostname: expect.any(String),
-          requestId,
-          err: isBug
-            ? {
-                type: 'Error',
-                message: 'No',
-                stack: expect.stringMatching(/^Error: No\n/),
-                code: expect.stringMatching(/^ER_/),
-                errno: number,
-                sqlState: '45000',
-                sqlMessage: 'No',
-              }
-            : expect.objectContaining({ message: 'The database cannot be used right now: No' }),
-          msg: isBug
-            ? 'Internal server error'
-            : 'The service cannot use its database right now; try again later',
-        },
-      ])
-    }
-    expect(service.program.stderr).not.toContain(body.name)
-  },
-)
+test.each([1205, 1317, 1054])('the log has the cause of %i, without the pet', async (number) => {
+  const body = { ...rex, name: 'Fiffi of the Log' }
+  for (const headers of [{}, { 'idempotency-key': `"log ${number}"` }]) {
+    await failFirst(9, number)
+    const { status, headers: answered } = await service.rest('POST', '/pets', { headers, body })
+    expect(status).toBeGreaterThanOrEqual(500)
+    const requestId = answered.get('x-request-id')
+    const causes = () =>
+      service.program.entries().filter((entry) => entry.requestId === requestId && entry.err)
+    await until('the log has the cause', () => causes().length > 0)
+    const isBug = status === 500
+    expect(causes()).toEqual([
+      {
+        level: 50,
+        time: expect.any(Number),
+        pid: service.program.child.pid,
+        hostname: expect.any(String),
+        requestId,
+        err: isBug
+          ? {
+              type: 'Error',
+              message: 'No',
+              stack: expect.stringMatching(/^Error: No\n/),
+              code: expect.stringMatching(/^ER_/),
+              errno: number,
+              sqlState: '45000',
+              sqlMessage: 'No',
+            }
+          : expect.objectContaining({ message: 'The database cannot be used right now: No' }),
+        msg: isBug
+          ? 'Internal server error'
+          : 'The service cannot use its database right now; try again later',
+      },
+    ])
+  }
+  expect(service.program.stderr).not.toContain(body.name)
+})
 
 test('an error in the set-up of a connection is the cause, and the statement was not sent', async () => {
   const { proxy } = service
@@ -301,7 +287,7 @@ test('a creation is repeated while it waits for a lock for more than a second', 
   expect(await service.countPets()).toBe(1)
 })
 
-test('without a connection for the user: 503 without delay, then 200', outOfThree, async () => {
+test('without a connection for the user: 503 without delay, then 200', async () => {
   const user = `only${randomBytes(6).toString('hex')}`
   await service.sql(`create user ${user}@'%' with max_user_connections 1`)
   const [{ name = '' } = {}] = await service.sql('select database() as name')
