@@ -20,7 +20,7 @@ import { jsonHeaders } from '../../http/headers.ts'
 import { decodeInput } from '../../procedure/decode.ts'
 import { definitionOf, type Run, runOf } from '../invoke.ts'
 import type { Reply, Surface } from '../pipeline.ts'
-import { checkConnectionParams, JSON_LINES, serveStream } from './adapter.ts'
+import { JSON_LINES, serveStream } from './adapter.ts'
 import { type Call, checkBatch, type Inputs, type Outcome, runBatch, runCall } from './batch.ts'
 
 /** The name in the log and the metrics of any procedure that does not exist. */
@@ -74,11 +74,10 @@ export function trpcSurface(router: AnyTRPCRouter): Surface {
           if (names.length > 1) checkBatch(names, types, req.headers['idempotency-key'])
           if (method === 'POST' && !req.headers['content-type']) throw unsupportedMediaType()
           const text = method === 'GET' ? query.input : body
-          checkConnectionParams(query.connectionParams)
           const inputs = readInputs(text, method, isBatch)
           if (isStream) {
-            const request = { method, isBatch, calls, inputs }
-            const reply = await serveStream(router, PREFIX, context, request, report)
+            const runs = calls.map((call) => (at: number) => runCall(call, context, inputs, at))
+            const reply = await serveStream(router, runs, { method, isBatch }, context, report)
             return { ...reply, headers: HEADERS }
           }
           if (isBatch) {
