@@ -74,7 +74,7 @@ const INTERVAL = 1_000
  * Returns a function to call at each occurrence of an event. The first call is reported at once;
  * later calls are reported once a second, with their count.
  */
-export function summed(report: (count: number) => void): () => void {
+export function oncePerSecond(report: (count: number) => void): () => void {
   let count = 0
   let timer: NodeJS.Timeout | undefined
   const flush = () => {

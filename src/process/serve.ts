@@ -12,7 +12,7 @@ import { trustOf } from '../http/request.ts'
 import { createTelemetry } from '../http/request-log.ts'
 import { createIdempotency } from '../idempotency/store.ts'
 import { createAuthenticator } from '../keys/authenticator.ts'
-import { type Log, summed } from '../observe/log.ts'
+import { type Log, oncePerSecond } from '../observe/log.ts'
 import { flushSpans } from '../observe/span.ts'
 import { reporter, type Service } from '../surface/pipeline.ts'
 import { createApp } from './app.ts'
@@ -83,7 +83,7 @@ export async function serve(
   server.maxConnections = maxConnections()
   server.on(
     'drop',
-    summed((connections) => log.error({ connections }, TOO_MANY_CONNECTIONS)),
+    oncePerSecond((connections) => log.error({ connections }, TOO_MANY_CONNECTIONS)),
   )
   server.listen({ port: config.port, backlog: MAX_UNACCEPTED, reusePort: config.reusePort })
   await once(server, 'listening').catch((error: NodeJS.ErrnoException) => {

@@ -10,7 +10,7 @@ import { readBody } from '../http/body.ts'
 import { checkHost, type Target, targetBelow } from '../http/request.ts'
 import { type CallOutcome, type RequestRecord, recordOf } from '../http/request-log.ts'
 import { answer } from '../http/respond.ts'
-import { type Log, summed } from '../observe/log.ts'
+import { type Log, oncePerSecond } from '../observe/log.ts'
 import { idsOf } from '../observe/span.ts'
 import type { Context } from '../procedure/context.ts'
 import { authorize } from '../procedure/procedure.ts'
@@ -156,7 +156,7 @@ function begin(
 /** Returns the function that logs 5xx errors, and ignores all others. */
 export function reporter(log: Log): Service['report'] {
   // One line for each rejected call would fill the log during an overload.
-  const reportOverload = summed((calls) =>
+  const reportOverload = oncePerSecond((calls) =>
     log.error({ calls }, 'Too many calls wait for the database'),
   )
   return (error, { requestId, span }) => {

@@ -1,13 +1,13 @@
 /** Frequent events are logged once a second. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { summed } from '../../src/observe/log.ts'
+import { oncePerSecond } from '../../src/observe/log.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
 test('the first event is reported at once, further events once a second with their count', () => {
   const reported: number[] = []
-  const happened = summed((count) => reported.push(count))
+  const happened = oncePerSecond((count) => reported.push(count))
   for (let index = 0; index < 1_000; index++) happened()
   expect(reported).toEqual([1])
   vi.advanceTimersByTime(999)
