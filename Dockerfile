@@ -19,13 +19,16 @@ ENV NODE_COMPILE_CACHE=/app/node_modules/.cache/node
 # With several arenas of malloc, the memory under load is 20 MB larger (glibc, mallopt(3)).
 ENV MALLOC_ARENA_MAX=1
 # The folder data contains the embedded database, which is the default of DATABASE_URL.
-RUN mkdir -p data node_modules/.cache && chown node:node data node_modules/.cache
+# Some platforms choose the user, in group 0 (OpenShift), so that group has the rights of the owner.
+RUN mkdir -p data node_modules/.cache && chown 1000:0 data node_modules/.cache && chmod g=u data node_modules/.cache
 VOLUME /app/data
-USER node
+# The user node, as a number: Kubernetes cannot tell of a name that it is not root (runAsNonRoot).
+USER 1000
 EXPOSE 3000
-# Checks the process alone: another container would not reach an unavailable database either.
+# Checks the process alone: another container would not reach an unavailable database either. An agent of
+# its own uses no proxy (NODE_USE_ENV_PROXY).
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s \
-  CMD ["node", "-e", "fetch(`http://localhost:${process.env.PORT || 3000}/healthz`).then(({ ok }) => process.exit(ok ? 0 : 1))"]
+  CMD ["node", "-e", "const { Agent, get } = require('node:http'); const { LISTEN_HOST, PORT } = process.env; get({ host: LISTEN_HOST || 'localhost', port: PORT || 3000, path: '/healthz', agent: new Agent() }, ({ statusCode }) => process.exit(statusCode === 200 ? 0 : 1)).on('error', () => process.exit(1))"]
 # A semi-space of 8 MiB, half the default, saves 40 MB and costs no time, because the objects of a request
 # live for milliseconds. The start collects its own garbage, which --expose-gc allows.
 # Without --disable-sigusr1, that signal would open Node's debugger to every local user.

@@ -21,6 +21,7 @@ await program(run)
 process.exit()
 
 async function run(config: Config): Promise<void> {
+  for (const warning of config.warnings) log.warn(warning)
   const signalled = stopSignal()
   let stopping: Promise<void> | undefined
   // During the migrations a signal ends the process at once. Without this, process 1 of a container

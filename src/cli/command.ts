@@ -12,7 +12,10 @@ export function command(run: (config: Config) => Promise<void>): Promise<void> {
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.once(signal, () => process.exit(128 + constants.signals[signal]))
   }
-  return program(run)
+  return program(async (config) => {
+    for (const warning of config.warnings) console.error(warning)
+    await run(config)
+  })
 }
 
 /** Returns where the configured database is: host and name, or the file. No password. */

@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import type { Server } from 'node:http'
 import { Registry } from 'prom-client'
-import { ConfigError } from '../config/config.ts'
+import { ConfigError } from '../config/environment.ts'
 import { http } from './node.ts'
 
 /**

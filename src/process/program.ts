@@ -2,7 +2,8 @@
 import { DatabaseUnavailableError } from '../../db/errors.ts'
 import type { Database } from '../../db/tables.ts'
 import { describeUrl } from '../../db/url.ts'
-import { type Config, ConfigError, loadConfig } from '../config/config.ts'
+import { type Config, loadConfig } from '../config/config.ts'
+import { ConfigError } from '../config/environment.ts'
 
 /** A mistake of the operator of a command. The message says what would be right. */
 export class UsageError extends Error {

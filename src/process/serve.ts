@@ -6,7 +6,8 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { connect } from '../../db/connect.ts'
 import { retry } from '../../db/retry.ts'
 import { inTransaction } from '../../db/transaction.ts'
-import { type Config, ConfigError } from '../config/config.ts'
+import type { Config } from '../config/config.ts'
+import { ConfigError } from '../config/environment.ts'
 import { createRateLimit } from '../http/rate-limit.ts'
 import { trustOf } from '../http/request.ts'
 import { createTelemetry } from '../http/request-log.ts'
@@ -85,9 +86,11 @@ export async function serve(
     'drop',
     oncePerSecond((connections) => log.error({ connections }, TOO_MANY_CONNECTIONS)),
   )
-  server.listen({ port: config.port, backlog: MAX_UNACCEPTED, reusePort: config.reusePort })
+  const { port, listenHost, reusePort } = config
+  server.listen({ port, host: listenHost, backlog: MAX_UNACCEPTED, reusePort })
   await once(server, 'listening').catch((error: NodeJS.ErrnoException) => {
-    const problem = `PORT: cannot listen on ${config.port} (${error.code})`
+    const place = listenHost === undefined ? port : `${port} of ${listenHost} (LISTEN_HOST)`
+    const problem = `PORT: cannot listen on ${place} (${error.code})`
     throw new ConfigError(error.code === 'EADDRINUSE' ? `${problem}: ${PORT_IN_USE}` : problem)
   })
 

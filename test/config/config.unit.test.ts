@@ -1,8 +1,10 @@
 /** The configuration: defaults, valid and invalid environment variables. */
-import { readFileSync } from 'node:fs'
-import { parseEnv } from 'node:util'
-import { expect, test } from 'vitest'
-import { ConfigError, readConfig } from '../../src/config/config.ts'
+import { readFileSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { readConfig } from '../../src/config/config.ts'
+import { ConfigError, parseDotenv } from '../../src/config/environment.ts'
+import { newFolder } from '../support/process.ts'
 
 const defaults = {
   keepAliveTimeout: 65_000,
@@ -19,59 +21,34 @@ const defaults = {
   shutdownDelay: 0,
   idempotencyLifetime: 86_400_000,
   metrics: undefined,
+  listenHost: undefined,
   reusePort: false,
   exportsTraces: false,
+  warnings: [],
 }
 
 test('an empty environment and empty variables result in the defaults', () => {
   expect(readConfig({})).toEqual(defaults)
-  const names = [
-    'PORT',
-    'DATABASE_URL',
-    'BASE_URL',
-    'STAGING_URL',
-    'CORS_ORIGINS',
-    'RATE_LIMIT',
-    'TRUST_PROXY',
-    'DATABASE_TIMEOUT',
-    'DATABASE_POOL_SIZE',
-    'SHUTDOWN_TIMEOUT',
-    'SHUTDOWN_DELAY',
-    'IDEMPOTENCY_LIFETIME',
-    'KEEP_ALIVE_TIMEOUT',
-    'METRICS_PORT',
-    'METRICS_HOST',
-    'REUSE_PORT',
-  ]
-  expect(readConfig(Object.fromEntries(names.map((name) => [name, ''])))).toEqual(readConfig({}))
+  expect(readConfig(Object.fromEntries(namesRead().map((name) => [name, ''])))).toEqual(defaults)
 })
 
 /** Returns the names of all variables that the configuration reads. */
 function namesRead(): string[] {
   const names = new Set<string>()
-  const environment = new Proxy<Record<string, string>>(
-    {},
-    {
-      get: (_, name: string) => {
-        names.add(name)
-        return undefined
-      },
-    },
-  )
-  readConfig(environment)
+  readConfig(new Proxy({}, { get: (_, name: string) => void names.add(name) }))
   return [...names].sort()
 }
 
 test('README and .env.example have each variable', () => {
   const rows = [...readFileSync('README.md', 'utf8').matchAll(/^\| (`[A-Z_`, ]+`) \|/gm)]
   const described = rows.flatMap(([, cell = '']) => cell.match(/[A-Z_]+/g) ?? []).sort()
-  expect(Object.keys(parseEnv(readFileSync('.env.example', 'utf8'))).sort()).toEqual(described)
   expect(described).toEqual(namesRead())
+  expect(Object.keys(parseDotenv(readFileSync('.env.example', 'utf8'))).sort()).toEqual(described)
 })
 
 test('.env.example has the defaults', () => {
   const example = readFileSync('.env.example', 'utf8')
-  expect(readConfig(parseEnv(example))).toEqual(readConfig({}))
+  expect(readConfig({}, parseDotenv(example))).toEqual(readConfig({}))
 })
 
 test('BASE_URL follows PORT unless it is set', () => {
@@ -155,25 +132,41 @@ test.each<[Record<string, string>, object]>([
     { reusePort: true, databaseUrl: mysql.DATABASE_URL },
   ],
   [{ REUSE_PORT: 'false' }, {}],
+  [{ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://x:4318' }, { exportsTraces: true }],
+  [{ LISTEN_HOST: '127.0.0.1' }, { listenHost: '127.0.0.1' }],
+  ...['capacitor://localhost', 'chrome-extension://abcdefgh', 'app://shop.example:80'].map(
+    (origin): [Record<string, string>, object] => [
+      { CORS_ORIGINS: origin },
+      { corsOrigins: [origin] },
+    ],
+  ),
+  ...["p4$$/#?%@:' ", 'ä'].map((DATABASE_PASSWORD): [Record<string, string>, object] => [
+    { DATABASE_URL: mysql.DATABASE_URL, DATABASE_PASSWORD },
+    { databaseUrl: `mysql://root:${encodeURIComponent(DATABASE_PASSWORD)}@localhost/petstore` },
+  ]),
 ])('%j is valid', (environment, expected) => {
   expect(readConfig(environment)).toEqual({ ...defaults, ...expected })
 })
 
 test.each([
-  'OTEL_EXPORTER_OTLP_ENDPOINT',
-  'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT',
-  'OTEL_EXPORTER_ZIPKIN_ENDPOINT',
-])('%s exports traces', (name) => {
-  expect(readConfig({ [name]: 'http://localhost:4318' }).exportsTraces).toBe(true)
-})
-
-test.each([
+  [{ REUSE_PORT: 'true' }, 'REUSE_PORT=true needs Linux, and a DATABASE_URL of MySQL'],
   [{ SHUTDOWN_DELAY: '10s' }, 'SHUTDOWN_DELAY must be shorter than SHUTDOWN_TIMEOUT'],
   [
     { SHUTDOWN_TIMEOUT: '3s', SHUTDOWN_DELAY: '3s' },
     'SHUTDOWN_DELAY must be shorter than SHUTDOWN_TIMEOUT',
   ],
-  [{ REUSE_PORT: 'true' }, 'REUSE_PORT=true needs Linux, and a DATABASE_URL of MySQL'],
+  ...[{}, { DATABASE_URL: 'mysql://root:x@localhost/petstore' }].map(
+    (database): [Record<string, string>, string] => [
+      { DATABASE_PASSWORD: 'x', ...database },
+      'DATABASE_PASSWORD needs a DATABASE_URL of MySQL without a password',
+    ],
+  ),
+  [
+    { DATABASE_URL_FILE: 'url', DATABASE_URL: 'sqlite:x' },
+    'DATABASE_URL and DATABASE_URL_FILE are both set: unset one',
+  ],
+  [{ DATABASE_URL_FILE: 'missing' }, 'DATABASE_URL_FILE: cannot read missing (ENOENT)'],
+  [{ DATABASE_URL_FILE: '/dev/null' }, 'DATABASE_URL_FILE: /dev/null is empty'],
 ])('%j is rejected', (environment, message) => {
   expect(() => readConfig(environment)).toThrow(new ConfigError(message))
 })
@@ -268,8 +261,8 @@ const wrong: [name: string, expected: string, values: string[]][] = [
   ],
   ['IDEMPOTENCY_LIFETIME', duration('1m, such as 24h'), ['59s', '59999ms', '0s', '24', '36526d']],
   ['KEEP_ALIVE_TIMEOUT', duration('1ms to 1h, such as 65s'), ['0s', '61m', '65']],
-  ['METRICS_PORT', 'an integer from 0 to 65535, or empty', ['65536', '-1', 'x']],
   ['REUSE_PORT', 'true or false', ['1', 'yes']],
+  ['METRICS_PORT', 'an integer from 0 to 65535, or empty', ['65536', '-1', 'x']],
 ]
 
 test.each(
@@ -279,76 +272,68 @@ test.each(
   expect(read).toThrow(new ConfigError(`${name} must be ${expected}`))
 })
 
+test('DATABASE_URL_FILE names a file with the URL', () => {
+  const { folder, remove } = newFolder()
+  onTestFinished(remove)
+  const file = path.join(folder, 'url')
+  writeFileSync(file, `${mysql.DATABASE_URL}\n`)
+  expect(readConfig({ DATABASE_URL_FILE: file }).databaseUrl).toBe(mysql.DATABASE_URL)
+})
+
+const meant = (written: string, name: string) =>
+  `${written} is not a variable of this service: did you mean ${name}?`
+
 test.each([
   ['DATABSE_URL', 'DATABASE_URL'],
   ['DATABASE_URI', 'DATABASE_URL'],
   ['database_url', 'DATABASE_URL'],
+  ['DATABASE_URL_FLIE', 'DATABASE_URL_FILE'],
   ['PROT', 'PORT'],
-  ['PORTS', 'PORT'],
-  ['REUSEPORT', 'REUSE_PORT'],
+  ['PORT0', 'PORT'],
   ['BASEURL', 'BASE_URL'],
-  ['CORS_ORIGIN', 'CORS_ORIGINS'],
-  ['RATELIMIT', 'RATE_LIMIT'],
   ['TRUSTED_PROXY', 'TRUST_PROXY'],
-  ['SHUTDOWN_TIMOUT', 'SHUTDOWN_TIMEOUT'],
   ['IDEMPOTENCY_LIVETIME', 'IDEMPOTENCY_LIFETIME'],
-  ['METRIC_PORT', 'METRICS_PORT'],
-])('%s is rejected as a typo of %s, unless it is empty', (written, meant) => {
-  const message = `${written} is not a variable of this service: did you mean ${meant}?`
-  expect(() => readConfig({ [written]: 'secret' })).toThrow(new ConfigError(message))
-  expect(readConfig({ [written]: '' })).toEqual(readConfig({}))
+])('%s is reported as a typo of %s, unless it is empty', (written, name) => {
+  const message = meant(written, name)
+  // The file .env belongs to the operator alone.
+  expect(() => readConfig(mysql, { [written]: 'secret' })).toThrow(new ConfigError(message))
+  // The environment belongs to the platform, too, but a new, empty database is worse than no start.
+  expect(readConfig({ ...mysql, [written]: 'secret' }).warnings).toEqual([message])
+  if (name.startsWith('DATABASE_URL')) {
+    expect(() => readConfig({ [written]: 'secret' })).toThrow(new ConfigError(message))
+  } else expect(readConfig({ [written]: 'secret' })).toEqual({ ...defaults, warnings: [message] })
+  expect(readConfig({ [written]: '' }, { [written]: '' })).toEqual(defaults)
 })
 
-const watched = [
-  ...[
-    'PORT',
-    'DATABASE_URL',
-    'BASE_URL',
-    'STAGING_URL',
-    'CORS_ORIGINS',
-    'RATE_LIMIT',
-    'REUSE_PORT',
-  ],
-  ...['TRUST_PROXY', 'DATABASE_TIMEOUT', 'SHUTDOWN_TIMEOUT', 'SHUTDOWN_DELAY', 'METRICS_PORT'],
-  ...['METRICS_HOST', 'IDEMPOTENCY_LIFETIME'],
-]
-
-/** All typos of a name with one letter omitted, doubled, swapped or replaced. */
-const typos = (name: string): string[] =>
-  [...name].flatMap((letter, at) => {
-    const [before, after] = [name.slice(0, at), name.slice(at + 1)]
-    const swapped =
-      after && after[0] !== letter ? [before + after[0] + letter + after.slice(1)] : []
-    return [before + after, `${before}${letter}${letter}${after}`, `${before}0${after}`, ...swapped]
-  })
-
-test.each(watched)('%s: each single typo is rejected, and two typos in a long name', (name) => {
-  const expectMeant = (written: string, meant: string | undefined) => {
-    const read = () => readConfig({ [written]: 'secret' })
-    if (!meant) return expect(read, written).not.toThrow()
-    expect(read, written).toThrow(
-      new ConfigError(`${written} is not a variable of this service: did you mean ${meant}?`),
-    )
-  }
-  for (const typo of typos(name)) expectMeant(typo, name)
-  if (name.length <= 5) {
-    for (const typo of typos(name)) expectMeant(`1${typo}1`, undefined)
-    return
-  }
-  for (const typo of typos(name.slice(2, -2))) {
-    const twice = `${name.slice(0, 2)}${typo}${name.slice(-2)}1`
-    expectMeant(twice, name)
-    expectMeant(`1${twice}`, undefined)
-  }
-})
-
-test('variables of other programs are accepted, however short', () => {
+test('variables of other programs are ignored, however short', () => {
   const others = [
     ...['HOST', 'PATH', 'HOME', 'PWD', 'TERM', 'SHELL', 'USER', 'LANG', 'NODE', 'INIT_CWD', '_'],
     ...['DATABASE', 'DATABASE_HOST', 'DATABASE_PORT', 'DB_URL', 'MYSQL_URL', 'REDIS_URL', 'URL'],
-    ...['BASE_DIR', 'HTTP_PROXY', 'NO_PROXY', 'METRICS', 'LIMIT', 'CORS', 'PORT_HTTP'],
+    ...['BASE_DIR', 'HTTP_PROXY', 'NO_PROXY', 'METRICS', 'LIMIT', 'CORS', 'PORT_HTTP', 'RPOT1'],
     ...['npm_config_cache', 'npm_lifecycle_event', 'NODE_OPTIONS', 'PETSTORE_PORT', 'HTTP_PORT'],
     'constructor',
   ]
-  expect(readConfig(Object.fromEntries(others.map((name) => [name, 'x'])))).toEqual(readConfig({}))
+  expect(readConfig(Object.fromEntries(others.map((name) => [name, 'x'])))).toEqual(defaults)
+})
+
+test.each(['tcp://10.3.0.7:9464', 'udp://[fd00::7]:53'])(
+  'a variable of Kubernetes (%s) is ignored with a warning',
+  (METRICS_PORT) => {
+    const warnings = [
+      'METRICS_PORT is ignored, because Kubernetes has set it for a Service: set enableServiceLinks to false in the Pod',
+    ]
+    expect(readConfig({ METRICS_PORT })).toEqual({ ...defaults, warnings })
+    const metrics = { host: '127.0.0.1', port: 9 }
+    expect(readConfig({ METRICS_PORT }, { METRICS_PORT: '9' })).toMatchObject({ metrics, warnings })
+  },
+)
+
+test('a line of .env that is neither blank, nor a comment, nor NAME=value ends the start', () => {
+  const good = `# it's a "comment\n\n export PORT = 1 \r\nA='#\n\nx'\r\nB="it's" # y\nC='\n`
+  expect(parseDotenv(good)).toMatchObject({ PORT: '1', A: '#\n\nx', B: "it's" })
+  for (const line of ['DATABASE_URL: mysql://x', 'DATABASE_URL mysql://x', '= x', '- A=1']) {
+    expect(() => parseDotenv(`${good}${line}\n`), line).toThrow(
+      new ConfigError('Line 9 of .env must be NAME=value'),
+    )
+  }
 })

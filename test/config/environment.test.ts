@@ -72,6 +72,18 @@ testOnce('variables can be in .env alone, and an empty one counts as unset', asy
   expect(answer.headers.get('keep-alive')).toBe('timeout=65')
 })
 
+testOnce(
+  'LISTEN_HOST is the only address that the service listens on; warnings are log lines',
+  async () => {
+    const server = await start('', { LISTEN_HOST: '127.0.0.2', RATELIMIT: '3' })
+    const { port } = new URL(server.origin)
+    expect((await fetch(`http://127.0.0.2:${port}/healthz`)).status).toBe(200)
+    await expect(fetch(`http://127.0.0.1:${port}/healthz`)).rejects.toThrow()
+    await server.end()
+    expect(server.stderr).toContain('did you mean RATE_LIMIT?')
+  },
+)
+
 testOnce('a byte order mark at the start of .env is ignored', async () => {
   const server = await start('\uFEFFRATE_LIMIT=7\n', {})
   const answer = await fetch(`${server.origin}/v1/pets`)

@@ -51,8 +51,9 @@ test('the files of the image suffice to start, serve, pass the health check and 
     expect((await fetch(`http://127.0.0.1:${port}/docs/`)).status).toBe(200)
     const [, check = ''] = /CMD (\[.+\])/.exec(said(/HEALTHCHECK/).join()) ?? []
     const [, ...checking] = JSON.parse(check)
-    const checkHealth = () =>
-      spawnSync(process.execPath, checking, { env: { PORT: String(port) }, stdio: 'ignore' }).status
+    // A proxy for other requests is not asked: it would report itself.
+    const env = { PORT: String(port), NODE_USE_ENV_PROXY: '1', HTTP_PROXY: 'http://127.0.0.1:9' }
+    const checkHealth = () => spawnSync(process.execPath, checking, { env, stdio: 'ignore' }).status
     expect(checkHealth()).toBe(0)
     expect(await program.end('SIGTERM')).toBe(0)
     expect(checkHealth()).not.toBe(0)

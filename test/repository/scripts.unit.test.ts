@@ -1,6 +1,6 @@
 /** The scripts of package.json. */
-import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs'
+import { execFileSync, spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
@@ -20,7 +20,7 @@ test('storefront:key makes one read-only key for the shop, and no file where it 
   const { folder, remove } = newFolder()
   onTestFinished(remove)
   mkdirSync(path.join(folder, 'examples/storefront'), { recursive: true })
-  symlinkSync(path.join(root, 'src'), path.join(folder, 'src'))
+  for (const name of ['bin', 'src']) symlinkSync(path.join(root, name), path.join(folder, name))
   const file = path.join(folder, 'examples/storefront/.env.local')
   const { PATH = '' } = process.env
   const run = (DATABASE_URL: string) =>
@@ -36,4 +36,27 @@ test('storefront:key makes one read-only key for the shop, and no file where it 
   expect(made).toMatch(/^VITE_PETSTORE_KEY=petstore_read_[\w-]{43}\n$/)
   run('sqlite:missing.db')
   expect(readFileSync(file, 'utf8')).toBe(made)
+})
+
+test('every script that runs Node says in one line that Node is missing', () => {
+  const { folder, remove } = newFolder()
+  onTestFinished(remove)
+  symlinkSync(path.join(root, 'bin'), path.join(folder, 'bin'))
+  // An old Node, as a machine may have: it runs no TypeScript, and does not know all options.
+  const old = '#!/bin/sh\n[ "$1" = -e ] && exit 1\necho "bad option: $1" >&2\nexit 9\n'
+  writeFileSync(path.join(folder, 'node'), old, { mode: 0o755 })
+  const other = /^(vitest|npm run (build|check)|biome check --write)/
+  const scripts = Object.entries(manifest.scripts).filter(([, script]) => !other.test(script))
+  expect(scripts.map(([name]) => name)).toEqual(expect.arrayContaining(['start', 'keys', 'check']))
+  for (const [name, script] of scripts) {
+    const ran = spawnSync('sh', ['-c', script], {
+      cwd: folder,
+      env: { PATH: `${folder}:/bin:/usr/bin` },
+      encoding: 'utf8',
+    })
+    expect(ran.stderr, name).toBe(
+      'Node 24 or newer is missing: run npm ci without --ignore-scripts, which installs it, or install it yourself\n',
+    )
+    expect(ran.status, name).toBe(1)
+  }
 })

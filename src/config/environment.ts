@@ -1,0 +1,79 @@
+/** The variables of the service, from the environment of the process and from the file .env. */
+import { isUtf8 } from 'node:buffer'
+import { readFileSync } from 'node:fs'
+import { parseEnv } from 'node:util'
+import { nearMiss } from './near-miss.ts'
+
+/** A variable is wrong: the message names it, and says what it must be. */
+export class ConfigError extends Error {
+  override name = 'ConfigError'
+}
+
+export type Variables = Readonly<Record<string, string | undefined>>
+
+/**
+ * What Kubernetes sets for each Service, so that one called `metrics` sets METRICS_PORT:
+ * https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables
+ */
+const SERVICE_LINK = /^(tcp|udp|sctp):\/\/[\da-f.:[\]]+:\d+$/
+
+/**
+ * Returns the values of the variables with these names, and warnings for the operator. A variable of the
+ * environment takes precedence over that of .env, even if it is empty; an empty one counts as unset.
+ * Throws ConfigError for a name in .env that resembles one of these names. The environment belongs to the
+ * platform, too, so there such a name is a warning; but a new, empty database is worse than no start.
+ */
+export function valuesOf(names: readonly string[], environment: Variables, dotenv: Variables) {
+  const warnings: string[] = []
+  const values: Record<string, string | undefined> = {}
+  for (const name of names) {
+    const isLink = SERVICE_LINK.test(environment[name] ?? '')
+    values[name] = ((isLink ? undefined : environment[name]) ?? dotenv[name]) || undefined
+    if (isLink) {
+      warnings.push(
+        `${name} is ignored, because Kubernetes has set it for a Service: set enableServiceLinks to false in the Pod`,
+      )
+    }
+  }
+  const hasDatabase = values.DATABASE_URL ?? values.DATABASE_URL_FILE
+  for (const [name, value] of Object.entries({ ...environment, ...dotenv })) {
+    const meant = value && !names.includes(name) && nearMiss(name, names)
+    if (!meant) continue
+    const warning = `${name} is not a variable of this service: did you mean ${meant}?`
+    const isOfDatabase = meant.startsWith('DATABASE_URL') && !hasDatabase
+    if (isOfDatabase || Object.hasOwn(dotenv, name)) throw new ConfigError(warning)
+    warnings.push(warning)
+  }
+  return { values, warnings }
+}
+
+/** A line of .env: blank, a comment, or NAME=value, where a value in quotes may have several lines. */
+const LINE =
+  /[^\S\n]*(?:#[^\n]*|(?:export\s+)?[A-Za-z_][\w.]*[^\S\n]*=[^\S\n]*(?:"[^"]*"|'[^']*'|`[^`]*`|)[^\n]*)?(?:\n|$)/y
+
+/** Returns the variables of a text in the format of .env. Throws ConfigError for another line. */
+export function parseDotenv(text: string): Variables {
+  for (let at = 0; at < text.length; at = LINE.lastIndex) {
+    LINE.lastIndex = at
+    if (LINE.test(text)) continue
+    const number = text.slice(0, at).split('\n').length
+    throw new ConfigError(`Line ${number} of .env must be NAME=value`)
+  }
+  return parseEnv(text)
+}
+
+/** Returns the variables of the file .env; none without the file. Throws ConfigError. */
+export function readDotenv(): Variables {
+  let bytes: Buffer
+  try {
+    // Not process.loadEnvFile: for a file that may not be read, it reports that there is none.
+    bytes = readFileSync('.env')
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'ENOENT') return {}
+    throw new ConfigError(`.env cannot be read (${code})`)
+  }
+  // ASCII in UTF-16 is also UTF-8, with a NUL beside each character.
+  if (!isUtf8(bytes) || bytes.includes(0)) throw new ConfigError('.env must be a text in UTF-8')
+  return parseDotenv(bytes.toString().replace(/^\ufeff/, '')) // some editors write a byte order mark
+}
