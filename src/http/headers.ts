@@ -38,6 +38,9 @@ export const pageHeaders = listOf({
   ...securityHeaders,
 })
 
+/** The headers of the OpenAPI document beside others: an editor on any page may read what is public. */
+export const forAnyPage = listOf({ 'Access-Control-Allow-Origin': '*' })
+
 /**
  * Returns the middleware for CORS (https://fetch.spec.whatwg.org/#http-cors-protocol): pages of these
  * origins may call the service with these methods. `*` allows all origins. Credentials such as

@@ -16,7 +16,13 @@ import {
   toApiError,
   toProblem,
 } from '../errors/problem.ts'
-import { crossOrigin, jsonHeaders, pageHeaders, publicHeaders } from '../http/headers.ts'
+import {
+  crossOrigin,
+  forAnyPage,
+  jsonHeaders,
+  pageHeaders,
+  publicHeaders,
+} from '../http/headers.ts'
 import { healthRouter } from '../http/health.ts'
 import { checkHost, parseTarget } from '../http/request.ts'
 import type { Telemetry } from '../http/request-log.ts'
@@ -63,7 +69,7 @@ export function createApp(parts: Parts) {
   app.use(healthRouter(readiness.isReady))
   app.use(requireHost)
   app.get('/v1/openapi.json', async (_req, res) =>
-    answer(res, 200, publicHeaders, await document()),
+    answer(res, 200, [...publicHeaders, ...forAnyPage], await document()),
   )
   app.get(['/', '/docs'], (_req, res) => answer(res, 302, TO_DOCS, ''))
   app.all(['/v1/openapi.json', '/', '/docs'], getOnly)

@@ -9,7 +9,7 @@ import { hash } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
 import { assets, docsPage, download } from 'docs-page'
 import express, { type RequestHandler, type Router } from 'express'
-import { pageHeaders } from '../http/headers.ts'
+import { forAnyPage, pageHeaders } from '../http/headers.ts'
 import { recordOf } from '../http/request-log.ts'
 import { answer, getOnly } from '../http/respond.ts'
 
@@ -30,7 +30,7 @@ export function docsRouter(document: string): Router {
   return docs
 }
 
-const AS_FILE = ['Content-Disposition', 'attachment; filename="openapi.json"']
+const AS_FILE = ['Content-Disposition', 'attachment; filename="openapi.json"', ...forAnyPage]
 
 // The files are sent from memory: a client that never reads would keep an opened file open.
 function sender(type: string, bytes: Buffer, more: string[] = []): RequestHandler {
