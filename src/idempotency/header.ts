@@ -19,7 +19,7 @@ export const IdempotencyHeaders = z.object({
     .max(MAX_HEADER_LENGTH)
     .regex(PATTERN)
     .meta({
-      description: `A string of up to ${MAX_LENGTH} printable ASCII characters that you choose for this request, best a UUID, in quotes (draft-ietf-httpapi-idempotency-key-header-07). With quotes and escapes, the header has up to ${MAX_HEADER_LENGTH} characters. Another API key may use the same value. A key is kept for a day, unless the operator chose otherwise.`,
+      description: `A string of up to ${MAX_LENGTH} printable ASCII characters that you choose for this request, best a UUID, in quotes (draft-ietf-httpapi-idempotency-key-header-07). With quotes and escapes, the header has up to ${MAX_HEADER_LENGTH} characters. Another API key may use the same value, except one that replaces yours by rotation: both keys share it. A key is kept for a day, unless the operator chose otherwise.`,
     })
     .optional(),
 })

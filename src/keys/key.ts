@@ -36,7 +36,8 @@ const VISIBLE = 6
 
 const KEY = `(${PREFIX}(?:${READ_ONLY})?)[\\w-]{43}`
 const WHOLE = new RegExp(`^${KEY}$`)
-const ANY = new RegExp(KEY, 'g')
+// In a text a slash may split the key, and its prefix may be in capitals.
+const ANY = new RegExp(`(${PREFIX}(?:${READ_ONLY})?)(?:[^\\w\\s"-]*[\\w-]){43}`, 'gi')
 const SINGLE = new RegExp(`${KEY}(?![\\w-])`)
 
 /** Returns a new key, of 32 random bytes in base64url, with its visible prefix and its hash. */
