@@ -1,13 +1,10 @@
 /** `npm run backup`: copies the embedded database into a file, while the service runs. */
-import { existsSync } from 'node:fs'
 import { print, UsageError } from '../process/program.ts'
 import { command, embeddedPath, fileArgument } from './command.ts'
 
 await command(async (config) => {
   const file = fileArgument()
   const path = embeddedPath(config)
-  if (existsSync(file)) throw new UsageError(`${file} exists: choose another FILE`)
-  if (!existsSync(path)) throw new UsageError(`The database ${path} does not exist`)
   const { backUp } = await import('../../db/backup.ts')
   await backUp(path, file).catch(({ message }) => {
     throw new UsageError(`Cannot back up ${path} to ${file}: ${message}`)
