@@ -1,5 +1,5 @@
 /** Columns, options and indexes of tables, for migrations. */
-import type { ColumnDataType, ColumnDefinitionBuilder, Kysely } from 'kysely'
+import type { ColumnDataType, ColumnDefinitionBuilder, Kysely, QueryExecutorProvider } from 'kysely'
 import { engineOf } from './engine.ts'
 
 /** Returns the type and the definition of an int64 primary key: ascending ids, none used twice. */
@@ -9,7 +9,7 @@ export function idColumn(db: Kysely<unknown>) {
 }
 
 /** Returns the options of a table whose texts contain all of Unicode, compared exactly. */
-export const tableOptions = (db: Kysely<unknown>) => engineOf(db).tableOptions(db)
+export const tableOptions = (db: QueryExecutorProvider) => engineOf(db).tableOptions(db)
 
 /**
  * Adds a column, unless the table has it: a migration may run twice, even concurrently on two nodes of a

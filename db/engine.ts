@@ -1,5 +1,5 @@
 /** What differs between MySQL and SQLite, and values that are made once for each database. */
-import type { DialectAdapter, Kysely, RawBuilder } from 'kysely'
+import type { DialectAdapter, QueryExecutorProvider, RawBuilder } from 'kysely'
 import type { Deadline } from './deadline.ts'
 import type { Database, Tables } from './tables.ts'
 
@@ -16,13 +16,20 @@ export interface Engine extends DialectAdapter {
   /** Its clock: an expression for the milliseconds since 1970 (UTC). */
   readonly now: RawBuilder<bigint>
   /** The options after `create table (…)`. */
-  tableOptions(db: Kysely<unknown>): Promise<RawBuilder<unknown>>
+  tableOptions(db: QueryExecutorProvider): Promise<RawBuilder<unknown>>
   /** Returns whether the database rejected a new column or index because the table has it. */
   existsAlready(error: Error): boolean
   forceIndex<Table extends keyof Tables>(table: Table, index: string): Table
   /** Maximum number of pages in one query; 1 where the database is in this process. */
   readonly pagesPerQuery: number
-  /** Throws ReplacedError if the database has been opened, and is now another one. */
+  /** Runs work under the lock of the database. Throws LockedError if others hold it for a second. */
+  underLock<Result>(db: Database, work: (session: Database) => Promise<Result>): Promise<Result>
+  /**
+   * Marks a new database as the service's, in which migrations will create tables. Returns the name of a
+   * table that belongs to another program, if there is one. `isOurs`: some migrations have run here.
+   */
+  claim(db: Database, isOurs: boolean): Promise<string | undefined>
+  /** Throws BrokenDatabaseError if the opened files were replaced, removed, or found damaged. */
   checkPlace(): void
   /** Returns whether the database rejected a row, so that its statement added no row. */
   isRowRejected(error: Error): boolean
@@ -34,16 +41,14 @@ export interface Engine extends DialectAdapter {
   ): Promise<Result>
 }
 
-/** Returns the engine of a database or transaction. */
-export const engineOf = (db: Pick<Kysely<unknown>, 'getExecutor'>): Engine =>
-  db.getExecutor().adapter as Engine // every dialect of `connect` has such an adapter
+/** Returns the engine of a database or transaction: every dialect of `connect` has such an adapter. */
+export const engineOf = (db: QueryExecutorProvider) => db.getExecutor().adapter as Engine
 
 /**
  * Returns the time of the database, in milliseconds since 1970 (UTC), as an expression for a statement.
  * Stored times come from this clock, and are compared with it alone: those of instances may differ.
  */
-export const now = (db: Pick<Kysely<unknown>, 'getExecutor'>): RawBuilder<bigint> =>
-  engineOf(db).now
+export const now = (db: QueryExecutorProvider): RawBuilder<bigint> => engineOf(db).now
 
 /** Returns a function that calls `make` once for each database, and returns its result every time. */
 export function oncePerEngine<Made>(make: (db: Database) => Made): (db: Database) => Made {

@@ -51,3 +51,6 @@ export interface IdempotencyKeysTable {
 }
 
 export type Database = Kysely<Tables>
+
+/** The tables that the migrations create. What has such a name in a new database is another program's. */
+export const TABLES = ['api_keys', 'idempotency_keys', 'pets'] as const

@@ -7,11 +7,9 @@ import { idColumn, tableOptions } from '../../db/columns.ts'
 import { connect } from '../../db/connect.ts'
 import { withDatabase } from '../../src/process/program.ts'
 import { engine, newDatabase } from '../support/database.ts'
-import { startInstance, until } from '../support/instance.ts'
 import { programs, runToEnd } from '../support/process.ts'
 import { startService } from '../support/service.ts'
 import { openSql } from '../support/sql.ts'
-import { failingFolder } from '../support/watched.ts'
 
 test('a schema of a newer release stays unchanged', async () => {
   const database = await newDatabase()
@@ -92,10 +90,3 @@ test.runIf(engine === 'mysql')(
     await database.remove()
   },
 )
-
-test('a folder of migrations that was unreadable is read again', async () => {
-  const service = await startInstance(failingFolder())
-  expect((await service.rest('GET', '/pets')).status).toBe(200)
-  await until('it is ready', async () => (await fetch(`${service.origin}/readyz`)).ok)
-  await service.stop()
-})

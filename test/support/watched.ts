@@ -44,6 +44,3 @@ export const watchedSqlite = (pragma = ''): Record<string, string> => ({
   ...preloadFile('watch-sqlite.ts'),
   WATCHED_PRAGMA: pragma,
 })
-
-/** The first attempt to read the folder of the migrations fails. */
-export const failingFolder = (): Record<string, string> => preloadFile('fail-folder.ts')

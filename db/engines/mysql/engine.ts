@@ -1,13 +1,13 @@
 /** The engine of MySQL and MariaDB: locks, storage engines, collations, index hints. */
-import { type Kysely, MysqlAdapter, sql } from 'kysely'
+import { MysqlAdapter, type QueryExecutorProvider, sql } from 'kysely'
 import type { Engine } from '../../engine.ts'
 import { DatabaseTimeoutError, DatabaseUnavailableError, LockedError } from '../../errors.ts'
-import type { Database, Tables } from '../../tables.ts'
+import { type Database, TABLES, type Tables } from '../../tables.ts'
 import { runInTransaction } from '../../transaction.ts'
 import { existsOnMysql, isMysqlRowRejected } from './errors.ts'
 import { COMMENT } from './session.ts'
 
-/** Seconds that one attempt waits for the lock of the migrations. */
+/** Seconds that one attempt waits for the lock of the database. */
 const LOCK_TIMEOUT = 1
 
 /** Maximum number of characters in the name of a lock. */
@@ -37,23 +37,36 @@ export class MysqlEngine extends MysqlAdapter implements Engine {
   }
 
   /**
-   * Takes a lock for this database. Kysely's own lock is for all databases of a server, and waits for an
-   * hour. Throws LockedError if another session holds the lock:
+   * Kysely's own lock is for all databases of a server, and waits for an hour:
    * https://dev.mysql.com/doc/refman/9.4/en/locking-functions.html
    */
-  override async acquireMigrationLock(db: Kysely<unknown>): Promise<void> {
-    const query = sql<{ taken: bigint }>`select get_lock(${this.#lock}, ${LOCK_TIMEOUT}) as taken`
-    const { rows } = await query.execute(db)
-    if (Number(rows[0]?.taken) === 1) return
-    throw new LockedError(new Error(`The lock "${this.#lock}" is held by another session`), true)
+  async underLock<Result>(db: Database, work: (session: Database) => Promise<Result>) {
+    return await db.connection().execute(async (session) => {
+      const lock = sql<{ taken: bigint }>`select get_lock(${this.#lock}, ${LOCK_TIMEOUT}) as taken`
+      const { rows } = await lock.execute(session)
+      if (Number(rows[0]?.taken) !== 1) {
+        throw new LockedError(new Error(`Another session holds the lock "${this.#lock}"`), true)
+      }
+      try {
+        return await work(session)
+      } finally {
+        // A connection that was lost has released the lock.
+        await sql`select release_lock(${this.#lock})`.execute(session).catch(() => {})
+      }
+    })
   }
 
-  override async releaseMigrationLock(db: Kysely<unknown>): Promise<void> {
-    await sql`select release_lock(${this.#lock})`.execute(db)
+  /** A table of the service has its comment. */
+  async claim(db: Database): Promise<string | undefined> {
+    const { rows } = await sql<{ name: string }>`
+      select table_name as name from information_schema.tables where table_schema = database()
+        and table_comment <> ${COMMENT} and table_name in (${sql.join(TABLES)})
+    `.execute(db)
+    return rows[0]?.name
   }
 
   /** All of Unicode, compared exactly. */
-  async tableOptions(db: Kysely<unknown>) {
+  async tableOptions(db: QueryExecutorProvider) {
     const query = sql<{ Collation: string }>`show collation like 'utf8mb4%bin'`
     const known = (await query.execute(db)).rows.map(({ Collation }) => Collation)
     const collation = COLLATIONS.find((name) => known.includes(name)) ?? 'utf8mb4_bin'

@@ -1,16 +1,18 @@
-/** The engine of SQLite: row ids, the lock of the migrations, and shared transactions. */
-import { CompiledQuery, type Kysely, SqliteAdapter, sql } from 'kysely'
+/** The engine of SQLite: row ids, the lock of the database, its mark, and shared transactions. */
+import { SqliteAdapter, sql } from 'kysely'
 import { Deadline } from '../../deadline.ts'
 import type { Engine } from '../../engine.ts'
 import { LockedError } from '../../errors.ts'
-import type { Statement } from '../../statement.ts'
-import type { Tables } from '../../tables.ts'
-import { existsOnSqlite, isSqliteRowRejected } from './errors.ts'
+import type { Database, Tables } from '../../tables.ts'
+import { isSqliteRowRejected } from './errors.ts'
 import type { SqliteFile } from './file.ts'
 import { inSqliteTransaction } from './transaction.ts'
 
-/** Milliseconds that one attempt waits for the lock of the migrations. */
+/** Milliseconds that one attempt waits for the lock of the database. */
 const LOCK_TIMEOUT = 1_000
+
+/** The mark of the service's files, "PETS": https://sqlite.org/pragma.html#pragma_application_id */
+const APPLICATION_ID = 0x50_45_54_53
 
 export class SqliteEngine extends SqliteAdapter implements Engine {
   /** Only a primary key of this type is a row id, which is an int64. */
@@ -20,7 +22,6 @@ export class SqliteEngine extends SqliteAdapter implements Engine {
   readonly pagesPerQuery = 1
   readonly inTransaction = inSqliteTransaction
   readonly isRowRejected = isSqliteRowRejected
-  readonly existsAlready = existsOnSqlite
   readonly #file: SqliteFile
 
   constructor(file: SqliteFile) {
@@ -28,27 +29,36 @@ export class SqliteEngine extends SqliteAdapter implements Engine {
     this.#file = file
   }
 
-  // Otherwise a session that waits would block all other sessions in Kysely.
+  /** The driver has a session for each transaction, and makes the others wait itself. */
   override get supportsMultipleConnections(): boolean {
     return true
   }
 
-  /**
-   * Begins an immediate transaction, which locks out other processes. Throws LockedError if another
-   * process holds the lock. The driver locks out other sessions.
-   */
-  override async acquireMigrationLock(db: Kysely<unknown>): Promise<void> {
+  /** The lock of the writers is the lock of the database. A failure undoes the work. */
+  async underLock<Result>(db: Database, work: (session: Database) => Promise<Result>) {
     using deadline = new Deadline(LOCK_TIMEOUT)
-    const begin: Statement = { ...CompiledQuery.raw('begin immediate'), deadline }
     try {
-      await db.executeQuery(begin)
+      return await inSqliteTransaction(db, work, deadline)
     } catch (error) {
       throw error === deadline.reason ? new LockedError(error, true) : error
     }
   }
 
-  override async releaseMigrationLock(db: Kysely<unknown>): Promise<void> {
-    if (this.#file.hasTransaction) await sql`commit`.execute(db)
+  async claim(db: Database, isOurs: boolean): Promise<string | undefined> {
+    const mark = sql<{ application_id: bigint }>`pragma application_id`
+    const [id = 0n] = (await mark.execute(db)).rows.map((row) => row.application_id)
+    if (id === BigInt(APPLICATION_ID)) return undefined
+    const names = sql<{ name: string }>`select name from sqlite_schema
+      where name not like 'sqlite\\_%' escape '\\' and name not like 'kysely\\_migration%' escape '\\'`
+    const [other] = (await names.execute(db)).rows.map(({ name }) => name)
+    if (!isOurs && other !== undefined) return other
+    await sql`pragma application_id = ${sql.lit(APPLICATION_ID)}`.execute(db)
+    return undefined
+  }
+
+  /** A migration and its record are one transaction, so none runs twice. */
+  existsAlready(): boolean {
+    return false
   }
 
   async tableOptions() {

@@ -1,4 +1,5 @@
 /** Example animals for the catalogue. */
+import { underLock } from '../../../db/lock.ts'
 import type { Database } from '../../../db/tables.ts'
 
 // The column is the category, from 1. Each name is unique.
@@ -24,12 +25,14 @@ const animals = names.flatMap((row, position) =>
   })),
 )
 
-/** Adds the example animals whose names are missing, and returns their number. */
+/** Adds the example animals whose names are missing, and returns their number. Several at once add them once. */
 export async function seed(db: Database): Promise<number> {
-  const examples = animals.map(({ name }) => name)
-  const found = await db.selectFrom('pets').select('name').where('name', 'in', examples).execute()
-  const present = new Set(found.map(({ name }) => name))
-  const missing = animals.filter(({ name }) => !present.has(name))
-  if (missing.length > 0) await db.insertInto('pets').values(missing).execute()
-  return missing.length
+  return await underLock(db, async (session) => {
+    const examples = animals.map(({ name }) => name)
+    const pets = session.selectFrom('pets').select('name').where('name', 'in', examples)
+    const present = new Set((await pets.execute()).map(({ name }) => name))
+    const missing = animals.filter(({ name }) => !present.has(name))
+    if (missing.length > 0) await session.insertInto('pets').values(missing).execute()
+    return missing.length
+  })
 }
