@@ -32,8 +32,8 @@ export class LockedError extends DatabaseUnavailableError {}
 /** Another transaction was in the way, so the database has undone this one. */
 export class ConflictError extends DatabaseUnavailableError {}
 
-/** The database is no longer the one that was opened: what is written now is lost. */
-export class ReplacedError extends DatabaseUnavailableError {}
+/** The files of the database were replaced, removed or damaged, so an operator must act. Not repeated. */
+export class BrokenDatabaseError extends DatabaseUnavailableError {}
 
 /** A unique index already contains the values of a new row. */
 export class DuplicateError extends Error {

@@ -2,6 +2,7 @@
 import { setTimeout } from 'node:timers/promises'
 import type { Deadline } from './deadline.ts'
 import {
+  BrokenDatabaseError,
   ConflictError,
   DatabaseTimeoutError,
   DatabaseUnavailableError,
@@ -14,6 +15,9 @@ const DELAYS = [20, 100]
 
 /** The same after a conflict of transactions: the database works, and the others will be over soon. */
 const DELAYS_OF_CONFLICTS = [20, 50, 100, 200, 400]
+
+/** Another attempt would fail, or add to the load. */
+const FINAL = [DatabaseTimeoutError, OverloadedError, BrokenDatabaseError]
 
 /**
  * Returns the result of `work`, with up to three attempts while the database is unavailable, and up to
@@ -34,7 +38,7 @@ export async function retry<Value>(
       // After the deadline, the error may be a consequence of it.
       if (deadline?.reason) throw deadline.reason
       if (!(error instanceof DatabaseUnavailableError)) throw error
-      if (error instanceof DatabaseTimeoutError || error instanceof OverloadedError) throw error
+      if (FINAL.some((kind) => error instanceof kind)) throw error
       if (!repeatable && !error.hadNoEffect) throw error
       delay = (error instanceof ConflictError ? DELAYS_OF_CONFLICTS : DELAYS)[attempt]
       if (delay === undefined) throw error

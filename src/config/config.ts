@@ -47,7 +47,7 @@ const variables = {
   LISTEN_HOST: [z.string().optional(), HOST],
   DATABASE_URL: [
     z.string().refine(isDatabaseUrl).default(`sqlite:data/${NAME}.db?create`),
-    'mysql://user:password@host:3306/database (special characters percent-encoded; for TLS with ?ssl-mode=REQUIRED, VERIFY_CA, or VERIFY_IDENTITY and a host name; for a socket with ?socketPath=/path), or sqlite:path, or sqlite:path?create, or empty',
+    'mysql://user:password@host:3306/database (special characters percent-encoded; for TLS with ?ssl-mode=REQUIRED, VERIFY_CA, or VERIFY_IDENTITY and a host name; for a socket with ?socketPath=/path), or sqlite:path, or sqlite:path?create, where the path is that of a file, or empty',
   ],
   DATABASE_URL_FILE: [z.string().optional(), 'the path of a file'],
   DATABASE_PASSWORD: [z.string().optional(), 'a password'],
@@ -185,7 +185,8 @@ function withPassword(databaseUrl: string, password: string | undefined): string
 }
 
 function isDatabaseUrl(text: string): boolean {
-  if (text.startsWith('sqlite:')) return !/^sqlite:(\?create)?$/.test(text)
+  // SQLite itself would take the last two for a database in memory, and for a URI with options.
+  if (text.startsWith('sqlite:')) return !/^sqlite:(\?create$|$|:memory:|file:)/.test(text)
   const url = URL.parse(text)
   if (url?.protocol !== 'mysql:' || url.hostname === '' || url.pathname.length < 2) return false
   if (url.hash !== '') return false

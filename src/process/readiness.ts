@@ -1,7 +1,7 @@
 /** The readiness of a process: whether a load balancer should send it requests. */
 import { Deadline } from '../../db/deadline.ts'
 import { dedupe } from '../../db/dedupe.ts'
-import { ReplacedError } from '../../db/errors.ts'
+import { BrokenDatabaseError } from '../../db/errors.ts'
 import { isCurrent } from '../../db/migrate.ts'
 import type { Database } from '../../db/tables.ts'
 import type { Log } from '../observe/log.ts'
@@ -11,28 +11,29 @@ const TIMEOUT = 1_000
 
 export type Readiness = ReturnType<typeof createReadiness>
 
-/** Returns the readiness of a process that serves from this database. Logs once that it was replaced. */
+/** Returns the readiness of a process that serves from this database. */
 export function createReadiness(db: Database, log: Log) {
-  let isReplaced = false
+  let reported: BrokenDatabaseError | undefined
+  /** Logs the error once, until the files of the database are back and lost again. */
+  const reportBroken = (error: BrokenDatabaseError) => {
+    if (error !== reported) log.error((error.cause as Error).message)
+    reported = error
+  }
   const check = dedupe<void, boolean>(async () => {
     using deadline = new Deadline(TIMEOUT)
     try {
-      const isReady = await isCurrent(db, deadline)
-      isReplaced = false
-      return isReady
+      return await isCurrent(db, deadline)
     } catch (error) {
-      if (error instanceof ReplacedError && !isReplaced) {
-        isReplaced = true
-        log.error((error.cause as Error).message)
-      }
+      if (error instanceof BrokenDatabaseError) reportBroken(error)
       return false
     }
   })
   const readiness = {
     /** True once the process begins to stop. */
     stopping: false,
+    reportBroken,
     /**
-     * Returns whether the process is not stopping, the database is still the opened one and answers
+     * Returns whether the process is not stopping, the files of the database are those that were opened, it answers
      * within a second, and its migrations are current. Concurrent callers share one query. Never throws.
      */
     async isReady(): Promise<boolean> {

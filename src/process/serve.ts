@@ -75,7 +75,7 @@ export async function serve(
     authenticator,
     rateLimit: config.rateLimit === undefined ? undefined : createRateLimit(config.rateLimit),
     timeout: config.databaseTimeout,
-    report: reporter(log),
+    report: reporter(log, readiness.reportBroken),
   }
   const telemetry = createTelemetry(log, trustOf(config.trustProxy), metrics?.observe)
   const app = createApp({ config, resources, service, telemetry, readiness, clientTimeouts })

@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Deadline } from '../../db/deadline.ts'
-import { OverloadedError } from '../../db/errors.ts'
+import { BrokenDatabaseError, OverloadedError } from '../../db/errors.ts'
 import { CLIENT_GONE, type Problem, toProblem } from '../errors/problem.ts'
 import { readBody } from '../http/body.ts'
 import { checkHost, type Target, targetBelow } from '../http/request.ts'
@@ -154,7 +154,10 @@ function begin(
 }
 
 /** Returns the function that logs 5xx errors, and ignores all others. */
-export function reporter(log: Log): Service['report'] {
+export function reporter(
+  log: Log,
+  reportBroken: (error: BrokenDatabaseError) => void,
+): Service['report'] {
   // One line for each rejected call would fill the log during an overload.
   const reportOverload = oncePerSecond((calls) =>
     log.error({ calls }, 'Too many calls wait for the database'),
@@ -162,6 +165,7 @@ export function reporter(log: Log): Service['report'] {
   return (error, { requestId, span }) => {
     if (error.status < 500) return
     if (error.cause instanceof OverloadedError) return reportOverload()
+    if (error.cause instanceof BrokenDatabaseError) return reportBroken(error.cause)
     log.error({ requestId, ...idsOf(span), err: error.cause ?? error }, error.message)
   }
 }

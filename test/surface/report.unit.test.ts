@@ -8,7 +8,7 @@ import { reporter } from '../../src/surface/pipeline.ts'
 
 test('an overload is logged once for 100 rejected calls', () => {
   const lines: string[] = []
-  const report = reporter(pino({}, { write: (line: string) => void lines.push(line) }))
+  const report = reporter(pino({}, { write: (line: string) => void lines.push(line) }), () => {})
   const record = { requestId: 'id', span: undefined } as RequestRecord // the fields that are read
   const overload = unavailable(new OverloadedError('Too many wait'))
   for (let call = 0; call < 100; call++) report(overload, record)

@@ -1,21 +1,13 @@
 /** A SQLite file, opened by node:sqlite, whose one connection several sessions share. */
-import {
-  type BigIntStats,
-  closeSync,
-  existsSync,
-  fstatSync,
-  mkdirSync,
-  openSync,
-  statSync,
-} from 'node:fs'
+import { closeSync, existsSync, mkdirSync, openSync, realpathSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
 import { setTimeout } from 'node:timers/promises'
-import type { QueryResult } from 'kysely'
+import { type QueryResult, type RootOperationNode, ValuesNode } from 'kysely'
 import { LRUCache } from 'lru-cache'
-import { DatabaseUnavailableError, LockedError, ReplacedError } from '../../errors.ts'
+import { BrokenDatabaseError, DatabaseUnavailableError, LockedError } from '../../errors.ts'
 import type { Statement } from '../../statement.ts'
-import { sqliteError } from './errors.ts'
+import { IgnoredRowError, sqliteError } from './errors.ts'
 
 /** Milliseconds between two attempts while another process holds the write lock. */
 const LOCK_INTERVAL = 5
@@ -36,8 +28,11 @@ export class SqliteFile {
   readonly #timeout: number
   readonly #prepared = new LRUCache<string, Prepared>({ max: MAX_PREPARED })
   #database: DatabaseSync | undefined
-  /** The file that was opened. */
-  #opened: BigIntStats | undefined
+  /** The files that were opened, by their paths, each with what identifies it. */
+  #opened = new Map<string, string | undefined>()
+  /** Why the database is not used: until the files are back, or for good where they are damaged. */
+  #broken: BrokenDatabaseError | undefined
+  #isDamaged = false
   /** The session with an open transaction, and the promise that resolves at its end. */
   #owner: object | undefined
   #ownerLeaves = Promise.withResolvers<void>()
@@ -49,9 +44,11 @@ export class SqliteFile {
   }
 
   readonly open = async (): Promise<void> => {
-    const opened = await this.#whenUnlocked(() => openFile(this.#path, this.#mayCreate))
-    this.#database = opened.database
-    this.#opened = opened.stats
+    this.#database = await this.#whenUnlocked(() => openFile(this.#path, this.#mayCreate))
+    // SQLite keeps the log and its index beside the target of a link.
+    const target = realpathSync(this.#path)
+    const paths = [this.#path, `${target}-wal`, `${target}-shm`]
+    this.#opened = new Map(paths.map((path) => [path, identityOf(path)]))
   }
 
   readonly close = async (): Promise<void> => {
@@ -61,20 +58,31 @@ export class SqliteFile {
   }
 
   /**
-   * Throws ReplacedError if the path no longer leads to the opened file, which SQLite goes on using
-   * (https://sqlite.org/howtocorrupt.html#_unlinking_or_renaming_a_database_file_while_in_use).
+   * Throws BrokenDatabaseError if a path no longer leads to the file that was opened, which SQLite goes on
+   * using (https://sqlite.org/howtocorrupt.html#_unlinking_or_renaming_a_database_file_while_in_use), and
+   * from the first error on that SQLite reports of damage.
    */
   checkPlace(): void {
-    if (!this.#opened) return
-    const { dev, ino } = this.#opened
-    const stats = statSync(this.#path, { bigint: true, throwIfNoEntry: false })
-    if (stats?.dev === dev && stats.ino === ino) return
-    const message = `${this.#path} is no longer the file that the service opened, and new data is lost with the old file: put that back, or restart the service`
-    throw new ReplacedError(new Error(message), true)
+    if (this.#isDamaged) throw this.#broken
+    const lost = [...this.#opened].find(([path, identity]) => identityOf(path) !== identity)?.[0]
+    if (lost === undefined) {
+      this.#broken = undefined
+      return
+    }
+    if (!this.#broken) {
+      const message = `${lost} is no longer the file that the service opened, and new data is lost with the old file: put that back, or restart the service`
+      this.#broken = new BrokenDatabaseError(new Error(message), true)
+      this.#saveLog()
+    }
+    throw this.#broken
   }
 
-  get hasTransaction(): boolean {
-    return this.#owner !== undefined
+  /** Copies what was acknowledged from a log that was removed into the database, unless others use a new one. */
+  #saveLog(): void {
+    const [main, log] = [...this.#opened.keys()]
+    if (!main || !log || existsSync(log) || identityOf(main) !== this.#opened.get(main)) return
+    if (this.#database?.isTransaction) this.#database.exec('rollback')
+    this.#database?.exec('pragma wal_checkpoint')
   }
 
   isOwnedBy(session: object): boolean {
@@ -83,12 +91,11 @@ export class SqliteFile {
 
   /**
    * Executes a statement once no other session has a transaction, and no other process the lock. Throws
-   * the reason of the deadline, LockedError after the timeout, and the errors of `sqliteError`.
+   * the reason of the deadline, LockedError after the timeout, IgnoredRowError, and the errors of
+   * `sqliteError`.
    */
-  async execute<Row>(
-    session: object,
-    { sql, parameters, deadline }: Statement,
-  ): Promise<QueryResult<Row>> {
+  async execute<Row>(session: object, statement: Statement): Promise<QueryResult<Row>> {
+    const { deadline } = statement
     return await this.#whenUnlocked(async () => {
       while (this.#owner && this.#owner !== session) {
         const { promise } = this.#ownerLeaves
@@ -96,7 +103,7 @@ export class SqliteFile {
       }
       if (deadline?.reason) throw deadline.reason
       try {
-        return this.#run<Row>(sql, parameters)
+        return this.#run<Row>(statement)
       } finally {
         this.#setOwner(this.#database?.isTransaction ? session : undefined)
       }
@@ -119,13 +126,18 @@ export class SqliteFile {
         return await attempt()
       } catch (cause) {
         const error = sqliteError(cause)
+        if (error instanceof BrokenDatabaseError && error !== this.#broken) {
+          this.#isDamaged = true
+          this.#broken = error
+        }
         if (!(error instanceof LockedError) || performance.now() > end) throw error
       }
       await setTimeout(LOCK_INTERVAL)
     }
   }
 
-  #run<Row>(sql: string, parameters: readonly unknown[]): QueryResult<Row> {
+  #run<Row>({ sql, parameters, query }: Statement): QueryResult<Row> {
+    if (this.#broken) this.checkPlace()
     const { statement, columns } = this.#prepare(sql)
     const values = parameters as SQLInputValue[] // node:sqlite rejects other values
     if (columns.length > 0) {
@@ -133,10 +145,25 @@ export class SqliteFile {
       const rows = statement.all(...values) as unknown as unknown[][]
       return { rows: rows.map((row) => toObject(columns, row)) as Row[] }
     }
-    const { changes, lastInsertRowid } = statement.run(...values)
-    // As in MySQL, the id of the first of several rows, whose ids are consecutive.
-    const insertId = BigInt(lastInsertRowid) - BigInt(changes) + 1n
-    return { rows: [], numAffectedRows: BigInt(changes), insertId }
+    const isAlone = !this.#database?.isTransaction
+    if (isAlone || sql === 'commit') this.checkPlace()
+    const rowCount = rowsOf(query)
+    const insertsAlone = isAlone && rowCount !== undefined
+    if (insertsAlone) this.#database?.exec('begin immediate')
+    try {
+      const result = statement.run(...values)
+      const changes = BigInt(result.changes)
+      if (rowCount !== undefined && changes !== BigInt(rowCount)) {
+        throw new IgnoredRowError(`Of ${rowCount} rows the database added ${changes}`)
+      }
+      if (insertsAlone) this.#database?.exec('commit')
+      // As in MySQL, the id of the first of several rows, whose ids are consecutive.
+      const insertId = BigInt(result.lastInsertRowid) - changes + 1n
+      return { rows: [], numAffectedRows: changes, insertId }
+    } catch (error) {
+      if (insertsAlone && this.#database?.isTransaction) this.#database.exec('rollback')
+      throw error
+    }
   }
 
   #prepare(sql: string): Prepared {
@@ -152,10 +179,7 @@ export class SqliteFile {
   }
 }
 
-function openFile(
-  path: string,
-  mayCreate: boolean,
-): { database: DatabaseSync; stats: BigIntStats } {
+function openFile(path: string, mayCreate: boolean): DatabaseSync {
   if (mayCreate) mkdirSync(dirname(path), { recursive: true })
   else if (!existsSync(path)) {
     // A typing error in the path must not create an empty database.
@@ -163,18 +187,31 @@ function openFile(
     throw new DatabaseUnavailableError(cause, false)
   }
   // Only the owner may read the file. SQLite creates its other files with the same mode.
-  const descriptor = openSync(path, 'a', 0o600)
-  const stats = fstatSync(descriptor, { bigint: true })
-  closeSync(descriptor)
+  closeSync(openSync(path, 'a', 0o600))
   const database = new DatabaseSync(path, { readBigInts: true, timeout: 0 })
   try {
-    // FULL: a commit survives a power failure (https://sqlite.org/pragma.html#pragma_synchronous).
-    database.exec('pragma journal_mode = wal; pragma synchronous = full')
-    return { database, stats }
+    // FULL: a commit survives a power failure (https://sqlite.org/pragma.html#pragma_synchronous). The
+    // first statement creates the log.
+    database.exec(
+      `pragma journal_mode = wal; pragma synchronous = full; select 1 from sqlite_schema`,
+    )
+    return database
   } catch (error) {
     database.close()
     throw error
   }
+}
+
+/** Returns the number of rows that an insert sends; undefined for other statements. */
+const rowsOf = (query: RootOperationNode): number | undefined =>
+  query.kind === 'InsertQueryNode' && query.values && ValuesNode.is(query.values)
+    ? query.values.values.length
+    : undefined
+
+/** Returns what identifies the file at a path; undefined if there is none. */
+function identityOf(path: string): string | undefined {
+  const stats = statSync(path, { bigint: true, throwIfNoEntry: false })
+  return stats && `${stats.dev} ${stats.ino}`
 }
 
 function toObject(columns: string[], row: unknown[]): Record<string, unknown> {

@@ -1,7 +1,15 @@
 /** The SQLite file: its settings, a lock of another process, a full disk, and a damaged file. */
 
 import { execFileSync } from 'node:child_process'
-import { statSync, truncateSync, writeFileSync } from 'node:fs'
+import {
+  closeSync,
+  openSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeSync,
+} from 'node:fs'
 import { expect, onTestFinished, test } from 'vitest'
 import { withDatabase } from '../../../src/process/program.ts'
 import { newDatabase } from '../../support/database.ts'
@@ -190,25 +198,87 @@ test('a read-only database: creations are 503, and reads are 200', async () => {
   expect(await service.countPets()).toBe(0)
 })
 
-test('a damaged file: all calls are 503', async () => {
-  await startService()
-  expect((await create()).status).toBe(201)
-  await service.sql('pragma wal_checkpoint(truncate)')
-  const strange = { headers: { authorization: `Bearer petstore_${'A'.repeat(43)}` } }
-  for (const breakFile of [
-    () => writeFileSync(file(), Buffer.alloc(65_536, 'no database')),
-    () => truncateSync(file()),
-  ]) {
+const ready = async () => (await fetch(`${service.origin}/readyz`)).status
+const errors = () =>
+  service.program.stderr.split('\n').filter((line) => /"level":(50|"error")/.test(line))
+
+test.each([
+  [
+    'its last three pages were overwritten before the start',
+    () => overwrite(statSync(file()).size - 3 * 4096, 3 * 4096),
+  ],
+  ['all is overwritten', () => overwrite(0, 65_536)],
+  ['it is truncated', () => truncateSync(file())],
+])(
+  'a damaged file, %s: all calls are 503 and it is not ready, with one line',
+  async (what, breakFile) => {
+    const database = await newDatabase()
+    onTestFinished(database.remove)
+    await startService({}, database)
+    for (let count = 0; count < 50; count++) await create({ name: 'x'.repeat(250) })
+    await service.sql('pragma wal_checkpoint(truncate)')
     breakFile()
+    if (what.includes('start')) {
+      await service.stop()
+      await startService({}, database)
+    }
+    const strange = { headers: { authorization: `Bearer petstore_${'A'.repeat(43)}` } }
+    await service.rest('GET', '/pets', strange) // finds the damage
     for (const call of [
       () => service.rest('GET', '/pets'),
-      () => service.rest('GET', '/pets/1'),
       () => service.rest('GET', '/pets', strange),
       create,
       createWithKey,
     ]) {
       expect(await call()).toMatchObject(unavailable)
     }
+    expect(await ready()).toBe(503)
     expect((await fetch(`${service.origin}/healthz`)).status).toBe(200)
-  }
+    await expect.poll(errors).toEqual([expect.stringMatching(/is damaged .+ in docs\/runbook\.md/)])
+  },
+)
+
+/** Writes other bytes over a part of the file. */
+function overwrite(start: number, length: number): void {
+  const descriptor = openSync(file(), 'r+')
+  writeSync(descriptor, Buffer.alloc(length, 'no database'), 0, length, start)
+  closeSync(descriptor)
+}
+
+test.each([[['-wal', '-shm']], [['-wal']], [['-shm']]])(
+  'without %s, calls are 503 and it is not ready, with one line; no acknowledged pet is lost',
+  async (suffixes) => {
+    const { folder, remove } = newFolder()
+    onTestFinished(remove)
+    // Through a link, beside whose target the log is.
+    symlinkSync(`${folder}/target.db`, `${folder}/link.db`)
+    closeSync(openSync(`${folder}/target.db`, 'a'))
+    await startService({}, { url: `sqlite:${folder}/link.db`, remove: async () => {} })
+    expect((await create()).status).toBe(201)
+    for (const suffix of suffixes) rmSync(`${folder}/target.db${suffix}`)
+    for (const call of [create, createWithKey, () => service.rest('GET', '/pets')]) {
+      expect(await call()).toMatchObject(unavailable)
+    }
+    expect(await ready()).toBe(503)
+    await expect
+      .poll(errors)
+      .toEqual([expect.stringMatching(/is no longer the file that the service opened/)])
+    await service.program.end('SIGKILL')
+    await using sql = await openSql(service.databaseUrl)
+    expect(await sql('select name from pets')).toEqual([{ name: 'Rex' }])
+  },
+)
+
+test('a row that a trigger ignores is 500, and nothing of its transaction stays', async () => {
+  await startService()
+  await service.sql('create table seen (name text)')
+  await service.sql(`create trigger ignore_blank before insert on pets when new.name = 'Ignored'
+    begin insert into seen values (new.name); select raise(ignore); end`)
+  const others = Array.from({ length: 5 }, (_, index) => create({ name: `Rex ${index}` }))
+  const ignored = [create({ name: 'Ignored' }), createWithKey({ name: 'Ignored' })]
+  for (const { status } of await Promise.all(ignored)) expect(status).toBe(500)
+  for (const { status } of await Promise.all(others)) expect(status).toBe(201)
+  expect(await service.countPets()).toBe(5)
+  expect(await service.sql('select * from seen')).toEqual([])
+  expect(await service.sql('select id from idempotency_keys')).toEqual([])
 })

@@ -306,7 +306,7 @@ test('a wait for the lock of the migrations is reported after a second', async (
   const start = performance.now()
   const { promise, resolve } = Promise.withResolvers<string>()
   const migrated = migrate(db, { onWait: resolve })
-  expect(await promise).toMatch(/^Waiting for the lock of the migrations/)
+  expect(await promise).toMatch(/^Waiting for the lock of the database/)
   const waited = performance.now() - start
   expect(waited).toBeGreaterThan(950)
   expect(waited, 'not the timeout of a statement, 5 s').toBeLessThan(4_000)
@@ -316,10 +316,13 @@ test('a wait for the lock of the migrations is reported after a second', async (
 
 test('statements that wait fail when the database is closed', async () => {
   await other('begin immediate')
-  const waiting = [insert(db), inTransaction(db, (transaction) => insert(transaction))]
+  const waiting = Promise.allSettled([
+    insert(db),
+    inTransaction(db, (transaction) => insert(transaction)),
+  ])
   await setTimeout(30)
   await db.destroy()
-  const outcomes = await Promise.allSettled(waiting)
+  const outcomes = await waiting
   expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'rejected'])
   await other('rollback')
   db = await connect(database.url)
