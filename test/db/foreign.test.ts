@@ -55,7 +55,7 @@ test.runIf(engine === 'sqlite')('a file with the mark of another program is refu
 
 test('the database of the release before the marks is known by its migrations, and marked', async () => {
   const { sql, db, tables } = await open()
-  const all = await migrate(db)
+  await migrate(db)
   // A new table needs its name in TABLES, by which that of another program is found.
   expect(await tables()).toEqual(
     ['api_keys', 'idempotency_keys', 'kysely_migration', 'pets', 'sqlite_sequence'].slice(
@@ -66,8 +66,8 @@ test('the database of the release before the marks is known by its migrations, a
   await sql(
     engine === 'sqlite' ? 'pragma application_id = 0' : "alter table kysely_migration comment ''",
   )
-  await sql(`delete from kysely_migration where name = '${all.at(-1)}'`)
-  expect(await migrate(db)).toEqual(all.slice(-1))
+  await sql("delete from kysely_migration where name = '2026-11-21-idempotency-keys'")
+  expect(await migrate(db)).toEqual(['2026-11-21-idempotency-keys'])
   if (engine === 'sqlite') {
     expect(await sql('pragma application_id')).toEqual([{ application_id: 0x50455453n }])
   }
