@@ -33,6 +33,7 @@ async function ready(): Promise<{ status: number; body: unknown; time: number }>
   expect(Object.fromEntries(answer.headers)).toEqual({
     'content-security-policy': "default-src 'none';frame-ancestors 'none'",
     ...everyHeader,
+    'cache-control': 'no-store',
     'content-type': 'application/json',
     'x-request-id': expect.stringMatching(/^[\da-f-]{36}$/),
     'content-length': String(text.length),
