@@ -1,6 +1,4 @@
-/**
- * The type of the router for clients: inputs, outputs and errors, without the service's own types.
- */
+/** The type of the router for clients: inputs, outputs and errors, without the service's own types. */
 import type {
   TRPCBuiltRouter,
   TRPCDefaultErrorShape,
@@ -14,19 +12,10 @@ interface Router<ErrorShape, Procedures> {
   _def: { _config: { $types: { errorShape: ErrorShape } }; procedures: Procedures }
 }
 
-/** The procedures of a nested router, without their context and meta. */
-type Inner<Procedures> = {
-  [Name in keyof Procedures]: Procedures[Name] extends TRPCQueryProcedure<infer Built>
-    ? TRPCQueryProcedure<{ input: Built['input']; output: Built['output']; meta: object }>
-    : Procedures[Name] extends TRPCMutationProcedure<infer Built>
-      ? TRPCMutationProcedure<{ input: Built['input']; output: Built['output']; meta: object }>
-      : Inner<Procedures[Name]>
-}
-
 /**
  * Returns the same router, with a type for clients. Its declaration must not refer to the context and
- * the meta, or to the libraries that these import. The compiler would refer to a named type, even to
- * `Inner`; it writes out only an unnamed type that it infers for a value.
+ * the meta, or to the libraries that these import. So the type below has no name: the compiler writes it
+ * out in the declaration, and would only refer to a named one.
  */
 export function forClients<
   ErrorShape extends TRPCDefaultErrorShape,
@@ -40,7 +29,7 @@ export function forClients<
         ? TRPCQueryProcedure<{ input: Built['input']; output: Built['output']; meta: object }>
         : Procedures[Name] extends TRPCMutationProcedure<infer Built>
           ? TRPCMutationProcedure<{ input: Built['input']; output: Built['output']; meta: object }>
-          : Inner<Procedures[Name]>
+          : never
     }
   >
 }

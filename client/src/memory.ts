@@ -1,5 +1,5 @@
 /** The stores of the service in memory, for the stand-in. */
-import { stringify } from 'devalue'
+import { parse, stringify } from 'devalue'
 import type { Deadline } from '../../db/deadline.ts'
 import { pageOf } from '../../db/page.ts'
 import type { Idempotency, Make } from '../../src/idempotency/store.ts'
@@ -32,7 +32,7 @@ export function petsInMemory(initial: NewPet[]): PetStore {
 
 /** Returns the record of Idempotency-Keys for these stores. It keeps every key. */
 export function idempotencyInMemory(stores: Stores): Idempotency<Stores> {
-  const known = new Map<string, { request: string; outcome?: { output: unknown } }>()
+  const known = new Map<string, { request: string; answer?: string }>()
   return {
     async once<Output>(
       { holder, key, operation, input }: Parameters<Idempotency<Stores>['once']>[0],
@@ -43,15 +43,16 @@ export function idempotencyInMemory(stores: Stores): Idempotency<Stores> {
       const request = stringify([operation, input])
       const before = known.get(name)
       if (before) {
-        if (!before.outcome) return 'running'
-        // The same operation returned it.
-        return before.request === request ? (before.outcome as { output: Output }) : 'different'
+        if (before.answer === undefined) return 'running'
+        if (before.request !== request) return 'different'
+        return { output: parse(before.answer) as Output } // the same operation returned it
       }
       known.set(name, { request })
       try {
-        const outcome = { output: await make(stores, deadline) }
-        known.set(name, { request, outcome })
-        return outcome
+        const output = await make(stores, deadline)
+        // As a text: a store that changes its object in place must not change the answer, too.
+        known.set(name, { request, answer: stringify(output) })
+        return { output }
       } catch (error) {
         known.delete(name)
         throw error

@@ -5,12 +5,13 @@
 import { fetchRequestHandler } from '@trpc/server/adapters/fetch'
 import { type HttpHandler, http } from 'msw'
 import type { Deadline } from '../../db/deadline.ts'
+import { errorShape, unauthorized } from '../../src/errors/problem.ts'
 import { type Auth, isReadOnlyKey, tokenOf } from '../../src/keys/key.ts'
 import { NewPet as newPetSchema } from '../../src/petstore/pets/schema.ts'
 import { appRouter } from '../../src/petstore/router.ts'
 import { authorize } from '../../src/procedure/procedure.ts'
 import type { NewPet } from './client.ts'
-import { MAX_BATCH } from './encoding.ts'
+import { MAX_BATCH, transformer } from './encoding.ts'
 import { idempotencyInMemory, petsInMemory } from './memory.ts'
 
 export interface PetstoreHandlersOptions {
@@ -51,17 +52,21 @@ export function petstoreHandlers({
 
   const endpointUrl = url.replace(/\/$/, '')
   const endpoint = new URL(endpointUrl, 'http://localhost').pathname
-  const answer = ({ request }: { request: Request }) =>
-    fetchRequestHandler({
+  const answer = ({ request }: { request: Request }) => {
+    const auth = identify(request.headers.get('authorization'))
+    // As in the service, before the procedures are looked for, and once for all calls of a batch.
+    if (typeof auth === 'string') {
+      const error = unauthorized(auth)
+      const body = { error: transformer.serialize(errorShape(error)) }
+      return Response.json(body, { status: error.status, headers: [[...error.headers]] as never })
+    }
+    return fetchRequestHandler({
       endpoint,
       req: request,
       router: appRouter,
       maxBatchSize: MAX_BATCH,
       createContext: ({ req, info }) => ({
-        caller: authorize(
-          identify(req.headers.get('authorization')),
-          info.type === 'mutation' ? info.type : 'query',
-        ),
+        caller: authorize(auth, info.type === 'mutation' ? info.type : 'query'),
         deadline: {} as Deadline, // stores in memory do not wait
         stores,
         transact: (work) => work(stores), // stores in memory need no transaction
@@ -71,5 +76,6 @@ export function petstoreHandlers({
         page: { next: undefined },
       }),
     })
+  }
   return [http.get(`${endpointUrl}/*`, answer), http.post(`${endpointUrl}/*`, answer)]
 }

@@ -127,7 +127,11 @@ test('a creation that fails leaves its idempotency key free', async () => {
   const request = { holder: 1n, key: 'one', operation: 'createOwner', input: {} }
   const taken = new Error('There is an owner with this name already')
   await expect(once(request, deadline, () => Promise.reject(taken))).rejects.toThrow(taken)
-  expect(await once(request, deadline, async () => 'made')).toEqual({ output: 'made' })
+  const made = { name: 'Ada' }
+  expect(await once(request, deadline, async () => made)).toEqual({ output: { name: 'Ada' } })
+  // A store may change what it has returned; the answer to the first request stays.
+  made.name = 'Eve'
+  expect(await once(request, deadline, async () => made)).toEqual({ output: { name: 'Ada' } })
 })
 
 test('every API key is valid unless apiKeys is set, and petstore_read_ keys are read-only', async () => {
@@ -173,8 +177,12 @@ test('a batch of 21 calls returns 400, a call without a key 401', async () => {
     expect([await ask(20, headers), await ask(21, headers), await ask(1, {})]).toEqual([
       200, 400, 401,
     ])
-    const missing = await fetch(`${url}/listPets`)
-    expect(await missing.text()).toContain('The API key is missing')
+    // As in the service, also before a procedure is looked for.
+    for (const name of ['listPets', 'nothing']) {
+      const missing = await fetch(`${url}/${name}`)
+      expect(missing.headers.get('www-authenticate')).toBe('Bearer')
+      expect(await missing.text()).toContain('The API key is missing')
+    }
   })
 })
 
