@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Logger } from 'pino'
 import { NAME } from '../config/product.ts'
-import { type Auth, withoutKeys } from '../keys/key.ts'
+import { type Auth, withoutKeyAtEnd, withoutKeys } from '../keys/key.ts'
 import type { Observation } from '../observe/metrics.ts'
 import { activeSpan, idsOf } from '../observe/span.ts'
 import { ipAddressOf, parseTarget, type Trust } from './request.ts'
@@ -148,6 +148,6 @@ export function readablePath(url: string): string {
       String.fromCharCode(Number.parseInt(code, 16)),
     )
   }
-  const shown = withoutKeys(plain)
+  const shown = withoutKeyAtEnd(plain)
   return shown === plain ? path : shown
 }

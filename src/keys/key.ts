@@ -34,11 +34,12 @@ const READ_ONLY = 'read_'
 /** Visible characters of the 43 of a secret, by which people distinguish keys. */
 const VISIBLE = 6
 
-const KEY = `(${PREFIX}(?:${READ_ONLY})?)[\\w-]{43}`
-const WHOLE = new RegExp(`^${KEY}$`)
+const START = `(${PREFIX}(?:${READ_ONLY})?)`
+const WHOLE = new RegExp(`^${START}[\\w-]{43}$`)
+const SINGLE = new RegExp(`${START}[\\w-]{43}(?![\\w-])`)
 // In a text a slash may split the key, and its prefix may be in capitals.
-const ANY = new RegExp(`(${PREFIX}(?:${READ_ONLY})?)(?:[^\\w\\s"-]*[\\w-]){43}`, 'gi')
-const SINGLE = new RegExp(`${KEY}(?![\\w-])`)
+const ANY = new RegExp(`${START}(?:[^\\w\\s"-]*[\\w-]){43}`, 'gi')
+const CUT_OFF = new RegExp(`${START}(?:[^\\w\\s"-]*[\\w-]){${VISIBLE + 1},42}$`, 'i')
 
 /** Returns a new key, of 32 random bytes in base64url, with its visible prefix and its hash. */
 export function newKey(readOnly: boolean): { key: string; prefix: string; hash: string } {
@@ -58,6 +59,9 @@ export const hashKey = (key: string): string => hash('sha256', key)
 
 /** Returns a text with each key in it shortened to its prefix, for logs and error messages. */
 export const withoutKeys = (text: string): string => text.replaceAll(ANY, '$1…')
+
+/** Returns a text with the start of a key at its end shortened, too: a `?` splits a key in a URL. */
+export const withoutKeyAtEnd = (text: string): string => withoutKeys(text).replace(CUT_OFF, '$1…')
 
 /** Returns the visible prefix of the first key in a text; undefined if there is none. */
 export function visiblePrefix(text: string): string | undefined {

@@ -27,6 +27,7 @@ test('no key is in the log, in a response or in the document, for each place whe
         ask(service, `/v1/pets/${sent}`),
         ask(service, `/v1/pets?status=${sent}`),
         ask(service, `/v1/${sent}`),
+        ask(service, `/v1/${sent.slice(0, 40)}?${sent.slice(40)}`),
         ask(service, `/${sent}?${sent}`),
         ask(service, `/${sent}/${key}/${sent}`),
         ask(service, `/v1/pets?status=${sent}&status=${key}`),
