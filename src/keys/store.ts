@@ -137,9 +137,6 @@ export async function revokeKey(db: Database, id: bigint): Promise<boolean> {
   return numUpdatedRows > 0n
 }
 
-/** A working key, as authentication needs it. */
-export type WorkingKey = NonNullable<Awaited<ReturnType<typeof findKey>>>
-
 /** Returns the working key with a hash. Throws DatabaseUnavailableError, and the reason of the deadline. */
 export async function findKey(db: Database, hash: string, deadline: Deadline) {
   const row = await findRow(db, hash, deadline)

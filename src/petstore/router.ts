@@ -4,5 +4,3 @@ import { createPet, getPet, listPets } from './pets/procedures.ts'
 import type {} from './stores.ts' // declares the types of `ctx.stores`
 
 export const appRouter = router({ listPets, createPet, getPet })
-
-export type AppRouter = typeof appRouter

@@ -16,9 +16,6 @@ const MAX_LENGTH = 35
 const FIRST = new Date('0000-01-01T00:00:00.000Z')
 const LAST = new Date('9999-12-31T23:59:59.999Z')
 
-/** The two dates beside the range of RFC 3339, which a `Date` can hold: schemas must reject them. */
-export const OUT_OF_RANGE = [new Date(FIRST.getTime() - 1), new Date(LAST.getTime() + 1)]
-
 /**
  * Returns the Date of a date-time of RFC 3339, truncated to milliseconds. Undefined for any other text,
  * for a day that does not exist, and for a leap second. The year in UTC may be out of range because of
@@ -45,13 +42,19 @@ const range = z
   .min(FIRST, DATE_TIME_RULE)
   .max(LAST, DATE_TIME_RULE)
 
-/** Returns the schema of an input: on REST a `date-time` of at most 35 characters, on tRPC a `Date`. */
+/**
+ * Returns the schema of an input: on REST a `date-time` of at most 35 characters, on tRPC a `Date`.
+ * @public Resources with times need it, such as test/visits.
+ */
 export const dateTimeInput = (meta: InputDocumentation) =>
   range.meta({
     ...meta,
     override: { type: 'string', format: 'date-time', maxLength: MAX_LENGTH, pattern: DATE_TIME },
   })
 
-/** Returns the schema of an output: on REST a `date-time` in UTC with milliseconds, on tRPC a `Date`. */
+/**
+ * Returns the schema of an output: on REST a `date-time` in UTC with milliseconds, on tRPC a `Date`.
+ * @public As `dateTimeInput`.
+ */
 export const dateTimeOutput = (meta: Documentation = {}) =>
   range.meta({ ...meta, override: { type: 'string', format: 'date-time', maxLength: 24 } })

@@ -8,7 +8,10 @@ export function found<Value>(value: Value | undefined, message: string): Value {
   return value
 }
 
-/** Returns the result of a write. Throws CONFLICT with this message if a unique value is taken. */
+/**
+ * Returns the result of a write. Throws CONFLICT with this message if a unique value is taken.
+ * @public Resources with a unique value need it, such as test/visits.
+ */
 export async function unique<Result>(writing: Promise<Result>, message: string): Promise<Result> {
   try {
     return await writing

@@ -1,4 +1,7 @@
 /** The type of the router and its encoding, which the service shares with its clients. */
 
 export { transformer } from '../../client/src/encoding.ts'
-export type { AppRouter } from '../../src/petstore/router.ts'
+
+import type { appRouter } from '../../src/petstore/router.ts'
+
+export type AppRouter = typeof appRouter
