@@ -2,7 +2,6 @@
 import { setTimeout } from 'node:timers/promises'
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import { afterEach, expect, onTestFinished, test } from 'vitest'
-import { outOfThree } from '../support/eventually.ts'
 import {
   answerOf,
   type ErrorAnswer,
@@ -206,12 +205,6 @@ test('a body needs a Content-Type, and a Content-Type without a body is checked,
   }
 })
 
-test('a body that is too large returns 413, whatever its type', async () => {
-  const headers = { 'content-type': 'text/plain' }
-  expectRestError(await post(petOf(MAX_BODY + 1), headers), 413, 'PAYLOAD_TOO_LARGE')
-  expectTrpcError(await postTrpc(trpcPetOf(MAX_BODY + 1), headers), 413, 'PAYLOAD_TOO_LARGE')
-})
-
 test('100,000 open brackets return an error in body, query and input', async () => {
   const brackets = '['.repeat(100_000)
   expectRestError(await post(brackets), 413, 'PAYLOAD_TOO_LARGE')
@@ -223,12 +216,6 @@ test('100,000 open brackets return an error in body, query and input', async () 
   expectTrpcError(await get(`/trpc/listPets?input=${fitting}`), 400, 'PARSE_ERROR')
   expectTrpcError(await get(`/trpc/listPets?input="${fitting}"`), 400, 'PARSE_ERROR')
   expectTrpcError(await get(`/trpc/listPets?batch=1&input={"0":${fitting}`), 400, 'PARSE_ERROR')
-})
-
-test('brackets in a string with escaped quotes do not count as nesting', async () => {
-  const note = JSON.stringify(`"${'['.repeat(600)}`)
-  const answer = await post(`{"name":"Rex","categoryId":3,"note":${note}}`)
-  expect(answer.status).toBe(201)
 })
 
 test('__proto__ and constructor in JSON are data, and ignored', async () => {
@@ -311,10 +298,8 @@ test.for<[string, string]>([
     'a regular expression with catastrophic backtracking',
     '[{"name":1,"categoryId":2},["RegExp","(a+)+$"],3]',
   ],
-])('devalue: %s is not a valid pet', outOfThree, async ([, text]) => {
-  const began = performance.now()
+])('devalue: %s is not a valid pet', async ([, text]) => {
   expectTrpcError(await postTrpc(JSON.stringify(text)), 400, 'BAD_REQUEST')
-  expect(performance.now() - began).toBeLessThan(1_000)
 })
 
 test.for<[string, string]>([
@@ -324,8 +309,6 @@ test.for<[string, string]>([
     'doubling references',
     `[{"name":1,"categoryId":1},${numbers(40).map((n) => `[${n + 1},${n + 1}]`)},1]`,
   ],
-])('devalue: %s is too large', outOfThree, async ([, text]) => {
-  const began = performance.now()
+])('devalue: %s is too large', async ([, text]) => {
   expectTrpcError(await postTrpc(JSON.stringify(text)), 413, 'PAYLOAD_TOO_LARGE')
-  expect(performance.now() - began).toBeLessThan(1_000)
 })

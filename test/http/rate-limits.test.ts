@@ -195,15 +195,6 @@ test('beyond the limit of an IP address, unknown keys are not looked up', async 
   expect(await metrics.read('petstore_key_lookups_total{cache="miss"}')).toBe(5)
 })
 
-test('calls with a valid key and other calls from the same IP address count separately', async () => {
-  const { ask } = await start({ RATE_LIMIT: '4' })
-  expect(await statuses(3, () => ask('/v1/pets'))).toEqual([200, 200, 200])
-  let attempt = 0
-  const guess = () => ask('/v1/pets', { authorization: `Bearer ${unknownKey(attempt++)}` })
-  expect(await statuses(5, guess)).toEqual([401, 401, 401, 401, 429])
-  expect(await statuses(2, () => ask('/v1/pets'))).toEqual([200, 429])
-})
-
 test('a valid key is looked up again even when its IP address is over the limit', async () => {
   const { ask } = await start({ RATE_LIMIT: '3' })
   expect(await statuses(1, () => ask('/v1/pets'))).toEqual([200])
@@ -260,15 +251,4 @@ test('an IP address in X-Forwarded-For is logged, without the prefix of IPv4 in 
   }
   const logged = ['192.0.2.3', '192.0.2.4', '::ffff:c000:205', '2001:db8::6']
   await eventually(() => expect(addresses()).toEqual(logged))
-})
-
-test('an invalid IP address in X-Forwarded-For is not logged', async () => {
-  const { ask, started } = await start({ TRUST_PROXY: '1' })
-  const { logged } = started
-  const key = `petstore_${'a'.repeat(43)}`
-  expect((await ask('/v1/pets', from(key))).status).toBe(401)
-  const lines = () => logged.filter((line) => line.includes('"listPets"'))
-  await eventually(() => expect(lines()).toHaveLength(1))
-  expect(lines().join()).toContain('"address":"127.0.0.1"')
-  expect(logged.join()).not.toContain(key)
 })

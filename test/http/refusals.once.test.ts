@@ -6,7 +6,6 @@ import { text } from 'node:stream/consumers'
 import { setTimeout } from 'node:timers/promises'
 import { createTRPCClient, httpBatchLink, httpLink } from '@trpc/client'
 import { expect, test } from 'vitest'
-import { accepted } from '../support/accepted.ts'
 import { createPetstoreClient, isApiError } from '../support/client.ts'
 import { eventually } from '../support/eventually.ts'
 import { expectRefusal } from '../support/expect.ts'
@@ -205,14 +204,6 @@ test('a request whose URL cannot be parsed is logged, and counted with surface="
 
 const key = `petstore_${'k'.repeat(43)}`
 
-test('an X-Request-Id that contains a key is replaced', async () => {
-  for (const path of ['/healthz', '/v1/pets', '/trpc/listPets', '/nothing']) {
-    const answer = await fetch(service.origin + path, { headers: { 'x-request-id': `a:${key}` } })
-    expect(answer.status).toBe({ '/healthz': 200, '/nothing': 404 }[path] ?? 401)
-    expect(answer.headers.get('x-request-id')).toMatch(/^[\da-f-]{36}$/)
-  }
-})
-
 test.each([
   ['*', '*'],
   ['/nothing?a=b?c', '/nothing'],
@@ -287,21 +278,4 @@ test.each([
   const entry = () =>
     service.logged.map((line) => JSON.parse(line)).find((line) => line.requestId === id)
   await eventually(() => expect(entry()).toMatchObject({ msg: 'request', status: 400 }))
-})
-
-test.each([
-  ['idle', ''],
-  ['in the middle of a head', 'GET /v1/pets HTTP/1.1\r\nHost: x\r\n'],
-])('a connection that breaks is no refusal: %s', async (_, sent) => {
-  const serving = accepted()
-  const socket = connect(Number(new URL(service.origin).port), '127.0.0.1').on('error', () => {})
-  const served = await serving
-  socket.write(sent)
-  await setTimeout(50)
-  const before = service.logged.length
-  const closed = new Promise((resolve) => served.once('close', resolve))
-  served.destroy(Object.assign(new Error('read ETIMEDOUT'), { code: 'ETIMEDOUT' }))
-  await closed
-  await setTimeout(50)
-  expect(service.logged.slice(before)).toEqual([])
 })

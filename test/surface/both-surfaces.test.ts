@@ -70,11 +70,3 @@ test('getPet returns the deprecation headers with an invalid Host, too', async (
   expect(headers.get('sunset')).toBe('Thu, 05 Dec 2030 00:00:00 GMT')
   expect(headers.get('link')).toContain('rel="successor-version"')
 })
-
-test('the body of a GET request is ignored, for every content type', async () => {
-  for (const type of ['text/plain', 'application/json', 'x', '']) {
-    const body = ['Content-Length: 3', `Content-Type: ${type}`]
-    expect((await ask('GET /v1/pets', body, 'x{x')).status).toBe(200)
-    expect((await ask('GET /trpc/listPets', body, 'x{x')).status).toBe(200)
-  }
-})

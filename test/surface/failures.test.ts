@@ -2,13 +2,12 @@
 import { afterEach, expect, test } from 'vitest'
 import { engine } from '../support/database.ts'
 import { holdWrites } from '../support/hold.ts'
-import { operations, tables } from '../support/operations.ts'
+import { operations } from '../support/operations.ts'
 import { ofRest, ofTrpc } from '../support/outcome.ts'
 import { storePets } from '../support/pets.ts'
 import { newProxiedDatabase } from '../support/proxy.ts'
 import { transformer } from '../support/router.ts'
 import { type Service, startService } from '../support/service.ts'
-import { startUnreachable } from '../support/unreachable.ts'
 
 let service: Service
 afterEach(() => service.stop())
@@ -46,38 +45,12 @@ const unavailable = {
   status: 503,
 }
 
-test('a missing table: 500, and the log has the cause', async () => {
-  service = await startService()
-  for (const table of tables) await service.sql(`alter table ${table} rename to ${table}_gone`)
-  await expectAll(internal)
-  const stream = await service.fetch('/trpc/listPets?batch=1&input={}', {
-    headers: { 'trpc-accept': 'application/jsonl' },
-  })
-  expect(await stream.text()).toContain(internal.message)
-  const causes = service.logged.filter((line) => /no such table|doesn't exist/.test(line))
-  expect(causes).toHaveLength(2 * operations.length + 1)
-  for (const table of tables) await service.sql(`alter table ${table}_gone rename to ${table}`)
-  expect(await ofRest('listPets', service.rest('GET', '/pets'))).toEqual({ output: [] })
-})
-
-test('a missing table of API keys: 500 for every operation', async () => {
-  service = await startService()
-  await service.sql('drop table api_keys')
-  await expectAll(internal)
-})
-
 test('a row that is not a valid pet: 500, because the output is validated', async () => {
   service = await startService()
   await storePets(service.sql, [{ name: 'Rex', categoryId: 3n, status: 'stolen' as 'sold' }])
   const reading = operations.filter(({ changes, table }) => !changes && table === 'pets')
   expect(reading.length).toBeGreaterThan(1)
   await expectAll(internal, reading)
-})
-
-test('an unreachable database: 503 with Retry-After for every operation', async () => {
-  service = await startUnreachable()
-  await expectAll(unavailable)
-  expect((await service.rest('GET', '/pets')).headers.get('retry-after')).toBe('5')
 })
 
 const testServerGone = () =>

@@ -1,7 +1,6 @@
 /** SQL and markup in an input are stored and returned as plain text. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { transformer } from '../support/router.ts'
-import { type Service, startService } from '../support/service.ts'
+import { expect, test } from 'vitest'
+import { startService } from '../support/service.ts'
 
 const names = [
   `Robert'); DROP TABLE pets;--`,
@@ -28,41 +27,6 @@ const names = [
   '🐶'.repeat(255),
 ]
 
-describe('in a field that is not text', () => {
-  let service: Service
-  beforeAll(async () => {
-    service = await startService()
-    await service.trpc.createPet.mutate({ name: 'Rex', categoryId: 3n })
-  })
-  afterAll(() => service.stop())
-
-  test.for(names)('%j is rejected', async (text) => {
-    const { rest } = service
-    const written = encodeURIComponent(text)
-    for (const path of [`?status=${written}`, `?limit=${written}`, `?cursor=${written}`]) {
-      expect((await rest('GET', `/pets${path}`)).status).toBe(400)
-    }
-    expect((await rest('GET', `/pets/${written}`)).status).toBe(400)
-    for (const [procedure, field] of [
-      ['listPets', 'status'],
-      ['listPets', 'limit'],
-      ['listPets', 'cursor'],
-      ['getPet', 'petId'],
-    ] as const) {
-      const input = JSON.stringify(transformer.serialize({ [field]: text }))
-      const query = `${procedure}?input=${encodeURIComponent(input)}`
-      expect((await service.fetch(`/trpc/${query}`)).status).toBe(400)
-    }
-    for (const body of [
-      { name: 'Rex', categoryId: text },
-      { name: 'Rex', categoryId: 3, status: text },
-    ]) {
-      expect((await rest('POST', '/pets', { body })).status).toBe(400)
-    }
-    expect(await service.trpc.listPets.query({})).toHaveLength(1)
-  })
-})
-
 test('names are stored and returned unchanged', async () => {
   const service = await startService()
   const { rest, trpc, sql } = service
@@ -79,18 +43,5 @@ test('names are stored and returned unchanged', async () => {
   expect(listed.map(({ name }) => name)).toEqual(twice)
   const stored = await sql('select name from pets order by id')
   expect(stored.map(({ name }) => name)).toEqual(twice)
-  await service.stop()
-})
-
-test('SQL in an API key returns 401', async () => {
-  const service = await startService()
-  for (const text of names.filter((name) => /^[\x20-\x7e]+$/.test(name))) {
-    const authorization = `Bearer ${text}`
-    expect((await service.rest('GET', '/pets', { headers: { authorization } })).status).toBe(401)
-    const inKey = `Bearer petstore_${text.slice(0, 43).padEnd(43, 'x')}`
-    expect((await service.rest('GET', '/pets', { headers: { authorization: inKey } })).status).toBe(
-      401,
-    )
-  }
   await service.stop()
 })

@@ -26,22 +26,12 @@ interface Operation {
   deprecated?: boolean
   description: string
   security: object[]
-  parameters?: {
-    name: string
-    in: string
-    required?: boolean
-    description: string
-    schema: object
-  }[]
-  requestBody?: { required: boolean; content: Record<string, { schema: object; example: unknown }> }
+  parameters?: { name: string }[]
   'x-codeSamples'?: { lang: string; source: string }[]
-  responses: Record<
-    string,
-    { headers: object; content: Record<string, { schema: object; examples?: object }> }
-  >
+  responses: Record<string, { content: object }>
 }
 
-const operation = (method: string, path: string) => document.paths[path]?.[method] as Operation
+const operationAt = (method: string, path: string) => document.paths[path]?.[method] as Operation
 const service = await serviceForFile({ STAGING_URL: 'https://staging.petstore.example/v1' })
 const response = await fetch(`${service.origin}/v1/openapi.json`) // without a key
 expect(response.status).toBe(200)
@@ -141,138 +131,32 @@ test('every operation has a sample for the TypeScript client that runs', async (
   expect(got).toContain('There is no animal with the id 42')
 })
 
-test('every operation requires a bearer key', () => {
-  const [name] = Object.keys(document.components.securitySchemes)
-  expect(document.components.securitySchemes[String(name)]).toMatchObject({
-    type: 'http',
-    scheme: 'bearer',
-  })
-  for (const item of Object.values(document.paths)) {
-    for (const { security } of Object.values(item))
-      expect(security).toEqual([{ [String(name)]: [] }])
-  }
-})
-
-const int64 = { type: 'integer', format: 'int64' }
-const reference = (name: string) => ({ $ref: `#/components/schemas/${name}` })
-
-test('parameters have their constraints and defaults', () => {
-  const { parameters = [] } = operation('get', '/pets')
-  const byName = Object.fromEntries(parameters.map((parameter) => [parameter.name, parameter]))
-  expect(
-    parameters.map((parameter) => [parameter.name, parameter.in, parameter.required ?? false]),
-  ).toEqual([
-    ['limit', 'query', false],
-    ['status', 'query', false],
-    ['cursor', 'query', false],
-  ])
-  expect(byName.limit?.schema).toEqual({
-    type: 'integer',
-    format: 'int32',
-    minimum: 1,
-    maximum: 100,
-    default: 20,
-  })
-  expect(JSON.stringify(byName.status?.schema)).toContain(reference('PetStatus').$ref)
-  expect(byName.cursor?.schema).toEqual(int64)
-  expect(operation('get', '/pets/{petId}').parameters).toMatchObject([
-    { name: 'petId', in: 'path', required: true, schema: int64 },
-  ])
-  const [key] = operation('post', '/pets').parameters ?? []
-  expect(key).toMatchObject({ name: 'Idempotency-Key', in: 'header' })
-  // A program that fills in examples would send the same key with every request.
-  expect(JSON.stringify(key)).not.toContain('example')
-  for (const { description } of parameters) expect(description).toMatch(/\.$/)
-})
-
-test('every component is defined once and referenced', () => {
-  const { schemas } = document.components
-  const names = Object.keys(schemas)
-  const known = ['Error', 'NewPet', 'Pet', 'PetStatus', 'Pets', 'Refusal']
-  expect(names).toEqual(expect.arrayContaining(known))
-  // No component is unused, and no reference is broken.
-  const referred = [...text.matchAll(/"#\/components\/schemas\/([^"]+)"/g)].map(([, name]) => name)
-  expect(names.sort()).toEqual([...new Set(referred)].sort())
-  expect(schemas.PetStatus).toMatchObject({
-    type: 'string',
-    enum: ['available', 'pending', 'sold'],
-  })
-  expect(schemas.NewPet).toMatchObject({
-    type: 'object',
-    required: ['name', 'categoryId'],
-    properties: { name: { type: 'string', minLength: 1, maxLength: 255 }, categoryId: int64 },
-  })
-  expect(schemas.NewPet, 'unknown fields').not.toHaveProperty('additionalProperties', false)
-  expect(schemas.Pet).toMatchObject({
-    required: ['id', 'name', 'categoryId', 'status'],
-    properties: {
-      id: int64,
-      name: { type: 'string' },
-      categoryId: int64,
-      status: reference('PetStatus'),
-    },
-  })
-  expect(schemas.Pets).toMatchObject({ type: 'array', items: reference('Pet'), maxItems: 100 })
-  expect(schemas.Error).toMatchObject({
-    required: ['code', 'message', 'status'],
-    properties: {
-      code: { type: 'string' },
-      message: { type: 'string' },
-      status: { type: 'integer' },
-    },
-  })
-  expect(text.match(/"enum":\["available"/g)).toHaveLength(1)
-  // Beside a reference, many tools lose a description.
-  for (const { description } of [operation('post', '/pets'), schemas.NewPet as Operation])
-    expect(description).toContain('`status` is `available` when it is left out')
-  expect(operation('post', '/pets').requestBody).toMatchObject({
-    required: true,
-    content: { 'application/json': { schema: reference('NewPet') } },
-  })
-})
-
 test.each([
-  ['listPets', 'get', '/pets', 200, 'Pets', [400, 401, 408, 429, 431, 500, 503], ['Link']],
-  [
-    'createPet',
-    'post',
-    '/pets',
-    201,
-    'Pet',
-    [400, 401, 403, 408, 409, 413, 415, 422, 429, 431, 500, 503],
-    ['Location'],
-  ],
-  [
-    'getPet',
-    'get',
-    '/pets/{petId}',
-    200,
-    'Pet',
-    [400, 401, 404, 408, 429, 431, 500, 503],
-    ['Deprecation', 'Link', 'Sunset'],
-  ],
-] as const)(
-  '%s: %s %s returns %i with %s, or one of its errors',
-  (id, method, path, success, name, errors, headers) => {
-    const { operationId, responses } = operation(method, path)
-    expect(operationId).toBe(id)
-    expect(Object.keys(responses).map(Number)).toEqual([success, ...errors])
-    expect(responses[success]?.content).toMatchObject({
-      'application/json': { schema: reference(name) },
-    })
-    expect(Object.keys(responses[success]?.headers ?? {})).toEqual(
-      expect.arrayContaining([...headers]),
-    )
-    for (const status of errors) {
-      expect(responses[status]?.content).toMatchObject({
-        'application/json': {
-          schema: reference([408, 431].includes(status) ? 'Refusal' : 'Error'),
-        },
-      })
-    }
-    expect(responses[401]?.headers).toHaveProperty('WWW-Authenticate')
-  },
-)
+  ['listPets', 'get', '/pets', 200, 'Pets', ['limit', 'status', 'cursor']],
+  ['createPet', 'post', '/pets', 201, 'Pet', ['Idempotency-Key']],
+  ['getPet', 'get', '/pets/{petId}', 200, 'Pet', ['petId']],
+] as const)('%s: %s %s returns %i with %s', (id, method, path, success, name, parameters) => {
+  const operation = operationAt(method, path)
+  const { operationId, deprecated, security, responses } = operation
+  const [scheme = ''] = Object.keys(document.components.securitySchemes)
+  expect([operationId, deprecated]).toEqual([id, id === 'getPet' ? true : undefined])
+  expect(security).toEqual([{ [scheme]: [] }])
+  expect(operation.parameters?.map((parameter) => parameter.name)).toEqual(parameters)
+  expect(responses[success]?.content).toMatchObject({
+    'application/json': { schema: { $ref: `#/components/schemas/${name}` } },
+  })
+})
+
+test('every component is referenced, and no example is an Idempotency-Key', () => {
+  const referred = [...text.matchAll(/"#\/components\/schemas\/([^"]+)"/g)].map(([, name]) => name)
+  const names = Object.keys(document.components.schemas)
+  expect(names.toSorted()).toEqual([...new Set(referred)].toSorted())
+  expect(names).toEqual(expect.arrayContaining(['Error', 'NewPet', 'Pet', 'PetStatus', 'Pets']))
+  // A program that fills in examples would send the same key with every request.
+  const [key] = operationAt('post', '/pets').parameters ?? []
+  expect(key).toMatchObject({ name: 'Idempotency-Key', in: 'header' })
+  expect(JSON.stringify(key)).not.toContain('example')
+})
 
 test('tools of any language can read the document: integers, patterns, answers with new fields', () => {
   const visit = (part: unknown): void => {
@@ -293,17 +177,8 @@ test('tools of any language can read the document: integers, patterns, answers w
   expect(document.components.schemas.Pet).not.toHaveProperty('properties.name.pattern')
 })
 
-test('400 has an example of each code, with the code as its name', () => {
-  const { examples } = operation('post', '/pets').responses[400]?.content['application/json'] ?? {}
-  const example = (code: string, message: string) => ({ value: { code, message, status: 400 } })
-  expect(examples).toEqual({
-    BAD_REQUEST: example('BAD_REQUEST', 'name is required; categoryId is required'),
-    PARSE_ERROR: example('PARSE_ERROR', 'The request is not well-formed: its JSON cannot be read'),
-  })
-})
-
 test('listPets can look up one animal, as the description of getPet says', async () => {
-  const { description } = operation('get', '/pets/{petId}')
+  const { description } = operationAt('get', '/pets/{petId}')
   expect(description).toContain('`cursor` = `id` − 1 and `limit=1`')
   expect(description).toContain(
     'if the list is empty, or its animal has a greater `id`, no animal has this `id`',
@@ -324,12 +199,4 @@ test('listPets can look up one animal, as the description of getPet says', async
     Number(third),
     undefined,
   ])
-})
-
-test('getPet is deprecated and has a date of removal', () => {
-  const getPet = operation('get', '/pets/{petId}')
-  expect(getPet.deprecated).toBe(true)
-  expect(getPet.description).toContain('5 December 2030')
-  expect(operation('get', '/pets').deprecated ?? false).toBe(false)
-  expect(operation('post', '/pets').deprecated ?? false).toBe(false)
 })

@@ -60,32 +60,6 @@ test('a batch is 207 wherever the call is that differs, and has a header of seve
   expect([refused.status, refused.headers.get('allow')]).toEqual([405, 'POST'])
 })
 
-test('a batch of queries and mutations is rejected, and each call has its own result', async () => {
-  expectTrpcError(await get('listPets,createPet?batch=1'), 400, 'BAD_REQUEST')
-  const input = encodeURIComponent('{"1":"[{\\"limit\\":1},0]"}')
-  const mixed = await get(`listPets,listPets,nothing?batch=1&input=${input}`)
-  expect(mixed.status).toBe(207)
-  const [listed, invalid, unknown] = JSON.parse(mixed.body)
-  expect(listed).toHaveProperty('result')
-  expectTrpcError({ ...mixed, status: 400, body: JSON.stringify(invalid) }, 400, 'BAD_REQUEST')
-  expectTrpcError({ ...mixed, status: 404, body: JSON.stringify(unknown) }, 404, 'NOT_FOUND')
-})
-
-test('a batch without a valid key is rejected as a whole', async () => {
-  for (const authorization of ['', 'Bearer x']) {
-    const answer = await get('listPets,listPets,nothing?batch=1', { authorization })
-    expectTrpcError(answer, 401, 'UNAUTHORIZED')
-    expect(JSON.parse(answer.body)).not.toBeInstanceOf(Array)
-    expect(answer.headers.get('www-authenticate')).toMatch(/^Bearer/)
-  }
-})
-
-test('a path without the name of a procedure returns 404', async () => {
-  for (const path of ['/trpc', '/trpc/', '/trpc?batch=1']) {
-    expectTrpcError(await answerOf(service.fetch(path)), 404, 'NOT_FOUND')
-  }
-})
-
 test('malformed inputs of a batch are rejected', async () => {
   for (const input of ['5', '"x"', 'null', 'true']) {
     expectTrpcError(await get(`listPets,listPets?batch=1&input=${input}`), 400, 'BAD_REQUEST')
@@ -178,21 +152,7 @@ test('a stream and a plain request have the same rules for what is a batch', asy
   }
 })
 
-test('a batch of one call may have an Idempotency-Key', async () => {
-  const create = () =>
-    answerOf(
-      service.fetch('/trpc/createPet?batch=1', {
-        method: 'POST',
-        headers: { 'idempotency-key': '"batch of one"' },
-        body: '{"0":"[{\\"name\\":1,\\"categoryId\\":2},\\"Rex\\",3]"}',
-      }),
-    )
-  const first = await create()
-  expect(first.status).toBe(200)
-  expect((await create()).body).toBe(first.body)
-})
-
-test('a stream, a plain call and REST repeat the answer of each other for one Idempotency-Key', async () => {
+test('a stream, a batch of one, a plain call and REST repeat the answer of each other for one Idempotency-Key', async () => {
   const headers = { 'idempotency-key': '"any form"' }
   const input = '"[{\\"name\\":1,\\"categoryId\\":2},\\"Rex\\",3]"'
   const ask = (query: string, body: string, more = {}) =>
@@ -210,9 +170,10 @@ test('a stream, a plain call and REST repeat the answer of each other for one Id
   const madeId = `[\\"BigInt\\",\\"${id}\\"]`
   expect(plain).toContain(madeId)
   expect(await (await ask('?connectionParams={}', input)).text()).toBe(plain)
-  const accept = { 'trpc-accept': 'application/jsonl' }
-  const streamed = await (await ask('?batch=1', `{"0":${input}}`, accept)).text()
-  expect(streamed).toContain(madeId)
+  for (const accept of ['application/json', 'application/jsonl']) {
+    const batch = await ask('?batch=1', `{"0":${input}}`, { 'trpc-accept': accept })
+    expect(await batch.text()).toContain(madeId)
+  }
 })
 
 test.each(['../', '%2e%2e/', '..%2f', '%2E.%2F'])(
@@ -242,11 +203,6 @@ test('an empty input and a repeated one are malformed, with connection parameter
   }
 })
 
-test('an input after many other query parameters is read', async () => {
-  const input = encodeURIComponent('[{"limit":1},"no"]')
-  expectTrpcError(await get(`listPets?a${'&a'.repeat(1_100)}&input=${input}`), 400, 'PARSE_ERROR')
-})
-
 test('a key is accepted in the Authorization header only', async () => {
   const authorization = { authorization: 'Bearer x' }
   const parameters = { authorization: `Bearer ${service.key}`, Authorization: service.key }
@@ -256,16 +212,6 @@ test('a key is accepted in the Authorization header only', async () => {
   }
   const cookie = { ...authorization, cookie: `authorization=Bearer ${service.key}` }
   expectTrpcError(await get('listPets', cookie), 401, 'UNAUTHORIZED')
-})
-
-test('a POST without a content type, or with that of a form, is rejected', async () => {
-  const post = (headers: Record<string, string>) =>
-    answerOf(service.fetch('/trpc/createPet', { method: 'POST', headers }))
-  expectTrpcError(await post({}), 415, 'UNSUPPORTED_MEDIA_TYPE')
-  const form = { 'content-type': 'multipart/form-data; boundary=x' }
-  expectTrpcError(await post(form), 415, 'UNSUPPORTED_MEDIA_TYPE')
-  const octets = { 'content-type': 'application/octet-stream' }
-  expectTrpcError(await post(octets), 415, 'UNSUPPORTED_MEDIA_TYPE')
 })
 
 test('single calls, batches and streams return the same outcome, with all fields of an error', async () => {
@@ -280,7 +226,7 @@ test('single calls, batches and streams return the same outcome, with all fields
       listPets.query({ cursor: 2n ** 63n - 1n }),
     ]
     const creations = [
-      createPet.mutate({ name: '', categoryId: 1.5 }),
+      createPet.mutate({ name: 'a\ud83d\0', categoryId: 1.5 }),
       createPet.mutate({ name: 'Rex', categoryId: 2n ** 63n - 1n, status: 'sold' }),
     ]
     const outcomes = await Promise.allSettled([...queries, ...creations])
@@ -302,10 +248,12 @@ test('single calls, batches and streams return the same outcome, with all fields
     code: number,
     data: { code, httpStatus, ...fields },
   })
-  const refused = (fields: Record<string, string>) => {
+  const refused = (fields: Record<string, string>, message?: string) => {
     const words = Object.entries(fields).map(([name, text]) => `${name || 'The input'} ${text}`)
-    return shape('BAD_REQUEST', -32600, 400, words.join('; '), { fields })
+    return shape('BAD_REQUEST', -32600, 400, message ?? words.join('; '), { fields })
   }
+  const surrogate = 'must not contain an unpaired surrogate'
+  const id = 'must be an integer from -9223372036854775808 to 9223372036854775807'
   const expected = [
     refused({
       limit: 'must be at least 1',
@@ -314,10 +262,11 @@ test('single calls, batches and streams return the same outcome, with all fields
     shape('NOT_FOUND', -32004, 404, 'There is no animal with the id 404'),
     refused({ '': 'must be an object' }),
     [],
-    refused({
-      name: 'must not be empty',
-      categoryId: 'must be an integer from -9223372036854775808 to 9223372036854775807',
-    }),
+    // `fields` has the first error of a field, the message all of them.
+    refused(
+      { name: surrogate, categoryId: id },
+      `name ${surrogate}; name must not contain the character NUL; categoryId ${id}`,
+    ),
     { id: 1n, name: 'Rex', categoryId: 2n ** 63n - 1n, status: 'sold' },
   ]
   const options = { url, transformer, headers }
