@@ -2,11 +2,9 @@
 import { hash } from 'node:crypto'
 import { setTimeout } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
-import { engine } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
-import { running, until } from '../support/instance.ts'
+import { until } from '../support/instance.ts'
 import { type Service, startService } from '../support/service.ts'
-import { openSql } from '../support/sql.ts'
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
@@ -67,11 +65,9 @@ test.each([
   expect(await create('key', bella)).toBe(second)
 })
 
-test.each([
-  [{}, 24 * HOUR],
-  [{ IDEMPOTENCY_LIFETIME: '2h' }, 2 * HOUR],
-])('with %o: each round removes the expired keys only', async (variables, lifetime) => {
-  await start(variables)
+test('each round removes the expired keys only', async () => {
+  const lifetime = 24 * HOUR
+  await start()
   for (const key of ['old', 'expired', 'fresh']) await create(key)
   const young = await create('young')
   await age('old', 2 * lifetime)
@@ -115,19 +111,6 @@ test('one round removes all expired keys, and a failed round is logged as a warn
   expect((await service.rest('GET', '/pets')).status).toBe(200)
 })
 
-test.runIf(engine === 'mysql')('rounds do not overlap', async () => {
-  await start()
-  await using locker = await openSql(service.databaseUrl)
-  await locker('lock tables idempotency_keys write')
-  const rounds = () => running(service.sql, 'select%`idempotency_keys`%')
-  nextRound()
-  await until('a round waits', async () => (await rounds()).length === 1)
-  nextRound()
-  nextRound()
-  await setTimeout(100) // an overlapping round would wait here by now
-  expect(await rounds()).toHaveLength(1)
-})
-
 test('a stop aborts the round', async () => {
   service = await startService()
   await addOldRows(3_000)
@@ -138,21 +121,6 @@ test('a stop aborts the round', async () => {
   })
   vi.useRealTimers()
   await service.stop()
-  await expectNoWarning()
-})
-
-test.runIf(engine === 'mysql')('a stop aborts a round that waits for a lock', async () => {
-  service = await startService({ DATABASE_TIMEOUT: '1s' })
-  await using locker = await openSql(service.databaseUrl)
-  await locker('lock tables idempotency_keys write')
-  nextRound()
-  vi.useRealTimers()
-  const waiting = () => running(service.sql, 'select%`idempotency_keys`%')
-  await until('the round waits', async () => (await waiting()).length === 1)
-  const stopped = service.stop()
-  await eventually(() => expect(service.logged.join()).toContain('"Stopped"'))
-  await locker.close()
-  await stopped
   await expectNoWarning()
 })
 

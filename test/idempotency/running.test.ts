@@ -7,7 +7,7 @@ import { migrate } from '../../db/migrate.ts'
 import type { Database } from '../../db/tables.ts'
 import { createIdempotency, type Idempotency, type Make } from '../../src/idempotency/store.ts'
 import { createKey, listKeys } from '../../src/keys/store.ts'
-import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
+import { newDatabase, type TestDatabase } from '../support/database.ts'
 
 let database: TestDatabase
 let db: Database
@@ -94,34 +94,6 @@ test('a call that fails without a statement does not affect one that shares its 
   expect(made).toMatchObject({ value: { output: 'made' } })
   expect(await listKeys(db)).toHaveLength(1)
 })
-
-// On SQLite, the repetition waits for the transaction of the first request.
-test.runIf(engine === 'mysql')(
-  'no work begins while another instance works with the same key',
-  async () => {
-    const other = createIdempotency(
-      db,
-      (transaction) => transaction,
-      60_000,
-      pino({ enabled: false }),
-    )
-    const request = { holder: 1n, key: 'two instances', operation: 'test', input: 1 }
-    const begun = Promise.withResolvers<void>()
-    const end = Promise.withResolvers<void>()
-    const first = idempotency.once(request, forever(), async () => {
-      begun.resolve()
-      await end.promise
-      return 'made'
-    })
-    await begun.promise
-    let works = 0
-    const again = await other.once(request, forever(), async () => works++)
-    end.resolve()
-    other.stop()
-    expect({ again, works }).toEqual({ again: 'running', works: 0 })
-    expect(await first).toEqual({ output: 'made' })
-  },
-)
 
 test('a repetition returns an output of 100,000 characters', async () => {
   const request = { holder: 1n, key: 'long', operation: 'test', input: 1 }

@@ -104,27 +104,6 @@ testOnce('a second rotation can shorten the grace period, not extend it', async 
   for (const key of await listed(sooner.id, later.id)) expectAbout(rest(key), 2 * HOUR)
 })
 
-testOnce(
-  'a key without grace period, or revoked in it, stops working and cannot be rotated',
-  async () => {
-    const [ended, revoked] = await Promise.all([create('ended'), create('revoked')])
-    const fresh = await rotate(ended.id, '--grace', '0s')
-    const other = await rotate(revoked.id)
-    expect((await run('revoke', String(revoked.id))).code).toBe(0)
-    for (const { id, key } of [ended, revoked]) {
-      expect(await statusWith(key)).toBe(401)
-      expect(await run('rotate', String(id))).toEqual({
-        code: 1,
-        stdout: '',
-        stderr: `There is no working key with the ID ${id}; see list\n`,
-      })
-    }
-    for (const { key } of [fresh, other]) expect(await statusWith(key)).toBe(200)
-    const states = (await listed(ended.id, revoked.id)).map(({ state }) => state)
-    expect(states).not.toContain('working')
-  },
-)
-
 test('of a rotation and a revocation at one moment, the second finds no working key', async () => {
   const { id } = await create('shop')
   const variables = { DATABASE_URL: service.databaseUrl, ...watchedSqlite() }
