@@ -21,6 +21,7 @@ await program(run)
 process.exit()
 
 async function run(config: Config): Promise<void> {
+  log.level = config.logLevel
   for (const warning of config.warnings) log.warn(warning)
   const signalled = stopSignal()
   let stopping: Promise<void> | undefined

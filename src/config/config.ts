@@ -39,6 +39,7 @@ const network = z
   .or(z.enum(['loopback', 'linklocal', 'uniquelocal']))
 
 const SERVER_URL = 'an http or https URL that ends in /v1'
+const LOG_LEVELS = 'debug, info, warn or error'
 const HOST = 'a host or an IP address to listen on'
 
 /** The variables: the schema of each, and the end of the sentence `NAME must be …`. */
@@ -80,6 +81,7 @@ const variables = {
     duration.refine((value) => value >= 60_000).default(86_400_000),
     'a duration from 1m, such as 24h',
   ],
+  LOG_LEVEL: [z.enum(['debug', 'info', 'warn', 'error']).default('info'), LOG_LEVELS],
   METRICS_PORT: [port.optional(), 'an integer from 0 to 65535, or empty'],
   METRICS_HOST: [z.string().default('127.0.0.1'), HOST],
   REUSE_PORT: [
@@ -143,6 +145,8 @@ export function readConfig(environment: Variables, dotenv: Variables = {}) {
     shutdownDelay: read.SHUTDOWN_DELAY,
     /** Milliseconds that an Idempotency-Key is kept. */
     idempotencyLifetime: read.IDEMPOTENCY_LIFETIME,
+    /** The lowest level that is logged. */
+    logLevel: read.LOG_LEVEL,
     /** Where the metrics are served; undefined where they are off. */
     metrics:
       read.METRICS_PORT === undefined

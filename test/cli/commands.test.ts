@@ -236,7 +236,7 @@ test.runIf(existsSync('/dev/full'))('a full disk behind stdout is an error', asy
     const program = runProgram(programs[name], variables, operands, undefined, toFull)
     if (name === 'server') {
       const line = await program.logged(/The start-up text, with any new key, is lost/)
-      expect(JSON.parse(line)).toMatchObject({ level: 40, err: { message: noSpace } })
+      expect(JSON.parse(line)).toMatchObject({ level: 'warn', err: { message: noSpace } })
       return { code: await program.end('SIGTERM') }
     }
     return { code: await program.exited, stderr: program.stderr }

@@ -8,6 +8,7 @@ import { newFolder } from '../support/process.ts'
 
 const defaults = {
   keepAliveTimeout: 65_000,
+  logLevel: 'info',
   port: 3000,
   databaseUrl: 'sqlite:data/petstore.db?create',
   baseUrl: 'http://localhost:3000/v1',

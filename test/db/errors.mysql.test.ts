@@ -153,7 +153,7 @@ test.each([1205, 1317, 1054])('the log has the cause of %i, without the pet', as
     const isBug = status === 500
     expect(causes()).toEqual([
       {
-        level: 50,
+        level: 'error',
         time: expect.any(Number),
         pid: service.program.child.pid,
         hostname: expect.any(String),

@@ -84,10 +84,10 @@ test.runIf(spawnSync('jq', ['--version']).status === 0)(
   'the jq command of the runbook selects errors, also in a log with other lines',
   () => {
     const log = [
-      '{"level":30}',
+      '{"level":"info"}',
       'Petstore is running.',
       '',
-      '{"level":50,"msg":"boom"}',
+      '{"level":"error","msg":"boom"}',
       '{"le',
       '7',
     ]
@@ -96,7 +96,7 @@ test.runIf(spawnSync('jq', ['--version']).status === 0)(
       input: log.join('\n'),
       encoding: 'utf8',
     })
-    expect(stdout).toBe('{"level":50,"msg":"boom"}\n')
+    expect(stdout).toBe('{"level":"error","msg":"boom"}\n')
   },
 )
 

@@ -39,7 +39,7 @@ test('at most a thousand calls wait for ten connections', async () => {
   expect(performance.now() - start, 'at once').toBeLessThan(5_000)
   // The log counts the rejected calls, without a line for each.
   const errors = () =>
-    service.program.entries().filter(({ level, msg }) => level === 50 && msg !== 'request')
+    service.program.entries().filter(({ level, msg }) => level === 'error' && msg !== 'request')
   await until(
     'the log has counted all three',
     () =>

@@ -182,7 +182,7 @@ test('a body that arrives slowly takes no time of DATABASE_TIMEOUT', async () =>
     post('/trpc/createPet', '"[{\\"name\\":1,\\"categoryId\\":2},\\"Rex\\",3]"'),
   ])
   expect(answers.map(({ status }) => status)).toEqual([201, 200])
-  expect(logged.filter((line) => JSON.parse(line).level > 30)).toEqual([])
+  expect(logged.filter((line) => JSON.parse(line).level !== 'info')).toEqual([])
 })
 
 async function* slowly(text: string) {

@@ -176,7 +176,7 @@ test('a client that does not read its responses is disconnected', async () => {
   const asking = request('GET /docs/', ['X-Request-Id: unread'])
   const { socket } = await unreadAnswer(service.origin, asking)
   const entries = () => logged('unread').filter(({ status }) => status === 499)
-  await eventually(() => expect(entries()).toMatchObject([{ level: 30, path: '/docs/' }]))
+  await eventually(() => expect(entries()).toMatchObject([{ level: 'info', path: '/docs/' }]))
   socket.destroy()
 })
 

@@ -99,7 +99,7 @@ test.for(refusals.map((given, index) => [index, ...given] as const))(
         const operation = { surface: surface === 'v1' ? 'rest' : 'trpc', operation: 'createPet' }
         const wasServed = 'operation' in entry
         expect(entry).toMatchObject({
-          level: 30,
+          level: 'info',
           status,
           msg: 'request',
           ...(wasServed
@@ -164,7 +164,7 @@ test('CONNECT is logged, and counted with surface="other"', async () => {
   expectRefusal(answer, 405, 'METHOD_NOT_SUPPORTED')
   expect(messageOf(answer)).toBe(words[405])
   expect(await entryOf(answer)).toEqual({
-    level: 30,
+    level: 'info',
     time: expect.any(Number),
     pid: process.pid,
     hostname: hostname(),
@@ -186,7 +186,7 @@ test('a request whose URL cannot be parsed is logged, and counted with surface="
   const target = 'http://[/nothing?secret'
   const { answers } = await converse(service.origin, `GET ${target} HTTP/1.1\r\nHost: x\r\n\r\n`)
   expect(await entryOf(answers[0] as RawAnswer)).toEqual({
-    level: 30,
+    level: 'info',
     time: expect.any(Number),
     pid: process.pid,
     hostname: hostname(),

@@ -92,7 +92,7 @@ test('one round removes all expired keys, and a failed round is logged as a warn
   await addOldRows(4_001)
   await service.sql('alter table idempotency_keys rename to elsewhere')
   const warnings = () =>
-    service.logged.map((line) => JSON.parse(line)).filter(({ level }) => level === 40)
+    service.logged.map((line) => JSON.parse(line)).filter(({ level }) => level === 'warn')
   vi.advanceTimersByTime(9 * MINUTE)
   await setTimeout(50)
   expect(warnings()).toEqual([])
@@ -126,7 +126,7 @@ test('a stop aborts the round', async () => {
 
 async function expectNoWarning(): Promise<void> {
   await setTimeout(100) // a round that continues would log its error by now
-  expect(service.logged.filter((line) => JSON.parse(line).level >= 40)).toEqual([])
+  expect(service.logged.filter((line) => /error|warn/.test(JSON.parse(line).level))).toEqual([])
 }
 
 test('calls go on while many keys are removed: there is a pause after each hundred', async () => {

@@ -38,7 +38,7 @@ async function lastUsed(id: bigint): Promise<number | undefined> {
   return row?.last_used_at === null ? undefined : Number(row?.last_used_at)
 }
 
-const isWarning = ({ level }: { level: number }) => level === 40 // pino's level
+const isWarning = ({ level }: { level: string }) => level === 'warn'
 
 /** Puts the clock of the cache forward, instead of waiting ten seconds. */
 function pass(milliseconds: number): void {

@@ -112,7 +112,7 @@ describe('a client that disconnects is logged with 499', () => {
     creation.leave()
     const [first, ...more] = await entriesOf(id)
     expect(first).toEqual({
-      level: 30,
+      level: 'info',
       time: expect.any(Number),
       pid: server.child.pid,
       hostname: hostname(),
@@ -193,7 +193,7 @@ describe('a 500 or 503 has a second line, with the cause and the same request id
     const entries = await entriesOf(id)
     expect(entries).toHaveLength(2)
     const line = entries.find(({ msg }) => msg === 'request')
-    expect(line).toMatchObject({ operation: 'createPet', status, level: 30 })
+    expect(line).toMatchObject({ operation: 'createPet', status, level: 'info' })
     expect(server.stderr).not.toMatch(/Sesame|987654321/)
     return entries.find(({ msg }) => msg !== 'request')
   }
@@ -202,7 +202,7 @@ describe('a 500 or 503 has a second line, with the cause and the same request id
     await sql('alter table pets rename column category_id to category')
     try {
       expect(await causeOf(path, 500)).toMatchObject({
-        level: 50,
+        level: 'error',
         msg: 'Internal server error',
         err: { message: expect.stringMatching(/category_id/), stack: expect.any(String) },
       })
@@ -216,7 +216,7 @@ describe('a 500 or 503 has a second line, with the cause and the same request id
     await sql(engine === 'mysql' ? 'lock tables pets write' : 'begin immediate')
     try {
       const cause = await causeOf(path, 503)
-      expect(cause).toMatchObject({ level: 50, err: { message: expect.stringMatching(/./) } })
+      expect(cause).toMatchObject({ level: 'error', err: { message: expect.stringMatching(/./) } })
       expect(JSON.stringify(cause?.err)).toMatch(/did not answer within 3000 ms|locked/)
     } finally {
       await sql(engine === 'mysql' ? 'unlock tables' : 'rollback')

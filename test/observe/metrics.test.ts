@@ -143,10 +143,10 @@ testOnce('all metrics after one request', async () => {
 })
 
 testOnce('metrics that fail to collect return 500, and the service continues', async () => {
-  const fault = `process.on('SIGUSR2', () => { process.cpuUsage = () => { throw new Error('boom') } })`
+  const fault = `process.on('SIGCONT', () => { process.cpuUsage = () => { throw new Error('boom') } })`
   await start(runFirst(fault))
   expect(await read()).toContain('process_cpu_seconds_total')
-  server.child.kill('SIGUSR2')
+  server.child.kill('SIGCONT')
   await eventually(async () => {
     const failed = await fetch(`http://127.0.0.1:${metricsPort}/metrics`)
     expect([failed.status, await failed.text()]).toEqual([500, ''])

@@ -96,7 +96,9 @@ test(
       expect((await fetch(`${service.origin}/readyz`, { method: 'HEAD' })).status).toBe(503)
       // Probes come every second: 503 is not logged as an error.
       const lines = service.logged.slice(logged).map((line) => JSON.parse(line))
-      expect(lines.map(({ level, msg }) => `${level} ${msg}`)).toEqual(Array(3).fill('30 request'))
+      expect(lines.map(({ level, msg }) => `${level} ${msg}`)).toEqual(
+        Array(3).fill('info request'),
+      )
       await sql('insert into kysely_migration (name, timestamp) values (?, ?)', [
         newest?.name,
         newest?.timestamp,
@@ -134,7 +136,7 @@ describe.runIf(engine === 'sqlite')('the file of the database', () => {
     const lines = service.logged.map((line) => JSON.parse(line))
     expect(lines.filter(({ msg }) => msg !== 'request')).toEqual([
       expect.objectContaining({
-        level: 50,
+        level: 'error',
         msg: `${file} is no longer the file that the service opened, and new data is lost with the old file: put that back, or restart the service`,
       }),
     ])

@@ -227,8 +227,8 @@ describe('SIGTERM', () => {
       // Not being ready is not logged as an error.
       const others = server.entries().filter(({ msg }) => msg !== 'request')
       expect(others.map(({ level, msg }) => `${level} ${msg}`)).toEqual([
-        '30 Stopping: finishing the requests in flight',
-        '30 Stopped',
+        'info Stopping: finishing the requests in flight',
+        'info Stopped',
       ])
     },
   )
@@ -246,7 +246,7 @@ describe('SIGTERM', () => {
       expect(time).toBeLessThan(2_500)
       expect(await server.exited).toBe(1)
       expect(server.entries().at(-1)).toMatchObject({
-        level: 40,
+        level: 'warn',
         msg: 'The stop did not finish within 1500 ms (SHUTDOWN_TIMEOUT): the rest is cut off',
       })
     },
@@ -450,9 +450,9 @@ test.runIf(engine === 'sqlite').each([
   const request = await beginCreation(server.port, key)
   server.child.kill('SIGCONT')
   const line = await server.logged(/Uncaught exception/)
-  expect(JSON.parse(line)).toMatchObject({ level: 60, err: { message: 'boom' } })
+  expect(JSON.parse(line)).toMatchObject({ level: 'fatal', err: { message: 'boom' } })
   server.child.kill('SIGCONT') // a second one changes nothing
-  const reports = () => server.entries().filter(({ level }) => level === 60)
+  const reports = () => server.entries().filter(({ level }) => level === 'fatal')
   await eventually(() => expect(reports()).toHaveLength(2))
   expect(await request.finish()).toMatch(/^HTTP\/1\.1 201 Created/)
   expect(await timeOf(server.exited)).toBeLessThan(5_000)

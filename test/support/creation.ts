@@ -5,7 +5,7 @@ import { connect } from 'node:net'
 export interface Creation {
   /** Sends the last byte, and returns the response after the server has closed the connection. */
   finish(): Promise<string>
-  /** Destroys the connection without sending the last byte. */
+  /** Resets the connection without sending the last byte. */
   leave(): void
   /** The server has closed the connection. */
   closed: Promise<unknown>
@@ -47,7 +47,7 @@ export async function beginCreation(
       await closed
       return received.replace(invited, '')
     },
-    leave: () => socket.destroy(),
+    leave: () => socket.resetAndDestroy(),
     closed,
   }
 }

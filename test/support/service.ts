@@ -76,7 +76,10 @@ export async function startService(
     ...variables,
   })
   const logged: string[] = []
-  const log = pino({ level: 'debug' }, { write: (line: string) => void logged.push(line) })
+  const log = pino(
+    { level: 'debug', formatters: { level: (level) => ({ level }) } },
+    { write: (line: string) => void logged.push(line) },
+  )
   const { key } = await keys.create(database.url, 'test')
   const { port, stop } = await withDatabase({ databaseUrl: database.url }, async (db) => {
     await prepare(db as Kysely<unknown>) // tables that the types of the service do not have

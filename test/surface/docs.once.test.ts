@@ -127,8 +127,8 @@ test('the page escapes the texts of the document, and shows fields that a later 
 test('the log has one line for the page, and one for a file that fails', async () => {
   const lines = () =>
     service.logged
-      .map((line) => JSON.parse(line) as { level: number; path?: string; status?: number })
-      .filter(({ level, path }) => level >= 30 && path?.startsWith('/docs/'))
+      .map((line) => JSON.parse(line) as { level: string; path?: string; status?: number })
+      .filter(({ level, path }) => level !== 'debug' && path?.startsWith('/docs/'))
       .map(({ path, status }) => `${path} ${status}`)
   const before = lines().length
   for (const path of paths) await (await ask(path)).bytes()

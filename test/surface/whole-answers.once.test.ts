@@ -577,7 +577,7 @@ async function expectWhole(
   const expected = [lines].flat().map(
     (line): Line => ({
       requestId: id,
-      ...('err' in line ? {} : { level: 30, msg: 'request', method, status }),
+      ...('err' in line ? {} : { level: 'info', msg: 'request', method, status }),
       ...line,
     }),
   )
@@ -600,7 +600,7 @@ test.each(cases.map((given, index) => [`${index}: ${given[0].slice(0, 60)}`, ...
 
 /** The line in the log for an internal error. */
 const cause = (msg: string) => ({
-  level: 50,
+  level: 'error',
   msg,
   err: expect.objectContaining({
     type: expect.stringMatching(/Error$/),
