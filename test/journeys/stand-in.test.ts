@@ -7,18 +7,14 @@ import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import express from 'express'
 import { build } from 'rolldown'
-import { afterAll, beforeAll, expect, inject, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startBrowser } from '../support/browser.ts'
-import { emptyProject, type Project } from '../support/client-package.ts'
-import { INSTALLATION } from '../support/installation.ts'
+import type { Project } from '../support/client-package.ts'
 import { keys, serviceForFile } from '../support/service.ts'
 import { newFrontend } from './frontend.ts'
 
 let project: Project
-const load = (file: string, { folder } = project) =>
-  import(pathToFileURL(path.join(folder, file)).href)
-const copyInto = ({ folder }: Project) =>
-  cpSync(path.join(import.meta.dirname, 'client-package'), folder, { recursive: true })
+const load = (file: string) => import(pathToFileURL(path.join(project.folder, file)).href)
 
 const service = await serviceForFile()
 let apiKeys: { valid: string; readOnly: string; invalid: string }
@@ -26,11 +22,11 @@ let real: [string, string][]
 beforeAll(async () => {
   const readOnly = await keys.create(service.databaseUrl, 'reader', undefined, true)
   apiKeys = { valid: service.key, readOnly: readOnly.key, invalid: 'petstore_wrong' }
-  project = await newFrontend()
-  copyInto(project)
+  project = newFrontend()
+  cpSync(path.join(import.meta.dirname, 'client-package'), project.folder, { recursive: true })
   const { outcomes } = await load('calls.ts')
   real = await outcomes(`${service.origin}/trpc`, apiKeys)
-}, INSTALLATION)
+})
 afterAll(() => project.remove())
 
 test('the calls have outcomes of every kind', () => {
@@ -53,15 +49,6 @@ test('the stand-in works in Node', async () => {
   // A second stand-in has its own data.
   expect(await standIn(apiKeys)).toEqual(real)
 })
-
-test('the stand-in works with the previous major version of MSW', async () => {
-  const older = emptyProject()
-  await older.install([inject('clientPackage'), 'msw@2'])
-  copyInto(older)
-  const { standIn } = await load('stand-in.ts', older)
-  expect(await standIn(apiKeys)).toEqual(real)
-  older.remove()
-}, 120_000)
 
 test('the stand-in works in a browser', async () => {
   const { folder } = project

@@ -1,6 +1,6 @@
 /** A consumer project, into which tests install packages and in which they compile files. */
-import { execFile } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { execFile, execFileSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 
@@ -27,8 +27,13 @@ export const run = (program: string, args: string[], cwd: string, signal?: Abort
 export interface Project {
   folder: string
   write(file: string, text: string): void
-  /** Runs `npm install` with these arguments. Throws the output of npm if it fails or is aborted. */
-  install(words: string[], abort?: AbortSignal): Promise<void>
+  /** Runs `npm install` with these arguments. Throws the output of npm if it fails. */
+  install(words: string[]): Promise<void>
+  /**
+   * Unpacks the packed client, and links this repository's versions of the packages that the client
+   * requires and of these ones: what npm would install, without the registry.
+   */
+  link(tarball: string, names?: string[]): void
   /** The errors of the compiler for files of the project, with its strictest options. */
   compile(files: string[], options?: object): Promise<string[]>
   remove(): void
@@ -42,9 +47,24 @@ export function emptyProject(): Project {
   return {
     folder,
     write,
-    async install(words, abort) {
-      const { code, output } = await run('npm', ['install', ...NPM_FLAGS, ...words], folder, abort)
+    async install(words) {
+      const { code, output } = await run('npm', ['install', ...NPM_FLAGS, ...words], folder)
       if (code !== 0) throw new Error(output)
+    },
+    link(tarball, names = []) {
+      const modules = path.join(folder, 'node_modules')
+      const client = path.join(modules, '@petstore-catalogue/petstore')
+      mkdirSync(client, { recursive: true })
+      execFileSync('tar', ['-xzf', tarball, '-C', client, '--strip-components=1'])
+      const manifest = JSON.parse(readFileSync(path.join(client, 'package.json'), 'utf8'))
+      const { dependencies, peerDependencies, peerDependenciesMeta } = manifest
+      const required = Object.keys({ ...dependencies, ...peerDependencies }).filter(
+        (name) => !peerDependenciesMeta[name]?.optional,
+      )
+      for (const name of new Set([...required, ...names])) {
+        mkdirSync(path.dirname(path.join(modules, name)), { recursive: true })
+        symlinkSync(path.join(root, 'node_modules', name), path.join(modules, name), 'dir')
+      }
     },
     async compile(files, options = {}) {
       const compilerOptions = {
