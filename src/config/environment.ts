@@ -66,7 +66,7 @@ export function parseDotenv(text: string): Variables {
 export function readDotenv(): Variables {
   let bytes: Buffer
   try {
-    // Not process.loadEnvFile: for a file that may not be read, it reports that there is none.
+    // Node's own reader reports for a file that may not be read that there is none.
     bytes = readFileSync('.env')
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException

@@ -7,8 +7,8 @@
  */
 import { hash } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
-import { assets, docsPage, download } from 'docs-page'
 import express, { type RequestHandler, type Router } from 'express'
+import { assets, docsPage, download } from '../../docs-page/src/page.ts'
 import { forAnyPage, pageHeaders } from '../http/headers.ts'
 import { recordOf } from '../http/request-log.ts'
 import { answer, getOnly } from '../http/respond.ts'

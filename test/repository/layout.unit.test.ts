@@ -52,6 +52,7 @@ const layers = [
   'src/surface/rest',
   'src/surface/trpc',
   'src/surface',
+  'docs-page/src',
   'src/procedure',
   'src/idempotency',
   'src/http/server',

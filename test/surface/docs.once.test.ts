@@ -4,9 +4,10 @@ import { createServer, get, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 import { gunzipSync } from 'node:zlib'
-import { assets, docsPage } from 'docs-page'
 import { expect, onTestFinished, test, vi } from 'vitest'
+import { assets, docsPage } from '../../docs-page/src/page.ts'
 import { everyHeader } from '../support/headers.ts'
+import { runServer } from '../support/process.ts'
 import { serviceForFile, startService } from '../support/service.ts'
 
 const service = await serviceForFile()
@@ -167,4 +168,11 @@ test('the page is found behind a proxy that removes the prefix of a path', async
     const [, api = ''] = /data-api="([^"]+)"/.exec(html) ?? []
     expect(new URL(api, page.url).href).toBe(`${prefix}/v1`)
   }
+})
+
+test('the docs page is there in a copy without links, and with preserved ones', async () => {
+  // A package in node_modules may have no TypeScript.
+  const server = await runServer({ NODE_PRESERVE_SYMLINKS: '1', DATABASE_URL: 'sqlite:x?create' })
+  onTestFinished(async () => void (await server.end()))
+  expect((await fetch(`${server.origin}/docs/`)).status).toBe(200)
 })
