@@ -1,5 +1,6 @@
 /** The start of the service: the serving process, the metrics, the first API key. */
 import { once } from 'node:events'
+import { existsSync } from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
 import type { Database } from '../../db/tables.ts'
 import { describeUrl } from '../../db/url.ts'
@@ -43,6 +44,9 @@ export async function start(db: Database, config: Config, log: Log, composition:
   }
 }
 
+/** The image has no examples, nor what runs the npm scripts. */
+const isImage = !existsSync(new URL('../../examples/', import.meta.url))
+
 /** Returns the URLs, the database, the API key, a first request to paste, and the next steps. */
 function startText(
   databaseUrl: string,
@@ -72,17 +76,21 @@ function startText(
     ``,
     `  ${local}/docs/`,
     ``,
-    `In another terminal:`,
-    ``,
-    `  ${'npm run seed'.padEnd(storefront.length)}   adds sample data`,
-    `  ${storefront}   starts an example shop`,
-    ``,
+    ...(isImage
+      ? []
+      : [
+          `In another terminal:`,
+          ``,
+          `  ${'npm run seed'.padEnd(storefront.length)}   adds sample data`,
+          `  ${storefront}   starts an example shop`,
+          ``,
+        ]),
   ].join('\n')
 }
 
 function keyLines({ exists, key }: FirstKey): string[] {
   if (key) return [`  API key   ${key}`, `            Keep it: it is not shown again.`]
-  const command = 'npm run keys -- create NAME'
+  const command = `${isImage ? 'node src/cli/keys.ts' : 'npm run keys --'} create NAME`
   return exists
     ? [`  API key   created before; for a new one: ${command}`]
     : [`  API key   none yet; create one: ${command}`]

@@ -12,6 +12,8 @@ const configuration = path.join(import.meta.dirname, '../../deploy/haproxy.cfg')
 export interface Haproxy {
   /** The origin of the instances behind HAProxy. */
   origin: string
+  /** The port of TLS, where there is a certificate. */
+  tlsPort: number
   /** The URL of the database server behind HAProxy, without a database name. */
   databaseUrl: string
   /** The output so far. */
@@ -19,12 +21,17 @@ export interface Haproxy {
   stop(): Promise<void>
 }
 
-/** Starts HAProxy in front of instances on these ports, and in front of the nodes of a cluster. */
+/**
+ * Starts HAProxy in front of instances on these ports, and in front of the nodes of a cluster. With a
+ * `certificate`, the path of its file, it listens on all addresses.
+ */
 export async function startHaproxy(
   apps: readonly number[],
   { kind, nodes }: Pick<Cluster, 'kind'> & { nodes: readonly Pick<Node, 'port'>[] },
+  certificate = '',
 ): Promise<Haproxy> {
   const front = await freePort()
+  const tlsPort = await freePort()
   const databaseFront = await freePort()
   const local = (port: number | undefined) => `127.0.0.1:${port}`
   const child = spawn('haproxy', ['-db', '-f', configuration], {
@@ -33,7 +40,9 @@ export async function startHaproxy(
       USER_NAME: userInfo().username,
       GROUP_NAME: execFileSync('id', ['-gn'], { encoding: 'utf8' }).trim(),
       CLUSTER: kind,
-      LISTEN: local(front),
+      LISTEN: certificate ? `:::${front}` : local(front),
+      LISTEN_TLS: `:::${tlsPort}`,
+      CERTIFICATE: certificate,
       DATABASE_LISTEN: local(databaseFront),
       APP1: local(apps[0]),
       APP2: local(apps[1]),
@@ -48,6 +57,7 @@ export async function startHaproxy(
   let log = ''
   const haproxy: Haproxy = {
     origin: `http://${local(front)}`,
+    tlsPort,
     databaseUrl: `mysql://root@${local(databaseFront)}`,
     get log() {
       return log

@@ -1,6 +1,9 @@
 /** HAProxy with deploy/haproxy.cfg in front of two instances; test/cluster/ has its database clusters. */
 import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
+import { appendFileSync, readFileSync } from 'node:fs'
+import type { IncomingMessage } from 'node:http'
+import { get } from 'node:https'
 import { connect, createServer } from 'node:net'
 import path from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -10,7 +13,7 @@ import { newDatabase } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
 import { readRoot } from '../support/image.ts'
 import { freePort } from '../support/mysql.ts'
-import { runServer, type ServerProgram } from '../support/process.ts'
+import { newFolder, runServer, type ServerProgram } from '../support/process.ts'
 import { requestText } from '../support/raw.ts'
 import { keyedFetch } from '../support/rest.ts'
 import { createKey } from '../support/service.ts'
@@ -23,9 +26,10 @@ const isInstalled =
 async function start(
   kind: 'galera' | 'group-replication',
   apps: readonly number[],
+  certificate?: string,
 ): Promise<Haproxy> {
   const nodes = [{ port: await freePort() }, { port: await freePort() }, { port: await freePort() }]
-  const haproxy = await startHaproxy(apps, { kind, nodes })
+  const haproxy = await startHaproxy(apps, { kind, nodes }, certificate)
   onTestFinished(haproxy.stop)
   return haproxy
 }
@@ -104,6 +108,33 @@ describe.runIf(isInstalled)('HAProxy', () => {
     socket.write(requestText('GET /v1/pets', { headers }))
     expect(await text(socket)).toMatch(/^HTTP\/1\.1 401 /)
     expect(JSON.parse(await instance.logged(/"by-proxy"/))).toMatchObject({ address: '127.0.0.2' })
+  })
+
+  test('ends TLS, redirects HTTP to it, and has browsers use it for this host alone', async () => {
+    const { folder, remove } = newFolder()
+    onTestFinished(remove)
+    const [certificate, key] = [path.join(folder, 'petstore.pem'), path.join(folder, 'key.pem')]
+    const made = spawnSync(
+      'openssl',
+      // biome-ignore format: one command
+      ['req', '-x509', '-newkey', 'rsa:2048', '-noenc', '-subj', '/CN=petstore.example', '-keyout', key, '-out', certificate],
+    )
+    expect(made.status, String(made.stderr)).toBe(0)
+    appendFileSync(certificate, readFileSync(key))
+    const haproxy = await start('galera', [await freePort(), await freePort()], certificate)
+    const { port } = new URL(haproxy.origin)
+    for (const host of ['127.0.0.1', '[::1]']) {
+      const plain = await fetch(`http://${host}:${port}/v1/pets?limit=1`, { redirect: 'manual' })
+      expect([plain.status, plain.headers.get('strict-transport-security')]).toEqual([308, null])
+      expect(plain.headers.get('location')).toMatch(/^https:\/\/.+\/v1\/pets\?limit=1$/)
+      const url = `https://${host}:${haproxy.tlsPort}/v1/pets`
+      const [answer] = (await once(get(url, { rejectUnauthorized: false }), 'response')) as [
+        IncomingMessage,
+      ]
+      answer.resume()
+      expect(answer.statusCode, 'no instance is ready').toBe(503)
+      expect(answer.headers['strict-transport-security']).toBe('max-age=31536000')
+    }
   })
 
   test('repeats a request whose connection is lost at the other instance, where that is safe', async () => {

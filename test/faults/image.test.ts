@@ -47,6 +47,7 @@ test('the files of the image suffice to start, serve, pass the health check and 
   try {
     await eventually(() => expect(program.stdout).toContain('Petstore is running'))
     expect(program.stdout).toContain('SQLite, embedded: data/petstore.db')
+    expect(program.stdout, 'only what the image has').not.toContain('npm run')
     // Files that are loaded on the first request are there, too.
     expect((await fetch(`http://127.0.0.1:${port}/docs/`)).status).toBe(200)
     const [, check = ''] = /CMD (\[.+\])/.exec(said(/HEALTHCHECK/).join()) ?? []
