@@ -7,7 +7,7 @@ import { tableOptions } from './columns.ts'
 import type { Deadline } from './deadline.ts'
 import { dedupe } from './dedupe.ts'
 import { engineOf } from './engine.ts'
-import { DatabaseUnavailableError, DuplicateError } from './errors.ts'
+import { DatabaseUnavailableError, DuplicateError, LockedError } from './errors.ts'
 import { type LockOptions, underLock } from './lock.ts'
 import { retry } from './retry.ts'
 import { execute } from './statement.ts'
@@ -30,8 +30,11 @@ export async function migrate(
   db: Database,
   { folder = FOLDER, ...lock }: LockOptions & { folder?: string } = {},
 ): Promise<string[]> {
-  // A new database has no table of them.
-  const isDone = await isCurrent(db, undefined, folder).catch(() => false)
+  const isDone = await isCurrent(db, undefined, folder).catch((error) => {
+    // A server that hangs is waited for once, for a minute. A new database has no table of migrations.
+    if (error instanceof DatabaseUnavailableError && !(error instanceof LockedError)) throw error
+    return false
+  })
   const work = async (session: Database) => runPending(session, await migrationsOf(folder))
   const run = () => underLock(db, work, lock)
   return isDone ? [] : await retry(run, { repeatable: false })
