@@ -2,7 +2,6 @@
 import { createHash } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { engine } from '../support/database.ts'
-import { outOfThree } from '../support/eventually.ts'
 import { addKey, type Instance, running, startInstance, until } from '../support/instance.ts'
 import { occupy } from '../support/occupy.ts'
 import { keyedFetch } from '../support/rest.ts'
@@ -11,9 +10,9 @@ import { openSql, type Sql } from '../support/sql.ts'
 
 const rex = { name: 'Rex', categoryId: 3 }
 
-/** DATABASE_TIMEOUT and the maximum time of a response, in milliseconds. */
-const TIMEOUT = 1_000
-const LATEST = 1_990
+/** DATABASE_TIMEOUT, and what ends a statement without a deadline: `lock_wait_timeout`; in milliseconds. */
+const TIMEOUT = 2_000
+const LATEST = 30_000
 
 /** A timer of Node may be early by a millisecond or two. */
 const EARLIEST = TIMEOUT - 5
@@ -34,7 +33,7 @@ function expectInTime({ status, took }: { status: number; took: number }, expect
   expect(took).toBeLessThan(LATEST)
 }
 
-describe.runIf(engine === 'mysql')('a database that does not answer', outOfThree, () => {
+describe.runIf(engine === 'mysql')('a database that does not answer', () => {
   let service: Instance
   let locker: Sql
   beforeAll(async () => {
@@ -74,16 +73,16 @@ describe.runIf(engine === 'mysql')('a database that does not answer', outOfThree
     for (const answer of answers) expectInTime(answer)
     const causes = () => errors().slice(before) as Error[]
     await until('the log has the cause of each', () => causes().length === answers.length)
-    const cause = 'The database did not answer within 1000 ms'
+    const cause = 'The database did not answer within 2000 ms'
     expect(new Set(causes().map(({ message }) => message))).toEqual(
       new Set([`The database cannot be used right now: ${cause}`]),
     )
     await until(
       'the statements end, although the lock is still held',
       async () => (await running(service.sql, '%`pets`%')).length === 0,
-      2_000,
+      4_000,
     )
-    await until('no connection is in use', async () => (await used()) === 0, 2_000)
+    await until('no connection is in use', async () => (await used()) === 0, 4_000)
     await locker('unlock tables')
     expect(await service.countPets()).toBe(0)
   })
@@ -120,7 +119,7 @@ describe.runIf(engine === 'mysql')('a database that does not answer', outOfThree
       await isHanging // no two share a statement or a transaction
     }
     for (const answer of answers) expectInTime(await answer)
-    await until('no connection is in use', async () => (await used()) === 0, 2_000)
+    await until('no connection is in use', async () => (await used()) === 0, 4_000)
     expect(await service.countPets()).toBe(0)
     expect(await service.sql('select created_at from idempotency_keys')).toEqual([
       { created_at: 0n },
@@ -147,7 +146,7 @@ describe.runIf(engine === 'mysql')('a database that does not answer', outOfThree
     try {
       expectInTime(await timed(list()))
       const isEnded = async () => (await running(service.sql, '%`pets`%')).length === 0
-      await until('it is ended', isEnded, 2_000)
+      await until('it is ended', isEnded, 4_000)
     } finally {
       await service.sql('drop view pets')
       await service.sql('rename table kept to pets')
@@ -174,9 +173,9 @@ describe.runIf(engine === 'mysql')('a database that does not answer', outOfThree
     await until(
       'the look-ups are ended',
       async () => (await running(service.sql, '%`api_keys`%')).length === 0,
-      2_000,
+      4_000,
     )
-    await until('no connection is in use', async () => (await used()) === 0, 2_000)
+    await until('no connection is in use', async () => (await used()) === 0, 4_000)
     // A caller whose key is in the cache is served.
     expect((await list(known)).status).toBe(200)
     await new Promise((resolve) => setTimeout(resolve, 200)) // another attempt would have begun
@@ -205,7 +204,7 @@ describe.runIf(engine === 'mysql')('a database that does not answer', outOfThree
       'the look-up waits',
       async () => (await running(service.sql, '%`api_keys`%')).length > 0,
     )
-    await new Promise((resolve) => setTimeout(resolve, TIMEOUT * 0.6))
+    await new Promise((resolve) => setTimeout(resolve, TIMEOUT * 0.8))
     const relocked = another('lock tables pets write')
     // Its lock is next, before the call.
     await until(
@@ -217,7 +216,7 @@ describe.runIf(engine === 'mysql')('a database that does not answer', outOfThree
     const { status, took } = await answer
     await another.close()
     expect(status).toBe(503)
-    expect(took).toBeLessThan(TIMEOUT * 1.4)
+    expect(took, 'a deadline of its own would end later').toBeLessThan(TIMEOUT * 1.8)
   })
 
   test('the wait for a connection is part of the timeout', async () => {

@@ -4,7 +4,7 @@ import { setTimeout } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { connect } from '../../db/connect.ts'
 import { inTransaction } from '../../db/transaction.ts'
-import { addKey, instanceForFile, running, startInstance, until } from '../support/instance.ts'
+import { instanceForFile, running, startInstance, until } from '../support/instance.ts'
 import { openSql, type Sql } from '../support/sql.ts'
 
 const service = await instanceForFile()
@@ -81,25 +81,6 @@ test.each([
   expect(refused.headers.get('retry-after')).toBe('5')
   expect(await connections()).toHaveLength(most)
   expect(await service.countPets()).toBe(2)
-})
-
-test('the lookup of an Idempotency-Key has at most three attempts', async () => {
-  await service.sql('rename table idempotency_keys to kept')
-  await service.sql(`create function fail() returns bigint no sql begin
-      signal sqlstate '45000' set mysql_errno = 1205, message_text = 'No';
-      return 1;
-    end`)
-  await service.sql(`create view idempotency_keys as select 1 as id, fail() as api_key_id,
-    fail() as key_hash, '' as operation, '' as fingerprint, '' as answer, 0 as created_at`)
-  const { statements = [] } = service.proxy ?? {}
-  statements.length = 0
-  expect(codeOf(await create(true))).toEqual(unavailable)
-  expect(statements.filter((text) => /^select .*from `idempotency_keys`/.test(text))).toHaveLength(
-    3,
-  )
-  await service.sql('drop view idempotency_keys')
-  await service.sql('drop function fail')
-  await service.sql('rename table kept to idempotency_keys')
 })
 
 test.each(unfit)('%i: repeated on another connection', async (number) => {
@@ -287,7 +268,7 @@ test('a creation is repeated while it waits for a lock for more than a second', 
   expect(await service.countPets()).toBe(1)
 })
 
-test('without a connection for the user: 503 without delay, then 200', async () => {
+test('without a connection for the user: 503, then 200', async () => {
   const user = `only${randomBytes(6).toString('hex')}`
   await service.sql(`create user ${user}@'%' with max_user_connections 1`)
   const [{ name = '' } = {}] = await service.sql('select database() as name')
@@ -308,13 +289,11 @@ test('without a connection for the user: 503 without delay, then 200', async () 
       other = await openSql(url.href).catch(() => undefined)
       return other !== undefined
     })
-    const start = performance.now()
     const answers = await Promise.all([
       limited.rest('GET', '/pets'),
       limited.rest('POST', '/pets', { body: rex }),
       limited.rest('GET', '/pets/1'),
     ])
-    expect(performance.now() - start).toBeLessThan(2_000)
     expect(answers.map(codeOf)).toEqual([unavailable, unavailable, unavailable])
     await other?.close()
     await until('it recovers', async () => (await limited.rest('GET', '/pets')).status === 200)
@@ -365,41 +344,4 @@ test('reads and creations with a key are repeated after a kill', async () => {
     await locker('unlock tables')
   }
   expect(await service.countPets()).toBe(2)
-})
-
-test.each(['kill', 'kill query'])('%s of the lookup of a key: it is repeated', async (how) => {
-  await using locker = await openSql(service.databaseUrl)
-  const key = await addKey(service.sql)
-  await locker('lock tables api_keys write')
-  const headers = { authorization: `Bearer ${key}` }
-  const answer = service.rest('GET', '/pets', { headers })
-  let id: number | undefined
-  await until('the look-up waits', async () => {
-    ;[id] = await running(service.sql, 'select%from `api_keys`%')
-    return id !== undefined
-  })
-  await service.sql(`${how} ${id}`)
-  await until('the next attempt', async () =>
-    (await running(service.sql, 'select%from `api_keys`%')).some((other) =>
-      how === 'kill' ? other !== id : true,
-    ),
-  )
-  await locker('unlock tables')
-  expect((await answer).status).toBe(200)
-})
-
-test('connections that were killed while idle are not used', async () => {
-  for (let round = 0; round < 5; round++) {
-    expect((await service.rest('GET', '/pets')).status).toBe(200)
-    const others = () =>
-      service.sql(
-        `select id from information_schema.processlist
-           where db = database() and id <> connection_id()`,
-      )
-    for (const { id } of await others()) await service.sql(`kill ${id}`)
-    await until('they are gone', async () => (await others()).length === 0)
-    await fetch(`${service.origin}/healthz`) // the process has processed their end
-    expect((await create(false)).status).toBe(201)
-  }
-  expect(await service.countPets()).toBe(5)
 })

@@ -1,6 +1,5 @@
 /** Programs and the schema of their database: newer, older, locked, or without transactions. */
 
-import { setTimeout } from 'node:timers/promises'
 import type { Kysely } from 'kysely'
 import { expect, test } from 'vitest'
 import { idColumn, tableOptions } from '../../db/columns.ts'
@@ -34,22 +33,6 @@ test('a schema of a newer release stays unchanged', async () => {
   await service.sql('delete from kysely_migration')
   expect(await status()).toBe(503)
   await service.stop()
-})
-
-// Longer than the 5 s that a statement waits.
-test.runIf(engine === 'sqlite')('a migration waits for another process', async () => {
-  const database = await newDatabase()
-  const migrate = () => runToEnd('src/cli/migrate.ts', { DATABASE_URL: database.url })
-  await migrate()
-  await using sql = await openSql(database.url)
-  await sql("delete from kysely_migration where name = '2026-11-20-pets'")
-  await sql('begin immediate')
-  const migrated = migrate()
-  await setTimeout(7_000)
-  await sql('rollback')
-  await sql.close()
-  expect(await migrated).toMatchObject({ code: 0, stdout: expect.stringMatching(/^Migrated /) })
-  await database.remove()
 })
 
 test.runIf(engine === 'mysql')(

@@ -322,3 +322,26 @@ test('texts that differ in case, accents, normal form or spaces at the end are d
     expect(rows).toEqual([{ name }])
   }
 })
+
+test('a revocation in the future, as the release before wrote it, becomes a grace period', async () => {
+  await migrate(db)
+  await using sql = await openSql(database.url)
+  for (const column of ['grace_until', 'holder']) {
+    await sql(`alter table api_keys drop column ${column}`)
+  }
+  await sql("delete from kysely_migration where name = '2026-11-25-key-holders'")
+  const [past, future] = [Date.now() - 3_600_000, Date.now() + 3_600_000]
+  for (const [name, revokedAt] of Object.entries({ working: null, revoked: past, old: future })) {
+    await sql(
+      "insert into api_keys (name, prefix, hash, created_at, revoked_at, read_only) values (?, '', ?, 0, ?, 0)",
+      [name, name, revokedAt],
+    )
+  }
+  expect(await migrate(db)).toEqual(['2026-11-25-key-holders'])
+  const columns = ['name', 'revoked_at', 'grace_until'] as const
+  expect(await db.selectFrom('api_keys').select(columns).orderBy('id').execute()).toEqual([
+    { name: 'working', revoked_at: null, grace_until: null },
+    { name: 'revoked', revoked_at: BigInt(past), grace_until: null },
+    { name: 'old', revoked_at: null, grace_until: BigInt(future) },
+  ])
+})

@@ -72,19 +72,3 @@ test('after the deadline there is no further attempt, and its reason is thrown',
   await expect(retry(work, { repeatable: true, deadline })).rejects.toBe(reason)
   expect(attempts).toBe(1)
 })
-
-test('a wait that begins after the deadline ends at once', async () => {
-  const deadline = new Deadline(Number.POSITIVE_INFINITY)
-  const reason = new Error('The client has gone')
-  deadline.giveUp(reason)
-  await expect(deadline.race(new Promise(() => {}))).rejects.toBe(reason)
-})
-
-test('the end of one wait leaves the later ones to the deadline', () => {
-  const deadline = new Deadline(Number.POSITIVE_INFINITY)
-  const waits = [vi.fn(), vi.fn(), vi.fn()]
-  const [endFirst] = waits.map((wait) => deadline.onGiveUp(wait))
-  endFirst?.()
-  deadline.giveUp(new Error('The client has gone'))
-  expect(waits.map(({ mock }) => mock.calls.length)).toEqual([0, 1, 1])
-})

@@ -1,16 +1,16 @@
 /** Calls that wait while another process holds the write lock of the embedded database. */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { setTimeout } from 'node:timers/promises'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { createPet } from '../../src/petstore/pets/procedures.ts'
 import { Pet } from '../../src/petstore/pets/schema.ts'
 import { resources } from '../../src/petstore/resources.ts'
 import { procedure, router } from '../../src/procedure/procedure.ts'
 import { write } from '../../src/procedure/write.ts'
-import { eventually, outOfThree } from '../support/eventually.ts'
+import { eventually } from '../support/eventually.ts'
 import { described, resourcesOf } from '../support/procedures.ts'
-import { serviceForFile, startService } from '../support/service.ts'
+import { serviceForFile } from '../support/service.ts'
 import { openSql } from '../support/sql.ts'
 
 const example: Pet = { id: 42n, name: 'Rex', categoryId: 1n, status: 'available' }
@@ -30,26 +30,6 @@ const served = router({
   // createPet needs an operation at the path of the created pet, whose successor is listPets.
   getPet: resources.router._def.procedures.getPet,
   listPets: resources.router._def.procedures.listPets,
-})
-
-test('a transaction that waits for another one ends at its own deadline', outOfThree, async () => {
-  const service = await startService({ DATABASE_TIMEOUT: '1s' }, { resources: resourcesOf(served) })
-  onTestFinished(() => service.stop())
-  expect((await service.rest('POST', '/pets/rex')).status).toBe(200)
-  // The row of an expired key is replaced in a transaction of its own.
-  const keyed = { headers: { 'idempotency-key': '"old"' }, body: { name: 'Rex', categoryId: 3 } }
-  expect((await service.rest('POST', '/pets', keyed)).status).toBe(201)
-  await service.sql('update idempotency_keys set created_at = 0')
-  await using other = await openSql(service.databaseUrl)
-  await other('begin immediate')
-  const first = service.rest('POST', '/pets/rex')
-  await setTimeout(600)
-  const begun = performance.now()
-  const later = [service.rest('POST', '/pets/rex'), service.rest('POST', '/pets', keyed)]
-  for (const { status } of await Promise.all(later)) expect(status).toBe(503)
-  expect(performance.now() - begun).toBeLessThan(1_250)
-  expect((await first).status).toBe(503)
-  await other('rollback')
 })
 
 const service = await serviceForFile(

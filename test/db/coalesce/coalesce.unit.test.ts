@@ -63,13 +63,6 @@ async function isPending(promise: Promise<unknown>): Promise<boolean> {
   return await Promise.race([isOver, setTimeout(1, true)])
 }
 
-test('a call does not wait if no batch is running', async () => {
-  const call = coalesce<number, number>({ maxSize: most, run: async (_db, inputs) => inputs })
-  const begun = performance.now()
-  for (let index = 0; index < 40; index++) expect(await call(db, index, forever())).toBe(index)
-  expect(performance.now() - begun).toBeLessThan(1_500) // with 50 ms each it would be 2,000
-})
-
 test('concurrent calls beyond the size of a batch do not wait for batches that hang', async () => {
   const size = 100
   const sizes: number[] = []

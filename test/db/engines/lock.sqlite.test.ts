@@ -143,15 +143,6 @@ test('each of several writes ends at its own deadline, without effect', async ()
   expect(await countPets()).toBe(1)
 })
 
-test('a statement waits for another until its deadline', async () => {
-  await other('begin immediate')
-  const deadline = new Deadline(100)
-  await expect(insert(db, deadline)).rejects.toBeInstanceOf(DatabaseTimeoutError)
-  await other('rollback')
-  await setTimeout(50)
-  expect(await countPets()).toBe(0)
-})
-
 test('writes that arrive during the wait for the lock join the transaction', async () => {
   await other('begin immediate')
   const run = vi.spyOn(StatementSync.prototype, 'run')
@@ -298,20 +289,6 @@ test('a statement that a failed work did not await is no part of the next work',
   })
   await expect(failed).rejects.toThrow('Failed')
   await next
-})
-
-test('a wait for the lock of the migrations is reported after a second', async () => {
-  await other("delete from kysely_migration where name = '2026-11-20-pets'")
-  await other('begin immediate')
-  const start = performance.now()
-  const { promise, resolve } = Promise.withResolvers<string>()
-  const migrated = migrate(db, { onWait: resolve })
-  expect(await promise).toMatch(/^Waiting for the lock of the database/)
-  const waited = performance.now() - start
-  expect(waited).toBeGreaterThan(950)
-  expect(waited, 'not the timeout of a statement, 5 s').toBeLessThan(4_000)
-  await other('rollback')
-  expect(await migrated).toEqual(['2026-11-20-pets'])
 })
 
 test('statements that wait fail when the database is closed', async () => {

@@ -2,7 +2,6 @@
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { connect } from '../../../../db/connect.ts'
-import { running, until } from '../../../support/instance.ts'
 import { type MysqlServer, startMysql } from '../../../support/mysql.ts'
 import { programs, runToEnd } from '../../../support/process.ts'
 import { type Proxy as Between, proxied } from '../../../support/proxy.ts'
@@ -129,18 +128,6 @@ describe.skipIf(process.env.TEST_DATABASE_URL)('unsuitable settings', () => {
     await rival('rollback')
   })
 
-  test('a statement is ended on the server at the timeout', async () => {
-    const db = await connect(databaseUrl, { timeout: 1_000 })
-    await sql`select 1`.execute(db)
-    const late = sql`select sleep(30)`.execute(db).catch((error) => error)
-    const isRunning = async () => (await running(service.sql, 'select sleep%')).length > 0
-    await until('it runs', isRunning)
-    expect(await late).toMatchObject({ name: 'DatabaseTimeoutError' })
-    // Some servers check every 5 seconds whether the client is connected.
-    await until('it is ended', async () => !(await isRunning()), 2_500)
-    await db.destroy()
-  })
-
   describe('a proxy that does not pass on SET', () => {
     let proxy: Between
     let url: string
@@ -217,7 +204,7 @@ describe.skipIf(process.env.TEST_DATABASE_URL)('unsuitable settings', () => {
     const tables = await service.sql(
       "select table_name as name, engine as engine from information_schema.tables where table_schema = 'petstore'",
     )
-    expect(tables.length).toBeGreaterThan(4)
+    expect(tables.length).toBeGreaterThan(3)
     expect(tables.filter((table) => table.engine !== 'InnoDB')).toEqual([])
   })
 })

@@ -36,6 +36,7 @@ const session = {
   default_storage_engine: 'InnoDB',
   max_sort_length: '65536',
   sql_select_limit: '18446744073709551615',
+  sql_big_selects: 'ON',
   innodb_lock_wait_timeout: '1',
   lock_wait_timeout: '30',
   character_set_client: 'utf8mb4',
