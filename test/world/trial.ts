@@ -1,0 +1,66 @@
+/** A trial of a program of others: a test that writes a row of the table. */
+import { spawnSync } from 'node:child_process'
+import { appendFileSync, readFileSync } from 'node:fs'
+import path from 'node:path'
+import { expect, inject, onTestFinished, test } from 'vitest'
+import { emptyProject, type Project, run } from '../support/client-package.ts'
+
+/** Runs a trial, which returns the version and the result in words. A failure is a row, too. */
+export function trial(
+  what: string,
+  attempt: () => Promise<{ version: string; result: string }>,
+): void {
+  test(what, async ({ task }) => {
+    const write = (version: string, result: string) => {
+      const row = [what, version, result, path.basename(task.file.name)]
+      appendFileSync(inject('table'), `| ${row.join(' | ')} |\n`)
+    }
+    try {
+      const { version, result } = await attempt()
+      write(version, result)
+    } catch (error) {
+      write('', 'failed')
+      throw error
+    }
+  })
+}
+
+/**
+ * Runs a trial in a new project, into which npm installs these packages: the first one is tried.
+ * Their scripts do not run.
+ */
+export function npmTrial(
+  what: string,
+  packages: readonly string[],
+  attempt: (project: Project) => Promise<string>,
+): void {
+  trial(what, async () => {
+    const project = emptyProject()
+    onTestFinished(project.remove)
+    await project.install(['--ignore-scripts', '--legacy-peer-deps', ...packages])
+    const result = await attempt(project)
+    const name = packages[0]?.replace(/(?<=.)@.*/, '') ?? ''
+    return { version: versionOf(project, name), result }
+  })
+}
+
+/** The version of an installed package. */
+const versionOf = ({ folder }: Project, name: string): string =>
+  JSON.parse(readFileSync(path.join(folder, 'node_modules', name, 'package.json'), 'utf8')).version
+
+/** Runs a file by this Node in a project, and returns its output. Throws it unless the exit code is 0. */
+export async function runIn({ folder }: Project, file: string, ...args: string[]): Promise<string> {
+  const { code, output } = await run(process.execPath, [file, ...args], folder)
+  expect(code, output).toBe(0)
+  return output
+}
+
+/** The environment in which the programs of Debian are found. */
+export const env = { ...process.env, PATH: `${process.env.PATH}:/usr/sbin` }
+
+/** The version that a program prints. Throws if the program is not installed. */
+export function versionPrinted(program: string, flag: string): string {
+  const { stdout, stderr, error } = spawnSync(program, [flag], { env, encoding: 'utf8' })
+  if (error) throw new Error(`${program} is missing: run test/install world`)
+  return /\d+\.\d+\.\d+/.exec(`${stdout}${stderr}`)?.[0] ?? ''
+}
