@@ -2,11 +2,11 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
-import { setTimeout } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { engine } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
 import { holdWrites } from '../support/hold.ts'
+import { running, until } from '../support/instance.ts'
 import { countPets } from '../support/pets.ts'
 import { requestText } from '../support/raw.ts'
 import { serviceForFile } from '../support/service.ts'
@@ -29,6 +29,7 @@ async function sendAndClose(sent: string): Promise<string> {
   return await text(socket)
 }
 
+const inserting = () => running(service.sql, 'insert into `pets`%')
 const statuses = () =>
   service.logged
     .map((line) => JSON.parse(line))
@@ -66,7 +67,7 @@ test('a client that half-closes after the response is disconnected', async () =>
 test.runIf(engine === 'mysql')('a half-closed client can wait for the response', async () => {
   const release = await holdWrites(service.databaseUrl)
   const answer = sendAndClose(request('POST /v1/pets', rex))
-  await setTimeout(100)
+  await until('the insert waits', async () => (await inserting()).length === 1)
   await release()
   expect(await answer).toMatch(/^HTTP\/1\.1 201 .*"Rex"/s)
 })
@@ -74,8 +75,8 @@ test.runIf(engine === 'mysql')('a half-closed client can wait for the response',
 test.runIf(engine === 'mysql')('a client that resets its connection ends its call', async () => {
   const release = await holdWrites(service.databaseUrl)
   const socket = open()
-  await new Promise((resolve) => socket.write(request('POST /v1/pets', rex), resolve))
-  await setTimeout(100)
+  socket.write(request('POST /v1/pets', rex))
+  await until('the insert waits', async () => (await inserting()).length === 1)
   socket.resetAndDestroy()
   await eventually(() => expect(statuses().at(-1)).toBe(499))
   await release()

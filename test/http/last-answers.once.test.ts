@@ -81,15 +81,6 @@ test.for([2, 20])(
   },
 )
 
-test('sequential requests on one connection all get a response', async () => {
-  const { answers, closed } = await converse(service.origin, Array(20).fill(post('1.1')), {
-    expected: 20,
-    inTurn: true,
-  })
-  expect(answers.map(({ status }) => status)).toEqual(Array(20).fill(201))
-  expect(closed).toBe(false)
-})
-
 test.for<[string, number]>([
   ['the first', 0],
   ['the second', 1],

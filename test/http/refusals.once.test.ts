@@ -179,29 +179,6 @@ test('CONNECT is logged, and counted with surface="other"', async () => {
   expect(await metrics.read(`petstore_requests_total{${labels}}`)).toBe(1)
 })
 
-test('a request whose URL cannot be parsed is logged, and counted with surface="other"', async () => {
-  const count = () =>
-    metrics.read('petstore_requests_total{surface="other",operation="none",status="400"}')
-  const before = await count()
-  const target = 'http://[/nothing?secret'
-  const { answers } = await converse(service.origin, `GET ${target} HTTP/1.1\r\nHost: x\r\n\r\n`)
-  expect(await entryOf(answers[0] as RawAnswer)).toEqual({
-    level: 'info',
-    time: expect.any(Number),
-    pid: process.pid,
-    hostname: hostname(),
-    requestId: answers[0]?.headers.get('x-request-id'),
-    surface: 'other',
-    method: 'GET',
-    path: '',
-    status: 400,
-    duration: expect.any(Number),
-    address: '127.0.0.1',
-    msg: 'request',
-  })
-  expect(await count()).toBe(before + 1)
-})
-
 const key = `petstore_${'k'.repeat(43)}`
 
 test.each([

@@ -6,6 +6,7 @@ import { newDatabase } from '../support/database.ts'
 import { startInstance } from '../support/instance.ts'
 import { programs, runToEnd } from '../support/process.ts'
 import { restClient } from '../support/rest.ts'
+import { keys as stored } from '../support/service.ts'
 
 const HOUR = 3_600_000
 const began = Date.now()
@@ -51,11 +52,11 @@ test('a key that expires works on every instance, and its last use is the time o
 })
 
 test.each([HOUR, -HOUR])('a clock ahead by %i ms revokes at once', async (ahead) => {
-  const revoked = await keys(0, 'create', 'revoked')
+  const revoked = await stored.create(database.url, 'revoked')
   await keys(ahead, 'revoke', String(revoked.id))
-  const replaced = await keys(0, 'create', 'replaced')
+  const replaced = await stored.create(database.url, 'replaced')
   const fresh = await keys(ahead, 'rotate', String(replaced.id), '--grace', '0s')
-  const inGrace = await keys(0, 'create', 'in its grace')
+  const inGrace = await stored.create(database.url, 'in its grace')
   await keys(ahead, 'rotate', String(inGrace.id), '--grace', '30m')
   expect(await statuses(inGrace.key)).toEqual([200, 200])
   await keys(ahead, 'revoke', String(inGrace.id))
@@ -63,20 +64,20 @@ test.each([HOUR, -HOUR])('a clock ahead by %i ms revokes at once', async (ahead)
   expect(await statuses(fresh.key)).toEqual([200, 200])
   const all: { id: number; state: string }[] = await keys(0, 'list')
   const states = [revoked, replaced, inGrace].map(
-    ({ id }) => all.find((each) => each.id === id)?.state,
+    ({ id }) => all.find((each) => each.id === Number(id))?.state,
   )
   expect(states).toEqual(['revoked', 'revoked', 'revoked'])
 })
 
 test('an Idempotency-Key lives as long on every instance, and belongs to the keys of one holder', async () => {
-  const old = await keys(0, 'create', 'shop')
-  const other = await keys(0, 'create', 'other')
+  const old = await stored.create(database.url, 'shop')
+  const other = await stored.create(database.url, 'other')
   const idempotencyKey = randomUUID()
   const first = await create(0, old.key, idempotencyKey)
   expect(first.status).toBe(201)
   expect((await create(1, old.key, idempotencyKey)).text).toBe(first.text)
-  const fresh = await keys(0, 'rotate', String(old.id))
-  const newest = await keys(0, 'rotate', String(fresh.id))
+  const fresh = await stored.rotate(database.url, old.id, HOUR)
+  const newest = await stored.rotate(database.url, fresh.id, HOUR)
   for (const { key } of [fresh, newest]) {
     expect((await create(1, key, idempotencyKey)).text).toBe(first.text)
   }

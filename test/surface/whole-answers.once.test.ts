@@ -457,7 +457,7 @@ const cases: Case[] = [
     ]
   }),
   outside('/docs/', docsFile('text/html; charset=utf-8')),
-  outside('/docs/docs.css', docsFile('text/css; charset=utf-8'), { level: 20 }),
+  outside('/docs/docs.css', docsFile('text/css; charset=utf-8'), { level: 'debug' }),
   outside('/docs/openapi.json', {
     status: 200,
     headers: {
