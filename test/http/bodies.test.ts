@@ -1,6 +1,6 @@
 /** Bodies and inputs that are too large, nested too deeply, or not what their headers say. */
 import { setTimeout } from 'node:timers/promises'
-import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
+import { brotliCompressSync, gzipSync } from 'node:zlib'
 import { afterEach, expect, onTestFinished, test } from 'vitest'
 import {
   answerOf,
@@ -61,9 +61,7 @@ test('a body of 64 KiB is accepted; one more byte returns 413, with and without 
 
 test.for([
   ['gzip', gzipSync],
-  ['deflate', deflateSync],
   ['br', brotliCompressSync],
-  ['x-gzip', gzipSync],
   ['gzip, gzip', (bytes: Buffer) => gzipSync(gzipSync(bytes))],
 ] as const)(
   'a body compressed with %s returns 415, zip bombs included',
@@ -83,14 +81,7 @@ test('Content-Encoding must be empty or identity', async () => {
     expect(await post(json, headers)).toMatchObject({ status: 201 })
     expect(await postTrpc(trpcPetOf(100), headers)).toMatchObject({ status: 200 })
   }
-  for (const encoding of [
-    'zstd',
-    'compress',
-    'aes128gcm',
-    'identity, identity',
-    'x',
-    'identity;',
-  ]) {
+  for (const encoding of ['zstd', 'identity, identity', 'identity;']) {
     const headers = { 'content-encoding': encoding }
     expectRestError(await post(json, headers), 415, 'UNSUPPORTED_MEDIA_TYPE')
     expectTrpcError(await postTrpc(trpcPetOf(100), headers), 415, 'UNSUPPORTED_MEDIA_TYPE')
@@ -103,12 +94,10 @@ test('Content-Type must be JSON in UTF-8', async () => {
     'application/json',
     'Application/JSON; Charset="UTF-8"',
     'application/json;charset=utf-8',
-    'application/json; version=1',
     'application/json ; x=y',
     'application/json; odd',
-    ...['utf8', 'UTF8', 'unicode-1-1-utf-8', 'x-unicode20utf8'].map(
-      (label) => `application/json; charset=${label}`,
-    ),
+    'application/json; charset=UTF8',
+    'application/json; charset=unicode-1-1-utf-8',
   ]) {
     expect(await post(json, { 'content-type': type })).toMatchObject({ status: 201 })
     expect(await postTrpc(trpcPetOf(100), { 'content-type': type })).toMatchObject({ status: 200 })
@@ -116,15 +105,12 @@ test('Content-Type must be JSON in UTF-8', async () => {
   for (const type of [
     'text/plain',
     'application/jsonl',
-    'application/json; charset=latin1',
     'application/json; charset="latin1"',
     'application/json; charset=utf-16',
     'application/json; charset=utf-8; charset=utf-16',
     'application/problem+json',
-    'json',
     'application/x-www-form-urlencoded',
     'multipart/form-data; boundary=x',
-    'application/octet-stream',
   ]) {
     const headers = { 'content-type': type }
     expectRestError(await post(json, headers), 415, 'UNSUPPORTED_MEDIA_TYPE')

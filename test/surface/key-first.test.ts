@@ -1,6 +1,4 @@
 /** The key is checked first: without a valid one both surfaces return 401 and do not wait for a body. */
-
-import { gzipSync } from 'node:zlib'
 import { afterEach, describe, expect, test } from 'vitest'
 import { expectRestError, expectServing, expectTrpcError } from '../support/expect.ts'
 import { converse, type RawAnswer, requestText } from '../support/raw.ts'
@@ -13,23 +11,14 @@ const pet = '{"name":"Rex","categoryId":3}'
 const json = 'Content-Type: application/json'
 const length = (bytes: number) => `Content-Length: ${bytes}`
 const large = ' '.repeat(70_000)
-const zipped = gzipSync(pet)
-const text = (latin1: string) => Buffer.from(latin1, 'latin1')
 
-type Body = [title: string, headers: string[], body: string | Buffer]
+type Body = [title: string, headers: string[], body: string]
 const bodies: Body[] = [
   ['too large', [json, length(large.length)], large],
-  ['too large by its Content-Length', [json, length(5_000_000)], ''],
   ['too large in chunks', [json, 'Transfer-Encoding: chunked'], `11170\r\n${large}\r\n0\r\n\r\n`],
   ['of an unsupported type', ['Content-Type: text/plain', length(pet.length)], pet],
-  ['without a type', [length(pet.length)], pet],
-  ['of another character set', [`${json}; charset=latin1`, length(pet.length)], pet],
-  ['compressed', [json, 'Content-Encoding: gzip', length(zipped.length)], zipped],
-  ['not UTF-8', [json, length(4)], text('"\xff\xfe"')],
   ['not JSON', [json, length(1)], '{'],
-  ['not a pet', [json, length(2)], '{}'],
   ['never sent', [json, length(20)], ''],
-  ['sent in part', [json, length(20)], '{"name'],
   ['chunked and never sent', [json, 'Transfer-Encoding: chunked'], ''],
   ['empty', [json, length(0)], ''],
 ]
