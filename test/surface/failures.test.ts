@@ -76,7 +76,7 @@ const testServerGone = () =>
 
 const testFileHeld = () =>
   test('another process holds the write lock of the file: 503 for writes, while reads succeed', async () => {
-    service = await startService({ DATABASE_TIMEOUT: '2s' })
+    service = await startService({ DATABASE_TIMEOUT: '5s' })
     await service.rest('POST', '/pets', { body: pet })
     const release = await holdWrites(service.databaseUrl)
     const [refused, mixed] = await Promise.all([
