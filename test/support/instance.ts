@@ -95,7 +95,7 @@ export async function addKey(sql: Sql, name = 'test'): Promise<string> {
 export async function until(
   what: string,
   isSo: () => Promise<boolean> | boolean,
-  timeout = 15_000,
+  timeout = 30_000,
 ): Promise<void> {
   const end = performance.now() + timeout
   while (!(await isSo())) {
