@@ -3,10 +3,11 @@ import { z } from 'zod'
 import { type Documentation, type InputDocumentation, required } from './fields.ts'
 
 // zod's pattern knows the days of each month (RFC 3339, section 5.7).
-const DAY = z.regexes.date.source.slice(1, -1)
-const TIME = '(?:[01]\\d|2[0-3]):[0-5]\\d'
+const DAY = z.regexes.date.source.slice(1, -1).replaceAll('\\d', '[0-9]')
+const TIME = '(?:[01][0-9]|2[0-3]):[0-5][0-9]'
 // RFC 3339, section 5.6: T and Z may be lower case. A Date has no leap seconds, so 60 is excluded.
-const DATE_TIME = `^${DAY}[Tt]${TIME}:[0-5]\\d(?:\\.\\d+)?(?:[Zz]|[+-]${TIME})$`
+// Not \d: in some languages that read the document, it has the digits of all scripts.
+const DATE_TIME = `^${DAY}[Tt]${TIME}:[0-5][0-9](?:\\.[0-9]+)?(?:[Zz]|[+-]${TIME})$`
 const dateTimePattern = new RegExp(DATE_TIME)
 
 /** Characters of a date-time: enough for nanoseconds and an offset. */

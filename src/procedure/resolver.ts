@@ -1,4 +1,6 @@
-/** What a resolver is, and which function of this folder made it. */
+/** What a resolver is, which function of this folder made it, and the check of its output. */
+import type { z } from 'zod'
+import { internal } from '../errors/problem.ts'
 import type { Context } from './context.ts'
 
 /** The options of a tRPC resolver, as far as this folder uses them. */
@@ -19,3 +21,10 @@ export const madeBy = <Made extends object>(maker: Maker, resolver: Made): Made 
 
 /** Returns which function made a resolver; undefined for any other resolver. */
 export const makerOf = (resolver: object & { maker?: Maker }): Maker | undefined => resolver.maker
+
+/** Returns an output as its schema returns it. Throws INTERNAL_SERVER_ERROR for one that it rejects. */
+export function checkOutput(schema: z.ZodType, output: unknown): unknown {
+  const { success, data, error } = schema.safeParse(output)
+  if (!success) throw internal(error)
+  return data
+}

@@ -1,25 +1,18 @@
-/** Mutations: each runs in a transaction, which is repeated after a deadlock or a lost connection. */
-import type { z } from 'zod'
-import { internal } from '../errors/problem.ts'
+/** Mutations: each runs in a transaction, again after an attempt that certainly had no effect. */
+import { idempotencyError, parseIdempotencyKey } from '../idempotency/header.ts'
+import type { Make } from '../idempotency/store.ts'
 import type { Stores } from './context.ts'
-import { madeBy, type Options, type Resolver } from './resolver.ts'
+import { checkOutput, madeBy, type Options, type Resolver } from './resolver.ts'
 
 /** Returns the options of a resolver with the stores, and the deadline, of a transaction. */
-export const inside = <Input>(
+const inside = <Input>(
   options: Options<Input>,
   stores: Stores,
   deadline = options.ctx.deadline,
 ): Options<Input> => ({ ...options, ctx: { ...options.ctx, stores, deadline } })
 
-/** Returns an output as its schema returns it. Throws INTERNAL_SERVER_ERROR for one that it rejects. */
-export function checkOutput(schema: z.ZodType, output: unknown): unknown {
-  const { success, data, error } = schema.safeParse(output)
-  if (!success) throw internal(error)
-  return data
-}
-
 /** Returns the checked output of `make`: inside its transaction, which a wrong output rolls back. */
-export async function makeChecked<Input, Output>(
+async function makeChecked<Input, Output>(
   make: Resolver<Input, Output>,
   options: Options<Input>,
 ): Promise<Output> {
@@ -44,3 +37,35 @@ export const write = <Input, Output>(make: Resolver<Input, Output>): Resolver<In
       options.ctx.deadline,
     ),
   )
+
+/**
+ * Returns the resolver of a creation or of a repeatable action
+ * (draft-ietf-httpapi-idempotency-key-header-07). It is `write`. If the request has an Idempotency-Key,
+ * the transaction also stores the key and the output, and a repetition returns this output. The
+ * resolver throws BAD_REQUEST for an invalid key, CONFLICT while a request with the key is running,
+ * UNPROCESSABLE_CONTENT for a key of another request, and the errors of `make`.
+ *
+ * `oneStatement` says that `make` writes with one statement, which is atomic without a transaction.
+ * Without a key, begin and commit are then omitted: they are two more round trips, and concurrent
+ * creations can share a statement (see db/coalesce/inserts.ts). The store repeats the statement where it had
+ * no effect. An output that its schema rejects is then 500 without a rollback.
+ */
+export function idempotentWrite<Input, Output>(
+  make: Resolver<Input, Output>,
+  { oneStatement = false }: { oneStatement?: boolean } = {},
+): Resolver<Input, Output> {
+  const withoutKey = oneStatement
+    ? (options: Options<Input>) => makeChecked(make, options)
+    : write(make)
+  return madeBy('idempotentWrite', async (options) => {
+    const { ctx, input, path: operation } = options
+    const key = parseIdempotencyKey(ctx.idempotencyHeader)
+    if (key === undefined) return await withoutKey(options)
+    const request = { holder: ctx.caller.holder, key, operation, input }
+    const work: Make<Stores, Output> = (stores, deadline) =>
+      makeChecked(make, inside(options, stores, deadline))
+    const outcome = await ctx.idempotency.once(request, ctx.deadline, work, { oneStatement })
+    if (typeof outcome === 'string') throw idempotencyError(outcome)
+    return outcome.output
+  })
+}

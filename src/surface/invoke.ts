@@ -6,8 +6,8 @@ import type { AnyTRPCProcedure } from '@trpc/server'
 import type { z } from 'zod'
 import { problemOfInput } from '../errors/problem.ts'
 import type { Context } from '../procedure/context.ts'
+import { checkOutput } from '../procedure/resolver.ts'
 import type { RestMeta } from '../procedure/rest-meta.ts'
-import { checkOutput } from '../procedure/write.ts'
 
 /** Calls a procedure and returns its output. Throws the errors of the procedure. */
 export type Run = (context: Context, input: unknown) => Promise<unknown>

@@ -1,9 +1,9 @@
 /** The procedures of pets. */
 import { found } from '../../procedure/found.ts'
-import { idempotentWrite } from '../../procedure/idempotent-write.ts'
 import { paged } from '../../procedure/paging.ts'
 import { procedure } from '../../procedure/procedure.ts'
 import { restMeta } from '../../procedure/rest-meta.ts'
+import { idempotentWrite } from '../../procedure/write.ts'
 import { GetPet, ListPets, NewPet, Pet, Pets } from './schema.ts'
 
 const tag = 'pets'

@@ -1,10 +1,9 @@
 /** The service does not start with a description that contradicts its procedure. The error names the cause. */
 import { expect, test } from 'vitest'
 import { z } from 'zod'
-import { idempotentWrite } from '../../../src/procedure/idempotent-write.ts'
 import { paged } from '../../../src/procedure/paging.ts'
 import { procedure, router } from '../../../src/procedure/procedure.ts'
-import { write } from '../../../src/procedure/write.ts'
+import { idempotentWrite, write } from '../../../src/procedure/write.ts'
 import { operationsOf } from '../../../src/surface/rest/operations.ts'
 import { restSurface } from '../../../src/surface/rest/surface.ts'
 import { described } from '../../support/procedures.ts'
