@@ -81,26 +81,26 @@ function readAction(given: ReturnType<typeof readArguments>, location: string): 
   switch (action) {
     case 'create': {
       const name = readName(operand('a NAME'))
-      const lifetime =
-        given.expires === undefined ? undefined : duration('--expires', given.expires, 1)
+      const { expires } = given
+      const lifetime = expires === undefined ? undefined : duration('--expires', expires, 1)
       const terms = { lifetime, readOnly: given['read-only'] === true }
-      return async (db, keys) =>
-        await printNew(await keys.createKey(db, name, terms), location, json)
+      return async (db, { createKey }) =>
+        await printNew(await createKey(db, name, terms), location, json)
     }
     case 'list':
       if (operands[0] === undefined)
-        return async (db, keys) => await print(listText(await keys.listKeys(db), json))
+        return async (db, { listKeys }) => await print(listText(await listKeys(db), json))
       throw new UsageError(`list takes no argument, but got "${operands[0]}"`)
     case 'rotate': {
       const id = readId(operand('the ID of a key'))
       const grace = duration('--grace', given.grace ?? '24h')
-      return async (db, keys) =>
-        await printNew((await keys.rotateKey(db, id, grace)) ?? unknown(id), location, json)
+      return async (db, { rotateKey }) =>
+        await printNew((await rotateKey(db, id, grace)) ?? unknown(id), location, json)
     }
     case 'revoke': {
       const id = readId(operand('the ID of a key'))
-      return async (db, keys) => {
-        if (!(await keys.revokeKey(db, id))) unknown(id)
+      return async (db, { revokeKey }) => {
+        if (!(await revokeKey(db, id))) unknown(id)
         console.error(`Key ${id} stops working within ${KEY_LIFETIME / 1000} seconds`)
         if (json) await print(toJson({ id }))
       }
@@ -142,43 +142,37 @@ async function printNew(made: NewApiKey, location: string, json: boolean): Promi
 }
 
 function listText(keys: ApiKey[], json: boolean): string {
-  const shown = keys.map((key) => ({
+  const shown = keys.map(({ createdAt, expiresAt, revokedAt, lastUsedAt, ...key }) => ({
     ...key,
-    createdAt: timeText(key.createdAt),
-    expiresAt: timeText(key.expiresAt),
-    revokedAt: timeText(key.revokedAt),
-    lastUsedAt: timeText(key.lastUsedAt),
+    createdAt: timeText(createdAt),
+    expiresAt: timeText(expiresAt),
+    revokedAt: timeText(revokedAt),
+    lastUsedAt: timeText(lastUsedAt),
   }))
   if (json) return toJson(shown)
-  const minute = (time: string | undefined) => time?.slice(0, -8).replace('T', ' ') ?? '-'
   const rows = shown.map((key) => [
     String(key.id),
-    key.name.replaceAll(UNPRINTABLE, escaped),
+    key.name.replaceAll(UNPRINTABLE, (text) => `\\u{${text.codePointAt(0)?.toString(16)}}`),
     `${key.prefix}…`,
     key.state,
     key.readOnly ? 'read' : 'read, write',
-    ...[key.createdAt, key.expiresAt, key.lastUsedAt].map(minute),
+    ...[key.createdAt, key.expiresAt, key.lastUsedAt].map(
+      (time) => time?.slice(0, -8).replace('T', ' ') ?? '-',
+    ),
   ])
   const title = ['ID', 'NAME', 'KEY', 'STATE', 'MAY', 'CREATED (UTC)', 'EXPIRES', 'LAST USED']
   const table = [title, ...rows]
-  const width = (column: number) => Math.max(...table.map((row) => row[column]?.length ?? 0))
-  const line = (row: string[]) => row.map((cell, column) => cell.padEnd(width(column))).join('  ')
-  return table.map((row) => line(row).trimEnd()).join('\n')
-}
-
-function escaped(character: string): string {
-  return `\\u{${character.codePointAt(0)?.toString(16)}}`
+  const widths = title.map((_, column) => Math.max(...table.map((row) => row[column]?.length ?? 0)))
+  const line = (row: string[]) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0))
+  return table.map((row) => line(row).join('  ').trimEnd()).join('\n')
 }
 
 /** Returns a time in ISO 8601. A column may have a time beyond those of a Date. */
-function timeText(time: bigint | undefined): string | undefined {
-  if (time === undefined) return undefined
-  return new Date(Math.min(Number(time), LAST_TIME)).toISOString()
-}
+const timeText = (time: bigint | undefined) =>
+  time === undefined ? undefined : new Date(Math.min(Number(time), LAST_TIME)).toISOString()
 
 /** Returns JSON with all digits of the ids. */
-function toJson(value: unknown): string {
-  return JSON.stringify(value, (_name, item) =>
+const toJson = (value: unknown) =>
+  JSON.stringify(value, (_name, item) =>
     typeof item === 'bigint' ? JSON.rawJSON(String(item)) : item,
   )
-}

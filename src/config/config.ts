@@ -42,55 +42,67 @@ const SERVER_URL = 'an http or https URL that ends in /v1'
 const LOG_LEVELS = 'debug, info, warn or error'
 const HOST = 'a host or an IP address to listen on'
 
-/** The variables: the schema of each, and the end of the sentence `NAME must be …`. */
+/** The variables by their names in the configuration: schemas, and the ends of the sentence `NAME must be …`. */
 const variables = {
-  PORT: [port.default(3000), 'an integer from 0 to 65535'],
-  LISTEN_HOST: [z.string().optional(), HOST],
-  DATABASE_URL: [
+  port: [port.default(3000), 'an integer from 0 to 65535'],
+  /** Undefined for all addresses of this machine. */
+  listenHost: [z.string().optional(), HOST],
+  databaseUrl: [
     z.string().refine(isDatabaseUrl).default(`sqlite:data/${NAME}.db?create`),
     'mysql://user:password@host:3306/database (special characters percent-encoded; for TLS with ?ssl-mode=REQUIRED, VERIFY_CA, or VERIFY_IDENTITY and a host name; for a socket with ?socketPath=/path), or sqlite:path, or sqlite:path?create, where the path is that of a file, or empty',
   ],
-  DATABASE_URL_FILE: [z.string().optional(), 'the path of a file'],
-  DATABASE_PASSWORD: [z.string().optional(), 'a password'],
-  BASE_URL: [serverUrl.optional(), SERVER_URL],
-  STAGING_URL: [serverUrl.optional(), SERVER_URL],
-  CORS_ORIGINS: [
+  databaseUrlFile: [z.string().optional(), 'the path of a file'],
+  databasePassword: [z.string().optional(), 'a password'],
+  baseUrl: [serverUrl.optional(), SERVER_URL],
+  /** Public URL of REST on the staging installation; undefined where there is none. */
+  stagingUrl: [serverUrl.optional(), SERVER_URL],
+  /** Origins whose pages may call the service; `*` allows all. */
+  corsOrigins: [
     list.pipe(z.array(z.string().refine(isOrigin))).default([]),
     'origins such as https://shop.example, separated by commas, or *',
   ],
-  RATE_LIMIT: [
+  /** Calls a minute for each API key or IP address; undefined for no limit. */
+  rateLimit: [
     integer.refine((value) => value > 0).optional(),
     'an integer of calls a minute, from 1, or empty for no limit',
   ],
-  TRUST_PROXY: [
+  trustProxy: [
     z.union([integer, list.pipe(z.array(network))]).default(0),
     'the number of trusted proxies, or their IP addresses or subnets, separated by commas',
   ],
-  DATABASE_TIMEOUT: [
+  /** Milliseconds that a call may wait for the database. */
+  databaseTimeout: [
     timeout.refine((value) => value <= 30_000).default(5_000), // the server closes slower requests
     'a duration from 1ms to 30s, such as 5s',
   ],
-  DATABASE_POOL_SIZE: [
+  /** Maximum number of connections to MySQL. */
+  databasePoolSize: [
     integer.refine((value) => value >= 1 && value <= 1_000).default(10),
     'an integer from 1 to 1000',
   ],
-  KEEP_ALIVE_TIMEOUT: [timeout.default(65_000), 'a duration from 1ms to 1h, such as 65s'],
-  SHUTDOWN_TIMEOUT: [timeout.default(10_000), 'a duration from 1ms to 1h, such as 10s'],
-  SHUTDOWN_DELAY: [duration.default(0), 'a duration such as 5s, shorter than SHUTDOWN_TIMEOUT'],
-  IDEMPOTENCY_LIFETIME: [
+  /** Milliseconds that an idle connection of a client stays open. */
+  keepAliveTimeout: [timeout.default(65_000), 'a duration from 1ms to 1h, such as 65s'],
+  /** Milliseconds that a graceful stop may take. */
+  shutdownTimeout: [timeout.default(10_000), 'a duration from 1ms to 1h, such as 10s'],
+  /** Milliseconds between the report of unreadiness and the end of new connections. */
+  shutdownDelay: [duration.default(0), 'a duration such as 5s, shorter than SHUTDOWN_TIMEOUT'],
+  /** Milliseconds that an Idempotency-Key is kept. */
+  idempotencyLifetime: [
     duration.refine((value) => value >= 60_000).default(86_400_000),
     'a duration from 1m, such as 24h',
   ],
-  LOG_LEVEL: [z.enum(['debug', 'info', 'warn', 'error']).default('info'), LOG_LEVELS],
-  METRICS_PORT: [port.optional(), 'an integer from 0 to 65535, or empty'],
-  METRICS_HOST: [z.string().default('127.0.0.1'), HOST],
-  REUSE_PORT: [
-    z.stringbool({ truthy: ['true'], falsy: ['false'] }).default(false),
-    'true or false',
-  ],
+  /** The lowest level that is logged. */
+  logLevel: [z.enum(['debug', 'info', 'warn', 'error']).default('info'), LOG_LEVELS],
+  metricsPort: [port.optional(), 'an integer from 0 to 65535, or empty'],
+  metricsHost: [z.string().default('127.0.0.1'), HOST],
+  /** Whether other processes of the service may listen on the same port. */
+  reusePort: [z.stringbool({ truthy: ['true'], falsy: ['false'] }).default(false), 'true or false'],
 } as const
 
-type Values = { [Name in keyof typeof variables]: z.output<(typeof variables)[Name][0]> }
+type Values = { [Field in keyof typeof variables]: z.output<(typeof variables)[Field][0]> }
+
+/** Returns the variable of a field: DATABASE_URL of `databaseUrl`. */
+const nameOf = (field: string) => field.replaceAll(/[A-Z]/g, '_$&').toUpperCase()
 
 /** The configuration, with defaults applied. */
 export type Config = ReturnType<typeof readConfig>
@@ -103,57 +115,29 @@ export const loadConfig = (): Config => readConfig(process.env, readDotenv())
  * not show a value: that of DATABASE_URL contains a password.
  */
 export function readConfig(environment: Variables, dotenv: Variables = {}) {
-  const { values, warnings } = valuesOf(Object.keys(variables), environment, dotenv)
+  const { values, warnings } = valuesOf(Object.keys(variables).map(nameOf), environment, dotenv)
   if (values.DATABASE_URL_FILE) values.DATABASE_URL = readSecret(values)
   const parsed: Record<string, unknown> = {}
-  for (const [name, [schema, rule]] of Object.entries(variables)) {
-    const { success, data } = schema.safeParse(values[name])
-    if (!success) throw new ConfigError(`${name} must be ${rule}`)
-    parsed[name] = data
+  for (const [field, [schema, rule]] of Object.entries(variables)) {
+    const { success, data } = schema.safeParse(values[nameOf(field)])
+    if (!success) throw new ConfigError(`${nameOf(field)} must be ${rule}`)
+    parsed[field] = data
   }
-  const read = parsed as Values // each is the output of its schema
-  if (read.SHUTDOWN_DELAY >= read.SHUTDOWN_TIMEOUT) {
+  const all = parsed as Values // each is the output of its schema
+  const { databaseUrlFile, databasePassword, metricsHost, metricsPort, ...read } = all
+  if (read.shutdownDelay >= read.shutdownTimeout) {
     throw new ConfigError('SHUTDOWN_DELAY must be shorter than SHUTDOWN_TIMEOUT')
   }
-  const databaseUrl = withPassword(read.DATABASE_URL, read.DATABASE_PASSWORD)
-  if (read.REUSE_PORT && (platform !== 'linux' || databaseUrl.startsWith('sqlite:'))) {
+  const databaseUrl = withPassword(read.databaseUrl, databasePassword)
+  if (read.reusePort && (platform !== 'linux' || databaseUrl.startsWith('sqlite:'))) {
     throw new ConfigError('REUSE_PORT=true needs Linux, and a DATABASE_URL of MySQL')
   }
   return {
-    port: read.PORT,
-    /** Undefined for all addresses of this machine. */
-    listenHost: read.LISTEN_HOST,
+    ...read,
     databaseUrl,
-    baseUrl: read.BASE_URL ?? `http://localhost:${read.PORT}/v1`,
-    /** Public URL of REST on the staging installation; undefined where there is none. */
-    stagingUrl: read.STAGING_URL,
-    /** Origins whose pages may call the service; `*` allows all. */
-    corsOrigins: read.CORS_ORIGINS,
-    /** Calls a minute for each API key or IP address; undefined for no limit. */
-    rateLimit: read.RATE_LIMIT,
-    /** The number of trusted proxies, or their IP addresses and subnets. */
-    trustProxy: read.TRUST_PROXY,
-    /** Milliseconds that a call may wait for the database. */
-    databaseTimeout: read.DATABASE_TIMEOUT,
-    /** Maximum number of connections to MySQL. */
-    databasePoolSize: read.DATABASE_POOL_SIZE,
-    /** Milliseconds that an idle connection of a client stays open. */
-    keepAliveTimeout: read.KEEP_ALIVE_TIMEOUT,
-    /** Milliseconds that a graceful stop may take. */
-    shutdownTimeout: read.SHUTDOWN_TIMEOUT,
-    /** Milliseconds between the report of unreadiness and the end of new connections. */
-    shutdownDelay: read.SHUTDOWN_DELAY,
-    /** Milliseconds that an Idempotency-Key is kept. */
-    idempotencyLifetime: read.IDEMPOTENCY_LIFETIME,
-    /** The lowest level that is logged. */
-    logLevel: read.LOG_LEVEL,
+    baseUrl: read.baseUrl ?? `http://localhost:${read.port}/v1`,
     /** Where the metrics are served; undefined where they are off. */
-    metrics:
-      read.METRICS_PORT === undefined
-        ? undefined
-        : { host: read.METRICS_HOST, port: read.METRICS_PORT },
-    /** Whether other processes of the service may listen on the same port. */
-    reusePort: read.REUSE_PORT,
+    metrics: metricsPort === undefined ? undefined : { host: metricsHost, port: metricsPort },
     /** Whether a variable of OpenTelemetry says where to send traces. */
     exportsTraces: Object.entries(environment).some(
       ([name, value]) => value && name.startsWith('OTEL_EXPORTER_'),

@@ -73,8 +73,8 @@ export function createIdempotency<Stores>(
           throw error
         }
       }
-      // Either another call of the shared transaction failed, or the answer to a commit was lost. In the
-      // second case the key may be stored, and a later attempt failed because of it: the row decides.
+      // Another call of the shared transaction failed; or the answer to a commit was lost, and a later
+      // attempt found the key taken: by that commit, or by another request. The row tells which.
     }
   }
 

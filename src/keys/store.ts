@@ -172,18 +172,11 @@ const findRow = lookUp<
 })
 
 /** Records that keys were used, by their ids: the time is that of this record. */
-export async function recordUses(
-  db: Database,
-  keyIds: Iterable<bigint>,
-  deadline?: Deadline,
-): Promise<void> {
+export async function recordUses(db: Database, keyIds: Iterable<bigint>, deadline?: Deadline) {
   const waiting = [...keyIds]
   while (waiting.length > 0) {
-    const update = db
-      .updateTable('api_keys')
-      .set({ last_used_at: now(db) })
-      .where('id', 'in', waiting.splice(0, MAX_USES))
-    await execute(db, update, deadline)
+    const update = db.updateTable('api_keys').set({ last_used_at: now(db) })
+    await execute(db, update.where('id', 'in', waiting.splice(0, MAX_USES)), deadline)
   }
 }
 
