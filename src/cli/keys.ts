@@ -84,23 +84,23 @@ function readAction(given: ReturnType<typeof readArguments>, location: string): 
       const { expires } = given
       const lifetime = expires === undefined ? undefined : duration('--expires', expires, 1)
       const terms = { lifetime, readOnly: given['read-only'] === true }
-      return async (db, { createKey }) =>
-        await printNew(await createKey(db, name, terms), location, json)
+      return async (db, keys) =>
+        await printNew(await keys.createKey(db, name, terms), location, json)
     }
     case 'list':
       if (operands[0] === undefined)
-        return async (db, { listKeys }) => await print(listText(await listKeys(db), json))
+        return async (db, keys) => await print(listText(await keys.listKeys(db), json))
       throw new UsageError(`list takes no argument, but got "${operands[0]}"`)
     case 'rotate': {
       const id = readId(operand('the ID of a key'))
       const grace = duration('--grace', given.grace ?? '24h')
-      return async (db, { rotateKey }) =>
-        await printNew((await rotateKey(db, id, grace)) ?? unknown(id), location, json)
+      return async (db, keys) =>
+        await printNew((await keys.rotateKey(db, id, grace)) ?? unknown(id), location, json)
     }
     case 'revoke': {
       const id = readId(operand('the ID of a key'))
-      return async (db, { revokeKey }) => {
-        if (!(await revokeKey(db, id))) unknown(id)
+      return async (db, keys) => {
+        if (!(await keys.revokeKey(db, id))) unknown(id)
         console.error(`Key ${id} stops working within ${KEY_LIFETIME / 1000} seconds`)
         if (json) await print(toJson({ id }))
       }
@@ -168,11 +168,13 @@ function listText(keys: ApiKey[], json: boolean): string {
 }
 
 /** Returns a time in ISO 8601. A column may have a time beyond those of a Date. */
-const timeText = (time: bigint | undefined) =>
-  time === undefined ? undefined : new Date(Math.min(Number(time), LAST_TIME)).toISOString()
+function timeText(time: bigint | undefined): string | undefined {
+  return time === undefined ? time : new Date(Math.min(Number(time), LAST_TIME)).toISOString()
+}
 
 /** Returns JSON with all digits of the ids. */
-const toJson = (value: unknown) =>
-  JSON.stringify(value, (_name, item) =>
+function toJson(value: unknown): string {
+  return JSON.stringify(value, (_name, item) =>
     typeof item === 'bigint' ? JSON.rawJSON(String(item)) : item,
   )
+}
