@@ -7,7 +7,7 @@ import { found, unique } from '../../src/procedure/found.ts'
 import { paged } from '../../src/procedure/paging.ts'
 import { procedure, router } from '../../src/procedure/procedure.ts'
 import { idempotentWrite, write } from '../../src/procedure/write.ts'
-import { described } from '../support/procedures.ts'
+import { described, resourcesOf } from '../support/procedures.ts'
 import { ListVisits, NewVisit, OneVisit, Visit, VisitChange, Visits } from './schema.ts'
 import { ownerStore, visitStore } from './store.ts'
 
@@ -15,30 +15,23 @@ const createVisitStores = (db: Database) => ({ owners: ownerStore(db), visits: v
 // In the service these would be two lines of `Stores`, which a test cannot add to.
 const storesOf = ({ stores }: Context) => stores as unknown as ReturnType<typeof createVisitStores>
 
-const example: Visit = {
-  id: 7n,
-  reference: 'V-1',
-  at: new Date('2026-01-02T03:04:05Z'),
-  urgent: false,
-  note: null,
-  closedAt: null,
-}
+const at = new Date('2026-01-02T03:04:05Z')
+const example: Visit = { id: 7n, reference: 'V-1', at, urgent: false, note: null, closedAt: null }
 const all = '/owners/{ownerId}/visits'
 const one = `${all}/{visitId}` as const
 
 const noOwner = (id: bigint) => `There is no owner with the id ${id}`
 const noVisit = (id: bigint) => `There is no visit with the id ${id}`
+const ofOne = { notFound: noVisit(7n), example }
 const conflict = 'There is a visit with this reference already'
 const closedAlready = 'This visit is closed already'
 
 const listVisits = procedure
   .meta(
     described('GET', all, {
-      paged: true,
-      notFound: noOwner(3n),
+      ...{ paged: true, notFound: noOwner(3n), example: [example] },
       summary: 'List visits',
       description: 'Returns a page of visits, by descending `id`.',
-      example: [example],
     }),
   )
   .input(ListVisits)
@@ -55,10 +48,8 @@ const createVisit = procedure
   .meta(
     described('POST', all, {
       creates: '/owners/{ownerId}/visits/{id}',
-      notFound: noOwner(3n),
-      conflict,
-      example,
-      exampleInput: { reference: 'V-1', at: '2026-01-02T03:04:05Z' },
+      ...{ notFound: noOwner(3n), conflict, example },
+      exampleInput: { reference: 'V-1', at },
     }),
   )
   .input(NewVisit)
@@ -72,7 +63,7 @@ const createVisit = procedure
   )
 
 const getVisit = procedure
-  .meta(described('GET', one, { notFound: noVisit(7n), example }))
+  .meta(described('GET', one, ofOne))
   .input(OneVisit)
   .output(Visit)
   .query(async ({ ctx, input }) =>
@@ -80,13 +71,7 @@ const getVisit = procedure
   )
 
 const updateVisit = procedure
-  .meta(
-    described('PATCH', one, {
-      notFound: noVisit(7n),
-      example,
-      exampleInput: { note: null },
-    }),
-  )
+  .meta(described('PATCH', one, { ...ofOne, exampleInput: { note: null } }))
   .input(VisitChange)
   .output(Visit)
   .mutation(
@@ -109,14 +94,7 @@ const removeVisit = procedure
   )
 
 const closeVisit = procedure
-  .meta(
-    described('POST', `${one}/close`, {
-      repeatable: true,
-      notFound: noVisit(7n),
-      conflict: closedAlready,
-      example: { ...example, closedAt: example.at },
-    }),
-  )
+  .meta(described('POST', `${one}/close`, { ...ofOne, repeatable: true, conflict: closedAlready }))
   .input(OneVisit)
   .output(Visit)
   .mutation(
@@ -130,20 +108,11 @@ const closeVisit = procedure
     }),
   )
 
-export const visitRouter = router({
-  listVisits,
-  createVisit,
-  getVisit,
-  updateVisit,
-  removeVisit,
-  closeVisit,
-})
+const changes = { updateVisit, removeVisit, closeVisit }
+export const visitRouter = router({ listVisits, createVisit, getVisit, ...changes })
 
-/** What is served in place of the service's own resources. */
-export const visitResources = {
-  router: visitRouter,
-  tags: { things: 'Owners and their visits.' },
-  description: 'Visits.',
-  // The service passes on the stores that it was given, whatever they are.
-  createStores: (db: Database) => createVisitStores(db) as unknown as Stores,
-}
+/** What is served in place of the service's own resources, with stores that only these procedures know. */
+export const visitResources = resourcesOf(
+  visitRouter,
+  (db) => createVisitStores(db) as unknown as Stores,
+)

@@ -4,23 +4,19 @@ import { dateTimeInput, dateTimeOutput } from '../../src/procedure/dates.ts'
 import { int64Input, int64Output, textInput, textOutput } from '../../src/procedure/fields.ts'
 import { MAX_LIMIT, pagingInputs } from '../../src/procedure/paging.ts'
 
-const notAnObject = { error: 'must be an object' }
 const ownerId = int64Input({ description: 'Identifier of the owner.' })
 
 const urgent = z.boolean({ error: 'must be true or false' })
 const note = textInput({ description: 'What is to be known; null where there is nothing.' })
 
 export const NewVisit = z
-  .object(
-    {
-      ownerId,
-      reference: textInput({ description: 'Names the visit; no other has it.' }, 40),
-      at: dateTimeInput({ description: 'When it is.' }),
-      urgent: urgent.default(false).meta({ description: 'Whether it comes before others.' }),
-      note: note.nullable().default(null),
-    },
-    notAnObject,
-  )
+  .object({
+    ownerId,
+    reference: textInput({ description: 'Names the visit; no other has it.' }, 40),
+    at: dateTimeInput({ description: 'When it is.' }),
+    urgent: urgent.default(false).meta({ description: 'Whether it comes before others.' }),
+    note: note.nullable().default(null),
+  })
   .meta({ id: 'NewVisit', description: 'A visit to add.' })
 
 export const Visit = z
@@ -39,19 +35,16 @@ export const Visits = z
   .max(MAX_LIMIT)
   .meta({ id: 'Visits', description: 'Visits, by descending `id`.' })
 
-export const ListVisits = z.object(
-  {
-    ownerId,
-    ...pagingInputs('visits'),
-    urgent: urgent.optional().meta({ description: 'Keep only those that are, or are not.' }),
-  },
-  notAnObject,
-)
+export const ListVisits = z.object({
+  ownerId,
+  ...pagingInputs('visits'),
+  urgent: urgent.optional().meta({ description: 'Keep only those that are, or are not.' }),
+})
 
-export const OneVisit = z.object(
-  { ownerId, visitId: int64Input({ description: 'Identifier of the visit.' }) },
-  notAnObject,
-)
+export const OneVisit = z.object({
+  ownerId,
+  visitId: int64Input({ description: 'Identifier of the visit.' }),
+})
 
 // A field that is left out stays as it is; null clears it.
 export const VisitChange = OneVisit.extend({

@@ -1,5 +1,11 @@
 /** The stores of owners and visits, and the migration of their tables. */
-import type { ExpressionBuilder, Generated, Kysely, Selectable } from 'kysely'
+import type {
+  ColumnDefinitionBuilder,
+  ExpressionBuilder,
+  Generated,
+  Kysely,
+  Selectable,
+} from 'kysely'
 import { inserts } from '../../db/coalesce/inserts.ts'
 import { lookUp } from '../../db/coalesce/lookup.ts'
 import { pages } from '../../db/coalesce/pages.ts'
@@ -29,24 +35,22 @@ declare module '../../db/tables.ts' {
 
 /** The migration of the tables, as it would be in db/migrations. */
 export async function up(db: Kysely<unknown>): Promise<void> {
-  await db.schema
-    .createTable('test_owners')
-    .ifNotExists()
-    .addColumn('id', ...idColumn(db))
-    .addColumn('closed', 'bigint', (column) => column.notNull())
-    .modifyEnd(await tableOptions(db))
-    .execute()
-  await db.schema
-    .createTable('test_visits')
-    .ifNotExists()
-    .addColumn('id', ...idColumn(db))
-    .addColumn('owner_id', 'bigint', (column) => column.notNull())
-    .addColumn('reference', 'varchar(40)', (column) => column.notNull())
-    .addColumn('at', 'bigint', (column) => column.notNull())
-    .addColumn('urgent', 'bigint', (column) => column.notNull())
+  const options = await tableOptions(db)
+  const tableOf = (name: string) =>
+    db.schema
+      .createTable(name)
+      .ifNotExists()
+      .addColumn('id', ...idColumn(db))
+      .modifyEnd(options)
+  const notNull = (column: ColumnDefinitionBuilder) => column.notNull()
+  await tableOf('test_owners').addColumn('closed', 'bigint', notNull).execute()
+  await tableOf('test_visits')
+    .addColumn('owner_id', 'bigint', notNull)
+    .addColumn('reference', 'varchar(40)', notNull)
+    .addColumn('at', 'bigint', notNull)
+    .addColumn('urgent', 'bigint', notNull)
     .addColumn('note', 'varchar(255)')
     .addUniqueConstraint('test_visits_reference', ['reference'])
-    .modifyEnd(await tableOptions(db))
     .execute()
   // As a later migration would change the table.
   await addColumn(db, 'test_visits', 'closed_at', 'bigint')
@@ -63,15 +67,10 @@ export const ownerStore = (db: Database) => ({
 })
 
 const getOwner = lookUp({
-  select: (db, ids: Value<bigint>[]) =>
-    db
-      .selectFrom('test_owners')
-      .selectAll()
-      .where(
-        'id',
-        'in',
-        ids.map((value) => value((id) => id)),
-      ),
+  select(db, ids: Value<bigint>[]) {
+    const wanted = ids.map((value) => value((id) => id))
+    return db.selectFrom('test_owners').selectAll().where('id', 'in', wanted)
+  },
   nameOf: (owner: bigint | { id: bigint }) => (typeof owner === 'bigint' ? owner : owner.id),
 })
 
@@ -138,14 +137,9 @@ const readPage = pages({
   item: toVisit,
 })
 
+const dateOf = (time: bigint) => new Date(Number(time))
 function toVisit(row: Selectable<Tables['test_visits']>): Visit {
   const { id, reference, at, urgent, note, closed_at } = row
-  return {
-    id,
-    reference,
-    at: new Date(Number(at)),
-    urgent: urgent === 1n,
-    note,
-    closedAt: closed_at === null ? null : new Date(Number(closed_at)),
-  }
+  const closedAt = closed_at === null ? null : dateOf(closed_at)
+  return { id, reference, at: dateOf(at), urgent: urgent === 1n, note, closedAt }
 }
