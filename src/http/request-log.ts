@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Logger } from 'pino'
 import { NAME } from '../config/product.ts'
-import { type Auth, withoutKeyAtEnd, withoutKeys } from '../keys/key.ts'
+import { type Caller, withoutKeyAtEnd, withoutKeys } from '../keys/key.ts'
 import type { Observation } from '../observe/metrics.ts'
 import { activeSpan, idsOf } from '../observe/span.ts'
 import { ipAddressOf, parseTarget, type Trust } from './request.ts'
@@ -22,8 +22,8 @@ export class RequestRecord {
   operation: string | undefined
   /** The calls of a batch. The log has a line for each. */
   calls: CallOutcome[] | undefined
-  /** Undefined until the API key has been checked. */
-  auth: Auth | undefined
+  /** Undefined until an API key has been found valid. */
+  caller: Caller | undefined
   /** The part of an invalid API key that the log may contain. */
   keyPrefix: string | undefined
   /** The span of the request; undefined without OpenTelemetry. */
@@ -76,35 +76,33 @@ export function createTelemetry(
         [`${NAME}.request_id`]: record.requestId,
         'url.path': readablePath(req.url ?? ''), // the path may have an API key by mistake
       })
-      const { method, url = '' } = req
+      const { method, url = '' } = req // Express changes the URL
       res.on('close', () => {
-        const { surface, requestId, auth, keyPrefix, span } = record
+        const { surface, requestId, caller, span } = record
         const answered = res.writableFinished ? res.statusCode : undefined
         const duration = Math.round((performance.now() - start) * 10) / 10
-        const ids = idsOf(span)
+        const { traceId, spanId } = idsOf(span)
         // A batch whose client closed the connection has one line: none of its calls was answered.
         const ofBatch = answered === undefined ? undefined : record.calls
         const outcomes: CallOutcome[] = ofBatch ?? [[record.operation, answered ?? GONE]]
         for (const [operation, status] of outcomes) {
           observe({ surface, operation, status, duration })
-          const path = operation === undefined ? readablePath(url) : undefined
-          const isKnown = typeof auth === 'object'
           const isQuiet = record.isDocsFile && (status === 200 || status === 304)
           log[isQuiet ? 'debug' : 'info'](
             // The log leaves out what is undefined. To spread objects would cost more.
             {
               requestId,
-              traceId: ids?.traceId,
-              spanId: ids?.spanId,
+              traceId,
+              spanId,
               surface,
               operation,
               method,
-              path,
+              path: operation === undefined ? readablePath(url) : undefined,
               status,
               duration,
-              keyId: isKnown ? auth.keyId.toString() : undefined,
-              address: isKnown ? undefined : plain(record.ipAddress),
-              keyPrefix: isKnown ? undefined : keyPrefix,
+              keyId: caller?.keyId.toString(),
+              address: caller ? undefined : plain(record.ipAddress),
+              keyPrefix: caller ? undefined : record.keyPrefix,
             },
             'request',
           )
@@ -114,11 +112,9 @@ export function createTelemetry(
     /** Logs and counts a request that the server rejects before the app; returns its new id. */
     onRefused({ status, ipAddress }: { status: number; ipAddress: string | undefined }): string {
       const requestId = randomUUID()
-      observe({ surface: 'other', operation: undefined, status, duration: 0 })
-      log.info(
-        { requestId, surface: 'other', status, duration: 0, address: plain(ipAddress) },
-        'request',
-      )
+      const refused = { surface: 'other', status, duration: 0 } as const
+      observe({ ...refused, operation: undefined })
+      log.info({ requestId, ...refused, address: plain(ipAddress) }, 'request')
       return requestId
     },
   }

@@ -32,7 +32,7 @@ export async function identify(
   const token = bearerToken(res.req)
   const cached = token ? authenticator.known(token) : undefined
   if (cached) {
-    record.auth = cached
+    record.caller = cached
     rateLimit?.countKey(res, cached.keyId, calls)
     return cached
   }
@@ -43,7 +43,7 @@ export async function identify(
   if (token === undefined) return 'missing'
   const found = await lookUp(callers, res, token)
   if (!found) return 'invalid'
-  record.auth = found
+  record.caller = found
   if (isUnknown) rateLimit?.refundIpAddress(res, calls)
   rateLimit?.countKey(res, found.keyId, calls)
   return found

@@ -89,13 +89,9 @@ export function pipeline(surface: Surface, service: Service): Pipeline {
     try {
       checkHost(req)
       const hasArrived = req.complete
-      let auth = await identify(service, res, match.calls)
-      let caller = authorize(auth, match.type)
+      let caller = authorize(await identify(service, res, match.calls), match.type)
       const body = match.readsBody ? await readBody(req, res) : undefined
-      if (!hasArrived) {
-        auth = await identifyAgain(service, res)
-        caller = authorize(auth, match.type)
-      }
+      if (!hasArrived) caller = authorize(await identifyAgain(service, res), match.type)
       const context = { ...begin(service, req, res), caller }
       const report = (error: Problem) => service.report(error, record)
       const { status, headers, body: text, calls } = await match.reply(context, body, report)

@@ -4,7 +4,6 @@ import { Problem, toProblem } from '../../errors/problem.ts'
 import type { CallOutcome } from '../../http/request-log.ts'
 import { inSpan } from '../../observe/span.ts'
 import type { Context } from '../../procedure/context.ts'
-import type { Run } from '../invoke.ts'
 import type { Report } from '../pipeline.ts'
 
 /** Throws BAD_REQUEST for a batch that is too long, mixes queries and mutations, or has an Idempotency-Key. */
@@ -17,20 +16,15 @@ export function checkBatch(names: string[], types: Set<string>, idempotencyKey: 
   }
 }
 
-/** A call of a procedure; `run` is the error where the procedure cannot be called. */
-export interface Call {
-  /** The logged operation. */
-  name: string
-  run: Run | Problem
-}
-
 /** Returns the input of a call by its index in the batch. Throws a Problem for an invalid input. */
 export type Inputs = (index: number) => unknown
 
-/** Returns the output of a call. Throws its error, and that of its input. */
-export async function runCall({ run }: Call, context: Context, inputs: Inputs, index: number) {
-  if (typeof run !== 'function') throw run
-  return await run(context, inputs(index))
+/** A call of a procedure. */
+export interface Call {
+  /** The logged operation. */
+  name: string
+  /** Returns the output. Throws the error of the call, and that of its input. */
+  run(context: Context, inputs: Inputs, index: number): Promise<unknown>
 }
 
 /** The output of a call in a batch, or its error. */
@@ -49,19 +43,18 @@ export async function runBatch(
 ): Promise<{ outcomes: Outcome[]; logged: CallOutcome[] | undefined }> {
   const runOne = async (call: Call, index: number): Promise<Outcome> => {
     try {
-      return { output: await runCall(call, context, inputs, index), status: 200 }
+      return { output: await call.run(context, inputs, index), status: 200 }
     } catch (thrown) {
       const error = toProblem(thrown)
       report(error)
       return { error, status: error.status }
     }
   }
-  const isMany = calls.length > 1
-  const running = calls.map((call, index) =>
-    isMany ? inSpan(call.name, () => runOne(call, index)) : runOne(call, index),
+  const [first] = calls
+  if (first && calls.length === 1) return { outcomes: [await runOne(first, 0)], logged: undefined }
+  const outcomes = await Promise.all(
+    calls.map((call, index) => inSpan(call.name, () => runOne(call, index))),
   )
-  const outcomes = await Promise.all(running)
-  if (!isMany) return { outcomes, logged: undefined }
   return {
     outcomes,
     logged: calls.map(({ name }, index) => [name, outcomes[index]?.status ?? 500]),

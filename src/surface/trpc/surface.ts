@@ -21,7 +21,7 @@ import { decodeInput } from '../../procedure/decode.ts'
 import { definitionOf, type Run, runOf } from '../invoke.ts'
 import type { Reply, Surface } from '../pipeline.ts'
 import { JSON_LINES, serveStream } from './adapter.ts'
-import { type Call, checkBatch, type Inputs, type Outcome, runBatch, runCall } from './batch.ts'
+import { type Call, checkBatch, type Inputs, type Outcome, runBatch } from './batch.ts'
 
 /** The name in the log and the metrics of any procedure that does not exist. */
 const UNKNOWN = 'unknown'
@@ -44,10 +44,12 @@ interface Procedure {
 
 /** Returns the surface of a router's procedures below `/trpc`. */
 export function trpcSurface(router: AnyTRPCRouter): Surface {
-  const procedures = new Map<string, Procedure>()
-  for (const [name, procedure] of Object.entries<AnyTRPCProcedure>(router._def.procedures)) {
-    procedures.set(name, { type: definitionOf(procedure).type, run: runOf(name, procedure) })
-  }
+  const procedures = new Map(
+    Object.entries<AnyTRPCProcedure>(router._def.procedures).map(([name, procedure]) => [
+      name,
+      { type: definitionOf(procedure).type, run: runOf(name, procedure) },
+    ]),
+  )
   return {
     name: 'trpc',
     prefix: PREFIX,
@@ -76,7 +78,11 @@ export function trpcSurface(router: AnyTRPCRouter): Surface {
           const text = method === 'GET' ? query.input : body
           const inputs = readInputs(text, method, isBatch)
           if (isStream) {
-            const runs = calls.map((call) => (at: number) => runCall(call, context, inputs, at))
+            const runs = calls.map(
+              ({ run }) =>
+                (at: number) =>
+                  run(context, inputs, at),
+            )
             const reply = await serveStream(router, runs, { method, isBatch }, context, report)
             return { ...reply, headers: HEADERS }
           }
@@ -84,7 +90,7 @@ export function trpcSurface(router: AnyTRPCRouter): Surface {
             const { outcomes, logged } = await runBatch(calls, context, inputs, report)
             return { ...encodeBatch(outcomes), ...(logged && { calls: logged }) }
           }
-          const output = await runCall(calls[0] as Call, context, inputs, 0) // there is one
+          const output = await (calls[0] as Call).run(context, inputs, 0) // there is one
           return { status: 200, headers: HEADERS, body: resultText(output) }
         },
       }
@@ -120,13 +126,15 @@ function namesOf(path: string, isBatch: boolean): string[] {
 /** Returns the call of a procedure. It fails if there is none, or if the method does not fit its type. */
 function find(procedures: ReadonlyMap<string, Procedure>, name: string, method: Method): Call {
   const procedure = procedures.get(name)
-  if (!procedure) {
-    const message = `There is no procedure with the name ${name}`
-    return { name: UNKNOWN, run: new Problem('NOT_FOUND', message) }
+  const accepted = procedure?.type === 'mutation' ? 'POST' : 'GET'
+  return {
+    name: procedure ? name : UNKNOWN,
+    async run(context, inputs, index) {
+      if (!procedure) throw new Problem('NOT_FOUND', `There is no procedure with the name ${name}`)
+      if (method !== accepted) throw methodNotSupported(method, accepted)
+      return await procedure.run(context, inputs(index))
+    },
   }
-  const accepted = procedure.type === 'query' ? 'GET' : 'POST'
-  if (method !== accepted) return { name, run: methodNotSupported(method, accepted) }
-  return { name, run: procedure.run }
 }
 
 /**
