@@ -7,12 +7,11 @@ import { http } from './node.ts'
 
 /**
  * Serves `/metrics` on this host and port, and returns the server once it listens. `read` returns the
- * text format of Prometheus, or undefined where no process has metrics: the status is 503 then, so that
- * Prometheus counts the service as down. Throws ConfigError if the port is not available.
+ * text format of Prometheus. Throws ConfigError if the port is not available.
  */
 export async function serveMetrics(
   { host, port }: { host: string; port: number },
-  read: () => Promise<string | undefined>,
+  read: () => Promise<string>,
 ): Promise<Server> {
   const server = http
     .createServer(async (req, res) => {
@@ -22,7 +21,6 @@ export async function serveMetrics(
       }
       try {
         const text = await read()
-        if (text === undefined) return res.writeHead(503).end()
         res.writeHead(200, { 'Content-Type': Registry.PROMETHEUS_CONTENT_TYPE }).end(text)
       } catch {
         res.writeHead(500).end()

@@ -40,7 +40,7 @@ const TOO_MANY_CONNECTIONS =
 export interface Running {
   port: number
   /** Returns the metrics in Prometheus's text format; undefined when they are off. */
-  readMetrics(): Promise<string | undefined>
+  readMetrics: (() => Promise<string>) | undefined
   /** Reports unready, then accepts no more connections, then finishes the requests in flight. */
   stop(): Promise<void>
 }
@@ -110,7 +110,7 @@ export async function serve(
   globalThis.gc?.({ type: 'major', flavor: 'last-resort' })
   return {
     port: (server.address() as AddressInfo).port, // a server on a port has no other address
-    readMetrics: async () => metrics?.registry.metrics(),
+    readMetrics: metrics && (() => metrics.registry.metrics()),
     stop,
   }
 }

@@ -21,6 +21,7 @@ export async function start(db: Database, config: Config, log: Log, composition:
   try {
     const metrics =
       config.metrics &&
+      readMetrics &&
       (await (await import('../http/metrics-server.ts')).serveMetrics(config.metrics, readMetrics))
     // Last: a key is shown once, and a start that fails shows nothing.
     const firstKey = await prepareFirstKey(db, config.databaseUrl)
