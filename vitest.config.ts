@@ -1,8 +1,8 @@
 import { configDefaults, defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
-// The journeys of consumers have a project of their own; faults and clusters have configurations.
-const apart = ['test/{journeys,faults,cluster}/**', ...configDefaults.exclude]
+// The journeys of consumers have a project of their own; faults, clusters and the world have configurations.
+const apart = ['test/{journeys,faults,cluster,world}/**', ...configDefaults.exclude]
 
 // The files of the differential test run in several processes, and share one seed.
 process.env.DIFFERENTIAL_SEED ||= String(Date.now() % 2 ** 31)
