@@ -3,9 +3,8 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { RowDataPacket } from 'mysql2'
 import { Deadline } from '../../deadline.ts'
 import type { PoolUsage } from '../../engine.ts'
-import { DatabaseUnavailableError } from '../../errors.ts'
+import { DatabaseUnavailableError, OverloadedError } from '../../errors.ts'
 import { type Address, type Opened, open } from './open.ts'
-import { createSemaphore } from './semaphore.ts'
 
 /** The part of the connections that may write: while all writes wait for a lock, reads continue. */
 const WRITERS = 0.6
@@ -36,11 +35,15 @@ export interface Pooled extends Opened {
   hasEnded: boolean
   /** Closes it when it is idle for too long. */
   readonly idleTimer: NodeJS.Timeout
-  /** Ends its use; undefined while it is idle. */
-  release: (() => void) | undefined
+  /** What it is used for; undefined while it is idle. */
+  use: Use | undefined
 }
 
+/** A use for a statement that reads or that may write; or for the kill of a session, beyond the limits. */
+type Use = 'read' | 'write' | 'kill'
+
 interface Waiter {
+  use: Use
   resolve(pooled: Pooled): void
   reject(error: Error): void
 }
@@ -56,11 +59,11 @@ export interface PoolOptions {
 export class MysqlPool {
   readonly #address: Address
   readonly #usage: PoolUsage
-  readonly #waitToUse: ReturnType<typeof createSemaphore>
-  readonly #waitToWrite: ReturnType<typeof createSemaphore>
+  readonly #size: number
+  #writing = 0
   /** The idle connections, in the order of their last use. */
   readonly #idle: Pooled[] = []
-  /** The callers that found no idle connection, in the order of their arrival. */
+  /** The callers, in the order of their arrival. */
   readonly #waiters = new Set<Waiter>()
   /** Whether a connection is being opened: one at a time, so that a server that hangs has only one. */
   #isOpening = false
@@ -71,27 +74,14 @@ export class MysqlPool {
   constructor(address: Address, { size, usage }: PoolOptions) {
     this.#address = address
     this.#usage = usage
-    this.#waitToUse = createSemaphore(size, MAX_WAITING)
-    this.#waitToWrite = createSemaphore(Math.max(1, Math.floor(size * WRITERS)), MAX_WAITING)
+    this.#size = size
   }
 
   /** Returns a connection that works. Throws DatabaseUnavailableError, or the reason of the deadline. */
   async take(deadline: Deadline, isWriting: boolean): Promise<Pooled> {
     this.#usage.waiting++
-    const permits: (() => void)[] = []
-    const release = () => {
-      for (const permit of permits) permit()
-    }
     try {
-      if (isWriting) permits.push(await this.#waitToWrite(deadline))
-      permits.push(await this.#waitToUse(deadline))
-      const pooled = await this.#next(deadline)
-      pooled.release = release
-      this.#usage.used++
-      return pooled
-    } catch (error) {
-      release()
-      throw error
+      return await this.#next(isWriting ? 'write' : 'read', deadline)
     } finally {
       this.#usage.waiting--
     }
@@ -100,7 +90,7 @@ export class MysqlPool {
   giveBack(pooled: Pooled): void {
     pooled.workedAt = performance.now()
     if (pooled.hasEnded) pooled.socket.destroy()
-    else this.#offer(pooled)
+    else this.#keep(pooled)
     this.#endUse(pooled)
   }
 
@@ -118,7 +108,7 @@ export class MysqlPool {
   async kill({ connection: { threadId }, server, openedAt }: Pooled): Promise<void> {
     using deadline = new Deadline(this.#address.timeout)
     const age = performance.now() - openedAt
-    const control = await this.#next(deadline).catch(() => undefined)
+    const control = await this.#next('kill', deadline).catch(() => undefined)
     if (!control) return
     const query = async (sql: string) =>
       (await deadline.race(control.connection.promise().query<RowDataPacket[]>(sql)))[0]
@@ -139,7 +129,7 @@ export class MysqlPool {
   /** Closes all connections, each after its statement. Never throws. */
   async end(): Promise<void> {
     this.#end.abort()
-    this.#rejectWaiters(new Error('The pool has ended'))
+    this.#reject([...this.#waiters], new Error('The pool has ended'))
     for (const pooled of this.#idle.splice(0)) close(pooled)
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#onUnused = resolve
@@ -147,25 +137,48 @@ export class MysqlPool {
   }
 
   /** Returns an idle connection that answers, or a new one. */
-  async #next(deadline: Deadline): Promise<Pooled> {
+  async #next(use: Use, deadline: Deadline): Promise<Pooled> {
     for (;;) {
       if (deadline.reason) throw deadline.reason
-      const pooled = this.#idle.pop() ?? (await this.#wait(deadline))
+      const pooled = this.#takeIdle(use) ?? (await this.#wait(use, deadline))
       if (performance.now() - pooled.workedAt < PING_AFTER) return pooled
       await deadline.race(this.#check(pooled))
     }
   }
 
+  /** Returns how many more connections may have this use. */
+  #free(use: Use): number {
+    if (use === 'kill') return Number.POSITIVE_INFINITY
+    const free = this.#size - this.#usage.used
+    if (use === 'read') return free
+    return Math.min(free, Math.max(1, Math.floor(this.#size * WRITERS)) - this.#writing)
+  }
+
+  #takeIdle(use: Use): Pooled | undefined {
+    const pooled = this.#free(use) > 0 ? this.#idle.pop() : undefined
+    if (pooled) {
+      pooled.use = use
+      if (use !== 'kill') this.#usage.used++
+      if (use === 'write') this.#writing++
+    }
+    return pooled
+  }
+
   /** Waits for a connection that is given back, or for a new one. */
-  async #wait(deadline: Deadline): Promise<Pooled> {
+  async #wait(use: Use, deadline: Deadline): Promise<Pooled> {
+    const isLong = this.#waiters.size >= MAX_WAITING // seldom, so the others are not counted each time
+    const alike = isLong ? [...this.#waiters].filter((other) => other.use === use).length : 0
+    if (alike >= MAX_WAITING + this.#free(use)) {
+      throw new OverloadedError('Too many calls wait for a connection to the database')
+    }
     const { promise, resolve, reject } = Promise.withResolvers<Pooled>()
-    const waiter = { resolve, reject }
+    const waiter = { use, resolve, reject }
     this.#waiters.add(waiter)
     const removeListener = deadline.onGiveUp((reason) => {
       this.#waiters.delete(waiter)
       reject(reason)
     })
-    if (!this.#isOpening) void this.#openForWaiters()
+    this.#serve()
     try {
       return await promise
     } finally {
@@ -173,23 +186,39 @@ export class MysqlPool {
     }
   }
 
-  /** Opens connections while callers wait. If one fails, all of them fail. Never throws. */
-  async #openForWaiters(): Promise<void> {
-    this.#isOpening = true
-    while (this.#waiters.size > 0) {
-      try {
-        this.#end.signal.throwIfAborted()
-        this.#offer(this.#add(await open(this.#address, this.#end.signal)))
-      } catch (error) {
-        this.#rejectWaiters(error)
+  /** Gives idle connections to the callers that may have one, and opens another if there are too few. */
+  #serve(): void {
+    for (const waiter of this.#waiters) {
+      if (this.#free(waiter.use) <= 0) continue
+      const pooled = this.#takeIdle(waiter.use)
+      if (!pooled) {
+        if (!this.#isOpening) void this.#open()
+        return
       }
+      this.#waiters.delete(waiter)
+      waiter.resolve(pooled)
     }
-    this.#isOpening = false
   }
 
-  #rejectWaiters(cause: unknown): void {
-    for (const { reject } of this.#waiters) reject(new DatabaseUnavailableError(cause, true))
-    this.#waiters.clear()
+  /** Opens a connection. If it fails, so do all callers that wait for one. Never throws. */
+  async #open(): Promise<void> {
+    this.#isOpening = true
+    try {
+      this.#end.signal.throwIfAborted()
+      this.#keep(this.#add(await open(this.#address, this.#end.signal)))
+    } catch (error) {
+      const waiting = [...this.#waiters].filter(({ use }) => this.#free(use) > 0)
+      this.#reject(waiting, error)
+    }
+    this.#isOpening = false
+    this.#serve()
+  }
+
+  #reject(waiters: Waiter[], cause: unknown): void {
+    for (const waiter of waiters) {
+      this.#waiters.delete(waiter)
+      waiter.reject(new DatabaseUnavailableError(cause, true))
+    }
   }
 
   #add(opened: Opened): Pooled {
@@ -200,7 +229,7 @@ export class MysqlPool {
     }
     const idleTimer = setTimeout(() => remove() && close(pooled), IDLE_TIMEOUT).unref()
     const workedAt = performance.now()
-    const pooled: Pooled = { ...opened, workedAt, hasEnded: false, idleTimer, release: undefined }
+    const pooled: Pooled = { ...opened, workedAt, hasEnded: false, idleTimer, use: undefined }
     const onEnd = () => {
       pooled.hasEnded = true
       if (remove()) pooled.socket.destroy()
@@ -209,25 +238,22 @@ export class MysqlPool {
     return pooled
   }
 
-  /** Gives a connection to the caller that has waited longest, or keeps it for the next one. */
-  #offer(pooled: Pooled): void {
-    const [waiter] = this.#waiters
+  #keep(pooled: Pooled): void {
     if (this.#end.signal.aborted) close(pooled)
-    else if (waiter) {
-      this.#waiters.delete(waiter)
-      waiter.resolve(pooled)
-    } else {
+    else {
       pooled.idleTimer.refresh()
       this.#idle.push(pooled)
     }
   }
 
   #endUse(pooled: Pooled): void {
-    if (!pooled.release) return
-    this.#usage.used--
-    pooled.release()
-    pooled.release = undefined
+    const { use } = pooled
+    if (!use) return
+    pooled.use = undefined
+    if (use !== 'kill') this.#usage.used--
+    if (use === 'write') this.#writing--
     if (this.#usage.used === 0) this.#onUnused?.()
+    this.#serve()
   }
 
   /** Offers a connection again if it answers. If not, closes all idle ones, which were lost with it. */
