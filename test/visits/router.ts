@@ -108,8 +108,14 @@ const closeVisit = procedure
     }),
   )
 
-const changes = { updateVisit, removeVisit, closeVisit }
-export const visitRouter = router({ listVisits, createVisit, getVisit, ...changes })
+export const visitRouter = router({
+  listVisits,
+  createVisit,
+  getVisit,
+  updateVisit,
+  removeVisit,
+  closeVisit,
+})
 
 /** What is served in place of the service's own resources, with stores that only these procedures know. */
 export const visitResources = resourcesOf(
