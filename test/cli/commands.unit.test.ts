@@ -110,7 +110,7 @@ test.each([
   [
     'DATABASE_URL',
     'postgres://petstore:sesame@db/petstore',
-    'DATABASE_URL must be mysql://user:password@host:3306/database (special characters percent-encoded; for TLS with ?ssl-mode=REQUIRED, VERIFY_CA, or VERIFY_IDENTITY and a host name), or sqlite:path, or sqlite:path?create, or empty',
+    'DATABASE_URL must be mysql://user:password@host:3306/database (special characters percent-encoded; for TLS with ?ssl-mode=REQUIRED, VERIFY_CA, or VERIFY_IDENTITY and a host name; for a socket with ?socketPath=/path), or sqlite:path, or sqlite:path?create, where the path is that of a file, or empty',
   ],
   [
     'DATABASE_URL',
@@ -130,7 +130,7 @@ test.each([
   [
     'DATABASE_URL',
     `sqlite:${import.meta.filename}`,
-    /^DATABASE_URL: cannot use the database .+: file is not a database$/,
+    /^DATABASE_URL: cannot use the database .+: the file is damaged \(file is not a database\): restore a backup, .+$/,
   ],
   [
     'DATABSE_URL',
