@@ -40,15 +40,15 @@ test('migrate creates the tables once', async () => {
   await remove()
 })
 
-test('a wait for the lock of the migrations is reported by commands, and logged by the service', async () => {
+test('a wait for the lock of the database is reported by commands, and logged by the service', async () => {
   const { url, remove } = await newDatabase()
   await using locker = await openSql(url)
   const lock = `'migrations of ${new URL(url).pathname.slice(1)}'`
   await locker(engine === 'mysql' ? `select get_lock(${lock}, 0)` : 'begin immediate')
   const migrate = runProgram(programs.migrate, { DATABASE_URL: url })
   const server = runProgram(programs.server, { DATABASE_URL: url, PORT: '0' })
-  await migrate.logged(/^Waiting for the lock of the migrations/)
-  await server.logged(/"msg":"Waiting for the lock of the migrations/)
+  await migrate.logged(/^Waiting for the lock of the database/)
+  await server.logged(/"msg":"Waiting for the lock of the database/)
   // As process 1 of a container, a program must handle signals itself to exit at them.
   const stopWith = async (signal: NodeJS.Signals) => {
     const stopped = runProgram(programs.migrate, { DATABASE_URL: url })
