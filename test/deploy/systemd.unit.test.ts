@@ -10,7 +10,7 @@ test.each(['petstore.service', 'petstore@.service'])('deploy/%s', (name) => {
   const unit = readRoot(`deploy/${name}`)
   const [variables, command] = start.split(' exec ')
   expect(unit).toContain(`Environment=${variables}\n`)
-  expect(unit).toContain(`ExecStart=/opt/petstore/node_modules/.bin/${command}\n`)
+  expect(unit).toContain(`ExecStart=/opt/petstore/${command}\n`)
 })
 
 test.runIf(spawnSync('systemd-analyze', ['--version']).status === 0)(

@@ -102,11 +102,11 @@ describe('SIGTERM', () => {
         .entries()
         .map(({ level, msg, operation, path, status }) => [level, msg, operation ?? path, status])
       expect(entries).toEqual([
-        [30, 'request', '/healthz', 200],
-        [30, 'request', '/healthz', 200],
-        [30, 'Stopping: finishing the requests in flight', undefined, undefined],
-        [30, 'request', 'createPet', 201],
-        [30, 'Stopped', undefined, undefined],
+        ['info', 'request', '/healthz', 200],
+        ['info', 'request', '/healthz', 200],
+        ['info', 'Stopping: finishing the requests in flight', undefined, undefined],
+        ['info', 'request', 'createPet', 201],
+        ['info', 'Stopped', undefined, undefined],
       ])
     },
   )
