@@ -40,7 +40,7 @@ test.each<[what: string, program: keyof typeof programs, words: string[], variab
   ['migrate, mistyped', 'migrate', ['--dry-run'], {}],
   ['seed, mistyped', 'seed', ['--dry-run'], {}],
   ['restore, mistyped', 'restore', [], {}],
-  ['backup', 'backup', ['copy.db'], { DATABASE_URL: 'sqlite:missing.db' }],
+  ['backup, mistyped', 'backup', [], {}],
   ['a wrong variable', 'server', [], { PORT: 'abc' }],
 ])('%s loads neither a database driver nor a server', async (_, program, words, variables) => {
   const { stderr } = await runToEnd(programs[program], { ...tellPackages, ...variables }, words)
