@@ -10,6 +10,7 @@ import { procedure, router } from '../../src/procedure/procedure.ts'
 import { write } from '../../src/procedure/write.ts'
 import { eventually } from '../support/eventually.ts'
 import { described, resourcesOf } from '../support/procedures.ts'
+import { keepAlive, requestText } from '../support/raw.ts'
 import { serviceForFile } from '../support/service.ts'
 import { openSql } from '../support/sql.ts'
 
@@ -51,21 +52,18 @@ test.each<[what: string, path: string, hasKey: boolean]>([
   let begun = 0
   const onRequest = () => void begun++
   subscribe('http.server.request.start', onRequest)
-  const controller = new AbortController()
-  const answers = Array.from({ length: 3 }, (_, index) =>
-    service.fetch(`/v1${path}`, {
-      method: 'POST',
-      headers: hasKey ? { 'idempotency-key': `"gone ${index}"` } : {},
-      ...(path === '/pets' && { body }),
-      signal: controller.signal,
-    }),
-  )
-  const outcomes = Promise.allSettled(answers)
+  const port = Number(new URL(service.origin).port)
+  const sockets = await Promise.all([1, 2, 3].map(() => keepAlive(port)))
+  begun = 0
+  for (const [index, socket] of sockets.entries()) {
+    const headers = hasKey ? [`Idempotency-Key: "gone ${index}"`] : []
+    const parts = { key: service.key, headers, ...(path === '/pets' ? { body } : { body: '{}' }) }
+    socket.write(requestText(`POST /v1${path}`, parts))
+  }
   await eventually(() => expect(begun).toBe(3))
   unsubscribe('http.server.request.start', onRequest)
   await setTimeout(50) // they wait for the lock
-  controller.abort()
-  await outcomes
+  for (const socket of sockets) socket.resetAndDestroy()
   await eventually(() =>
     expect(service.logged.filter((line) => /"status":499/.test(line))).toHaveLength(3),
   )

@@ -8,7 +8,7 @@ const { start } = JSON.parse(readRoot('package.json')).scripts
 
 test.each(['petstore.service', 'petstore@.service'])('deploy/%s', (name) => {
   const unit = readRoot(`deploy/${name}`)
-  const [variables, command] = start.split(' exec bin/')
+  const [variables, command] = start.split(' exec ')
   expect(unit).toContain(`Environment=${variables}\n`)
   expect(unit).toContain(`ExecStart=/opt/petstore/${command}\n`)
 })

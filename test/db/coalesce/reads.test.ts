@@ -7,6 +7,7 @@ import { petStore } from '../../../src/petstore/pets/store.ts'
 import { engine } from '../../support/database.ts'
 import { eventually } from '../../support/eventually.ts'
 import { running } from '../../support/instance.ts'
+import { keepAlive, requestText } from '../../support/raw.ts'
 import { transformer } from '../../support/router.ts'
 import { serviceForFile } from '../../support/service.ts'
 
@@ -122,21 +123,21 @@ describe.runIf(engine === 'mysql')('on a server', () => {
       await sql('unlock tables')
     }
   }
-  const abortable = (path: string) => {
-    const controller = new AbortController()
-    const outcome = service.fetch(`/v1${path}`, { signal: controller.signal })
-    return { controller, status: outcome.then((it) => it.status).catch((it) => it.name) }
+  /** Sends a request whose client resets the connection later. */
+  const abortable = async (path: string) => {
+    const socket = await keepAlive(Number(new URL(service.origin).port))
+    socket.write(requestText(`GET /v1${path}`, { key: service.key }))
+    return socket
   }
   test('an aborted call does not affect the others', async () => {
     await locked(async () => {
       const running = [get(1), get(2)]
       await eventually(async () => expect(await runningReads()).not.toHaveLength(0))
       // They wait for the next batch, or are sent.
-      const leaving = abortable('/pets/3')
+      const leaving = await abortable('/pets/3')
       const staying = get(4)
       await setTimeout(100)
-      leaving.controller.abort()
-      expect(await leaving.status).toBe('AbortError')
+      leaving.resetAndDestroy()
       await eventually(() => expect(service.logged.join()).toContain('"status":499'))
       await sql('unlock tables')
       expect(await Promise.all([...running, staying])).toMatchObject([
@@ -149,10 +150,10 @@ describe.runIf(engine === 'mysql')('on a server', () => {
 
   test('the statement ends with the last of its calls', async () => {
     await locked(async () => {
-      const calls = ['/pets/1', '/pets/2', '/pets/3'].map(abortable)
+      const calls = await Promise.all(['/pets/1', '/pets/2', '/pets/3'].map(abortable))
       await eventually(async () => expect(await runningReads()).not.toHaveLength(0))
       await setTimeout(100) // all three were sent
-      for (const { controller } of calls) controller.abort()
+      for (const call of calls) call.resetAndDestroy()
       await eventually(async () => expect(await runningReads()).toEqual([]))
     })
     expect(await get(1)).toMatchObject({ id: 1 })
