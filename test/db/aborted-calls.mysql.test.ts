@@ -1,5 +1,6 @@
 /** Calls whose clients close the connection before the response: their statements end. */
 import { once } from 'node:events'
+import { request } from 'node:http'
 import type { Socket } from 'node:net'
 import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest'
 import { connect } from '../../db/connect.ts'
@@ -12,7 +13,7 @@ import { addKey, instanceForFile, running, until } from '../support/instance.ts'
 import { occupy } from '../support/occupy.ts'
 import { keepAlive, requestText } from '../support/raw.ts'
 import { keyedFetch } from '../support/rest.ts'
-import { trpcClient } from '../support/service.ts'
+import { transformer } from '../support/router.ts'
 import { openSql, type Sql } from '../support/sql.ts'
 
 const rex = { name: 'Rex', categoryId: 3 }
@@ -22,7 +23,6 @@ let client: ReturnType<typeof clientOf>
 const clientOf = (key: string) => ({
   key,
   fetch: keyedFetch(service.origin, key),
-  trpc: trpcClient(service.origin, key),
 })
 // Long, so that no timeout ends a statement.
 const service = await instanceForFile({ DATABASE_TIMEOUT: '25s' })
@@ -35,18 +35,33 @@ beforeEach(async () => {
 })
 afterEach(() => locker.close())
 
-const send = (method: string, path: string, signal: AbortSignal, more: object = {}, body = rex) =>
-  client.fetch(path, {
-    method,
-    headers: { ...more },
-    ...(method === 'POST' && { body: JSON.stringify(body) }),
-    signal,
+/** Sends a request whose client resets its connection at the signal: a client that closes may still read. */
+const send = (
+  method: string,
+  path: string,
+  signal: AbortSignal,
+  more: Record<string, string> = {},
+  body: unknown = rex,
+) =>
+  new Promise<{ status: number | undefined }>((resolve, reject) => {
+    const headers = {
+      authorization: `Bearer ${client.key}`,
+      'content-type': 'application/json',
+      ...more,
+    }
+    const req = request(service.origin + path, { method, headers, agent: false }, (res) => {
+      res.resume().on('end', () => resolve({ status: res.statusCode }))
+    })
+    signal.addEventListener('abort', () => req.socket?.resetAndDestroy())
+    req.on('error', reject).end(method === 'POST' ? JSON.stringify(body) : undefined)
   })
+const input = (value: object) =>
+  `?input=${encodeURIComponent(JSON.stringify(transformer.serialize(value)))}`
 /** Sends a creation, even to a process that is frozen. */
 async function sendPet(socket: Socket, name: string): Promise<void> {
   const body = JSON.stringify({ name, categoryId: 3 })
-  const request = requestText('POST /v1/pets', { key: client.key, body })
-  await new Promise((resolve) => socket.write(request, resolve))
+  const text = requestText('POST /v1/pets', { key: client.key, body })
+  await new Promise((resolve) => socket.write(text, resolve))
 }
 const reading = 'select%from `pets`%'
 const adding = 'insert into `pets`%'
@@ -59,9 +74,13 @@ const calls: [string, string, (signal: AbortSignal) => Promise<unknown>][] = [
     adding,
     (signal) => send('POST', '/v1/pets', signal, { 'idempotency-key': '"aborted"' }),
   ],
-  ['listPets, tRPC', reading, (signal) => client.trpc.listPets.query({}, { signal })],
-  ['getPet, tRPC', reading, (signal) => client.trpc.getPet.query({ petId: 1 }, { signal })],
-  ['createPet, tRPC', adding, (signal) => client.trpc.createPet.mutate(rex, { signal })],
+  ['listPets, tRPC', reading, (signal) => send('GET', `/trpc/listPets${input({})}`, signal)],
+  ['getPet, tRPC', reading, (signal) => send('GET', `/trpc/getPet${input({ petId: 1 })}`, signal)],
+  [
+    'createPet, tRPC',
+    adding,
+    (signal) => send('POST', '/trpc/createPet', signal, {}, transformer.serialize(rex)),
+  ],
 ]
 const used = () => service.metric('petstore_database_connections_used')
 const waiting = () => service.metric('petstore_database_connections_waiting')
@@ -121,7 +140,7 @@ test('a call that waits for a connection leaves the queue, and takes none', asyn
   const others = [
     send('GET', '/v1/pets', controller.signal),
     send('POST', '/v1/pets', controller.signal),
-    client.trpc.getPet.query({ petId: 1 }, { signal: controller.signal }),
+    send('GET', `/trpc/getPet${input({ petId: 1 })}`, controller.signal),
   ].map((answer) => answer.catch(() => 'aborted'))
   await until('the others wait', async () => (await waiting()) === 3)
   controller.abort()
