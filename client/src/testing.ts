@@ -5,7 +5,7 @@
 import { fetchRequestHandler } from '@trpc/server/adapters/fetch'
 import { type HttpHandler, http } from 'msw'
 import type { Deadline } from '../../db/deadline.ts'
-import { errorShape, unauthorized } from '../../src/errors/problem.ts'
+import { problem } from '../../src/errors/catalogue.ts'
 import { type Auth, isReadOnlyKey, tokenOf } from '../../src/keys/key.ts'
 import { NewPet as newPetSchema } from '../../src/petstore/pets/schema.ts'
 import { appRouter } from '../../src/petstore/router.ts'
@@ -43,8 +43,8 @@ export function petstoreHandlers({
 
   function identify(authorization: string | null): Auth {
     const token = tokenOf(authorization ?? undefined)
-    if (token === undefined) return 'missing'
-    if (token === '' || apiKeys?.includes(token) === false) return 'invalid'
+    if (token === undefined) return 'missingKey'
+    if (token === '' || apiKeys?.includes(token) === false) return 'invalidKey'
     if (!seen.includes(token)) seen.push(token)
     const id = BigInt(seen.indexOf(token))
     return { keyId: id, holder: id, readOnly: isReadOnlyKey(token) }
@@ -56,8 +56,8 @@ export function petstoreHandlers({
     const auth = identify(request.headers.get('authorization'))
     // As in the service, before the procedures are looked for, and once for all calls of a batch.
     if (typeof auth === 'string') {
-      const error = unauthorized(auth)
-      const body = { error: transformer.serialize(errorShape(error)) }
+      const error = problem(auth)
+      const body = { error: transformer.serialize(error.shape) }
       return Response.json(body, { status: error.status, headers: [[...error.headers]] as never })
     }
     return fetchRequestHandler({

@@ -1,7 +1,7 @@
 /** Request bodies of both surfaces: uncompressed JSON in UTF-8, of limited size. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { MAX_BODY } from '../config/limits.ts'
-import { CLIENT_GONE, malformed, payloadTooLarge, unsupportedMediaType } from '../errors/problem.ts'
+import { CLIENT_GONE, problem } from '../errors/catalogue.ts'
 import { hold } from './held.ts'
 import { hasBody } from './request.ts'
 
@@ -21,12 +21,12 @@ export async function readBody(
   res: ServerResponse,
 ): Promise<string | undefined> {
   const { headers } = req
-  if (Number(headers['content-length'] ?? 0) > MAX_BODY) throw payloadTooLarge()
+  if (Number(headers['content-length'] ?? 0) > MAX_BODY) throw problem('bodyTooLarge')
   const isPresent = hasBody(req)
   const type = headers['content-type']
-  if ((isPresent || type !== undefined) && !isJson(type)) throw unsupportedMediaType()
+  if ((isPresent || type !== undefined) && !isJson(type)) throw problem('mediaType')
   if (!isPresent) return undefined
-  if (!/^(identity)?$/i.test(headers['content-encoding'] ?? '')) throw unsupportedMediaType()
+  if (!/^(identity)?$/i.test(headers['content-encoding'] ?? '')) throw problem('mediaType')
   // RFC 9110, section 10.1.1: the client waits for this response before it sends the body.
   if (req.httpVersion === '1.1' && /100-continue/i.test(headers.expect ?? '')) res.writeContinue()
   return decode(await readBytes(req, res))
@@ -40,7 +40,7 @@ function readBytes(req: IncomingMessage, res: ServerResponse): Promise<Buffer> {
       length += chunk.length
       if (length > MAX_BODY) {
         chunks = []
-        return reject(payloadTooLarge())
+        return reject(problem('bodyTooLarge'))
       }
       if (chunks.push(chunk) > MAX_CHUNKS) chunks = [Buffer.concat(chunks)]
       if (!req.complete) hold(req.socket, length)
@@ -64,7 +64,7 @@ function decode(bytes: Buffer): string {
     if (text.startsWith('\ufeff')) throw new SyntaxError('A second byte order mark')
     return text
   } catch (cause) {
-    throw malformed(cause)
+    throw problem('malformed', cause)
   }
 }
 

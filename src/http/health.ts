@@ -1,10 +1,10 @@
 /** Health checks, without an API key: liveness and readiness of the process. */
 import express, { type Router } from 'express'
-import { Problem, toApiError } from '../errors/problem.ts'
+import { Problem } from '../errors/problem.ts'
 import { jsonHeaders } from './headers.ts'
 import { answer, getOnly } from './respond.ts'
 
-const notReady = toApiError(new Problem('SERVICE_UNAVAILABLE', 'The service is not ready'))
+const notReady = new Problem('SERVICE_UNAVAILABLE', 'The service is not ready')
 
 /**
  * Returns the Express router of `/healthz` (always 200) and `/readyz` (200, or 503 where `isReady`
@@ -16,7 +16,7 @@ export function healthRouter(isReady: () => Promise<boolean>): Router {
   health.get('/readyz', async (_req, res) => {
     if (await isReady()) return answer(res, 200, jsonHeaders, '{"status":"ready"}')
     // A thrown error would be logged, and health checks come every second.
-    answer(res, notReady.status, jsonHeaders, JSON.stringify(notReady))
+    answer(res, notReady.status, jsonHeaders, JSON.stringify(notReady.body))
   })
   health.all(['/healthz', '/readyz'], getOnly)
   return health

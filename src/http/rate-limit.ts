@@ -4,7 +4,7 @@ import type { ServerResponse } from 'node:http'
 import { isIPv6 } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { LRUCache } from 'lru-cache'
-import { tooManyRequests } from '../errors/problem.ts'
+import { tooManyRequests } from '../errors/catalogue.ts'
 import { recordOf } from './request-log.ts'
 
 const WINDOW = 60_000 // milliseconds

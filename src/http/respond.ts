@@ -1,7 +1,7 @@
 /** Responses: status, headers and body in one write. */
 import type { ServerResponse } from 'node:http'
 import type { RequestHandler } from 'express'
-import { methodNotSupported } from '../errors/problem.ts'
+import { methodNotSupported } from '../errors/catalogue.ts'
 import { jsonHeaders, listOf } from './headers.ts'
 import { hold } from './held.ts'
 import { http } from './node.ts'

@@ -3,14 +3,8 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { Server as NetServer, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { MAX_HEADER_COUNT, MAX_HEADERS } from '../config/limits.ts'
-import {
-  type ApiError,
-  HEADERS_TOO_LARGE,
-  Problem,
-  REQUEST_TIMEOUT,
-  refusalOf,
-  toApiError,
-} from '../errors/problem.ts'
+import { problem } from '../errors/catalogue.ts'
+import { Problem } from '../errors/problem.ts'
 import { jsonHeaders } from './headers.ts'
 import { hold } from './held.ts'
 import { http } from './node.ts'
@@ -87,11 +81,11 @@ export function createHttpServer({ begin, serve, onRefused }: Handlers, timeouts
     hold(socket, socket.writableLength + connection.pipelined * PIPELINED_REQUEST)
   }
 
-  const refuse = (socket: Duplex, error: ApiError) => {
+  const refuse = (socket: Duplex, error: Problem) => {
     const connection = connections.get(socket)
     if (!connection || socket.writableEnded) return
     const { current } = connection
-    const body = JSON.stringify(refusalOf(error))
+    const body = JSON.stringify(error.refusal)
     if (current) {
       endAfterCurrent(connection)
       if (!current.req.complete) answer(current, error.status, jsonHeaders, body)
@@ -152,7 +146,7 @@ export function createHttpServer({ begin, serve, onRefused }: Handlers, timeouts
     }
     const timer = setTimeout(() => {
       for (const [socket, { current }] of connections) {
-        if (!current?.req.complete) refuse(socket, REQUEST_TIMEOUT)
+        if (!current?.req.complete) refuse(socket, problem('timeout'))
       }
     }, patience)
     await closed
@@ -176,13 +170,11 @@ function close(socket: Socket): void {
   socket.once('close', () => clearTimeout(timer))
 }
 
-const badRequest = (message: string) => toApiError(new Problem('BAD_REQUEST', message))
+const MALFORMED = new Problem('BAD_REQUEST', 'The request is not well-formed HTTP')
+const NOT_HTTP = new Problem('BAD_REQUEST', 'The request must be one of HTTP/1.1 or HTTP/1.0')
+const NO_CONNECT = new Problem('METHOD_NOT_SUPPORTED', 'CONNECT is not supported')
 
-const MALFORMED = badRequest('The request is not well-formed HTTP')
-const NOT_HTTP = badRequest('The request must be one of HTTP/1.1 or HTTP/1.0')
-const NO_CONNECT = toApiError(new Problem('METHOD_NOT_SUPPORTED', 'CONNECT is not supported'))
-
-function errorOf({ code }: NodeJS.ErrnoException): ApiError {
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return REQUEST_TIMEOUT
-  return code === 'HPE_HEADER_OVERFLOW' ? HEADERS_TOO_LARGE : MALFORMED
+function errorOf({ code }: NodeJS.ErrnoException): Problem {
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return problem('timeout')
+  return code === 'HPE_HEADER_OVERFLOW' ? problem('headersTooLarge') : MALFORMED
 }

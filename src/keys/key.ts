@@ -16,7 +16,7 @@ export interface Caller {
 }
 
 /** Who calls. The answers to a missing and to an invalid key differ (RFC 6750, section 3). */
-export type Auth = Caller | 'missing' | 'invalid'
+export type Auth = Caller | 'missingKey' | 'invalidKey'
 
 /**
  * Returns the bearer token of an Authorization header (RFC 6750, section 2.1). The scheme is

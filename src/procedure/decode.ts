@@ -1,7 +1,7 @@
 /** The inputs of tRPC, with the limit that REST has by the size of its body. */
 import { transformer } from '../../client/src/encoding.ts'
 import { MAX_BODY } from '../config/limits.ts'
-import { inputTooLarge } from '../errors/problem.ts'
+import { problem } from '../errors/catalogue.ts'
 
 /**
  * Returns the input in devalue's encoding. The encoding has equal values once, so a short text may be a
@@ -10,7 +10,7 @@ import { inputTooLarge } from '../errors/problem.ts'
  */
 export function decodeInput(text: string): unknown {
   const input = transformer.deserialize(text)
-  if (sizeOf(input, new Map()) > MAX_BODY) throw inputTooLarge()
+  if (sizeOf(input, new Map()) > MAX_BODY) throw problem('inputTooLarge')
   return input
 }
 

@@ -2,7 +2,7 @@
 import { initTRPC } from '@trpc/server'
 import type { OpenApiMeta } from 'trpc-to-openapi'
 import { transformer } from '../../client/src/encoding.ts'
-import { errorShape, readOnlyKey, toProblem, unauthorized } from '../errors/problem.ts'
+import { problem, toProblem } from '../errors/catalogue.ts'
 import type { Auth, Caller } from '../keys/key.ts'
 import type { Context } from './context.ts'
 import { decodeInput } from './decode.ts'
@@ -16,7 +16,7 @@ const t = initTRPC
     allowOutsideOfServer: true, // the client package's stand-in may run in a browser
     isDev: false, // with NODE_ENV=development, responses would contain stack traces
     errorFormatter({ error: thrown }) {
-      return errorShape(toProblem(thrown))
+      return toProblem(thrown).shape
     },
   })
 
@@ -34,7 +34,7 @@ export const { procedure } = t
  * the body is read.
  */
 export function authorize(auth: Auth, type: 'query' | 'mutation'): Caller {
-  if (typeof auth === 'string') throw unauthorized(auth)
-  if (auth.readOnly && type === 'mutation') throw readOnlyKey()
+  if (typeof auth === 'string') throw problem(auth)
+  if (auth.readOnly && type === 'mutation') throw problem('readOnlyKey')
   return auth
 }

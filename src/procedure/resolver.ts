@@ -1,6 +1,6 @@
 /** What a resolver is, which function of this folder made it, and the check of its output. */
 import type { z } from 'zod'
-import { internal } from '../errors/problem.ts'
+import { problem } from '../errors/catalogue.ts'
 import type { Context } from './context.ts'
 
 /** The options of a tRPC resolver, as far as this folder uses them. */
@@ -25,6 +25,6 @@ export const makerOf = (resolver: object & { maker?: Maker }): Maker | undefined
 /** Returns an output as its schema returns it. Throws INTERNAL_SERVER_ERROR for one that it rejects. */
 export function checkOutput(schema: z.ZodType, output: unknown): unknown {
   const { success, data, error } = schema.safeParse(output)
-  if (!success) throw internal(error)
+  if (!success) throw problem('internal', error)
   return data
 }

@@ -8,14 +8,7 @@ import express, {
 } from 'express'
 import { dedupe } from '../../db/dedupe.ts'
 import type { Config } from '../config/config.ts'
-import {
-  INVALID_URL,
-  notFound,
-  Problem,
-  refusalOf,
-  toApiError,
-  toProblem,
-} from '../errors/problem.ts'
+import { problem, toProblem } from '../errors/catalogue.ts'
 import {
   crossOrigin,
   forAnyPage,
@@ -88,7 +81,7 @@ export function createApp(parts: Parts) {
   const serve = (req: IncomingMessage, res: ServerResponse) => {
     const target = parseTarget(req.url ?? '')
     if (!target) {
-      return answer(res, BAD_URL.status, jsonHeaders, JSON.stringify(refusalOf(BAD_URL)))
+      return answer(res, BAD_URL.status, jsonHeaders, JSON.stringify(BAD_URL.refusal))
     }
     // Express takes what Node made, and gives it prototypes of its own: 5 µs, so the surfaces come first.
     const route = () =>
@@ -102,7 +95,7 @@ export function createApp(parts: Parts) {
   )
 }
 
-const BAD_URL = new Problem('BAD_REQUEST', INVALID_URL)
+const BAD_URL = problem('invalidUrl')
 
 /** Returns a function that makes a value at its first call, and again after a failure. */
 const kept = <Made>(make: () => Promise<Made>) => dedupe<void, Made>(make, { keep: true })
@@ -116,7 +109,7 @@ const requireHost: RequestHandler = (req, _res, next) => {
 }
 
 const refuseAll: RequestHandler = () => {
-  throw notFound()
+  throw problem('nothingHere')
 }
 
 const answerError =
@@ -125,6 +118,6 @@ const answerError =
     const error = toProblem(thrown)
     report(error, recordOf(res))
     if (res.headersSent) return next(thrown) // Express closes the connection
-    const body = JSON.stringify(toApiError(error))
+    const body = JSON.stringify(error.body)
     answer(res, error.status, [...jsonHeaders, ...error.headers], body)
   }

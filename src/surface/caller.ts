@@ -1,7 +1,7 @@
 /** The look-up of the caller by its API key, and the rate limit. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Deadline } from '../../db/deadline.ts'
-import { CLIENT_GONE } from '../errors/problem.ts'
+import { CLIENT_GONE } from '../errors/catalogue.ts'
 import type { RateLimit } from '../http/rate-limit.ts'
 import { countHeader } from '../http/request.ts'
 import { recordOf } from '../http/request-log.ts'
@@ -40,9 +40,9 @@ export async function identify(
   // A key that was valid a moment ago is not rejected because of other callers at its IP address.
   const isUnknown = !token || !authenticator.remembers(token)
   if (isUnknown) rateLimit?.countIpAddress(res, calls)
-  if (token === undefined) return 'missing'
+  if (token === undefined) return 'missingKey'
   const found = await lookUp(callers, res, token)
-  if (!found) return 'invalid'
+  if (!found) return 'invalidKey'
   record.caller = found
   if (isUnknown) rateLimit?.refundIpAddress(res, calls)
   rateLimit?.countKey(res, found.keyId, calls)
@@ -55,7 +55,7 @@ export async function identify(
  */
 export async function identifyAgain(callers: Callers, res: ServerResponse): Promise<Auth> {
   const token = bearerToken(res.req) ?? ''
-  return callers.authenticator.known(token) ?? (await lookUp(callers, res, token)) ?? 'invalid'
+  return callers.authenticator.known(token) ?? (await lookUp(callers, res, token)) ?? 'invalidKey'
 }
 
 async function lookUp({ authenticator, timeout }: Callers, res: ServerResponse, token: string) {

@@ -4,7 +4,7 @@
  */
 import type { AnyTRPCProcedure } from '@trpc/server'
 import type { z } from 'zod'
-import { problemOfInput } from '../errors/problem.ts'
+import { problemOfInput } from '../errors/catalogue.ts'
 import type { Context } from '../procedure/context.ts'
 import { checkOutput } from '../procedure/resolver.ts'
 import type { RestMeta } from '../procedure/rest-meta.ts'

@@ -2,7 +2,7 @@
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
 import { OverloadedError } from '../../db/errors.ts'
-import { internal, notFound, unavailable } from '../../src/errors/problem.ts'
+import { problem } from '../../src/errors/catalogue.ts'
 import type { RequestRecord } from '../../src/http/request-log.ts'
 import { reporter } from '../../src/surface/pipeline.ts'
 
@@ -10,11 +10,11 @@ test('an overload is logged once for 100 rejected calls', () => {
   const lines: string[] = []
   const report = reporter(pino({}, { write: (line: string) => void lines.push(line) }), () => {})
   const record = { requestId: 'id', span: undefined } as RequestRecord // the fields that are read
-  const overload = unavailable(new OverloadedError('Too many wait'))
+  const overload = problem('unavailable', new OverloadedError('Too many wait'))
   for (let call = 0; call < 100; call++) report(overload, record)
-  report(internal(new Error('A bug')), record)
-  report(unavailable(new Error('Gone')), record)
-  report(notFound(), record)
+  report(problem('internal', new Error('A bug')), record)
+  report(problem('unavailable', new Error('Gone')), record)
+  report(problem('nothingHere'), record)
   expect(lines.map((line) => JSON.parse(line))).toMatchObject([
     { level: 50, calls: 1, msg: 'Too many calls wait for the database' },
     { level: 50, requestId: 'id', err: { message: 'A bug' }, msg: 'Internal server error' },

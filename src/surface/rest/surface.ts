@@ -1,6 +1,7 @@
 /** The REST surface: operations by path and method, with inputs in path, query and JSON body. */
 import { parse as parseQuery } from 'node:querystring'
-import { malformed, methodNotSupported, Problem, toApiError } from '../../errors/problem.ts'
+import { methodNotSupported, problem } from '../../errors/catalogue.ts'
+import { Problem } from '../../errors/problem.ts'
 import { emptyHeaders, jsonHeaders, listOf } from '../../http/headers.ts'
 import { runOf } from '../invoke.ts'
 import type { Match, Surface } from '../pipeline.ts'
@@ -36,7 +37,7 @@ export function restSurface(operations: Operation[], baseUrl: string): Surface {
   }
 }
 
-const errorText = (error: Problem) => JSON.stringify(toApiError(error))
+const errorText = (error: Problem) => JSON.stringify(error.body)
 
 /** Returns the function that matches a request by the texts of its path's parameters, and its query. */
 function matcherOf(operation: Operation, baseUrl: string) {
@@ -109,7 +110,7 @@ function parseObject(text: string | undefined): object {
   try {
     value = parseJson(text)
   } catch (cause) {
-    throw malformed(cause)
+    throw problem('malformed', cause)
   }
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
   throw new Problem('BAD_REQUEST', NOT_AN_OBJECT)

@@ -1,7 +1,7 @@
 /** Streams of JSON lines (https://trpc.io/docs/client/links/httpBatchStreamLink), by tRPC's own adapter. */
 import type { AnyTRPCRouter } from '@trpc/server'
 import { fetchRequestHandler } from '@trpc/server/adapters/fetch'
-import { toProblem } from '../../errors/problem.ts'
+import { toProblem } from '../../errors/catalogue.ts'
 import type { Context } from '../../procedure/context.ts'
 import type { Reply, Report } from '../pipeline.ts'
 

@@ -1,6 +1,7 @@
 /** The calls of a tRPC request: one, or those of a batch. */
 import { MAX_BATCH } from '../../../client/src/encoding.ts'
-import { Problem, toProblem } from '../../errors/problem.ts'
+import { toProblem } from '../../errors/catalogue.ts'
+import { Problem } from '../../errors/problem.ts'
 import type { CallOutcome } from '../../http/request-log.ts'
 import { inSpan } from '../../observe/span.ts'
 import type { Context } from '../../procedure/context.ts'

@@ -7,15 +7,8 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { parse as parseQuery } from 'node:querystring'
 import type { AnyTRPCProcedure, AnyTRPCRouter } from '@trpc/server'
 import { MAX_BATCH, transformer } from '../../../client/src/encoding.ts'
-import {
-  type ApiError,
-  errorShape,
-  INVALID_URL,
-  malformed,
-  methodNotSupported,
-  Problem,
-  unsupportedMediaType,
-} from '../../errors/problem.ts'
+import { methodNotSupported, problem } from '../../errors/catalogue.ts'
+import { Problem } from '../../errors/problem.ts'
 import { jsonHeaders } from '../../http/headers.ts'
 import { decodeInput } from '../../procedure/decode.ts'
 import { definitionOf, type Run, runOf } from '../invoke.ts'
@@ -34,8 +27,8 @@ const HEADERS = [...jsonHeaders, 'Vary', 'Origin, trpc-accept, accept']
 type Method = 'GET' | 'POST'
 
 /** Returns the body of an error, with the errors of the input's fields. */
-const envelope = (error: ApiError & { fields?: Record<string, string> | undefined }): string =>
-  `{"error":${JSON.stringify(transformer.serialize(errorShape(error)))}}`
+const envelope = (error: Problem): string =>
+  `{"error":${JSON.stringify(transformer.serialize(error.shape))}}`
 
 interface Procedure {
   type: 'query' | 'mutation'
@@ -74,7 +67,7 @@ export function trpcSurface(router: AnyTRPCRouter): Surface {
         headers: HEADERS,
         async reply(context, body, report) {
           if (names.length > 1) checkBatch(names, types, req.headers['idempotency-key'])
-          if (method === 'POST' && !req.headers['content-type']) throw unsupportedMediaType()
+          if (method === 'POST' && !req.headers['content-type']) throw problem('mediaType')
           const text = method === 'GET' ? query.input : body
           const inputs = readInputs(text, method, isBatch)
           if (isStream) {
@@ -119,7 +112,7 @@ function namesOf(path: string, isBatch: boolean): string[] {
     if (!URL.canParse(`/${encoded}`, 'http://localhost')) throw new TypeError('Not a path')
     return isBatch ? text.split(',') : [text]
   } catch (cause) {
-    throw new Problem('BAD_REQUEST', INVALID_URL, { cause: new TypeError(INVALID_URL, { cause }) })
+    throw problem('invalidUrl', cause)
   }
 }
 
@@ -150,7 +143,7 @@ function readInputs(text: unknown, method: Method, isBatch: boolean): Inputs {
     raw = JSON.parse(text as string) // JSON.parse throws for a value that is no string, too
   } catch (cause) {
     return () => {
-      throw malformed(cause)
+      throw problem('malformed', cause)
     }
   }
   if (!isBatch) return () => decode(raw)
@@ -171,7 +164,7 @@ function decode(encoded: unknown): unknown {
     if (typeof encoded !== 'string') throw new TypeError('Not a text')
     return decodeInput(encoded)
   } catch (cause) {
-    throw cause instanceof Problem ? cause : malformed(cause)
+    throw cause instanceof Problem ? cause : problem('malformed', cause)
   }
 }
 

@@ -1,22 +1,7 @@
 /** The responses in the OpenAPI document: headers, errors, examples. */
 import { MAX_BODY, MAX_HEADER_COUNT, MAX_HEADERS } from '../../../config/limits.ts'
-import {
-  type ApiError,
-  HEADERS_TOO_LARGE,
-  internal,
-  malformed,
-  Problem,
-  payloadTooLarge,
-  REQUEST_TIMEOUT,
-  readOnlyKey,
-  refusalOf,
-  sentence,
-  toApiError,
-  tooManyRequests,
-  unauthorized,
-  unavailable,
-  unsupportedMediaType,
-} from '../../../errors/problem.ts'
+import { problem, problemOfInput, tooManyRequests } from '../../../errors/catalogue.ts'
+import { Problem } from '../../../errors/problem.ts'
 import { INVALID_HOST } from '../../../http/request.ts'
 import { idempotencyError } from '../../../idempotency/header.ts'
 import type { Operation } from '../operations.ts'
@@ -32,11 +17,16 @@ export function responsesOf(operation: Operation, schema: object | undefined) {
   /** A response with the errors of one status. */
   const refused = (description: string, ...problems: Problem[]) => {
     const names = problems.flatMap(({ headers }) => headers.filter((_, index) => index % 2 === 0))
-    return response(description, [...always, ...names], 'Error', problems.map(toApiError))
+    return response(
+      description,
+      [...always, ...names],
+      'Error',
+      problems.map(({ body }) => body),
+    )
   }
   /** The response to a request that is refused before its operation is known. */
-  const early = (description: string, error: ApiError) =>
-    response(description, ['X-Request-Id'], 'Refusal', [refusalOf(error)])
+  const early = (description: string, error: Problem) =>
+    response(description, ['X-Request-Id'], 'Refusal', [error.refusal])
 
   const violation = creates
     ? 'The resource exists already'
@@ -55,15 +45,15 @@ export function responsesOf(operation: Operation, schema: object | undefined) {
       ? refused(
           'The body lacks required fields, has invalid values (`BAD_REQUEST`), or is not JSON (`PARSE_ERROR`)',
           badRequest(operation),
-          malformed(undefined),
+          problem('malformed'),
         )
       : refused('A parameter is invalid', badRequest(operation)),
-    401: refused('The API key is missing or invalid', unauthorized('invalid')),
-    ...(method !== 'GET' && { 403: refused('The API key may only read', readOnlyKey()) }),
+    401: refused('The API key is missing or invalid', problem('invalidKey')),
+    ...(method !== 'GET' && { 403: refused('The API key may only read', problem('readOnlyKey')) }),
     ...(notFound && {
       404: refused('The identifier does not exist', new Problem('NOT_FOUND', notFound)),
     }),
-    408: early('The request did not arrive in time', REQUEST_TIMEOUT),
+    408: early('The request did not arrive in time', problem('timeout')),
     ...((conflict || takesKey) && {
       409: refused(
         takesKey ? withKey : violation,
@@ -72,8 +62,8 @@ export function responsesOf(operation: Operation, schema: object | undefined) {
       ),
     }),
     ...(readBody && {
-      413: refused(`The body has more than ${MAX_BODY} bytes`, payloadTooLarge()),
-      415: refused('The body is not `application/json`, or is compressed', unsupportedMediaType()),
+      413: refused(`The body has more than ${MAX_BODY} bytes`, problem('bodyTooLarge')),
+      415: refused('The body is not `application/json`, or is compressed', problem('mediaType')),
     }),
     ...(takesKey && {
       422: refused(
@@ -84,17 +74,22 @@ export function responsesOf(operation: Operation, schema: object | undefined) {
     429: refused('There were too many calls in the last minute', tooManyRequests(60, 42)),
     431: early(
       `The URL and the headers have more than ${MAX_HEADERS} bytes, or there are more than ${MAX_HEADER_COUNT} headers`,
-      HEADERS_TOO_LARGE,
+      problem('headersTooLarge'),
     ),
-    500: refused('The service failed; trying again may help', internal()),
-    503: refused('The service cannot answer right now', unavailable()),
+    500: refused('The service failed; trying again may help', problem('internal')),
+    503: refused('The service cannot answer right now', problem('unavailable')),
   }
 }
 
-function response(description: string, headers: string[], schema: string, errors: ApiError[]) {
+function response(
+  description: string,
+  headers: string[],
+  schema: string,
+  errors: Problem['body'][],
+) {
   const [example] = errors
   // The second example with the same code has its number as a suffix.
-  const nameOf = ({ code }: ApiError, index: number) =>
+  const nameOf = ({ code }: Problem['body'], index: number) =>
     errors.findIndex((other) => other.code === code) === index ? code : `${code}_${index + 1}`
   const named = errors.map((value, index) => [nameOf(value, index), { value }])
   const content = {
@@ -116,6 +111,7 @@ function badRequest({ input, readBody, pathParameters, queryParameters }: Operat
     .error?.issues.filter(({ path: [field] }) =>
       readBody ? !pathParameters.has(String(field)) : field === first,
     )
-  const text = issues?.length ? sentence({ issues }) : readBody ? NOT_AN_OBJECT : INVALID_HOST
-  return new Problem('BAD_REQUEST', text)
+  return issues?.length
+    ? problemOfInput({ issues })
+    : new Problem('BAD_REQUEST', readBody ? NOT_AN_OBJECT : INVALID_HOST)
 }

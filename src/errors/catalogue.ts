@@ -1,0 +1,91 @@
+/** The errors of the service, by their names. */
+import { TRPCError } from '@trpc/server'
+import { ZodError } from 'zod'
+import { DatabaseUnavailableError } from '../../db/errors.ts'
+import { MAX_BODY, MAX_HEADER_COUNT, MAX_HEADERS } from '../config/limits.ts'
+import { Problem } from './problem.ts'
+
+const catalogue = {
+  missingKey: [
+    'UNAUTHORIZED',
+    'The API key is missing: send the header "Authorization: Bearer <API_KEY>"',
+  ],
+  invalidKey: [
+    'UNAUTHORIZED',
+    'The API key is invalid: the header must be "Authorization: Bearer <API_KEY>" with a key of this service',
+    { headers: ['WWW-Authenticate', 'Bearer error="invalid_token"'] }, // RFC 6750, section 3
+  ],
+  readOnlyKey: ['FORBIDDEN', 'The API key may only read: this call needs one that may write'],
+  malformed: ['PARSE_ERROR', 'The request is not well-formed: its JSON cannot be read'],
+  bodyTooLarge: ['PAYLOAD_TOO_LARGE', `The body must have at most ${MAX_BODY} bytes`],
+  // An input of tRPC whose short text stands for a long value
+  inputTooLarge: [
+    'PAYLOAD_TOO_LARGE',
+    `The input must have at most ${MAX_BODY} characters and values`,
+  ],
+  mediaType: [
+    'UNSUPPORTED_MEDIA_TYPE',
+    'The body must be of the type application/json, in UTF-8, and not compressed',
+  ],
+  // tRPC has no code for this status.
+  headersTooLarge: [
+    'BAD_REQUEST',
+    `The URL and the headers must have at most ${MAX_HEADERS} bytes, in at most ${MAX_HEADER_COUNT} headers`,
+    { status: 431 },
+  ],
+  invalidUrl: ['BAD_REQUEST', 'The URL of the request is not valid'],
+  nothingHere: ['NOT_FOUND', 'There is nothing at this URL'],
+  timeout: ['TIMEOUT', 'The request did not arrive in time'],
+  clientGone: ['CLIENT_CLOSED_REQUEST', 'The client has closed the connection'],
+  unavailable: [
+    'SERVICE_UNAVAILABLE',
+    'The service cannot use its database right now; try again later',
+  ],
+  internal: ['INTERNAL_SERVER_ERROR', 'Internal server error'],
+} satisfies Record<string, ConstructorParameters<typeof Problem>>
+
+/** Returns an error of the catalogue. Only the log contains its cause. */
+export function problem(name: keyof typeof catalogue, cause?: unknown): Problem {
+  const [code, message, options]: ConstructorParameters<typeof Problem> = catalogue[name]
+  return new Problem(code, message, { ...options, cause })
+}
+
+/** The error of a call whose client has closed the connection. It is never sent, so all calls share one. */
+export const CLIENT_GONE = problem('clientGone')
+
+/** Returns the error for a method that a URL does not support; `allow` is the value of `Allow`. */
+export function methodNotSupported(method: string, allow: string): Problem {
+  const message = `${method} is not supported here: use ${allow.replace(/, (?=[^,]*$)/, ' or ')}`
+  return new Problem('METHOD_NOT_SUPPORTED', message, { headers: ['Allow', allow] })
+}
+
+/** Returns the error for more than `limit` calls a minute. The limit resets after `seconds`. */
+export function tooManyRequests(limit: number, seconds: number): Problem {
+  const message = `There were more than ${limit} calls in a minute; try again in ${seconds} seconds`
+  return new Problem('TOO_MANY_REQUESTS', message, { headers: ['Retry-After', String(seconds)] })
+}
+
+/** Returns the error for an input that its schema rejects: its message names each field. */
+export function problemOfInput(error: Pick<ZodError, 'issues'>): Problem {
+  const errors = error.issues.map(
+    ({ path, message }) => `${path.join('.') || 'The input'} ${message}`,
+  )
+  return new Problem('BAD_REQUEST', errors.join('; '), { cause: error })
+}
+
+/**
+ * Returns the error to respond with, for any thrown value. Its code and message disclose nothing
+ * internal; its `cause` is the thrown value, for the log.
+ */
+export function toProblem(thrown: unknown): Problem {
+  // tRPC wraps the error of a resolver in an INTERNAL_SERVER_ERROR with the same message.
+  const isWrapped = thrown instanceof TRPCError && thrown.code === 'INTERNAL_SERVER_ERROR'
+  const error = isWrapped ? (thrown.cause ?? thrown) : thrown
+  if (error instanceof DatabaseUnavailableError) return problem('unavailable', error)
+  if (isWrapped || !(error instanceof TRPCError)) return problem('internal', error)
+  if (error instanceof Problem) return error
+  const { code, message, cause } = error
+  if (code === 'BAD_REQUEST' && cause instanceof ZodError) return problemOfInput(cause)
+  if (code === 'BAD_REQUEST' && cause instanceof SyntaxError) return problem('malformed', cause)
+  return new Problem(code, message, { cause })
+}
