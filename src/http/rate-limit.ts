@@ -5,7 +5,7 @@ import { isIPv6 } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { LRUCache } from 'lru-cache'
 import { tooManyRequests } from '../errors/catalogue.ts'
-import { recordOf } from './request-log.ts'
+import { ipAddressOf, type Trust } from './request.ts'
 
 const WINDOW = 60_000 // milliseconds
 
@@ -19,11 +19,11 @@ export type RateLimit = ReturnType<typeof createRateLimit>
 
 /**
  * Returns the counters of a limit of `limit` calls a minute: per API key, and per IP address where there
- * is no valid key (IPv6: per subnet of 56 bits). The counting methods set the headers of
- * draft-ietf-httpapi-ratelimit-headers-08, and throw TOO_MANY_REQUESTS with `Retry-After` beyond the
- * limit.
+ * is no valid key (IPv6: per subnet of 56 bits). `trust` is that of X-Forwarded-For. The counting methods
+ * set the headers of draft-ietf-httpapi-ratelimit-headers-08, and throw TOO_MANY_REQUESTS with
+ * `Retry-After` beyond the limit.
  */
-export function createRateLimit(limit: number) {
+export function createRateLimit(limit: number, trust: Trust) {
   const counters = new LRUCache<string, { calls: number; endsAt: number; policy: string }>({
     max: MAX_CALLERS,
   })
@@ -43,15 +43,16 @@ export function createRateLimit(limit: number) {
     counter.calls += calls
     const seconds = Math.ceil(Math.round(counter.endsAt - now) / 1000)
     const left = `${name}; r=${Math.max(0, limit - counter.calls)}; t=${seconds}`
-    recordOf(res).headers = ['RateLimit', left, 'RateLimit-Policy', counter.policy]
+    res.setHeader('RateLimit', left).setHeader('RateLimit-Policy', counter.policy)
     if (counter.calls > limit) throw tooManyRequests(limit, seconds)
   }
   return {
     /** Counts calls from the client's IP address, before the look-up of the API key. */
-    countIpAddress: (res: ServerResponse, calls: number) => count(res, subnetOf(res), calls),
+    countIpAddress: (res: ServerResponse, calls: number) =>
+      count(res, subnetOf(ipAddressOf(res.req, trust)), calls),
     /** Subtracts these calls from the client's IP address, because their API key is valid. */
     refundIpAddress(res: ServerResponse, calls: number) {
-      const counter = counterOf(subnetOf(res), performance.now())
+      const counter = counterOf(subnetOf(ipAddressOf(res.req, trust)), performance.now())
       counter.calls = Math.max(0, counter.calls - calls)
     },
     /** Counts calls with a valid API key. */
@@ -64,8 +65,7 @@ export function createRateLimit(limit: number) {
  * Returns the counter's name for an IP address: all four bytes of IPv4 (mapped to IPv6 or not), and
  * the first seven of IPv6, because one customer may have such a subnet (RFC 6177).
  */
-function subnetOf(res: ServerResponse): string {
-  const { ipAddress } = recordOf(res)
+function subnetOf(ipAddress: string | undefined): string {
   if (ipAddress === undefined) return 'IP address'
   // The address without its zone (RFC 4007, section 11). The URL parser knows all notations of IPv6.
   const [plain = ''] = ipAddress.split('%')

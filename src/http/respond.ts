@@ -2,15 +2,14 @@
 import type { ServerResponse } from 'node:http'
 import type { RequestHandler } from 'express'
 import { methodNotSupported } from '../errors/catalogue.ts'
-import { jsonHeaders, listOf } from './headers.ts'
+import { jsonHeaders } from './headers.ts'
 import { hold } from './held.ts'
 import { http } from './node.ts'
 import { recordOf } from './request-log.ts'
 
 /**
- * Sends a response; `headers` has names and values in turn. It adds `Content-Length`, `X-Request-Id`
- * and the headers of the record. Headers from `res.setHeader` stay, unless the list has them too. Node
- * omits the body of HEAD, 204 and 304.
+ * Sends a response; `headers` has names and values in turn. It adds `Content-Length` and `X-Request-Id`.
+ * Headers from `res.setHeader` stay, unless the list has them too. Node omits the body of HEAD, 204 and 304.
  */
 export function answer(
   res: ServerResponse,
@@ -22,8 +21,7 @@ export function answer(
   if (res.headersSent) return
   // No other request can follow the rest of this body.
   if (!res.req.complete) res.shouldKeepAlive = false
-  const record = recordOf(res)
-  const list = [...headers, ...record.headers, 'X-Request-Id', record.requestId]
+  const list = [...headers, 'X-Request-Id', recordOf(res).requestId]
   if (status !== 204 && status !== 304) {
     const length = typeof body === 'string' ? Buffer.byteLength(body) : body.length
     list.push('Content-Length', String(length))
@@ -36,15 +34,10 @@ export function answer(
 
 /** Returns the text of an error response, for a socket without a request that is closed after it. */
 export function rawAnswer(status: number, body: string, requestId: string): string {
-  const ownHeaders = listOf({
-    Date: new Date().toUTCString(),
-    'X-Request-Id': requestId,
-    'Content-Length': String(Buffer.byteLength(body)),
-    Connection: 'close',
-  })
-  const lines = [...jsonHeaders, ...ownHeaders].map((text, at) =>
-    at % 2 ? `${text}\r\n` : `${text}: `,
-  )
+  const length = String(Buffer.byteLength(body))
+  const own = ['X-Request-Id', requestId, 'Content-Length', length, 'Connection', 'close']
+  const headers = [...jsonHeaders, 'Date', new Date().toUTCString(), ...own]
+  const lines = headers.map((text, at) => (at % 2 ? `${text}\r\n` : `${text}: `))
   return `HTTP/1.1 ${status} ${http.STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`
 }
 

@@ -40,12 +40,13 @@ interface Connection {
   bytesBefore: number
 }
 
-/** What becomes of requests: `begin` hears of each at once, and `serve` answers it. */
+/** What becomes of requests. */
 export interface Handlers {
-  begin(req: IncomingMessage, res: ServerResponse): void
+  /** Hears of each request at once, and returns what to call when it is over. */
+  begin(req: IncomingMessage, res: ServerResponse): () => void
   serve(req: IncomingMessage, res: ServerResponse): void
   /** Logs what is refused before it is a request, and returns the id for `X-Request-Id`. */
-  onRefused(refusal: { status: number; ipAddress: string | undefined }): string
+  onRefused(status: number, ipAddress: string | undefined): string
 }
 
 /** Returns a server that does not listen yet, and the function that stops it. */
@@ -61,18 +62,22 @@ export function createHttpServer({ begin, serve, onRefused }: Handlers, timeouts
     connection.current = res
     // After an Upgrade header, Node drops the rest of the packet: the next request would lack bytes.
     if (isStopping || req.headers.upgrade !== undefined) endAfterCurrent(connection)
-    res.on('finish', () => {
+    const onOver = begin(req, res)
+    res.on('close', () => {
+      onOver()
       connection.current = undefined
       connection.bytesBefore = socket.bytesRead
       hold(socket, 0)
       if (connection.isLast || isStopping || !req.complete) close(socket)
     })
-    begin(req, res)
     if (req.httpVersionMajor !== 1) return refuse(socket, NOT_HTTP)
     // Node has then parsed the rest of the packet: a body, another request, or what is malformed. And the
     // requests of one turn of the event loop run together, so that their calls can share statements.
-    setImmediate(() => res.headersSent || res.destroyed || serve(req, res))
+    setImmediate(dispatch, req, res)
   }
+
+  const dispatch = (req: IncomingMessage, res: ServerResponse) =>
+    res.headersSent || res.destroyed || serve(req, res)
 
   /** RFC 9112, section 9.3.2: the first answer closes the connection, the second request is not done. */
   const refuseNext = (socket: Socket, connection: Connection) => {
@@ -91,7 +96,7 @@ export function createHttpServer({ begin, serve, onRefused }: Handlers, timeouts
       if (!current.req.complete) answer(current, error.status, jsonHeaders, body)
     } else {
       const { remoteAddress } = socket as Socket // node:http's server has sockets of node:net
-      const id = onRefused({ status: error.status, ipAddress: remoteAddress })
+      const id = onRefused(error.status, remoteAddress)
       socket.write(rawAnswer(error.status, body, id))
       close(socket as Socket)
     }
@@ -164,7 +169,7 @@ function endAfterCurrent(connection: Connection): void {
 
 /** Closes this side. The client's side has a moment: a reset could take the last answer from it. */
 function close(socket: Socket): void {
-  if (socket.writableEnded) return
+  if (socket.destroyed || socket.writableEnded) return
   socket.end()
   const timer = setTimeout(() => socket.destroy(), CLOSE_TIMEOUT).unref()
   socket.once('close', () => clearTimeout(timer))

@@ -74,9 +74,9 @@ export function createApp(parts: Parts) {
   const allowOrigins =
     config.corsOrigins.length > 0 ? crossOrigin(config.corsOrigins, methods) : undefined
   const begin = (req: IncomingMessage, res: ServerResponse) => {
-    telemetry.begin(req, res)
     // `Connection: close` sends the next request of this client to another instance.
     if (readiness.stopping) res.shouldKeepAlive = false
+    return telemetry.begin(req, res)
   }
   const serve = (req: IncomingMessage, res: ServerResponse) => {
     const target = parseTarget(req.url ?? '')

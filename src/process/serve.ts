@@ -65,6 +65,7 @@ export async function serve(
   const authenticator = createAuthenticator(db, log, metrics?.lookUp)
   const idempotency = createIdempotency(db, createStores, config.idempotencyLifetime, log)
   const readiness = createReadiness(db, log)
+  const trust = trustOf(config.trustProxy)
   const service: Service = {
     stores: createStores(db),
     transact(work, deadline) {
@@ -73,11 +74,12 @@ export async function serve(
     },
     idempotency,
     authenticator,
-    rateLimit: config.rateLimit === undefined ? undefined : createRateLimit(config.rateLimit),
+    rateLimit:
+      config.rateLimit === undefined ? undefined : createRateLimit(config.rateLimit, trust),
     timeout: config.databaseTimeout,
     report: reporter(log, readiness.reportBroken),
   }
-  const telemetry = createTelemetry(log, trustOf(config.trustProxy), metrics?.observe)
+  const telemetry = createTelemetry(log, trust, metrics?.observe)
   const app = createApp({ config, resources, service, telemetry, readiness, clientTimeouts })
   const { server } = app
   // Beyond the limit on open files, Node closes connections in silence, and the database has none, too.

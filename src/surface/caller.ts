@@ -32,7 +32,7 @@ export async function identify(
   const token = bearerToken(res.req)
   const cached = token ? authenticator.known(token) : undefined
   if (cached) {
-    record.caller = cached
+    record.keyId = String(cached.keyId)
     rateLimit?.countKey(res, cached.keyId, calls)
     return cached
   }
@@ -43,7 +43,8 @@ export async function identify(
   if (token === undefined) return 'missingKey'
   const found = await lookUp(callers, res, token)
   if (!found) return 'invalidKey'
-  record.caller = found
+  record.keyId = String(found.keyId)
+  record.keyPrefix = undefined
   if (isUnknown) rateLimit?.refundIpAddress(res, calls)
   rateLimit?.countKey(res, found.keyId, calls)
   return found

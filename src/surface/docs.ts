@@ -10,7 +10,6 @@ import { gzipSync } from 'node:zlib'
 import express, { type RequestHandler, type Router } from 'express'
 import { assets, docsPage, download } from '../../docs-page/src/page.ts'
 import { forAnyPage, pageHeaders } from '../http/headers.ts'
-import { recordOf } from '../http/request-log.ts'
 import { answer, getOnly } from '../http/respond.ts'
 
 /** Returns the Express router of the docs page, to mount at `/docs`. `document` is OpenAPI as JSON. */
@@ -21,11 +20,7 @@ export function docsRouter(document: string): Router {
   serve('/', sender('text/html; charset=utf-8', Buffer.from(docsPage(document, '../v1'))))
   serve('/openapi.json', sender('application/json', Buffer.from(download(document)), AS_FILE))
   for (const [name, { type, read }] of Object.entries(assets)) {
-    const send = sender(type, read())
-    serve(`/${name}`, (req, res, next) => {
-      recordOf(res).isDocsFile = true
-      return send(req, res, next)
-    })
+    serve(`/${name}`, sender(type, read()))
   }
   return docs
 }

@@ -12,7 +12,7 @@ import { checkHost, type Target, targetBelow } from '../http/request.ts'
 import { type CallOutcome, type RequestRecord, recordOf } from '../http/request-log.ts'
 import { answer } from '../http/respond.ts'
 import { type Log, oncePerSecond } from '../observe/log.ts'
-import { idsOf } from '../observe/span.ts'
+import { activeSpan } from '../observe/span.ts'
 import type { Context } from '../procedure/context.ts'
 import { authorize } from '../procedure/procedure.ts'
 import { type Callers, identify, identifyAgain } from './caller.ts'
@@ -112,7 +112,8 @@ export function pipeline(surface: Surface, service: Service): Pipeline {
       const match = surface.match(req, below)
       if (!match) return false
       setOperation(record, surface.name, match.operation)
-      record.span?.updateName(match.operation).setAttribute('http.route', match.route)
+      if (record.spanId)
+        activeSpan()?.updateName(match.operation).setAttribute('http.route', match.route)
       void serve(req, res, match)
     } catch (thrown) {
       refuse(res, surface.headers, thrown)
@@ -159,10 +160,10 @@ export function reporter(
   const reportOverload = oncePerSecond((calls) =>
     log.error({ calls }, 'Too many calls wait for the database'),
   )
-  return (error, { requestId, span }) => {
+  return (error, { requestId, traceId, spanId }) => {
     if (error.status < 500) return
     if (error.cause instanceof OverloadedError) return reportOverload()
     if (error.cause instanceof BrokenDatabaseError) return reportBroken(error.cause)
-    log.error({ requestId, ...idsOf(span), err: error.cause ?? error }, error.message)
+    log.error({ requestId, traceId, spanId, err: error.cause ?? error }, error.message)
   }
 }

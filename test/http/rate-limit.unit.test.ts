@@ -1,18 +1,15 @@
 /** The counters of the rate limit: bounded memory, waits and refunds. */
 import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
-import { pino } from 'pino'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { createRateLimit } from '../../src/http/rate-limit.ts'
 import { trustOf } from '../../src/http/request.ts'
-import { createTelemetry } from '../../src/http/request-log.ts'
 
 const req = new IncomingMessage(new Socket())
 const res = new ServerResponse(req)
-createTelemetry(pino({ enabled: false }), trustOf(0)).begin(req, res)
 
 test('many new callers evict the oldest counters', () => {
-  const { countKey } = createRateLimit(1)
+  const { countKey } = createRateLimit(1, trustOf(0))
   countKey(res, 0n, 1)
   expect(() => countKey(res, 0n, 1)).toThrow('more than 1 calls')
   for (let keyId = 1n; keyId <= 100_000n; keyId++) countKey(res, keyId, 1)
@@ -20,7 +17,7 @@ test('many new callers evict the oldest counters', () => {
 })
 
 test('a flood of new callers does not reset the counter of one that goes on calling', () => {
-  const { countKey } = createRateLimit(1)
+  const { countKey } = createRateLimit(1, trustOf(0))
   countKey(res, 0n, 1)
   for (let keyId = 1n; keyId <= 150_000n; keyId++) {
     countKey(res, keyId, 1)
@@ -29,7 +26,7 @@ test('a flood of new callers does not reset the counter of one that goes on call
 })
 
 test('a caller that waits as long as the error says is served', () => {
-  const { countKey } = createRateLimit(1)
+  const { countKey } = createRateLimit(1, trustOf(0))
   const start = 6_980.21 // from here a minute has 60,000.00000000001 milliseconds
   let now = start
   const clock = vi.spyOn(performance, 'now').mockImplementation(() => now)
@@ -49,7 +46,7 @@ test('a caller that waits as long as the error says is served', () => {
 })
 
 test('a refund after the end of the minute adds no credit', () => {
-  const { countIpAddress, refundIpAddress } = createRateLimit(1)
+  const { countIpAddress, refundIpAddress } = createRateLimit(1, trustOf(0))
   countIpAddress(res, 1)
   const now = performance.now.bind(performance)
   const clock = vi.spyOn(performance, 'now').mockImplementation(() => now() + 60_001)

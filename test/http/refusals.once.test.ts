@@ -186,26 +186,20 @@ test.each([
   ['/nothing?a=b?c', '/nothing'],
   ['http://elsewhere.example/nothing?a=b', '/nothing'],
   ['//elsewhere.example/nothing', '//elsewhere.example/nothing'],
-  ['/n%6Fthing%20x', '/n%6Fthing%20x'],
+  ['/n%6Fthing%20x', '/n%…'],
 ])('%s is logged as %s', async (target, path) => {
   const { answers } = await converse(service.origin, `GET ${target} HTTP/1.1\r\nHost: x\r\n\r\n`)
   expect(await entryOf(answers[0] as RawAnswer)).toMatchObject({ path, status: 404, method: 'GET' })
 })
 
-test('a key in an unknown path is not logged, in any encoding', async () => {
-  const escaped = [...key].map((letter) => `%${letter.charCodeAt(0).toString(16)}`).join('')
-  for (const path of [
-    key,
-    key.replace('t', '%74'),
-    escaped,
-    escaped.replaceAll('%', '%25%32%35'),
-    escaped.toUpperCase(),
-    // Encoded five times.
-    escaped.replaceAll('%', '%25252525'),
-  ]) {
-    const answer = await converse(service.origin, `GET /${path} HTTP/1.1\r\nHost: x\r\n\r\n`)
-    expect(await entryOf(answer.answers[0] as RawAnswer)).toMatchObject({ path: '/petstore_…' })
-  }
+test.each([
+  [key, '/petstore_…'],
+  [key.replace('t', '%74'), '/pe%…'],
+  [key.replaceAll('k', '%6b'), '/petstore_%…'],
+  [key.replace(/k$/, '%256b'), '/petstore_…%…'],
+])('a key in an unknown path is not logged: %s', async (path, logged) => {
+  const { answers } = await converse(service.origin, `GET /${path} HTTP/1.1\r\nHost: x\r\n\r\n`)
+  expect(await entryOf(answers[0] as RawAnswer)).toMatchObject({ path: logged })
 })
 
 test('a request without a valid key is logged with the IP address that TRUST_PROXY determines', async () => {

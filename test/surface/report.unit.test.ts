@@ -3,13 +3,13 @@ import { pino } from 'pino'
 import { expect, test } from 'vitest'
 import { OverloadedError } from '../../db/errors.ts'
 import { problem } from '../../src/errors/catalogue.ts'
-import type { RequestRecord } from '../../src/http/request-log.ts'
+import { RequestRecord } from '../../src/http/request-log.ts'
 import { reporter } from '../../src/surface/pipeline.ts'
 
 test('an overload is logged once for 100 rejected calls', () => {
   const lines: string[] = []
   const report = reporter(pino({}, { write: (line: string) => void lines.push(line) }), () => {})
-  const record = { requestId: 'id', span: undefined } as RequestRecord // the fields that are read
+  const record = new RequestRecord('id')
   const overload = problem('unavailable', new OverloadedError('Too many wait'))
   for (let call = 0; call < 100; call++) report(overload, record)
   report(problem('internal', new Error('A bug')), record)
