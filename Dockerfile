@@ -10,6 +10,8 @@ ENV NODE_ENV=production
 WORKDIR /app
 COPY --from=dependencies /app/node_modules node_modules
 COPY package.json ./
+# For `npm run keys` and the other commands.
+COPY bin bin
 COPY docs-page docs-page
 COPY db db
 COPY src src

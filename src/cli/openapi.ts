@@ -1,6 +1,7 @@
 /** `npm run openapi`: writes openapi.json, the published document. */
 import { writeFileSync } from 'node:fs'
-import { resources } from '../petstore/resources.ts'
+import { appRouter } from '../petstore/router.ts'
+import { texts } from '../petstore/texts.ts'
 import { openApiDocument } from '../surface/rest/openapi/document.ts'
 import { operationsOf } from '../surface/rest/operations.ts'
 
@@ -10,5 +11,5 @@ const servers = {
   stagingUrl: 'https://staging.petstore.example/v1',
 }
 
-const document = openApiDocument(resources, operationsOf(resources.router), servers)
+const document = openApiDocument(appRouter, operationsOf(appRouter), texts, servers)
 writeFileSync('openapi.json', `${JSON.stringify(JSON.parse(document), undefined, 2)}\n`)

@@ -10,16 +10,6 @@ import { hold } from './held.ts'
 import { http } from './node.ts'
 import { answer, rawAnswer } from './respond.ts'
 
-/** The timeouts of clients, in milliseconds. */
-export interface ClientTimeouts {
-  /** To send the headers. */
-  headers: number
-  /** To send a whole request. */
-  request: number
-  /** To send the next request, and to read the next bytes of an answer. */
-  keepAlive: number
-}
-
 /** Milliseconds that a client has to read the last answer of its connection (RFC 9112, section 9.6). */
 const CLOSE_TIMEOUT = 1_000
 
@@ -49,8 +39,11 @@ export interface Handlers {
   onRefused(status: number, ipAddress: string | undefined): string
 }
 
-/** Returns a server that does not listen yet, and the function that stops it. */
-export function createHttpServer({ begin, serve, onRefused }: Handlers, timeouts: ClientTimeouts) {
+/**
+ * Returns a server that does not listen yet, and the function that stops it. A client has
+ * `keepAliveTimeout` milliseconds to send the next request, and to read the next bytes of an answer.
+ */
+export function createHttpServer({ begin, serve, onRefused }: Handlers, keepAliveTimeout: number) {
   const connections = new Map<Duplex, Connection>()
   let isStopping = false
 
@@ -103,17 +96,17 @@ export function createHttpServer({ begin, serve, onRefused }: Handlers, timeouts
   }
 
   const server: Server = http.createServer({
-    headersTimeout: timeouts.headers,
-    requestTimeout: timeouts.request,
-    keepAliveTimeout: timeouts.keepAlive,
-    connectionsCheckingInterval: Math.min(1_000, timeouts.headers),
+    headersTimeout: 10_000,
+    requestTimeout: 30_000,
+    keepAliveTimeout,
+    connectionsCheckingInterval: 1_000,
     maxHeaderSize: MAX_HEADERS,
     requireHostHeader: false, // a missing Host gets an Error as its body: see checkHost
   })
   // A client that closes its side first still gets its answer. Node does not document this property.
   Object.assign(server, { httpAllowHalfOpen: true })
   server.maxHeadersCount = MAX_HEADER_COUNT
-  server.setTimeout(timeouts.keepAlive)
+  server.setTimeout(keepAliveTimeout)
   server
     .on('connection', (socket: Socket) => {
       void socket.remoteAddress // kept for the log, which reads it after the socket has closed

@@ -1,98 +1,108 @@
-/** The start of the service: the serving process, the metrics, the first API key. */
+/** The serving process: its parts, its start and its graceful stop. */
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
-import { setTimeout } from 'node:timers/promises'
+import type { AddressInfo, ListenOptions, Server } from 'node:net'
+import { setTimeout as wait } from 'node:timers/promises'
+import { connect } from '../../db/connect.ts'
+import { retry } from '../../db/retry.ts'
 import type { Database } from '../../db/tables.ts'
-import { describeUrl } from '../../db/url.ts'
+import { inTransaction } from '../../db/transaction.ts'
 import type { Config } from '../config/config.ts'
-import { TITLE } from '../config/product.ts'
-import { type FirstKey, prepareFirstKey } from '../keys/first.ts'
+import { ConfigError } from '../config/environment.ts'
+import { createMetricsServer } from '../http/metrics-server.ts'
+import { createRateLimit } from '../http/rate-limit.ts'
+import { trustOf } from '../http/request.ts'
+import { createTelemetry } from '../http/request-log.ts'
+import { createIdempotency } from '../idempotency/store.ts'
+import { createAuthenticator } from '../keys/authenticator.ts'
+import { prepareFirstKey } from '../keys/first.ts'
 import type { Log } from '../observe/log.ts'
-import type { Composition } from './composition.ts'
-import { serve } from './serve.ts'
+import { flushSpans } from '../observe/span.ts'
+import type { Stores } from '../procedure/context.ts'
+import { reporter, type Service } from '../surface/pipeline.ts'
+import { type Api, createApp } from './app.ts'
+import { createReadiness } from './readiness.ts'
 
 /**
- * Starts the service on `db`, the configured database, whose migrations must be current. The caller
- * may close `db` afterwards: the serving process has connections of its own. Throws ConfigError when
- * a port cannot be listened on.
+ * Maximum number of connections that the system holds until the process accepts them. It drops further
+ * ones, whose clients try again only after a second, then after two more, and so on. Linux lowers it to
+ * `net.core.somaxconn`, by default 4,096.
  */
-export async function start(db: Database, config: Config, log: Log, composition: Composition) {
-  const { port, readMetrics, stop } = await serve(config, log, composition)
-  try {
-    const metrics =
-      config.metrics &&
-      readMetrics &&
-      (await (await import('../http/metrics-server.ts')).serveMetrics(config.metrics, readMetrics))
-    // Last: a key is shown once, and a start that fails shows nothing.
-    const firstKey = await prepareFirstKey(db, config.databaseUrl)
-    return {
-      port,
-      /** The start-up text for the terminal. */
-      text: startText(config.databaseUrl, port, firstKey, composition.firstRequest),
-      /** Finishes the requests in flight, then stops everything. */
-      async stop(): Promise<void> {
-        await stop()
-        // Last, so that Prometheus can observe the stop.
-        if (!metrics) return
-        metrics.close().closeAllConnections()
-        await once(metrics, 'close')
-      },
-    }
-  } catch (error) {
-    // A request that does not end must not hide the reason.
-    await Promise.race([stop(), setTimeout(config.shutdownTimeout)])
-    throw error
+const MAX_UNACCEPTED = 65_535
+
+const PORT_IN_USE = 'another program listens there; set another port, or 0 for any that is free'
+
+/** What is served: the operations, and their stores on a database or a transaction. */
+interface Product extends Api {
+  createStores(db: Database): Stores
+}
+
+/**
+ * Starts the service on the configured database, whose migrations must be current. Throws ConfigError
+ * when a port cannot be listened on.
+ */
+export async function start(config: Config, log: Log, { createStores, ...api }: Product) {
+  const usage = { used: 0, waiting: 0 }
+  const db = await connect(config.databaseUrl, {
+    timeout: config.databaseTimeout,
+    size: config.databasePoolSize,
+    usage,
+    warn: (message) => log.warn(message),
+  })
+  // Metrics are imported only where they are configured: they cost time and memory.
+  const metrics = config.metrics && (await import('../observe/metrics.ts')).createMetrics(usage)
+  const authenticator = createAuthenticator(db, log, metrics?.lookUp)
+  const idempotency = createIdempotency(db, createStores, config.idempotencyLifetime, log)
+  const readiness = createReadiness(db, log)
+  const trust = trustOf(config.trustProxy)
+  const service: Service = {
+    stores: createStores(db),
+    transact(work, deadline) {
+      const attempt = () => inTransaction(db, (inside) => work(createStores(inside)), deadline)
+      return retry(attempt, { repeatable: false, deadline })
+    },
+    idempotency,
+    authenticator,
+    rateLimit:
+      config.rateLimit === undefined ? undefined : createRateLimit(config.rateLimit, trust),
+    timeout: config.databaseTimeout,
+    report: reporter(log, readiness.reportBroken),
+  }
+  const telemetry = createTelemetry(log, trust, metrics?.observe)
+  const app = createApp(config, api, { service, telemetry, readiness })
+  const metricsServer = metrics && createMetricsServer(metrics.registry)
+  if (metricsServer) await listen('METRICS_PORT', metricsServer, { ...config.metrics })
+  const { port, listenHost: host, reusePort } = config
+  await listen('PORT', app.server, { port, host, backlog: MAX_UNACCEPTED, reusePort })
+  // Last: a key is shown once, and a start that fails shows nothing.
+  const firstKey = await prepareFirstKey(db, config.databaseUrl)
+  // The garbage of the start is 15 MB, which V8 would return only under load. `npm start` exposes `gc`.
+  globalThis.gc?.({ type: 'major', flavor: 'last-resort' })
+  return {
+    port: (app.server.address() as AddressInfo).port, // a server on a port has no other address
+    firstKey,
+    /** Reports unready, then accepts no more connections, then finishes the requests in flight. */
+    async stop(): Promise<void> {
+      log.info('Stopping: finishing the requests in flight')
+      readiness.stopping = true
+      await wait(config.shutdownDelay)
+      // Requests that are still arriving then get 408, so that the rest of the stop has its time.
+      await app.stop((config.shutdownTimeout - config.shutdownDelay) / 2)
+      idempotency.stop()
+      await authenticator.stop() // records the last uses of keys, so it needs the database
+      await db.destroy()
+      await flushSpans()
+      log.info('Stopped')
+      metricsServer?.close().closeAllConnections() // last, so that Prometheus can observe the stop
+    },
   }
 }
 
-/** The image has no examples, nor what runs the npm scripts. */
-const isImage = !existsSync(new URL('../../examples/', import.meta.url))
-
-/** Returns the URLs, the database, the API key, a first request to paste, and the next steps. */
-function startText(
-  databaseUrl: string,
-  port: number,
-  firstKey: FirstKey,
-  { path, body }: Composition['firstRequest'],
-): string {
-  const local = `http://localhost:${port}`
-  const { engine, location } = describeUrl(databaseUrl)
-  const storefront = port === 3000 ? 'npm run storefront' : `PORT=${port} npm run storefront`
-  return [
-    `${TITLE} is running.`,
-    ``,
-    `  REST      ${local}/v1${path}`,
-    `  tRPC      ${local}/trpc`,
-    `  OpenAPI   ${local}/v1/openapi.json`,
-    `  Database  ${engine === 'sqlite' ? 'SQLite, embedded' : 'MySQL'}: ${location}`,
-    ``,
-    ...keyLines(firstKey),
-    ``,
-    `A first request:`,
-    ``,
-    `  curl ${local}/v1${path} -H 'Authorization: Bearer ${firstKey.key ?? '<API_KEY>'}' \\`,
-    `    -H 'Content-Type: application/json' -d '${body}' -w '\\n'`,
-    ``,
-    `All operations, to read and to try:`,
-    ``,
-    `  ${local}/docs/`,
-    ``,
-    ...(isImage
-      ? []
-      : [
-          `In another terminal:`,
-          ``,
-          `  ${'npm run seed'.padEnd(storefront.length)}   adds sample data`,
-          `  ${storefront}   starts an example shop`,
-          ``,
-        ]),
-  ].join('\n')
-}
-
-function keyLines({ exists, key }: FirstKey): string[] {
-  if (key) return [`  API key   ${key}`, `            Keep it: it is not shown again.`]
-  const command = `${isImage ? 'node src/cli/keys.ts' : 'npm run keys --'} create NAME`
-  return exists
-    ? [`  API key   created before; for a new one: ${command}`]
-    : [`  API key   none yet; create one: ${command}`]
+/** Resolves once the server listens. Throws ConfigError, which names the variable of the port. */
+async function listen(variable: string, server: Server, options: ListenOptions): Promise<void> {
+  await once(server.listen(options), 'listening').catch(({ code }: NodeJS.ErrnoException) => {
+    const { port, host } = options
+    const place = host === undefined ? port : `${port} of ${host}`
+    const hint = code === 'EADDRINUSE' ? `: ${PORT_IN_USE}` : ''
+    throw new ConfigError(`${variable}: cannot listen on ${place} (${code})${hint}`)
+  })
 }

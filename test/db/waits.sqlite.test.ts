@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { createPet } from '../../src/petstore/pets/procedures.ts'
 import { Pet } from '../../src/petstore/pets/schema.ts'
-import { resources } from '../../src/petstore/resources.ts'
+import { appRouter } from '../../src/petstore/router.ts'
 import { procedure, router } from '../../src/procedure/procedure.ts'
 import { write } from '../../src/procedure/write.ts'
 import { eventually } from '../support/eventually.ts'
@@ -29,8 +29,8 @@ const served = router({
       }),
     ),
   // createPet needs an operation at the path of the created pet, whose successor is listPets.
-  getPet: resources.router._def.procedures.getPet,
-  listPets: resources.router._def.procedures.listPets,
+  getPet: appRouter._def.procedures.getPet,
+  listPets: appRouter._def.procedures.listPets,
 })
 
 const service = await serviceForFile(

@@ -60,15 +60,14 @@ async function firstKey({ folder, variables }: Place, { stdout }: ServerProgram)
 function startText(port: number, { variables }: Place, key: string, pasted = '<API_KEY>'): string {
   const url = variables.DATABASE_URL ? new URL(variables.DATABASE_URL) : undefined
   const origin = `http://localhost:${port}`
-  const storefront = `PORT=${port} npm run storefront`
   return `Petstore is running.
 
   REST      ${origin}/v1/pets
   tRPC      ${origin}/trpc
   OpenAPI   ${origin}/v1/openapi.json
   Database  ${url ? `MySQL: ${url.host}${url.pathname}` : 'SQLite, embedded: data/petstore.db'}
+  API key   ${key}
 
-${key}
 A first request:
 
   curl ${origin}/v1/pets -H 'Authorization: Bearer ${pasted}' \\
@@ -77,11 +76,6 @@ A first request:
 All operations, to read and to try:
 
   ${origin}/docs/
-
-In another terminal:
-
-  ${'npm run seed'.padEnd(storefront.length)}   adds sample data
-  ${storefront}   starts an example shop
 
 `
 }
@@ -106,12 +100,12 @@ test('the first start prints URLs, a key and a first request; a restart keeps th
     expect(files.filter((file) => file.endsWith('/petstore.db'))).toHaveLength(1)
   }
   const shown = engine === 'sqlite' ? key : undefined
-  const noKey = '  API key   none yet; create one: npm run keys -- create NAME\n'
+  const noKey = 'none yet; create one: npm run keys -- create NAME'
   expect(first.stdout).toBe(
     startText(
       port,
       place,
-      shown ? `  API key   ${shown}\n            Keep it: it is not shown again.\n` : noKey,
+      shown ? `${shown}\n            Keep it: it is not shown again.` : noKey,
       shown,
     ),
   )
@@ -137,7 +131,7 @@ test('the first start prints URLs, a key and a first request; a restart keeps th
     await sql('update api_keys set revoked_at = 1')
   }
   const second = await start(place)
-  const other = '  API key   created before; for a new one: npm run keys -- create NAME\n'
+  const other = 'created before; for a new one: npm run keys -- create NAME'
   expect(second.stdout).toBe(startText(second.port, place, other))
   if (engine === 'sqlite') {
     await using sql = await openSql(`sqlite:${place.folder}/data/petstore.db`)

@@ -391,13 +391,13 @@ testOnce('a port in use fails the start with a message', async () => {
   const busy = runProgram(programs.server, { ...variables, PORT: port })
   expect(await busy.exited).toBe(1)
   expect(busy.stderr).toContain(
-    `PORT: cannot listen on ${port} (EADDRINUSE): another program listens there; set another port, or PORT=0 for any that is free\n`,
+    `PORT: cannot listen on ${port} (EADDRINUSE): another program listens there; set another port, or 0 for any that is free\n`,
   )
   expect(busy.stderr).not.toContain('    at ')
   const metrics = runProgram(programs.server, { ...variables, PORT: '0', METRICS_PORT: port })
   expect(await metrics.exited).toBe(1)
   expect(metrics.stderr).toContain(
-    `METRICS_PORT: cannot listen on 127.0.0.1:${port} (EADDRINUSE)\n`,
+    `METRICS_PORT: cannot listen on ${port} of 127.0.0.1 (EADDRINUSE): another program listens there; set another port, or 0 for any that is free\n`,
   )
   expect(metrics.stderr).not.toContain('    at ')
   expect((await get('/healthz')).status).toBe(200)
@@ -420,25 +420,6 @@ testOnce('a port that may not be listened on fails the start with its error code
     stdout: '',
     stderr: 'PORT: cannot listen on 80 (EACCES)\n',
   })
-})
-
-testOnce('a start that fails cuts requests off after SHUTDOWN_TIMEOUT, and says why', async () => {
-  const other = createServer().listen(0, '127.0.0.1')
-  onTestFinished(() => void other.close())
-  await once(other, 'listening')
-  const port = await freePort()
-  const program = runProgram(programs.server, {
-    DATABASE_URL: database.url,
-    PORT: String(port),
-    METRICS_PORT: String((other.address() as AddressInfo).port), // it listens on a port
-    SHUTDOWN_DELAY: '1s',
-    SHUTDOWN_TIMEOUT: '2s',
-  })
-  await program.logged(/Stopping/)
-  await beginCreation(port, key)
-  expect(await timeOf(program.exited)).toBeLessThan(5_000)
-  expect(await program.exited).toBe(1)
-  expect(program.stderr).toContain('METRICS_PORT: cannot listen on')
 })
 
 test.runIf(engine === 'sqlite').each([

@@ -1,8 +1,8 @@
 /** The description of procedures in tests, with words for those that no test reads. */
 import type { AnyTRPCRouter } from '@trpc/server'
 import type { Database } from '../../db/tables.ts'
-import { tags } from '../../src/petstore/product.ts'
 import { createStores } from '../../src/petstore/stores.ts'
+import { texts } from '../../src/petstore/texts.ts'
 import type { Stores } from '../../src/procedure/context.ts'
 import { type RestMeta, restMeta } from '../../src/procedure/rest-meta.ts'
 
@@ -17,4 +17,4 @@ export const described = (method: RestMeta['method'], path: RestMeta['path'], mo
 export const resourcesOf = (
   router: AnyTRPCRouter,
   stores: (db: Database) => Stores = createStores,
-) => ({ router, tags: { ...tags, things: 'Things.' }, createStores: stores })
+) => ({ router, tags: { ...texts.tags, things: 'Things.' }, createStores: stores })

@@ -3,6 +3,8 @@
  * builds, starts and stops it; only this file depends on that code.
  */
 
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import type { Server } from 'node:http'
 import {
   createTRPCClient,
   httpLink,
@@ -14,12 +16,13 @@ import type { AnyTRPCRouter } from '@trpc/server'
 import type { Kysely } from 'kysely'
 import { pino } from 'pino'
 import { afterAll } from 'vitest'
+import type { Database } from '../../db/tables.ts'
 import { readConfig } from '../../src/config/config.ts'
-import type { ClientTimeouts } from '../../src/http/server.ts'
 import { createKey as createKeyIn, revokeKey, rotateKey } from '../../src/keys/store.ts'
-import { FIRST_REQUEST } from '../../src/petstore/product.ts'
-import { resources as petstore } from '../../src/petstore/resources.ts'
-import type { Resources } from '../../src/procedure/resources.ts'
+import { appRouter } from '../../src/petstore/router.ts'
+import { createStores } from '../../src/petstore/stores.ts'
+import { texts } from '../../src/petstore/texts.ts'
+import type { Stores } from '../../src/procedure/context.ts'
 import { withDatabase } from '../../src/process/program.ts'
 import { start } from '../../src/process/start.ts'
 import { newDatabase, type TestDatabase } from './database.ts'
@@ -53,9 +56,13 @@ export interface Surroundings {
   /** Its database, which is removed when the service stops. The default is a new one. */
   database?: TestDatabase
   /** Shorter timeouts for clients, in milliseconds. */
-  clientTimeouts?: ClientTimeouts
+  clientTimeouts?: { headers: number; request: number; keepAlive: number }
   /** Replace the resources of the petstore. */
-  resources?: Omit<Resources, 'description'>
+  resources?: {
+    router: AnyTRPCRouter
+    tags: Record<string, string>
+    createStores(db: Database): Stores
+  }
   /** Creates the tables of those resources. */
   prepare?(db: Kysely<unknown>): Promise<void>
 }
@@ -73,6 +80,7 @@ export async function startService(
     DATABASE_URL: database.url,
     BASE_URL: baseUrl,
     DATABASE_TIMEOUT,
+    ...(clientTimeouts && { KEEP_ALIVE_TIMEOUT: `${clientTimeouts.keepAlive}ms` }),
     ...variables,
   })
   const logged: string[] = []
@@ -81,16 +89,13 @@ export async function startService(
     { write: (line: string) => void logged.push(line) },
   )
   const { key } = await keys.create(database.url, 'test')
-  const { port, stop } = await withDatabase({ databaseUrl: database.url }, async (db) => {
-    await prepare(db as Kysely<unknown>) // tables that the types of the service do not have
-    return await start(db, config, log, {
-      loadResources: async () => ({ ...petstore, ...resources }),
-      firstRequest: FIRST_REQUEST,
-      ...(clientTimeouts && { clientTimeouts }),
-    })
-  })
+  // The types of the service lack the tables that `prepare` creates.
+  await withDatabase({ databaseUrl: database.url }, (db) => prepare(db as Kysely<unknown>))
+  const { tags, ...served } = resources ?? { router: appRouter, tags: texts.tags, createStores }
+  const { port, stop } = await start(config, log, { ...served, texts: { ...texts, tags } })
   const sql = await openSql(database.url)
   const origin = `http://127.0.0.1:${port}`
+  if (clientTimeouts) await shorten(origin, clientTimeouts)
   return {
     origin,
     baseUrl: variables.BASE_URL ?? baseUrl,
@@ -107,6 +112,17 @@ export async function startService(
       await database.remove()
     },
   }
+}
+
+/** Shortens the timeouts of the server at `origin`, which is in this process. */
+async function shorten(origin: string, { headers, request }: { headers: number; request: number }) {
+  const hear = (message: unknown) => {
+    const { server } = message as { server: Server } // the documented message of this channel
+    Object.assign(server, { headersTimeout: headers, requestTimeout: request })
+  }
+  subscribe('http.server.request.start', hear)
+  await fetch(`${origin}/healthz`, { headers: { connection: 'close' } })
+  unsubscribe('http.server.request.start', hear)
 }
 
 /** Starts the service for all tests of a file or a suite, and stops it after them. */

@@ -6,7 +6,8 @@ import { promisify } from 'node:util'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { expect, test } from 'vitest'
 import { MAX_BODY } from '../../../src/config/limits.ts'
-import { resources } from '../../../src/petstore/resources.ts'
+import { appRouter } from '../../../src/petstore/router.ts'
+import { texts } from '../../../src/petstore/texts.ts'
 import { MAX_LIMIT } from '../../../src/procedure/paging.ts'
 import { openApiDocument } from '../../../src/surface/rest/openapi/document.ts'
 import { operationsOf } from '../../../src/surface/rest/operations.ts'
@@ -59,7 +60,7 @@ test.each([
   ['http://[::1]:3000/v1', 'Local'],
   ['https://127-shop.example/V1', 'Production'],
 ])('%s is a server of the kind %s, and its guides have its URLs', (baseUrl, description) => {
-  const made = openApiDocument(resources, operationsOf(resources.router), {
+  const made = openApiDocument(appRouter, operationsOf(appRouter), texts, {
     baseUrl,
     stagingUrl: undefined,
   })

@@ -1,18 +1,29 @@
 /** The OpenAPI document: trpc-to-openapi generates it, and this file corrects it. */
+import type { AnyTRPCRouter } from '@trpc/server'
 import { generateOpenApiDocument, type OpenAPIObject } from 'trpc-to-openapi'
 import type { Config } from '../../../config/config.ts'
 import { TITLE, VERSION } from '../../../config/product.ts'
-import type { Resources } from '../../../procedure/resources.ts'
 import type { Operation } from '../operations.ts'
 import * as fixed from './components.ts'
 import { responsesOf } from './responses.ts'
 
 type Schemas = NonNullable<NonNullable<OpenAPIObject['components']>['schemas']>
 
+/** The texts of the document, beside those of its operations. `{{baseUrl}}` and `{{trpcUrl}}` are the public URLs. */
+export interface Texts {
+  /** The description of the API, in Markdown. */
+  description: string
+  /** The description of each tag, by name. */
+  tags: Record<string, string>
+  /** The program in TypeScript before the `sample` of each operation. */
+  sample: string
+}
+
 /** Returns the OpenAPI 3.1 document of operations, as JSON. Throws TypeError for two different schemas with one name. */
 export function openApiDocument(
-  { router, tags, description, sample }: Omit<Resources, 'createStores'>,
+  router: AnyTRPCRouter,
   operations: Operation[],
+  { description, tags, sample }: Texts,
   { baseUrl, stagingUrl }: Pick<Config, 'baseUrl' | 'stagingUrl'>,
 ): string {
   const withUrls = (text: string) =>
@@ -36,7 +47,7 @@ export function openApiDocument(
   const schemas = { ...document.components?.schemas, ...(fixed.schemas as Schemas) }
   for (const operation of operations) {
     const object = correct(document, schemas, operation)
-    if (!sample || !operation.sample) continue
+    if (!operation.sample) continue
     const source = withUrls(sample) + operation.sample
     Object.assign(object, { 'x-codeSamples': [{ lang: 'TypeScript', source }] })
   }

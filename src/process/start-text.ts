@@ -1,0 +1,38 @@
+/** The text that a start prints for people: URLs, the API key, a first request to paste. */
+import { describeUrl } from '../../db/url.ts'
+import type { Config } from '../config/config.ts'
+import { TITLE } from '../config/product.ts'
+import type { FirstKey } from '../keys/first.ts'
+
+/** Returns the start-up text. `body` is that of a creation at the path of REST. */
+export function startText(
+  { databaseUrl }: Config,
+  { port, firstKey }: { port: number; firstKey: FirstKey },
+  { path, body }: { path: string; body: string },
+): string {
+  const origin = `http://localhost:${port}`
+  const { engine, location } = describeUrl(databaseUrl)
+  return `${TITLE} is running.
+
+  REST      ${origin}/v1${path}
+  tRPC      ${origin}/trpc
+  OpenAPI   ${origin}/v1/openapi.json
+  Database  ${engine === 'sqlite' ? 'SQLite, embedded' : 'MySQL'}: ${location}
+  API key   ${keyText(firstKey)}
+
+A first request:
+
+  curl ${origin}/v1${path} -H 'Authorization: Bearer ${firstKey.key ?? '<API_KEY>'}' \\
+    -H 'Content-Type: application/json' -d '${body}' -w '\\n'
+
+All operations, to read and to try:
+
+  ${origin}/docs/
+`
+}
+
+function keyText({ exists, key }: FirstKey): string {
+  if (key) return `${key}\n            Keep it: it is not shown again.`
+  const command = 'npm run keys -- create NAME'
+  return exists ? `created before; for a new one: ${command}` : `none yet; create one: ${command}`
+}
