@@ -1,6 +1,7 @@
 /** Columns, options and indexes of tables, for migrations. */
 import type { ColumnDataType, ColumnDefinitionBuilder, Kysely, QueryExecutorProvider } from 'kysely'
 import { engineOf } from './engine.ts'
+import { ExistsError } from './errors.ts'
 
 /** Returns the type and the definition of an int64 primary key: ascending ids, none used twice. */
 export function idColumn(db: Kysely<unknown>) {
@@ -21,7 +22,7 @@ export async function addColumn(
   column: string,
   type: ColumnDataType,
 ): Promise<void> {
-  await unlessExists(db, db.schema.alterTable(table).addColumn(column, type))
+  await unlessExists(db.schema.alterTable(table).addColumn(column, type))
 }
 
 /**
@@ -46,13 +47,13 @@ export async function addIndex(
     .createIndex(name)
     .on(table)
     .columns([...columns])
-  await unlessExists(db, unique ? create.unique() : create)
+  await unlessExists(unique ? create.unique() : create)
 }
 
-async function unlessExists(db: Kysely<unknown>, create: { execute(): Promise<void> }) {
+async function unlessExists(create: { execute(): Promise<void> }) {
   try {
     await create.execute()
   } catch (error) {
-    if (!(error instanceof Error && engineOf(db).existsAlready(error))) throw error
+    if (!(error instanceof ExistsError)) throw error
   }
 }

@@ -17,8 +17,6 @@ export interface Engine extends DialectAdapter {
   readonly now: RawBuilder<bigint>
   /** The options after `create table (…)`. */
   tableOptions(db: QueryExecutorProvider): Promise<RawBuilder<unknown>>
-  /** Returns whether the database rejected a new column or index because the table has it. */
-  existsAlready(error: Error): boolean
   forceIndex<Table extends keyof Tables>(table: Table, index: string): Table
   /** Maximum number of pages in one query; 1 where the database is in this process. */
   readonly pagesPerQuery: number
@@ -31,8 +29,6 @@ export interface Engine extends DialectAdapter {
   claim(db: Database, isOurs: boolean): Promise<string | undefined>
   /** Throws BrokenDatabaseError if the opened files were replaced, removed, or found damaged. */
   checkPlace(): void
-  /** Returns whether the database rejected a row, so that its statement added no row. */
-  isRowRejected(error: Error): boolean
   /** Runs work in a transaction; see `inTransaction`. */
   inTransaction<Result>(
     db: Database,

@@ -35,10 +35,18 @@ export class ConflictError extends DatabaseUnavailableError {}
 /** The files of the database were replaced, removed or damaged, so an operator must act. Not repeated. */
 export class BrokenDatabaseError extends DatabaseUnavailableError {}
 
+/** The database rejected a row because of its values, so its statement added no row. `cause` is the reason. */
+export class RejectedRowError extends Error {
+  override name = 'RejectedRowError'
+}
+
 /** A unique index already contains the values of a new row. */
-export class DuplicateError extends Error {
+export class DuplicateError extends RejectedRowError {
   override name = 'DuplicateError'
 }
+
+/** The table has the new column or index already. */
+export class ExistsError extends Error {}
 
 /** The server does not guarantee consecutive ids for one insert. The statement was not sent. */
 export class NoConsecutiveIdsError extends Error {

@@ -1,8 +1,8 @@
 /** Inserts of rows. Concurrent inserts share a statement, and each returns the id of its row. */
 import { type Generated, type InsertObject, isExpression } from 'kysely'
 import type { Deadline } from '../deadline.ts'
-import { engineOf, oncePerEngine } from '../engine.ts'
-import { NoConsecutiveIdsError } from '../errors.ts'
+import { oncePerEngine } from '../engine.ts'
+import { NoConsecutiveIdsError, RejectedRowError } from '../errors.ts'
 import { retry } from '../retry.ts'
 import type { Statement } from '../statement.ts'
 import type { Database, Tables } from '../tables.ts'
@@ -83,7 +83,7 @@ export function inserts<Row, Table extends WithId>(
       } catch (error) {
         if (error instanceof NoConsecutiveIdsError) states(db).hasConsecutiveIds = false
         // After any other error, the rows may have been inserted.
-        else if (!(error instanceof Error && engineOf(db).isRowRejected(error))) throw error
+        else if (!(error instanceof RejectedRowError)) throw error
         return rows.map(() => undefined)
       }
     },

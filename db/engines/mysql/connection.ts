@@ -5,12 +5,14 @@ import { Deadline } from '../../deadline.ts'
 import { DatabaseUnavailableError, NoConsecutiveIdsError } from '../../errors.ts'
 import type { Statement } from '../../statement.ts'
 import { Connection } from '../driver.ts'
-import { withoutHints } from './engine.ts'
-import { isIndexMissing, mysqlError, UnfitServerError } from './errors.ts'
+import { mysqlError, NoIndexError, UnfitServerError } from './errors.ts'
 import type { MysqlPool, Pooled } from './pool.ts'
 
 /** The types of integers in the protocol: TINY, SHORT, LONG, LONGLONG, INT24. On SQLite all are bigints, too. */
 const INTEGERS = new Set<number | undefined>([1, 2, 3, 8, 9])
+
+/** Returns the hint to read a table by an index. */
+export const hintOf = (index: string): string => ` force index (\`${index}\`)`
 
 /** Takes a connection from the pool for its first statement, whose deadline limits the wait. */
 export class MysqlConnection extends Connection {
@@ -48,8 +50,9 @@ export class MysqlConnection extends Connection {
       try {
         return await this.#run<Row>(pooled, deadline, sql, parameters)
       } catch (error) {
-        if (!isIndexMissing(error as Error)) throw error // #run throws nothing else
-        return await this.#run<Row>(pooled, deadline, withoutHints(sql), parameters)
+        if (!(error instanceof NoIndexError)) throw error
+        const withoutHints = sql.replaceAll(/ force index \(`[^`]*`\)/g, '')
+        return await this.#run<Row>(pooled, deadline, withoutHints, parameters)
       }
     })
   }

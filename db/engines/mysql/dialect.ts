@@ -1,19 +1,39 @@
-/** Kysely's dialect for MySQL and MariaDB, on a pool of connections of mysql2. */
-import { type Dialect, type Kysely, MysqlIntrospector, MysqlQueryCompiler } from 'kysely'
+/** MySQL and MariaDB: Kysely's dialect on a pool of connections of mysql2, and the engine. */
+import {
+  type Dialect,
+  type Kysely,
+  MysqlAdapter,
+  MysqlIntrospector,
+  MysqlQueryCompiler,
+  type QueryExecutorProvider,
+  sql,
+} from 'kysely'
 import type { SslOptions } from 'mysql2'
-import type { PoolUsage } from '../../engine.ts'
+import type { Engine, PoolUsage } from '../../engine.ts'
+import { DatabaseTimeoutError, DatabaseUnavailableError, LockedError } from '../../errors.ts'
+import { type Database, TABLES, type Tables } from '../../tables.ts'
+import { runInTransaction } from '../../transaction.ts'
 import { mysqlQueryOf, type SslMode } from '../../url.ts'
 import { createDriver } from '../driver.ts'
-import { MysqlConnection } from './connection.ts'
-import { MysqlEngine } from './engine.ts'
+import { hintOf, MysqlConnection } from './connection.ts'
 import { MysqlPool } from './pool.ts'
-import { COLLATION } from './session.ts'
+import { COLLATION, COMMENT } from './session.ts'
 
 /** Milliseconds after which a server that does not answer counts as unreachable, by default. */
 const CONNECT_TIMEOUT = 5_000
 
 /** Maximum number of connections, by default. */
 const SIZE = 10
+
+/** Seconds that one attempt waits for the lock of the database. */
+const LOCK_TIMEOUT = 1
+
+/** Maximum number of characters in the name of a lock. */
+const MAX_NAME = 64
+
+// MariaDB's name, and MySQL's. Both compare code points without padding, so 'Graz' and 'Graz ' are two
+// texts, as in SQLite.
+const COLLATIONS = ['utf8mb4_nopad_bin', 'utf8mb4_0900_bin']
 
 /**
  * mysql2's options. By default it checks the certificate against Node's authorities, to which
@@ -64,12 +84,92 @@ export function mysqlDialect(
       warned.add(message)
     },
   }
-  const pool = new MysqlPool(address, { size, usage })
+  const pool = new MysqlPool(address, size, usage)
   const connect = () => new MysqlConnection(pool, timeout ?? Number.POSITIVE_INFINITY)
   return {
     createDriver: () => createDriver(connect, { close: () => pool.end() }),
-    createAdapter: () => new MysqlEngine(url),
+    createAdapter: () => new MysqlEngine(decodeURIComponent(server.pathname.slice(1))),
     createQueryCompiler: () => new MysqlQueryCompiler(),
     createIntrospector: (db: Kysely<unknown>) => new MysqlIntrospector(db),
+  }
+}
+
+class MysqlEngine extends MysqlAdapter implements Engine {
+  readonly idType = 'bigint'
+  /** Not `unix_timestamp`, which is wrong by an hour in the hour that a time zone repeats. */
+  readonly now = sql<bigint>`timestampdiff(microsecond, '1970-01-01', utc_timestamp(3)) div 1000`
+  readonly pagesPerQuery = 8
+  readonly #lock: string
+
+  constructor(database: string) {
+    super()
+    this.#lock = `migrations of ${database}`.slice(0, MAX_NAME)
+  }
+
+  /**
+   * Kysely's own lock is for all databases of a server, and waits for an hour:
+   * https://dev.mysql.com/doc/refman/9.4/en/locking-functions.html
+   */
+  async underLock<Result>(db: Database, work: (session: Database) => Promise<Result>) {
+    return await db.connection().execute(async (session) => {
+      const lock = sql<{ taken: bigint }>`select get_lock(${this.#lock}, ${LOCK_TIMEOUT}) as taken`
+      const { rows } = await lock.execute(session)
+      if (Number(rows[0]?.taken) !== 1) {
+        throw new LockedError(new Error(`Another session holds the lock "${this.#lock}"`), true)
+      }
+      try {
+        return await work(session)
+      } finally {
+        // A connection that was lost has released the lock.
+        await sql`select release_lock(${this.#lock})`.execute(session).catch(() => {})
+      }
+    })
+  }
+
+  /** A table of the service has its comment. */
+  async claim(db: Database): Promise<string | undefined> {
+    const { rows } = await sql<{ name: string }>`
+      select table_name as name from information_schema.tables where table_schema = database()
+        and table_comment <> ${COMMENT} and table_name in (${sql.join(TABLES)})
+    `.execute(db)
+    return rows[0]?.name
+  }
+
+  /** All of Unicode, compared exactly. */
+  async tableOptions(db: QueryExecutorProvider) {
+    const query = sql<{ Collation: string }>`show collation like 'utf8mb4%bin'`
+    const known = (await query.execute(db)).rows.map(({ Collation }) => Collation)
+    const collation = COLLATIONS.find((name) => known.includes(name)) ?? 'utf8mb4_bin'
+    return sql`character set utf8mb4 collate ${sql.raw(collation)} comment ${sql.lit(COMMENT)}`
+  }
+
+  /**
+   * MariaDB would use only the first column of the index, and read all rows before the cursor. MySQL
+   * would use the primary key, and read all rows that the condition excludes:
+   * https://dev.mysql.com/doc/refman/9.4/en/index-hints.html
+   */
+  forceIndex<Table extends keyof Tables>(table: Table, index: string): Table {
+    // Kysely has no hints, but an alias may be any SQL: `pets` as `pets` force index (`pets_status_id`).
+    const alias = sql`${sql.id(table)}${sql.raw(hintOf(index))}`
+    return sql.table(table).as(alias) as unknown as Table // the same columns under the same name
+  }
+
+  /** Each new connection finds the server by its name. */
+  checkPlace(): void {}
+
+  /** The server rolls back a transaction with its connection, so before the commit it has no effect. */
+  async inTransaction<Result>(
+    db: Database,
+    work: (transaction: Database) => Promise<Result>,
+  ): Promise<Result> {
+    return await db.transaction().execute(async (transaction) => {
+      try {
+        return await runInTransaction(() => work(transaction))
+      } catch (error) {
+        const isLost = error instanceof DatabaseUnavailableError && !error.hadNoEffect
+        if (!isLost || error instanceof DatabaseTimeoutError) throw error
+        throw new DatabaseUnavailableError(error.cause, true)
+      }
+    })
   }
 }

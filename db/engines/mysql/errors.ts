@@ -10,55 +10,56 @@ import {
   ConflictError,
   DatabaseUnavailableError,
   DuplicateError,
+  ExistsError,
   LockedError,
+  RejectedRowError,
 } from '../../errors.ts'
 
 /** The server is unable to serve further statements of the connection, so another connection is better. */
 export class UnfitServerError extends DatabaseUnavailableError {}
 
-/** What a server did with the statement that it answered with an error, by the numbers of the errors. */
-const EFFECTS = {
-  /** It rolled the transaction back, because of another one. */
-  conflict: [
-    '1020 1213', // MariaDB with innodb_snapshot_isolation; a deadlock, or another node of Galera
-    '3101', // another member of group replication
-  ],
-  /** It rejected the statement before it began, or rolled it back. */
-  none: [
-    '1040 1129 1203 1206 1226 1637', // too many connections, broken connections, locks, transactions
-    '1044 1142 1143', // the operator has revoked a right
-  ],
-  /** It rejected the statement before it began, and would reject the next one too. */
-  unfit: [
-    '1290 1792 1836 1874 1881 3032 3989', // it may not write, such as with read_only
-    '4031 1047', // it has closed an idle session; the node has left the Galera cluster
-    '3781 3782 3783 3796 3797 3798 3799 4094', // group replication, while the primary changes
-  ],
-  /** It ended the statement, perhaps after it had an effect. */
-  unknown: [
-    '1021 1026 1028 1030 1037 1041 1114 3015 3019 3675 4081 4082', // no space, no memory, a bad disk
-    '1053 1077 1158 1159 1160 1161', // it stops, or its network fails
-    '1317 1927 1969 3024 3169', // the statement or session was killed, or took too long
-    '1180 3100', // a node of Galera or of group replication was cut off during a commit
-    '2002 2003 2006 2013 2055 9001 9002 9004', // a proxy lost it: https://proxysql.com/documentation/error-codes
-  ],
-  /** It rejected a row because of its values, so the statement added no row. */
-  rejectedRow: [
-    '1022 1048 1153 1169 1216 1264 1265 1292 1366 1406 1411 1452 1526 1586 1644 1690 3140 3819 4025',
-  ],
-}
+/** A table does not have an index that the statement names, or is a view. */
+export class NoIndexError extends Error {}
 
-const effects = new Map(
-  Object.entries(EFFECTS).flatMap(([effect, groups]) =>
-    groups.flatMap((numbers) => numbers.split(' ').map((number) => [Number(number), effect])),
-  ),
+type Make = (cause: Error) => Error
+const rejected: Make = (cause) => new RejectedRowError(cause.message, { cause })
+const without: Make = (cause) => new DatabaseUnavailableError(cause, true)
+const unfit: Make = (cause) => new UnfitServerError(cause, true)
+const unknown: Make = (cause) => new DatabaseUnavailableError(cause, false)
+const conflict: Make = (cause) => new ConflictError(cause, true)
+
+/** What a server did with the statement that it answered with an error, by the numbers of the errors. */
+const errors: [numbers: string, make: Make][] = [
+  ['1062', ({ message }) => new DuplicateError(message)],
+  // It rejected a row because of its values, so the statement added no row.
+  ['1022 1048 1153 1169 1216 1264 1265 1292 1366 1406 1411 1452 1526 1586 1644 1690', rejected],
+  ['3140 3819 4025', rejected],
+  // It rolled the transaction back, because of another one.
+  ['1020 1213', conflict], // MariaDB with innodb_snapshot_isolation; a deadlock, or another node of Galera
+  ['3101', conflict], // another member of group replication
+  ['1205', (cause) => new LockedError(cause, true)],
+  // It rejected the statement before it began, or rolled it back.
+  ['1040 1129 1203 1206 1226 1637', without], // too many connections, broken connections, locks, transactions
+  ['1044 1142 1143', without], // the operator has revoked a right
+  // It rejected the statement before it began, and would reject the next one too.
+  ['1290 1792 1836 1874 1881 3032 3989', unfit], // it may not write, such as with read_only
+  ['4031 1047', unfit], // it has closed an idle session; the node has left the Galera cluster
+  ['3781 3782 3783 3796 3797 3798 3799 4094', unfit], // group replication, while the primary changes
+  // It ended the statement, perhaps after it had an effect.
+  ['1021 1026 1028 1030 1037 1041 1114 3015 3019 3675 4081 4082', unknown], // no space, no memory, a bad disk
+  ['1053 1077 1158 1159 1160 1161', unknown], // it stops, or its network fails
+  ['1317 1927 1969 3024 3169', unknown], // the statement or session was killed, or took too long
+  ['1180 3100', unknown], // a node of Galera or of group replication was cut off during a commit
+  ['2002 2003 2006 2013 2055', unknown], // a proxy lost it
+  ['9001 9002 9004', unknown], // ProxySQL lost it: https://proxysql.com/documentation/error-codes
+  ['1060 1061', ({ message }) => new ExistsError(message)],
+  ['1176', ({ message }) => new NoIndexError(message)],
+]
+
+const known = new Map(
+  errors.flatMap(([numbers, make]) => numbers.split(' ').map((number) => [Number(number), make])),
 )
 
-const DUPLICATE = 1062
-const LOCKED = 1205
-const COLUMN_EXISTS = 1060
-const INDEX_EXISTS = 1061
-const INDEX_MISSING = 1176
 const ACCESS_DENIED = 1045
 const TLS_REQUIRED = 3159
 
@@ -76,31 +77,12 @@ interface DriverError extends Error {
 
 /** Returns an error of mysql2 as an error of db/errors.ts; an error in the statement stays as it is. */
 export function mysqlError(error: DriverError): Error {
-  const { errno = 0, fatal = false, syscall, message } = error
+  const { errno = 0, fatal = false, syscall } = error
   // mysql2 adds the statement with all its values, which must not appear in the log.
   Reflect.deleteProperty(error, 'sql')
-  if (errno === DUPLICATE) return new DuplicateError(message)
-  if (errno === LOCKED) return new LockedError(error, true)
-  const effect = effects.get(errno)
-  if (effect === 'conflict') return new ConflictError(error, true)
-  if (effect === 'unfit') return new UnfitServerError(error, true)
-  if (effect === 'none') return new DatabaseUnavailableError(error, true)
-  if (fatal || syscall !== undefined || effect === 'unknown') {
-    return new DatabaseUnavailableError(error, false)
-  }
-  return error
+  const make = known.get(errno) ?? (fatal || syscall !== undefined ? unknown : undefined)
+  return make ? make(error) : error
 }
-
-/** Returns whether the server rejected a row, so that its statement added no row. */
-export const isMysqlRowRejected = (error: DriverError): boolean =>
-  error instanceof DuplicateError || effects.get(error.errno ?? 0) === 'rejectedRow'
-
-/** Returns whether a new column or index exists already. */
-export const existsOnMysql = ({ errno }: DriverError): boolean =>
-  errno === COLUMN_EXISTS || errno === INDEX_EXISTS
-
-/** Returns whether an index that a statement names is missing, or its table is a view. */
-export const isIndexMissing = ({ errno }: DriverError): boolean => errno === INDEX_MISSING
 
 /** Returns why a connection could not be opened, with the remedy where the server does not say it. */
 export function openError(error: DriverError, isEncrypted: boolean): Error {

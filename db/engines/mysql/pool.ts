@@ -22,9 +22,6 @@ const IDLE_TIMEOUT = 30_000
 const PING_AFTER = 500
 const PING_TIMEOUT = 500
 
-/** The query for the seconds since the start of the server. */
-const UPTIME = `show global status like 'Uptime'`
-
 const UNKNOWN_SESSION = 1094 // ER_NO_SUCH_THREAD
 
 /** A connection of the pool. */
@@ -48,14 +45,6 @@ interface Waiter {
   reject(error: Error): void
 }
 
-/** The settings of a pool, beside the server. */
-export interface PoolOptions {
-  /** Maximum number of connections. */
-  size: number
-  /** The pool keeps these numbers current. */
-  usage: PoolUsage
-}
-
 export class MysqlPool {
   readonly #address: Address
   readonly #usage: PoolUsage
@@ -71,7 +60,8 @@ export class MysqlPool {
   /** Called when no connection is in use any more. */
   #onUnused: (() => void) | undefined
 
-  constructor(address: Address, { size, usage }: PoolOptions) {
+  /** Keeps the numbers of `usage` current. */
+  constructor(address: Address, size: number, usage: PoolUsage) {
     this.#address = address
     this.#usage = usage
     this.#size = size
@@ -88,17 +78,21 @@ export class MysqlPool {
   }
 
   giveBack(pooled: Pooled): void {
+    const { use } = pooled
+    pooled.use = undefined
     pooled.workedAt = performance.now()
     if (pooled.hasEnded) pooled.socket.destroy()
     else this.#keep(pooled)
-    this.#endUse(pooled)
+    if (use === 'read' || use === 'write') this.#usage.used--
+    if (use === 'write') this.#writing--
+    if (this.#usage.used === 0) this.#onUnused?.()
+    this.#serve()
   }
 
   /** Closes a connection at once. */
   drop(pooled: Pooled): void {
     pooled.hasEnded = true
-    pooled.socket.destroy()
-    this.#endUse(pooled)
+    this.giveBack(pooled)
   }
 
   /**
@@ -115,15 +109,14 @@ export class MysqlPool {
     try {
       // A load balancer may have chosen another server.
       const isSame = control.server.name === server.name
-      const [uptime] = isSame ? await query(UPTIME) : []
+      const [uptime] = isSame ? await query(`show global status like 'Uptime'`) : []
       // A server that was restarted may have given the number to another client.
       if (Number(uptime?.Value) * 1_000 > age) await query(`kill ${threadId}`)
-      this.giveBack(control)
     } catch (error) {
       // The session may have ended meanwhile.
-      if ((error as { errno?: number }).errno === UNKNOWN_SESSION) this.giveBack(control)
-      else this.drop(control)
+      control.hasEnded ||= (error as { errno?: number }).errno !== UNKNOWN_SESSION
     }
+    this.giveBack(control)
   }
 
   /** Closes all connections, each after its statement. Never throws. */
@@ -166,9 +159,7 @@ export class MysqlPool {
 
   /** Waits for a connection that is given back, or for a new one. */
   async #wait(use: Use, deadline: Deadline): Promise<Pooled> {
-    const isLong = this.#waiters.size >= MAX_WAITING // seldom, so the others are not counted each time
-    const alike = isLong ? [...this.#waiters].filter((other) => other.use === use).length : 0
-    if (alike >= MAX_WAITING + this.#free(use)) {
+    if (this.#waiters.size >= MAX_WAITING + this.#free(use)) {
       throw new OverloadedError('Too many calls wait for a connection to the database')
     }
     const { promise, resolve, reject } = Promise.withResolvers<Pooled>()
@@ -244,16 +235,6 @@ export class MysqlPool {
       pooled.idleTimer.refresh()
       this.#idle.push(pooled)
     }
-  }
-
-  #endUse(pooled: Pooled): void {
-    const { use } = pooled
-    if (!use) return
-    pooled.use = undefined
-    if (use !== 'kill') this.#usage.used--
-    if (use === 'write') this.#writing--
-    if (this.#usage.used === 0) this.#onUnused?.()
-    this.#serve()
   }
 
   /** Offers a connection again if it answers. If not, closes all idle ones, which were lost with it. */

@@ -1,20 +1,31 @@
-/** Kysely's dialect for a SQLite file. */
+/** SQLite: Kysely's dialect for a file, and the engine: row ids, the lock of the database, its mark. */
 import {
   CompiledQuery,
   type Dialect,
   type Kysely,
   type QueryResult,
+  SqliteAdapter,
   SqliteIntrospector,
   SqliteQueryCompiler,
+  sql,
 } from 'kysely'
-import { DatabaseUnavailableError } from '../../errors.ts'
+import { Deadline } from '../../deadline.ts'
+import type { Engine } from '../../engine.ts'
+import { DatabaseUnavailableError, LockedError } from '../../errors.ts'
 import type { Statement } from '../../statement.ts'
+import type { Database, Tables } from '../../tables.ts'
 import { Connection, createDriver } from '../driver.ts'
-import { SqliteEngine } from './engine.ts'
 import { SqliteFile } from './file.ts'
+import { inSqliteTransaction } from './transaction.ts'
 
 /** Milliseconds that a statement waits for the transaction of another process, by default. */
 const LOCK_TIMEOUT = 5_000
+
+/** Milliseconds that one attempt waits for the lock of the database. */
+const MIGRATION_LOCK_TIMEOUT = 1_000
+
+/** The mark of the service's files, "PETS": https://sqlite.org/pragma.html#pragma_application_id */
+const APPLICATION_ID = 0x50_45_54_53
 
 // Immediate: a transaction that begins with a read may be unable to write later
 // (https://sqlite.org/rescode.html#busy_snapshot).
@@ -77,5 +88,60 @@ class SqliteSession extends Connection {
       throw new DatabaseUnavailableError(cause, true)
     }
     return await this.#file.execute<Row>(this, statement)
+  }
+}
+
+class SqliteEngine extends SqliteAdapter implements Engine {
+  /** Only a primary key of this type is a row id, which is an int64. */
+  readonly idType = 'integer'
+  /** Rounded, because the seconds are a floating-point number: https://sqlite.org/lang_datefunc.html */
+  readonly now = sql<bigint>`cast(round(unixepoch('subsec') * 1000) as integer)`
+  readonly pagesPerQuery = 1
+  readonly inTransaction = inSqliteTransaction
+  readonly #file: SqliteFile
+
+  constructor(file: SqliteFile) {
+    super()
+    this.#file = file
+  }
+
+  /** The driver has a session for each transaction, and makes the others wait itself. */
+  override get supportsMultipleConnections(): boolean {
+    return true
+  }
+
+  /** The lock of the writers is the lock of the database. A failure undoes the work. */
+  async underLock<Result>(db: Database, work: (session: Database) => Promise<Result>) {
+    using deadline = new Deadline(MIGRATION_LOCK_TIMEOUT)
+    try {
+      return await inSqliteTransaction(db, work, deadline)
+    } catch (error) {
+      throw error === deadline.reason ? new LockedError(error, true) : error
+    }
+  }
+
+  async claim(db: Database, isOurs: boolean): Promise<string | undefined> {
+    const mark = sql<{ application_id: bigint }>`pragma application_id`
+    const [id = 0n] = (await mark.execute(db)).rows.map((row) => row.application_id)
+    if (id === BigInt(APPLICATION_ID)) return undefined
+    const names = sql<{ name: string }>`select name from sqlite_schema
+      where name not like 'sqlite\\_%' escape '\\' and name not like 'kysely\\_migration%' escape '\\'`
+    const [other] = (await names.execute(db)).rows.map(({ name }) => name)
+    if (!isOurs && other !== undefined) return other
+    await sql`pragma application_id = ${sql.lit(APPLICATION_ID)}`.execute(db)
+    return undefined
+  }
+
+  async tableOptions() {
+    return sql``
+  }
+
+  /** SQLite uses all columns of an index without a hint. */
+  forceIndex<Table extends keyof Tables>(table: Table): Table {
+    return table
+  }
+
+  checkPlace(): void {
+    this.#file.checkPlace()
   }
 }

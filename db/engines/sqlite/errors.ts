@@ -4,6 +4,7 @@ import {
   DatabaseUnavailableError,
   DuplicateError,
   LockedError,
+  RejectedRowError,
 } from '../../errors.ts'
 
 /** Another process holds the lock; also the extended codes _RECOVERY and _SNAPSHOT. */
@@ -26,14 +27,6 @@ interface DriverError extends Error {
   syscall?: string
 }
 
-/** A trigger of the operator has ignored a row (`raise(ignore)`), which SQLite reports as a success. */
-export class IgnoredRowError extends Error {
-  override name = 'IgnoredRowError'
-}
-
-/** The primary result code is the lowest byte of an extended one. */
-const primaryCode = (code: number) => code & 0xff
-
 /** Returns an error of node:sqlite as an error of db/errors.ts; an error in the statement stays as it is. */
 export function sqliteError(error: unknown): unknown {
   if (!(error instanceof Error)) return error
@@ -41,19 +34,13 @@ export function sqliteError(error: unknown): unknown {
   // The file system does not allow to open the file.
   if (syscall !== undefined) return new DatabaseUnavailableError(error, false)
   if (code !== 'ERR_SQLITE_ERROR') return error
-  const primary = primaryCode(errcode)
+  const primary = errcode & 0xff // the lowest byte of an extended code
   if (primary === BUSY) return new LockedError(error, true)
   if (unavailable.has(primary)) return new DatabaseUnavailableError(error, true)
   if (damaged.has(primary)) {
     const hint = `the file is damaged (${message}): restore a backup, see "When the data are lost" in docs/runbook.md`
     return new BrokenDatabaseError(new Error(hint, { cause: error }), false)
   }
-  return duplicate.has(errcode) ? new DuplicateError(message) : error
-}
-
-/** Returns whether SQLite rejected a row, so that its statement added no row. */
-export function isSqliteRowRejected(error: Error): boolean {
-  const { errcode = 0 }: DriverError = error
-  const isRejected = error instanceof DuplicateError || error instanceof IgnoredRowError
-  return isRejected || primaryCode(errcode) === CONSTRAINT
+  if (duplicate.has(errcode)) return new DuplicateError(message)
+  return primary === CONSTRAINT ? new RejectedRowError(message, { cause: error }) : error
 }

@@ -5,9 +5,14 @@ import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlit
 import { setTimeout } from 'node:timers/promises'
 import { type QueryResult, type RootOperationNode, ValuesNode } from 'kysely'
 import { LRUCache } from 'lru-cache'
-import { BrokenDatabaseError, DatabaseUnavailableError, LockedError } from '../../errors.ts'
+import {
+  BrokenDatabaseError,
+  DatabaseUnavailableError,
+  LockedError,
+  RejectedRowError,
+} from '../../errors.ts'
 import type { Statement } from '../../statement.ts'
-import { IgnoredRowError, sqliteError } from './errors.ts'
+import { sqliteError } from './errors.ts'
 
 /** Milliseconds between two attempts while another process holds the write lock. */
 const LOCK_INTERVAL = 5
@@ -91,7 +96,7 @@ export class SqliteFile {
 
   /**
    * Executes a statement once no other session has a transaction, and no other process the lock. Throws
-   * the reason of the deadline, LockedError after the timeout, IgnoredRowError, and the errors of
+   * the reason of the deadline, LockedError after the timeout, RejectedRowError, and the errors of
    * `sqliteError`.
    */
   async execute<Row>(session: object, statement: Statement): Promise<QueryResult<Row>> {
@@ -154,7 +159,8 @@ export class SqliteFile {
       const result = statement.run(...values)
       const changes = BigInt(result.changes)
       if (rowCount !== undefined && changes !== BigInt(rowCount)) {
-        throw new IgnoredRowError(`Of ${rowCount} rows the database added ${changes}`)
+        // A trigger of the operator has ignored a row (`raise(ignore)`): SQLite reports a success.
+        throw new RejectedRowError(`Of ${rowCount} rows the database added ${changes}`)
       }
       if (insertsAlone) this.#database?.exec('commit')
       // As in MySQL, the id of the first of several rows, whose ids are consecutive.

@@ -1,6 +1,7 @@
 /** What each error of a MySQL server says of its statement. Numbers of all kinds run in errors.mysql. */
 import { expect, test } from 'vitest'
-import { isMysqlRowRejected, mysqlError } from '../../../../db/engines/mysql/errors.ts'
+import { mysqlError } from '../../../../db/engines/mysql/errors.ts'
+import { RejectedRowError } from '../../../../db/errors.ts'
 
 const conflict = [1020, 1213, 3101]
 const withoutEffect = [1205, 1040, 1129, 1203, 1206, 1226, 1637, 1044, 1142, 1143]
@@ -13,7 +14,11 @@ const uncertain = [
   1160, 1161, 1317, 1927, 1969, 3024, 3169, 1180, 3100, 2002, 2003, 2006, 2013, 2055, 9001, 9002,
   9004,
 ]
-const others = [1054, 1064, 1146, 1264]
+const rejectedRow = [
+  1062, 1022, 1048, 1153, 1169, 1216, 1264, 1265, 1292, 1366, 1406, 1411, 1452, 1526, 1586, 1644,
+  1690, 3140, 3819, 4025,
+]
+const others = [1054, 1064, 1146]
 
 const errorOf = (errno: number, more = {}) =>
   mysqlError(Object.assign(new Error('No'), { errno, sql: 'insert …', ...more }))
@@ -34,6 +39,10 @@ test.each([
   }
 })
 
+test('a row that the server rejected was not added', () => {
+  for (const number of rejectedRow) expect(errorOf(number)).toBeInstanceOf(RejectedRowError)
+})
+
 test('any other error is one of the statement, without its values', () => {
   for (const number of others) {
     expect(errorOf(number)).toMatchObject({ name: 'Error', message: 'No', errno: number })
@@ -45,12 +54,4 @@ test('an error that ended the connection, or of the socket, is uncertain', () =>
   for (const more of [{ fatal: true }, { syscall: 'read' }]) {
     expect(errorOf(0, more)).toMatchObject({ name: 'DatabaseUnavailableError', hadNoEffect: false })
   }
-})
-
-test('a row that the server rejected was not added', () => {
-  expect(isMysqlRowRejected(errorOf(1062))).toBe(true)
-  for (const number of [1048, 1264, 1406, 1644, 3819, 4025]) {
-    expect(isMysqlRowRejected(errorOf(number))).toBe(true)
-  }
-  for (const number of [...uncertain, 1054]) expect(isMysqlRowRejected(errorOf(number))).toBe(false)
 })
