@@ -1,14 +1,12 @@
-/** Migrations: brings a database to the newest schema, and checks whether it has it. */
-import fs from 'node:fs/promises'
+/** Migrations: brings a database to the newest schema, and checks whether it has it. Their lock. */
+import { readdir } from 'node:fs/promises'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { FileMigrationProvider, type Migration } from 'kysely/migration'
 import { tableOptions } from './columns.ts'
 import type { Deadline } from './deadline.ts'
 import { dedupe } from './dedupe.ts'
 import { engineOf } from './engine.ts'
 import { DatabaseUnavailableError, DuplicateError, LockedError } from './errors.ts'
-import { type LockOptions, underLock } from './lock.ts'
 import { retry } from './retry.ts'
 import { execute } from './statement.ts'
 import type { Database } from './tables.ts'
@@ -19,6 +17,17 @@ const FOLDER = path.join(import.meta.dirname, 'migrations')
 const TABLE = 'kysely_migration'
 type Executed = { [TABLE]: { name: string; timestamp: string } }
 
+/** Milliseconds that other processes may hold the lock. */
+const LOCK_TIMEOUT = 60_000
+
+const WAITING = 'Waiting for the lock of the database: another process may be migrating it'
+
+interface Options {
+  folder?: string
+  /** Is called once if other processes hold the lock for more than a second. */
+  onWait?: ((message: string) => void) | undefined
+}
+
 /**
  * Runs the pending migrations of a folder in the alphabetical order of their names, under the lock of the
  * database, and returns these names. A migration that is added later with an earlier name runs too, and
@@ -28,7 +37,7 @@ type Executed = { [TABLE]: { name: string; timestamp: string } }
  */
 export async function migrate(
   db: Database,
-  { folder = FOLDER, ...lock }: LockOptions & { folder?: string } = {},
+  { folder = FOLDER, onWait }: Options = {},
 ): Promise<string[]> {
   const isDone = await isCurrent(db, undefined, folder).catch((error) => {
     // A server that hangs is waited for once, for a minute. A new database has no table of migrations.
@@ -36,13 +45,13 @@ export async function migrate(
     return false
   })
   const work = async (session: Database) => runPending(session, await migrationsOf(folder))
-  const run = () => underLock(db, work, lock)
+  const run = () => underLock(db, work, onWait)
   return isDone ? [] : await retry(run, { repeatable: false })
 }
 
-async function runPending(db: Database, migrations: Record<string, Migration>): Promise<string[]> {
-  const before = await executedNames(db).catch(() => []) // a new database has no table of them
-  const isOurs = before.some((name) => name in migrations)
+async function runPending(db: Database, migrations: Migration[]): Promise<string[]> {
+  const before = await executedNames(db).catch((): string[] => []) // a new database has no table of them
+  const isOurs = migrations.some(({ name }) => before.includes(name))
   const foreign = before.length > 0 && !isOurs ? TABLE : await engineOf(db).claim(db, isOurs)
   if (foreign !== undefined) {
     const message = `its table ${foreign} belongs to another program: give the service a database of its own`
@@ -56,10 +65,8 @@ async function runPending(db: Database, migrations: Record<string, Migration>): 
     .modifyEnd(await tableOptions(db))
     .execute()
   const executed = await executedNames(db)
-  const pending = Object.entries(migrations)
-    .filter(([name]) => !executed.includes(name))
-    .sort(([name], [other]) => (name < other ? -1 : 1))
-  for (const [name, { up }] of pending) {
+  const pending = migrations.filter(({ name }) => !executed.includes(name))
+  for (const { name, up } of pending) {
     try {
       await up(db)
     } catch (cause) {
@@ -73,7 +80,7 @@ async function runPending(db: Database, migrations: Record<string, Migration>): 
       if (!(error instanceof DuplicateError)) throw error
     })
   }
-  return pending.map(([name]) => name)
+  return pending.map(({ name }) => name)
 }
 
 /**
@@ -88,7 +95,7 @@ export async function isCurrent(
 ): Promise<boolean> {
   engineOf(db).checkPlace()
   const executed = await executedNames(db, deadline)
-  return Object.keys(await migrationsOf(folder)).every((name) => executed.includes(name))
+  return (await migrationsOf(folder)).every(({ name }) => executed.includes(name))
 }
 
 async function executedNames(db: Database, deadline?: Deadline): Promise<string[]> {
@@ -100,14 +107,46 @@ async function executedNames(db: Database, deadline?: Deadline): Promise<string[
   return (await execute(db, query, deadline)).rows.map(({ name }) => name)
 }
 
-/** Returns the migrations of a folder, which it reads once. */
+interface Migration {
+  name: string
+  up(db: Database): Promise<void>
+}
+
+/** Returns the migrations of a folder in the order of their names. It reads the folder once. */
 const migrationsOf = dedupe(
-  (migrationFolder: string) =>
-    new FileMigrationProvider({
-      fs,
-      path,
-      migrationFolder,
-      import: (file) => import(pathToFileURL(file).href), // as a path, `#`, `?` or `%` would mislead
-    }).getMigrations(),
+  async (folder: string): Promise<Migration[]> => {
+    const files = (await readdir(folder)).filter((file) => file.endsWith('.ts')).sort()
+    const load = async (file: string) => {
+      // As a path, `#`, `?` or `%` would mislead.
+      const { up } = await import(pathToFileURL(path.join(folder, file)).href)
+      return { name: path.basename(file, '.ts'), up }
+    }
+    return await Promise.all(files.map(load))
+  },
   { keep: true },
 )
+
+/**
+ * Runs work while no other process has the lock of this database, and returns its result. A Galera cluster
+ * has one lock on each node. On SQLite the work is one transaction. Throws LockedError after a minute.
+ */
+export async function underLock<Result>(
+  db: Database,
+  work: (session: Database) => Promise<Result>,
+  onWait?: (message: string) => void,
+): Promise<Result> {
+  const end = performance.now() + LOCK_TIMEOUT
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await engineOf(db).underLock(db, work)
+    } catch (error) {
+      if (!(error instanceof LockedError)) throw error
+    }
+    if (performance.now() > end) {
+      const message =
+        'other processes have held its lock for a minute; try again when they are done'
+      throw new LockedError(new Error(message), false)
+    }
+    if (attempt === 1) onWait?.(WAITING)
+  }
+}

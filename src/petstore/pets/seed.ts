@@ -1,5 +1,5 @@
 /** Example animals for the catalogue. */
-import { underLock } from '../../../db/lock.ts'
+import { underLock } from '../../../db/migrate.ts'
 import type { Database } from '../../../db/tables.ts'
 
 // The column is the category, from 1. Each name is unique.
