@@ -34,12 +34,15 @@ export class MysqlConnection extends Connection {
   }
 
   execute<Row>(statement: Statement): Promise<QueryResult<Row>> {
-    const { sql, parameters, isRead, deadline, needsConsecutiveIds } = statement
-    this.#deadline = deadline
-    // A transaction may lock the rows that it reads.
-    const isWriting = this.#isToBegin || !isRead
+    const { sql, parameters, isRead, needsConsecutiveIds } = statement
+    this.#deadline = statement.deadline
     return this.#withDeadline(async (deadline) => {
-      const pooled = await this.#take(deadline, isWriting)
+      if (deadline.reason) throw deadline.reason
+      if (this.#lost) throw this.#lost
+      // A transaction may lock the rows that it reads.
+      const use = isRead && !this.#isToBegin ? 'read' : 'write'
+      this.#pooled ??= await this.#pool.take(use, deadline)
+      const pooled = this.#pooled
       if (needsConsecutiveIds && !pooled.server.hasConsecutiveIds) {
         throw new NoConsecutiveIdsError('The server does not guarantee consecutive ids')
       }
@@ -69,11 +72,7 @@ export class MysqlConnection extends Connection {
 
   /** Rolls back. Never throws: a connection that fails is closed, and its transaction with it. */
   async rollback(): Promise<void> {
-    try {
-      await this.#end('rollback')
-    } catch (error) {
-      this.#lose(error as Error) // #run throws nothing else
-    }
+    await this.#end('rollback').catch((error) => this.#lose(error))
   }
 
   async release(): Promise<void> {
@@ -93,14 +92,6 @@ export class MysqlConnection extends Connection {
     if (this.#deadline) return await work(this.#deadline)
     using deadline = new Deadline(this.#timeout)
     return await work(deadline)
-  }
-
-  /** Takes a connection from the pool, unless there is one. */
-  async #take(deadline: Deadline, isWriting: boolean): Promise<Pooled> {
-    if (deadline.reason) throw deadline.reason
-    if (this.#lost) throw this.#lost
-    this.#pooled ??= await this.#pool.take(deadline, isWriting)
-    return this.#pooled
   }
 
   /** Runs a statement. If its deadline ends it, closes the connection, because the server continues. */

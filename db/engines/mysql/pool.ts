@@ -30,8 +30,6 @@ export interface Pooled extends Opened {
   workedAt: number
   /** Whether it was lost, or is being closed: no statement can be sent. */
   hasEnded: boolean
-  /** Closes it when it is idle for too long. */
-  readonly idleTimer: NodeJS.Timeout
   /** What it is used for; undefined while it is idle. */
   use: Use | undefined
 }
@@ -50,7 +48,7 @@ export class MysqlPool {
   readonly #usage: PoolUsage
   readonly #size: number
   #writing = 0
-  /** The idle connections, in the order of their last use. */
+  /** The idle connections, in the order of their last use: the first one was idle for the longest time. */
   readonly #idle: Pooled[] = []
   /** The callers, in the order of their arrival. */
   readonly #waiters = new Set<Waiter>()
@@ -59,6 +57,7 @@ export class MysqlPool {
   readonly #end = new AbortController()
   /** Called when no connection is in use any more. */
   #onUnused: (() => void) | undefined
+  readonly #sweep = setInterval(() => this.#closeOld(), IDLE_TIMEOUT / 10).unref()
 
   /** Keeps the numbers of `usage` current. */
   constructor(address: Address, size: number, usage: PoolUsage) {
@@ -68,12 +67,12 @@ export class MysqlPool {
   }
 
   /** Returns a connection that works. Throws DatabaseUnavailableError, or the reason of the deadline. */
-  async take(deadline: Deadline, isWriting: boolean): Promise<Pooled> {
-    this.#usage.waiting++
-    try {
-      return await this.#next(isWriting ? 'write' : 'read', deadline)
-    } finally {
-      this.#usage.waiting--
+  async take(use: Use, deadline: Deadline): Promise<Pooled> {
+    for (;;) {
+      if (deadline.reason) throw deadline.reason
+      const pooled = this.#takeIdle(use) ?? (await this.#wait(use, deadline))
+      if (performance.now() - pooled.workedAt < PING_AFTER) return pooled
+      await deadline.race(this.#check(pooled))
     }
   }
 
@@ -102,7 +101,7 @@ export class MysqlPool {
   async kill({ connection: { threadId }, server, openedAt }: Pooled): Promise<void> {
     using deadline = new Deadline(this.#address.timeout)
     const age = performance.now() - openedAt
-    const control = await this.#next('kill', deadline).catch(() => undefined)
+    const control = await this.take('kill', deadline).catch(() => undefined)
     if (!control) return
     const query = async (sql: string) =>
       (await deadline.race(control.connection.promise().query<RowDataPacket[]>(sql)))[0]
@@ -122,21 +121,12 @@ export class MysqlPool {
   /** Closes all connections, each after its statement. Never throws. */
   async end(): Promise<void> {
     this.#end.abort()
+    clearInterval(this.#sweep)
     this.#reject([...this.#waiters], new Error('The pool has ended'))
     for (const pooled of this.#idle.splice(0)) close(pooled)
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#onUnused = resolve
     if (this.#usage.used > 0) await promise
-  }
-
-  /** Returns an idle connection that answers, or a new one. */
-  async #next(use: Use, deadline: Deadline): Promise<Pooled> {
-    for (;;) {
-      if (deadline.reason) throw deadline.reason
-      const pooled = this.#takeIdle(use) ?? (await this.#wait(use, deadline))
-      if (performance.now() - pooled.workedAt < PING_AFTER) return pooled
-      await deadline.race(this.#check(pooled))
-    }
   }
 
   /** Returns how many more connections may have this use. */
@@ -165,6 +155,7 @@ export class MysqlPool {
     const { promise, resolve, reject } = Promise.withResolvers<Pooled>()
     const waiter = { use, resolve, reject }
     this.#waiters.add(waiter)
+    this.#usage.waiting++
     const removeListener = deadline.onGiveUp((reason) => {
       this.#waiters.delete(waiter)
       reject(reason)
@@ -173,6 +164,7 @@ export class MysqlPool {
     try {
       return await promise
     } finally {
+      this.#usage.waiting--
       removeListener()
     }
   }
@@ -196,7 +188,16 @@ export class MysqlPool {
     this.#isOpening = true
     try {
       this.#end.signal.throwIfAborted()
-      this.#keep(this.#add(await open(this.#address, this.#end.signal)))
+      const opened = await open(this.#address, this.#end.signal)
+      const workedAt = performance.now()
+      const pooled: Pooled = { ...opened, workedAt, hasEnded: false, use: undefined }
+      const onEnd = () => {
+        pooled.hasEnded = true
+        const index = this.#idle.indexOf(pooled)
+        if (index >= 0) this.#idle.splice(index, 1)[0]?.socket.destroy()
+      }
+      pooled.connection.on('end', onEnd).on('error', onEnd)
+      this.#keep(pooled)
     } catch (error) {
       const waiting = [...this.#waiters].filter(({ use }) => this.#free(use) > 0)
       this.#reject(waiting, error)
@@ -212,29 +213,15 @@ export class MysqlPool {
     }
   }
 
-  #add(opened: Opened): Pooled {
-    const remove = () => {
-      const index = this.#idle.indexOf(pooled)
-      if (index >= 0) this.#idle.splice(index, 1)
-      return index >= 0
-    }
-    const idleTimer = setTimeout(() => remove() && close(pooled), IDLE_TIMEOUT).unref()
-    const workedAt = performance.now()
-    const pooled: Pooled = { ...opened, workedAt, hasEnded: false, idleTimer, use: undefined }
-    const onEnd = () => {
-      pooled.hasEnded = true
-      if (remove()) pooled.socket.destroy()
-    }
-    pooled.connection.on('end', onEnd).on('error', onEnd)
-    return pooled
+  #closeOld(): void {
+    const latest = performance.now() - IDLE_TIMEOUT
+    const isOld = ({ workedAt }: Pooled) => workedAt < latest
+    for (const pooled of this.#idle.splice(0, this.#idle.filter(isOld).length)) close(pooled)
   }
 
   #keep(pooled: Pooled): void {
     if (this.#end.signal.aborted) close(pooled)
-    else {
-      pooled.idleTimer.refresh()
-      this.#idle.push(pooled)
-    }
+    else this.#idle.push(pooled)
   }
 
   /** Offers a connection again if it answers. If not, closes all idle ones, which were lost with it. */
