@@ -1,9 +1,8 @@
 /** Combines concurrent calls in batches, each of which asks the database once. */
 import { Deadline } from '../deadline.ts'
-import { oncePerEngine } from '../engine.ts'
 import { OverloadedError } from '../errors.ts'
 import type { Database } from '../tables.ts'
-import { refuseInTransaction } from '../transaction.ts'
+import { inTransaction, refuseInTransaction } from '../transaction.ts'
 
 /** Milliseconds that a call waits for earlier batches, whose connections may hang. */
 const MAX_WAIT = 50
@@ -66,39 +65,36 @@ interface Queue<Input, Output> {
  * Returns a function whose calls share batches: those of one turn of the event loop, and those that
  * arrive while two batches run. No call joins a batch that has begun, so each call sees what was
  * committed before it. A deadline ends only its own call, and a batch ends with the last of its calls.
- * In a transaction, each call is a batch of its own, unless `allowBatches` says otherwise.
+ * In a transaction, each call is a batch of its own, except in a shared one.
  */
 export function coalesce<Input, Output>(
   options: BatchOptions<Input, Output>,
 ): Coalesced<Input, Output> {
-  const batcherOf = oncePerEngine((db) => createBatcher(db, options))
   return async (db: Batching<Input, Output>, input, deadline) => {
     if (!db.isTransaction) {
       // In a batch, the failure would affect the other calls.
       refuseInTransaction()
-      return await batcherOf(db)(input, deadline)
+      db[BATCHERS] ??= new Map()
     }
     const batchers = db[BATCHERS]
     if (!batchers) {
       const [output] = await options.run(db, [input], deadline)
       return output as Output // as many outputs as inputs
     }
-    const batcher = batchers.get(options) ?? createBatcher(db, options)
-    batchers.set(options, batcher)
+    let batcher = batchers.get(options)
+    if (!batcher) {
+      batcher = createBatcher(db, options)
+      batchers.set(options, batcher)
+    }
     return await batcher(input, deadline)
   }
 }
 
 const BATCHERS = Symbol('batchers')
 
-/** A transaction with its batchers. A WeakMap would keep them until the next full garbage collection. */
+/** A database with its batchers. A WeakMap would keep a transaction's until the next full garbage collection. */
 type Batching<Input, Output> = Database & {
   [BATCHERS]?: Map<BatchOptions<Input, Output>, Batcher<Input, Output>>
-}
-
-/** Allows batches in a transaction, whose work makes calls concurrently. */
-export function allowBatches(transaction: Batching<never, never>): void {
-  transaction[BATCHERS] = new Map()
 }
 
 function createBatcher<Input, Output>(
@@ -210,3 +206,42 @@ function jointDeadline(calls: readonly { deadline: Deadline }[]): Deadline {
   }
   return joint
 }
+
+/** Work for a shared transaction. It must use the deadline that it receives, and no other. */
+type SharedWork<Result> = (transaction: Database, deadline: Deadline) => Promise<Result>
+
+/**
+ * Runs work in a transaction with other such works, which run concurrently: their inserts share
+ * statements, and all of them share a commit. Returns the result after the commit, and undefined if one
+ * of several works failed. Then the effect of each is unknown, and each caller must check, and run its
+ * work alone. Work that is alone in the transaction throws its own errors.
+ */
+export async function inSharedTransaction<Result extends object>(
+  db: Database,
+  work: SharedWork<Result>,
+  deadline: Deadline,
+): Promise<Result | undefined> {
+  const result = await runShared(db, work, deadline)
+  return result as Result | undefined // the result of this work
+}
+
+const runShared = coalesce<SharedWork<object>, object | undefined>({
+  maxSize: 100,
+  async run(db, works, deadline) {
+    const runAll = async (transaction: Batching<never, never>) => {
+      transaction[BATCHERS] = new Map()
+      // The transaction must not end while some of the works still run.
+      const outcomes = await Promise.allSettled(works.map((work) => work(transaction, deadline)))
+      return outcomes.map((outcome) => {
+        if (outcome.status === 'rejected') throw outcome.reason
+        return outcome.value
+      })
+    }
+    try {
+      return await inTransaction(db, runAll, deadline)
+    } catch (error) {
+      if (works.length === 1) throw error
+      return works.map(() => undefined)
+    }
+  },
+})
