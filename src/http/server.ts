@@ -1,7 +1,6 @@
 /** The HTTP server: one request at a time on each connection, timeouts, refusals of what is not HTTP. */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { Server as NetServer, type Socket } from 'node:net'
-import type { Duplex } from 'node:stream'
 import { MAX_HEADER_COUNT, MAX_HEADERS } from '../config/limits.ts'
 import { problem } from '../errors/catalogue.ts'
 import { Problem } from '../errors/problem.ts'
@@ -44,14 +43,19 @@ export interface Handlers {
  * `keepAliveTimeout` milliseconds to send the next request, and to read the next bytes of an answer.
  */
 export function createHttpServer({ begin, serve, onRefused }: Handlers, keepAliveTimeout: number) {
-  const connections = new Map<Duplex, Connection>()
+  const connections = new Map<Socket, Connection>()
   let isStopping = false
 
   const accept = (req: IncomingMessage, res: ServerResponse) => {
     const { socket } = req
     const connection = connections.get(socket)
     if (!connection) return
-    if (connection.current || socket.writableEnded) return refuseNext(socket, connection)
+    // RFC 9112, section 9.3.2: the first answer closes the connection, the second request is not done.
+    if (connection.current || socket.writableEnded) {
+      endAfterCurrent(connection)
+      if (++connection.pipelined > MAX_PIPELINED) return socket.destroy()
+      return hold(socket, socket.writableLength + connection.pipelined * PIPELINED_REQUEST)
+    }
     connection.current = res
     // After an Upgrade header, Node drops the rest of the packet: the next request would lack bytes.
     if (isStopping || req.headers.upgrade !== undefined) endAfterCurrent(connection)
@@ -72,14 +76,7 @@ export function createHttpServer({ begin, serve, onRefused }: Handlers, keepAliv
   const dispatch = (req: IncomingMessage, res: ServerResponse) =>
     res.headersSent || res.destroyed || serve(req, res)
 
-  /** RFC 9112, section 9.3.2: the first answer closes the connection, the second request is not done. */
-  const refuseNext = (socket: Socket, connection: Connection) => {
-    endAfterCurrent(connection)
-    if (++connection.pipelined > MAX_PIPELINED) return socket.destroy()
-    hold(socket, socket.writableLength + connection.pipelined * PIPELINED_REQUEST)
-  }
-
-  const refuse = (socket: Duplex, error: Problem) => {
+  const refuse = (socket: Socket, error: Problem) => {
     const connection = connections.get(socket)
     if (!connection || socket.writableEnded) return
     const { current } = connection
@@ -88,10 +85,9 @@ export function createHttpServer({ begin, serve, onRefused }: Handlers, keepAliv
       endAfterCurrent(connection)
       if (!current.req.complete) answer(current, error.status, jsonHeaders, body)
     } else {
-      const { remoteAddress } = socket as Socket // node:http's server has sockets of node:net
-      const id = onRefused(error.status, remoteAddress)
+      const id = onRefused(error.status, socket.remoteAddress)
       socket.write(rawAnswer(error.status, body, id))
-      close(socket as Socket)
+      close(socket)
     }
   }
 
@@ -110,8 +106,7 @@ export function createHttpServer({ begin, serve, onRefused }: Handlers, keepAliv
   server
     .on('connection', (socket: Socket) => {
       void socket.remoteAddress // kept for the log, which reads it after the socket has closed
-      const fresh = { current: undefined, pipelined: 0, bytesBefore: 0 }
-      connections.set(socket, { ...fresh, isLast: false })
+      connections.set(socket, { current: undefined, pipelined: 0, isLast: false, bytesBefore: 0 })
       socket.on('error', () => {}) // Node removes its own listener after CONNECT
       // Node calls this after the last answer, and would destroy a socket whose client still sends.
       Object.assign(socket, { destroySoon: () => close(socket) })
@@ -123,11 +118,13 @@ export function createHttpServer({ begin, serve, onRefused }: Handlers, keepAliv
     .on('request', accept)
     .on('checkContinue', accept) // readBody sends 100 Continue
     .on('checkExpectation', accept) // RFC 9110, section 10.1.1: a server may ignore other values
-    .on('connect', (_req: IncomingMessage, socket: Duplex) => refuse(socket, NO_CONNECT))
-    .on('clientError', (error: NodeJS.ErrnoException, socket) => {
+    .on('connect', ({ socket }: IncomingMessage) => refuse(socket, NO_CONNECT))
+    .on('clientError', ({ code }: NodeJS.ErrnoException, duplex) => {
+      const socket = duplex as Socket // the sockets of a server without TLS are those of node:net
       // Browsers and pools open connections in advance: one without a request ends in silence.
-      if (socket.destroyed || (socket as Socket).bytesRead === 0) return socket.destroy()
-      refuse(socket, errorOf(error))
+      if (socket.destroyed || socket.bytesRead === 0) return socket.destroy()
+      if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return refuse(socket, problem('timeout'))
+      refuse(socket, code === 'HPE_HEADER_OVERFLOW' ? problem('headersTooLarge') : MALFORMED)
     })
 
   /**
@@ -140,7 +137,7 @@ export function createHttpServer({ begin, serve, onRefused }: Handlers, keepAliv
     // Node's own close() of http would cut answers that are still being read.
     NetServer.prototype.close.call(server)
     for (const [socket, { current, bytesBefore }] of connections) {
-      if (!current && (socket as Socket).bytesRead === bytesBefore) socket.destroy()
+      if (!current && socket.bytesRead === bytesBefore) socket.destroy()
     }
     const timer = setTimeout(() => {
       for (const [socket, { current }] of connections) {
@@ -171,8 +168,3 @@ function close(socket: Socket): void {
 const MALFORMED = new Problem('BAD_REQUEST', 'The request is not well-formed HTTP')
 const NOT_HTTP = new Problem('BAD_REQUEST', 'The request must be one of HTTP/1.1 or HTTP/1.0')
 const NO_CONNECT = new Problem('METHOD_NOT_SUPPORTED', 'CONNECT is not supported')
-
-function errorOf({ code }: NodeJS.ErrnoException): Problem {
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return problem('timeout')
-  return code === 'HPE_HEADER_OVERFLOW' ? problem('headersTooLarge') : MALFORMED
-}
