@@ -25,7 +25,6 @@ export function startCleanup(db: Database, lifetime: number, log: Logger): () =>
     .where('created_at', '<', sql<bigint>`${now(db)} - ${BigInt(lifetime)}`)
     .orderBy('created_at')
     .limit(MAX_ROWS)
-  let isRunning = false
   let isStopped = false
   const round = async () => {
     while (!isStopped) {
@@ -35,15 +34,10 @@ export function startCleanup(db: Database, lifetime: number, log: Logger): () =>
       await setTimeout(PAUSE, undefined, { ref: false })
     }
   }
-  const timer = setInterval(async () => {
-    if (isRunning) return
-    isRunning = true
-    // A stop may close the database during a round.
-    await round().catch((error) => {
-      if (!isStopped) log.warn({ err: error }, 'Could not remove old idempotency keys')
-    })
-    isRunning = false
-  }, INTERVAL).unref()
+  // A stop may close the database during a round.
+  const report = (error: unknown) =>
+    isStopped || log.warn({ err: error }, 'Could not remove old idempotency keys')
+  const timer = setInterval(() => round().catch(report), INTERVAL).unref()
   return () => {
     isStopped = true
     clearInterval(timer)

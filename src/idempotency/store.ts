@@ -44,40 +44,6 @@ export function createIdempotency<Stores>(
 ) {
   const running = new Set<string>()
 
-  async function onceAtMost<Output>(
-    row: NewRow,
-    deadline: Deadline,
-    make: Make<Stores, Output>,
-    oneStatement: boolean,
-  ): Promise<Outcome<Output>> {
-    for (let mayShare = oneStatement; ; mayShare = false) {
-      const known = await findRow(db, row, deadline)
-      if (known && known.now - known.created_at < lifetime) {
-        const isSame = known.operation === row.operation && known.fingerprint === row.fingerprint
-        // An output of the same operation.
-        return isSame ? { output: parse(known.answer) as Output } : 'different'
-      }
-      const isShared = mayShare && !known
-      let attempts = 0
-      const run = () => {
-        attempts++
-        return isShared ? runShared(row, deadline, make) : runAlone(row, deadline, make, known?.id)
-      }
-      try {
-        const outcome = await retry(run, { repeatable: true, deadline })
-        if (outcome) return outcome
-      } catch (error) {
-        if (error instanceof TakenError) {
-          if (error.cause instanceof LockedError) return 'running'
-        } else if (!isShared || attempts === 1 || error instanceof DatabaseUnavailableError) {
-          throw error
-        }
-      }
-      // Another call of the shared transaction failed; or the answer to a commit was lost, and a later
-      // attempt found the key taken: by that commit, or by another request. The row tells which.
-    }
-  }
-
   /** Stores the key after the work, which saves a statement; returns undefined if another call failed. */
   function runShared<Output>(row: NewRow, deadline: Deadline, make: Make<Stores, Output>) {
     const work = async (transaction: Database, deadline: Deadline) => {
@@ -128,7 +94,34 @@ export function createIdempotency<Stores>(
       const row = { holder, hash, operation, fingerprint: fingerprintOf(input) }
       running.add(name)
       try {
-        return await onceAtMost(row, deadline, make, oneStatement)
+        for (let mayShare = oneStatement; ; mayShare = false) {
+          const known = await findRow(db, row, deadline)
+          if (known && known.now - known.created_at < lifetime) {
+            const isSame = known.operation === operation && known.fingerprint === row.fingerprint
+            // An output of the same operation.
+            return isSame ? { output: parse(known.answer) as Output } : 'different'
+          }
+          const isShared = mayShare && !known
+          let attempts = 0
+          const run = () => {
+            attempts++
+            return isShared
+              ? runShared(row, deadline, make)
+              : runAlone(row, deadline, make, known?.id)
+          }
+          try {
+            const outcome = await retry(run, { repeatable: true, deadline })
+            if (outcome) return outcome
+          } catch (error) {
+            if (error instanceof TakenError) {
+              if (error.cause instanceof LockedError) return 'running'
+            } else if (!isShared || attempts === 1 || error instanceof DatabaseUnavailableError) {
+              throw error
+            }
+          }
+          // Another call of the shared transaction failed; or the answer to a commit was lost, and a
+          // later attempt found the key taken: by that commit, or by another request. The row tells which.
+        }
       } finally {
         running.delete(name)
       }
@@ -199,8 +192,6 @@ async function storeKey(
 
 /** Returns the SHA-256 of an input. The names of its fields are included, to distinguish omitted ones. */
 function fingerprintOf(input: unknown): string {
-  const text = JSON.stringify(input, (_name, value) =>
-    typeof value === 'bigint' ? String(value) : value,
-  )
-  return hashOf('sha256', text)
+  const plain = (_: string, value: unknown) => (typeof value === 'bigint' ? `${value}` : value)
+  return hashOf('sha256', JSON.stringify(input, plain))
 }

@@ -17,19 +17,14 @@ const RECORD_TIMEOUT = 2_000
 
 export type Authenticator = ReturnType<typeof createAuthenticator>
 
-/** A key in the cache, and until when it is trusted, by performance.now(). */
-interface CachedKey {
-  caller: Caller
-  until: number
-}
-
 /** Returns an authenticator. `onLookUp` hears of each well-formed key, and whether the cache had it. */
 export function createAuthenticator(
   db: Database,
   log: Logger,
   onLookUp: (wasCached: boolean) => void = () => {},
 ) {
-  const cache = new LRUCache<string, CachedKey>({ max: MAX_KEYS })
+  // Each is trusted until a time of performance.now().
+  const cache = new LRUCache<string, { caller: Caller; until: number }>({ max: MAX_KEYS })
   let usedKeys = new Set<bigint>()
   let recording = Promise.resolve()
   const record = () => {

@@ -36,7 +36,6 @@ const VISIBLE = 6
 
 const START = `(${PREFIX}(?:${READ_ONLY})?)`
 const WHOLE = new RegExp(`^${START}[\\w-]{43}$`)
-const SINGLE = new RegExp(`${START}[\\w-]{43}(?![\\w-])`)
 // In a text a slash may split the key, and its prefix may be in capitals.
 const ANY = new RegExp(`${START}(?:[^\\w\\s"-]*[\\w-]){43}`, 'gi')
 const CUT_OFF = new RegExp(`${START}(?:[^\\w\\s"-]*[\\w-]){${VISIBLE + 1},42}$`, 'i')
@@ -63,8 +62,8 @@ export const withoutKeys = (text: string): string => text.replaceAll(ANY, '$1…
 /** Returns a text with the start of a key at its end shortened, too: a `?` splits a key in a URL. */
 export const withoutKeyAtEnd = (text: string): string => withoutKeys(text).replace(CUT_OFF, '$1…')
 
-/** Returns the visible prefix of the first key in a text; undefined if there is none. */
+/** Returns the visible prefix of a key; undefined for a text that is none. */
 export function visiblePrefix(text: string): string | undefined {
-  const [key, start = ''] = SINGLE.exec(text) ?? []
+  const [key, start = ''] = WHOLE.exec(text) ?? []
   return key?.slice(0, start.length + VISIBLE)
 }

@@ -18,16 +18,10 @@ export type ApiKey = Awaited<ReturnType<typeof listKeys>>[number]
 /** A new key. Only here is `key` itself known. */
 export type NewApiKey = Awaited<ReturnType<typeof createKey>>
 
-interface Terms {
-  /** Milliseconds until the key expires; undefined for never. */
-  lifetime?: number | undefined
-  /** Whether the key may change nothing. */
-  readOnly?: boolean
-  /** The holder of the key that this one follows from; a new one by default. */
-  holder?: bigint
-}
-
-/** Creates a key that works for its lifetime, or until its revocation. */
+/**
+ * Creates a key that works for `lifetime` milliseconds, or until its revocation. `holder` is that of the
+ * key that this one follows from.
+ */
 export async function createKey(
   db: Database,
   name: string,
@@ -50,14 +44,16 @@ export async function createKey(
   return { id: insertId, key }
 }
 
+interface Terms {
+  lifetime?: number | undefined
+  readOnly?: boolean
+  holder?: bigint
+}
+
 /** Returns all keys in the order of their creation, the ended ones included. */
 export async function listKeys(db: Database) {
-  const rows = await db
-    .selectFrom('api_keys')
-    .selectAll()
-    .select(now(db).as('now'))
-    .orderBy('id')
-    .execute()
+  const all = db.selectFrom('api_keys').selectAll().select(now(db).as('now'))
+  const rows = await all.orderBy('id').execute()
   return rows.map((row) => {
     const expiresAt = endOf(row)
     const isExpired = expiresAt !== undefined && expiresAt <= row.now
@@ -97,17 +93,10 @@ export async function rotateKey(
     // First, because this locks the row: a concurrent rotation or revocation waits.
     const { numUpdatedRows } = await transaction
       .updateTable('api_keys')
-      .set((eb) =>
+      .set(
         grace === 0
           ? { revoked_at: now(db) }
-          : {
-              grace_until: eb
-                .case()
-                .when('grace_until', '<', end)
-                .then(eb.ref('grace_until'))
-                .else(end)
-                .end(),
-            },
+          : { grace_until: sql`case when grace_until < ${end} then grace_until else ${end} end` },
       )
       .where('id', '=', id)
       .where((eb) => isWorking(eb, db))
@@ -151,23 +140,12 @@ export async function findKey(db: Database, hash: string, deadline: Deadline) {
   }
 }
 
-const WORKING_COLUMNS = ['id', 'hash', 'expires_at', 'grace_until', 'read_only', 'holder'] as const
-
-const findRow = lookUp<
-  string,
-  Pick<Selectable<ApiKeysTable>, (typeof WORKING_COLUMNS)[number]> & { now: bigint }
->({
-  select: (db, hashes) =>
-    db
-      .selectFrom('api_keys')
-      .select(WORKING_COLUMNS)
-      .select(now(db).as('now'))
-      .where((eb) => isWorking(eb, db))
-      .where(
-        'hash',
-        'in',
-        hashes.map((value) => value((hash) => hash)),
-      ),
+const findRow = lookUp<string, Selectable<ApiKeysTable> & { now: bigint }>({
+  select: (db, values) => {
+    const hashes = values.map((value) => value((hash) => hash))
+    const all = db.selectFrom('api_keys').selectAll().select(now(db).as('now'))
+    return all.where('hash', 'in', hashes).where((eb) => isWorking(eb, db))
+  },
   nameOf: (key) => (typeof key === 'string' ? key : key.hash),
 })
 
