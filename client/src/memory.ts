@@ -43,8 +43,8 @@ export function idempotencyInMemory(stores: Stores): Idempotency<Stores> {
       const request = stringify([operation, input])
       const before = known.get(name)
       if (before) {
-        if (before.answer === undefined) return 'running'
-        if (before.request !== request) return 'different'
+        if (before.answer === undefined) return 'keyRunning'
+        if (before.request !== request) return 'keyUsed'
         return { output: parse(before.answer) as Output } // the same operation returned it
       }
       known.set(name, { request })

@@ -34,6 +34,14 @@ const catalogue = {
     { status: 431 },
   ],
   invalidUrl: ['BAD_REQUEST', 'The URL of the request is not valid'],
+  keyRunning: [
+    'CONFLICT',
+    'A request with this Idempotency-Key is still running; try again in a moment',
+  ],
+  keyUsed: [
+    'UNPROCESSABLE_CONTENT',
+    'This Idempotency-Key was used for another request; take a new one',
+  ],
   nothingHere: ['NOT_FOUND', 'There is nothing at this URL'],
   timeout: ['TIMEOUT', 'The request did not arrive in time'],
   clientGone: ['CLIENT_CLOSED_REQUEST', 'The client has closed the connection'],

@@ -33,15 +33,3 @@ export function parseIdempotencyKey(header: string | undefined): string | undefi
   const message = `The header Idempotency-Key must be one string of 1 to ${MAX_LENGTH} ASCII characters, such as "8e03978e-40d5-43e8-bc93-6894a57f9324"`
   throw new Problem('BAD_REQUEST', message)
 }
-
-/** Returns the error for a key that is in use, or was used for another request. */
-export const idempotencyError = (reason: 'running' | 'different'): Problem =>
-  reason === 'running'
-    ? new Problem(
-        'CONFLICT',
-        'A request with this Idempotency-Key is still running; try again in a moment',
-      )
-    : new Problem(
-        'UNPROCESSABLE_CONTENT',
-        'This Idempotency-Key was used for another request; take a new one',
-      )

@@ -10,7 +10,7 @@ import type { Deadline } from '../../db/deadline.ts'
 import { now } from '../../db/engine.ts'
 import { DatabaseUnavailableError, DuplicateError, LockedError } from '../../db/errors.ts'
 import { retry } from '../../db/retry.ts'
-import { execute, statement, type Value } from '../../db/statement.ts'
+import { execute, type Value } from '../../db/statement.ts'
 import type { Database, Tables } from '../../db/tables.ts'
 import { inTransaction } from '../../db/transaction.ts'
 import { startCleanup } from './cleanup.ts'
@@ -24,8 +24,8 @@ interface OnceRequest {
   input: unknown
 }
 
-/** The output of this request or of the first one with the key, or why there is none. */
-type Outcome<Output> = { output: Output } | 'running' | 'different'
+/** The output of this request or of the first one with the key, or the name of the error. */
+type Outcome<Output> = { output: Output } | 'keyRunning' | 'keyUsed'
 
 /** Returns the output, with the stores of a transaction. */
 export type Make<Stores, Output> = (stores: Stores, deadline: Deadline) => Promise<Output>
@@ -68,7 +68,9 @@ export function createIdempotency<Stores>(
       }
       await storeKey(transaction, row, '', deadline)
       const output = await make(createStores(transaction), deadline)
-      await updateAnswer(transaction, { ...row, answer: stringify(output) }, deadline)
+      const update = transaction.updateTable('idempotency_keys').set({ answer: stringify(output) })
+      const ofRow = update.where('api_key_id', '=', row.holder).where('key_hash', '=', row.hash)
+      await execute(transaction, ofRow, deadline)
       return { output }
     }
     return inTransaction(db, work, deadline)
@@ -77,7 +79,7 @@ export function createIdempotency<Stores>(
   return {
     /**
      * Runs `make` in a transaction that also stores the key and the output. If the key was used before,
-     * it returns the output of that request, `running` while that request is running, or `different` if
+     * it returns the output of that request, `keyRunning` while that request is running, or `keyUsed` if
      * that was another request. With `oneStatement`, concurrent calls share a transaction. Makes up to
      * three attempts, which are safe because of the key. Throws the errors of `make`, and
      * DatabaseUnavailableError.
@@ -89,7 +91,7 @@ export function createIdempotency<Stores>(
       { oneStatement = false }: { oneStatement?: boolean } = {},
     ): Promise<Outcome<Output>> {
       const name = `${holder} ${key}`
-      if (running.has(name)) return 'running'
+      if (running.has(name)) return 'keyRunning'
       const hash = hashOf('sha256', key)
       const row = { holder, hash, operation, fingerprint: fingerprintOf(input) }
       running.add(name)
@@ -99,7 +101,7 @@ export function createIdempotency<Stores>(
           if (known && known.now - known.created_at < lifetime) {
             const isSame = known.operation === operation && known.fingerprint === row.fingerprint
             // An output of the same operation.
-            return isSame ? { output: parse(known.answer) as Output } : 'different'
+            return isSame ? { output: parse(known.answer) as Output } : 'keyUsed'
           }
           const isShared = mayShare && !known
           let attempts = 0
@@ -114,7 +116,7 @@ export function createIdempotency<Stores>(
             if (outcome) return outcome
           } catch (error) {
             if (error instanceof TakenError) {
-              if (error.cause instanceof LockedError) return 'running'
+              if (error.cause instanceof LockedError) return 'keyRunning'
             } else if (!isShared || attempts === 1 || error instanceof DatabaseUnavailableError) {
               throw error
             }
@@ -141,19 +143,15 @@ interface NewRow {
   fingerprint: string
 }
 
-/** Returns the columns that identify a row. */
-const columnsOf = (value: Value<NewRow>) => ({
-  api_key_id: value(({ holder }) => holder),
-  key_hash: value(({ hash }) => hash),
-})
-
 const findRow = lookUp<NewRow, Selectable<Tables['idempotency_keys']> & { now: bigint }>({
-  select: (db, keys) =>
-    db
-      .selectFrom('idempotency_keys')
-      .selectAll()
-      .select(now(db).as('now'))
-      .where((eb) => eb.or(keys.map((value) => eb.and(columnsOf(value))))),
+  select: (db, values) => {
+    const all = db.selectFrom('idempotency_keys').selectAll().select(now(db).as('now'))
+    const columnsOf = (value: Value<NewRow>) => ({
+      api_key_id: value(({ holder }) => holder),
+      key_hash: value(({ hash }) => hash),
+    })
+    return all.where((eb) => eb.or(values.map((value) => eb.and(columnsOf(value)))))
+  },
   nameOf: (key) =>
     'hash' in key ? `${key.holder} ${key.hash}` : `${key.api_key_id} ${key.key_hash}`,
 })
@@ -166,14 +164,6 @@ const insertRow = inserts('idempotency_keys', (row: NewRow & { answer: string },
   answer: row.answer,
   created_at: now(db),
 }))
-
-const updateAnswer = statement(
-  (db, value: Value<NewRow & { answer: string }>) =>
-    db
-      .updateTable('idempotency_keys')
-      .set({ answer: value(({ answer }) => answer) })
-      .where((eb) => eb.and(columnsOf(value as Value<NewRow>))), // the fields of a row
-)
 
 /** Stores the key. Throws TakenError if it is taken: no other unique index can reject the row. */
 async function storeKey(

@@ -1,5 +1,6 @@
 /** Mutations: each runs in a transaction, again after an attempt that certainly had no effect. */
-import { idempotencyError, parseIdempotencyKey } from '../idempotency/header.ts'
+import { problem } from '../errors/catalogue.ts'
+import { parseIdempotencyKey } from '../idempotency/header.ts'
 import type { Make } from '../idempotency/store.ts'
 import type { Stores } from './context.ts'
 import { checkOutput, madeBy, type Options, type Resolver } from './resolver.ts'
@@ -65,7 +66,7 @@ export function idempotentWrite<Input, Output>(
     const work: Make<Stores, Output> = (stores, deadline) =>
       makeChecked(make, inside(options, stores, deadline))
     const outcome = await ctx.idempotency.once(request, ctx.deadline, work, { oneStatement })
-    if (typeof outcome === 'string') throw idempotencyError(outcome)
+    if (typeof outcome === 'string') throw problem(outcome)
     return outcome.output
   })
 }

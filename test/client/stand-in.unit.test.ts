@@ -168,10 +168,10 @@ test('while the first call runs, any other request with its key is running, too,
   const call = (input: string) =>
     once({ holder: 1n, key: 'a', operation: 'x', input }, deadline, () => promise)
   const first = call('one')
-  expect(await call('other')).toBe('running')
+  expect(await call('other')).toBe('keyRunning')
   resolve('made')
   expect(await first).toEqual({ output: 'made' })
-  expect(await call('other')).toBe('different')
+  expect(await call('other')).toBe('keyUsed')
   const another = { holder: 1n, key: 'a', operation: 'y', input: 'one' }
-  expect(await once(another, deadline, async () => 'made')).toBe('different')
+  expect(await once(another, deadline, async () => 'made')).toBe('keyUsed')
 })

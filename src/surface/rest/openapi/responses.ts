@@ -3,7 +3,6 @@ import { MAX_BODY, MAX_HEADER_COUNT, MAX_HEADERS } from '../../../config/limits.
 import { problem, problemOfInput, tooManyRequests } from '../../../errors/catalogue.ts'
 import { Problem } from '../../../errors/problem.ts'
 import { INVALID_HOST } from '../../../http/request.ts'
-import { idempotencyError } from '../../../idempotency/header.ts'
 import type { Operation } from '../operations.ts'
 import { NOT_AN_OBJECT } from '../surface.ts'
 
@@ -58,7 +57,7 @@ export function responsesOf(operation: Operation, schema: object | undefined) {
       409: refused(
         takesKey ? withKey : violation,
         ...(conflict ? [new Problem('CONFLICT', conflict)] : []),
-        ...(takesKey ? [idempotencyError('running')] : []),
+        ...(takesKey ? [problem('keyRunning')] : []),
       ),
     }),
     ...(readBody && {
@@ -66,10 +65,7 @@ export function responsesOf(operation: Operation, schema: object | undefined) {
       415: refused('The body is not `application/json`, or is compressed', problem('mediaType')),
     }),
     ...(takesKey && {
-      422: refused(
-        'The `Idempotency-Key` was used for another request',
-        idempotencyError('different'),
-      ),
+      422: refused('The `Idempotency-Key` was used for another request', problem('keyUsed')),
     }),
     429: refused('There were too many calls in the last minute', tooManyRequests(60, 42)),
     431: early(
