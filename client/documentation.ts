@@ -4,6 +4,7 @@
  */
 import type { AnyTRPCProcedure, AnyTRPCRouter } from '@trpc/server'
 import { z } from 'zod'
+import type { Maker } from '../src/procedure/resolver.ts'
 import type { RestMeta } from '../src/procedure/rest-meta.ts'
 
 type Procedures = Record<string, AnyTRPCProcedure>
@@ -75,20 +76,25 @@ function textsOf(procedures: Procedures): Map<string, string> {
   const texts = new Map<string, string>()
   for (const [name, { _def }] of Object.entries(procedures)) {
     const { rest } = _def.meta as { rest: RestMeta } // the service starts only with it
-    texts.set(name, procedureText(rest, procedures))
     // tRPC's types name neither the library of the schemas nor the output.
-    const { inputs, output } = _def as unknown as { inputs: z.ZodType[]; output?: z.ZodType }
+    const { inputs, output, resolver } = _def as unknown as Definition
+    texts.set(name, procedureText(rest, resolver.maker === 'idempotentWrite', procedures))
     for (const input of inputs) addFields(texts, `${name}.input`, jsonSchema(input, 'input'))
     if (output) addFields(texts, `${name}.output`, jsonSchema(output, 'output'))
   }
   return texts
 }
 
-function procedureText(rest: RestMeta, procedures: Procedures): string {
-  const { summary, description, deprecated } = rest
-  const effect = 'creates' in rest ? 'adds' : 'repeatable' in rest ? 'changes' : undefined
-  const repeatable = effect
-    ? ` With \`{ context: { idempotencyKey } }\` a call can be repeated safely: the repetition ${effect} nothing and returns the first result.`
+interface Definition {
+  inputs: z.ZodType[]
+  output?: z.ZodType
+  resolver: { maker?: Maker }
+}
+
+function procedureText(rest: RestMeta, takesKey: boolean, procedures: Procedures): string {
+  const { summary, description, creates, deprecated } = rest
+  const repeatable = takesKey
+    ? ` With \`{ context: { idempotencyKey } }\` a call can be repeated safely: the repetition ${creates ? 'adds' : 'changes'} nothing and returns the first result.`
     : ''
   const text = `${summary}.\n\n${description}${repeatable}`
   const ending = deprecated

@@ -72,8 +72,7 @@ export function petstoreHandlers({
         transact: (work) => work(stores), // stores in memory need no transaction
         idempotency,
         idempotencyHeader: req.headers.get('idempotency-key') ?? undefined,
-        schemas: undefined,
-        page: { next: undefined },
+        nextCursor: undefined,
       }),
     })
   }

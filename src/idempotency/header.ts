@@ -1,5 +1,4 @@
 /** The Idempotency-Key header (draft-ietf-httpapi-idempotency-key-header-07). */
-import { z } from 'zod'
 import { Problem } from '../errors/problem.ts'
 
 const MAX_LENGTH = 255
@@ -11,18 +10,13 @@ const PATTERN = new RegExp(
   `^(?:\\x22((?:[\\x20\\x21\\x23-\\x5b\\x5d-\\x7e]|\\x5c[\\x22\\x5c]){1,${MAX_LENGTH}})\\x22|([\\x21\\x23-\\x2b\\x2d-\\x3a\\x3c-\\x7e]{1,${MAX_LENGTH}}))$`,
 )
 
-/** The schema of the header, for the OpenAPI document. */
-export const IdempotencyHeaders = z.object({
-  'Idempotency-Key': z
-    .string()
-    .min(1)
-    .max(MAX_HEADER_LENGTH)
-    .regex(PATTERN)
-    .meta({
-      description: `A string of up to ${MAX_LENGTH} printable ASCII characters that you choose for this request, best a UUID, in quotes (draft-ietf-httpapi-idempotency-key-header-07). With quotes and escapes, the header has up to ${MAX_HEADER_LENGTH} characters. Another API key may use the same value, except one that replaces yours by rotation: both keys share it. A key is kept for a day, unless the operator chose otherwise.`,
-    })
-    .optional(),
-})
+/** The header as a parameter of an operation in the OpenAPI document. */
+export const idempotencyParameter = {
+  in: 'header',
+  name: 'Idempotency-Key',
+  schema: { type: 'string', minLength: 1, maxLength: MAX_HEADER_LENGTH, pattern: PATTERN.source },
+  description: `A string of up to ${MAX_LENGTH} printable ASCII characters that you choose for this request, best a UUID, in quotes (draft-ietf-httpapi-idempotency-key-header-07). With quotes and escapes, the header has up to ${MAX_HEADER_LENGTH} characters. Another API key may use the same value, except one that replaces yours by rotation: both keys share it. A key is kept for a day, unless the operator chose otherwise.`,
+} as const
 
 /** Returns the key of a header; undefined if there is no header. Throws BAD_REQUEST for other text. */
 export function parseIdempotencyKey(header: string | undefined): string | undefined {

@@ -1,5 +1,4 @@
 /** The context of a call: `ctx` in procedures, on both surfaces. */
-import type { z } from 'zod'
 import type { Deadline } from '../../db/deadline.ts'
 import type { Idempotency } from '../idempotency/store.ts'
 import type { Caller } from '../keys/key.ts'
@@ -24,8 +23,6 @@ export interface Context {
   idempotency: Idempotency<Stores>
   /** The header Idempotency-Key, unparsed, for `idempotentWrite` alone. */
   idempotencyHeader: string | undefined
-  /** The schemas of the called procedure, for `write` and `idempotentWrite` alone. */
-  schemas: { input: z.ZodType; output: z.ZodType } | undefined
   /** The cursor of the next page, set by `paged`. */
-  page: { next: bigint | undefined }
+  nextCursor: bigint | undefined
 }

@@ -31,6 +31,6 @@ export const pagingInputs = (noun: string) => ({
 export const paged = <Input, Item>(list: Resolver<Input, Page<Item>>): Resolver<Input, Item[]> =>
   madeBy('paged', async (options) => {
     const { items, next } = await list(options)
-    options.ctx.page.next = next
+    options.ctx.nextCursor = next
     return items
   })

@@ -1,6 +1,5 @@
 /** The description of a procedure for REST and the OpenAPI document, beside its input and output. */
 import type { OpenApiMeta } from 'trpc-to-openapi'
-import { IdempotencyHeaders } from '../idempotency/header.ts'
 
 /** The deprecation of an operation: headers `Deprecation`, `Sunset` and `Link`. */
 export interface Deprecation {
@@ -25,15 +24,11 @@ export interface RestMeta {
   example?: unknown
   /** A body, unless all fields of the input are in the path or the query. */
   exampleInput?: object
-  /** For an operation that returns a page: `Link` has the URL of the next one. `paged` makes its resolver. */
-  paged?: true
   /**
    * For an operation that creates a resource, and returns it with 201: the path template of `Location`,
-   * whose parameters are fields of the output or of the path. `idempotentWrite` makes its resolver.
+   * whose parameters are fields of the output or of the path.
    */
   creates?: `/${string}`
-  /** For an action with an Idempotency-Key. `idempotentWrite` makes its resolver. */
-  repeatable?: true
   /** A call by the TypeScript client, for the document. */
   sample?: string
   deprecated?: Deprecation
@@ -43,32 +38,10 @@ export interface RestMeta {
   conflict?: string
 }
 
-const MORE_PAGES =
-  'If there are more, the response has a `Link` header with `rel="next"`, the URL of the next page.'
-const idempotencyText = (effect: string) =>
-  `With an \`Idempotency-Key\` a request can be repeated safely: the repetition ${effect} nothing and returns the first response.`
-
 /** Returns the meta of a procedure, for this service (`rest`) and for trpc-to-openapi (`openapi`). */
 export function restMeta(rest: RestMeta): OpenApiMeta<{ rest: RestMeta }> {
-  const { method, path, tag, summary, paged, creates, repeatable, deprecated } = rest
-  // The sentences about headers belong to REST alone: tRPC's clients show `rest.description`.
-  const sentences = [
-    rest.description,
-    paged && MORE_PAGES,
-    creates && idempotencyText('adds'),
-    repeatable && idempotencyText('changes'),
-  ]
-  return {
-    rest,
-    openapi: {
-      method,
-      path,
-      tags: [tag],
-      summary,
-      description: sentences.filter(Boolean).join(' '),
-      deprecated: deprecated !== undefined,
-      errorResponses: [], // see surface/rest/openapi/
-      ...((creates || repeatable) && { requestHeaders: IdempotencyHeaders }),
-    },
-  }
+  const { method, path, tag, summary, description, deprecated } = rest
+  const texts = { tags: [tag], summary, description, deprecated: deprecated !== undefined }
+  // surface/rest/openapi/ adds the responses, errors included.
+  return { rest, openapi: { method, path, ...texts, errorResponses: [] } }
 }

@@ -1,5 +1,7 @@
 /** Mutations: each runs in a transaction, again after an attempt that certainly had no effect. */
+import { DuplicateError } from '../../db/errors.ts'
 import { problem } from '../errors/catalogue.ts'
+import { Problem } from '../errors/problem.ts'
 import { parseIdempotencyKey } from '../idempotency/header.ts'
 import type { Make } from '../idempotency/store.ts'
 import type { Stores } from './context.ts'
@@ -18,9 +20,8 @@ async function makeChecked<Input, Output>(
   options: Options<Input>,
 ): Promise<Output> {
   const output = await make(options)
-  const { schemas } = options.ctx
   // The output of the schema has its type.
-  return schemas ? (checkOutput(schemas.output, output) as Output) : output
+  return options.output ? (checkOutput(options.output, output) as Output) : output
 }
 
 /**
@@ -69,4 +70,16 @@ export function idempotentWrite<Input, Output>(
     if (typeof outcome === 'string') throw problem(outcome)
     return outcome.output
   })
+}
+
+/**
+ * Returns the result of a change. Throws CONFLICT with this message if a unique value is taken.
+ * @public Resources with a unique value need it, such as test/visits.
+ */
+export async function unique<Result>(changing: Promise<Result>, message: string): Promise<Result> {
+  try {
+    return await changing
+  } catch (cause) {
+    throw cause instanceof DuplicateError ? new Problem('CONFLICT', message, { cause }) : cause
+  }
 }

@@ -17,37 +17,44 @@ export interface Callers {
 }
 
 /**
- * Returns the caller of a request of `calls` calls, and counts them. An API key that the authenticator
- * caches needs no query. Any other is counted for the client's IP address before the look-up, so that
- * a flood of invalid keys does not reach the database. Throws TOO_MANY_REQUESTS, and the errors of the
- * look-up.
+ * Returns the caller of a request of `calls` calls, and counts them; without a promise if the API key is
+ * cached, which most are. Any other key is counted for the client's IP address before the look-up, so
+ * that a flood of invalid keys does not reach the database. Throws TOO_MANY_REQUESTS, and the errors of
+ * the look-up.
  */
-export async function identify(
+export function identify(
   callers: Callers,
   res: ServerResponse,
   calls: number,
+): Auth | Promise<Auth> {
+  const token = bearerToken(res.req)
+  const caller = token && callers.authenticator.known(token)
+  if (!caller) return identifyUnknown(callers, res, calls, token)
+  recordOf(res).keyId = String(caller.keyId)
+  callers.rateLimit?.countKey(res, caller.keyId, calls)
+  return caller
+}
+
+async function identifyUnknown(
+  callers: Callers,
+  res: ServerResponse,
+  calls: number,
+  token: string | undefined,
 ): Promise<Auth> {
   const { authenticator, rateLimit } = callers
   const record = recordOf(res)
-  const token = bearerToken(res.req)
-  const cached = token ? authenticator.known(token) : undefined
-  if (cached) {
-    record.keyId = String(cached.keyId)
-    rateLimit?.countKey(res, cached.keyId, calls)
-    return cached
-  }
   record.keyPrefix = visiblePrefix(token ?? '')
   // A key that was valid a moment ago is not rejected because of other callers at its IP address.
-  const isUnknown = !token || !authenticator.remembers(token)
-  if (isUnknown) rateLimit?.countIpAddress(res, calls)
+  const isCounted = !token || !authenticator.remembers(token)
+  if (isCounted) rateLimit?.countIpAddress(res, calls)
   if (token === undefined) return 'missingKey'
-  const found = await lookUp(callers, res, token)
-  if (!found) return 'invalidKey'
-  record.keyId = String(found.keyId)
+  const caller = await lookUp(callers, res, token)
+  if (!caller) return 'invalidKey'
+  record.keyId = String(caller.keyId)
   record.keyPrefix = undefined
-  if (isUnknown) rateLimit?.refundIpAddress(res, calls)
-  rateLimit?.countKey(res, found.keyId, calls)
-  return found
+  if (isCounted) rateLimit?.refundIpAddress(res, calls)
+  rateLimit?.countKey(res, caller.keyId, calls)
+  return caller
 }
 
 /**

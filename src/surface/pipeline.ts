@@ -11,14 +11,15 @@ import { readBody } from '../http/body.ts'
 import { checkHost, type Target, targetBelow } from '../http/request.ts'
 import { type CallOutcome, type RequestRecord, recordOf } from '../http/request-log.ts'
 import { answer } from '../http/respond.ts'
+import type { Caller } from '../keys/key.ts'
 import { type Log, oncePerSecond } from '../observe/log.ts'
 import { activeSpan } from '../observe/span.ts'
 import type { Context } from '../procedure/context.ts'
 import { authorize } from '../procedure/procedure.ts'
 import { type Callers, identify, identifyAgain } from './caller.ts'
 
-/** A surface: how it matches requests, and encodes errors. */
-export interface Surface {
+/** A surface: how it matches requests, and reads and writes what they carry. */
+export interface Surface<Matched extends Match> {
   name: 'rest' | 'trpc'
   /** The path prefix of the surface, such as `/v1`. */
   prefix: string
@@ -27,33 +28,32 @@ export interface Surface {
   /** Headers of the error for a request without a match: names and values in turn. */
   headers: readonly string[]
   /**
-   * Returns the match of a method and of the target below the prefix; undefined for a path that the
+   * Returns the match of a request, whose target is below the prefix; undefined for a path that the
    * surface does not have. Throws METHOD_NOT_SUPPORTED, BAD_REQUEST.
    */
-  match(req: IncomingMessage, target: Target): Match | undefined
+  match(req: IncomingMessage, target: Target): Matched | undefined
+  /** Reads the input, runs the calls, and encodes the output. Throws the error of the request. */
+  reply(match: Matched, context: Context, body: string | undefined): Promise<Reply>
   /** Returns the body of an error. */
   encodeError(error: Problem): string
 }
 
-/** The match of a request, and how the surface answers it. */
+/** A request as its surface has read it from method and target. */
 export interface Match {
-  /** The name in the log, the metrics and the span. */
-  operation: string
-  /** The path template, for the span. */
-  route: string
-  /** The number of calls: more than one in a batch. */
-  calls: number
-  /** A mutation needs an API key that may write. */
-  type: 'query' | 'mutation'
-  readsBody: boolean
-  /** Headers of every response, errors included: names and values in turn. */
-  headers: readonly string[]
-  /** Reads the input, runs the calls, and encodes the output. Throws the error of the request. */
-  reply(context: Context, body: string | undefined, report: Report): Promise<Reply>
+  operation: {
+    /** The name in the log, the metrics and the span. */
+    name: string
+    /** The path template, for the span. */
+    route: string
+    /** The number of calls: more than one in a batch. */
+    calls: number
+    /** A mutation needs an API key that may write. */
+    type: 'query' | 'mutation'
+    readsBody: boolean
+    /** Headers of every response, errors included: names and values in turn. */
+    headers: readonly string[]
+  }
 }
-
-/** Logs a 5xx error of one request. */
-export type Report = (error: Problem) => void
 
 /** A response. */
 export interface Reply {
@@ -62,14 +62,13 @@ export interface Reply {
   headers: readonly string[]
   body: string
   /** The calls of a batch, for the log. */
-  calls?: CallOutcome[]
+  calls?: CallOutcome[] | undefined
+  /** The errors of the calls of a batch. */
+  errors?: Problem[]
 }
 
 /** The services of a process that all requests use. */
-export interface Service extends Callers {
-  stores: Context['stores']
-  transact: Context['transact']
-  idempotency: Context['idempotency']
+export interface Service extends Callers, Pick<Context, 'stores' | 'transact' | 'idempotency'> {
   /** Logs a 5xx error. */
   report(error: Problem, record: RequestRecord): void
 }
@@ -78,28 +77,31 @@ export interface Service extends Callers {
 export type Pipeline = (req: IncomingMessage, res: ServerResponse, target: Target) => boolean
 
 /** Returns the pipeline of a surface. */
-export function pipeline(surface: Surface, service: Service): Pipeline {
+export function pipeline<Matched extends Match>(
+  surface: Surface<Matched>,
+  service: Service,
+): Pipeline {
   const refuse = (res: ServerResponse, headers: readonly string[], thrown: unknown) => {
     const error = toProblem(thrown)
     service.report(error, recordOf(res))
     answer(res, error.status, [...headers, ...error.headers], surface.encodeError(error))
   }
 
-  const serve = async (req: IncomingMessage, res: ServerResponse, match: Match) => {
-    const record = recordOf(res)
+  const serve = async (req: IncomingMessage, res: ServerResponse, match: Matched) => {
+    const { calls, type, readsBody, headers } = match.operation
     try {
       checkHost(req)
       const hasArrived = req.complete
-      let caller = authorize(await identify(service, res, match.calls), match.type)
-      const body = match.readsBody ? await readBody(req, res) : undefined
-      if (!hasArrived) caller = authorize(await identifyAgain(service, res), match.type)
-      const context = { ...begin(service, req, res), caller }
-      const report = (error: Problem) => service.report(error, record)
-      const { status, headers, body: text, calls } = await match.reply(context, body, report)
-      record.calls = calls
-      answer(res, status, headers, text)
+      let caller = authorize(await identify(service, res, calls), type)
+      const body = readsBody ? await readBody(req, res) : undefined
+      if (!hasArrived) caller = authorize(await identifyAgain(service, res), type)
+      const reply = await surface.reply(match, contextOf(service, req, res, caller), body)
+      const record = recordOf(res)
+      record.calls = reply.calls
+      for (const error of reply.errors ?? []) service.report(error, record)
+      answer(res, reply.status, reply.headers, reply.body)
     } catch (thrown) {
-      refuse(res, match.headers, thrown)
+      refuse(res, headers, thrown)
     }
   }
 
@@ -107,48 +109,40 @@ export function pipeline(surface: Surface, service: Service): Pipeline {
     const below = targetBelow(surface.prefix, target)
     if (!below) return false
     const record = recordOf(res)
-    if (surface.unmatched !== undefined) setOperation(record, surface.name, surface.unmatched)
     try {
       const match = surface.match(req, below)
       if (!match) return false
-      setOperation(record, surface.name, match.operation)
-      if (record.spanId)
-        activeSpan()?.updateName(match.operation).setAttribute('http.route', match.route)
+      const { name, route } = match.operation
+      record.surface = surface.name
+      record.operation = name
+      if (record.spanId) activeSpan()?.updateName(name).setAttribute('http.route', route)
       void serve(req, res, match)
     } catch (thrown) {
+      record.operation = surface.unmatched
+      if (surface.unmatched !== undefined) record.surface = surface.name
       refuse(res, surface.headers, thrown)
     }
     return true
   }
 }
 
-function setOperation(record: RequestRecord, surface: Surface['name'], operation: string): void {
-  record.surface = surface
-  record.operation = operation
-}
-
 /**
- * Starts the deadline of a request's calls, and returns their context without the caller. The deadline
- * ends with the answer, and gives up the calls when the client closes the connection before.
+ * Returns the context of a request's calls, and starts their deadline. It ends with the answer, or when
+ * the client closes the connection before, which gives up the calls.
  */
-function begin(
+function contextOf(
   { stores, transact, idempotency, timeout }: Service,
   req: IncomingMessage,
   res: ServerResponse,
-): Omit<Context, 'caller'> {
+  caller: Caller,
+): Context {
   if (res.destroyed) throw CLIENT_GONE
   const deadline = new Deadline(timeout)
   res.on('close', () => (res.writableFinished ? deadline.clear() : deadline.giveUp(CLIENT_GONE)))
-  return {
-    deadline,
-    stores,
-    transact,
-    idempotency,
-    // Node joins several such headers with ", ", and the result is not a valid key.
-    idempotencyHeader: req.headers['idempotency-key'] as string | undefined,
-    schemas: undefined,
-    page: { next: undefined },
-  }
+  // Node joins several such headers with ", ", and the result is not a valid key.
+  const idempotencyHeader = req.headers['idempotency-key'] as string | undefined
+  const nextCursor = undefined
+  return { caller, deadline, stores, transact, idempotency, idempotencyHeader, nextCursor }
 }
 
 /** Returns the function that logs 5xx errors, and ignores all others. */

@@ -1,7 +1,8 @@
 /** A row that does not exist is 404, and one that exists already is 409; every other error stays. */
 import { expect, test } from 'vitest'
 import { DatabaseUnavailableError, DuplicateError } from '../../db/errors.ts'
-import { found, unique } from '../../src/procedure/found.ts'
+import { found } from '../../src/procedure/resolver.ts'
+import { unique } from '../../src/procedure/write.ts'
 
 test.each([[0n], [0], [''], [false], [null]])('found returns %s', (value) => {
   expect(found(value, 'There is none')).toBe(value)

@@ -35,12 +35,12 @@ const served = router({
     .output(Pet)
     .mutation(write(copy)),
   copyOnce: procedure
-    .meta(described('POST', '/pets/{petId}/once', { example, repeatable: true }))
+    .meta(described('POST', '/pets/{petId}/once', { example }))
     .input(z.object({ petId }))
     .output(Pet)
     .mutation(idempotentWrite(copy)),
   copyUnique: procedure
-    .meta(described('POST', '/pets/{petId}/unique', { example, repeatable: true }))
+    .meta(described('POST', '/pets/{petId}/unique', { example }))
     .input(z.object({ petId }))
     .output(Pet)
     .mutation(idempotentWrite(copy, { oneStatement: true })),

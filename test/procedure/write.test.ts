@@ -157,7 +157,7 @@ const served = router({
       }),
     ),
   double: procedure
-    .meta(described('POST', '/pets/{petId}/double', { repeatable: true, example }))
+    .meta(described('POST', '/pets/{petId}/double', { example }))
     .input(z.object({ petId: int64Input({ description: 'Odd, or the second fails.' }) }))
     .output(Pet)
     .mutation(

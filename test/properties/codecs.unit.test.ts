@@ -83,8 +83,8 @@ test('each value of a schema is read as it was written', { timeout: TIMEOUT }, a
   )
   await hold(
     fc.asyncProperty(some, async ({ input, output, value }) => {
-      const { read } = codecOf(input, 'input', 'It')
-      const { write } = codecOf(output, 'output', 'It')
+      const { read } = codecOf(input, 'It')
+      const { write } = codecOf(output, 'It')
       const checked = output.parse(value)
       const text = JSON.stringify(write ? write(checked) : checked)
       expect(input.parse(read(parseJson(text))), text).toEqual(value)

@@ -55,14 +55,3 @@ test.each([
   const lines = service.logged.map((line) => JSON.parse(line))
   expect(lines.flatMap(({ err }) => err?.message ?? [])).toEqual(causes)
 })
-
-test('a procedure with a middleware is refused at the start, because none would run', async () => {
-  const behind = procedure
-    .use(({ next }) => next())
-    .meta(described('GET', '/pets/{petId}', { example }))
-    .input(z.object({ petId: int64Input({ description: 'The pet.' }) }))
-    .output(Pet)
-    .query(async () => example)
-  const { runOf } = await import('../../src/surface/invoke.ts')
-  expect(() => runOf('getPet', behind)).toThrow('The procedure getPet needs one .input(…)')
-})

@@ -3,10 +3,10 @@ import { z } from 'zod'
 import type { Database } from '../../db/tables.ts'
 import { Problem } from '../../src/errors/problem.ts'
 import type { Context, Stores } from '../../src/procedure/context.ts'
-import { found, unique } from '../../src/procedure/found.ts'
 import { paged } from '../../src/procedure/paging.ts'
 import { procedure, router } from '../../src/procedure/procedure.ts'
-import { idempotentWrite, write } from '../../src/procedure/write.ts'
+import { found } from '../../src/procedure/resolver.ts'
+import { idempotentWrite, unique, write } from '../../src/procedure/write.ts'
 import { described, resourcesOf } from '../support/procedures.ts'
 import { ListVisits, NewVisit, OneVisit, Visit, VisitChange, Visits } from './schema.ts'
 import { ownerStore, visitStore } from './store.ts'
@@ -29,7 +29,7 @@ const closedAlready = 'This visit is closed already'
 const listVisits = procedure
   .meta(
     described('GET', all, {
-      ...{ paged: true, notFound: noOwner(3n), example: [example] },
+      ...{ notFound: noOwner(3n), example: [example] },
       summary: 'List visits',
       description: 'Returns a page of visits, by descending `id`.',
     }),
@@ -94,7 +94,7 @@ const removeVisit = procedure
   )
 
 const closeVisit = procedure
-  .meta(described('POST', `${one}/close`, { ...ofOne, repeatable: true, conflict: closedAlready }))
+  .meta(described('POST', `${one}/close`, { ...ofOne, conflict: closedAlready }))
   .input(OneVisit)
   .output(Visit)
   .mutation(

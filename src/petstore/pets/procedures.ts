@@ -1,7 +1,7 @@
 /** The procedures of pets. */
-import { found } from '../../procedure/found.ts'
 import { paged } from '../../procedure/paging.ts'
 import { procedure } from '../../procedure/procedure.ts'
+import { found } from '../../procedure/resolver.ts'
 import { restMeta } from '../../procedure/rest-meta.ts'
 import { idempotentWrite } from '../../procedure/write.ts'
 import { GetPet, ListPets, NewPet, Pet, Pets } from './schema.ts'
@@ -15,7 +15,6 @@ export const listPets = procedure
     restMeta({
       method: 'GET',
       path: '/pets',
-      paged: true,
       tag,
       summary: 'List all animals',
       description: 'Returns a paginated list of animals, by ascending `id`.',

@@ -6,22 +6,21 @@ import { exactInteger, isMarked, rawInteger, unmarked } from './json.ts'
 /** How REST reads and writes the values of a schema. A reader leaves what it cannot read for the schema to reject. */
 export interface Codec {
   /** Converts a parameter of the path or the query. Undefined for a type that no URL can have. */
-  readText?: ((text: string) => unknown) | undefined
+  readText?: (text: string) => unknown
   /** Converts a value from `parseJson`. */
   read(value: unknown): unknown
-  /** Converts an output for JSON.stringify. Undefined if the output needs no conversion. */
+  /** Converts an output for JSON.stringify, in place. Undefined if the output needs no conversion. */
   write?: ((value: unknown) => unknown) | undefined
   /** The codecs of the fields of an object. */
-  fields?: Field[]
+  fields?: Record<string, Codec>
 }
 
-type Field = [name: string, codec: Codec]
+const matching = (pattern: RegExp, convert: (text: string) => unknown) => (text: string) =>
+  pattern.test(text) ? convert(text) : text
 
 const INTEGER = /^-?\d+$/
-const NUMBER = /^-?\d+(\.\d+)?([eE][+-]?\d+)?$/
-
 const int64: Codec = {
-  readText: (text) => (INTEGER.test(text) ? BigInt(text) : text),
+  readText: matching(INTEGER, BigInt),
   read(value) {
     if (isMarked(value)) return exactInteger(value) ?? NaN
     return Number.isSafeInteger(value) ? BigInt(value as number) : value
@@ -29,26 +28,30 @@ const int64: Codec = {
   write: (value) => rawInteger(value as bigint), // the output's schema returns a bigint
 }
 const integer: Codec = {
-  readText: (text) => (INTEGER.test(text) ? Number(text) : text),
+  readText: matching(INTEGER, Number),
   read: (value) => (isMarked(value) ? Number(exactInteger(value) ?? NaN) : value),
 }
 const number: Codec = {
-  readText: (text) => (NUMBER.test(text) ? Number(text) : text),
-  read: unmarked,
-}
-const boolean: Codec = {
-  readText: (text) => (text === 'true' ? true : text === 'false' ? false : text),
+  readText: matching(/^-?\d+(\.\d+)?([eE][+-]?\d+)?$/, Number),
   read: unmarked,
 }
 const string: Codec = { readText: (text) => text, read: unmarked }
 const dateOf = (text: string) => parseDateTime(text) ?? text
-const date: Codec = {
-  readText: dateOf,
-  read: (value) => (typeof value === 'string' ? dateOf(value) : unmarked(value)),
-}
 
 /** The codec of no output. */
 export const nothing: Codec = { read: unmarked }
+
+const scalars: Partial<Record<z.core.$ZodTypeDef['type'], Codec>> = {
+  bigint: int64,
+  boolean: { readText: matching(/^(true|false)$/, (text) => text === 'true'), read: unmarked },
+  date: {
+    readText: dateOf,
+    read: (value) => (typeof value === 'string' ? dateOf(value) : unmarked(value)),
+  },
+  enum: string,
+  string,
+  void: nothing,
+}
 
 const nullable = ({ read, write }: Codec): Codec => ({
   read,
@@ -61,74 +64,59 @@ const list = ({ read, write }: Codec): Codec => ({
 })
 
 /** Returns the codec of an object, whose reader drops all other fields. */
-export function object(fields: Field[]): Codec {
-  const writers = fields.flatMap(([name, { write }]) => (write ? [{ name, write }] : []))
+export function object(fields: Record<string, Codec>): Codec {
+  const all = Object.entries(fields)
+  const writers = all.flatMap(([name, { write }]) => (write ? [{ name, write }] : []))
+  const writeFields = (value: unknown) => {
+    const object = value as Record<string, unknown> // as its schema returns it
+    for (const { name, write } of writers) {
+      if (object[name] !== undefined) object[name] = write(object[name])
+    }
+    return object
+  }
   return {
     fields,
     read(value) {
-      if (typeof value !== 'object' || value === null || Array.isArray(value))
+      if (typeof value !== 'object' || value === null || Array.isArray(value)) {
         return unmarked(value)
+      }
       const copy: Record<string, unknown> = {}
-      for (const [name, { read }] of fields) {
+      for (const [name, { read }] of all) {
         // Every object inherits fields such as `constructor`.
         if (Object.hasOwn(value, name)) copy[name] = read(value[name as keyof typeof value])
       }
       return copy
     },
-    write:
-      writers.length === 0
-        ? undefined
-        : (value) => {
-            const copy: Record<string, unknown> = { ...(value as object) }
-            for (const { name, write } of writers) {
-              if (copy[name] !== undefined) copy[name] = write(copy[name])
-            }
-            return copy
-          },
+    write: writers.length === 0 ? undefined : writeFields,
   }
 }
 
-/**
- * Returns the codec of a schema; `io` is the side of a transformation. Throws TypeError for a schema
- * that REST cannot encode, with `place` in its message.
- */
-export function codecOf(schema: z.core.$ZodType, io: 'input' | 'output', place: string): Codec {
+/** Returns the codec of a schema. Throws TypeError for one that REST cannot encode, with `place` in its message. */
+export function codecOf(schema: z.core.$ZodType, place: string): Codec {
   // https://zod.dev/packages/core has `_zod.def` for libraries. $ZodTypes are all schemas of zod.
   const { def } = (schema as z.core.$ZodTypes)._zod
   switch (def.type) {
     case 'optional':
     case 'default':
     case 'prefault':
-      return codecOf(def.innerType, io, place)
+      return codecOf(def.innerType, place)
     case 'nullable':
-      return nullable(codecOf(def.innerType, io, place))
-    case 'pipe':
-      return codecOf(io === 'input' ? def.in : def.out, io, place)
+      return nullable(codecOf(def.innerType, place))
+    case 'pipe': // of an input: outputs have none
+      return codecOf(def.in, place)
+    case 'union': // of `int64Input`: a bigint and a number
+      return codecOf(def.options[0] as z.core.$ZodType, place)
     case 'array':
-      return list(codecOf(def.element, io, `${place}[]`))
-    case 'object':
-      return object(
-        Object.entries(def.shape).map(([name, field]) => [
-          name,
-          codecOf(field, io, `${place}.${name}`),
-        ]),
-      )
-    case 'union': // `int64Input` is a union of a bigint and a number
-      if (def.options.some(({ _zod }) => _zod.def.type === 'bigint')) return int64
-      break
-    case 'bigint':
-      return int64
+      return list(codecOf(def.element, `${place}[]`))
+    case 'object': {
+      const fields = Object.entries(def.shape)
+      const codecs = fields.map(([name, field]) => [name, codecOf(field, `${place}.${name}`)])
+      return object(Object.fromEntries(codecs))
+    }
     case 'number':
       return (schema as z.ZodNumber).format?.includes('int') ? integer : number
-    case 'boolean':
-      return boolean
-    case 'string':
-    case 'enum':
-      return string
-    case 'date':
-      return date
-    case 'void':
-      return nothing
   }
-  throw new TypeError(`${place} is of the type ${def.type}, which REST cannot encode`)
+  const codec = scalars[def.type]
+  if (!codec) throw new TypeError(`${place} is of the type ${def.type}, which REST cannot encode`)
+  return codec
 }

@@ -6,44 +6,36 @@ import { filled } from './routes.ts'
 type Fields = Readonly<Record<string, unknown>>
 
 /**
- * Returns the headers of one response: names and values in turn. `input` is the parsed request before
- * its validation; `next` is the cursor of the next page, if there is one.
+ * Returns the headers of one response, names and values in turn: `Location` (RFC 9110, section 10.2.2) of
+ * a new resource, `Link` (RFC 8288) if there is a next page. `input` is the request before its validation,
+ * `baseUrl` the public URL of `/v1`.
  */
-type Links = (input: Fields, output: unknown, next?: unknown) => string[]
-
-/**
- * Returns the function for an operation's headers: `Location` (RFC 9110, section 10.2.2) if it creates a
- * resource, `Link` (RFC 8288) if it returns pages. `baseUrl` is the public URL of `/v1`.
- */
-export function linksOf(
-  { creates, paged, path, queryParameters }: Operation,
+export function linksTo(
+  { creates, path, queryParameters }: Operation,
   baseUrl: string,
-): Links {
-  if (creates !== undefined) {
-    return (input, output) => {
-      const fields = output as Fields // `operationsOf` checks that the output has the fields
-      return ['Location', baseUrl + filled(creates, (name) => textOf(fields[name] ?? input[name]))]
-    }
+  input: Fields,
+  output: unknown,
+  nextCursor: bigint | undefined,
+): string[] {
+  const urlOf = (path: string, fields: Fields) =>
+    baseUrl + filled(path, (name) => textOf(fields[name] ?? input[name]))
+  // `operationsOf` checks that the output or the path has the parameters.
+  if (creates) return ['Location', urlOf(creates, output as Fields)]
+  if (nextCursor === undefined) return []
+  const query = new URLSearchParams()
+  for (const [name] of queryParameters) {
+    const value = name === 'cursor' ? nextCursor : input[name]
+    if (value !== undefined) query.set(name, textOf(value))
   }
-  if (!paged) return () => []
-  return (input, _output, next) => {
-    if (next === undefined) return []
-    const query = new URLSearchParams()
-    for (const name of queryParameters.keys()) {
-      const value = name === 'cursor' ? next : input[name]
-      if (value !== undefined) query.set(name, textOf(value))
-    }
-    const url = `${baseUrl}${filled(path, (name) => textOf(input[name]))}?${query}`
-    return ['Link', `<${url}>; rel="next"`]
-  }
+  return ['Link', `<${urlOf(path, input)}?${query}>; rel="next"`]
 }
 
 /** Returns a value as `readText` reads it. */
 const textOf = (value: unknown) => (value instanceof Date ? value.toISOString() : String(value))
 
 /** Returns the headers of every response of a deprecated operation: RFC 9745, RFC 8594 and RFC 5829. */
-export const deprecationHeaders = ({ since, sunset, successor }: Deprecation, baseUrl: string) => ({
-  Deprecation: `@${Math.floor(since.getTime() / 1000)}`,
-  Sunset: sunset.toUTCString(),
-  Link: `<${baseUrl}${successor}>; rel="successor-version"`,
-})
+export const deprecationHeaders = ({ since, sunset, successor }: Deprecation, baseUrl: string) => [
+  ...['Deprecation', `@${Math.floor(since.getTime() / 1000)}`],
+  ...['Sunset', sunset.toUTCString()],
+  ...['Link', `<${baseUrl}${successor}>; rel="successor-version"`],
+]

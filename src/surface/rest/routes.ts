@@ -11,43 +11,30 @@ export const filled = (path: string, textOf: (parameter: string) => string): str
   // An unpaired surrogate has no percent-encoding.
   path.replaceAll(PARAMETER, (_, name) => encodeURIComponent(textOf(name).toWellFormed()))
 
-/** A handler for one method of one path template. */
-interface Route<Handler> {
-  method: string
-  path: string
-  handler: Handler
-}
-
 /**
- * Returns a function that finds a path: the handlers by method, the value of `Allow`, and the texts of
- * the path's parameters, percent-encoded and never empty. If several templates match, a literal segment
- * wins over a parameter, from left to right (OpenAPI 3.1, Path Templating Matching). Throws TypeError
- * for two routes with one method and path, and for two names of one parameter.
+ * Returns a function that finds the operations at a path, by method, with the value of `Allow` and the
+ * texts of the path's parameters, percent-encoded and never empty. If several templates match, a literal
+ * segment wins over a parameter (OpenAPI 3.1, Path Templating Matching).
  */
-export function matcher<Handler>(routes: Route<Handler>[]) {
-  const byForm = Map.groupBy(routes, ({ path }) => path.replaceAll(PARAMETER, '{'))
-  const templates = [...byForm]
-    // `{` follows all letters and digits.
-    .sort(([one], [other]) => (one < other ? -1 : 1))
-    .map(([form, here]) => {
-      const segments = form
-        .split('/')
-        .map((text) => (text === '{' ? '([^/]+)' : RegExp.escape(text)))
+export function matcher<Operation extends { method: string; path: string }>(
+  operations: Operation[],
+) {
+  const templates = [...Map.groupBy(operations, ({ path }) => path)]
+    .sort(([one], [other]) => (one < other ? -1 : 1)) // `{` follows all letters and digits
+    .map(([path, here]) => {
       // RFC 9110, section 9.3.2: HEAD is GET without the body, which node:http omits.
-      const withHead = here.flatMap((route) =>
-        route.method === 'GET' ? [route, { ...route, method: 'HEAD' }] : [route],
-      )
-      const methods = new Map(withHead.map(({ method, handler }) => [method, handler]))
-      const paths = new Set(here.map(({ path }) => path))
-      if (paths.size > 1 || methods.size < withHead.length)
-        throw new TypeError(`Two operations are at ${[...paths].join(' and ')}`)
-      const allow = [...methods.keys()].join(', ')
-      return { pattern: new RegExp(`^${segments.join('/')}$`), methods, allow }
+      const methodsOf = ({ method }: Operation) => (method === 'GET' ? ['GET', 'HEAD'] : [method])
+      const entries = here.flatMap((one) => methodsOf(one).map((method) => [method, one] as const))
+      // The names of the parameters are at the odd places.
+      const parts = path
+        .split(PARAMETER)
+        .map((text, at) => (at % 2 ? '([^/]+)' : RegExp.escape(text)))
+      return { pattern: new RegExp(`^${parts.join('')}$`), methods: new Map(entries) }
     })
   return (path: string) => {
-    for (const { pattern, methods, allow } of templates) {
+    for (const { pattern, methods } of templates) {
       const found = pattern.exec(path)
-      if (found) return { methods, allow, inPath: found.slice(1) }
+      if (found) return { methods, inPath: found.slice(1) }
     }
     return undefined
   }

@@ -2,72 +2,64 @@
 import { parse as parseQuery } from 'node:querystring'
 import { methodNotSupported, problem } from '../../errors/catalogue.ts'
 import { Problem } from '../../errors/problem.ts'
-import { emptyHeaders, jsonHeaders, listOf } from '../../http/headers.ts'
-import { runOf } from '../invoke.ts'
+import { emptyHeaders, jsonHeaders } from '../../http/headers.ts'
 import type { Match, Surface } from '../pipeline.ts'
 import { parseJson } from './json.ts'
-import { deprecationHeaders, linksOf } from './links.ts'
+import { deprecationHeaders, linksTo } from './links.ts'
 import type { Operation } from './operations.ts'
 import { matcher } from './routes.ts'
 
 const PREFIX = '/v1'
 
+interface RestMatch extends Match {
+  operation: Served
+  /** The parameters of the path, percent-encoded. */
+  inPath: string[]
+  query: string
+}
+
+type Served = ReturnType<typeof served>
+
+/** Returns an operation with what the pipeline and its answers need, which is made once. */
+function served(operation: Operation, baseUrl: string) {
+  const { path, readBody, status, deprecated } = operation
+  const deprecation = deprecated ? deprecationHeaders(deprecated, baseUrl) : []
+  return {
+    ...operation,
+    route: PREFIX + path,
+    calls: 1,
+    readsBody: readBody !== undefined,
+    headers: [...jsonHeaders, ...deprecation],
+    headersOfSuccess: [...(status === 204 ? emptyHeaders : jsonHeaders), ...deprecation],
+  }
+}
+
 /** Returns the surface of these operations below `/v1`. `baseUrl` is the public URL of `/v1`, for links. */
-export function restSurface(operations: Operation[], baseUrl: string): Surface {
-  const find = matcher(
-    operations.map((operation) => ({
-      path: operation.path,
-      method: operation.method,
-      handler: matcherOf(operation, baseUrl),
-    })),
-  )
+export function restSurface(operations: Operation[], baseUrl: string): Surface<RestMatch> {
+  const find = matcher(operations.map((operation) => served(operation, baseUrl)))
   return {
     name: 'rest',
     prefix: PREFIX,
     unmatched: undefined,
     headers: jsonHeaders,
-    match({ method }, { path, query }) {
-      const found = find(path)
-      if (!found) return undefined
-      const match = found.methods.get(method ?? '')
-      if (!match) throw methodNotSupported(method ?? '', found.allow)
-      return match(found.inPath, query)
+    match({ method = '' }, { path, query }) {
+      const place = find(path)
+      if (!place) return undefined
+      const { methods, inPath } = place
+      const operation = methods.get(method)
+      if (!operation) throw methodNotSupported(method, [...methods.keys()].join(', '))
+      return { operation, inPath, query }
     },
-    encodeError: errorText,
-  }
-}
-
-const errorText = (error: Problem) => JSON.stringify(error.body)
-
-/** Returns the function that matches a request by the texts of its path's parameters, and its query. */
-function matcherOf(operation: Operation, baseUrl: string) {
-  const { name, path, procedure, type, status, write, deprecated } = operation
-  const deprecation = deprecated ? listOf(deprecationHeaders(deprecated, baseUrl)) : []
-  const headers = [...jsonHeaders, ...deprecation]
-  const successHeaders = status === 204 ? [...emptyHeaders, ...deprecation] : headers
-  const linksTo = linksOf(operation, baseUrl)
-  const run = runOf(name, procedure)
-  const fixed = {
-    operation: name,
-    route: PREFIX + path,
-    calls: 1,
-    type,
-    readsBody: operation.readBody !== undefined,
-    headers,
-  }
-  return (inPath: string[], query: string): Match => ({
-    ...fixed,
-    async reply(context, body) {
-      const input = readInput(operation, inPath, query, body)
-      const output = await run(context, input)
-      const links = linksTo(input, output, context.page.next)
-      return {
-        status,
-        headers: links.length > 0 ? [...successHeaders, ...links] : successHeaders,
-        body: status === 204 ? '' : JSON.stringify(write(output)),
-      }
+    async reply({ operation, inPath, query }, context, text) {
+      const { status, headersOfSuccess: headers, write } = operation
+      const input = readInput(operation, inPath, query, text)
+      const output = await operation.run(context, input)
+      const links = linksTo(operation, baseUrl, input, output, context.nextCursor)
+      const body = status === 204 ? '' : JSON.stringify(write(output))
+      return { status, headers: links.length > 0 ? [...headers, ...links] : headers, body }
     },
-  })
+    encodeError: ({ body }) => JSON.stringify(body),
+  }
 }
 
 function readInput(
@@ -96,8 +88,7 @@ function decode(name: string, text: string): string {
   try {
     return decodeURIComponent(text)
   } catch (cause) {
-    const message = `${name} must be percent-encoded UTF-8`
-    throw new Problem('BAD_REQUEST', message, { cause: new TypeError(message, { cause }) })
+    throw new Problem('BAD_REQUEST', `${name} must be percent-encoded UTF-8`, { cause })
   }
 }
 

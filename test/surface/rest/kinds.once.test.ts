@@ -121,7 +121,6 @@ const served = router({
     .meta(
       described('GET', '/shops/{shop}/orders', {
         deprecated,
-        paged: true,
         example: [{ id: 7n, note: 'soon' }],
       }),
     )

@@ -3,6 +3,7 @@ import type { AnyTRPCRouter } from '@trpc/server'
 import { generateOpenApiDocument, type OpenAPIObject } from 'trpc-to-openapi'
 import type { Config } from '../../../config/config.ts'
 import { TITLE, VERSION } from '../../../config/product.ts'
+import { idempotencyParameter } from '../../../idempotency/header.ts'
 import type { Operation } from '../operations.ts'
 import * as fixed from './components.ts'
 import { responsesOf } from './responses.ts'
@@ -60,13 +61,20 @@ export function openApiDocument(
 
 const isLocal = (url: string) => /^https?:\/\/(localhost|127\.|\[::1\])/i.test(url)
 
+const MORE_PAGES =
+  'If there are more, the response has a `Link` header with `rel="next"`, the URL of the next page.'
+
 /** Corrects the part of a generated document that describes an operation, and returns it. */
 function correct({ paths }: OpenAPIObject, schemas: Schemas, operation: Operation) {
-  const { name, path, method, input, exampleInput } = operation
+  const { name, path, method, input, description, isPaged, creates, takesKey } = operation
   const object = paths?.[path]?.[method.toLowerCase() as 'get']
   if (!object) throw new TypeError(`${method} ${path} is missing in the generated document`)
   const output = object.responses?.[200]?.content?.['application/json']?.schema
   object.operationId = name
+  // The sentences about headers belong to REST alone: tRPC's clients show the description.
+  const key = `With an \`Idempotency-Key\` a request can be repeated safely: the repetition ${creates ? 'adds' : 'changes'} nothing and returns the first response.`
+  const sentences = [description, isPaged && MORE_PAGES, takesKey && key]
+  object.description = sentences.filter(Boolean).join(' ')
   object.responses = responsesOf(operation, output)
   // The generator writes the schemas of parameters and bodies inline.
   for (const parameter of (object.parameters ?? []) as { schema: { description?: string } }[]) {
@@ -74,11 +82,13 @@ function correct({ paths }: OpenAPIObject, schemas: Schemas, operation: Operatio
     const { description, ...schema } = parameter.schema
     if (description !== undefined) Object.assign(parameter, { description, schema })
   }
+  if (takesKey) object.parameters = [...(object.parameters ?? []), idempotencyParameter]
   const body = object.requestBody as { content: Record<string, { schema: Schemas[string] }> }
   delete object.requestBody
   if (!operation.readBody) return object
   const schema = body.content['application/json']?.schema ?? {}
   const id = input.meta()?.id
+  const { exampleInput } = operation
   if (!id || !exampleInput)
     throw new TypeError(`The body of ${name} needs an id and an exampleInput`)
   if (schemas[id] && JSON.stringify(schemas[id]) !== JSON.stringify(schema))

@@ -9,7 +9,7 @@ import { NOT_AN_OBJECT } from '../surface.ts'
 /** Returns all responses of an operation by status; `schema` is that of its success. */
 export function responsesOf(operation: Operation, schema: object | undefined) {
   const { method, readBody, takesKey, notFound, conflict, creates } = operation
-  const { status, paged, deprecated, example, write } = operation
+  const { status, isPaged, deprecated, example, write } = operation
   const always = ['X-Request-Id', 'RateLimit', 'RateLimit-Policy']
   if (deprecated) always.push('Deprecation', 'Sunset', 'Link')
 
@@ -35,9 +35,9 @@ export function responsesOf(operation: Operation, schema: object | undefined) {
   return {
     [status]: {
       description: { 200: 'Success', 201: 'Added', 204: 'Removed' }[status],
-      headers: references([...always, ...(creates ? ['Location'] : paged ? ['Link'] : [])]),
+      headers: references([...always, ...(creates ? ['Location'] : isPaged ? ['Link'] : [])]),
       ...(status !== 204 && {
-        content: { 'application/json': { schema, example: write(example) } },
+        content: { 'application/json': { schema, example: write(structuredClone(example)) } },
       }),
     },
     400: readBody
@@ -100,12 +100,12 @@ const references = (names: string[]) =>
 
 /** Returns the error for an empty body, or for a first parameter that is `x`; else one that always exists. */
 function badRequest({ input, readBody, pathParameters, queryParameters }: Operation): Problem {
-  const [first = ''] = [...pathParameters.keys(), ...queryParameters.keys()]
+  const [[first] = ['']] = [...pathParameters, ...queryParameters]
   const wrong = readBody ? {} : { [first]: 'x' }
   const issues = input
     .safeParse(wrong)
     .error?.issues.filter(({ path: [field] }) =>
-      readBody ? !pathParameters.has(String(field)) : field === first,
+      readBody ? !pathParameters.some(([name]) => name === field) : field === first,
     )
   return issues?.length
     ? problemOfInput({ issues })
