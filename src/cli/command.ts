@@ -5,22 +5,19 @@ import type { Config } from '../config/config.ts'
 import { program, UsageError } from '../process/program.ts'
 
 /**
- * Runs a command as `program` does. SIGTERM and SIGINT end it at once, with the exit code of a shell:
- * without a listener, process 1 of a container would ignore them.
+ * Runs a command as `program` does, with the location of the database for people: host and name, or the
+ * file. SIGTERM and SIGINT end it at once, with the exit code of a shell: without a listener, process 1
+ * of a container would ignore them.
  */
-export function command(run: (config: Config) => Promise<void>): Promise<void> {
+export function command(run: (config: Config, location: string) => Promise<void>): Promise<void> {
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.once(signal, () => process.exit(128 + constants.signals[signal]))
   }
   return program(async (config) => {
     for (const warning of config.warnings) console.error(warning)
-    await run(config)
+    await run(config, describeUrl(config.databaseUrl).location)
   })
 }
-
-/** Returns where the configured database is: host and name, or the file. No password. */
-export const databaseLocation = ({ databaseUrl }: Config): string =>
-  describeUrl(databaseUrl).location
 
 /** Throws UsageError when the command has arguments. */
 export function refuseArguments(): void {

@@ -1,163 +1,116 @@
 /** `npm run keys`: creates, lists, rotates and revokes API keys. */
 import { parseArgs } from 'node:util'
-import type { Database } from '../../db/tables.ts'
+import { z } from 'zod'
+import type { Config } from '../config/config.ts'
 import { parseDuration } from '../config/duration.ts'
 import { KEY_LIFETIME } from '../keys/key.ts'
 import type { ApiKey, NewApiKey } from '../keys/store.ts'
 import { textInput } from '../procedure/fields.ts'
 import { print, UsageError, withDatabase } from '../process/program.ts'
-import { command, databaseLocation } from './command.ts'
+import { command } from './command.ts'
 
 const help = `Usage: npm run keys -- COMMAND [OPTIONS]
 
   create NAME [--expires 90d] [--read-only]
-                                create a key, and print it on stdout, this once
-  list                          list all keys, without their secrets; times are UTC
-  rotate ID [--grace 24h]       replace a key with one of the same name, lifetime and rights; the old key
-                                works until the grace period ends
-  revoke ID                     end a key
+               creates a key, and prints it on stdout, this once; it ends after --expires, and with
+               --read-only may only call operations that change nothing
+  list         lists all keys, without their secrets; times are UTC
+  rotate ID [--grace 24h]
+               replaces a key by one of the same name, lifetime and rights; the old key works for
+               --grace more (0s: not at all; by default 24h)
+  revoke ID    ends a key; every instance notices within ${KEY_LIFETIME / 1000} seconds
 
-Options
-  --expires DURATION   lifetime of the new key (default: until it is revoked)
-  --read-only          the new key may only call operations that change nothing
-  --grace DURATION     how long the old key still works (default: 24h; 0s revokes it)
-  --json               print JSON on stdout, for scripts
-  --help               print this text
+With --json, they print JSON on stdout, for scripts. Durations are a number and a unit: 30s, 15m, 24h, 90d.`
 
-A DURATION is a number and a unit, such as 30s, 15m, 24h or 90d.
-A revoked key stops working within ${KEY_LIFETIME / 1000} seconds on every instance.`
+const DURATION = 'must be a number and a unit, such as 30s, 15m, 24h or 90d, at most a century'
+const duration = (least: number) =>
+  z
+    .string(DURATION)
+    .transform((text) => parseDuration(text) ?? -1)
+    .refine((milliseconds) => milliseconds >= least, DURATION)
+const ID = z
+  .string('is missing (see list)')
+  .regex(/^\d{1,18}$/, 'must be that of a key (see list)')
+  .transform(BigInt)
+const json = z.boolean().default(false)
+const takes = <Fields extends z.ZodRawShape>(fields: Fields) =>
+  z.strictObject({ ...fields, json }, { error: (issue) => `takes no ${issue.keys}` })
 
-/** What could forge lines of the list: line breaks, colours, a text direction. */
-const UNPRINTABLE = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu
+const Arguments = z.discriminatedUnion(
+  'COMMAND',
+  [
+    takes({
+      COMMAND: z.literal('create'),
+      NAME: textInput({ description: '' }), // as that of a pet
+      expires: duration(1).optional(),
+      'read-only': z.boolean().default(false),
+    }),
+    takes({ COMMAND: z.literal('list') }),
+    takes({ COMMAND: z.literal('rotate'), ID, grace: duration(0).prefault('24h') }),
+    takes({ COMMAND: z.literal('revoke'), ID }),
+  ],
+  'must be create, list, rotate or revoke',
+)
 
-/** The last time of a Date, in the year 275760, in milliseconds since 1970. */
-const LAST_TIME = 8_640_000_000_000_000
-
-/** Runs a command on the keys of a database. */
-type Action = (db: Database, keys: typeof import('../keys/store.ts')) => Promise<void>
-
-if (process.argv.includes('--help')) console.log(help)
-else {
-  await command(async (config) => {
-    const act = readAction(readArguments(), databaseLocation(config))
-    const keys = await import('../keys/store.ts')
-    await withDatabase(config, (db) => act(db, keys))
-  })
-}
-
+/** Returns the arguments. Throws UsageError. */
 function readArguments() {
-  try {
-    const { positionals, values } = parseArgs({
-      allowPositionals: true,
-      options: {
-        expires: { type: 'string' },
-        grace: { type: 'string' },
-        'read-only': { type: 'boolean' },
-        json: { type: 'boolean', default: false },
-      },
+  const [text, flag] = [{ type: 'string' }, { type: 'boolean' }] as const
+  const options = { expires: text, grace: text, 'read-only': flag, json: flag }
+  const { positionals, values } = parseArgs({ strict: false, allowPositionals: true, options })
+  const [COMMAND, operand, second] = positionals
+  const { data, error } = Arguments.safeParse({
+    COMMAND,
+    ...(operand !== undefined && { [COMMAND === 'create' ? 'NAME' : 'ID']: operand }),
+    ...(second !== undefined && { 'second argument: put quotes around a name': second }),
+    ...values,
+  })
+  if (data) return data
+  const [{ path, message }] = error.issues as [z.core.$ZodIssue] // an error has an issue
+  throw new UsageError(`${String(path[0] ?? COMMAND)} ${message}; see --help`)
+}
+
+async function run(config: Config, location: string): Promise<void> {
+  const given = readArguments()
+  const keys = await import('../keys/store.ts')
+  const printNew = async (made: NewApiKey) => {
+    await print(given.json ? toJson(made) : made.key).catch(({ message }) => {
+      throw new UsageError(`${message}. The new key ${made.id} of ${location} is lost: revoke it`)
     })
-    const [action = '', ...operands] = positionals
-    return { action, operands, ...values }
-  } catch (error) {
-    const [problem] = (error as Error).message.split(/\.\s/)
-    throw new UsageError(`${problem}; see --help`)
+    console.error(`This is key ${made.id} of ${location}. Keep it: it is not shown again.`)
   }
-}
-
-/** Returns the action of the arguments. Throws UsageError before the database is opened. */
-function readAction(given: ReturnType<typeof readArguments>, location: string): Action {
-  const { action, operands, json } = given
-  const commands = { expires: 'create', 'read-only': 'create', grace: 'rotate' } as const
-  for (const [option, command] of Object.entries(commands)) {
-    if (given[option as keyof typeof commands] !== undefined && action !== command)
-      throw new UsageError(`--${option} is an option of ${command} only`)
-  }
-  const operand = (what: string) => {
-    const [value = '', extra] = operands
-    if (value === '') throw new UsageError(`${action} needs ${what}; see --help`)
-    if (extra === undefined) return value
-    throw new UsageError(`${action} takes one argument: put quotes around "${operands.join(' ')}"`)
-  }
-  switch (action) {
-    case 'create': {
-      const name = readName(operand('a NAME'))
-      const { expires } = given
-      const lifetime = expires === undefined ? undefined : duration('--expires', expires, 1)
-      const terms = { lifetime, readOnly: given['read-only'] === true }
-      return async (db, keys) =>
-        await printNew(await keys.createKey(db, name, terms), location, json)
+  await withDatabase(config, async (db) => {
+    if (given.COMMAND === 'create') {
+      const terms = { lifetime: given.expires, readOnly: given['read-only'] }
+      await printNew(await keys.createKey(db, given.NAME, terms))
+    } else if (given.COMMAND === 'list') {
+      const all = await keys.listKeys(db)
+      await print(given.json ? toJson(all) : tableOf(all))
+    } else if (given.COMMAND === 'rotate') {
+      await printNew((await keys.rotateKey(db, given.ID, given.grace)) ?? unknown(given.ID))
+    } else {
+      if (!(await keys.revokeKey(db, given.ID))) unknown(given.ID)
+      console.error(`Key ${given.ID} stops working within ${KEY_LIFETIME / 1000} seconds`)
+      if (given.json) await print(toJson({ id: given.ID }))
     }
-    case 'list':
-      if (operands[0] === undefined)
-        return async (db, keys) => await print(listText(await keys.listKeys(db), json))
-      throw new UsageError(`list takes no argument, but got "${operands[0]}"`)
-    case 'rotate': {
-      const id = readId(operand('the ID of a key'))
-      const grace = duration('--grace', given.grace ?? '24h')
-      return async (db, keys) =>
-        await printNew((await keys.rotateKey(db, id, grace)) ?? unknown(id), location, json)
-    }
-    case 'revoke': {
-      const id = readId(operand('the ID of a key'))
-      return async (db, keys) => {
-        if (!(await keys.revokeKey(db, id))) unknown(id)
-        console.error(`Key ${id} stops working within ${KEY_LIFETIME / 1000} seconds`)
-        if (json) await print(toJson({ id }))
-      }
-    }
-    default:
-      throw new UsageError('A COMMAND is missing: create, list, rotate or revoke; see --help')
-  }
-}
-
-/** Returns a name by the rules of all texts, such as the name of a pet. */
-function readName(text: string): string {
-  const { data, error } = textInput({ description: '' }).safeParse(text)
-  if (data === undefined) throw new UsageError(`NAME ${error?.issues[0]?.message}`)
-  return data
-}
-
-function readId(text: string): bigint {
-  if (!/^\d{1,18}$/.test(text)) throw new UsageError(`"${text}" is not the ID of a key; see list`)
-  return BigInt(text)
-}
-
-function duration(option: string, text: string, least = 0): number {
-  const milliseconds = parseDuration(text)
-  if (milliseconds !== undefined && milliseconds >= least) return milliseconds
-  throw new UsageError(
-    `${option} must be a number and a unit, such as 30s, 15m, 24h or 90d, at most a century, not "${text}"`,
-  )
+  })
 }
 
 function unknown(id: bigint): never {
   throw new UsageError(`There is no working key with the ID ${id}; see list`)
 }
 
-async function printNew(made: NewApiKey, location: string, json: boolean): Promise<void> {
-  await print(json ? toJson(made) : made.key).catch(({ message }) => {
-    throw new UsageError(`${message}. The new key ${made.id} of ${location} is lost: revoke it`)
-  })
-  console.error(`This is key ${made.id} of ${location}. Keep it: it is not shown again.`)
-}
+/** What could forge lines of the list: line breaks, colours, a text direction. */
+const UNPRINTABLE = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu
 
-function listText(keys: ApiKey[], json: boolean): string {
-  const shown = keys.map(({ createdAt, expiresAt, revokedAt, lastUsedAt, ...key }) => ({
-    ...key,
-    createdAt: timeText(createdAt),
-    expiresAt: timeText(expiresAt),
-    revokedAt: timeText(revokedAt),
-    lastUsedAt: timeText(lastUsedAt),
-  }))
-  if (json) return toJson(shown)
-  const rows = shown.map((key) => [
+function tableOf(keys: ApiKey[]): string {
+  const rows = keys.map((key) => [
     String(key.id),
     key.name.replaceAll(UNPRINTABLE, (text) => `\\u{${text.codePointAt(0)?.toString(16)}}`),
     `${key.prefix}…`,
     key.state,
     key.readOnly ? 'read' : 'read, write',
     ...[key.createdAt, key.expiresAt, key.lastUsedAt].map(
-      (time) => time?.slice(0, -8).replace('T', ' ') ?? '-',
+      (time) => time?.toISOString().slice(0, -8).replace('T', ' ') ?? '-',
     ),
   ])
   const title = ['ID', 'NAME', 'KEY', 'STATE', 'MAY', 'CREATED (UTC)', 'EXPIRES', 'LAST USED']
@@ -167,14 +120,11 @@ function listText(keys: ApiKey[], json: boolean): string {
   return table.map((row) => line(row).join('  ').trimEnd()).join('\n')
 }
 
-/** Returns a time in ISO 8601. A column may have a time beyond those of a Date. */
-function timeText(time: bigint | undefined): string | undefined {
-  return time === undefined ? time : new Date(Math.min(Number(time), LAST_TIME)).toISOString()
-}
-
 /** Returns JSON with all digits of the ids. */
-function toJson(value: unknown): string {
-  return JSON.stringify(value, (_name, item) =>
+const toJson = (value: unknown): string =>
+  JSON.stringify(value, (_name, item) =>
     typeof item === 'bigint' ? JSON.rawJSON(String(item)) : item,
   )
-}
+
+if (process.argv.includes('--help')) console.log(help)
+else await command(run)

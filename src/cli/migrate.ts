@@ -1,10 +1,10 @@
 /** `npm run migrate`: runs the migrations that the database does not have. */
 import { print, withDatabase } from '../process/program.ts'
-import { command, databaseLocation, refuseArguments } from './command.ts'
+import { command, refuseArguments } from './command.ts'
 
-await command(async (config) => {
+await command(async (config, location) => {
   refuseArguments()
   const names = await withDatabase(config, (_db, migrated) => migrated)
   const done = names.length > 0 ? `Migrated ${names.join(', ')}` : 'Nothing to migrate'
-  await print(`${done}: ${databaseLocation(config)}`)
+  await print(`${done}: ${location}`)
 })

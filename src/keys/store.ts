@@ -12,7 +12,7 @@ import { newKey } from './key.ts'
 /** Maximum number of keys whose use one statement records. */
 const MAX_USES = 500
 
-/** The properties of a key, without its secret. Times are milliseconds since 1970 (UTC). */
+/** The properties of a key, without its secret. */
 export type ApiKey = Awaited<ReturnType<typeof listKeys>>[number]
 
 /** A new key. Only here is `key` itself known. */
@@ -63,14 +63,16 @@ export async function listKeys(db: Database) {
       prefix: row.prefix,
       state: row.revoked_at !== null ? 'revoked' : isExpired ? 'expired' : 'working',
       readOnly: row.read_only !== 0n,
-      createdAt: row.created_at,
+      createdAt: dateOf(row.created_at),
       /** When the key expires, or its grace period after a rotation ends. */
-      expiresAt,
-      revokedAt: row.revoked_at ?? undefined,
-      lastUsedAt: row.last_used_at ?? undefined,
+      expiresAt: dateOf(expiresAt),
+      revokedAt: dateOf(row.revoked_at),
+      lastUsedAt: dateOf(row.last_used_at),
     }
   })
 }
+
+const dateOf = (time: bigint | null | undefined) => (time ? new Date(Number(time)) : undefined)
 
 /** Returns when a key ends by itself: at its expiry, or after its grace period. */
 function endOf({ expires_at, grace_until }: Pick<ApiKeysTable, 'expires_at' | 'grace_until'>) {

@@ -1,4 +1,5 @@
-/** `npm run keys` beside a running service, in scripts, and without a database. */
+/** `npm run keys`, beside a running service. */
+import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { engine, newDatabase } from '../support/database.ts'
 import { programs, runToEnd } from '../support/process.ts'
@@ -6,60 +7,134 @@ import { serviceForFile } from '../support/service.ts'
 
 const database = await newDatabase()
 const service = await serviceForFile({}, { database })
+const { sql } = service
 
-const keys = (operands: string[], url = database.url) =>
-  runToEnd(programs.keys, { DATABASE_URL: url }, operands)
+const keys = (...operands: string[]) =>
+  runToEnd(programs.keys, { DATABASE_URL: database.url }, operands)
 
 const statusWith = async (key: string) =>
   (await fetch(`${service.origin}/v1/pets`, { headers: { authorization: `Bearer ${key}` } })).status
 
-test('a key that is created while the service runs works at once, until it expires', async () => {
-  const { stdout } = await keys(['create', 'shop', '--json', '--expires', '1s'])
-  const expiring = JSON.parse(stdout)
-  const lasting = (await keys(['create', "O'Brien's «shop» 🐶"])).stdout.trim()
-  expect(await statusWith(lasting)).toBe(200)
-  const all: { id: number; expiresAt?: string }[] = JSON.parse(
-    (await keys(['list', '--json'])).stdout,
-  )
-  const made = all.find(({ id }) => id === expiring.id)
-  const left = Date.parse(String(made?.expiresAt)) - Date.now()
-  if (left > 0) await new Promise((resolve) => setTimeout(resolve, left))
-  expect(await statusWith(expiring.key)).toBe(401)
+/** The database, as the commands name it. */
+const place =
+  engine === 'sqlite'
+    ? database.url.slice('sqlite:'.length)
+    : new URL(database.url).host + new URL(database.url).pathname
+
+test('create prints only the key on stdout, which works at once, and stores the name and the expiry', async () => {
+  // 255 characters, many of which have length 2 in JavaScript.
+  const name = ` ${'🐶'.repeat(251)}  x`
+  const before = Date.now()
+  const { stdout, stderr } = await keys('create', name, '--expires', '90d')
+  const after = Date.now()
+  expect(stdout).toMatch(/^petstore_[\w-]{43}\n$/)
+  const key = stdout.trim()
+  expect(await statusWith(key)).toBe(200)
+  expect(stderr).toBe(`This is key 2 of ${place}. Keep it: it is not shown again.\n`)
+  const [row = {}] = await sql('select * from api_keys where id = 2')
+  const [createdAt, expiresAt] = [Number(row.created_at), Number(row.expires_at)]
+  expect(createdAt).toBeGreaterThanOrEqual(before)
+  expect(createdAt).toBeLessThanOrEqual(after)
+  expect(expiresAt - createdAt).toBe(90 * 86_400_000)
+  expect(row).toEqual({
+    id: 2n,
+    name,
+    prefix: key.slice(0, 15),
+    hash: createHash('sha256').update(key).digest('hex'),
+    created_at: BigInt(createdAt),
+    expires_at: BigInt(expiresAt),
+    revoked_at: null,
+    last_used_at: expect.toBeOneOf([null, expect.any(BigInt)]),
+    read_only: 0n,
+    grace_until: null,
+    holder: expect.any(BigInt),
+  })
 })
 
-test('--json prints JSON on stdout, or nothing on stdout and an error on stderr', async () => {
-  const { id } = JSON.parse((await keys(['create', 'shop', '--json'])).stdout)
-  expect(await keys(['revoke', String(id), '--json'])).toEqual({
+test('rotate and revoke end a key that works, and --json prints JSON alone on stdout', async () => {
+  const rotated = await keys('rotate', '2', '--grace', '0s', '--json')
+  expect(JSON.parse(rotated.stdout)).toEqual({ id: 3, key: expect.stringMatching(/^petstore_/) })
+  expect(await keys('revoke', '3', '--json')).toEqual({
     code: 0,
-    stdout: `{"id":${id}}\n`,
-    stderr: `Key ${id} stops working within 10 seconds\n`,
+    stdout: '{"id":3}\n',
+    stderr: 'Key 3 stops working within 10 seconds\n',
   })
-  expect(await keys(['revoke', String(id), '--json'])).toEqual({
-    code: 1,
-    stdout: '',
-    stderr: `There is no working key with the ID ${id}; see list\n`,
-  })
+  const revoked = await sql('select id from api_keys where revoked_at is not null order by id')
+  expect(revoked).toEqual([{ id: 2n }, { id: 3n }])
+  await sql('update api_keys set expires_at = 1 where id = 1')
+  // Expired, revoked, never created.
+  for (const [action = '', id = ''] of [
+    ['rotate', '1'],
+    ['revoke', '2'],
+    ['revoke', '99'],
+  ]) {
+    const stderr = `There is no working key with the ID ${id}; see list\n`
+    expect(await keys(action, id, '--json')).toEqual({ code: 1, stdout: '', stderr })
+  }
 })
 
-test('an unavailable database prints one line without the password', async () => {
-  const urls = [
-    'mysql://petstore:sesame@127.0.0.1:1/petstore',
-    'mysql://petstore:sesame@nowhere.invalid/petstore',
-    'sqlite:/dev/null/petstore.db?create',
-    'sqlite:nowhere/petstore.db',
-    `sqlite:${import.meta.filename}`,
-  ]
-  const changed = (change: object) => Object.assign(new URL(database.url), change).href
-  const ofServer = () => [
-    changed({ pathname: '/nothing' }),
-    changed({ username: 'who', password: 'sesame' }),
-  ]
-  const ended = await Promise.all(
-    (engine === 'mysql' ? ofServer() : urls).map((url) => keys(['create', 'shop', '--json'], url)),
-  )
-  for (const { code, stdout, stderr } of ended) {
-    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
-    expect(stderr).toMatch(/^DATABASE_URL: cannot use the database [^\n]+\n$/)
-    expect(stderr).not.toContain('sesame')
+test('list shows all fields of each key, and never the key itself', async () => {
+  const made = '2026-01-02T03:04:05.678Z'
+  const past = '2026-02-03T04:05:06.789Z'
+  const [far, farther] = ['2997-06-07T08:09:10.111Z', '2998-12-31T00:00:00.000Z']
+  const used = '2026-01-31T22:21:20.019Z'
+  // id, name, expires_at, grace_until, revoked_at, last_used_at, read_only; and the expected state and end.
+  const all = [
+    ['3', 'plain', null, null, null, null, 0, 'working', undefined],
+    ['4', 'in use', far, null, null, used, 0, 'working', far],
+    ['5', 'expired', past, null, null, null, 0, 'expired', past],
+    ['6', 'revoked', null, null, past, used, 0, 'revoked', undefined],
+    ['7', 'revoked before its end', far, null, past, null, 0, 'revoked', far],
+    ['8', 'revoked ahead of time', null, null, far, null, 0, 'revoked', undefined],
+    ['9', 'in its grace', farther, far, null, null, 0, 'working', far],
+    ['10', 'in a grace beyond its end', far, farther, null, null, 0, 'working', far],
+    ['11', 'after its grace', null, past, null, null, 0, 'expired', past],
+    ['12', 'reader', null, null, null, null, 1, 'working', undefined],
+    ['9007199254740993', 'two\nlines \u202eback', null, null, null, null, 0, 'working', undefined],
+  ] as const
+  await sql('delete from api_keys')
+  const time = (text: string | null) => (text === null ? null : Date.parse(text))
+  const prefix = (isReader: unknown) => (isReader ? 'petstore_read_aB-_09' : 'petstore_aB-_09')
+  // Inserted in reverse order: the list is ordered by id, not by insertion.
+  for (const [id, name, expires, grace, revoked, lastUsed, readOnly] of all.toReversed()) {
+    await sql(
+      `insert into api_keys (id, name, prefix, hash, created_at, expires_at, grace_until, revoked_at,
+         last_used_at, read_only) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      [
+        ...[BigInt(id), name, prefix(readOnly), id.padStart(64, '0'), time(made)],
+        ...[time(expires), time(grace), time(revoked), time(lastUsed), readOnly],
+      ],
+    )
   }
+  const [table, json] = await Promise.all([keys('list'), keys('list', '--json')])
+  expect(table).toEqual({
+    code: 0,
+    stderr: '',
+    stdout: `\
+ID                NAME                        KEY                    STATE    MAY          CREATED (UTC)     EXPIRES           LAST USED
+3                 plain                       petstore_aB-_09…       working  read, write  2026-01-02 03:04  -                 -
+4                 in use                      petstore_aB-_09…       working  read, write  2026-01-02 03:04  2997-06-07 08:09  2026-01-31 22:21
+5                 expired                     petstore_aB-_09…       expired  read, write  2026-01-02 03:04  2026-02-03 04:05  -
+6                 revoked                     petstore_aB-_09…       revoked  read, write  2026-01-02 03:04  -                 2026-01-31 22:21
+7                 revoked before its end      petstore_aB-_09…       revoked  read, write  2026-01-02 03:04  2997-06-07 08:09  -
+8                 revoked ahead of time       petstore_aB-_09…       revoked  read, write  2026-01-02 03:04  -                 -
+9                 in its grace                petstore_aB-_09…       working  read, write  2026-01-02 03:04  2997-06-07 08:09  -
+10                in a grace beyond its end   petstore_aB-_09…       working  read, write  2026-01-02 03:04  2997-06-07 08:09  -
+11                after its grace             petstore_aB-_09…       expired  read, write  2026-01-02 03:04  2026-02-03 04:05  -
+12                reader                      petstore_read_aB-_09…  working  read         2026-01-02 03:04  -                 -
+9007199254740993  two\\u{a}lines \\u{202e}back  petstore_aB-_09…       working  read, write  2026-01-02 03:04  -                 -
+`,
+  })
+  const expected = all.map(([id, name, , , revokedAt, lastUsedAt, readOnly, state, expiresAt]) => ({
+    id: JSON.rawJSON(id),
+    name,
+    prefix: prefix(readOnly),
+    state,
+    readOnly: readOnly === 1,
+    createdAt: made,
+    ...(expiresAt && { expiresAt }),
+    ...(revokedAt && { revokedAt }),
+    ...(lastUsedAt && { lastUsedAt }),
+  }))
+  expect(json.stdout).toBe(`${JSON.stringify(expected)}\n`)
 })

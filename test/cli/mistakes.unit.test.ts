@@ -1,0 +1,124 @@
+/** Invalid arguments and variables: one line on stderr, exit code 1, and no secrets. */
+import { readdirSync, statSync } from 'node:fs'
+import path from 'node:path'
+import { afterAll, expect, onTestFinished, test } from 'vitest'
+import { newFolder, programs, runToEnd } from '../support/process.ts'
+import { runFirst, withHooks } from '../support/watched.ts'
+
+const { folder, remove } = newFolder()
+afterAll(remove)
+
+const DURATION = 'must be a number and a unit, such as 30s, 15m, 24h or 90d, at most a century'
+const ONE_FILE = 'This command takes one FILE, such as backups/monday.db'
+const NO_ARGUMENTS = 'This command takes no arguments: remove '
+
+test.each<[program: keyof typeof programs, operands: string[], message: string]>([
+  ['keys', [], 'COMMAND must be create, list, rotate or revoke; see --help'],
+  ['keys', ['create'], 'NAME is required; see --help'],
+  [
+    'keys',
+    ['create', 'web', 'shop'],
+    'create takes no second argument: put quotes around a name; see --help',
+  ],
+  // No-break space, Hangul filler, Braille blank, joiner: they show nothing.
+  ['keys', ['create', ' \u00a0\u3164\u2800\u034f\u200b'], 'NAME must not be blank; see --help'],
+  ['keys', ['create', 'x', '--expires', '90'], `expires ${DURATION}; see --help`],
+  ['keys', ['create', 'x', '--expires', '36526d'], `expires ${DURATION}; see --help`],
+  ['keys', ['create', 'x', '--expires', '0s'], `expires ${DURATION}; see --help`],
+  ['keys', ['create', 'x', '--expires', '-5d'], `expires ${DURATION}; see --help`],
+  ['keys', ['create', 'x', '--grace', '1h'], 'create takes no grace; see --help'],
+  ['keys', ['list', 'x', '--all'], 'list takes no ID,all; see --help'],
+  ['keys', ['rotate', '1', '--grace', '24'], `grace ${DURATION}; see --help`],
+  ['keys', ['rotate', '1', '--read-only'], 'rotate takes no read-only; see --help'],
+  ['keys', ['revoke'], 'ID is missing (see list); see --help'],
+  ['keys', ['revoke', '9'.repeat(19)], 'ID must be that of a key (see list); see --help'],
+  ['migrate', ['--dry-run'], `${NO_ARGUMENTS}--dry-run`],
+  ['seed', [''], NO_ARGUMENTS],
+  ['backup', ['--dry-run'], ONE_FILE],
+  ['restore', ['monday.db', 'tuesday.db'], ONE_FILE],
+])(
+  '%s %j fails with a message of one line, and creates no database',
+  async (program, operands, message) => {
+    const stderr = `${message}\n`
+    const ended = await runToEnd(programs[program], {}, operands, folder)
+    expect(ended).toEqual({ code: 1, stdout: '', stderr })
+    expect(readdirSync(folder)).toEqual([])
+  },
+)
+
+test('keys --help needs no configuration', async () => {
+  const words = ['create', 'shop', '--help']
+  const { code, stdout, stderr } = await runToEnd(programs.keys, { PORT: 'abc' }, words)
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  expect(stdout).toMatch(/^Usage: npm run keys -- COMMAND \[OPTIONS\]\n/)
+})
+
+test.each([
+  ['PORT', 'abc', /^PORT must be an integer from 0 to 65535$/],
+  ['DATABASE_URL', 'postgres://petstore:sesame@db/petstore', /^DATABASE_URL must be mysql:\/\/.+$/],
+  [
+    'DATABASE_URL',
+    'mysql://petstore:sesame@127.0.0.1:1/petstore',
+    /^DATABASE_URL: cannot use the database 127\.0\.0\.1:1\/petstore: .*ECONNREFUSED.*$/,
+  ],
+  [
+    'DATABASE_URL',
+    'sqlite:/dev/null/petstore.db?create',
+    /^DATABASE_URL: cannot use the database \/dev\/null\/petstore\.db: .+$/,
+  ],
+  [
+    'DATABASE_URL',
+    `sqlite:${import.meta.filename}`,
+    /^DATABASE_URL: cannot use the database .+: the file is damaged \(file is not a database\): restore a backup, .+$/,
+  ],
+])('%s=%s fails the start', async (name, value, line) => {
+  const { code, stdout, stderr } = await runToEnd(programs.server, { PORT: '0', [name]: value })
+  expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+  expect(stderr).not.toContain('sesame')
+  expect(stderr).toMatch(/^.+\n$/)
+  expect(stderr.trimEnd()).toMatch(line)
+})
+
+test('a database host that refuses connections at both IP addresses fails the start, with the reason', async () => {
+  // The AggregateError of several IP addresses has no message.
+  const twoAddresses = `import dns from 'node:dns'
+    dns.lookup = (_name, _options, give) =>
+      give(null, ['127.0.0.1', '127.0.0.2'].map((address) => ({ address, family: 4 })))`
+  const { code, stderr } = await runToEnd(
+    programs.keys,
+    {
+      DATABASE_URL: 'mysql://petstore:sesame@db:1/petstore',
+      ...runFirst(twoAddresses),
+    },
+    ['list'],
+  )
+  expect(code).toBe(1)
+  expect(stderr).toBe('DATABASE_URL: cannot use the database db:1/petstore: ECONNREFUSED\n')
+})
+
+test('an unexpected error ends a program with code 1, and is shown with its stack', async () => {
+  const { code, stdout, stderr } = await runToEnd(programs.server, {
+    PORT: '0',
+    ...withHooks(`
+      if (specifier.endsWith('/start.ts')) throw new RangeError('boom')
+      return next(specifier, context)`),
+  })
+  expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+  expect(stderr).toMatch(/^RangeError: boom\n +at /m)
+})
+
+test('a missing database is created only with ?create, and readable by its owner only', async () => {
+  const { folder, remove } = newFolder()
+  onTestFinished(remove)
+  const run = async (url: string) => {
+    const { code, stderr } = await runToEnd(programs.migrate, { DATABASE_URL: url }, [], folder)
+    return [code, stderr, readdirSync(folder, { recursive: true }).sort()]
+  }
+  const missing =
+    'DATABASE_URL: cannot use the database shop/pets.db: the file does not exist; ?create at the end of the URL creates it\n'
+  expect(await run('sqlite:shop/pets.db')).toEqual([1, missing, []])
+  expect(await run('sqlite:shop/pets.db?create')).toEqual([0, '', ['shop', 'shop/pets.db']])
+  expect(await run('sqlite:shop/pets.db')).toEqual([0, '', ['shop', 'shop/pets.db']])
+  // It contains the names and hashes of keys.
+  expect(statSync(path.join(folder, 'shop/pets.db')).mode & 0o777).toBe(0o600)
+})
