@@ -1,12 +1,21 @@
 /** Tools and generators that read the OpenAPI document. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
-import { expect } from 'vitest'
-import { serviceForFile } from '../support/service.ts'
+import { createInterface } from 'node:readline'
+import { expect, onTestFinished } from 'vitest'
+import { type Project, run } from '../support/client-package.ts'
+import { freePort } from '../support/mysql.ts'
+import { serviceForFile, startService } from '../support/service.ts'
 import { npmTrial, runIn } from './trial.ts'
 
 const service = await serviceForFile()
 const served = await (await fetch(`${service.origin}/v1/openapi.json`)).text()
+
+/** A file of the folder `document`. */
+const fileOf = (name: string) =>
+  readFileSync(path.join(import.meta.dirname, 'document', name), 'utf8')
 
 /** The command that compiles what a generator wrote. */
 const tsc = (...files: string[]): [string, ...string[]] => [
@@ -27,8 +36,7 @@ const tsc = (...files: string[]): [string, ...string[]] => [
 
 npmTrial('Postman, by its converter', ['openapi-to-postmanv2'], async (project) => {
   project.write('openapi.json', served)
-  const program = readFileSync(path.join(import.meta.dirname, 'postman.mjs'), 'utf8')
-  project.write('postman.mjs', program)
+  project.write('postman.mjs', fileOf('postman.mjs'))
   const output = await runIn(project, 'postman.mjs', `${service.origin}/v1`, service.key)
   const [rex, bella, list] = JSON.parse(output)
   expect([rex.status, bella.status, list.status]).toEqual([201, 201, 200])
@@ -36,15 +44,56 @@ npmTrial('Postman, by its converter', ['openapi-to-postmanv2'], async (project) 
   return 'creates two animals, lists them'
 })
 
-npmTrial('Redocly bundle', ['@redocly/cli'], async (project) => {
-  project.write('openapi.json', served)
+/** The document without what linters look for: limits, unique operations, headers. */
+const spoilt = served
+  .replace('"maxItems":', '"x-maxItems":')
+  .replace('"operationId":"listPets"', '"operationId":"createPet"')
+  .replaceAll('"RateLimit":{', '"X-RateLimit":{')
+
+/** Runs a linter on a document, and returns its report. Exit code 1 means that it has findings. */
+async function lint(project: Project, linter: string, document: string, ...args: string[]) {
+  project.write('openapi.json', document)
+  const words = [`node_modules/.bin/${linter}`, 'lint', 'openapi.json', '--format=json', ...args]
+  const { code, output } = await run(process.execPath, words, project.folder)
+  expect([0, 1], output).toContain(code)
+  return JSON.parse(output)
+}
+
+npmTrial('Redocly lint and bundle', ['@redocly/cli'], async (project) => {
+  project.write('redocly.yaml', fileOf('redocly.yaml'))
+  const rules = async (document: string) => {
+    const args = ['--config=redocly.yaml', '--max-problems=1000']
+    const { problems } = await lint(project, 'redocly', document, ...args)
+    return problems.map(({ ruleId }: { ruleId: string }) => ruleId)
+  }
+  expect(await rules(spoilt)).toContain('operation-operationId-unique')
+  expect(await rules(served)).toEqual([])
   const bundle = ['bundle', 'openapi.json', '--output', 'bundled.json']
   await runIn(project, 'node_modules/.bin/redocly', ...bundle)
   const bundled = readFileSync(path.join(project.folder, 'bundled.json'), 'utf8')
   expect(JSON.parse(bundled).components.schemas.Pet).toBeDefined()
   const numbers = bundled.match(/(?<=[:,] *)-?\d{10,}/g) ?? []
   expect(numbers.filter((digits) => !Number.isSafeInteger(Number(digits)))).toEqual([])
-  return 'no bound beyond ±(2⁵³ − 1)'
+  return 'finds nothing; no bound beyond ±(2⁵³ − 1)'
+})
+
+const SPECTRAL = ['@stoplight/spectral-cli', '@stoplight/spectral-owasp-ruleset']
+npmTrial('Spectral with the OWASP rules', SPECTRAL, async (project) => {
+  project.write('spectral.yaml', fileOf('spectral.yaml'))
+  const rules = async (document: string) => {
+    const args = ['--ruleset=spectral.yaml', '--quiet']
+    const findings = await lint(project, 'spectral', document, ...args)
+    return findings.map(({ code }: { code: string }) => code)
+  }
+  expect(await rules(spoilt)).toEqual(
+    expect.arrayContaining([
+      'operation-operationId-unique',
+      'owasp:api4:2023-array-limit',
+      'owasp:api4:2023-rate-limit',
+    ]),
+  )
+  expect(await rules(served)).toEqual([])
+  return 'finds nothing, but for the rules that spectral.yaml names'
 })
 
 npmTrial('Ajv 2020', ['ajv', 'ajv-formats'], async (project) => {
@@ -100,12 +149,53 @@ npmTrial('kubb', [...KUBB, 'zod', 'typescript@5'], async (project) => {
   return 'compiles; its zod refuses ids beyond 2⁵³ − 1'
 })
 
-npmTrial('openapi-typescript', ['openapi-typescript', 'typescript@5'], async (project) => {
+const TYPED = ['openapi-typescript', 'openapi-fetch', 'typescript@5']
+/** Generates a client in a project, and compiles the program that calls every operation by it. */
+async function typedClient(project: Project): Promise<void> {
   project.write('openapi.json', served)
+  project.write('consumer.ts', fileOf('consumer.ts'))
   const args = ['openapi.json', '--output', 'petstore.ts']
   await runIn(project, 'node_modules/.bin/openapi-typescript', ...args)
-  await runIn(project, ...tsc('petstore.ts'))
-  return 'compiles'
+  const types = ['--types', 'node', '--typeRoots', path.resolve('node_modules/@types')]
+  await runIn(project, ...tsc('consumer.ts', 'petstore.ts'), ...types)
+}
+
+npmTrial('openapi-typescript', TYPED, async (project) => {
+  await typedClient(project)
+  const fresh = await startService()
+  onTestFinished(fresh.stop)
+  await runIn(project, 'consumer.ts', `${fresh.origin}/v1`, fresh.key, 'invalid, too')
+  return 'compiles, and calls every operation by openapi-fetch'
+})
+
+npmTrial('Prism as a validating proxy', ['@stoplight/prism-cli', ...TYPED], async (project) => {
+  await typedClient(project)
+  const fresh = await startService()
+  onTestFinished(fresh.stop)
+  const port = await freePort()
+  const args = ['proxy', 'openapi.json', `${fresh.origin}/v1`, `--port=${port}`, '--errors']
+  const words = ['node_modules/@stoplight/prism-cli/dist/index.js', ...args]
+  const prism = spawn(process.execPath, words, { cwd: project.folder })
+  const ended = once(prism, 'exit')
+  onTestFinished(async () => {
+    prism.kill()
+    await ended
+  })
+  const lines: string[] = []
+  const listening = Promise.withResolvers<void>()
+  createInterface({ input: prism.stdout }).on('line', (line) => {
+    lines.push(line)
+    if (line.includes('listening')) listening.resolve()
+  })
+  await Promise.race([listening.promise, ended.then(() => expect.fail(lines.join('\n')))])
+  await runIn(project, 'consumer.ts', `http://127.0.0.1:${port}`, fresh.key)
+  expect(lines.filter((line) => /violation|error/i.test(line))).toEqual([])
+  expect(lines.some((line) => line.includes('has returned 201'))).toBe(true)
+  // The proxy does detect violations, such as this request.
+  const headers = { authorization: `Bearer ${fresh.key}` }
+  const greedy = await fetch(`http://127.0.0.1:${port}/pets?limit=101`, { headers })
+  expect(await greedy.text()).toContain('stoplight.io/prism')
+  return 'finds no violation in the requests and answers of every operation'
 })
 
 npmTrial('hey-api', ['@hey-api/openapi-ts', 'typescript@5'], async (project) => {

@@ -1,39 +1,78 @@
 /** The packed client in the projects of others: Jest, pnpm, yarn, Vite, and bundlers that read package.json. */
-import { readdirSync, readFileSync } from 'node:fs'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { cpSync, readdirSync, readFileSync } from 'node:fs'
+import { createServer } from 'node:net'
 import path from 'node:path'
+import { createInterface } from 'node:readline'
+import { stripVTControlCharacters } from 'node:util'
+import { gzipSync } from 'node:zlib'
 import { expect, inject, onTestFinished } from 'vitest'
 import { emptyProject, run } from '../support/client-package.ts'
-import { blocksOf } from '../support/documents.ts'
-import { npmTrial, runIn, trial } from './trial.ts'
+import { blocksOf, packagesIn } from '../support/documents.ts'
+import { startService } from '../support/service.ts'
+import { npmTrial, runIn, shell, trial } from './trial.ts'
 
 const client = inject('clientPackage')
 const readme = path.resolve(import.meta.dirname, '../../client/README.md')
+const text = readFileSync(readme, 'utf8')
 const samples = blocksOf(readme).map(({ code }) => code)
-/** The only sample of client/README.md with this text. */
-function sample(text: string): string {
-  const found = samples.filter((code) => code.includes(text))
-  expect(found, text).toHaveLength(1)
+/** The only sample of client/README.md with these words. */
+function sample(words: string): string {
+  const found = samples.filter((code) => code.includes(words))
+  expect(found, words).toHaveLength(1)
   return `${found[0]}`
 }
 
-const JEST = ['jest@30', 'jest-environment-jsdom@30', 'jest-fixed-jsdom', '@babel/preset-env@7']
-npmTrial('Jest with jsdom', [...JEST, 'msw@2', client], async (project) => {
-  project.write('package.json', '{ "private": true }')
-  project.write('jest.config.js', sample('// jest.config.js'))
-  const lines = sample('setupServer(').replace('onUnhandledFrame', 'onUnhandledRequest').split('\n')
+/** README's stand-in as a test, under fake timers that are set as README says. */
+function standInTest(timers: string): string {
+  const lines = sample('setupServer(').split('\n')
   const [imports, body] = [true, false].map((is) =>
     lines.filter((line) => line.startsWith('import ') === is).join('\n'),
   )
-  const timers = /jest\.useFakeTimers\(.*\)/.exec(readFileSync(readme, 'utf8'))?.[0]
+  const set = text.slice(text.indexOf(timers)).split('`')[0]
   const check =
     "expect(pets.map(({ id, name }) => [id, name])).toEqual([[1n, 'Rex'], [2n, 'Bella']])"
-  project.write(
-    'pets.test.js',
-    `${imports}\ntest('pets', async () => {\n${timers}\n${body}\n${check}\n})`,
-  )
-  const { code, output } = await run(process.execPath, ['node_modules/.bin/jest'], project.folder)
-  expect(code, output).toBe(0)
+  return `${imports}\ntest('pets', async () => {\n${set}\n${body}\n${check}\n})`
+}
+
+const JEST = ['jest@30', 'jest-environment-jsdom@30', 'jest-fixed-jsdom', '@babel/preset-env@7']
+npmTrial('Jest with jsdom, msw 2', [...JEST, 'msw@2', client], async (project) => {
+  project.write('package.json', '{ "private": true }')
+  project.write('jest.config.js', sample('// jest.config.js'))
+  const check = standInTest('jest.useFakeTimers(')
+  project.write('pets.test.js', check.replace('onUnhandledFrame', 'onUnhandledRequest'))
+  await runIn(project, 'node_modules/.bin/jest')
   return "README's settings, stand-in and fake timers"
+})
+
+npmTrial('Vitest with jsdom, msw 3', ['vitest', 'jsdom', 'msw@3', client], async (project) => {
+  const check = standInTest('vi.useFakeTimers(')
+  project.write('pets.test.js', `import { expect, test, vi } from 'vitest'\n${check}`)
+  await runIn(project, 'node_modules/.bin/vitest', 'run', '--environment', 'jsdom')
+  return "README's stand-in and fake timers"
+})
+
+// The oldest version that the package allows beside it.
+npmTrial('msw 2.9.0', ['msw@2.9.0', client], async (project) => {
+  const check = standInTest('vi.useFakeTimers(').replace(/^vi\..*$/m, '')
+  const own = "import { test } from 'node:test'\nimport { deepEqual } from 'node:assert/strict'\n"
+  const expecting = 'const expect = (seen) => ({ toEqual: (wanted) => deepEqual(seen, wanted) })\n'
+  const program = `${own}${expecting}${check.replace('onUnhandledFrame', 'onUnhandledRequest')}`
+  project.write('pets.test.mjs', program)
+  await runIn(project, 'pets.test.mjs')
+  return "README's stand-in"
+})
+
+const query = packagesIn(blocksOf(readme)).filter((name) => name !== 'msw')
+npmTrial('TanStack Query', ['@tanstack/react-query', client, ...query, 'msw'], async (project) => {
+  project.write('tanstack.ts', `${sample('useInfiniteQuery(')}\nexport { queryClient, trpc }\n`)
+  project.write('persister.ts', sample('createAsyncStoragePersister('))
+  const check = readFileSync(path.join(import.meta.dirname, 'tanstack.ts'), 'utf8')
+  project.write('check.ts', check)
+  expect(await project.compile(['tanstack.ts', 'persister.ts'], { skipLibCheck: true })).toEqual([])
+  expect(await runIn(project, 'check.ts')).toBe('as README says\n')
+  return "README's retry: a 404 is final, a lost connection is not; its persister keeps bigints"
 })
 
 /** The configuration with which a library that exports `addRex` is compiled. */
@@ -81,6 +120,54 @@ npmTrial('Vite', ['vite', client], async (project) => {
     createPetstoreClient({ url: '/trpc', apiKey: 'petstore_any' }).listPets.query()`
   project.write('page.js', page)
   await runIn(project, 'node_modules/.bin/vite', 'build')
-  expect(readdirSync(path.join(project.folder, 'dist/assets'))).toHaveLength(1)
-  return 'builds'
+  const assets = path.join(project.folder, 'dist/assets')
+  const [script, ...others] = readdirSync(assets).map((name) => readFileSync(path.join(assets, name)))
+  expect(others).toEqual([])
+  const [size, zipped] = [script, gzipSync(`${script}`)].map((bytes) =>
+    Math.round(Number(bytes?.length) / 1000),
+  )
+  return `builds the client: ${size} kB, ${zipped} kB gzipped`
+})
+
+trial('The example storefront', async () => {
+  // The copy, as its README makes it.
+  const shop = emptyProject()
+  onTestFinished(shop.remove)
+  cpSync('examples/storefront', shop.folder, {
+    recursive: true,
+    filter: (source) => !/^(node_modules|dist|\.env\.local)$/.test(path.basename(source)),
+  })
+  const guide = readFileSync('examples/storefront/README.md', 'utf8')
+  const [, words = ''] = /^npm install (.*)$/m.exec(guide) ?? []
+  await shop.install(words.replace(/\S+\.tgz/, client).split(' '))
+  await shell(shop, 'npm run build && npm test')
+  const service = await startService()
+  onTestFinished(service.stop)
+  const taken = createServer().listen(5173, 'localhost')
+  await once(taken, 'listening').catch(() => {}) // the port is in use in either case
+  onTestFinished(() => void taken.close())
+  const server = spawn('npm', ['run', 'dev'], {
+    cwd: shop.folder,
+    detached: true, // a process group, which one signal ends
+    stdio: ['ignore', 'pipe', 'inherit'],
+    env: { ...process.env, PETSTORE_ORIGIN: service.origin },
+  })
+  const ended = once(server, 'close')
+  onTestFinished(async () => {
+    if (server.pid) process.kill(-server.pid)
+    await ended
+  })
+  let origin = ''
+  for await (const line of createInterface({ input: server.stdout })) {
+    origin = /http:\/\/localhost:\d+/.exec(stripVTControlCharacters(line))?.[0] ?? ''
+    if (origin) break
+  }
+  expect(origin).not.toMatch(/^$|:5173$/)
+  expect(await (await fetch(origin)).text()).toContain('/src/main.tsx')
+  const list = await fetch(`${origin}/trpc/listPets`)
+  expect(await list.text()).toContain('UNAUTHORIZED')
+  const { version } = JSON.parse(
+    readFileSync(path.join(shop.folder, 'node_modules/vite/package.json'), 'utf8'),
+  )
+  return { version: `Vite ${version}`, result: 'a copy builds, is tested, and is served by npm run dev' }
 })

@@ -37,7 +37,7 @@ export function npmTrial(
   trial(what, async () => {
     const project = emptyProject()
     onTestFinished(project.remove)
-    await project.install(['--ignore-scripts', '--legacy-peer-deps', ...packages])
+    await project.install(['--ignore-scripts', ...packages])
     const result = await attempt(project)
     const name = packages[0]?.replace(/(?<=.)@.*/, '') ?? ''
     return { version: versionOf(project, name), result }
@@ -53,6 +53,12 @@ export async function runIn({ folder }: Project, file: string, ...args: string[]
   const { code, output } = await run(process.execPath, [file, ...args], folder)
   expect(code, output).toBe(0)
   return output
+}
+
+/** Runs commands by a shell in a project, as a document shows them. Throws their output if one fails. */
+export async function shell({ folder }: Project, commands: string): Promise<void> {
+  const { code, output } = await run('sh', ['-ec', commands], folder)
+  expect(code, output).toBe(0)
 }
 
 /** The environment in which the programs of Debian are found. */

@@ -31,8 +31,8 @@ assert.deepEqual(none.error, {
 })
 
 // Without the code of client.ts
-const { BASE_URL: baseUrl = '', API_KEY } = process.env
-const plain = createClient<paths>({ baseUrl, headers: { Authorization: `Bearer ${API_KEY}` } })
+const [baseUrl = '', key] = process.argv.slice(2)
+const plain = createClient<paths>({ baseUrl, headers: { Authorization: `Bearer ${key}` } })
 const [pet] = (await plain.GET('/pets', after)).data ?? []
 assert.equal(pet?.id, ROUNDED)
 const other = await plain.GET('/pets/{petId}', { params: { path: { petId: pet.id } } })
