@@ -40,7 +40,7 @@ export default defineConfig({
         test: {
           name: 'journeys',
           include: ['test/journeys/**/*.test.ts'],
-          globalSetup: ['test/journeys/setup.ts', 'test/journeys/third-party/setup.ts'],
+          globalSetup: 'test/journeys/setup.ts',
           testTimeout: 240_000,
           provide: { mysqlUrl: '' },
         },

@@ -1,4 +1,4 @@
-/** openapi.json, the published document; test/journeys/third-party checks it with linters. */
+/** openapi.json, the published document; test/world checks it with linters. */
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { newFolder, runToEnd } from '../support/process.ts'

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { inject } from 'vitest'
 import { emptyProject, type Project } from '../support/client-package.ts'
-import { blocksOf } from '../support/documents.ts'
+import { blocksOf, packagesIn } from '../support/documents.ts'
 
 /** Returns the blocks of one language in a document, or in the part between two headings. */
 export const blocks = (file: string, language: string, from?: string, to?: string): string[] =>
@@ -10,14 +10,9 @@ export const blocks = (file: string, language: string, from?: string, to?: strin
     .filter((block) => block.language === language)
     .map(({ code }) => code)
 
-/** Returns the packages of npm that the `npm install` lines of a document name. */
-export function installs(file: string, from?: string, to?: string): string[] {
-  return blocks(file, 'sh', from, to)
-    .flatMap((block) => block.split('\n'))
-    .filter((line) => line.startsWith('npm install '))
-    .flatMap((line) => line.split(' ').slice(2))
-    .filter((word) => /^[@\w]/.test(word) && !word.endsWith('.tgz'))
-}
+/** Returns the packages of npm that a document installs. */
+export const installs = (file: string, from?: string, to?: string): string[] =>
+  packagesIn(blocksOf(file, from, to))
 
 /** Whether this repository has a package, in the version of its lock file. */
 export const isHere = (name: string): boolean => existsSync(`node_modules/${name}`)

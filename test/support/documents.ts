@@ -28,3 +28,11 @@ export function filesIn(blocks: Block[]): Record<string, string> {
     }),
   )
 }
+
+/** Returns the packages of npm that the lines `npm install …` of these blocks name, without files. */
+export const packagesIn = (blocks: Block[]): string[] =>
+  blocks
+    .filter(({ language }) => language === 'sh')
+    .flatMap(({ code }) => code.split(/\n|&&/))
+    .flatMap((command) => /^ *npm install (.*)/.exec(command)?.[1]?.split(' ') ?? [])
+    .filter((word) => /^[@\w]/.test(word) && !word.endsWith('.tgz'))

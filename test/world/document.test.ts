@@ -13,9 +13,9 @@ import { npmTrial, runIn } from './trial.ts'
 const service = await serviceForFile()
 const served = await (await fetch(`${service.origin}/v1/openapi.json`)).text()
 
-/** A file of the folder `document`. */
+/** A file of the folder `projects`. */
 const fileOf = (name: string) =>
-  readFileSync(path.join(import.meta.dirname, 'document', name), 'utf8')
+  readFileSync(path.join(import.meta.dirname, 'projects', name), 'utf8')
 
 /** The command that compiles what a generator wrote. */
 const tsc = (...files: string[]): [string, ...string[]] => [
@@ -196,12 +196,4 @@ npmTrial('Prism as a validating proxy', ['@stoplight/prism-cli', ...TYPED], asyn
   const greedy = await fetch(`http://127.0.0.1:${port}/pets?limit=101`, { headers })
   expect(await greedy.text()).toContain('stoplight.io/prism')
   return 'finds no violation in the requests and answers of every operation'
-})
-
-npmTrial('hey-api', ['@hey-api/openapi-ts', 'typescript@5'], async (project) => {
-  project.write('openapi.json', served)
-  const args = ['--input', 'openapi.json', '--output', 'petstore']
-  await runIn(project, 'node_modules/.bin/openapi-ts', ...args)
-  await runIn(project, ...tsc('petstore/index.ts'))
-  return 'compiles'
 })
