@@ -1,0 +1,86 @@
+/** The memory that clients make the process hold: 32 MiB, of answers that are not read and bodies that do not end. */
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { expect, onTestFinished, test } from 'vitest'
+import { z } from 'zod'
+import { procedure, router } from '../../src/procedure/procedure.ts'
+import { accepted } from '../support/accepted.ts'
+import { until } from '../support/instance.ts'
+import { described, resourcesOf } from '../support/procedures.ts'
+import { requestText, unreadAnswer } from '../support/raw.ts'
+import { serviceForFile } from '../support/service.ts'
+
+const served = router({
+  large: procedure
+    .meta(described('GET', '/large', { example: '' }))
+    .input(z.object({}))
+    .output(z.string())
+    .query(async () => 'x'.repeat(12 * 1024 * 1024)), // a third of the limit
+})
+const service = await serviceForFile({}, { resources: resourcesOf(served) })
+
+/** A client that never reads its response. */
+async function large() {
+  const reader = await unreadAnswer(
+    service.origin,
+    requestText('GET /v1/large', { key: service.key }),
+  )
+  onTestFinished(() => void reader.socket.destroy())
+  return reader
+}
+
+test('of unread answers, the connection that is idle for longest is dropped; a read one holds nothing', async () => {
+  const read = await large()
+  read.socket.resume()
+  await until('it is read', () => read.served.writableLength === 0)
+  const [first, second] = [await large(), await large()]
+  expect([first, second].map(({ served }) => served.destroyed)).toEqual([false, false])
+  const third = await large()
+  expect([read, first, second, third].map(({ served }) => served.destroyed)).toEqual([
+    false,
+    true,
+    false,
+    false,
+  ])
+})
+
+test.for<[string, (socket: Socket) => unknown]>([
+  ['are read in full', (socket) => socket.resume()],
+  ['are lost with their connection', (socket) => socket.destroy()],
+])('answers that %s no longer count', async ([, finish]) => {
+  const first = await large()
+  for (let round = 0; round < 3; round++) {
+    const { socket, served } = await large()
+    finish(socket)
+    await until('it is over', () => served.closed || served.writableLength === 0)
+  }
+  expect(first.served.destroyed).toBe(false)
+})
+
+test('of incomplete bodies, the connection that is idle for longest is dropped', async () => {
+  const half = 'x'.repeat(60_000)
+  const lines = ['Content-Type: application/json', 'Content-Length: 60002']
+  const head = requestText('POST /trpc/large', { key: service.key, headers: lines })
+  const begun: { socket: Socket; served: Socket }[] = []
+  const send = async ({ socket, served }: { socket: Socket; served: Socket }, text: string) => {
+    const end = served.bytesRead + text.length
+    socket.write(text)
+    while (served.bytesRead < end) await new Promise(setImmediate)
+  }
+  for (let count = 0; count < 570; count++) {
+    const serving = accepted()
+    const socket = connect(Number(new URL(service.origin).port), '127.0.0.1').on('error', () => {})
+    const connection = { socket, served: await serving }
+    onTestFinished(() => void socket.destroy())
+    begun.push(connection)
+    await send(connection, head + half)
+    if (count === 400) await send(begun[0] as typeof connection, 'x')
+  }
+  const kept = () => begun.filter(({ served }) => !served.destroyed).length * half.length
+  await until('it is at most the limit', () => kept() <= 32 * 1024 * 1024)
+  expect(kept()).toBeGreaterThan(31 * 1024 * 1024)
+  expect(begun.slice(0, 2).map(({ served }) => served.destroyed)).toEqual([false, true])
+  const last = begun.at(-1)?.socket as Socket
+  last.write('xx')
+  expect(`${await once(last, 'data')}`).toContain('HTTP/1.1 400 ')
+})
