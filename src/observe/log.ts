@@ -54,26 +54,3 @@ export async function createLog(): Promise<Log> {
   })
   return log
 }
-
-/** Milliseconds between two entries about a frequent event. */
-const INTERVAL = 1_000
-
-/**
- * Returns a function to call at each occurrence of an event. The first call is reported at once;
- * later calls are reported once a second, with their count.
- */
-export function oncePerSecond(report: (count: number) => void): () => void {
-  let count = 0
-  let timer: NodeJS.Timeout | undefined
-  const flush = () => {
-    timer = undefined
-    if (count === 0) return
-    report(count)
-    count = 0
-    timer = setTimeout(flush, INTERVAL).unref()
-  }
-  return () => {
-    count++
-    if (!timer) flush()
-  }
-}

@@ -12,7 +12,7 @@ import { checkHost, type Target, targetBelow } from '../http/request.ts'
 import { type CallOutcome, type RequestRecord, recordOf } from '../http/request-log.ts'
 import { answer } from '../http/respond.ts'
 import type { Caller } from '../keys/key.ts'
-import { type Log, oncePerSecond } from '../observe/log.ts'
+import type { Log } from '../observe/log.ts'
 import { activeSpan } from '../observe/span.ts'
 import type { Context } from '../procedure/context.ts'
 import { authorize } from '../procedure/procedure.ts'
@@ -150,13 +150,15 @@ export function reporter(
   log: Log,
   reportBroken: (error: BrokenDatabaseError) => void,
 ): Service['report'] {
-  // One line for each rejected call would fill the log during an overload.
-  const reportOverload = oncePerSecond((calls) =>
-    log.error({ calls }, 'Too many calls wait for the database'),
-  )
+  // One line for each rejected call would fill the log during an overload: there is one a second.
+  let quietUntil = 0
   return (error, { requestId, traceId, spanId }) => {
     if (error.status < 500) return
-    if (error.cause instanceof OverloadedError) return reportOverload()
+    if (error.cause instanceof OverloadedError) {
+      if (performance.now() < quietUntil) return
+      quietUntil = performance.now() + 1_000
+      return log.error('Too many calls wait for the database')
+    }
     if (error.cause instanceof BrokenDatabaseError) return reportBroken(error.cause)
     log.error({ requestId, traceId, spanId, err: error.cause ?? error }, error.message)
   }

@@ -24,7 +24,6 @@ const defaults = {
   metrics: undefined,
   listenHost: undefined,
   reusePort: false,
-  exportsTraces: false,
   warnings: [],
 }
 
@@ -133,7 +132,6 @@ test.each<[Record<string, string>, object]>([
     { reusePort: true, databaseUrl: mysql.DATABASE_URL },
   ],
   [{ REUSE_PORT: 'false' }, {}],
-  [{ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://x:4318' }, { exportsTraces: true }],
   [{ LISTEN_HOST: '127.0.0.1' }, { listenHost: '127.0.0.1' }],
   ...['capacitor://localhost', 'chrome-extension://abcdefgh', 'app://shop.example:80'].map(
     (origin): [Record<string, string>, object] => [

@@ -16,7 +16,7 @@ test('an overload is logged once for 100 rejected calls', () => {
   report(problem('unavailable', new Error('Gone')), record)
   report(problem('nothingHere'), record)
   expect(lines.map((line) => JSON.parse(line))).toMatchObject([
-    { level: 50, calls: 1, msg: 'Too many calls wait for the database' },
+    { level: 50, msg: 'Too many calls wait for the database' },
     { level: 50, requestId: 'id', err: { message: 'A bug' }, msg: 'Internal server error' },
     { level: 50, requestId: 'id', err: { message: 'Gone' } },
   ])
