@@ -1,16 +1,20 @@
-/** Columns, options and indexes of tables, for migrations. */
-import type { ColumnDataType, ColumnDefinitionBuilder, Kysely, QueryExecutorProvider } from 'kysely'
+/** Tables, columns and indexes, for migrations. */
+import type { ColumnDataType, Kysely } from 'kysely'
 import { engineOf } from './engine.ts'
 import { ExistsError } from './errors.ts'
 
-/** Returns the type and the definition of an int64 primary key: ascending ids, none used twice. */
-export function idColumn(db: Kysely<unknown>) {
-  const define = (column: ColumnDefinitionBuilder) => column.autoIncrement().primaryKey()
-  return [engineOf(db).idType, define] as const
+/**
+ * Returns a table to create, unless it exists: a migration may run twice. Its `id` is an int64 primary key:
+ * ascending ids, none used twice. Its texts contain all of Unicode, compared exactly.
+ */
+export async function createTable(db: Kysely<unknown>, name: string) {
+  const engine = engineOf(db)
+  return db.schema
+    .createTable(name)
+    .ifNotExists()
+    .addColumn('id', engine.idType, (column) => column.autoIncrement().primaryKey())
+    .modifyEnd(await engine.tableOptions(db))
 }
-
-/** Returns the options of a table whose texts contain all of Unicode, compared exactly. */
-export const tableOptions = (db: QueryExecutorProvider) => engineOf(db).tableOptions(db)
 
 /**
  * Adds a column, unless the table has it: a migration may run twice, even concurrently on two nodes of a

@@ -2,7 +2,6 @@
 import { readdir } from 'node:fs/promises'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { tableOptions } from './columns.ts'
 import type { Deadline } from './deadline.ts'
 import { dedupe } from './dedupe.ts'
 import { engineOf } from './engine.ts'
@@ -62,7 +61,7 @@ async function runPending(db: Database, migrations: Migration[]): Promise<string
     .ifNotExists()
     .addColumn('name', 'varchar(255)', (column) => column.notNull().primaryKey())
     .addColumn('timestamp', 'varchar(255)', (column) => column.notNull())
-    .modifyEnd(await tableOptions(db))
+    .modifyEnd(await engineOf(db).tableOptions(db))
     .execute()
   const executed = await executedNames(db)
   const pending = migrations.filter(({ name }) => !executed.includes(name))

@@ -1,11 +1,5 @@
 /** Kysely's driver, for connections that control their own transactions. */
-import type {
-  CompiledQuery,
-  DatabaseConnection,
-  Driver,
-  QueryResult,
-  TransactionSettings,
-} from 'kysely'
+import type { CompiledQuery, DatabaseConnection, Driver, QueryResult } from 'kysely'
 import { DatabaseUnavailableError } from '../errors.ts'
 import type { Statement } from '../statement.ts'
 import { recordFailure, refuseAfterEnd, refuseInTransaction } from '../transaction.ts'
@@ -43,10 +37,7 @@ export function createDriver(
       refuseInTransaction()
       return connect()
     },
-    async beginTransaction(connection: Connection, settings: TransactionSettings) {
-      if (settings.isolationLevel || settings.accessMode) throw new Error('Not supported')
-      await connection.begin()
-    },
+    beginTransaction: (connection: Connection) => connection.begin(),
     commitTransaction: (connection: Connection) => connection.commit(),
     rollbackTransaction: (connection: Connection) => connection.rollback(),
     releaseConnection: (connection: Connection) => connection.release(),

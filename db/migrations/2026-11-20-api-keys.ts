@@ -1,12 +1,10 @@
 /** The table of API keys, which are found by their hash. Times are milliseconds since 1970. */
 import type { Kysely } from 'kysely'
-import { idColumn, tableOptions } from '../columns.ts'
+import { createTable } from '../columns.ts'
 
 export async function up(db: Kysely<unknown>): Promise<void> {
-  await db.schema
-    .createTable('api_keys')
-    .ifNotExists()
-    .addColumn('id', ...idColumn(db))
+  const table = await createTable(db, 'api_keys')
+  await table
     .addColumn('name', 'varchar(255)', (column) => column.notNull())
     .addColumn('prefix', 'varchar(32)', (column) => column.notNull())
     .addColumn('hash', 'char(64)', (column) => column.notNull().unique())
@@ -15,6 +13,5 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     .addColumn('revoked_at', 'bigint')
     .addColumn('last_used_at', 'bigint')
     .addColumn('read_only', 'bigint', (column) => column.notNull())
-    .modifyEnd(await tableOptions(db))
     .execute()
 }

@@ -1,12 +1,10 @@
 /** The table of Idempotency-Keys and the outputs of their requests. The second index finds expired keys. */
 import { type Kysely, sql } from 'kysely'
-import { idColumn, tableOptions } from '../columns.ts'
+import { createTable } from '../columns.ts'
 
 export async function up(db: Kysely<unknown>): Promise<void> {
-  await db.schema
-    .createTable('idempotency_keys')
-    .ifNotExists()
-    .addColumn('id', ...idColumn(db))
+  const table = await createTable(db, 'idempotency_keys')
+  await table
     .addColumn('api_key_id', 'bigint', (column) => column.notNull())
     .addColumn('key_hash', 'char(64)', (column) => column.notNull())
     .addColumn('operation', 'varchar(64)', (column) => column.notNull())
@@ -16,6 +14,5 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     .addColumn('created_at', 'bigint', (column) => column.notNull())
     .addUniqueConstraint('idempotency_keys_key', ['api_key_id', 'key_hash'])
     .addUniqueConstraint('idempotency_keys_created_at', ['created_at', 'id'])
-    .modifyEnd(await tableOptions(db))
     .execute()
 }

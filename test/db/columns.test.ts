@@ -1,7 +1,7 @@
 /** Columns and indexes that migrations add to tables, even if they run twice or on two nodes. */
 import { type Kysely, sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { addColumn, addIndex, idColumn, tableOptions } from '../../db/columns.ts'
+import { addColumn, addIndex, createTable } from '../../db/columns.ts'
 import { connect } from '../../db/connect.ts'
 import { DuplicateError } from '../../db/errors.ts'
 import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
@@ -16,12 +16,8 @@ beforeAll(async () => {
     connect(database.url),
     connect(database.url),
   ])) as unknown as Kysely<unknown>[]
-  await first()
-    .schema.createTable('parcels')
-    .addColumn('id', ...idColumn(first()))
-    .addColumn('label', 'varchar(40)', (column) => column.notNull())
-    .modifyEnd(await tableOptions(first()))
-    .execute()
+  const table = await createTable(first(), 'parcels')
+  await table.addColumn('label', 'varchar(40)', (column) => column.notNull()).execute()
 })
 afterAll(async () => {
   for (const node of nodes) await node.destroy()

@@ -117,19 +117,6 @@ test('a row that exists already does not affect the other rows of its statement'
   await db.destroy()
 })
 
-test('a transaction with settings of its own is rejected, and so is a stream', async () => {
-  const db = await openDatabase(service.databaseUrl)
-  for (const transaction of [
-    db.transaction().setIsolationLevel('serializable'),
-    db.transaction().setAccessMode('read only'),
-  ]) {
-    await expect(transaction.execute(async () => 'done')).rejects.toThrow('Not supported')
-  }
-  const rows = db.selectFrom('pets').select('id').stream()
-  await expect(rows.next()).rejects.toThrow('Not supported')
-  await db.destroy()
-})
-
 test('a transaction goes on after a duplicate that its work catches', async () => {
   const db = await openDatabase(service.databaseUrl)
   const pet = { name: 'Rex', category_id: 3n, status: 'pending' } as const

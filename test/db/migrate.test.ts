@@ -2,7 +2,7 @@
 
 import type { Kysely } from 'kysely'
 import { expect, test } from 'vitest'
-import { idColumn, tableOptions } from '../../db/columns.ts'
+import { createTable } from '../../db/columns.ts'
 import { connect } from '../../db/connect.ts'
 import { withDatabase } from '../../src/process/program.ts'
 import { engine, newDatabase } from '../support/database.ts'
@@ -52,8 +52,7 @@ test.runIf(engine === 'mysql')(
     await elsewhere.remove()
     // The table of a resource whose migration is like the others.
     const db = (await connect(database.url)) as unknown as Kysely<unknown> // as in a migration
-    const create = db.schema.createTable('orders').addColumn('id', ...idColumn(db))
-    await create.modifyEnd(await tableOptions(db)).execute()
+    await (await createTable(db, 'orders')).execute()
     await db.destroy()
     await sql('alter table pets engine = MyISAM')
     await sql('alter table orders engine = MyISAM')

@@ -9,7 +9,7 @@ import type {
 import { inserts } from '../../db/coalesce/inserts.ts'
 import { lookUp } from '../../db/coalesce/lookup.ts'
 import { pages } from '../../db/coalesce/pages.ts'
-import { addColumn, addIndex, idColumn, tableOptions } from '../../db/columns.ts'
+import { addColumn, addIndex, createTable } from '../../db/columns.ts'
 import type { Deadline } from '../../db/deadline.ts'
 import { forceIndex } from '../../db/engine.ts'
 import { retry } from '../../db/retry.ts'
@@ -35,16 +35,11 @@ declare module '../../db/tables.ts' {
 
 /** The migration of the tables, as it would be in db/migrations. */
 export async function up(db: Kysely<unknown>): Promise<void> {
-  const options = await tableOptions(db)
-  const tableOf = (name: string) =>
-    db.schema
-      .createTable(name)
-      .ifNotExists()
-      .addColumn('id', ...idColumn(db))
-      .modifyEnd(options)
   const notNull = (column: ColumnDefinitionBuilder) => column.notNull()
-  await tableOf('test_owners').addColumn('closed', 'bigint', notNull).execute()
-  await tableOf('test_visits')
+  const owners = await createTable(db, 'test_owners')
+  await owners.addColumn('closed', 'bigint', notNull).execute()
+  const table = await createTable(db, 'test_visits')
+  await table
     .addColumn('owner_id', 'bigint', notNull)
     .addColumn('reference', 'varchar(40)', notNull)
     .addColumn('at', 'bigint', notNull)

@@ -4,7 +4,7 @@ import type { RowDataPacket } from 'mysql2'
 import { Deadline } from '../../deadline.ts'
 import type { PoolUsage } from '../../engine.ts'
 import { DatabaseUnavailableError, OverloadedError } from '../../errors.ts'
-import { type Address, type Opened, open } from './open.ts'
+import { type Address, type Opened, open } from './session.ts'
 
 /** The part of the connections that may write: while all writes wait for a lock, reads continue. */
 const WRITERS = 0.6
