@@ -20,11 +20,6 @@ class Placeholder<Values> {
   constructor(read: (values: Values) => unknown) {
     this.read = read
   }
-
-  /** Throws TypeError: as a part of a text, the placeholder would stay one in every execution. */
-  [Symbol.toPrimitive](): never {
-    throw new TypeError('A value of a statement is not known yet: compute it inside value(…)')
-  }
 }
 
 /** Returns a placeholder for the value that `read` returns at each execution. */

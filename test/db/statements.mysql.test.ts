@@ -2,7 +2,6 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { setTimeout } from 'node:timers/promises'
 import { afterAll, expect, test } from 'vitest'
-import { connect } from '../../db/connect.ts'
 import { newDatabase } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
 import { serviceForFile } from '../support/service.ts'
@@ -68,14 +67,4 @@ test.each<[what: string, call: (index: number) => Promise<unknown>]>([
     await answers
   }
   expect(await statementsOf(many)).toBeLessThanOrEqual(100)
-})
-
-test('after a transaction without statements, its session commits each statement at once', async () => {
-  const pet = { name: 'After nothing', category_id: 3n, status: 'sold' } as const
-  await using db = await connect(database.url)
-  await db.connection().execute(async (session) => {
-    await session.transaction().execute(async () => {})
-    await session.insertInto('pets').values(pet).execute()
-  })
-  expect(await service.sql("select id from pets where name = 'After nothing'")).toHaveLength(1)
 })

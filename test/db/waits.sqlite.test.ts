@@ -1,5 +1,4 @@
 /** Calls that wait while another process holds the write lock of the embedded database. */
-import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { setTimeout } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
@@ -10,7 +9,7 @@ import { procedure, router } from '../../src/procedure/procedure.ts'
 import { write } from '../../src/procedure/write.ts'
 import { eventually } from '../support/eventually.ts'
 import { described, resourcesOf } from '../support/procedures.ts'
-import { keepAlive, requestText } from '../support/raw.ts'
+import { abortable } from '../support/raw.ts'
 import { serviceForFile } from '../support/service.ts'
 import { openSql } from '../support/sql.ts'
 
@@ -49,21 +48,16 @@ test.each<[what: string, path: string, hasKey: boolean]>([
   service.logged.length = 0
   await using other = await openSql(service.databaseUrl)
   await other('begin immediate')
-  let begun = 0
-  const onRequest = () => void begun++
-  subscribe('http.server.request.start', onRequest)
   const port = Number(new URL(service.origin).port)
-  const sockets = await Promise.all([1, 2, 3].map(() => keepAlive(port)))
-  begun = 0
-  for (const [index, socket] of sockets.entries()) {
-    const headers = hasKey ? [`Idempotency-Key: "gone ${index}"`] : []
-    const parts = { key: service.key, headers, ...(path === '/pets' ? { body } : { body: '{}' }) }
-    socket.write(requestText(`POST /v1${path}`, parts))
-  }
-  await eventually(() => expect(begun).toBe(3))
-  unsubscribe('http.server.request.start', onRequest)
+  const calls = await Promise.all(
+    [1, 2, 3].map((index) => {
+      const headers = hasKey ? [`Idempotency-Key: "gone ${index}"`] : []
+      const parts = { key: service.key, headers, ...(path === '/pets' ? { body } : { body: '{}' }) }
+      return abortable(port, `POST /v1${path}`, parts)
+    }),
+  )
   await setTimeout(50) // they wait for the lock
-  for (const socket of sockets) socket.resetAndDestroy()
+  for (const call of calls) call.resetAndDestroy()
   await eventually(() =>
     expect(service.logged.filter((line) => /"status":499/.test(line))).toHaveLength(3),
   )

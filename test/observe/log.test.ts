@@ -2,7 +2,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { connect } from 'node:net'
 import { hostname } from 'node:os'
 import { setTimeout } from 'node:timers/promises'
 import { stripVTControlCharacters } from 'node:util'
@@ -12,7 +11,7 @@ import { engine } from '../support/database.ts'
 import { eventually, outOfThree } from '../support/eventually.ts'
 import { instanceForFile, running } from '../support/instance.ts'
 import { type LogEntry, programs } from '../support/process.ts'
-import { converse, requestText } from '../support/raw.ts'
+import { abortable, converse, requestText } from '../support/raw.ts'
 import type { KeyedInit } from '../support/rest.ts'
 import { readSlowly } from '../support/slow-reader.ts'
 
@@ -165,8 +164,7 @@ test.runIf(engine === 'mysql')(
     try {
       const id = newId()
       const unknown = { key: `petstore_${'s'.repeat(43)}`, headers: [`X-Request-Id: ${id}`] }
-      const socket = connect(server.port, '127.0.0.1')
-      socket.write(requestText('GET /v1/pets', unknown))
+      const socket = await abortable(server.port, 'GET /v1/pets', unknown)
       await eventually(async () => expect(await running(sql, '%from %api_keys%')).toHaveLength(1))
       socket.resetAndDestroy()
       expect(await entryOf(id)).toMatchObject({

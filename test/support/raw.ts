@@ -43,6 +43,13 @@ export async function keepAlive(port: number): Promise<Socket> {
   return socket
 }
 
+/** Sends a request on a connection of its own, which a client that leaves resets by `resetAndDestroy`. */
+export async function abortable(port: number, ...request: Parameters<typeof requestText>) {
+  const socket = await keepAlive(port)
+  await new Promise((resolve) => socket.write(requestText(...request), resolve))
+  return socket
+}
+
 /** The responses of a server on one connection. */
 export interface Conversation {
   /** The responses in order, including interim ones (1xx). */

@@ -1,114 +1,41 @@
-/** Batches: the number of calls that may wait for one, and the time. */
-import { setImmediate, setTimeout } from 'node:timers/promises'
+/** Batches: which calls share one, the number of calls that may wait for one, and the time. */
+import { setImmediate } from 'node:timers/promises'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { coalesce } from '../../../db/coalesce/coalesce.ts'
 import { connect } from '../../../db/connect.ts'
 import { Deadline } from '../../../db/deadline.ts'
 import { OverloadedError } from '../../../db/errors.ts'
-import { eventually } from '../../support/eventually.ts'
 
 const db = await connect('sqlite:nowhere') // no statement is sent
-const most = 300
-const callers = 1_010
-
-/** Returns a batched function that returns its input, or throws, when `end` is called. */
-function startBatches() {
-  let held = Promise.withResolvers<void>()
-  const call = coalesce<number, number>({
-    maxSize: most,
-    async run(_db, inputs) {
-      await held.promise
-      return inputs
-    },
-  })
-  return {
-    call: (input: number, deadline: Deadline) => call(db, input, deadline),
-    end: (error?: Error) => {
-      if (error) held.reject(error)
-      else held.resolve()
-      held = Promise.withResolvers()
-    },
-  }
-}
-
+const MOST = 1_010
 const forever = () => new Deadline(Number.POSITIVE_INFINITY)
 
-test('calls that failed or were aborted no longer count as waiting', async () => {
-  const { call, end } = startBatches()
-  const deadline = forever()
-  for (let round = 0; round < 3; round++) {
-    // The first batch runs, and the other calls wait for it.
-    const first = call(0, deadline)
-    await setTimeout(5)
-    const givenUp = forever()
-    const lost = Array.from({ length: callers - 1 }, (_, index) =>
-      call(index, index % 2 === 0 ? deadline : givenUp),
-    )
-    await expect(call(0, deadline), 'beyond the limit').rejects.toThrow(OverloadedError)
-    givenUp.giveUp(new Error('The client has left'))
-    const outcomes = Promise.allSettled([first, ...lost])
-    while (await isPending(outcomes)) end(new Error('The database failed'))
-    const reasons = (await outcomes).map((outcome) =>
-      outcome.status === 'rejected' ? outcome.reason.message : 'answered',
-    )
-    expect(new Set(reasons)).toEqual(new Set(['The database failed', 'The client has left']))
-  }
-})
-
-async function isPending(promise: Promise<unknown>): Promise<boolean> {
-  const isOver = promise.then(
-    () => false,
-    () => false,
-  )
-  return await Promise.race([isOver, setTimeout(1, true)])
-}
-
-test('concurrent calls beyond the size of a batch do not wait for batches that hang', async () => {
-  const size = 100
-  const sizes: number[] = []
-  const { promise, resolve } = Promise.withResolvers<void>()
-  const call = coalesce<number, number>({
-    maxSize: size,
+/** Returns a function with batches of at most `maxSize` inputs, each of which runs until its `end`. */
+function recordedBatches(maxSize: number) {
+  const batches: { inputs: number[]; end: (error?: Error) => void }[] = []
+  const coalesced = coalesce<number, number>({
+    maxSize,
+    nameOf: String,
     async run(_db, inputs) {
-      sizes.push(inputs.length)
+      const { promise, resolve, reject } = Promise.withResolvers<void>()
+      batches.push({ inputs, end: (error) => (error ? reject(error) : resolve()) })
       await promise
       return inputs
     },
   })
-  const calls = Array.from({ length: 4 * size + 1 }, (_, index) => call(db, index, forever()))
-  await eventually(() => expect(sizes).toEqual([size, size, size, size, 1]))
-  const later = Array.from({ length: 2 * size }, (_, index) =>
-    call(db, calls.length + index, forever()),
-  )
-  await eventually(() => expect(sizes.slice(5)).toEqual([size, size]))
-  calls.push(...later, call(db, calls.length + later.length, forever()))
-  await eventually(() => expect(sizes.slice(7)).toEqual([1]))
-  resolve()
-  expect(await Promise.all(calls)).toEqual(calls.map((_, index) => index))
-})
-
-test('two batches run concurrently, then only a full batch does not wait', async () => {
-  const { call, batches } = recordedBatches(4)
-  const calls: Promise<unknown>[] = []
-  const callAll = async (...inputs: number[]) => {
-    calls.push(...inputs.map((input) => call(db, input, forever())))
-    await setImmediate()
+  const calls: Promise<number>[] = []
+  return {
+    calls,
+    batches,
+    inputs: () => batches.map(({ inputs }) => inputs),
+    call: (input: number, deadline = forever()) => coalesced(db, input, deadline),
+    /** Makes calls in one turn, after which their batches have begun. */
+    async callAll(...inputs: number[]) {
+      calls.push(...inputs.map((input) => coalesced(db, input, forever())))
+      await setImmediate()
+    },
   }
-  await callAll(1, 2)
-  await callAll(3)
-  await callAll(5, 6)
-  expect(inputsOf(batches)).toEqual([[1, 2], [3]])
-  await callAll(6, 7) // with the 6 that waits, no fourth input
-  expect(batches).toHaveLength(2)
-  await callAll(8, 9)
-  expect(inputsOf(batches).slice(2)).toEqual([[5, 6, 7, 8]])
-  batches[0]?.end()
-  batches[1]?.end()
-  await setImmediate()
-  expect(inputsOf(batches).slice(3), 'once fewer than two run').toEqual([[9]])
-  for (const { end } of batches) end()
-  expect(await Promise.all(calls)).toEqual([1, 2, 3, 5, 6, 6, 7, 8, 9])
-})
+}
 
 /** Replaces the timers of batches, and returns a function that puts their clock forward. */
 function fakeTimers() {
@@ -120,97 +47,85 @@ function fakeTimers() {
   }
 }
 
+test('two batches run concurrently, then only a full batch does not wait', async () => {
+  const { calls, callAll, inputs, batches } = recordedBatches(4)
+  await callAll(1, 2)
+  await callAll(3)
+  await callAll(5, 6)
+  expect(inputs()).toEqual([[1, 2], [3]])
+  await callAll(6, 7) // with the 6 that waits, no fourth input
+  expect(batches).toHaveLength(2)
+  await callAll(8, 9)
+  expect(inputs().slice(2)).toEqual([[5, 6, 7, 8]])
+  batches[0]?.end()
+  batches[1]?.end()
+  await setImmediate()
+  expect(inputs().slice(3), 'once fewer than two run').toEqual([[9]])
+  for (const { end } of batches) end()
+  expect(await Promise.all(calls)).toEqual([1, 2, 3, 5, 6, 6, 7, 8, 9])
+})
+
+test('calls of one turn beyond the size of a batch do not wait for each other', async () => {
+  const { callAll, inputs } = recordedBatches(2)
+  await callAll(1, 2, 3, 4, 5, 6, 7)
+  expect(inputs()).toEqual([[1, 2], [3, 4], [5, 6], [7]])
+})
+
 test('a call waits 50 ms for batches that hang, whatever an earlier call waited', async () => {
   const pass = fakeTimers()
-  const { call, batches } = recordedBatches(9)
-  const calls: Promise<number>[] = []
-  const begin = async (input: number) => {
-    calls.push(call(db, input, forever()))
-    await setImmediate()
-  }
-  for (const input of [1, 2, 3]) await begin(input)
+  const { calls, callAll, inputs, batches } = recordedBatches(9)
+  for (const input of [1, 2, 3]) await callAll(input)
   await pass(40)
-  expect(inputsOf(batches)).toEqual([[1], [2]])
+  expect(inputs()).toEqual([[1], [2]])
   batches[0]?.end()
   await setImmediate()
-  await begin(4)
+  await callAll(4)
   await pass(49)
-  expect(inputsOf(batches)).toEqual([[1], [2], [3]])
+  expect(inputs()).toEqual([[1], [2], [3]])
   await pass(1)
-  expect(inputsOf(batches)).toEqual([[1], [2], [3], [4]])
+  expect(inputs()).toEqual([[1], [2], [3], [4]])
   for (const { end } of batches) end()
   expect(await Promise.all(calls)).toEqual([1, 2, 3, 4])
 })
 
 test('a call that is given up while it waits is not part of the next batch', async () => {
   fakeTimers() // so that no wait ends by itself
-  const { call, batches } = recordedBatches(9)
+  const { call, callAll, inputs, batches } = recordedBatches(9)
+  const left = new Error('The client has left')
   const givenUp = forever()
-  const calls: Promise<number>[] = []
-  const begin = async (input: number, deadline = forever()) => {
-    calls.push(call(db, input, deadline))
-    await setImmediate()
-  }
-  await begin(1)
-  await begin(2)
-  await begin(3, givenUp) // another call waits for the same output
-  for (const [input, deadline] of [[3], [4, givenUp], [5]] as [number, Deadline?][]) {
-    void begin(input, deadline)
-  }
-  const outcomes = Promise.allSettled(calls)
-  givenUp.giveUp(new Error('The client has left'))
+  const leave = (input: number) => expect(call(input, givenUp)).rejects.toBe(left)
+  await callAll(1)
+  await callAll(2)
+  const leaving = [leave(3), leave(4)] // another call waits for the output of 3
+  await callAll(3, 5)
+  givenUp.giveUp(left)
+  await Promise.all(leaving)
+  await leave(5) // it has left already
   batches[0]?.end()
   await setImmediate()
-  expect(inputsOf(batches)).toEqual([[1], [2], [3, 5]])
-  // Nothing is left of the last batch.
-  const last = forever()
-  const lost = expect(call(db, 6, last)).rejects.toThrow('The client has left')
-  last.giveUp(new Error('The client has left'))
-  await lost
-  for (const { end } of batches) end()
-  await setImmediate()
-  expect(batches).toHaveLength(3)
-  const values = (await outcomes).map((outcome) =>
-    outcome.status === 'fulfilled' ? outcome.value : outcome.reason.message,
-  )
-  expect(values).toEqual([1, 2, 'The client has left', 3, 'The client has left', 5])
+  expect(inputs()).toEqual([[1], [2], [3, 5]])
 })
 
 test('calls beyond the limit are rejected while a batch runs, not in the turn of the first', async () => {
-  const { promise, resolve } = Promise.withResolvers<void>()
-  const call = coalesce<number, number>({
-    maxSize: 2,
-    async run(_db, inputs) {
-      await promise
-      return inputs
-    },
-  })
-  const inputs = Array.from({ length: callers + 1 }, (_, index) => index)
-  const calls = inputs.map((input) => call(db, input, forever()))
-  await setImmediate()
-  await expect(call(db, 6, forever())).rejects.toMatchObject({
+  const { call, callAll, calls, batches } = recordedBatches(2_000)
+  await callAll(...Array(MOST + 1).keys())
+  expect(batches).toHaveLength(1)
+  await expect(call(6)).rejects.toMatchObject({
     name: 'OverloadedError',
     cause: { message: 'Too many calls wait for the database' },
   })
-  resolve()
-  expect(await Promise.all(calls)).toEqual(inputs)
-  expect(await call(db, 7, forever())).toBe(7)
+  // Calls that failed or were given up no longer count.
+  const failed = Promise.allSettled(calls)
+  batches[0]?.end(new Error('The database failed'))
+  for (const { status } of await failed) expect(status).toBe('rejected')
+  const givenUp = forever()
+  const lost = Promise.allSettled(Array.from({ length: MOST }, (_, input) => call(input, givenUp)))
+  await setImmediate()
+  await expect(call(6)).rejects.toThrow(OverloadedError)
+  givenUp.giveUp(new Error('The client has left'))
+  await lost
+  const last = call(7)
+  await setImmediate()
+  for (const { end } of batches) end()
+  expect(await last).toBe(7)
 })
-
-/** Returns a function with batches of at most `maxSize` inputs, each of which runs until its `end`. */
-function recordedBatches(maxSize: number) {
-  const batches: { inputs: number[]; end: () => void }[] = []
-  const call = coalesce<number, number>({
-    maxSize,
-    nameOf: String,
-    async run(_db, inputs) {
-      const { promise, resolve } = Promise.withResolvers<void>()
-      batches.push({ inputs, end: resolve })
-      await promise
-      return inputs
-    },
-  })
-  return { call, batches }
-}
-
-const inputsOf = (batches: { inputs: number[] }[]) => batches.map(({ inputs }) => inputs)

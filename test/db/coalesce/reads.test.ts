@@ -7,7 +7,7 @@ import { petStore } from '../../../src/petstore/pets/store.ts'
 import { engine } from '../../support/database.ts'
 import { eventually } from '../../support/eventually.ts'
 import { running } from '../../support/instance.ts'
-import { keepAlive, requestText } from '../../support/raw.ts'
+import { abortable } from '../../support/raw.ts'
 import { transformer } from '../../support/router.ts'
 import { serviceForFile } from '../../support/service.ts'
 
@@ -115,47 +115,32 @@ test('an acknowledged pet is read, even under load', async () => {
 
 describe.runIf(engine === 'mysql')('on a server', () => {
   const runningReads = () => running(sql, '%from `pets`%')
-  const locked = async (work: () => Promise<void>) => {
-    await sql('lock tables pets write')
-    try {
-      await work()
-    } finally {
-      await sql('unlock tables')
-    }
-  }
-  /** Sends a request whose client resets the connection later. */
-  const abortable = async (path: string) => {
-    const socket = await keepAlive(Number(new URL(service.origin).port))
-    socket.write(requestText(`GET /v1${path}`, { key: service.key }))
-    return socket
-  }
+  const port = Number(new URL(service.origin).port)
+  const send = (path: string) => abortable(port, `GET /v1${path}`, { key: service.key })
+
   test('an aborted call does not affect the others', async () => {
-    await locked(async () => {
-      const running = [get(1), get(2)]
-      await eventually(async () => expect(await runningReads()).not.toHaveLength(0))
-      // They wait for the next batch, or are sent.
-      const leaving = await abortable('/pets/3')
-      const staying = get(4)
-      await setTimeout(100)
-      leaving.resetAndDestroy()
-      await eventually(() => expect(service.logged.join()).toContain('"status":499'))
-      await sql('unlock tables')
-      expect(await Promise.all([...running, staying])).toMatchObject([
-        { id: 1 },
-        { id: 2 },
-        { id: 4 },
-      ])
-    })
+    await sql('lock tables pets write')
+    const waiting = [get(1), get(2)]
+    await eventually(async () => expect(await runningReads()).not.toHaveLength(0))
+    // They wait for the next batch, or are sent.
+    const leaving = await send('/pets/3')
+    const staying = get(4)
+    await setTimeout(100)
+    leaving.resetAndDestroy()
+    await eventually(() => expect(service.logged.join()).toContain('"status":499'))
+    await sql('unlock tables')
+    const pets = await Promise.all([...waiting, staying])
+    expect(pets).toMatchObject([{ id: 1 }, { id: 2 }, { id: 4 }])
   })
 
   test('the statement ends with the last of its calls', async () => {
-    await locked(async () => {
-      const calls = await Promise.all(['/pets/1', '/pets/2', '/pets/3'].map(abortable))
-      await eventually(async () => expect(await runningReads()).not.toHaveLength(0))
-      await setTimeout(100) // all three were sent
-      for (const call of calls) call.resetAndDestroy()
-      await eventually(async () => expect(await runningReads()).toEqual([]))
-    })
+    await sql('lock tables pets write')
+    const calls = await Promise.all(['/pets/1', '/pets/2', '/pets/3'].map(send))
+    await eventually(async () => expect(await runningReads()).not.toHaveLength(0))
+    await setTimeout(100) // all three were sent
+    for (const call of calls) call.resetAndDestroy()
+    await eventually(async () => expect(await runningReads()).toEqual([]))
+    await sql('unlock tables')
     expect(await get(1)).toMatchObject({ id: 1 })
   })
 })
