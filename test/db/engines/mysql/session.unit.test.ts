@@ -1,6 +1,6 @@
 /** What the variables of a MySQL server say. */
 import { expect, test } from 'vitest'
-import { toServer, VARIABLES } from '../../../../db/engines/mysql/session.ts'
+import { toServer } from '../../../../db/engines/mysql/session.ts'
 
 const single = {
   version: '11.8.3-MariaDB',
@@ -63,14 +63,4 @@ test.each<[what: string, others: Record<string, string | undefined>, mistake?: s
   ],
 ])('%s: why the session is unusable', (_, others, mistake) => {
   expect(toServer(rowsOf({ ...session, ...others })).mistake).toBe(mistake)
-})
-
-test('a server has the name of its host and its port', () => {
-  expect(toServer(rowsOf({ ...session, hostname: 'one', port: '3307' })).name).toBe('one:3307')
-})
-
-test('the query asks for all variables that are read', () => {
-  const others = ['wsrep_on', 'hostname', 'port', 'log_bin', 'binlog_format']
-  const names = Object.keys({ ...session, ...ofMariadb, ...single }).concat(others)
-  for (const name of names) expect(VARIABLES).toContain(`'${name}'`)
 })
