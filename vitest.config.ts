@@ -35,6 +35,8 @@ export default defineConfig({
     // A shared machine may stand still for seconds: what fails twice is broken.
     retry: process.env.CI ? 1 : 0,
     projects: [
+      // The example's own tests, before the client's stand-in.
+      'examples/storefront',
       {
         extends: true,
         test: {

@@ -23,6 +23,7 @@ export default defineConfig(({ mode }) => {
     },
     test: {
       environment: 'happy-dom',
+      silent: 'passed-only', // happy-dom writes each refused request
       // No key and no URL of a file `.env` counts.
       env: { VITE_PETSTORE_URL: '/trpc', VITE_PETSTORE_KEY: 'petstore_read_shop' },
     },

@@ -3,7 +3,7 @@ import { petstoreHandlers } from '@petstore-catalogue/petstore/testing'
 import { cleanup, fireEvent, render, screen, waitFor } from '@testing-library/react'
 import { getResponse, HttpResponse, http } from 'msw'
 import { setupServer } from 'msw/node'
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { App } from '../src/App.tsx'
 import { mail, telephone } from '../src/shop.ts'
 
@@ -25,6 +25,7 @@ afterEach(() => {
   cleanup()
   server.resetHandlers()
   sessionStorage.clear()
+  vi.unstubAllEnvs()
 })
 
 function open(page: string): void {
@@ -134,6 +135,14 @@ test.each([429, 500, 503])('status %i is temporary', async (status) => {
   await screen.findByText(/nothing is lost/)
 })
 
+test('the catalogue recovers from a lost connection by itself', async () => {
+  server.use(http.get(`${url}/*`, () => HttpResponse.error(), { once: true }))
+  open('#/')
+  await screen.findByText(/cannot be reached/)
+  await screen.findByText('2 available animals in all', {}, { timeout: 10_000 })
+  expect(screen.queryByText(/cannot be reached/)).toBeNull()
+}, 15_000)
+
 test('the page of an animal that is missing does not show the next one', async () => {
   open('#/pets/0')
   await screen.findByText('There is no animal with the number 0.')
@@ -172,6 +181,38 @@ test('what the service refuses is said at its field', async () => {
   await screen.findByText('The name must have at most 255 characters')
 })
 
+/** Enters a key into the form for it. */
+async function enter(key: string, button: string): Promise<void> {
+  fireEvent.change(await screen.findByLabelText('Your key'), { target: { value: key } })
+  fireEvent.click(screen.getByRole('button', { name: button }))
+}
+
+test('a key that may only read is not one of staff', async () => {
+  open('#/staff')
+  await enter(import.meta.env.VITE_PETSTORE_KEY, 'Enter')
+  await screen.findByText('This key may look, but not add animals.')
+})
+
+test('a shop whose own key is refused is closed to visitors, and open to staff', async () => {
+  server.use(...petstoreHandlers({ url, apiKeys: ['petstore_staff'] }))
+  open('#/')
+  await screen.findByText('Our catalogue is closed to visitors at the moment.')
+  await enter('petstore_staff', 'Open the catalogue')
+  await screen.findByRole('link', { name: 'Add an animal' })
+})
+
+test('a shop without a key asks for one, and offers nothing that this key may not do', async () => {
+  vi.stubEnv('VITE_PETSTORE_KEY', '')
+  vi.resetModules()
+  const { App: KeylessShop } = await import('../src/App.tsx')
+  location.hash = '#/'
+  render(<KeylessShop />)
+  screen.getByRole('heading', { name: 'Welcome to Petstore' })
+  await enter('petstore_read_shop', 'Open the catalogue')
+  await screen.findByText('2 available animals in all')
+  expect(screen.queryByRole('link', { name: 'Add an animal' })).toBeNull()
+})
+
 test('a key that the service refuses at the form is asked for again', async () => {
   await fillIn('Bella')
   server.use(...petstoreHandlers({ url, apiKeys: [import.meta.env.VITE_PETSTORE_KEY] }))
@@ -208,20 +249,32 @@ test('the name of the shop leads from the form for a refused key to the catalogu
   await screen.findByText('2 available animals in all')
 })
 
-test('the answer is lost: the form keeps what was entered, and the animal is added once', async () => {
+test('after a lost answer the same animal is added once, and another one as well', async () => {
   const standIn = petstoreHandlers({ url, pets: [] })
-  const loseAnswer = http.post(
-    `${url}/createPet`,
-    async ({ request }) => {
-      await getResponse(standIn, request)
-      return HttpResponse.error()
-    },
-    { once: true },
-  )
-  server.use(loseAnswer, ...standIn)
+  const loseAnswer = () =>
+    server.use(
+      http.post(
+        `${url}/createPet`,
+        async ({ request }) => {
+          await getResponse(standIn, request)
+          return HttpResponse.error()
+        },
+        { once: true },
+      ),
+    )
+  server.use(...standIn)
+  loseAnswer()
   await fillIn('Bella')
   add()
   await screen.findByText(/nothing is lost/)
   add()
   await waitFor(() => expect(location.hash).toBe('#/pets/1')) // a second animal would be 2
+  cleanup()
+  loseAnswer()
+  await fillIn('Bella')
+  add()
+  await screen.findByText(/nothing is added twice/)
+  fireEvent.change(screen.getByLabelText('Name'), { target: { value: 'Rex' } })
+  add()
+  await waitFor(() => expect(location.hash).toBe('#/pets/3'))
 })
