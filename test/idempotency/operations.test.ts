@@ -3,8 +3,12 @@ import { createTRPCClient, httpLink } from '@trpc/client'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { forClients } from '../../client/src/interface.ts'
-import { dateTimeInput, dateTimeOutput } from '../../src/procedure/dates.ts'
-import { int64Input, int64Output } from '../../src/procedure/fields.ts'
+import {
+  dateTimeInput,
+  dateTimeOutput,
+  int64Input,
+  int64Output,
+} from '../../src/procedure/fields.ts'
 import { procedure, router } from '../../src/procedure/procedure.ts'
 import { idempotentWrite } from '../../src/procedure/write.ts'
 import { addKey } from '../support/instance.ts'

@@ -2,8 +2,12 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
-import { dateTimeInput, dateTimeOutput } from '../../src/procedure/dates.ts'
-import { int64Input, int64Output } from '../../src/procedure/fields.ts'
+import {
+  dateTimeInput,
+  dateTimeOutput,
+  int64Input,
+  int64Output,
+} from '../../src/procedure/fields.ts'
 import { codecOf } from '../../src/surface/rest/codec.ts'
 import { parseJson } from '../../src/surface/rest/json.ts'
 import { hold, TIMEOUT, tellSeed } from './cases.ts'

@@ -1,7 +1,13 @@
 /** The inputs and outputs of visits, which belong to owners. */
 import { z } from 'zod'
-import { dateTimeInput, dateTimeOutput } from '../../src/procedure/dates.ts'
-import { int64Input, int64Output, textInput, textOutput } from '../../src/procedure/fields.ts'
+import {
+  dateTimeInput,
+  dateTimeOutput,
+  int64Input,
+  int64Output,
+  textInput,
+  textOutput,
+} from '../../src/procedure/fields.ts'
 import { MAX_LIMIT, pagingInputs } from '../../src/procedure/paging.ts'
 
 const ownerId = int64Input({ description: 'Identifier of the owner.' })
