@@ -1,6 +1,6 @@
 /** The codecs of REST: from text and JSON to inputs, and from outputs to JSON, by their schemas. */
 import type { z } from 'zod'
-import { parseDateTime } from '../../procedure/dates.ts'
+import { parseDateTime } from '../../procedure/fields.ts'
 import { exactInteger, isMarked, rawInteger, unmarked } from './json.ts'
 
 /** How REST reads and writes the values of a schema. A reader leaves what it cannot read for the schema to reject. */

@@ -1,9 +1,6 @@
 /** JSON with exact numbers: JSON.parse rounds them. */
 import { randomBytes } from 'node:crypto'
 
-/** Levels of nesting in a body. */
-const MAX_DEPTH = 500
-
 // Numbers that JSON.parse may round have at least 16 digits, a fraction, or an exponent.
 const MAY_BE_ROUNDED = /\d(?:[.eE]|\d{15})/
 const STRING_OR_NUMBER = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+(?:[eE][+-]?\d+)?|[eE][+-]?\d+)|-?\d{16,}/g
@@ -14,28 +11,13 @@ const MARK = `number ${randomBytes(16).toString('hex')} `
 /**
  * Returns the value of a JSON text, in which a number that may be rounded is a marked string. The
  * reviver of JSON.parse has the text of numbers too, but takes 40 times as long as the rest of the
- * parsing. Throws SyntaxError for malformed JSON, and for more than 500 levels.
+ * parsing. Throws SyntaxError for malformed JSON.
  */
 export function parseJson(text: string): unknown {
-  // Before it is parsed, because V8 takes 100 ms for 64 KB of brackets.
-  if (text.length > MAX_DEPTH && isTooDeep(text)) throw new SyntaxError('Nested too deeply')
   const value: unknown = JSON.parse(text)
   if (!MAY_BE_ROUNDED.test(text)) return value
   const mark = (token: string) => (token.startsWith('"') ? token : `"${MARK}${token}"`)
   return JSON.parse(text.replace(STRING_OR_NUMBER, mark))
-}
-
-function isTooDeep(text: string): boolean {
-  let depth = 0
-  let inString = false
-  for (let index = 0; index < text.length; index++) {
-    const character = text[index]
-    if (character === '"') inString = !inString
-    else if (inString) index += character === '\\' ? 1 : 0
-    else if (character === ']' || character === '}') depth--
-    else if ((character === '[' || character === '{') && ++depth > MAX_DEPTH) return true
-  }
-  return false
 }
 
 /** Returns whether a value from `parseJson` is a number that may have been rounded. */
