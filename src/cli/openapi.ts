@@ -11,5 +11,6 @@ const servers = {
   stagingUrl: 'https://staging.petstore.example/v1',
 }
 
-const document = openApiDocument(appRouter, operationsOf(appRouter), texts, servers)
+const operations = operationsOf(appRouter, servers.baseUrl)
+const document = openApiDocument(appRouter, operations, texts, servers)
 writeFileSync('openapi.json', `${JSON.stringify(JSON.parse(document), undefined, 2)}\n`)

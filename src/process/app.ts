@@ -41,7 +41,7 @@ export function createApp(
   { router, texts }: Api,
   { service, telemetry, readiness }: Parts,
 ) {
-  const operations = operationsOf(router)
+  const operations = operationsOf(router, config.baseUrl)
   // Made at the first request: most processes serve neither, and their modules are a tenth of the memory.
   const document = kept(async () => {
     const { openApiDocument } = await import('../surface/rest/openapi/document.ts')
@@ -72,7 +72,7 @@ export function createApp(
   })
   app.use(errorHandler(service.report))
 
-  const rest = pipeline(restSurface(operations, config.baseUrl), service)
+  const rest = pipeline(restSurface(operations), service)
   const trpc = pipeline(trpcSurface(router), service)
   const methods = [...new Set(['GET', 'HEAD', 'POST', ...operations.map(({ method }) => method)])]
   const allowOrigins =

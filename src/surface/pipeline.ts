@@ -8,6 +8,7 @@ import { BrokenDatabaseError, OverloadedError } from '../../db/errors.ts'
 import { CLIENT_GONE, toProblem } from '../errors/catalogue.ts'
 import type { Problem } from '../errors/problem.ts'
 import { readBody } from '../http/body.ts'
+import { jsonHeaders } from '../http/headers.ts'
 import { checkHost, type Target, targetBelow } from '../http/request.ts'
 import { type CallOutcome, type RequestRecord, recordOf } from '../http/request-log.ts'
 import { answer } from '../http/respond.ts'
@@ -18,19 +19,12 @@ import type { Context } from '../procedure/context.ts'
 import { authorize } from '../procedure/procedure.ts'
 import { type Callers, identify, identifyAgain } from './caller.ts'
 
-/** A surface: how it matches requests, and reads and writes what they carry. */
+/** How a surface matches requests, and reads and writes what they carry. */
 export interface Surface<Matched extends Match> {
   name: 'rest' | 'trpc'
-  /** The path prefix of the surface, such as `/v1`. */
+  /** The path prefix, such as `/v1`. */
   prefix: string
-  /** The logged operation of a request without a match; undefined if other handlers serve its path. */
-  unmatched: string | undefined
-  /** Headers of the error for a request without a match: names and values in turn. */
-  headers: readonly string[]
-  /**
-   * Returns the match of a request, whose target is below the prefix; undefined for a path that the
-   * surface does not have. Throws METHOD_NOT_SUPPORTED, BAD_REQUEST.
-   */
+  /** Returns undefined for a path that the surface lacks. Throws METHOD_NOT_SUPPORTED, BAD_REQUEST. */
   match(req: IncomingMessage, target: Target): Matched | undefined
   /** Reads the input, runs the calls, and encodes the output. Throws the error of the request. */
   reply(match: Matched, context: Context, body: string | undefined): Promise<Reply>
@@ -38,7 +32,7 @@ export interface Surface<Matched extends Match> {
   encodeError(error: Problem): string
 }
 
-/** A request as its surface has read it from method and target. */
+/** What a surface reads from the method and the target of a request. The target is below the prefix. */
 export interface Match {
   operation: {
     /** The name in the log, the metrics and the span. */
@@ -118,9 +112,7 @@ export function pipeline<Matched extends Match>(
       if (record.spanId) activeSpan()?.updateName(name).setAttribute('http.route', route)
       void serve(req, res, match)
     } catch (thrown) {
-      record.operation = surface.unmatched
-      if (surface.unmatched !== undefined) record.surface = surface.name
-      refuse(res, surface.headers, thrown)
+      refuse(res, jsonHeaders, thrown)
     }
     return true
   }

@@ -415,18 +415,20 @@ const cases: Case[] = [
     {},
     trpcFailed('METHOD_NOT_SUPPORTED', get, allow('POST')),
   ]),
-  ...at('PUT /trpc/createPet', ofTrpc('unknown', anonymous), [
+  outside(
+    '/trpc/createPet',
+    trpcFailed('METHOD_NOT_SUPPORTED', words.method('PUT', 'GET, HEAD or POST'), {
+      ...allow('GET, HEAD, POST'),
+      vary: 'Origin',
+    }),
     {},
-    trpcFailed(
-      'METHOD_NOT_SUPPORTED',
-      words.method('PUT', 'GET, HEAD or POST'),
-      allow('GET, HEAD, POST'),
-    ),
-  ]),
-  ...at('GET /trpc/%ff', ofTrpc('unknown', anonymous), [
-    {},
-    trpcFailed('BAD_REQUEST', 'The URL of the request is not valid'),
-  ]),
+    'PUT',
+  ),
+  outside(
+    '/trpc/%ff',
+    trpcFailed('BAD_REQUEST', 'The URL of the request is not valid', { vary: 'Origin' }),
+    { path: '/trpc/%…' },
+  ),
   ...at('GET /trpc', ofTrpc('unknown'), [{}, trpcFailed('NOT_FOUND', noProcedure(''))]),
   // Neither surface
   ...['/nothing', '/trpcs/listPets', '/v1s/pets', '/docs/nothing'].map((path) =>

@@ -1,5 +1,4 @@
-/** The headers with URLs: `Location` of a new resource, `Link` to the next page, and those of a deprecation. */
-import type { Deprecation } from '../../procedure/rest-meta.ts'
+/** The headers with URLs: `Location` of a new resource, and `Link` to the next page. */
 import type { Operation } from './operations.ts'
 import { filled } from './routes.ts'
 
@@ -7,12 +6,10 @@ type Fields = Readonly<Record<string, unknown>>
 
 /**
  * Returns the headers of one response, names and values in turn: `Location` (RFC 9110, section 10.2.2) of
- * a new resource, `Link` (RFC 8288) if there is a next page. `input` is the request before its validation,
- * `baseUrl` the public URL of `/v1`.
+ * a new resource, `Link` (RFC 8288) if there is a next page. `input` is the request before its validation.
  */
 export function linksTo(
-  { creates, path, queryParameters }: Operation,
-  baseUrl: string,
+  { creates, path, queryParameters, baseUrl }: Operation,
   input: Fields,
   output: unknown,
   nextCursor: bigint | undefined,
@@ -32,10 +29,3 @@ export function linksTo(
 
 /** Returns a value as `readText` reads it. */
 const textOf = (value: unknown) => (value instanceof Date ? value.toISOString() : String(value))
-
-/** Returns the headers of every response of a deprecated operation: RFC 9745, RFC 8594 and RFC 5829. */
-export const deprecationHeaders = ({ since, sunset, successor }: Deprecation, baseUrl: string) => [
-  ...['Deprecation', `@${Math.floor(since.getTime() / 1000)}`],
-  ...['Sunset', sunset.toUTCString()],
-  ...['Link', `<${baseUrl}${successor}>; rel="successor-version"`],
-]

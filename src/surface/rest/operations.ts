@@ -3,22 +3,29 @@
  * the document, `Allow` and CORS depend on nothing else.
  */
 import type { AnyTRPCRouter } from '@trpc/server'
+import { emptyHeaders, jsonHeaders } from '../../http/headers.ts'
+import type { Deprecation } from '../../procedure/rest-meta.ts'
 import { type Procedure, proceduresOf } from '../invoke.ts'
 import { type Codec, codecOf, nothing, object } from './codec.ts'
 import { parametersOf } from './routes.ts'
 
 export type Operation = ReturnType<typeof operationOf>
 
-/** Returns the operations of a router. Throws TypeError for a description that contradicts its procedure. */
-export const operationsOf = (router: AnyTRPCRouter): Operation[] =>
-  proceduresOf(router).map(operationOf)
+export const PREFIX = '/v1'
+
+/**
+ * Returns the operations of a router; `baseUrl` is the public URL of `/v1`, for links. Throws TypeError for
+ * a description that contradicts its procedure.
+ */
+export const operationsOf = (router: AnyTRPCRouter, baseUrl: string): Operation[] =>
+  proceduresOf(router).map((procedure) => operationOf(procedure, baseUrl))
 
 /** Characters of a name, which is kept with each Idempotency-Key. */
 const MAX_NAME = 64
 
-function operationOf({ rest, maker, ...procedure }: Procedure) {
+function operationOf({ rest, maker, ...procedure }: Procedure, baseUrl: string) {
   const { name, type, input, output } = procedure
-  const { method, path, creates } = rest
+  const { method, path, creates, deprecated } = rest
   function need(condition: unknown, what: string): asserts condition {
     if (!condition) throw new TypeError(`The procedure ${name} ${what}`)
   }
@@ -43,21 +50,36 @@ function operationOf({ rest, maker, ...procedure }: Procedure) {
       need(readText, `has ${field} in its URL, in a type that no URL can have`)
       return [field, readText]
     })
+  /** The status of a success. */
+  const status = creates !== undefined ? 201 : outputCodec === nothing ? 204 : 200
+  const deprecation = deprecated ? deprecationHeaders(deprecated, baseUrl) : []
   return {
     ...rest,
     ...procedure,
+    baseUrl,
+    route: PREFIX + path,
+    calls: 1,
+    status,
+    headers: [...jsonHeaders, ...deprecation],
+    headersOfSuccess: [...(status === 204 ? emptyHeaders : jsonHeaders), ...deprecation],
     /** The readers of the input's fields in the path and the query. */
     pathParameters: readersOf(inPath),
     queryParameters: readersOf(hasBody ? [] : others),
+    readsBody: hasBody,
     /** Converts a JSON body; undefined if the operation has none. */
     readBody: hasBody ? object(Object.fromEntries(others)).read : undefined,
     /** Converts an output for JSON.stringify. */
     write: outputCodec.write ?? ((value: unknown) => value),
-    /** The status of a success. */
-    status: creates !== undefined ? 201 : outputCodec === nothing ? 204 : 200,
     /** Whether `Link` has the URL of the next page. */
     isPaged: maker === 'paged',
     /** Whether the operation supports Idempotency-Key. */
     takesKey: maker === 'idempotentWrite',
   }
 }
+
+/** Returns the headers of every response of a deprecated operation: RFC 9745, RFC 8594 and RFC 5829. */
+const deprecationHeaders = ({ since, sunset, successor }: Deprecation, baseUrl: string) => [
+  ...['Deprecation', `@${Math.floor(since.getTime() / 1000)}`],
+  ...['Sunset', sunset.toUTCString()],
+  ...['Link', `<${baseUrl}${successor}>; rel="successor-version"`],
+]

@@ -2,46 +2,25 @@
 import { parse as parseQuery } from 'node:querystring'
 import { methodNotSupported, problem } from '../../errors/catalogue.ts'
 import { Problem } from '../../errors/problem.ts'
-import { emptyHeaders, jsonHeaders } from '../../http/headers.ts'
 import type { Match, Surface } from '../pipeline.ts'
 import { parseJson } from './json.ts'
-import { deprecationHeaders, linksTo } from './links.ts'
-import type { Operation } from './operations.ts'
+import { linksTo } from './links.ts'
+import { type Operation, PREFIX } from './operations.ts'
 import { matcher } from './routes.ts'
 
-const PREFIX = '/v1'
-
 interface RestMatch extends Match {
-  operation: Served
+  operation: Operation
   /** The parameters of the path, percent-encoded. */
   inPath: string[]
   query: string
 }
 
-type Served = ReturnType<typeof served>
-
-/** Returns an operation with what the pipeline and its answers need, which is made once. */
-function served(operation: Operation, baseUrl: string) {
-  const { path, readBody, status, deprecated } = operation
-  const deprecation = deprecated ? deprecationHeaders(deprecated, baseUrl) : []
-  return {
-    ...operation,
-    route: PREFIX + path,
-    calls: 1,
-    readsBody: readBody !== undefined,
-    headers: [...jsonHeaders, ...deprecation],
-    headersOfSuccess: [...(status === 204 ? emptyHeaders : jsonHeaders), ...deprecation],
-  }
-}
-
-/** Returns the surface of these operations below `/v1`. `baseUrl` is the public URL of `/v1`, for links. */
-export function restSurface(operations: Operation[], baseUrl: string): Surface<RestMatch> {
-  const find = matcher(operations.map((operation) => served(operation, baseUrl)))
+/** Returns the surface of these operations. */
+export function restSurface(operations: Operation[]): Surface<RestMatch> {
+  const find = matcher(operations)
   return {
     name: 'rest',
     prefix: PREFIX,
-    unmatched: undefined,
-    headers: jsonHeaders,
     match({ method = '' }, { path, query }) {
       const place = find(path)
       if (!place) return undefined
@@ -54,7 +33,7 @@ export function restSurface(operations: Operation[], baseUrl: string): Surface<R
       const { status, headersOfSuccess: headers, write } = operation
       const input = readInput(operation, inPath, query, text)
       const output = await operation.run(context, input)
-      const links = linksTo(operation, baseUrl, input, output, context.nextCursor)
+      const links = linksTo(operation, input, output, context.nextCursor)
       const body = status === 204 ? '' : JSON.stringify(write(output))
       return { status, headers: links.length > 0 ? [...headers, ...links] : headers, body }
     },

@@ -13,11 +13,11 @@ export type Method = 'GET' | 'POST'
 export const HEADERS = [...jsonHeaders, 'Vary', 'Origin, trpc-accept, accept']
 export const JSON_LINES = 'application/jsonl'
 
-/** As in @trpc/server: `trpc-accept` is the type, and `Accept` is a list of types. */
+/** As in @trpc/server, whose clients send one of the two headers. */
 export const acceptsLines = ({ 'trpc-accept': own, accept = '' }: IncomingHttpHeaders): boolean =>
-  own === undefined
-    ? accept.split(',').some((type) => type.split(';')[0]?.trim() === JSON_LINES)
-    : own === JSON_LINES
+  String(own ?? accept)
+    .split(', ')
+    .includes(JSON_LINES)
 
 /** RFC 9110, section 9.3.2: HEAD is GET without the body, which node:http omits. */
 export function methodOf(method: string): Method {
@@ -28,11 +28,8 @@ export function methodOf(method: string): Method {
 
 /** Returns the names of the procedures in a path below `/trpc`. Throws BAD_REQUEST for an invalid path. */
 export function namesOf(path: string, isBatch: boolean): string[] {
-  const encoded = path.slice(1)
-  if (/^\w*$/.test(encoded)) return [encoded]
   try {
-    const text = decodeURIComponent(encoded)
-    if (!URL.canParse(`/${encoded}`, 'http://localhost')) throw new TypeError('Not a path')
+    const text = decodeURIComponent(path.slice(1))
     return isBatch ? text.split(',') : [text]
   } catch (cause) {
     throw problem('invalidUrl', cause)
@@ -50,67 +47,63 @@ export function checkBatch(names: string[], isMixed: boolean, idempotencyKey: un
 }
 
 /**
- * Returns a function that returns the input of each call by its index in the batch. That function throws
- * PARSE_ERROR for malformed JSON, so that each call of the batch has this error. Throws BAD_REQUEST for
- * a batch whose input is not an object.
+ * Returns the encoded inputs of the calls by their index. Throws PARSE_ERROR for malformed JSON, and
+ * BAD_REQUEST for a batch whose input is not an object.
  */
-export function inputsOf(
-  text: unknown,
-  method: Method,
-  isBatch: boolean,
-): (index: number) => unknown {
+export function inputsOf(text: unknown, method: Method, isBatch: boolean): Record<number, unknown> {
   // The input of a query is optional. A mutation without a body is malformed.
-  if (text === undefined && method === 'GET') return () => undefined
-  let raw: unknown
+  if (text === undefined && method === 'GET') return {}
+  let inputs: Record<number, unknown>
   try {
-    raw = JSON.parse(text as string) // JSON.parse throws for a value that is no string, too
+    inputs = JSON.parse(text as string) // JSON.parse throws for a value that is no string, too
   } catch (cause) {
-    return () => {
-      throw problem('malformed', cause)
-    }
+    throw problem('malformed', cause)
   }
-  if (!isBatch) return () => decode(raw)
-  if (typeof raw !== 'object' || raw === null || Array.isArray(raw)) {
-    const message =
-      'The input of a batch must be an object, with the inputs of its calls by their index'
-    throw new Problem('BAD_REQUEST', message)
-  }
-  const inputs = new Map(Object.entries(raw))
-  return (index) => (inputs.has(`${index}`) ? decode(inputs.get(`${index}`)) : undefined)
+  if (!isBatch) return { 0: inputs }
+  if (typeof inputs === 'object' && inputs !== null && !Array.isArray(inputs)) return inputs
+  const message =
+    'The input of a batch must be an object, with the inputs of its calls by their index'
+  throw new Problem('BAD_REQUEST', message)
 }
 
-function decode(encoded: unknown): unknown {
+/** Returns an input, which a call may lack. Throws PARSE_ERROR, PAYLOAD_TOO_LARGE. */
+export function decode(encoded: unknown): unknown {
+  if (encoded === undefined) return undefined
   try {
-    if (typeof encoded !== 'string') throw new TypeError('Not a text')
-    return decodeInput(encoded)
+    if (typeof encoded === 'string') return decodeInput(encoded)
   } catch (cause) {
     throw cause instanceof Problem ? cause : problem('malformed', cause)
   }
+  throw problem('malformed')
 }
 
-/** The output of a call, or its error. */
+/** The output of a call of a batch, or its error. */
 export interface Outcome {
+  /** The logged name of the procedure. */
+  name: string
   status: number
   output?: unknown
   error?: Problem
 }
 
-/** Returns the form of an outcome. */
+/** Returns the form of an output or an error. */
 export const envelope = ({ output, error }: Pick<Outcome, 'output' | 'error'>): string =>
   error
     ? `{"error":${JSON.stringify(transformer.serialize(error.shape))}}`
     : `{"result":{"data":${JSON.stringify(transformer.serialize(output))}}}`
 
 /** Returns the reply to a batch, with the status of all its calls, or else 207 (RFC 4918, section 11.1), as in tRPC. */
-export function batchReply(outcomes: Outcome[]): Reply & { errors: Problem[] } {
+export function batchReply(outcomes: Outcome[]): Reply {
   const errors = outcomes.flatMap(({ error }) => error ?? [])
-  const [{ status } = { status: 200 }] = outcomes
+  const [first] = outcomes
+  const isMixed = outcomes.some(({ status }) => status !== first?.status)
   // If any call of the batch may be repeated, the batch has its Retry-After.
-  const headers = errors.find(({ headers }) => headers.length > 0)?.headers
+  const headers = errors.find(({ headers }) => headers.length > 0)?.headers ?? []
   return {
-    status: outcomes.every((outcome) => outcome.status === status) ? status : 207,
-    headers: headers ? [...HEADERS, ...headers] : HEADERS,
+    status: isMixed ? 207 : (first?.status ?? 200),
+    headers: [...HEADERS, ...headers],
     body: `[${outcomes.map(envelope)}]`,
+    calls: outcomes.map(({ name, status }) => [name, status]),
     errors,
   }
 }

@@ -8,7 +8,6 @@ import type { AnyTRPCRouter } from '@trpc/server'
 import { MAX_BATCH } from '../../../client/src/encoding.ts'
 import { methodNotSupported, problem, toProblem } from '../../errors/catalogue.ts'
 import { Problem } from '../../errors/problem.ts'
-import type { CallOutcome } from '../../http/request-log.ts'
 import { inSpan } from '../../observe/span.ts'
 import { proceduresOf } from '../invoke.ts'
 import type { Match, Surface } from '../pipeline.ts'
@@ -17,6 +16,7 @@ import {
   acceptsLines,
   batchReply,
   checkBatch,
+  decode,
   envelope,
   HEADERS,
   inputsOf,
@@ -49,8 +49,6 @@ export function trpcSurface(router: AnyTRPCRouter): Surface<TrpcMatch> {
   return {
     name: 'trpc',
     prefix: PREFIX,
-    unmatched: UNKNOWN,
-    headers: HEADERS,
     encodeError: (error) => envelope({ error }),
     match({ method: sent = '', headers }, target) {
       const method = methodOf(sent)
@@ -75,37 +73,33 @@ export function trpcSurface(router: AnyTRPCRouter): Surface<TrpcMatch> {
         checkBatch(names, isMixed, headers['idempotency-key'])
       }
       if (method === 'POST' && !headers['content-type']) throw problem('mediaType')
-      const inputAt = inputsOf(method === 'GET' ? match.input : body, method, isBatch)
-      // Fails if there is no such procedure, or if the method does not fit its type.
+      const inputs = inputsOf(method === 'GET' ? match.input : body, method, isBatch)
       const call = async (index: number): Promise<unknown> => {
         const name = names[index] as string
         const procedure = procedures.get(name)
-        if (!procedure)
+        if (!procedure) {
           throw new Problem('NOT_FOUND', `There is no procedure with the name ${name}`)
+        }
         const accepted = procedure.type === 'mutation' ? 'POST' : 'GET'
         if (method !== accepted) throw methodNotSupported(method, accepted)
-        return await procedure.run(context, inputAt(index))
+        return await procedure.run(context, decode(inputs[index]))
       }
       if (acceptsLines(headers)) return await streamed(router, call, match, context)
       if (!isBatch) {
         return { status: 200, headers: HEADERS, body: envelope({ output: await call(0) }) }
       }
-      const outcomeOf = async (index: number): Promise<Outcome> => {
+      const outcomeOf = async (name: string, index: number): Promise<Outcome> => {
         try {
-          return { status: 200, output: await call(index) }
+          return { name, status: 200, output: await call(index) }
         } catch (thrown) {
           const error = toProblem(thrown)
-          return { status: error.status, error }
+          return { name, status: error.status, error }
         }
       }
-      if (names.length === 1) return batchReply([await outcomeOf(0)])
-      const outcomes = await Promise.all(
-        names.map((name, index) => inSpan(loggedNameOf(name), () => outcomeOf(index))),
+      const logged = names.map(loggedNameOf)
+      return batchReply(
+        await Promise.all(logged.map((name, at) => inSpan(name, () => outcomeOf(name, at)))),
       )
-      const calls = names.map(
-        (name, index): CallOutcome => [loggedNameOf(name), outcomes[index]?.status ?? 500],
-      )
-      return { ...batchReply(outcomes), calls }
     },
   }
 }

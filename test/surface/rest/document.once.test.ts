@@ -60,7 +60,7 @@ test.each([
   ['http://[::1]:3000/v1', 'Local'],
   ['https://127-shop.example/V1', 'Production'],
 ])('%s is a server of the kind %s, and its guides have its URLs', (baseUrl, description) => {
-  const made = openApiDocument(appRouter, operationsOf(appRouter), texts, {
+  const made = openApiDocument(appRouter, operationsOf(appRouter, baseUrl), texts, {
     baseUrl,
     stagingUrl: undefined,
   })

@@ -18,6 +18,7 @@ const creating = procedure
   .input(Toy)
   .output(Toy)
 const NAME = 'it'
+const baseUrl = 'https://x/v1'
 /** A query of the toy with a label of this schema, in its path. */
 const labelled = (path: `/${string}`, label: z.ZodType = z.string()) =>
   procedure
@@ -59,14 +60,14 @@ test.each<[string, object, string]>([
     `The input of ${NAME}.label is of the type map`,
   ],
 ])('%s: no start', (_what, wrong, problem) => {
-  const start = () => operationsOf(router({ [NAME]: wrong as typeof query }))
+  const start = () => operationsOf(router({ [NAME]: wrong as typeof query }), baseUrl)
   expect(start).toThrow(TypeError)
   expect(start).toThrow(problem)
 })
 
 test('a procedure whose name no Idempotency-Key can have is refused', () => {
-  expect(operationsOf(router({ ['x'.repeat(64)]: query }))).toHaveLength(1)
-  expect(() => operationsOf(router({ ['x'.repeat(65)]: query }))).toThrow('64 characters')
+  expect(operationsOf(router({ ['x'.repeat(64)]: query }), baseUrl)).toHaveLength(1)
+  expect(() => operationsOf(router({ ['x'.repeat(65)]: query }), baseUrl)).toThrow('64 characters')
 })
 
 test('a literal segment wins over a parameter, in any order of the procedures', () => {
@@ -76,7 +77,7 @@ test('a literal segment wins over a parameter, in any order of the procedures', 
     { one, count },
     { count, one },
   ]) {
-    const { match } = restSurface(operationsOf(router(procedures)), 'https://x/v1')
+    const { match } = restSurface(operationsOf(router(procedures), baseUrl))
     const at = (path: string) =>
       match({ method: 'HEAD' } as IncomingMessage, { path, query: '' })?.operation.name
     expect([at('/toys/count'), at('/toys/Count'), at('/toys/counts')]).toEqual([
