@@ -1,11 +1,10 @@
 /** The errors of a MySQL server, and their effect: another attempt, 503, or 500. */
-import { randomBytes } from 'node:crypto'
 import { setTimeout } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { connect } from '../../db/connect.ts'
 import { inTransaction } from '../../db/transaction.ts'
-import { instanceForFile, running, startInstance, until } from '../support/instance.ts'
-import { openSql, type Sql } from '../support/sql.ts'
+import { instanceForFile, running, until } from '../support/instance.ts'
+import { openSql } from '../support/sql.ts'
 
 const service = await instanceForFile()
 if (!service.proxy) throw new Error('There is no proxy')
@@ -149,16 +148,6 @@ test('an error in the set-up of a connection is the cause, and the statement was
   expect(begun).toHaveLength(1)
 })
 
-test('tRPC repeats and fails like REST', async () => {
-  await failFirst(1, 1213)
-  expect(await service.trpc.createPet.mutate(rex)).toMatchObject({ name: 'Rex' })
-  await failFirst(1, 1317)
-  await expect(service.trpc.createPet.mutate(rex)).rejects.toMatchObject({
-    data: { code: 'SERVICE_UNAVAILABLE', httpStatus: 503 },
-  })
-  expect(await connections()).toHaveLength(1)
-})
-
 test('a transaction that the server ended fails, even if its work ignores the error', async () => {
   await failFirst(1, 1213)
   await using db = await connect(service.databaseUrl)
@@ -168,36 +157,6 @@ test('a transaction that the server ended fails, even if its work ignores the er
     await insert.execute().catch(() => {})
   })
   await expect(ended).rejects.toMatchObject({ name: 'ConflictError', hadNoEffect: true })
-})
-
-test('a creation in a deadlock takes effect once', async () => {
-  for (const table of ['one', 'two']) {
-    await service.sql(`create table ${table} (n int)`)
-    await service.sql(`insert into ${table} values (0)`)
-  }
-  await service.sql(`create trigger fail before insert on pets for each row begin
-      update one set n = n + 1;
-      update two set n = n + 1;
-    end`)
-  proxy.statements.length = 0
-  await using rival = await openSql(service.databaseUrl)
-  // The server rolls back the transaction that has written less.
-  await rival('create table weight (n int)')
-  await rival('begin')
-  await rival('insert into weight select 7 from information_schema.columns limit 500')
-  await rival('update two set n = n + 1')
-  const answer = create(false)
-  await until('the creation holds the lock that the rival needs next', async () => {
-    const free = await service.sql('select n from one for update skip locked')
-    return free.length === 0
-  })
-  await rival('update one set n = n + 1')
-  await rival('commit')
-  expect((await answer).status).toBe(201)
-  expect(proxy.statements.filter((text) => text.startsWith('insert into `pets`'))).toHaveLength(2)
-  expect(await service.countPets()).toBe(1)
-  const counts = await service.sql('select one.n as one, two.n as two from one, two')
-  expect(counts).toEqual([{ one: 2, two: 2 }])
 })
 
 test('a creation is repeated while it waits for a lock for more than a second', async () => {
@@ -217,36 +176,6 @@ test('a creation is repeated while it waits for a lock for more than a second', 
   await rival('commit')
   expect((await answer).status).toBe(201)
   expect(await service.countPets()).toBe(1)
-})
-
-test('without a connection for the user: 503, then 200', async () => {
-  const user = `only${randomBytes(6).toString('hex')}`
-  await service.sql(`create user ${user}@'%' with max_user_connections 1`)
-  const url = Object.assign(new URL(service.databaseUrl), { username: user })
-  await service.sql(`grant all on ${url.pathname.slice(1)}.* to ${user}@'%'`)
-  const kept = { url: service.databaseUrl, remove: async () => {} }
-  const limited = await startInstance({ DATABASE_URL: url.href }, kept)
-  let other: Sql | undefined
-  try {
-    const ids = `select id from information_schema.processlist where user = '${user}'`
-    for (const { id } of await service.sql(ids)) await service.sql(`kill ${id}`)
-    await until('the connection is ours', async () => {
-      other = await openSql(url.href).catch(() => undefined)
-      return other !== undefined
-    })
-    const answers = await Promise.all([
-      limited.rest('GET', '/pets'),
-      limited.rest('POST', '/pets', { body: rex }),
-      limited.rest('GET', '/pets/1'),
-    ])
-    expect(answers.map(codeOf)).toEqual([unavailable, unavailable, unavailable])
-    await other?.close()
-    await until('it recovers', async () => (await limited.rest('GET', '/pets')).status === 200)
-  } finally {
-    await other?.close()
-    await limited.stop()
-    await service.sql(`drop user ${user}@'%'`)
-  }
 })
 
 test('reads and creations with a key are repeated after a kill', async () => {

@@ -1,10 +1,6 @@
 /** A session whose ids are not consecutive: concurrent creations have their own ids. */
-import type { Generated } from 'kysely'
 import { expect, test } from 'vitest'
 import { transformer } from '../../client/src/encoding.ts'
-import { inserts } from '../../db/coalesce/inserts.ts'
-import { connect } from '../../db/connect.ts'
-import { Deadline } from '../../db/deadline.ts'
 import { newProxiedDatabase } from '../support/proxy.ts'
 import { serviceForFile } from '../support/service.ts'
 
@@ -14,24 +10,6 @@ proxy.rewrite((statement) =>
   statement.replace(/^set session autocommit/, 'set auto_increment_increment = 3, autocommit'),
 )
 const service = await serviceForFile({}, { database })
-
-test('a row without an id of the database is an error, and no statement but an insert has one', async () => {
-  await using db = await connect(database.url)
-  await service.sql('create table plain (id bigint primary key default 7, name varchar(9))')
-  const tables = db.withTables<{ plain: { id: Generated<bigint>; name: string } }>()
-  const { insertId, numUpdatedRows } = await tables
-    .updateTable('plain')
-    .set({ name: 'x' })
-    .executeTakeFirst()
-    .then((result) => ({ insertId: 'insertId' in result, ...result }))
-  expect([insertId, numUpdatedRows]).toEqual([false, 0n])
-  const insert = inserts('plain' as 'pets', (name: string) => ({ name }) as never)
-  using deadline = new Deadline(5_000)
-  await expect(insert(db, 'Rex', deadline)).rejects.toThrow(
-    'The database returned no id for a row of plain',
-  )
-  await service.sql('drop table plain')
-})
 
 // Neither a few creations nor many share a statement, because their ids would be unknown.
 test.each([2, 20])(

@@ -5,7 +5,7 @@ import { setTimeout } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { createTable } from '../../db/columns.ts'
 import { connect } from '../../db/connect.ts'
-import { DatabaseUnavailableError, LockedError } from '../../db/errors.ts'
+import { DatabaseUnavailableError } from '../../db/errors.ts'
 import { isCurrent, migrate } from '../../db/migrate.ts'
 import type { Database } from '../../db/tables.ts'
 import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
@@ -154,22 +154,6 @@ test.runIf(engine === 'mysql')(
     await elsewhere.destroy()
     await other.remove()
     await release()
-  },
-)
-
-test.runIf(engine === 'mysql')(
-  'the lock of a database with a long name has the 64 characters that MySQL allows',
-  async () => {
-    const name = `petstore_${'x'.repeat(55)}`
-    await using sql = await openSql(database.url)
-    await sql(`create database ${name}`)
-    await sql('select get_lock(?, 0)', [`migrations of ${name}`.slice(0, 64)])
-    const long = await connect(Object.assign(new URL(database.url), { pathname: name }).href)
-    const setClock = fakeClock()
-    const onWait = () => setClock(60_000)
-    await expect(migrate(long, { onWait })).rejects.toBeInstanceOf(LockedError)
-    await long.destroy()
-    await sql(`drop database ${name}`)
   },
 )
 

@@ -1,11 +1,7 @@
 /** The number of statements for many calls, by the log of a MySQL server. */
-import { subscribe, unsubscribe } from 'node:diagnostics_channel'
-import { setTimeout } from 'node:timers/promises'
 import { afterAll, expect, test } from 'vitest'
 import { newDatabase } from '../support/database.ts'
-import { eventually } from '../support/eventually.ts'
 import { serviceForFile } from '../support/service.ts'
-import { openSql } from '../support/sql.ts'
 import { watchStatements } from '../support/statements.ts'
 
 const database = await newDatabase()
@@ -44,27 +40,4 @@ test('200 concurrent creations with keys share commits', async () => {
   )
   expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([201]))
   expect((await commits()) - before).toBeLessThan(150)
-})
-
-test.each<[what: string, call: (index: number) => Promise<unknown>]>([
-  ['the same pet', () => service.rest('GET', '/pets/1')],
-  ['different pets', (index) => service.rest('GET', `/pets/${index + 1}`)],
-  ['the same list', () => service.rest('GET', '/pets?limit=5')],
-  ['creations', () => create()],
-])('200 concurrent calls, %s, are at most 100 statements', async (_, call) => {
-  // All arrive before the first response.
-  const many = async () => {
-    await using locker = await openSql(service.databaseUrl)
-    await locker('lock tables pets write')
-    let begun = 0
-    const onRequest = () => void begun++
-    subscribe('http.server.request.start', onRequest)
-    const answers = Promise.all(Array.from({ length: 200 }, (_, index) => call(index)))
-    await eventually(() => expect(begun).toBe(200))
-    unsubscribe('http.server.request.start', onRequest)
-    await setTimeout(100) // the last call has queued its read
-    await locker.close()
-    await answers
-  }
-  expect(await statementsOf(many)).toBeLessThanOrEqual(100)
 })

@@ -1,3 +1,4 @@
+/** The write lock of SQLite, and its transactions. */
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -182,21 +183,6 @@ test('writes of a transaction that SQLite ended fail with its error', async () =
   const reasons = outcomes.map((outcome) => outcome.status === 'rejected' && outcome.reason.message)
   expect(reasons).toEqual([...Array(200).fill('refused'), false])
   expect(await countPets()).toBe(1)
-})
-
-test('a statement that a failed work did not await is no part of the next work', async () => {
-  const { promise, resolve } = Promise.withResolvers<void>()
-  let late: Promise<unknown> | undefined
-  const failed = inTransaction(db, async (transaction) => {
-    late = promise.then(() => insert(transaction))
-    throw new Error('Failed')
-  })
-  const next = inTransaction(db, async () => {
-    resolve()
-    await expect(late).rejects.toThrow('The transaction is over')
-  })
-  await expect(failed).rejects.toThrow('Failed')
-  await next
 })
 
 test('statements that wait fail when the database is closed', async () => {

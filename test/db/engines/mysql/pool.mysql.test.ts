@@ -1,3 +1,4 @@
+/** The pool of connections to a MySQL server: its limits, lost connections, kills, and its end. */
 import { setTimeout } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
