@@ -1,5 +1,7 @@
 /** `npm run backup`: copies the embedded database into a file, while the service runs. */
-import { print, UsageError } from '../process/program.ts'
+
+import { UsageError } from '../config/environment.ts'
+import { print } from '../process/program.ts'
 import { command, embeddedPath, fileArgument } from './command.ts'
 
 await command(async (config) => {

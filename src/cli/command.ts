@@ -2,7 +2,8 @@
 import { constants } from 'node:os'
 import { describeUrl } from '../../db/url.ts'
 import type { Config } from '../config/config.ts'
-import { program, UsageError } from '../process/program.ts'
+import { UsageError } from '../config/environment.ts'
+import { program } from '../process/program.ts'
 
 /**
  * Runs a command as `program` does, with the location of the database for people: host and name, or the

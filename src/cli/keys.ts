@@ -3,10 +3,11 @@ import { parseArgs } from 'node:util'
 import { z } from 'zod'
 import type { Config } from '../config/config.ts'
 import { parseDuration } from '../config/duration.ts'
+import { UsageError } from '../config/environment.ts'
 import { KEY_LIFETIME } from '../keys/key.ts'
 import type { ApiKey, NewApiKey } from '../keys/store.ts'
 import { textInput } from '../procedure/fields.ts'
-import { print, UsageError, withDatabase } from '../process/program.ts'
+import { print, withDatabase } from '../process/program.ts'
 import { command } from './command.ts'
 
 const help = `Usage: npm run keys -- COMMAND [OPTIONS]

@@ -6,7 +6,7 @@ import ipaddr from 'ipaddr.js'
 import { z } from 'zod'
 import { mysqlQueryOf } from '../../db/url.ts'
 import { parseDuration } from './duration.ts'
-import { ConfigError, readDotenv, type Variables, valuesOf } from './environment.ts'
+import { readDotenv, UsageError, type Variables, valuesOf } from './environment.ts'
 import { NAME } from './product.ts'
 
 const integer = z
@@ -38,8 +38,17 @@ const network = z
   .refine((text) => ipaddr.isValid(text.replace(/\/.*/, '')) && !text.endsWith('/0'))
   .or(z.enum(['loopback', 'linklocal', 'uniquelocal']))
 
+// The origin of a web view or an extension is no origin by the URL standard. A URL may have a host such as
+// *.example, which is no pattern: it would match no page.
+const OTHER_ORIGIN = /^(?!https?:)[a-z][a-z\d+.-]*:\/\/[^\s/?#@\\]+$/
+const origin = z
+  .string()
+  .refine(
+    (text) => !text.includes('*') && (URL.parse(text)?.origin === text || OTHER_ORIGIN.test(text)),
+  )
+  .or(z.literal('*'))
+
 const SERVER_URL = 'an http or https URL that ends in /v1'
-const LOG_LEVELS = 'debug, info, warn or error'
 const HOST = 'a host or an IP address to listen on'
 
 /** The variables by their names in the configuration: schemas, and the ends of the sentence `NAME must be …`. */
@@ -58,7 +67,7 @@ const variables = {
   stagingUrl: [serverUrl.optional(), SERVER_URL],
   /** Origins whose pages may call the service; `*` allows all. */
   corsOrigins: [
-    list.pipe(z.array(z.string().refine(isOrigin))).default([]),
+    list.pipe(z.array(origin)).default([]),
     'origins such as https://shop.example, separated by commas, or *',
   ],
   /** Calls a minute for each API key or IP address; undefined for no limit. */
@@ -92,7 +101,10 @@ const variables = {
     'a duration from 1m, such as 24h',
   ],
   /** The lowest level that is logged. */
-  logLevel: [z.enum(['debug', 'info', 'warn', 'error']).default('info'), LOG_LEVELS],
+  logLevel: [
+    z.enum(['debug', 'info', 'warn', 'error']).default('info'),
+    'debug, info, warn or error',
+  ],
   metricsPort: [port.optional(), 'an integer from 0 to 65535, or empty'],
   metricsHost: [z.string().default('127.0.0.1'), HOST],
   /** Whether other processes of the service may listen on the same port. */
@@ -107,11 +119,11 @@ const nameOf = (field: string) => field.replaceAll(/[A-Z]/g, '_$&').toUpperCase(
 /** The configuration, with defaults applied. */
 export type Config = ReturnType<typeof readConfig>
 
-/** Returns the configuration of this process, from its environment and the file .env. Throws ConfigError. */
+/** Returns the configuration of this process, from its environment and the file .env. Throws UsageError. */
 export const loadConfig = (): Config => readConfig(process.env, readDotenv())
 
 /**
- * Returns the configuration of an environment and of the variables in .env. Throws ConfigError, which does
+ * Returns the configuration of an environment and of the variables in .env. Throws UsageError, which does
  * not show a value: that of DATABASE_URL contains a password.
  */
 export function readConfig(environment: Variables, dotenv: Variables = {}) {
@@ -120,17 +132,17 @@ export function readConfig(environment: Variables, dotenv: Variables = {}) {
   const parsed: Record<string, unknown> = {}
   for (const [field, [schema, rule]] of Object.entries(variables)) {
     const { success, data } = schema.safeParse(values[nameOf(field)])
-    if (!success) throw new ConfigError(`${nameOf(field)} must be ${rule}`)
+    if (!success) throw new UsageError(`${nameOf(field)} must be ${rule}`)
     parsed[field] = data
   }
   const all = parsed as Values // each is the output of its schema
   const { databaseUrlFile, databasePassword, metricsHost, metricsPort, ...read } = all
   if (read.shutdownDelay >= read.shutdownTimeout) {
-    throw new ConfigError('SHUTDOWN_DELAY must be shorter than SHUTDOWN_TIMEOUT')
+    throw new UsageError('SHUTDOWN_DELAY must be shorter than SHUTDOWN_TIMEOUT')
   }
   const databaseUrl = withPassword(read.databaseUrl, databasePassword)
   if (read.reusePort && (platform !== 'linux' || databaseUrl.startsWith('sqlite:'))) {
-    throw new ConfigError('REUSE_PORT=true needs Linux, and a DATABASE_URL of MySQL')
+    throw new UsageError('REUSE_PORT=true needs Linux, and a DATABASE_URL of MySQL')
   }
   return {
     ...read,
@@ -146,15 +158,12 @@ export function readConfig(environment: Variables, dotenv: Variables = {}) {
 /** Returns the DATABASE_URL in the file of DATABASE_URL_FILE, as Docker and Kubernetes mount secrets. */
 function readSecret({ DATABASE_URL, DATABASE_URL_FILE = '' }: Variables): string {
   if (DATABASE_URL)
-    throw new ConfigError('DATABASE_URL and DATABASE_URL_FILE are both set: unset one')
+    throw new UsageError('DATABASE_URL and DATABASE_URL_FILE are both set: unset one')
   try {
-    const text = readFileSync(DATABASE_URL_FILE, 'utf8').trim()
-    if (text !== '') return text
+    return readFileSync(DATABASE_URL_FILE, 'utf8').trim()
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    throw new ConfigError(`DATABASE_URL_FILE: cannot read ${DATABASE_URL_FILE} (${code})`)
+    throw new UsageError(`DATABASE_URL_FILE: ${(error as Error).message}`)
   }
-  throw new ConfigError(`DATABASE_URL_FILE: ${DATABASE_URL_FILE} is empty`)
 }
 
 /** Returns a DATABASE_URL with a password that is not percent-encoded, as other variables have it. */
@@ -162,7 +171,7 @@ function withPassword(databaseUrl: string, password: string | undefined): string
   if (password === undefined) return databaseUrl
   const url = new URL(databaseUrl)
   if (url.protocol !== 'mysql:' || url.password !== '') {
-    throw new ConfigError('DATABASE_PASSWORD needs a DATABASE_URL of MySQL without a password')
+    throw new UsageError('DATABASE_PASSWORD needs a DATABASE_URL of MySQL without a password')
   }
   url.password = encodeURIComponent(password)
   return url.href
@@ -171,25 +180,14 @@ function withPassword(databaseUrl: string, password: string | undefined): string
 function isDatabaseUrl(text: string): boolean {
   // SQLite itself would take the last two for a database in memory, and for a URI with options.
   if (text.startsWith('sqlite:')) return !/^sqlite:(\?create$|$|:memory:|file:)/.test(text)
-  const url = URL.parse(text)
-  if (url?.protocol !== 'mysql:' || url.hostname === '' || url.pathname.length < 2) return false
-  if (url.hash !== '') return false
   try {
+    const url = new URL(text)
     // mysql2 decodes these, so a % in a password must be written as %25.
     decodeURIComponent(url.username + url.password + url.hostname + url.pathname)
     mysqlQueryOf(url)
-    return true
+    const { protocol, hostname, pathname, hash } = url
+    return protocol === 'mysql:' && hostname !== '' && pathname.length > 1 && hash === ''
   } catch {
     return false
   }
-}
-
-/** The origin of a web view or an extension, whose URL has no origin by the URL standard. */
-const OTHER_ORIGIN = /^(?!https?:)[a-z][a-z\d+.-]*:\/\/[^\s/?#@\\]+$/
-
-function isOrigin(text: string): boolean {
-  if (text === '*') return true
-  // A URL may have a host such as *.example, which is no pattern: it would match no page.
-  if (text.includes('*')) return false
-  return URL.parse(text)?.origin === text || OTHER_ORIGIN.test(text)
 }

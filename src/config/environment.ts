@@ -1,26 +1,22 @@
 /** The variables of the service, from the environment of the process and from the file .env. */
-import { isUtf8 } from 'node:buffer'
 import { readFileSync } from 'node:fs'
 import { parseEnv } from 'node:util'
 import { nearMiss } from './near-miss.ts'
 
-/** A variable is wrong: the message names it, and says what it must be. */
-export class ConfigError extends Error {
-  override name = 'ConfigError'
+/** A mistake of the operator, in a variable or an argument. The message says what would be right. */
+export class UsageError extends Error {
+  override name = 'UsageError'
 }
 
 export type Variables = Readonly<Record<string, string | undefined>>
 
-/**
- * What Kubernetes sets for each Service, so that one called `metrics` sets METRICS_PORT:
- * https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables
- */
+/** What Kubernetes sets for a Service: one called `metrics` sets METRICS_PORT (enableServiceLinks). */
 const SERVICE_LINK = /^(tcp|udp|sctp):\/\/[\da-f.:[\]]+:\d+$/
 
 /**
  * Returns the values of the variables with these names, and warnings for the operator. A variable of the
  * environment takes precedence over that of .env, even if it is empty; an empty one counts as unset.
- * Throws ConfigError for a name in .env that resembles one of these names. The environment belongs to the
+ * Throws UsageError for a name in .env that resembles one of these names. The environment belongs to the
  * platform, too, so there such a name is a warning; but a new, empty database is worse than no start.
  */
 export function valuesOf(names: readonly string[], environment: Variables, dotenv: Variables) {
@@ -28,12 +24,8 @@ export function valuesOf(names: readonly string[], environment: Variables, doten
   const values: Record<string, string | undefined> = {}
   for (const name of names) {
     const isLink = SERVICE_LINK.test(environment[name] ?? '')
+    if (isLink) warnings.push(`${name} is ignored, because Kubernetes has set it for a Service`)
     values[name] = ((isLink ? undefined : environment[name]) ?? dotenv[name]) || undefined
-    if (isLink) {
-      warnings.push(
-        `${name} is ignored, because Kubernetes has set it for a Service: set enableServiceLinks to false in the Pod`,
-      )
-    }
   }
   const hasDatabase = values.DATABASE_URL ?? values.DATABASE_URL_FILE
   for (const [name, value] of Object.entries({ ...environment, ...dotenv })) {
@@ -41,7 +33,7 @@ export function valuesOf(names: readonly string[], environment: Variables, doten
     if (!meant) continue
     const warning = `${name} is not a variable of this service: did you mean ${meant}?`
     const isOfDatabase = meant.startsWith('DATABASE_URL') && !hasDatabase
-    if (isOfDatabase || Object.hasOwn(dotenv, name)) throw new ConfigError(warning)
+    if (isOfDatabase || Object.hasOwn(dotenv, name)) throw new UsageError(warning)
     warnings.push(warning)
   }
   return { values, warnings }
@@ -51,29 +43,27 @@ export function valuesOf(names: readonly string[], environment: Variables, doten
 const LINE =
   /[^\S\n]*(?:#[^\n]*|(?:export\s+)?[A-Za-z_][\w.]*[^\S\n]*=[^\S\n]*(?:"[^"]*"|'[^']*'|`[^`]*`|)[^\n]*)?(?:\n|$)/y
 
-/** Returns the variables of a text in the format of .env. Throws ConfigError for another line. */
+/** Returns the variables of a text in the format of .env. Throws UsageError for another line. */
 export function parseDotenv(text: string): Variables {
   for (let at = 0; at < text.length; at = LINE.lastIndex) {
     LINE.lastIndex = at
     if (LINE.test(text)) continue
     const number = text.slice(0, at).split('\n').length
-    throw new ConfigError(`Line ${number} of .env must be NAME=value`)
+    throw new UsageError(`Line ${number} of .env must be NAME=value`)
   }
   return parseEnv(text)
 }
 
-/** Returns the variables of the file .env; none without the file. Throws ConfigError. */
+/** Returns the variables of the file .env; none without the file. Throws UsageError. */
 export function readDotenv(): Variables {
-  let bytes: Buffer
   try {
-    // Node's own reader reports for a file that may not be read that there is none.
-    bytes = readFileSync('.env')
+    // Node's own reader reports for a file that may not be read that there is none. A decoder removes the
+    // byte order mark that some editors write.
+    return parseDotenv(new TextDecoder('utf-8', { fatal: true }).decode(readFileSync('.env')))
   } catch (error) {
+    if (error instanceof UsageError) throw error
     const { code } = error as NodeJS.ErrnoException
     if (code === 'ENOENT') return {}
-    throw new ConfigError(`.env cannot be read (${code})`)
+    throw new UsageError(`.env must be a text in UTF-8 that this user may read (${code})`)
   }
-  // ASCII in UTF-16 is also UTF-8, with a NUL beside each character.
-  if (!isUtf8(bytes) || bytes.includes(0)) throw new ConfigError('.env must be a text in UTF-8')
-  return parseDotenv(bytes.toString().replace(/^\ufeff/, '')) // some editors write a byte order mark
 }

@@ -3,25 +3,16 @@ import { DatabaseUnavailableError } from '../../db/errors.ts'
 import type { Database } from '../../db/tables.ts'
 import { describeUrl } from '../../db/url.ts'
 import { type Config, loadConfig } from '../config/config.ts'
-import { ConfigError } from '../config/environment.ts'
-
-/** A mistake of the operator of a command. The message says what would be right. */
-export class UsageError extends Error {
-  override name = 'UsageError'
-}
+import { UsageError } from '../config/environment.ts'
 
 /** Prints a text on stdout. Throws UsageError if it cannot be written: `console.log` ignores that. */
-export function print(text: string): Promise<void> {
-  const { promise, resolve, reject } = Promise.withResolvers<void>()
-  // Without a listener, an error would end the process.
-  process.stdout
-    .on('error', () => {})
-    .write(`${text}\n`, (error) => {
-      if (error) reject(new UsageError(`Cannot write to stdout: ${error.message}`))
-      else resolve()
-    })
-  return promise
-}
+export const print = (text: string): Promise<void> =>
+  new Promise((resolve, reject) => {
+    process.stdout.on('error', () => {}) // without a listener, an error would end the process
+    process.stdout.write(`${text}\n`, (error) =>
+      error ? reject(new UsageError(`Cannot write to stdout: ${error.message}`)) : resolve(),
+    )
+  })
 
 /**
  * Calls `run` with the configuration of the environment. Prints an error on stderr, and sets the exit
@@ -59,7 +50,7 @@ export async function withDatabase<Result>(
 }
 
 function textOf(error: unknown, config: Config | undefined): unknown {
-  if (error instanceof ConfigError || error instanceof UsageError) return error.message
+  if (error instanceof UsageError) return error.message
   if (!config || !(error instanceof DatabaseUnavailableError)) return error
   const { message, code } = error.cause as NodeJS.ErrnoException // the error of the driver
   const { location } = describeUrl(config.databaseUrl)

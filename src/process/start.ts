@@ -7,7 +7,7 @@ import { retry } from '../../db/retry.ts'
 import type { Database } from '../../db/tables.ts'
 import { inTransaction } from '../../db/transaction.ts'
 import type { Config } from '../config/config.ts'
-import { ConfigError } from '../config/environment.ts'
+import { UsageError } from '../config/environment.ts'
 import { createMetricsServer } from '../http/metrics-server.ts'
 import { createRateLimit } from '../http/rate-limit.ts'
 import { trustOf } from '../http/request.ts'
@@ -37,7 +37,7 @@ interface Product extends Api {
 }
 
 /**
- * Starts the service on the configured database, whose migrations must be current. Throws ConfigError
+ * Starts the service on the configured database, whose migrations must be current. Throws UsageError
  * when a port cannot be listened on.
  */
 export async function start(config: Config, log: Log, { createStores, ...api }: Product) {
@@ -97,12 +97,12 @@ export async function start(config: Config, log: Log, { createStores, ...api }: 
   }
 }
 
-/** Resolves once the server listens. Throws ConfigError, which names the variable of the port. */
+/** Resolves once the server listens. Throws UsageError, which names the variable of the port. */
 async function listen(variable: string, server: Server, options: ListenOptions): Promise<void> {
   await once(server.listen(options), 'listening').catch(({ code }: NodeJS.ErrnoException) => {
     const { port, host } = options
     const place = host === undefined ? port : `${port} of ${host}`
     const hint = code === 'EADDRINUSE' ? `: ${PORT_IN_USE}` : ''
-    throw new ConfigError(`${variable}: cannot listen on ${place} (${code})${hint}`)
+    throw new UsageError(`${variable}: cannot listen on ${place} (${code})${hint}`)
   })
 }
