@@ -1,4 +1,4 @@
-/** A consumer of the package, which client-package.test.ts compiles in strict mode and runs. */
+/** A consumer of the package, which client.test.ts compiles in strict mode and runs. */
 
 import {
   type AppRouter,
