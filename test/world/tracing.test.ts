@@ -5,16 +5,14 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import path from 'node:path'
 import { json } from 'node:stream/consumers'
-import { expect, onTestFinished, test } from 'vitest'
-import { emptyProject } from '../support/client-package.ts'
+import { expect, onTestFinished } from 'vitest'
 import { newDatabase } from '../support/database.ts'
 import { readRoot } from '../support/image.ts'
 import { startMysql } from '../support/mysql.ts'
 import { runServer } from '../support/process.ts'
 import { keyedFetch } from '../support/rest.ts'
 import { createKey } from '../support/service.ts'
-
-const root = path.join(import.meta.dirname, '../..')
+import { npmTrial } from './trial.ts'
 
 interface Span {
   name: string
@@ -42,27 +40,16 @@ async function startCollector() {
   return { spans, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/traces` }
 }
 
-/** Installs the packages, beside the service's own, and returns the path of the file to load. */
-async function install(): Promise<string> {
-  const project = emptyProject()
-  onTestFinished(project.remove)
-  const [, packages = ''] =
-    /^npm install --no-save (.+)$/m.exec(readRoot('docs/operating.md')) ?? []
-  await project.install(packages.split(' '))
-  const file = path.join(project.folder, 'tracing.mjs')
-  copyFileSync(path.join(root, 'deploy/tracing.mjs'), file)
-  symlinkSync(
-    path.join(root, 'node_modules/mysql2'),
-    path.join(project.folder, 'node_modules/mysql2'),
-  )
-  return file
-}
+const [, packages = ''] = /^npm install --no-save (.+)$/m.exec(readRoot('docs/operating.md')) ?? []
 
 const TRACE = '0af7651916cd43dd8448eb211c80319c'
 const CALLER = 'b7ad6b7169203331'
 
-test('requests, the calls of a batch, and statements without values are spans of one trace', async () => {
-  const file = await install()
+npmTrial('OpenTelemetry for Node', packages.split(' '), async ({ folder }) => {
+  // As the operator installs them: beside the service's own packages.
+  const file = path.join(folder, 'tracing.mjs')
+  copyFileSync('deploy/tracing.mjs', file)
+  symlinkSync(path.resolve('node_modules/mysql2'), path.join(folder, 'node_modules/mysql2'))
   const mysql = await startMysql()
   onTestFinished(mysql.remove)
   const database = await newDatabase(mysql.url)
@@ -102,4 +89,5 @@ test('requests, the calls of a batch, and statements without values are spans of
   const [batch] = named('batch')
   expect(named('listPets')).toMatchObject([{ parentSpanId: batch?.spanId }])
   expect(JSON.stringify(collector.spans)).not.toMatch(/Tracy|readyz|input=|petstore_\w{30}/)
+  return 'requests, the calls of a batch, and statements without values are spans of one trace'
 })
