@@ -1,24 +1,17 @@
 /** The lifetime of Idempotency-Keys, and the regular removal of expired ones. */
 import { hash } from 'node:crypto'
-import { setTimeout } from 'node:timers/promises'
-import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
-import { eventually } from '../support/eventually.ts'
+import { afterAll, beforeEach, expect, test, vi } from 'vitest'
 import { until } from '../support/instance.ts'
-import { type Service, startService } from '../support/service.ts'
+import { serviceForFile, startService } from '../support/service.ts'
 
 const MINUTE = 60_000
-const HOUR = 60 * MINUTE
+const LIFETIME = 120 * MINUTE
 
-let service: Service
-beforeEach(() => void vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] }))
-afterEach(() => {
-  vi.useRealTimers()
-  vi.restoreAllMocks()
-})
-async function start(variables = {}): Promise<void> {
-  service = await startService(variables)
-  onTestFinished(() => service.stop())
-}
+// The test says when a round begins.
+vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+afterAll(() => void vi.useRealTimers())
+const service = await serviceForFile({ IDEMPOTENCY_LIFETIME: '2h' })
+beforeEach(async () => void (await service.sql('delete from idempotency_keys')))
 
 const rex = { name: 'Rex', categoryId: 3 }
 const create = async (key: string, body: object = rex) => {
@@ -33,107 +26,71 @@ const age = (key: string, time: number) =>
     hash('sha256', key),
   ])
 const nextRound = () => vi.advanceTimersByTime(10 * MINUTE)
-const storedKeys = async () => {
-  const rows = await service.sql('select key_hash from idempotency_keys order by id')
-  return rows.map(({ key_hash }) => key_hash)
+const countKeys = async ({ sql } = service) => {
+  const [row] = await sql('select count(*) as count from idempotency_keys')
+  return Number(row?.count)
 }
 /** Adds rows that are older than any lifetime. */
-async function addOldRows(count: number): Promise<void> {
+async function addOldRows(count: number, { sql } = service): Promise<void> {
   const rows = Array.from(
     { length: count },
     (_, index) => `(1, '${String(index).padStart(64, '0')}', 'createPet', '', '-1', ${index})`,
   )
-  await service.sql(
+  await sql(
     `insert into idempotency_keys
        (api_key_id, key_hash, operation, fingerprint, answer, created_at) values ${rows.join()}`,
   )
 }
 
-test.each([
-  [{}, 24 * HOUR],
-  [{ IDEMPOTENCY_LIFETIME: '2h' }, 2 * HOUR],
-])('with %o: a key expires after its lifetime', async (variables, lifetime) => {
-  await start(variables)
+test('a key expires after its lifetime; the next request with it replaces its row', async () => {
   const first = await create('key')
-  await age('key', lifetime - MINUTE)
+  await age('key', LIFETIME - MINUTE)
   expect(await create('key')).toBe(first)
-  await age('key', lifetime + 1_000)
+  await age('key', LIFETIME + 1_000)
   const bella = { ...rex, name: 'Bella' }
   const second = await create('key', bella)
   expect(second).not.toBe(first)
-  // The second request replaced the row of the first one.
   expect(await create('key', bella)).toBe(second)
+  expect(await countKeys()).toBe(1)
 })
 
-test('each round removes the expired keys only', async () => {
-  const lifetime = 24 * HOUR
-  await start()
-  for (const key of ['old', 'expired', 'fresh']) await create(key)
+test('one round removes all expired keys, no others, and pauses after each hundred', async () => {
+  await create('fresh')
   const young = await create('young')
-  await age('old', 2 * lifetime)
-  await age('expired', lifetime + 1_000)
-  await age('young', lifetime - MINUTE)
-  // A round may still run when the next one is due.
-  const expectRounds = (...keys: string[]) =>
-    eventually(async () => {
-      nextRound()
-      expect(await storedKeys()).toEqual(keys.map((key) => hash('sha256', key)))
-    })
-  await expectRounds('fresh', 'young')
-  await create('later')
-  await age('later', lifetime + MINUTE)
-  await expectRounds('fresh', 'young')
-  expect(await create('young')).toBe(young)
-})
-
-test('one round removes all expired keys, and a failed round is logged as a warning', async () => {
-  await start()
-  await create('young')
-  await addOldRows(4_001)
-  await service.sql('alter table idempotency_keys rename to elsewhere')
-  const warnings = () =>
-    service.logged.map((line) => JSON.parse(line)).filter(({ level }) => level === 'warn')
+  await age('young', LIFETIME - MINUTE)
+  await create('expired')
+  await age('expired', LIFETIME + 1_000)
+  await addOldRows(2_000)
   vi.advanceTimersByTime(9 * MINUTE)
-  await setTimeout(50)
-  expect(warnings()).toEqual([])
-  vi.advanceTimersByTime(MINUTE)
-  await eventually(() =>
-    expect(warnings()).toMatchObject([
-      {
-        msg: 'Could not remove old idempotency keys',
-        err: { message: expect.stringContaining('idempotency_keys') },
-      },
-    ]),
-  )
+  const began = performance.now()
+  nextRound()
+  await until('all are removed', async () => (await countKeys()) === 2)
+  expect(performance.now() - began, '20 pauses of 10 ms').toBeGreaterThan(190)
+  expect(await create('young')).toBe(young)
+  expect(await countKeys()).toBe(2)
+})
+
+test('a failed round is logged as a warning, and the next one removes the keys', async () => {
+  await addOldRows(1)
+  await service.sql('alter table idempotency_keys rename to elsewhere')
+  const warnings = () => service.logged.filter((line) => line.includes('"level":"warn"'))
+  nextRound()
+  await until('it is logged', () => warnings().length > 0)
   await service.sql('alter table elsewhere rename to idempotency_keys')
-  nextRound()
-  await eventually(async () => expect(await storedKeys()).toEqual([hash('sha256', 'young')]))
-  expect((await service.rest('GET', '/pets')).status).toBe(200)
-})
-
-test('a stop aborts the round', async () => {
-  service = await startService()
-  await addOldRows(3_000)
-  nextRound()
-  await eventually(async () => {
-    const [row] = await service.sql('select count(*) as count from idempotency_keys')
-    expect(Number(row?.count)).toBeLessThan(3_000)
+  expect(JSON.parse(`${warnings()[0]}`)).toMatchObject({
+    msg: 'Could not remove old idempotency keys',
+    err: { message: expect.stringContaining('idempotency_keys') },
   })
-  vi.useRealTimers()
-  await service.stop()
-  await expectNoWarning()
+  nextRound()
+  await until('it is removed', async () => (await countKeys()) === 0)
 })
 
-async function expectNoWarning(): Promise<void> {
-  await setTimeout(100) // a round that continues would log its error by now
-  expect(service.logged.filter((line) => /error|warn/.test(JSON.parse(line).level))).toEqual([])
-}
-
-test('calls go on while many keys are removed: there is a pause after each hundred', async () => {
-  await start()
-  await addOldRows(3_000)
-  const begun = performance.now()
+test('a stop ends the round, without a warning', async () => {
+  const stopped = await startService()
+  await addOldRows(3_000, stopped)
   nextRound()
-  await until('all are removed', async () => (await storedKeys()).length === 0)
-  expect(performance.now() - begun, '30 pauses of 10 ms').toBeGreaterThan(290)
+  await until('it has begun', async () => (await countKeys(stopped)) < 3_000)
+  await stopped.stop()
+  await new Promise((resolve) => setTimeout(resolve, 50)) // a round that continues would log its error
+  expect(stopped.logged.filter((line) => /error|warn/.test(JSON.parse(line).level))).toEqual([])
 })

@@ -1,0 +1,123 @@
+/** The store of Idempotency-Keys by its function: equal and different inputs, outputs, calls that fail. */
+import { pino } from 'pino'
+import { afterAll, expect, test } from 'vitest'
+import { connect } from '../../db/connect.ts'
+import { Deadline } from '../../db/deadline.ts'
+import { migrate } from '../../db/migrate.ts'
+import type { Database } from '../../db/tables.ts'
+import { createIdempotency, type Make } from '../../src/idempotency/store.ts'
+import { createKey, listKeys } from '../../src/keys/store.ts'
+import { newDatabase } from '../support/database.ts'
+
+const database = await newDatabase()
+const db = await connect(database.url)
+await migrate(db)
+const { once, stop } = createIdempotency(db, (inside) => inside, 60_000, pino({ enabled: false }))
+afterAll(async () => {
+  stop()
+  await db.destroy()
+  await database.remove()
+})
+
+const forever = () => new Deadline(Number.POSITIVE_INFINITY)
+let serial = 0
+/** A request with a new key. */
+const newRequest = (input: unknown = 1) => ({
+  holder: 1n,
+  key: `${serial++}`,
+  operation: 'test',
+  input,
+})
+
+test.for<[what: string, one: object, other: object]>([
+  ['the same value in another field', { title: 'Dune' }, { subtitle: 'Dune' }],
+  ['two values exchanged', { title: 'a', subtitle: 'b' }, { title: 'b', subtitle: 'a' }],
+  ['null and omitted', { title: 'a', year: null }, { title: 'a' }],
+  ['empty and omitted', { title: '' }, {}],
+  ['an empty list and omitted', { sizes: [] }, {}],
+  ['a list in another order', { sizes: [1, 2] }, { sizes: [2, 1] }],
+  ['the end of a number in a list', { sizes: [1, 23] }, { sizes: [12, 3] }],
+  ['the last digit', { long: 2n ** 63n - 1n }, { long: 2n ** 63n - 2n }],
+  ['a millisecond', { day: new Date(1) }, { day: new Date(2) }],
+  ['a field in an object', { inner: { one: 'a' } }, { inner: { other: 'a' } }],
+  ['quotes in a text', { title: 'a","subtitle":"b' }, { title: 'a', subtitle: 'b' }],
+  ['a composed and a decomposed letter', { title: 'ä' }, { title: 'a\u0308' }],
+])('another input is another request: %s', async ([, one, other]) => {
+  const request = newRequest(one)
+  const call = (input: object, output: string) =>
+    once({ ...request, input }, forever(), async () => output)
+  expect(await call(one, 'first')).toEqual({ output: 'first' })
+  expect(await call(other, 'second')).toBe('keyUsed')
+  expect(await call({ ...one, more: undefined }, 'third')).toEqual({ output: 'first' })
+})
+
+test('another operation is another request; another holder has its own keys', async () => {
+  const request = newRequest()
+  const call = (changed: object, output: string) =>
+    once({ ...request, ...changed }, forever(), async () => output)
+  expect(await call({}, 'first')).toEqual({ output: 'first' })
+  expect(await call({ operation: 'other' }, 'second')).toBe('keyUsed')
+  expect(await call({ holder: 2n }, 'second')).toEqual({ output: 'second' })
+  expect(await call({}, 'third')).toEqual({ output: 'first' })
+})
+
+test('a repetition returns every type of value unchanged, also long ones', async () => {
+  const output = {
+    title: 'Graz 😀\u2028',
+    year: null,
+    long: 2n ** 63n - 1n,
+    day: new Date('2026-01-02T03:04:05.678Z'),
+    more: 'ä'.repeat(100_000),
+  }
+  for (const oneStatement of [true, false]) {
+    const request = newRequest()
+    const call = (made: object) => once(request, forever(), async () => made, { oneStatement })
+    expect(await call(output)).toEqual({ output })
+    expect(await call({})).toEqual({ output })
+  }
+})
+
+const ended = () => {
+  const deadline = forever()
+  deadline.giveUp(new Error('The client has gone'))
+  return deadline
+}
+const cyclic: { self?: object } = {}
+cyclic.self = cyclic
+
+test.for<[what: string, input: unknown, deadline: () => Deadline, make: () => Promise<string>]>([
+  ['is aborted before it begins', 1, ended, async () => 'made'],
+  ['has an input that cannot be compared', cyclic, forever, async () => 'made'],
+  ['fails', 1, forever, () => Promise.reject(new Error('It failed'))],
+  ['has an output that cannot be stored', 1, forever, async () => (() => {}) as never],
+])('a call that %s leaves its key unused', async ([, input, deadline, make]) => {
+  for (const oneStatement of [true, false]) {
+    const request = newRequest()
+    let works = 0
+    const work = () => {
+      works++
+      return make()
+    }
+    const failing = once({ ...request, input }, deadline(), work, { oneStatement })
+    await expect(failing).rejects.toThrow()
+    expect(works, 'a failure is not repeated').toBeLessThanOrEqual(1)
+    const again = once(request, forever(), async () => 'made', { oneStatement })
+    expect(await again).toEqual({ output: 'made' })
+  }
+})
+
+test('a call that fails without a statement does not affect one that shares its transaction', async () => {
+  const call = (make: Make<Database, string>) =>
+    once(newRequest(), forever(), make, { oneStatement: true })
+  const create = async (transaction: Database) => {
+    await createKey(transaction, 'shared')
+    return 'made'
+  }
+  const [failed, made] = await Promise.allSettled([
+    call(() => Promise.reject(new Error('It failed'))),
+    call(create),
+  ])
+  expect(failed).toMatchObject({ reason: { message: 'It failed' } })
+  expect(made).toMatchObject({ value: { output: 'made' } })
+  expect(await listKeys(db)).toHaveLength(1)
+})
