@@ -134,24 +134,6 @@ const EXPECTED = {
   transaction_isolation: ISOLATION,
 }
 
-const SERVER = [
-  'hostname',
-  'port',
-  'version',
-  'auto_increment_increment',
-  'innodb_autoinc_lock_mode',
-  'wsrep_on',
-  'log_bin',
-  'binlog_format',
-  'innodb_flush_log_at_trx_commit',
-  'sync_binlog',
-]
-
-// Not all servers have all of them, and `select @@name` fails for an unknown name.
-const names = [...Object.keys(EXPECTED), 'tx_isolation', ...SERVER]
-/** The query for the variables that `toServer` reads. */
-export const VARIABLES = `show variables where variable_name in ('${names.join("', '")}')`
-
 /** The comment of the service's tables. The database may contain others. */
 export const COMMENT = 'created by a migration'
 
@@ -171,7 +153,8 @@ async function setUp(connection: Connection, warn: (message: string) => void) {
   const query = async (sql: string) =>
     (await connection.promise().query<RowDataPacket[]>(sql))[0] ?? []
   for (const sql of SET_UP) await query(sql)
-  const { mistake, risks, ...server } = toServer(await query(VARIABLES))
+  // All: `select @@name` fails for one that a server does not have.
+  const { mistake, risks, ...server } = toServer(await query('show variables'))
   if (mistake) throw new Error(mistake)
   const tables = await query(TABLES)
   if (tables.length > 0) {
@@ -184,7 +167,7 @@ async function setUp(connection: Connection, warn: (message: string) => void) {
 
 type Server = Awaited<ReturnType<typeof setUp>>
 
-/** Returns the properties of a server and of the session, from the rows of VARIABLES. */
+/** Returns the properties of a server and of the session, from the rows of `show variables`. */
 export function toServer(rows: readonly Record<string, unknown>[]) {
   const values = new Map(rows.map((row) => [row.Variable_name, String(row.Value)]))
   const is = (name: string, value: string) => values.get(name) === value
