@@ -71,6 +71,7 @@ describe('the limits', () => {
     await until('two wait for their turn', () => usage.used === 6 && usage.waiting === 2)
     const keys = () => execute(db, db.selectFrom('api_keys').select('id'))
     expect(await Promise.all(Array.from({ length: 5 }, keys))).toHaveLength(5)
+    expect(usage).toEqual({ used: 6, waiting: 2 })
     await rival('unlock tables')
     await Promise.all(writes)
     // Concurrent lists share a query, which is a read too.
@@ -78,6 +79,11 @@ describe('the limits', () => {
     const store = petStore(db)
     await Promise.all([1, 2].map((limit) => store.list({ limit }, soon)))
     expect(usage).toEqual({ used: 0, waiting: 0 })
+  })
+
+  test('a pool of one connection may write', async () => {
+    const { db } = await newPool({ size: 1 })
+    await write(db)
   })
 
   test('a thousand calls may wait for a connection, and no more', async () => {
