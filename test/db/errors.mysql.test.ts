@@ -3,7 +3,7 @@ import { setTimeout } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { connect } from '../../db/connect.ts'
 import { inTransaction } from '../../db/transaction.ts'
-import { instanceForFile, running, until } from '../support/instance.ts'
+import { instanceForFile, until } from '../support/instance.ts'
 import { openSql } from '../support/sql.ts'
 
 const service = await instanceForFile()
@@ -176,43 +176,4 @@ test('a creation is repeated while it waits for a lock for more than a second', 
   await rival('commit')
   expect((await answer).status).toBe(201)
   expect(await service.countPets()).toBe(1)
-})
-
-test('reads and creations with a key are repeated after a kill', async () => {
-  await using locker = await openSql(service.databaseUrl)
-  // The API key is in the cache, and connections are open.
-  expect((await service.rest('GET', '/pets')).status).toBe(200)
-  /** Returns how many statements of this pattern were sent. */
-  const sent = (pattern: string) => {
-    const like = new RegExp(`^${pattern.replaceAll('%', '.*')}`)
-    return proxy.statements.filter((text) => like.test(text)).length
-  }
-  const kill = async (how: string, pattern: string) => {
-    const ids = () => running(service.sql, pattern)
-    await until('the statement waits', async () => (await ids()).length > 0)
-    const before = sent(pattern)
-    await service.sql(`${how} ${(await ids())[0]}`)
-    return before
-  }
-  for (const how of ['kill', 'kill query']) {
-    for (const [call, pattern, status] of [
-      [() => service.rest('GET', '/pets'), 'select%from `pets`%', 200],
-      [() => service.rest('GET', '/pets/1'), 'select%from `pets`%', 404],
-      [() => create(true), 'insert into `pets`%', 201],
-    ] as const) {
-      await locker('lock tables pets write')
-      const answer = call()
-      const before = await kill(how, pattern)
-      await until('it is repeated', () => sent(pattern) > before)
-      await locker('unlock tables')
-      expect((await answer).status, `${how} ${pattern}`).toBe(status)
-    }
-    await locker('lock tables pets write')
-    const answer = create(false)
-    const before = await kill(how, 'insert into `pets`%')
-    expect((await answer).status).toBe(503)
-    expect(sent('insert into `pets`%'), 'it is not repeated').toBe(before)
-    await locker('unlock tables')
-  }
-  expect(await service.countPets()).toBe(2)
 })
