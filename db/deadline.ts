@@ -12,8 +12,11 @@ export class Deadline {
   #reason: Error | undefined
   #listeners: Listener[] | undefined
   #isOver = false
+  /** Whether one call alone has this deadline, so that no other one comes in the same turn to share its statement. */
+  readonly isOfOneCall: boolean
 
-  constructor(timeout: number) {
+  constructor(timeout: number, { isOfOneCall = false }: { isOfOneCall?: boolean } = {}) {
+    this.isOfOneCall = isOfOneCall
     if (timeout === Number.POSITIVE_INFINITY) return
     // After a pause of the process, an answer may have arrived in time: it is read before the immediate.
     const onTimeout = () => setImmediate(() => this.giveUp(new DatabaseTimeoutError(timeout)))

@@ -89,7 +89,7 @@ export function pipeline<Matched extends Match>(
       let caller = authorize(await identify(service, res, calls), type)
       const body = readsBody ? await readBody(req, res) : undefined
       if (!hasArrived) caller = authorize(await identifyAgain(service, res), type)
-      const reply = await surface.reply(match, contextOf(service, req, res, caller), body)
+      const reply = await surface.reply(match, contextOf(service, req, res, caller, calls), body)
       const record = recordOf(res)
       record.calls = reply.calls
       for (const error of reply.errors ?? []) service.report(error, record)
@@ -127,9 +127,10 @@ function contextOf(
   req: IncomingMessage,
   res: ServerResponse,
   caller: Caller,
+  calls: number,
 ): Context {
   if (res.destroyed) throw CLIENT_GONE
-  const deadline = new Deadline(timeout)
+  const deadline = new Deadline(timeout, { isOfOneCall: calls === 1 })
   res.on('close', () => (res.writableFinished ? deadline.clear() : deadline.giveUp(CLIENT_GONE)))
   // Node joins several such headers with ", ", and the result is not a valid key.
   const idempotencyHeader = req.headers['idempotency-key'] as string | undefined

@@ -65,6 +65,16 @@ test('two batches run concurrently, then only a full batch does not wait', async
   expect(await Promise.all(calls)).toEqual([1, 2, 3, 5, 6, 6, 7, 8, 9])
 })
 
+test('a call that is alone, with a deadline of its own, begins at once; later ones share a batch', async () => {
+  const { calls, call, callAll, inputs, batches } = recordedBatches(4)
+  calls.push(call(1, new Deadline(Number.POSITIVE_INFINITY, { isOfOneCall: true })))
+  expect(inputs()).toEqual([[1]])
+  await callAll(2, 3)
+  expect(inputs()).toEqual([[1], [2, 3]])
+  for (const { end } of batches) end()
+  expect(await Promise.all(calls)).toEqual([1, 2, 3])
+})
+
 test('a full batch does not wait for others', async () => {
   const { callAll, inputs } = recordedBatches(2)
   await callAll(1, 2, 3, 4, 5, 6, 7)
