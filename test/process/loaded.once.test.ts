@@ -1,57 +1,74 @@
-/** Packages that a process does not load: no HTTP client in the service, no database for --help. */
-import { expect, test } from 'vitest'
+/** What a process loads, and when: no HTTP client, no database for --help, the document on request. */
+import { expect, onTestFinished, test } from 'vitest'
 import { newDatabase } from '../support/database.ts'
 import { programs, runServer, runToEnd } from '../support/process.ts'
 import { keyedFetch } from '../support/rest.ts'
 import { createKey } from '../support/service.ts'
-import { packagesIn, runFirst, tellPackages } from '../support/watched.ts'
+import { packagesIn, tellPackages, withHooks } from '../support/watched.ts'
 
-/** Logs at the exit of the process whether Node's own HTTP client was loaded. */
-const tellAtExit = `process.once('exit', () => {
-  const isLoaded = process.moduleLoadList.some((name) => name.includes('undici'))
-  console.error(JSON.stringify({ msg: 'loaded', isLoaded }))
-})`
-
-test.each([
-  ['a service does not load undici', '', false],
-  ['a call of fetch loads undici, so this test would notice', 'await fetch("data:,"); ', true],
-])('%s', async (_, before, isLoaded) => {
-  const database = await newDatabase()
-  const key = await createKey(database.url)
-  const server = await runServer({
-    DATABASE_URL: database.url,
-    METRICS_PORT: '0',
-    ...runFirst(before + tellAtExit),
-  })
-  try {
-    for (const path of ['/v1/pets', '/trpc/listPets', '/readyz']) {
-      expect((await keyedFetch(server.origin, key)(path)).status).toBe(200)
+/**
+ * Makes the first build of document and page fail, and logs when trpc-to-openapi is loaded, and whether
+ * Node's own HTTP client was loaded before, and is after a call of fetch.
+ */
+const hooks = withHooks(
+  `
+    if (specifier === 'trpc-to-openapi') tell('loaded')
+    const isMaker = /(openapi\\/document|surface\\/docs)\\.ts$/.test(specifier)
+    if (isMaker && !failed.has(specifier)) {
+      failed.add(specifier)
+      throw new Error('No file can be opened')
     }
-  } finally {
-    await server.end('SIGTERM')
-    await database.remove()
+    return next(specifier, context)`,
+  `const failed = new Set()
+   const tell = (msg) => {
+     const hasClient = process.moduleLoadList.some((name) => name.includes('undici'))
+     writeSync(2, JSON.stringify({ msg, hasClient }) + '\\n')
+   }
+   process.once('exit', () => {
+     void fetch('data:,')
+     tell('fetched')
+   })`,
+)
+
+test('document and page are built on request, again after a failure, and once for concurrent requests', async () => {
+  const { url, remove } = await newDatabase()
+  onTestFinished(remove)
+  const key = await createKey(url)
+  const server = await runServer({ DATABASE_URL: url, METRICS_PORT: '0', ...hooks })
+  onTestFinished(async () => void (await server.end()))
+  const ask = async (path: string) => {
+    const answer = await keyedFetch(server.origin, key)(path, { redirect: 'manual' })
+    return answer.status
   }
-  expect(server.entries()).toContainEqual({ msg: 'loaded', isLoaded })
+  const entries = (text: string) => server.entries().filter(({ msg }) => msg === text)
+  const paths = ['/v1/pets', '/trpc/listPets', '/readyz', '/docs']
+  expect(await Promise.all(paths.map(ask))).toEqual([200, 200, 200, 302])
+  expect(entries('loaded')).toEqual([])
+  for (const path of ['/v1/openapi.json', '/docs/']) {
+    expect(await ask(path)).toBe(500)
+    const many = Array.from({ length: 5 }, () => ask(path))
+    expect(new Set(await Promise.all(many))).toEqual(new Set([200]))
+  }
+  expect(await server.end('SIGTERM')).toBe(0)
+  expect(entries('loaded')).toEqual([{ msg: 'loaded', hasClient: false }])
+  expect(entries('fetched')).toEqual([{ msg: 'fetched', hasClient: true }])
+  const causes = entries('Internal server error').map(({ err }) => err)
+  expect(causes).toMatchObject([1, 2].map(() => ({ message: 'No file can be opened' })))
 })
 
-test.each<[what: string, program: keyof typeof programs, words: string[], variables: object]>([
-  ['keys --help', 'keys', ['--help'], {}],
-  ['keys, mistyped', 'keys', ['rotate', 'shop'], {}],
-  ['migrate, mistyped', 'migrate', ['--dry-run'], {}],
-  ['seed, mistyped', 'seed', ['--dry-run'], {}],
-  ['restore, mistyped', 'restore', [], {}],
-  ['backup, mistyped', 'backup', [], {}],
-  ['a wrong variable', 'server', [], { PORT: 'abc' }],
-])('%s loads neither a database driver nor a server', async (_, program, words, variables) => {
-  const { stderr } = await runToEnd(programs[program], { ...tellPackages, ...variables }, words)
-  const names = packagesIn(stderr)
-  expect(names).toContain('zod') // parses the configuration
-  const others = names.filter((name) => /^(kysely|mysql2|express|node:sqlite)(\/|$)/.test(name))
-  expect(others).toEqual([])
-})
-
-test('keys list loads a database driver, so these tests would notice', async () => {
-  const { code, stderr } = await runToEnd(programs.keys, tellPackages, ['list'])
-  expect(code).toBe(0)
-  expect(packagesIn(stderr)).toEqual(expect.arrayContaining(['kysely', 'node:sqlite']))
+test('a mistyped program loads neither a database driver nor a server', async () => {
+  const loadedBy = async (program: keyof typeof programs, words: string[], variables = {}) => {
+    const { stderr } = await runToEnd(programs[program], { ...tellPackages, ...variables }, words)
+    return packagesIn(stderr).filter((name) =>
+      /^(kysely|mysql2|express|node:sqlite|zod)$/.test(name),
+    )
+  }
+  expect(new Set(await loadedBy('keys', ['--help']))).toEqual(new Set(['zod']))
+  expect(new Set(await loadedBy('keys', ['rotate', 'shop']))).toEqual(new Set(['zod']))
+  expect(new Set(await loadedBy('migrate', ['--dry-run']))).toEqual(new Set(['zod']))
+  expect(new Set(await loadedBy('server', [], { PORT: 'abc' }))).toEqual(new Set(['zod']))
+  // … so that this test would notice.
+  expect(await loadedBy('keys', ['list'])).toEqual(
+    expect.arrayContaining(['kysely', 'node:sqlite']),
+  )
 })

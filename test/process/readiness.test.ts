@@ -1,29 +1,26 @@
 /** `/readyz` and `/healthz`: whether the service can serve, and whether the process is alive. */
 import { copyFileSync, renameSync, rmSync } from 'node:fs'
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
-import { outOfThree } from '../support/eventually.ts'
 import { everyHeader } from '../support/headers.ts'
-import { running } from '../support/instance.ts'
+import { running, until } from '../support/instance.ts'
 import { newMetrics } from '../support/metrics.ts'
-import { type Proxy as Between, proxied } from '../support/proxy.ts'
+import { proxied } from '../support/proxy.ts'
 import { converse } from '../support/raw.ts'
 import { type Service, startService } from '../support/service.ts'
-import { openSql, type Sql } from '../support/sql.ts'
-
-const within = { timeout: 10_000, interval: 50 }
-const start = (database?: TestDatabase) => startService({}, { ...(database && { database }) })
+import { openSql } from '../support/sql.ts'
 
 let database: TestDatabase
-let sql: Sql
 let service: Service
+/** Starts the service; a proxy may be between it and its database. */
+async function start(url = database.url, variables = {}): Promise<void> {
+  service = await startService(variables, { database: { ...database, url } })
+  expect(await ready()).toMatchObject(yes)
+}
 beforeEach(async () => {
   database = await newDatabase()
 })
-afterEach(async () => {
-  await sql?.close()
-  await service.stop()
-})
+afterEach(() => service.stop())
 
 /** The response of `/readyz`, and its milliseconds. */
 async function ready(): Promise<{ status: number; body: unknown; time: number }> {
@@ -50,22 +47,18 @@ const no = {
   body: { code: 'SERVICE_UNAVAILABLE', message: 'The service is not ready', status: 503 },
 }
 
-/** Checks that the service is not ready but alive, and says so within about a second. */
+/** Checks that the service is not ready but alive, long before DATABASE_TIMEOUT (30 s). */
 async function expectNotReady(): Promise<void> {
   const answer = await ready()
   expect(answer).toMatchObject(no)
-  expect(answer.time).toBeLessThan(1_800)
-  const began = performance.now()
+  expect(answer.time).toBeLessThan(15_000)
   expect((await fetch(`${service.origin}/healthz`)).status).toBe(200)
-  expect(performance.now() - began).toBeLessThan(500)
 }
 
-const recovered = () => vi.waitFor(async () => expect(await ready()).toMatchObject(yes), within)
+const recovered = () => until('it is ready', async () => (await ready()).status === 200)
 
 test('both need no key, and support HEAD', async () => {
-  service = await start(database)
-  sql = await openSql(database.url)
-  expect(await ready()).toMatchObject(yes)
+  await start()
   const health = await fetch(`${service.origin}/healthz`)
   expect([health.status, await health.json()]).toEqual([200, { status: 'ok' }])
   for (const path of ['/healthz', '/readyz']) {
@@ -81,36 +74,22 @@ test('both need no key, and support HEAD', async () => {
   }
 })
 
-test(
-  'a schema that lacks a migration is not ready, until the migration has run',
-  outOfThree,
-  async () => {
-    service = await start(database)
-    sql = await openSql(database.url)
-    await recovered()
-    const [newest] = await sql('select name, timestamp from kysely_migration order by name desc')
-    for (let round = 0; round < 2; round++) {
-      await sql('delete from kysely_migration where name = ?', [newest?.name])
-      const logged = service.logged.length
-      await expectNotReady()
-      expect((await fetch(`${service.origin}/readyz`, { method: 'HEAD' })).status).toBe(503)
-      // Probes come every second: 503 is not logged as an error.
-      const lines = service.logged.slice(logged).map((line) => JSON.parse(line))
-      expect(lines.map(({ level, msg }) => `${level} ${msg}`)).toEqual(
-        Array(3).fill('info request'),
-      )
-      await sql('insert into kysely_migration (name, timestamp) values (?, ?)', [
-        newest?.name,
-        newest?.timestamp,
-      ])
-      expect(await ready()).toMatchObject(yes)
-    }
-  },
-)
-
-test('a schema without migrations is not ready, until they have run', outOfThree, async () => {
-  service = await start(database)
-  sql = await openSql(database.url)
+test('a schema that lacks a migration, or all, is not ready until they have run', async () => {
+  await start()
+  const { sql } = service
+  const [newest] = await sql('select name, timestamp from kysely_migration order by name desc')
+  await sql('delete from kysely_migration where name = ?', [newest?.name])
+  const logged = service.logged.length
+  await expectNotReady()
+  expect((await fetch(`${service.origin}/readyz`, { method: 'HEAD' })).status).toBe(503)
+  // Probes come every second: 503 is not logged as an error.
+  const lines = service.logged.slice(logged).map((line) => JSON.parse(line))
+  expect(lines.map(({ level, msg }) => `${level} ${msg}`)).toEqual(Array(3).fill('info request'))
+  await sql('insert into kysely_migration (name, timestamp) values (?, ?)', [
+    newest?.name,
+    newest?.timestamp,
+  ])
+  expect(await ready()).toMatchObject(yes)
   await sql('alter table kysely_migration rename to elsewhere')
   await expectNotReady()
   await sql('alter table elsewhere rename to kysely_migration')
@@ -118,56 +97,47 @@ test('a schema without migrations is not ready, until they have run', outOfThree
 })
 
 describe.runIf(engine === 'sqlite')('the file of the database', () => {
-  const copied = (file: string) => {
-    copyFileSync(file, `${file}.copy`)
-    renameSync(`${file}.copy`, file)
-  }
+  const file = () => database.url.slice('sqlite:'.length)
+  const losses = () =>
+    service.logged.map((line) => JSON.parse(line)).filter(({ msg }) => msg !== 'request')
 
-  test.each<[string, (file: string) => void]>([
-    ['removed', rmSync],
-    ['moved', (file) => renameSync(file, `${file}.old`)],
-    ['replaced', copied],
+  test.each<[string, () => void]>([
+    ['removed', () => rmSync(file())],
+    [
+      'replaced',
+      () => {
+        copyFileSync(file(), `${file()}.copy`)
+        renameSync(`${file()}.copy`, file())
+      },
+    ],
   ])('that was %s: not ready, and the log says so once', async (_, lose) => {
-    service = await start(database)
-    expect(await ready()).toMatchObject(yes)
-    const file = database.url.slice('sqlite:'.length)
-    lose(file)
+    await start()
+    lose()
     for (let round = 0; round < 3; round++) await expectNotReady()
-    const lines = service.logged.map((line) => JSON.parse(line))
-    expect(lines.filter(({ msg }) => msg !== 'request')).toEqual([
+    expect(losses()).toEqual([
       expect.objectContaining({
         level: 'error',
-        msg: `${file} is no longer the file that the service opened, and new data is lost with the old file: put that back, or restart the service`,
+        msg: `${file()} is no longer the file that the service opened, and new data is lost with the old file: put that back, or restart the service`,
       }),
     ])
   })
 
   test('that is moved twice: ready while it is back, and each move is logged', async () => {
-    service = await start(database)
-    expect(await ready()).toMatchObject(yes)
-    const file = database.url.slice('sqlite:'.length)
+    await start()
     for (let round = 1; round < 3; round++) {
-      renameSync(file, `${file}.old`)
+      renameSync(file(), `${file()}.old`)
       await expectNotReady()
-      renameSync(`${file}.old`, file)
+      renameSync(`${file()}.old`, file())
       expect(await ready()).toMatchObject(yes)
-      expect(service.logged.filter((line) => line.includes('no longer'))).toHaveLength(round)
+      expect(losses()).toHaveLength(round)
     }
   })
 })
 
-describe.runIf(engine === 'mysql')('a database server', outOfThree, () => {
-  /** Starts the service behind a proxy to its database, and returns the proxy. */
-  async function startBehind(variables = {}): Promise<Between> {
-    const { proxy, url } = await proxied(database.url)
-    service = await startService(variables, { database: { ...database, url } })
-    expect(await ready()).toMatchObject(yes)
-    return proxy
-  }
-
+describe.runIf(engine === 'mysql')('a database server', () => {
   test('that is stopped: not ready until it is back', async () => {
-    sql = await openSql(database.url)
-    const proxy = await startBehind()
+    const { proxy, url } = await proxied(database.url)
+    await start(url)
     for (let round = 0; round < 2; round++) {
       await proxy.cut()
       await expectNotReady()
@@ -178,23 +148,23 @@ describe.runIf(engine === 'mysql')('a database server', outOfThree, () => {
   })
 
   test('gets one query for concurrent probes', async () => {
-    sql = await openSql(database.url)
-    service = await start(database)
-    expect(await ready()).toMatchObject(yes)
+    await start()
     await using locker = await openSql(database.url)
     await locker('lock tables kysely_migration write')
     let isOver = false
     const answers = Promise.all(Array.from({ length: 20 }, ready)).finally(() => (isOver = true))
     let most = 0
-    while (!isOver) most = Math.max(most, (await running(sql, '%kysely_migration%')).length)
+    while (!isOver) {
+      most = Math.max(most, (await running(service.sql, '%kysely_migration%')).length)
+    }
     expect((await answers).map(({ status }) => status)).toEqual(Array(20).fill(503))
     expect(most, 'concurrent queries: one, and another for late probes').toBeLessThan(4)
   })
 
-  test('that hangs: not ready within about a second, also for concurrent probes', async () => {
-    sql = await openSql(database.url)
+  test('that hangs: not ready after a second, also for concurrent probes', async () => {
+    const { proxy, url } = await proxied(database.url)
     const metrics = await newMetrics()
-    const proxy = await startBehind(metrics.variables)
+    await start(url, metrics.variables)
     proxy.stall()
     try {
       const began = performance.now()
@@ -205,9 +175,9 @@ describe.runIf(engine === 'mysql')('a database server', outOfThree, () => {
       // PetstoreNotReady of deploy/alerts.yml counts these.
       const labels = 'surface="other",operation="none",status="503"'
       expect(await metrics.read(`petstore_requests_total{${labels}}`)).toBe(21)
-      // Aborted checks hold no connection of the pool.
       for (const state of ['used', 'waiting']) {
-        expect(await metrics.read(`petstore_database_connections_${state}`)).toBe(0)
+        const count = () => metrics.read(`petstore_database_connections_${state}`)
+        await until('aborted checks hold no connection', async () => (await count()) === 0)
       }
     } finally {
       proxy.flow() // otherwise the stop would wait for it

@@ -1,41 +1,34 @@
 /** The service as a process: start, restart, concurrent starts. */
-import { once } from 'node:events'
-import { readdirSync, readlinkSync } from 'node:fs'
-import { type AddressInfo, connect, createServer } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
-import { expect, inject, onTestFinished, test } from 'vitest'
+import { describe, expect, inject, onTestFinished, test } from 'vitest'
 import { SERVICE_FLAGS } from '../../bench/service.ts'
+import { connect } from '../../db/connect.ts'
+import { prepareFirstKey } from '../../src/keys/first.ts'
 import { engine, newDatabase } from '../support/database.ts'
-import { eventually } from '../support/eventually.ts'
-import { freeze, thaw } from '../support/freeze.ts'
 import { holdWrites } from '../support/hold.ts'
 import { freePort } from '../support/mysql.ts'
-import {
-  newFolder,
-  type Program,
-  programs,
-  runProgram,
-  runServer,
-  runToEnd,
-  type ServerProgram,
-} from '../support/process.ts'
+import { newFolder, programs, runServer, runToEnd, type ServerProgram } from '../support/process.ts'
+import { newProxiedDatabase } from '../support/proxy.ts'
 import { keyedFetch, restClient } from '../support/rest.ts'
+import { createKey, startService } from '../support/service.ts'
 import { openSql } from '../support/sql.ts'
 import { runFirst } from '../support/watched.ts'
 
 interface Place {
   folder: string
+  /** The database; on SQLite the embedded one in the folder. */
+  url: string
   variables: Record<string, string>
 }
 
-/** A new folder and database: on SQLite the embedded one in that folder, else a MySQL database. */
 async function newPlace(): Promise<Place> {
   const { folder, remove } = newFolder()
   onTestFinished(remove)
-  if (engine === 'sqlite') return { folder, variables: {} }
+  const url = `sqlite:${folder}/data/petstore.db`
+  if (engine === 'sqlite') return { folder, url, variables: {} }
   const database = await newDatabase()
   onTestFinished(database.remove)
-  return { folder, variables: { DATABASE_URL: database.url } }
+  return { folder, url: database.url, variables: { DATABASE_URL: database.url } }
 }
 
 async function start({ folder, variables }: Place, more = {}): Promise<ServerProgram> {
@@ -45,16 +38,6 @@ async function start({ folder, variables }: Place, more = {}): Promise<ServerPro
 }
 
 const keyPattern = /petstore_[\w-]{43}/
-
-/** The key that the first start prints; on MySQL, where it prints none, a key of the command. */
-async function firstKey({ folder, variables }: Place, { stdout }: ServerProgram): Promise<string> {
-  const shown = stdout.match(keyPattern)?.[0]
-  if (engine === 'sqlite') return String(shown)
-  expect(stdout).toContain('none yet; create one: npm run keys -- create NAME')
-  expect(shown).toBeUndefined()
-  const made = await runToEnd(programs.keys, variables, ['create', 'test'], folder)
-  return made.stdout.trim()
-}
 
 /** The whole start message on stdout. */
 function startText(port: number, { variables }: Place, key: string, pasted = '<API_KEY>'): string {
@@ -85,72 +68,36 @@ test('the first start prints URLs, a key and a first request; a restart keeps th
   const began = Date.now()
   const port = await freePort()
   const first = await start(place, { PORT: String(port) })
-  const key = await firstKey(place, first)
-  const origin = `http://localhost:${port}`
-  if (engine === 'sqlite' && process.platform === 'linux') {
-    expect((await fetch(`${first.origin}/readyz`)).status).toBe(200)
-    // One connection to serve: those of the migrations and the first key are closed.
-    const files = readdirSync(`/proc/${first.child.pid}/fd`).map((descriptor) => {
-      try {
-        return readlinkSync(`/proc/${first.child.pid}/fd/${descriptor}`)
-      } catch {
-        return '' // closed in the meantime
-      }
-    })
-    expect(files.filter((file) => file.endsWith('/petstore.db'))).toHaveLength(1)
-  }
-  const shown = engine === 'sqlite' ? key : undefined
-  const noKey = 'none yet; create one: npm run keys -- create NAME'
+  const shown = first.stdout.match(keyPattern)?.[0]
   expect(first.stdout).toBe(
-    startText(
-      port,
-      place,
-      shown ? `${shown}\n            Keep it: it is not shown again.` : noKey,
-      shown,
-    ),
+    engine === 'sqlite'
+      ? startText(port, place, `${shown}\n            Keep it: it is not shown again.`, shown)
+      : startText(port, place, 'none yet; create one: npm run keys -- create NAME'),
   )
+  await using sql = await openSql(place.url)
+  const [row] = await sql('select * from api_keys')
+  if (engine === 'sqlite') {
+    const whole = { name: 'first key', expires_at: null, revoked_at: null, read_only: 0n }
+    expect(row).toMatchObject(whole)
+    expect(Number(row?.created_at)).toBeGreaterThanOrEqual(began)
+    expect(Number(row?.created_at)).toBeLessThanOrEqual(Date.now())
+  } else expect(row).toBeUndefined()
+  const key = shown ?? (await createKey(place.url))
   const rest = restClient(first.origin, key)
   const made = await rest('POST', '/pets', { body: { name: 'Rex', categoryId: 1 } })
-  expect(made.status).toBe(201)
-  expect(made.headers.get('location')).toBe(`${origin}/v1/pets/1`)
+  expect(made.headers.get('location')).toBe(`http://localhost:${port}/v1/pets/1`)
+  // stdout has the start message, and nothing of the log.
+  expect(first.stdout).not.toContain('"msg"')
+  expect(first.stderr).not.toContain('Petstore is running')
   expect(await first.end('SIGTERM')).toBe(0)
 
-  if (engine === 'sqlite') {
-    await using sql = await openSql(`sqlite:${place.folder}/data/petstore.db`)
-    const [row = {}] = await sql('select * from api_keys')
-    const { name, created_at, expires_at, revoked_at, read_only } = row
-    expect({ name, expires_at, revoked_at, read_only }).toEqual({
-      name: 'first key',
-      expires_at: null,
-      revoked_at: null,
-      read_only: 0n,
-    })
-    expect(Number(created_at)).toBeGreaterThanOrEqual(began)
-    expect(Number(created_at)).toBeLessThanOrEqual(Date.now())
-    // A start creates no key when all keys are revoked.
-    await sql('update api_keys set revoked_at = 1')
-  }
+  // A start creates no key when all keys are revoked.
+  await sql('update api_keys set revoked_at = 1')
   const second = await start(place)
   const other = 'created before; for a new one: npm run keys -- create NAME'
   expect(second.stdout).toBe(startText(second.port, place, other))
-  if (engine === 'sqlite') {
-    await using sql = await openSql(`sqlite:${place.folder}/data/petstore.db`)
-    await sql('update api_keys set revoked_at = null')
-  }
+  await sql('update api_keys set revoked_at = null')
   expect((await restClient(second.origin, key)('GET', '/pets/1')).text).toBe(made.text)
-  expect(await second.end('SIGINT')).toBe(0)
-})
-
-test.runIf(engine === 'sqlite')('a failed start does not create the first key', async () => {
-  const place = await newPlace()
-  const busy = createServer().listen(0, '127.0.0.1')
-  await once(busy, 'listening')
-  const { port } = busy.address() as AddressInfo // not a path
-  const variables = { PORT: '0', METRICS_PORT: String(port) }
-  const failed = await runToEnd(programs.server, variables, [], place.folder)
-  busy.close()
-  expect(failed).toMatchObject({ code: 1, stdout: '' })
-  expect((await start(place)).stdout).toMatch(keyPattern)
 })
 
 test('several instances start concurrently on one empty database', async () => {
@@ -158,78 +105,49 @@ test('several instances start concurrently on one empty database', async () => {
   const servers = await Promise.all(Array.from({ length: 4 }, () => start(place)))
   const shown = servers.flatMap(({ stdout }) => stdout.match(keyPattern) ?? [])
   expect(shown).toHaveLength(engine === 'sqlite' ? 1 : 0)
-  const first =
-    servers.find(({ stdout }) => keyPattern.test(stdout)) ?? (servers[0] as ServerProgram)
-  const key = await firstKey(place, first)
+  const key = shown[0] ?? (await createKey(place.url))
   for (const { origin } of servers) {
     const rest = restClient(origin, key)
     expect((await rest('POST', '/pets', { body: { name: 'Rex', categoryId: 1 } })).status).toBe(201)
   }
-  const { body } = await restClient(first.origin, key)('GET', '/pets')
+  const { body } = await restClient(servers[0]?.origin ?? '', key)('GET', '/pets')
   expect((body as { id: number }[]).map(({ id }) => id)).toEqual([1, 2, 3, 4])
 })
 
-test.runIf(engine === 'sqlite')(
-  'two concurrent starts that find no key create one key',
-  async () => {
-    const { url, remove } = await newDatabase()
-    onTestFinished(remove)
-    await runToEnd(programs.migrate, { DATABASE_URL: url })
-    const release = await holdWrites(url) // both find no key before either can create one
-    const servers: Program[] = []
-    for (const port of [await freePort(), await freePort()]) {
-      const server = runProgram(programs.server, { DATABASE_URL: url, PORT: String(port) })
-      onTestFinished(async () => void (await server.end()))
-      servers.push(server)
-      await eventually(async () => {
-        const socket = connect(port, '127.0.0.1')
-        await once(socket, 'connect')
-        socket.destroy()
-      })
-      // The process looks for a key now; unfrozen, its wait for the database would time out.
-      await setTimeout(500)
-      await freeze(Number(server.child.pid))
-    }
-    await release()
-    for (const { child } of servers) thaw(Number(child.pid))
-    await eventually(() => {
-      for (const { stdout } of servers) expect(stdout).toContain('Petstore is running')
-    })
-    expect(servers.flatMap(({ stdout }) => stdout.match(keyPattern) ?? [])).toHaveLength(1)
-  },
-)
+test.runIf(engine === 'sqlite')('two starts that find no key create one key', async () => {
+  const { url, remove } = await newDatabase()
+  onTestFinished(remove)
+  await runToEnd(programs.migrate, { DATABASE_URL: url })
+  await using one = await connect(url)
+  await using other = await connect(url)
+  const release = await holdWrites(url)
+  const both = Promise.all([one, other].map((db) => prepareFirstKey(db, url)))
+  await setTimeout(100) // both find no key before either can create one
+  await release()
+  expect((await both).filter(({ key }) => key)).toHaveLength(1)
+})
 
-test.each(['production', 'development'])(
-  'NODE_ENV=%s: the response to an internal error has no details',
-  async (mode) => {
-    const place = await newPlace()
-    const server = await start(place, { NODE_ENV: mode })
-    const key = await firstKey(place, server)
-    const url = place.variables.DATABASE_URL ?? `sqlite:${place.folder}/data/petstore.db`
-    await using sql = await openSql(url)
-    await sql('alter table pets rename to animals')
-    await sql.close()
-    for (const path of [
-      '/v1/pets',
-      '/v1/pets/1',
-      '/trpc/listPets',
-      '/trpc/listPets,listPets?batch=1',
-    ]) {
-      const answer = await keyedFetch(server.origin, key)(path)
-      const text = await answer.text()
-      expect(answer.status).toBe(500)
-      expect(text).toContain('Internal server error')
-      expect(text).not.toMatch(/stack|animals|table|sqlite|mysql|sql|node_modules|\.ts/i)
-    }
-    await server.logged(/no such table|doesn't exist/) // the log has the details
-  },
-)
+test('NODE_ENV=development: the response to an internal error has no details', async () => {
+  const place = await newPlace()
+  const server = await start(place, { NODE_ENV: 'development' })
+  const key = await createKey(place.url)
+  await using sql = await openSql(place.url)
+  await sql('alter table pets rename to animals')
+  for (const path of ['/v1/pets', '/trpc/listPets', '/trpc/listPets,listPets?batch=1']) {
+    const answer = await keyedFetch(server.origin, key)(path)
+    const text = await answer.text()
+    expect(answer.status).toBe(500)
+    expect(text).toContain('Internal server error')
+    expect(text).not.toMatch(/stack|animals|table|sqlite|mysql|sql|node_modules|\.ts/i)
+  }
+  await server.logged(/no such table|doesn't exist/) // the log has the details
+})
 
-if (engine === 'mysql') {
+describe.runIf(engine === 'mysql')('the database server', () => {
   test.each([
     ['a wrong password', { username: 'nobody', password: 'sesame' }, /Access denied/],
     ['a wrong database', { pathname: '/nowhere' }, /Unknown database/],
-  ])('%s fails the start with one line', async (_, parts, reason) => {
+  ])('refuses %s: the start fails with one line', async (_, parts, reason) => {
     const url = Object.assign(new URL(inject('mysqlUrl')), { pathname: '/petstore' }, parts)
     const ended = await runToEnd(programs.server, { PORT: '0', DATABASE_URL: url.href })
     expect(ended).toMatchObject({ code: 1, stdout: '' })
@@ -237,7 +155,24 @@ if (engine === 'mysql') {
     expect(ended.stderr).toMatch(reason)
     expect(ended.stderr).not.toContain('sesame')
   })
-}
+
+  test.each(['closes the connection', 'does not answer'])(
+    '%s at the end of a start: the instance serves',
+    async (how) => {
+      const database = await newProxiedDatabase()
+      onTestFinished(() => database.proxy.cut())
+      const isThereAnyKey = /^select `id` from `api_keys` limit/
+      const failed =
+        how === 'does not answer'
+          ? database.proxy.hangAt(isThereAnyKey)
+          : database.proxy.breakAt(isThereAnyKey, 'before')
+      const service = await startService({}, { database })
+      await failed
+      expect((await service.rest('GET', '/pets')).status).toBe(200)
+      await service.stop()
+    },
+  )
+})
 
 test.runIf(engine === 'sqlite')(
   'with the options of npm start, the garbage of the start is collected before the first request',
@@ -254,16 +189,5 @@ test.runIf(engine === 'sqlite')(
       NODE_OPTIONS: `${SERVICE_FLAGS.join(' ')} ${NODE_OPTIONS}`,
     })
     await server.logged(/"collected"/)
-  },
-)
-
-test.runIf(engine === 'sqlite')(
-  'with the options of npm start, SIGUSR1 does not open the debugger to local users',
-  async () => {
-    const server = await start(await newPlace(), { NODE_OPTIONS: SERVICE_FLAGS.join(' ') })
-    server.child.kill('SIGUSR1')
-    await setTimeout(1_000)
-    expect(server.stderr).not.toMatch(/debugger|inspector/i)
-    expect((await fetch(`${server.origin}/healthz`)).status).toBe(200)
   },
 )
