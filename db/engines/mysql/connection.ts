@@ -26,6 +26,8 @@ export class MysqlConnection extends Connection {
   #isToBegin = false
   /** The deadline of the latest statement, which also limits the commit and the rollback. */
   #deadline: Deadline | undefined
+  /** The same for a statement without one. */
+  #ownDeadline: Deadline | undefined
 
   constructor(pool: MysqlPool, timeout: number) {
     super()
@@ -33,31 +35,32 @@ export class MysqlConnection extends Connection {
     this.#timeout = timeout
   }
 
-  execute<Row>(statement: Statement): Promise<QueryResult<Row>> {
+  async execute<Row>(statement: Statement): Promise<QueryResult<Row>> {
     const { sql, parameters, isRead, needsConsecutiveIds } = statement
-    this.#deadline = statement.deadline
-    return this.#withDeadline(async (deadline) => {
-      if (deadline.reason) throw deadline.reason
-      if (this.#lost) throw this.#lost
-      // A transaction may lock the rows that it reads.
-      const use = isRead && !this.#isToBegin ? 'read' : 'write'
-      this.#pooled ??= await this.#pool.take(use, deadline)
-      const pooled = this.#pooled
-      if (needsConsecutiveIds && !pooled.server.hasConsecutiveIds) {
-        throw new NoConsecutiveIdsError('The server does not guarantee consecutive ids')
-      }
-      if (this.#isToBegin) {
-        await this.#run(pooled, deadline, 'begin')
-        this.#isToBegin = false
-      }
-      try {
-        return await this.#run<Row>(pooled, deadline, sql, parameters)
-      } catch (error) {
-        if (!(error instanceof NoIndexError)) throw error
-        const withoutHints = sql.replaceAll(/ force index \(`[^`]*`\)/g, '')
-        return await this.#run<Row>(pooled, deadline, withoutHints, parameters)
-      }
-    })
+    this.#ownDeadline?.clear()
+    this.#ownDeadline = statement.deadline ? undefined : new Deadline(this.#timeout)
+    this.#deadline = statement.deadline ?? this.#ownDeadline
+    const deadline = this.#deadline as Deadline // one of both
+    if (deadline.reason) throw deadline.reason
+    if (this.#lost) throw this.#lost
+    // A transaction may lock the rows that it reads.
+    const use = isRead && !this.#isToBegin ? 'read' : 'write'
+    this.#pooled ??= await this.#pool.take(use, deadline)
+    const pooled = this.#pooled
+    if (needsConsecutiveIds && !pooled.server.hasConsecutiveIds) {
+      throw new NoConsecutiveIdsError('The server does not guarantee consecutive ids')
+    }
+    if (this.#isToBegin) {
+      await this.#run(pooled, deadline, 'begin')
+      this.#isToBegin = false
+    }
+    try {
+      return await this.#run<Row>(pooled, deadline, sql, parameters)
+    } catch (error) {
+      if (!(error instanceof NoIndexError)) throw error
+      const withoutHints = sql.replaceAll(/ force index \(`[^`]*`\)/g, '')
+      return await this.#run<Row>(pooled, deadline, withoutHints, parameters)
+    }
   }
 
   async begin(): Promise<void> {
@@ -76,22 +79,18 @@ export class MysqlConnection extends Connection {
   }
 
   async release(): Promise<void> {
+    this.#ownDeadline?.clear()
     if (this.#pooled) this.#pool.giveBack(this.#pooled)
     this.#pooled = undefined
   }
 
   async #end(sql: 'commit' | 'rollback'): Promise<void> {
-    const pooled = this.#isToBegin ? undefined : this.#pooled
+    const isBegun = !this.#isToBegin
     this.#isToBegin = false
-    if (!pooled) return // no statement was sent
-    await this.#withDeadline((deadline) => this.#run(pooled, deadline, sql))
-  }
-
-  /** Runs work with the deadline of the latest statement, or with a new one. */
-  async #withDeadline<Result>(work: (deadline: Deadline) => Promise<Result>): Promise<Result> {
-    if (this.#deadline) return await work(this.#deadline)
-    using deadline = new Deadline(this.#timeout)
-    return await work(deadline)
+    // Otherwise no statement was sent.
+    if (isBegun && this.#pooled && this.#deadline) {
+      await this.#run(this.#pooled, this.#deadline, sql)
+    }
   }
 
   /** Runs a statement. If its deadline ends it, closes the connection, because the server continues. */
