@@ -89,6 +89,12 @@ describe.skipIf(process.env.TEST_DATABASE_URL)('unsuitable settings', () => {
     expect(pets).toContainEqual((await keyed('0 0 keyed')).body)
   })
 
+  test('a session has the settings whose lack shows only under load or after a loss', async () => {
+    await using db = await connect(databaseUrl)
+    const { rows } = await sql`select @@unique_checks as checks, @@wait_timeout as idle`.execute(db)
+    expect(rows).toEqual([{ checks: 1n, idle: 60n }])
+  })
+
   test.each(ATTACKS)('%j is a name, not a part of a statement', async (name) => {
     const made = await post(name)
     expect(made).toMatchObject({ status: 201, body: { name, status: 'available' } })
