@@ -1,14 +1,11 @@
 /** Tools and generators that read the OpenAPI document. */
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
-import { createInterface } from 'node:readline'
 import { expect, onTestFinished } from 'vitest'
 import { type Project, run } from '../support/client-package.ts'
 import { freePort } from '../support/mysql.ts'
 import { serviceForFile, startService } from '../support/service.ts'
-import { npmTrial, runIn } from './trial.ts'
+import { npmTrial, runIn, serve } from './trial.ts'
 
 const service = await serviceForFile()
 const served = await (await fetch(`${service.origin}/v1/openapi.json`)).text()
@@ -34,15 +31,24 @@ const tsc = (...files: string[]): [string, ...string[]] => [
   ...files,
 ]
 
-npmTrial('Postman, by its converter', ['openapi-to-postmanv2'], async (project) => {
-  project.write('openapi.json', served)
-  project.write('postman.mjs', fileOf('postman.mjs'))
-  const output = await runIn(project, 'postman.mjs', `${service.origin}/v1`, service.key)
-  const [rex, bella, list] = JSON.parse(output)
-  expect([rex.status, bella.status, list.status]).toEqual([201, 201, 200])
-  expect(list.body).toEqual([rex.body, bella.body])
-  return 'creates two animals, lists them'
-})
+for (const [tool, converter] of [
+  ['Postman', 'openapi-to-postmanv2'],
+  ['Bruno', '@usebruno/converters'],
+  ['Insomnia', 'insomnia-importers'],
+] as const) {
+  npmTrial(`${tool}, by its converter`, [converter], async (project) => {
+    project.write('openapi.json', served)
+    project.write('imported.mjs', fileOf('imported.mjs'))
+    const fresh = await startService()
+    onTestFinished(fresh.stop)
+    const args = [tool.toLowerCase(), `${fresh.origin}/v1`, fresh.key]
+    const output = await runIn(project, 'imported.mjs', ...args)
+    const [rex, bella, list] = JSON.parse(`${output.trim().split('\n').at(-1)}`)
+    expect([rex.status, bella.status, list.status]).toEqual([201, 201, 200])
+    expect(list.body).toEqual([rex.body, bella.body])
+    return 'creates two animals, lists them'
+  })
+}
 
 /** The document without what linters look for: limits, unique operations, headers. */
 const spoilt = served
@@ -173,21 +179,8 @@ npmTrial('Prism as a validating proxy', ['@stoplight/prism-cli', ...TYPED], asyn
   const fresh = await startService()
   onTestFinished(fresh.stop)
   const port = await freePort()
-  const args = ['proxy', 'openapi.json', `${fresh.origin}/v1`, `--port=${port}`, '--errors']
-  const words = ['node_modules/@stoplight/prism-cli/dist/index.js', ...args]
-  const prism = spawn(process.execPath, words, { cwd: project.folder })
-  const ended = once(prism, 'exit')
-  onTestFinished(async () => {
-    prism.kill()
-    await ended
-  })
-  const lines: string[] = []
-  const listening = Promise.withResolvers<void>()
-  createInterface({ input: prism.stdout }).on('line', (line) => {
-    lines.push(line)
-    if (line.includes('listening')) listening.resolve()
-  })
-  await Promise.race([listening.promise, ended.then(() => expect.fail(lines.join('\n')))])
+  const proxy = ['proxy', 'openapi.json', `${fresh.origin}/v1`, `--port=${port}`, '--errors']
+  const { lines } = await serve(project, ['node_modules/.bin/prism', ...proxy], /listening/)
   await runIn(project, 'consumer.ts', `http://127.0.0.1:${port}`, fresh.key)
   expect(lines.filter((line) => /violation|error/i.test(line))).toEqual([])
   expect(lines.some((line) => line.includes('has returned 201'))).toBe(true)

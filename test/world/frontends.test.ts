@@ -1,17 +1,15 @@
 /** The packed client in the projects of others: Jest, pnpm, yarn, Vite, and bundlers that read package.json. */
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { cpSync, readdirSync, readFileSync } from 'node:fs'
+import { cpSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import path from 'node:path'
-import { createInterface } from 'node:readline'
-import { stripVTControlCharacters } from 'node:util'
 import { gzipSync } from 'node:zlib'
 import { expect, inject, onTestFinished } from 'vitest'
 import { emptyProject, run } from '../support/client-package.ts'
 import { blocksOf, packagesIn } from '../support/documents.ts'
+import { freePort } from '../support/mysql.ts'
 import { startService } from '../support/service.ts'
-import { npmTrial, runIn, shell, trial } from './trial.ts'
+import { npmTrial, runIn, serve, shell, trial } from './trial.ts'
 
 const client = inject('clientPackage')
 const readme = path.resolve(import.meta.dirname, '../../client/README.md')
@@ -132,6 +130,56 @@ npmTrial('Vite', ['vite', client], async (project) => {
   return `builds the client: ${size} kB, ${zipped} kB gzipped`
 })
 
+npmTrial('Next', ['next', 'react', 'react-dom', client], async (project) => {
+  const service = await startService()
+  onTestFinished(service.stop)
+  const pet = [2n ** 63n - 1n, 'Far', 1n, 'available']
+  await service.sql('insert into pets (id, name, category_id, status) values (?, ?, ?, ?)', pet)
+  mkdirSync(path.join(project.folder, 'app'))
+  const layout = 'export default ({ children }) => <html><body>{children}</body></html>'
+  project.write('app/layout.jsx', layout)
+  // A component of the server hands a bigint to one of the browser.
+  const page = `import { createPetstoreClient } from '@petstore-catalogue/petstore/client'
+    import { Animal } from './animal.jsx'
+    export const dynamic = 'force-dynamic'
+    export default async function Page() {
+      const { URL: url, KEY: apiKey } = process.env
+      const [pet] = await createPetstoreClient({ url, apiKey }).listPets.query()
+      return <Animal pet={pet} />
+    }`
+  project.write('app/page.jsx', page)
+  const animal = `'use client'
+    import { queryKeyHashFn } from '@petstore-catalogue/petstore/client'
+    export const Animal = ({ pet: { id, name } }) => <p title={queryKeyHashFn([id])}>{name}</p>`
+  project.write('app/animal.jsx', animal)
+  const variables = {
+    URL: `${service.origin}/trpc`,
+    KEY: service.key,
+    NEXT_TELEMETRY_DISABLED: '1',
+  }
+  await shell(project, 'NEXT_TELEMETRY_DISABLED=1 node_modules/.bin/next build')
+  const port = await freePort()
+  const start = ['node_modules/.bin/next', 'start', '--port', `${port}`] as const
+  await serve(project, [...start], /Ready/, variables)
+  expect(await (await fetch(`http://localhost:${port}`)).text()).toContain('9223372036854775807')
+  return 'a page calls the service, and hands exact ids to the browser'
+})
+
+const METRO = ['metro', '@react-native/metro-config', '@react-native/babel-preset', 'react-native']
+npmTrial("React Native's bundler, Metro", [...METRO, client], async (project) => {
+  project.write('package.json', '{ "private": true }')
+  const config =
+    "module.exports = require('@react-native/metro-config').getDefaultConfig(__dirname)"
+  project.write('metro.config.js', config)
+  const preset = "module.exports = { presets: ['module:@react-native/babel-preset'] }"
+  project.write('babel.config.js', preset)
+  project.write('page.js', "export * from '@petstore-catalogue/petstore/client'")
+  const args = ['build', 'page.js', '--out', 'bundle.js', '--platform', 'ios']
+  await runIn(project, 'node_modules/.bin/metro', ...args)
+  expect(readFileSync(path.join(project.folder, 'bundle.js'), 'utf8')).toContain('ForeignResponse')
+  return 'bundles the client; it was not run'
+})
+
 trial('The example storefront', async () => {
   // The copy, as its README makes it.
   const shop = emptyProject()
@@ -149,23 +197,10 @@ trial('The example storefront', async () => {
   const taken = createServer().listen(5173, 'localhost')
   await once(taken, 'listening').catch(() => {}) // the port is in use in either case
   onTestFinished(() => void taken.close())
-  const server = spawn('npm', ['run', 'dev'], {
-    cwd: shop.folder,
-    detached: true, // a process group, which one signal ends
-    stdio: ['ignore', 'pipe', 'inherit'],
-    env: { ...process.env, PETSTORE_ORIGIN: service.origin },
-  })
-  const ended = once(server, 'close')
-  onTestFinished(async () => {
-    if (server.pid) process.kill(-server.pid)
-    await ended
-  })
-  let origin = ''
-  for await (const line of createInterface({ input: server.stdout })) {
-    origin = /http:\/\/localhost:\d+/.exec(stripVTControlCharacters(line))?.[0] ?? ''
-    if (origin) break
-  }
-  expect(origin).not.toMatch(/^$|:5173$/)
+  const origins = /http:\/\/localhost:\d+/
+  const variables = { PETSTORE_ORIGIN: service.origin }
+  const { ready: origin } = await serve(shop, ['npm', 'run', 'dev'], origins, variables)
+  expect(origin).not.toContain(':5173')
   expect(await (await fetch(origin)).text()).toContain('/src/main.tsx')
   const list = await fetch(`${origin}/trpc/listPets`)
   expect(await list.text()).toContain('UNAUTHORIZED')

@@ -1,7 +1,10 @@
 /** A trial of a program of others: a test that writes a row of the table. */
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { appendFileSync, readFileSync } from 'node:fs'
 import path from 'node:path'
+import { createInterface } from 'node:readline'
+import { stripVTControlCharacters } from 'node:util'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import { emptyProject, type Project, run } from '../support/client-package.ts'
 
@@ -59,6 +62,35 @@ export async function runIn({ folder }: Project, file: string, ...args: string[]
 export async function shell({ folder }: Project, commands: string): Promise<void> {
   const { code, output } = await run('sh', ['-ec', commands], folder)
   expect(code, output).toBe(0)
+}
+
+/** Starts a server in a project, which ends with the test; it is ready when a line matches a pattern. */
+export async function serve(
+  { folder }: Project,
+  [program, ...args]: [string, ...string[]],
+  pattern: RegExp,
+  variables: Record<string, string> = {},
+): Promise<{ ready: string; lines: string[] }> {
+  const server = spawn(program, args, {
+    cwd: folder,
+    detached: true, // a process group, which one signal ends
+    stdio: ['ignore', 'pipe', 'inherit'],
+    env: { ...process.env, ...variables },
+  })
+  const ended = once(server, 'close')
+  onTestFinished(async () => {
+    if (server.pid && server.exitCode === null) process.kill(-server.pid)
+    await ended
+  })
+  const lines: string[] = []
+  const { promise, resolve } = Promise.withResolvers<string>()
+  createInterface({ input: server.stdout }).on('line', (line) => {
+    lines.push(stripVTControlCharacters(line))
+    const [ready] = pattern.exec(`${lines.at(-1)}`) ?? []
+    if (ready) resolve(ready)
+  })
+  const ready = await Promise.race([promise, ended.then(() => expect.fail(lines.join('\n')))])
+  return { ready, lines }
 }
 
 /** The environment in which the programs of Debian are found. */
