@@ -1,12 +1,12 @@
 /** Mutations: one transaction with its own stores, repeated after a failure without effect. */
-import { sql } from 'kysely'
+import { type Compilable, sql } from 'kysely'
 import { beforeEach, expect, test } from 'vitest'
 import { z } from 'zod'
 import { inserts } from '../../db/coalesce/inserts.ts'
 import { Deadline } from '../../db/deadline.ts'
-import { DatabaseUnavailableError } from '../../db/errors.ts'
+import { DatabaseUnavailableError, DuplicateError } from '../../db/errors.ts'
 import { retry } from '../../db/retry.ts'
-import { execute, type Statement, statement, type Value } from '../../db/statement.ts'
+import { execute, type Statement } from '../../db/statement.ts'
 import type { Database } from '../../db/tables.ts'
 import { runInTransaction } from '../../db/transaction.ts'
 import { getPet, listPets } from '../../src/petstore/pets/procedures.ts'
@@ -15,220 +15,180 @@ import { createStores } from '../../src/petstore/stores.ts'
 import type { Stores } from '../../src/procedure/context.ts'
 import { int64Input } from '../../src/procedure/fields.ts'
 import { procedure, router } from '../../src/procedure/procedure.ts'
-import type { Resolver } from '../../src/procedure/resolver.ts'
-import { idempotentWrite, write } from '../../src/procedure/write.ts'
+import type { Options } from '../../src/procedure/resolver.ts'
+import { idempotentWrite, unique, write } from '../../src/procedure/write.ts'
 import { engine } from '../support/database.ts'
+import { countPets } from '../support/pets.ts'
 import { described, resourcesOf } from '../support/procedures.ts'
 import { transformer } from '../support/router.ts'
 import { serviceForFile } from '../support/service.ts'
 
-const sell = statement((db, value: Value<bigint>) =>
-  db
-    .updateTable('pets')
-    .set({ status: 'sold' })
-    .where(
-      'id',
-      '=',
-      value((id) => id),
-    ),
-)
-
-const insertPet = inserts('pets', ({ name, categoryId, status }: Pet) => ({
-  name,
-  category_id: categoryId,
-  status,
-}))
-
-/** A second store, with the statements of these tests. */
-const deedStore = (db: Database) => ({
-  async sell(id: bigint, deadline: Deadline): Promise<void> {
-    await sell(db, id, deadline)
-  },
-  async copy(id: bigint, deadline: Deadline): Promise<void> {
-    await execute(
-      db,
-      db
-        .insertInto('pets')
-        .columns(['id', 'name', 'category_id', 'status'])
-        .expression((eb) =>
-          eb
-            .selectFrom('pets')
-            .select(['id', 'name', 'category_id', 'status'])
-            .where('id', '=', id),
-        ),
-      deadline,
-    )
-  },
-  /** Locks a pet, adds another one, and returns the number of pets. */
-  async addBehind(id: bigint, deadline: Deadline): Promise<number> {
-    await sell(db, id, deadline)
-    await insertPet(db, { ...example, name: 'Behind' }, deadline)
-    return (await execute(db, db.selectFrom('pets').select('id'), deadline)).rows.length
-  },
-  /** Fails like a statement whose transaction was rolled back by a deadlock. */
-  async deadlock(deadline: Deadline): Promise<void> {
-    await sql`rollback`.execute(db)
-    const signal = sql`signal sqlstate '40001' set mysql_errno = 1213, message_text = 'Deadlock'`
-    await db.executeQuery({ ...signal.compile(db), deadline } as Statement)
-  },
-  /** Kills the connection of the transaction, as a server that stops does. */
-  async loseConnection(deadline: Deadline): Promise<void> {
-    const ask = sql<{ id: bigint }>`select connection_id() as id`
-    const { rows } = await db.executeQuery<{ id: bigint }>({
-      ...ask.compile(db),
-      deadline,
-    } as Statement)
-    await db.executeQuery({
-      ...sql`kill ${sql.lit(Number(rows[0]?.id))}`.compile(db),
-      deadline,
-    } as Statement)
-  },
-})
+/** The stores of the service, and their database for the statements of these tests. */
 interface AllStores extends Stores {
-  deeds: ReturnType<typeof deedStore>
+  db: Database
 }
 const createAllStores = (db: Database): AllStores => {
-  const stores = { ...createStores(db), deeds: deedStore(db) }
+  const stores = { ...createStores(db), db }
   if (!db.isTransaction) outer = stores
   return stores
 }
 let outer: AllStores
-const deedsOf = ({ stores }: { stores: Stores }) => (stores as AllStores).deeds
 
 const rex = { name: 'Rex', categoryId: 1 }
 const example: Pet = { id: 42n, name: 'Rex', categoryId: 3n, status: 'available' }
-const Two = z
-  .object({
-    petId: int64Input({ description: 'One.' }),
-    otherId: int64Input({ description: 'Another.' }),
-  })
-  .meta({ id: 'Two' })
+const { id: _, ...newPet } = example
 const exampleInput = { otherId: 2 }
-/** A mutation of two pets that runs `deed`. */
-const change = (name: string, deed: Parameters<typeof write<z.output<typeof Two>, void>>[0]) =>
+const petId = int64Input({ description: 'One.' })
+const Two = z
+  .object({ petId, otherId: int64Input({ description: 'Another.' }) })
+  .meta({ id: 'Two' })
+type Call = Options<z.output<typeof Two>>
+
+const dbOf = ({ ctx }: Call) => (ctx.stores as AllStores).db
+const run = (call: Call, query: Compilable, db = dbOf(call)) =>
+  execute(db, query, call.ctx.deadline)
+const sell = (call: Call, id: bigint, db = dbOf(call)) =>
+  run(call, db.updateTable('pets').set({ status: 'sold' }).where('id', '=', id), db)
+/** Adds a pet with an id that is taken. */
+const addAgain = (call: Call, id: bigint) =>
+  run(
+    call,
+    dbOf(call).insertInto('pets').values({ id, name: 'x', category_id: 1n, status: 'sold' }),
+  )
+const raw = <Row>(call: Call, text: ReturnType<typeof sql<Row>>) =>
+  dbOf(call).executeQuery<Row>({
+    ...text.compile(dbOf(call)),
+    deadline: call.ctx.deadline,
+  } as Statement<Row>)
+
+const insertPet = inserts('pets', ({ name }: { name: string }) => ({
+  ...{ name, category_id: 1n, status: 'available' as const },
+}))
+
+let attempts = 0
+let reads = 0
+const counts: number[] = []
+/** Resolves when two mutations are in their transactions. */
+const met = Promise.withResolvers<void>()
+let forgotten: () => Promise<unknown>
+
+/** Mutations of two pets. */
+const deeds: Record<string, (call: Call) => Promise<unknown>> = {
+  async sell(call) {
+    await sell(call, call.input.petId)
+    await sell(call, call.input.otherId)
+  },
+  async halve(call) {
+    await sell(call, call.input.petId)
+    await addAgain(call, call.input.otherId)
+  },
+  async meet(call) {
+    if (attempts === 2) met.resolve()
+    await met.promise
+    await sell(call, call.input.petId)
+    if (call.input.otherId === 0n) throw new Error('There is no other')
+  },
+  /** Loses its first connection, as when the server stops. */
+  async lose(call) {
+    await call.ctx.stores.pets.create({ ...newPet, name: 'Copy' }, call.ctx.deadline)
+    if (attempts > 1) return
+    const { rows } = await raw(call, sql<{ id: bigint }>`select connection_id() as id`)
+    await raw(call, sql`kill ${sql.lit(Number(rows[0]?.id))}`)
+  },
+  /** Ignores a statement whose transaction was rolled back by a deadlock. */
+  async swallow(call) {
+    const { stores, deadline } = call.ctx
+    await stores.pets.create(newPet, deadline)
+    if (attempts === 1) {
+      await sql`rollback`.execute(dbOf(call))
+      const signal = sql`signal sqlstate '40001' set mysql_errno = 1213, message_text = 'Deadlock'`
+      await raw(call, signal).catch(() => {})
+    }
+    await stores.pets.create(newPet, deadline)
+  },
+  async again({ ctx }) {
+    const read = async () => {
+      if (++reads === 1) throw new DatabaseUnavailableError(undefined, true)
+    }
+    await retry(read, { repeatable: true, deadline: ctx.deadline })
+  },
+  /** Reads, locks a pet, adds another one, and counts the pets. */
+  async tally(call) {
+    const { ctx, input } = call
+    await ctx.stores.pets.get(input.petId, ctx.deadline) // as a resolver looks for the parent
+    await sell(call, input.petId)
+    await insertPet(dbOf(call), { name: 'Behind' }, ctx.deadline)
+    counts.push((await run(call, dbOf(call).selectFrom('pets').select('id'))).rows.length)
+  },
+  reach: ({ ctx, input }) => outer.pets.get(input.petId, ctx.deadline),
+  make: ({ ctx }) => outer.pets.create(newPet, ctx.deadline),
+  change: (call) => sell(call, call.input.petId, outer.db),
+  nest: ({ ctx }) => ctx.transact(async () => {}, ctx.deadline),
+  async forget(call) {
+    forgotten = () => sell(call, call.input.petId)
+  },
+}
+const changes = Object.entries(deeds).map(([name, deed]) => [
+  name,
   procedure
     .meta(described('PUT', `/pets/{petId}/${name}`, { example, exampleInput }))
     .input(Two)
     .output(Pet)
     .mutation(
-      write(async (options) => {
+      write(async (call) => {
         attempts++
-        await deed(options)
+        await deed(call)
         return example
       }),
-    )
-let attempts = 0
+    ),
+])
 
-/** A creation whose output its schema rejects. */
-const misfit: Resolver<NewPet, Pet> = async ({ ctx, input }) => {
-  const made = await ctx.stores.pets.create(input, ctx.deadline)
-  return { ...made, status: 'free' as 'sold' }
-}
-const misfitMeta = (path: `/${string}`) =>
-  described('POST', path, { creates: '/pets/{id}', example, exampleInput: rex })
+const creation = (path: `/${string}`) =>
+  procedure
+    .meta(described('POST', path, { creates: '/pets/{id}', example, exampleInput: rex }))
+    .input(NewPet)
+    .output(Pet)
 
 const served = router({
+  ...(Object.fromEntries(changes) as object),
   getPet,
   listPets, // the successor of getPet
-  twin: procedure
-    .meta(described('POST', '/twins', { creates: '/pets/{id}', example, exampleInput: rex }))
-    .input(NewPet)
-    .output(Pet)
-    .mutation(
-      idempotentWrite(async ({ ctx, input }) => {
-        const original = await ctx.stores.pets.get(input.categoryId, ctx.deadline)
-        if (!original) throw new Error('There is no original')
-        return await ctx.stores.pets.create(input, ctx.deadline)
-      }),
-    ),
-  misfit: procedure
-    .meta(misfitMeta('/misfits'))
-    .input(NewPet)
-    .output(Pet)
-    .mutation(idempotentWrite(misfit)),
+  twin: creation('/twins').mutation(
+    idempotentWrite(async ({ ctx, input }) => {
+      const original = await ctx.stores.pets.get(input.categoryId, ctx.deadline)
+      if (!original) throw new Error('There is no original')
+      return await ctx.stores.pets.create(input, ctx.deadline)
+    }),
+  ),
+  misfit: creation('/misfits').mutation(
+    idempotentWrite(async ({ ctx, input }) => {
+      const made = await ctx.stores.pets.create(input, ctx.deadline)
+      return { ...made, status: 'free' as 'sold' }
+    }),
+  ),
   spoil: procedure
     .meta(described('PUT', '/pets/{petId}/spoil', { example, exampleInput }))
     .input(Two)
     .output(Pet)
     .mutation(
-      write(async ({ ctx, input: { petId } }) => {
-        await deedsOf(ctx).sell(petId, ctx.deadline)
+      write(async (call) => {
+        await sell(call, call.input.petId)
         return { ...example, status: 'free' as 'sold' }
       }),
     ),
   double: procedure
     .meta(described('POST', '/pets/{petId}/double', { example }))
-    .input(z.object({ petId: int64Input({ description: 'Odd, or the second fails.' }) }))
+    .input(z.object({ petId }))
     .output(Pet)
     .mutation(
-      idempotentWrite(async ({ ctx, input: { petId } }) => {
-        const { id: _, ...pet } = example
-        const made = await ctx.stores.pets.create(pet, ctx.deadline)
-        if (petId % 2n === 0n) throw new Error('The second fails')
-        await ctx.stores.pets.create(pet, ctx.deadline)
+      idempotentWrite(async ({ ctx, input }) => {
+        const made = await ctx.stores.pets.create(newPet, ctx.deadline)
+        if (input.petId % 2n === 0n) throw new Error('The second fails')
+        await ctx.stores.pets.create(newPet, ctx.deadline)
         return made
       }),
     ),
-  sell: change('sell', async ({ ctx, input: { petId, otherId } }) => {
-    await deedsOf(ctx).sell(petId, ctx.deadline)
-    await deedsOf(ctx).sell(otherId, ctx.deadline)
-  }),
-  halve: change('halve', async ({ ctx, input: { petId, otherId } }) => {
-    await deedsOf(ctx).sell(petId, ctx.deadline)
-    await deedsOf(ctx).copy(otherId, ctx.deadline)
-  }),
-  meet: change('meet', async ({ ctx, input: { petId, otherId } }) => {
-    if (attempts === 2) met.resolve()
-    await met.promise
-    await deedsOf(ctx).sell(petId, ctx.deadline)
-    if (otherId === 0n) throw new Error('There is no other')
-  }),
-  lose: change('lose', async ({ ctx, input: { petId } }) => {
-    await ctx.stores.pets.create({ ...example, name: `Copy of ${petId}` }, ctx.deadline)
-    if (attempts === 1) await deedsOf(ctx).loseConnection(ctx.deadline)
-  }),
-  swallow: change('swallow', async ({ ctx }) => {
-    await ctx.stores.pets.create({ ...example, name: 'First' }, ctx.deadline)
-    if (attempts === 1)
-      await deedsOf(ctx)
-        .deadlock(ctx.deadline)
-        .catch(() => {})
-    await ctx.stores.pets.create({ ...example, name: 'Second' }, ctx.deadline)
-  }),
-  again: change('again', async ({ ctx }) => {
-    const read = async () => {
-      if (++reads === 1) throw new DatabaseUnavailableError(undefined, true)
-    }
-    await retry(read, { repeatable: true, deadline: ctx.deadline })
-  }),
-  tally: change('tally', async ({ ctx, input: { petId } }) => {
-    await ctx.stores.pets.get(petId, ctx.deadline) // as a resolver looks for the parent
-    tallies.push(await deedsOf(ctx).addBehind(petId, ctx.deadline))
-  }),
-  reach: change('reach', async ({ ctx, input: { petId } }) => {
-    await outer.pets.get(petId, ctx.deadline)
-  }),
-  make: change('make', async ({ ctx }) => {
-    await outer.pets.create({ ...example, name: 'Outside' }, ctx.deadline)
-  }),
-  change: change('change', async ({ ctx, input: { petId } }) => {
-    await outer.deeds.sell(petId, ctx.deadline)
-  }),
-  nest: change('nest', async ({ ctx }) => {
-    await ctx.transact(async () => {}, ctx.deadline)
-  }),
-  forget: change('forget', async ({ ctx, input: { petId } }) => {
-    setTimeout(() => {
-      forgotten = deedsOf(ctx).sell(petId, ctx.deadline)
-      forgotten.catch(() => {})
-    }, 50)
-  }),
 })
-/** Resolves when two mutations are in their transactions. */
-const met = Promise.withResolvers<void>()
-let reads = 0
-const tallies: number[] = []
-let forgotten: Promise<void> | undefined
 
 const service = await serviceForFile({}, { resources: resourcesOf(served, createAllStores) })
 beforeEach(async () => {
@@ -236,19 +196,17 @@ beforeEach(async () => {
   service.logged.length = 0
   await service.sql('delete from pets')
   await service.sql('delete from idempotency_keys')
-  for (const id of [1, 2, 3]) {
-    await service.sql(
-      `insert into pets (id, name, category_id, status) values (${id}, 'Rex', 1, 'available')`,
-    )
-  }
+  await service.sql(
+    `insert into pets (id, name, category_id, status) values ${[1, 2, 3].map((id) => `(${id}, 'Rex', 1, 'available')`)}`,
+  )
 })
 
 const put = (path: string, otherId = 2) => service.rest('PUT', path, { body: { otherId } })
 const statuses = async () =>
   (await service.sql('select status from pets order by id')).map(({ status }) => status)
-const count = async () => Number((await service.sql('select count(*) as n from pets'))[0]?.n)
+const untouched = ['available', 'available', 'available']
 
-test.each([['with a key'], ['without a key']])(
+test.each(['with a key', 'without a key'])(
   '30 concurrent mutations may read from another store first, %s',
   async (how) => {
     const answers = await Promise.all(
@@ -258,80 +216,54 @@ test.each([['with a key'], ['without a key']])(
       }),
     )
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([201]))
-    expect(await count()).toBe(33)
+    expect(await countPets(service.sql)).toBe(33)
   },
 )
 
 test('two changes of one mutation take effect both or not at all', async () => {
   expect((await put('/pets/1/halve')).status).toBe(500) // pet 2 exists already
-  expect(await statuses()).toEqual(['available', 'available', 'available'])
+  expect(await statuses()).toEqual(untouched)
   expect((await put('/pets/1/sell')).status).toBe(200)
   expect(await statuses()).toEqual(['sold', 'sold', 'available'])
 })
 
-test.each([
-  ['with a key', '"double"'],
-  ['without a key', undefined],
-])('two creations of one idempotentWrite take effect both or not at all, %s', async (_, key) => {
-  const call = (petId: number) =>
-    service.rest('POST', `/pets/${petId}/double`, { headers: { 'idempotency-key': key } })
-  expect((await call(2)).status).toBe(500)
-  expect(await count()).toBe(3)
-  expect((await call(1)).status).toBe(200)
-  expect(await count()).toBe(5)
-})
+test.each(['"double"', undefined])(
+  'two creations of one idempotentWrite take effect both or not at all, with the key %s',
+  async (key) => {
+    const call = (petId: number) =>
+      service.rest('POST', `/pets/${petId}/double`, { headers: { 'idempotency-key': key } })
+    expect([(await call(2)).status, await countPets(service.sql)]).toEqual([500, 3])
+    expect([(await call(1)).status, await countPets(service.sql)]).toEqual([200, 5])
+  },
+)
 
-test('an output that its schema rejects is 500, and has no effect', async () => {
+test('an output that its schema rejects is 500, and has no effect, on each surface', async () => {
+  expect((await put('/pets/1/spoil')).status).toBe(500)
   for (const key of [undefined, '"misfit"', '"misfit"']) {
     const init = { body: rex, headers: { 'idempotency-key': key } }
     expect((await service.rest('POST', '/misfits', init)).status).toBe(500)
   }
-  expect(await count()).toBe(3)
-  expect(await service.sql('select id from idempotency_keys')).toEqual([])
-})
-
-test('a change whose output its schema rejects is 500, and has no effect, on each surface', async () => {
-  expect((await put('/pets/1/spoil')).status).toBe(500)
-  const input = JSON.stringify(transformer.serialize({ petId: 1, otherId: 2 }))
+  const spoilt = JSON.stringify(transformer.serialize({ petId: 1, otherId: 2 }))
   const creation = JSON.stringify(transformer.serialize(rex))
   const streamed = { 'trpc-accept': 'application/jsonl' }
-  const post = async (path: string, body: string, headers = {}) =>
-    await (await service.fetch(`/trpc/${path}`, { method: 'POST', body, headers })).text()
-  for (const text of [
-    await post('spoil', input),
-    await post('spoil?batch=1', `{"0":${input}}`, streamed),
-    await post('misfit', creation),
-    await post('misfit?batch=1', `{"0":${creation}}`, streamed),
-    await post('misfit?batch=1', `{"0":${creation}}`, {
-      ...streamed,
-      'idempotency-key': '"spoilt"',
-    }),
-  ]) {
-    expect(text).toContain('INTERNAL_SERVER_ERROR')
+  for (const [path, body, headers] of [
+    ['spoil', spoilt, {}],
+    ['spoil?batch=1', `{"0":${spoilt}}`, streamed],
+    ['misfit', creation, {}],
+    ['misfit?batch=1', `{"0":${creation}}`, { ...streamed, 'idempotency-key': '"spoilt"' }],
+  ] as const) {
+    const answer = await service.fetch(`/trpc/${path}`, { method: 'POST', body, headers })
+    expect(await answer.text()).toContain('INTERNAL_SERVER_ERROR')
   }
-  expect(await statuses()).toEqual(['available', 'available', 'available'])
+  expect(await statuses()).toEqual(untouched)
   expect(await service.sql('select id from idempotency_keys')).toEqual([])
 })
-
-test.skipIf(engine === 'sqlite')(
-  'of two concurrent mutations in a batch one takes effect, though the other fails',
-  async () => {
-    const inputs = [
-      { petId: 1, otherId: 1 },
-      { petId: 2, otherId: 0 },
-    ].map(transformer.serialize)
-    const body = JSON.stringify({ ...inputs })
-    const answer = await service.fetch('/trpc/meet,meet?batch=1', { method: 'POST', body })
-    expect(answer.status).toBe(207)
-    expect(await statuses()).toEqual(['sold', 'available', 'available'])
-  },
-)
 
 test('behind the lock of a row, a transaction reads what others committed before', async () => {
   const answers = await Promise.all(Array.from({ length: 20 }, () => put('/pets/1/tally')))
   expect(answers.map(({ status }) => status)).toEqual(Array(20).fill(200))
   const expected = Array.from({ length: 20 }, (_, index) => 4 + index)
-  expect(tallies.toSorted((one, other) => one - other)).toEqual(expected)
+  expect(counts.toSorted((one, other) => one - other)).toEqual(expected)
 })
 
 test('mutations in a deadlock all succeed', async () => {
@@ -343,33 +275,38 @@ test('mutations in a deadlock all succeed', async () => {
   expect(answers.map(({ status }) => status)).toEqual(Array(60).fill(200))
 })
 
-test.skipIf(engine === 'sqlite')(
-  'a mutation is repeated after a lost connection, and its first attempt is rolled back',
-  async () => {
+if (engine === 'mysql') {
+  test('of two concurrent mutations in a batch one takes effect, though the other fails', async () => {
+    const inputs = [
+      { petId: 1, otherId: 1 },
+      { petId: 2, otherId: 0 },
+    ].map(transformer.serialize)
+    const body = JSON.stringify({ ...inputs })
+    const answer = await service.fetch('/trpc/meet,meet?batch=1', { method: 'POST', body })
+    expect(answer.status).toBe(207)
+    expect(await statuses()).toEqual(['sold', 'available', 'available'])
+  })
+
+  test('a mutation is repeated after a lost connection, and its first attempt is rolled back', async () => {
     expect((await put('/pets/1/lose')).status).toBe(200)
-    expect([attempts, await count()]).toEqual([2, 4])
-  },
-)
+    expect([attempts, await countPets(service.sql)]).toEqual([2, 4])
+  })
 
-test.skipIf(engine === 'sqlite')(
-  'after a statement that ended the transaction no other one is sent, even if the error is ignored',
-  async () => {
+  test('after a statement that ended the transaction no other one is sent, even if the error is ignored', async () => {
     expect((await put('/pets/1/swallow')).status).toBe(200)
-    expect([attempts, await count()]).toEqual([2, 5])
-  },
-)
+    expect([attempts, await countPets(service.sql)]).toEqual([2, 5])
+  })
+}
 
-test.each([['reach'], ['make'], ['change'], ['nest']])(
+test.each(['reach', 'make', 'change', 'nest'])(
   'a mutation that uses stores outside its transaction fails without delaying others: %s',
   async (name) => {
-    const begun = performance.now()
     const [failed, ...others] = await Promise.all([
       put(`/pets/1/${name}`),
       ...Array.from({ length: 5 }, () => put('/pets/3/sell', 3)),
     ])
     expect(failed?.status).toBe(500)
     expect(others.map(({ status }) => status)).toEqual(Array(5).fill(200))
-    expect(performance.now() - begun).toBeLessThan(2_000)
     expect(service.logged.join()).toContain('use the stores of the ctx that the resolver received')
     expect(await statuses()).toEqual(['available', 'available', 'sold'])
   },
@@ -381,18 +318,24 @@ test('a retry inside a transaction repeats the transaction as a whole', async ()
 })
 
 test('a call that could share a query with a rejected one succeeds', async () => {
-  const deadline = new Deadline(5_000)
+  using deadline = new Deadline(5_000)
   const get = () => outer.pets.get(1n, deadline)
   const [within, without] = await Promise.allSettled([runInTransaction(get), get()])
-  deadline.clear()
   expect([within.status, without.status]).toEqual(['rejected', 'fulfilled'])
 })
 
 test('a statement that was not awaited has no effect after the end of the transaction', async () => {
   expect((await put('/pets/1/forget')).status).toBe(200)
-  await expect.poll(() => forgotten !== undefined).toBe(true)
-  await expect(forgotten).rejects.toThrow(
+  await expect(forgotten()).rejects.toThrow(
     /^(The transaction is over|Transaction is already committed)/,
   )
-  expect(await statuses()).toEqual(['available', 'available', 'available'])
+  expect(await statuses()).toEqual(untouched)
+})
+
+test('unique throws CONFLICT for a value that is taken, and any other error as it is', async () => {
+  const failing = (error: Error) => unique(Promise.reject(error), 'Taken')
+  const conflict = { code: 'CONFLICT', message: 'Taken' }
+  await expect(failing(new DuplicateError())).rejects.toMatchObject(conflict)
+  const other = new DatabaseUnavailableError(undefined, true)
+  await expect(failing(other)).rejects.toBe(other)
 })
