@@ -61,9 +61,15 @@ const object = (fields: Fields): Kind => {
   }
 }
 
+const optional = ({ input, output, value }: Kind): Kind => ({
+  input: input.optional(),
+  output: output.optional(),
+  value: fc.option(value, { nil: undefined }),
+})
+
 const name = fc.constantFrom('a', 'b', 'first-name', 'ä', '"')
 const { kind } = fc.letrec<{ kind: Kind; fields: Fields }>((tie) => ({
-  fields: fc.dictionary(name, tie('kind'), { maxKeys: 3 }),
+  fields: fc.dictionary(name, fc.oneof(tie('kind'), tie('kind').map(optional)), { maxKeys: 3 }),
   kind: fc.oneof(
     { depthSize: 'small' },
     fc.constantFrom(...scalars),

@@ -3,12 +3,7 @@ import { inspect } from 'node:util'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
-import {
-  dateTimeInput,
-  dateTimeOutput,
-  int64Input,
-  int64Output,
-} from '../../../src/procedure/fields.ts'
+import { dateTimeInput, int64Input, int64Output } from '../../../src/procedure/fields.ts'
 import { paged, pagingInputs } from '../../../src/procedure/paging.ts'
 import { procedure, router } from '../../../src/procedure/procedure.ts'
 import { idempotentWrite, write } from '../../../src/procedure/write.ts'
@@ -45,30 +40,6 @@ const InBody = z
 const Seen = z.object({ seen: z.string() }).meta({ id: 'Seen' })
 const example = { seen: 'it' }
 
-const Given = z
-  .object({
-    long: long.optional(),
-    longs: z.array(long),
-    perhapsLong: long.nullable(),
-    time: dateTimeOutput(),
-    number: z.number(),
-    inner: z.object({ long: long.nullable(), text: z.string() }),
-    inners: z.array(z.object({ long })),
-  })
-  .meta({ id: 'Given' })
-const given = {
-  longs: [1n, 2n ** 53n, -(2n ** 63n)],
-  perhapsLong: null,
-  time: new Date('2026-01-02T03:04:05.006Z'),
-  number: 0.1,
-  inner: { long: null, text: '"ä😀' },
-  inners: [{ long: 2n ** 63n - 1n }],
-}
-/** Beside the fields of the output, a resolver may return others, and fields that are undefined. */
-const bare = { ...given, long: undefined, owner: 7n }
-const inner = { ...given.inner, long: 0n }
-const full = { ...given, long: 7n, perhapsLong: 9_007_199_254_740_993n, inner }
-
 const Note = z.object({ label: z.string() }).meta({ id: 'Note' })
 const NewNote = z.object({ label: z.string() }).meta({ id: 'NewNote' })
 const note = { label: 'a' }
@@ -95,11 +66,6 @@ const served = router({
     .input(InBody)
     .output(Seen)
     .mutation(write(see)),
-  give: procedure
-    .meta(described('GET', '/given/{what}', { example: given }))
-    .input(z.object({ what: z.string() }))
-    .output(Given)
-    .query(async ({ input: { what } }) => (what === 'full' ? full : bare)),
   make: procedure
     .meta(
       described('POST', '/shops/{shop}/notes', {
@@ -125,7 +91,7 @@ const served = router({
     .meta(
       described('GET', '/shops/{shop}/orders', {
         deprecated,
-        example: [{ id: 7n, note: 'soon' }],
+        example: [{ id: 2n ** 63n - 1n, note: 'soon' }],
       }),
     )
     .input(
@@ -159,38 +125,24 @@ async function seen(answer: Promise<Response>): Promise<string> {
   return `no ${message.split('; ').map((mistake) => mistake.split(' ')[0])}`
 }
 
-/** Strings that are not a date-time of RFC 3339, or that a Date cannot represent. */
+/** Texts that are not a date-time of RFC 3339, or that a Date cannot represent. */
 const wrongTimes = [
-  '',
-  '2026-01-02',
-  '2026-01-02T03:04:05',
-  '2026-01-02T03:04Z',
-  '2026-01-02 03:04:05Z',
-  '1767323045',
-  'x2026-01-02T03:04:05Z',
-  '2026-01-02T03:04:05Z\n',
-  '2026-01-02T03:04:05+0200',
-  '2026-01-02T03:04:05.Z',
-  '2026-01-02T03:04:05.1234567890+00:00', // longer than the document allows
-  '+010000-01-01T00:00:00Z',
+  ...['', '2026-01-02', '2026-01-02T03:04:05', '2026-01-02T03:04Z', '2026-01-02 03:04:05Z'],
+  ...['1767323045', 'x2026-01-02T03:04:05Z', '2026-01-02T03:04:05Z\n', '2026-01-02T03:04:05+0200'],
+  // Longer than the document allows; a year of five digits.
+  ...['2026-01-02T03:04:05.Z', '2026-01-02T03:04:05.1234567890+00:00', '+010000-01-01T00:00:00Z'],
   // Days and hours that do not exist.
-  '2026-13-02T03:04:05Z',
-  '2026-00-02T03:04:05Z',
-  '2026-02-31T00:00:00Z',
-  '2026-02-29T00:00:00Z',
-  '1900-02-29T00:00:00Z',
-  '2026-04-31T00:00:00+01:00',
-  '2026-01-00T00:00:00Z',
-  '2026-01-02T24:00:00Z',
-  '2026-01-02T03:60:00Z',
-  '2026-01-02T03:04:05+24:00',
-  '2026-01-02T03:04:05+01:60',
-  // Leap seconds; the first one existed.
-  '2016-12-31T23:59:60Z',
-  '2026-01-02T03:04:60Z',
-  // In UTC their years have more than four digits or are negative.
-  '9999-12-31T23:59:59-23:59',
-  '0000-01-01T00:00:00+00:01',
+  ...[
+    '2026-13-02T03:04:05Z',
+    '2026-00-02T03:04:05Z',
+    '2026-02-31T00:00:00Z',
+    '2026-02-29T00:00:00Z',
+  ],
+  ...['1900-02-29T00:00:00Z', '2026-04-31T00:00:00+01:00', '2026-01-00T00:00:00Z'],
+  ...['2026-01-02T24:00:00Z', '2026-01-02T03:60:00Z', '2026-01-02T03:04:05+24:00'],
+  // Leap seconds; the first one existed. In UTC the last ones have years of five digits, or negative ones.
+  ...['2016-12-31T23:59:60Z', '2026-01-02T03:04:60Z', '2026-01-02T03:04:05+01:60'],
+  ...['9999-12-31T23:59:59-23:59', '0000-01-01T00:00:00+00:01'],
 ]
 
 /** A field, its texts with the accepted value of each, and its texts that are rejected. */
@@ -304,7 +256,7 @@ test.each([
       '"9999-12-31T23:59:59.999Z"': '9999-12-31T23:59:59.999Z',
       '"2024-02-29T23:59:59.123456789-23:59"': '2024-03-01T23:58:59.123Z',
     },
-    [...wrongTimes.map((text) => JSON.stringify(text)), '1767323045', '1.5', 'null'],
+    ['"2026-02-29T00:00:00Z"', '""', '1767323045', '1.5', 'null'],
   ),
   ['{"text":"a \\" [{ 1.5 \\\\"}', `{ text: 'a " [{ 1.5 \\\\', usual: 7 }`],
   ...inBody('text', { '"7"': "'7'" }, ['7', '7.5', '9007199254740993', 'null', '["7"]']),
@@ -333,26 +285,12 @@ test.each([
   expect(order(await seen(ask('/see', { method: 'PUT', body })))).toEqual(order(expected))
 })
 
-test.each([
-  [
-    'full',
-    '{"long":7,"longs":[1,9007199254740992,-9223372036854775808],"perhapsLong":9007199254740993,"time":"2026-01-02T03:04:05.006Z","number":0.1,"inner":{"long":0,"text":"\\"ä😀"},"inners":[{"long":9223372036854775807}]}',
-  ],
-  [
-    'bare',
-    '{"longs":[1,9007199254740992,-9223372036854775808],"perhapsLong":null,"time":"2026-01-02T03:04:05.006Z","number":0.1,"inner":{"long":null,"text":"\\"ä😀"},"inners":[{"long":9223372036854775807}]}',
-  ],
-])('a response: %s', async (what, expected) => {
-  expect(await (await ask(`/given/${what}`)).text()).toBe(expected)
-})
-
 test('the document of all kinds is valid OpenAPI 3.1, and its examples have all digits', async () => {
   const text = await (await ask('/openapi.json')).text()
   const { valid, errors } = await new Validator().validate(JSON.parse(text))
   expect(errors).toBeUndefined()
   expect(valid).toBe(true)
-  expect(text).toContain('"longs":[1,9007199254740992,-9223372036854775808]')
-  expect(text).not.toContain('9223372036854776')
+  expect(text).toContain('"example":[{"id":9223372036854775807,"note":"soon"}]')
 })
 
 test('only operations with a body can fail because of it; the example of 400 is one of the operation', async () => {
