@@ -1,7 +1,7 @@
 /** Both surfaces agree on one table of inputs, sent through REST and through a real tRPC client. */
 import { describe, expect, test } from 'vitest'
 import { type Outcome, ofRest, ofTrpc } from '../support/outcome.ts'
-import { storeNumberedPets } from '../support/pets.ts'
+import { storeNumberedPets, storePets } from '../support/pets.ts'
 import { stringifyExact } from '../support/rest.ts'
 import { serviceForFile } from '../support/service.ts'
 
@@ -20,6 +20,19 @@ function titled<Input, Expected>(cases: [Input, Expected][]) {
   )
 }
 
+/** SQL and markup: plain text, as any other. */
+const texts = [
+  ...[`Robert'); DROP TABLE pets;--`, `' OR '1'='1`, `" OR ""="`, '` OR `1`=`1', `\\' OR 1=1 -- `],
+  ...[`\\\\' OR 1=1 #`, `\\`, `x\\`, `'`, `''`, `?`, `$1 :name @variable %s %27 &#39;`],
+  ...[`/*!50000 UNION SELECT hash FROM api_keys */`, `\b\t\n\r\x1a\x7f end`, `{{7*7}} \${7*7}`],
+  `\u00bf' OR 1=1 --`, // 縗' in GBK, which breaks out of an escape of single bytes
+  ...[
+    `\u0427' \u02bc \uff07 OR 1=1`,
+    `<script>alert("1")</script>`,
+    `🐶'🏳️‍🌈\\"é\u0301 \u202e \ufeff`,
+  ],
+]
+
 const creations: [input: unknown, pet: object | string][] = [
   [
     { name: NAME, categoryId: 3 },
@@ -34,7 +47,7 @@ const creations: [input: unknown, pet: object | string][] = [
     { categoryId: -1n, status: 'sold' },
   ],
   [{ name: ' Rex\n', categoryId: 3 }, { name: ' Rex\n' }],
-  [{ name: 'Zoë 😀 漢字 \\ \' " %_', categoryId: 3 }, { name: 'Zoë 😀 漢字 \\ \' " %_' }],
+  ...texts.map((name): [unknown, object] => [{ name, categoryId: 3 }, { name }]),
   [{ name: 'e\u0301', categoryId: 3 }, { name: 'e\u0301' }],
   [{ name: 'x'.repeat(255), categoryId: 3 }, { name: 'x'.repeat(255) }],
   [{ name: '😀'.repeat(255), categoryId: 3 }, { name: '😀'.repeat(255) }],
@@ -53,8 +66,9 @@ const creations: [input: unknown, pet: object | string][] = [
   [{ categoryId: 3 }, 'name is required'],
   [{ name: NAME }, 'categoryId is required'],
   [{}, 'name is required; categoryId is required'],
-  [{ name: NAME, categoryId: 2n ** 63n - 1n }, { categoryId: 2n ** 63n - 1n }],
-  [{ name: NAME, categoryId: -(2n ** 63n) }, { categoryId: -(2n ** 63n) }],
+  ...[2n ** 63n - 1n, -(2n ** 63n), 9007199254740993n, -9007199254740993n].map(
+    (categoryId): [unknown, object] => [{ name: NAME, categoryId }, { categoryId }],
+  ),
   ...[2n ** 63n, -(2n ** 63n) - 1n, 10n ** 30n, 7.5, '7', '', true, null, [7], {}].map(
     (categoryId): [unknown, string] => [{ name: NAME, categoryId }, `categoryId ${id}`],
   ),
@@ -167,4 +181,17 @@ test('texts that REST accepts as numbers stay invalid on tRPC, also after calls 
   ]) {
     expect(await ofTrpc(call)).toMatchObject({ code: 'BAD_REQUEST' })
   }
+})
+
+test('a row that is no valid pet is 500 without details, because the output is validated', async () => {
+  const stolen = { name: NAME, categoryId: 3n, status: 'stolen' as 'sold' }
+  await storePets(service.sql, [stolen])
+  const [{ id } = { id: 0 }] = await service.sql('select max(id) as id from pets')
+  const bug = error('Internal server error', 'INTERNAL_SERVER_ERROR', 500)
+  const { rest, trpc } = service
+  const cursor = BigInt(Number(id) - 1)
+  expect(await ofRest('getPet', rest('GET', `/pets/${id}`))).toEqual(bug)
+  expect(await ofRest('listPets', rest('GET', `/pets?cursor=${cursor}`))).toEqual(bug)
+  expect(await ofTrpc(trpc.getPet.query({ petId: BigInt(Number(id)) }))).toEqual(bug)
+  expect(await ofTrpc(trpc.listPets.query({ cursor }))).toEqual(bug)
 })

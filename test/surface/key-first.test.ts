@@ -39,13 +39,11 @@ describe.each(keys)('with %s', (_, key, challenge) => {
   describe.each(surfaces)('POST %s', (path, check) => {
     test.each(bodies)('a body that is %s', async (_title, headers, body) => {
       const head = requestText(`POST ${path}`, { headers: [...key, ...headers] })
-      const began = performance.now()
       const { answers } = await converse(service.origin, [head, body])
       const [answer] = answers as [RawAnswer]
       check(answer, 401, 'UNAUTHORIZED')
       expect(answer.headers.get('www-authenticate')).toBe(challenge)
       expect(answer.headers.get('cache-control')).toBe('no-store')
-      expect(performance.now() - began, 'the service waits for the body').toBeLessThan(3_000)
     })
   })
 

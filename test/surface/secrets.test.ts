@@ -1,7 +1,6 @@
 /** Responses and the log never contain API keys. */
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { eventually } from '../support/eventually.ts'
 import { answerOf } from '../support/expect.ts'
 import type { KeyedFetch } from '../support/rest.ts'
 import { type Service, startService } from '../support/service.ts'
@@ -43,7 +42,7 @@ test('no key is in the log, in a response or in the document, for each place whe
     const document = await (await fetch(`${origin}/v1/openapi.json`)).text()
     // A request is logged when it ends, which may be after its response.
     const requests = () => logged.filter((line) => JSON.parse(line).msg === 'request')
-    await eventually(() => expect(requests()).toHaveLength(answers.length + 1))
+    await expect.poll(requests).toHaveLength(answers.length + 1)
     const published = [
       document,
       ...logged,

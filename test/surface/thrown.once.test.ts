@@ -34,10 +34,10 @@ const service = await serviceForFile({}, { resources: resourcesOf(served) })
 beforeEach(() => void service.logged.splice(0))
 
 test.each([
-  [500, 500, 'Internal server error', null, ['Too far', 'Too far', 'Too far']],
+  [500, 500, 'Internal server error', null, Array(4).fill('Too far')],
   [503, 503, expect.any(String), '5', expect.arrayContaining([expect.stringContaining('Away')])],
   [1401, 401, 'Not now', null, []],
-  [1503, 503, 'Not now', '5', ['The reason', 'The reason', 'The reason']],
+  [1503, 503, 'Not now', '5', Array(4).fill('The reason')],
 ])('%i on REST, on tRPC and in a stream', async (petId, status, message, retryAfter, causes) => {
   const rest = await service.rest('GET', `/pets/${petId}`)
   const text = JSON.stringify([{ petId: 1 }, petId])
@@ -52,6 +52,10 @@ test.each([
     headers: { 'trpc-accept': 'application/jsonl' },
   })
   expect(await stream.text()).toContain(`${(rest.body as { code: string }).code}`)
+  const mixed = await service.fetch(
+    `/trpc/nothing,getPet?batch=1&input=${encodeURIComponent(JSON.stringify({ 1: text }))}`,
+  )
+  expect([mixed.status, mixed.headers.get('retry-after')]).toEqual([207, retryAfter])
   const lines = service.logged.map((line) => JSON.parse(line))
   expect(lines.flatMap(({ err }) => err?.message ?? [])).toEqual(causes)
 })

@@ -327,6 +327,11 @@ const rows: Row[] = [
   ['other', 'PUT /trpc/createPet', {}, wrongMethod('PUT', 'GET, HEAD or POST'), { vary }],
   ['other', 'GET /trpc/%ff', {}, bad('The URL of the request is not valid'), { vary }],
   ['trpc unknown', 'GET /trpc', {}, noProcedure('')],
+  ...['x/y/listPets', '/listPets', 'listPets/', 'LISTPETS', '%2FlistPets'].map(
+    (name): Row => ['trpc unknown', `GET /trpc/${name}`, {}, noProcedure(decodeURIComponent(name))],
+  ),
+  // The log and the metrics name the procedure, also if its name was percent-encoded.
+  ['trpc listPets', `GET /trpc/list%50ets?${input('[{"limit":1},1]')}`, {}, ok(data([rex]))],
   [
     'trpc unknown',
     'GET /trpc/nothing',

@@ -34,16 +34,6 @@ test.each([
   }
 })
 
-test.each(['/v1x/pets', '/V1/pets', '/pets', '/v2/pets', '/trpcs'])(
-  '%s is not a path of REST',
-  async (path) => {
-    const answer = await fetch(service.origin + path)
-    expect(answer.status).toBe(404)
-    expect(answer.headers.get('content-type')).toBe('application/json')
-    expect(await answer.json()).toMatchObject({ code: 'NOT_FOUND', status: 404 })
-  },
-)
-
 test.each([
   ['/pets', allowAt('/pets')],
   ['/pets/1', allowAt('/pets/1')],
