@@ -128,8 +128,6 @@ test('an empty body in chunks is a missing body', async () => {
 })
 
 test.for<[string, string | Uint8Array]>([
-  ['objects in objects', `${'{"a":'.repeat(10_000)}1${'}'.repeat(10_000)}`],
-  ['a deep field', `{"name":"a","categoryId":1,"b":${'['.repeat(30_000)}${']'.repeat(30_000)}}`],
   ['invalid UTF-8', Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x7d])],
   ['a surrogate in UTF-8', Buffer.from('{"name":"\xed\xa0\x80","categoryId":1}', 'latin1')],
   ['two byte order marks', '\ufeff\ufeff{"name":"a","categoryId":1}'],
@@ -141,6 +139,11 @@ test.for<[string, string | Uint8Array]>([
 ])('a body with %s is invalid JSON, on REST and on tRPC', async ([, body]) => {
   expectRestError(await post(body), 400, 'PARSE_ERROR')
   expectTrpcError(await postTrpc(body), 400, 'PARSE_ERROR')
+})
+
+test('a field that is ignored may be as deep as a body is long', async () => {
+  const deep = '['.repeat(30_000) + ']'.repeat(30_000)
+  expect((await post(`{"name":"a","categoryId":1,"b":${deep}}`)).status).toBe(201)
 })
 
 test('a lone surrogate returns 400; a surrogate pair and a byte order mark are accepted', async () => {
