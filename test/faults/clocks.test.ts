@@ -2,11 +2,11 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { clockAhead } from '../support/clock.ts'
 import { newDatabase } from '../support/database.ts'
 import { startInstance } from '../support/instance.ts'
 import { type MysqlServer, startMysql } from '../support/mysql.ts'
 import { restClient } from '../support/rest.ts'
+import { clockAhead } from '../support/watched.ts'
 
 const HOUR = 3_600_000
 

@@ -3,11 +3,10 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { afterEach, expect, test } from 'vitest'
-import { accepted } from '../support/accepted.ts'
 import { expectRestError, expectServing, expectTrpcError } from '../support/expect.ts'
 import { until } from '../support/instance.ts'
 import { countPets } from '../support/pets.ts'
-import { converse, requestText, unreadAnswer } from '../support/raw.ts'
+import { accepted, converse, requestText, unreadAnswer } from '../support/raw.ts'
 import { serviceForFile, startService } from '../support/service.ts'
 
 const service = await serviceForFile()

@@ -4,10 +4,9 @@ import { connect, type Socket } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { procedure, router } from '../../src/procedure/procedure.ts'
-import { accepted } from '../support/accepted.ts'
 import { until } from '../support/instance.ts'
 import { described, resourcesOf } from '../support/procedures.ts'
-import { requestText, unreadAnswer } from '../support/raw.ts'
+import { accepted, requestText, unreadAnswer } from '../support/raw.ts'
 import { serviceForFile } from '../support/service.ts'
 
 const served = router({

@@ -1,12 +1,12 @@
 /** An instance whose clock is an hour ahead or behind: the database's clock alone decides. */
 import { randomUUID } from 'node:crypto'
 import { afterAll, expect, test } from 'vitest'
-import { clockAhead } from '../support/clock.ts'
 import { newDatabase } from '../support/database.ts'
 import { startInstance } from '../support/instance.ts'
 import { programs, runToEnd } from '../support/process.ts'
 import { restClient } from '../support/rest.ts'
 import { keys } from '../support/service.ts'
+import { clockAhead } from '../support/watched.ts'
 
 const HOUR = 3_600_000
 

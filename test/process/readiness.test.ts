@@ -2,7 +2,7 @@
 import { copyFileSync, renameSync, rmSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
-import { everyHeader } from '../support/headers.ts'
+import { everyHeader } from '../support/expect.ts'
 import { running, until } from '../support/instance.ts'
 import { newMetrics } from '../support/metrics.ts'
 import { proxied } from '../support/proxy.ts'

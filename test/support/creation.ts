@@ -1,6 +1,7 @@
 /** A creation whose body the server has not yet received completely. */
 import { once } from 'node:events'
 import { connect } from 'node:net'
+import { requestText } from './raw.ts'
 
 export interface Creation {
   /** Sends the last byte, and returns the response after the server has closed the connection. */
@@ -21,20 +22,17 @@ export async function beginCreation(
   headers: Record<string, string> = {},
 ): Promise<Creation> {
   const body = JSON.stringify({ name: 'Rex', categoryId: 3 })
-  const all = {
-    Host: 'petstore.example',
-    Authorization: `Bearer ${key}`,
-    'Content-Type': 'application/json',
-    'Content-Length': String(body.length),
-    Expect: '100-continue',
-    ...headers,
-  }
-  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}`)
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`)
+  const text = requestText('POST /v1/pets', {
+    key,
+    headers: ['Expect: 100-continue', ...lines],
+    body,
+  })
   const socket = connect(port, '127.0.0.1')
   let received = ''
   socket.on('data', (chunk) => (received += chunk)).on('error', () => {})
   const closed = new Promise((resolve) => socket.once('close', resolve))
-  socket.write(`${['POST /v1/pets HTTP/1.1', ...lines].join('\r\n')}\r\n\r\n`)
+  socket.write(text.slice(0, -body.length))
   const invited = 'HTTP/1.1 100 Continue\r\n\r\n'
   while (!received.includes(invited)) {
     if (socket.closed) throw new Error(`The server did not ask for the body: ${received}`)

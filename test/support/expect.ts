@@ -68,3 +68,12 @@ export async function answerOf(fetched: Promise<Response>): Promise<ErrorAnswer>
   const response = await fetched
   return { status: response.status, headers: response.headers, body: await response.text() }
 }
+
+/** The headers of every response that restrict what a browser does with it. */
+export const everyHeader = {
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+}

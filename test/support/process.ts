@@ -136,10 +136,9 @@ export function newFolder(): { folder: string; remove(): void } {
 export async function runServer(
   variables: Record<string, string>,
   folder?: string,
-  starter?: readonly string[],
 ): Promise<ServerProgram> {
   const given = { PORT: '0', DATABASE_TIMEOUT, ...variables }
-  const program = runProgram(programs.server, given, [], folder, starter)
+  const program = runProgram(programs.server, given, [], folder)
   const { promise: origin, resolve } = Promise.withResolvers<string>()
   createInterface({ input: program.child.stdout as NodeJS.ReadableStream }).on('line', (line) => {
     const address = /REST +(http:\/\/\S+)\/v1\/pets/.exec(line)?.[1]

@@ -1,8 +1,8 @@
 /** Raw HTTP/1.1, for requests that fetch does not send. */
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
-import { accepted } from './accepted.ts'
 
 export interface RawAnswer {
   status: number
@@ -114,6 +114,17 @@ export async function isListening(port: number, host = '127.0.0.1'): Promise<boo
   return accepts
 }
 
+/** The next connection that this process accepts. */
+export function accepted(): Promise<Socket> {
+  return new Promise((resolve) => {
+    const hear = (message: unknown) => {
+      unsubscribe('net.server.socket', hear)
+      resolve((message as { socket: Socket }).socket) // the documented message of this channel
+    }
+    subscribe('net.server.socket', hear)
+  })
+}
+
 /** A client that does not read, with the server side of its connection. */
 export interface SilentReader {
   socket: Socket
@@ -161,35 +172,10 @@ function parse(text: string): RawAnswer[] {
     const after = rest.slice(end + 4)
     // Without a Content-Length a body ends with the connection, as in HTTP/1.0.
     const length = status < 200 || status === 204 ? '0' : headers.get('content-length')
-    const body =
-      headers.get('transfer-encoding') === 'chunked'
-        ? readChunks(after)
-        : readLength(after, Number(length ?? after.length))
-    if (!body) break
-    answers.push({ status, headers, body: Buffer.from(body.text, 'latin1').toString() })
-    rest = body.rest
+    const size = Number(length ?? after.length)
+    if (after.length < size) break
+    answers.push({ status, headers, body: Buffer.from(after.slice(0, size), 'latin1').toString() })
+    rest = after.slice(size)
   }
   return answers
-}
-
-interface Body {
-  text: string
-  rest: string
-}
-
-function readLength(text: string, length: number): Body | undefined {
-  return text.length < length
-    ? undefined
-    : { text: text.slice(0, length), rest: text.slice(length) }
-}
-
-function readChunks(text: string): Body | undefined {
-  const [line, size] = text.match(/^([\da-f]+)\r\n/i) ?? []
-  if (line === undefined || size === undefined) return undefined
-  const length = Number.parseInt(size, 16)
-  const chunk = readLength(text.slice(line.length), length + 2)
-  if (!chunk) return undefined
-  if (length === 0) return { text: '', rest: chunk.rest }
-  const more = readChunks(chunk.rest)
-  return more && { text: chunk.text.slice(0, length) + more.text, rest: more.rest }
 }

@@ -6,7 +6,7 @@ import { buffer } from 'node:stream/consumers'
 import { gunzipSync } from 'node:zlib'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { assets, docsPage } from '../../docs-page/src/page.ts'
-import { everyHeader } from '../support/headers.ts'
+import { everyHeader } from '../support/expect.ts'
 import { runServer } from '../support/process.ts'
 import { serviceForFile, startService } from '../support/service.ts'
 

@@ -1,6 +1,6 @@
 /** Complete responses of each kind: status, all headers, body, and the line in the log. */
 import { afterAll, expect, test } from 'vitest'
-import { everyHeader } from '../support/headers.ts'
+import { everyHeader } from '../support/expect.ts'
 import { newMetrics } from '../support/metrics.ts'
 import { corsMethods } from '../support/operations.ts'
 import { storePets } from '../support/pets.ts'
