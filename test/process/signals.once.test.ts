@@ -125,7 +125,8 @@ test('with SHUTDOWN_DELAY the process keeps serving, and is not ready; a second 
   )
   expect(idle.closed).toBe(false)
   expect(await server.end('SIGINT')).toBe(1)
-  // Not being ready is not logged as an error.
+  // The end loses no entry, and that the service is not ready is not logged as an error.
+  expect(server.entries().filter(({ msg }) => msg === 'request')).toHaveLength(8)
   const others = server.entries().filter(({ msg }) => msg !== 'request')
   expect(others).toMatchObject([
     { level: 'info', msg: 'Stopping: finishing the requests in flight' },
