@@ -19,12 +19,18 @@ const at = new Date('2026-01-02T03:04:05Z')
 const example: Visit = { id: 7n, reference: 'V-1', at, urgent: false, note: null, closedAt: null }
 const all = '/owners/{ownerId}/visits'
 const one = `${all}/{visitId}` as const
-
-const noOwner = (id: bigint) => `There is no owner with the id ${id}`
 const noVisit = (id: bigint) => `There is no visit with the id ${id}`
 const ofOne = { notFound: noVisit(7n), example }
 const conflict = 'There is a visit with this reference already'
 const closedAlready = 'This visit is closed already'
+
+const noOwner = (id: bigint) => `There is no owner with the id ${id}`
+/** Returns the stores. Throws NOT_FOUND unless the owner exists. */
+async function withOwner(ctx: Context, ownerId: bigint) {
+  const stores = storesOf(ctx)
+  found(await stores.owners.get(ownerId, ctx.deadline), noOwner(ownerId))
+  return stores
+}
 
 const listVisits = procedure
   .meta(
@@ -38,8 +44,7 @@ const listVisits = procedure
   .output(Visits)
   .query(
     paged(async ({ ctx, input }) => {
-      const { owners, visits } = storesOf(ctx)
-      found(await owners.get(input.ownerId, ctx.deadline), noOwner(input.ownerId))
+      const { visits } = await withOwner(ctx, input.ownerId)
       return await visits.list(input, ctx.deadline)
     }),
   )
@@ -56,8 +61,7 @@ const createVisit = procedure
   .output(Visit)
   .mutation(
     idempotentWrite(async ({ ctx, input }) => {
-      const { owners, visits } = storesOf(ctx)
-      found(await owners.get(input.ownerId, ctx.deadline), noOwner(input.ownerId))
+      const { visits } = await withOwner(ctx, input.ownerId)
       return await unique(visits.create(input, ctx.deadline), conflict)
     }),
   )
@@ -108,14 +112,8 @@ const closeVisit = procedure
     }),
   )
 
-export const visitRouter = router({
-  listVisits,
-  createVisit,
-  getVisit,
-  updateVisit,
-  removeVisit,
-  closeVisit,
-})
+const procedures = { listVisits, createVisit, getVisit, updateVisit, removeVisit, closeVisit }
+export const visitRouter = router(procedures)
 
 /** What is served in place of the service's own resources, with stores that only these procedures know. */
 export const visitResources = resourcesOf(

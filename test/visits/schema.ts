@@ -11,7 +11,6 @@ import {
 import { MAX_LIMIT, pagingInputs } from '../../src/procedure/paging.ts'
 
 const ownerId = int64Input({ description: 'Identifier of the owner.' })
-
 const urgent = z.boolean({ error: 'must be true or false' })
 const note = textInput({ description: 'What is to be known; null where there is nothing.' })
 
@@ -36,10 +35,7 @@ export const Visit = z
   })
   .meta({ id: 'Visit', description: 'A visit.' })
 
-export const Visits = z
-  .array(Visit)
-  .max(MAX_LIMIT)
-  .meta({ id: 'Visits', description: 'Visits, by descending `id`.' })
+export const Visits = z.array(Visit).max(MAX_LIMIT).meta({ id: 'Visits' })
 
 export const ListVisits = z.object({
   ownerId,
@@ -47,10 +43,7 @@ export const ListVisits = z.object({
   urgent: urgent.optional().meta({ description: 'Keep only those that are, or are not.' }),
 })
 
-export const OneVisit = z.object({
-  ownerId,
-  visitId: int64Input({ description: 'Identifier of the visit.' }),
-})
+export const OneVisit = z.object({ ownerId, visitId: int64Input({ description: 'The visit.' }) })
 
 // A field that is left out stays as it is; null clears it.
 export const VisitChange = OneVisit.extend({

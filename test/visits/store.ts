@@ -112,12 +112,11 @@ const isAt =
   (eb: ExpressionBuilder<Tables, 'test_visits'>) =>
     eb.and({ id: visitId, owner_id: ownerId })
 
-const insertVisit = inserts('test_visits', (visit: NewVisit) => ({
-  owner_id: visit.ownerId,
-  reference: visit.reference,
-  at: BigInt(visit.at.getTime()),
-  urgent: BigInt(visit.urgent),
-  note: visit.note,
+const insertVisit = inserts('test_visits', ({ ownerId, at, urgent, ...visit }: NewVisit) => ({
+  owner_id: ownerId,
+  at: BigInt(at.getTime()),
+  urgent: BigInt(urgent),
+  ...visit,
 }))
 
 const readPage = pages({
@@ -132,9 +131,9 @@ const readPage = pages({
   item: toVisit,
 })
 
-const dateOf = (time: bigint) => new Date(Number(time))
 function toVisit(row: Selectable<Tables['test_visits']>): Visit {
-  const { id, reference, at, urgent, note, closed_at } = row
-  const closedAt = closed_at === null ? null : dateOf(closed_at)
-  return { id, reference, at: dateOf(at), urgent: urgent === 1n, note, closedAt }
+  const { id, reference, note } = row
+  const dateOf = (time: bigint) => new Date(Number(time))
+  const closedAt = row.closed_at === null ? null : dateOf(row.closed_at)
+  return { id, reference, at: dateOf(row.at), urgent: row.urgent === 1n, note, closedAt }
 }
