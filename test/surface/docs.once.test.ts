@@ -4,11 +4,11 @@ import { createServer, get, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 import { gunzipSync } from 'node:zlib'
-import { expect, onTestFinished, test, vi } from 'vitest'
-import { assets, docsPage } from '../../docs-page/src/page.ts'
+import { expect, onTestFinished, test } from 'vitest'
+import { docsPage } from '../../docs-page/src/page.ts'
 import { everyHeader } from '../support/expect.ts'
 import { runServer } from '../support/process.ts'
-import { serviceForFile, startService } from '../support/service.ts'
+import { serviceForFile } from '../support/service.ts'
 
 const service = await serviceForFile()
 const html = await (await fetch(`${service.origin}/docs/`)).text()
@@ -123,32 +123,6 @@ test('the page escapes the texts of the document, and shows fields that a later 
   expect(text).toContain('owner Owner or null visits array of integer (int64) at least 1 items')
   expect(text).toContain('&#60;b&#62; integer (int64) required at most 2')
   expect(text).not.toMatch(/undefined|\[object/)
-})
-
-test('the log has one line for the page, and one for a file that fails', async () => {
-  const lines = () =>
-    service.logged
-      .map((line) => JSON.parse(line) as { level: string; path?: string; status?: number })
-      .filter(({ level, path }) => level !== 'debug' && path?.startsWith('/docs/'))
-      .map(({ path, status }) => `${path} ${status}`)
-  const before = lines().length
-  for (const path of paths) await (await ask(path)).bytes()
-  await ask('/docs/docs.css', { method: 'POST' })
-  await ask('/docs/other.css')
-  await expect
-    .poll(() => lines().slice(before))
-    .toEqual(['/docs/ 200', '/docs/docs.css 405', '/docs/other.css 404'])
-})
-
-test('the page and its files are made once', async () => {
-  const reads = vi.spyOn(assets['docs.css'], 'read')
-  onTestFinished(() => reads.mockRestore())
-  const other = await startService()
-  onTestFinished(() => other.stop())
-  for (const path of ['', 'docs.css', '', 'openapi.json']) {
-    expect((await fetch(`${other.origin}/docs/${path}`)).status).toBe(200)
-  }
-  expect(reads).toHaveBeenCalledTimes(1)
 })
 
 test('the page is found behind a proxy that removes the prefix of a path', async () => {
