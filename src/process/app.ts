@@ -29,17 +29,13 @@ export interface Api {
   texts: Texts
 }
 
-interface Parts {
-  service: Service
-  telemetry: Telemetry
-  readiness: Readiness
-}
-
 /** Returns a server that does not listen yet. Throws TypeError for an incomplete description. */
 export function createApp(
   config: Config,
   { router, texts }: Api,
-  { service, telemetry, readiness }: Parts,
+  service: Service,
+  telemetry: Telemetry,
+  readiness: Readiness,
 ) {
   const operations = operationsOf(router, config.baseUrl)
   // Made at the first request: most processes serve neither, and their modules are a tenth of the memory.
@@ -53,8 +49,7 @@ export function createApp(
   })
 
   const app = express()
-  app.disable('x-powered-by').disable('etag')
-  app.enable('case sensitive routing').enable('strict routing')
+  app.disable('x-powered-by').enable('case sensitive routing').enable('strict routing')
   // Before the check of Host, which health checkers often omit.
   app.use(healthRouter(readiness.isReady))
   app.use((req, _res, next) => {

@@ -14,32 +14,26 @@ export type Readiness = ReturnType<typeof createReadiness>
 /** Returns the readiness of a process that serves from this database. */
 export function createReadiness(db: Database, log: Log) {
   let reported: BrokenDatabaseError | undefined
-  /** Logs the error once, until the files of the database are back and lost again. */
-  const reportBroken = (error: BrokenDatabaseError) => {
-    if (error !== reported) log.error((error.cause as Error).message)
-    reported = error
-  }
   const check = dedupe<void, boolean>(async () => {
     using deadline = new Deadline(TIMEOUT)
-    try {
-      return await isCurrent(db, deadline)
-    } catch (error) {
-      if (error instanceof BrokenDatabaseError) reportBroken(error)
+    return await isCurrent(db, deadline).catch((error) => {
+      if (error instanceof BrokenDatabaseError) readiness.reportBroken(error)
       return false
-    }
+    })
   })
   const readiness = {
     /** True once the process begins to stop. */
     stopping: false,
-    reportBroken,
-    /**
-     * Returns whether the process is not stopping, the files of the database are those that were opened, it answers
-     * within a second, and its migrations are current. Concurrent callers share one query. Never throws.
-     */
-    async isReady(): Promise<boolean> {
-      if (readiness.stopping) return false
-      return await check()
+    /** Logs the error once, until the files of the database are back and lost again. */
+    reportBroken(error: BrokenDatabaseError): void {
+      if (error !== reported) log.error((error.cause as Error).message)
+      reported = error
     },
+    /**
+     * Returns whether the process is not stopping, the files of the database are those that were opened, it
+     * answers within a second, and its migrations are current. Concurrent callers share one query. Never throws.
+     */
+    isReady: async (): Promise<boolean> => !readiness.stopping && (await check()),
   }
   return readiness
 }

@@ -17,6 +17,7 @@ export function startText(
   REST      ${origin}/v1${path}
   tRPC      ${origin}/trpc
   OpenAPI   ${origin}/v1/openapi.json
+  Docs      ${origin}/docs/
   Database  ${engine === 'sqlite' ? 'SQLite, embedded' : 'MySQL'}: ${location}
   API key   ${keyText(firstKey)}
 
@@ -24,10 +25,6 @@ A first request:
 
   curl ${origin}/v1${path} -H 'Authorization: Bearer ${firstKey.key ?? '<API_KEY>'}' \\
     -H 'Content-Type: application/json' -d '${body}' -w '\\n'
-
-All operations, to read and to try:
-
-  ${origin}/docs/
 `
 }
 

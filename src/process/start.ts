@@ -68,7 +68,7 @@ export async function start(config: Config, log: Log, { createStores, ...api }: 
     report: reporter(log, readiness.reportBroken),
   }
   const telemetry = createTelemetry(log, trust, metrics?.observe)
-  const app = createApp(config, api, { service, telemetry, readiness })
+  const app = createApp(config, api, service, telemetry, readiness)
   const metricsServer = metrics && createMetricsServer(metrics.registry)
   if (metricsServer) await listen('METRICS_PORT', metricsServer, { ...config.metrics })
   const { port, listenHost: host, reusePort } = config

@@ -48,6 +48,7 @@ function startText(port: number, { variables }: Place, key: string, pasted = '<A
   REST      ${origin}/v1/pets
   tRPC      ${origin}/trpc
   OpenAPI   ${origin}/v1/openapi.json
+  Docs      ${origin}/docs/
   Database  ${url ? `MySQL: ${url.host}${url.pathname}` : 'SQLite, embedded: data/petstore.db'}
   API key   ${key}
 
@@ -55,10 +56,6 @@ A first request:
 
   curl ${origin}/v1/pets -H 'Authorization: Bearer ${pasted}' \\
     -H 'Content-Type: application/json' -d '{"name": "Rex", "categoryId": 1}' -w '\\n'
-
-All operations, to read and to try:
-
-  ${origin}/docs/
 
 `
 }
