@@ -1,12 +1,13 @@
 /** The process, from its start to its stop. */
 import { createLog } from './observe/log.ts'
+import { missingSdk } from './observe/span.ts'
 import { print, program, withDatabase } from './process/program.ts'
 import { stopRequested, stopSignal } from './process/shutdown.ts'
 
 const log = await createLog()
 await program(async (config) => {
   log.level = config.logLevel
-  for (const warning of config.warnings) log.warn(warning)
+  for (const warning of [...config.warnings, missingSdk()]) if (warning) log.warn(warning)
   let stopping: Promise<void> | undefined
   // During the migrations a signal ends the process at once. Without this, process 1 of a container
   // would ignore it.

@@ -12,12 +12,22 @@ export function idsOf(span: Span) {
   return { traceId, spanId }
 }
 
+/** Returns the SDK's part that the API does not declare: https://opentelemetry.io/docs/specs/otel/trace/sdk/#forceflush */
+function sdk(): { forceFlush?(): Promise<void> } {
+  const provider: Partial<ProxyTracerProvider> = trace.getTracerProvider()
+  return (provider.getDelegate?.() ?? provider) as object
+}
+
+/** The warning that nothing is traced, although a variable of OpenTelemetry says where to send traces. */
+export const missingSdk = (): string | undefined =>
+  !sdk().forceFlush && Object.keys(process.env).some((name) => name.startsWith('OTEL_EXPORTER_'))
+    ? 'No traces are sent, although OTEL_EXPORTER_… is set: load OpenTelemetry from deploy/tracing.mjs, as docs/operating.md says'
+    : undefined
+
 /** Has the SDK send the spans that wait, within two seconds. Never throws: the SDK logs a failure. */
 export async function flushSpans(): Promise<void> {
-  const provider: Partial<ProxyTracerProvider> = trace.getTracerProvider()
-  // https://opentelemetry.io/docs/specs/otel/trace/sdk/#forceflush: the API does not declare it.
-  const sdk = (provider.getDelegate?.() ?? provider) as { forceFlush?(): Promise<void> }
-  await Promise.race([sdk.forceFlush?.().catch(() => {}), wait(2_000, undefined, { ref: false })])
+  const flushed = sdk().forceFlush?.()
+  await Promise.race([flushed?.catch(() => {}), wait(2_000, undefined, { ref: false })])
 }
 
 /** Runs one call of a batch in a span of its own; a status of 5xx marks it as an error. */
