@@ -3,9 +3,9 @@ import { spawnSync } from 'node:child_process'
 import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { freePort } from '../support/mysql.ts'
-import { runServer, type ServerProgram } from '../support/process.ts'
+import { startService } from '../support/service.ts'
 
 const root = path.join(import.meta.dirname, '../..')
 const read = (file: string) => readFileSync(path.join(root, file), 'utf8')
@@ -15,10 +15,8 @@ const runbook = read('docs/runbook.md')
 interface Dashboard {
   panels: {
     title: string
-    fieldConfig: { defaults: { unit: string } }
     targets: { expr: string; legendFormat: string }[]
   }[]
-  templating: { list: { name: string; type: string }[] }
 }
 const dashboard: Dashboard = JSON.parse(read('deploy/grafana.json'))
 const expressions = dashboard.panels.flatMap(({ targets }) => targets.map(({ expr }) => expr))
@@ -37,40 +35,6 @@ test('each alert links to its section of the runbook, and each section has an al
   }
 })
 
-test('Prometheus reads the metrics often enough for PetstoreNotReady', () => {
-  const seconds = names(read('deploy/prometheus.yml'), /(?:scrape|evaluation)_interval: (\d+)s/g)
-  expect(seconds).toHaveLength(2)
-  expect(Math.max(...seconds.map(Number))).toBeLessThanOrEqual(30)
-})
-
-test('each panel has the unit of its metric, legends of labels that it has, and the chosen source', () => {
-  const units: [RegExp, string][] = [
-    [/_bytes/, 'bytes'],
-    [/_seconds(_bucket)?\{/, 's'],
-    [/rate\(petstore_requests/, 'reqps'],
-    [/rate\(petstore/, 'ops'],
-  ]
-  for (const { title, fieldConfig, targets } of dashboard.panels) {
-    for (const { expr, legendFormat } of targets) {
-      const unit = units.find(([pattern]) => pattern.test(expr))?.[1] ?? 'short'
-      expect(fieldConfig.defaults.unit, title).toBe(unit)
-      const labels = (/ by \((.+?)\)/.exec(expr)?.[1] ?? 'instance').split(', ')
-      const shown = names(legendFormat, /\{\{(\w+)\}\}/g)
-      expect(shown, title).toEqual(labels.filter((label) => label !== 'le'))
-    }
-  }
-  const sources = names(read('deploy/grafana.json'), /"uid": "\$\{(\w+)\}"/g)
-  expect(sources).toHaveLength(dashboard.panels.length + expressions.length + 3)
-  expect(new Set(sources)).toEqual(new Set(['source']))
-  const [source, ...filters] = dashboard.templating.list
-  expect(source).toMatchObject({ name: 'source', type: 'datasource' })
-  for (const expression of expressions) {
-    expect(new Set(names(expression, /\b(\w+)=~"\$\w+"/g)), expression).toEqual(
-      new Set(filters.map(({ name }) => name)),
-    )
-  }
-})
-
 test('variables and messages in the runbook exist in the service', () => {
   // The configuration names variables by its fields; .env.example has their own names.
   const files = ['.env.example', ...globSync(['src/**/*.ts', 'db/**/*.ts'], { cwd: root })]
@@ -82,47 +46,14 @@ test('variables and messages in the runbook exist in the service', () => {
   }
 })
 
-test.runIf(spawnSync('jq', ['--version']).status === 0)(
-  'the jq command of the runbook selects errors, also in a log with other lines',
-  () => {
-    const log = [
-      '{"level":"info"}',
-      'Petstore is running.',
-      '',
-      '{"level":"error","msg":"boom"}',
-      '{"le',
-      '7',
-    ]
-    const [[, options, filter] = []] = runbook.matchAll(/`jq (-\w+) '([^']+)'/g)
-    const { stdout } = spawnSync('jq', [`${options}`, `${filter}`], {
-      input: log.join('\n'),
-      encoding: 'utf8',
-    })
-    expect(stdout).toBe('{"level":"error","msg":"boom"}\n')
-  },
-)
-
-test('HAProxy waits for the 503 that /readyz returns after a second, as PetstoreNotReady needs', () => {
-  const instances = read('deploy/haproxy.cfg').split(/^listen /m)[1]
-  expect(instances).toMatch(/^petstore\n/)
-  expect(Number(/^ +timeout check (\d+)ms$/m.exec(`${instances}`)?.[1])).toBeGreaterThan(1_200)
-})
-
 describe('against a running service', () => {
-  let server: ServerProgram
   let metrics: string
   beforeAll(async () => {
-    const port = await freePort()
-    server = await runServer({ METRICS_PORT: String(port) })
-    const key = String(server.stdout.match(/petstore_[\w-]{43}/)?.[0])
-    for (const path of ['/v1/pets', '/v1/pets/1', '/trpc/listPets']) {
-      await fetch(server.origin + path, { headers: { authorization: `Bearer ${key}` } })
-    }
-    await fetch(`${server.origin}/v1/pets`)
-    metrics = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text()
-  })
-  afterAll(async () => {
-    await server.end()
+    const METRICS_PORT = String(await freePort())
+    const service = await startService({ METRICS_PORT })
+    for (const path of ['/v1/pets', '/v1/pets/1', '/trpc/listPets']) await service.fetch(path)
+    metrics = await (await fetch(`http://127.0.0.1:${METRICS_PORT}/metrics`)).text()
+    await service.stop()
   })
 
   test('every metric and label of rules and dashboard exists', () => {

@@ -10,8 +10,8 @@ import { text } from 'node:stream/consumers'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { type Haproxy, startHaproxy } from '../cluster/haproxy.ts'
 import { newDatabase } from '../support/database.ts'
-import { eventually } from '../support/eventually.ts'
 import { readRoot } from '../support/image.ts'
+import { until } from '../support/instance.ts'
 import { freePort } from '../support/mysql.ts'
 import { newFolder, runServer, type ServerProgram } from '../support/process.ts'
 import { requestText } from '../support/raw.ts'
@@ -74,19 +74,9 @@ async function startLosing(port: number): Promise<string[]> {
 }
 
 const isUp = (haproxy: Haproxy, app: string) =>
-  eventually(() => expect(haproxy.log).toContain(`petstore/${app} is UP`))
+  until(`${app} is up`, () => haproxy.log.includes(`petstore/${app} is UP`))
 
 describe.runIf(isInstalled)('HAProxy', () => {
-  test('rejects an unknown kind of cluster', () => {
-    const file = path.join(import.meta.dirname, '../../deploy/haproxy.cfg')
-    const { status, stderr } = spawnSync('haproxy', ['-c', '-f', file], {
-      env: { ...env, CLUSTER: 'oracle' },
-      encoding: 'utf8',
-    })
-    expect(status).not.toBe(0)
-    expect(stderr).toContain('CLUSTER must be galera or group-replication')
-  })
-
   test('returns 503 in the form of the service until an instance is ready, and tells it the client', async () => {
     const port = await freePort()
     const haproxy = await start('group-replication', [port, await freePort()])

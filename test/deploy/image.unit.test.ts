@@ -56,17 +56,6 @@ test('the image has each file that the service imports, and Docker receives it',
   for (const source of sources) expect(within(received, source), source).toBe(true)
 })
 
-test('compose starts the service after its first key, which needs a healthy database', () => {
-  const [, ...parts] = compose.split(/^ {2}(?=[\w-]+:$)/m)
-  const part = (name: string) => parts.find((text) => text.startsWith(`${name}:\n`))
-  const after = (name: string, condition: string) =>
-    `depends_on:\n      ${name}:\n        condition: ${condition}\n`
-  expect(part('petstore')).toContain(after('first-key', 'service_completed_successfully'))
-  expect(part('first-key')).toContain(after('mysql', 'service_healthy'))
-  // While it sets up its files, the server of the image listens on a socket only.
-  expect(part('mysql')).toMatch(/test: \[CMD, mysqladmin, ping, --host=127\.0\.0\.1, --silent\]/)
-})
-
 test('compose sets the database of the service, and a sufficient stop_grace_period', () => {
   const value = (name: string) => new RegExp(`^ *${name}: (\\S+)`, 'm').exec(compose)?.[1]
   const url = new URL(String(value('DATABASE_URL')))

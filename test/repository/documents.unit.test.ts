@@ -120,10 +120,4 @@ describe('the commands', () => {
     await run(lines.replaceAll('backups', path.join(folder, 'backups')))
     expect(existsSync(path.join(folder, 'backups/monday.db'))).toBe(true)
   })
-
-  test('README: npm run seed succeeds, also the second time', async () => {
-    expect(read('README.md')).toContain('`npm run seed`')
-    const { stdout } = await run('npm run --silent seed; npm run --silent seed')
-    expect(stdout).toMatch(/^Added \d+ animals: .+\nAll animals exist already: .+\n$/)
-  })
 })

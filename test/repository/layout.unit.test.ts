@@ -134,18 +134,3 @@ test('only src/config/config.ts reads the environment', () => {
   )
   expect(readers).toEqual(['src/config/config.ts'])
 })
-
-test('every procedure of a resource is in the router', async () => {
-  const load = (file: string): Promise<Record<string, unknown>> => import(path.join(root, file))
-  const { appRouter } = (await load('src/petstore/router.ts')) as {
-    appRouter: { _def: { procedures: Record<string, unknown> } }
-  }
-  const served = Object.values(appRouter._def.procedures)
-  const written = files.filter((file) => /^src\/petstore\/[^/]+\/procedures\.ts$/.test(file))
-  expect(written).not.toEqual([])
-  for (const file of written) {
-    for (const [name, procedure] of Object.entries(await load(file))) {
-      expect(served.includes(procedure), `${name} of ${file} is in router.ts`).toBe(true)
-    }
-  }
-})
