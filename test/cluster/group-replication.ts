@@ -3,10 +3,10 @@
  * deploy/group-replication.cnf and deploy/group-replication.sql.
  */
 import { execFileSync } from 'node:child_process'
-import { cpSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, readFileSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import { createConnection } from 'mysql2/promise'
-import { freePort } from '../support/mysql.ts'
+import { freePort, ROOT_BY_ADDRESS } from '../support/mysql.ts'
 import { ask, type Cluster, type Node, newCluster, newProcess } from './node.ts'
 
 const folderOfDeployed = path.join(import.meta.dirname, '../../deploy')
@@ -35,13 +35,7 @@ export function startGroupReplication(program: string): Promise<Cluster> {
     const members: string[] = []
     for (const _ of names) members.push(`127.0.0.1:${await freePort()}`)
     const empty = path.join(folder, 'empty')
-    // Without name resolution, root@localhost is let in through the socket alone.
-    const users = path.join(folder, 'users.sql')
-    writeFileSync(
-      users,
-      "create user root@'127.0.0.1'; grant all on *.* to root@'127.0.0.1' with grant option;",
-    )
-    const install = ['--no-defaults', '--initialize-insecure', `--init-file=${users}`]
+    const install = ['--no-defaults', '--initialize-insecure', `--init-file=${ROOT_BY_ADDRESS}`]
     execFileSync(program, [...install, `--datadir=${empty}`, ...account], { stdio: 'pipe' })
     rmSync(path.join(empty, 'auto.cnf')) // has the UUID of the server: each node creates its own
     for (const [index, name] of names.entries()) {

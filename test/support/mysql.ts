@@ -20,6 +20,9 @@ export interface MysqlServer {
   remove(): Promise<void>
 }
 
+/** Statements by which an empty MySQL server lets root in by IP address, as MariaDB does. */
+export const ROOT_BY_ADDRESS = path.join(import.meta.dirname, 'mysql-root.sql')
+
 /** Starts a new server with additional flags. It listens on a free port of 127.0.0.1. */
 export async function startMysql(flags: string[] = []): Promise<MysqlServer> {
   const { program, isMariadb } = findServer()
@@ -33,7 +36,7 @@ export async function startMysql(flags: string[] = []): Promise<MysqlServer> {
   ]
   const [installer, ...installing] = isMariadb
     ? ['mariadb-install-db', '--auth-root-authentication-method=normal', '--skip-test-db']
-    : [program, '--initialize-insecure']
+    : [program, '--initialize-insecure', `--init-file=${ROOT_BY_ADDRESS}`]
   execFileSync(installer as string, ['--no-defaults', ...installing, ...common], { stdio: 'pipe' })
 
   const run = async () => {
