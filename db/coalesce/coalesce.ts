@@ -186,7 +186,7 @@ function createBatcher<Input, Output>(
     }
     callCount++
     const { promise, resolve, reject } = Promise.withResolvers<Output>()
-    const removeListener = deadline.onGiveUp(reject)
+    deadline.onGiveUp(reject)
     try {
       const call = { deadline, resolve, reject }
       const name = nameOf?.(input)
@@ -197,7 +197,6 @@ function createBatcher<Input, Output>(
       else startTimer(queue)
       return await promise
     } finally {
-      removeListener()
       callCount--
     }
   }

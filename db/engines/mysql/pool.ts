@@ -156,7 +156,7 @@ export class MysqlPool {
     const waiter = { use, resolve, reject }
     this.#waiters.add(waiter)
     this.#usage.waiting++
-    const removeListener = deadline.onGiveUp((reason) => {
+    deadline.onGiveUp((reason) => {
       this.#waiters.delete(waiter)
       reject(reason)
     })
@@ -165,7 +165,6 @@ export class MysqlPool {
       return await promise
     } finally {
       this.#usage.waiting--
-      removeListener()
     }
   }
 

@@ -16,8 +16,6 @@ interface Member {
   /** Runs the work, and returns the function that reports the commit to the caller. */
   run(transaction: Database): Promise<() => void>
   reject(error: unknown): void
-  /** Removes the work from the queue; from then on its deadline does not end it. */
-  leave(): void
 }
 
 /** The works that wait for a transaction. */
@@ -42,14 +40,10 @@ export function inSqliteTransaction<Result>(
       return () => resolve(result)
     },
     reject,
-    leave() {
-      queue.delete(member)
-      removeListener?.()
-    },
   }
   queue.add(member)
-  const removeListener = deadline?.onGiveUp((reason) => {
-    if (queue.delete(member)) reject(reason)
+  deadline?.onGiveUp((reason) => {
+    if (queue.delete(member)) reject(reason) // from its begin on, its deadline does not end it
   })
   if (!queues.has(db)) {
     queues.set(db, queue)
@@ -68,13 +62,12 @@ async function runAll(db: Database, queue: Set<Member>): Promise<void> {
 
 async function runGroup(db: Database, queue: Set<Member>): Promise<void> {
   // Until the transaction begins, members join, and leave at their deadlines.
-  let pending = new Set(queue)
+  let group = [...queue]
   const done: (() => void)[] = []
   try {
     await db.transaction().execute(async (transaction) => {
-      const group = [...queue].slice(0, MAX_GROUP)
-      pending = new Set(group)
-      for (const member of group) member.leave()
+      group = [...queue].slice(0, MAX_GROUP)
+      for (const member of group) queue.delete(member)
       for (const member of group) {
         await transaction.executeQuery(SAVEPOINT)
         try {
@@ -82,7 +75,6 @@ async function runGroup(db: Database, queue: Set<Member>): Promise<void> {
         } catch (error) {
           // If the error ended the whole transaction, this throws, and no work has an effect.
           await transaction.executeQuery(UNDO).catch(() => Promise.reject(error))
-          pending.delete(member)
           member.reject(error)
         }
         await transaction.executeQuery(RELEASE)
@@ -90,9 +82,9 @@ async function runGroup(db: Database, queue: Set<Member>): Promise<void> {
     })
     for (const report of done) report()
   } catch (error) {
-    for (const member of pending) {
-      member.leave()
-      member.reject(error)
+    for (const member of group) {
+      queue.delete(member)
+      member.reject(error) // without effect for one that was rejected already
     }
   }
 }
