@@ -59,10 +59,7 @@ function readBytes(req: IncomingMessage, res: ServerResponse): Promise<Buffer> {
 
 function decode(bytes: Buffer): string {
   try {
-    const text = utf8.decode(bytes)
-    // The decoder removes one byte order mark, and a parser might remove another.
-    if (text.startsWith('\ufeff')) throw new SyntaxError('A second byte order mark')
-    return text
+    return utf8.decode(bytes)
   } catch (cause) {
     throw problem('malformed', cause)
   }

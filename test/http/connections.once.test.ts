@@ -224,8 +224,10 @@ test('a head that does not end delays a stop until half of SHUTDOWN_TIMEOUT at m
   const { socket, served } = await open(stopped)
   socket.write('GET /healthz HTTP/1.1\r\n')
   await until('the server reads it', () => served.bytesRead > 0)
+  const began = performance.now()
   await stopped.stop()
   expect(await text(socket)).toMatch(/^HTTP\/1\.1 408 /)
+  expect(performance.now() - began, 'the timeout of headers is 10 seconds').toBeLessThan(9_000)
 })
 
 const docs = requestText('GET /docs/', { headers: ['X-Request-Id: unread'] })
