@@ -5,7 +5,7 @@ export default defineConfig({
   test: {
     include: ['test/world/**/*.test.ts'],
     provide: { mysqlUrl: '' },
-    globalSetup: ['test/world/setup.ts'],
+    globalSetup: ['test/journeys/setup.ts', 'test/world/setup.ts'],
     testTimeout: 600_000,
     hookTimeout: 600_000,
     fileParallelism: false,

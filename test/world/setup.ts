@@ -1,6 +1,5 @@
-/** Packs the client for the trials, and prints their table at the end. */
-import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+/** Collects the rows of the trials, and prints their table at the end. */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import type { TestProject } from 'vitest/node'
@@ -14,15 +13,11 @@ declare module 'vitest' {
 
 export default function setup(project: TestProject): () => void {
   const folder = mkdtempSync(path.join(tmpdir(), 'petstore-world-'))
-  const args = ['pack', '--workspace', 'client', '--pack-destination', folder]
-  execFileSync('npm', args, { cwd: path.resolve(import.meta.dirname, '../..'), stdio: 'pipe' })
-  const [name = ''] = readdirSync(folder)
-  project.provide('clientPackage', path.join(folder, name))
   const table = path.join(folder, 'table')
   writeFileSync(table, '| What | Version | Result | Script |\n|---|---|---|---|\n')
   project.provide('table', table)
   return () => {
-    console.log(readFileSync(table, 'utf8'))
+    console.log(`${new Date().toISOString().slice(0, 10)}\n${readFileSync(table, 'utf8')}`)
     rmSync(folder, { recursive: true, force: true })
   }
 }
