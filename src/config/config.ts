@@ -150,6 +150,8 @@ export function readConfig(environment: Variables, dotenv: Variables = {}) {
     baseUrl: read.baseUrl ?? `http://localhost:${read.port}/v1`,
     /** Where the metrics are served; undefined where they are off. */
     metrics: metricsPort === undefined ? undefined : { host: metricsHost, port: metricsPort },
+    /** Whether a variable of OpenTelemetry says where to send traces. */
+    exportsTraces: Object.keys(environment).some((name) => name.startsWith('OTEL_EXPORTER_')),
     /** Sentences for the log. */
     warnings,
   }

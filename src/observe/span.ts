@@ -18,11 +18,8 @@ function sdk(): { forceFlush?(): Promise<void> } {
   return (provider.getDelegate?.() ?? provider) as object
 }
 
-/** The warning that nothing is traced, although a variable of OpenTelemetry says where to send traces. */
-export const missingSdk = (): string | undefined =>
-  !sdk().forceFlush && Object.keys(process.env).some((name) => name.startsWith('OTEL_EXPORTER_'))
-    ? 'No traces are sent, although OTEL_EXPORTER_… is set: load OpenTelemetry from deploy/tracing.mjs, as docs/operating.md says'
-    : undefined
+/** Whether the SDK is loaded. */
+export const isTraced = (): boolean => sdk().forceFlush !== undefined
 
 /** Has the SDK send the spans that wait, within two seconds. Never throws: the SDK logs a failure. */
 export async function flushSpans(): Promise<void> {

@@ -24,6 +24,7 @@ const defaults = {
   metrics: undefined,
   listenHost: undefined,
   reusePort: false,
+  exportsTraces: false,
   warnings: [],
 }
 
@@ -123,6 +124,7 @@ test.each<[Record<string, string>, object]>([
     { reusePort: true, databaseUrl: mysql.DATABASE_URL },
   ],
   [{ REUSE_PORT: 'false' }, {}],
+  [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://x:4318' }, { exportsTraces: true }],
   [{ LISTEN_HOST: '127.0.0.1' }, { listenHost: '127.0.0.1' }],
   ...['capacitor://localhost', 'chrome-extension://abcdefgh', 'app://shop.example:80'].map(
     (origin): [Record<string, string>, object] => [

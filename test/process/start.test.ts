@@ -91,7 +91,7 @@ test('the first start prints URLs, a key and a first request; a restart keeps th
   // A start creates no key when all keys are revoked.
   await sql('update api_keys set revoked_at = 1')
   const second = await start(place, { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' })
-  expect(second.stderr).toContain('load OpenTelemetry from deploy/tracing.mjs')
+  await second.logged(/load OpenTelemetry from deploy\/tracing\.mjs/)
   const other = 'created before; for a new one: npm run keys -- create NAME'
   expect(second.stdout).toBe(startText(second.port, place, other))
   await sql('update api_keys set revoked_at = null')
