@@ -8,7 +8,5 @@ export default defineConfig({
     testTimeout: 120_000,
     hookTimeout: 120_000,
     fileParallelism: false,
-    // A shared machine may stand still for seconds: what fails three times is broken.
-    retry: process.env.CI ? 2 : 0,
   },
 })

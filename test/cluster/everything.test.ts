@@ -6,10 +6,9 @@
 import { readdirSync } from 'node:fs'
 import { connect } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { SERVICE_FLAGS, SERVICE_VARIABLES } from '../../bench/service.ts'
 import { newDatabase } from '../support/database.ts'
-import { eventually } from '../support/eventually.ts'
 import { freeze, thaw } from '../support/freeze.ts'
 import { freePort, startMysql } from '../support/mysql.ts'
 import { residentMemory, runServer, type ServerProgram } from '../support/process.ts'
@@ -65,7 +64,7 @@ test('every request ends, and no acknowledged pet is lost or doubled', {
   const instances = [await start(0), await start(1)] as [ServerProgram, ServerProgram]
   cleanup.defer(async () => void (await Promise.all(instances.map(({ end }) => end()))))
   for (const app of ['app1', 'app2']) {
-    await eventually(() => expect(haproxy.log).toContain(`${app} is UP`))
+    await vi.waitFor(() => expect(haproxy.log).toContain(`${app} is UP`), 30_000)
   }
 
   const faults: Record<string, () => Promise<unknown>> = {

@@ -2,7 +2,7 @@
 import { hash } from 'node:crypto'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import type { Insertable } from 'kysely'
-import { expect, expectTypeOf, test } from 'vitest'
+import { expect, expectTypeOf, test, vi } from 'vitest'
 import { inserts } from '../../db/coalesce/inserts.ts'
 import { connect as openDatabase } from '../../db/connect.ts'
 import { Deadline } from '../../db/deadline.ts'
@@ -10,7 +10,6 @@ import { DuplicateError } from '../../db/errors.ts'
 import type { Tables } from '../../db/tables.ts'
 import { inTransaction } from '../../db/transaction.ts'
 import { engine, newDatabase } from '../support/database.ts'
-import { eventually } from '../support/eventually.ts'
 import { runServer } from '../support/process.ts'
 import { keyedFetch } from '../support/rest.ts'
 import { serviceForFile, startService } from '../support/service.ts'
@@ -49,7 +48,7 @@ async function concurrently<Answer>(
   const answers = Promise.all(names.map(call))
   try {
     // The client of the tests also requests the document.
-    await eventually(() => expect(begun).toBeGreaterThanOrEqual(names.length))
+    await vi.waitFor(() => expect(begun).toBeGreaterThanOrEqual(names.length), 30_000)
   } finally {
     unsubscribe('http.server.request.start', onRequest)
     if (engine === 'mysql') await sql('unlock tables')

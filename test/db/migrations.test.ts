@@ -9,7 +9,6 @@ import { DatabaseUnavailableError } from '../../db/errors.ts'
 import { isCurrent, migrate } from '../../db/migrate.ts'
 import type { Database } from '../../db/tables.ts'
 import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
-import { eventually } from '../support/eventually.ts'
 import { programs, runToEnd } from '../support/process.ts'
 import { openSql } from '../support/sql.ts'
 
@@ -106,7 +105,7 @@ test('a migration waits for the lock, and reports that once', async () => {
   const release = await holdLock()
   const onWait = vi.fn()
   const migrated = migrate(db, { onWait })
-  await eventually(() => expect(onWait).toHaveBeenCalled())
+  await vi.waitFor(() => expect(onWait).toHaveBeenCalled(), 30_000)
   await setTimeout(1_200)
   await release()
   expect(await migrated).toEqual([])

@@ -1,13 +1,12 @@
 /** Calls that wait while another process holds the write lock of the embedded database. */
 import { setTimeout } from 'node:timers/promises'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { z } from 'zod'
 import { createPet } from '../../src/petstore/pets/procedures.ts'
 import { Pet } from '../../src/petstore/pets/schema.ts'
 import { appRouter } from '../../src/petstore/router.ts'
 import { procedure, router } from '../../src/procedure/procedure.ts'
 import { write } from '../../src/procedure/write.ts'
-import { eventually } from '../support/eventually.ts'
 import { described, resourcesOf } from '../support/procedures.ts'
 import { abortable } from '../support/raw.ts'
 import { serviceForFile } from '../support/service.ts'
@@ -58,8 +57,9 @@ test.each<[what: string, path: string, hasKey: boolean]>([
   )
   await setTimeout(50) // they wait for the lock
   for (const call of calls) call.resetAndDestroy()
-  await eventually(() =>
-    expect(service.logged.filter((line) => /"status":499/.test(line))).toHaveLength(3),
+  await vi.waitFor(
+    () => expect(service.logged.filter((line) => /"status":499/.test(line))).toHaveLength(3),
+    30_000,
   )
   await other('rollback')
   const after = { headers: { 'idempotency-key': `"after ${what}"` }, body }

@@ -1,9 +1,8 @@
 /** Failures of the database: the service returns 503, loses nothing, and recovers. */
 import { setTimeout } from 'node:timers/promises'
 import { type Connection, createConnection } from 'mysql2/promise'
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { newDatabase } from '../support/database.ts'
-import { eventually } from '../support/eventually.ts'
 import { freeze, thaw } from '../support/freeze.ts'
 import { type MysqlServer, startMysql } from '../support/mysql.ts'
 import { countPets } from '../support/pets.ts'
@@ -75,13 +74,13 @@ test('a database that is killed amid creations loses no acknowledged pet', async
       if (status === 201) acknowledged.add((body as { id: number }).id)
     }
   })
-  await eventually(() => expect(acknowledged.size).toBeGreaterThan(20))
+  await vi.waitFor(() => expect(acknowledged.size).toBeGreaterThan(20), 30_000)
   process.kill(mysql.pid, 'SIGKILL')
-  await eventually(() => expect(statuses).toContain(503))
+  await vi.waitFor(() => expect(statuses).toContain(503), 30_000)
   await mysql.restart()
   await recovery()
   const before = acknowledged.size
-  await eventually(() => expect(acknowledged.size).toBeGreaterThan(before + 20))
+  await vi.waitFor(() => expect(acknowledged.size).toBeGreaterThan(before + 20), 30_000)
   done = true
   await Promise.all(writers)
   admin = await createConnection(service.databaseUrl)
@@ -181,10 +180,10 @@ test('a database server that becomes read-only: 503, and its connections are clo
     const rejected = await writer.rest('POST', '/pets', { body })
     expect(rejected).toMatchObject({ status: 503, body: { code: 'SERVICE_UNAVAILABLE' } })
     // The connection is closed: the next one may lead to another server.
-    await eventually(async () => {
+    await vi.waitFor(async () => {
       const kept = await connections()
       expect(before.filter((id) => kept.includes(id))).toEqual([])
-    })
+    }, 30_000)
   } finally {
     await admin.query('set global read_only = 0')
   }

@@ -3,9 +3,8 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { createConnection, type RowDataPacket } from 'mysql2/promise'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { newDatabase } from '../support/database.ts'
-import { eventually } from '../support/eventually.ts'
 import { type MysqlServer, startMysql } from '../support/mysql.ts'
 import { startService } from '../support/service.ts'
 
@@ -46,13 +45,13 @@ test('a timeout kills no statement on another server', async () => {
   await otherAdmin.query(`create database ${url.pathname.slice(1)}`)
   const others = await Promise.all(Array.from({ length: 50 }, () => createConnection(other.url)))
   const answer = service.rest('GET', '/pets')
-  const waiting = await eventually(async () => {
+  const waiting = await vi.waitFor(async () => {
     const [rows] = await admin.query<RowDataPacket[]>(
       "select id from information_schema.processlist where info like 'select%pets%' and id <> connection_id()",
     )
     expect(rows).toHaveLength(1)
     return rows[0]?.id
-  })
+  }, 30_000)
   const namesakes = others.filter(({ threadId }) => threadId === Number(waiting))
   expect(namesakes).toHaveLength(1)
   expect((await answer).status).toBe(503)

@@ -2,8 +2,7 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { cpSync, symlinkSync } from 'node:fs'
 import path from 'node:path'
-import { expect, test } from 'vitest'
-import { eventually } from '../support/eventually.ts'
+import { expect, test, vi } from 'vitest'
 import { compose, readRoot, said } from '../support/image.ts'
 import { freePort } from '../support/mysql.ts'
 import { newFolder, programs, runProgram } from '../support/process.ts'
@@ -45,7 +44,7 @@ test('the files of the image suffice to start, serve, pass the health check and 
   const copied = path.relative(root, path.join(folder, programs.server))
   const program = runProgram(copied, variables, [], folder)
   try {
-    await eventually(() => expect(program.stdout).toContain('Petstore is running'))
+    await vi.waitFor(() => expect(program.stdout).toContain('Petstore is running'), 30_000)
     expect(program.stdout).toContain('SQLite, embedded: data/petstore.db')
     expect(program.stdout, 'only what the image has').not.toContain('npm run')
     // Files that are loaded on the first request are there, too.

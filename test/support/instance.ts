@@ -1,9 +1,8 @@
 /** The service as a process with its own database, with helpers for tests. */
 import { createHash, randomBytes } from 'node:crypto'
 import type { TRPCClient } from '@trpc/client'
-import { afterAll } from 'vitest'
+import { afterAll, vi } from 'vitest'
 import { newDatabase, type TestDatabase } from './database.ts'
-import { eventually } from './eventually.ts'
 import { newMetrics } from './metrics.ts'
 import { countPets } from './pets.ts'
 import { runServer, type ServerProgram } from './process.ts'
@@ -107,12 +106,14 @@ export async function until(
 /** The ids of the connections of a MySQL server whose current statement matches this pattern. */
 export async function running(sql: Sql, pattern: string): Promise<number[]> {
   // MySQL fails to list a statement of another test with characters beyond the Basic Multilingual Plane.
-  const rows = await eventually(() =>
-    sql(
-      `select id from information_schema.processlist
+  const rows = await vi.waitFor(
+    () =>
+      sql(
+        `select id from information_schema.processlist
        where info like ? and db = database() and id <> connection_id()`,
-      [pattern],
-    ),
+        [pattern],
+      ),
+    30_000,
   )
   return rows.map(({ id }) => Number(id))
 }

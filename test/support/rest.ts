@@ -1,8 +1,7 @@
 /** A REST client that checks every response against the OpenAPI document of the service. */
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import formats from 'ajv-formats'
-import { expect } from 'vitest'
-import { eventually } from './eventually.ts'
+import { expect, vi } from 'vitest'
 
 /** A response, with exact integers in its body. */
 export interface Answer {
@@ -102,8 +101,9 @@ const checks = new Map<string, Check>()
 
 async function documentCheck(origin: string): Promise<Check> {
   // The first request builds the document, which may take longer than the timeouts of some tests.
-  const { servers: _, ...document } = await eventually(async () =>
-    JSON.parse(await (await fetch(`${origin}/v1/openapi.json`)).text()),
+  const { servers: _, ...document } = await vi.waitFor(
+    async () => JSON.parse(await (await fetch(`${origin}/v1/openapi.json`)).text()),
+    30_000,
   )
   const text = JSON.stringify(document)
   const check = checks.get(text) ?? checkBy(document)

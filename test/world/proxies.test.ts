@@ -4,8 +4,7 @@ import { once } from 'node:events'
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { expect, onTestFinished } from 'vitest'
-import { eventually } from '../support/eventually.ts'
+import { expect, onTestFinished, vi } from 'vitest'
 import { freePort } from '../support/mysql.ts'
 import { keyedFetch } from '../support/rest.ts'
 import { startService } from '../support/service.ts'
@@ -92,7 +91,7 @@ async function start(program: string, { config, args }: Proxy, service: number):
     rmSync(folder, { recursive: true, force: true })
   })
   const origin = `http://127.0.0.1:${port}`
-  await eventually(async () => expect((await fetch(`${origin}/readyz`)).status).toBe(200))
+  await vi.waitFor(async () => expect((await fetch(`${origin}/readyz`)).status).toBe(200), 30_000)
   return origin
 }
 

@@ -1,11 +1,10 @@
 /** Concurrent reads share a query, and each call has its own result. */
 import { setTimeout } from 'node:timers/promises'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { connect } from '../../../db/connect.ts'
 import { Deadline } from '../../../db/deadline.ts'
 import { petStore } from '../../../src/petstore/pets/store.ts'
 import { engine } from '../../support/database.ts'
-import { eventually } from '../../support/eventually.ts'
 import { running } from '../../support/instance.ts'
 import { abortable } from '../../support/raw.ts'
 import { transformer } from '../../support/router.ts'
@@ -121,13 +120,13 @@ describe.runIf(engine === 'mysql')('on a server', () => {
   test('an aborted call does not affect the others', async () => {
     await sql('lock tables pets write')
     const waiting = [get(1), get(2)]
-    await eventually(async () => expect(await runningReads()).not.toHaveLength(0))
+    await vi.waitFor(async () => expect(await runningReads()).not.toHaveLength(0), 30_000)
     // They wait for the next batch, or are sent.
     const leaving = await send('/pets/3')
     const staying = get(4)
     await setTimeout(100)
     leaving.resetAndDestroy()
-    await eventually(() => expect(service.logged.join()).toContain('"status":499'))
+    await vi.waitFor(() => expect(service.logged.join()).toContain('"status":499'), 30_000)
     await sql('unlock tables')
     const pets = await Promise.all([...waiting, staying])
     expect(pets).toMatchObject([{ id: 1 }, { id: 2 }, { id: 4 }])
@@ -136,10 +135,10 @@ describe.runIf(engine === 'mysql')('on a server', () => {
   test('the statement ends with the last of its calls', async () => {
     await sql('lock tables pets write')
     const calls = await Promise.all(['/pets/1', '/pets/2', '/pets/3'].map(send))
-    await eventually(async () => expect(await runningReads()).not.toHaveLength(0))
+    await vi.waitFor(async () => expect(await runningReads()).not.toHaveLength(0), 30_000)
     await setTimeout(100) // all three were sent
     for (const call of calls) call.resetAndDestroy()
-    await eventually(async () => expect(await runningReads()).toEqual([]))
+    await vi.waitFor(async () => expect(await runningReads()).toEqual([]), 30_000)
     await sql('unlock tables')
     expect(await get(1)).toMatchObject({ id: 1 })
   })
