@@ -191,15 +191,6 @@ describe.runIf(engine === 'mysql')('a database that does not answer', () => {
 
   test('a server that hangs is used again after it recovers', async () => {
     service.proxy?.stall()
-    const answers = await Promise.all(
-      [
-        service.rest('GET', '/pets'),
-        service.rest('POST', '/pets', { body: rex }),
-        service.trpc.getPet.query({ petId: 1 }),
-        list(`petstore_${random()}`),
-      ].map(timed),
-    )
-    for (const answer of answers) expectInTime(answer)
     // More calls than connections.
     const more = await Promise.all(Array.from({ length: 30 }, () => timed(list())))
     for (const answer of more) expectInTime(answer)

@@ -115,9 +115,10 @@ test('a migration waits for the lock, and reports that once', async () => {
 test('a migration that is over holds no lock, though its connection stays open', async () => {
   await migrate(db)
   add('2026-11-22-late')
-  const other = await connect(database.url)
-  expect(await migrate(other, { folder })).toEqual(['2026-11-22-late'])
-  await other.destroy()
+  const onWait = vi.fn()
+  await using other = await connect(database.url)
+  expect(await migrate(other, { folder, onWait })).toEqual(['2026-11-22-late'])
+  expect(onWait).not.toHaveBeenCalled()
 })
 
 test.runIf(engine === 'mysql')('a statement of a migration may last', async () => {
@@ -161,6 +162,11 @@ test.runIf(engine === 'mysql')('all migrations may run twice, as on two nodes', 
   await using sql = await openSql(database.url)
   await sql('delete from kysely_migration')
   expect(await migrate(db)).toEqual(names)
+  // The other node records one at the same moment.
+  const twin = `import { sql } from 'kysely'
+export const up = (db) => sql\`insert into kysely_migration values ('2026-11-22-twin', '')\`.execute(db)`
+  add('2026-11-22-twin', twin)
+  expect(await migrate(db, { folder })).toEqual(['2026-11-22-twin'])
 })
 
 test.runIf(engine === 'mysql')(

@@ -134,6 +134,11 @@ const EXPECTED = {
   transaction_isolation: ISOLATION,
 }
 
+/** `select @@name` would fail for a variable that a server does not have; all take 4 ms longer. */
+const VARIABLES = `show variables where variable_name in ('${Object.keys(EXPECTED).join("', '")}',
+  'tx_isolation', 'hostname', 'port', 'version', 'auto_increment_increment', 'innodb_autoinc_lock_mode',
+  'wsrep_on', 'log_bin', 'binlog_format', 'innodb_flush_log_at_trx_commit', 'sync_binlog')`
+
 /** The comment of the service's tables. The database may contain others. */
 export const COMMENT = 'created by a migration'
 
@@ -153,8 +158,7 @@ async function setUp(connection: Connection, warn: (message: string) => void) {
   const query = async (sql: string) =>
     (await connection.promise().query<RowDataPacket[]>(sql))[0] ?? []
   for (const sql of SET_UP) await query(sql)
-  // All: `select @@name` fails for one that a server does not have.
-  const { mistake, risks, ...server } = toServer(await query('show variables'))
+  const { mistake, risks, ...server } = toServer(await query(VARIABLES))
   if (mistake) throw new Error(mistake)
   const tables = await query(TABLES)
   if (tables.length > 0) {
@@ -167,7 +171,7 @@ async function setUp(connection: Connection, warn: (message: string) => void) {
 
 type Server = Awaited<ReturnType<typeof setUp>>
 
-/** Returns the properties of a server and of the session, from the rows of `show variables`. */
+/** Returns the properties of a server and of the session, from the rows of VARIABLES. */
 export function toServer(rows: readonly Record<string, unknown>[]) {
   const values = new Map(rows.map((row) => [row.Variable_name, String(row.Value)]))
   const is = (name: string, value: string) => values.get(name) === value

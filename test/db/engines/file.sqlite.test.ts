@@ -14,7 +14,7 @@ import {
 import { expect, onTestFinished, test } from 'vitest'
 import { withDatabase } from '../../../src/process/program.ts'
 import { newDatabase } from '../../support/database.ts'
-import { addKey, type Instance, startInstance } from '../../support/instance.ts'
+import { type Instance, startInstance } from '../../support/instance.ts'
 import { newFolder, programs, runToEnd } from '../../support/process.ts'
 import { openSql } from '../../support/sql.ts'
 import { watchedSqlite } from '../../support/watched.ts'
@@ -58,34 +58,6 @@ test('a commit waits for the disk, and no wait for a lock blocks the process', a
     // https://sqlite.org/pragma.html#pragma_synchronous: 2 is FULL.
     expect([journal, synchronous, busy]).toEqual(['wal', '2', '0'])
   }
-})
-
-test('another process holds the write lock: creations are 503, and reads succeed', async () => {
-  await startService({ DATABASE_TIMEOUT: '2s' })
-  expect((await create()).status).toBe(201)
-  const strange = { authorization: `Bearer ${await addKey(service.sql)}` }
-  await using other = await openSql(service.databaseUrl)
-  await other('begin immediate')
-  let isOver = false
-  const refused = Promise.all([create(), createWithKey()]).finally(() => (isOver = true))
-  const headers = { authorization: `Bearer ${service.key}` }
-  const reads: [path: string, init?: RequestInit][] = [
-    ['/healthz'],
-    ['/readyz'],
-    ['/v1/pets/1', { headers }],
-    ['/v1/pets', { headers: strange }], // a key outside the cache
-  ]
-  while (!isOver) {
-    for (const [path, init] of reads) {
-      expect((await fetch(service.origin + path, init)).status, path).toBe(200)
-    }
-    await new Promise((resolve) => setTimeout(resolve, 5))
-  }
-  const answers = await refused
-  for (const answer of answers) expect(answer).toMatchObject(unavailable)
-  await other('rollback')
-  expect((await create()).status).toBe(201)
-  expect(await service.countPets()).toBe(2)
 })
 
 // `prlimit` limits the size of the files that a process may write.
