@@ -1,5 +1,4 @@
 /** `npm run backup`: copies the embedded database into a file, while the service runs. */
-
 import { UsageError } from '../config/environment.ts'
 import { print } from '../process/program.ts'
 import { command, embeddedPath, fileArgument } from './command.ts'

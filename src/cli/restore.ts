@@ -1,5 +1,4 @@
 /** `npm run restore`: replaces the embedded database by a backup, and migrates it. */
-
 import { UsageError } from '../config/environment.ts'
 import { print, withDatabase } from '../process/program.ts'
 import { command, embeddedPath, fileArgument } from './command.ts'

@@ -52,20 +52,26 @@ test('create prints only the key on stdout, which works at once, and stores the 
 })
 
 test('rotate and revoke end a key that works, and --json prints JSON alone on stdout', async () => {
-  const rotated = await keys('rotate', '2', '--grace', '0s', '--json')
+  const rotated = await keys('rotate', '2', '--json')
   expect(JSON.parse(rotated.stdout)).toEqual({ id: 3, key: expect.stringMatching(/^petstore_/) })
-  expect(await keys('revoke', '3', '--json')).toEqual({
+  const [times] = await sql(
+    `select new.created_at as created, old.grace_until as ends from api_keys old, api_keys new
+     where old.id = 2 and new.id = 3`,
+  )
+  expect(Number(times?.ends) - Number(times?.created)).toBeCloseTo(86_400_000, -5) // a day, by default
+  expect((await keys('rotate', '3', '--grace', '0s')).code).toBe(0)
+  expect(await keys('revoke', '4', '--json')).toEqual({
     code: 0,
-    stdout: '{"id":3}\n',
-    stderr: 'Key 3 stops working within 10 seconds\n',
+    stdout: '{"id":4}\n',
+    stderr: 'Key 4 stops working within 10 seconds\n',
   })
   const revoked = await sql('select id from api_keys where revoked_at is not null order by id')
-  expect(revoked).toEqual([{ id: 2n }, { id: 3n }])
+  expect(revoked).toEqual([{ id: 3n }, { id: 4n }])
   await sql('update api_keys set expires_at = 1 where id = 1')
   // Expired, revoked, never created.
   for (const [action = '', id = ''] of [
     ['rotate', '1'],
-    ['revoke', '2'],
+    ['revoke', '4'],
     ['revoke', '99'],
   ]) {
     const stderr = `There is no working key with the ID ${id}; see list\n`
