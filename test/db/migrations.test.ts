@@ -203,6 +203,18 @@ test('texts that differ in case, accents, normal form or spaces at the end are d
   }
 })
 
+test('the output that an Idempotency-Key stores may exceed 64 KiB', async () => {
+  await migrate(db)
+  const answer = 'x'.repeat(2 ** 16 + 1)
+  const row = { api_key_id: 1n, key_hash: 'a', operation: 'a', fingerprint: 'a', created_at: 0n }
+  await db
+    .insertInto('idempotency_keys')
+    .values({ ...row, answer })
+    .execute()
+  const rows = await db.selectFrom('idempotency_keys').select('answer').execute()
+  expect(rows).toEqual([{ answer }])
+})
+
 test('a revocation in the future, as the release before wrote it, becomes a grace period', async () => {
   await migrate(db)
   await using sql = await openSql(database.url)

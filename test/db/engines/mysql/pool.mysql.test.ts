@@ -1,5 +1,6 @@
 /** The pool of connections to a MySQL server: its limits, lost connections, kills, and its end. */
 import { once } from 'node:events'
+import { existsSync, readFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { sql } from 'kysely'
@@ -158,6 +159,25 @@ describe('lost connections', () => {
     while (performance.now() < end);
     expect(await after).toBe(before)
   })
+})
+
+// All sockets, with their timers: https://docs.kernel.org/networking/proc_net_tcp.html
+const TCP = '/proc/net/tcp'
+test.runIf(existsSync(TCP))('TCP probes the server after ten seconds of silence', async () => {
+  const { db } = await newPool()
+  await list(db)
+  const toProxy = `:${proxy.port.toString(16).toUpperCase().padStart(4, '0')}`
+  const lines = readFileSync(TCP, 'utf8').split('\n')
+  const left = lines
+    .map((line) => line.trim().split(/\s+/))
+    // Established, with a timer for the probe.
+    .filter(
+      ([, , to, state, , timer]) =>
+        to?.endsWith(toProxy) && `${state} ${timer}`.startsWith('01 02'),
+    )
+    .map(([, , , , , timer = '']) => Number.parseInt(timer.slice(3), 16))
+  expect(Math.max(...left), 'hundredths of a second').toBeGreaterThan(500)
+  expect(Math.max(...left)).toBeLessThanOrEqual(1_000)
 })
 
 describe('kills', () => {
