@@ -119,6 +119,7 @@ test.concurrent.for(refusals)(
         })
         // A request whose head arrives before what is wrong has been served.
         const isServed = 'operation' in entry
+        expect('address' in entry, 'an address where there is no key').toBe(!isServed)
         if (status === 408) expect(isServed).toBe(`${sent}`.includes('POST'))
         expect(entry).toMatchObject({
           status,
@@ -234,12 +235,27 @@ test.for([
   ['//elsewhere.example/nothing', '//elsewhere.example/nothing'],
   ['/n%6Fthing%20x', '/n%…'],
   [`/${key}`, '/petstore_…'],
+  [`/${key.toUpperCase()}`, '/PETSTORE_…'],
+  [`/petstore_read_${'k'.repeat(43)}`, '/petstore_read_…'],
+  [`/petstore_${'k'.repeat(20)}/${'k'.repeat(23)}`, '/petstore_…'],
   [`/${key.replace('t', '%74')}`, '/pe%…'],
   [`/${key.replaceAll('k', '%6b')}`, '/petstore_%…'],
   [`/${key.replace(/k$/, '%256b')}`, '/petstore_…%…'],
 ] as const)('%s is logged as %s', async ([target, path]) => {
   const { answers } = await converse(service.origin, `GET ${target} HTTP/1.1\r\nHost: x\r\n\r\n`)
   expect(await entryOf(answers[0] as RawAnswer)).toMatchObject({ path, status: 404, method: 'GET' })
+})
+
+test.for<[sent: string, keyPrefix: string | undefined]>([
+  [key, 'petstore_kkkkkk'],
+  [`petstore_read_${'k'.repeat(43)}`, 'petstore_read_kkkkkk'],
+  [`${key}-`, undefined], // longer than a key
+])('of the unknown key %s, the log shows %s', async ([sent, keyPrefix]) => {
+  const asking = requestText('GET /v1/pets', { key: sent, headers: [`X-Request-Id: ${sent}`] })
+  const { answers } = await converse(service.origin, asking)
+  const { requestId, ...entry } = await entryOf(answers[0] as RawAnswer)
+  expect([entry.status, entry.keyPrefix]).toEqual([401, keyPrefix])
+  expect(requestId, 'an id with a key is replaced').toMatch(/^[\da-f-]{36}$/)
 })
 
 test('a request without a valid key is logged with the IP address that TRUST_PROXY determines', async () => {

@@ -106,6 +106,18 @@ test.for<[what: string, input: unknown, deadline: () => Deadline, make: () => Pr
   }
 })
 
+test('while a request runs, another one with its key is told so, also with another input', async () => {
+  const request = newRequest()
+  const { promise, resolve } = Promise.withResolvers<string>()
+  const first = once(request, forever(), () => promise)
+  const make = async () => 'made'
+  expect(await once(request, forever(), make)).toBe('keyRunning')
+  expect(await once({ ...request, input: 2 }, forever(), make)).toBe('keyRunning')
+  resolve('first')
+  expect(await first).toEqual({ output: 'first' })
+  expect(await once(request, forever(), make)).toEqual({ output: 'first' })
+})
+
 test('a call that fails without a statement does not affect one that shares its transaction', async () => {
   const call = (make: Make<Database, string>) =>
     once(newRequest(), forever(), make, { oneStatement: true })
