@@ -10,13 +10,18 @@ import type { RestMeta } from './rest-meta.ts'
 
 /**
  * Returns the input in devalue's encoding, which has equal values once: a short text may be a very long
- * input. Throws SyntaxError for other text, and PAYLOAD_TOO_LARGE for more than `MAX_BODY` characters
+ * input. Throws PARSE_ERROR for other values, and PAYLOAD_TOO_LARGE for more than `MAX_BODY` characters
  * and values, the limit that REST has by the size of its body.
  */
-export function decodeInput(text: string): unknown {
-  const input = transformer.deserialize(text)
-  if (sizeOf(input, new Map()) > MAX_BODY) throw problem('inputTooLarge')
-  return input
+export function decodeInput(encoded: unknown): unknown {
+  if (typeof encoded !== 'string') throw problem('malformed')
+  try {
+    const input = transformer.deserialize(encoded)
+    if (sizeOf(input, new Map()) <= MAX_BODY) return input
+  } catch (cause) {
+    throw problem('malformed', cause) // one that is nested too deeply has no size
+  }
+  throw problem('inputTooLarge')
 }
 
 /** Returns the number of values in a value, and of their characters; Infinity if it contains itself. */

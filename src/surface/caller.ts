@@ -17,10 +17,10 @@ export interface Callers {
 }
 
 /**
- * Returns the caller of a request of `calls` calls, and counts them; without a promise if the API key is
- * cached, which most are. Any other key is counted for the client's IP address before the look-up, so
- * that a flood of invalid keys does not reach the database. Throws TOO_MANY_REQUESTS, and the errors of
- * the look-up.
+ * Returns the caller of a request of `calls` calls, and counts them, none where a body has arrived since they
+ * were counted; without a promise if the API key is cached, which most are. Any other key is counted for
+ * the client's IP address before the look-up, so that a flood of invalid keys does not reach the
+ * database. Throws TOO_MANY_REQUESTS, and the errors of the look-up.
  */
 export function identify(
   callers: Callers,
@@ -31,7 +31,7 @@ export function identify(
   const caller = token && callers.authenticator.known(token)
   if (!caller) return identifyUnknown(callers, res, calls, token)
   recordOf(res).keyId = String(caller.keyId)
-  callers.rateLimit?.countKey(res, caller.keyId, calls)
+  if (calls > 0) callers.rateLimit?.countKey(res, caller.keyId, calls)
   return caller
 }
 
@@ -41,7 +41,8 @@ async function identifyUnknown(
   calls: number,
   token: string | undefined,
 ): Promise<Auth> {
-  const { authenticator, rateLimit } = callers
+  const { authenticator } = callers
+  const rateLimit = calls > 0 ? callers.rateLimit : undefined
   const record = recordOf(res)
   record.keyPrefix = visiblePrefix(token ?? '')
   // A key that was valid a moment ago is not rejected because of other callers at its IP address.
@@ -55,15 +56,6 @@ async function identifyUnknown(
   if (isCounted) rateLimit?.refundIpAddress(res, calls)
   rateLimit?.countKey(res, caller.keyId, calls)
   return caller
-}
-
-/**
- * Returns the caller again, after its body has arrived: however slowly it came, the look-up that found its
- * API key valid began at most ten seconds ago.
- */
-export async function identifyAgain(callers: Callers, res: ServerResponse): Promise<Auth> {
-  const token = bearerToken(res.req) ?? ''
-  return callers.authenticator.known(token) ?? (await lookUp(callers, res, token)) ?? 'invalidKey'
 }
 
 async function lookUp({ authenticator, timeout }: Callers, res: ServerResponse, token: string) {

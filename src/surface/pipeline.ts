@@ -17,7 +17,7 @@ import type { Log } from '../observe/log.ts'
 import { activeSpan } from '../observe/span.ts'
 import type { Context } from '../procedure/context.ts'
 import { authorize } from '../procedure/procedure.ts'
-import { type Callers, identify, identifyAgain } from './caller.ts'
+import { type Callers, identify } from './caller.ts'
 
 /** How a surface matches requests, and reads and writes what they carry. */
 export interface Surface<Matched extends Match> {
@@ -88,7 +88,8 @@ export function pipeline<Matched extends Match>(
       const hasArrived = req.complete
       let caller = authorize(await identify(service, res, calls), type)
       const body = readsBody ? await readBody(req, res) : undefined
-      if (!hasArrived) caller = authorize(await identifyAgain(service, res), type)
+      // However slowly a body came, the look-up that found the key valid began at most ten seconds ago.
+      if (!hasArrived) caller = authorize(await identify(service, res, 0), type)
       const reply = await surface.reply(match, contextOf(service, req, res, caller, calls), body)
       const record = recordOf(res)
       record.calls = reply.calls

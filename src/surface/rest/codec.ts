@@ -31,10 +31,6 @@ const integer: Codec = {
   readText: matching(INTEGER, Number),
   read: (value) => (isMarked(value) ? Number(exactInteger(value) ?? NaN) : value),
 }
-const number: Codec = {
-  readText: matching(/^-?\d+(\.\d+)?([eE][+-]?\d+)?$/, Number),
-  read: unmarked,
-}
 const string: Codec = { readText: (text) => text, read: unmarked }
 const dateOf = (text: string) => parseDateTime(text) ?? text
 
@@ -49,6 +45,7 @@ const scalars: Partial<Record<z.core.$ZodTypeDef['type'], Codec>> = {
     read: (value) => (typeof value === 'string' ? dateOf(value) : unmarked(value)),
   },
   enum: string,
+  number: { readText: matching(/^-?\d+(\.\d+)?([eE][+-]?\d+)?$/, Number), read: unmarked },
   string,
   void: nothing,
 }
@@ -67,28 +64,22 @@ const list = ({ read, write }: Codec): Codec => ({
 export function object(fields: Record<string, Codec>): Codec {
   const all = Object.entries(fields)
   const writers = all.flatMap(([name, { write }]) => (write ? [{ name, write }] : []))
-  const writeFields = (value: unknown) => {
+  const write = (value: unknown) => {
     const object = value as Record<string, unknown> // as its schema returns it
     for (const { name, write } of writers) {
       if (object[name] !== undefined) object[name] = write(object[name])
     }
     return object
   }
-  return {
-    fields,
-    read(value) {
-      if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-        return unmarked(value)
-      }
-      const copy: Record<string, unknown> = {}
-      for (const [name, { read }] of all) {
-        // Every object inherits fields such as `constructor`.
-        if (Object.hasOwn(value, name)) copy[name] = read(value[name as keyof typeof value])
-      }
-      return copy
-    },
-    write: writers.length === 0 ? undefined : writeFields,
+  const read = (value: unknown) => {
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return unmarked(value)
+    const copy: Record<string, unknown> = {}
+    for (const [name, { read }] of all) {
+      if (name in value) copy[name] = read(value[name as keyof typeof value])
+    }
+    return copy
   }
+  return { fields, read, ...(writers.length > 0 && { write }) }
 }
 
 /** Returns the codec of a schema. Throws TypeError for one that REST cannot encode, with `place` in its message. */
@@ -113,10 +104,9 @@ export function codecOf(schema: z.core.$ZodType, place: string): Codec {
       const codecs = fields.map(([name, field]) => [name, codecOf(field, `${place}.${name}`)])
       return object(Object.fromEntries(codecs))
     }
-    case 'number':
-      return (schema as z.ZodNumber).format?.includes('int') ? integer : number
   }
-  const codec = scalars[def.type]
+  const isInteger = def.type === 'number' && (schema as z.ZodNumber).format?.includes('int')
+  const codec = isInteger ? integer : scalars[def.type]
   if (!codec) throw new TypeError(`${place} is of the type ${def.type}, which REST cannot encode`)
   return codec
 }

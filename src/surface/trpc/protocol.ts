@@ -4,7 +4,6 @@ import { MAX_BATCH, transformer } from '../../../client/src/encoding.ts'
 import { methodNotSupported, problem } from '../../errors/catalogue.ts'
 import { Problem } from '../../errors/problem.ts'
 import { jsonHeaders } from '../../http/headers.ts'
-import { decodeInput } from '../../procedure/procedure.ts'
 import type { Reply } from '../pipeline.ts'
 
 export type Method = 'GET' | 'POST'
@@ -64,17 +63,6 @@ export function inputsOf(text: unknown, method: Method, isBatch: boolean): Recor
   const message =
     'The input of a batch must be an object, with the inputs of its calls by their index'
   throw new Problem('BAD_REQUEST', message)
-}
-
-/** Returns an input, which a call may lack. Throws PARSE_ERROR, PAYLOAD_TOO_LARGE. */
-export function decode(encoded: unknown): unknown {
-  if (encoded === undefined) return undefined
-  try {
-    if (typeof encoded === 'string') return decodeInput(encoded)
-  } catch (cause) {
-    throw cause instanceof Problem ? cause : problem('malformed', cause)
-  }
-  throw problem('malformed')
 }
 
 /** The output of a call of a batch, or its error. */

@@ -9,6 +9,7 @@ import { MAX_BATCH } from '../../../client/src/encoding.ts'
 import { methodNotSupported, problem, toProblem } from '../../errors/catalogue.ts'
 import { Problem } from '../../errors/problem.ts'
 import { inSpan } from '../../observe/span.ts'
+import { decodeInput } from '../../procedure/procedure.ts'
 import { proceduresOf } from '../invoke.ts'
 import type { Match, Surface } from '../pipeline.ts'
 import { streamed } from './adapter.ts'
@@ -16,7 +17,6 @@ import {
   acceptsLines,
   batchReply,
   checkBatch,
-  decode,
   envelope,
   HEADERS,
   inputsOf,
@@ -32,7 +32,6 @@ const UNKNOWN = 'unknown'
 const PREFIX = '/trpc'
 
 interface TrpcMatch extends Match {
-  /** The names of the called procedures. */
   names: string[]
   method: Method
   isBatch: boolean
@@ -82,7 +81,8 @@ export function trpcSurface(router: AnyTRPCRouter): Surface<TrpcMatch> {
         }
         const accepted = procedure.type === 'mutation' ? 'POST' : 'GET'
         if (method !== accepted) throw methodNotSupported(method, accepted)
-        return await procedure.run(context, decode(inputs[index]))
+        const encoded = inputs[index] // which a call may lack
+        return await procedure.run(context, encoded === undefined ? encoded : decodeInput(encoded))
       }
       if (acceptsLines(headers)) return await streamed(router, call, match, context)
       if (!isBatch) {

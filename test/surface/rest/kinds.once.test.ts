@@ -77,7 +77,7 @@ const served = router({
     )
     .input(NewNote.extend({ shop: z.string() }).meta({ id: 'NewNote' }))
     .output(Note)
-    .mutation(idempotentWrite(async ({ input }) => input)),
+    .mutation(idempotentWrite(async ({ input: { label } }) => ({ label: label.toLowerCase() }))),
   remove: procedure
     .meta(described('DELETE', '/notes/{label}', { deprecated }))
     .input(z.object({ label: z.string(), whole: z.boolean().optional() }))
@@ -314,7 +314,7 @@ test('only operations with a body can fail because of it; the example of 400 is 
 
 test('the Location of a created resource names what was made, and encodes it', async () => {
   for (const [label, escaped] of [
-    ['a', 'a'],
+    ['A', 'a'],
     ['a/b c?ä', 'a%2Fb%20c%3F%C3%A4'],
     ['half \ud800', 'half%20%EF%BF%BD'],
   ]) {
@@ -340,6 +340,7 @@ test.each([
     expect(link).toBe(
       `<${service.baseUrl}/notes>; rel="successor-version", <${service.baseUrl}/shops/${encoded}/orders?limit=2&cursor=2&note=a%26b+%3E&flag=false>; rel="next"`,
     )
+    expect((await ask(`${path}?note=a&note=b`)).status).toBe(400)
     const second = await ask(String(link?.match(/<.*\/v1(.*)>/)?.[1]))
     expect(await second.json()).toEqual([
       { id: 3, note: shop },
