@@ -15,7 +15,7 @@ import { type AppRouter, transformer } from '../support/router.ts'
 import { errorOf, serviceForFile, startService } from '../support/service.ts'
 
 const metrics = await newMetrics()
-const clientTimeouts = { headers: 300, request: 400, keepAlive: 2_000 }
+const clientTimeouts = { headers: 300, request: 400, keepAlive: 3_000 }
 const service = await serviceForFile(metrics.variables, { clientTimeouts })
 afterAll(async () => expect(await countPets(service.sql)).toBe(0))
 
