@@ -1,43 +1,19 @@
 /** The service as a process with its own database, with helpers for tests. */
 import { createHash, randomBytes } from 'node:crypto'
-import type { TRPCClient } from '@trpc/client'
 import { afterAll, vi } from 'vitest'
 import { newDatabase, type TestDatabase } from './database.ts'
 import { newMetrics } from './metrics.ts'
 import { countPets } from './pets.ts'
-import { runServer, type ServerProgram } from './process.ts'
-import { type Proxy as Between, proxied } from './proxy.ts'
-import { type KeyedFetch, keyedFetch, type RestClient, restClient } from './rest.ts'
-import type { AppRouter } from './router.ts'
+import { runServer } from './process.ts'
+import { proxied } from './proxy.ts'
+import { keyedFetch, restClient } from './rest.ts'
 import { trpcClient } from './service.ts'
 import { openSql, type Sql } from './sql.ts'
 
-export interface Instance {
-  program: ServerProgram
-  origin: string
-  /** A valid API key. */
-  key: string
-  fetch: KeyedFetch
-  rest: RestClient
-  trpc: TRPCClient<AppRouter>
-  databaseUrl: string
-  /** Runs plain SQL on a separate connection, not through the proxy. */
-  sql: Sql
-  /** The proxy between the service and its MySQL server; undefined on SQLite. */
-  proxy: Between | undefined
-  /** The value of the metric of this name and these labels, such as `petstore_x{a="b"}`; 0 if none. */
-  metric(name: string): Promise<number>
-  /** The pets in the database. */
-  countPets(): Promise<number>
-  /** Ends the process by a signal, removes its database, and returns its exit code. */
-  stop(signal?: NodeJS.Signals): Promise<number | null>
-}
+export type Instance = Awaited<ReturnType<typeof startInstance>>
 
 /** Starts the service with these variables, on a given database, which is kept, or on a new one. */
-export async function startInstance(
-  variables: Record<string, string> = {},
-  given?: TestDatabase,
-): Promise<Instance> {
+export async function startInstance(variables: Record<string, string> = {}, given?: TestDatabase) {
   const database = given ?? (await newDatabase())
   const { proxy, url } = database.url.startsWith('mysql:')
     ? await proxied(database.url)
@@ -50,16 +26,21 @@ export async function startInstance(
   return {
     program,
     origin,
+    /** A valid API key. */
     key,
     fetch: keyedFetch(origin, key),
     rest: restClient(origin, key),
     trpc: trpcClient(origin, key),
     databaseUrl: database.url,
+    /** Runs plain SQL on a separate connection, not through the proxy. */
     sql,
+    /** The proxy between the service and its MySQL server; undefined on SQLite. */
     proxy,
+    /** The value of the metric of this name and these labels, such as `petstore_x{a="b"}`; 0 if none. */
     metric: metrics.read,
     countPets: () => countPets(sql),
-    async stop(signal = 'SIGTERM') {
+    /** Ends the process by a signal, removes its database, and returns its exit code. */
+    async stop(signal: NodeJS.Signals = 'SIGTERM') {
       await proxy?.cut()
       program.child.kill(signal)
       const code = await program.exited

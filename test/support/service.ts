@@ -27,29 +27,11 @@ import { withDatabase } from '../../src/process/program.ts'
 import { start } from '../../src/process/start.ts'
 import { newDatabase, type TestDatabase } from './database.ts'
 import { DATABASE_TIMEOUT } from './process.ts'
-import { type KeyedFetch, keyedFetch, type RestClient, restClient } from './rest.ts'
+import { keyedFetch, restClient } from './rest.ts'
 import { type AppRouter, transformer } from './router.ts'
-import { openSql, type Sql } from './sql.ts'
+import { openSql } from './sql.ts'
 
-export interface Service {
-  /** The origin of its URLs. */
-  origin: string
-  /** The URL of `/v1` in links. It differs from `origin`, so that a mix-up fails a test. */
-  baseUrl: string
-  /** A valid API key. */
-  key: string
-  fetch: KeyedFetch
-  rest: RestClient
-  trpc: TRPCClient<AppRouter>
-  /** The DATABASE_URL. */
-  databaseUrl: string
-  /** Runs SQL on a separate connection to the database. */
-  sql: Sql
-  /** The lines of the log so far, each in JSON. */
-  logged: string[]
-  /** Stops the service as SIGTERM does, and removes the database. */
-  stop(): Promise<void>
-}
+export type Service = Awaited<ReturnType<typeof startService>>
 
 /** The options of a test, beside the environment. */
 export interface Surroundings {
@@ -73,7 +55,7 @@ const baseUrl = 'https://petstore.example/v1'
 export async function startService(
   variables: Record<string, string> = {},
   { database, clientTimeouts, resources, prepare = async () => {} }: Surroundings = {},
-): Promise<Service> {
+) {
   database ??= await newDatabase()
   const config = readConfig({
     PORT: '0',
@@ -98,14 +80,19 @@ export async function startService(
   if (clientTimeouts) await shorten(origin, clientTimeouts)
   return {
     origin,
+    /** The URL of `/v1` in links. It differs from `origin`, so that a mix-up fails a test. */
     baseUrl: variables.BASE_URL ?? baseUrl,
+    /** A valid API key. */
     key,
     fetch: keyedFetch(origin, key),
     rest: restClient(origin, key),
     trpc: trpcClient(origin, key),
     databaseUrl: database.url,
+    /** Runs SQL on a separate connection to the database. */
     sql,
+    /** The lines of the log so far, each in JSON. */
     logged,
+    /** Stops the service as SIGTERM does, and removes the database. */
     async stop() {
       await sql.close() // its locks would block the stop
       await stop()
