@@ -1,5 +1,5 @@
 /** The programs of the service as processes, started as an operator starts them. */
-import { type ChildProcess, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -30,20 +30,7 @@ export const programs = {
 export type LogEntry = Record<string, unknown>
 
 /** A process of a program of this repository. */
-export interface Program {
-  child: ChildProcess
-  /** Its output so far. */
-  readonly stdout: string
-  readonly stderr: string
-  /** Waits for the first line of the log that matches. */
-  logged(pattern: RegExp): Promise<string>
-  /** The entries of the log so far. Throws if a line is not JSON. */
-  entries(): LogEntry[]
-  /** Its exit code after it has ended; null after a signal. */
-  exited: Promise<number | null>
-  /** Ends it by a signal, by default SIGKILL, and returns its exit code. */
-  end(signal?: NodeJS.Signals): Promise<number | null>
-}
+export type Program = ReturnType<typeof runProgram>
 
 /** A running server. */
 export interface ServerProgram extends Program {
@@ -62,7 +49,7 @@ export function runProgram(
   args: string[] = [],
   folder?: string,
   starter: readonly string[] = [],
-): Program {
+) {
   const cwd = folder ?? mkdtempSync(path.join(tmpdir(), 'petstore-run-'))
   const { PATH = '', HOME = '' } = process.env
   const [command = '', ...rest] = [...starter, process.execPath, path.join(root, program), ...args]
@@ -84,13 +71,15 @@ export function runProgram(
   })
   return {
     child,
+    /** Its output so far. */
     get stdout() {
       return output.stdout
     },
     get stderr() {
       return output.stderr
     },
-    async logged(pattern) {
+    /** Waits for the first line of the log that matches. */
+    async logged(pattern: RegExp) {
       const find = () => output.stderr.split('\n').find((line) => pattern.test(line))
       for (;;) {
         const line = find()
@@ -98,29 +87,25 @@ export function runProgram(
         await once(child.stderr, 'data')
       }
     },
-    entries: () =>
+    /** The entries of the log so far. Throws if a line is not JSON. */
+    entries: (): LogEntry[] =>
       output.stderr
         .slice(0, output.stderr.lastIndexOf('\n') + 1)
         .split('\n')
         .filter((line) => line !== '')
         .map((line) => JSON.parse(line)),
+    /** Its exit code after it has ended; null after a signal. */
     exited,
-    end(signal = 'SIGKILL') {
+    /** Ends it by a signal, and returns its exit code. */
+    end(signal: NodeJS.Signals = 'SIGKILL') {
       child.kill(signal)
       return exited
     },
   }
 }
 
-/** The exit code and the output of a program. */
-export interface Ended {
-  code: number | null
-  stdout: string
-  stderr: string
-}
-
 /** Runs a program to its end, as `runProgram` does. */
-export async function runToEnd(...parameters: Parameters<typeof runProgram>): Promise<Ended> {
+export async function runToEnd(...parameters: Parameters<typeof runProgram>) {
   const program = runProgram(...parameters)
   const code = await program.exited
   return { code, stdout: program.stdout, stderr: program.stderr }

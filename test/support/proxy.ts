@@ -4,46 +4,7 @@ import { connect, createServer, type Socket } from 'node:net'
 import { newDatabase, type TestDatabase } from './database.ts'
 import { freePort } from './mysql.ts'
 
-export interface Proxy {
-  port: number
-  /** The text of every statement so far, from the protocol of MySQL. */
-  statements: string[]
-  /** Closes all connections and rejects new ones. */
-  cut(): Promise<void>
-  /** Accepts connections again, on the same port. */
-  mend(): Promise<void>
-  /** Forwards no more data in either direction; all connections stay open. */
-  stall(): void
-  /** Forwards the data that was held back, and later data. */
-  flow(): void
-  /**
-   * Closes the connection of the next statement that matches: before the server receives it, or
-   * after the server has executed it, before the client receives the result. Resolves then.
-   */
-  breakAt(pattern: RegExp, when: 'before' | 'after'): Promise<void>
-  /** Drops the next statement that matches; its connection stays open and hangs. */
-  hangAt(pattern: RegExp): Promise<void>
-  /** Holds back the result of the next statement that matches; resolves then, to its release. */
-  holdAt(pattern: RegExp): Promise<() => void>
-  /** Removes the faults whose statement has not come, so that none affects a later test. */
-  heal(): void
-  /** Replaces each later statement by the result of this function. */
-  rewrite(change: (statement: string) => string): void
-  /**
-   * Answers the next statement that matches with the error of this number after the server has
-   * executed it, like an SQL proxy that has lost the server. Resolves then.
-   */
-  failAt(pattern: RegExp, number: number): Promise<void>
-  /**
-   * Drops all later data of the open connections in both directions, including their FIN, like a
-   * router that has removed them from its table. New connections work.
-   */
-  forget(): void
-  /** Ends all sessions as MySQL ends those that were idle for too long: with the error 4031. */
-  expire(): void
-  /** The number of open connections of clients. */
-  readonly clients: number
-}
+export type Proxy = Awaited<ReturnType<typeof startProxy>>
 
 interface Fault {
   pattern: RegExp
@@ -57,7 +18,7 @@ interface Link {
   isForgotten: boolean
 }
 
-async function startProxy(host: string, port: number, localAddress?: string): Promise<Proxy> {
+async function startProxy(host: string, port: number, localAddress?: string) {
   const sockets = new Set<Socket>()
   const statements: string[] = []
   const faults = new Set<Fault>()
@@ -140,35 +101,58 @@ async function startProxy(host: string, port: number, localAddress?: string): Pr
     new Promise<() => void>((done) => void faults.add({ pattern, when, done }))
   return {
     port: own,
+    /** The text of every statement so far, from the protocol of MySQL. */
     statements,
+    /** Closes all connections and rejects new ones. */
     async cut() {
       server.close()
       for (const socket of sockets) socket.destroy()
       if (server.listening) await once(server, 'close')
     },
+    /** Accepts connections again, on the same port. */
     mend: listen,
+    /** Forwards no more data in either direction; all connections stay open. */
     stall() {
       isStalled = true
       for (const socket of sockets) socket.pause()
     },
+    /** Forwards the data that was held back, and later data. */
     flow() {
       isStalled = false
       for (const socket of sockets) socket.resume()
     },
-    breakAt: (pattern, when) => addFault(pattern, when).then(() => {}),
-    hangAt: (pattern) => addFault(pattern, 'never').then(() => {}),
-    holdAt: (pattern) => addFault(pattern, 'held'),
-    failAt: (pattern, error) => addFault(pattern, { error }).then(() => {}),
+    /**
+     * Closes the connection of the next statement that matches: before the server receives it, or
+     * after the server has executed it, before the client receives the result. Resolves then.
+     */
+    breakAt: (pattern: RegExp, when: 'before' | 'after') => addFault(pattern, when).then(() => {}),
+    /** Drops the next statement that matches; its connection stays open and hangs. */
+    hangAt: (pattern: RegExp) => addFault(pattern, 'never').then(() => {}),
+    /** Holds back the result of the next statement that matches; resolves then, to its release. */
+    holdAt: (pattern: RegExp) => addFault(pattern, 'held'),
+    /**
+     * Answers the next statement that matches with the error of this number after the server has
+     * executed it, like an SQL proxy that has lost the server. Resolves then.
+     */
+    failAt: (pattern: RegExp, error: number) => addFault(pattern, { error }).then(() => {}),
+    /** Removes the faults whose statement has not come, so that none affects a later test. */
     heal: () => faults.clear(),
-    rewrite(by) {
+    /** Replaces each later statement by the result of this function. */
+    rewrite(by: typeof change) {
       change = by
     },
+    /**
+     * Drops all later data of the open connections in both directions, including their FIN, like a
+     * router that has removed them from its table. New connections work.
+     */
     forget() {
       for (const link of links) link.isForgotten = true
     },
+    /** Ends all sessions as MySQL ends those that were idle for too long: with the error 4031. */
     expire() {
       for (const { client } of links) client.end(errorPacket(4031, 0))
     },
+    /** The number of open connections of clients. */
     get clients() {
       return links.size
     },
