@@ -10,7 +10,7 @@ import { execute } from '../../../../db/statement.ts'
 import { newDatabase } from '../../../support/database.ts'
 import { running } from '../../../support/instance.ts'
 import { type MysqlServer, startMysql } from '../../../support/mysql.ts'
-import { type Ended, newFolder, programs, runToEnd } from '../../../support/process.ts'
+import { newFolder, programs, runToEnd } from '../../../support/process.ts'
 import { openSql } from '../../../support/sql.ts'
 import { runFirst } from '../../../support/watched.ts'
 
@@ -56,7 +56,7 @@ test('REQUIRED encrypts all connections, also the one that ends a statement', as
   await vi.waitFor(async () => expect(await running(admin, '%sleep(30)%')).toEqual([]), 5_000)
 })
 
-const migrate = async (url: string, variables = {}): Promise<Ended> =>
+const migrate = async (url: string, variables = {}) =>
   await runToEnd(programs.migrate, { DATABASE_URL: url, ...variables })
 
 const trusted = { NODE_EXTRA_CA_CERTS: certificate }
