@@ -5,7 +5,7 @@ import type { Logger } from 'pino'
 import { NAME } from '../config/product.ts'
 import { withoutKeyAtEnd, withoutKeys } from '../keys/key.ts'
 import type { Observation } from '../observe/metrics.ts'
-import { activeSpan, idsOf } from '../observe/span.ts'
+import { activeSpan } from '../observe/span.ts'
 import { ipAddressOf, parseTarget, type Trust } from './request.ts'
 
 /** The logged status of a request whose client closed the connection before the response was sent. */
@@ -57,7 +57,8 @@ export function createTelemetry(
 ) {
   const write = (record: RequestRecord) => {
     observe(record)
-    const isQuiet = DOCS_FILE.test(record.path ?? '') && [200, 304].includes(record.status)
+    const { path, status } = record
+    const isQuiet = path !== undefined && DOCS_FILE.test(path) && (status === 200 || status === 304)
     log[isQuiet ? 'debug' : 'info'](record, 'request')
   }
   return {
@@ -74,7 +75,8 @@ export function createTelemetry(
       res[RECORD] = record
       const span = activeSpan()
       if (span) {
-        Object.assign(record, idsOf(span))
+        const { traceId, spanId } = span.spanContext()
+        Object.assign(record, { traceId, spanId })
         span.setAttribute(`${NAME}.request_id`, record.requestId)
         span.setAttribute('url.path', readablePath(url)) // it may have an API key by mistake
       }

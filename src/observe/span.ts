@@ -1,16 +1,10 @@
 /** The span of a request, where OpenTelemetry's SDK is loaded (deploy/tracing.mjs). */
 import { setTimeout as wait } from 'node:timers/promises'
-import { type ProxyTracerProvider, type Span, SpanStatusCode, trace } from '@opentelemetry/api'
+import { type ProxyTracerProvider, SpanStatusCode, trace } from '@opentelemetry/api'
 import { NAME } from '../config/product.ts'
 
 /** Returns the span of the request that is being handled; undefined without the SDK. */
 export const activeSpan = trace.getActiveSpan
-
-/** Returns the ids of a span, for the log. */
-export function idsOf(span: Span) {
-  const { traceId, spanId } = span.spanContext()
-  return { traceId, spanId }
-}
 
 /** Returns the SDK's part that the API does not declare: https://opentelemetry.io/docs/specs/otel/trace/sdk/#forceflush */
 function sdk(): { forceFlush?(): Promise<void> } {
