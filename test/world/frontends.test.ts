@@ -59,7 +59,10 @@ npmTrial('msw 2.9.0', ['msw@2.9.0', client], async (project) => {
   const program = `${own}${expecting}${check.replace('onUnhandledFrame', 'onUnhandledRequest')}`
   project.write('pets.test.mjs', program)
   await runIn(project, 'pets.test.mjs')
-  return "README's stand-in"
+  const typed = sample('setupServer(').replace('onUnhandledFrame', 'onUnhandledRequest')
+  project.write('pets.ts', typed)
+  expect(await project.compile(['pets.ts'], { skipLibCheck: true })).toEqual([])
+  return "README's stand-in compiles and runs"
 })
 
 const query = packagesIn(blocksOf(readme)).filter((name) => name !== 'msw')
