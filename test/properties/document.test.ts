@@ -46,15 +46,8 @@ interface Described {
 
 const described = (): Described[] =>
   Object.entries(document.paths).flatMap(([path, item]) =>
-    Object.entries(item).map(([method, operation]) => ({
-      method,
-      path,
-      operation: { ...operation, parameters: operation.parameters?.filter(isFree) },
-    })),
+    Object.entries(item).map(([method, operation]) => ({ method, path, operation })),
   )
-
-/** An opaque cursor is valid only if a response contained it, which no generator knows. */
-const isFree = ({ name, schema }: Parameter) => name !== 'cursor' || schema.type === 'integer'
 
 const isRequired = (parameter: Parameter) => parameter.required ?? false
 

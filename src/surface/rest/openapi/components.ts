@@ -25,10 +25,6 @@ const error = {
     format: 'int32',
   },
 } as const
-const forTrpc = {
-  type: 'string',
-  description: "The same for tRPC's clients, in their encoding.",
-} as const
 
 const objectOf = <Properties extends object>(properties: Properties, description: string) => ({
   type: 'object' as const,
@@ -40,7 +36,10 @@ const objectOf = <Properties extends object>(properties: Properties, description
 export const schemas = {
   Error: objectOf(error, 'The body of every error.'),
   Refusal: objectOf(
-    { ...error, error: forTrpc },
+    {
+      ...error,
+      error: { type: 'string', description: "The same for tRPC's clients, in their encoding." },
+    },
     'The body of an error whose operation is not known: an Error with one more field. A request that is not well-formed HTTP receives it, with 400.',
   ),
 }
