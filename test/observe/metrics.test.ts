@@ -17,7 +17,7 @@ let service: Service
 let url: string
 beforeAll(async () => {
   const METRICS_PORT = String(await freePort())
-  service = await startService({ METRICS_PORT })
+  service = await startService({ METRICS_PORT, DATABASE_POOL_SIZE: '8' })
   url = `http://127.0.0.1:${METRICS_PORT}/metrics`
 })
 afterAll(() => service.stop())
@@ -181,7 +181,7 @@ test.runIf(engine === 'mysql')(
     }
     const answers = await occupy(13, (query) => keyedFetch(origin, key)(`/v1/pets${query}`), count)
     const statuses = Promise.all(answers.map(async (answer) => (await answer).status))
-    expect(metric(await whenRead(waiting, 3), used)).toBe(10)
+    expect(metric(await whenRead(waiting, 5), used)).toBe(8)
     await sql('unlock tables')
     expect(await statuses).toEqual(Array(13).fill(200))
     expect(metric(await whenRead(used, 0), waiting)).toBe(0)

@@ -164,7 +164,7 @@ describe.runIf(engine === 'mysql')('a database server', () => {
   test('that hangs: not ready after a second, also for concurrent probes', async () => {
     const { proxy, url } = await proxied(database.url)
     const metrics = await newMetrics()
-    await start(url, metrics.variables)
+    await start(url, { ...metrics.variables, DATABASE_TIMEOUT: '3s' })
     proxy.stall()
     try {
       const began = performance.now()

@@ -173,12 +173,16 @@ test.each([
   ['SIGHUP', '1s'],
   ['SIGUSR2', '0s'],
 ] as const)('%s stops as SIGTERM does, after SHUTDOWN_DELAY=%s', async (signal, SHUTDOWN_DELAY) => {
-  const server = await start({ SHUTDOWN_DELAY })
+  const sdk = `import { trace } from '${import.meta.resolve('@opentelemetry/api')}'
+    const forceFlush = async () => console.error('{"msg":"Flushed"}')
+    trace.setGlobalTracerProvider({ forceFlush })`
+  const server = await start({ SHUTDOWN_DELAY, ...runFirst(sdk) })
   const request = await beginCreation(server.port, key)
   server.child.kill(signal)
   expect(await request.finish()).toEqual(created)
   expect(await server.exited).toBe(0)
-  // The file alone is the whole database after the stop.
+  // The last spans are sent, and the file alone is the whole database.
+  expect(server.stderr).toContain('{"msg":"Flushed"}')
   expect(existsSync(`${DATABASE_URL.slice('sqlite:'.length)}-wal`)).toBe(false)
   const least = Number.parseInt(SHUTDOWN_DELAY, 10) * 990
   expect(between(server, /Stopping/, /Stopped/)).toBeGreaterThanOrEqual(least)
