@@ -5,7 +5,6 @@ import { engine } from '../support/database.ts'
 import { addKey, type Instance, running, startInstance, until } from '../support/instance.ts'
 import { occupy } from '../support/occupy.ts'
 import { keyedFetch } from '../support/rest.ts'
-import { startService } from '../support/service.ts'
 import { openSql, type Sql } from '../support/sql.ts'
 
 const rex = { name: 'Rex', categoryId: 3 }
@@ -205,20 +204,4 @@ describe.runIf(engine === 'mysql')('a database that does not answer', () => {
     )
     expect(Number(connections)).toBeLessThanOrEqual(12) // ten of the service, and two of the test
   })
-})
-
-test('a call leaves no timer', async () => {
-  const service = await startService({ DATABASE_TIMEOUT: '30s' })
-  const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length
-  const round = async () => {
-    await service.rest('GET', '/pets/1')
-    await service.rest('POST', '/pets', { body: rex })
-    await listAs(service.origin, `petstore_${random()}`)
-    await service.trpc.listPets.query()
-  }
-  await round()
-  const before = timers()
-  for (let count = 0; count < 20; count++) await round()
-  expect(timers() - before).toBeLessThan(15)
-  await service.stop()
 })

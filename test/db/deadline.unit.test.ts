@@ -1,7 +1,7 @@
 /** The listeners of a deadline, and answers that arrive in time. */
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer } from 'node:net'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { Deadline } from '../../db/deadline.ts'
 
 test('each listener is called once, unless it was removed or the call is over', () => {
@@ -29,6 +29,13 @@ test('each listener is called once, unless it was removed or the call is over', 
   answered.giveUp(new Error('too late'))
   expect(answered.reason).toBeUndefined()
   expect(called).toHaveLength(3)
+})
+
+test('a call that is over leaves no timer', () => {
+  vi.useFakeTimers()
+  onTestFinished(() => void vi.useRealTimers())
+  new Deadline(30_000).clear()
+  expect(vi.getTimerCount()).toBe(0)
 })
 
 test('an answer that arrives while the process stands still is in time', async () => {
