@@ -1,7 +1,4 @@
-/**
- * The name and the version of the product. Another product changes this file and the folder
- * petstore/.
- */
+/** The name and the version of the product. */
 
 /** The name for programs: API keys and metric names begin with it. */
 export const NAME = 'petstore'
