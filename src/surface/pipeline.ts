@@ -67,14 +67,11 @@ export interface Service extends Callers, Pick<Context, 'stores' | 'transact' | 
   report(error: Problem, record: RequestRecord): void
 }
 
-/** Answers a request, and returns true; returns false for a path that the surface does not have. */
-export type Pipeline = (req: IncomingMessage, res: ServerResponse, target: Target) => boolean
-
-/** Returns the pipeline of a surface. */
-export function pipeline<Matched extends Match>(
-  surface: Surface<Matched>,
-  service: Service,
-): Pipeline {
+/**
+ * Returns the pipeline of a surface: a function that answers a request, and returns true; it returns false
+ * for a path that the surface does not have.
+ */
+export function pipeline<Matched extends Match>(surface: Surface<Matched>, service: Service) {
   const refuse = (res: ServerResponse, headers: readonly string[], thrown: unknown) => {
     const error = toProblem(thrown)
     service.report(error, recordOf(res))
@@ -100,7 +97,7 @@ export function pipeline<Matched extends Match>(
     }
   }
 
-  return (req, res, target) => {
+  return (req: IncomingMessage, res: ServerResponse, target: Target): boolean => {
     const below = targetBelow(surface.prefix, target)
     if (!below) return false
     const record = recordOf(res)
