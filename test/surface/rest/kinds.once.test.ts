@@ -302,6 +302,8 @@ test('only operations with a body can fail because of it; the example of 400 is 
     expect(examples.includes('PARSE_ERROR'), operationId).toBe(hasBody)
     expect([413, 415].map((status) => status in responses)).toEqual([hasBody, hasBody])
   }
+  const methods = Object.values<object>(paths).flatMap((item) => Object.entries(item))
+  for (const [method, { responses }] of methods) expect('403' in responses).toBe(method !== 'get')
   const badRequest = (path: string, method: string) =>
     JSON.stringify(paths[path][method].responses[400].content)
   expect(badRequest('/shops/{shop}/notes', 'post')).toContain('"message":"label ')
