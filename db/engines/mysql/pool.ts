@@ -155,7 +155,7 @@ export class MysqlPool {
     const { promise, resolve, reject } = Promise.withResolvers<Pooled>()
     const waiter = { use, resolve, reject }
     this.#waiters.add(waiter)
-    this.#usage.waiting++
+    if (use !== 'kill') this.#usage.waiting++
     deadline.onGiveUp((reason) => {
       this.#waiters.delete(waiter)
       reject(reason)
@@ -164,7 +164,7 @@ export class MysqlPool {
     try {
       return await promise
     } finally {
-      this.#usage.waiting--
+      if (use !== 'kill') this.#usage.waiting--
     }
   }
 
