@@ -11,7 +11,7 @@ import { lookUp } from '../../db/coalesce/lookup.ts'
 import { pages } from '../../db/coalesce/pages.ts'
 import { addColumn, addIndex, createTable } from '../../db/columns.ts'
 import type { Deadline } from '../../db/deadline.ts'
-import { forceIndex } from '../../db/engine.ts'
+import { forceIndex, now } from '../../db/engine.ts'
 import { retry } from '../../db/retry.ts'
 import { execute, type Value } from '../../db/statement.ts'
 import type { Database, Tables } from '../../db/tables.ts'
@@ -94,7 +94,7 @@ export const visitStore = (db: Database) => ({
 
   /** Closes an open visit, and returns whether it was open: of two concurrent callers, one finds it so. */
   async close(place: OneVisit, deadline: Deadline): Promise<boolean> {
-    const change = db.updateTable('test_visits').set({ closed_at: BigInt(Date.now()) })
+    const change = db.updateTable('test_visits').set({ closed_at: now(db) })
     const open = change.where(isAt(place)).where('closed_at', 'is', null)
     return (await execute(db, open, deadline)).numAffectedRows === 1n
   },
