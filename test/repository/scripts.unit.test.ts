@@ -8,14 +8,6 @@ import { newFolder } from '../support/process.ts'
 
 const root = path.join(import.meta.dirname, '../..')
 
-test('each file that a script names exists', () => {
-  const named = Object.values(manifest.scripts).flatMap(
-    (script) => script.match(/(?<=^| )[\w./-]+\.(?:ts|json)\b/g) ?? [],
-  )
-  expect(named).toContain('src/main.ts')
-  for (const file of named) expect(existsSync(path.join(root, file)), file).toBe(true)
-})
-
 test('storefront:key makes one read-only key for the shop, and no file where it fails', () => {
   const { folder, remove } = newFolder()
   onTestFinished(remove)

@@ -26,18 +26,16 @@ export const withHooks = (resolve: string, before = '') =>
 /** The process writes the name of each package that it loads to stderr, including node:sqlite. */
 export const tellPackages = withHooks(`
   const isPackage = /^(@|[a-z][^:]*$|node:sqlite)/.test(specifier)
-  const entry = { msg: 'loaded', pid: process.pid, name: specifier }
+  const entry = { msg: 'loaded', name: specifier }
   if (isPackage) writeSync(2, JSON.stringify(entry) + '\\n')
   return next(specifier, context)`)
 
-/** The packages that stderr has, of any process or of the one with this `pid`. */
-export const packagesIn = (stderr: string, pid?: number): string[] =>
+/** The packages that stderr has. */
+export const packagesIn = (stderr: string): string[] =>
   stderr
     .split('\n')
     .filter((line) => line.startsWith('{"msg":"loaded"'))
-    .map((line) => JSON.parse(line))
-    .filter((entry) => pid === undefined || entry.pid === pid)
-    .map(({ name }) => name)
+    .map((line) => JSON.parse(line).name)
 
 /** Writes each statement to stderr: `sqlite [journal_mode,synchronous,busy_timeout] STATEMENT`. */
 export const watchedSqlite = (pragma = ''): Record<string, string> => ({
