@@ -36,16 +36,6 @@ test.each(documents)('%s: each link has an existing file and heading', (file) =>
   }
 })
 
-test('README links to every document, directly or through others', () => {
-  const reached = new Set(['README.md'])
-  for (const file of reached) {
-    if (!documents.includes(file)) continue
-    for (const { target } of linksOf(file)) reached.add(target)
-  }
-  expect(documents.filter((file) => !reached.has(file))).toEqual([])
-  expect(documents.length).toBeGreaterThan(8)
-})
-
 test.each(documents)('%s: each named script exists', (file) => {
   const own = path.join(path.dirname(file), 'package.json')
   const { scripts } = JSON.parse(read(existsSync(path.join(root, own)) ? own : 'package.json'))
