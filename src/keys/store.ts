@@ -72,7 +72,11 @@ export async function listKeys(db: Database) {
   })
 }
 
-const dateOf = (time: bigint | null | undefined) => (time ? new Date(Number(time)) : undefined)
+/** The last time of a Date, in the year 275760, in milliseconds since 1970. A column may have a later one. */
+const LAST_TIME = 8_640_000_000_000_000
+
+const dateOf = (time: bigint | null | undefined) =>
+  typeof time === 'bigint' ? new Date(Math.min(Number(time), LAST_TIME)) : undefined
 
 /** Returns when a key ends by itself: at its expiry, or after its grace period. */
 function endOf({ expires_at, grace_until }: Pick<ApiKeysTable, 'expires_at' | 'grace_until'>) {

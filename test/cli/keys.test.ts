@@ -95,7 +95,17 @@ test('list shows all fields of each key, and never the key itself', async () => 
     ['9', 'in its grace', farther, far, null, null, 0, 'working', far],
     ['10', 'in a grace beyond its end', far, farther, null, null, 0, 'working', far],
     ['11', 'after its grace', null, past, null, null, 0, 'expired', past],
-    ['12', 'reader', null, null, null, null, 1, 'working', undefined],
+    [
+      '12',
+      'reader',
+      '+275760-09-13T00:00:00.000Z',
+      null,
+      null,
+      null,
+      1,
+      'working',
+      '+275760-09-13T00:00:00.000Z',
+    ],
     ['9007199254740993', 'two\nlines \u202eback', null, null, null, null, 0, 'working', undefined],
   ] as const
   await sql('delete from api_keys')
@@ -112,23 +122,24 @@ test('list shows all fields of each key, and never the key itself', async () => 
       ],
     )
   }
+  await sql('update api_keys set expires_at = ? where id = 12', [2n ** 63n - 1n]) // beyond any Date
   const [table, json] = await Promise.all([keys('list'), keys('list', '--json')])
   expect(table).toEqual({
     code: 0,
     stderr: '',
     stdout: `\
-ID                NAME                        KEY                    STATE    MAY          CREATED (UTC)     EXPIRES           LAST USED
-3                 plain                       petstore_aB-_09…       working  read, write  2026-01-02 03:04  -                 -
-4                 in use                      petstore_aB-_09…       working  read, write  2026-01-02 03:04  2997-06-07 08:09  2026-01-31 22:21
-5                 expired                     petstore_aB-_09…       expired  read, write  2026-01-02 03:04  2026-02-03 04:05  -
-6                 revoked                     petstore_aB-_09…       revoked  read, write  2026-01-02 03:04  -                 2026-01-31 22:21
-7                 revoked before its end      petstore_aB-_09…       revoked  read, write  2026-01-02 03:04  2997-06-07 08:09  -
-8                 revoked ahead of time       petstore_aB-_09…       revoked  read, write  2026-01-02 03:04  -                 -
-9                 in its grace                petstore_aB-_09…       working  read, write  2026-01-02 03:04  2997-06-07 08:09  -
-10                in a grace beyond its end   petstore_aB-_09…       working  read, write  2026-01-02 03:04  2997-06-07 08:09  -
-11                after its grace             petstore_aB-_09…       expired  read, write  2026-01-02 03:04  2026-02-03 04:05  -
-12                reader                      petstore_read_aB-_09…  working  read         2026-01-02 03:04  -                 -
-9007199254740993  two\\u{a}lines \\u{202e}back  petstore_aB-_09…       working  read, write  2026-01-02 03:04  -                 -
+ID                NAME                        KEY                    STATE    MAY          CREATED (UTC)     EXPIRES              LAST USED
+3                 plain                       petstore_aB-_09…       working  read, write  2026-01-02 03:04  -                    -
+4                 in use                      petstore_aB-_09…       working  read, write  2026-01-02 03:04  2997-06-07 08:09     2026-01-31 22:21
+5                 expired                     petstore_aB-_09…       expired  read, write  2026-01-02 03:04  2026-02-03 04:05     -
+6                 revoked                     petstore_aB-_09…       revoked  read, write  2026-01-02 03:04  -                    2026-01-31 22:21
+7                 revoked before its end      petstore_aB-_09…       revoked  read, write  2026-01-02 03:04  2997-06-07 08:09     -
+8                 revoked ahead of time       petstore_aB-_09…       revoked  read, write  2026-01-02 03:04  -                    -
+9                 in its grace                petstore_aB-_09…       working  read, write  2026-01-02 03:04  2997-06-07 08:09     -
+10                in a grace beyond its end   petstore_aB-_09…       working  read, write  2026-01-02 03:04  2997-06-07 08:09     -
+11                after its grace             petstore_aB-_09…       expired  read, write  2026-01-02 03:04  2026-02-03 04:05     -
+12                reader                      petstore_read_aB-_09…  working  read         2026-01-02 03:04  +275760-09-13 00:00  -
+9007199254740993  two\\u{a}lines \\u{202e}back  petstore_aB-_09…       working  read, write  2026-01-02 03:04  -                    -
 `,
   })
   const expected = all.map(([id, name, , , revokedAt, lastUsedAt, readOnly, state, expiresAt]) => ({
