@@ -151,7 +151,9 @@ export function readConfig(environment: Variables, dotenv: Variables = {}) {
     /** Where the metrics are served; undefined where they are off. */
     metrics: metricsPort === undefined ? undefined : { host: metricsHost, port: metricsPort },
     /** Whether a variable of OpenTelemetry says where to send traces. */
-    exportsTraces: Object.keys(environment).some((name) => name.startsWith('OTEL_EXPORTER_')),
+    exportsTraces: Object.keys({ ...environment, ...dotenv }).some((name) =>
+      name.startsWith('OTEL_EXPORTER_'),
+    ),
     /** Sentences for the log. */
     warnings,
   }

@@ -26,7 +26,7 @@ export const pagingInputs = (noun: string) => ({
 
 /**
  * Returns the resolver of a paged operation from `list`, which returns a page. The output is the items
- * alone; the next cursor goes to `ctx.page`, and REST writes it in the `Link` header (RFC 8288).
+ * alone; the next cursor goes to `ctx.nextCursor`, and REST writes it in the `Link` header (RFC 8288).
  */
 export const paged = <Input, Item>(list: Resolver<Input, Page<Item>>): Resolver<Input, Item[]> =>
   madeBy('paged', async (options) => {

@@ -200,7 +200,7 @@ export function toServer(rows: readonly Record<string, unknown>[]) {
       .filter((name) => values.has(name) && !is(name, '1'))
       .map(
         (name) =>
-          `The database server has ${name} = ${values.get(name)}, not 1: when it or its machine fails, it may lose the latest pets and keys, though they were acknowledged`,
+          `The database server has ${name} = ${values.get(name)}, not 1: when it or its machine fails, it may lose the latest writes, though they were acknowledged`,
       ),
     /** The name of the server: servers behind one load balancer use the same session numbers. */
     name: `${values.get('hostname')}:${values.get('port')}`,
