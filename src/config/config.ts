@@ -61,6 +61,7 @@ const variables = {
     'mysql://user:password@host:3306/database (special characters percent-encoded; for TLS with ?ssl-mode=REQUIRED, VERIFY_CA, or VERIFY_IDENTITY and a host name; for a socket with ?socketPath=/path), or sqlite:path, or sqlite:path?create, where the path is that of a file, or empty',
   ],
   databaseUrlFile: [z.string().optional(), 'the path of a file'],
+  databasePasswordFile: [z.string().optional(), 'the path of a file'],
   databasePassword: [z.string().optional(), 'a password'],
   baseUrl: [serverUrl.optional(), SERVER_URL],
   /** Public URL of REST on the staging installation; undefined where there is none. */
@@ -128,7 +129,7 @@ export const loadConfig = (): Config => readConfig(process.env, readDotenv())
  */
 export function readConfig(environment: Variables, dotenv: Variables = {}) {
   const { values, warnings } = valuesOf(Object.keys(variables).map(nameOf), environment, dotenv)
-  if (values.DATABASE_URL_FILE) values.DATABASE_URL = readSecret(values)
+  for (const name of ['DATABASE_URL', 'DATABASE_PASSWORD']) values[name] = secretOf(name, values)
   const parsed: Record<string, unknown> = {}
   for (const [field, [schema, rule]] of Object.entries(variables)) {
     const { success, data } = schema.safeParse(values[nameOf(field)])
@@ -136,7 +137,8 @@ export function readConfig(environment: Variables, dotenv: Variables = {}) {
     parsed[field] = data
   }
   const all = parsed as Values // each is the output of its schema
-  const { databaseUrlFile, databasePassword, metricsHost, metricsPort, ...read } = all
+  const { databaseUrlFile: _url, databasePasswordFile: _password, ...others } = all
+  const { databasePassword, metricsHost, metricsPort, ...read } = others
   if (read.shutdownDelay >= read.shutdownTimeout) {
     throw new UsageError('SHUTDOWN_DELAY must be shorter than SHUTDOWN_TIMEOUT')
   }
@@ -159,15 +161,17 @@ export function readConfig(environment: Variables, dotenv: Variables = {}) {
   }
 }
 
-/** Returns the DATABASE_URL in the file of DATABASE_URL_FILE, as Docker and Kubernetes mount secrets. */
-function readSecret({ DATABASE_URL, DATABASE_URL_FILE = '' }: Variables): string {
-  if (DATABASE_URL)
-    throw new UsageError('DATABASE_URL and DATABASE_URL_FILE are both set: unset one')
+/** Returns a variable, or the text of the file of NAME_FILE, as Docker and Kubernetes mount secrets. */
+function secretOf(name: string, { [name]: value, [`${name}_FILE`]: file }: Variables) {
+  if (!file) return value
+  if (value) throw new UsageError(`${name} and ${name}_FILE are both set: unset one`)
   try {
-    return readFileSync(DATABASE_URL_FILE, 'utf8').trim()
+    const text = readFileSync(file, 'utf8').trim()
+    if (text !== '') return text
   } catch (error) {
-    throw new UsageError(`DATABASE_URL_FILE: ${(error as Error).message}`)
+    throw new UsageError(`${name}_FILE: ${(error as Error).message}`)
   }
+  throw new UsageError(`${name}_FILE: ${file} is empty`)
 }
 
 /** Returns a DATABASE_URL with a password that is not percent-encoded, as other variables have it. */

@@ -10,7 +10,10 @@ export class UsageError extends Error {
 
 export type Variables = Readonly<Record<string, string | undefined>>
 
-/** What Kubernetes sets for a Service: one called `metrics` sets METRICS_PORT (enableServiceLinks). */
+/**
+ * What Kubernetes sets for a Service, in names that end in _PORT: one called `metrics` sets METRICS_PORT.
+ * https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables
+ */
 const SERVICE_LINK = /^(tcp|udp|sctp):\/\/[\da-f.:[\]]+:\d+$/
 
 /**
@@ -23,8 +26,12 @@ export function valuesOf(names: readonly string[], environment: Variables, doten
   const warnings: string[] = []
   const values: Record<string, string | undefined> = {}
   for (const name of names) {
-    const isLink = SERVICE_LINK.test(environment[name] ?? '')
-    if (isLink) warnings.push(`${name} is ignored, because Kubernetes has set it for a Service`)
+    const isLink = name.endsWith('_PORT') && SERVICE_LINK.test(environment[name] ?? '')
+    if (isLink) {
+      warnings.push(
+        `${name} is ignored, because Kubernetes has set it for a Service: set enableServiceLinks to false in the Pod`,
+      )
+    }
     values[name] = ((isLink ? undefined : environment[name]) ?? dotenv[name]) || undefined
   }
   const hasDatabase = values.DATABASE_URL ?? values.DATABASE_URL_FILE
@@ -39,9 +46,12 @@ export function valuesOf(names: readonly string[], environment: Variables, doten
   return { values, warnings }
 }
 
-/** A line of .env: blank, a comment, or NAME=value, where a value in quotes may have several lines. */
+/**
+ * A line of .env: blank, a comment, or NAME=value. A value in quotes may have several lines. What follows it
+ * is a comment: other text means that a quote is missing, behind which the next variable would be lost.
+ */
 const LINE =
-  /[^\S\n]*(?:#[^\n]*|(?:export\s+)?[A-Za-z_][\w.]*[^\S\n]*=[^\S\n]*(?:"[^"]*"|'[^']*'|`[^`]*`|)[^\n]*)?(?:\n|$)/y
+  /[^\S\n]*(?:#[^\n]*|(?:export\s+)?[A-Za-z_][\w.]*[^\S\n]*=[^\S\n]*(?:(?:"[^"]*"|'[^']*'|`[^`]*`)[^\S\n]*(?:#[^\n]*)?|(?!["'`])[^\n]*))?(?:\n|$)/y
 
 /** Returns the variables of a text in the format of .env. Throws UsageError for another line. */
 export function parseDotenv(text: string): Variables {

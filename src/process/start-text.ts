@@ -1,4 +1,5 @@
 /** The text that a start prints for people: URLs, the API key, a first request to paste. */
+import { isIPv6 } from 'node:net'
 import { describeUrl } from '../../db/url.ts'
 import type { Config } from '../config/config.ts'
 import { TITLE } from '../config/product.ts'
@@ -6,11 +7,13 @@ import type { FirstKey } from '../keys/first.ts'
 
 /** Returns the start-up text. `body` is that of a creation at the path of REST. */
 export function startText(
-  { databaseUrl }: Config,
+  { databaseUrl, listenHost = '0.0.0.0' }: Config,
   { port, firstKey }: { port: number; firstKey: FirstKey },
   { path, body }: { path: string; body: string },
 ): string {
-  const origin = `http://localhost:${port}`
+  const isLocal = ['0.0.0.0', '::', '127.0.0.1', '::1'].includes(listenHost)
+  const host = isLocal ? 'localhost' : isIPv6(listenHost) ? `[${listenHost}]` : listenHost
+  const origin = `http://${host}:${port}`
   const { engine, location } = describeUrl(databaseUrl)
   return `${TITLE} is running.
 

@@ -101,7 +101,8 @@ export async function start(config: Config, log: Log, { createStores, ...api }: 
 async function listen(variable: string, server: Server, options: ListenOptions): Promise<void> {
   await once(server.listen(options), 'listening').catch(({ code }: NodeJS.ErrnoException) => {
     const { port, host } = options
-    const place = host === undefined ? port : `${port} of ${host}`
+    const hostVariable = variable === 'PORT' ? 'LISTEN_HOST' : 'METRICS_HOST'
+    const place = host === undefined ? port : `${port} of ${host} (${hostVariable})`
     const hint = code === 'EADDRINUSE' ? `: ${PORT_IN_USE}` : ''
     throw new UsageError(`${variable}: cannot listen on ${place} (${code})${hint}`)
   })

@@ -267,13 +267,18 @@ test.each(
   expect(read).toThrow(new UsageError(`${name} must be ${expected}`))
 })
 
-test('DATABASE_URL_FILE names a file with the URL, which is not empty', () => {
+test('DATABASE_URL_FILE and DATABASE_PASSWORD_FILE name files, which are not empty', () => {
   const { folder, remove } = newFolder()
   onTestFinished(remove)
   const file = path.join(folder, 'url')
   writeFileSync(file, `${mysql.DATABASE_URL}\n`)
   expect(readConfig({ DATABASE_URL_FILE: file }).databaseUrl).toBe(mysql.DATABASE_URL)
-  expect(() => readConfig({ DATABASE_URL_FILE: '/dev/null' })).toThrow(/^DATABASE_URL must be/)
+  expect(() => readConfig({ DATABASE_URL_FILE: '/dev/null' })).toThrow(
+    /^DATABASE_URL_FILE: .+ empty/,
+  )
+  writeFileSync(file, "it's #1\n")
+  const withoutPassword = { DATABASE_URL: 'mysql://shop@db/pets', DATABASE_PASSWORD_FILE: file }
+  expect(readConfig(withoutPassword).databaseUrl).toBe("mysql://shop:it's%20%231@db/pets")
 })
 
 const meant = (written: string, name: string) =>
@@ -315,7 +320,10 @@ test('variables of other programs are ignored, however short', () => {
 test.each(['tcp://10.3.0.7:9464', 'udp://[fd00::7]:53'])(
   'a variable of Kubernetes (%s) is ignored with a warning',
   (METRICS_PORT) => {
-    const warnings = ['METRICS_PORT is ignored, because Kubernetes has set it for a Service']
+    const cause = 'because Kubernetes has set it for a Service'
+    const remedy = 'set enableServiceLinks to false in the Pod'
+    const warnings = [`METRICS_PORT is ignored, ${cause}: ${remedy}`]
+    expect(() => readConfig({ DATABASE_URL: METRICS_PORT })).toThrow(/^DATABASE_URL must be/)
     expect(readConfig({ METRICS_PORT })).toEqual({ ...defaults, warnings })
     const metrics = { host: '127.0.0.1', port: 9 }
     expect(readConfig({ METRICS_PORT }, { METRICS_PORT: '9' })).toMatchObject({ metrics, warnings })
@@ -323,11 +331,12 @@ test.each(['tcp://10.3.0.7:9464', 'udp://[fd00::7]:53'])(
 )
 
 test('a line of .env that is neither blank, nor a comment, nor NAME=value ends the start', () => {
-  const good = `# it's a "comment\n\n export PORT = 1 \r\nA='#\n\nx'\r\nB="it's" # y\nC='\n`
+  const good = `# it's a "comment\n\n export PORT = 1 \r\nA='#\n\nx'\r\nB="it's" # y\n`
   expect(parseDotenv(good)).toMatchObject({ PORT: '1', A: '#\n\nx', B: "it's" })
-  for (const line of ['DATABASE_URL: mysql://x', 'DATABASE_URL mysql://x', '= x', '- A=1']) {
+  const wrong = ['DATABASE_URL: mysql://x', 'DATABASE_URL mysql://x', '= x', '- A=1']
+  for (const line of [...wrong, "C='", 'C="x\nDATABASE_URL="mysql://x"']) {
     expect(() => parseDotenv(`${good}${line}\n`), line).toThrow(
-      new UsageError('Line 9 of .env must be NAME=value'),
+      new UsageError('Line 8 of .env must be NAME=value'),
     )
   }
 })

@@ -237,11 +237,11 @@ test('a port that cannot be listened on fails the start with one line, and creat
     [{ PORT: port }, `PORT: cannot listen on ${port} (EADDRINUSE): ${hint}`],
     [
       { PORT: '0', METRICS_PORT: port },
-      `METRICS_PORT: cannot listen on ${port} of 127.0.0.1 (EADDRINUSE): ${hint}`,
+      `METRICS_PORT: cannot listen on ${port} of 127.0.0.1 (METRICS_HOST) (EADDRINUSE): ${hint}`,
     ],
     [
       { PORT: '0', LISTEN_HOST: '192.0.2.1' },
-      'PORT: cannot listen on 0 of 192.0.2.1 (EADDRNOTAVAIL)',
+      'PORT: cannot listen on 0 of 192.0.2.1 (LISTEN_HOST) (EADDRNOTAVAIL)',
     ],
   ] as const) {
     const ended = await runToEnd(programs.server, { DATABASE_URL: fresh.url, ...variables })

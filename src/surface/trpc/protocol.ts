@@ -15,8 +15,8 @@ export const JSON_LINES = 'application/jsonl'
 /** As in @trpc/server, whose clients send one of the two headers. */
 export const acceptsLines = ({ 'trpc-accept': own, accept = '' }: IncomingHttpHeaders): boolean =>
   String(own ?? accept)
-    .split(', ')
-    .includes(JSON_LINES)
+    .split(',')
+    .some((type) => type.trim() === JSON_LINES)
 
 /** RFC 9110, section 9.3.2: HEAD is GET without the body, which node:http omits. */
 export function methodOf(method: string): Method {
