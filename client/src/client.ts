@@ -58,7 +58,7 @@ export function createPetstoreClient({ url, apiKey }: PetstoreClientOptions): Pe
         true: httpLink({
           url,
           transformer,
-          fetch: fetchJson,
+          fetch: fetchAnswer,
           headers: ({ op }) => ({
             authorization,
             ...(hasKey(op) && { 'Idempotency-Key': quoted(op.context.idempotencyKey) }),
@@ -67,7 +67,7 @@ export function createPetstoreClient({ url, apiKey }: PetstoreClientOptions): Pe
         false: httpBatchLink({
           url,
           transformer,
-          fetch: fetchJson,
+          fetch: fetchAnswer,
           maxItems: MAX_BATCH,
           headers: { authorization },
         }),
@@ -76,25 +76,37 @@ export function createPetstoreClient({ url, apiKey }: PetstoreClientOptions): Pe
   })
 }
 
-/** A response that is not JSON: a gateway answered in place of the service. */
+/** A response that is incomplete or not of tRPC: a gateway answered in place of the service. */
 class ForeignResponseError extends Error {
   override name = 'ForeignResponseError'
   readonly response: Response
 
   constructor(response: Response) {
-    super(`The response is not from the service: it is not JSON (HTTP status ${response.status})`)
+    super(`The response is incomplete or not from the service (HTTP status ${response.status})`)
     this.response = response
   }
 }
 
-// tRPC would fail to parse such a response, and its error would not have the response.
-const fetchJson = async (input: string | URL | Request, init?: object): Promise<Response> => {
+// tRPC would fail to read such a response, and its error would not have the response.
+const fetchAnswer = async (input: string | URL | Request, init?: object): Promise<Response> => {
   const response = await fetch(input, init)
-  if (/^application\/json\b/i.test(response.headers.get('content-type') ?? '')) return response
+  const json: unknown = await response.json().catch((cause: unknown) => {
+    if ((init as RequestInit | undefined)?.signal?.aborted) throw cause
+  })
+  if (isAnswer(json)) return Object.assign(response, { json: async () => json })
   throw new ForeignResponseError(response)
 }
 
-/** Returns the HTTP status of the response with which a call was rejected; undefined without a response. */
+/** Whether this is an answer of tRPC, to a call or to a batch. For an empty batch tRPC's error has no response. */
+const isAnswer = (json: unknown): boolean =>
+  Array.isArray(json)
+    ? json.length > 0 && json.every(isAnswer)
+    : typeof json === 'object' && json !== null && ('result' in json || 'error' in json)
+
+/**
+ * Returns the HTTP status of the response with which a call was rejected; undefined without a response
+ * and for an aborted call.
+ */
 export function httpStatusOf(thrown: unknown): number | undefined {
   if (!isTRPCClientError(thrown)) return undefined
   const { cause, meta } = thrown

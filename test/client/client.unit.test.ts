@@ -134,6 +134,11 @@ test('httpStatusOf returns the status of a gateway, and undefined without a resp
     [502, 'text/html', '<h1>Bad Gateway</h1>'],
     [204, 'text/plain', ''],
     [500, 'application/json', '{}'],
+    [503, 'application/json', ''],
+    [503, 'application/json', '{"error":'],
+    [502, 'application/json; charset=utf-8', '<html>'],
+    [403, 'application/json', '[]'],
+    [403, 'application/json', '[null]'],
   ]
   const left = [...responses]
   const gateway = createServer((_req, res) => {
@@ -145,8 +150,10 @@ test('httpStatusOf returns the status of a gateway, and undefined without a resp
   const client = createPetstoreClient({ url: `http://127.0.0.1:${port}/trpc`, apiKey: 'x' })
   const list = () => client.listPets.query().catch((error: unknown) => error)
   for (const [status] of responses) {
-    const error = await list()
-    expect([isApiError(error), httpStatusOf(error)]).toEqual([false, status])
+    // Two calls are a batch.
+    for (const error of await Promise.all([list(), list()])) {
+      expect([isApiError(error), httpStatusOf(error)]).toEqual([false, status])
+    }
   }
   gateway.closeAllConnections()
   gateway.close()
