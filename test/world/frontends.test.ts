@@ -34,8 +34,9 @@ function standInTest(timers: string): string {
   return `${imports}\ntest('pets', async () => {\n${set}\n${body}\n${check}\n})`
 }
 
-const JEST = ['jest@30', 'jest-environment-jsdom@30', 'jest-fixed-jsdom', '@babel/preset-env@7']
-npmTrial('Jest with jsdom, msw 2', [...JEST, 'msw@2', client], async (project) => {
+const [, jest = ''] = /`npm install --save-dev (jest-fixed-jsdom .*?)`/.exec(text) ?? []
+const JEST = ['jest@30', 'jest-environment-jsdom@30', ...jest.split(' ')]
+npmTrial('Jest with jsdom, msw 2', [...JEST, client], async (project) => {
   project.write('package.json', '{ "private": true }')
   project.write('jest.config.js', sample('// jest.config.js'))
   const check = standInTest('jest.useFakeTimers(')
