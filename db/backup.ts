@@ -46,18 +46,26 @@ export async function backUp(source: string, file: string): Promise<void> {
 export async function restore(target: string, file: string): Promise<void> {
   mkdirSync(path.dirname(target), { recursive: true })
   await withCopy(file, target, async (copied) => {
-    copied.exec('select name from kysely_migration; select prefix, hash from api_keys')
+    copied.exec('select prefix, hash from api_keys')
+    if (!isOurs(copied, 'main')) throw new Error('it is no database of this service')
     if (existsSync(target)) keepIds(copied, target)
     else closeSync(openSync(target, 'wx', 0o600))
     await copy(copied, target)
   })
 }
 
+/** Returns whether the first migration of the service has run in an attached database. */
+function isOurs(database: DatabaseSync, name: string): boolean {
+  const known = `select 1 from ${name}.sqlite_schema where name = 'kysely_migration'`
+  const ours = `select 1 from ${name}.kysely_migration where name = '2026-11-20-api-keys'`
+  return !!database.prepare(known).get() && !!database.prepare(ours).get()
+}
+
 /** Makes the copy assign greater ids than the database at `target` did. Throws if their pages differ in size. */
 function keepIds(copied: DatabaseSync, target: string): void {
   copied.prepare('attach ? as replaced').run(target)
-  const table = "select 1 from replaced.sqlite_schema where name = 'sqlite_sequence'"
-  if (!copied.prepare(table).get()) return // the database is empty
+  if (!copied.prepare('select 1 from replaced.sqlite_schema').get()) return // the database is empty
+  if (!isOurs(copied, 'replaced')) throw new Error(`${target} belongs to another program`)
   const sizeOf = (name: string) => copied.prepare(`pragma ${name}.page_size`).get()?.page_size
   if (sizeOf('main') !== sizeOf('replaced')) {
     const sizes = `its pages have ${sizeOf('main')} bytes, those of the database ${sizeOf('replaced')}`

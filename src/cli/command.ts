@@ -7,11 +7,11 @@ import { program } from '../process/program.ts'
 
 /**
  * Runs a command as `program` does, with the location of the database for people: host and name, or the
- * file. SIGTERM and SIGINT end it at once, with the exit code of a shell: without a listener, process 1
+ * file. SIGTERM, SIGINT and SIGHUP end it at once, with the exit code of a shell: without a listener, process 1
  * of a container would ignore them.
  */
 export function command(run: (config: Config, location: string) => Promise<void>): Promise<void> {
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
     process.once(signal, () => process.exit(128 + constants.signals[signal]))
   }
   return program(async (config) => {

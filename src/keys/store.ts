@@ -121,13 +121,13 @@ export async function rotateKey(
   })
 }
 
-/** Ends a working key. Returns false if no working key has this id. */
+/** Revokes a key, whatever a clock says of its end. Returns false if it is revoked, or none has this id. */
 export async function revokeKey(db: Database, id: bigint): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable('api_keys')
     .set({ revoked_at: now(db) })
     .where('id', '=', id)
-    .where((eb) => isWorking(eb, db))
+    .where('revoked_at', 'is', null)
     .executeTakeFirstOrThrow()
   return numUpdatedRows > 0n
 }

@@ -3,7 +3,8 @@ import type { Log } from '../observe/log.ts'
 
 /**
  * Milliseconds in which a repeated signal counts as the same request: at Ctrl-C a terminal signals
- * the whole process group, and npm passes its signal on to the program that it runs.
+ * the whole process group, npm passes its signal on to the program that it runs, and systemd may send
+ * SIGHUP right after SIGTERM.
  */
 const SAME_REQUEST = 1_000
 
@@ -17,7 +18,9 @@ export function stopSignal(): Promise<void> {
     const onSignal = (signal: NodeJS.Signals) => {
       const time = performance.now()
       first ??= { signal, time }
-      if (signal !== first.signal || time - first.time > SAME_REQUEST) process.exit(1)
+      const areOfSystemd = new Set([first.signal, signal, 'SIGTERM', 'SIGHUP']).size === 2
+      const isSame = signal === first.signal || areOfSystemd
+      if (!isSame || time - first.time > SAME_REQUEST) process.exit(1)
       resolve()
     }
     for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGUSR2'] as const)

@@ -160,7 +160,7 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
     writeFileSync(path.join(folder, 'text.db'), 'This is no database.'.repeat(500))
     for (const [name, reason] of [
       ['damaged.db', 'the database is damaged'],
-      ['unknown.db', 'no such table'],
+      ['unknown.db', 'it is no database of this service'],
       ['foreign.db', 'no such table'],
       ['pages.db', 'its pages have 8192 bytes, those of the database 4096: '],
       ['short.db', 'database disk image is malformed'],
@@ -172,6 +172,9 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
     expect((await service.rest('GET', `/pets/${id}`)).status).toBe(200)
     expect(existsSync(path.join(folder, 'missing.db'))).toBe(false)
     expect(await run('restore', 'pages.db', 'sqlite:new.db')).toMatchObject(done)
+    change('stranger.db', 'create table invoices (id)')
+    const refused = fails('stranger.db belongs to another program')
+    expect(await run('restore', 'good.db', 'sqlite:stranger.db')).toEqual(refused)
   })
 
   test('a backup overwrites no file, and leaves none that is incomplete or damaged', async () => {

@@ -106,6 +106,7 @@ test('with SHUTDOWN_DELAY the process keeps serving, and is not ready; a second 
   expect((await get('/readyz')).status).toBe(200)
   const idle = await keepAlive(server.port)
   server.child.kill('SIGTERM')
+  server.child.kill('SIGHUP') // as systemd may
   await server.logged(/Stopping/)
   const ready = await get('/readyz')
   expect(await ready.json()).toEqual({

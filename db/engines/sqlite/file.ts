@@ -58,8 +58,13 @@ export class SqliteFile {
 
   readonly close = async (): Promise<void> => {
     this.#prepared.clear()
-    this.#database?.close()
     this.#setOwner(undefined)
+    try {
+      this.checkPlace()
+      this.#database?.close()
+    } catch {
+      // SQLite would remove the log at its path, which may be the new one of another process.
+    }
   }
 
   /**
@@ -85,7 +90,10 @@ export class SqliteFile {
   /** Copies what was acknowledged from a log that was removed into the database, unless others use a new one. */
   #saveLog(): void {
     const [main, log] = [...this.#opened.keys()]
-    if (!main || !log || existsSync(log) || identityOf(main) !== this.#opened.get(main)) return
+    if (!main || !log || identityOf(main) !== this.#opened.get(main)) return
+    // A process that only reads makes an empty log.
+    const isRemoved = identityOf(log) !== this.#opened.get(log)
+    if (!isRemoved || statSync(log, { throwIfNoEntry: false })?.size) return
     if (this.#database?.isTransaction) this.#database.exec('rollback')
     this.#database?.exec('pragma wal_checkpoint')
   }
@@ -190,6 +198,10 @@ function openFile(path: string, mayCreate: boolean): DatabaseSync {
   else if (!existsSync(path)) {
     // A typing error in the path must not create an empty database.
     const cause = new Error('the file does not exist; ?create at the end of the URL creates it')
+    throw new DatabaseUnavailableError(cause, false)
+  }
+  if (!existsSync(path) && existsSync(`${path}-wal`)) {
+    const cause = new Error('the file is missing beside its log (-wal), so put it back')
     throw new DatabaseUnavailableError(cause, false)
   }
   // Only the owner may read the file. SQLite creates its other files with the same mode.
