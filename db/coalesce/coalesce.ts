@@ -105,6 +105,18 @@ function createBatcher<Input, Output>(
   // Few enough to be searched.
   const queues: Queue<Input, Output>[] = []
   let callCount = 0
+  /** The most concurrent calls since there was none. */
+  let most = 0
+  /** Whether calls were concurrent before: after a shared batch, the next calls come together again. */
+  let wasCrowd = false
+  const onCall = () => {
+    most = Math.max(most, ++callCount)
+  }
+  const onEnd = () => {
+    if (--callCount > 0) return
+    wasCrowd = most > 1
+    most = 0
+  }
 
   const isFull = ({ waiting }: Queue<Input, Output>) => waiting.length >= size
   const isFree = ({ running }: Queue<Input, Output>) => running.length < CONCURRENCY
@@ -164,18 +176,18 @@ function createBatcher<Input, Output>(
 
   /** Runs a call at once. A caller that waits for one answer gets it a tenth faster than through a queue. */
   async function runAlone(input: Input, deadline: Deadline): Promise<Output> {
-    callCount++
+    onCall()
     try {
       const [output] = await run(db, [input], deadline)
       return output as Output // as many outputs as inputs
     } finally {
-      callCount--
+      onEnd()
     }
   }
 
   return async (input, deadline) => {
     if (deadline.reason) throw deadline.reason
-    if (callCount === 0 && deadline.isOfOneCall) return await runAlone(input, deadline)
+    if (callCount === 0 && !wasCrowd && deadline.isOfOneCall) return await runAlone(input, deadline)
     const key = keyOf ? keyOf(input) : ''
     let queue = queues.find((other) => other.key === key)
     if (!queue) {
@@ -184,7 +196,7 @@ function createBatcher<Input, Output>(
     } else if (queue.running.length > 0 && callCount >= MAX_CALLS) {
       throw new OverloadedError('Too many calls wait for the database')
     }
-    callCount++
+    onCall()
     const { promise, resolve, reject } = Promise.withResolvers<Output>()
     deadline.onGiveUp(reject)
     try {
@@ -197,7 +209,7 @@ function createBatcher<Input, Output>(
       else startTimer(queue)
       return await promise
     } finally {
-      callCount--
+      onEnd()
     }
   }
 }
