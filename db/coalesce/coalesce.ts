@@ -133,9 +133,10 @@ function createBatcher<Input, Output>(
   function schedule(queue: Queue<Input, Output>): void {
     if (queue.isScheduled) return
     queue.isScheduled = true
-    // After all microtasks, which are the other calls of this turn: those of a tRPC batch, and those of
-    // requests whose keys one look-up found. Another turn of the event loop would cost time.
-    queueMicrotask(() => process.nextTick(runNext, queue))
+    // In a transaction, the other calls follow at once. Outside, they are those of the requests of this turn
+    // of the event loop, each of which runs in an immediate of its own: without a crowd, see `runAlone`.
+    if (db.isTransaction) queueMicrotask(() => process.nextTick(runNext, queue))
+    else setImmediate(runNext, queue)
   }
 
   function runBatch(queue: Queue<Input, Output>): void {
