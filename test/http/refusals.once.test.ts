@@ -4,7 +4,7 @@ import { connect } from 'node:net'
 import { hostname } from 'node:os'
 import { text } from 'node:stream/consumers'
 import { createTRPCClient, httpBatchLink, httpLink } from '@trpc/client'
-import { afterAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createPetstoreClient, isApiError } from '../support/client.ts'
 import { everyHeader, expectRefusal } from '../support/expect.ts'
 import { until } from '../support/instance.ts'
@@ -17,6 +17,8 @@ import { errorOf, serviceForFile, startService } from '../support/service.ts'
 const metrics = await newMetrics()
 const clientTimeouts = { headers: 300, request: 400, keepAlive: 3_000 }
 const service = await serviceForFile(metrics.variables, { clientTimeouts })
+// The look-up of a key that is not cached could be later than what is wrong.
+beforeAll(() => service.rest('GET', '/pets'))
 afterAll(async () => expect(await countPets(service.sql)).toBe(0))
 
 const open = () =>
@@ -119,7 +121,7 @@ test.concurrent.for(refusals)(
         })
         // A request whose head arrives before what is wrong has been served.
         const isServed = 'operation' in entry
-        if (!isServed) expect('address' in entry, 'an address where there is no key').toBe(true)
+        expect('address' in entry, 'an address where there is no key').toBe(!isServed)
         if (status === 408) expect(isServed).toBe(`${sent}`.includes('POST'))
         expect(entry).toMatchObject({
           status,
