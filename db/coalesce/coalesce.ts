@@ -133,8 +133,9 @@ function createBatcher<Input, Output>(
   function schedule(queue: Queue<Input, Output>): void {
     if (queue.isScheduled) return
     queue.isScheduled = true
-    // In a transaction, the other calls follow at once. Outside, they are those of the requests of this turn
-    // of the event loop, each of which runs in an immediate of its own: without a crowd, see `runAlone`.
+    // In a transaction, the other calls follow at once. Outside, they come from the other requests of this
+    // turn of the event loop, each of which runs in an immediate of its own. A call that is alone does not
+    // wait for that: see `runAlone`.
     if (db.isTransaction) queueMicrotask(() => process.nextTick(runNext, queue))
     else setImmediate(runNext, queue)
   }

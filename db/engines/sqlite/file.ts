@@ -61,10 +61,10 @@ export class SqliteFile {
     this.#setOwner(undefined)
     try {
       this.checkPlace()
-      this.#database?.close()
     } catch {
-      // SQLite would remove the log at its path, which may be the new one of another process.
+      return // SQLite would remove the log at its path, which may be the new one of another process.
     }
+    this.#database?.close()
   }
 
   /**
