@@ -32,8 +32,6 @@ export default defineConfig({
     // Each file has a service and a database of its own; the modules that they share are loaded once.
     isolate: false,
     sequence: { sequencer: LongestFirst },
-    // A shared machine may stand still for seconds: what fails twice is broken.
-    retry: process.env.CI ? 1 : 0,
     projects: [
       // The example's own tests, before the client's stand-in.
       'examples/storefront',
