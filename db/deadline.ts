@@ -12,11 +12,11 @@ export class Deadline {
   #reason: Error | undefined
   #listeners: Listener[] | undefined
   #isOver = false
-  /** Whether one call alone has this deadline, so that no other one comes in the same turn to share its statement. */
-  readonly isOfOneCall: boolean
+  /** Whether the call began while its request was the only one: no other call comes to share its statements. */
+  readonly isAlone: boolean
 
-  constructor(timeout: number, { isOfOneCall = false }: { isOfOneCall?: boolean } = {}) {
-    this.isOfOneCall = isOfOneCall
+  constructor(timeout: number, { isAlone = false }: { isAlone?: boolean } = {}) {
+    this.isAlone = isAlone
     if (timeout === Number.POSITIVE_INFINITY) return
     // After a pause of the process, an answer may have arrived in time: it is read before the immediate.
     const onTimeout = () => setImmediate(() => this.giveUp(new DatabaseTimeoutError(timeout)))

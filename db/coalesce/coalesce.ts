@@ -14,10 +14,10 @@ const MAX_WAIT = 50
  */
 const CONCURRENCY = 2
 
-/** Maximum number of concurrent calls: a thousand that wait, and those that run. */
+/** Maximum number of concurrent calls in a queue: a thousand that wait, and those that run. */
 const MAX_CALLS = 1_010
 
-interface BatchOptions<Input, Output> {
+interface Batches<Input, Output> {
   /** Runs a batch, and returns the outputs in the order of the inputs. */
   run(db: Database, inputs: Input[], deadline: Deadline): Promise<Output[]>
   /** Only calls with the same key share a batch, and wait for each other. */
@@ -28,14 +28,56 @@ interface BatchOptions<Input, Output> {
   maxSize: number | ((db: Database) => number)
 }
 
-/** A call of a batched function. Throws the errors of `run`, the reason of its deadline, OverloadedError. */
+/** A call that may share a batch. Throws the errors of `run`, the reason of its deadline, OverloadedError. */
 export type Coalesced<Input, Output> = (
   db: Database,
   input: Input,
   deadline: Deadline,
 ) => Promise<Output>
 
-type Batcher<Input, Output> = (input: Input, deadline: Deadline) => Promise<Output>
+/**
+ * Returns a function whose calls share batches. No call joins a batch that has begun, so each call sees what
+ * was committed before it. A deadline ends only its own call, and a batch ends with the last of its calls.
+ *
+ * | A call | runs |
+ * |---|---|
+ * | while its request is the only one | at once: a queue would cost a tenth of the request |
+ * | in a transaction that is not shared | at once |
+ * | while fewer than two batches run | with the others of this turn of the event loop |
+ * | while two batches run | once one of them ends, a batch is full, or 50 ms have passed |
+ */
+export function coalesce<Input, Output>(batches: Batches<Input, Output>): Coalesced<Input, Output> {
+  return async (db: Queued<Input, Output>, input, deadline) => {
+    if (deadline.reason) throw deadline.reason
+    if (!db.isTransaction) {
+      // In a batch, the failure would affect the other calls.
+      refuseInTransaction()
+      db[QUEUES] ??= new Map()
+    }
+    const all = deadline.isAlone ? undefined : db[QUEUES]
+    if (!all) {
+      const [output] = await batches.run(db, [input], deadline)
+      return output as Output // as many outputs as inputs
+    }
+    const queues = all.get(batches) ?? []
+    all.set(batches, queues)
+    const key = batches.keyOf?.(input) ?? ''
+    // Few enough to be searched.
+    let queue = queues.find((other) => other.key === key)
+    if (!queue) {
+      queue = new Queue(key, db, batches)
+      queues.push(queue)
+    }
+    return await queue.call(input, deadline)
+  }
+}
+
+const QUEUES = Symbol('queues')
+
+/** A database with its queues. A WeakMap would keep a transaction's until the next full garbage collection. */
+type Queued<Input, Output> = Database & {
+  [QUEUES]?: Map<Batches<Input, Output>, Queue<Input, Output>[]>
+}
 
 interface Call<Output> {
   deadline: Deadline
@@ -50,168 +92,98 @@ interface Item<Input, Output> {
   calls: Call<Output>[]
 }
 
-/** The queue of the calls with one key. */
-interface Queue<Input, Output> {
-  key: string
-  waiting: Item<Input, Output>[]
+/** The calls with one key. */
+class Queue<Input, Output> {
+  readonly key: string
+  readonly #db: Database
+  readonly #batches: Batches<Input, Output>
+  readonly #maxSize: number
+  #callCount = 0
+  #waiting: Item<Input, Output>[] = []
   /** The batches that the calls wait for. */
-  running: readonly Promise<void>[]
-  /** Whether the next batches begin at the end of this turn of the event loop. */
-  isScheduled: boolean
-  timer: NodeJS.Timeout | undefined
-}
+  readonly #running = new Set<Item<Input, Output>[]>()
+  #isScheduled = false
+  #timer: NodeJS.Timeout | undefined
 
-/**
- * Returns a function whose calls share batches: those of one turn of the event loop, and those that
- * arrive while two batches run. No call joins a batch that has begun, so each call sees what was
- * committed before it. A deadline ends only its own call, and a batch ends with the last of its calls.
- * In a transaction, each call is a batch of its own, except in a shared one.
- */
-export function coalesce<Input, Output>(
-  options: BatchOptions<Input, Output>,
-): Coalesced<Input, Output> {
-  return async (db: Batching<Input, Output>, input, deadline) => {
-    if (!db.isTransaction) {
-      // In a batch, the failure would affect the other calls.
-      refuseInTransaction()
-      db[BATCHERS] ??= new Map()
-    }
-    const batchers = db[BATCHERS]
-    if (!batchers) {
-      const [output] = await options.run(db, [input], deadline)
-      return output as Output // as many outputs as inputs
-    }
-    let batcher = batchers.get(options)
-    if (!batcher) {
-      batcher = createBatcher(db, options)
-      batchers.set(options, batcher)
-    }
-    return await batcher(input, deadline)
-  }
-}
-
-const BATCHERS = Symbol('batchers')
-
-/** A database with its batchers. A WeakMap would keep a transaction's until the next full garbage collection. */
-type Batching<Input, Output> = Database & {
-  [BATCHERS]?: Map<BatchOptions<Input, Output>, Batcher<Input, Output>>
-}
-
-function createBatcher<Input, Output>(
-  db: Database,
-  { run, keyOf, nameOf, maxSize }: BatchOptions<Input, Output>,
-): Batcher<Input, Output> {
-  const size = typeof maxSize === 'number' ? maxSize : maxSize(db)
-  // Few enough to be searched.
-  const queues: Queue<Input, Output>[] = []
-  let callCount = 0
-  /** The most concurrent calls since there was none. */
-  let most = 0
-  /** Whether calls were concurrent before: after a shared batch, the next calls come together again. */
-  let wasCrowd = false
-  const onCall = () => {
-    most = Math.max(most, ++callCount)
-  }
-  const onEnd = () => {
-    if (--callCount > 0) return
-    wasCrowd = most > 1
-    most = 0
+  constructor(key: string, db: Database, batches: Batches<Input, Output>) {
+    this.key = key
+    this.#db = db
+    this.#batches = batches
+    const { maxSize } = batches
+    this.#maxSize = typeof maxSize === 'number' ? maxSize : maxSize(db)
   }
 
-  const isFull = ({ waiting }: Queue<Input, Output>) => waiting.length >= size
-  const isFree = ({ running }: Queue<Input, Output>) => running.length < CONCURRENCY
+  async call(input: Input, deadline: Deadline): Promise<Output> {
+    if (this.#running.size > 0 && this.#callCount >= MAX_CALLS) {
+      throw new OverloadedError('Too many calls wait for the database')
+    }
+    const { promise, resolve, reject } = Promise.withResolvers<Output>()
+    deadline.onGiveUp(reject)
+    const name = this.#batches.nameOf?.(input)
+    const item = name !== undefined && this.#waiting.find((other) => other.name === name)
+    const call = { deadline, resolve, reject }
+    if (item) item.calls.push(call)
+    else this.#waiting.push({ name, input, calls: [call] })
+    this.#callCount++
+    if (this.#mayRun()) this.#schedule()
+    else this.#startTimer()
+    try {
+      return await promise
+    } finally {
+      this.#callCount--
+    }
+  }
+
+  #mayRun(): boolean {
+    return this.#running.size < CONCURRENCY || this.#waiting.length >= this.#maxSize
+  }
+
+  /** Runs what waits at the end of this turn, in which other requests make their calls. */
+  #schedule(): void {
+    if (this.#isScheduled) return
+    this.#isScheduled = true
+    // Each request runs in an immediate of its own; the works of a shared transaction run in one.
+    if (this.#db.isTransaction) queueMicrotask(() => process.nextTick(() => this.#runNext()))
+    else setImmediate(() => this.#runNext())
+  }
 
   /** Begins the next batches, except one whose calls must wait. */
-  function runNext(queue: Queue<Input, Output>): void {
-    clearTimeout(queue.timer)
-    queue.timer = undefined
-    queue.isScheduled = false
-    while (queue.waiting.length > 0 && (isFree(queue) || isFull(queue))) runBatch(queue)
-    if (queue.waiting.length > 0) startTimer(queue)
+  #runNext(): void {
+    this.#isScheduled = false
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    while (this.#waiting.length > 0 && this.#mayRun()) {
+      const batch = this.#waiting.splice(0, this.#maxSize)
+      this.#running.add(batch)
+      void this.#run(batch).then(() => {
+        this.#running.delete(batch)
+        this.#runNext()
+      })
+    }
+    if (this.#waiting.length > 0) this.#startTimer()
   }
 
-  function schedule(queue: Queue<Input, Output>): void {
-    if (queue.isScheduled) return
-    queue.isScheduled = true
-    // In a transaction, the other calls follow at once. Outside, they come from the other requests of this
-    // turn of the event loop, each of which runs in an immediate of its own. A call that is alone does not
-    // wait for that: see `runAlone`.
-    if (db.isTransaction) queueMicrotask(() => process.nextTick(runNext, queue))
-    else setImmediate(runNext, queue)
-  }
-
-  function runBatch(queue: Queue<Input, Output>): void {
-    const running = runItems(queue.waiting.splice(0, size))
-    queue.running = [...queue.running, running]
-    void running.then(() => {
-      queue.running = queue.running.filter((other) => other !== running)
-      runNext(queue)
-    })
-  }
-
-  function startTimer(queue: Queue<Input, Output>): void {
-    queue.timer ??= setTimeout(() => {
-      queue.running = []
-      runNext(queue)
+  #startTimer(): void {
+    this.#timer ??= setTimeout(() => {
+      this.#running.clear() // the calls no longer wait for them
+      this.#runNext()
     }, MAX_WAIT)
   }
 
-  async function runItems(queued: Item<Input, Output>[]): Promise<void> {
-    const items: Item<Input, Output>[] = []
-    for (const { name, input, calls } of queued) {
-      const waiting = calls.filter(({ deadline }) => !deadline.reason)
-      if (waiting.length > 0) items.push({ name, input, calls: waiting })
-    }
+  async #run(batch: Item<Input, Output>[]): Promise<void> {
+    const isWaiting = ({ deadline }: Call<Output>) => !deadline.reason
+    const items = batch.filter(({ calls }) => calls.some(isWaiting))
     if (items.length === 0) return
-    const calls = items.flatMap(({ calls }) => calls)
+    const calls = items.flatMap((item) => item.calls.filter(isWaiting))
     try {
       const inputs = items.map(({ input }) => input)
-      const outputs = await run(db, inputs, jointDeadline(calls))
+      const outputs = await this.#batches.run(this.#db, inputs, jointDeadline(calls))
       for (const [index, { calls }] of items.entries()) {
         // As many outputs as inputs.
         for (const { resolve } of calls) resolve(outputs[index] as Output)
       }
     } catch (error) {
       for (const { reject } of calls) reject(error)
-    }
-  }
-
-  /** Runs a call at once. A caller that waits for one answer gets it a tenth faster than through a queue. */
-  async function runAlone(input: Input, deadline: Deadline): Promise<Output> {
-    onCall()
-    try {
-      const [output] = await run(db, [input], deadline)
-      return output as Output // as many outputs as inputs
-    } finally {
-      onEnd()
-    }
-  }
-
-  return async (input, deadline) => {
-    if (deadline.reason) throw deadline.reason
-    if (callCount === 0 && !wasCrowd && deadline.isOfOneCall) return await runAlone(input, deadline)
-    const key = keyOf ? keyOf(input) : ''
-    let queue = queues.find((other) => other.key === key)
-    if (!queue) {
-      queue = { key, waiting: [], running: [], isScheduled: false, timer: undefined }
-      queues.push(queue)
-    } else if (queue.running.length > 0 && callCount >= MAX_CALLS) {
-      throw new OverloadedError('Too many calls wait for the database')
-    }
-    onCall()
-    const { promise, resolve, reject } = Promise.withResolvers<Output>()
-    deadline.onGiveUp(reject)
-    try {
-      const call = { deadline, resolve, reject }
-      const name = nameOf?.(input)
-      const item = nameOf && queue.waiting.find((other) => other.name === name)
-      if (item) item.calls.push(call)
-      else queue.waiting.push({ name, input, calls: [call] })
-      if (isFree(queue) || isFull(queue)) schedule(queue)
-      else startTimer(queue)
-      return await promise
-    } finally {
-      onEnd()
     }
   }
 }
@@ -253,8 +225,8 @@ export async function inSharedTransaction<Result extends object>(
 const runShared = coalesce<SharedWork<object>, object | undefined>({
   maxSize: 100,
   async run(db, works, deadline) {
-    const runAll = async (transaction: Batching<never, never>) => {
-      transaction[BATCHERS] = new Map()
+    const runAll = async (transaction: Queued<never, never>) => {
+      transaction[QUEUES] = new Map()
       // The transaction must not end while some of the works still run.
       const outcomes = await Promise.allSettled(works.map((work) => work(transaction, deadline)))
       return outcomes.map((outcome) => {

@@ -33,7 +33,8 @@ interface Connection {
 export interface Handlers {
   /** Hears of each request at once, and returns what to call when it is over. */
   begin(req: IncomingMessage, res: ServerResponse): () => void
-  serve(req: IncomingMessage, res: ServerResponse): void
+  /** `isAlone`: no other request is in flight. */
+  serve(req: IncomingMessage, res: ServerResponse, isAlone: boolean): void
   /** Logs what is refused before it is a request, and returns the id for `X-Request-Id`. */
   onRefused(status: number, ipAddress: string | undefined): string
 }
@@ -44,6 +45,8 @@ export interface Handlers {
  */
 export function createHttpServer({ begin, serve, onRefused }: Handlers, keepAliveTimeout: number) {
   const connections = new Map<Socket, Connection>()
+  /** The requests whose answers have not been sent. */
+  let inFlight = 0
   let isStopping = false
 
   const accept = (req: IncomingMessage, res: ServerResponse) => {
@@ -60,8 +63,10 @@ export function createHttpServer({ begin, serve, onRefused }: Handlers, keepAliv
     // After an Upgrade header, Node drops the rest of the packet: the next request would lack bytes.
     if (isStopping || req.headers.upgrade !== undefined) endAfterCurrent(connection)
     const onOver = begin(req, res)
+    inFlight++
     res.on('close', () => {
       onOver()
+      inFlight--
       connection.current = undefined
       connection.bytesBefore = socket.bytesRead
       hold(socket, 0)
@@ -74,7 +79,7 @@ export function createHttpServer({ begin, serve, onRefused }: Handlers, keepAliv
   }
 
   const dispatch = (req: IncomingMessage, res: ServerResponse) =>
-    res.headersSent || res.destroyed || serve(req, res)
+    res.headersSent || res.destroyed || serve(req, res, inFlight === 1)
 
   const refuse = (socket: Socket, error: Problem) => {
     const connection = connections.get(socket)

@@ -79,14 +79,16 @@ export function createApp(
         if (readiness.stopping) res.shouldKeepAlive = false
         return telemetry.begin(req, res)
       },
-      serve(req, res) {
+      serve(req, res, isAlone) {
         const target = parseTarget(req.url ?? '')
         if (!target) {
           return answer(res, BAD_URL.status, jsonHeaders, JSON.stringify(BAD_URL.refusal))
         }
         // Express takes what Node made, and gives it prototypes of its own: 5 µs, so the surfaces come first.
         const route = () =>
-          rest(req, res, target) || trpc(req, res, target) || app(req as Request, res as Response)
+          rest(req, res, target, isAlone) ||
+          trpc(req, res, target, isAlone) ||
+          app(req as Request, res as Response)
         if (allowOrigins) allowOrigins(req as Request, res as Response, route)
         else route()
       },

@@ -78,7 +78,12 @@ export function pipeline<Matched extends Match>(surface: Surface<Matched>, servi
     answer(res, error.status, [...headers, ...error.headers], surface.encodeError(error))
   }
 
-  const serve = async (req: IncomingMessage, res: ServerResponse, match: Matched) => {
+  const serve = async (
+    req: IncomingMessage,
+    res: ServerResponse,
+    match: Matched,
+    isAlone: boolean,
+  ) => {
     const { calls, type, readsBody, headers } = match.operation
     try {
       checkHost(req)
@@ -87,7 +92,9 @@ export function pipeline<Matched extends Match>(surface: Surface<Matched>, servi
       const body = readsBody ? await readBody(req, res) : undefined
       // However slowly a body came, the look-up that found the key valid began at most ten seconds ago.
       if (!hasArrived) caller = authorize(await identify(service, res, 0), type)
-      const reply = await surface.reply(match, contextOf(service, req, res, caller, calls), body)
+      const deadline = deadlineOf(service, res, isAlone && calls === 1)
+      const context = contextOf(service, req, caller, deadline)
+      const reply = await surface.reply(match, context, body)
       const record = recordOf(res)
       record.calls = reply.calls
       for (const error of reply.errors ?? []) service.report(error, record)
@@ -97,7 +104,7 @@ export function pipeline<Matched extends Match>(surface: Surface<Matched>, servi
     }
   }
 
-  return (req: IncomingMessage, res: ServerResponse, target: Target): boolean => {
+  return (req: IncomingMessage, res: ServerResponse, target: Target, isAlone: boolean): boolean => {
     const below = targetBelow(surface.prefix, target)
     if (!below) return false
     const record = recordOf(res)
@@ -108,7 +115,7 @@ export function pipeline<Matched extends Match>(surface: Surface<Matched>, servi
       record.surface = surface.name
       record.operation = name
       if (record.spanId) activeSpan()?.updateName(name).setAttribute('http.route', route)
-      void serve(req, res, match)
+      void serve(req, res, match, isAlone)
     } catch (thrown) {
       refuse(res, jsonHeaders, thrown)
     }
@@ -117,19 +124,22 @@ export function pipeline<Matched extends Match>(surface: Surface<Matched>, servi
 }
 
 /**
- * Returns the context of a request's calls, and starts their deadline. It ends with the answer, or when
- * the client closes the connection before, which gives up the calls.
+ * Starts the deadline of a request's calls. It ends with the answer, or when the client closes the
+ * connection before, which gives up the calls.
  */
-function contextOf(
-  { stores, transact, idempotency, timeout }: Service,
-  req: IncomingMessage,
-  res: ServerResponse,
-  caller: Caller,
-  calls: number,
-): Context {
+function deadlineOf({ timeout }: Service, res: ServerResponse, isAlone: boolean): Deadline {
   if (res.destroyed) throw CLIENT_GONE
-  const deadline = new Deadline(timeout, { isOfOneCall: calls === 1 })
+  const deadline = new Deadline(timeout, { isAlone })
   res.on('close', () => (res.writableFinished ? deadline.clear() : deadline.giveUp(CLIENT_GONE)))
+  return deadline
+}
+
+function contextOf(
+  { stores, transact, idempotency }: Service,
+  req: IncomingMessage,
+  caller: Caller,
+  deadline: Deadline,
+): Context {
   // Node joins several such headers with ", ", and the result is not a valid key.
   const idempotencyHeader = req.headers['idempotency-key'] as string | undefined
   const nextCursor = undefined

@@ -65,9 +65,9 @@ test('two batches run concurrently, then only a full batch does not wait', async
   expect(await Promise.all(calls)).toEqual([1, 2, 3, 5, 6, 6, 7, 8, 9])
 })
 
-test('a call that is alone, with a deadline of its own, begins at once; later ones share a batch', async () => {
+test('a call whose request is the only one begins at once; later ones share a batch', async () => {
   const { calls, call, callAll, inputs, batches } = recordedBatches(4)
-  calls.push(call(1, new Deadline(Number.POSITIVE_INFINITY, { isOfOneCall: true })))
+  calls.push(call(1, new Deadline(Number.POSITIVE_INFINITY, { isAlone: true })))
   expect(inputs()).toEqual([[1]])
   await callAll(2, 3)
   expect(inputs()).toEqual([[1], [2, 3]])
