@@ -4,8 +4,8 @@
  */
 import type { AnyTRPCProcedure, AnyTRPCRouter } from '@trpc/server'
 import { z } from 'zod'
-import type { Maker } from '../src/procedure/resolver.ts'
-import type { RestMeta } from '../src/procedure/rest-meta.ts'
+import type { Maker } from '../src/procedure/context.ts'
+import type { RestMeta } from '../src/procedure/procedure.ts'
 
 type Procedures = Record<string, AnyTRPCProcedure>
 

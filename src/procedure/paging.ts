@@ -1,8 +1,8 @@
 /** Pagination by cursor, for any resource. */
 import { z } from 'zod'
 import type { Page } from '../../db/page.ts'
+import { madeBy, type Resolver } from './context.ts'
 import { int64Input } from './fields.ts'
-import { madeBy, type Resolver } from './resolver.ts'
 
 /** The maximum of `limit`, and so of the items of a page. */
 export const MAX_LIMIT = 100

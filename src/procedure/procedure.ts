@@ -1,12 +1,92 @@
-/** tRPC's set-up: the encoding of inputs, the builder of procedures, and the check before each call. */
+/** What a procedure is written with: the builder, the description for REST, and the errors of resources. */
 import { initTRPC } from '@trpc/server'
 import type { OpenApiMeta } from 'trpc-to-openapi'
 import { transformer } from '../../client/src/encoding.ts'
+import { DuplicateError } from '../../db/errors.ts'
 import { MAX_BODY } from '../config/limits.ts'
 import { problem, toProblem } from '../errors/catalogue.ts'
+import { Problem } from '../errors/problem.ts'
 import type { Auth, Caller } from '../keys/key.ts'
 import type { Context } from './context.ts'
-import type { RestMeta } from './rest-meta.ts'
+
+/** The description of an operation. What does not fit its procedure is an error at the start. */
+export interface RestMeta {
+  method: 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE'
+  /** A path template, such as `/pets/{petId}`. Each parameter is a field of the input. */
+  path: `/${string}`
+  /** The tag of the operation in the document. */
+  tag: string
+  summary: string
+  description: string
+  /** An output. A DELETE has none: it returns nothing, with 204. */
+  example?: unknown
+  /** A body, unless all fields of the input are in the path or the query. */
+  exampleInput?: object
+  /**
+   * For an operation that creates a resource, and returns it with 201: the path template of `Location`,
+   * whose parameters are fields of the output or of the path.
+   */
+  creates?: `/${string}`
+  /** A call by the TypeScript client, for the document. */
+  sample?: string
+  deprecated?: Deprecation
+  /** The message of 404, for an operation on one resource that may not exist. */
+  notFound?: string
+  /** The message of 409: a unique value is taken, or the state of the resource forbids the action. */
+  conflict?: string
+}
+
+/** The deprecation of an operation: headers `Deprecation`, `Sunset` and `Link`. */
+export interface Deprecation {
+  /** The date of the deprecation. */
+  since: Date
+  /** The date of the removal. */
+  sunset: Date
+  /** The path that replaces the operation, without parameters. */
+  successor: `/${string}`
+}
+
+const t = initTRPC
+  .context<Context>()
+  .meta<OpenApiMeta<{ rest?: RestMeta }>>()
+  .create({
+    transformer: { ...transformer, deserialize: decodeInput },
+    allowOutsideOfServer: true, // the client package's stand-in may run in a browser
+    isDev: false, // with NODE_ENV=development, responses would contain stack traces
+    errorFormatter: ({ error }) => toProblem(error).shape,
+  })
+
+/**
+ * The builders (https://trpc.io/docs/server/procedures). A procedure has one input, one output and no
+ * middleware: its `ctx` exists only for a caller whose API key allows the call.
+ */
+export const { router, procedure } = t
+
+/** Returns the meta of a procedure, for this service (`rest`) and for trpc-to-openapi (`openapi`). */
+export function restMeta(rest: RestMeta): OpenApiMeta<{ rest: RestMeta }> {
+  const { method, path, tag, summary, description, deprecated } = rest
+  const texts = { tags: [tag], summary, description, deprecated: deprecated !== undefined }
+  // surface/rest/openapi/ adds the responses, errors included.
+  return { rest, openapi: { method, path, ...texts, errorResponses: [] } }
+}
+
+/** Returns the value. Throws NOT_FOUND with this message if it is undefined. */
+export function found<Value>(value: Value | undefined, message: string): Value {
+  if (value === undefined) throw new Problem('NOT_FOUND', message)
+  return value
+}
+
+/**
+ * Returns the result of a change. Throws CONFLICT with this message if a unique value is taken.
+ * @public Resources with a unique value need it, such as test/visits.
+ */
+export async function unique<Result>(changing: Promise<Result>, message: string): Promise<Result> {
+  try {
+    return await changing
+  } catch (cause) {
+    throw cause instanceof DuplicateError ? new Problem('CONFLICT', message, { cause }) : cause
+  }
+}
 
 /**
  * Returns the input in devalue's encoding, which has equal values once: a short text may be a very long
@@ -36,22 +116,6 @@ function sizeOf(value: unknown, known: Map<object, number>): number {
   known.set(value, size)
   return size
 }
-
-const t = initTRPC
-  .context<Context>()
-  .meta<OpenApiMeta<{ rest?: RestMeta }>>()
-  .create({
-    transformer: { ...transformer, deserialize: decodeInput },
-    allowOutsideOfServer: true, // the client package's stand-in may run in a browser
-    isDev: false, // with NODE_ENV=development, responses would contain stack traces
-    errorFormatter: ({ error }) => toProblem(error).shape,
-  })
-
-/**
- * The builders (https://trpc.io/docs/server/procedures). A procedure has one input, one output and no
- * middleware: its `ctx` exists only for a caller that `authorize` has let through.
- */
-export const { router, procedure } = t
 
 /**
  * Returns the caller, if its API key allows a procedure of this type. Throws UNAUTHORIZED without a

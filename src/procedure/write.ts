@@ -1,11 +1,8 @@
 /** Mutations: each runs in a transaction, again after an attempt that certainly had no effect. */
-import { DuplicateError } from '../../db/errors.ts'
 import { problem } from '../errors/catalogue.ts'
-import { Problem } from '../errors/problem.ts'
 import { parseIdempotencyKey } from '../idempotency/header.ts'
-import type { Make } from '../idempotency/store.ts'
-import type { Stores } from './context.ts'
-import { checkOutput, madeBy, type Options, type Resolver } from './resolver.ts'
+import { checkOutput } from './call.ts'
+import { madeBy, type Options, type Resolver, type Stores } from './context.ts'
 
 /** Returns the options of a resolver with the stores, and the deadline, of a transaction. */
 const inside = <Input>(
@@ -64,22 +61,13 @@ export function idempotentWrite<Input, Output>(
     const key = parseIdempotencyKey(ctx.idempotencyHeader)
     if (key === undefined) return await withoutKey(options)
     const request = { holder: ctx.caller.holder, key, operation, input }
-    const work: Make<Stores, Output> = (stores, deadline) =>
-      makeChecked(make, inside(options, stores, deadline))
-    const outcome = await ctx.idempotency.once(request, ctx.deadline, work, { oneStatement })
+    const outcome = await ctx.idempotency.once(
+      request,
+      ctx.deadline,
+      (stores, deadline) => makeChecked(make, inside(options, stores, deadline)),
+      { oneStatement },
+    )
     if (typeof outcome === 'string') throw problem(outcome)
     return outcome.output
   })
-}
-
-/**
- * Returns the result of a change. Throws CONFLICT with this message if a unique value is taken.
- * @public Resources with a unique value need it, such as test/visits.
- */
-export async function unique<Result>(changing: Promise<Result>, message: string): Promise<Result> {
-  try {
-    return await changing
-  } catch (cause) {
-    throw cause instanceof DuplicateError ? new Problem('CONFLICT', message, { cause }) : cause
-  }
 }

@@ -1,8 +1,6 @@
 /** The procedures of pets. */
 import { paged } from '../../procedure/paging.ts'
-import { procedure } from '../../procedure/procedure.ts'
-import { found } from '../../procedure/resolver.ts'
-import { restMeta } from '../../procedure/rest-meta.ts'
+import { found, procedure, restMeta } from '../../procedure/procedure.ts'
 import { idempotentWrite } from '../../procedure/write.ts'
 import { GetPet, ListPets, NewPet, Pet, Pets } from './schema.ts'
 

@@ -4,8 +4,8 @@
  */
 import type { AnyTRPCRouter } from '@trpc/server'
 import { emptyHeaders, jsonHeaders } from '../../http/headers.ts'
-import type { Deprecation } from '../../procedure/rest-meta.ts'
-import { type Procedure, proceduresOf } from '../invoke.ts'
+import { type Procedure, proceduresOf } from '../../procedure/call.ts'
+import type { Deprecation } from '../../procedure/procedure.ts'
 import { type Codec, codecOf, nothing, object } from './codec.ts'
 import { parametersOf } from './routes.ts'
 

@@ -4,10 +4,9 @@
  */
 import type { AnyTRPCRouter } from '@trpc/server'
 import type { z } from 'zod'
-import { problemOfInput } from '../errors/catalogue.ts'
-import type { Context } from '../procedure/context.ts'
-import { checkOutput, type Maker, type Resolver } from '../procedure/resolver.ts'
-import type { RestMeta } from '../procedure/rest-meta.ts'
+import { problem, problemOfInput } from '../errors/catalogue.ts'
+import type { Context, Maker, Resolver } from './context.ts'
+import type { RestMeta } from './procedure.ts'
 
 /** The parts of a procedure that tRPC declares on its internal types only. */
 interface Definition {
@@ -54,4 +53,11 @@ function procedureOf(name: string, definition: Definition) {
     return type === 'mutation' ? made : checkOutput(output, made)
   }
   return { name, type, rest, input, output, maker, run }
+}
+
+/** Returns an output as its schema returns it. Throws INTERNAL_SERVER_ERROR for one that it rejects. */
+export function checkOutput(schema: z.ZodType, output: unknown): unknown {
+  const { success, data, error } = schema.safeParse(output)
+  if (!success) throw problem('internal', error)
+  return data
 }
