@@ -7,11 +7,15 @@ import { emptyHeaders, jsonHeaders } from '../../http/headers.ts'
 import { type Procedure, proceduresOf } from '../../procedure/call.ts'
 import type { Deprecation } from '../../procedure/procedure.ts'
 import { type Codec, codecOf, nothing, object } from './codec.ts'
-import { parametersOf } from './routes.ts'
 
 export type Operation = ReturnType<typeof operationOf>
 
 export const PREFIX = '/v1'
+
+/** A parameter of a path template, such as `/pets/{petId}`. */
+export const PARAMETER = /\{(.+?)\}/g
+
+const parametersOf = (path: string) => [...path.matchAll(PARAMETER)].map(([, name = '']) => name)
 
 /**
  * Returns the operations of a router; `baseUrl` is the public URL of `/v1`, for links. Throws TypeError for
@@ -23,8 +27,7 @@ export const operationsOf = (router: AnyTRPCRouter, baseUrl: string): Operation[
 /** Characters of a name, which is kept with each Idempotency-Key. */
 const MAX_NAME = 64
 
-function operationOf({ rest, maker, ...procedure }: Procedure, baseUrl: string) {
-  const { name, type, input, output } = procedure
+function operationOf({ name, type, rest, input, output, maker, run }: Procedure, baseUrl: string) {
   const { method, path, creates, deprecated } = rest
   function need(condition: unknown, what: string): asserts condition {
     if (!condition) throw new TypeError(`The procedure ${name} ${what}`)
@@ -43,7 +46,7 @@ function operationOf({ rest, maker, ...procedure }: Procedure, baseUrl: string) 
     const isKnown = pathNames.includes(field) || outputCodec.fields?.[field]
     need(isKnown, `creates {${field}}, which its output and its path lack`)
   }
-  const hasBody = method !== 'GET' && method !== 'DELETE' && others.length > 0
+  const readsBody = method !== 'GET' && method !== 'DELETE' && others.length > 0
   const inPath = pathNames.map((field) => [field, fields[field] as Codec] as const)
   const readersOf = (all: (readonly [string, Codec])[]) =>
     all.map(([field, { readText }]): [name: string, read: (text: string) => unknown] => {
@@ -55,7 +58,11 @@ function operationOf({ rest, maker, ...procedure }: Procedure, baseUrl: string) 
   const deprecation = deprecated ? deprecationHeaders(deprecated, baseUrl) : []
   return {
     ...rest,
-    ...procedure,
+    name,
+    type,
+    input,
+    /** Calls the procedure. */
+    run,
     baseUrl,
     route: PREFIX + path,
     calls: 1,
@@ -64,10 +71,10 @@ function operationOf({ rest, maker, ...procedure }: Procedure, baseUrl: string) 
     headersOfSuccess: [...(status === 204 ? emptyHeaders : jsonHeaders), ...deprecation],
     /** The readers of the input's fields in the path and the query. */
     pathParameters: readersOf(inPath),
-    queryParameters: readersOf(hasBody ? [] : others),
-    readsBody: hasBody,
+    queryParameters: readersOf(readsBody ? [] : others),
+    readsBody,
     /** Converts a JSON body; undefined if the operation has none. */
-    readBody: hasBody ? object(Object.fromEntries(others)).read : undefined,
+    readBody: readsBody ? object(Object.fromEntries(others)).read : undefined,
     /** Converts an output for JSON.stringify. */
     write: outputCodec.write ?? ((value: unknown) => value),
     /** Whether `Link` has the URL of the next page. */

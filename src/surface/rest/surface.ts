@@ -4,42 +4,62 @@ import { methodNotSupported, problem } from '../../errors/catalogue.ts'
 import { Problem } from '../../errors/problem.ts'
 import type { Match, Surface } from '../pipeline.ts'
 import { parseJson } from './json.ts'
-import { linksTo } from './links.ts'
-import { type Operation, PREFIX } from './operations.ts'
-import { matcher } from './routes.ts'
+import { type Operation, PARAMETER, PREFIX } from './operations.ts'
 
 interface RestMatch extends Match {
   operation: Operation
-  /** The parameters of the path, percent-encoded. */
+  /** The parameters of the path, percent-encoded and never empty. */
   inPath: string[]
   query: string
 }
 
+type Fields = Readonly<Record<string, unknown>>
+
 /** Returns the surface of these operations. */
 export function restSurface(operations: Operation[]): Surface<RestMatch> {
-  const find = matcher(operations)
+  const places = placesOf(operations)
   return {
     name: 'rest',
     prefix: PREFIX,
     match({ method = '' }, { path, query }) {
-      const place = find(path)
-      if (!place) return undefined
-      const { methods, inPath } = place
-      const operation = methods.get(method)
-      if (!operation) throw methodNotSupported(method, [...methods.keys()].join(', '))
-      return { operation, inPath, query }
+      for (const { pattern, methods } of places) {
+        const found = pattern.exec(path)
+        if (!found) continue
+        const operation = methods.get(method)
+        if (!operation) throw methodNotSupported(method, [...methods.keys()].join(', '))
+        return { operation, inPath: found.slice(1), query }
+      }
+      return undefined
     },
     async reply({ operation, inPath, query }, context, text) {
       const { status, headersOfSuccess: headers, write } = operation
       const input = readInput(operation, inPath, query, text)
       const output = await operation.run(context, input)
-      const links = linksTo(operation, input, output, context.nextCursor)
+      const link = linkOf(operation, input, output, context.nextCursor)
       const body = status === 204 ? '' : JSON.stringify(write(output))
-      return { status, headers: links.length > 0 ? [...headers, ...links] : headers, body }
+      return { status, headers: link ? [...headers, ...link] : headers, body }
     },
     encodeError: ({ body }) => JSON.stringify(body),
   }
 }
+
+/**
+ * Returns the patterns of all paths, each with its operations by method. If several match a path, a
+ * literal segment wins over a parameter (OpenAPI 3.1, Path Templating Matching).
+ */
+const placesOf = (operations: Operation[]) =>
+  [...Map.groupBy(operations, ({ path }) => path)]
+    .sort(([one], [other]) => (one < other ? -1 : 1)) // `{` follows all letters and digits
+    .map(([path, here]) => {
+      // RFC 9110, section 9.3.2: HEAD is GET without the body, which node:http omits.
+      const methodsOf = ({ method }: Operation) => (method === 'GET' ? ['GET', 'HEAD'] : [method])
+      const entries = here.flatMap((one) => methodsOf(one).map((method) => [method, one] as const))
+      // The names of the parameters are at the odd places.
+      const parts = path
+        .split(PARAMETER)
+        .map((text, at) => (at % 2 ? '([^/]+)' : RegExp.escape(text)))
+      return { pattern: new RegExp(`^${parts.join('')}$`), methods: new Map(entries) }
+    })
 
 function readInput(
   { readBody, pathParameters, queryParameters }: Operation,
@@ -85,3 +105,33 @@ function parseObject(text: string | undefined): object {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
   throw new Problem('BAD_REQUEST', NOT_AN_OBJECT)
 }
+
+/**
+ * Returns the header with a URL, its name and its value: `Location` (RFC 9110, section 10.2.2) of a new
+ * resource, or `Link` (RFC 8288) to the next page. `input` is the request before its validation.
+ */
+function linkOf(
+  { creates, path, queryParameters, baseUrl }: Operation,
+  input: Fields,
+  output: unknown,
+  nextCursor: bigint | undefined,
+): [name: string, value: string] | undefined {
+  const urlOf = (path: string, fields: Fields) =>
+    // `operationsOf` checks that the output or the path has the parameters. An unpaired surrogate has
+    // no percent-encoding.
+    baseUrl +
+    path.replaceAll(PARAMETER, (_, name) =>
+      encodeURIComponent(textOf(fields[name] ?? input[name]).toWellFormed()),
+    )
+  if (creates) return ['Location', urlOf(creates, output as Fields)]
+  if (nextCursor === undefined) return undefined
+  const query = new URLSearchParams()
+  for (const [name] of queryParameters) {
+    const value = name === 'cursor' ? nextCursor : input[name]
+    if (value !== undefined) query.set(name, textOf(value))
+  }
+  return ['Link', `<${urlOf(path, input)}?${query}>; rel="next"`]
+}
+
+/** Returns a value as `readText` reads it. */
+const textOf = (value: unknown) => (value instanceof Date ? value.toISOString() : String(value))
