@@ -4,7 +4,7 @@ import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { freePort } from '../support/mysql.ts'
+import { newMetrics } from '../support/metrics.ts'
 import { startService } from '../support/service.ts'
 
 const root = path.join(import.meta.dirname, '../..')
@@ -49,10 +49,10 @@ test('variables and messages in the runbook exist in the service', () => {
 describe('against a running service', () => {
   let metrics: string
   beforeAll(async () => {
-    const METRICS_PORT = String(await freePort())
-    const service = await startService({ METRICS_PORT })
+    const { variables, text } = await newMetrics()
+    const service = await startService(variables)
     for (const path of ['/v1/pets', '/v1/pets/1', '/trpc/listPets']) await service.fetch(path)
-    metrics = await (await fetch(`http://127.0.0.1:${METRICS_PORT}/metrics`)).text()
+    metrics = await text()
     await service.stop()
   })
 

@@ -72,7 +72,7 @@ test('each of 30 concurrent requests has its own line', async () => {
   expect(durations.some((duration) => !Number.isInteger(duration))).toBe(true) // they have a decimal
 })
 
-test('the duration is measured from the first byte to the last', async () => {
+test('the duration is measured from the first byte to the last, in ms and as a metric in seconds', async () => {
   const id = newId()
   const headers = { 'X-Request-Id': id, Connection: 'close' }
   const creation = await beginCreation(server.port, key, headers)
@@ -80,7 +80,13 @@ test('the duration is measured from the first byte to the last', async () => {
   await setTimeout(300)
   const waited = performance.now() - began
   expect(await creation.finish()).toMatch(/^HTTP\/1\.1 201/)
-  expect((await entryOf(id)).duration).toBeGreaterThan(waited * 0.9)
+  const { duration } = await entryOf(id)
+  expect(duration).toBeGreaterThan(waited * 0.9)
+  const labels = 'surface="rest",operation="createPet",status="201"'
+  const metric = (name: string) => service.metric(`petstore_request_duration_seconds_${name}}`)
+  expect(await metric(`sum{${labels}`)).toBeCloseTo(Number(duration) / 1_000, 3)
+  const buckets = ['0.25', '+Inf'].map((le) => metric(`bucket{le="${le}",${labels}`))
+  expect(await Promise.all(buckets)).toEqual([0, 1])
 })
 
 describe('a client that disconnects is logged with 499', () => {

@@ -1,49 +1,33 @@
 /** The metrics of a process: values after known requests, and where they are served. */
-import { setTimeout } from 'node:timers/promises'
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { beginCreation } from '../support/creation.ts'
 import { engine } from '../support/database.ts'
 import { until } from '../support/instance.ts'
-import { freePort } from '../support/mysql.ts'
+import { metricIn, newMetrics } from '../support/metrics.ts'
 import { occupy } from '../support/occupy.ts'
 import { isListening } from '../support/raw.ts'
 import { keyedFetch } from '../support/rest.ts'
-import { type Service, startService } from '../support/service.ts'
+import { serviceForFile, startService } from '../support/service.ts'
 
 // What does not touch the database is the same on both engines.
 const testOnce = test.runIf(engine === 'sqlite')
 
-let service: Service
-let url: string
-beforeAll(async () => {
-  const METRICS_PORT = String(await freePort())
-  service = await startService({ METRICS_PORT, DATABASE_POOL_SIZE: '8' })
-  url = `http://127.0.0.1:${METRICS_PORT}/metrics`
-})
-afterAll(() => service.stop())
+const metrics = await newMetrics()
+const { url, text: read } = metrics
+const service = await serviceForFile({ ...metrics.variables, DATABASE_POOL_SIZE: '8' })
 
 const get = (path: string, authorization = `Bearer ${service.key}`) =>
   service.fetch(path, { headers: { authorization } })
-const read = async () => await (await fetch(url)).text()
-
-/** The value of the metric with this name and these labels, 0 when there is none. */
-function metric(text: string, name: string): number {
-  const line = text.split('\n').find((each) => each.startsWith(`${name} `))
-  return Number(line?.slice(name.length + 1) ?? 0)
-}
 
 /** Waits until a metric has this value, and returns all metrics. */
 async function whenRead(name: string, value: number): Promise<string> {
   let text = ''
   await until(`${name} is ${value}`, async () => {
     text = await read()
-    return metric(text, name) === value
+    return metricIn(text, name) === value
   })
   return text
 }
-
-const begin = (headers?: Record<string, string>) =>
-  beginCreation(Number(new URL(service.origin).port), service.key, headers)
 
 testOnce('all metrics after one request', async () => {
   expect((await get('/v1/pets?limit=7')).status).toBe(200)
@@ -95,29 +79,13 @@ test('a request whose client disconnects is counted with 499; key look-ups by ca
   for (const wrong of [`petstore_${'A'.repeat(43)}`, `petstore_${'A'.repeat(43)}`, 'nonsense']) {
     expect((await get('/v1/pets', `Bearer ${wrong}`)).status).toBe(401)
   }
-  const creation = await begin()
+  const creation = await beginCreation(Number(new URL(service.origin).port), service.key)
   creation.leave()
   const gone = 'surface="rest",operation="createPet",status="499"'
   const after = await whenRead(`petstore_requests_total{${gone}}`, 1)
-  expect(metric(after, `petstore_request_duration_seconds_count{${gone}}`)).toBe(1)
-  expect(metric(after, `${misses}`) - metric(text, `${misses}`)).toBe(2)
-  expect(metric(after, `${hits}`) - metric(text, `${hits}`)).toBe(8)
-})
-
-test('durations are in seconds', async () => {
-  const creation = await begin({ Connection: 'close' })
-  const began = performance.now()
-  await setTimeout(300)
-  const waited = (performance.now() - began) / 1_000
-  expect(await creation.finish()).toMatch(/^HTTP\/1\.1 201/)
-  const labels = 'surface="rest",operation="createPet",status="201"'
-  const text = await whenRead(`petstore_request_duration_seconds_count{${labels}}`, 1)
-  const sum = metric(text, `petstore_request_duration_seconds_sum{${labels}}`)
-  expect(sum).toBeGreaterThan(waited * 0.9)
-  expect(sum).toBeLessThan(100)
-  const bucket = (le: string) =>
-    metric(text, `petstore_request_duration_seconds_bucket{le="${le}",${labels}}`)
-  expect([bucket('0.001'), bucket('0.25'), bucket('+Inf')]).toEqual([0, 0, 1])
+  expect(metricIn(after, `petstore_request_duration_seconds_count{${gone}}`)).toBe(1)
+  expect(metricIn(after, `${misses}`) - metricIn(text, `${misses}`)).toBe(2)
+  expect(metricIn(after, `${hits}`) - metricIn(text, `${hits}`)).toBe(8)
 })
 
 testOnce('metrics that fail to collect return 500, and the service continues', async () => {
@@ -159,10 +127,10 @@ test.runIf(process.platform === 'linux' && engine === 'sqlite')(
       Promise.all(hosts.map((host) => isListening(of, host)))
     const hosts = ['127.0.0.1', '127.0.0.2', '::1']
     expect(await listening(port, hosts)).toEqual([true, false, false])
-    const METRICS_PORT = String(await freePort())
-    const other = await startService({ METRICS_PORT, METRICS_HOST: '127.0.0.2' })
+    const { variables } = await newMetrics()
+    const other = await startService({ ...variables, METRICS_HOST: '127.0.0.2' })
     onTestFinished(other.stop)
-    expect(await listening(Number(METRICS_PORT), hosts)).toEqual([false, true, false])
+    expect(await listening(Number(variables.METRICS_PORT), hosts)).toEqual([false, true, false])
   },
 )
 
@@ -177,13 +145,13 @@ test.runIf(engine === 'mysql')(
     await sql('lock tables pets write')
     const count = async () => {
       const text = await read()
-      return metric(text, used) + metric(text, waiting)
+      return metricIn(text, used) + metricIn(text, waiting)
     }
     const answers = await occupy(13, (query) => keyedFetch(origin, key)(`/v1/pets${query}`), count)
     const statuses = Promise.all(answers.map(async (answer) => (await answer).status))
-    expect(metric(await whenRead(waiting, 5), used)).toBe(8)
+    expect(metricIn(await whenRead(waiting, 5), used)).toBe(8)
     await sql('unlock tables')
     expect(await statuses).toEqual(Array(13).fill(200))
-    expect(metric(await whenRead(used, 0), waiting)).toBe(0)
+    expect(metricIn(await whenRead(used, 0), waiting)).toBe(0)
   },
 )

@@ -3,15 +3,6 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { requestText } from './raw.ts'
 
-export interface Creation {
-  /** Sends the last byte, and returns the response after the server has closed the connection. */
-  finish(): Promise<string>
-  /** Resets the connection without sending the last byte. */
-  leave(): void
-  /** The server has closed the connection. */
-  closed: Promise<unknown>
-}
-
 /**
  * Sends `POST /v1/pets` without the last byte of its body. When it resolves, the server
  * has accepted the request: it has sent 100 Continue (RFC 9110, section 10.1.1).
@@ -20,7 +11,7 @@ export async function beginCreation(
   port: number,
   key: string,
   headers: Record<string, string> = {},
-): Promise<Creation> {
+) {
   const body = JSON.stringify({ name: 'Rex', categoryId: 3 })
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`)
   const text = requestText('POST /v1/pets', {
@@ -40,12 +31,15 @@ export async function beginCreation(
   }
   socket.write(body.slice(0, -1))
   return {
+    /** Sends the last byte, and returns the response after the server has closed the connection. */
     async finish() {
       socket.write(body.slice(-1))
       await closed
       return received.replace(invited, '')
     },
+    /** Resets the connection without sending the last byte. */
     leave: () => socket.resetAndDestroy(),
+    /** The server has closed the connection. */
     closed,
   }
 }

@@ -50,27 +50,20 @@ export async function abortable(port: number, ...request: Parameters<typeof requ
   return socket
 }
 
-/** The responses of a server on one connection. */
-export interface Conversation {
-  /** The responses in order, including interim ones (1xx). */
-  answers: RawAnswer[]
-  /** Whether the server closed the connection. */
-  closed: boolean
-}
-
 /** Milliseconds to wait for an unexpected additional response. */
 const SURPLUS = 50
 
 /**
  * Sends bytes to the server at `origin` and reads until it closes the connection, `expected` responses
  * have arrived, or `timeout` milliseconds have passed. Several parts are sent one after another. With
- * `inTurn`, each one waits for the response to the part before it.
+ * `inTurn`, each one waits for the response to the part before it. Returns the responses in order,
+ * including interim ones (1xx), and whether the server closed the connection.
  */
 export async function converse(
   origin: string,
   parts: string | Uint8Array | readonly (string | Uint8Array)[],
   { expected = 1, timeout = 20_000, inTurn = false } = {},
-): Promise<Conversation> {
+) {
   const { hostname, port } = new URL(origin)
   const socket = connect(Number(port), hostname)
   let text = ''
@@ -125,19 +118,12 @@ export function accepted(): Promise<Socket> {
   })
 }
 
-/** A client that does not read, with the server side of its connection. */
-export interface SilentReader {
-  socket: Socket
-  served: Socket
-  /** The number of requests that it has sent. */
-  sent: number
-}
-
 /**
  * Sends a request repeatedly without reading, each after the response before it was written, until
- * the kernel accepts no more data: then the server holds a part of the last response.
+ * the kernel accepts no more data: then the server holds a part of the last response. Returns both
+ * sides of the connection, and the number of requests.
  */
-export async function unreadAnswer(origin: string, request: string): Promise<SilentReader> {
+export async function unreadAnswer(origin: string, request: string) {
   const { hostname, port } = new URL(origin)
   const serving = accepted()
   const socket = connect(Number(port), hostname).on('error', () => {})

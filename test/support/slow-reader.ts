@@ -18,22 +18,11 @@ while part := reader.recv(65536):
   sys.stdout.buffer.write(part)
 `
 
-export interface SlowReader {
-  /** Reads the whole response, and returns its text. */
-  read(): Promise<string>
-  /** Ends without reading: the kernel resets the connection. */
-  leave(): void
-}
-
 /**
  * Sends a request, and waits for the first byte of the response. The client ends with its test:
  * a concurrent test gives its own `finished`.
  */
-export async function readSlowly(
-  port: number,
-  request: string,
-  finished = onTestFinished,
-): Promise<SlowReader> {
+export async function readSlowly(port: number, request: string, finished = onTestFinished) {
   const reader = spawn('python3', ['-c', program, String(port), request], {
     stdio: ['pipe', 'pipe', 'inherit'],
   })
@@ -42,11 +31,13 @@ export async function readSlowly(
   reader.stdout.on('data', (chunk) => chunks.push(chunk))
   await once(reader.stdout, 'data')
   return {
+    /** Reads the whole response, and returns its text. */
     async read() {
       reader.stdin.write('\n')
       await once(reader, 'close')
       return Buffer.concat(chunks).toString().replace('answered\n', '')
     },
+    /** Ends without reading: the kernel resets the connection. */
     leave: () => void reader.kill('SIGKILL'),
   }
 }

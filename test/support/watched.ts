@@ -1,11 +1,6 @@
 /** Environment variables with which a process reports internal events or fails on purpose. */
-import path from 'node:path'
-import { pathToFileURL } from 'node:url'
 
 const preload = (href: string) => ({ NODE_OPTIONS: `--import=${href}` })
-
-const preloadFile = (file: string) =>
-  preload(pathToFileURL(path.join(import.meta.dirname, file)).href)
 
 /** The process runs this code before its program. The code may import and await. */
 export const runFirst = (code: string) =>
@@ -38,10 +33,7 @@ export const packagesIn = (stderr: string): string[] =>
     .map((line) => JSON.parse(line).name)
 
 /** Writes each statement to stderr: `sqlite [journal_mode,synchronous,busy_timeout] STATEMENT`. */
-export const watchedSqlite = (pragma = ''): Record<string, string> => ({
-  ...preloadFile('watch-sqlite.ts'),
-  WATCHED_PRAGMA: pragma,
-})
+export const watchedSqlite = preload(import.meta.resolve('./watch-sqlite.ts'))
 
 /** The variables of a process whose clock is ahead by these milliseconds, or behind if they are negative. */
 export const clockAhead = (milliseconds: number): Record<string, string> =>

@@ -11,8 +11,8 @@ import { startUnreachable } from '../support/unreachable.ts'
 const shop = 'https://shop.example'
 const wrongKey = `petstore_${'k'.repeat(43)}`
 
-const { variables } = await newMetrics()
-const service = await serviceForFile({ ...variables, CORS_ORIGINS: shop })
+const metrics = await newMetrics()
+const service = await serviceForFile({ ...metrics.variables, CORS_ORIGINS: shop })
 const limited = await serviceForFile({ RATE_LIMIT: '3', CORS_ORIGINS: shop })
 const unreachable = await startUnreachable()
 afterAll(() => unreachable.stop())
@@ -554,7 +554,7 @@ test('the RateLimit headers, and 429', async () => {
 })
 
 test('the metrics count each of these requests once', async () => {
-  const text = await (await fetch(`http://127.0.0.1:${variables.METRICS_PORT}/metrics`)).text()
+  const text = await metrics.text()
   for (const metric of ['requests_total', 'request_duration_seconds_count']) {
     const found = text.matchAll(new RegExp(`^petstore_${metric}\\{(.*)\\} (\\d+)$`, 'gm'))
     const counts = Object.fromEntries(

@@ -12,7 +12,6 @@ import {
   writeSync,
 } from 'node:fs'
 import { expect, onTestFinished, test } from 'vitest'
-import { withDatabase } from '../../../src/process/program.ts'
 import { newDatabase } from '../../support/database.ts'
 import { type Instance, startInstance } from '../../support/instance.ts'
 import { newFolder, programs, runToEnd } from '../../support/process.ts'
@@ -37,19 +36,8 @@ const createWithKey = (more: object = {}, key = `"key ${serial++}"`) =>
   })
 const file = () => service.databaseUrl.slice('sqlite:'.length)
 
-test('only the owner may read a new database', async () => {
-  const { folder, remove } = newFolder()
-  onTestFinished(remove)
-  const file = `${folder}/data/petstore.db`
-  await withDatabase({ databaseUrl: `sqlite:${file}?create` }, () => {
-    for (const name of [file, `${file}-wal`, `${file}-shm`]) {
-      expect(statSync(name).mode & 0o777, name).toBe(0o600)
-    }
-  })
-})
-
 test('a commit waits for the disk, and no wait for a lock blocks the process', async () => {
-  await startService(watchedSqlite())
+  await startService(watchedSqlite)
   for (const call of [create, createWithKey]) expect((await call()).status).toBe(201)
   const lines = service.program.stderr.split('\n').filter((line) => /insert into .pets/.test(line))
   expect(lines.length).toBeGreaterThan(0) // prepared once, with or without a key
