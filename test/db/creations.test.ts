@@ -2,7 +2,7 @@
 import { hash } from 'node:crypto'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import type { Insertable } from 'kysely'
-import { expect, expectTypeOf, test, vi } from 'vitest'
+import { expect, expectTypeOf, onTestFinished, test, vi } from 'vitest'
 import { inserts } from '../../db/coalesce/inserts.ts'
 import { connect as openDatabase } from '../../db/connect.ts'
 import { Deadline } from '../../db/deadline.ts'
@@ -14,6 +14,7 @@ import { runServer } from '../support/process.ts'
 import { keyedFetch } from '../support/rest.ts'
 import { serviceForFile, startService } from '../support/service.ts'
 import { openSql } from '../support/sql.ts'
+import { watchStatements } from '../support/statements.ts'
 
 declare module '../../db/tables.ts' {
   interface Tables {
@@ -41,7 +42,7 @@ async function concurrently<Answer>(
   names: string[],
   call: (name: string, index: number) => Promise<Answer>,
 ): Promise<Answer[]> {
-  if (engine === 'mysql') await sql('lock tables pets write')
+  await sql(engine === 'mysql' ? 'lock tables pets write' : 'begin immediate')
   let begun = 0
   const onRequest = () => void begun++
   subscribe('http.server.request.start', onRequest)
@@ -51,7 +52,7 @@ async function concurrently<Answer>(
     await vi.waitFor(() => expect(begun).toBeGreaterThanOrEqual(names.length), 30_000)
   } finally {
     unsubscribe('http.server.request.start', onRequest)
-    if (engine === 'mysql') await sql('unlock tables')
+    await sql(engine === 'mysql' ? 'unlock tables' : 'commit')
   }
   return await answers
 }
@@ -105,8 +106,10 @@ test('a transaction goes on after a duplicate that its work catches', async () =
   await sql('delete from pets')
 })
 
-test('300 concurrent creations: 300 ids, each with its own name', async () => {
+test('300 concurrent creations share statements: 300 ids, each with its own name', async () => {
   await sql('delete from pets')
+  const statements = await watchStatements(service.databaseUrl)
+  onTestFinished(statements.close)
   const names = Array.from({ length: 300 }, (_, index) => `many ${index}`)
   // Every tenth one has a key.
   const answers = await concurrently(names, (name, index) =>
@@ -115,6 +118,7 @@ test('300 concurrent creations: 300 ids, each with its own name', async () => {
   expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([201]))
   expect(answers.map(({ body }) => (body as { name: string }).name)).toEqual(names)
   await expectPets(answers)
+  expect((await statements.like(/^insert into .pets\b/)).length).toBeLessThan(100)
 })
 
 test('a creation that fails does not affect the others', async () => {
