@@ -1,29 +1,22 @@
 /** tRPC's protocol (https://trpc.io/docs/rpc): how a request names and has its calls, and the form of answers. */
 import type { IncomingHttpHeaders } from 'node:http'
+import type { AnyTRPCRouter } from '@trpc/server'
+import { fetchRequestHandler } from '@trpc/server/adapters/fetch'
 import { MAX_BATCH, transformer } from '../../../client/src/encoding.ts'
-import { methodNotSupported, problem } from '../../errors/catalogue.ts'
+import { problem } from '../../errors/catalogue.ts'
 import { Problem } from '../../errors/problem.ts'
 import { jsonHeaders } from '../../http/headers.ts'
 import type { Reply } from '../pipeline.ts'
 
-export type Method = 'GET' | 'POST'
-
 // The body is JSON or JSON lines, by trpc-accept or Accept.
 export const HEADERS = [...jsonHeaders, 'Vary', 'Origin, trpc-accept, accept']
-export const JSON_LINES = 'application/jsonl'
+const JSON_LINES = 'application/jsonl'
 
 /** As in @trpc/server, whose clients send one of the two headers. */
 export const acceptsLines = ({ 'trpc-accept': own, accept = '' }: IncomingHttpHeaders): boolean =>
   String(own ?? accept)
     .split(',')
     .some((type) => type.trim() === JSON_LINES)
-
-/** RFC 9110, section 9.3.2: HEAD is GET without the body, which node:http omits. */
-export function methodOf(method: string): Method {
-  if (method === 'POST' || method === 'GET') return method
-  if (method === 'HEAD') return 'GET'
-  throw methodNotSupported(method, 'GET, HEAD, POST')
-}
 
 /** Returns the names of the procedures in a path below `/trpc`. Throws BAD_REQUEST for an invalid path. */
 export function namesOf(path: string, isBatch: boolean): string[] {
@@ -49,7 +42,7 @@ export function checkBatch(names: string[], isMixed: boolean, idempotencyKey: un
  * Returns the encoded inputs of the calls by their index. Throws PARSE_ERROR for malformed JSON, and
  * BAD_REQUEST for a batch whose input is not an object.
  */
-export function inputsOf(text: unknown, method: Method, isBatch: boolean): Record<number, unknown> {
+export function inputsOf(text: unknown, method: string, isBatch: boolean): Record<number, unknown> {
   // The input of a query is optional. A mutation without a body is malformed.
   if (text === undefined && method === 'GET') return {}
   let inputs: Record<number, unknown>
@@ -94,4 +87,26 @@ export function batchReply(outcomes: Outcome[]): Reply {
     calls: outcomes.map(({ name, status }) => [name, status]),
     errors,
   }
+}
+
+/**
+ * Returns the outcomes as JSON lines (https://trpc.io/docs/client/links/httpBatchStreamLink), which tRPC's
+ * own adapter writes. They are sent as a whole: the limit on unsent bytes applies to whole responses.
+ */
+export async function linesOf({ _def }: AnyTRPCRouter, outcomes: Outcome[]): Promise<string> {
+  const procedures = outcomes.map(({ output, error }) => {
+    const resolve = async () => {
+      if (error) throw error
+      return output
+    }
+    return Object.assign(resolve, { _def: { type: 'query' } })
+  })
+  const headers = { 'trpc-accept': JSON_LINES }
+  const response = await fetchRequestHandler({
+    endpoint: '',
+    // The adapter uses these parts of a router. The name of a procedure is its index.
+    router: { _def: { ..._def, procedures: { ...procedures } } } as unknown as AnyTRPCRouter,
+    req: new Request(`http://localhost/${[...outcomes.keys()]}?batch=1`, { headers }),
+  })
+  return await response.text()
 }

@@ -1,6 +1,6 @@
 /**
  * The tRPC surface: calls and batches. tRPC's own adapter creates a fetch Request for each, which costs
- * more than the rest of a call. So it serves only the rare requests of adapter.ts.
+ * more than the rest of a call. So it serves only the rare streams.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { parse as parseQuery } from 'node:querystring'
@@ -12,7 +12,6 @@ import { inSpan } from '../../observe/span.ts'
 import { proceduresOf } from '../../procedure/call.ts'
 import { decodeInput } from '../../procedure/procedure.ts'
 import type { Match, Surface } from '../pipeline.ts'
-import { streamed } from './adapter.ts'
 import {
   acceptsLines,
   batchReply,
@@ -20,8 +19,7 @@ import {
   envelope,
   HEADERS,
   inputsOf,
-  type Method,
-  methodOf,
+  linesOf,
   namesOf,
   type Outcome,
 } from './protocol.ts'
@@ -33,7 +31,7 @@ const PREFIX = '/trpc'
 
 interface TrpcMatch extends Match {
   names: string[]
-  method: Method
+  method: 'GET' | 'POST'
   isBatch: boolean
   /** The input in the URL: a text, unless it is missing or repeated. */
   input: unknown
@@ -50,7 +48,9 @@ export function trpcSurface(router: AnyTRPCRouter): Surface<TrpcMatch> {
     prefix: PREFIX,
     encodeError: (error) => envelope({ error }),
     match({ method: sent = '', headers }, target) {
-      const method = methodOf(sent)
+      // RFC 9110, section 9.3.2: HEAD is GET without the body, which node:http omits.
+      const method = sent === 'HEAD' ? 'GET' : sent
+      if (method !== 'GET' && method !== 'POST') throw methodNotSupported(sent, 'GET, HEAD, POST')
       const query = parseQuery(target.query, '&', '=', { maxKeys: 0 })
       const isBatch = query.batch === '1'
       const names = namesOf(target.path, isBatch)
@@ -84,8 +84,8 @@ export function trpcSurface(router: AnyTRPCRouter): Surface<TrpcMatch> {
         const encoded = inputs[index] // which a call may lack
         return await procedure.run(context, encoded === undefined ? encoded : decodeInput(encoded))
       }
-      if (acceptsLines(headers)) return await streamed(router, call, match, context)
       if (!isBatch) {
+        if (acceptsLines(headers)) throw new Problem('BAD_REQUEST', 'JSON lines need a batch')
         return { status: 200, headers: HEADERS, body: envelope({ output: await call(0) }) }
       }
       const outcomeOf = async (name: string, index: number): Promise<Outcome> => {
@@ -97,10 +97,14 @@ export function trpcSurface(router: AnyTRPCRouter): Surface<TrpcMatch> {
         }
       }
       // Clients send single calls as batches, too: the span of the request is that of the call.
-      if (names.length === 1) return batchReply([await outcomeOf(operation.name, 0)])
-      const logged = names.map(loggedNameOf)
-      const running = logged.map((name, at) => inSpan(name, () => outcomeOf(name, at)))
-      return batchReply(await Promise.all(running))
+      const running =
+        names.length === 1
+          ? [outcomeOf(operation.name, 0)]
+          : names.map(loggedNameOf).map((name, at) => inSpan(name, () => outcomeOf(name, at)))
+      const outcomes = await Promise.all(running)
+      const reply = batchReply(outcomes)
+      if (!acceptsLines(headers)) return reply
+      return { ...reply, status: 200, headers: HEADERS, body: await linesOf(router, outcomes) }
     },
   }
 }
