@@ -1,6 +1,7 @@
 /** The store of Idempotency-Keys by its function: equal and different inputs, outputs, calls that fail. */
 import { pino } from 'pino'
 import { afterAll, expect, test } from 'vitest'
+import { idempotencyInMemory } from '../../client/src/memory.ts'
 import { connect } from '../../db/connect.ts'
 import { Deadline } from '../../db/deadline.ts'
 import { migrate } from '../../db/migrate.ts'
@@ -51,15 +52,21 @@ test.for<[what: string, one: object, other: object]>([
   expect(await call({ ...one, more: undefined }, 'third')).toEqual({ output: 'first' })
 })
 
-test('another operation is another request; another holder has its own keys', async () => {
-  const request = newRequest()
-  const call = (changed: object, output: string) =>
-    once({ ...request, ...changed }, forever(), async () => output)
-  expect(await call({}, 'first')).toEqual({ output: 'first' })
-  expect(await call({ operation: 'other' }, 'second')).toBe('keyUsed')
-  expect(await call({ holder: 2n }, 'second')).toEqual({ output: 'second' })
-  expect(await call({}, 'third')).toEqual({ output: 'first' })
-})
+/** The second is that of the client's stand-in. */
+const stores = Object.entries({ database: once, memory: idempotencyInMemory({} as never).once })
+
+test.each(stores)(
+  'another operation is another request; another holder has its own keys, in %s',
+  async (_, once) => {
+    const request = newRequest()
+    const call = (changed: object, output: string) =>
+      once({ ...request, ...changed }, forever(), async () => output)
+    expect(await call({}, 'first')).toEqual({ output: 'first' })
+    expect(await call({ operation: 'other' }, 'second')).toBe('keyUsed')
+    expect(await call({ holder: 2n }, 'second')).toEqual({ output: 'second' })
+    expect(await call({}, 'third')).toEqual({ output: 'first' })
+  },
+)
 
 test('a repetition returns every type of value unchanged, also long ones', async () => {
   const output = {
@@ -106,17 +113,20 @@ test.for<[what: string, input: unknown, deadline: () => Deadline, make: () => Pr
   }
 })
 
-test('while a request runs, another one with its key is told so, also with another input', async () => {
-  const request = newRequest()
-  const { promise, resolve } = Promise.withResolvers<string>()
-  const first = once(request, forever(), () => promise)
-  const make = async () => 'made'
-  expect(await once(request, forever(), make)).toBe('keyRunning')
-  expect(await once({ ...request, input: 2 }, forever(), make)).toBe('keyRunning')
-  resolve('first')
-  expect(await first).toEqual({ output: 'first' })
-  expect(await once(request, forever(), make)).toEqual({ output: 'first' })
-})
+test.each(stores)(
+  'while a request runs, another one with its key is told so, also with another input, in %s',
+  async (_, once) => {
+    const request = newRequest()
+    const { promise, resolve } = Promise.withResolvers<string>()
+    const first = once(request, forever(), () => promise)
+    const make = async () => 'made'
+    expect(await once(request, forever(), make)).toBe('keyRunning')
+    expect(await once({ ...request, input: 2 }, forever(), make)).toBe('keyRunning')
+    resolve('first')
+    expect(await first).toEqual({ output: 'first' })
+    expect(await once(request, forever(), make)).toEqual({ output: 'first' })
+  },
+)
 
 test('a call that fails without a statement does not affect one that shares its transaction', async () => {
   const call = (make: Make<Database, string>) =>
