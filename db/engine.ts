@@ -1,6 +1,5 @@
 /** What differs between MySQL and SQLite, and values that are made once for each database. */
 import type { DialectAdapter, QueryExecutorProvider, RawBuilder } from 'kysely'
-import type { Deadline } from './deadline.ts'
 import type { Database, Tables } from './tables.ts'
 
 /** The current numbers of connections in use, and of callers that wait for one. SQLite has no pool. */
@@ -29,12 +28,6 @@ export interface Engine extends DialectAdapter {
   claim(db: Database, isOurs: boolean): Promise<string | undefined>
   /** Throws BrokenDatabaseError if the opened files were replaced, removed, or found damaged. */
   checkPlace(): void
-  /** Runs work in a transaction; see `inTransaction`. */
-  inTransaction<Result>(
-    db: Database,
-    work: (transaction: Database) => Promise<Result>,
-    deadline: Deadline | undefined,
-  ): Promise<Result>
 }
 
 /** Returns the engine of a database or transaction: every dialect of `connect` has such an adapter. */

@@ -2,8 +2,7 @@
  * Transactions. Code that would wait for a connection that its own transaction holds fails instead.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
-import type { Deadline } from './deadline.ts'
-import { engineOf } from './engine.ts'
+import { DatabaseTimeoutError, DatabaseUnavailableError } from './errors.ts'
 import type { Database } from './tables.ts'
 
 interface Transaction {
@@ -20,32 +19,32 @@ const OVER = 'The transaction is over: its work must await every statement'
 
 /**
  * Runs work in a transaction, and returns its result after the commit. If it throws, the work had no
- * effect, unless the error says that it may have had one. Work must not use another connection, and
- * must not begin another transaction: both throw. On MySQL, the deadlines of the statements limit the
- * transaction; on SQLite, its own deadline limits the wait for its begin.
+ * effect, unless the error says that it may have had one. Code that the work starts belongs to the
+ * transaction, even if that code runs later. It must not use another connection, and must not begin
+ * another transaction: both throw. Throws the failure of a statement even if the work ignores it, because
+ * the database has ended the transaction. The deadlines of the statements limit the transaction: it begins
+ * with the first one.
  */
 export async function inTransaction<Result>(
   db: Database,
   work: (transaction: Database) => Promise<Result>,
-  deadline?: Deadline,
 ): Promise<Result> {
   refuseInTransaction()
-  return await engineOf(db).inTransaction(db, work, deadline)
-}
-
-/**
- * Runs the work of a transaction. Code that it starts belongs to it, even if that code runs later. Throws
- * the failure of a statement even if the work ignores it, because the server has ended the transaction.
- */
-export async function runInTransaction<Result>(work: () => Promise<Result>): Promise<Result> {
-  const transaction: Transaction = { isOver: false, failure: undefined }
-  try {
-    const result = await storage.run(transaction, work)
-    if (transaction.failure) throw transaction.failure
-    return result
-  } finally {
-    transaction.isOver = true
-  }
+  return await db.transaction().execute(async (inside) => {
+    const transaction: Transaction = { isOver: false, failure: undefined }
+    try {
+      const result = await storage.run(transaction, work, inside)
+      if (transaction.failure) throw transaction.failure
+      return result
+    } catch (error) {
+      // A server rolls back a transaction with its connection, so before the commit it has no effect.
+      const isLost = error instanceof DatabaseUnavailableError && !error.hadNoEffect
+      if (!isLost || error instanceof DatabaseTimeoutError) throw error
+      throw new DatabaseUnavailableError(error.cause, true)
+    } finally {
+      transaction.isOver = true
+    }
+  })
 }
 
 export const isInTransaction = (): boolean => storage.getStore() !== undefined

@@ -235,7 +235,7 @@ const runShared = coalesce<SharedWork<object>, object | undefined>({
       })
     }
     try {
-      return await inTransaction(db, runAll, deadline)
+      return await inTransaction(db, runAll)
     } catch (error) {
       if (works.length === 1) throw error
       return works.map(() => undefined)

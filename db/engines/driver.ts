@@ -26,21 +26,16 @@ export abstract class Connection implements DatabaseConnection {
   }
 }
 
-/** Returns a driver. `open` runs before the first connection, and `close` at the end. */
-export function createDriver(
-  connect: () => Connection,
-  { open = async () => {}, close }: { open?: () => Promise<void>; close: () => Promise<void> },
-): Driver {
-  return {
-    init: open,
-    async acquireConnection() {
-      refuseInTransaction()
-      return connect()
-    },
-    beginTransaction: (connection: Connection) => connection.begin(),
-    commitTransaction: (connection: Connection) => connection.commit(),
-    rollbackTransaction: (connection: Connection) => connection.rollback(),
-    releaseConnection: (connection: Connection) => connection.release(),
-    destroy: close,
-  }
-}
+/** Returns a driver, which opens nothing before the first statement. `close` runs at the end. */
+export const createDriver = (connect: () => Connection, close: () => Promise<void>): Driver => ({
+  async init() {},
+  async acquireConnection() {
+    refuseInTransaction()
+    return connect()
+  },
+  beginTransaction: (connection: Connection) => connection.begin(),
+  commitTransaction: (connection: Connection) => connection.commit(),
+  rollbackTransaction: (connection: Connection) => connection.rollback(),
+  releaseConnection: (connection: Connection) => connection.release(),
+  destroy: close,
+})

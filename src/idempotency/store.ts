@@ -73,7 +73,7 @@ export function createIdempotency<Stores>(
       await execute(transaction, ofRow, deadline)
       return { output }
     }
-    return inTransaction(db, work, deadline)
+    return inTransaction(db, work)
   }
 
   return {

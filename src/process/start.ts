@@ -57,7 +57,7 @@ export async function start(config: Config, log: Log, { createStores, ...api }: 
   const service: Service = {
     stores: createStores(db),
     transact(work, deadline) {
-      const attempt = () => inTransaction(db, (inside) => work(createStores(inside)), deadline)
+      const attempt = () => inTransaction(db, (inside) => work(createStores(inside)))
       return retry(attempt, { repeatable: false, deadline })
     },
     idempotency,

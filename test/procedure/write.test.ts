@@ -8,7 +8,7 @@ import { DatabaseUnavailableError, DuplicateError } from '../../db/errors.ts'
 import { retry } from '../../db/retry.ts'
 import { execute, type Statement } from '../../db/statement.ts'
 import type { Database } from '../../db/tables.ts'
-import { runInTransaction } from '../../db/transaction.ts'
+import { inTransaction } from '../../db/transaction.ts'
 import { getPet, listPets } from '../../src/petstore/pets/procedures.ts'
 import { NewPet, Pet } from '../../src/petstore/pets/schema.ts'
 import { createStores } from '../../src/petstore/stores.ts'
@@ -319,7 +319,7 @@ test('a retry inside a transaction repeats the transaction as a whole', async ()
 test('a call that could share a query with a rejected one succeeds', async () => {
   using deadline = new Deadline(5_000)
   const get = () => outer.pets.get(1n, deadline)
-  const [within, without] = await Promise.allSettled([runInTransaction(get), get()])
+  const [within, without] = await Promise.allSettled([inTransaction(outer.db, get), get()])
   expect([within.status, without.status]).toEqual(['rejected', 'fulfilled'])
 })
 

@@ -10,9 +10,8 @@ import {
 } from 'kysely'
 import type { SslOptions } from 'mysql2'
 import type { Engine, PoolUsage } from '../../engine.ts'
-import { DatabaseTimeoutError, DatabaseUnavailableError, LockedError } from '../../errors.ts'
+import { LockedError } from '../../errors.ts'
 import { type Database, TABLES, type Tables } from '../../tables.ts'
-import { runInTransaction } from '../../transaction.ts'
 import { mysqlQueryOf, type SslMode } from '../../url.ts'
 import { createDriver } from '../driver.ts'
 import { hintOf, MysqlConnection } from './connection.ts'
@@ -87,7 +86,7 @@ export function mysqlDialect(
   const pool = new MysqlPool(address, size, usage)
   const connect = () => new MysqlConnection(pool, timeout ?? Number.POSITIVE_INFINITY)
   return {
-    createDriver: () => createDriver(connect, { close: () => pool.end() }),
+    createDriver: () => createDriver(connect, () => pool.end()),
     createAdapter: () => new MysqlEngine(decodeURIComponent(server.pathname.slice(1))),
     createQueryCompiler: () => new MysqlQueryCompiler(),
     createIntrospector: (db: Kysely<unknown>) => new MysqlIntrospector(db),
@@ -156,20 +155,4 @@ class MysqlEngine extends MysqlAdapter implements Engine {
 
   /** Each new connection finds the server by its name. */
   checkPlace(): void {}
-
-  /** The server rolls back a transaction with its connection, so before the commit it has no effect. */
-  async inTransaction<Result>(
-    db: Database,
-    work: (transaction: Database) => Promise<Result>,
-  ): Promise<Result> {
-    return await db.transaction().execute(async (transaction) => {
-      try {
-        return await runInTransaction(() => work(transaction))
-      } catch (error) {
-        const isLost = error instanceof DatabaseUnavailableError && !error.hadNoEffect
-        if (!isLost || error instanceof DatabaseTimeoutError) throw error
-        throw new DatabaseUnavailableError(error.cause, true)
-      }
-    })
-  }
 }

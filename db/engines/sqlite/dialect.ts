@@ -9,20 +9,16 @@ import {
   SqliteQueryCompiler,
   sql,
 } from 'kysely'
-import { Deadline } from '../../deadline.ts'
 import type { Engine } from '../../engine.ts'
-import { DatabaseUnavailableError, LockedError } from '../../errors.ts'
+import { DatabaseUnavailableError } from '../../errors.ts'
 import type { Statement } from '../../statement.ts'
 import type { Database, Tables } from '../../tables.ts'
+import { inTransaction } from '../../transaction.ts'
 import { Connection, createDriver } from '../driver.ts'
 import { SqliteFile } from './file.ts'
-import { inSqliteTransaction } from './transaction.ts'
 
 /** Milliseconds that a statement waits for the transaction of another process, by default. */
 const LOCK_TIMEOUT = 5_000
-
-/** Milliseconds that one attempt waits for the lock of the database. */
-const MIGRATION_LOCK_TIMEOUT = 1_000
 
 /** The mark of the service's files, "PETS": https://sqlite.org/pragma.html#pragma_application_id */
 const APPLICATION_ID = 0x50_45_54_53
@@ -46,8 +42,9 @@ export function sqliteDialect(
   { timeout = LOCK_TIMEOUT, mayCreate }: Settings,
 ): Dialect {
   const file = new SqliteFile(path, mayCreate, timeout)
+  const connect = () => new SqliteSession(file)
   return {
-    createDriver: () => createDriver(() => new SqliteSession(file), file),
+    createDriver: () => createDriver(connect, async () => file.close()),
     createAdapter: () => new SqliteEngine(file),
     createQueryCompiler: () => new SqliteQueryCompiler(),
     createIntrospector: (db: Kysely<unknown>) => new SqliteIntrospector(db),
@@ -56,26 +53,24 @@ export function sqliteDialect(
 
 class SqliteSession extends Connection {
   readonly #file: SqliteFile
-  #hasBegun = false
+  #transaction: 'none' | 'to begin' | 'begun' = 'none'
 
   constructor(file: SqliteFile) {
     super()
     this.#file = file
   }
 
+  /** The transaction begins with its first statement, whose deadline limits the wait for the lock. */
   async begin(): Promise<void> {
-    await this.#file.execute(this, BEGIN)
-    this.#hasBegun = true
+    this.#transaction = 'to begin'
   }
 
   /** Commits without a wait for a lock, which the transaction holds (https://sqlite.org/wal.html). */
   async commit(): Promise<void> {
-    await this.execute(COMMIT)
-    this.#hasBegun = false
+    if (this.#transaction === 'begun') await this.execute(COMMIT)
   }
 
   async rollback(): Promise<void> {
-    this.#hasBegun = false
     // Some errors, such as a full disk, end the transaction. A rollback would then hide the error.
     if (this.#file.isOwnedBy(this)) await this.#file.execute(this, ROLLBACK)
   }
@@ -83,7 +78,11 @@ class SqliteSession extends Connection {
   async release(): Promise<void> {}
 
   async execute<Row>(statement: Statement): Promise<QueryResult<Row>> {
-    if (this.#hasBegun && !this.#file.isOwnedBy(this)) {
+    if (this.#transaction === 'to begin') {
+      await this.#file.execute(this, { ...BEGIN, deadline: statement.deadline })
+      this.#transaction = 'begun'
+    }
+    if (this.#transaction === 'begun' && !this.#file.isOwnedBy(this)) {
       const cause = new Error('the database has ended the transaction')
       throw new DatabaseUnavailableError(cause, true)
     }
@@ -97,7 +96,8 @@ class SqliteEngine extends SqliteAdapter implements Engine {
   /** Rounded, because the seconds are a floating-point number: https://sqlite.org/lang_datefunc.html */
   readonly now = sql<bigint>`cast(round(unixepoch('subsec') * 1000) as integer)`
   readonly pagesPerQuery = 1
-  readonly inTransaction = inSqliteTransaction
+  /** The lock of the writers is the lock of the database. A failure undoes the work. */
+  readonly underLock = inTransaction
   readonly #file: SqliteFile
 
   constructor(file: SqliteFile) {
@@ -110,26 +110,13 @@ class SqliteEngine extends SqliteAdapter implements Engine {
     return true
   }
 
-  /** The lock of the writers is the lock of the database. A failure undoes the work. */
-  async underLock<Result>(db: Database, work: (session: Database) => Promise<Result>) {
-    using deadline = new Deadline(MIGRATION_LOCK_TIMEOUT)
-    try {
-      return await inSqliteTransaction(db, work, deadline)
-    } catch (error) {
-      throw error === deadline.reason ? new LockedError(error, true) : error
-    }
-  }
-
   async claim(db: Database, isOurs: boolean): Promise<string | undefined> {
-    const mark = sql<{ application_id: bigint }>`pragma application_id`
-    const [id = 0n] = (await mark.execute(db)).rows.map((row) => row.application_id)
-    if (id === BigInt(APPLICATION_ID)) return undefined
-    const names = sql<{ name: string }>`select name from sqlite_schema
-      where name not like 'sqlite\\_%' escape '\\' and name not like 'kysely\\_migration%' escape '\\'`
-    const [other] = (await names.execute(db)).rows.map(({ name }) => name)
-    if (!isOurs && other !== undefined) return other
-    await sql`pragma application_id = ${sql.lit(APPLICATION_ID)}`.execute(db)
-    return undefined
+    const strange = sql<{ name: string }>`select name from sqlite_schema, pragma_application_id
+      where application_id <> ${APPLICATION_ID}
+        and name not like 'sqlite\\_%' escape '\\' and name not like 'kysely\\_migration%' escape '\\'`
+    const [other] = isOurs ? [] : (await strange.execute(db)).rows
+    if (!other) await sql`pragma application_id = ${sql.lit(APPLICATION_ID)}`.execute(db)
+    return other?.name
   }
 
   async tableOptions() {

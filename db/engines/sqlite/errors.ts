@@ -39,7 +39,7 @@ export function sqliteError(error: unknown): unknown {
   if (unavailable.has(primary)) return new DatabaseUnavailableError(error, true)
   if (damaged.has(primary)) {
     const hint = `the file is damaged (${message}): restore a backup, see "When the data are lost" in docs/runbook.md`
-    return new BrokenDatabaseError(new Error(hint, { cause: error }), false)
+    return new BrokenDatabaseError(new Error(hint, { cause: error }), true)
   }
   if (duplicate.has(errcode)) return new DuplicateError(message)
   return primary === CONSTRAINT ? new RejectedRowError(message, { cause: error }) : error

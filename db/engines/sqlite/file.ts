@@ -35,9 +35,10 @@ export class SqliteFile {
   #database: DatabaseSync | undefined
   /** The files that were opened, by their paths, each with what identifies it. */
   #opened = new Map<string, string | undefined>()
-  /** Why the database is not used: until the files are back, or for good where they are damaged. */
-  #broken: BrokenDatabaseError | undefined
-  #isDamaged = false
+  /** Why the database is not used until the files are back. */
+  #lost: BrokenDatabaseError | undefined
+  /** Why the database is not used any more. */
+  #damage: BrokenDatabaseError | undefined
   /** The session with an open transaction, and the promise that resolves at its end. */
   #owner: object | undefined
   #ownerLeaves = Promise.withResolvers<void>()
@@ -48,15 +49,7 @@ export class SqliteFile {
     this.#timeout = timeout
   }
 
-  readonly open = async (): Promise<void> => {
-    this.#database = await this.#whenUnlocked(() => openFile(this.#path, this.#mayCreate))
-    // SQLite keeps the log and its index beside the target of a link.
-    const target = realpathSync(this.#path)
-    const paths = [this.#path, `${target}-wal`, `${target}-shm`]
-    this.#opened = new Map(paths.map((path) => [path, identityOf(path)]))
-  }
-
-  readonly close = async (): Promise<void> => {
+  close(): void {
     this.#prepared.clear()
     this.#setOwner(undefined)
     try {
@@ -73,18 +66,18 @@ export class SqliteFile {
    * from the first error on that SQLite reports of damage.
    */
   checkPlace(): void {
-    if (this.#isDamaged) throw this.#broken
+    if (this.#damage) throw this.#damage
     const lost = [...this.#opened].find(([path, identity]) => identityOf(path) !== identity)?.[0]
     if (lost === undefined) {
-      this.#broken = undefined
+      this.#lost = undefined
       return
     }
-    if (!this.#broken) {
+    if (!this.#lost) {
       const message = `${lost} is no longer the file that the service opened, and new data is lost with the old file: put that back, or restart the service`
-      this.#broken = new BrokenDatabaseError(new Error(message), true)
+      this.#lost = new BrokenDatabaseError(new Error(message), true)
       this.#saveLog()
     }
-    throw this.#broken
+    throw this.#lost
   }
 
   /** Copies what was acknowledged from a log that was removed into the database, unless others use a new one. */
@@ -103,13 +96,14 @@ export class SqliteFile {
   }
 
   /**
-   * Executes a statement once no other session has a transaction, and no other process the lock. Throws
-   * the reason of the deadline, LockedError after the timeout, RejectedRowError, and the errors of
-   * `sqliteError`.
+   * Executes a statement once no other session has a transaction, and no other process the lock. The first
+   * statement opens the file. Throws the reason of the deadline, LockedError after the timeout,
+   * RejectedRowError, and the errors of `sqliteError`.
    */
   async execute<Row>(session: object, statement: Statement): Promise<QueryResult<Row>> {
     const { deadline } = statement
-    return await this.#whenUnlocked(async () => {
+    const end = performance.now() + this.#timeout
+    for (;;) {
       while (this.#owner && this.#owner !== session) {
         const { promise } = this.#ownerLeaves
         await (deadline ? deadline.race(promise) : promise)
@@ -117,10 +111,16 @@ export class SqliteFile {
       if (deadline?.reason) throw deadline.reason
       try {
         return this.#run<Row>(statement)
+      } catch (cause) {
+        const error = sqliteError(cause)
+        if (error instanceof BrokenDatabaseError && error !== this.#lost) this.#damage = error
+        if (!(error instanceof LockedError) || performance.now() > end) throw error
       } finally {
         this.#setOwner(this.#database?.isTransaction ? session : undefined)
       }
-    })
+      // SQLite's own wait, `busy_timeout`, would block the whole process.
+      await setTimeout(LOCK_INTERVAL)
+    }
   }
 
   #setOwner(owner: object | undefined): void {
@@ -131,38 +131,22 @@ export class SqliteFile {
     this.#owner = owner
   }
 
-  // SQLite's own wait, `busy_timeout`, would block the whole process.
-  async #whenUnlocked<Result>(attempt: () => Result | Promise<Result>): Promise<Result> {
-    const end = performance.now() + this.#timeout
-    for (;;) {
-      try {
-        return await attempt()
-      } catch (cause) {
-        const error = sqliteError(cause)
-        if (error instanceof BrokenDatabaseError && error !== this.#broken) {
-          this.#isDamaged = true
-          this.#broken = error
-        }
-        if (!(error instanceof LockedError) || performance.now() > end) throw error
-      }
-      await setTimeout(LOCK_INTERVAL)
-    }
-  }
-
   #run<Row>({ sql, parameters, query }: Statement): QueryResult<Row> {
-    if (this.#broken) this.checkPlace()
-    const { statement, columns } = this.#prepare(sql)
+    if (this.#damage || this.#lost) this.checkPlace()
+    this.#database ??= this.#open()
+    const database = this.#database
+    const { statement, columns } = this.#prepare(database, sql)
     const values = parameters as SQLInputValue[] // node:sqlite rejects other values
     if (columns.length > 0) {
       // `setReturnArrays` makes rows arrays. Kysely declares the type of the objects.
       const rows = statement.all(...values) as unknown as unknown[][]
       return { rows: rows.map((row) => toObject(columns, row)) as Row[] }
     }
-    const isAlone = !this.#database?.isTransaction
+    const isAlone = !database.isTransaction
     if (isAlone || sql === 'commit') this.checkPlace()
     const rowCount = rowsOf(query)
     const insertsAlone = isAlone && rowCount !== undefined
-    if (insertsAlone) this.#database?.exec('begin immediate')
+    if (insertsAlone) database.exec('begin immediate')
     try {
       const result = statement.run(...values)
       const changes = BigInt(result.changes)
@@ -170,21 +154,29 @@ export class SqliteFile {
         // A trigger of the operator has ignored a row (`raise(ignore)`): SQLite reports a success.
         throw new RejectedRowError(`Of ${rowCount} rows the database added ${changes}`)
       }
-      if (insertsAlone) this.#database?.exec('commit')
+      if (insertsAlone) database.exec('commit')
       // As in MySQL, the id of the first of several rows, whose ids are consecutive.
       const insertId = BigInt(result.lastInsertRowid) - changes + 1n
       return { rows: [], numAffectedRows: changes, insertId }
     } catch (error) {
-      if (insertsAlone && this.#database?.isTransaction) this.#database.exec('rollback')
+      if (insertsAlone && database.isTransaction) database.exec('rollback')
       throw error
     }
   }
 
-  #prepare(sql: string): Prepared {
+  #open(): DatabaseSync {
+    const database = openFile(this.#path, this.#mayCreate)
+    // SQLite keeps the log and its index beside the target of a link.
+    const target = realpathSync(this.#path)
+    const paths = [this.#path, `${target}-wal`, `${target}-shm`]
+    this.#opened = new Map(paths.map((path) => [path, identityOf(path)]))
+    return database
+  }
+
+  #prepare(database: DatabaseSync, sql: string): Prepared {
     const known = this.#prepared.get(sql)
     if (known) return known
-    if (!this.#database) throw new Error('The database is not open')
-    const statement = this.#database.prepare(sql)
+    const statement = database.prepare(sql)
     // Rows as arrays, converted by `toObject`, are a quarter faster than rows as objects.
     statement.setReturnArrays(true)
     const prepared = { statement, columns: statement.columns().map(({ name }) => name) }
