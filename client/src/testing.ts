@@ -6,10 +6,10 @@ import { fetchRequestHandler } from '@trpc/server/adapters/fetch'
 import { type HttpHandler, http } from 'msw'
 import type { Deadline } from '../../db/deadline.ts'
 import { problem } from '../../src/errors/catalogue.ts'
-import { type Auth, isReadOnlyKey, tokenOf } from '../../src/keys/key.ts'
+import { Problem } from '../../src/errors/problem.ts'
+import { type Caller, isReadOnlyKey, tokenOf } from '../../src/keys/key.ts'
 import { NewPet as newPetSchema } from '../../src/petstore/pets/schema.ts'
 import { appRouter } from '../../src/petstore/router.ts'
-import { authorize } from '../../src/procedure/procedure.ts'
 import type { NewPet } from './client.ts'
 import { MAX_BATCH, transformer } from './encoding.ts'
 import { idempotencyInMemory, petsInMemory } from './memory.ts'
@@ -41,10 +41,10 @@ export function petstoreHandlers({
   const idempotency = idempotencyInMemory(stores)
   const seen: string[] = []
 
-  function identify(authorization: string | null): Auth {
+  function callerOf(authorization: string | null): Caller | Problem {
     const token = tokenOf(authorization ?? undefined)
-    if (token === undefined) return 'missingKey'
-    if (token === '' || apiKeys?.includes(token) === false) return 'invalidKey'
+    if (token === undefined) return problem('missingKey')
+    if (token === '' || apiKeys?.includes(token) === false) return problem('invalidKey')
     if (!seen.includes(token)) seen.push(token)
     const id = BigInt(seen.indexOf(token))
     return { keyId: id, holder: id, readOnly: isReadOnlyKey(token) }
@@ -53,27 +53,29 @@ export function petstoreHandlers({
   const endpointUrl = url.replace(/\/$/, '')
   const endpoint = new URL(endpointUrl, 'http://localhost').pathname
   const answer = ({ request }: { request: Request }) => {
-    const auth = identify(request.headers.get('authorization'))
+    const caller = callerOf(request.headers.get('authorization'))
     // As in the service, before the procedures are looked for, and once for all calls of a batch.
-    if (typeof auth === 'string') {
-      const error = problem(auth)
-      const body = { error: transformer.serialize(error.shape) }
-      return Response.json(body, { status: error.status, headers: [[...error.headers]] as never })
+    if (caller instanceof Problem) {
+      const body = { error: transformer.serialize(caller.shape) }
+      return Response.json(body, { status: caller.status, headers: [[...caller.headers]] as never })
     }
     return fetchRequestHandler({
       endpoint,
       req: request,
       router: appRouter,
       maxBatchSize: MAX_BATCH,
-      createContext: ({ req, info }) => ({
-        caller: authorize(auth, info.type === 'mutation' ? info.type : 'query'),
-        deadline: {} as Deadline, // stores in memory do not wait
-        stores,
-        transact: (work) => work(stores), // stores in memory need no transaction
-        idempotency,
-        idempotencyHeader: req.headers.get('idempotency-key') ?? undefined,
-        nextCursor: undefined,
-      }),
+      createContext({ req, info }) {
+        if (caller.readOnly && info.type === 'mutation') throw problem('readOnlyKey')
+        return {
+          caller,
+          deadline: {} as Deadline, // stores in memory do not wait
+          stores,
+          transact: (work) => work(stores), // stores in memory need no transaction
+          idempotency,
+          idempotencyHeader: req.headers.get('idempotency-key') ?? undefined,
+          nextCursor: undefined,
+        }
+      },
     })
   }
   return [http.get(`${endpointUrl}/*`, answer), http.post(`${endpointUrl}/*`, answer)]

@@ -15,9 +15,6 @@ export interface Caller {
   readOnly: boolean
 }
 
-/** Who calls. The answers to a missing and to an invalid key differ (RFC 6750, section 3). */
-export type Auth = Caller | 'missingKey' | 'invalidKey'
-
 /**
  * Returns the bearer token of an Authorization header (RFC 6750, section 2.1). The scheme is
  * case-insensitive (RFC 9110, section 11.1). Undefined without a header, empty if the header is not

@@ -6,7 +6,6 @@ import { DuplicateError } from '../../db/errors.ts'
 import { MAX_BODY } from '../config/limits.ts'
 import { problem, toProblem } from '../errors/catalogue.ts'
 import { Problem } from '../errors/problem.ts'
-import type { Auth, Caller } from '../keys/key.ts'
 import type { Context } from './context.ts'
 
 /** The description of an operation. What does not fit its procedure is an error at the start. */
@@ -115,15 +114,4 @@ function sizeOf(value: unknown, known: Map<object, number>): number {
   for (const inner of Object.values(value)) size += sizeOf(inner, known)
   known.set(value, size)
   return size
-}
-
-/**
- * Returns the caller, if its API key allows a procedure of this type. Throws UNAUTHORIZED without a
- * valid key, and FORBIDDEN for a mutation with a read-only key. Whatever makes a Context calls it,
- * before the body is read.
- */
-export function authorize(auth: Auth, type: 'query' | 'mutation'): Caller {
-  if (typeof auth === 'string') throw problem(auth)
-  if (auth.readOnly && type === 'mutation') throw problem('readOnlyKey')
-  return auth
 }

@@ -5,19 +5,19 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Deadline } from '../../db/deadline.ts'
 import { BrokenDatabaseError, OverloadedError } from '../../db/errors.ts'
-import { CLIENT_GONE, toProblem } from '../errors/catalogue.ts'
+import { CLIENT_GONE, problem, toProblem } from '../errors/catalogue.ts'
 import type { Problem } from '../errors/problem.ts'
 import { readBody } from '../http/body.ts'
 import { jsonHeaders } from '../http/headers.ts'
-import { checkHost, type Target, targetBelow } from '../http/request.ts'
+import type { RateLimit } from '../http/rate-limit.ts'
+import { checkHost, countHeader, type Target, targetBelow } from '../http/request.ts'
 import { type CallOutcome, type RequestRecord, recordOf } from '../http/request-log.ts'
 import { answer } from '../http/respond.ts'
-import type { Caller } from '../keys/key.ts'
+import type { Authenticator } from '../keys/authenticator.ts'
+import { type Caller, KEY_LIFETIME, tokenOf, visiblePrefix } from '../keys/key.ts'
 import type { Log } from '../observe/log.ts'
 import { activeSpan } from '../observe/span.ts'
 import type { Context } from '../procedure/context.ts'
-import { authorize } from '../procedure/procedure.ts'
-import { type Callers, identify } from './caller.ts'
 
 /** How a surface matches requests, and reads and writes what they carry. */
 export interface Surface<Matched extends Match> {
@@ -62,7 +62,12 @@ export interface Reply {
 }
 
 /** The services of a process that all requests use. */
-export interface Service extends Callers, Pick<Context, 'stores' | 'transact' | 'idempotency'> {
+export interface Service extends Pick<Context, 'stores' | 'transact' | 'idempotency'> {
+  authenticator: Authenticator
+  /** Undefined if the operator has set no limit. */
+  rateLimit: RateLimit | undefined
+  /** Milliseconds that a call may wait for the database, and so may the look-up of its API key. */
+  timeout: number
   /** Logs a 5xx error. */
   report(error: Problem, record: RequestRecord): void
 }
@@ -72,11 +77,8 @@ export interface Service extends Callers, Pick<Context, 'stores' | 'transact' | 
  * for a path that the surface does not have.
  */
 export function pipeline<Matched extends Match>(surface: Surface<Matched>, service: Service) {
-  const refuse = (res: ServerResponse, headers: readonly string[], thrown: unknown) => {
-    const error = toProblem(thrown)
-    service.report(error, recordOf(res))
-    answer(res, error.status, [...headers, ...error.headers], surface.encodeError(error))
-  }
+  const { stores, transact, idempotency, timeout } = service
+  const uncounted = { ...service, rateLimit: undefined }
 
   const serve = async (
     req: IncomingMessage,
@@ -88,13 +90,20 @@ export function pipeline<Matched extends Match>(surface: Surface<Matched>, servi
     try {
       checkHost(req)
       const hasArrived = req.complete
-      let caller = authorize(await identify(service, res, calls), type)
+      let caller = await callerOf(service, res, calls)
+      if (caller.readOnly && type === 'mutation') throw problem('readOnlyKey')
       const body = readsBody ? await readBody(req, res) : undefined
       // However slowly a body came, the look-up that found the key valid began at most ten seconds ago.
-      if (!hasArrived) caller = authorize(await identify(service, res, 0), type)
-      const deadline = deadlineOf(service, res, isAlone && calls === 1)
-      const context = contextOf(service, req, caller, deadline)
-      const reply = await surface.reply(match, context, body)
+      if (!hasArrived) caller = await callerOf(uncounted, res, calls)
+      const deadline = deadlineOf(res, timeout, isAlone && calls === 1)
+      // Node joins several such headers with ", ", and the result is not a valid key.
+      const idempotencyHeader = req.headers['idempotency-key'] as string | undefined
+      const nextCursor = undefined
+      const reply = await surface.reply(
+        match,
+        { caller, deadline, stores, transact, idempotency, idempotencyHeader, nextCursor },
+        body,
+      )
       const record = recordOf(res)
       record.calls = reply.calls
       for (const error of reply.errors ?? []) service.report(error, record)
@@ -102,6 +111,12 @@ export function pipeline<Matched extends Match>(surface: Surface<Matched>, servi
     } catch (thrown) {
       refuse(res, headers, thrown)
     }
+  }
+
+  const refuse = (res: ServerResponse, headers: readonly string[], thrown: unknown) => {
+    const error = toProblem(thrown)
+    service.report(error, recordOf(res))
+    answer(res, error.status, [...headers, ...error.headers], surface.encodeError(error))
   }
 
   return (req: IncomingMessage, res: ServerResponse, target: Target, isAlone: boolean): boolean => {
@@ -124,26 +139,56 @@ export function pipeline<Matched extends Match>(surface: Surface<Matched>, servi
 }
 
 /**
+ * Returns the caller of a request by its API key, and counts its calls; without a promise if the key is
+ * cached, which most are. Throws UNAUTHORIZED without a valid key, TOO_MANY_REQUESTS, and the errors of
+ * the look-up.
+ */
+function callerOf(service: Service, res: ServerResponse, calls: number): Caller | Promise<Caller> {
+  const { req } = res
+  const sent = tokenOf(req.headers.authorization)
+  // Of several Authorization headers none is valid: a proxy may have checked another than this service.
+  const token = sent && countHeader(req, 'authorization') > 1 ? '' : sent
+  const caller = token && service.authenticator.known(token)
+  if (!caller) return lookUpCaller(service, res, calls, token)
+  recordOf(res).keyId = String(caller.keyId)
+  service.rateLimit?.countKey(res, caller.keyId, calls)
+  return caller
+}
+
+/** Counts for the client's IP address first, so that a flood of invalid keys does not reach the database. */
+async function lookUpCaller(
+  { authenticator, rateLimit, timeout }: Service,
+  res: ServerResponse,
+  calls: number,
+  token: string | undefined,
+): Promise<Caller> {
+  const record = recordOf(res)
+  record.keyPrefix = visiblePrefix(token ?? '')
+  // A key that was valid a moment ago is not rejected because of other callers at its IP address.
+  const isCounted = !token || !authenticator.remembers(token)
+  if (isCounted) rateLimit?.countIpAddress(res, calls)
+  if (token === undefined) throw problem('missingKey')
+  // A look-up that took longer would be out of date at its end.
+  using deadline = new Deadline(Math.min(timeout, KEY_LIFETIME))
+  res.once('close', () => deadline.giveUp(CLIENT_GONE))
+  const caller = await authenticator.find(token, deadline)
+  if (!caller) throw problem('invalidKey')
+  record.keyId = String(caller.keyId)
+  record.keyPrefix = undefined
+  if (isCounted) rateLimit?.refundIpAddress(res, calls)
+  rateLimit?.countKey(res, caller.keyId, calls)
+  return caller
+}
+
+/**
  * Starts the deadline of a request's calls. It ends with the answer, or when the client closes the
  * connection before, which gives up the calls.
  */
-function deadlineOf({ timeout }: Service, res: ServerResponse, isAlone: boolean): Deadline {
+function deadlineOf(res: ServerResponse, timeout: number, isAlone: boolean): Deadline {
   if (res.destroyed) throw CLIENT_GONE
   const deadline = new Deadline(timeout, { isAlone })
   res.on('close', () => (res.writableFinished ? deadline.clear() : deadline.giveUp(CLIENT_GONE)))
   return deadline
-}
-
-function contextOf(
-  { stores, transact, idempotency }: Service,
-  req: IncomingMessage,
-  caller: Caller,
-  deadline: Deadline,
-): Context {
-  // Node joins several such headers with ", ", and the result is not a valid key.
-  const idempotencyHeader = req.headers['idempotency-key'] as string | undefined
-  const nextCursor = undefined
-  return { caller, deadline, stores, transact, idempotency, idempotencyHeader, nextCursor }
 }
 
 /** Returns the function that logs 5xx errors, and ignores all others. */
