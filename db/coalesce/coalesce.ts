@@ -14,7 +14,7 @@ const MAX_WAIT = 50
  */
 const CONCURRENCY = 2
 
-/** Maximum number of concurrent calls in a queue: a thousand that wait, and those that run. */
+/** Maximum number of concurrent calls in the queues of a function: a thousand that wait, and those that run. */
 const MAX_CALLS = 1_010
 
 interface Batches<Input, Output> {
@@ -59,14 +59,14 @@ export function coalesce<Input, Output>(batches: Batches<Input, Output>): Coales
       const [output] = await batches.run(db, [input], deadline)
       return output as Output // as many outputs as inputs
     }
-    const queues = all.get(batches) ?? []
+    const queues = all.get(batches) ?? { list: [], callCount: 0 }
     all.set(batches, queues)
     const key = batches.keyOf?.(input) ?? ''
     // Few enough to be searched.
-    let queue = queues.find((other) => other.key === key)
+    let queue = queues.list.find((other) => other.key === key)
     if (!queue) {
-      queue = new Queue(key, db, batches)
-      queues.push(queue)
+      queue = new Queue(key, db, batches, queues)
+      queues.list.push(queue)
     }
     return await queue.call(input, deadline)
   }
@@ -76,7 +76,13 @@ const QUEUES = Symbol('queues')
 
 /** A database with its queues. A WeakMap would keep a transaction's until the next full garbage collection. */
 type Queued<Input, Output> = Database & {
-  [QUEUES]?: Map<Batches<Input, Output>, Queue<Input, Output>[]>
+  [QUEUES]?: Map<Batches<Input, Output>, Queues<Input, Output>>
+}
+
+interface Queues<Input, Output> {
+  list: Queue<Input, Output>[]
+  /** The calls of all of them: clients choose the keys, so a limit of each would bound nothing. */
+  callCount: number
 }
 
 interface Call<Output> {
@@ -98,23 +104,29 @@ class Queue<Input, Output> {
   readonly #db: Database
   readonly #batches: Batches<Input, Output>
   readonly #maxSize: number
-  #callCount = 0
+  readonly #all: Queues<Input, Output>
   #waiting: Item<Input, Output>[] = []
   /** The batches that the calls wait for. */
   readonly #running = new Set<Item<Input, Output>[]>()
   #isScheduled = false
   #timer: NodeJS.Timeout | undefined
 
-  constructor(key: string, db: Database, batches: Batches<Input, Output>) {
+  constructor(
+    key: string,
+    db: Database,
+    batches: Batches<Input, Output>,
+    all: Queues<Input, Output>,
+  ) {
     this.key = key
     this.#db = db
     this.#batches = batches
+    this.#all = all
     const { maxSize } = batches
     this.#maxSize = typeof maxSize === 'number' ? maxSize : maxSize(db)
   }
 
   async call(input: Input, deadline: Deadline): Promise<Output> {
-    if (this.#running.size > 0 && this.#callCount >= MAX_CALLS) {
+    if (this.#running.size > 0 && this.#all.callCount >= MAX_CALLS) {
       throw new OverloadedError('Too many calls wait for the database')
     }
     const { promise, resolve, reject } = Promise.withResolvers<Output>()
@@ -124,13 +136,13 @@ class Queue<Input, Output> {
     const call = { deadline, resolve, reject }
     if (item) item.calls.push(call)
     else this.#waiting.push({ name, input, calls: [call] })
-    this.#callCount++
+    this.#all.callCount++
     if (this.#mayRun()) this.#schedule()
     else this.#startTimer()
     try {
       return await promise
     } finally {
-      this.#callCount--
+      this.#all.callCount--
     }
   }
 
