@@ -1,8 +1,7 @@
 /** `npm run keys`: creates, lists, rotates and revokes API keys. */
 import { parseArgs } from 'node:util'
 import { z } from 'zod'
-import type { Config } from '../config/config.ts'
-import { parseDuration } from '../config/duration.ts'
+import { type Config, duration } from '../config/config.ts'
 import { UsageError } from '../config/environment.ts'
 import { KEY_LIFETIME } from '../keys/key.ts'
 import type { ApiKey, NewApiKey } from '../keys/store.ts'
@@ -23,12 +22,6 @@ const help = `Usage: npm run keys -- COMMAND [OPTIONS]
 
 With --json, they print JSON on stdout, for scripts. Durations are a number and a unit: 30s, 15m, 24h, 90d.`
 
-const DURATION = 'must be a number and a unit, such as 30s, 15m, 24h or 90d, at most a century'
-const duration = (least: number) =>
-  z
-    .string(DURATION)
-    .transform((text) => parseDuration(text) ?? -1)
-    .refine((milliseconds) => milliseconds >= least, DURATION)
 const ID = z
   .string('is missing (see list)')
   .regex(/^\d{1,18}$/, 'must be that of a key (see list)')
@@ -43,11 +36,11 @@ const Arguments = z.discriminatedUnion(
     takes({
       COMMAND: z.literal('create'),
       NAME: textInput({ description: '' }), // as that of a pet
-      expires: duration(1).optional(),
+      expires: duration('1ms').optional(),
       'read-only': z.boolean().default(false),
     }),
     takes({ COMMAND: z.literal('list') }),
-    takes({ COMMAND: z.literal('rotate'), ID, grace: duration(0).prefault('24h') }),
+    takes({ COMMAND: z.literal('rotate'), ID, grace: duration('0s').prefault('24h') }),
     takes({ COMMAND: z.literal('revoke'), ID }),
   ],
   'must be create, list, rotate or revoke',

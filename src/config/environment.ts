@@ -1,7 +1,6 @@
 /** The variables of the service, from the environment of the process and from the file .env. */
 import { readFileSync } from 'node:fs'
 import { parseEnv } from 'node:util'
-import { nearMiss } from './near-miss.ts'
 
 /** A mistake of the operator, in a variable or an argument. The message says what would be right. */
 export class UsageError extends Error {
@@ -19,20 +18,23 @@ const SERVICE_LINK = /^(tcp|udp|sctp):\/\/[\da-f.:[\]]+:\d+$/
 /**
  * Returns the values of the variables with these names, and warnings for the operator. A variable of the
  * environment takes precedence over that of .env, even if it is empty; an empty one counts as unset.
- * Throws UsageError for a name in .env that resembles one of these names. The environment belongs to the
- * platform, too, so there such a name is a warning; but a new, empty database is worse than no start.
+ * DATABASE_URL has the password of DATABASE_PASSWORD; either may be in a file. Throws UsageError for a name
+ * in .env that resembles one of these names. The environment belongs to the platform, too, so there such a
+ * name is a warning; but a new, empty database is worse than no start.
  */
-export function valuesOf(names: readonly string[], environment: Variables, dotenv: Variables) {
-  const warnings: string[] = []
+export function valuesOf(known: readonly string[], environment: Variables, dotenv: Variables) {
+  const names = [...known, 'DATABASE_URL_FILE', 'DATABASE_PASSWORD', 'DATABASE_PASSWORD_FILE']
+  const links = names.filter(
+    (name) => name.endsWith('_PORT') && SERVICE_LINK.test(environment[name] ?? ''),
+  )
+  const warnings = links.map(
+    (name) =>
+      `${name} is ignored, because Kubernetes has set it for a Service: set enableServiceLinks to false in the Pod`,
+  )
   const values: Record<string, string | undefined> = {}
   for (const name of names) {
-    const isLink = name.endsWith('_PORT') && SERVICE_LINK.test(environment[name] ?? '')
-    if (isLink) {
-      warnings.push(
-        `${name} is ignored, because Kubernetes has set it for a Service: set enableServiceLinks to false in the Pod`,
-      )
-    }
-    values[name] = ((isLink ? undefined : environment[name]) ?? dotenv[name]) || undefined
+    const own = links.includes(name) ? undefined : environment[name]
+    values[name] = (own ?? dotenv[name]) || undefined
   }
   const hasDatabase = values.DATABASE_URL ?? values.DATABASE_URL_FILE
   for (const [name, value] of Object.entries({ ...environment, ...dotenv })) {
@@ -43,37 +45,81 @@ export function valuesOf(names: readonly string[], environment: Variables, doten
     if (isOfDatabase || Object.hasOwn(dotenv, name)) throw new UsageError(warning)
     warnings.push(warning)
   }
+  values.DATABASE_URL = databaseUrlOf(values)
   return { values, warnings }
 }
 
+/** Returns DATABASE_URL, with DATABASE_PASSWORD, which is not percent-encoded, as its password. */
+function databaseUrlOf(values: Variables): string | undefined {
+  const databaseUrl = secretOf('DATABASE_URL', values)
+  const password = secretOf('DATABASE_PASSWORD', values)
+  if (password === undefined) return databaseUrl
+  const url = URL.parse(databaseUrl ?? '')
+  if (url?.protocol !== 'mysql:' || url.password !== '') {
+    throw new UsageError('DATABASE_PASSWORD needs a DATABASE_URL of MySQL without a password')
+  }
+  url.password = encodeURIComponent(password)
+  return url.href
+}
+
+/** Returns a variable, or the text of the file of NAME_FILE, as Docker and Kubernetes mount secrets. */
+function secretOf(name: string, { [name]: value, [`${name}_FILE`]: file }: Variables) {
+  if (!file) return value
+  if (value) throw new UsageError(`${name} and ${name}_FILE are both set: unset one`)
+  try {
+    const text = readFileSync(file, 'utf8').trim()
+    if (text === '') throw new TypeError(`${file} is empty`)
+    return text
+  } catch (error) {
+    throw new UsageError(`${name}_FILE: ${(error as Error).message}`)
+  }
+}
+
+/** Up to this length a name may have one mistake, above it two: short names resemble too many others. */
+const SHORT = 5
+
+/** Returns the name of `names` that is nearest to `written` in any case; undefined where none is near. */
+function nearMiss(written: string, names: readonly string[]): string | undefined {
+  const within = (mistakes: number, least: number) =>
+    names.find((name) => name.length > least && isWithin(mistakes, written.toUpperCase(), name))
+  return within(0, 0) ?? within(1, 0) ?? within(2, SHORT)
+}
+
+/** Whether so many letters, added, removed, replaced, or swapped with a neighbour, make one text the other. */
+function isWithin(mistakes: number, from: string, to: string): boolean {
+  if (mistakes < 0) return false
+  if (from === '' || to === '') return from.length + to.length <= mistakes
+  const within = (less: number, left: number, right: number) =>
+    isWithin(mistakes - less, from.slice(left), to.slice(right))
+  if (from[0] === to[0]) return within(0, 1, 1)
+  const isSwapped = from[0] === to[1] && from[1] === to[0]
+  return within(1, 1, 0) || within(1, 0, 1) || within(1, 1, 1) || (isSwapped && within(1, 2, 2))
+}
+
 /**
- * A line of .env: blank, a comment, or NAME=value. A value in quotes may have several lines. What follows it
+ * The lines of .env: blank, a comment, or NAME=value. A value in quotes may have several lines. What follows it
  * is a comment: other text means that a quote is missing, behind which the next variable would be lost.
  */
-const LINE =
-  /[^\S\n]*(?:#[^\n]*|(?:export\s+)?[A-Za-z_][\w.]*[^\S\n]*=[^\S\n]*(?:(?:"[^"]*"|'[^']*'|`[^`]*`)[^\S\n]*(?:#[^\n]*)?|(?!["'`])[^\n]*))?(?:\n|$)/y
+const LINES =
+  /[^\S\n]*(?:#[^\n]*|(?:export\s+)?[A-Za-z_][\w.]*[^\S\n]*=[^\S\n]*(?:(?:"[^"]*"|'[^']*'|`[^`]*`)[^\S\n]*(?:#[^\n]*)?|(?!["'`])[^\n]*))?(?:\n|$)/gy
 
 /** Returns the variables of a text in the format of .env. Throws UsageError for another line. */
 export function parseDotenv(text: string): Variables {
-  for (let at = 0; at < text.length; at = LINE.lastIndex) {
-    LINE.lastIndex = at
-    if (LINE.test(text)) continue
-    const number = text.slice(0, at).split('\n').length
-    throw new UsageError(`Line ${number} of .env must be NAME=value`)
-  }
-  return parseEnv(text)
+  const rest = text.replace(LINES, '') // from the first line that is none of these
+  if (rest === '') return parseEnv(text)
+  const number = text.slice(0, -rest.length).split('\n').length
+  throw new UsageError(`Line ${number} of .env must be NAME=value`)
 }
 
-/** Returns the variables of the file .env; none without the file. Throws UsageError. */
-export function readDotenv(): Variables {
+/** Returns the text of the file .env, which is empty without the file. Throws UsageError. */
+export function readDotenv(): string {
   try {
     // Node's own reader reports for a file that may not be read that there is none. A decoder removes the
     // byte order mark that some editors write.
-    return parseDotenv(new TextDecoder('utf-8', { fatal: true }).decode(readFileSync('.env')))
+    return new TextDecoder('utf-8', { fatal: true }).decode(readFileSync('.env'))
   } catch (error) {
-    if (error instanceof UsageError) throw error
     const { code } = error as NodeJS.ErrnoException
-    if (code === 'ENOENT') return {}
+    if (code === 'ENOENT') return ''
     throw new UsageError(`.env must be a text in UTF-8 that this user may read (${code})`)
   }
 }

@@ -2,7 +2,7 @@
 import { TRPCError } from '@trpc/server'
 import { ZodError } from 'zod'
 import { DatabaseUnavailableError } from '../../db/errors.ts'
-import { MAX_BODY, MAX_HEADER_COUNT, MAX_HEADERS } from '../config/limits.ts'
+import { MAX_BODY, MAX_HEADER_COUNT, MAX_HEADERS } from '../config/product.ts'
 import { Problem } from './problem.ts'
 
 const catalogue = {

@@ -1,6 +1,6 @@
 /** Request bodies of both surfaces: uncompressed JSON in UTF-8, of limited size. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { MAX_BODY } from '../config/limits.ts'
+import { MAX_BODY } from '../config/product.ts'
 import { CLIENT_GONE, problem } from '../errors/catalogue.ts'
 import { hold } from './held.ts'
 import { hasBody } from './request.ts'

@@ -4,8 +4,9 @@ import type { ServerResponse } from 'node:http'
 import { isIPv6 } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { LRUCache } from 'lru-cache'
+import type { Trust } from '../config/config.ts'
 import { tooManyRequests } from '../errors/catalogue.ts'
-import { ipAddressOf, type Trust } from './request.ts'
+import { ipAddressOf } from './request.ts'
 
 const WINDOW = 60_000 // milliseconds
 

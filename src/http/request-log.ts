@@ -2,11 +2,12 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Logger } from 'pino'
+import type { Trust } from '../config/config.ts'
 import { NAME } from '../config/product.ts'
 import { withoutKeyAtEnd, withoutKeys } from '../keys/key.ts'
 import type { Observation } from '../observe/metrics.ts'
 import { activeSpan } from '../observe/span.ts'
-import { ipAddressOf, parseTarget, type Trust } from './request.ts'
+import { ipAddressOf, parseTarget } from './request.ts'
 
 /** The logged status of a request whose client closed the connection before the response was sent. */
 const GONE = 499

@@ -1,7 +1,7 @@
 /** The parts of a request's head: target, Host, framing of the body, HTTP version, IP address. */
 import type { IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
-import { compile } from 'proxy-addr'
+import type { Trust } from '../config/config.ts'
 import { Problem } from '../errors/problem.ts'
 
 /** The request target (RFC 9112, section 3.2), split in two. */
@@ -71,15 +71,6 @@ export function countHeader({ rawHeaders }: IncomingMessage, name: string): numb
 /** Returns whether the headers announce a body (RFC 9112, section 6.3). */
 export function hasBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
-}
-
-/** Returns whether a proxy is trusted, by its IP address and by the number of proxies before it. */
-export type Trust = (ipAddress: string, index: number) => boolean
-
-/** Returns the trust of TRUST_PROXY: a number of proxies, or their IP addresses, subnets and names. */
-export function trustOf(proxies: number | readonly string[]): Trust {
-  if (typeof proxies === 'number') return (_ipAddress, index) => index < proxies
-  return compile([...proxies])
 }
 
 /**

@@ -1,7 +1,7 @@
 /** The HTTP server: one request at a time on each connection, timeouts, refusals of what is not HTTP. */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { Server as NetServer, type Socket } from 'node:net'
-import { MAX_HEADER_COUNT, MAX_HEADERS } from '../config/limits.ts'
+import { MAX_HEADER_COUNT, MAX_HEADERS } from '../config/product.ts'
 import { problem } from '../errors/catalogue.ts'
 import { Problem } from '../errors/problem.ts'
 import { jsonHeaders } from './headers.ts'

@@ -10,7 +10,6 @@ import type { Config } from '../config/config.ts'
 import { UsageError } from '../config/environment.ts'
 import { createMetricsServer } from '../http/metrics-server.ts'
 import { createRateLimit } from '../http/rate-limit.ts'
-import { trustOf } from '../http/request.ts'
 import { createTelemetry } from '../http/request-log.ts'
 import { createIdempotency } from '../idempotency/store.ts'
 import { createAuthenticator } from '../keys/authenticator.ts'
@@ -49,11 +48,13 @@ export async function start(config: Config, log: Log, { createStores, ...api }: 
     warn: (message) => log.warn(message),
   })
   // Metrics are imported only where they are configured: they cost time and memory.
-  const metrics = config.metrics && (await import('../observe/metrics.ts')).createMetrics(usage)
+  const metrics =
+    config.metricsPort === undefined
+      ? undefined
+      : (await import('../observe/metrics.ts')).createMetrics(usage)
   const authenticator = createAuthenticator(db, log, metrics?.lookUp)
   const idempotency = createIdempotency(db, createStores, config.idempotencyLifetime, log)
   const readiness = createReadiness(db, log)
-  const trust = trustOf(config.trustProxy)
   const service: Service = {
     stores: createStores(db),
     transact(work, deadline) {
@@ -63,14 +64,20 @@ export async function start(config: Config, log: Log, { createStores, ...api }: 
     idempotency,
     authenticator,
     rateLimit:
-      config.rateLimit === undefined ? undefined : createRateLimit(config.rateLimit, trust),
+      config.rateLimit === undefined
+        ? undefined
+        : createRateLimit(config.rateLimit, config.trustProxy),
     timeout: config.databaseTimeout,
     report: reporter(log, readiness.reportBroken),
   }
-  const telemetry = createTelemetry(log, trust, metrics?.observe)
+  const telemetry = createTelemetry(log, config.trustProxy, metrics?.observe)
   const app = createApp(config, api, service, telemetry, readiness)
   const metricsServer = metrics && createMetricsServer(metrics.registry)
-  if (metricsServer) await listen('METRICS_PORT', metricsServer, { ...config.metrics })
+  if (metricsServer)
+    await listen('METRICS_PORT', metricsServer, {
+      port: config.metricsPort,
+      host: config.metricsHost,
+    })
   const { port, listenHost: host, reusePort } = config
   await listen('PORT', app.server, { port, host, backlog: MAX_UNACCEPTED, reusePort })
   // Last: a key is shown once, and a start that fails shows nothing.

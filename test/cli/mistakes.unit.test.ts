@@ -8,7 +8,7 @@ import { runFirst, withHooks } from '../support/watched.ts'
 const { folder, remove } = newFolder()
 afterAll(remove)
 
-const DURATION = 'must be a number and a unit, such as 30s, 15m, 24h or 90d, at most a century'
+const DURATION = 'must be a duration such as 15m, from 1ms to 36525d'
 const ONE_FILE = 'This command takes one FILE, such as backups/monday.db'
 const NO_ARGUMENTS = 'This command takes no arguments: remove '
 
@@ -28,7 +28,7 @@ test.each<[program: keyof typeof programs, operands: string[], message: string]>
   ['keys', ['create', 'x', '--expires', '-5d'], `expires ${DURATION}; see --help`],
   ['keys', ['create', 'x', '--grace', '1h'], 'create takes no grace; see --help'],
   ['keys', ['list', 'x', '--all'], 'list takes no ID,all; see --help'],
-  ['keys', ['rotate', '1', '--grace', '24'], `grace ${DURATION}; see --help`],
+  ['keys', ['rotate', '1', '--grace', '24'], `grace ${DURATION.replace('1ms', '0s')}; see --help`],
   ['keys', ['rotate', '1', '--read-only'], 'rotate takes no read-only; see --help'],
   ['keys', ['revoke'], 'ID is missing (see list); see --help'],
   ['keys', ['revoke', '9'.repeat(19)], 'ID must be that of a key (see list); see --help'],

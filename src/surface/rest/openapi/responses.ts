@@ -1,5 +1,5 @@
 /** The responses in the OpenAPI document: headers, errors, examples. */
-import { MAX_BODY, MAX_HEADER_COUNT, MAX_HEADERS } from '../../../config/limits.ts'
+import { MAX_BODY, MAX_HEADER_COUNT, MAX_HEADERS } from '../../../config/product.ts'
 import { problem, problemOfInput, tooManyRequests } from '../../../errors/catalogue.ts'
 import { Problem } from '../../../errors/problem.ts'
 import { INVALID_HOST } from '../../../http/request.ts'
