@@ -8,10 +8,10 @@ import { inserts } from '../../db/coalesce/inserts.ts'
 import { lookUp } from '../../db/coalesce/lookup.ts'
 import type { Deadline } from '../../db/deadline.ts'
 import { now } from '../../db/engine.ts'
-import { DatabaseUnavailableError, DuplicateError, LockedError } from '../../db/errors.ts'
+import { ConflictError, DuplicateError, LockedError } from '../../db/errors.ts'
 import { retry } from '../../db/retry.ts'
 import { execute, type Value } from '../../db/statement.ts'
-import type { Database, Tables } from '../../db/tables.ts'
+import type { Database, IdempotencyKeysTable } from '../../db/tables.ts'
 import { inTransaction } from '../../db/transaction.ts'
 import { startCleanup } from './cleanup.ts'
 
@@ -44,14 +44,16 @@ export function createIdempotency<Stores>(
 ) {
   const running = new Set<string>()
 
-  /** Stores the key after the work, which saves a statement; returns undefined if another call failed. */
-  function runShared<Output>(row: NewRow, deadline: Deadline, make: Make<Stores, Output>) {
+  /** Stores the key after the work, which saves a statement. */
+  async function runShared<Output>(row: NewRow, deadline: Deadline, make: Make<Stores, Output>) {
     const work = async (transaction: Database, deadline: Deadline) => {
       const output = await make(createStores(transaction), deadline)
       await storeKey(transaction, row, stringify(output), deadline)
       return { output }
     }
-    return inSharedTransaction(db, work, deadline)
+    const outcome = await inSharedTransaction(db, work, deadline)
+    if (outcome) return outcome
+    throw new ConflictError(new Error('Another call of the shared transaction failed'), false)
   }
 
   /** Stores the key before the work, so that no work begins while another instance uses the key. */
@@ -66,11 +68,10 @@ export function createIdempotency<Stores>(
         const remove = transaction.deleteFrom('idempotency_keys').where('id', '=', expiredId)
         await execute(transaction, remove, deadline)
       }
-      await storeKey(transaction, row, '', deadline)
+      const id = await storeKey(transaction, row, '', deadline)
       const output = await make(createStores(transaction), deadline)
       const update = transaction.updateTable('idempotency_keys').set({ answer: stringify(output) })
-      const ofRow = update.where('api_key_id', '=', row.holder).where('key_hash', '=', row.hash)
-      await execute(transaction, ofRow, deadline)
+      await execute(transaction, update.where('id', '=', id), deadline)
       return { output }
     }
     return inTransaction(db, work)
@@ -81,8 +82,8 @@ export function createIdempotency<Stores>(
      * Runs `make` in a transaction that also stores the key and the output. If the key was used before,
      * it returns the output of that request, `keyRunning` while that request is running, or `keyUsed` if
      * that was another request. With `oneStatement`, concurrent calls share a transaction. Makes up to
-     * three attempts, which are safe because of the key. Throws the errors of `make`, and
-     * DatabaseUnavailableError.
+     * three attempts, and up to six in conflicts with other transactions, which are safe because of the
+     * key. Throws the errors of `make`, and DatabaseUnavailableError.
      */
     async once<Output>(
       { holder, key, operation, input }: OnceRequest,
@@ -90,40 +91,34 @@ export function createIdempotency<Stores>(
       make: Make<Stores, Output>,
       { oneStatement = false }: { oneStatement?: boolean } = {},
     ): Promise<Outcome<Output>> {
-      const name = `${holder} ${key}`
+      const row = {
+        api_key_id: holder,
+        key_hash: hashOf('sha256', key),
+        operation,
+        fingerprint: fingerprintOf(input),
+      }
+      const name = nameOf(row)
       if (running.has(name)) return 'keyRunning'
-      const hash = hashOf('sha256', key)
-      const row = { holder, hash, operation, fingerprint: fingerprintOf(input) }
       running.add(name)
-      try {
-        for (let mayShare = oneStatement; ; mayShare = false) {
-          const known = await findRow(db, row, deadline)
-          if (known && known.now - known.created_at < lifetime) {
-            const isSame = known.operation === operation && known.fingerprint === row.fingerprint
-            // An output of the same operation.
-            return isSame ? { output: parse(known.answer) as Output } : 'keyUsed'
-          }
-          const isShared = mayShare && !known
-          let attempts = 0
-          const run = () => {
-            attempts++
-            return isShared
-              ? runShared(row, deadline, make)
-              : runAlone(row, deadline, make, known?.id)
-          }
-          try {
-            const outcome = await retry(run, { repeatable: true, deadline })
-            if (outcome) return outcome
-          } catch (error) {
-            if (error instanceof TakenError) {
-              if (error.cause instanceof LockedError) return 'keyRunning'
-            } else if (!isShared || attempts === 1 || error instanceof DatabaseUnavailableError) {
-              throw error
-            }
-          }
-          // Another call of the shared transaction failed; or the answer to a commit was lost, and a
-          // later attempt found the key taken: by that commit, or by another request. The row tells which.
+      let mayShare = oneStatement
+      // After an attempt whose commit was not answered, and after one that found the key taken, the row
+      // tells what has happened.
+      const attempt = async (): Promise<Outcome<Output>> => {
+        const known = await findRow(db, row, deadline)
+        if (known && known.now - known.created_at < lifetime) {
+          const isSame = known.operation === operation && known.fingerprint === row.fingerprint
+          // An output of the same operation.
+          return isSame ? { output: parse(known.answer) as Output } : 'keyUsed'
         }
+        if (known || !mayShare) return await runAlone(row, deadline, make, known?.id)
+        mayShare = false
+        return await runShared(row, deadline, make)
+      }
+      try {
+        return await retry(attempt, { repeatable: true, deadline })
+      } catch (error) {
+        if (error instanceof RunningError) return 'keyRunning'
+        throw error
       } finally {
         running.delete(name)
       }
@@ -133,50 +128,46 @@ export function createIdempotency<Stores>(
   }
 }
 
-/** Another request has stored the same key, or is about to; this one has no effect. */
-class TakenError extends Error {}
+/** Another request is about to store the same key; this one has no effect. */
+class RunningError extends Error {}
 
-interface NewRow {
-  holder: bigint
-  hash: string
-  operation: string
-  fingerprint: string
-}
+type NewRow = Omit<IdempotencyKeysTable, 'id' | 'answer' | 'created_at'>
+type Key = Pick<NewRow, 'api_key_id' | 'key_hash'>
 
-const findRow = lookUp<NewRow, Selectable<Tables['idempotency_keys']> & { now: bigint }>({
+const nameOf = ({ api_key_id, key_hash }: Key) => `${api_key_id} ${key_hash}`
+
+const findRow = lookUp<Key, Selectable<IdempotencyKeysTable> & { now: bigint }>({
   select: (db, values) => {
     const all = db.selectFrom('idempotency_keys').selectAll().select(now(db).as('now'))
-    const columnsOf = (value: Value<NewRow>) => ({
-      api_key_id: value(({ holder }) => holder),
-      key_hash: value(({ hash }) => hash),
+    const columnsOf = (value: Value<Key>) => ({
+      api_key_id: value(({ api_key_id }) => api_key_id),
+      key_hash: value(({ key_hash }) => key_hash),
     })
     return all.where((eb) => eb.or(values.map((value) => eb.and(columnsOf(value)))))
   },
-  nameOf: (key) =>
-    'hash' in key ? `${key.holder} ${key.hash}` : `${key.api_key_id} ${key.key_hash}`,
+  nameOf,
 })
 
 const insertRow = inserts('idempotency_keys', (row: NewRow & { answer: string }, db) => ({
-  api_key_id: row.holder,
-  key_hash: row.hash,
-  operation: row.operation,
-  fingerprint: row.fingerprint,
-  answer: row.answer,
+  ...row,
   created_at: now(db),
 }))
 
-/** Stores the key. Throws TakenError if it is taken: no other unique index can reject the row. */
+/**
+ * Stores the key, and returns the id of its row. If another request has stored the key, which alone is
+ * unique here, throws ConflictError; if that one is running, RunningError.
+ */
 async function storeKey(
   transaction: Database,
   row: NewRow,
   answer: string,
   deadline: Deadline,
-): Promise<void> {
+): Promise<bigint> {
   try {
-    await insertRow(transaction, { ...row, answer }, deadline)
+    return await insertRow(transaction, { ...row, answer }, deadline)
   } catch (error) {
-    const isTaken = error instanceof DuplicateError || error instanceof LockedError
-    throw isTaken ? new TakenError(undefined, { cause: error }) : error
+    if (error instanceof LockedError) throw new RunningError()
+    throw error instanceof DuplicateError ? new ConflictError(error, true) : error
   }
 }
 
