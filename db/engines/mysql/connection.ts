@@ -6,7 +6,8 @@ import { DatabaseUnavailableError, NoConsecutiveIdsError } from '../../errors.ts
 import type { Statement } from '../../statement.ts'
 import { Connection } from '../driver.ts'
 import { mysqlError, NoIndexError, UnfitServerError } from './errors.ts'
-import type { MysqlPool, Pooled } from './pool.ts'
+import type { MysqlPool } from './pool.ts'
+import type { Session } from './session.ts'
 
 /** The types of integers in the protocol: TINY, SHORT, LONG, LONGLONG, INT24. On SQLite all are bigints, too. */
 const INTEGERS = new Set<number | undefined>([1, 2, 3, 8, 9])
@@ -19,15 +20,11 @@ export class MysqlConnection extends Connection {
   readonly #pool: MysqlPool
   /** Milliseconds for a statement without a deadline. */
   readonly #timeout: number
-  #pooled: Pooled | undefined
-  /** Why the connection was closed. */
-  #lost: Error | undefined
+  #session: Session | undefined
   /** Whether a transaction begins with the next statement. */
   #isToBegin = false
   /** The deadline of the latest statement, which also limits the commit and the rollback. */
   #deadline: Deadline | undefined
-  /** The same for a statement without one. */
-  #ownDeadline: Deadline | undefined
 
   constructor(pool: MysqlPool, timeout: number) {
     super()
@@ -37,29 +34,25 @@ export class MysqlConnection extends Connection {
 
   async execute<Row>(statement: Statement): Promise<QueryResult<Row>> {
     const { sql, parameters, isRead, needsConsecutiveIds } = statement
-    this.#ownDeadline?.clear()
-    this.#ownDeadline = statement.deadline ? undefined : new Deadline(this.#timeout)
-    this.#deadline = statement.deadline ?? this.#ownDeadline
-    const deadline = this.#deadline as Deadline // one of both
-    if (deadline.reason) throw deadline.reason
-    if (this.#lost) throw this.#lost
+    const deadline = statement.deadline ?? new Deadline(this.#timeout)
+    this.#deadline = deadline
     // A transaction may lock the rows that it reads.
     const use = isRead && !this.#isToBegin ? 'read' : 'write'
-    this.#pooled ??= await this.#pool.take(use, deadline)
-    const pooled = this.#pooled
-    if (needsConsecutiveIds && !pooled.server.hasConsecutiveIds) {
+    this.#session ??= await this.#pool.take(use, deadline)
+    const session = this.#session
+    if (needsConsecutiveIds && !session.server.hasConsecutiveIds) {
       throw new NoConsecutiveIdsError('The server does not guarantee consecutive ids')
     }
     if (this.#isToBegin) {
-      await this.#run(pooled, deadline, 'begin')
+      await this.#run(session, deadline, 'begin')
       this.#isToBegin = false
     }
     try {
-      return await this.#run<Row>(pooled, deadline, sql, parameters)
+      return await this.#run<Row>(session, deadline, sql, parameters)
     } catch (error) {
       if (!(error instanceof NoIndexError)) throw error
       const withoutHints = sql.replaceAll(/ force index \(`[^`]*`\)/g, '')
-      return await this.#run<Row>(pooled, deadline, withoutHints, parameters)
+      return await this.#run<Row>(session, deadline, withoutHints, parameters)
     }
   }
 
@@ -68,75 +61,58 @@ export class MysqlConnection extends Connection {
   }
 
   async commit(): Promise<void> {
-    if (this.#lost) throw this.#lost
-    if (this.#deadline?.reason) throw this.#deadline.reason
     await this.#end('commit')
   }
 
   /** Rolls back. Never throws: a connection that fails is closed, and its transaction with it. */
   async rollback(): Promise<void> {
-    await this.#end('rollback').catch((error) => this.#lose(error))
+    await this.#end('rollback').catch(() => this.#session?.socket.destroy())
   }
 
   async release(): Promise<void> {
-    this.#ownDeadline?.clear()
-    if (this.#pooled) this.#pool.giveBack(this.#pooled)
-    this.#pooled = undefined
+    if (this.#session) this.#pool.giveBack(this.#session)
+    this.#session = undefined
   }
 
   async #end(sql: 'commit' | 'rollback'): Promise<void> {
-    const isBegun = !this.#isToBegin
-    this.#isToBegin = false
     // Otherwise no statement was sent.
-    if (isBegun && this.#pooled && this.#deadline) {
-      await this.#run(this.#pooled, this.#deadline, sql)
+    if (!this.#isToBegin && this.#session && this.#deadline) {
+      await this.#run(this.#session, this.#deadline, sql)
     }
+    this.#isToBegin = false
   }
 
   /** Runs a statement. If its deadline ends it, closes the connection, because the server continues. */
   async #run<Row>(
-    pooled: Pooled,
+    session: Session,
     deadline: Deadline,
     sql: string,
     parameters: readonly unknown[] = [],
   ): Promise<QueryResult<Row>> {
-    if (pooled.hasEnded)
+    if (deadline.reason) throw deadline.reason
+    if (session.socket.destroyed) {
       throw new DatabaseUnavailableError(new Error('The connection was lost'), true)
+    }
     const { promise, resolve, reject } = Promise.withResolvers<QueryResult<Row>>()
     const removeListener = deadline.onGiveUp((reason) => {
-      this.#lose(reason)
-      void this.#pool.kill(pooled)
+      session.socket.destroy()
+      void this.#pool.kill(session)
       reject(reason)
     })
-    const values = parameters as unknown[] // mysql2 does not change them
-    pooled.connection.query<RowDataPacket[] | ResultSetHeader>(
+    session.connection.query<RowDataPacket[] | ResultSetHeader>(
       sql,
-      values,
-      (error, result, fields) => {
+      parameters as unknown[], // mysql2 does not change them
+      (thrown, result, fields) => {
         removeListener()
-        if (error?.fatal) pooled.hasEnded = true
-        if (error) reject(error)
         // Kysely declares the type of the rows.
-        else resolve(toResult(result, fields) as QueryResult<Row>)
+        if (!thrown) return resolve(toResult(result, fields) as QueryResult<Row>)
+        const error = mysqlError(thrown)
+        // After an UnfitServerError, a new connection may lead to another server.
+        if (thrown.fatal || error instanceof UnfitServerError) session.socket.destroy()
+        reject(error)
       },
     )
-    try {
-      return await promise
-    } catch (thrown) {
-      if (thrown === deadline.reason) throw thrown
-      const error = mysqlError(thrown as Error) // mysql2 throws nothing else
-      // A new connection may lead to another server.
-      if (error instanceof UnfitServerError) this.#lose(error)
-      throw error
-    }
-  }
-
-  /** Closes the connection for this reason. */
-  #lose(reason: Error): void {
-    const pooled = this.#pooled
-    this.#pooled = undefined
-    this.#lost = reason
-    if (pooled) this.#pool.drop(pooled)
+    return await promise
   }
 }
 

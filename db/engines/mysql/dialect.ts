@@ -24,11 +24,8 @@ const CONNECT_TIMEOUT = 5_000
 /** Maximum number of connections, by default. */
 const SIZE = 10
 
-/** Seconds that one attempt waits for the lock of the database. */
-const LOCK_TIMEOUT = 1
-
-/** Maximum number of characters in the name of a lock. */
-const MAX_NAME = 64
+/** The lock of one database of a server: Kysely's own is for all, and waits for an hour. */
+const LOCK = sql`left(concat('migrations of ', database()), 64)` // a name has at most 64 characters
 
 // MariaDB's name, and MySQL's. Both compare code points without padding, so 'Graz' and 'Graz ' are two
 // texts, as in SQLite.
@@ -87,7 +84,7 @@ export function mysqlDialect(
   const connect = () => new MysqlConnection(pool, timeout ?? Number.POSITIVE_INFINITY)
   return {
     createDriver: () => createDriver(connect, () => pool.end()),
-    createAdapter: () => new MysqlEngine(decodeURIComponent(server.pathname.slice(1))),
+    createAdapter: () => new MysqlEngine(),
     createQueryCompiler: () => new MysqlQueryCompiler(),
     createIntrospector: (db: Kysely<unknown>) => new MysqlIntrospector(db),
   }
@@ -98,29 +95,20 @@ class MysqlEngine extends MysqlAdapter implements Engine {
   /** Not `unix_timestamp`, which is wrong by an hour in the hour that a time zone repeats. */
   readonly now = sql<bigint>`timestampdiff(microsecond, '1970-01-01', utc_timestamp(3)) div 1000`
   readonly pagesPerQuery = 8
-  readonly #lock: string
 
-  constructor(database: string) {
-    super()
-    this.#lock = `migrations of ${database}`.slice(0, MAX_NAME)
-  }
-
-  /**
-   * Kysely's own lock is for all databases of a server, and waits for an hour:
-   * https://dev.mysql.com/doc/refman/9.4/en/locking-functions.html
-   */
+  /** https://dev.mysql.com/doc/refman/9.4/en/locking-functions.html */
   async underLock<Result>(db: Database, work: (session: Database) => Promise<Result>) {
     return await db.connection().execute(async (session) => {
-      const lock = sql<{ taken: bigint }>`select get_lock(${this.#lock}, ${LOCK_TIMEOUT}) as taken`
-      const { rows } = await lock.execute(session)
-      if (Number(rows[0]?.taken) !== 1) {
-        throw new LockedError(new Error(`Another session holds the lock "${this.#lock}"`), true)
+      const take = sql<{ taken: bigint }>`select get_lock(${LOCK}, 1) as taken` // waits for a second
+      const { rows } = await take.execute(session)
+      if (rows[0]?.taken !== 1n) {
+        throw new LockedError(new Error('Another session holds the lock of the migrations'), true)
       }
       try {
         return await work(session)
       } finally {
         // A connection that was lost has released the lock.
-        await sql`select release_lock(${this.#lock})`.execute(session).catch(() => {})
+        await sql`select release_lock(${LOCK})`.execute(session).catch(() => {})
       }
     })
   }

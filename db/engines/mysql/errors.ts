@@ -60,20 +60,8 @@ const known = new Map(
   errors.flatMap(([numbers, make]) => numbers.split(' ').map((number) => [Number(number), make])),
 )
 
-const ACCESS_DENIED = 1045
-const TLS_REQUIRED = 3159
-
-/** The plugins of servers for which mysql2 can log in. */
-const PLUGINS = 'mysql_native_password, caching_sha2_password or sha256_password'
-
-interface DriverError extends Error {
-  code?: string
-  errno?: number
-  /** Whether the error ended the connection. */
-  fatal?: boolean
-  /** The system call that failed, in an error of the socket. */
-  syscall?: string
-}
+/** `syscall` is set in an error of the socket. `fatal` says whether the error ended the connection. */
+type DriverError = NodeJS.ErrnoException & { fatal?: boolean }
 
 /** Returns an error of mysql2 as an error of db/errors.ts; an error in the statement stays as it is. */
 export function mysqlError(error: DriverError): Error {
@@ -83,6 +71,12 @@ export function mysqlError(error: DriverError): Error {
   const make = known.get(errno) ?? (fatal || syscall !== undefined ? unknown : undefined)
   return make ? make(error) : error
 }
+
+const ACCESS_DENIED = 1045
+const TLS_REQUIRED = 3159
+
+/** The plugins of servers for which mysql2 can log in. */
+const PLUGINS = 'mysql_native_password, caching_sha2_password or sha256_password'
 
 /** Returns why a connection could not be opened, with the remedy where the server does not say it. */
 export function openError(error: DriverError, isEncrypted: boolean): Error {

@@ -1,10 +1,10 @@
 /** The pool of connections to a MySQL server. */
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate } from 'node:timers/promises'
 import type { RowDataPacket } from 'mysql2'
 import { Deadline } from '../../deadline.ts'
 import type { PoolUsage } from '../../engine.ts'
 import { DatabaseUnavailableError, OverloadedError } from '../../errors.ts'
-import { type Address, type Opened, open } from './session.ts'
+import { type Address, open, type Session } from './session.ts'
 
 /** The part of the connections that may write: while all writes wait for a lock, reads continue. */
 const WRITERS = 0.6
@@ -24,32 +24,20 @@ const PING_TIMEOUT = 500
 
 const UNKNOWN_SESSION = 1094 // ER_NO_SUCH_THREAD
 
-/** A connection of the pool. */
-export interface Pooled extends Opened {
-  /** When it was last known to work. */
-  workedAt: number
-  /** Whether it was lost, or is being closed: no statement can be sent. */
-  hasEnded: boolean
-  /** What it is used for; undefined while it is idle. */
-  use: Use | undefined
-}
-
 /** A use for a statement that reads or that may write; or for the kill of a session, beyond the limits. */
 type Use = 'read' | 'write' | 'kill'
 
-interface Waiter {
+interface Waiter extends PromiseWithResolvers<Session> {
   use: Use
-  resolve(pooled: Pooled): void
-  reject(error: Error): void
 }
 
 export class MysqlPool {
   readonly #address: Address
   readonly #usage: PoolUsage
   readonly #size: number
-  #writing = 0
+  readonly #writing = new Set<Session>()
   /** The idle connections, in the order of their last use: the first one was idle for the longest time. */
-  readonly #idle: Pooled[] = []
+  readonly #idle: Session[] = []
   /** The callers, in the order of their arrival. */
   readonly #waiters = new Set<Waiter>()
   /** Whether a connection is being opened: one at a time, so that a server that hangs has only one. */
@@ -67,38 +55,30 @@ export class MysqlPool {
   }
 
   /** Returns a connection that works. Throws DatabaseUnavailableError, or the reason of the deadline. */
-  async take(use: Use, deadline: Deadline): Promise<Pooled> {
+  async take(use: Use, deadline: Deadline): Promise<Session> {
     for (;;) {
       if (deadline.reason) throw deadline.reason
-      const pooled = this.#takeIdle(use) ?? (await this.#wait(use, deadline))
-      if (performance.now() - pooled.workedAt < PING_AFTER) return pooled
-      await deadline.race(this.#check(pooled))
+      const session = this.#takeIdle(use) ?? (await this.#wait(use, deadline))
+      if (performance.now() - session.workedAt < PING_AFTER) return session
+      await deadline.race(this.#check(session))
     }
   }
 
-  giveBack(pooled: Pooled): void {
-    const { use } = pooled
-    pooled.use = undefined
-    pooled.workedAt = performance.now()
-    if (pooled.hasEnded) pooled.socket.destroy()
-    else this.#keep(pooled)
-    if (use === 'read' || use === 'write') this.#usage.used--
-    if (use === 'write') this.#writing--
+  /** Takes a connection back, which is closed if its socket is destroyed. */
+  giveBack(session: Session): void {
+    session.workedAt = performance.now()
+    this.#writing.delete(session)
+    this.#usage.used--
+    if (!session.socket.destroyed) this.#keep(session)
     if (this.#usage.used === 0) this.#onUnused?.()
     this.#serve()
   }
 
-  /** Closes a connection at once. */
-  drop(pooled: Pooled): void {
-    pooled.hasEnded = true
-    this.giveBack(pooled)
-  }
-
   /**
-   * Ends what the session of a dropped connection still does, over another connection to its server. Never
+   * Ends what the session of a closed connection still does, over another connection to its server. Never
    * throws: an unreachable server ends the session by itself.
    */
-  async kill({ connection: { threadId }, server, openedAt }: Pooled): Promise<void> {
+  async kill({ connection: { threadId }, server, openedAt }: Session): Promise<void> {
     using deadline = new Deadline(this.#address.timeout)
     const age = performance.now() - openedAt
     const control = await this.take('kill', deadline).catch(() => undefined)
@@ -113,7 +93,7 @@ export class MysqlPool {
       if (Number(uptime?.Value) * 1_000 > age) await query(`kill ${threadId}`)
     } catch (error) {
       // The session may have ended meanwhile.
-      control.hasEnded ||= (error as { errno?: number }).errno !== UNKNOWN_SESSION
+      if ((error as { errno?: number }).errno !== UNKNOWN_SESSION) control.socket.destroy()
     }
     this.giveBack(control)
   }
@@ -123,62 +103,55 @@ export class MysqlPool {
     this.#end.abort()
     clearInterval(this.#sweep)
     this.#reject([...this.#waiters], new Error('The pool has ended'))
-    for (const pooled of this.#idle.splice(0)) close(pooled)
+    for (const session of this.#idle.splice(0)) close(session)
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#onUnused = resolve
     if (this.#usage.used > 0) await promise
   }
 
-  /** Returns how many more connections may have this use. */
-  #free(use: Use): number {
-    if (use === 'kill') return Number.POSITIVE_INFINITY
-    const free = this.#size - this.#usage.used
-    if (use === 'read') return free
-    return Math.min(free, Math.max(1, Math.floor(this.#size * WRITERS)) - this.#writing)
+  #mayUse(use: Use): boolean {
+    if (this.#usage.used >= this.#size) return use === 'kill'
+    return use !== 'write' || this.#writing.size < Math.max(1, Math.floor(this.#size * WRITERS))
   }
 
-  #takeIdle(use: Use): Pooled | undefined {
-    const pooled = this.#free(use) > 0 ? this.#idle.pop() : undefined
-    if (pooled) {
-      pooled.use = use
-      if (use !== 'kill') this.#usage.used++
-      if (use === 'write') this.#writing++
-    }
-    return pooled
+  #takeIdle(use: Use): Session | undefined {
+    const session = this.#mayUse(use) ? this.#idle.pop() : undefined
+    if (session) this.#usage.used++
+    if (session && use === 'write') this.#writing.add(session)
+    return session
   }
 
   /** Waits for a connection that is given back, or for a new one. */
-  async #wait(use: Use, deadline: Deadline): Promise<Pooled> {
-    if (this.#waiters.size >= MAX_WAITING + this.#free(use)) {
+  async #wait(use: Use, deadline: Deadline): Promise<Session> {
+    if (this.#usage.waiting >= MAX_WAITING && use !== 'kill') {
       throw new OverloadedError('Too many calls wait for a connection to the database')
     }
-    const { promise, resolve, reject } = Promise.withResolvers<Pooled>()
-    const waiter = { use, resolve, reject }
+    const waiter: Waiter = { use, ...Promise.withResolvers() }
     this.#waiters.add(waiter)
-    if (use !== 'kill') this.#usage.waiting++
+    this.#usage.waiting++
     deadline.onGiveUp((reason) => {
       this.#waiters.delete(waiter)
-      reject(reason)
+      waiter.reject(reason)
     })
     this.#serve()
     try {
-      return await promise
+      return await waiter.promise
     } finally {
-      if (use !== 'kill') this.#usage.waiting--
+      this.#usage.waiting--
     }
   }
 
   /** Gives idle connections to the callers that may have one, and opens another if there are too few. */
   #serve(): void {
     for (const waiter of this.#waiters) {
-      if (this.#free(waiter.use) <= 0) continue
-      const pooled = this.#takeIdle(waiter.use)
-      if (!pooled) {
+      if (!this.#mayUse(waiter.use)) continue
+      const session = this.#takeIdle(waiter.use)
+      if (!session) {
         if (!this.#isOpening) void this.#open()
         return
       }
       this.#waiters.delete(waiter)
-      waiter.resolve(pooled)
+      waiter.resolve(session)
     }
   }
 
@@ -187,18 +160,16 @@ export class MysqlPool {
     this.#isOpening = true
     try {
       this.#end.signal.throwIfAborted()
-      const opened = await open(this.#address, this.#end.signal)
-      const workedAt = performance.now()
-      const pooled: Pooled = { ...opened, workedAt, hasEnded: false, use: undefined }
+      const session = await open(this.#address, this.#end.signal)
       const onEnd = () => {
-        pooled.hasEnded = true
-        const index = this.#idle.indexOf(pooled)
-        if (index >= 0) this.#idle.splice(index, 1)[0]?.socket.destroy()
+        session.socket.destroy()
+        const index = this.#idle.indexOf(session)
+        if (index >= 0) this.#idle.splice(index, 1)
       }
-      pooled.connection.on('end', onEnd).on('error', onEnd)
-      this.#keep(pooled)
+      session.connection.on('end', onEnd).on('error', onEnd)
+      this.#keep(session)
     } catch (error) {
-      const waiting = [...this.#waiters].filter(({ use }) => this.#free(use) > 0)
+      const waiting = [...this.#waiters].filter(({ use }) => this.#mayUse(use))
       this.#reject(waiting, error)
     }
     this.#isOpening = false
@@ -214,35 +185,32 @@ export class MysqlPool {
 
   #closeOld(): void {
     const latest = performance.now() - IDLE_TIMEOUT
-    const isOld = ({ workedAt }: Pooled) => workedAt < latest
-    for (const pooled of this.#idle.splice(0, this.#idle.filter(isOld).length)) close(pooled)
+    const isOld = ({ workedAt }: Session) => workedAt < latest
+    for (const session of this.#idle.splice(0, this.#idle.filter(isOld).length)) close(session)
   }
 
-  #keep(pooled: Pooled): void {
-    if (this.#end.signal.aborted) close(pooled)
-    else this.#idle.push(pooled)
+  #keep(session: Session): void {
+    if (this.#end.signal.aborted) close(session)
+    else this.#idle.push(session)
   }
 
   /** Offers a connection again if it answers. If not, closes all idle ones, which were lost with it. */
-  async #check(pooled: Pooled): Promise<void> {
+  async #check(session: Session): Promise<void> {
     // After a pause of the process, the end of an idle session may have arrived. It is read before this
     // turn; mysql2 writes a line to stderr if it arrives as the answer to another command.
-    await nextTurn()
-    if (pooled.hasEnded) return this.drop(pooled)
-    const { promise, resolve } = Promise.withResolvers<boolean>()
-    // After a pause of the process, the answer may have arrived: it is read before the immediate.
-    const timer = setTimeout(() => setImmediate(resolve, false), PING_TIMEOUT)
-    pooled.connection.ping((error) => resolve(!error))
-    const answers = await promise
-    clearTimeout(timer)
-    if (!answers) for (const lost of [pooled, ...this.#idle.splice(0)]) this.drop(lost)
-    else this.giveBack(pooled)
+    await setImmediate()
+    if (!session.socket.destroyed) {
+      using deadline = new Deadline(PING_TIMEOUT)
+      await deadline.race(session.connection.promise().ping()).catch(() => {
+        for (const { socket } of [session, ...this.#idle.splice(0)]) socket.destroy()
+      })
+    }
+    this.giveBack(session)
   }
 }
 
 /** Closes a connection with a message to the server, and does not wait for a reply. */
-function close(pooled: Pooled): void {
-  pooled.hasEnded = true
-  pooled.connection.end()
-  pooled.socket.destroySoon()
+function close({ connection, socket }: Session): void {
+  connection.end()
+  socket.destroySoon()
 }

@@ -35,20 +35,25 @@ export interface Address {
   warn(message: string): void
 }
 
-/** A connection to a server. All times are those of performance.now(). */
-export interface Opened {
+/** A session with a server. All times are those of performance.now(). */
+export interface Session {
   readonly connection: Connection
-  /** Ends the connection at once, without a message to the server, which may be unreachable. */
+  /**
+   * `destroy()` ends the session at once, without a message to the server, which may be unreachable. Once it
+   * is `destroyed`, no statement can be sent.
+   */
   readonly socket: Socket
-  readonly server: Server
+  readonly server: ReturnType<typeof toServer>
   readonly openedAt: number
+  /** When it was last known to work. */
+  workedAt: number
 }
 
 /** Opens a connection, and sets up its session. Throws the reason, for the operator. */
 export async function open(
   { at, options, timeout, warn }: Address,
   signal: AbortSignal,
-): Promise<Opened> {
+): Promise<Session> {
   const openedAt = performance.now()
   const keepAlive = { keepAlive: true, keepAliveInitialDelay: KEEP_ALIVE_DELAY, noDelay: true }
   const socket = connect({ ...at, ...keepAlive }).on('error', () => {}) // each step throws it
@@ -64,7 +69,7 @@ export async function open(
     connection.on('error', () => {}) // as above
     await within(LOG_IN_TIMEOUT, promisify(connection.connect).call(connection))
     const server = await within(timeout, setUp(connection, warn))
-    return { connection, socket, server, openedAt }
+    return { connection, socket, server, openedAt, workedAt: performance.now() }
   } catch (error) {
     socket.destroy()
     throw openError(error as Error, options.ssl !== undefined) // Node and mysql2 throw nothing else
@@ -155,64 +160,57 @@ const TABLES = `select table_name as name from information_schema.tables
  * unusable, and warns of one that may lose what was acknowledged.
  */
 async function setUp(connection: Connection, warn: (message: string) => void) {
-  const query = async (sql: string) =>
-    (await connection.promise().query<RowDataPacket[]>(sql))[0] ?? []
+  const query = async (sql: string) => (await connection.promise().query<RowDataPacket[]>(sql))[0]
   for (const sql of SET_UP) await query(sql)
-  const { mistake, risks, ...server } = toServer(await query(VARIABLES))
-  if (mistake) throw new Error(mistake)
+  const rows = await query(VARIABLES)
+  const variables = rows.map((row) => [row.Variable_name, String(row.Value)])
+  const server = toServer(Object.fromEntries(variables), warn)
   const tables = await query(TABLES)
-  if (tables.length > 0) {
-    const remedy = tables.map(({ name }) => `alter table ${name} engine = InnoDB`).join('; ')
-    throw new Error(`Tables must have the storage engine InnoDB: ${remedy}`)
-  }
-  for (const risk of risks) warn(risk)
-  return server
+  if (tables.length === 0) return server
+  const remedy = tables.map(({ name }) => `alter table ${name} engine = InnoDB`).join('; ')
+  throw new Error(`Tables must have the storage engine InnoDB: ${remedy}`)
 }
 
-type Server = Awaited<ReturnType<typeof setUp>>
-
-/** Returns the properties of a server and of the session, from the rows of VARIABLES. */
-export function toServer(rows: readonly Record<string, unknown>[]) {
-  const values = new Map(rows.map((row) => [row.Variable_name, String(row.Value)]))
-  const is = (name: string, value: string) => values.get(name) === value
+/** Returns the properties of a server, from the variables; see `setUp`. */
+export function toServer(
+  { tx_isolation, ...variables }: Record<string, string | undefined>,
+  warn: (message: string) => void,
+) {
   // The name in MariaDB before 11.1.
-  const isolation = values.get('tx_isolation')
-  if (isolation && !values.has('transaction_isolation'))
-    values.set('transaction_isolation', isolation)
-  const differences = Object.entries(EXPECTED)
-    .filter(([name, value]) => !is(name, value))
-    .map(([name, value]) => `${name} is ${values.get(name) ?? 'unknown'}, not ${value}`)
-  const durable = [
-    'innodb_flush_log_at_trx_commit',
-    ...(is('log_bin', 'ON') ? ['sync_binlog'] : []),
-  ]
+  variables.transaction_isolation ??= tx_isolation
+  for (const [name, expected] of Object.entries(EXPECTED)) {
+    const value = variables[name] ?? 'unknown'
+    if (value !== expected) {
+      throw new Error(
+        `The variables of the session are wrong (${name} is ${value}, not ${expected}): a proxy must pass SET statements on`,
+      )
+    }
+  }
+  const isLogged = variables.log_bin === 'ON'
+  if (isLogged && variables.binlog_format === 'STATEMENT') {
+    // The server rejects the writes of transactions with this isolation level.
+    throw new Error('The server logs statements: binlog_format must be ROW or MIXED')
+  }
+  for (const name of ['innodb_flush_log_at_trx_commit', ...(isLogged ? ['sync_binlog'] : [])]) {
+    const value = variables[name] ?? '1'
+    if (value !== '1') {
+      warn(
+        `The database server has ${name} = ${value}, not 1: when it or its machine fails, it may lose the latest writes, though they were acknowledged`,
+      )
+    }
+  }
   return {
-    /** Why the session is unusable, for the operator; undefined if it is as set up. */
-    mistake:
-      differences.length > 0
-        ? `The variables of the session are wrong (${differences.join('; ')}): a proxy must pass SET statements on`
-        : is('log_bin', 'ON') && is('binlog_format', 'STATEMENT')
-          ? // The server rejects the writes of transactions with this isolation level.
-            'The server logs statements: binlog_format must be ROW or MIXED'
-          : undefined,
-    /** What may be lost although it was acknowledged, for the operator. */
-    risks: durable
-      .filter((name) => values.has(name) && !is(name, '1'))
-      .map(
-        (name) =>
-          `The database server has ${name} = ${values.get(name)}, not 1: when it or its machine fails, it may lose the latest writes, though they were acknowledged`,
-      ),
     /** The name of the server: servers behind one load balancer use the same session numbers. */
-    name: `${values.get('hostname')}:${values.get('port')}`,
+    name: `${variables.hostname}:${variables.port}`,
     /**
      * Whether the ids of one insert are consecutive. All lock modes guarantee it
      * (https://dev.mysql.com/doc/refman/9.4/en/innodb-auto-increment-handling.html). Galera and group
      * replication have larger increments; TiDB and Vitess assign ranges.
      */
     hasConsecutiveIds:
-      ['0', '1', '2'].includes(values.get('innodb_autoinc_lock_mode') ?? '') &&
-      is('auto_increment_increment', '1') &&
-      (values.get('wsrep_on') ?? 'OFF') === 'OFF' &&
-      !/tidb|vitess/i.test(values.get('version') ?? 'vitess'),
+      variables.innodb_autoinc_lock_mode !== undefined &&
+      variables.auto_increment_increment === '1' &&
+      variables.wsrep_on !== 'ON' &&
+      !/tidb|vitess/i.test(variables.version ?? 'vitess'),
   }
 }

@@ -133,7 +133,11 @@ describe.skipIf(process.env.TEST_DATABASE_URL)('unsuitable settings', () => {
       ['sql_mode', /sql_mode = '[^']+', /],
       ['character_set_client', /, names .*/],
       ['character_set_connection', /names .*/, 'character_set_client = utf8mb4'],
-      ['character_set_results', /names .*/, 'collation_connection = utf8mb4_bin'],
+      [
+        'character_set_results',
+        /names .*/,
+        'character_set_client = utf8mb4, collation_connection = utf8mb4_bin',
+      ],
       ['transaction_isolation', /^set session transaction .*/, 'do 0'],
     ])('a wrong %s: the connection is rejected', async (name, part, instead = '') => {
       proxy.rewrite((statement) => statement.replace(part, instead))
