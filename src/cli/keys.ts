@@ -6,8 +6,7 @@ import { UsageError } from '../config/environment.ts'
 import { KEY_LIFETIME } from '../keys/key.ts'
 import type { ApiKey, NewApiKey } from '../keys/store.ts'
 import { textInput } from '../procedure/fields.ts'
-import { print, withDatabase } from '../process/program.ts'
-import { command } from './command.ts'
+import { command, print, withDatabase } from '../process/program.ts'
 
 const help = `Usage: npm run keys -- COMMAND [OPTIONS]
 

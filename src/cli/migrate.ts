@@ -1,6 +1,5 @@
 /** `npm run migrate`: runs the migrations that the database does not have. */
-import { print, withDatabase } from '../process/program.ts'
-import { command, refuseArguments } from './command.ts'
+import { command, print, refuseArguments, withDatabase } from '../process/program.ts'
 
 await command(async (config, location) => {
   refuseArguments()

@@ -1,7 +1,6 @@
 /** `npm run restore`: replaces the embedded database by a backup, and migrates it. */
 import { UsageError } from '../config/environment.ts'
-import { print, withDatabase } from '../process/program.ts'
-import { command, embeddedPath, fileArgument } from './command.ts'
+import { command, embeddedPath, fileArgument, print, withDatabase } from '../process/program.ts'
 
 await command(async (config) => {
   const file = fileArgument()

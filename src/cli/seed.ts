@@ -1,7 +1,6 @@
 /** `npm run seed`: adds sample data to the catalogue. */
 import { seed } from '../petstore/pets/seed.ts'
-import { print, withDatabase } from '../process/program.ts'
-import { command, refuseArguments } from './command.ts'
+import { command, print, refuseArguments, withDatabase } from '../process/program.ts'
 
 await command(async (config, location) => {
   refuseArguments()

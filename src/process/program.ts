@@ -1,9 +1,69 @@
-/** A program of the package: its configuration, and what it prints when it fails. */
+/** The programs of the package: their configuration, signals, arguments and database, and how they fail. */
+import { constants } from 'node:os'
 import { DatabaseUnavailableError } from '../../db/errors.ts'
 import type { Database } from '../../db/tables.ts'
 import { describeUrl } from '../../db/url.ts'
 import { type Config, loadConfig } from '../config/config.ts'
 import { UsageError } from '../config/environment.ts'
+
+/**
+ * Calls `run` with the configuration of the environment, and the location of the database for people: host
+ * and name, or the file. Prints an error on stderr, and sets the exit code 1. A mistake of the operator, or
+ * a database that is unavailable, is one line; any other error is a bug, and has its stack.
+ */
+export async function program(
+  run: (config: Config, location: string) => Promise<void>,
+): Promise<void> {
+  let location = ''
+  try {
+    const config = loadConfig()
+    location = describeUrl(config.databaseUrl).location
+    await run(config, location)
+  } catch (error) {
+    process.exitCode = 1
+    if (error instanceof UsageError) return console.error(error.message)
+    if (!(error instanceof DatabaseUnavailableError)) return console.error(error)
+    const { message, code } = error.cause as NodeJS.ErrnoException // the error of the driver
+    console.error(`DATABASE_URL: cannot use the database ${location}: ${message || code}`)
+  }
+}
+
+/**
+ * Runs a command as `program` does. SIGTERM, SIGINT and SIGHUP end it at once, with the exit code of a shell:
+ * without a listener, process 1 of a container would ignore them.
+ */
+export function command(run: (config: Config, location: string) => Promise<void>): Promise<void> {
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
+    process.once(signal, () => process.exit(128 + constants.signals[signal]))
+  }
+  return program(async (config, location) => {
+    for (const warning of config.warnings) console.error(warning)
+    await run(config, location)
+  })
+}
+
+/** Throws UsageError when the command has arguments. */
+export function refuseArguments(): void {
+  const [argument] = process.argv.slice(2)
+  if (argument === undefined) return
+  throw new UsageError(`This command takes no arguments: remove ${argument}`)
+}
+
+/** Returns the FILE of the command. Throws UsageError unless that is the only argument. */
+export function fileArgument(): string {
+  const [file, extra] = process.argv.slice(2)
+  if (file && extra === undefined && !file.startsWith('-')) return file
+  throw new UsageError('This command takes one FILE, such as backups/monday.db')
+}
+
+/** Returns the path of the embedded database. Throws UsageError when MySQL is configured. */
+export function embeddedPath({ databaseUrl }: Config): string {
+  const { engine, location } = describeUrl(databaseUrl)
+  if (engine === 'sqlite') return location
+  throw new UsageError(
+    'This command copies only the embedded database; for MySQL use mysqldump --single-transaction',
+  )
+}
 
 /** Prints a text on stdout. Throws UsageError if it cannot be written: `console.log` ignores that. */
 export const print = (text: string): Promise<void> =>
@@ -13,22 +73,6 @@ export const print = (text: string): Promise<void> =>
       error ? reject(new UsageError(`Cannot write to stdout: ${error.message}`)) : resolve(),
     )
   })
-
-/**
- * Calls `run` with the configuration of the environment. Prints an error on stderr, and sets the exit
- * code 1. A mistake of the operator, or a database that is unavailable, is one line; any other error is
- * a bug, and has its stack.
- */
-export async function program(run: (config: Config) => Promise<void>): Promise<void> {
-  let config: Config | undefined
-  try {
-    config = loadConfig()
-    await run(config)
-  } catch (error) {
-    console.error(textOf(error, config))
-    process.exitCode = 1
-  }
-}
 
 /**
  * Migrates the configured database, calls `run` with it and the names of the migrations that ran, and
@@ -47,12 +91,4 @@ export async function withDatabase<Result>(
   ])
   await using db = await connect(databaseUrl)
   return await run(db, await migrate(db, { onWait }))
-}
-
-function textOf(error: unknown, config: Config | undefined): unknown {
-  if (error instanceof UsageError) return error.message
-  if (!config || !(error instanceof DatabaseUnavailableError)) return error
-  const { message, code } = error.cause as NodeJS.ErrnoException // the error of the driver
-  const { location } = describeUrl(config.databaseUrl)
-  return `DATABASE_URL: cannot use the database ${location}: ${message || code}`
 }
