@@ -9,7 +9,7 @@ import {
   int64Output,
 } from '../../src/procedure/fields.ts'
 import { codecOf } from '../../src/surface/rest/codec.ts'
-import { parseJson } from '../../src/surface/rest/json.ts'
+import { parseJson, writable } from '../../src/surface/rest/json.ts'
 import { hold, TIMEOUT, tellSeed } from './cases.ts'
 import { int64 } from './values.ts'
 
@@ -94,9 +94,7 @@ test('each value of a schema is read as it was written', { timeout: TIMEOUT }, a
   await hold(
     fc.asyncProperty(some, async ({ input, output, value }) => {
       const { read } = codecOf(input, 'It')
-      const { write } = codecOf(output, 'It')
-      const checked = output.parse(value)
-      const text = JSON.stringify(write ? write(checked) : checked)
+      const text = JSON.stringify(writable(output.parse(value)))
       expect(input.parse(read(parseJson(text))), text).toEqual(value)
     }),
     5,

@@ -1,16 +1,14 @@
-/** The codecs of REST: from text and JSON to inputs, and from outputs to JSON, by their schemas. */
+/** The readers of REST: from text and JSON to inputs, by their schemas. */
 import type { z } from 'zod'
 import { parseDateTime } from '../../procedure/fields.ts'
-import { exactInteger, isMarked, rawInteger, unmarked } from './json.ts'
+import { exactInteger, isMarked, unmarked } from './json.ts'
 
-/** How REST reads and writes the values of a schema. A reader leaves what it cannot read for the schema to reject. */
+/** How REST reads the values of a schema. A reader leaves what it cannot read for the schema to reject. */
 export interface Codec {
   /** Converts a parameter of the path or the query. Undefined for a type that no URL can have. */
   readText?: (text: string) => unknown
   /** Converts a value from `parseJson`. */
   read(value: unknown): unknown
-  /** Converts an output for JSON.stringify, in place. Undefined if the output needs no conversion. */
-  write?: ((value: unknown) => unknown) | undefined
   /** The codecs of the fields of an object. */
   fields?: Record<string, Codec>
 }
@@ -25,7 +23,6 @@ const int64: Codec = {
     if (isMarked(value)) return exactInteger(value) ?? NaN
     return Number.isSafeInteger(value) ? BigInt(value as number) : value
   },
-  write: (value) => rawInteger(value as bigint), // the output's schema returns a bigint
 }
 const integer: Codec = {
   readText: matching(INTEGER, Number),
@@ -50,27 +47,13 @@ const scalars: Partial<Record<z.core.$ZodTypeDef['type'], Codec>> = {
   void: nothing,
 }
 
-const nullable = ({ read, write }: Codec): Codec => ({
-  read,
-  write: write && ((value) => (value === null ? null : write(value))),
-})
-
-const list = ({ read, write }: Codec): Codec => ({
+const list = ({ read }: Codec): Codec => ({
   read: (value) => (Array.isArray(value) ? value.map(read) : unmarked(value)),
-  write: write && ((items) => (items as unknown[]).map(write)),
 })
 
 /** Returns the codec of an object, whose reader drops all other fields. */
 export function object(fields: Record<string, Codec>): Codec {
   const all = Object.entries(fields)
-  const writers = all.flatMap(([name, { write }]) => (write ? [{ name, write }] : []))
-  const write = (value: unknown) => {
-    const object = value as Record<string, unknown> // as its schema returns it
-    for (const { name, write } of writers) {
-      if (object[name] !== undefined) object[name] = write(object[name])
-    }
-    return object
-  }
   const read = (value: unknown) => {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return unmarked(value)
     const copy: Record<string, unknown> = {}
@@ -79,7 +62,7 @@ export function object(fields: Record<string, Codec>): Codec {
     }
     return copy
   }
-  return { fields, read, ...(writers.length > 0 && { write }) }
+  return { fields, read }
 }
 
 /** Returns the codec of a schema. Throws TypeError for one that REST cannot encode, with `place` in its message. */
@@ -92,7 +75,7 @@ export function codecOf(schema: z.core.$ZodType, place: string): Codec {
     case 'prefault':
       return codecOf(def.innerType, place)
     case 'nullable':
-      return nullable(codecOf(def.innerType, place))
+      return { read: codecOf(def.innerType, place).read } // a URL has no null
     case 'pipe': // of an input: outputs have none
       return codecOf(def.in, place)
     case 'union': // of `int64Input`: a bigint and a number

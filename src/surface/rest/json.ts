@@ -44,10 +44,20 @@ export function exactInteger(marked: string): bigint | undefined {
   return /[^0]/.test(digits.slice(zeros)) ? undefined : BigInt(digits.slice(0, zeros))
 }
 
-/** Returns an int64 for JSON.stringify, which writes numbers much faster than raw JSON. */
-export function rawInteger(value: bigint): unknown {
-  const number = Number(value)
-  return Number.isSafeInteger(number) ? number : JSON.rawJSON(String(value))
+/** Returns an output for JSON.stringify, which writes no bigint. Its objects are changed in place. */
+export function writable(value: unknown): unknown {
+  if (typeof value === 'bigint') {
+    // JSON.stringify writes numbers much faster than raw JSON.
+    const number = Number(value)
+    return Number.isSafeInteger(number) ? number : JSON.rawJSON(String(value))
+  }
+  if (Array.isArray(value)) return value.map(writable)
+  const fields = value as Record<string, unknown>
+  for (const name in fields) {
+    const field = fields[name]
+    if (typeof field === 'bigint' || typeof field === 'object') fields[name] = writable(field)
+  }
+  return value
 }
 
 declare global {

@@ -75,8 +75,6 @@ function operationOf({ name, type, rest, input, output, maker, run }: Procedure,
     readsBody,
     /** Converts a JSON body; undefined if the operation has none. */
     readBody: readsBody ? object(Object.fromEntries(others)).read : undefined,
-    /** Converts an output for JSON.stringify. */
-    write: outputCodec.write ?? ((value: unknown) => value),
     /** Whether `Link` has the URL of the next page. */
     isPaged: maker === 'paged',
     /** Whether the operation supports Idempotency-Key. */

@@ -3,7 +3,7 @@ import { parse as parseQuery } from 'node:querystring'
 import { methodNotSupported, problem } from '../../errors/catalogue.ts'
 import { Problem } from '../../errors/problem.ts'
 import type { Match, Surface } from '../pipeline.ts'
-import { parseJson } from './json.ts'
+import { parseJson, writable } from './json.ts'
 import { type Operation, PARAMETER, PREFIX } from './operations.ts'
 
 interface RestMatch extends Match {
@@ -32,11 +32,11 @@ export function restSurface(operations: Operation[]): Surface<RestMatch> {
       return undefined
     },
     async reply({ operation, inPath, query }, context, text) {
-      const { status, headersOfSuccess: headers, write } = operation
+      const { status, headersOfSuccess: headers } = operation
       const input = readInput(operation, inPath, query, text)
       const output = await operation.run(context, input)
       const link = linkOf(operation, input, output, context.nextCursor)
-      const body = status === 204 ? '' : JSON.stringify(write(output))
+      const body = status === 204 ? '' : JSON.stringify(writable(output))
       return { status, headers: link ? [...headers, ...link] : headers, body }
     },
     encodeError: ({ body }) => JSON.stringify(body),

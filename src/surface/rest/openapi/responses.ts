@@ -3,6 +3,7 @@ import { MAX_BODY, MAX_HEADER_COUNT, MAX_HEADERS } from '../../../config/product
 import { problem, problemOfInput, tooManyRequests } from '../../../errors/catalogue.ts'
 import { Problem } from '../../../errors/problem.ts'
 import { INVALID_HOST } from '../../../http/request.ts'
+import { writable } from '../json.ts'
 import type { Operation } from '../operations.ts'
 import { NOT_AN_OBJECT } from '../surface.ts'
 
@@ -12,7 +13,7 @@ type Row = [condition: unknown, description: string, ...errors: [Problem, ...Pro
 /** Returns all responses of an operation by status; `schema` is that of its success. */
 export function responsesOf(operation: Operation, schema: object | undefined) {
   const { method, readBody, takesKey, notFound = '', conflict, creates } = operation
-  const { status, isPaged, deprecated, example, write } = operation
+  const { status, isPaged, deprecated, example } = operation
   const always = ['X-Request-Id', 'RateLimit', 'RateLimit-Policy']
   if (deprecated) always.push('Deprecation', 'Sunset', 'Link')
 
@@ -50,7 +51,7 @@ export function responsesOf(operation: Operation, schema: object | undefined) {
     description: { 200: 'Success', 201: 'Added', 204: 'Removed' }[status],
     headers: references([...always, ...(creates ? ['Location'] : isPaged ? ['Link'] : [])]),
     ...(status !== 204 && {
-      content: { 'application/json': { schema, example: write(structuredClone(example)) } },
+      content: { 'application/json': { schema, example: writable(structuredClone(example)) } },
     }),
   }
   const rows = errors.filter(([condition]) => condition)
