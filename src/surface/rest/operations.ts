@@ -3,10 +3,11 @@
  * the document, `Allow` and CORS depend on nothing else.
  */
 import type { AnyTRPCRouter } from '@trpc/server'
+import { z } from 'zod'
 import { emptyHeaders, jsonHeaders } from '../../http/headers.ts'
 import { type Procedure, proceduresOf } from '../../procedure/call.ts'
 import type { Deprecation } from '../../procedure/procedure.ts'
-import { type Codec, codecOf, nothing, object } from './codec.ts'
+import { readerOf } from './reader.ts'
 
 export type Operation = ReturnType<typeof operationOf>
 
@@ -37,24 +38,23 @@ function operationOf({ name, type, rest, input, output, maker, run }: Procedure,
     (method === 'GET') === (type === 'query'),
     `is a ${type}, which does not fit the method ${method}`,
   )
-  const { fields = {} } = codecOf(input, `The input of ${name}`)
-  const outputCodec = codecOf(output, `The output of ${name}`)
-  const pathNames = parametersOf(path)
-  for (const field of pathNames) need(fields[field], `has {${field}} in its path, not in its input`)
-  const others = Object.entries(fields).filter(([field]) => !pathNames.includes(field))
+  const { fields = {}, read } = readerOf(input, `The input of ${name}`)
+  const inPath = parametersOf(path)
+  const others = Object.keys(fields).filter((field) => !inPath.includes(field))
+  const made = output instanceof z.ZodObject ? output.shape : {}
   for (const field of parametersOf(creates ?? '')) {
-    const isKnown = pathNames.includes(field) || outputCodec.fields?.[field]
+    const isKnown = field in made || inPath.includes(field)
     need(isKnown, `creates {${field}}, which its output and its path lack`)
   }
   const readsBody = method !== 'GET' && method !== 'DELETE' && others.length > 0
-  const inPath = pathNames.map((field) => [field, fields[field] as Codec] as const)
-  const readersOf = (all: (readonly [string, Codec])[]) =>
-    all.map(([field, { readText }]): [name: string, read: (text: string) => unknown] => {
-      need(readText, `has ${field} in its URL, in a type that no URL can have`)
+  const readersOf = (names: string[]) =>
+    names.map((field): [name: string, read: (text: string) => unknown] => {
+      const readText = fields[field]?.readText
+      need(readText, `needs {${field}} in its input, in a type that a URL can have`)
       return [field, readText]
     })
   /** The status of a success. */
-  const status = creates !== undefined ? 201 : outputCodec === nothing ? 204 : 200
+  const status = creates !== undefined ? 201 : output.def.type === 'void' ? 204 : 200
   const deprecation = deprecated ? deprecationHeaders(deprecated, baseUrl) : []
   return {
     ...rest,
@@ -73,8 +73,8 @@ function operationOf({ name, type, rest, input, output, maker, run }: Procedure,
     pathParameters: readersOf(inPath),
     queryParameters: readersOf(readsBody ? [] : others),
     readsBody,
-    /** Converts a JSON body; undefined if the operation has none. */
-    readBody: readsBody ? object(Object.fromEntries(others)).read : undefined,
+    /** Reads a JSON body. */
+    read,
     /** Whether `Link` has the URL of the next page. */
     isPaged: maker === 'paged',
     /** Whether the operation supports Idempotency-Key. */

@@ -62,13 +62,13 @@ const placesOf = (operations: Operation[]) =>
     })
 
 function readInput(
-  { readBody, pathParameters, queryParameters }: Operation,
+  { readsBody, read, pathParameters, queryParameters }: Operation,
   inPath: string[],
   queryText: string,
   body: string | undefined,
 ): Record<string, unknown> {
-  // The reader of an object returns an object.
-  const input = (readBody?.(parseObject(body)) ?? {}) as Record<string, unknown>
+  // The reader of an object returns an object. A parameter of the path wins over a field of the body.
+  const input = (readsBody ? read(parseObject(body)) : {}) as Record<string, unknown>
   let index = 0
   for (const [name, read] of pathParameters) {
     input[name] = read(decode(name, inPath[index++] as string)) // a match has all parameters

@@ -52,10 +52,10 @@ test.each<[string, object, string]>([
   ['a mutation without one', mutation.mutation(give), 'must be made by write'],
   ['a Location without its field', creating.mutation(idempotentWrite(give)), '{id}'],
   ['a path without its field', labelled('/toys/{id}'), '{id}'],
-  ['null in a path', labelled('/toys/{label}', z.string().nullable()), 'no URL can have'],
-  ['a list in a query', labelled('/toys', z.array(z.string())), 'no URL can have'],
+  ['null in a path', labelled('/toys/{label}', z.string().nullable()), 'a URL can have'],
+  ['a list in a query', labelled('/toys', z.array(z.string())), 'a URL can have'],
   [
-    'a type that REST cannot encode',
+    'a type that REST cannot read',
     labelled('/toys', z.map(z.string(), z.string())),
     `The input of ${NAME}.label is of the type map`,
   ],

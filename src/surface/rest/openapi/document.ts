@@ -85,7 +85,7 @@ function correct({ paths }: OpenAPIObject, schemas: Schemas, operation: Operatio
   if (takesKey) object.parameters = [...(object.parameters ?? []), idempotencyParameter]
   const body = object.requestBody as { content: Record<string, { schema: Schemas[string] }> }
   delete object.requestBody
-  if (!operation.readBody) return object
+  if (!operation.readsBody) return object
   const schema = body.content['application/json']?.schema ?? {}
   const id = input.meta()?.id
   const { exampleInput } = operation

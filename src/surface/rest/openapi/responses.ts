@@ -12,7 +12,7 @@ type Row = [condition: unknown, description: string, ...errors: [Problem, ...Pro
 
 /** Returns all responses of an operation by status; `schema` is that of its success. */
 export function responsesOf(operation: Operation, schema: object | undefined) {
-  const { method, readBody, takesKey, notFound = '', conflict, creates } = operation
+  const { method, readsBody, takesKey, notFound = '', conflict, creates } = operation
   const { status, isPaged, deprecated, example } = operation
   const always = ['X-Request-Id', 'RateLimit', 'RateLimit-Policy']
   if (deprecated) always.push('Deprecation', 'Sunset', 'Link')
@@ -21,9 +21,9 @@ export function responsesOf(operation: Operation, schema: object | undefined) {
   const violation = 'The resource exists already, or its state does not allow the request'
   const taken = new Problem('CONFLICT', conflict ?? '')
   const errors: Row[] = [
-    [!readBody, 'A parameter is invalid', badRequest(operation)],
+    [!readsBody, 'A parameter is invalid', badRequest(operation)],
     [
-      readBody,
+      readsBody,
       'The body lacks required fields, has invalid values (`BAD_REQUEST`), or is not JSON (`PARSE_ERROR`)',
       badRequest(operation),
       problem('malformed'),
@@ -35,8 +35,8 @@ export function responsesOf(operation: Operation, schema: object | undefined) {
     [conflict && !takesKey, violation, taken],
     [conflict && takesKey, `${violation}. ${keyRunning}`, taken, problem('keyRunning')],
     [!conflict && takesKey, keyRunning, problem('keyRunning')],
-    [readBody, `The body has more than ${MAX_BODY} bytes`, problem('bodyTooLarge')],
-    [readBody, 'The body is not `application/json`, or is compressed', problem('mediaType')],
+    [readsBody, `The body has more than ${MAX_BODY} bytes`, problem('bodyTooLarge')],
+    [readsBody, 'The body is not `application/json`, or is compressed', problem('mediaType')],
     [takesKey, 'The `Idempotency-Key` was used for another request', problem('keyUsed')],
     [true, 'There were too many calls in the last minute', tooManyRequests(60, 42)],
     [
@@ -82,15 +82,15 @@ const references = (names: string[]) =>
   Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
 
 /** Returns the error for an empty body, or for a first parameter that is `x`; else one that always exists. */
-function badRequest({ input, readBody, pathParameters, queryParameters }: Operation): Problem {
+function badRequest({ input, readsBody, pathParameters, queryParameters }: Operation): Problem {
   const [[first] = ['']] = [...pathParameters, ...queryParameters]
-  const wrong = readBody ? {} : { [first]: 'x' }
+  const wrong = readsBody ? {} : { [first]: 'x' }
   const issues = input
     .safeParse(wrong)
     .error?.issues.filter(({ path: [field] }) =>
-      readBody ? !pathParameters.some(([name]) => name === field) : field === first,
+      readsBody ? !pathParameters.some(([name]) => name === field) : field === first,
     )
   return issues?.length
     ? problemOfInput({ issues })
-    : new Problem('BAD_REQUEST', readBody ? NOT_AN_OBJECT : INVALID_HOST)
+    : new Problem('BAD_REQUEST', readsBody ? NOT_AN_OBJECT : INVALID_HOST)
 }

@@ -8,8 +8,8 @@ import {
   int64Input,
   int64Output,
 } from '../../src/procedure/fields.ts'
-import { codecOf } from '../../src/surface/rest/codec.ts'
 import { parseJson, writable } from '../../src/surface/rest/json.ts'
+import { readerOf } from '../../src/surface/rest/reader.ts'
 import { hold, TIMEOUT, tellSeed } from './cases.ts'
 import { int64 } from './values.ts'
 
@@ -93,7 +93,7 @@ test('each value of a schema is read as it was written', { timeout: TIMEOUT }, a
   )
   await hold(
     fc.asyncProperty(some, async ({ input, output, value }) => {
-      const { read } = codecOf(input, 'It')
+      const { read } = readerOf(input, 'It')
       const text = JSON.stringify(writable(output.parse(value)))
       expect(input.parse(read(parseJson(text))), text).toEqual(value)
     }),
