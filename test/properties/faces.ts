@@ -7,25 +7,18 @@ import { transformer } from '../support/router.ts'
 import type { Service } from '../support/service.ts'
 import type { Given } from './inputs.ts'
 
-/** Makes one call on each face, sequentially. */
-export interface Faces {
-  rest(given: Given): Promise<Outcome>
-  wire(given: Given): Promise<Outcome>
-  client(given: Given): Promise<Outcome>
-}
-
-export function facesOf(service: Service): Faces {
+/** Returns a function for each face, which makes one call. */
+export function facesOf(service: Service) {
   const petstore = clientOf(service)
   return {
-    rest({ operation, rest: { method, path, body } }) {
-      return ofRest(operation, service.rest(method, path, { ...(body !== undefined && { body }) }))
-    },
-    async wire({ operation, trpc }) {
+    rest: ({ rest: { method, path, body } }: Given) =>
+      ofRest(service.rest(method, path, { ...(body !== undefined && { body }) })),
+    async wire({ operation, trpc }: Given) {
       const text = JSON.stringify(transformer.serialize(trpc))
       const [outcome] = await sendWire(service, operation, text)
       return outcome
     },
-    client: ({ operation, trpc }) => ofTrpc(callWith(petstore, operation, trpc)),
+    client: ({ operation, trpc }: Given) => ofTrpc(callWith(petstore, operation, trpc)),
   }
 }
 

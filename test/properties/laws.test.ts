@@ -62,7 +62,7 @@ async function walk(query: Record<string, string | number>): Promise<Pet[]> {
   let path: string | undefined = `/pets?${parameters.join('&')}`
   while (path !== undefined) {
     const answer = await service.rest('GET', path)
-    pets.push(...outputOf<Pet[]>(await ofRest('listPets', Promise.resolve(answer))))
+    pets.push(...outputOf<Pet[]>(await ofRest(Promise.resolve(answer))))
     const next: string | undefined = /<([^>]*)>; rel="next"/.exec(
       answer.headers.get('link') ?? '',
     )?.[1]
@@ -142,7 +142,7 @@ test('concurrent creations with one Idempotency-Key create one pet', {
         const headers = { 'idempotency-key': JSON.stringify(idempotencyKey) }
         const encoded = JSON.stringify(transformer.serialize(pet))
         const create = {
-          rest: () => ofRest('createPet', service.rest('POST', '/pets', { headers, body: pet })),
+          rest: () => ofRest(service.rest('POST', '/pets', { headers, body: pet })),
           wire: async () => (await sendWire(service, 'createPet', encoded, headers))[0],
           client: () => ofTrpc(petstore.createPet.mutate(pet, { context: { idempotencyKey } })),
         }

@@ -10,11 +10,6 @@ type Outputs = inferRouterOutputs<AppRouter>
 /** The name of a procedure, which is also the `operationId`. */
 export type OperationName = keyof Inputs
 
-/** The names of the 64-bit fields in the output of an operation. */
-type Int64Fields<Output> = Output extends readonly (infer Item)[]
-  ? Int64Fields<Item>
-  : { [Field in keyof Output]: Output[Field] extends bigint ? Field : never }[keyof Output]
-
 interface Call {
   method: string
   path: string
@@ -32,20 +27,16 @@ interface Definition<Name extends OperationName> {
   missing?: Call
   /** Valid like `good`, with another body; undefined if the operation has no Idempotency-Key. */
   other?: Call
-  /** The fields that are integers on REST and bigints on tRPC. */
-  int64: Record<Int64Fields<Outputs[Name]>, true>
   call(client: TRPCClient<AppRouter>, input: Inputs[Name]): Promise<Outputs[Name]>
 }
 
 const rex = { name: 'Rex', categoryId: 3 }
-const pet = { id: true, categoryId: true } as const
 
 const definitions: { [Name in OperationName]: Definition<Name> } = {
   listPets: {
     table: 'pets',
     good: { method: 'GET', path: '/pets' },
     invalid: { method: 'GET', path: '/pets?limit=0' },
-    int64: pet,
     call: (client, input) => client.listPets.query(input),
   },
   createPet: {
@@ -53,7 +44,6 @@ const definitions: { [Name in OperationName]: Definition<Name> } = {
     good: { method: 'POST', path: '/pets', body: rex },
     invalid: { method: 'POST', path: '/pets', body: { ...rex, name: '' } },
     other: { method: 'POST', path: '/pets', body: { ...rex, name: 'Bella' } },
-    int64: pet,
     call: (client, input) => client.createPet.mutate(input),
   },
   getPet: {
@@ -61,7 +51,6 @@ const definitions: { [Name in OperationName]: Definition<Name> } = {
     good: { method: 'GET', path: '/pets/1' },
     invalid: { method: 'GET', path: '/pets/1.5' },
     missing: { method: 'GET', path: '/pets/404' },
-    int64: pet,
     call: (client, input) => client.getPet.query(input),
   },
 }
@@ -114,7 +103,3 @@ export const callWith = (
   name: OperationName,
   input: unknown,
 ): Promise<unknown> => definitions[name].call(client, input as never)
-
-/** Whether a field in the output of this operation has 64 bits. */
-export const isInt64 = (name: OperationName, field: string): boolean =>
-  Object.hasOwn(definitions[name].int64, field)
