@@ -1,4 +1,7 @@
-/** The metrics for Prometheus, named by https://prometheus.io/docs/practices/naming/ */
+/**
+ * The metrics for Prometheus, named by https://prometheus.io/docs/practices/naming/, and their HTTP server. It
+ * has its own port, which clients of the service need not reach.
+ */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { PoolUsage } from '../../db/engine.ts'
 import { NAME } from '../config/product.ts'
@@ -16,7 +19,13 @@ export interface Observation {
 
 export type Metrics = ReturnType<typeof createMetrics>
 
-/** Returns the metrics of one process. `usage` counts the connections of its database pool. */
+// Loaded lazily, as in src/http/node.ts.
+const { createServer } = process.getBuiltinModule('node:http')
+
+/**
+ * Returns the metrics of one process, and a server of `/metrics` that does not listen yet. `usage` counts the
+ * connections of its database pool.
+ */
 export function createMetrics(usage: PoolUsage) {
   const registry = new Registry()
   const registers = [registry]
@@ -55,8 +64,17 @@ export function createMetrics(usage: PoolUsage) {
       },
     })
   }
+  const server = createServer(async (req, res) => {
+    if (req.url?.split('?')[0] !== '/metrics') return res.writeHead(404).end()
+    try {
+      const text = await registry.metrics()
+      res.writeHead(200, { 'Content-Type': registry.contentType }).end(text)
+    } catch {
+      res.writeHead(500).end()
+    }
+  })
   return {
-    registry,
+    server,
     observe({ surface, operation = 'none', status, duration }: Observation) {
       const labels = { surface, operation, status }
       requests.inc(labels)

@@ -4,6 +4,7 @@ import express, { type ErrorRequestHandler, type Request, type Response } from '
 import { dedupe } from '../../db/dedupe.ts'
 import type { Config } from '../config/config.ts'
 import { problem, toProblem } from '../errors/catalogue.ts'
+import { Problem } from '../errors/problem.ts'
 import {
   crossOrigin,
   forAnyPage,
@@ -11,7 +12,6 @@ import {
   pageHeaders,
   publicHeaders,
 } from '../http/headers.ts'
-import { healthRouter } from '../http/health.ts'
 import { checkHost, parseTarget } from '../http/request.ts'
 import { recordOf, type Telemetry } from '../http/request-log.ts'
 import { answer, getOnly } from '../http/respond.ts'
@@ -51,7 +51,13 @@ export function createApp(
   const app = express()
   app.disable('x-powered-by').enable('case sensitive routing').enable('strict routing')
   // Before the check of Host, which health checkers often omit.
-  app.use(healthRouter(readiness.isReady))
+  app.get('/healthz', (_req, res) => answer(res, 200, jsonHeaders, '{"status":"ok"}'))
+  app.get('/readyz', async (_req, res) => {
+    if (await readiness.isReady()) return answer(res, 200, jsonHeaders, '{"status":"ready"}')
+    // A thrown error would be logged, and health checks come every second.
+    answer(res, NOT_READY.status, jsonHeaders, JSON.stringify(NOT_READY.body))
+  })
+  app.all(['/healthz', '/readyz'], getOnly)
   app.use((req, _res, next) => {
     checkHost(req)
     next()
@@ -98,6 +104,7 @@ export function createApp(
   )
 }
 
+const NOT_READY = new Problem('SERVICE_UNAVAILABLE', 'The service is not ready')
 const BAD_URL = problem('invalidUrl')
 
 /** Returns a function that makes a value at its first call, and again after a failure. */

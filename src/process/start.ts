@@ -8,7 +8,6 @@ import type { Database } from '../../db/tables.ts'
 import { inTransaction } from '../../db/transaction.ts'
 import type { Config } from '../config/config.ts'
 import { UsageError } from '../config/environment.ts'
-import { createMetricsServer } from '../http/metrics-server.ts'
 import { createRateLimit } from '../http/rate-limit.ts'
 import { createTelemetry } from '../http/request-log.ts'
 import { createIdempotency } from '../idempotency/store.ts'
@@ -72,13 +71,9 @@ export async function start(config: Config, log: Log, { createStores, ...api }: 
   }
   const telemetry = createTelemetry(log, config.trustProxy, metrics?.observe)
   const app = createApp(config, api, service, telemetry, readiness)
-  const metricsServer = metrics && createMetricsServer(metrics.registry)
-  if (metricsServer)
-    await listen('METRICS_PORT', metricsServer, {
-      port: config.metricsPort,
-      host: config.metricsHost,
-    })
-  const { port, listenHost: host, reusePort } = config
+  const { port, listenHost: host, reusePort, metricsPort, metricsHost } = config
+  const ofMetrics = { port: metricsPort, host: metricsHost }
+  if (metrics) await listen('METRICS_PORT', metrics.server, ofMetrics)
   await listen('PORT', app.server, { port, host, backlog: MAX_UNACCEPTED, reusePort })
   // Last: a key is shown once, and a start that fails shows nothing.
   const firstKey = await prepareFirstKey(db, config.databaseUrl)
@@ -99,18 +94,17 @@ export async function start(config: Config, log: Log, { createStores, ...api }: 
       await db.destroy()
       await flushSpans()
       log.info('Stopped')
-      metricsServer?.close().closeAllConnections() // last, so that Prometheus can observe the stop
+      metrics?.server.close().closeAllConnections() // last, so that Prometheus can observe the stop
     },
   }
 }
 
-/** Resolves once the server listens. Throws UsageError, which names the variable of the port. */
+/** Resolves once the server listens. Throws UsageError, which names the variables of the port and the host. */
 async function listen(variable: string, server: Server, options: ListenOptions): Promise<void> {
   await once(server.listen(options), 'listening').catch(({ code }: NodeJS.ErrnoException) => {
     const { port, host } = options
-    const hostVariable = variable === 'PORT' ? 'LISTEN_HOST' : 'METRICS_HOST'
-    const place = host === undefined ? port : `${port} of ${host} (${hostVariable})`
+    const place = host && ` of ${host} (${variable === 'PORT' ? 'LISTEN_HOST' : 'METRICS_HOST'})`
     const hint = code === 'EADDRINUSE' ? `: ${PORT_IN_USE}` : ''
-    throw new UsageError(`${variable}: cannot listen on ${place} (${code})${hint}`)
+    throw new UsageError(`${variable}: cannot listen on ${port}${place ?? ''} (${code})${hint}`)
   })
 }
