@@ -1,16 +1,11 @@
 /** Backups of an embedded database, while other processes use it. */
-import {
-  closeSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  openSync,
-  renameSync,
-  rmSync,
-} from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { backup, DatabaseSync } from 'node:sqlite'
 import { setTimeout } from 'node:timers/promises'
+import { connect } from './connect.ts'
+import { migrate } from './migrate.ts'
+import { CREATE } from './url.ts'
 
 /** Copies all pages in one step. A copy in several steps starts again at each write of another process. */
 const ALL_PAGES = 2 ** 31 - 1
@@ -32,48 +27,37 @@ export async function backUp(source: string, file: string): Promise<void> {
   const taken = names.find((name) => existsSync(name))
   if (taken) throw new Error(`${taken} exists: choose another FILE`)
   await withCopy(source, file, (_copied, part) => {
-    closeSync(openSync(file, 'wx')) // throws if another backup was faster: a rename would replace its file
+    writeFileSync(file, '', { flag: 'wx' }) // throws if another backup was faster: a rename would replace its file
     renameSync(part, file)
   })
 }
 
 /**
  * Replaces the content of the database at `target` by a backup, in one transaction. Creates the database,
- * with its folder, if it is missing. No id that the database assigned is assigned again. Throws for a file
- * that is not a complete database of this service, and for errors of the file system and of SQLite.
- * Nothing has changed then.
+ * with its folder, if it is missing. Migrates both before. No id that the database assigned is assigned again.
+ * Throws for a file that is not a complete database of this service, for a target of another program, and
+ * for errors of the file system and of SQLite. No row has changed then.
  */
 export async function restore(target: string, file: string): Promise<void> {
   mkdirSync(path.dirname(target), { recursive: true })
-  await withCopy(file, target, async (copied) => {
-    copied.exec('select prefix, hash from api_keys')
-    if (!isOurs(copied, 'main')) throw new Error('it is no database of this service')
-    if (existsSync(target)) keepIds(copied, target)
-    else closeSync(openSync(target, 'wx', 0o600))
+  await withCopy(file, target, async (copied, part) => {
+    copied.exec('select prefix, hash from api_keys') // the migrations would complete an empty database
+    for (const database of [part, target]) {
+      await using db = await connect(`sqlite:${database}${CREATE}`)
+      await migrate(db)
+    }
+    copied.prepare('attach ? as replaced').run(target)
+    copied.exec(`create temp table ids as select name, max(seq) as seq from
+      (select * from main.sqlite_sequence union all select * from replaced.sqlite_sequence) group by name;
+      delete from main.sqlite_sequence; insert into main.sqlite_sequence select name, seq from ids`)
+    const sizeOf = (name: string) => copied.prepare(`pragma ${name}.page_size`).get()?.page_size
+    if (sizeOf('main') !== sizeOf('replaced')) {
+      // A database with a log keeps the size of its pages: https://sqlite.org/pragma.html#pragma_page_size
+      copied.exec(`pragma main.journal_mode = delete; pragma main.page_size = ${sizeOf('replaced')};
+        vacuum main`)
+    }
     await copy(copied, target)
   })
-}
-
-/** Returns whether the first migration of the service has run in an attached database. */
-function isOurs(database: DatabaseSync, name: string): boolean {
-  const known = `select 1 from ${name}.sqlite_schema where name = 'kysely_migration'`
-  const ours = `select 1 from ${name}.kysely_migration where name = '2026-11-20-api-keys'`
-  return !!database.prepare(known).get() && !!database.prepare(ours).get()
-}
-
-/** Makes the copy assign greater ids than the database at `target` did. Throws if their pages differ in size. */
-function keepIds(copied: DatabaseSync, target: string): void {
-  copied.prepare('attach ? as replaced').run(target)
-  if (!copied.prepare('select 1 from replaced.sqlite_schema').get()) return // the database is empty
-  if (!isOurs(copied, 'replaced')) throw new Error(`${target} belongs to another program`)
-  const sizeOf = (name: string) => copied.prepare(`pragma ${name}.page_size`).get()?.page_size
-  if (sizeOf('main') !== sizeOf('replaced')) {
-    const sizes = `its pages have ${sizeOf('main')} bytes, those of the database ${sizeOf('replaced')}`
-    throw new Error(`${sizes}: move the database away, and restore into a new one`)
-  }
-  copied.exec(`create temp table ids as select name, max(seq) as seq
-      from (select * from main.sqlite_sequence union all select * from replaced.sqlite_sequence) group by name;
-    delete from main.sqlite_sequence; insert into main.sqlite_sequence select name, seq from ids`)
 }
 
 /** Calls `use` with a checked copy of the database at `source`, one file in a folder beside `target`. */
@@ -89,7 +73,7 @@ async function withCopy(
   process.once('exit', discard) // a signal ends a command at once
   try {
     const part = path.join(folder, 'copy.db')
-    closeSync(openSync(part, 'wx', 0o600)) // only the owner may read the names and hashes of keys
+    writeFileSync(part, '', { mode: 0o600 }) // only the owner may read the names and hashes of keys
     using database = new DatabaseSync(source)
     await copy(database, part)
     using copied = new DatabaseSync(part)
@@ -109,9 +93,9 @@ async function copy(source: DatabaseSync, target: string): Promise<void> {
     try {
       await backup(source, target, { rate: ALL_PAGES })
       return
-    } catch (cause) {
-      if (!LOCKED.includes((cause as { errcode?: number }).errcode ?? -1)) throw cause
-      if (performance.now() > end) throw new Error('other processes hold the database', { cause })
+    } catch (error) {
+      const isLocked = LOCKED.includes((error as { errcode?: number }).errcode ?? -1)
+      if (!isLocked || performance.now() > end) throw error
     }
   }
 }
