@@ -2,23 +2,20 @@
 import { z } from 'zod'
 
 /** The texts of a field in the document; the examples are in JSON. */
-export interface Documentation<Example = string> {
+interface Documentation<Example = string> {
   description?: string
   examples?: Example[]
 }
 
-/** The texts of an input, which needs a description. */
-export type InputDocumentation<Example = string> = Documentation<Example> & { description: string }
-
 /** Returns the error of a field that is missing, or that breaks a rule. */
-export const required =
+const required =
   (rule: string) =>
   ({ input }: { input?: unknown }): string =>
     input === undefined ? 'is required' : rule
 
 /** The range of an int64. */
-export const INT64_MIN = -(2n ** 63n)
-export const INT64_MAX = 2n ** 63n - 1n
+const INT64_MIN = -(2n ** 63n)
+const INT64_MAX = 2n ** 63n - 1n
 
 // zod has no JSON Schema for a bigint. This one is https://spec.openapis.org/registry/format/int64
 // The format says the range: as bounds, many tools would round it to numbers beyond an int64.
@@ -28,7 +25,7 @@ const int64 = { type: 'integer', format: 'int64' } as const
  * Returns the schema of an input: a bigint in the range of int64, or a number that is a safe integer
  * (greater numbers may be rounded). Its output is a bigint.
  */
-export const int64Input = ({ description, examples }: InputDocumentation<number>) =>
+export const int64Input = ({ description, examples }: Documentation<number>) =>
   z
     // zod uses the union's message only if every check aborts. Any other check reports its own.
     .union(
@@ -54,7 +51,7 @@ export const int64Input = ({ description, examples }: InputDocumentation<number>
     })
 
 /** Returns the schema of an output: an int64, as a bigint. */
-export const int64Output = (documentation: InputDocumentation<number>) =>
+export const int64Output = (documentation: Documentation<number>) =>
   z.bigint().meta({ ...documentation, override: int64 })
 
 /** Characters (Unicode code points) of a column `varchar(255)`. */
@@ -71,7 +68,7 @@ const PATTERN = '^[^\\x00]*[^\\x00\\x09-\\x0d\\x20\\x85\\xa0][^\\x00]*$'
  * default 255. It must not be blank, and must not contain NUL or an unpaired surrogate. The document
  * has as much of these rules as a pattern can say.
  */
-export const textInput = (meta: InputDocumentation, maxLength = MAX_LENGTH) =>
+export const textInput = (meta: Documentation, maxLength = MAX_LENGTH) =>
   z
     .string({ error: required('must be a string') })
     .refine((text) => text !== '', { error: 'must not be empty', abort: true })
@@ -129,7 +126,7 @@ const range = z
  * Returns the schema of an input: on REST a `date-time` of at most 35 characters, on tRPC a `Date`.
  * @public Resources with times need it, such as test/visits.
  */
-export const dateTimeInput = (meta: InputDocumentation) =>
+export const dateTimeInput = (meta: Documentation) =>
   range.meta({
     ...meta,
     override: { type: 'string', format: 'date-time', maxLength: MAX_DATE_TIME, pattern: DATE_TIME },

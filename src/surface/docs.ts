@@ -29,21 +29,20 @@ const AS_FILE = ['Content-Disposition', 'attachment; filename="openapi.json"', .
 
 // The files are sent from memory: a client that never reads would keep an opened file open.
 function sender(type: string, bytes: Buffer, more: string[] = []): RequestHandler {
-  const packed = gzipSync(bytes, { level: 9 })
-  const forms = { gzip: formOf(type, packed, more), identity: formOf(type, bytes, more) }
-  forms.gzip.headers.push('Content-Encoding', 'gzip')
+  // Each encoding is a representation with its own ETag (RFC 9110, section 8.8.3.3).
+  const formOf = (bytes: Buffer, ...encoding: string[]) => {
+    const tag = `"${hash('sha256', bytes, 'base64url')}"`
+    const caching = ['ETag', tag, 'Cache-Control', 'no-cache', 'Vary', 'Origin, Accept-Encoding']
+    const headers = [...pageHeaders, ...caching, ...more, ...encoding, 'Content-Type', type]
+    return { tag, headers, bytes }
+  }
+  const plain = formOf(bytes)
+  const packed = formOf(gzipSync(bytes, { level: 9 }), 'Content-Encoding', 'gzip')
   return (req, res) => {
-    const isCompressed = req.acceptsEncodings(['gzip', 'identity']) === 'gzip'
-    const { tag, headers, bytes } = isCompressed ? forms.gzip : forms.identity
+    const isPacked = req.acceptsEncodings(['gzip', 'identity']) === 'gzip'
+    const { tag, headers, bytes } = isPacked ? packed : plain
     res.setHeader('ETag', tag) // `req.fresh` compares it with If-None-Match
     if (req.fresh) answer(res, 304, headers, '')
     else answer(res, 200, headers, bytes)
   }
-}
-
-/** Each encoding is a representation with its own ETag (RFC 9110, section 8.8.3.3). */
-function formOf(type: string, bytes: Buffer, more: string[]) {
-  const tag = `"${hash('sha256', bytes, 'base64url')}"`
-  const caching = ['ETag', tag, 'Cache-Control', 'no-cache', 'Vary', 'Origin, Accept-Encoding']
-  return { tag, bytes, headers: [...pageHeaders, ...caching, ...more, 'Content-Type', type] }
 }
