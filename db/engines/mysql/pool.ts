@@ -36,6 +36,8 @@ export class MysqlPool {
   readonly #usage: PoolUsage
   readonly #size: number
   readonly #writing = new Set<Session>()
+  /** Those for kills, which do not count among the connections in use. */
+  readonly #killing = new Set<Session>()
   /** The idle connections, in the order of their last use: the first one was idle for the longest time. */
   readonly #idle: Session[] = []
   /** The callers, in the order of their arrival. */
@@ -68,7 +70,7 @@ export class MysqlPool {
   giveBack(session: Session): void {
     session.workedAt = performance.now()
     this.#writing.delete(session)
-    this.#usage.used--
+    if (!this.#killing.delete(session)) this.#usage.used--
     if (!session.socket.destroyed) this.#keep(session)
     if (this.#usage.used === 0) this.#onUnused?.()
     this.#serve()
@@ -116,8 +118,10 @@ export class MysqlPool {
 
   #takeIdle(use: Use): Session | undefined {
     const session = this.#mayUse(use) ? this.#idle.pop() : undefined
-    if (session) this.#usage.used++
-    if (session && use === 'write') this.#writing.add(session)
+    if (!session) return undefined
+    if (use === 'kill') this.#killing.add(session)
+    else this.#usage.used++
+    if (use === 'write') this.#writing.add(session)
     return session
   }
 
@@ -128,7 +132,7 @@ export class MysqlPool {
     }
     const waiter: Waiter = { use, ...Promise.withResolvers() }
     this.#waiters.add(waiter)
-    this.#usage.waiting++
+    if (use !== 'kill') this.#usage.waiting++
     deadline.onGiveUp((reason) => {
       this.#waiters.delete(waiter)
       waiter.reject(reason)
@@ -137,7 +141,7 @@ export class MysqlPool {
     try {
       return await waiter.promise
     } finally {
-      this.#usage.waiting--
+      if (use !== 'kill') this.#usage.waiting--
     }
   }
 
