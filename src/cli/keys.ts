@@ -4,9 +4,10 @@ import { z } from 'zod'
 import { type Config, duration } from '../config/config.ts'
 import { UsageError } from '../config/environment.ts'
 import { KEY_LIFETIME } from '../keys/key.ts'
-import type { ApiKey, NewApiKey } from '../keys/store.ts'
+import { createKey, listKeys, revokeKey, rotateKey } from '../keys/store.ts'
 import { textInput } from '../procedure/fields.ts'
 import { command, print, withDatabase } from '../process/program.ts'
+import { writable } from '../surface/rest/json.ts'
 
 const help = `Usage: npm run keys -- COMMAND [OPTIONS]
 
@@ -64,24 +65,23 @@ function readArguments() {
 
 async function run(config: Config, location: string): Promise<void> {
   const given = readArguments()
-  const keys = await import('../keys/store.ts')
-  const printNew = async (made: NewApiKey) => {
-    await print(given.json ? toJson(made) : made.key).catch(({ message }) => {
-      throw new UsageError(`${message}. The new key ${made.id} of ${location} is lost: revoke it`)
+  const printNew = async ({ id, key }: { id: bigint; key: string }) => {
+    await print(given.json ? toJson({ id, key }) : key).catch(({ message }) => {
+      throw new UsageError(`${message}. The new key ${id} of ${location} is lost: revoke it`)
     })
-    console.error(`This is key ${made.id} of ${location}. Keep it: it is not shown again.`)
+    console.error(`This is key ${id} of ${location}. Keep it: it is not shown again.`)
   }
   await withDatabase(config, async (db) => {
     if (given.COMMAND === 'create') {
       const terms = { lifetime: given.expires, readOnly: given['read-only'] }
-      await printNew(await keys.createKey(db, given.NAME, terms))
+      await printNew(await createKey(db, given.NAME, terms))
     } else if (given.COMMAND === 'list') {
-      const all = await keys.listKeys(db)
+      const all = await listKeys(db)
       await print(given.json ? toJson(all) : tableOf(all))
     } else if (given.COMMAND === 'rotate') {
-      await printNew((await keys.rotateKey(db, given.ID, given.grace)) ?? unknown(given.ID))
+      await printNew((await rotateKey(db, given.ID, given.grace)) ?? unknown(given.ID))
     } else {
-      if (!(await keys.revokeKey(db, given.ID))) unknown(given.ID)
+      if (!(await revokeKey(db, given.ID))) unknown(given.ID)
       console.error(`Key ${given.ID} stops working within ${KEY_LIFETIME / 1000} seconds`)
       if (given.json) await print(toJson({ id: given.ID }))
     }
@@ -95,7 +95,7 @@ function unknown(id: bigint): never {
 /** What could forge lines of the list: line breaks, colours, a text direction. */
 const UNPRINTABLE = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu
 
-function tableOf(keys: ApiKey[]): string {
+function tableOf(keys: Awaited<ReturnType<typeof listKeys>>): string {
   const rows = keys.map((key) => [
     String(key.id),
     key.name.replaceAll(UNPRINTABLE, (text) => `\\u{${text.codePointAt(0)?.toString(16)}}`),
@@ -113,11 +113,7 @@ function tableOf(keys: ApiKey[]): string {
   return table.map((row) => line(row).join('  ').trimEnd()).join('\n')
 }
 
-/** Returns JSON with all digits of the ids. */
-const toJson = (value: unknown): string =>
-  JSON.stringify(value, (_name, item) =>
-    typeof item === 'bigint' ? JSON.rawJSON(String(item)) : item,
-  )
+const toJson = (value: object): string => JSON.stringify(writable(value))
 
 if (process.argv.includes('--help')) console.log(help)
 else await command(run)

@@ -12,7 +12,7 @@ const MAX_KEYS = 10_000
 /** Milliseconds between two records of the uses of keys. */
 const RECORD_INTERVAL = 60_000
 
-/** Milliseconds that one record may take. A stop waits for the current one and for a final one. */
+/** Milliseconds that one record may take. A stop waits for a final one. */
 const RECORD_TIMEOUT = 2_000
 
 export type Authenticator = ReturnType<typeof createAuthenticator>
@@ -26,21 +26,17 @@ export function createAuthenticator(
   // By the key itself, because its hash would take 3 µs of each request. Each is trusted until a time of
   // performance.now().
   const cache = new LRUCache<string, { caller: Caller; until: number }>({ max: MAX_KEYS })
-  let usedKeys = new Set<bigint>()
-  let recording = Promise.resolve()
-  const record = () => {
-    const keyIds = usedKeys
-    usedKeys = new Set()
-    recording = recording.then(async () => {
-      using deadline = new Deadline(RECORD_TIMEOUT)
-      try {
-        await recordUses(db, keyIds, deadline)
-      } catch (error) {
-        // The times only inform operators, so a failure is not retried.
-        log.warn({ err: error }, 'Could not record when keys were last used')
-      }
-    })
-    return recording
+  const usedKeys = new Set<bigint>()
+  async function record() {
+    using deadline = new Deadline(RECORD_TIMEOUT)
+    const keyIds = [...usedKeys]
+    usedKeys.clear()
+    try {
+      await recordUses(db, keyIds, deadline)
+    } catch (error) {
+      // The times only inform operators, so a failure is not retried.
+      log.warn({ err: error }, 'Could not record when keys were last used')
+    }
   }
   const timer = setInterval(record, RECORD_INTERVAL).unref()
 

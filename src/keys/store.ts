@@ -1,26 +1,31 @@
 /** The API keys in the database, whose clock alone decides which of them work. */
 import { randomBytes } from 'node:crypto'
-import { type ExpressionBuilder, type Selectable, sql } from 'kysely'
+import { type Selectable, sql } from 'kysely'
 import { lookUp } from '../../db/coalesce/lookup.ts'
-import type { Deadline } from '../../db/deadline.ts'
+import { Deadline } from '../../db/deadline.ts'
 import { now } from '../../db/engine.ts'
+import { DatabaseUnavailableError } from '../../db/errors.ts'
 import { execute } from '../../db/statement.ts'
-import type { ApiKeysTable, Database, Tables } from '../../db/tables.ts'
+import type { ApiKeysTable, Database } from '../../db/tables.ts'
 import { inTransaction } from '../../db/transaction.ts'
+import { describeUrl } from '../../db/url.ts'
 import { newKey } from './key.ts'
 
 /** Maximum number of keys whose use one statement records. */
 const MAX_USES = 500
 
-/** The properties of a key, without its secret. */
-export type ApiKey = Awaited<ReturnType<typeof listKeys>>[number]
+/** Milliseconds that a server has to answer whether there are keys. */
+const FIRST_TIMEOUT = 2_000
 
-/** A new key. Only here is `key` itself known. */
-export type NewApiKey = Awaited<ReturnType<typeof createKey>>
+interface Terms {
+  lifetime?: number | undefined
+  readOnly?: boolean
+  holder?: bigint
+}
 
 /**
  * Creates a key that works for `lifetime` milliseconds, or until its revocation. `holder` is that of the
- * key that this one follows from.
+ * key that this one follows from. Only the result has the key itself.
  */
 export async function createKey(
   db: Database,
@@ -44,56 +49,77 @@ export async function createKey(
   return { id: insertId, key }
 }
 
-interface Terms {
-  lifetime?: number | undefined
-  readOnly?: boolean
-  holder?: bigint
+/** Whether the database has keys, and the key that was just created, which cannot be shown again. */
+export interface FirstKey {
+  exists: boolean
+  key?: string
 }
+
+/** Creates a key if the embedded database never had one. On MySQL only the operator creates keys. */
+export async function prepareFirstKey(db: Database, databaseUrl: string): Promise<FirstKey> {
+  const exists = await hasKeys(db)
+  if (exists || describeUrl(databaseUrl).engine !== 'sqlite') return { exists }
+  // The transaction begins with the write lock, so only one of several concurrent starts creates a key.
+  return await inTransaction(db, async (transaction) => {
+    if (await hasKeys(transaction)) return { exists: true }
+    return { exists: true, key: (await createKey(transaction, 'first key')).key }
+  })
+}
+
+/** Whether there are keys. A server that does not say so must not stop an instance that serves. */
+async function hasKeys(db: Database): Promise<boolean> {
+  using deadline = new Deadline(FIRST_TIMEOUT)
+  try {
+    const { rows } = await execute(db, db.selectFrom('api_keys').select('id').limit(1), deadline)
+    return rows.length > 0
+  } catch (error) {
+    if (error instanceof DatabaseUnavailableError) return true
+    throw error
+  }
+}
+
+/** When a key ends by itself: at its expiry, or after its grace period. Null for never. */
+const END = sql<
+  bigint | null
+>`case when grace_until < expires_at then grace_until else coalesce(expires_at, grace_until) end`
+
+/** The state of a key by the clock of the database, which does not matter once it is revoked. */
+const stateOf = (db: Database) =>
+  sql<string>`case when revoked_at is not null then 'revoked' when ${END} <= ${now(db)} then 'expired' else 'working' end`
 
 /** Returns all keys in the order of their creation, the ended ones included. */
 export async function listKeys(db: Database) {
-  const all = db.selectFrom('api_keys').selectAll().select(now(db).as('now'))
-  const rows = await all.orderBy('id').execute()
-  return rows.map((row) => {
-    const expiresAt = endOf(row)
-    const isExpired = expiresAt !== undefined && expiresAt <= row.now
-    return {
-      id: row.id,
-      name: row.name,
-      prefix: row.prefix,
-      state: row.revoked_at !== null ? 'revoked' : isExpired ? 'expired' : 'working',
-      readOnly: row.read_only !== 0n,
-      createdAt: dateOf(row.created_at),
-      /** When the key expires, or its grace period after a rotation ends. */
-      expiresAt: dateOf(expiresAt),
-      revokedAt: dateOf(row.revoked_at),
-      lastUsedAt: dateOf(row.last_used_at),
-    }
-  })
+  const all = db.selectFrom('api_keys').selectAll()
+  const rows = await all
+    .select([END.as('end'), stateOf(db).as('state')])
+    .orderBy('id')
+    .execute()
+  return rows.map((row) => ({
+    id: row.id,
+    name: row.name,
+    prefix: row.prefix,
+    state: row.state,
+    readOnly: row.read_only !== 0n,
+    createdAt: dateOf(row.created_at),
+    /** When the key expires, or its grace period after a rotation ends. */
+    expiresAt: dateOf(row.end),
+    revokedAt: dateOf(row.revoked_at),
+    lastUsedAt: dateOf(row.last_used_at),
+  }))
 }
 
 /** The last time of a Date, in the year 275760, in milliseconds since 1970. A column may have a later one. */
 const LAST_TIME = 8_640_000_000_000_000
 
-const dateOf = (time: bigint | null | undefined) =>
-  typeof time === 'bigint' ? new Date(Math.min(Number(time), LAST_TIME)) : undefined
-
-/** Returns when a key ends by itself: at its expiry, or after its grace period. */
-function endOf({ expires_at, grace_until }: Pick<ApiKeysTable, 'expires_at' | 'grace_until'>) {
-  if (expires_at === null || grace_until === null) return expires_at ?? grace_until ?? undefined
-  return grace_until < expires_at ? grace_until : expires_at
-}
+const dateOf = (time: bigint | null) =>
+  time === null ? undefined : new Date(Math.min(Number(time), LAST_TIME))
 
 /**
  * Creates a key with the name, rights, lifetime and holder of a working one. The old key works for
  * `grace` more milliseconds, or less if it ends earlier; 0 revokes it. Returns undefined if no working
  * key has this id.
  */
-export async function rotateKey(
-  db: Database,
-  id: bigint,
-  grace: number,
-): Promise<NewApiKey | undefined> {
+export async function rotateKey(db: Database, id: bigint, grace: number) {
   const end = after(db, grace)
   return await inTransaction(db, async (transaction) => {
     // First, because this locks the row: a concurrent rotation or revocation waits.
@@ -105,7 +131,7 @@ export async function rotateKey(
           : { grace_until: sql`case when grace_until < ${end} then grace_until else ${end} end` },
       )
       .where('id', '=', id)
-      .where((eb) => isWorking(eb, db))
+      .where(stateOf(db), '=', 'working')
       .executeTakeFirstOrThrow()
     if (numUpdatedRows === 0n) return undefined
     const old = await transaction
@@ -136,39 +162,32 @@ export async function revokeKey(db: Database, id: bigint): Promise<boolean> {
 export async function findKey(db: Database, hash: string, deadline: Deadline) {
   const row = await findRow(db, hash, deadline)
   if (!row) return undefined
-  const end = endOf(row)
   return {
     keyId: row.id,
     holder: row.holder ?? row.id,
     readOnly: row.read_only !== 0n,
     /** Milliseconds that the key still works, from the look-up on; Infinity without an end. */
-    left: end === undefined ? Number.POSITIVE_INFINITY : Number(end - row.now),
+    left: row.end === null ? Number.POSITIVE_INFINITY : Number(row.end - row.now),
   }
 }
 
-const findRow = lookUp<string, Selectable<ApiKeysTable> & { now: bigint }>({
+const findRow = lookUp<string, Selectable<ApiKeysTable> & { end: bigint | null; now: bigint }>({
   select: (db, values) => {
     const hashes = values.map((value) => value((hash) => hash))
-    const all = db.selectFrom('api_keys').selectAll().select(now(db).as('now'))
-    return all.where('hash', 'in', hashes).where((eb) => isWorking(eb, db))
+    const all = db.selectFrom('api_keys').selectAll()
+    const working = all.where('hash', 'in', hashes).where(stateOf(db), '=', 'working')
+    return working.select([END.as('end'), now(db).as('now')])
   },
   nameOf: (key) => (typeof key === 'string' ? key : key.hash),
 })
 
 /** Records that keys were used, by their ids: the time is that of this record. */
-export async function recordUses(db: Database, keyIds: Iterable<bigint>, deadline?: Deadline) {
-  const waiting = [...keyIds]
-  while (waiting.length > 0) {
-    const update = db.updateTable('api_keys').set({ last_used_at: now(db) })
-    await execute(db, update.where('id', 'in', waiting.splice(0, MAX_USES)), deadline)
+export async function recordUses(db: Database, keyIds: bigint[], deadline: Deadline) {
+  const update = db.updateTable('api_keys').set({ last_used_at: now(db) })
+  for (let from = 0; from < keyIds.length; from += MAX_USES) {
+    await execute(db, update.where('id', 'in', keyIds.slice(from, from + MAX_USES)), deadline)
   }
 }
 
 /** An expression for the time in so many milliseconds. */
 const after = (db: Database, duration: number) => sql<bigint>`${now(db)} + ${BigInt(duration)}`
-
-function isWorking(eb: ExpressionBuilder<Tables, 'api_keys'>, db: Database) {
-  const isOpen = (time: 'expires_at' | 'grace_until') =>
-    eb.or([eb(time, 'is', null), eb(time, '>', now(db))])
-  return eb.and([eb('revoked_at', 'is', null), isOpen('expires_at'), isOpen('grace_until')])
-}

@@ -3,7 +3,7 @@ import { isIPv6 } from 'node:net'
 import { describeUrl } from '../../db/url.ts'
 import type { Config } from '../config/config.ts'
 import { TITLE } from '../config/product.ts'
-import type { FirstKey } from '../keys/first.ts'
+import type { FirstKey } from '../keys/store.ts'
 
 /** Returns the start-up text. `body` is that of a creation at the path of REST. */
 export function startText(
