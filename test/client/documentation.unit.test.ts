@@ -27,12 +27,12 @@ function declared(): string {
       outDir: `${folder}/out`,
       typeRoots: [`${root}/node_modules/@types`],
     },
-    files: [`${root}/test/visits/declared.ts`],
+    files: [`${root}/test/client/declared.ts`],
     include: [],
   }
   writeFileSync(path.join(folder, 'tsconfig.json'), JSON.stringify(project))
   execFileSync(path.join(root, 'node_modules/.bin/tsc'), ['-p', folder], { stdio: 'pipe' })
-  return readFileSync(path.join(folder, 'out/test/visits/declared.d.ts'), 'utf8')
+  return readFileSync(path.join(folder, 'out/test/client/declared.d.ts'), 'utf8')
 }
 
 test('each declaration gets its doc comment, and the types do not change', () => {
@@ -40,7 +40,7 @@ test('each declaration gets its doc comment, and the types do not change', () =>
   const text = documented(plain, visitRouter)
   const compact = text.replaceAll(/\s+/g, ' ')
   for (const line of [
-    '/** * List visits. * * Returns a page of visits, by descending `id`. */ listVisits: ',
+    '/** * A call. * * A call. */ listVisits: ',
     '/** * Whether it comes before others. * @default false */ urgent?: boolean | undefined;',
     '/** * When it is. */ at: Date;',
     '/** * Identifies the visit. */ id: bigint;',

@@ -10,9 +10,9 @@ import { described, resourcesOf } from '../support/procedures.ts'
 import { ListVisits, NewVisit, OneVisit, Visit, VisitChange, Visits } from './schema.ts'
 import { ownerStore, visitStore } from './store.ts'
 
-const createVisitStores = (db: Database) => ({ owners: ownerStore(db), visits: visitStore(db) })
+const createStores = (db: Database) => ({ owners: ownerStore(db), visits: visitStore(db) })
 // In the service these would be two lines of `Stores`, which a test cannot add to.
-const storesOf = ({ stores }: Context) => stores as unknown as ReturnType<typeof createVisitStores>
+const storesOf = ({ stores }: Context) => stores as unknown as ReturnType<typeof createStores>
 
 const at = new Date('2026-01-02T03:04:05Z')
 const example: Visit = { id: 7n, reference: 'V-1', at, urgent: false, note: null, closedAt: null }
@@ -32,13 +32,7 @@ async function withOwner(ctx: Context, ownerId: bigint) {
 }
 
 const listVisits = procedure
-  .meta(
-    described('GET', all, {
-      ...{ notFound: noOwner(3n), example: [example] },
-      summary: 'List visits',
-      description: 'Returns a page of visits, by descending `id`.',
-    }),
-  )
+  .meta(described('GET', all, { notFound: noOwner(3n), example: [example] }))
   .input(ListVisits)
   .output(Visits)
   .query(
@@ -52,8 +46,7 @@ const createVisit = procedure
   .meta(
     described('POST', all, {
       creates: '/owners/{ownerId}/visits/{id}',
-      ...{ notFound: noOwner(3n), conflict, example },
-      exampleInput: { reference: 'V-1', at },
+      ...{ notFound: noOwner(3n), conflict, example, exampleInput: { reference: 'V-1', at } },
     }),
   )
   .input(NewVisit)
@@ -114,8 +107,8 @@ const closeVisit = procedure
 const procedures = { listVisits, createVisit, getVisit, updateVisit, removeVisit, closeVisit }
 export const visitRouter = router(procedures)
 
-/** What is served in place of the service's own resources, with stores that only these procedures know. */
+/** What is served in place of the service's own resources. */
 export const visitResources = resourcesOf(
   visitRouter,
-  (db) => createVisitStores(db) as unknown as Stores,
+  (db) => createStores(db) as unknown as Stores,
 )
