@@ -13,7 +13,7 @@ import { ipAddressOf, parseTarget } from './request.ts'
 const GONE = 499
 
 /** A call, as the log and the metrics report it. */
-export type CallOutcome = [operation: string | undefined, status: number]
+export type CallOutcome = Pick<Observation, 'operation' | 'status'>
 
 /** The fields of the log line, in their order. The log leaves out those that are undefined. */
 export class RequestRecord implements Observation {
@@ -91,7 +91,8 @@ export function createTelemetry(
         if (!res.writableFinished) return write(record)
         record.status = res.statusCode
         if (!calls) return write(record)
-        for (const [operation, status] of calls) write(Object.assign(record, { operation, status }))
+        for (const { operation, status } of calls)
+          write(Object.assign(record, { operation, status }))
       }
     },
     /** Logs and counts a request that the server rejects before the app; returns its new id. */

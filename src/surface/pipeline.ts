@@ -56,9 +56,7 @@ export interface Reply {
   headers: readonly string[]
   body: string
   /** The calls of a batch, for the log. */
-  calls?: CallOutcome[] | undefined
-  /** The errors of the calls of a batch. */
-  errors?: Problem[]
+  calls?: (CallOutcome & { error?: Problem })[]
 }
 
 /** The services of a process that all requests use. */
@@ -106,7 +104,7 @@ export function pipeline<Matched extends Match>(surface: Surface<Matched>, servi
       )
       const record = recordOf(res)
       record.calls = reply.calls
-      for (const error of reply.errors ?? []) service.report(error, record)
+      for (const { error } of reply.calls ?? []) if (error) service.report(error, record)
       answer(res, reply.status, reply.headers, reply.body)
     } catch (thrown) {
       refuse(res, headers, thrown)

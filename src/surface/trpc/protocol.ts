@@ -61,7 +61,7 @@ export function inputsOf(text: unknown, method: string, isBatch: boolean): Recor
 /** The output of a call of a batch, or its error. */
 export interface Outcome {
   /** The logged name of the procedure. */
-  name: string
+  operation: string
   status: number
   output?: unknown
   error?: Problem
@@ -75,17 +75,15 @@ export const envelope = ({ output, error }: Pick<Outcome, 'output' | 'error'>): 
 
 /** Returns the reply to a batch, with the status of all its calls, or else 207 (RFC 4918, section 11.1), as in tRPC. */
 export function batchReply(outcomes: Outcome[]): Reply {
-  const errors = outcomes.flatMap(({ error }) => error ?? [])
   const [first] = outcomes
   const isMixed = outcomes.some(({ status }) => status !== first?.status)
   // If any call of the batch may be repeated, the batch has its Retry-After.
-  const headers = errors.find(({ headers }) => headers.length > 0)?.headers ?? []
+  const headers = outcomes.find(({ error }) => error?.headers.length)?.error?.headers ?? []
   return {
     status: isMixed ? 207 : (first?.status ?? 200),
     headers: [...HEADERS, ...headers],
     body: `[${outcomes.map(envelope)}]`,
-    calls: outcomes.map(({ name, status }) => [name, status]),
-    errors,
+    calls: outcomes,
   }
 }
 

@@ -88,12 +88,12 @@ export function trpcSurface(router: AnyTRPCRouter): Surface<TrpcMatch> {
         if (acceptsLines(headers)) throw new Problem('BAD_REQUEST', 'JSON lines need a batch')
         return { status: 200, headers: HEADERS, body: envelope({ output: await call(0) }) }
       }
-      const outcomeOf = async (name: string, index: number): Promise<Outcome> => {
+      const outcomeOf = async (operation: string, index: number): Promise<Outcome> => {
         try {
-          return { name, status: 200, output: await call(index) }
+          return { operation, status: 200, output: await call(index) }
         } catch (thrown) {
           const error = toProblem(thrown)
-          return { name, status: error.status, error }
+          return { operation, status: error.status, error }
         }
       }
       // Clients send single calls as batches, too: the span of the request is that of the call.
