@@ -3,14 +3,19 @@ import { readdir } from 'node:fs/promises'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { Deadline } from './deadline.ts'
-import { dedupe } from './dedupe.ts'
 import { engineOf } from './engine.ts'
 import { DatabaseUnavailableError, DuplicateError, LockedError } from './errors.ts'
 import { retry } from './retry.ts'
 import { execute } from './statement.ts'
 import type { Database } from './tables.ts'
 
-const FOLDER = path.join(import.meta.dirname, 'migrations')
+interface Migration {
+  name: string
+  up(db: Database): Promise<void>
+}
+
+/** The migrations of the service, read once: an upgrade may replace the files under a running process. */
+const MIGRATIONS = await readMigrations(path.join(import.meta.dirname, 'migrations'))
 
 /** The table of the migrations that have run, as Kysely's Migrator makes it, except its character set. */
 const TABLE = 'kysely_migration'
@@ -20,31 +25,37 @@ type Executed = { [TABLE]: { name: string; timestamp: string } }
 const LOCK_TIMEOUT = 60_000
 
 const WAITING = 'Waiting for the lock of the database: another process may be migrating it'
+const HELD = 'other processes have held its lock for a minute; try again when they are done'
 
-interface Options {
-  folder?: string
-  /** Is called once if other processes hold the lock for more than a second. */
-  onWait?: ((message: string) => void) | undefined
+/** Returns the migrations of a folder in the alphabetical order of their names, in which they run. */
+export async function readMigrations(folder: string): Promise<Migration[]> {
+  const files = (await readdir(folder)).filter((file) => file.endsWith('.ts')).sort()
+  const load = async (file: string) => {
+    // As a path, `#`, `?` or `%` would mislead.
+    const { up } = await import(pathToFileURL(path.join(folder, file)).href)
+    return { name: path.basename(file, '.ts'), up }
+  }
+  return await Promise.all(files.map(load))
 }
 
 /**
- * Runs the pending migrations of a folder in the alphabetical order of their names, under the lock of the
- * database, and returns these names. A migration that is added later with an earlier name runs too, and
+ * Runs the pending migrations under the lock of the database, and returns their names. `onWait` is called
+ * once if other processes hold the lock. A migration that is added later with an earlier name runs too, and
  * those of a newer release are left alone. In a Galera cluster each node has a lock of its own, so a
- * migration must be able to run twice. Throws the error of a migration, LockedError after the timeout of
- * the lock, and DatabaseUnavailableError, also for tables of another program.
+ * migration must be able to run twice. Throws the error of a migration, LockedError after a minute, and
+ * DatabaseUnavailableError, also for tables of another program.
  */
 export async function migrate(
   db: Database,
-  { folder = FOLDER, onWait }: Options = {},
+  onWait?: (message: string) => void,
+  migrations = MIGRATIONS,
 ): Promise<string[]> {
-  const isDone = await isCurrent(db, undefined, folder).catch((error) => {
+  const isDone = await isCurrent(db, undefined, migrations).catch((error) => {
     // A server that hangs is waited for once, for a minute. A new database has no table of migrations.
     if (error instanceof DatabaseUnavailableError && !(error instanceof LockedError)) throw error
     return false
   })
-  const work = async (session: Database) => runPending(session, await migrationsOf(folder))
-  const run = () => underLock(db, work, onWait)
+  const run = () => underLock(db, (session) => runPending(session, migrations), onWait)
   return isDone ? [] : await retry(run, { repeatable: false })
 }
 
@@ -83,18 +94,18 @@ async function runPending(db: Database, migrations: Migration[]): Promise<string
 }
 
 /**
- * Returns whether each migration of the folder has run, with one query. A newer release may have run
- * others. Throws DatabaseUnavailableError, also at the deadline, and if there is no table of them. Throws
+ * Returns whether each migration has run, with one query. A newer release may have run others. Throws
+ * DatabaseUnavailableError, also at the deadline, and if there is no table of them. Throws
  * BrokenDatabaseError if the files of the database are no longer those that were opened.
  */
 export async function isCurrent(
   db: Database,
   deadline?: Deadline,
-  folder = FOLDER,
+  migrations = MIGRATIONS,
 ): Promise<boolean> {
   engineOf(db).checkPlace()
   const executed = await executedNames(db, deadline)
-  return (await migrationsOf(folder)).every(({ name }) => executed.includes(name))
+  return migrations.every(({ name }) => executed.includes(name))
 }
 
 async function executedNames(db: Database, deadline?: Deadline): Promise<string[]> {
@@ -105,25 +116,6 @@ async function executedNames(db: Database, deadline?: Deadline): Promise<string[
     .select((builder) => builder.cast<string>('name', 'char').as('name'))
   return (await execute(db, query, deadline)).rows.map(({ name }) => name)
 }
-
-interface Migration {
-  name: string
-  up(db: Database): Promise<void>
-}
-
-/** Returns the migrations of a folder in the order of their names. It reads the folder once. */
-const migrationsOf = dedupe(
-  async (folder: string): Promise<Migration[]> => {
-    const files = (await readdir(folder)).filter((file) => file.endsWith('.ts')).sort()
-    const load = async (file: string) => {
-      // As a path, `#`, `?` or `%` would mislead.
-      const { up } = await import(pathToFileURL(path.join(folder, file)).href)
-      return { name: path.basename(file, '.ts'), up }
-    }
-    return await Promise.all(files.map(load))
-  },
-  { keep: true },
-)
 
 /**
  * Runs work while no other process has the lock of this database, and returns its result. A Galera cluster
@@ -140,12 +132,8 @@ export async function underLock<Result>(
       return await engineOf(db).underLock(db, work)
     } catch (error) {
       if (!(error instanceof LockedError)) throw error
+      if (performance.now() > end) throw new LockedError(new Error(HELD), false)
+      if (attempt === 1) onWait?.(WAITING)
     }
-    if (performance.now() > end) {
-      const message =
-        'other processes have held its lock for a minute; try again when they are done'
-      throw new LockedError(new Error(message), false)
-    }
-    if (attempt === 1) onWait?.(WAITING)
   }
 }

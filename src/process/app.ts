@@ -1,7 +1,6 @@
 /** The Express app and its server: the routes, in their order. */
 import type { AnyTRPCRouter } from '@trpc/server'
 import express, { type ErrorRequestHandler, type Request, type Response } from 'express'
-import { dedupe } from '../../db/dedupe.ts'
 import type { Config } from '../config/config.ts'
 import { problem, toProblem } from '../errors/catalogue.ts'
 import { Problem } from '../errors/problem.ts'
@@ -108,7 +107,16 @@ const NOT_READY = new Problem('SERVICE_UNAVAILABLE', 'The service is not ready')
 const BAD_URL = problem('invalidUrl')
 
 /** Returns a function that makes a value at its first call, and again after a failure. */
-const kept = <Made>(make: () => Promise<Made>) => dedupe<void, Made>(make, { keep: true })
+function kept<Made>(make: () => Promise<Made>): () => Promise<Made> {
+  let made: Promise<Made> | undefined
+  return () => {
+    made ??= make().catch((error) => {
+      made = undefined
+      throw error
+    })
+    return made
+  }
+}
 
 // Relative, because a proxy may have removed the beginning of the path.
 const TO_DOCS = [...pageHeaders, 'Location', 'docs/']

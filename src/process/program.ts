@@ -90,5 +90,5 @@ export async function withDatabase<Result>(
     import('../../db/migrate.ts'),
   ])
   await using db = await connect(databaseUrl)
-  return await run(db, await migrate(db, { onWait }))
+  return await run(db, await migrate(db, onWait))
 }

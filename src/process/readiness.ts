@@ -1,6 +1,5 @@
 /** The readiness of a process: whether a load balancer should send it requests. */
 import { Deadline } from '../../db/deadline.ts'
-import { dedupe } from '../../db/dedupe.ts'
 import { BrokenDatabaseError } from '../../db/errors.ts'
 import { isCurrent } from '../../db/migrate.ts'
 import type { Database } from '../../db/tables.ts'
@@ -14,13 +13,18 @@ export type Readiness = ReturnType<typeof createReadiness>
 /** Returns the readiness of a process that serves from this database. */
 export function createReadiness(db: Database, log: Log) {
   let reported: BrokenDatabaseError | undefined
-  const check = dedupe<void, boolean>(async () => {
+  let checking: Promise<boolean> | undefined
+  async function check(): Promise<boolean> {
     using deadline = new Deadline(TIMEOUT)
-    return await isCurrent(db, deadline).catch((error) => {
+    try {
+      return await isCurrent(db, deadline)
+    } catch (error) {
       if (error instanceof BrokenDatabaseError) readiness.reportBroken(error)
       return false
-    })
-  })
+    } finally {
+      checking = undefined
+    }
+  }
   const readiness = {
     /** True once the process begins to stop. */
     stopping: false,
@@ -33,7 +37,11 @@ export function createReadiness(db: Database, log: Log) {
      * Returns whether the process is not stopping, the files of the database are those that were opened, it
      * answers within a second, and its migrations are current. Concurrent callers share one query. Never throws.
      */
-    isReady: async (): Promise<boolean> => !readiness.stopping && (await check()),
+    async isReady(): Promise<boolean> {
+      if (readiness.stopping) return false
+      checking ??= check()
+      return await checking
+    },
   }
   return readiness
 }

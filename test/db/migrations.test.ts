@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { createTable } from '../../db/columns.ts'
 import { connect } from '../../db/connect.ts'
 import { DatabaseUnavailableError } from '../../db/errors.ts'
-import { isCurrent, migrate } from '../../db/migrate.ts'
+import { isCurrent, migrate, readMigrations } from '../../db/migrate.ts'
 import type { Database } from '../../db/tables.ts'
 import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
 import { programs, runToEnd } from '../support/process.ts'
@@ -42,11 +42,11 @@ function fakeClock(): (milliseconds: number) => void {
   }
 }
 
+const all = () => readMigrations(folder)
 const add = (name: string, code = TABLE) => writeFileSync(path.join(folder, `${name}.ts`), code)
 
 test('a migration that is added late runs, also beside one of a newer release', async () => {
-  const all = await migrate(db)
-  expect(all).toHaveLength(readdirSync(folder).length)
+  expect(await migrate(db)).toHaveLength(readdirSync(folder).length)
   expect(await isCurrent(db)).toBe(true)
   const newer = { name: '2999-01-01-newer', timestamp: '2999-01-01T00:00:00.000Z' }
   await db
@@ -55,13 +55,13 @@ test('a migration that is added late runs, also beside one of a newer release', 
     .values(newer)
     .execute()
   add('2026-11-20-b-late')
-  expect(await isCurrent(db, undefined, folder)).toBe(false)
-  expect(await migrate(db, { folder })).toEqual(['2026-11-20-b-late'])
-  expect(await isCurrent(db, undefined, folder)).toBe(true)
+  expect(await isCurrent(db, undefined, await all())).toBe(false)
+  expect(await migrate(db, undefined, await all())).toEqual(['2026-11-20-b-late'])
+  expect(await isCurrent(db, undefined, await all())).toBe(true)
   await expect(
     db.withTables<{ late: { id: bigint } }>().selectFrom('late').selectAll().execute(),
   ).resolves.toEqual([])
-  expect(await migrate(db, { folder })).toEqual([])
+  expect(await migrate(db, undefined, await all())).toEqual([])
   // A release without the file stays ready, and changes nothing.
   expect(await isCurrent(db)).toBe(true)
   expect(await migrate(db)).toEqual([])
@@ -69,7 +69,7 @@ test('a migration that is added late runs, also beside one of a newer release', 
 
 test('the error of a migration that fails has its name', async () => {
   add('2026-11-22-broken', `export const up = () => { throw new Error('No') }`)
-  await expect(migrate(db, { folder })).rejects.toMatchObject({
+  await expect(migrate(db, undefined, await all())).rejects.toMatchObject({
     message: 'The migration 2026-11-22-broken failed',
     cause: { message: 'No' },
   })
@@ -79,7 +79,7 @@ test.runIf(engine === 'mysql')('a full disk in a migration is reported as such',
   const full = `import { sql } from 'kysely'
 export const up = (db) => sql\`signal sqlstate '45000' set mysql_errno = 1021\`.execute(db)`
   add('2026-11-22-large', full)
-  await expect(migrate(db, { folder })).rejects.toBeInstanceOf(DatabaseUnavailableError)
+  await expect(migrate(db, undefined, await all())).rejects.toBeInstanceOf(DatabaseUnavailableError)
 })
 
 /** Takes the lock of the migrations, and returns a function that releases it. */
@@ -92,7 +92,7 @@ async function holdLock(): Promise<() => Promise<void>> {
     'export const up = async () => { globalThis.begun(); await globalThis.gate }',
   )
   const holder = await connect(database.url)
-  const migrated = migrate(holder, { folder })
+  const migrated = migrate(holder, undefined, await all())
   await begun.promise
   return async () => {
     gate.resolve()
@@ -104,7 +104,7 @@ async function holdLock(): Promise<() => Promise<void>> {
 test('a migration waits for the lock, and reports that once', async () => {
   const release = await holdLock()
   const onWait = vi.fn()
-  const migrated = migrate(db, { onWait })
+  const migrated = migrate(db, onWait)
   await vi.waitFor(() => expect(onWait).toHaveBeenCalled(), 30_000)
   await setTimeout(1_200)
   await release()
@@ -117,7 +117,7 @@ test('a migration that is over holds no lock, though its connection stays open',
   add('2026-11-22-late')
   const onWait = vi.fn()
   await using other = await connect(database.url)
-  expect(await migrate(other, { folder, onWait })).toEqual(['2026-11-22-late'])
+  expect(await migrate(other, onWait, await all())).toEqual(['2026-11-22-late'])
   expect(onWait).not.toHaveBeenCalled()
 })
 
@@ -126,14 +126,14 @@ test.runIf(engine === 'mysql')('a statement of a migration may last', async () =
   const slow = `import { sql } from 'kysely'
 export const up = (db) => sql\`do sleep(6)\`.execute(db)`
   add('2026-11-22-slow', slow)
-  expect(await migrate(db, { folder })).toEqual(['2026-11-22-slow'])
+  expect(await migrate(db, undefined, await all())).toEqual(['2026-11-22-slow'])
 })
 
 test('a migration fails if another process holds the lock for a minute', async () => {
   const release = await holdLock()
   const setClock = fakeClock()
   const onWait = () => setClock(60_000)
-  await expect(migrate(db, { onWait })).rejects.toMatchObject({
+  await expect(migrate(db, onWait)).rejects.toMatchObject({
     hadNoEffect: false, // it is not repeated
     cause: {
       message: 'other processes have held its lock for a minute; try again when they are done',
@@ -149,7 +149,7 @@ test.runIf(engine === 'mysql')(
     const release = await holdLock()
     const onWait = vi.fn()
     const elsewhere = await connect(other.url)
-    expect(await migrate(elsewhere, { onWait })).not.toEqual([])
+    expect(await migrate(elsewhere, onWait)).not.toEqual([])
     expect(onWait).not.toHaveBeenCalled()
     await elsewhere.destroy()
     await other.remove()
@@ -166,7 +166,7 @@ test.runIf(engine === 'mysql')('all migrations may run twice, as on two nodes', 
   const twin = `import { sql } from 'kysely'
 export const up = (db) => sql\`insert into kysely_migration values ('2026-11-22-twin', '')\`.execute(db)`
   add('2026-11-22-twin', twin)
-  expect(await migrate(db, { folder })).toEqual(['2026-11-22-twin'])
+  expect(await migrate(db, undefined, await all())).toEqual(['2026-11-22-twin'])
 })
 
 test.runIf(engine === 'mysql')(
