@@ -10,13 +10,17 @@ import { everyHeader, expectRefusal } from '../support/expect.ts'
 import { until } from '../support/instance.ts'
 import { newMetrics } from '../support/metrics.ts'
 import { countPets } from '../support/pets.ts'
-import { converse, type RawAnswer, requestText, unreadAnswer } from '../support/raw.ts'
+import { converse, type RawAnswer, requestText, unfinished, unreadAnswer } from '../support/raw.ts'
 import { type AppRouter, transformer } from '../support/router.ts'
 import { errorOf, serviceForFile, startService } from '../support/service.ts'
 
 const metrics = await newMetrics()
-const clientTimeouts = { headers: 300, request: 400, keepAlive: 3_000 }
-const service = await serviceForFile(metrics.variables, { clientTimeouts })
+const service = await serviceForFile({ ...metrics.variables, KEEP_ALIVE_TIMEOUT: '3s' })
+/** For the requests that do not arrive in full. */
+const patient = await serviceForFile(
+  {},
+  { database: { url: service.databaseUrl, remove: async () => {} } },
+)
 // The look-up of a key that is not cached could be later than what is wrong.
 beforeAll(() => service.rest('GET', '/pets'))
 afterAll(async () => expect(await countPets(service.sql)).toBe(0))
@@ -24,9 +28,11 @@ afterAll(async () => expect(await countPets(service.sql)).toBe(0))
 const open = () =>
   connect({ port: Number(new URL(service.origin).port), allowHalfOpen: true }).on('error', () => {})
 
+const sendAll = (parts: string[]) => converse(service.origin, parts, { expected: 2 })
+
 /** The only response on a connection, which the server then closes. */
-async function lastAnswer(parts: string | Buffer | string[]): Promise<RawAnswer> {
-  const { answers, closed } = await converse(service.origin, parts, { expected: 2 })
+async function lastAnswer(parts: string | string[], send = sendAll): Promise<RawAnswer> {
+  const { answers, closed } = await send([parts].flat())
   expect({ count: answers.length, closed }).toEqual({ count: 1, closed: true })
   return answers[0] as RawAnswer
 }
@@ -80,6 +86,8 @@ const refusals: Row[] = [
   ['a long URL', 431, () => ['GET /?a=', `${long} HTTP/1.1\r\nHost: x\r\n\r\n`]],
   ['1,001 headers', 431, () => [get(...Array(1_000).fill('A: b'))]],
   ['CONNECT', 405, () => ['CONNECT x:22 HTTP/1.1\r\nHost: x\r\n\r\n']],
+]
+const unended: Row[] = [
   ['headers that do not end', 408, () => ['GE', 'T / HTTP/1.1\r\nHost: x\r\n']],
   ['a body that does not end', 408, (path) => [post(path, ['Content-Length: 7'], '{')]],
 ]
@@ -94,45 +102,49 @@ const words: Record<number, [code: string, message: string]> = {
   ],
 }
 
-test.concurrent.for(refusals)(
-  '%s: %i with all headers, and a log entry',
-  async ([, status, parts]) => {
-    const [code, message] = words[status] ?? ['', '']
-    for (const [path, surface] of [
-      ['/v1/pets', 'rest'],
-      ['/trpc/createPet', 'trpc'],
-    ] as const) {
-      for (const sent of [parts(path), parts(path).join('')]) {
-        const answer = await lastAnswer(sent)
-        expectRefusal(answer, status, code)
-        expect(JSON.parse(answer.body).message).toBe(message)
-        const { date, ...headers } = Object.fromEntries(answer.headers)
-        expect(Math.abs(Date.now() - Date.parse(`${date}`))).toBeLessThan(60_000)
-        const { requestId, ...entry } = await entryOf(answer)
-        expect(requestId).toMatch(/^[\da-f-]{36}$/)
-        expect(headers).toEqual({
-          'cache-control': 'no-store',
-          connection: 'close',
-          'content-length': `${Buffer.byteLength(answer.body)}`,
-          'content-security-policy': "default-src 'none';frame-ancestors 'none'",
-          'content-type': 'application/json',
-          ...everyHeader,
-          'x-request-id': requestId,
-        })
-        // A request whose head arrives before what is wrong has been served.
-        const isServed = 'operation' in entry
-        expect('address' in entry, 'an address where there is no key').toBe(!isServed)
-        if (status === 408) expect(isServed).toBe(`${sent}`.includes('POST'))
-        expect(entry).toMatchObject({
-          status,
-          ...(isServed
-            ? { surface, operation: 'createPet', keyId: '1' }
-            : { surface: 'other', address: '127.0.0.1' }),
-        })
-      }
-    }
-  },
+const refused = '%s: %i with all headers, and a log entry'
+test.concurrent.for(refusals)(refused, (row) => expectRefused(row))
+// One after another: `unfinished` needs a server without other connections.
+test.for(unended)(refused, (row) =>
+  expectRefused(row, patient, (parts) => unfinished(patient.origin, parts)),
 )
+
+async function expectRefused([, status, parts]: Row, from = service, send = sendAll) {
+  const [code, message] = words[status] ?? ['', '']
+  for (const [path, surface] of [
+    ['/v1/pets', 'rest'],
+    ['/trpc/createPet', 'trpc'],
+  ] as const) {
+    for (const sent of [parts(path), [parts(path).join('')]]) {
+      const answer = await lastAnswer(sent, send)
+      expectRefusal(answer, status, code)
+      expect(JSON.parse(answer.body).message).toBe(message)
+      const { date, ...headers } = Object.fromEntries(answer.headers)
+      expect(Math.abs(Date.now() - Date.parse(`${date}`))).toBeLessThan(60_000)
+      const { requestId, ...entry } = await entryOf(answer, from)
+      expect(requestId).toMatch(/^[\da-f-]{36}$/)
+      expect(headers).toEqual({
+        'cache-control': 'no-store',
+        connection: 'close',
+        'content-length': `${Buffer.byteLength(answer.body)}`,
+        'content-security-policy': "default-src 'none';frame-ancestors 'none'",
+        'content-type': 'application/json',
+        ...everyHeader,
+        'x-request-id': requestId,
+      })
+      // A request whose head arrives before what is wrong has been served.
+      const isServed = 'operation' in entry
+      expect('address' in entry, 'an address where there is no key').toBe(!isServed)
+      if (status === 408) expect(isServed).toBe(`${sent}`.includes('POST'))
+      expect(entry).toMatchObject({
+        status,
+        ...(isServed
+          ? { surface, operation: 'createPet', keyId: '1' }
+          : { surface: 'other', address: '127.0.0.1' }),
+      })
+    }
+  }
+}
 
 test('the entry of a refusal in full, and its metric', async () => {
   const answer = await lastAnswer('hello\r\n\r\n')
@@ -198,7 +210,7 @@ test('connections that send nothing, or no more, are closed in silence', async (
   const lines = service.logged.length
   const idle = open()
   idle.write(get('X-Request-Id: idle'))
-  const silent = await converse(service.origin, [])
+  const silent = await unfinished(patient.origin, [])
   expect(silent).toEqual({ answers: [], closed: true })
   expect((await text(idle)).match(/^HTTP/gm)).toHaveLength(1)
   expect(service.logged.slice(lines).map((line) => JSON.parse(line).requestId)).toEqual(['idle'])

@@ -1,6 +1,7 @@
 /** Raw HTTP/1.1, for requests that fetch does not send. */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
+import type { Server } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 
@@ -96,6 +97,23 @@ export async function converse(
   return { answers: parse(text), closed }
 }
 
+/**
+ * Sends what is not a whole request, as `converse` does, to a server of this process that has no other
+ * connections. The server times out once it has read all of it: a span of time could end before that.
+ */
+export async function unfinished(origin: string, parts: readonly string[]) {
+  const requested = heard<{ server: Server }>('http.server.request.start')
+  await fetch(`${origin}/healthz`, { headers: { connection: 'close' } })
+  const { server } = await requested
+  const { headersTimeout, requestTimeout } = server
+  const serving = accepted()
+  const conversation = converse(origin, parts, { expected: 2 })
+  const served = await serving
+  while (served.bytesRead < parts.join('').length) await setTimeout(1)
+  Object.assign(server, { headersTimeout: 1, requestTimeout: 1 })
+  return await conversation.finally(() => Object.assign(server, { headersTimeout, requestTimeout }))
+}
+
 /** Whether a port accepts connections. */
 export async function isListening(port: number, host = '127.0.0.1'): Promise<boolean> {
   const socket = connect(port, host)
@@ -108,15 +126,18 @@ export async function isListening(port: number, host = '127.0.0.1'): Promise<boo
 }
 
 /** The next connection that this process accepts. */
-export function accepted(): Promise<Socket> {
-  return new Promise((resolve) => {
+export const accepted = async (): Promise<Socket> =>
+  (await heard<{ socket: Socket }>('net.server.socket')).socket
+
+/** The next message of this channel: https://nodejs.org/api/diagnostics_channel.html#built-in-channels */
+const heard = <Message>(channel: string) =>
+  new Promise<Message>((resolve) => {
     const hear = (message: unknown) => {
-      unsubscribe('net.server.socket', hear)
-      resolve((message as { socket: Socket }).socket) // the documented message of this channel
+      unsubscribe(channel, hear)
+      resolve(message as Message) // as documented
     }
-    subscribe('net.server.socket', hear)
+    subscribe(channel, hear)
   })
-}
 
 /**
  * Sends a request repeatedly without reading, each after the response before it was written, until

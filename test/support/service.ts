@@ -3,8 +3,6 @@
  * builds, starts and stops it; only this file depends on that code.
  */
 
-import { subscribe, unsubscribe } from 'node:diagnostics_channel'
-import type { Server } from 'node:http'
 import {
   createTRPCClient,
   httpLink,
@@ -37,8 +35,6 @@ export type Service = Awaited<ReturnType<typeof startService>>
 export interface Surroundings {
   /** Its database, which is removed when the service stops. The default is a new one. */
   database?: TestDatabase
-  /** Shorter timeouts for clients, in milliseconds. */
-  clientTimeouts?: { headers: number; request: number; keepAlive: number }
   /** Replace the resources of the petstore. */
   resources?: {
     router: AnyTRPCRouter
@@ -54,7 +50,7 @@ const baseUrl = 'https://petstore.example/v1'
 /** Starts the service with these environment variables, on a free port. */
 export async function startService(
   variables: Record<string, string> = {},
-  { database, clientTimeouts, resources, prepare = async () => {} }: Surroundings = {},
+  { database, resources, prepare = async () => {} }: Surroundings = {},
 ) {
   database ??= await newDatabase()
   const config = readConfig({
@@ -62,7 +58,6 @@ export async function startService(
     DATABASE_URL: database.url,
     BASE_URL: baseUrl,
     DATABASE_TIMEOUT,
-    ...(clientTimeouts && { KEEP_ALIVE_TIMEOUT: `${clientTimeouts.keepAlive}ms` }),
     ...variables,
   })
   const logged: string[] = []
@@ -77,7 +72,6 @@ export async function startService(
   const { port, stop } = await start(config, log, { ...served, texts: { ...texts, tags } })
   const sql = await openSql(database.url)
   const origin = `http://127.0.0.1:${port}`
-  if (clientTimeouts) await shorten(origin, clientTimeouts)
   return {
     origin,
     /** The URL of `/v1` in links. It differs from `origin`, so that a mix-up fails a test. */
@@ -99,17 +93,6 @@ export async function startService(
       await database.remove()
     },
   }
-}
-
-/** Shortens the timeouts of the server at `origin`, which is in this process. */
-async function shorten(origin: string, { headers, request }: { headers: number; request: number }) {
-  const hear = (message: unknown) => {
-    const { server } = message as { server: Server } // the documented message of this channel
-    Object.assign(server, { headersTimeout: headers, requestTimeout: request })
-  }
-  subscribe('http.server.request.start', hear)
-  await fetch(`${origin}/healthz`, { headers: { connection: 'close' } })
-  unsubscribe('http.server.request.start', hear)
 }
 
 /** Starts the service for all tests of a file or a suite, and stops it after them. */

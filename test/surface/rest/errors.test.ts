@@ -3,7 +3,7 @@ import { afterAll, expect, test } from 'vitest'
 import { engine } from '../../support/database.ts'
 import { holdWrites } from '../../support/hold.ts'
 import { type Operation, operations, tables } from '../../support/operations.ts'
-import { converse, type RawAnswer } from '../../support/raw.ts'
+import { type RawAnswer, unfinished } from '../../support/raw.ts'
 import type { Answer } from '../../support/rest.ts'
 import { keys, serviceForFile } from '../../support/service.ts'
 import { startUnreachable } from '../../support/unreachable.ts'
@@ -15,8 +15,6 @@ const broken = await serviceForFile()
 for (const table of tables) await broken.sql(`drop table ${table}`)
 const unreachable = await startUnreachable()
 afterAll(() => unreachable.stop())
-const clientTimeouts = { headers: 300, request: 400, keepAlive: 2_000 }
-const strict = await serviceForFile({}, { clientTimeouts })
 
 /** The response to a call while another call under the same key is blocked. */
 async function conflict({ name, rest }: Operation): Promise<Answer> {
@@ -41,7 +39,7 @@ async function reuse({ name, rest }: Operation): Promise<Answer> {
 
 /** The response to a request that does not arrive. Its operation is unknown. */
 async function tooSlow(): Promise<Answer> {
-  const { answers } = await converse(strict.origin, 'GET /v1/pets HTTP/1.1\r\nHost: x\r\n')
+  const { answers } = await unfinished(limited.origin, ['GET /v1/pets HTTP/1.1\r\nHost: x\r\n'])
   const { status, headers, body: text } = answers[0] as RawAnswer
   return { status, headers, text, body: JSON.parse(text) }
 }
