@@ -7,7 +7,7 @@ import { KEY_LIFETIME } from '../keys/key.ts'
 import { createKey, listKeys, revokeKey, rotateKey } from '../keys/store.ts'
 import { textInput } from '../procedure/fields.ts'
 import { command, print, withDatabase } from '../process/program.ts'
-import { writable } from '../surface/rest/json.ts'
+import { writable } from '../surface/rest/values.ts'
 
 const help = `Usage: npm run keys -- COMMAND [OPTIONS]
 

@@ -28,21 +28,19 @@ export interface RestMeta {
   creates?: `/${string}`
   /** A call by the TypeScript client, for the document. */
   sample?: string
-  deprecated?: Deprecation
+  /** The headers `Deprecation`, `Sunset` and `Link`. */
+  deprecated?: {
+    /** The date of the deprecation. */
+    since: Date
+    /** The date of the removal. */
+    sunset: Date
+    /** The path that replaces the operation, without parameters. */
+    successor: `/${string}`
+  }
   /** The message of 404, for an operation on one resource that may not exist. */
   notFound?: string
   /** The message of 409: a unique value is taken, or the state of the resource forbids the action. */
   conflict?: string
-}
-
-/** The deprecation of an operation: headers `Deprecation`, `Sunset` and `Link`. */
-export interface Deprecation {
-  /** The date of the deprecation. */
-  since: Date
-  /** The date of the removal. */
-  sunset: Date
-  /** The path that replaces the operation, without parameters. */
-  successor: `/${string}`
 }
 
 const t = initTRPC

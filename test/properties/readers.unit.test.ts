@@ -8,8 +8,7 @@ import {
   int64Input,
   int64Output,
 } from '../../src/procedure/fields.ts'
-import { parseJson, writable } from '../../src/surface/rest/json.ts'
-import { readerOf } from '../../src/surface/rest/reader.ts'
+import { parseJson, readerOf, writable } from '../../src/surface/rest/values.ts'
 import { hold, TIMEOUT, tellSeed } from './cases.ts'
 import { int64 } from './values.ts'
 

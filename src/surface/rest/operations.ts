@@ -6,8 +6,7 @@ import type { AnyTRPCRouter } from '@trpc/server'
 import { z } from 'zod'
 import { emptyHeaders, jsonHeaders } from '../../http/headers.ts'
 import { type Procedure, proceduresOf } from '../../procedure/call.ts'
-import type { Deprecation } from '../../procedure/procedure.ts'
-import { readerOf } from './reader.ts'
+import { readerOf } from './values.ts'
 
 export type Operation = ReturnType<typeof operationOf>
 
@@ -55,7 +54,14 @@ function operationOf({ name, type, rest, input, output, maker, run }: Procedure,
     })
   /** The status of a success. */
   const status = creates !== undefined ? 201 : output.def.type === 'void' ? 204 : 200
-  const deprecation = deprecated ? deprecationHeaders(deprecated, baseUrl) : []
+  // RFC 9745, RFC 8594 and RFC 5829
+  const deprecation = deprecated
+    ? [
+        ...['Deprecation', `@${Math.floor(deprecated.since.getTime() / 1000)}`],
+        ...['Sunset', deprecated.sunset.toUTCString()],
+        ...['Link', `<${baseUrl}${deprecated.successor}>; rel="successor-version"`],
+      ]
+    : []
   return {
     ...rest,
     name,
@@ -81,10 +87,3 @@ function operationOf({ name, type, rest, input, output, maker, run }: Procedure,
     takesKey: maker === 'idempotentWrite',
   }
 }
-
-/** Returns the headers of every response of a deprecated operation: RFC 9745, RFC 8594 and RFC 5829. */
-const deprecationHeaders = ({ since, sunset, successor }: Deprecation, baseUrl: string) => [
-  ...['Deprecation', `@${Math.floor(since.getTime() / 1000)}`],
-  ...['Sunset', sunset.toUTCString()],
-  ...['Link', `<${baseUrl}${successor}>; rel="successor-version"`],
-]

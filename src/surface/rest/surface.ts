@@ -3,8 +3,8 @@ import { parse as parseQuery } from 'node:querystring'
 import { methodNotSupported, problem } from '../../errors/catalogue.ts'
 import { Problem } from '../../errors/problem.ts'
 import type { Match, Surface } from '../pipeline.ts'
-import { parseJson, writable } from './json.ts'
 import { type Operation, PARAMETER, PREFIX } from './operations.ts'
+import { parseJson, writable } from './values.ts'
 
 interface RestMatch extends Match {
   operation: Operation

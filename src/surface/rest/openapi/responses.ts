@@ -3,9 +3,9 @@ import { MAX_BODY, MAX_HEADER_COUNT, MAX_HEADERS } from '../../../config/product
 import { problem, problemOfInput, tooManyRequests } from '../../../errors/catalogue.ts'
 import { Problem } from '../../../errors/problem.ts'
 import { INVALID_HOST } from '../../../http/request.ts'
-import { writable } from '../json.ts'
 import type { Operation } from '../operations.ts'
 import { NOT_AN_OBJECT } from '../surface.ts'
+import { writable } from '../values.ts'
 
 /** An error response: whether the operation has it, its description, and its errors, which have one status. */
 type Row = [condition: unknown, description: string, ...errors: [Problem, ...Problem[]]]
