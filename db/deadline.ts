@@ -9,9 +9,10 @@ type Listener = (reason: Error) => void
  */
 export class Deadline {
   #timer: NodeJS.Timeout | undefined
-  #reason: Error | undefined
-  #listeners: Listener[] | undefined
+  #listeners: Set<Listener> | undefined
   #isOver = false
+  /** Why the call was given up; undefined if it was not. */
+  reason: Error | undefined
   /** Whether the call began while its request was the only one: no other call comes to share its statements. */
   readonly isAlone: boolean
 
@@ -24,15 +25,10 @@ export class Deadline {
     this.#timer = setTimeout(onTimeout, timeout).unref()
   }
 
-  /** Why the call was given up; undefined if it was not. */
-  get reason(): Error | undefined {
-    return this.#reason
-  }
-
   /** Gives up the call for this reason, unless it is over. */
   giveUp(reason: Error): void {
     if (this.#isOver) return
-    this.#reason = reason
+    this.reason = reason
     const listeners = this.#listeners
     this.clear()
     for (const listener of listeners ?? []) listener(reason)
@@ -43,14 +39,11 @@ export class Deadline {
    * removes the listener.
    */
   onGiveUp(listener: Listener): () => void {
-    if (this.#reason) listener(this.#reason)
+    if (this.reason) listener(this.reason)
     if (this.#isOver) return () => {}
-    this.#listeners ??= []
-    this.#listeners.push(listener)
-    return () => {
-      const index = this.#listeners?.indexOf(listener) ?? -1
-      if (index >= 0) this.#listeners?.splice(index, 1)
-    }
+    this.#listeners ??= new Set()
+    this.#listeners.add(listener)
+    return () => void this.#listeners?.delete(listener)
   }
 
   /** Settles like the promise, or rejects with the reason when the call is given up first. */

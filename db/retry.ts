@@ -31,7 +31,6 @@ export async function retry<Value>(
 ): Promise<Value> {
   if (isInTransaction()) return await work()
   for (let attempt = 0; ; attempt++) {
-    let delay: number | undefined
     try {
       return await work()
     } catch (error) {
@@ -40,10 +39,10 @@ export async function retry<Value>(
       if (!(error instanceof DatabaseUnavailableError)) throw error
       if (FINAL.some((kind) => error instanceof kind)) throw error
       if (!repeatable && !error.hadNoEffect) throw error
-      delay = (error instanceof ConflictError ? DELAYS_OF_CONFLICTS : DELAYS)[attempt]
+      const delay = (error instanceof ConflictError ? DELAYS_OF_CONFLICTS : DELAYS)[attempt]
       if (delay === undefined) throw error
+      // Random, so that calls in conflict do not collide again.
+      await setTimeout(delay * (0.5 + Math.random()))
     }
-    // Random, so that calls in conflict do not collide again.
-    await setTimeout(delay * (0.5 + Math.random()))
   }
 }

@@ -1,5 +1,5 @@
 /** Statements with a deadline; those that are executed often are compiled once. */
-import { type Compilable, type CompiledQuery, type QueryResult, SelectQueryNode } from 'kysely'
+import type { Compilable, CompiledQuery, QueryResult } from 'kysely'
 import type { Deadline } from './deadline.ts'
 import { oncePerEngine } from './engine.ts'
 import type { Database } from './tables.ts'
@@ -8,7 +8,7 @@ import type { Database } from './tables.ts'
 export interface Statement<Row = unknown> extends CompiledQuery<Row> {
   /** The deadline that ends the statement, also on the server. */
   deadline?: Deadline | undefined
-  /** Whether the statement only reads, so that it does not wait behind writes; by default it may write. */
+  /** Whether the statement only reads, so that it does not wait behind writes; by default a `selectFrom` does. */
   isRead?: boolean
   /** Throws NoConsecutiveIdsError if the server does not guarantee consecutive ids. */
   needsConsecutiveIds?: boolean
@@ -33,23 +33,24 @@ export type Execute<Values, Row> = (
 ) => Promise<QueryResult<Row>>
 
 /**
- * Returns a statement that is compiled once for each database. `build` must always return the same
- * query, with `value(({ id }) => id)` in place of each value that differs between executions.
+ * Returns a statement that is compiled once for each database. `build` must always return the same query,
+ * with a placeholder for each value that differs between executions:
+ *
+ * `where('id', '=', value((pet) => pet.id))` → `where id = ?`, and the execution with `{ id: 7n }` sends 7
  */
 export function statement<Values, Row = never>(
   build: (db: Database, value: Value<Values>) => Compilable<Row>,
 ): Execute<Values, Row> {
   // Kysely accepts any object as a value, and returns it among the parameters.
   const value: Value<Values> = (read) => new Placeholder(read) as never
-  const compiled = oncePerEngine((db) => withKind(build(db, value).compile()))
-  return async (db, values, deadline) => {
+  const compiled = oncePerEngine((db) => build(db, value).compile())
+  return (db, values, deadline) => {
     const query = compiled(db)
     const parameters = query.parameters.map((parameter) =>
       parameter instanceof Placeholder ? parameter.read(values) : parameter,
     )
-    const { sql, query: node, queryId, isRead } = query
-    const complete: Statement<Row> = { sql, parameters, query: node, queryId, isRead, deadline }
-    return await db.executeQuery<Row>(complete)
+    const complete: Statement<Row> = { ...query, parameters, deadline }
+    return db.executeQuery<Row>(complete)
   }
 }
 
@@ -59,12 +60,6 @@ export function execute<Row>(
   query: Compilable<Row>,
   deadline?: Deadline,
 ): Promise<QueryResult<Row>> {
-  const complete: Statement<Row> = { ...withKind(query.compile()), deadline }
+  const complete: Statement<Row> = { ...query.compile(), deadline }
   return db.executeQuery<Row>(complete)
 }
-
-/** Adds whether a query only reads, unless its builder has said so: raw SQL may be any statement. */
-const withKind = <Row>(query: Statement<Row>) => ({
-  ...query,
-  isRead: query.isRead ?? SelectQueryNode.is(query.query),
-})

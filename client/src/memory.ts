@@ -1,7 +1,6 @@
 /** The stores of the service in memory, for the stand-in. */
 import { parse, stringify } from 'devalue'
 import type { Deadline } from '../../db/deadline.ts'
-import { pageOf } from '../../db/page.ts'
 import type { Idempotency, Make } from '../../src/idempotency/store.ts'
 import type { NewPet, Pet } from '../../src/petstore/pets/schema.ts'
 import type { PetStore } from '../../src/petstore/pets/store.ts'
@@ -19,7 +18,8 @@ export function petsInMemory(initial: NewPet[]): PetStore {
           (status === undefined || pet.status === status) &&
           (cursor === undefined || pet.id > cursor),
       )
-      return pageOf(rows, limit)
+      const items = rows.slice(0, limit)
+      return { items, next: rows.length > limit ? items.at(-1)?.id : undefined }
     },
     get: async (id) => pets.find((pet) => pet.id === id),
     async create(pet) {

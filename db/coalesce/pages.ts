@@ -2,11 +2,17 @@
 import { type Compilable, type SelectQueryBuilder, sql } from 'kysely'
 import type { Deadline } from '../deadline.ts'
 import { engineOf } from '../engine.ts'
-import { type Page, pageOf } from '../page.ts'
 import { retry } from '../retry.ts'
 import { type Execute, statement, type Value } from '../statement.ts'
 import type { Database, Tables } from '../tables.ts'
 import { type Coalesced, coalesce } from './coalesce.ts'
+
+/** A page of a list. All lists are by id, so the id of the last row is the cursor of the next page. */
+export interface Page<Item> {
+  items: Item[]
+  /** The cursor of the next page; undefined for the last page. */
+  next: bigint | undefined
+}
 
 interface PageQuery {
   limit: number
@@ -84,7 +90,11 @@ export function pages<Query extends PageQuery, Row extends { id: bigint }, Item>
       const sign = isAscending ? 1 : -1
       for (const page of rowsOf) page.sort((one, other) => (one.id < other.id ? -sign : sign))
     }
-    return queries.map(({ limit }, index) => pageOf(rowsOf[index] as Row[], limit))
+    return queries.map(({ limit }, index) => {
+      const rows = rowsOf[index] as Row[] // as many as queries
+      const items = rows.slice(0, limit)
+      return { items, next: rows.length > limit ? items.at(-1)?.id : undefined }
+    })
   }
 
   const readPage = coalesce<Query, Page<Row>>({

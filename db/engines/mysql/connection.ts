@@ -1,5 +1,5 @@
 /** A connection as Kysely uses it: statements and transactions on a connection of the pool. */
-import type { QueryResult } from 'kysely'
+import { type QueryResult, SelectQueryNode } from 'kysely'
 import type { FieldPacket, ResultSetHeader, RowDataPacket } from 'mysql2'
 import { Deadline } from '../../deadline.ts'
 import { DatabaseUnavailableError, NoConsecutiveIdsError } from '../../errors.ts'
@@ -33,7 +33,8 @@ export class MysqlConnection extends Connection {
   }
 
   async execute<Row>(statement: Statement): Promise<QueryResult<Row>> {
-    const { sql, parameters, isRead, needsConsecutiveIds } = statement
+    const { sql, parameters, query, needsConsecutiveIds } = statement
+    const isRead = statement.isRead ?? SelectQueryNode.is(query)
     const deadline = statement.deadline ?? new Deadline(this.#timeout)
     this.#deadline = deadline
     // A transaction may lock the rows that it reads.

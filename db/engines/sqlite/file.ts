@@ -39,9 +39,8 @@ export class SqliteFile {
   #lost: BrokenDatabaseError | undefined
   /** Why the database is not used any more. */
   #damage: BrokenDatabaseError | undefined
-  /** The session with an open transaction, and the promise that resolves at its end. */
-  #owner: object | undefined
-  #ownerLeaves = Promise.withResolvers<void>()
+  /** The session with an open transaction, and what resolves at its end. */
+  #owner: { session: object; end: PromiseWithResolvers<void> } | undefined
 
   constructor(path: string, mayCreate: boolean, timeout: number) {
     this.#path = path
@@ -50,7 +49,6 @@ export class SqliteFile {
   }
 
   close(): void {
-    this.#prepared.clear()
     this.#setOwner(undefined)
     try {
       this.checkPlace()
@@ -92,7 +90,7 @@ export class SqliteFile {
   }
 
   isOwnedBy(session: object): boolean {
-    return this.#owner === session
+    return this.#owner?.session === session
   }
 
   /**
@@ -104,8 +102,8 @@ export class SqliteFile {
     const { deadline } = statement
     const end = performance.now() + this.#timeout
     for (;;) {
-      while (this.#owner && this.#owner !== session) {
-        const { promise } = this.#ownerLeaves
+      while (this.#owner && this.#owner.session !== session) {
+        const { promise } = this.#owner.end
         await (deadline ? deadline.race(promise) : promise)
       }
       if (deadline?.reason) throw deadline.reason
@@ -123,12 +121,10 @@ export class SqliteFile {
     }
   }
 
-  #setOwner(owner: object | undefined): void {
-    if (this.#owner && !owner) {
-      this.#ownerLeaves.resolve()
-      this.#ownerLeaves = Promise.withResolvers()
-    }
-    this.#owner = owner
+  #setOwner(session: object | undefined): void {
+    if (this.#owner?.session === session) return
+    this.#owner?.end.resolve()
+    this.#owner = session && { session, end: Promise.withResolvers() }
   }
 
   #run<Row>({ sql, parameters, query }: Statement): QueryResult<Row> {
