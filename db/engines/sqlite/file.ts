@@ -1,18 +1,12 @@
-/** A SQLite file, opened by node:sqlite, whose one connection several sessions share. */
-import { closeSync, existsSync, mkdirSync, openSync, realpathSync, statSync } from 'node:fs'
-import { dirname } from 'node:path'
-import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
+/** A SQLite database: its one connection, which several sessions share. */
+import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite'
 import { setTimeout } from 'node:timers/promises'
 import { type QueryResult, type RootOperationNode, ValuesNode } from 'kysely'
 import { LRUCache } from 'lru-cache'
-import {
-  BrokenDatabaseError,
-  DatabaseUnavailableError,
-  LockedError,
-  RejectedRowError,
-} from '../../errors.ts'
+import { BrokenDatabaseError, LockedError, RejectedRowError } from '../../errors.ts'
 import type { Statement } from '../../statement.ts'
 import { sqliteError } from './errors.ts'
+import { type Files, filesOf, isLogLost, lostPath, openFile } from './place.ts'
 
 /** Milliseconds between two attempts while another process holds the write lock. */
 const LOCK_INTERVAL = 5
@@ -33,8 +27,8 @@ export class SqliteFile {
   readonly #timeout: number
   readonly #prepared = new LRUCache<string, Prepared>({ max: MAX_PREPARED })
   #database: DatabaseSync | undefined
-  /** The files that were opened, by their paths, each with what identifies it. */
-  #opened = new Map<string, string | undefined>()
+  /** The files that were opened. */
+  #files: Files = new Map()
   /** Why the database is not used until the files are back. */
   #lost: BrokenDatabaseError | undefined
   /** Why the database is not used any more. */
@@ -65,7 +59,7 @@ export class SqliteFile {
    */
   checkPlace(): void {
     if (this.#damage) throw this.#damage
-    const lost = [...this.#opened].find(([path, identity]) => identityOf(path) !== identity)?.[0]
+    const lost = lostPath(this.#files)
     if (lost === undefined) {
       this.#lost = undefined
       return
@@ -73,20 +67,13 @@ export class SqliteFile {
     if (!this.#lost) {
       const message = `${lost} is no longer the file that the service opened, and new data is lost with the old file: put that back, or restart the service`
       this.#lost = new BrokenDatabaseError(new Error(message), true)
-      this.#saveLog()
+      if (this.#database && isLogLost(this.#files)) {
+        // SQLite still has the log that was removed: this copies what was acknowledged into the database.
+        if (this.#database.isTransaction) this.#database.exec('rollback')
+        this.#database.exec('pragma wal_checkpoint')
+      }
     }
     throw this.#lost
-  }
-
-  /** Copies what was acknowledged from a log that was removed into the database, unless others use a new one. */
-  #saveLog(): void {
-    const [main, log] = [...this.#opened.keys()]
-    if (!main || !log || identityOf(main) !== this.#opened.get(main)) return
-    // A process that only reads makes an empty log.
-    const isRemoved = identityOf(log) !== this.#opened.get(log)
-    if (!isRemoved || statSync(log, { throwIfNoEntry: false })?.size) return
-    if (this.#database?.isTransaction) this.#database.exec('rollback')
-    this.#database?.exec('pragma wal_checkpoint')
   }
 
   isOwnedBy(session: object): boolean {
@@ -129,7 +116,11 @@ export class SqliteFile {
 
   #run<Row>({ sql, parameters, query }: Statement): QueryResult<Row> {
     if (this.#damage || this.#lost) this.checkPlace()
-    this.#database ??= this.#open()
+    if (!this.#database) {
+      const opened = openFile(this.#path, this.#mayCreate)
+      this.#files = filesOf(this.#path)
+      this.#database = opened
+    }
     const database = this.#database
     const { statement, columns } = this.#prepare(database, sql)
     const values = parameters as SQLInputValue[] // node:sqlite rejects other values
@@ -160,15 +151,6 @@ export class SqliteFile {
     }
   }
 
-  #open(): DatabaseSync {
-    const database = openFile(this.#path, this.#mayCreate)
-    // SQLite keeps the log and its index beside the target of a link.
-    const target = realpathSync(this.#path)
-    const paths = [this.#path, `${target}-wal`, `${target}-shm`]
-    this.#opened = new Map(paths.map((path) => [path, identityOf(path)]))
-    return database
-  }
-
   #prepare(database: DatabaseSync, sql: string): Prepared {
     const known = this.#prepared.get(sql)
     if (known) return known
@@ -181,44 +163,11 @@ export class SqliteFile {
   }
 }
 
-function openFile(path: string, mayCreate: boolean): DatabaseSync {
-  if (mayCreate) mkdirSync(dirname(path), { recursive: true })
-  else if (!existsSync(path)) {
-    // A typing error in the path must not create an empty database.
-    const cause = new Error('the file does not exist; ?create at the end of the URL creates it')
-    throw new DatabaseUnavailableError(cause, false)
-  }
-  if (!existsSync(path) && existsSync(`${path}-wal`)) {
-    const cause = new Error('the file is missing beside its log (-wal), so put it back')
-    throw new DatabaseUnavailableError(cause, false)
-  }
-  // Only the owner may read the file. SQLite creates its other files with the same mode.
-  closeSync(openSync(path, 'a', 0o600))
-  const database = new DatabaseSync(path, { readBigInts: true, timeout: 0 })
-  try {
-    // FULL: a commit survives a power failure (https://sqlite.org/pragma.html#pragma_synchronous). The
-    // first statement creates the log.
-    database.exec(
-      `pragma journal_mode = wal; pragma synchronous = full; select 1 from sqlite_schema`,
-    )
-    return database
-  } catch (error) {
-    database.close()
-    throw error
-  }
-}
-
 /** Returns the number of rows that an insert sends; undefined for other statements. */
 const rowsOf = (query: RootOperationNode): number | undefined =>
   query.kind === 'InsertQueryNode' && query.values && ValuesNode.is(query.values)
     ? query.values.values.length
     : undefined
-
-/** Returns what identifies the file at a path; undefined if there is none. */
-function identityOf(path: string): string | undefined {
-  const stats = statSync(path, { bigint: true, throwIfNoEntry: false })
-  return stats && `${stats.dev} ${stats.ino}`
-}
 
 function toObject(columns: string[], row: unknown[]): Record<string, unknown> {
   const object: Record<string, unknown> = {}
