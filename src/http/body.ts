@@ -29,7 +29,12 @@ export async function readBody(
   if (!/^(identity)?$/i.test(headers['content-encoding'] ?? '')) throw problem('mediaType')
   // RFC 9110, section 10.1.1: the client waits for this response before it sends the body.
   if (req.httpVersion === '1.1' && /100-continue/i.test(headers.expect ?? '')) res.writeContinue()
-  return decode(await readBytes(req, res))
+  const bytes = await readBytes(req, res)
+  try {
+    return utf8.decode(bytes)
+  } catch (cause) {
+    throw problem('malformed', cause)
+  }
 }
 
 function readBytes(req: IncomingMessage, res: ServerResponse): Promise<Buffer> {
@@ -55,14 +60,6 @@ function readBytes(req: IncomingMessage, res: ServerResponse): Promise<Buffer> {
     // A request that the server rejects in the middle of its body emits no other event.
     res.on('close', onClose)
   })
-}
-
-function decode(bytes: Buffer): string {
-  try {
-    return utf8.decode(bytes)
-  } catch (cause) {
-    throw problem('malformed', cause)
-  }
 }
 
 function isJson(contentType = ''): boolean {

@@ -5,28 +5,27 @@ import type { Logger } from 'pino'
 import type { Trust } from '../config/config.ts'
 import { NAME } from '../config/product.ts'
 import { withoutKeyAtEnd, withoutKeys } from '../keys/key.ts'
-import type { Observation } from '../observe/metrics.ts'
 import { activeSpan } from '../observe/span.ts'
 import { ipAddressOf, parseTarget } from './request.ts'
 
-/** The logged status of a request whose client closed the connection before the response was sent. */
-const GONE = 499
-
 /** A call, as the log and the metrics report it. */
-export type CallOutcome = Pick<Observation, 'operation' | 'status'>
+export type CallOutcome = Pick<RequestRecord, 'operation' | 'status'>
 
 /** The fields of the log line, in their order. The log leaves out those that are undefined. */
-export class RequestRecord implements Observation {
+export class RequestRecord {
   /** The id in the log and in the response's `X-Request-Id`. */
   readonly requestId: string
   /** The ids of the span; undefined without OpenTelemetry. */
   traceId: string | undefined
   spanId: string | undefined
-  surface: Observation['surface'] = 'other'
+  surface: 'rest' | 'trpc' | 'other' = 'other'
+  /** The name of the procedure, or `batch` for several; undefined where none was called. */
   operation: string | undefined
   method: string | undefined
   path: string | undefined
-  status = GONE
+  /** The HTTP status; 499 if the client closed the connection before the answer. */
+  status = 499
+  /** Milliseconds. */
   duration = 0
   /** Undefined until an API key has been found valid. */
   keyId: string | undefined
@@ -54,7 +53,7 @@ export type Telemetry = ReturnType<typeof createTelemetry>
 export function createTelemetry(
   log: Logger,
   trust: Trust,
-  observe: (observation: Observation) => void = () => {},
+  observe: (record: RequestRecord) => void = () => {},
 ) {
   const write = (record: RequestRecord) => {
     observe(record)

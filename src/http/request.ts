@@ -78,17 +78,15 @@ export function hasBody({ headers }: IncomingMessage): boolean {
  * port, which some proxies add. It falls back to the connection's where a proxy has sent no valid one.
  * Undefined if the connection is closed.
  */
-export function ipAddressOf(
-  { headers, socket }: IncomingMessage,
-  trust: Trust,
-): string | undefined {
-  const connected = socket.remoteAddress
-  const forwarded = headers['x-forwarded-for']
-  if (forwarded === undefined || connected === undefined || !trust(connected, 0)) return connected
-  const addresses = String(forwarded).split(',').map(withoutPort).reverse()
-  const found = addresses.find((address, index) => !isIP(address) || !trust(address, index + 1))
-  const client = found ?? addresses.at(-1) ?? ''
-  return isIP(client) ? client : connected
+export function ipAddressOf({ headers, socket }: IncomingMessage, trust: Trust) {
+  const { remoteAddress = '' } = socket
+  const forwarded = String(headers['x-forwarded-for'] ?? '')
+    .split(',')
+    .map(withoutPort)
+  const addresses = [remoteAddress, ...forwarded.reverse()]
+  const isClient = (address: string, index: number) => !isIP(address) || !trust(address, index)
+  const client = addresses.find(isClient) ?? addresses.at(-1) ?? ''
+  return isIP(client) ? client : socket.remoteAddress
 }
 
 /** `203.0.113.7:50001` and `[2001:db8::7]:443` lose their port. */

@@ -2,9 +2,7 @@
 import type { ServerResponse } from 'node:http'
 import type { RequestHandler } from 'express'
 import { methodNotSupported } from '../errors/catalogue.ts'
-import { jsonHeaders } from './headers.ts'
 import { hold } from './held.ts'
-import { http } from './node.ts'
 import { recordOf } from './request-log.ts'
 
 /**
@@ -29,15 +27,6 @@ export function answer(
   res.end(body, length === body.length ? 'latin1' : 'utf8')
   const { socket } = res
   if (socket && socket.writableLength > 0) hold(socket, socket.writableLength)
-}
-
-/** Returns the text of an error response, for a socket without a request that is closed after it. */
-export function rawAnswer(status: number, body: string, requestId: string): string {
-  const length = String(Buffer.byteLength(body))
-  const own = ['X-Request-Id', requestId, 'Content-Length', length, 'Connection', 'close']
-  const headers = [...jsonHeaders, 'Date', new Date().toUTCString(), ...own]
-  const lines = headers.map((text, at) => (at % 2 ? `${text}\r\n` : `${text}: `))
-  return `HTTP/1.1 ${status} ${http.STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`
 }
 
 /** The handler of all methods but GET and HEAD: it throws METHOD_NOT_SUPPORTED. */

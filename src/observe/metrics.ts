@@ -6,20 +6,15 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 import type { PoolUsage } from '../../db/engine.ts'
 import { NAME } from '../config/product.ts'
 
-/** A finished request. */
-export interface Observation {
-  surface: 'rest' | 'trpc' | 'other'
-  /** The name of the procedure, or `batch` for several; undefined where none was called. */
+/** What the metrics show of a finished request; the record of the log documents it. */
+interface Observation {
+  surface: string
   operation: string | undefined
-  /** The HTTP status; 499 if the client closed the connection before the answer. */
   status: number
-  /** Milliseconds. */
   duration: number
 }
 
-export type Metrics = ReturnType<typeof createMetrics>
-
-// Loaded lazily, as in src/http/node.ts.
+// Loaded lazily, as in src/http/server.ts.
 const { createServer } = process.getBuiltinModule('node:http')
 
 /**

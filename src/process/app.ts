@@ -1,4 +1,5 @@
 /** The Express app and its server: the routes, in their order. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AnyTRPCRouter } from '@trpc/server'
 import express, { type ErrorRequestHandler, type Request, type Response } from 'express'
 import type { Config } from '../config/config.ts'
@@ -75,32 +76,19 @@ export function createApp(
   const rest = pipeline(restSurface(operations), service)
   const trpc = pipeline(trpcSurface(router), service)
   const methods = [...new Set(['GET', 'HEAD', 'POST', ...operations.map(({ method }) => method)])]
-  const allowOrigins =
+  const answersPreflight =
     config.corsOrigins.length > 0 ? crossOrigin(config.corsOrigins, methods) : undefined
-  return createHttpServer(
-    {
-      begin(req, res) {
-        // `Connection: close` sends the next request of this client to another instance.
-        if (readiness.stopping) res.shouldKeepAlive = false
-        return telemetry.begin(req, res)
-      },
-      serve(req, res, isAlone) {
-        const target = parseTarget(req.url ?? '')
-        if (!target) {
-          return answer(res, BAD_URL.status, jsonHeaders, JSON.stringify(BAD_URL.refusal))
-        }
-        // Express takes what Node made, and gives it prototypes of its own: 5 µs, so the surfaces come first.
-        const route = () =>
-          rest(req, res, target, isAlone) ||
-          trpc(req, res, target, isAlone) ||
-          app(req as Request, res as Response)
-        if (allowOrigins) allowOrigins(req as Request, res as Response, route)
-        else route()
-      },
-      onRefused: telemetry.onRefused,
-    },
-    config.keepAliveTimeout,
-  )
+  const serve = (req: IncomingMessage, res: ServerResponse, isAlone: boolean) => {
+    // `Connection: close` sends the next request of this client to another instance.
+    if (readiness.stopping) res.shouldKeepAlive = false
+    const target = parseTarget(req.url ?? '')
+    if (!target) return answer(res, BAD_URL.status, jsonHeaders, JSON.stringify(BAD_URL.refusal))
+    if (answersPreflight?.(req, res)) return
+    // Express takes what Node made, and gives it prototypes of its own: 5 µs, so the surfaces come first.
+    if (rest(req, res, target, isAlone) || trpc(req, res, target, isAlone)) return
+    app(req as Request, res as Response)
+  }
+  return createHttpServer(serve, telemetry, config.keepAliveTimeout)
 }
 
 const NOT_READY = new Problem('SERVICE_UNAVAILABLE', 'The service is not ready')
