@@ -2,55 +2,61 @@
 import type { Compilable, CompiledQuery, QueryResult } from 'kysely'
 import type { Deadline } from './deadline.ts'
 import { oncePerEngine } from './engine.ts'
+import { retry } from './retry.ts'
 import type { Database } from './tables.ts'
 
 /** A statement with options for the driver. Kysely passes the object to the connection unchanged. */
 export interface Statement<Row = unknown> extends CompiledQuery<Row> {
   /** The deadline that ends the statement, also on the server. */
   deadline?: Deadline | undefined
-  /** Whether the statement only reads, so that it does not wait behind writes; by default a `selectFrom` does. */
+  /** Whether the statement only reads, so that it does not wait behind writes; by default a `selectFrom` does, and raw SQL may write. */
   isRead?: boolean
   /** Throws NoConsecutiveIdsError if the server does not guarantee consecutive ids. */
   needsConsecutiveIds?: boolean
 }
 
-/** A placeholder in a compiled statement for a value of each execution. */
-class Placeholder<Values> {
-  readonly read: (values: Values) => unknown
-  constructor(read: (values: Values) => unknown) {
+/** A placeholder in a compiled query for a value of each execution. */
+class Placeholder<Input> {
+  readonly read: (inputs: Input[]) => unknown
+  constructor(read: (inputs: Input[]) => unknown) {
     this.read = read
   }
 }
 
-/** Returns a placeholder for the value that `read` returns at each execution. */
-export type Value<Values> = <Type>(read: (values: Values) => Type) => Type
-
-/** Executes a statement with these values. Throws DatabaseUnavailableError, also at the deadline. */
-export type Execute<Values, Row> = (
-  db: Database,
-  values: Values,
-  deadline?: Deadline,
-) => Promise<QueryResult<Row>>
+/** Returns a placeholder for the value that `read` returns of an input at each execution. */
+export type Value<Input> = <Type>(read: (input: Input) => Type) => Type
 
 /**
- * Returns a statement that is compiled once for each database. `build` must always return the same query,
- * with a placeholder for each value that differs between executions:
+ * Returns a function that reads the rows of several inputs with one query, which is compiled once for each
+ * number of them. `build` has a `value` for each input, to put in place of what differs between executions:
  *
  * `where('id', '=', value((pet) => pet.id))` → `where id = ?`, and the execution with `{ id: 7n }` sends 7
+ *
+ * Makes up to three attempts. Throws DatabaseUnavailableError, and the reason of the deadline.
  */
-export function statement<Values, Row = never>(
-  build: (db: Database, value: Value<Values>) => Compilable<Row>,
-): Execute<Values, Row> {
+export function reads<Input, Row>(
+  build: (db: Database, values: Value<Input>[]) => Compilable<Row>,
+): (db: Database, inputs: Input[], deadline: Deadline) => Promise<Row[]> {
   // Kysely accepts any object as a value, and returns it among the parameters.
-  const value: Value<Values> = (read) => new Placeholder(read) as never
-  const compiled = oncePerEngine((db) => build(db, value).compile())
-  return (db, values, deadline) => {
-    const query = compiled(db)
+  const valueAt = (index: number): Value<Input> => {
+    return (read) => new Placeholder<Input>((inputs) => read(inputs[index] as Input)) as never
+  }
+  const compile = (db: Database, size: number) =>
+    build(
+      db,
+      Array.from({ length: size }, (_, index) => valueAt(index)),
+    ).compile()
+  const compiled = oncePerEngine(() => new Map<number, CompiledQuery<Row>>())
+  return async (db, inputs, deadline) => {
+    const queries = compiled(db)
+    const query = queries.get(inputs.length) ?? compile(db, inputs.length)
+    queries.set(inputs.length, query)
     const parameters = query.parameters.map((parameter) =>
-      parameter instanceof Placeholder ? parameter.read(values) : parameter,
+      parameter instanceof Placeholder ? parameter.read(inputs) : parameter,
     )
-    const complete: Statement<Row> = { ...query, parameters, deadline }
-    return db.executeQuery<Row>(complete)
+    const complete: Statement<Row> = { ...query, parameters, deadline, isRead: true }
+    const attempt = () => db.executeQuery<Row>(complete)
+    return (await retry(attempt, { repeatable: true, deadline })).rows
   }
 }
 

@@ -1,6 +1,6 @@
 /** Combines concurrent calls in batches, each of which asks the database once. */
 import { Deadline } from '../deadline.ts'
-import { OverloadedError } from '../errors.ts'
+import { ConflictError, OverloadedError } from '../errors.ts'
 import type { Database } from '../tables.ts'
 import { inTransaction, refuseInTransaction } from '../transaction.ts'
 
@@ -14,18 +14,16 @@ const MAX_WAIT = 50
  */
 const CONCURRENCY = 2
 
-/** Maximum number of concurrent calls in the queues of a function: a thousand that wait, and those that run. */
+/** Maximum number of concurrent calls of a function: a thousand that wait, and those that run. */
 const MAX_CALLS = 1_010
 
 interface Batches<Input, Output> {
   /** Runs a batch, and returns the outputs in the order of the inputs. */
   run(db: Database, inputs: Input[], deadline: Deadline): Promise<Output[]>
-  /** Only calls with the same key share a batch, and wait for each other. */
-  keyOf?(input: Input): string
   /** Waiting inputs that have the same name run once, and share the output. */
   nameOf?(input: Input): bigint | string
   /** Maximum number of inputs in a batch. A batch that is full does not wait. */
-  maxSize: number | ((db: Database) => number)
+  maxSize(db: Database): number
 }
 
 /** A call that may share a batch. Throws the errors of `run`, the reason of its deadline, OverloadedError. */
@@ -54,20 +52,13 @@ export function coalesce<Input, Output>(batches: Batches<Input, Output>): Coales
       refuseInTransaction()
       db[QUEUES] ??= new Map()
     }
-    const all = deadline.isAlone ? undefined : db[QUEUES]
-    if (!all) {
+    const queues = deadline.isAlone ? undefined : db[QUEUES]
+    if (!queues) {
       const [output] = await batches.run(db, [input], deadline)
       return output as Output // as many outputs as inputs
     }
-    const queues = all.get(batches) ?? { list: [], callCount: 0 }
-    all.set(batches, queues)
-    const key = batches.keyOf?.(input) ?? ''
-    // Few enough to be searched.
-    let queue = queues.list.find((other) => other.key === key)
-    if (!queue) {
-      queue = new Queue(key, db, batches, queues)
-      queues.list.push(queue)
-    }
+    const queue = queues.get(batches) ?? new Queue(db, batches)
+    queues.set(batches, queue)
     return await queue.call(input, deadline)
   }
 }
@@ -76,13 +67,7 @@ const QUEUES = Symbol('queues')
 
 /** A database with its queues. A WeakMap would keep a transaction's until the next full garbage collection. */
 type Queued<Input, Output> = Database & {
-  [QUEUES]?: Map<Batches<Input, Output>, Queues<Input, Output>>
-}
-
-interface Queues<Input, Output> {
-  list: Queue<Input, Output>[]
-  /** The calls of all of them: clients choose the keys, so a limit of each would bound nothing. */
-  callCount: number
+  [QUEUES]?: Map<Batches<Input, Output>, Queue<Input, Output>>
 }
 
 interface Call<Output> {
@@ -98,35 +83,26 @@ interface Item<Input, Output> {
   calls: Call<Output>[]
 }
 
-/** The calls with one key. */
+/** The calls of a function on a database or a shared transaction. */
 class Queue<Input, Output> {
-  readonly key: string
   readonly #db: Database
   readonly #batches: Batches<Input, Output>
   readonly #maxSize: number
-  readonly #all: Queues<Input, Output>
+  #callCount = 0
   #waiting: Item<Input, Output>[] = []
   /** The batches that the calls wait for. */
   readonly #running = new Set<Item<Input, Output>[]>()
   #isScheduled = false
   #timer: NodeJS.Timeout | undefined
 
-  constructor(
-    key: string,
-    db: Database,
-    batches: Batches<Input, Output>,
-    all: Queues<Input, Output>,
-  ) {
-    this.key = key
+  constructor(db: Database, batches: Batches<Input, Output>) {
     this.#db = db
     this.#batches = batches
-    this.#all = all
-    const { maxSize } = batches
-    this.#maxSize = typeof maxSize === 'number' ? maxSize : maxSize(db)
+    this.#maxSize = batches.maxSize(db)
   }
 
   async call(input: Input, deadline: Deadline): Promise<Output> {
-    if (this.#running.size > 0 && this.#all.callCount >= MAX_CALLS) {
+    if (this.#running.size > 0 && this.#callCount >= MAX_CALLS) {
       throw new OverloadedError('Too many calls wait for the database')
     }
     const { promise, resolve, reject } = Promise.withResolvers<Output>()
@@ -136,13 +112,13 @@ class Queue<Input, Output> {
     const call = { deadline, resolve, reject }
     if (item) item.calls.push(call)
     else this.#waiting.push({ name, input, calls: [call] })
-    this.#all.callCount++
+    this.#callCount++
     if (this.#mayRun()) this.#schedule()
     else this.#startTimer()
     try {
       return await promise
     } finally {
-      this.#all.callCount--
+      this.#callCount--
     }
   }
 
@@ -217,25 +193,16 @@ function jointDeadline(calls: readonly { deadline: Deadline }[]): Deadline {
 }
 
 /** Work for a shared transaction. It must use the deadline that it receives, and no other. */
-type SharedWork<Result> = (transaction: Database, deadline: Deadline) => Promise<Result>
+type SharedWork = (transaction: Database, deadline: Deadline) => Promise<unknown>
 
 /**
  * Runs work in a transaction with other such works, which run concurrently: their inserts share
- * statements, and all of them share a commit. Returns the result after the commit, and undefined if one
- * of several works failed. Then the effect of each is unknown, and each caller must check, and run its
- * work alone. Work that is alone in the transaction throws its own errors.
+ * statements, and all of them share a commit. Returns the result of the work after the commit. If one of
+ * several works fails, throws ConflictError for each of them, because the effect of each is unknown. Work
+ * that is alone in the transaction throws its own errors.
  */
-export async function inSharedTransaction<Result extends object>(
-  db: Database,
-  work: SharedWork<Result>,
-  deadline: Deadline,
-): Promise<Result | undefined> {
-  const result = await runShared(db, work, deadline)
-  return result as Result | undefined // the result of this work
-}
-
-const runShared = coalesce<SharedWork<object>, object | undefined>({
-  maxSize: 100,
+export const inSharedTransaction = coalesce<SharedWork, unknown>({
+  maxSize: () => 100,
   async run(db, works, deadline) {
     const runAll = async (transaction: Queued<never, never>) => {
       transaction[QUEUES] = new Map()
@@ -249,8 +216,7 @@ const runShared = coalesce<SharedWork<object>, object | undefined>({
     try {
       return await inTransaction(db, runAll)
     } catch (error) {
-      if (works.length === 1) throw error
-      return works.map(() => undefined)
+      throw works.length === 1 ? error : new ConflictError(error, false)
     }
   },
 })

@@ -73,7 +73,7 @@ export function inserts<Row, Table extends WithId>(
 
   // Returns undefined for rows that must be inserted alone.
   const insertInBatch = coalesce<Values, bigint | undefined>({
-    maxSize: MAX_ROWS_PER_STATEMENT,
+    maxSize: () => MAX_ROWS_PER_STATEMENT,
     async run(db, rows, deadline) {
       const [only] = rows
       if (only && rows.length === 1) return [await insertOne(db, only, deadline)]

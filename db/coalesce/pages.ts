@@ -1,9 +1,7 @@
 /** Pages of rows by id. Concurrent callers share queries. */
 import { type Compilable, type SelectQueryBuilder, sql } from 'kysely'
-import type { Deadline } from '../deadline.ts'
 import { engineOf } from '../engine.ts'
-import { retry } from '../retry.ts'
-import { type Execute, statement, type Value } from '../statement.ts'
+import { reads, type Value } from '../statement.ts'
 import type { Database, Tables } from '../tables.ts'
 import { type Coalesced, coalesce } from './coalesce.ts'
 
@@ -53,64 +51,58 @@ export function pages<Query extends PageQuery, Row extends { id: bigint }, Item>
   item,
 }: Pages<Query, Row, Item>): Coalesced<Query, Page<Item>> {
   type PageRow = Row & { [PAGE]?: bigint | number }
-  const statements = new Map<string, Execute<Query[], PageRow>>()
   const isAscending = order === 'ascending'
 
-  const compile = (fields: Set<string>, count: number) =>
-    statement<Query[], PageRow>((db, value) => {
-      const queries = Array.from({ length: count }, (_, index) => {
-        const valueHere: Value<Query> = (read) => value((all) => read(all[index] as Query)) // there are `count`
-        let rows = select(db, valueHere, (field) => fields.has(String(field)))
-        if (fields.has('cursor')) {
+  /** Returns the reader of pages whose queries have these fields, and no others. */
+  const readerOf = (fields: string[]): Coalesced<Query, Page<Row>> => {
+    const read = reads<Query, PageRow>((db, values) => {
+      const queries = values.map((value) => {
+        let rows = select(db, value, (field) => fields.includes(String(field)))
+        if (fields.includes('cursor')) {
           // A query with a cursor has one.
-          const cursor = valueHere((query) => query.cursor as bigint)
+          const cursor = value((query) => query.cursor as bigint)
           rows = rows.where(id, isAscending ? '>' : '<', cursor)
         }
         // One more row shows whether another page follows.
-        const limit = valueHere((query) => query.limit + 1)
+        const limit = value((query) => query.limit + 1)
         return rows.orderBy(id, isAscending ? 'asc' : 'desc').limit(limit)
       })
-      return count === 1 ? (queries[0] as Compilable<PageRow>) : unionOf(db, queries)
+      return queries.length === 1 ? (queries[0] as Compilable<PageRow>) : unionOf(db, queries)
     })
-
-  async function readPages(
-    db: Database,
-    queries: Query[],
-    deadline: Deadline,
-  ): Promise<Page<Row>[]> {
-    const fields = fieldsOf(queries[0] as Query) // `keyOf` makes all equal
-    const name = `${queries.length} ${fields}`
-    const read = statements.get(name) ?? compile(new Set(fields), queries.length)
-    statements.set(name, read)
-    const { rows } = await retry(() => read(db, queries, deadline), { repeatable: true, deadline })
-    const rowsOf: Row[][] = queries.length === 1 ? [rows] : queries.map(() => [])
-    if (queries.length > 1) {
-      for (const row of rows) rowsOf[Number(row[PAGE])]?.push(row)
-      // Rows that are in order already take next to no time.
-      const sign = isAscending ? 1 : -1
-      for (const page of rowsOf) page.sort((one, other) => (one.id < other.id ? -sign : sign))
-    }
-    return queries.map(({ limit }, index) => {
-      const rows = rowsOf[index] as Row[] // as many as queries
-      const items = rows.slice(0, limit)
-      return { items, next: rows.length > limit ? items.at(-1)?.id : undefined }
+    return coalesce<Query, Page<Row>>({
+      nameOf,
+      maxSize: (db) => engineOf(db).pagesPerQuery,
+      async run(db, queries, deadline) {
+        const rows = await read(db, queries, deadline)
+        const rowsOf: Row[][] = queries.length === 1 ? [rows] : queries.map(() => [])
+        if (queries.length > 1) {
+          for (const row of rows) rowsOf[Number(row[PAGE])]?.push(row)
+          // Rows that are in order already take next to no time.
+          const sign = isAscending ? 1 : -1
+          for (const page of rowsOf) page.sort((one, other) => (one.id < other.id ? -sign : sign))
+        }
+        return queries.map(({ limit }, index) => {
+          const rows = rowsOf[index] as Row[] // as many as queries
+          const items = rows.slice(0, limit)
+          return { items, next: rows.length > limit ? items.at(-1)?.id : undefined }
+        })
+      },
     })
   }
 
-  const readPage = coalesce<Query, Page<Row>>({
-    keyOf: (query) => fieldsOf(query).join(),
-    nameOf,
-    maxSize: (db) => engineOf(db).pagesPerQuery,
-    run: readPages,
-  })
+  const readers = new Map<string, Coalesced<Query, Page<Row>>>()
   return async (db, query, deadline) => {
+    const fields = fieldsOf(query)
+    const name = fields.join()
+    const readPage = readers.get(name) ?? readerOf(fields)
+    readers.set(name, readPage)
     // Callers with the same query share the rows. Each has items of its own, which it may change.
     const page = await readPage(db, query, deadline)
     return { ...page, items: page.items.map(item) }
   }
 }
 
-/** Returns the names of the fields that a query has. Each set of them has a statement of its own. */
+/** Returns the names of the fields that a query has: its schema leaves few sets of them. */
 const fieldsOf = (query: object): string[] => {
   const fields: string[] = []
   for (const name in query) if (query[name as never] !== undefined) fields.push(name)
@@ -132,5 +124,5 @@ function unionOf<Row>(
 ): Compilable<Row> {
   const numbered = queries.map((query, index) => query.select(sql.lit(index).as(PAGE)))
   const union = sql<Row>`${sql.join(numbered, sql` union all `)}`
-  return { compile: () => ({ ...union.compile(db), isRead: true }) }
+  return { compile: () => union.compile(db) }
 }

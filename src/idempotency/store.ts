@@ -51,9 +51,7 @@ export function createIdempotency<Stores>(
       await storeKey(transaction, row, stringify(output), deadline)
       return { output }
     }
-    const outcome = await inSharedTransaction(db, work, deadline)
-    if (outcome) return outcome
-    throw new ConflictError(new Error('Another call of the shared transaction failed'), false)
+    return (await inSharedTransaction(db, work, deadline)) as { output: Output } // what this work returned
   }
 
   /** Stores the key before the work, so that no work begins while another instance uses the key. */

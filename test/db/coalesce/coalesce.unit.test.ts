@@ -14,7 +14,7 @@ const forever = () => new Deadline(Number.POSITIVE_INFINITY)
 function recordedBatches(maxSize: number) {
   const batches: { inputs: number[]; end: (error?: Error) => void }[] = []
   const coalesced = coalesce<number, number>({
-    maxSize,
+    maxSize: () => maxSize,
     nameOf: String,
     async run(_db, inputs) {
       const { promise, resolve, reject } = Promise.withResolvers<void>()

@@ -6,7 +6,7 @@ import { connect } from '../../../db/connect.ts'
 import { Deadline } from '../../../db/deadline.ts'
 import { DatabaseTimeoutError, DatabaseUnavailableError, LockedError } from '../../../db/errors.ts'
 import { migrate } from '../../../db/migrate.ts'
-import { execute, statement } from '../../../db/statement.ts'
+import { execute } from '../../../db/statement.ts'
 import type { Database } from '../../../db/tables.ts'
 import { inTransaction } from '../../../db/transaction.ts'
 import { petStore } from '../../../src/petstore/pets/store.ts'
@@ -36,8 +36,7 @@ async function withTimeout(timeout: number): Promise<void> {
 }
 const insert = (executor: Database, deadline?: Deadline) =>
   execute(executor, executor.insertInto('pets').values(rex), deadline)
-const selectPets = statement((db) => db.selectFrom('pets').select('id'))
-const countPets = async () => (await selectPets(db, {})).rows.length
+const countPets = async () => (await execute(db, db.selectFrom('pets').select('id'))).rows.length
 
 /** Every way to write. */
 const writes: [way: string, write: (deadline?: Deadline) => Promise<unknown>][] = [
