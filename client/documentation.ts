@@ -19,11 +19,10 @@ export function documented(declarations: string, router: AnyTRPCRouter): string 
   const used = new Set<string>()
   const open: string[] = []
   const lines = declarations.split('\n').flatMap((line) => {
-    const [, indent = '', closing, name] = /^(\s*)(\})?(?:"?([\w$-]+)"?\??:)?/.exec(line) ?? []
-    const closed = closing === undefined ? undefined : open.pop()
+    const [, indent = '', closing, name] = /^(\s*)(\})?(?:(\w+)\??:)?/.exec(line) ?? []
+    if (closing) open.pop()
     const place = [...open, name].filter(Boolean).join('.')
-    // A brace that opens where another closed continues the same property.
-    if (line.endsWith('{')) open.push(name ?? closed ?? '')
+    if (line.endsWith('{')) open.push(name ?? '')
     const text = name === undefined ? undefined : texts.get(place)
     if (text === undefined) return [line]
     used.add(place)
@@ -130,7 +129,7 @@ function addFields(
 ): void {
   const id = schema.$ref?.split('/').at(-1)
   const definition = id === undefined ? undefined : definitions[id]
-  for (const part of [definition, schema.items, ...(schema.anyOf ?? []), ...(schema.allOf ?? [])]) {
+  for (const part of [definition, schema.items]) {
     if (isSchema(part)) addFields(texts, place, part, definitions)
   }
   for (const [name, field] of Object.entries(schema.properties ?? {})) {
