@@ -1,31 +1,23 @@
 /**
- * The tRPC surface: calls and batches. tRPC's own adapter creates a fetch Request for each, which costs
- * more than the rest of a call. So it serves only the rare streams.
+ * The tRPC surface: calls and batches (https://trpc.io/docs/rpc). tRPC's own adapter creates a fetch Request for
+ * each, which costs more than the rest of a call. So it serves only the rare streams.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { parse as parseQuery } from 'node:querystring'
 import type { AnyTRPCRouter } from '@trpc/server'
-import { MAX_BATCH } from '../../../client/src/encoding.ts'
+import { fetchRequestHandler } from '@trpc/server/adapters/fetch'
+import { MAX_BATCH, transformer } from '../../../client/src/encoding.ts'
 import { methodNotSupported, problem, toProblem } from '../../errors/catalogue.ts'
 import { Problem } from '../../errors/problem.ts'
+import { jsonHeaders } from '../../http/headers.ts'
 import { inSpan } from '../../observe/span.ts'
 import { proceduresOf } from '../../procedure/call.ts'
 import { decodeInput } from '../../procedure/procedure.ts'
-import type { Match, Surface } from '../pipeline.ts'
-import {
-  acceptsLines,
-  batchReply,
-  checkBatch,
-  envelope,
-  HEADERS,
-  inputsOf,
-  linesOf,
-  namesOf,
-  type Outcome,
-} from './protocol.ts'
+import type { Match, Reply, Surface } from '../pipeline.ts'
 
-/** The name in the log and the metrics of any procedure that does not exist. */
-const UNKNOWN = 'unknown'
+// The body is JSON or JSON lines, by trpc-accept or Accept.
+const HEADERS = [...jsonHeaders, 'Vary', 'Origin, trpc-accept, accept']
+const JSON_LINES = 'application/jsonl'
 
 const PREFIX = '/trpc'
 
@@ -38,11 +30,21 @@ interface TrpcMatch extends Match {
   headers: IncomingHttpHeaders
 }
 
+/** The output of a call of a batch, or its error. */
+interface Outcome {
+  /** The logged name of the procedure. */
+  operation: string
+  status: number
+  output?: unknown
+  error?: Problem
+}
+
 /** Returns the surface of a router's procedures below `/trpc`. */
 export function trpcSurface(router: AnyTRPCRouter): Surface<TrpcMatch> {
   const procedures = new Map(proceduresOf(router).map((procedure) => [procedure.name, procedure]))
   const isOf = (type: 'query' | 'mutation') => (name: string) => procedures.get(name)?.type === type
-  const loggedNameOf = (name: string) => (procedures.has(name) ? name : UNKNOWN)
+  // The log and the metrics have one name for all procedures that do not exist.
+  const loggedNameOf = (name: string) => (procedures.has(name) ? name : 'unknown')
   return {
     name: 'trpc',
     prefix: PREFIX,
@@ -88,7 +90,8 @@ export function trpcSurface(router: AnyTRPCRouter): Surface<TrpcMatch> {
         if (acceptsLines(headers)) throw new Problem('BAD_REQUEST', 'JSON lines need a batch')
         return { status: 200, headers: HEADERS, body: envelope({ output: await call(0) }) }
       }
-      const outcomeOf = async (operation: string, index: number): Promise<Outcome> => {
+      const outcomeOf = async (index: number): Promise<Outcome> => {
+        const operation = loggedNameOf(names[index] as string)
         try {
           return { operation, status: 200, output: await call(index) }
         } catch (thrown) {
@@ -99,12 +102,100 @@ export function trpcSurface(router: AnyTRPCRouter): Surface<TrpcMatch> {
       // Clients send single calls as batches, too: the span of the request is that of the call.
       const running =
         names.length === 1
-          ? [outcomeOf(operation.name, 0)]
-          : names.map(loggedNameOf).map((name, at) => inSpan(name, () => outcomeOf(name, at)))
+          ? [outcomeOf(0)]
+          : names.map((name, index) => inSpan(loggedNameOf(name), () => outcomeOf(index)))
       const outcomes = await Promise.all(running)
       const reply = batchReply(outcomes)
       if (!acceptsLines(headers)) return reply
       return { ...reply, status: 200, headers: HEADERS, body: await linesOf(router, outcomes) }
     },
   }
+}
+
+/** As in @trpc/server, whose clients send one of the two headers. */
+const acceptsLines = ({ 'trpc-accept': own, accept = '' }: IncomingHttpHeaders): boolean =>
+  String(own ?? accept)
+    .split(',')
+    .some((type) => type.trim() === JSON_LINES)
+
+/** Returns the names of the procedures in a path below `/trpc`. Throws BAD_REQUEST for an invalid path. */
+function namesOf(path: string, isBatch: boolean): string[] {
+  try {
+    const text = decodeURIComponent(path.slice(1))
+    return isBatch ? text.split(',') : [text]
+  } catch (cause) {
+    throw problem('invalidUrl', cause)
+  }
+}
+
+/** Throws BAD_REQUEST for a batch that is too long, mixes queries and mutations, or has an Idempotency-Key. */
+function checkBatch(names: string[], isMixed: boolean, idempotencyKey: unknown): void {
+  const badRequest = (message: string) => new Problem('BAD_REQUEST', message)
+  if (names.length > MAX_BATCH) throw badRequest(`A batch must have at most ${MAX_BATCH} calls`)
+  if (isMixed) throw badRequest('A batch must be of queries or of mutations, not of both')
+  if (idempotencyKey !== undefined) {
+    throw badRequest('The header Idempotency-Key goes with one call, not with a batch')
+  }
+}
+
+/**
+ * Returns the encoded inputs of the calls by their index. Throws PARSE_ERROR for malformed JSON, and
+ * BAD_REQUEST for a batch whose input is not an object.
+ */
+function inputsOf(text: unknown, method: string, isBatch: boolean): Record<number, unknown> {
+  // The input of a query is optional. A mutation without a body is malformed.
+  if (text === undefined && method === 'GET') return {}
+  let inputs: Record<number, unknown>
+  try {
+    inputs = JSON.parse(text as string) // JSON.parse throws for a value that is no string, too
+  } catch (cause) {
+    throw problem('malformed', cause)
+  }
+  if (!isBatch) return { 0: inputs }
+  if (typeof inputs === 'object' && inputs !== null && !Array.isArray(inputs)) return inputs
+  const message =
+    'The input of a batch must be an object, with the inputs of its calls by their index'
+  throw new Problem('BAD_REQUEST', message)
+}
+
+/** Returns the form of an output or an error. */
+const envelope = ({ output, error }: Pick<Outcome, 'output' | 'error'>): string =>
+  error
+    ? `{"error":${JSON.stringify(transformer.serialize(error.shape))}}`
+    : `{"result":{"data":${JSON.stringify(transformer.serialize(output))}}}`
+
+/** Returns the reply to a batch, with the status of all its calls, or else 207 (RFC 4918, section 11.1), as in tRPC. */
+function batchReply(outcomes: Outcome[]): Reply {
+  const [{ status }] = outcomes as [Outcome]
+  const isMixed = outcomes.some((other) => other.status !== status)
+  // If any call of the batch may be repeated, the batch has its Retry-After.
+  const headers = outcomes.find(({ error }) => error?.headers.length)?.error?.headers ?? []
+  return {
+    status: isMixed ? 207 : status,
+    headers: [...HEADERS, ...headers],
+    body: `[${outcomes.map(envelope)}]`,
+    calls: outcomes,
+  }
+}
+
+/**
+ * Returns the outcomes as JSON lines (https://trpc.io/docs/client/links/httpBatchStreamLink), which tRPC's
+ * own adapter writes. They are sent as a whole: the limit on unsent bytes applies to whole responses.
+ */
+async function linesOf({ _def }: AnyTRPCRouter, outcomes: Outcome[]): Promise<string> {
+  const procedures = outcomes.map(({ output, error }) => {
+    const resolve = async () => {
+      if (error) throw error
+      return output
+    }
+    return Object.assign(resolve, { _def: { type: 'query' } })
+  })
+  const headers = { 'trpc-accept': JSON_LINES }
+  const response = await fetchRequestHandler({
+    endpoint: '',
+    // The adapter uses these parts of a router. The name of a procedure is its index.
+    router: { _def: { ..._def, procedures: { ...procedures } } } as unknown as AnyTRPCRouter,
+    req: new Request(`http://localhost/${[...outcomes.keys()]}?batch=1`, { headers }),
+  })
+  return await response.text()
 }
