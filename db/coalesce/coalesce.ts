@@ -14,7 +14,7 @@ const MAX_WAIT = 50
  */
 const CONCURRENCY = 2
 
-/** Maximum number of concurrent calls of a function: a thousand that wait, and those that run. */
+/** Maximum number of concurrent calls of a function (of a list, for each set of its parameters): a thousand that wait, and those that run. */
 const MAX_CALLS = 1_010
 
 interface Batches<Input, Output> {

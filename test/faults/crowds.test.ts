@@ -32,9 +32,9 @@ test('at most a thousand calls wait for ten connections', async () => {
   const first = await occupy(10, list, async () => Number((await state())[0]))
   const lookUps = () => service.metric('petstore_key_lookups_total{cache="hit"}')
   const before = await lookUps()
-  // The first one ran alone, without a queue.
-  const others = Array.from({ length: 1_001 }, () => list())
-  await until('a thousand calls wait', async () => (await lookUps()) >= before + 1_001)
+  // Three of the first ones have a cursor, too: lists with the same parameters have a limit together.
+  const others = Array.from({ length: 1_007 }, () => list())
+  await until('a thousand calls wait', async () => (await lookUps()) >= before + 1_007)
   const start = performance.now()
   expect(await Promise.all([list(), list(), list()])).toEqual([503, 503, 503])
   expect(performance.now() - start, 'at once').toBeLessThan(5_000)
