@@ -36,8 +36,6 @@ const input = (value: object) =>
   `?input=${encodeURIComponent(JSON.stringify(transformer.serialize(value)))}`
 const reading = 'select%from `pets`%'
 const adding = 'insert into `pets`%'
-const used = () => service.metric('petstore_database_connections_used')
-const waiting = () => service.metric('petstore_database_connections_waiting')
 const abortedCalls = () =>
   service.program.stderr.split('\n').filter((line) => /"status":499\b/.test(line)).length
 /** Waits until this many statements of a pattern run on the server. */
@@ -73,7 +71,7 @@ test.each<[what: string, pattern: string, line: string, parts?: object]>([
   await untilRunning(pattern, 1)
   call.resetAndDestroy()
   await untilRunning(pattern, 0) // although the lock is still held
-  await until('the connection is free', async () => (await used()) === 0)
+  await until('the connection is free', async () => (await service.used()) === 0)
   await until('the log has the call', () => abortedCalls() === before + 1)
   await locker('unlock tables')
   expect((await service.rest('GET', '/pets')).body).toEqual([])
@@ -99,22 +97,22 @@ test('a call that waits for a connection leaves the queue, and takes none', asyn
     return (await running(service.sql, reading)).sort()
   }
   await locker('lock tables pets write')
-  const first = await occupy(10, list, used)
+  const first = await occupy(10, list, service.used)
   const before = await connections()
   const others = await Promise.all([
     send('GET /v1/pets'),
     send('POST /v1/pets', { body }),
     send(`GET /trpc/getPet${input({ petId: 1 })}`),
   ])
-  await until('the others wait', async () => (await waiting()) === 3)
+  await until('the others wait', async () => (await service.waiting()) === 3)
   for (const call of others) call.resetAndDestroy()
-  await until('none waits', async () => (await waiting()) === 0)
+  await until('none waits', async () => (await service.waiting()) === 0)
   await locker('unlock tables')
   for (const { status } of await Promise.all(first)) expect(status).toBe(200)
-  await until('all connections are free', async () => (await used()) === 0)
+  await until('all connections are free', async () => (await service.used()) === 0)
   expect(await service.countPets()).toBe(0)
   await locker('lock tables pets write')
-  const again = await occupy(10, list, used)
+  const again = await occupy(10, list, service.used)
   expect(await connections(), 'no connection was lost').toEqual(before)
   await locker('unlock tables')
   for (const { status } of await Promise.all(again)) expect(status).toBe(200)
@@ -194,7 +192,7 @@ test('the Idempotency-Key of an aborted call can be used again', async () => {
   await untilRunning(adding, 1)
   call.resetAndDestroy()
   await untilRunning(adding, 0)
-  await until('the connection is free', async () => (await used()) === 0)
+  await until('the connection is free', async () => (await service.used()) === 0)
   await locker('unlock tables')
   const headers = { 'idempotency-key': '"once more"', authorization: `Bearer ${key}` }
   expect((await service.rest('POST', '/pets', { headers, body: rex })).status).toBe(201)

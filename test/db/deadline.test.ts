@@ -53,8 +53,6 @@ describe.runIf(engine === 'mysql')('a database that does not answer', () => {
     await until('it serves again', async () => (await service.rest('GET', '/pets')).status === 200)
   })
   const list = (key = service.key) => listAs(service.origin, key)
-  const used = () => service.metric('petstore_database_connections_used')
-  const waiting = () => service.metric('petstore_database_connections_waiting')
   let serial = 0
   const withKey = () => ({ headers: { 'idempotency-key': `"key ${serial++}"` }, body: rex })
 
@@ -85,7 +83,7 @@ describe.runIf(engine === 'mysql')('a database that does not answer', () => {
       async () => (await running(service.sql, '%`pets`%')).length === 0,
       4_000,
     )
-    await until('no connection is in use', async () => (await used()) === 0, 4_000)
+    await until('no connection is in use', async () => (await service.used()) === 0, 4_000)
     await locker('unlock tables')
     expect(await service.countPets()).toBe(0)
   })
@@ -124,7 +122,7 @@ describe.runIf(engine === 'mysql')('a database that does not answer', () => {
       await isHanging // no two share a statement or a transaction
     }
     for (const answer of answers) expectInTime(await answer)
-    await until('no connection is in use', async () => (await used()) === 0, 4_000)
+    await until('no connection is in use', async () => (await service.used()) === 0, 4_000)
     expect(await service.countPets()).toBe(0)
     expect(await service.sql('select created_at from idempotency_keys')).toEqual([
       { created_at: 0n },
@@ -168,7 +166,7 @@ describe.runIf(engine === 'mysql')('a database that does not answer', () => {
       async () => (await running(service.sql, '%`api_keys`%')).length === 0,
       4_000,
     )
-    await until('no connection is in use', async () => (await used()) === 0, 4_000)
+    await until('no connection is in use', async () => (await service.used()) === 0, 4_000)
     // A caller whose key is in the cache is served.
     expect((await list(known)).status).toBe(200)
     await new Promise((resolve) => setTimeout(resolve, 200)) // another attempt would have begun
@@ -180,12 +178,15 @@ describe.runIf(engine === 'mysql')('a database that does not answer', () => {
   test('the wait for a connection is part of the timeout', async () => {
     await locker('lock tables pets write')
     const list = (query: string) => timed(service.rest('GET', `/pets${query}`))
-    const first = await occupy(10, list, used)
+    const first = await occupy(10, list, service.used)
     await new Promise((resolve) => setTimeout(resolve, TIMEOUT * 0.5))
     // These get a connection at the deadline of the first ones, with half of their own time left.
     const second = Array.from({ length: 10 }, (_, index) => list(`?limit=${20 + index}`))
     for (const answer of await Promise.all([...first, ...second])) expectInTime(answer)
-    await until('no connection is in use', async () => (await used()) + (await waiting()) === 0)
+    await until(
+      'no connection is in use',
+      async () => (await service.used()) + (await service.waiting()) === 0,
+    )
   })
 
   test('a server that hangs is used again after it recovers', async () => {
@@ -198,7 +199,10 @@ describe.runIf(engine === 'mysql')('a database that does not answer', () => {
     const again = await Promise.all(Array.from({ length: 30 }, () => timed(list())))
     expect(again.map(({ status }) => status)).toEqual(Array(30).fill(200))
     expect((await service.rest('POST', '/pets', { body: rex })).status).toBe(201)
-    await until('no connection is in use', async () => (await used()) + (await waiting()) === 0)
+    await until(
+      'no connection is in use',
+      async () => (await service.used()) + (await service.waiting()) === 0,
+    )
     const [{ connections } = {}] = await service.sql(
       'select count(*) as connections from information_schema.processlist where db = database()',
     )

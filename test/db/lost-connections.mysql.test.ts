@@ -34,6 +34,12 @@ const reads: [string, RegExp, () => Promise<{ status: number }>, number][] = [
   ],
   ['the look-up of an Idempotency-Key', /^select .*from `idempotency_keys`/, createWithKey, 201],
 ]
+test('with a connection, each call is one statement', async () => {
+  await service.rest('POST', '/pets', { body: rex })
+  for (const path of ['/pets/1', '/pets?status=sold']) await service.rest('GET', path)
+  expect(sent(/`pets`/)).toBe(3)
+})
+
 describe.each(['before', 'after'] as const)('%s the server answered', (when) => {
   test.each(reads)('%s: repeated', async (_, pattern, call, status) => {
     const broken = proxy.breakAt(pattern, when)
@@ -114,9 +120,10 @@ test('the server is unreachable: 503 long before DATABASE_TIMEOUT, until it retu
 })
 
 test('no connection stays in use, and no caller waits', async () => {
-  const used = () => service.metric('petstore_database_connections_used')
-  const waiting = () => service.metric('petstore_database_connections_waiting')
-  await until('all are returned', async () => (await used()) + (await waiting()) === 0)
+  await until(
+    'all are returned',
+    async () => (await service.used()) + (await service.waiting()) === 0,
+  )
 })
 
 test.each(['lost', 'said by a proxy to be lost'])(

@@ -25,10 +25,7 @@ test('at most a thousand calls wait for ten connections', async () => {
   await list()
   await using locker = await openSql(service.databaseUrl)
   await locker('lock tables pets write')
-  const state = async () => [
-    await service.metric('petstore_database_connections_used'),
-    await service.metric('petstore_database_connections_waiting'),
-  ]
+  const state = async () => [await service.used(), await service.waiting()]
   const first = await occupy(10, list, async () => Number((await state())[0]))
   const lookUps = () => service.metric('petstore_key_lookups_total{cache="hit"}')
   const before = await lookUps()
@@ -59,17 +56,16 @@ test('at most a thousand calls wait for single pets, a hundred in one query', as
   await get()
   await using locker = await openSql(service.databaseUrl)
   await locker('lock tables pets write')
-  const used = () => service.metric('petstore_database_connections_used')
   const first = getMany(1)
-  await until('one connection is in use', async () => (await used()) === 1)
+  await until('one connection is in use', async () => (await service.used()) === 1)
   // Concurrent: a call that does not fit into one query does not wait for the end of that query.
   const { pid } = service.program.child
   await freeze(Number(pid))
   const burst = getMany(500)
   thaw(Number(pid))
-  await until('six connections are in use', async () => (await used()) >= 6)
+  await until('six connections are in use', async () => (await service.used()) >= 6)
   const others = getMany(1_011 - 501) // the first one ran alone, without a queue
-  await until('ten connections are in use', async () => (await used()) === 10)
+  await until('ten connections are in use', async () => (await service.used()) === 10)
   const lookUps = () => service.metric('petstore_key_lookups_total{cache="hit"}')
   await until('all calls have arrived', async () => (await lookUps()) >= 1_011)
   const start = performance.now()

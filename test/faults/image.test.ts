@@ -22,8 +22,9 @@ const production = withHooks(
   `const names = ${JSON.stringify(development)}`,
 )
 
-test('the files of the image suffice to start, serve, pass the health check and stop', async () => {
-  const { folder, remove } = newFolder()
+test('the files of the image suffice in any folder: to start, serve, pass the health check and stop', async () => {
+  const { folder: place, remove } = newFolder()
+  const folder = path.join(place, 'c# 50%25 what?') // special in URLs
   for (const text of said(/COPY(?! --from)/)) {
     const [source = '', target = ''] = text.split(' ')
     cpSync(path.join(root, source), path.join(folder, target === './' ? source : target), {
@@ -48,7 +49,9 @@ test('the files of the image suffice to start, serve, pass the health check and 
     expect(program.stdout).toContain('SQLite, embedded: data/petstore.db')
     expect(program.stdout, 'only what the image has').not.toContain('npm run')
     // Files that are loaded on the first request are there, too.
-    expect((await fetch(`http://127.0.0.1:${port}/docs/`)).status).toBe(200)
+    for (const file of ['/docs/', '/docs/docs.js', '/v1/openapi.json', '/readyz']) {
+      expect([file, (await fetch(`http://127.0.0.1:${port}${file}`)).status]).toEqual([file, 200])
+    }
     const [, check = ''] = /CMD (\[.+\])/.exec(said(/HEALTHCHECK/).join()) ?? []
     const [, ...checking] = JSON.parse(check)
     // A proxy for other requests is not asked: it would report itself.

@@ -18,8 +18,6 @@ const rex = { name: 'Rex', categoryId: 3 }
 
 test('while rows are locked and writes use their connections, reads go on', async () => {
   const service = await startInstance({ DATABASE_TIMEOUT: '5s' }, await newDatabase(mysql.url))
-  const used = () => service.metric('petstore_database_connections_used')
-  const waiting = () => service.metric('petstore_database_connections_waiting')
   await using rival = await openSql(service.databaseUrl)
   await rival('begin')
   await rival('select * from pets for update')
@@ -28,7 +26,7 @@ test('while rows are locked and writes use their connections, reads go on', asyn
     const headers = { 'idempotency-key': creations.length % 2 === 0 ? randomUUID() : undefined }
     creations.push(service.rest('POST', '/pets', { headers, body: rex }))
   }
-  while ((await used()) < 6) {
+  while ((await service.used()) < 6) {
     create()
     await setTimeout(60) // no two share a statement
   }
@@ -43,7 +41,10 @@ test('while rows are locked and writes use their connections, reads go on', asyn
   )
   const kept = (await service.sql('select id from pets')).map(({ id }) => Number(id))
   expect(ids.filter((id) => !kept.includes(id))).toEqual([])
-  await until('no connection is in use', async () => (await used()) + (await waiting()) === 0)
+  await until(
+    'no connection is in use',
+    async () => (await service.used()) + (await service.waiting()) === 0,
+  )
   await service.stop()
 })
 

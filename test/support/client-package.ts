@@ -24,34 +24,26 @@ export const run = (program: string, args: string[], cwd: string, signal?: Abort
   })
 
 /** A consumer project. */
-export interface Project {
-  folder: string
-  write(file: string, text: string): void
-  /** Runs `npm install` with these arguments. Throws the output of npm if it fails. */
-  install(words: string[]): Promise<void>
-  /**
-   * Unpacks the packed client, and links this repository's versions of the packages that the client
-   * requires and of these ones: what npm would install, without the registry.
-   */
-  link(tarball: string, names?: string[]): void
-  /** The errors of the compiler for files of the project, with its strictest options. */
-  compile(files: string[], options?: object): Promise<string[]>
-  remove(): void
-}
+export type Project = ReturnType<typeof emptyProject>
 
 /** Makes a new project, as `npm init` does. */
-export function emptyProject(): Project {
+export function emptyProject() {
   const folder = mkdtempSync(path.join(tmpdir(), 'petstore-consumer-'))
   const write = (file: string, text: string) => writeFileSync(path.join(folder, file), text)
   write('package.json', '{ "private": true, "type": "module" }')
   return {
     folder,
     write,
-    async install(words) {
+    /** Runs `npm install` with these arguments. Throws the output of npm if it fails. */
+    async install(words: string[]) {
       const { code, output } = await run('npm', ['install', ...NPM_FLAGS, ...words], folder)
       if (code !== 0) throw new Error(output)
     },
-    link(tarball, names = []) {
+    /**
+     * Unpacks the packed client, and links this repository's versions of the packages that the client
+     * requires and of these ones: what npm would install, without the registry.
+     */
+    link(tarball: string, names: string[] = []) {
       const modules = path.join(folder, 'node_modules')
       const client = path.join(modules, '@petstore-catalogue/petstore')
       mkdirSync(client, { recursive: true })
@@ -66,7 +58,8 @@ export function emptyProject(): Project {
         symlinkSync(path.join(root, 'node_modules', name), path.join(modules, name), 'dir')
       }
     },
-    async compile(files, options = {}) {
+    /** The errors of the compiler for files of the project, with its strictest options. */
+    async compile(files: string[], options: object = {}) {
       const compilerOptions = {
         target: 'esnext',
         lib: ['esnext', 'dom'],

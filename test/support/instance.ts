@@ -38,6 +38,9 @@ export async function startInstance(variables: Record<string, string> = {}, give
     proxy,
     /** The value of the metric of this name and these labels, such as `petstore_x{a="b"}`; 0 if none. */
     metric: metrics.read,
+    /** The connections to the database in use, and the calls that wait for one. */
+    used: () => metrics.read('petstore_database_connections_used'),
+    waiting: () => metrics.read('petstore_database_connections_waiting'),
     countPets: () => countPets(sql),
     /** Ends the process by a signal, removes its database, and returns its exit code. */
     async stop(signal: NodeJS.Signals = 'SIGTERM') {
