@@ -4,12 +4,11 @@ import { parseIdempotencyKey } from '../idempotency/header.ts'
 import { checkOutput } from './call.ts'
 import { madeBy, type Options, type Resolver, type Stores } from './context.ts'
 
-/** Returns the options of a resolver with the stores, and the deadline, of a transaction. */
-const inside = <Input>(
-  options: Options<Input>,
-  stores: Stores,
-  deadline = options.ctx.deadline,
-): Options<Input> => ({ ...options, ctx: { ...options.ctx, stores, deadline } })
+/** Returns the work of a transaction: `make` with its stores, and the deadline of all calls that share it. */
+const workOf =
+  <Input, Output>(make: Resolver<Input, Output>, options: Options<Input>) =>
+  (stores: Stores, deadline = options.ctx.deadline): Promise<Output> =>
+    makeChecked(make, { ...options, ctx: { ...options.ctx, stores, deadline } })
 
 /** Returns the checked output of `make`: inside its transaction, which a wrong output rolls back. */
 async function makeChecked<Input, Output>(
@@ -30,12 +29,7 @@ async function makeChecked<Input, Output>(
  * `make`, and DatabaseUnavailableError.
  */
 export const write = <Input, Output>(make: Resolver<Input, Output>): Resolver<Input, Output> =>
-  madeBy('write', (options) =>
-    options.ctx.transact(
-      (stores) => makeChecked(make, inside(options, stores)),
-      options.ctx.deadline,
-    ),
-  )
+  madeBy('write', (options) => options.ctx.transact(workOf(make, options), options.ctx.deadline))
 
 /**
  * Returns the resolver of a creation or of a repeatable action
@@ -61,12 +55,8 @@ export function idempotentWrite<Input, Output>(
     const key = parseIdempotencyKey(ctx.idempotencyHeader)
     if (key === undefined) return await withoutKey(options)
     const request = { holder: ctx.caller.holder, key, operation, input }
-    const outcome = await ctx.idempotency.once(
-      request,
-      ctx.deadline,
-      (stores, deadline) => makeChecked(make, inside(options, stores, deadline)),
-      { oneStatement },
-    )
+    const work = workOf(make, options)
+    const outcome = await ctx.idempotency.once(request, ctx.deadline, work, { oneStatement })
     if (typeof outcome === 'string') throw problem(outcome)
     return outcome.output
   })
