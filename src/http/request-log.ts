@@ -57,15 +57,12 @@ export function createTelemetry(
 ) {
   const write = (record: RequestRecord) => {
     observe(record)
-    const { path, status } = record
-    const isQuiet = path !== undefined && DOCS_FILE.test(path) && (status === 200 || status === 304)
-    log[isQuiet ? 'debug' : 'info'](record, 'request')
+    log.info(record, 'request')
   }
   return {
     /**
-     * Makes the record of a request, whose id is a valid `X-Request-Id` or random. Returns a function
-     * that logs the request when it is over: at debug for a file of the docs page that was sent. The
-     * line has no API key, no body and no query.
+     * Makes the record of a request, whose id is a valid `X-Request-Id` or random. Returns a function that
+     * logs and counts the request when it is over. The line has no API key, no body and no query.
      */
     begin(req: IncomingMessage, res: Recorded): () => void {
       const start = performance.now()
@@ -102,9 +99,6 @@ export function createTelemetry(
     },
   }
 }
-
-/** The files that the docs page loads. */
-const DOCS_FILE = /^\/docs\/.+\.(css|js|svg)$/
 
 /** A valid `X-Request-Id`. */
 export const REQUEST_ID = /^[A-Za-z0-9_.:/+=-]{1,128}$/

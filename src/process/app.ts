@@ -39,13 +39,13 @@ export function createApp(
 ) {
   const operations = operationsOf(router, config.baseUrl)
   // Made at the first request: most processes serve neither, and their modules are a tenth of the memory.
-  const document = kept(async () => {
-    const { openApiDocument } = await import('../surface/rest/openapi/document.ts')
-    return openApiDocument(router, operations, texts, config)
-  })
   const docs = kept(async () => {
-    const { docsRouter } = await import('../surface/docs.ts')
-    return docsRouter(await document())
+    const [{ openApiDocument }, { docsRouter }] = await Promise.all([
+      import('../surface/rest/openapi/document.ts'),
+      import('../surface/docs.ts'),
+    ])
+    const document = openApiDocument(router, operations, texts, config)
+    return { document, page: docsRouter(document) }
   })
 
   const app = express()
@@ -63,15 +63,21 @@ export function createApp(
     next()
   })
   app.get('/v1/openapi.json', async (_req, res) =>
-    answer(res, 200, [...publicHeaders, ...forAnyPage], await document()),
+    answer(res, 200, [...publicHeaders, ...forAnyPage], (await docs()).document),
   )
   app.get(['/', '/docs'], (_req, res) => answer(res, 302, TO_DOCS, ''))
   app.all(['/v1/openapi.json', '/', '/docs'], getOnly)
-  app.use('/docs/', async (req, res, next) => (await docs())(req, res, next))
+  app.use('/docs/', async (req, res, next) => (await docs()).page(req, res, next))
   app.use(() => {
     throw problem('nothingHere')
   })
-  app.use(errorHandler(service.report))
+  const onError: ErrorRequestHandler = (thrown, _req, res, next) => {
+    const error = toProblem(thrown)
+    service.report(error, recordOf(res))
+    if (res.headersSent) return next(thrown) // Express closes the connection
+    answer(res, error.status, [...jsonHeaders, ...error.headers], JSON.stringify(error.body))
+  }
+  app.use(onError)
 
   const rest = pipeline(restSurface(operations), service)
   const trpc = pipeline(trpcSurface(router), service)
@@ -108,13 +114,3 @@ function kept<Made>(make: () => Promise<Made>): () => Promise<Made> {
 
 // Relative, because a proxy may have removed the beginning of the path.
 const TO_DOCS = [...pageHeaders, 'Location', 'docs/']
-
-const errorHandler =
-  (report: Service['report']): ErrorRequestHandler =>
-  (thrown, _req, res, next) => {
-    const error = toProblem(thrown)
-    report(error, recordOf(res))
-    if (res.headersSent) return next(thrown) // Express closes the connection
-    const body = JSON.stringify(error.body)
-    answer(res, error.status, [...jsonHeaders, ...error.headers], body)
-  }

@@ -14,7 +14,7 @@ export type Readiness = ReturnType<typeof createReadiness>
 export function createReadiness(db: Database, log: Log) {
   let reported: BrokenDatabaseError | undefined
   let checking: Promise<boolean> | undefined
-  async function check(): Promise<boolean> {
+  const check = async () => {
     using deadline = new Deadline(TIMEOUT)
     try {
       return await isCurrent(db, deadline)
@@ -34,8 +34,8 @@ export function createReadiness(db: Database, log: Log) {
       reported = error
     },
     /**
-     * Returns whether the process is not stopping, the files of the database are those that were opened, it
-     * answers within a second, and its migrations are current. Concurrent callers share one query. Never throws.
+     * Resolves to whether the process is not stopping, the files of the database are those that were opened,
+     * it answers within a second, and its migrations are current. Concurrent callers share one query.
      */
     async isReady(): Promise<boolean> {
       if (readiness.stopping) return false

@@ -44,16 +44,14 @@ test('document and page are built on request, again after a failure, and once fo
   const paths = ['/v1/pets', '/trpc/listPets', '/readyz', '/docs']
   expect(await Promise.all(paths.map(ask))).toEqual([200, 200, 200, 302])
   expect(entries('loaded')).toEqual([])
-  for (const path of ['/v1/openapi.json', '/docs/']) {
-    expect(await ask(path)).toBe(500)
-    const many = Array.from({ length: 5 }, () => ask(path))
-    expect(new Set(await Promise.all(many))).toEqual(new Set([200]))
-  }
+  expect(await ask('/docs/')).toBe(500)
+  const many = Array(5).fill(['/v1/openapi.json', '/docs/']).flat().map(ask)
+  expect(new Set(await Promise.all(many))).toEqual(new Set([200]))
   expect(await server.end('SIGTERM')).toBe(0)
   expect(entries('loaded')).toEqual([{ msg: 'loaded', hasClient: false }])
   expect(entries('fetched')).toEqual([{ msg: 'fetched', hasClient: true }])
   const causes = entries('Internal server error').map(({ err }) => err)
-  expect(causes).toMatchObject([1, 2].map(() => ({ message: 'No file can be opened' })))
+  expect(causes).toMatchObject([{ message: 'No file can be opened' }])
 })
 
 test('a mistyped program loads neither a database driver nor a server', async () => {

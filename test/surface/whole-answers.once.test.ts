@@ -477,10 +477,9 @@ async function expectWhole(
   const [surface = '', operation] = logged.split(' ')
   const caller = circumstances.caller ?? callers[sent.by ?? 'writer']
   const path = target.replace(/\?.*/, '').replace(/%.*/, '%…')
-  const level = path === '/docs/docs.css' ? 'debug' : 'info'
   const ofCall = ([operation, status]: [string | undefined, number]): Line => {
     const who = operation === undefined ? { path, address } : { operation, ...caller }
-    return { level, msg: 'request', surface, method, status, ...who }
+    return { level: 'info', msg: 'request', surface, method, status, ...who }
   }
   const lines = (calls ?? [[operation, status] as [string | undefined, number]]).map(ofCall)
   const expected = [...(circumstances.errors ?? []), ...lines]
