@@ -1,13 +1,16 @@
 /**
- * Transactions. Code that would wait for a connection that its own transaction holds fails instead.
+ * Transactions, and the connections that run them. Code that would wait for a connection that its own
+ * transaction holds fails instead.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
+import type { CompiledQuery, DatabaseConnection, Driver, QueryResult } from 'kysely'
 import { DatabaseTimeoutError, DatabaseUnavailableError } from './errors.ts'
+import type { Statement } from './statement.ts'
 import type { Database } from './tables.ts'
 
 interface Transaction {
   isOver: boolean
-  /** Why the server ended the transaction: a later statement would not be part of it. */
+  /** Why the database ended the transaction: a later statement would not be part of it. */
   failure: Error | undefined
 }
 
@@ -54,15 +57,42 @@ export function refuseInTransaction(): void {
   if (isInTransaction()) throw new Error(OUTSIDE)
 }
 
-/** Throws if the transaction of the running code is over, or if the server has ended it. */
-export function refuseAfterEnd(): void {
-  const transaction = storage.getStore()
-  if (transaction?.isOver) throw new Error(OVER)
-  if (transaction?.failure) throw transaction.failure
+/** A connection for one statement or one transaction of Kysely. */
+export abstract class Connection implements DatabaseConnection {
+  abstract execute<Row>(statement: Statement): Promise<QueryResult<Row>>
+  abstract begin(): Promise<void>
+  abstract commit(): Promise<void>
+  abstract rollback(): Promise<void>
+  abstract release(): Promise<void>
+
+  /** Throws if the transaction of the running code is over, or if the database has ended it. */
+  async executeQuery<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
+    const transaction = storage.getStore()
+    if (transaction?.isOver) throw new Error(OVER)
+    if (transaction?.failure) throw transaction.failure
+    try {
+      return await this.execute<Row>(query)
+    } catch (error) {
+      if (transaction && error instanceof DatabaseUnavailableError) transaction.failure ??= error
+      throw error
+    }
+  }
+
+  streamQuery(): never {
+    throw new Error('Not supported')
+  }
 }
 
-/** Records a failure after which the transaction allows no further statement. */
-export function recordFailure(error: Error): void {
-  const transaction = storage.getStore()
-  if (transaction) transaction.failure ??= error
-}
+/** Returns Kysely's driver, which opens nothing before the first statement. `close` runs at the end. */
+export const createDriver = (connect: () => Connection, close: () => Promise<void>): Driver => ({
+  async init() {},
+  async acquireConnection() {
+    refuseInTransaction()
+    return connect()
+  },
+  beginTransaction: (connection: Connection) => connection.begin(),
+  commitTransaction: (connection: Connection) => connection.commit(),
+  rollbackTransaction: (connection: Connection) => connection.rollback(),
+  releaseConnection: (connection: Connection) => connection.release(),
+  destroy: close,
+})

@@ -65,7 +65,6 @@ const layers = [
   'db',
   'db/engines/mysql',
   'db/engines/sqlite',
-  'db/engines',
 ]
 
 /** Allowed upward imports, each with its reason. */

@@ -13,8 +13,7 @@ import type { Engine } from '../../engine.ts'
 import { DatabaseUnavailableError } from '../../errors.ts'
 import type { Statement } from '../../statement.ts'
 import type { Database, Tables } from '../../tables.ts'
-import { inTransaction } from '../../transaction.ts'
-import { Connection, createDriver } from '../driver.ts'
+import { Connection, createDriver, inTransaction } from '../../transaction.ts'
 import { SqliteFile } from './file.ts'
 
 /** Milliseconds that a statement waits for the transaction of another process, by default. */
