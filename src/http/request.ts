@@ -27,13 +27,6 @@ export function parseTarget(url: string): Target | undefined {
     : { path: url.slice(0, end), query: url.slice(end + 1) }
 }
 
-/** Returns the target with the path after `prefix`; undefined if the path has another prefix. */
-export function targetBelow(prefix: string, target: Target): Target | undefined {
-  if (!target.path.startsWith(prefix)) return undefined
-  const path = target.path.slice(prefix.length)
-  return path === '' || path.startsWith('/') ? { path, query: target.query } : undefined
-}
-
 /** The message for a request without exactly one valid Host header. */
 export const INVALID_HOST = 'The request must have one valid Host header'
 

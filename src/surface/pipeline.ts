@@ -10,7 +10,7 @@ import type { Problem } from '../errors/problem.ts'
 import { readBody } from '../http/body.ts'
 import { jsonHeaders } from '../http/headers.ts'
 import type { RateLimit } from '../http/rate-limit.ts'
-import { checkHost, countHeader, type Target, targetBelow } from '../http/request.ts'
+import { checkHost, countHeader, type Target } from '../http/request.ts'
 import { type CallOutcome, type RequestRecord, recordOf } from '../http/request-log.ts'
 import { answer } from '../http/respond.ts'
 import type { Authenticator } from '../keys/authenticator.ts'
@@ -22,8 +22,6 @@ import type { Context } from '../procedure/context.ts'
 /** How a surface matches requests, and reads and writes what they carry. */
 export interface Surface<Matched extends Match> {
   name: 'rest' | 'trpc'
-  /** The path prefix, such as `/v1`. */
-  prefix: string
   /** Returns undefined for a path that the surface lacks. Throws METHOD_NOT_SUPPORTED, BAD_REQUEST. */
   match(req: IncomingMessage, target: Target): Matched | undefined
   /** Reads the input, runs the calls, and encodes the output. Throws the error of the request. */
@@ -32,7 +30,7 @@ export interface Surface<Matched extends Match> {
   encodeError(error: Problem): string
 }
 
-/** What a surface reads from the method and the target of a request. The target is below the prefix. */
+/** What a surface reads from the method and the target of a request. */
 export interface Match {
   operation: {
     /** The name in the log, the metrics and the span. */
@@ -118,11 +116,9 @@ export function pipeline<Matched extends Match>(surface: Surface<Matched>, servi
   }
 
   return (req: IncomingMessage, res: ServerResponse, target: Target, isAlone: boolean): boolean => {
-    const below = targetBelow(surface.prefix, target)
-    if (!below) return false
     const record = recordOf(res)
     try {
-      const match = surface.match(req, below)
+      const match = surface.match(req, target)
       if (!match) return false
       const { name, route } = match.operation
       record.surface = surface.name

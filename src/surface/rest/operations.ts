@@ -10,7 +10,7 @@ import { readerOf } from './values.ts'
 
 export type Operation = ReturnType<typeof operationOf>
 
-export const PREFIX = '/v1'
+const PREFIX = '/v1'
 
 /** A parameter of a path template, such as `/pets/{petId}`. */
 export const PARAMETER = /\{(.+?)\}/g

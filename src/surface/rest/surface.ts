@@ -3,7 +3,7 @@ import { parse as parseQuery } from 'node:querystring'
 import { methodNotSupported, problem } from '../../errors/catalogue.ts'
 import { Problem } from '../../errors/problem.ts'
 import type { Match, Surface } from '../pipeline.ts'
-import { type Operation, PARAMETER, PREFIX } from './operations.ts'
+import { type Operation, PARAMETER } from './operations.ts'
 import { parseJson, writable } from './values.ts'
 
 interface RestMatch extends Match {
@@ -20,7 +20,6 @@ export function restSurface(operations: Operation[]): Surface<RestMatch> {
   const places = placesOf(operations)
   return {
     name: 'rest',
-    prefix: PREFIX,
     match({ method = '' }, { path, query }) {
       for (const { pattern, methods } of places) {
         const found = pattern.exec(path)
@@ -48,14 +47,14 @@ export function restSurface(operations: Operation[]): Surface<RestMatch> {
  * literal segment wins over a parameter (OpenAPI 3.1, Path Templating Matching).
  */
 const placesOf = (operations: Operation[]) =>
-  [...Map.groupBy(operations, ({ path }) => path)]
+  [...Map.groupBy(operations, ({ route }) => route)]
     .sort(([one], [other]) => (one < other ? -1 : 1)) // `{` follows all letters and digits
-    .map(([path, here]) => {
+    .map(([route, here]) => {
       // RFC 9110, section 9.3.2: HEAD is GET without the body, which node:http omits.
       const methodsOf = ({ method }: Operation) => (method === 'GET' ? ['GET', 'HEAD'] : [method])
       const entries = here.flatMap((one) => methodsOf(one).map((method) => [method, one] as const))
       // The names of the parameters are at the odd places.
-      const parts = path
+      const parts = route
         .split(PARAMETER)
         .map((text, at) => (at % 2 ? '([^/]+)' : RegExp.escape(text)))
       return { pattern: new RegExp(`^${parts.join('')}$`), methods: new Map(entries) }

@@ -19,7 +19,8 @@ import type { Match, Reply, Surface } from '../pipeline.ts'
 const HEADERS = [...jsonHeaders, 'Vary', 'Origin, trpc-accept, accept']
 const JSON_LINES = 'application/jsonl'
 
-const PREFIX = '/trpc'
+/** The path of a request, with the names of its procedures. */
+const PATH = /^\/trpc(?:\/(.*))?$/s
 
 interface TrpcMatch extends Match {
   names: string[]
@@ -47,19 +48,20 @@ export function trpcSurface(router: AnyTRPCRouter): Surface<TrpcMatch> {
   const loggedNameOf = (name: string) => (procedures.has(name) ? name : 'unknown')
   return {
     name: 'trpc',
-    prefix: PREFIX,
     encodeError: (error) => envelope({ error }),
     match({ method: sent = '', headers }, target) {
+      const path = PATH.exec(target.path)
+      if (!path) return undefined
       // RFC 9110, section 9.3.2: HEAD is GET without the body, which node:http omits.
       const method = sent === 'HEAD' ? 'GET' : sent
       if (method !== 'GET' && method !== 'POST') throw methodNotSupported(sent, 'GET, HEAD, POST')
       const query = parseQuery(target.query, '&', '=', { maxKeys: 0 })
       const isBatch = query.batch === '1'
-      const names = namesOf(target.path, isBatch)
+      const names = namesOf(path[1] ?? '', isBatch)
       const [first = ''] = names
       const operation = {
         name: names.length > 1 ? 'batch' : loggedNameOf(first),
-        route: `${PREFIX}/{procedure}`,
+        route: '/trpc/{procedure}',
         calls: Math.min(names.length, MAX_BATCH),
         type: names.some(isOf('mutation')) ? ('mutation' as const) : ('query' as const),
         readsBody: method === 'POST',
@@ -118,10 +120,10 @@ const acceptsLines = ({ 'trpc-accept': own, accept = '' }: IncomingHttpHeaders):
     .split(',')
     .some((type) => type.trim() === JSON_LINES)
 
-/** Returns the names of the procedures in a path below `/trpc`. Throws BAD_REQUEST for an invalid path. */
-function namesOf(path: string, isBatch: boolean): string[] {
+/** Returns the names of the procedures in a path. Throws BAD_REQUEST for an invalid one. */
+function namesOf(encoded: string, isBatch: boolean): string[] {
   try {
-    const text = decodeURIComponent(path.slice(1))
+    const text = decodeURIComponent(encoded)
     return isBatch ? text.split(',') : [text]
   } catch (cause) {
     throw problem('invalidUrl', cause)
