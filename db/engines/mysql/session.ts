@@ -93,36 +93,31 @@ const SQL_MODE = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'
 const ISOLATION = 'READ-COMMITTED'
 
 /**
- * What the code depends on:
+ * The statements that set up a session, with what the code depends on:
  * https://dev.mysql.com/doc/refman/9.4/en/server-system-variables.html
  * https://dev.mysql.com/doc/refman/9.4/en/innodb-parameters.html
  */
-const SETTINGS = [
-  // The server commits a statement outside a transaction at once. A commit begins no transaction.
-  "autocommit = 'ON', completion_type = 'NO_CHAIN'",
-  `sql_mode = '${SQL_MODE}'`,
-  // The server rejects a row with a used Idempotency-Key.
-  "unique_checks = 'ON'",
-  "default_storage_engine = 'InnoDB'",
-  // A query without a limit returns all rows, however many it reads.
-  "sql_select_limit = 18446744073709551615, sql_big_selects = 'ON'",
-  // Seconds that a statement waits for the lock of a row.
-  'innodb_lock_wait_timeout = 1',
-  // Seconds that a statement waits for the lock of a table: as long as a call may wait for the database.
-  'lock_wait_timeout = 30',
-  // Seconds after which the server ends an idle session: longer than the pool keeps one. If a process and
-  // its connection are lost at once, its transaction would otherwise hold its locks for eight hours.
-  'wait_timeout = 60',
-  `names ${CHARACTER_SET} collate ${COLLATION}`,
-]
-
-/**
- * The statements that set up a session. The isolation level has its own statement, because its variable
- * has different names in MySQL and in MariaDB before 11.1.
- */
 const SET_UP = [
+  // Its variable has different names in MySQL and in MariaDB before 11.1.
   `set session transaction isolation level ${ISOLATION.replace('-', ' ')}`,
-  `set session ${SETTINGS.join(', ')}`,
+  `set session ${[
+    // The server commits a statement outside a transaction at once. A commit begins no transaction.
+    "autocommit = 'ON', completion_type = 'NO_CHAIN'",
+    `sql_mode = '${SQL_MODE}'`,
+    // The server rejects a row with a used Idempotency-Key.
+    "unique_checks = 'ON'",
+    "default_storage_engine = 'InnoDB'",
+    // A query without a limit returns all rows, however many it reads.
+    "sql_select_limit = 18446744073709551615, sql_big_selects = 'ON'",
+    // Seconds that a statement waits for the lock of a row.
+    'innodb_lock_wait_timeout = 1',
+    // Seconds that a statement waits for the lock of a table: as long as a call may wait for the database.
+    'lock_wait_timeout = 30',
+    // Seconds after which the server ends an idle session: longer than the pool keeps one. If a process and
+    // its connection are lost at once, its transaction would otherwise hold its locks for eight hours.
+    'wait_timeout = 60',
+    `names ${CHARACTER_SET} collate ${COLLATION}`,
+  ].join(', ')}`,
 ]
 
 /**
