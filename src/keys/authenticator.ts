@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
 import { Deadline } from '../../db/deadline.ts'
 import type { Database } from '../../db/tables.ts'
-import { type Caller, hashKey, isKey, KEY_LIFETIME } from './key.ts'
+import { type Caller, hashKey, KEY_LIFETIME, visiblePrefix } from './key.ts'
 import { findKey, recordUses } from './store.ts'
 
 /** Maximum number of cached keys; the least recently used one is dropped. */
@@ -57,7 +57,7 @@ export function createAuthenticator(
      * deadline.
      */
     async find(key: string, deadline: Deadline): Promise<Caller | undefined> {
-      if (!isKey(key)) return undefined
+      if (visiblePrefix(key) === undefined) return undefined
       onLookUp(false)
       // Spans count from before the query, because the key may be revoked or expire while it runs.
       const began = performance.now()

@@ -44,9 +44,6 @@ export function newKey(readOnly: boolean): { key: string; prefix: string; hash: 
   return { key, prefix: key.slice(0, start.length + VISIBLE), hash: hashKey(key) }
 }
 
-/** Whether a text has the format of a key. Only such a text is looked up in the database. */
-export const isKey = (text: string): boolean => WHOLE.test(text)
-
 /** Whether a key is marked as read-only. */
 export const isReadOnlyKey = (key: string): boolean => key.startsWith(PREFIX + READ_ONLY)
 
@@ -59,7 +56,7 @@ export const withoutKeys = (text: string): string => text.replaceAll(ANY, '$1…
 /** Returns a text with the start of a key at its end shortened, too: a `?` splits a key in a URL. */
 export const withoutKeyAtEnd = (text: string): string => withoutKeys(text).replace(CUT_OFF, '$1…')
 
-/** Returns the visible prefix of a key; undefined for a text that is none. */
+/** Returns the visible prefix of a key; undefined for a text that has not the format of a key. */
 export function visiblePrefix(text: string): string | undefined {
   const [key, start = ''] = WHOLE.exec(text) ?? []
   return key?.slice(0, start.length + VISIBLE)
