@@ -1,7 +1,6 @@
 /** Migrations: brings a database to the newest schema, and checks whether it has it. Their lock. */
 import { readdir } from 'node:fs/promises'
 import path from 'node:path'
-import { pathToFileURL } from 'node:url'
 import type { Deadline } from './deadline.ts'
 import { engineOf } from './engine.ts'
 import { DatabaseUnavailableError, DuplicateError, LockedError } from './errors.ts'
@@ -14,8 +13,16 @@ interface Migration {
   up(db: Database): Promise<void>
 }
 
-/** The migrations of the service, read once: an upgrade may replace the files under a running process. */
-const MIGRATIONS = await readMigrations(path.join(import.meta.dirname, 'migrations'))
+const files = await readdir(path.join(import.meta.dirname, 'migrations'))
+const names = files.filter((file) => file.endsWith('.ts')).map((file) => path.basename(file, '.ts'))
+
+/**
+ * The migrations of the service, in the alphabetical order of their names, in which they run. They are read
+ * once: an upgrade may replace the files under a running process.
+ */
+export const MIGRATIONS: Migration[] = await Promise.all(
+  names.sort().map(async (name) => ({ name, up: (await import(`./migrations/${name}.ts`)).up })),
+)
 
 /** The table of the migrations that have run, as Kysely's Migrator makes it, except its character set. */
 const TABLE = 'kysely_migration'
@@ -26,17 +33,6 @@ const LOCK_TIMEOUT = 60_000
 
 const WAITING = 'Waiting for the lock of the database: another process may be migrating it'
 const HELD = 'other processes have held its lock for a minute; try again when they are done'
-
-/** Returns the migrations of a folder in the alphabetical order of their names, in which they run. */
-export async function readMigrations(folder: string): Promise<Migration[]> {
-  const files = (await readdir(folder)).filter((file) => file.endsWith('.ts')).sort()
-  const load = async (file: string) => {
-    // As a path, `#`, `?` or `%` would mislead.
-    const { up } = await import(pathToFileURL(path.join(folder, file)).href)
-    return { name: path.basename(file, '.ts'), up }
-  }
-  return await Promise.all(files.map(load))
-}
 
 /**
  * Runs the pending migrations under the lock of the database, and returns their names. `onWait` is called

@@ -1,12 +1,13 @@
 /** Migrations that are added late or run twice, their lock, and the tables that they create. */
-import { cpSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout } from 'node:timers/promises'
+import { sql as raw } from 'kysely'
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { createTable } from '../../db/columns.ts'
 import { connect } from '../../db/connect.ts'
 import { DatabaseUnavailableError } from '../../db/errors.ts'
-import { isCurrent, migrate, readMigrations } from '../../db/migrate.ts'
+import { isCurrent, MIGRATIONS, migrate } from '../../db/migrate.ts'
 import type { Database } from '../../db/tables.ts'
 import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
 import { programs, runToEnd } from '../support/process.ts'
@@ -14,22 +15,22 @@ import { openSql } from '../support/sql.ts'
 
 let database: TestDatabase
 let db: Database
-let folder: string
 beforeEach(async () => {
   database = await newDatabase()
   db = await connect(database.url)
-  // Beside the real folder, so that the imports of the copies work.
-  folder = mkdtempSync(path.join(import.meta.dirname, '../../db/migrations-'))
-  cpSync(path.join(import.meta.dirname, '../../db/migrations'), folder, { recursive: true })
 })
 afterEach(async () => {
-  rmSync(folder, { recursive: true, force: true })
   await db.destroy()
   await database.remove()
 })
 
-const TABLE = `export const up = (db) =>
-  db.schema.createTable('late').addColumn('id', 'integer').execute()`
+/** Returns the migrations of the service with another one. */
+const withMore = (name: string, up: (db: Database) => unknown) =>
+  [...MIGRATIONS, { name, up: async (db: Database) => void (await up(db)) }].sort((one, other) =>
+    one.name < other.name ? -1 : 1,
+  )
+const createLate = (db: Database) =>
+  db.schema.createTable('late').addColumn('id', 'integer').execute()
 
 /** Returns a function that puts the clock of timeouts forward, to milliseconds after now. */
 function fakeClock(): (milliseconds: number) => void {
@@ -42,11 +43,9 @@ function fakeClock(): (milliseconds: number) => void {
   }
 }
 
-const all = () => readMigrations(folder)
-const add = (name: string, code = TABLE) => writeFileSync(path.join(folder, `${name}.ts`), code)
-
 test('a migration that is added late runs, also beside one of a newer release', async () => {
-  expect(await migrate(db)).toHaveLength(readdirSync(folder).length)
+  const files = readdirSync(path.join(import.meta.dirname, '../../db/migrations')).sort()
+  expect((await migrate(db)).map((name) => `${name}.ts`)).toEqual(files)
   expect(await isCurrent(db)).toBe(true)
   const newer = { name: '2999-01-01-newer', timestamp: '2999-01-01T00:00:00.000Z' }
   await db
@@ -54,45 +53,45 @@ test('a migration that is added late runs, also beside one of a newer release', 
     .insertInto('kysely_migration')
     .values(newer)
     .execute()
-  add('2026-11-20-b-late')
-  expect(await isCurrent(db, undefined, await all())).toBe(false)
-  expect(await migrate(db, undefined, await all())).toEqual(['2026-11-20-b-late'])
-  expect(await isCurrent(db, undefined, await all())).toBe(true)
+  const all = withMore('2026-11-20-b-late', createLate)
+  expect(await isCurrent(db, undefined, all)).toBe(false)
+  expect(await migrate(db, undefined, all)).toEqual(['2026-11-20-b-late'])
+  expect(await isCurrent(db, undefined, all)).toBe(true)
   await expect(
     db.withTables<{ late: { id: bigint } }>().selectFrom('late').selectAll().execute(),
   ).resolves.toEqual([])
-  expect(await migrate(db, undefined, await all())).toEqual([])
+  expect(await migrate(db, undefined, all)).toEqual([])
   // A release without the file stays ready, and changes nothing.
   expect(await isCurrent(db)).toBe(true)
   expect(await migrate(db)).toEqual([])
 })
 
 test('the error of a migration that fails has its name', async () => {
-  add('2026-11-22-broken', `export const up = () => { throw new Error('No') }`)
-  await expect(migrate(db, undefined, await all())).rejects.toMatchObject({
+  const all = withMore('2026-11-22-broken', () => {
+    throw new Error('No')
+  })
+  await expect(migrate(db, undefined, all)).rejects.toMatchObject({
     message: 'The migration 2026-11-22-broken failed',
     cause: { message: 'No' },
   })
 })
 
 test.runIf(engine === 'mysql')('a full disk in a migration is reported as such', async () => {
-  const full = `import { sql } from 'kysely'
-export const up = (db) => sql\`signal sqlstate '45000' set mysql_errno = 1021\`.execute(db)`
-  add('2026-11-22-large', full)
-  await expect(migrate(db, undefined, await all())).rejects.toBeInstanceOf(DatabaseUnavailableError)
+  const full = raw`signal sqlstate '45000' set mysql_errno = 1021`
+  const all = withMore('2026-11-22-large', (db) => full.execute(db))
+  await expect(migrate(db, undefined, all)).rejects.toBeInstanceOf(DatabaseUnavailableError)
 })
 
 /** Takes the lock of the migrations, and returns a function that releases it. */
 async function holdLock(): Promise<() => Promise<void>> {
   const gate = Promise.withResolvers<void>()
   const begun = Promise.withResolvers<void>()
-  Object.assign(globalThis, { gate: gate.promise, begun: begun.resolve })
-  add(
-    '2026-11-19-slow',
-    'export const up = async () => { globalThis.begun(); await globalThis.gate }',
-  )
+  const all = withMore('2026-11-19-slow', () => {
+    begun.resolve()
+    return gate.promise
+  })
   const holder = await connect(database.url)
-  const migrated = migrate(holder, undefined, await all())
+  const migrated = migrate(holder, undefined, all)
   await begun.promise
   return async () => {
     gate.resolve()
@@ -114,19 +113,17 @@ test('a migration waits for the lock, and reports that once', async () => {
 
 test('a migration that is over holds no lock, though its connection stays open', async () => {
   await migrate(db)
-  add('2026-11-22-late')
+  const all = withMore('2026-11-22-late', createLate)
   const onWait = vi.fn()
   await using other = await connect(database.url)
-  expect(await migrate(other, onWait, await all())).toEqual(['2026-11-22-late'])
+  expect(await migrate(other, onWait, all)).toEqual(['2026-11-22-late'])
   expect(onWait).not.toHaveBeenCalled()
 })
 
 test.runIf(engine === 'mysql')('a statement of a migration may last', async () => {
   await migrate(db)
-  const slow = `import { sql } from 'kysely'
-export const up = (db) => sql\`do sleep(6)\`.execute(db)`
-  add('2026-11-22-slow', slow)
-  expect(await migrate(db, undefined, await all())).toEqual(['2026-11-22-slow'])
+  const all = withMore('2026-11-22-slow', (db) => raw`do sleep(6)`.execute(db))
+  expect(await migrate(db, undefined, all)).toEqual(['2026-11-22-slow'])
 })
 
 test('a migration fails if another process holds the lock for a minute', async () => {
@@ -163,10 +160,9 @@ test.runIf(engine === 'mysql')('all migrations may run twice, as on two nodes', 
   await sql('delete from kysely_migration')
   expect(await migrate(db)).toEqual(names)
   // The other node records one at the same moment.
-  const twin = `import { sql } from 'kysely'
-export const up = (db) => sql\`insert into kysely_migration values ('2026-11-22-twin', '')\`.execute(db)`
-  add('2026-11-22-twin', twin)
-  expect(await migrate(db, undefined, await all())).toEqual(['2026-11-22-twin'])
+  const twin = raw`insert into kysely_migration values ('2026-11-22-twin', '')`
+  const all = withMore('2026-11-22-twin', (db) => twin.execute(db))
+  expect(await migrate(db, undefined, all)).toEqual(['2026-11-22-twin'])
 })
 
 test.runIf(engine === 'mysql')(
