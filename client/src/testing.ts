@@ -73,7 +73,6 @@ export function petstoreHandlers({
           transact: (work) => work(stores), // stores in memory need no transaction
           idempotency,
           idempotencyHeader: req.headers.get('idempotency-key') ?? undefined,
-          nextCursor: undefined,
         }
       },
     })

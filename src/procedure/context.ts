@@ -26,7 +26,7 @@ export interface Context {
   /** The header Idempotency-Key, unparsed, for `idempotentWrite` alone. */
   idempotencyHeader: string | undefined
   /** The cursor of the next page, set by `paged`. */
-  nextCursor: bigint | undefined
+  nextCursor?: bigint | undefined
 }
 
 /** The options of a tRPC resolver, as far as this folder uses them. */

@@ -100,10 +100,6 @@ const dateTimePattern = new RegExp(DATE_TIME)
 /** Characters of a date-time: enough for nanoseconds and an offset. */
 const MAX_DATE_TIME = 35
 
-// RFC 3339 has years of four digits, and responses are in UTC.
-const FIRST = new Date('0000-01-01T00:00:00.000Z')
-const LAST = new Date('9999-12-31T23:59:59.999Z')
-
 /**
  * Returns the Date of a date-time of RFC 3339, truncated to milliseconds. Undefined for any other text,
  * for a day that does not exist, and for a leap second. The year in UTC may be out of range because of
@@ -117,10 +113,11 @@ export function parseDateTime(text: string): Date | undefined {
 const DATE_TIME_RULE =
   'must be a date and time in the years 0000 to 9999 (UTC), such as 2026-01-02T03:04:05Z'
 
+// RFC 3339 has years of four digits, and responses are in UTC.
 const range = z
   .date({ error: required(DATE_TIME_RULE) })
-  .min(FIRST, DATE_TIME_RULE)
-  .max(LAST, DATE_TIME_RULE)
+  .min(new Date('0000-01-01T00:00:00.000Z'), DATE_TIME_RULE)
+  .max(new Date('9999-12-31T23:59:59.999Z'), DATE_TIME_RULE)
 
 /**
  * Returns the schema of an input: on REST a `date-time` of at most 35 characters, on tRPC a `Date`.

@@ -43,7 +43,11 @@ export interface RestMeta {
   conflict?: string
 }
 
-const t = initTRPC
+/**
+ * The builders (https://trpc.io/docs/server/procedures). A procedure has one input, one output and no
+ * middleware: its `ctx` exists only for a caller whose API key allows the call.
+ */
+export const { router, procedure } = initTRPC
   .context<Context>()
   .meta<OpenApiMeta<{ rest?: RestMeta }>>()
   .create({
@@ -52,12 +56,6 @@ const t = initTRPC
     isDev: false, // with NODE_ENV=development, responses would contain stack traces
     errorFormatter: ({ error }) => toProblem(error).shape,
   })
-
-/**
- * The builders (https://trpc.io/docs/server/procedures). A procedure has one input, one output and no
- * middleware: its `ctx` exists only for a caller whose API key allows the call.
- */
-export const { router, procedure } = t
 
 /** Returns the meta of a procedure, for this service (`rest`) and for trpc-to-openapi (`openapi`). */
 export function restMeta(rest: RestMeta): OpenApiMeta<{ rest: RestMeta }> {

@@ -91,15 +91,15 @@ export function pipeline<Matched extends Match>(surface: Surface<Matched>, servi
       const body = readsBody ? await readBody(req, res) : undefined
       // However slowly a body came, the look-up that found the key valid began at most ten seconds ago.
       if (!hasArrived) caller = await callerOf(uncounted, res, calls)
-      const deadline = deadlineOf(res, timeout, isAlone && calls === 1)
+      if (res.destroyed) throw CLIENT_GONE
+      const deadline = new Deadline(timeout, { isAlone: isAlone && calls === 1 })
+      res.on('close', () =>
+        res.writableFinished ? deadline.clear() : deadline.giveUp(CLIENT_GONE),
+      )
       // Node joins several such headers with ", ", and the result is not a valid key.
       const idempotencyHeader = req.headers['idempotency-key'] as string | undefined
-      const nextCursor = undefined
-      const reply = await surface.reply(
-        match,
-        { caller, deadline, stores, transact, idempotency, idempotencyHeader, nextCursor },
-        body,
-      )
+      const context = { caller, deadline, stores, transact, idempotency, idempotencyHeader }
+      const reply = await surface.reply(match, context, body)
       const record = recordOf(res)
       record.calls = reply.calls
       for (const { error } of reply.calls ?? []) if (error) service.report(error, record)
@@ -172,17 +172,6 @@ async function lookUpCaller(
   if (isCounted) rateLimit?.refundIpAddress(res, calls)
   rateLimit?.countKey(res, caller.keyId, calls)
   return caller
-}
-
-/**
- * Starts the deadline of a request's calls. It ends with the answer, or when the client closes the
- * connection before, which gives up the calls.
- */
-function deadlineOf(res: ServerResponse, timeout: number, isAlone: boolean): Deadline {
-  if (res.destroyed) throw CLIENT_GONE
-  const deadline = new Deadline(timeout, { isAlone })
-  res.on('close', () => (res.writableFinished ? deadline.clear() : deadline.giveUp(CLIENT_GONE)))
-  return deadline
 }
 
 /** Returns the function that logs 5xx errors, and ignores all others. */

@@ -105,10 +105,6 @@ const scalars: Partial<Record<z.core.$ZodTypeDef['type'], Reader>> = {
   string,
 }
 
-const list = ({ read }: Reader): Reader => ({
-  read: (value) => (Array.isArray(value) ? value.map(read) : unmarked(value)),
-})
-
 /** Returns the reader of an object, which drops all other fields. */
 function object(fields: Record<string, Reader>): Reader {
   const all = Object.entries(fields)
@@ -138,8 +134,10 @@ export function readerOf(schema: z.core.$ZodType, place: string): Reader {
       return readerOf(def.in, place)
     case 'union': // of `int64Input`: a bigint and a number
       return readerOf(def.options[0] as z.core.$ZodType, place)
-    case 'array':
-      return list(readerOf(def.element, `${place}[]`))
+    case 'array': {
+      const { read } = readerOf(def.element, `${place}[]`)
+      return { read: (value) => (Array.isArray(value) ? value.map(read) : unmarked(value)) }
+    }
     case 'object': {
       const fields = Object.entries(def.shape)
       const readers = fields.map(([name, field]) => [name, readerOf(field, `${place}.${name}`)])
