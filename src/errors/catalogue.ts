@@ -34,6 +34,8 @@ const catalogue = {
     { status: 431 },
   ],
   invalidUrl: ['BAD_REQUEST', 'The URL of the request is not valid'],
+  invalidHost: ['BAD_REQUEST', 'The request must have one valid Host header'],
+  notAnObject: ['BAD_REQUEST', 'The body must be a JSON object'],
   keyRunning: [
     'CONFLICT',
     'A request with this Idempotency-Key is still running; try again in a moment',

@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
 import type { Trust } from '../config/config.ts'
-import { Problem } from '../errors/problem.ts'
+import { problem } from '../errors/catalogue.ts'
 
 /** The request target (RFC 9112, section 3.2), split in two. */
 export interface Target {
@@ -27,9 +27,6 @@ export function parseTarget(url: string): Target | undefined {
     : { path: url.slice(0, end), query: url.slice(end + 1) }
 }
 
-/** The message for a request without exactly one valid Host header. */
-export const INVALID_HOST = 'The request must have one valid Host header'
-
 /**
  * Throws BAD_REQUEST unless the request has exactly one Host header, with a valid host. Only HTTP/1.0
  * may omit it (RFC 9112, section 3.2).
@@ -38,7 +35,7 @@ export function checkHost(req: IncomingMessage): void {
   const { host } = req.headers
   const isValid =
     host === undefined ? req.httpVersion === '1.0' : isHost(host) && countHeader(req, 'host') === 1
-  if (!isValid) throw new Problem('BAD_REQUEST', INVALID_HOST)
+  if (!isValid) throw problem('invalidHost')
 }
 
 // Most hosts are plain names. The URL parser is slower and needed only for the others.

@@ -54,7 +54,13 @@ export interface Reply {
   headers: readonly string[]
   body: string
   /** The calls of a batch, for the log. */
-  calls?: (CallOutcome & { error?: Problem })[]
+  calls?: Outcome[]
+}
+
+/** The output of a call of a batch, or its error. */
+export interface Outcome extends CallOutcome {
+  output?: unknown
+  error?: Problem
 }
 
 /** The services of a process that all requests use. */

@@ -90,9 +90,6 @@ function decode(name: string, text: string): string {
   }
 }
 
-/** The message of 400 for a body that is JSON, but no object. */
-export const NOT_AN_OBJECT = 'The body must be a JSON object'
-
 function parseObject(text: string | undefined): object {
   if (!text) throw new Problem('BAD_REQUEST', 'The body is missing: it must be a JSON object')
   let value: unknown
@@ -102,7 +99,7 @@ function parseObject(text: string | undefined): object {
     throw problem('malformed', cause)
   }
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
-  throw new Problem('BAD_REQUEST', NOT_AN_OBJECT)
+  throw problem('notAnObject')
 }
 
 /**

@@ -13,7 +13,7 @@ import { jsonHeaders } from '../../http/headers.ts'
 import { inSpan } from '../../observe/span.ts'
 import { proceduresOf } from '../../procedure/call.ts'
 import { decodeInput } from '../../procedure/procedure.ts'
-import type { Match, Reply, Surface } from '../pipeline.ts'
+import type { Match, Outcome, Reply, Surface } from '../pipeline.ts'
 
 // The body is JSON or JSON lines, by trpc-accept or Accept.
 const HEADERS = [...jsonHeaders, 'Vary', 'Origin, trpc-accept, accept']
@@ -29,15 +29,6 @@ interface TrpcMatch extends Match {
   /** The input in the URL: a text, unless it is missing or repeated. */
   input: unknown
   headers: IncomingHttpHeaders
-}
-
-/** The output of a call of a batch, or its error. */
-interface Outcome {
-  /** The logged name of the procedure. */
-  operation: string
-  status: number
-  output?: unknown
-  error?: Problem
 }
 
 /** Returns the surface of a router's procedures below `/trpc`. */

@@ -2,9 +2,7 @@
 import { MAX_BODY, MAX_HEADER_COUNT, MAX_HEADERS } from '../../../config/product.ts'
 import { problem, problemOfInput, tooManyRequests } from '../../../errors/catalogue.ts'
 import { Problem } from '../../../errors/problem.ts'
-import { INVALID_HOST } from '../../../http/request.ts'
 import type { Operation } from '../operations.ts'
-import { NOT_AN_OBJECT } from '../surface.ts'
 import { writable } from '../values.ts'
 
 /** An error response: whether the operation has it, its description, and its errors, which have one status. */
@@ -92,5 +90,5 @@ function badRequest({ input, readsBody, pathParameters, queryParameters }: Opera
     )
   return issues?.length
     ? problemOfInput({ issues })
-    : new Problem('BAD_REQUEST', readsBody ? NOT_AN_OBJECT : INVALID_HOST)
+    : problem(readsBody ? 'notAnObject' : 'invalidHost')
 }
