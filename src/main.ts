@@ -25,11 +25,7 @@ await program(async (config) => {
     import('./process/start.ts'),
     import('./process/start-text.ts'),
   ])
-  await withDatabase(
-    config,
-    () => {},
-    (text) => log.info(text),
-  )
+  await withDatabase(config, () => {}, log.info.bind(log))
   stopping = stopRequested(signalled, config.shutdownTimeout, log)
   const service = await start(config, log, { router: appRouter, createStores, texts })
   await print(startText(config, service, texts.firstRequest)).catch((error) =>

@@ -112,7 +112,6 @@ const variables = z
     shutdownDelay: duration('0s', '1h').prefault('0s'),
     /** Milliseconds that an Idempotency-Key is kept. */
     idempotencyLifetime: duration('1m').prefault('24h'),
-    /** The lowest level that is logged. */
     logLevel: z
       .enum(['debug', 'info', 'warn', 'error'], 'must be debug, info, warn or error')
       .default('info'),

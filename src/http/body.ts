@@ -3,7 +3,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { MAX_BODY } from '../config/product.ts'
 import { CLIENT_GONE, problem } from '../errors/catalogue.ts'
 import { hold } from './held.ts'
-import { hasBody } from './request.ts'
 
 /** Chunks that are kept apart. In an array, each occupies 256 bytes beside its content. */
 const MAX_CHUNKS = 64
@@ -21,8 +20,9 @@ export async function readBody(
   res: ServerResponse,
 ): Promise<string | undefined> {
   const { headers } = req
-  if (Number(headers['content-length'] ?? 0) > MAX_BODY) throw problem('bodyTooLarge')
-  const isPresent = hasBody(req)
+  const length = Number(headers['content-length'] ?? 0)
+  if (length > MAX_BODY) throw problem('bodyTooLarge')
+  const isPresent = length > 0 || headers['transfer-encoding'] !== undefined // RFC 9112, section 6.3
   const type = headers['content-type']
   if ((isPresent || type !== undefined) && !isJson(type)) throw problem('mediaType')
   if (!isPresent) return undefined

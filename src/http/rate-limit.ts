@@ -1,5 +1,4 @@
 /** The limit of calls a minute for each caller. Each process has its own counters. */
-import { hash } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
 import { isIPv6 } from 'node:net'
 import ipaddr from 'ipaddr.js'
@@ -25,16 +24,13 @@ export type RateLimit = ReturnType<typeof createRateLimit>
  * `Retry-After` beyond the limit.
  */
 export function createRateLimit(limit: number, trust: Trust) {
-  const counters = new LRUCache<string, { calls: number; endsAt: number; policy: string }>({
-    max: MAX_CALLERS,
-  })
+  const counters = new LRUCache<string, { calls: number; endsAt: number }>({ max: MAX_CALLERS })
   const name = `"${limit}-in-1min"`
+  const policy = `${name}; q=${limit}; w=60`
   const counterOf = (caller: string, now: number) => {
     const known = counters.get(caller)
     if (known && known.endsAt > now) return known
-    const partition = btoa(hash('sha256', caller).slice(0, 12))
-    const policy = `${name}; q=${limit}; w=60; pk=:${partition}:`
-    const counter = { calls: 0, endsAt: now + WINDOW, policy }
+    const counter = { calls: 0, endsAt: now + WINDOW }
     counters.set(caller, counter)
     return counter
   }
@@ -44,7 +40,7 @@ export function createRateLimit(limit: number, trust: Trust) {
     counter.calls += calls
     const seconds = Math.ceil(Math.round(counter.endsAt - now) / 1000)
     const left = `${name}; r=${Math.max(0, limit - counter.calls)}; t=${seconds}`
-    res.setHeader('RateLimit', left).setHeader('RateLimit-Policy', counter.policy)
+    res.setHeader('RateLimit', left).setHeader('RateLimit-Policy', policy)
     if (counter.calls > limit) throw tooManyRequests(limit, seconds)
   }
   return {

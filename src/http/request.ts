@@ -1,4 +1,4 @@
-/** The parts of a request's head: target, Host, framing of the body, HTTP version, IP address. */
+/** The parts of a request's head: target, Host, repeated headers, IP address. */
 import type { IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
 import type { Trust } from '../config/config.ts'
@@ -56,11 +56,6 @@ export function countHeader({ rawHeaders }: IncomingMessage, name: string): numb
     if (sent.length === name.length && sent.toLowerCase() === name) count++
   }
   return count
-}
-
-/** Returns whether the headers announce a body (RFC 9112, section 6.3). */
-export function hasBody({ headers }: IncomingMessage): boolean {
-  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
 }
 
 /**

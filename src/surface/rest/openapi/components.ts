@@ -80,7 +80,7 @@ export const headers = {
   'RateLimit-Policy': sometimes(
     'The limit of calls (`q`) in a number of seconds (`w`), if the operator has set one (draft-ietf-httpapi-ratelimit-headers-08).',
     {},
-    '"60-in-1min"; q=60; w=60; pk=:MWM5NTRhZjZmZmMx:',
+    '"60-in-1min"; q=60; w=60',
   ),
   RateLimit: sometimes(
     'The remaining calls (`r`), and the seconds until the limit resets (`t`), if the operator has set one.',
