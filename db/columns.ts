@@ -31,9 +31,9 @@ export async function addColumn(
 
 /**
  * Adds an index to a table, unless the table has one with this name: an index that changes needs a new
- * name. The first columns are those that a filter compares for equality, then follow those of the order of
- * a list. Throws DuplicateError for a unique index if two rows are equal, and TypeError for a name that
- * does not begin with that of the table.
+ * name, which begins with that of the table, because SQLite has one index of a name in the whole database.
+ * The first columns are those that a filter compares for equality, then follow those of the order of a list.
+ * Throws DuplicateError for a unique index if two rows are equal.
  * @public The next migration with an index needs it; that of test/visits has one.
  */
 export async function addIndex(
@@ -43,10 +43,6 @@ export async function addIndex(
   columns: readonly string[],
   { unique = false }: { unique?: boolean } = {},
 ): Promise<void> {
-  // SQLite has one index of a name in the whole database.
-  if (!name.startsWith(`${table}_`)) {
-    throw new TypeError(`The index ${name} must have a name that begins with ${table}_`)
-  }
   const create = db.schema
     .createIndex(name)
     .on(table)

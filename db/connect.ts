@@ -17,5 +17,5 @@ export async function connect(databaseUrl: string, settings: PoolSettings = {}):
   }
   const { sqliteDialect } = await import('./engines/sqlite/dialect.ts')
   const mayCreate = databaseUrl.endsWith(CREATE)
-  return new Kysely<Tables>({ dialect: sqliteDialect(location, { ...settings, mayCreate }) })
+  return new Kysely<Tables>({ dialect: sqliteDialect(location, mayCreate, settings.timeout) })
 }

@@ -16,7 +16,7 @@ import type { Database, Tables } from '../../tables.ts'
 import { Connection, createDriver, inTransaction } from '../../transaction.ts'
 import { SqliteFile } from './file.ts'
 
-/** Milliseconds that a statement waits for the transaction of another process, by default. */
+/** The `timeout` by default. */
 const LOCK_TIMEOUT = 5_000
 
 /** The mark of the service's files, "PETS": https://sqlite.org/pragma.html#pragma_application_id */
@@ -28,18 +28,12 @@ const BEGIN = CompiledQuery.raw('begin immediate')
 const COMMIT = CompiledQuery.raw('commit')
 const ROLLBACK = CompiledQuery.raw('rollback')
 
-interface Settings {
-  /** Maximum milliseconds that a statement waits for the transaction of another process. */
-  timeout?: number | undefined
-  /** Whether a missing file is created, with its folder. */
-  mayCreate: boolean
-}
-
-/** Returns a dialect for the SQLite file at `path`. A statement that waits does not block the process. */
-export function sqliteDialect(
-  path: string,
-  { timeout = LOCK_TIMEOUT, mayCreate }: Settings,
-): Dialect {
+/**
+ * Returns a dialect for the SQLite file at `path`, which is created with its folder if it is missing and
+ * `mayCreate`. A statement waits at most `timeout` milliseconds for the transaction of another process, and
+ * does not block this one.
+ */
+export function sqliteDialect(path: string, mayCreate: boolean, timeout = LOCK_TIMEOUT): Dialect {
   const file = new SqliteFile(path, mayCreate, timeout)
   const connect = () => new SqliteSession(file)
   return {
