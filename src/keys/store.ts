@@ -17,12 +17,6 @@ const MAX_USES = 500
 /** Milliseconds that a server has to answer whether there are keys. */
 const FIRST_TIMEOUT = 2_000
 
-interface Terms {
-  lifetime?: number | undefined
-  readOnly?: boolean
-  holder?: bigint
-}
-
 /**
  * Creates a key that works for `lifetime` milliseconds, or until its revocation. `holder` is that of the
  * key that this one follows from. Only the result has the key itself.
@@ -30,7 +24,11 @@ interface Terms {
 export async function createKey(
   db: Database,
   name: string,
-  { lifetime, readOnly = false, holder = randomBytes(8).readBigInt64BE() }: Terms = {},
+  {
+    lifetime,
+    readOnly = false,
+    holder = randomBytes(8).readBigInt64BE(),
+  }: { lifetime?: number | undefined; readOnly?: boolean; holder?: bigint } = {},
 ) {
   const { key, prefix, hash } = newKey(readOnly)
   const { insertId } = await db
