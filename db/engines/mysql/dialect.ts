@@ -21,9 +21,6 @@ import { COLLATION, COMMENT } from './session.ts'
 /** Milliseconds after which a server that does not answer counts as unreachable, by default. */
 const CONNECT_TIMEOUT = 5_000
 
-/** Maximum number of connections, by default. */
-const SIZE = 10
-
 /** The lock of one database of a server: Kysely's own is for all, and waits for an hour. */
 const LOCK = sql`left(concat('migrations of ', database()), 64)` // a name has at most 64 characters
 
@@ -44,7 +41,7 @@ const TLS: Record<SslMode, SslOptions> = {
 export interface PoolSettings {
   /** Milliseconds for connecting, and for a statement without a deadline; unlimited by default. */
   timeout?: number | undefined
-  /** Maximum number of connections. */
+  /** Maximum number of connections; ten by default. */
   size?: number
   /** The pool keeps these numbers current. */
   usage?: PoolUsage
@@ -58,7 +55,7 @@ export interface PoolSettings {
  */
 export function mysqlDialect(
   url: string,
-  { timeout, size = SIZE, usage = { used: 0, waiting: 0 }, warn = () => {} }: PoolSettings,
+  { timeout, size = 10, usage = { used: 0, waiting: 0 }, warn = () => {} }: PoolSettings,
 ): Dialect {
   const server = new URL(url)
   const { sslMode, socketPath } = mysqlQueryOf(server)
