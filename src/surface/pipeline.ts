@@ -96,6 +96,7 @@ export function pipeline<Matched extends Match>(surface: Surface<Matched>, servi
       if (caller.readOnly && type === 'mutation') throw problem('readOnlyKey')
       const body = readsBody ? await readBody(req, res) : undefined
       // However slowly a body came, the look-up that found the key valid began at most ten seconds ago.
+      // The calls are counted already.
       if (!hasArrived) caller = await callerOf(uncounted, res, calls)
       if (res.destroyed) throw CLIENT_GONE
       const deadline = new Deadline(timeout, { isAlone: isAlone && calls === 1 })
