@@ -81,9 +81,9 @@ describe.runIf(engine === 'mysql')('a database that does not answer', () => {
     await until(
       'the statements end, although the lock is still held',
       async () => (await running(service.sql, '%`pets`%')).length === 0,
-      4_000,
+      10_000,
     )
-    await until('no connection is in use', async () => (await service.used()) === 0, 4_000)
+    await until('no connection is in use', async () => (await service.used()) === 0, 10_000)
     await locker('unlock tables')
     expect(await service.countPets()).toBe(0)
   })
@@ -122,7 +122,7 @@ describe.runIf(engine === 'mysql')('a database that does not answer', () => {
       await isHanging // no two share a statement or a transaction
     }
     for (const answer of answers) expectInTime(await answer)
-    await until('no connection is in use', async () => (await service.used()) === 0, 4_000)
+    await until('no connection is in use', async () => (await service.used()) === 0, 10_000)
     expect(await service.countPets()).toBe(0)
     expect(await service.sql('select created_at from idempotency_keys')).toEqual([
       { created_at: 0n },
@@ -137,7 +137,7 @@ describe.runIf(engine === 'mysql')('a database that does not answer', () => {
     try {
       expectInTime(await timed(list()))
       const isEnded = async () => (await running(service.sql, '%`pets`%')).length === 0
-      await until('it is ended', isEnded, 4_000)
+      await until('it is ended', isEnded, 10_000)
     } finally {
       await service.sql('drop view pets')
       await service.sql('rename table kept to pets')
@@ -164,9 +164,9 @@ describe.runIf(engine === 'mysql')('a database that does not answer', () => {
     await until(
       'the look-ups are ended',
       async () => (await running(service.sql, '%`api_keys`%')).length === 0,
-      4_000,
+      10_000,
     )
-    await until('no connection is in use', async () => (await service.used()) === 0, 4_000)
+    await until('no connection is in use', async () => (await service.used()) === 0, 10_000)
     // A caller whose key is in the cache is served.
     expect((await list(known)).status).toBe(200)
     await new Promise((resolve) => setTimeout(resolve, 200)) // another attempt would have begun
@@ -195,7 +195,7 @@ describe.runIf(engine === 'mysql')('a database that does not answer', () => {
     const more = await Promise.all(Array.from({ length: 30 }, () => timed(list())))
     for (const answer of more) expectInTime(answer)
     service.proxy?.flow()
-    await until('it recovers', async () => (await list()).status === 200, 4_000)
+    await until('it recovers', async () => (await list()).status === 200, 10_000)
     const again = await Promise.all(Array.from({ length: 30 }, () => timed(list())))
     expect(again.map(({ status }) => status)).toEqual(Array(30).fill(200))
     expect((await service.rest('POST', '/pets', { body: rex })).status).toBe(201)

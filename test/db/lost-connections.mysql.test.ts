@@ -111,7 +111,7 @@ test('the server is unreachable: 503 long before DATABASE_TIMEOUT, until it retu
       service.rest('GET', '/pets', strange),
     ])
     for (const answer of answers) expect(answer).toMatchObject({ status: 503 })
-    expect(performance.now() - start).toBeLessThan(2_500)
+    expect(performance.now() - start).toBeLessThan(15_000) // half of it
   } finally {
     await proxy.mend()
   }

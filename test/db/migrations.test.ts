@@ -3,12 +3,13 @@ import { readdirSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { sql as raw } from 'kysely'
-import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { createTable } from '../../db/columns.ts'
 import { connect } from '../../db/connect.ts'
 import { DatabaseUnavailableError } from '../../db/errors.ts'
 import { isCurrent, MIGRATIONS, migrate } from '../../db/migrate.ts'
 import type { Database } from '../../db/tables.ts'
+import { pass } from '../support/clock.ts'
 import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
 import { programs, runToEnd } from '../support/process.ts'
 import { openSql } from '../support/sql.ts'
@@ -31,17 +32,6 @@ const withMore = (name: string, up: (db: Database) => unknown) =>
   )
 const createLate = (db: Database) =>
   db.schema.createTable('late').addColumn('id', 'integer').execute()
-
-/** Returns a function that puts the clock of timeouts forward, to milliseconds after now. */
-function fakeClock(): (milliseconds: number) => void {
-  const now = performance.now.bind(performance)
-  let ahead = 0
-  vi.spyOn(performance, 'now').mockImplementation(() => now() + ahead)
-  onTestFinished(() => void vi.restoreAllMocks())
-  return (milliseconds) => {
-    ahead = milliseconds
-  }
-}
 
 test('a migration that is added late runs, also beside one of a newer release', async () => {
   const files = readdirSync(path.join(import.meta.dirname, '../../db/migrations')).sort()
@@ -128,8 +118,7 @@ test.runIf(engine === 'mysql')('a statement of a migration may last', async () =
 
 test('a migration fails if another process holds the lock for a minute', async () => {
   const release = await holdLock()
-  const setClock = fakeClock()
-  const onWait = () => setClock(60_000)
+  const onWait = () => pass(60_000)
   await expect(migrate(db, onWait)).rejects.toMatchObject({
     hadNoEffect: false, // it is not repeated
     cause: {

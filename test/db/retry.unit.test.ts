@@ -53,7 +53,7 @@ test.each([
   expect(pauses).toHaveLength(averages.length)
   for (const [index, average] of averages.entries()) {
     expect(pauses[index]).toBeGreaterThan(average * 1.5 - 3)
-    expect(pauses[index]).toBeLessThan(average * 1.5 * 5 + 500)
+    expect(pauses[index], 'not seconds').toBeLessThan(average * 150)
   }
 })
 

@@ -3,6 +3,7 @@ import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import { afterEach, expect, test, vi } from 'vitest'
 import { createRateLimit } from '../../src/http/rate-limit.ts'
+import { pass } from '../support/clock.ts'
 import { answerOf, expectRestError, expectTrpcError } from '../support/expect.ts'
 import { until } from '../support/instance.ts'
 import { newMetrics } from '../support/metrics.ts'
@@ -13,12 +14,6 @@ const metrics = await newMetrics()
 const variables = { RATE_LIMIT: '25', TRUST_PROXY: '1', ...metrics.variables }
 const service = await serviceForFile(variables)
 afterEach(() => void vi.restoreAllMocks())
-
-const now = performance.now.bind(performance)
-
-/** Sets how far the clock is ahead: no key is cached after ten seconds, and a minute begins after sixty. */
-const pass = (ahead: number) =>
-  void vi.spyOn(performance, 'now').mockImplementation(() => now() + ahead)
 
 let serial = 0
 

@@ -1,7 +1,8 @@
 /** API keys in each request: the cost of a look-up, expiry, revocation, and the time of the last use. */
 import { randomBytes } from 'node:crypto'
 import { setTimeout } from 'node:timers/promises'
-import { afterAll, afterEach, expect, test, vi } from 'vitest'
+import { afterAll, expect, test, vi } from 'vitest'
+import { pass } from '../support/clock.ts'
 import { engine, newDatabase } from '../support/database.ts'
 import { addKey, running, until } from '../support/instance.ts'
 import { newMetrics } from '../support/metrics.ts'
@@ -20,13 +21,6 @@ const database = await newDatabase()
 const service = await serviceForFile(metrics.variables, { database })
 const { sql } = service
 afterAll(() => void vi.useRealTimers())
-afterEach(() => void vi.restoreAllMocks())
-
-const now = performance.now.bind(performance)
-
-/** Sets how far the clock of the cache is ahead; timers, the network and the database are not affected. */
-const pass = (ahead: number) =>
-  void vi.spyOn(performance, 'now').mockImplementation(() => now() + ahead)
 
 const statusAt = async ({ origin }: { origin: string }, key: string) =>
   (await fetch(`${origin}/v1/pets`, { headers: { authorization: `Bearer ${key}` } })).status

@@ -1,7 +1,8 @@
 /** A key that is revoked while a body arrives. */
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
+import { pass } from '../support/clock.ts'
 import { countPets } from '../support/pets.ts'
 import { requestText } from '../support/raw.ts'
 import { keys, serviceForFile } from '../support/service.ts'
@@ -24,9 +25,7 @@ test.for([
     socket.write(asking.slice(0, -body.length + 5))
     await once(socket, 'data') // 100 Continue: the key has been looked up
     if (isRevoked) await keys.revoke(service.databaseUrl, id)
-    const now = performance.now.bind(performance)
-    const clock = vi.spyOn(performance, 'now').mockImplementation(() => now() + time)
-    onTestFinished(() => clock.mockRestore())
+    pass(time)
     socket.write(body.slice(5))
     expect(String((await once(socket, 'data'))[0])).toContain(`HTTP/1.1 ${status} `)
     expect(await countPets(service.sql)).toBe(before + (status === 201 ? 1 : 0))

@@ -95,7 +95,7 @@ test('the socket of a server on this machine, also for the end of a statement', 
   expect(before.rows).toEqual([{ one: 1n }])
   const late = db.executeQuery({ ...sql`select sleep(20)`.compile(db), deadline } as never)
   await expect(late).rejects.toThrow('cannot be used')
-  await until('it ends', async () => (await running(admin, 'select sleep%')).length === 0, 2_000)
+  await until('it ends', async () => (await running(admin, 'select sleep%')).length === 0, 10_000)
 })
 
 test('a user who needs TLS: the reason names ssl-mode', async () => {

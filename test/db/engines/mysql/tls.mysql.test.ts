@@ -53,7 +53,7 @@ test('REQUIRED encrypts all connections, also the one that ends a statement', as
   const sleep = db.selectNoFrom(sql`sleep(30)`.as('slept'))
   await expect(execute(db, sleep, deadline)).rejects.toThrow(DatabaseTimeoutError)
   await using admin = await openSql(encrypted.url + OWN)
-  await vi.waitFor(async () => expect(await running(admin, '%sleep(30)%')).toEqual([]), 5_000)
+  await vi.waitFor(async () => expect(await running(admin, '%sleep(30)%')).toEqual([]), 20_000)
 })
 
 const migrate = async (url: string, variables = {}) =>
