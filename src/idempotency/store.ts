@@ -15,15 +15,6 @@ import { execute, type Value } from '../../db/statement.ts'
 import type { Database, IdempotencyKeysTable } from '../../db/tables.ts'
 import { inTransaction } from '../../db/transaction.ts'
 
-/** A request with a key, which is valid for the holder of the API key only. */
-interface OnceRequest {
-  holder: bigint
-  key: string
-  operation: string
-  /** The parsed input, with its fields in the order of the schema. */
-  input: unknown
-}
-
 /** The output of this request or of the first one with the key, or the name of the error. */
 type Outcome<Output> = { output: Output } | 'keyRunning' | 'keyUsed'
 
@@ -77,23 +68,24 @@ export function createIdempotency<Stores>(
 
   return {
     /**
-     * Runs `make` in a transaction that also stores the key and the output. If the key was used before,
-     * it returns the output of that request, `keyRunning` while that request is running, or `keyUsed` if
-     * that was another request. With `oneStatement`, concurrent calls share a transaction. Makes up to
-     * three attempts, and up to six in conflicts with other transactions, which are safe because of the
-     * key. Throws the errors of `make`, and DatabaseUnavailableError.
+     * Runs `make` in a transaction that also stores the key of the request, for this holder of an API key
+     * alone, and the output. If the key was used before, returns the output of that request, `keyRunning`
+     * while that request is running, or `keyUsed` if that was another request. The fields of the parsed
+     * input are in the order of the schema. With `oneStatement`, concurrent calls share a transaction.
+     * Makes up to three attempts, and up to six in conflicts with other transactions, which are safe
+     * because of the key. Throws the errors of `make`, and DatabaseUnavailableError.
      */
     async once<Output>(
-      { holder, key, operation, input }: OnceRequest,
+      request: { holder: bigint; key: string; operation: string; input: unknown },
       deadline: Deadline,
       make: Make<Stores, Output>,
       { oneStatement = false }: { oneStatement?: boolean } = {},
     ): Promise<Outcome<Output>> {
       const row = {
-        api_key_id: holder,
-        key_hash: hashOf('sha256', key),
-        operation,
-        fingerprint: fingerprintOf(input),
+        api_key_id: request.holder,
+        key_hash: hashOf('sha256', request.key),
+        operation: request.operation,
+        fingerprint: fingerprintOf(request.input),
       }
       const name = nameOf(row)
       if (running.has(name)) return 'keyRunning'
@@ -104,7 +96,7 @@ export function createIdempotency<Stores>(
       const attempt = async (): Promise<Outcome<Output>> => {
         const known = await findRow(db, row, deadline)
         if (known && known.now - known.created_at < lifetime) {
-          const isSame = known.operation === operation && known.fingerprint === row.fingerprint
+          const isSame = known.operation === row.operation && known.fingerprint === row.fingerprint
           // An output of the same operation.
           return isSame ? { output: parse(known.answer) as Output } : 'keyUsed'
         }

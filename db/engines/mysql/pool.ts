@@ -45,8 +45,8 @@ export class MysqlPool {
   /** Whether a connection is being opened: one at a time, so that a server that hangs has only one. */
   #isOpening = false
   readonly #end = new AbortController()
-  /** Called when no connection is in use any more. */
-  #onUnused: (() => void) | undefined
+  /** Resolves after the end, when no connection is in use any more. */
+  readonly #unused = Promise.withResolvers<void>()
   readonly #sweep = setInterval(() => this.#closeOld(), IDLE_TIMEOUT / 10).unref()
 
   /** Keeps the numbers of `usage` current. */
@@ -72,7 +72,7 @@ export class MysqlPool {
     this.#writing.delete(session)
     if (!this.#killing.delete(session)) this.#usage.used--
     if (!session.socket.destroyed) this.#keep(session)
-    if (this.#usage.used === 0) this.#onUnused?.()
+    if (this.#end.signal.aborted && this.#usage.used === 0) this.#unused.resolve()
     this.#serve()
   }
 
@@ -100,15 +100,12 @@ export class MysqlPool {
     this.giveBack(control)
   }
 
-  /** Closes all connections, each after its statement. Never throws. */
+  /** Closes all connections, each after its statement. No caller gets one any more. Never throws. */
   async end(): Promise<void> {
-    this.#end.abort()
+    this.#end.abort(new Error('The pool has ended'))
     clearInterval(this.#sweep)
-    this.#reject([...this.#waiters], new Error('The pool has ended'))
     for (const session of this.#idle.splice(0)) close(session)
-    const { promise, resolve } = Promise.withResolvers<void>()
-    this.#onUnused = resolve
-    if (this.#usage.used > 0) await promise
+    if (this.#usage.used > 0) await this.#unused.promise
   }
 
   #mayUse(use: Use): boolean {
@@ -173,18 +170,14 @@ export class MysqlPool {
       session.connection.on('end', onEnd).on('error', onEnd)
       this.#keep(session)
     } catch (error) {
-      const waiting = [...this.#waiters].filter(({ use }) => this.#mayUse(use))
-      this.#reject(waiting, error)
+      for (const waiter of this.#waiters) {
+        if (!this.#mayUse(waiter.use)) continue
+        this.#waiters.delete(waiter)
+        waiter.reject(new DatabaseUnavailableError(error, true))
+      }
     }
     this.#isOpening = false
     this.#serve()
-  }
-
-  #reject(waiters: Waiter[], cause: unknown): void {
-    for (const waiter of waiters) {
-      this.#waiters.delete(waiter)
-      waiter.reject(new DatabaseUnavailableError(cause, true))
-    }
   }
 
   #closeOld(): void {
