@@ -6,7 +6,6 @@ import { int64Input } from './fields.ts'
 
 /** The maximum of `limit`, and so of the items of a page. */
 export const MAX_LIMIT = 100
-const DEFAULT_LIMIT = 20
 
 /**
  * Returns the schemas of `limit` (1 to 100, by default 20) and `cursor`, the inputs of every paged
@@ -17,7 +16,7 @@ export const pagingInputs = (noun: string) => ({
     .int({ error: `must be an integer from 1 to ${MAX_LIMIT}`, abort: true })
     .min(1, `must be at least 1`)
     .max(MAX_LIMIT, `must be at most ${MAX_LIMIT}`)
-    .default(DEFAULT_LIMIT)
+    .default(20)
     .meta({ description: `Maximum number of ${noun} returned.`, override: { format: 'int32' } }),
   cursor: int64Input({
     description: `The \`id\` of the last of the ${noun} seen: the page begins after it.`,

@@ -82,12 +82,8 @@ export function pipeline<Matched extends Match>(surface: Surface<Matched>, servi
   const { stores, transact, idempotency, timeout } = service
   const uncounted = { ...service, rateLimit: undefined }
 
-  const serve = async (
-    req: IncomingMessage,
-    res: ServerResponse,
-    match: Matched,
-    isAlone: boolean,
-  ) => {
+  const serve = async (res: ServerResponse, match: Matched, isAlone: boolean) => {
+    const { req } = res
     const { calls, type, readsBody, headers } = match.operation
     try {
       checkHost(req)
@@ -131,7 +127,7 @@ export function pipeline<Matched extends Match>(surface: Surface<Matched>, servi
       record.surface = surface.name
       record.operation = name
       if (record.spanId) activeSpan()?.updateName(name).setAttribute('http.route', route)
-      void serve(req, res, match, isAlone)
+      void serve(res, match, isAlone)
     } catch (thrown) {
       refuse(res, jsonHeaders, thrown)
     }
