@@ -13,7 +13,7 @@ export function openFile(path: string, mayCreate: boolean): DatabaseSync {
     throw new DatabaseUnavailableError(cause, false)
   }
   if (!existsSync(path) && existsSync(`${path}-wal`)) {
-    const cause = new Error('the file is missing beside its log (-wal), so put it back')
+    const cause = new Error('the file is missing: put it back, or move its log (-wal) away')
     throw new DatabaseUnavailableError(cause, false)
   }
   // Only the owner may read the file. SQLite creates its other files with the same mode.
