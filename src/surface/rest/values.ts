@@ -54,6 +54,7 @@ export function writable(value: unknown): unknown {
     return Number.isSafeInteger(number) ? number : JSON.rawJSON(String(value))
   }
   if (Array.isArray(value)) return value.map(writable)
+  if (typeof value !== 'object') return value // of a long text, each character would be a field
   const fields = value as Record<string, unknown>
   for (const name in fields) {
     const field = fields[name]
