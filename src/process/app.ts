@@ -38,15 +38,26 @@ export function createApp(
   readiness: Readiness,
 ) {
   const operations = operationsOf(router, config.baseUrl)
-  // Made at the first request: most processes serve neither, and their modules are a tenth of the memory.
-  const docs = kept(async () => {
-    const [{ openApiDocument }, { docsRouter }] = await Promise.all([
-      import('../surface/rest/openapi/document.ts'),
-      import('../surface/docs.ts'),
-    ])
-    const document = openApiDocument(router, operations, texts, config)
-    return { document, page: docsRouter(document) }
-  })
+  // Made at the first request, and again after a failure: most processes serve neither, and their modules are
+  // a tenth of the memory.
+  let made: ReturnType<typeof makeDocs> | undefined
+  const docs = () => {
+    made ??= makeDocs()
+    return made
+  }
+  const makeDocs = async () => {
+    try {
+      const [{ openApiDocument }, { docsRouter }] = await Promise.all([
+        import('../surface/rest/openapi/document.ts'),
+        import('../surface/docs.ts'),
+      ])
+      const document = openApiDocument(router, operations, texts, config)
+      return { document, page: docsRouter(document) }
+    } catch (error) {
+      made = undefined
+      throw error
+    }
+  }
 
   const app = express()
   app.disable('x-powered-by').enable('case sensitive routing').enable('strict routing')
@@ -99,18 +110,6 @@ export function createApp(
 
 const NOT_READY = new Problem('SERVICE_UNAVAILABLE', 'The service is not ready')
 const BAD_URL = problem('invalidUrl')
-
-/** Returns a function that makes a value at its first call, and again after a failure. */
-function kept<Made>(make: () => Promise<Made>): () => Promise<Made> {
-  let made: Promise<Made> | undefined
-  return () => {
-    made ??= make().catch((error) => {
-      made = undefined
-      throw error
-    })
-    return made
-  }
-}
 
 // Relative, because a proxy may have removed the beginning of the path.
 const TO_DOCS = [...pageHeaders, 'Location', 'docs/']

@@ -2,9 +2,9 @@
 import type { Log } from '../observe/log.ts'
 
 /**
- * Milliseconds in which a repeated signal counts as the same request: at Ctrl-C a terminal signals
- * the whole process group, npm passes its signal on to the program that it runs, and systemd may send
- * SIGHUP right after SIGTERM.
+ * Milliseconds in which further signals count as the same request: at Ctrl-C a terminal signals the whole
+ * process group, npm passes its signal on to the program that it runs, and systemd may send SIGHUP right
+ * after SIGTERM.
  */
 const SAME_REQUEST = 1_000
 
@@ -14,17 +14,13 @@ const SAME_REQUEST = 1_000
  */
 export function stopSignal(): Promise<void> {
   return new Promise((resolve) => {
-    let first: { signal: NodeJS.Signals; time: number } | undefined
-    const onSignal = (signal: NodeJS.Signals) => {
-      const time = performance.now()
-      first ??= { signal, time }
-      const areOfSystemd = new Set([first.signal, signal, 'SIGTERM', 'SIGHUP']).size === 2
-      const isSame = signal === first.signal || areOfSystemd
-      if (!isSame || time - first.time > SAME_REQUEST) process.exit(1)
+    let first: number | undefined
+    const onSignal = () => {
+      first ??= performance.now()
+      if (performance.now() - first > SAME_REQUEST) process.exit(1)
       resolve()
     }
-    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGUSR2'] as const)
-      process.on(signal, onSignal)
+    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGUSR2']) process.on(signal, onSignal)
   })
 }
 

@@ -125,7 +125,11 @@ test('with SHUTDOWN_DELAY the process keeps serving, and is not ready; a second 
     /^HTTP\/1\.1 201 .*\r\nConnection: close\r\n/s,
   )
   expect(idle.closed).toBe(false)
-  expect(await server.end('SIGINT')).toBe(1)
+  await until('a later signal ends it', () => {
+    server.child.kill('SIGINT')
+    return server.child.exitCode !== null
+  })
+  expect(await server.exited).toBe(1)
   // The end loses no entry, and that the service is not ready is not logged as an error.
   expect(server.entries().filter(({ msg }) => msg === 'request')).toHaveLength(8)
   const others = server.entries().filter(({ msg }) => msg !== 'request')
