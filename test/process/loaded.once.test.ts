@@ -57,16 +57,12 @@ test('document and page are built on request, again after a failure, and once fo
 test('a mistyped program loads neither a database driver nor a server', async () => {
   const loadedBy = async (program: keyof typeof programs, words: string[], variables = {}) => {
     const { stderr } = await runToEnd(programs[program], { ...tellPackages, ...variables }, words)
-    return packagesIn(stderr).filter((name) =>
-      /^(kysely|mysql2|express|node:sqlite|zod)$/.test(name),
-    )
+    return packagesIn(stderr).filter((name) => /^(mysql2|express|node:sqlite|zod)$/.test(name))
   }
   expect(new Set(await loadedBy('keys', ['--help']))).toEqual(new Set(['zod']))
   expect(new Set(await loadedBy('keys', ['rotate', 'shop']))).toEqual(new Set(['zod']))
   expect(new Set(await loadedBy('migrate', ['--dry-run']))).toEqual(new Set(['zod']))
   expect(new Set(await loadedBy('server', [], { PORT: 'abc' }))).toEqual(new Set(['zod']))
   // … so that this test would notice.
-  expect(await loadedBy('keys', ['list'])).toEqual(
-    expect.arrayContaining(['kysely', 'node:sqlite']),
-  )
+  expect(await loadedBy('keys', ['list'])).toContain('node:sqlite')
 })
