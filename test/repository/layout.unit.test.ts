@@ -55,7 +55,6 @@ const layers = [
   'docs-page/src',
   'src/procedure',
   'src/idempotency',
-  'src/http/server',
   'src/http',
   'src/errors',
   'src/observe',
