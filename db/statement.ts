@@ -4,16 +4,9 @@ import type { Deadline } from './deadline.ts'
 import { oncePerEngine } from './engine.ts'
 import { retry } from './retry.ts'
 import type { Database } from './tables.ts'
+import type { Statement } from './transaction.ts'
 
-/** A statement with options for the driver. Kysely passes the object to the connection unchanged. */
-export interface Statement<Row = unknown> extends CompiledQuery<Row> {
-  /** The deadline that ends the statement, also on the server. */
-  deadline?: Deadline | undefined
-  /** Whether the statement only reads, so that it does not wait behind writes; by default a `selectFrom` does, and raw SQL may write. */
-  isRead?: boolean
-  /** Throws NoConsecutiveIdsError if the server does not guarantee consecutive ids. */
-  needsConsecutiveIds?: boolean
-}
+export type { Statement }
 
 /** A placeholder in a compiled query for a value of each execution. */
 class Placeholder<Input> {

@@ -4,9 +4,19 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { CompiledQuery, DatabaseConnection, Driver, QueryResult } from 'kysely'
+import type { Deadline } from './deadline.ts'
 import { DatabaseTimeoutError, DatabaseUnavailableError } from './errors.ts'
-import type { Statement } from './statement.ts'
 import type { Database } from './tables.ts'
+
+/** A statement with options for the driver. Kysely passes the object to the connection unchanged. */
+export interface Statement<Row = unknown> extends CompiledQuery<Row> {
+  /** The deadline that ends the statement, also on the server. */
+  deadline?: Deadline | undefined
+  /** Whether the statement only reads, so that it does not wait behind writes; by default a `selectFrom` does, and raw SQL may write. */
+  isRead?: boolean
+  /** Throws NoConsecutiveIdsError if the server does not guarantee consecutive ids. */
+  needsConsecutiveIds?: boolean
+}
 
 interface Transaction {
   isOver: boolean
