@@ -1,5 +1,5 @@
 /** The log, on stderr: text in a terminal, otherwise one line of JSON for each entry. */
-import { type Logger, type LoggerOptions, pino } from 'pino'
+import { type Logger, pino } from 'pino'
 
 export type Log = Logger
 
@@ -7,9 +7,6 @@ const STDERR = 2
 
 /** Milliseconds that the reader of the log has to take the last entries, at the exit of the process. */
 const EXIT_TIMEOUT = 2_000
-
-/** Collectors know levels by their names. */
-const options: LoggerOptions = { formatters: { level: (level) => ({ level }) } }
 
 /**
  * Returns the log. Outside a terminal it writes several entries at once, within 100 ms, and no request
@@ -34,7 +31,8 @@ export async function createLog(): Promise<Log> {
     periodicFlush: 100,
     retryEAGAIN: () => performance.now() < exitDeadline,
   })
-  const log = pino(options, destination)
+  // Collectors know levels by their names.
+  const log = pino({ formatters: { level: (level) => ({ level }) } }, destination)
   let dropped = 0
   const reportDropped = () => {
     const entries = dropped

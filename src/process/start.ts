@@ -62,10 +62,7 @@ export async function start(config: Config, log: Log, { createStores, ...api }: 
     },
     idempotency,
     authenticator,
-    rateLimit:
-      config.rateLimit === undefined
-        ? undefined
-        : createRateLimit(config.rateLimit, config.trustProxy),
+    rateLimit: config.rateLimit ? createRateLimit(config.rateLimit, config.trustProxy) : undefined,
     timeout: config.databaseTimeout,
     report: reporter(log, readiness.reportBroken),
   }
