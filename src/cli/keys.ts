@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { type Config, duration } from '../config/config.ts'
 import { UsageError } from '../config/environment.ts'
 import { KEY_LIFETIME } from '../keys/key.ts'
-import type { listKeys } from '../keys/store.ts'
+import { createKey, listKeys, revokeKey, rotateKey } from '../keys/store.ts'
 import { textInput } from '../procedure/fields.ts'
 import { command, print, withDatabase } from '../process/program.ts'
 import { writable } from '../surface/rest/values.ts'
@@ -72,8 +72,6 @@ async function run(config: Config, location: string): Promise<void> {
     console.error(`This is key ${id} of ${location}. Keep it: it is not shown again.`)
   }
   await withDatabase(config, async (db) => {
-    // It loads Kysely, which a mistyped command does not need.
-    const { createKey, listKeys, revokeKey, rotateKey } = await import('../keys/store.ts')
     if (given.COMMAND === 'create') {
       const terms = { lifetime: given.expires, readOnly: given['read-only'] }
       await printNew(await createKey(db, given.NAME, terms))
