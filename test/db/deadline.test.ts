@@ -1,9 +1,17 @@
 /** DATABASE_TIMEOUT: the time of the response, the end of the statement, and the connections after it. */
 import { createHash } from 'node:crypto'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  onTestFinished,
+  test,
+} from 'vitest'
 import { engine } from '../support/database.ts'
 import { addKey, type Instance, running, startInstance, until } from '../support/instance.ts'
-import { occupy } from '../support/occupy.ts'
 import { keyedFetch } from '../support/rest.ts'
 import { openSql, type Sql } from '../support/sql.ts'
 
@@ -176,17 +184,20 @@ describe.runIf(engine === 'mysql')('a database that does not answer', () => {
   })
 
   test('the wait for a connection is part of the timeout', async () => {
+    const variables = { DATABASE_TIMEOUT: `${TIMEOUT}ms`, DATABASE_POOL_SIZE: '2' }
+    const small = await startInstance(variables)
+    onTestFinished(async () => void (await small.stop()))
+    const list = (query = '') => timed(small.rest('GET', `/pets${query}`))
+    expect((await list()).status).toBe(200)
+    await using locker = await openSql(small.databaseUrl)
     await locker('lock tables pets write')
-    const list = (query: string) => timed(service.rest('GET', `/pets${query}`))
-    const first = await occupy(10, list, service.used)
+    const first = ['', '?status=sold'].map(list) // no two share a query
+    await until('both connections are in use', async () => (await small.used()) === 2)
     await new Promise((resolve) => setTimeout(resolve, TIMEOUT * 0.5))
     // These get a connection at the deadline of the first ones, with half of their own time left.
-    const second = Array.from({ length: 10 }, (_, index) => list(`?limit=${20 + index}`))
+    const second = ['?cursor=1', '?status=sold&cursor=1'].map(list)
     for (const answer of await Promise.all([...first, ...second])) expectInTime(answer)
-    await until(
-      'no connection is in use',
-      async () => (await service.used()) + (await service.waiting()) === 0,
-    )
+    await until('none is in use', async () => (await small.used()) + (await small.waiting()) === 0)
   })
 
   test('a server that hangs is used again after it recovers', async () => {
