@@ -93,9 +93,10 @@ async function copy(source: DatabaseSync, target: string): Promise<void> {
     try {
       await backup(source, target, { rate: ALL_PAGES })
       return
-    } catch (error) {
-      const isLocked = LOCKED.includes((error as { errcode?: number }).errcode ?? -1)
-      if (!isLocked || performance.now() > end) throw error
+    } catch (cause) {
+      if (!LOCKED.includes((cause as { errcode?: number }).errcode ?? -1)) throw cause
+      // Its own message is "not an error".
+      if (performance.now() > end) throw new Error('other processes hold the database', { cause })
     }
   }
 }
