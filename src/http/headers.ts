@@ -1,6 +1,7 @@
 /** The headers of responses for browsers: security, caching, CORS. */
-import type { IncomingMessage, ServerResponse } from 'node:http'
-import { answer } from './respond.ts'
+import cors from 'cors'
+import type { RequestHandler } from 'express'
+import { recordOf } from './request-log.ts'
 
 /** Returns headers as a list of names and values in turn, which Node writes faster than an object. */
 const listOf = (headers: Record<string, string>): readonly string[] =>
@@ -41,34 +42,27 @@ export const pageHeaders = listOf({
 export const forAnyPage = ['Access-Control-Allow-Origin', '*']
 
 /**
- * Returns the function of CORS (https://fetch.spec.whatwg.org/#http-cors-protocol): pages of these origins may
- * call the service with these methods. `*` allows all origins. Credentials such as cookies are not allowed.
- * It adds headers to a response, or answers a preflight and returns true.
+ * Returns the middleware for CORS (https://fetch.spec.whatwg.org/#http-cors-protocol): pages of these
+ * origins may call the service with these methods. `*` allows all origins. Credentials such as
+ * cookies are not allowed.
  */
-export function crossOrigin(origins: string[], methods: string[]) {
-  const isForAll = origins.includes('*')
-  const preflight = [
-    ...emptyHeaders,
-    ...['Access-Control-Allow-Methods', methods.join()],
-    'Access-Control-Allow-Headers',
-    'Authorization,Content-Type,Idempotency-Key,X-Request-Id,trpc-accept,traceparent,tracestate,baggage',
-    ...['Access-Control-Max-Age', '600'], // seconds for which a browser caches this response
-  ]
-  return ({ method, headers }: IncomingMessage, res: ServerResponse): boolean => {
-    const { origin = '' } = headers
-    if (!isForAll) res.setHeader('Vary', 'Origin')
-    if (isForAll || origins.includes(origin)) {
-      res.setHeader('Access-Control-Allow-Origin', isForAll ? '*' : origin)
-    }
-    // OPTIONS without this header is no preflight.
-    if (method === 'OPTIONS' && headers['access-control-request-method'] !== undefined) {
-      answer(res, 204, preflight, '')
-      return true
-    }
-    res.setHeader(
-      'Access-Control-Expose-Headers',
+export function crossOrigin(origins: string[], methods: string[]): RequestHandler {
+  const handle = cors({
+    origin: origins.includes('*') ? '*' : origins,
+    methods,
+    allowedHeaders:
+      'Authorization,Content-Type,Idempotency-Key,X-Request-Id,trpc-accept,traceparent,tracestate,baggage',
+    exposedHeaders:
       'Link,Location,Deprecation,Sunset,RateLimit,RateLimit-Policy,Retry-After,WWW-Authenticate,X-Request-Id',
-    )
-    return false
+    maxAge: 600, // seconds for which a browser caches the response to a preflight
+  })
+  // The package cors responds to every OPTIONS. Those that are no preflight belong to the routes.
+  return (req, res, next) => {
+    if (req.method !== 'OPTIONS') return handle(req, res, next)
+    if (req.headers['access-control-request-method'] === undefined) return next()
+    // The package cors writes this response itself, without `answer`.
+    const headers = { ...apiHeaders, 'X-Request-Id': recordOf(res).requestId }
+    res.setHeaders(new Map(Object.entries(headers)))
+    handle(req, res, next)
   }
 }
