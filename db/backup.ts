@@ -95,8 +95,8 @@ async function copy(source: DatabaseSync, target: string): Promise<void> {
       return
     } catch (cause) {
       if (!LOCKED.includes((cause as { errcode?: number }).errcode ?? -1)) throw cause
-      // Its own message is "not an error".
-      if (performance.now() > end) throw new Error('other processes hold the database', { cause })
+      // Without its cause, whose message is "not an error".
+      if (performance.now() > end) throw new Error('other processes hold the database')
     }
   }
 }
