@@ -35,15 +35,15 @@ const WAITING = 'Waiting for the lock of the database: another process may be mi
 const HELD = 'other processes have held its lock for a minute; try again when they are done'
 
 /**
- * Runs the pending migrations under the lock of the database, and returns their names. `onWait` is called
- * once if other processes hold the lock. A migration that is added later with an earlier name runs too, and
+ * Runs the pending migrations under the lock of the database, and returns their names. `report` hears once if
+ * other processes hold the lock, and of migrations of a database that is not new. A migration that is added later with an earlier name runs too, and
  * those of a newer release are left alone. In a Galera cluster each node has a lock of its own, so a
  * migration must be able to run twice. Throws the error of a migration, LockedError after a minute, and
  * DatabaseUnavailableError, also for tables of another program.
  */
 export async function migrate(
   db: Database,
-  onWait?: (message: string) => void,
+  report?: (message: string) => void,
   migrations = MIGRATIONS,
 ): Promise<string[]> {
   const isDone = await isCurrent(db, undefined, migrations).catch((error) => {
@@ -51,11 +51,15 @@ export async function migrate(
     if (error instanceof DatabaseUnavailableError && !(error instanceof LockedError)) throw error
     return false
   })
-  const run = () => underLock(db, (session) => runPending(session, migrations), onWait)
+  const run = () => underLock(db, (session) => runPending(session, migrations, report), report)
   return isDone ? [] : await retry(run, { repeatable: false })
 }
 
-async function runPending(db: Database, migrations: Migration[]): Promise<string[]> {
+async function runPending(
+  db: Database,
+  migrations: Migration[],
+  report: (message: string) => void = () => {},
+): Promise<string[]> {
   const before = await executedNames(db).catch((): string[] => []) // a new database has no table of them
   const isOurs = migrations.some(({ name }) => before.includes(name))
   const foreign = before.length > 0 && !isOurs ? TABLE : await engineOf(db).claim(db, isOurs)
@@ -72,6 +76,8 @@ async function runPending(db: Database, migrations: Migration[]): Promise<string
     .execute()
   const executed = await executedNames(db)
   const pending = migrations.filter(({ name }) => !executed.includes(name))
+  const pendingNames = pending.map(({ name }) => name)
+  if (isOurs && pending.length > 0) report(`Migrating the database: ${pendingNames.join(', ')}`)
   for (const { name, up } of pending) {
     try {
       await up(db)
@@ -86,7 +92,7 @@ async function runPending(db: Database, migrations: Migration[]): Promise<string
       if (!(error instanceof DuplicateError)) throw error
     })
   }
-  return pending.map(({ name }) => name)
+  return pendingNames
 }
 
 /**
@@ -120,7 +126,7 @@ async function executedNames(db: Database, deadline?: Deadline): Promise<string[
 export async function underLock<Result>(
   db: Database,
   work: (session: Database) => Promise<Result>,
-  onWait?: (message: string) => void,
+  report?: (message: string) => void,
 ): Promise<Result> {
   const end = performance.now() + LOCK_TIMEOUT
   for (let attempt = 1; ; attempt++) {
@@ -129,7 +135,7 @@ export async function underLock<Result>(
     } catch (error) {
       if (!(error instanceof LockedError)) throw error
       if (performance.now() > end) throw new LockedError(new Error(HELD), false)
-      if (attempt === 1) onWait?.(WAITING)
+      if (attempt === 1) report?.(WAITING)
     }
   }
 }

@@ -27,7 +27,7 @@ export function lookUp<Key, Row extends object>({
     maxSize: () => MAX_KEYS,
     nameOf,
     async run(db, keys, deadline) {
-      if (keys.length === 1) return await read(db, keys, deadline)
+      if (keys.length === 1) return [(await read(db, keys, deadline))[0]]
       // Only powers of two, so that there are few queries. The first key takes the place of those that lack.
       const size = Math.min(2 ** Math.ceil(Math.log2(keys.length)), MAX_KEYS)
       const filled = Array.from({ length: size }, (_, index) => keys[index] ?? (keys[0] as Key))

@@ -79,17 +79,17 @@ async function run(config: Config, location: string): Promise<void> {
       const all = await listKeys(db)
       await print(given.json ? toJson(all) : tableOf(all))
     } else if (given.COMMAND === 'rotate') {
-      await printNew((await rotateKey(db, given.ID, given.grace)) ?? unknown(given.ID))
+      await printNew((await rotateKey(db, given.ID, given.grace)) ?? refuse(given))
     } else {
-      if (!(await revokeKey(db, given.ID))) unknown(given.ID)
+      if (!(await revokeKey(db, given.ID))) refuse(given)
       console.error(`Key ${given.ID} stops working within ${KEY_LIFETIME / 1000} seconds`)
       if (given.json) await print(toJson({ id: given.ID }))
     }
   })
 }
 
-function unknown(id: bigint): never {
-  throw new UsageError(`There is no working key with the ID ${id}; see list`)
+function refuse({ COMMAND, ID }: { COMMAND: string; ID: bigint }): never {
+  throw new UsageError(`There is no key to ${COMMAND} with the ID ${ID}; see list`)
 }
 
 /** What could forge lines of the list: line breaks, colours, a text direction. */

@@ -37,9 +37,9 @@ export function createIdempotency<Stores>(
 
   /** Stores the key after the work, which saves a statement. */
   async function runShared<Output>(row: NewRow, deadline: Deadline, make: Make<Stores, Output>) {
-    const work = async (transaction: Database, deadline: Deadline) => {
-      const output = await make(createStores(transaction), deadline)
-      await storeKey(transaction, row, stringify(output), deadline)
+    const work = async (transaction: Database, ofAll: Deadline) => {
+      const output = await make(createStores(transaction), ofAll)
+      await storeKey(transaction, row, stringify(output), ofAll)
       return { output }
     }
     return (await inSharedTransaction(db, work, deadline)) as { output: Output } // what this work returned

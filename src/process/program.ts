@@ -76,13 +76,13 @@ export const print = (text: string): Promise<void> =>
 
 /**
  * Migrates the configured database, calls `run` with it and the names of the migrations that ran, and
- * closes it. `onWait` reports that another process migrates. Returns the result of `run`. Throws
+ * closes it. `report` is `migrate`'s. Returns the result of `run`. Throws
  * DatabaseUnavailableError.
  */
 export async function withDatabase<Result>(
   { databaseUrl }: Pick<Config, 'databaseUrl'>,
   run: (db: Database, migrated: string[]) => Result | Promise<Result>,
-  onWait: (text: string) => void = console.error,
+  report: (text: string) => void = console.error,
 ): Promise<Result> {
   // Imported after the arguments are checked, so that a mistyped command is reported at once.
   const [{ connect }, { migrate }] = await Promise.all([
@@ -90,5 +90,5 @@ export async function withDatabase<Result>(
     import('../../db/migrate.ts'),
   ])
   await using db = await connect(databaseUrl)
-  return await run(db, await migrate(db, onWait))
+  return await run(db, await migrate(db, report))
 }

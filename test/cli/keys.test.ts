@@ -74,7 +74,7 @@ test('rotate and revoke end a key that works, and --json prints JSON alone on st
     ['revoke', '4'],
     ['revoke', '99'],
   ]) {
-    const stderr = `There is no working key with the ID ${id}; see list\n`
+    const stderr = `There is no key to ${action} with the ID ${id}; see list\n`
     expect(await keys(action, id, '--json')).toEqual({ code: 1, stdout: '', stderr })
   }
 })

@@ -92,22 +92,22 @@ async function holdLock(): Promise<() => Promise<void>> {
 
 test('a migration waits for the lock, and reports that once', async () => {
   const release = await holdLock()
-  const onWait = vi.fn()
-  const migrated = migrate(db, onWait)
-  await vi.waitFor(() => expect(onWait).toHaveBeenCalled(), 30_000)
+  const report = vi.fn()
+  const migrated = migrate(db, report)
+  await vi.waitFor(() => expect(report).toHaveBeenCalled(), 30_000)
   await setTimeout(1_200)
   await release()
   expect(await migrated).toEqual([])
-  expect(onWait.mock.calls).toEqual([[expect.stringContaining('another process')]])
+  expect(report.mock.calls).toEqual([[expect.stringContaining('another process')]])
 })
 
 test('a migration that is over holds no lock, though its connection stays open', async () => {
   await migrate(db)
   const all = withMore('2026-11-22-late', createLate)
-  const onWait = vi.fn()
+  const report = vi.fn()
   await using other = await connect(database.url)
-  expect(await migrate(other, onWait, all)).toEqual(['2026-11-22-late'])
-  expect(onWait).not.toHaveBeenCalled()
+  expect(await migrate(other, report, all)).toEqual(['2026-11-22-late'])
+  expect(report.mock.calls).toEqual([['Migrating the database: 2026-11-22-late']])
 })
 
 test.runIf(engine === 'mysql')('a statement of a migration may last', async () => {
@@ -118,8 +118,8 @@ test.runIf(engine === 'mysql')('a statement of a migration may last', async () =
 
 test('a migration fails if another process holds the lock for a minute', async () => {
   const release = await holdLock()
-  const onWait = () => pass(60_000)
-  await expect(migrate(db, onWait)).rejects.toMatchObject({
+  const report = () => pass(60_000)
+  await expect(migrate(db, report)).rejects.toMatchObject({
     hadNoEffect: false, // it is not repeated
     cause: {
       message: 'other processes have held its lock for a minute; try again when they are done',
@@ -133,10 +133,10 @@ test.runIf(engine === 'mysql')(
   async () => {
     const other = await newDatabase()
     const release = await holdLock()
-    const onWait = vi.fn()
+    const report = vi.fn()
     const elsewhere = await connect(other.url)
-    expect(await migrate(elsewhere, onWait)).not.toEqual([])
-    expect(onWait).not.toHaveBeenCalled()
+    expect(await migrate(elsewhere, report)).not.toEqual([])
+    expect(report).not.toHaveBeenCalled()
     await elsewhere.destroy()
     await other.remove()
     await release()
