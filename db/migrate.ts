@@ -28,6 +28,8 @@ export const MIGRATIONS: Migration[] = await Promise.all(
 const TABLE = 'kysely_migration'
 type Executed = { [TABLE]: { name: string; timestamp: string } }
 
+type Report = (message: string) => void
+
 /** Milliseconds that other processes may hold the lock. */
 const LOCK_TIMEOUT = 60_000
 
@@ -43,7 +45,7 @@ const HELD = 'other processes have held its lock for a minute; try again when th
  */
 export async function migrate(
   db: Database,
-  report?: (message: string) => void,
+  report?: Report,
   migrations = MIGRATIONS,
 ): Promise<string[]> {
   const isDone = await isCurrent(db, undefined, migrations).catch((error) => {
@@ -55,11 +57,7 @@ export async function migrate(
   return isDone ? [] : await retry(run, { repeatable: false })
 }
 
-async function runPending(
-  db: Database,
-  migrations: Migration[],
-  report: (message: string) => void = () => {},
-): Promise<string[]> {
+async function runPending(db: Database, migrations: Migration[], report?: Report) {
   const before = await executedNames(db).catch((): string[] => []) // a new database has no table of them
   const isOurs = migrations.some(({ name }) => before.includes(name))
   const foreign = before.length > 0 && !isOurs ? TABLE : await engineOf(db).claim(db, isOurs)
@@ -77,7 +75,7 @@ async function runPending(
   const executed = await executedNames(db)
   const pending = migrations.filter(({ name }) => !executed.includes(name))
   const pendingNames = pending.map(({ name }) => name)
-  if (isOurs && pending.length > 0) report(`Migrating the database: ${pendingNames.join(', ')}`)
+  if (isOurs && pending.length > 0) report?.(`Migrating the database: ${pendingNames.join(', ')}`)
   for (const { name, up } of pending) {
     try {
       await up(db)
@@ -126,7 +124,7 @@ async function executedNames(db: Database, deadline?: Deadline): Promise<string[
 export async function underLock<Result>(
   db: Database,
   work: (session: Database) => Promise<Result>,
-  report?: (message: string) => void,
+  report?: Report,
 ): Promise<Result> {
   const end = performance.now() + LOCK_TIMEOUT
   for (let attempt = 1; ; attempt++) {

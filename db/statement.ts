@@ -23,7 +23,8 @@ export type Value<Input> = <Type>(read: (input: Input) => Type) => Type
  * Returns a function that reads the rows of several inputs with one query, which is compiled once for each
  * number of them. `build` has a `value` for each input, to put in place of what differs between executions:
  *
- * `where('id', '=', value((pet) => pet.id))` → `where id = ?`, and the execution with `{ id: 7n }` sends 7
+ * `where('id', '=', value((pet) => pet.id)).limit(20)` → `where id = ? limit ?` with the parameters
+ * `[Placeholder, 20]`, which are `[7n, 20]` in the execution with `{ id: 7n }`
  *
  * Makes up to three attempts. Throws DatabaseUnavailableError, and the reason of the deadline.
  */
@@ -31,14 +32,11 @@ export function reads<Input, Row>(
   build: (db: Database, values: Value<Input>[]) => Compilable<Row>,
 ): (db: Database, inputs: Input[], deadline: Deadline) => Promise<Row[]> {
   // Kysely accepts any object as a value, and returns it among the parameters.
-  const valueAt = (index: number): Value<Input> => {
+  const valueAt = (_: unknown, index: number): Value<Input> => {
     return (read) => new Placeholder<Input>((inputs) => read(inputs[index] as Input)) as never
   }
-  const compile = (db: Database, size: number) =>
-    build(
-      db,
-      Array.from({ length: size }, (_, index) => valueAt(index)),
-    ).compile()
+  const compile = (db: Database, length: number) =>
+    build(db, Array.from({ length }, valueAt)).compile()
   const compiled = oncePerEngine(() => new Map<number, CompiledQuery<Row>>())
   return async (db, inputs, deadline) => {
     const queries = compiled(db)

@@ -1,8 +1,8 @@
 /** Combines concurrent calls in batches, each of which asks the database once. */
 import { Deadline } from '../deadline.ts'
-import { ConflictError, OverloadedError } from '../errors.ts'
+import { OverloadedError } from '../errors.ts'
 import type { Database } from '../tables.ts'
-import { inTransaction, refuseInTransaction } from '../transaction.ts'
+import { refuseInTransaction } from '../transaction.ts'
 
 /** Milliseconds that a call waits for earlier batches, whose connections may hang. */
 const MAX_WAIT = 50
@@ -65,15 +65,18 @@ export function coalesce<Input, Output>(batches: Batches<Input, Output>): Coales
 
 const QUEUES = Symbol('queues')
 
+/** Makes the calls in a transaction share batches, as on a database: their works run concurrently. */
+export const shareBatches = (transaction: Queued<never, never>) => {
+  transaction[QUEUES] = new Map()
+}
+
 /** A database with its queues. A WeakMap would keep a transaction's until the next full garbage collection. */
 type Queued<Input, Output> = Database & {
   [QUEUES]?: Map<Batches<Input, Output>, Queue<Input, Output>>
 }
 
-interface Call<Output> {
+interface Call<Output> extends PromiseWithResolvers<Output> {
   deadline: Deadline
-  resolve(output: Output): void
-  reject(error: unknown): void
 }
 
 /** An input, and the calls that wait for its output. */
@@ -105,18 +108,17 @@ class Queue<Input, Output> {
     if (this.#running.size > 0 && this.#callCount >= MAX_CALLS) {
       throw new OverloadedError('Too many calls wait for the database')
     }
-    const { promise, resolve, reject } = Promise.withResolvers<Output>()
-    deadline.onGiveUp(reject)
+    const call: Call<Output> = { deadline, ...Promise.withResolvers() }
+    deadline.onGiveUp(call.reject)
     const name = this.#batches.nameOf?.(input)
     const item = name !== undefined && this.#waiting.find((other) => other.name === name)
-    const call = { deadline, resolve, reject }
     if (item) item.calls.push(call)
     else this.#waiting.push({ name, input, calls: [call] })
     this.#callCount++
     if (this.#mayRun()) this.#schedule()
     else this.#startTimer()
     try {
-      return await promise
+      return await call.promise
     } finally {
       this.#callCount--
     }
@@ -153,7 +155,7 @@ class Queue<Input, Output> {
 
   #startTimer(): void {
     this.#timer ??= setTimeout(() => {
-      this.#running.clear() // the calls no longer wait for them
+      this.#running.clear() // they go on, and the calls no longer wait for them
       this.#runNext()
     }, MAX_WAIT)
   }
@@ -191,32 +193,3 @@ function jointDeadline(calls: readonly { deadline: Deadline }[]): Deadline {
   }
   return joint
 }
-
-/** Work for a shared transaction. It must use the deadline that it receives, and no other. */
-type SharedWork = (transaction: Database, deadline: Deadline) => Promise<unknown>
-
-/**
- * Runs work in a transaction with other such works, which run concurrently: their inserts share
- * statements, and all of them share a commit. Returns the result of the work after the commit. If one of
- * several works fails, throws ConflictError for each of them, because the effect of each is unknown. Work
- * that is alone in the transaction throws its own errors.
- */
-export const inSharedTransaction = coalesce<SharedWork, unknown>({
-  maxSize: () => 100,
-  async run(db, works, deadline) {
-    const runAll = async (transaction: Queued<never, never>) => {
-      transaction[QUEUES] = new Map()
-      // The transaction must not end while some of the works still run.
-      const outcomes = await Promise.allSettled(works.map((work) => work(transaction, deadline)))
-      return outcomes.map((outcome) => {
-        if (outcome.status === 'rejected') throw outcome.reason
-        return outcome.value
-      })
-    }
-    try {
-      return await inTransaction(db, runAll)
-    } catch (error) {
-      throw works.length === 1 ? error : new ConflictError(error, false)
-    }
-  },
-})

@@ -38,10 +38,16 @@ export const write = <Input, Output>(make: Resolver<Input, Output>): Resolver<In
  * resolver throws BAD_REQUEST for an invalid key, CONFLICT while a request with the key is running,
  * UNPROCESSABLE_CONTENT for a key of another request, and the errors of `make`.
  *
- * `oneStatement` says that `make` writes with one statement, which is atomic without a transaction.
- * Without a key, begin and commit are then omitted: they are two more round trips, and concurrent
- * creations can share a statement (see db/coalesce/inserts.ts). The store repeats the statement where it had
- * no effect. An output that its schema rejects is then 500 without a rollback.
+ * `oneStatement` says that `make` writes with one statement, which is atomic without a transaction, and which
+ * concurrent creations share (see db/coalesce/inserts.ts):
+ *
+ * | key | `oneStatement` | `make` runs |
+ * |---|---|---|
+ * | none | no | in a transaction of its own |
+ * | none | yes | without one: begin and commit are two round trips. An output that its schema rejects stays |
+ * | new | no | in a transaction of its own, after the key is stored |
+ * | new | yes | in a transaction with concurrent calls and their joint deadline, before the key is stored |
+ * | expired, or after an attempt that failed | either | as with a new key and without `oneStatement` |
  */
 export function idempotentWrite<Input, Output>(
   make: Resolver<Input, Output>,

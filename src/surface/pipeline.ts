@@ -95,6 +95,7 @@ export function pipeline<Matched extends Match>(surface: Surface<Matched>, servi
       // The calls are counted already.
       if (!hasArrived) caller = await callerOf(uncounted, res, calls)
       if (res.destroyed) throw CLIENT_GONE
+      // The deadline ends with the answer, or as the client closes the connection, which gives up the calls.
       const deadline = new Deadline(timeout, { isAlone: isAlone && calls === 1 })
       res.on('close', () =>
         res.writableFinished ? deadline.clear() : deadline.giveUp(CLIENT_GONE),

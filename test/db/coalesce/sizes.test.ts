@@ -1,6 +1,6 @@
 /** The most that one statement and one transaction take of many concurrent calls, on either engine. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { inSharedTransaction } from '../../../db/coalesce/coalesce.ts'
+import { inSharedTransaction } from '../../../db/coalesce/transactions.ts'
 import { connect } from '../../../db/connect.ts'
 import { Deadline } from '../../../db/deadline.ts'
 import { migrate } from '../../../db/migrate.ts'
