@@ -97,7 +97,6 @@ export function inserts<Row, Table extends WithId>(
 
   return async (db, row, deadline) => {
     const values = valuesOf(row, db)
-    if (db.isTransaction) return await insertRow(db, values, deadline)
     return await retry(() => insertRow(db, values, deadline), { repeatable: false, deadline })
   }
 }

@@ -103,11 +103,8 @@ export function pages<Query extends PageQuery, Row extends { id: bigint }, Item>
 }
 
 /** Returns the names of the fields that a query has: its schema leaves few sets of them. */
-const fieldsOf = (query: object): string[] => {
-  const fields: string[] = []
-  for (const name in query) if (query[name as never] !== undefined) fields.push(name)
-  return fields
-}
+const fieldsOf = (query: object): string[] =>
+  Object.keys(query).filter((name) => query[name as never] !== undefined)
 
 /** Returns a text that is equal for equal queries only: a field is never `1n` in one and `'1'` in another. */
 const nameOf = (query: object): string =>

@@ -24,7 +24,10 @@ With --json, they print JSON on stdout, for scripts. Durations are a number and 
 
 const ID = z
   .string('is missing (see list)')
-  .regex(/^\d{1,18}$/, 'must be that of a key (see list)')
+  .refine(
+    (text) => /^\d+$/.test(text) && BigInt(text) < 2n ** 63n,
+    'must be that of a key (see list)',
+  )
   .transform(BigInt)
 const json = z.boolean().default(false)
 const takes = <Fields extends z.ZodRawShape>(fields: Fields) =>

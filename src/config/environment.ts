@@ -44,7 +44,7 @@ export function valuesOf(known: readonly string[], environment: Variables, doten
     const meant = value && !names.includes(name) && nearMiss(name, names)
     if (!meant) continue
     const warning = `${name} is not a variable of this service: did you mean ${meant}?`
-    const isOfDatabase = meant.startsWith('DATABASE_URL') && !hasDatabase
+    const isOfDatabase = /^DATABASE_(URL|PASSWORD)/.test(meant) && !hasDatabase
     if (isOfDatabase || Object.hasOwn(dotenv, name)) throw new UsageError(warning)
     warnings.push(warning)
   }

@@ -106,11 +106,11 @@ export async function listKeys(db: Database) {
   }))
 }
 
-/** The last time of a Date, in the year 275760, in milliseconds since 1970. A column may have a later one. */
+/** The last time of a Date, and the first one below zero, in milliseconds since 1970. A column may have others. */
 const LAST_TIME = 8_640_000_000_000_000
 
 const dateOf = (time: bigint | null) =>
-  time === null ? undefined : new Date(Math.min(Number(time), LAST_TIME))
+  time === null ? undefined : new Date(Math.max(-LAST_TIME, Math.min(Number(time), LAST_TIME)))
 
 /**
  * Creates a key with the name, rights, lifetime and holder of a working one. The old key works for

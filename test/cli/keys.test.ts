@@ -73,6 +73,7 @@ test('rotate and revoke end a key that works, and --json prints JSON alone on st
     ['rotate', '1'],
     ['revoke', '4'],
     ['revoke', '99'],
+    ['revoke', '9223372036854775807'],
   ]) {
     const stderr = `There is no key to ${action} with the ID ${id}; see list\n`
     expect(await keys(action, id, '--json')).toEqual({ code: 1, stdout: '', stderr })
@@ -101,7 +102,7 @@ test('list shows all fields of each key, and never the key itself', async () => 
       '+275760-09-13T00:00:00.000Z',
       null,
       null,
-      null,
+      '-271821-04-20T00:00:00.000Z',
       1,
       'working',
       '+275760-09-13T00:00:00.000Z',
@@ -122,7 +123,11 @@ test('list shows all fields of each key, and never the key itself', async () => 
       ],
     )
   }
-  await sql('update api_keys set expires_at = ? where id = 12', [2n ** 63n - 1n]) // beyond any Date
+  // Beyond any Date.
+  await sql('update api_keys set expires_at = ?, last_used_at = ? where id = 12', [
+    2n ** 63n - 1n,
+    -(2n ** 63n),
+  ])
   const [table, json] = await Promise.all([keys('list'), keys('list', '--json')])
   expect(table).toEqual({
     code: 0,
@@ -138,7 +143,7 @@ ID                NAME                        KEY                    STATE    MA
 9                 in its grace                petstore_aB-_09…       working  read, write  2026-01-02 03:04  2997-06-07 08:09     -
 10                in a grace beyond its end   petstore_aB-_09…       working  read, write  2026-01-02 03:04  2997-06-07 08:09     -
 11                after its grace             petstore_aB-_09…       expired  read, write  2026-01-02 03:04  2026-02-03 04:05     -
-12                reader                      petstore_read_aB-_09…  working  read         2026-01-02 03:04  +275760-09-13 00:00  -
+12                reader                      petstore_read_aB-_09…  working  read         2026-01-02 03:04  +275760-09-13 00:00  -271821-04-20 00:00
 9007199254740993  two\\u{a}lines \\u{202e}back  petstore_aB-_09…       working  read, write  2026-01-02 03:04  -                    -
 `,
   })

@@ -285,6 +285,7 @@ test.each([
   ['DATABASE_URI', 'DATABASE_URL'],
   ['database_url', 'DATABASE_URL'],
   ['DATABASE_URL_FLIE', 'DATABASE_URL_FILE'],
+  ['DATABASE_PASWORD', 'DATABASE_PASSWORD'],
   ['PROT', 'PORT'],
   ['PORT0', 'PORT'],
   ['BASEURL', 'BASE_URL'],
@@ -296,7 +297,7 @@ test.each([
   expect(() => readConfig(mysql, { [written]: 'secret' })).toThrow(new UsageError(message))
   // The environment belongs to the platform, too, but a new, empty database is worse than no start.
   expect(readConfig({ ...mysql, [written]: 'secret' }).warnings).toEqual([message])
-  if (name.startsWith('DATABASE_URL')) {
+  if (name.startsWith('DATABASE_')) {
     expect(() => readConfig({ [written]: 'secret' })).toThrow(new UsageError(message))
   } else expect(readConfig({ [written]: 'secret' })).toEqual({ ...defaults, warnings: [message] })
   expect(readConfig({ [written]: '' }, { [written]: '' })).toEqual(defaults)

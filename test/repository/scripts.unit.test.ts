@@ -1,6 +1,6 @@
 /** The scripts of package.json. */
 import { execFileSync, spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
@@ -33,7 +33,7 @@ test('storefront:key makes one read-only key for the shop, and no file where it 
 test('every script that runs Node says in one line that Node is missing', () => {
   const { folder, remove } = newFolder()
   onTestFinished(remove)
-  symlinkSync(path.join(root, 'bin'), path.join(folder, 'bin'))
+  cpSync(path.join(root, 'bin'), path.join(folder, 'bin'), { recursive: true })
   // An old Node, as a machine may have: it runs no TypeScript, and does not know all options.
   const old = '#!/bin/sh\n[ "$1" = -e ] && exit 1\necho "bad option: $1" >&2\nexit 9\n'
   writeFileSync(path.join(folder, 'node'), old, { mode: 0o755 })

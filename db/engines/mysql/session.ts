@@ -107,6 +107,7 @@ const SET_UP = [
     // The server rejects a row with a used Idempotency-Key.
     "unique_checks = 'ON'",
     "default_storage_engine = 'InnoDB'",
+    "sql_safe_updates = 'OFF'", // a migration updates all rows
     // A query without a limit returns all rows, however many it reads.
     "sql_select_limit = 18446744073709551615, sql_big_selects = 'ON'",
     // Seconds that a statement waits for the lock of a row.

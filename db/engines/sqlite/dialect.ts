@@ -106,7 +106,7 @@ class SqliteEngine extends SqliteAdapter implements Engine {
   async claim(db: Database, isOurs: boolean): Promise<string | undefined> {
     const strange = sql<{ name: string }>`select name from sqlite_schema, pragma_application_id
       where application_id <> ${APPLICATION_ID}
-        and name not like 'sqlite\\_%' escape '\\' and name not like 'kysely\\_migration%' escape '\\'`
+        and name not like 'sqlite\\_%' escape '\\' and name not in ('kysely_migration', 'kysely_migration_lock')`
     const [other] = isOurs ? [] : (await strange.execute(db)).rows
     if (!other) await sql`pragma application_id = ${sql.lit(APPLICATION_ID)}`.execute(db)
     return other?.name

@@ -67,12 +67,11 @@ export class SqliteFile {
     if (!this.#lost) {
       const message = `${lost} is no longer the file that the service opened, and new data is lost with the old file: put that back, or restart the service`
       this.#lost = new BrokenDatabaseError(new Error(message), true)
-      if (this.#database && isLogLost(this.#files)) {
-        // SQLite still has the log that was removed: this copies what was acknowledged into the database.
-        if (this.#database.isTransaction) this.#database.exec('rollback')
-        this.#database.exec('pragma wal_checkpoint')
-      }
     }
+    if (this.#database?.isTransaction) this.#database.exec('rollback')
+    // SQLite still has a log that was removed: this copies what was acknowledged into the database. At each
+    // call, because a reader with an older snapshot delays it.
+    if (isLogLost(this.#files)) this.#database?.exec('pragma wal_checkpoint')
     throw this.#lost
   }
 

@@ -139,6 +139,25 @@ test.each([[['-wal', '-shm']], [['-wal']], [['-shm']]])(
   },
 )
 
+test('a reader with an older snapshot delays only until its end that a lost log is saved', async () => {
+  const { folder, remove } = newFolder()
+  onTestFinished(remove)
+  const file = `${folder}/petstore.db`
+  closeSync(openSync(file, 'a'))
+  await startService({}, { url: `sqlite:${file}`, remove: async () => {} })
+  await using reader = await openSql(service.databaseUrl)
+  await reader('begin')
+  await reader('select count(*) from pets')
+  await create()
+  for (const suffix of ['-wal', '-shm']) rmSync(file + suffix)
+  expect(await create()).toMatchObject(unavailable)
+  await reader('commit')
+  expect(await ready()).toBe(503)
+  await service.program.end('SIGKILL')
+  await using sql = await openSql(service.databaseUrl)
+  expect(await sql('select name from pets')).toEqual([{ name: 'Rex' }])
+})
+
 test('once another process has made a new log, the service writes nothing of the lost one', async () => {
   const { folder, remove } = newFolder()
   onTestFinished(remove)

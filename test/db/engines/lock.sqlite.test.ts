@@ -1,4 +1,5 @@
 /** The write lock of SQLite, and its transactions. */
+import { renameSync } from 'node:fs'
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -37,6 +38,18 @@ async function withTimeout(timeout: number): Promise<void> {
 const insert = (executor: Database, deadline?: Deadline) =>
   execute(executor, executor.insertInto('pets').values(rex), deadline)
 const countPets = async () => (await execute(db, db.selectFrom('pets').select('id'))).rows.length
+
+test('a commit while the file is away undoes its transaction, and the next one works', async () => {
+  const file = database.url.slice('sqlite:'.length)
+  const moved = inTransaction(db, async (transaction) => {
+    await insert(transaction)
+    renameSync(file, `${file}.away`)
+  })
+  await expect(moved).rejects.toThrow(DatabaseUnavailableError)
+  renameSync(`${file}.away`, file)
+  await inTransaction(db, (transaction) => insert(transaction))
+  expect(await countPets()).toBe(1)
+})
 
 /** Every way to write. */
 const writes: [way: string, write: (deadline?: Deadline) => Promise<unknown>][] = [

@@ -39,7 +39,7 @@ const WRONG = [
   '--character-set-server=gbk',
   '--collation-server=gbk_chinese_ci',
   '--sql-mode=NO_BACKSLASH_ESCAPES,ANSI_QUOTES',
-  `--init-connect=set autocommit = 0, completion_type = 1, unique_checks = 0, sql_select_limit = 1, names gbk`,
+  `--init-connect=set autocommit = 0, completion_type = 1, unique_checks = 0, sql_select_limit = 1, sql_safe_updates = 1, names gbk`,
 ]
 
 describe.skipIf(process.env.TEST_DATABASE_URL)('unsuitable settings', () => {
