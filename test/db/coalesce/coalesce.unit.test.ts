@@ -10,6 +10,12 @@ const db = await connect('sqlite:nowhere') // no statement is sent
 const MOST = 1_010
 const forever = () => new Deadline(Number.POSITIVE_INFINITY)
 
+/** The turns after which a batch has begun. */
+async function turns(): Promise<void> {
+  await setImmediate()
+  await setImmediate()
+}
+
 /** Returns a function with batches of at most `maxSize` inputs, each of which runs until its `end`. */
 function recordedBatches(maxSize: number) {
   const batches: { inputs: number[]; end: (error?: Error) => void }[] = []
@@ -32,7 +38,7 @@ function recordedBatches(maxSize: number) {
     /** Makes calls in one turn, after which their batches have begun. */
     async callAll(...inputs: number[]) {
       calls.push(...inputs.map((input) => coalesced(db, input, forever())))
-      await setImmediate()
+      await turns()
     },
   }
 }
@@ -43,7 +49,7 @@ function fakeTimers() {
   onTestFinished(() => void vi.useRealTimers())
   return async (milliseconds: number) => {
     vi.advanceTimersByTime(milliseconds)
-    await setImmediate()
+    await turns()
   }
 }
 
@@ -59,7 +65,7 @@ test('two batches run concurrently, then only a full batch does not wait', async
   expect(inputs().slice(2)).toEqual([[5, 6, 7, 8]])
   batches[0]?.end()
   batches[1]?.end()
-  await setImmediate()
+  await turns()
   expect(inputs().slice(3), 'once fewer than two run').toEqual([[9]])
   for (const { end } of batches) end()
   expect(await Promise.all(calls)).toEqual([1, 2, 3, 5, 6, 6, 7, 8, 9])
@@ -92,7 +98,7 @@ test('a call waits 50 ms for batches that hang, whatever an earlier call waited'
   await pass(40)
   expect(inputs()).toEqual([[1], [2]])
   batches[0]?.end()
-  await setImmediate()
+  await turns()
   await callAll(4)
   await pass(49)
   expect(inputs()).toEqual([[1], [2], [3]])
@@ -116,7 +122,7 @@ test('a call that is given up while it waits is not part of the next batch', asy
   await Promise.all(leaving)
   await leave(5) // it has left already
   batches[0]?.end()
-  await setImmediate()
+  await turns()
   expect(inputs()).toEqual([[1], [2], [3, 5]])
 })
 
@@ -134,12 +140,12 @@ test('calls beyond the limit are rejected while a batch runs, not in the turn of
   for (const { status } of await failed) expect(status).toBe('rejected')
   const givenUp = forever()
   const lost = Promise.allSettled(Array.from({ length: MOST }, (_, input) => call(input, givenUp)))
-  await setImmediate()
+  await turns()
   await expect(call(6)).rejects.toThrow(OverloadedError)
   givenUp.giveUp(new Error('The client has left'))
   await lost
   const last = call(7)
-  await setImmediate()
+  await turns()
   for (const { end } of batches) end()
   expect(await last).toBe(7)
 })
