@@ -35,9 +35,8 @@ export async function backUp(source: string, file: string): Promise<void> {
 /**
  * Replaces the content of the database at `target` by a backup, in one transaction. Creates the database,
  * with its folder, if it is missing. Migrates both before. No id that the database assigned is assigned again,
- * except by chance those of creations at that very moment.
- * Throws for a file that is not a complete database of this service, for a target of another program, and
- * for errors of the file system and of SQLite. No row has changed then.
+ * except by chance those of creations at that very moment. Throws for a file that is not a complete database of
+ * this service, for a target of another program, and for errors of the file system and of SQLite, without a change.
  */
 export async function restore(target: string, file: string): Promise<void> {
   mkdirSync(path.dirname(target), { recursive: true })

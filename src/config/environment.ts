@@ -15,8 +15,6 @@ export type Variables = Readonly<Record<string, string | undefined>>
  */
 const SERVICE_LINK = /^(tcp|udp|sctp):\/\/[\da-f.:[\]]+:\d+$/
 
-const NO_WORKERS = 'WORKERS of 1.0.0 is ignored: start several processes, as docs/scaling.md says'
-
 /**
  * Returns the values of the variables with these names, and warnings for the operator. A variable of the
  * environment takes precedence over that of .env, even if it is empty; an empty one counts as unset.
@@ -40,7 +38,8 @@ export function valuesOf(known: readonly string[], environment: Variables, doten
   }
   const hasDatabase = values.DATABASE_URL ?? values.DATABASE_URL_FILE
   for (const [name, value] of Object.entries({ ...environment, ...dotenv })) {
-    if (value && name === 'WORKERS') warnings.push(NO_WORKERS)
+    if (value && name === 'WORKERS')
+      warnings.push('WORKERS of 1.0.0 is ignored: start several processes, as docs/scaling.md says')
     const meant = value && !names.includes(name) && nearMiss(name, names)
     if (!meant) continue
     const warning = `${name} is not a variable of this service: did you mean ${meant}?`

@@ -68,8 +68,8 @@ export async function start(config: Config, log: Log, { createStores, ...api }: 
   }
   const telemetry = createTelemetry(log, config.trustProxy, metrics?.observe)
   const app = createApp(config, api, service, telemetry, readiness)
-  const { port, listenHost: host, reusePort, metricsPort, metricsHost } = config
-  const ofMetrics = { port: metricsPort, host: metricsHost }
+  const { port, listenHost: host, reusePort } = config
+  const ofMetrics = { port: config.metricsPort, host: config.metricsHost }
   if (metrics) await listen('METRICS_PORT', metrics.server, ofMetrics)
   await listen('PORT', app.server, { port, host, backlog: MAX_UNACCEPTED, reusePort })
   // Last: a key is shown once, and a start that fails shows nothing.

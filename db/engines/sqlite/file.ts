@@ -68,7 +68,10 @@ export class SqliteFile {
       const message = `${lost} is no longer the file that the service opened, and new data is lost with the old file: put that back, or restart the service`
       this.#lost = new BrokenDatabaseError(new Error(message), true)
     }
-    if (this.#database?.isTransaction) this.#database.exec('rollback')
+    if (this.#database?.isTransaction) {
+      this.#database.exec('rollback')
+      this.#setOwner(undefined) // its session executes no further statement
+    }
     // SQLite still has a log that was removed: this copies what was acknowledged into the database. At each
     // call, because a reader with an older snapshot delays it.
     if (isLogLost(this.#files)) this.#database?.exec('pragma wal_checkpoint')

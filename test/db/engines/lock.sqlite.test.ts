@@ -5,7 +5,13 @@ import { sql } from 'kysely'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { connect } from '../../../db/connect.ts'
 import { Deadline } from '../../../db/deadline.ts'
-import { DatabaseTimeoutError, DatabaseUnavailableError, LockedError } from '../../../db/errors.ts'
+import { engineOf } from '../../../db/engine.ts'
+import {
+  BrokenDatabaseError,
+  DatabaseTimeoutError,
+  DatabaseUnavailableError,
+  LockedError,
+} from '../../../db/errors.ts'
 import { migrate } from '../../../db/migrate.ts'
 import { execute } from '../../../db/statement.ts'
 import type { Database } from '../../../db/tables.ts'
@@ -49,6 +55,19 @@ test('a commit while the file is away undoes its transaction, and the next one w
   renameSync(`${file}.away`, file)
   await inTransaction(db, (transaction) => insert(transaction))
   expect(await countPets()).toBe(1)
+})
+
+test('no statement of a transaction that a look at the files has undone is executed alone', async () => {
+  const file = database.url.slice('sqlite:'.length)
+  const undone = inTransaction(db, async (transaction) => {
+    await insert(transaction)
+    renameSync(file, `${file}.away`)
+    expect(() => engineOf(db).checkPlace()).toThrow(BrokenDatabaseError)
+    renameSync(`${file}.away`, file)
+    await insert(transaction)
+  })
+  await expect(undone).rejects.toThrow(DatabaseUnavailableError)
+  expect(await countPets()).toBe(0)
 })
 
 /** Every way to write. */
