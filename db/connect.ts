@@ -1,7 +1,9 @@
 /** DATABASE_URL → Kysely. Outside this folder, no code depends on the kind of database. */
-import { Kysely } from 'kysely'
+import { type Dialect, Kysely } from 'kysely'
 import type { PoolSettings } from './engines/mysql/dialect.ts'
+import { CONNECT } from './statement.ts'
 import type { Database, Tables } from './tables.ts'
+import type { Connection } from './transaction.ts'
 import { CREATE, describeUrl } from './url.ts'
 
 /**
@@ -13,9 +15,14 @@ export async function connect(databaseUrl: string, settings: PoolSettings = {}):
   const { engine, location } = describeUrl(databaseUrl)
   if (engine === 'mysql') {
     const { mysqlDialect } = await import('./engines/mysql/dialect.ts')
-    return new Kysely<Tables>({ dialect: mysqlDialect(databaseUrl, settings) })
+    return databaseOf(mysqlDialect(databaseUrl, settings))
   }
   const { sqliteDialect } = await import('./engines/sqlite/dialect.ts')
-  const mayCreate = databaseUrl.endsWith(CREATE)
-  return new Kysely<Tables>({ dialect: sqliteDialect(location, mayCreate, settings.timeout) })
+  return databaseOf(sqliteDialect(location, databaseUrl.endsWith(CREATE), settings.timeout))
+}
+
+async function databaseOf(dialect: Dialect & { connect(): Connection }): Promise<Database> {
+  const db = new Kysely<Tables>({ dialect })
+  await db.connection().execute(async () => {}) // Otherwise `destroy` would close nothing.
+  return Object.assign(db, { [CONNECT]: dialect.connect })
 }

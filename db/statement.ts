@@ -1,12 +1,47 @@
-/** Statements with a deadline; those that are executed often are compiled once. */
+/** Statements with a deadline, and more attempts after failures. */
+import { setTimeout } from 'node:timers/promises'
 import type { Compilable, CompiledQuery, QueryResult } from 'kysely'
 import type { Deadline } from './deadline.ts'
 import { oncePerEngine } from './engine.ts'
-import { retry } from './retry.ts'
+import {
+  BrokenDatabaseError,
+  ConflictError,
+  DatabaseTimeoutError,
+  DatabaseUnavailableError,
+  OverloadedError,
+} from './errors.ts'
 import type { Database } from './tables.ts'
-import type { Statement } from './transaction.ts'
+import {
+  type Connection,
+  isInTransaction,
+  refuseInTransaction,
+  type Statement,
+} from './transaction.ts'
 
 export type { Statement }
+
+/** Where a database that is neither a transaction nor a session has its way to a connection. */
+export const CONNECT = Symbol('connect')
+
+type Connectable = Database & { [CONNECT]?: () => Connection }
+
+/**
+ * Executes a statement, outside a transaction on a connection of its own. Kysely's own way there costs a
+ * twentieth of a request. Throws DatabaseUnavailableError, also at the deadline.
+ */
+export async function run<Row>(
+  db: Connectable,
+  statement: Statement<Row>,
+): Promise<QueryResult<Row>> {
+  const connection = db[CONNECT]?.()
+  if (!connection) return await db.executeQuery<Row>(statement)
+  refuseInTransaction()
+  try {
+    return await connection.execute<Row>(statement)
+  } finally {
+    await connection.release()
+  }
+}
 
 /** A placeholder in a compiled query for a value of each execution. */
 class Placeholder<Input> {
@@ -46,17 +81,51 @@ export function reads<Input, Row>(
       parameter instanceof Placeholder ? parameter.read(inputs) : parameter,
     )
     const complete: Statement<Row> = { ...query, parameters, deadline, isRead: true }
-    const attempt = () => db.executeQuery<Row>(complete)
+    const attempt = () => run(db, complete)
     return (await retry(attempt, { repeatable: true, deadline })).rows
   }
 }
 
 /** Compiles and executes a query. Throws DatabaseUnavailableError, also at the deadline. */
-export function execute<Row>(
+export const execute = <Row>(
   db: Database,
   query: Compilable<Row>,
   deadline?: Deadline,
-): Promise<QueryResult<Row>> {
-  const complete: Statement<Row> = { ...query.compile(), deadline }
-  return db.executeQuery<Row>(complete)
+): Promise<QueryResult<Row>> => run<Row>(db, { ...query.compile(), deadline })
+
+/** Average milliseconds before the second attempt and the later ones. */
+const DELAYS = [20, 100]
+
+/** The same after a conflict of transactions: the database works, and the others will be over soon. */
+const DELAYS_OF_CONFLICTS = [20, 50, 100, 200, 400]
+
+/** Another attempt would fail, or add to the load. */
+const FINAL = [DatabaseTimeoutError, OverloadedError, BrokenDatabaseError]
+
+/**
+ * Returns the result of `work`, with up to three attempts while the database is unavailable, and up to
+ * six in conflicts with other transactions. Work that is not `repeatable` is repeated only if the attempt
+ * certainly had no effect. Throws the error of the last attempt, or the reason of the deadline. In a
+ * transaction there is one attempt, because the transaction is repeated as a whole.
+ */
+export async function retry<Value>(
+  work: () => Promise<Value>,
+  { repeatable, deadline }: { repeatable: boolean; deadline?: Deadline },
+): Promise<Value> {
+  if (isInTransaction()) return await work()
+  for (let attempt = 0; ; attempt++) {
+    try {
+      return await work()
+    } catch (error) {
+      // After the deadline, the error may be a consequence of it.
+      if (deadline?.reason) throw deadline.reason
+      if (!(error instanceof DatabaseUnavailableError)) throw error
+      if (FINAL.some((kind) => error instanceof kind)) throw error
+      if (!repeatable && !error.hadNoEffect) throw error
+      const delay = (error instanceof ConflictError ? DELAYS_OF_CONFLICTS : DELAYS)[attempt]
+      if (delay === undefined) throw error
+      // Random, so that calls in conflict do not collide again.
+      await setTimeout(delay * (0.5 + Math.random()))
+    }
+  }
 }

@@ -3,8 +3,7 @@ import { type Generated, type InsertObject, isExpression } from 'kysely'
 import type { Deadline } from '../deadline.ts'
 import { oncePerEngine } from '../engine.ts'
 import { NoConsecutiveIdsError, RejectedRowError } from '../errors.ts'
-import { retry } from '../retry.ts'
-import type { Statement } from '../statement.ts'
+import { retry, run, type Statement } from '../statement.ts'
 import type { Database, Tables } from '../tables.ts'
 import { coalesce } from './coalesce.ts'
 
@@ -62,7 +61,7 @@ export function inserts<Row, Table extends WithId>(
     }
     const needsConsecutiveIds = rows.length > 1
     const complete: Statement = { ...query, parameters, deadline, needsConsecutiveIds }
-    return db.executeQuery(complete)
+    return run(db, complete)
   }
 
   async function insertOne(db: Database, row: Values, deadline: Deadline): Promise<bigint> {

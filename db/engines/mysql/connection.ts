@@ -84,7 +84,7 @@ export class MysqlConnection extends Connection {
   }
 
   /** Runs a statement. If its deadline ends it, closes the connection, because the server continues. */
-  async #run<Row>(
+  #run<Row>(
     session: Session,
     deadline: Deadline,
     sql: string,
@@ -113,7 +113,7 @@ export class MysqlConnection extends Connection {
         reject(error)
       },
     )
-    return await promise
+    return promise
   }
 }
 

@@ -1,6 +1,5 @@
 /** MySQL and MariaDB: Kysely's dialect on a pool of connections of mysql2, and the engine. */
 import {
-  type Dialect,
   type Kysely,
   MysqlAdapter,
   MysqlIntrospector,
@@ -56,7 +55,7 @@ export interface PoolSettings {
 export function mysqlDialect(
   url: string,
   { timeout, size = 10, usage = { used: 0, waiting: 0 }, warn = () => {} }: PoolSettings,
-): Dialect {
+) {
   const server = new URL(url)
   const { sslMode, socketPath } = mysqlQueryOf(server)
   server.search = '' // mysql2 would take it for its own options
@@ -80,6 +79,7 @@ export function mysqlDialect(
   const pool = new MysqlPool(address, size, usage)
   const connect = () => new MysqlConnection(pool, timeout ?? Number.POSITIVE_INFINITY)
   return {
+    connect,
     createDriver: () => createDriver(connect, () => pool.end()),
     createAdapter: () => new MysqlEngine(),
     createQueryCompiler: () => new MysqlQueryCompiler(),

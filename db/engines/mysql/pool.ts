@@ -57,7 +57,12 @@ export class MysqlPool {
   }
 
   /** Returns a connection that works. Throws DatabaseUnavailableError, or the reason of the deadline. */
-  async take(use: Use, deadline: Deadline): Promise<Session> {
+  take(use: Use, deadline: Deadline): Session | Promise<Session> {
+    const worksStill = performance.now() - (this.#idle.at(-1)?.workedAt ?? 0) < PING_AFTER
+    return (worksStill ? this.#takeIdle(use) : undefined) ?? this.#takeChecked(use, deadline)
+  }
+
+  async #takeChecked(use: Use, deadline: Deadline): Promise<Session> {
     for (;;) {
       if (deadline.reason) throw deadline.reason
       const session = this.#takeIdle(use) ?? (await this.#wait(use, deadline))
@@ -83,7 +88,7 @@ export class MysqlPool {
   async kill({ connection: { threadId }, server, openedAt }: Session): Promise<void> {
     using deadline = new Deadline(this.#address.timeout)
     const age = performance.now() - openedAt
-    const control = await this.take('kill', deadline).catch(() => undefined)
+    const control = await this.#takeChecked('kill', deadline).catch(() => undefined)
     if (!control) return
     const query = async (sql: string) =>
       (await deadline.race(control.connection.promise().query<RowDataPacket[]>(sql)))[0]

@@ -1,7 +1,6 @@
 /** SQLite: Kysely's dialect for a file, and the engine: row ids, the lock of the database, its mark. */
 import {
   CompiledQuery,
-  type Dialect,
   type Kysely,
   type QueryResult,
   SqliteAdapter,
@@ -33,10 +32,11 @@ const ROLLBACK = CompiledQuery.raw('rollback')
  * `mayCreate`. A statement waits at most `timeout` milliseconds for the transaction of another process, and
  * does not block this one.
  */
-export function sqliteDialect(path: string, mayCreate: boolean, timeout = LOCK_TIMEOUT): Dialect {
+export function sqliteDialect(path: string, mayCreate: boolean, timeout = LOCK_TIMEOUT) {
   const file = new SqliteFile(path, mayCreate, timeout)
   const connect = () => new SqliteSession(file)
   return {
+    connect,
     createDriver: () => createDriver(connect, async () => file.close()),
     createAdapter: () => new SqliteEngine(file),
     createQueryCompiler: () => new SqliteQueryCompiler(),
