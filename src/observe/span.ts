@@ -1,7 +1,6 @@
 /** The span of a request, where OpenTelemetry's SDK is loaded (deploy/tracing.mjs). */
 import { setTimeout as wait } from 'node:timers/promises'
-import { type ProxyTracerProvider, SpanStatusCode, trace } from '@opentelemetry/api'
-import { NAME } from '../config/product.ts'
+import { type ProxyTracerProvider, trace } from '@opentelemetry/api'
 
 /** Returns the span of the request that is being handled; undefined without the SDK. */
 export const activeSpan = trace.getActiveSpan
@@ -20,15 +19,3 @@ export async function flushSpans(): Promise<void> {
   const flushed = sdk().forceFlush?.()
   await Promise.race([flushed?.catch(() => {}), wait(2_000, undefined, { ref: false })])
 }
-
-/** Runs one call of a batch in a span of its own; a status of 5xx marks it as an error. */
-export const inSpan = <Outcome extends { status: number }>(
-  name: string,
-  run: () => Promise<Outcome>,
-): Promise<Outcome> =>
-  trace.getTracer(NAME).startActiveSpan(name, async (span) => {
-    const outcome = await run()
-    if (outcome.status >= 500) span.setStatus({ code: SpanStatusCode.ERROR })
-    span.end()
-    return outcome
-  })

@@ -86,8 +86,8 @@ npmTrial('OpenTelemetry for Node', packages.split(' '), async ({ folder }) => {
   expect(inserts.map((span) => attribute(span, 'db.query.text'))).toContainEqual(
     expect.stringMatching(/^insert into `pets` .+ values \(\?, \?, \?\)$/),
   )
-  const [batch] = named('batch')
-  expect(named('listPets')).toMatchObject([{ parentSpanId: batch?.spanId }])
+  expect(attribute(create, 'url.path')).toBe('/v1/pets')
+  expect(named('batch')).toHaveLength(1)
   expect(JSON.stringify(collector.spans)).not.toMatch(/Tracy|readyz|input=|petstore_\w{30}/)
-  return 'requests, the calls of a batch, and statements without values are spans of one trace'
+  return 'requests, and statements without values, are spans of one trace'
 })

@@ -7,10 +7,8 @@ import { parse as parseQuery } from 'node:querystring'
 import type { AnyTRPCRouter } from '@trpc/server'
 import { fetchRequestHandler } from '@trpc/server/adapters/fetch'
 import { MAX_BATCH, transformer } from '../../../client/src/encoding.ts'
-import { methodNotSupported, problem, toProblem } from '../../errors/catalogue.ts'
-import { Problem } from '../../errors/problem.ts'
+import { methodNotSupported, Problem, problem, toProblem } from '../../errors/problem.ts'
 import { jsonHeaders } from '../../http/headers.ts'
-import { inSpan } from '../../observe/span.ts'
 import { proceduresOf } from '../../procedure/call.ts'
 import { decodeInput } from '../../procedure/procedure.ts'
 import type { Match, Outcome, Reply, Surface } from '../pipeline.ts'
@@ -92,12 +90,7 @@ export function trpcSurface(router: AnyTRPCRouter): Surface<TrpcMatch> {
           return { operation, status: error.status, error }
         }
       }
-      // Clients send single calls as batches, too: the span of the request is that of the call.
-      const running =
-        names.length === 1
-          ? [outcomeOf(0)]
-          : names.map((name, index) => inSpan(loggedNameOf(name), () => outcomeOf(index)))
-      const outcomes = await Promise.all(running)
+      const outcomes = await Promise.all(names.map((_name, index) => outcomeOf(index)))
       const reply = batchReply(outcomes)
       if (!acceptsLines(headers)) return reply
       return { ...reply, status: 200, headers: HEADERS, body: await linesOf(router, outcomes) }
