@@ -1,7 +1,6 @@
 /** The REST surface: operations by path and method, with inputs in path, query and JSON body. */
 import { parse as parseQuery } from 'node:querystring'
-import { methodNotSupported, problem } from '../../errors/catalogue.ts'
-import { Problem } from '../../errors/problem.ts'
+import { methodNotSupported, Problem, problem } from '../../errors/problem.ts'
 import type { Match, Surface } from '../pipeline.ts'
 import { type Operation, PARAMETER } from './operations.ts'
 import { parseJson, writable } from './values.ts'
@@ -107,27 +106,26 @@ function parseObject(text: string | undefined): object {
  * resource, or `Link` (RFC 8288) to the next page. `input` is the request before its validation.
  */
 function linkOf(
-  { creates, path, queryParameters, baseUrl }: Operation,
+  { location, place, queryParameters, baseUrl }: Operation,
   input: Fields,
   output: unknown,
   nextCursor: bigint | undefined,
 ): [name: string, value: string] | undefined {
-  const urlOf = (path: string, fields: Fields) =>
-    // `operationsOf` checks that the output or the path has the parameters. An unpaired surrogate has
-    // no percent-encoding.
-    baseUrl +
-    path.replaceAll(PARAMETER, (_, name) =>
-      encodeURIComponent(textOf(fields[name] ?? input[name]).toWellFormed()),
-    )
-  if (creates) return ['Location', urlOf(creates, output as Fields)]
-  if (nextCursor === undefined) return undefined
-  const query = new URLSearchParams()
-  for (const [name] of queryParameters) {
-    const value = name === 'cursor' ? nextCursor : input[name]
-    if (value !== undefined) query.set(name, textOf(value))
+  const encoded = (value: unknown) => {
+    const text = value instanceof Date ? value.toISOString() : String(value)
+    return encodeURIComponent(text.toWellFormed()) // an unpaired surrogate has no percent-encoding
   }
-  return ['Link', `<${urlOf(path, input)}?${query}>; rel="next"`]
+  // `operationsOf` checks that the output or the path has the parameters.
+  const urlOf = (template: string[], fields: Fields) =>
+    template.reduce(
+      (url, part, at) => url + (at % 2 ? encoded(fields[part] ?? input[part]) : part),
+      baseUrl,
+    )
+  if (location) return ['Location', urlOf(location, output as Fields)]
+  if (nextCursor === undefined) return undefined
+  const query = queryParameters.flatMap(([name]) => {
+    const value = name === 'cursor' ? nextCursor : input[name]
+    return value === undefined ? [] : `${name}=${encoded(value)}`
+  })
+  return ['Link', `<${urlOf(place, input)}?${query.join('&')}>; rel="next"`]
 }
-
-/** Returns a value as `readText` reads it. */
-const textOf = (value: unknown) => (value instanceof Date ? value.toISOString() : String(value))

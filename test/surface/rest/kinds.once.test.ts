@@ -340,7 +340,7 @@ test.each([
     const { headers } = await ask(`${path}?limit=2&flag=false&note=a%26b+%3E`)
     const link = headers.get('link')
     expect(link).toBe(
-      `<${service.baseUrl}/notes>; rel="successor-version", <${service.baseUrl}/shops/${encoded}/orders?limit=2&cursor=2&note=a%26b+%3E&flag=false>; rel="next"`,
+      `<${service.baseUrl}/notes>; rel="successor-version", <${service.baseUrl}/shops/${encoded}/orders?limit=2&cursor=2&note=a%26b%20%3E&flag=false>; rel="next"`,
     )
     expect((await ask(`${path}?note=a&note=b`)).status).toBe(400)
     const second = await ask(String(link?.match(/<.*\/v1(.*)>/)?.[1]))
