@@ -1,9 +1,11 @@
-/** An error as both surfaces return it: code, message, status and headers. */
+/** The errors of the service by their names, as both surfaces return them: code, message, status and headers. */
 import { TRPCError } from '@trpc/server'
 import { getHTTPStatusCodeFromError } from '@trpc/server/http'
 import { type TRPC_ERROR_CODE_KEY, TRPC_ERROR_CODES_BY_KEY } from '@trpc/server/rpc'
 import { ZodError } from 'zod'
 import { transformer } from '../../client/src/encoding.ts'
+import { DatabaseUnavailableError } from '../../db/errors.ts'
+import { MAX_BODY, MAX_HEADER_COUNT, MAX_HEADERS } from '../config/product.ts'
 import { withoutKeys } from '../keys/key.ts'
 
 /** The headers of the response by code, unless the error has its own. */
@@ -57,4 +59,99 @@ export class Problem extends TRPCError {
   get refusal() {
     return { ...this.body, error: transformer.serialize(this.shape) }
   }
+}
+
+const catalogue = {
+  missingKey: [
+    'UNAUTHORIZED',
+    'The API key is missing: send the header "Authorization: Bearer <API_KEY>"',
+  ],
+  invalidKey: [
+    'UNAUTHORIZED',
+    'The API key is invalid: the header must be "Authorization: Bearer <API_KEY>" with a key of this service',
+    { headers: ['WWW-Authenticate', 'Bearer error="invalid_token"'] }, // RFC 6750, section 3
+  ],
+  readOnlyKey: ['FORBIDDEN', 'The API key may only read: this call needs one that may write'],
+  malformed: ['PARSE_ERROR', 'The request is not well-formed: its JSON cannot be read'],
+  bodyTooLarge: ['PAYLOAD_TOO_LARGE', `The body must have at most ${MAX_BODY} bytes`],
+  // An input of tRPC whose short text stands for a long value
+  inputTooLarge: [
+    'PAYLOAD_TOO_LARGE',
+    `The input must have at most ${MAX_BODY} characters and values`,
+  ],
+  mediaType: [
+    'UNSUPPORTED_MEDIA_TYPE',
+    'The body must be of the type application/json, in UTF-8, and not compressed',
+  ],
+  // tRPC has no code for this status.
+  headersTooLarge: [
+    'BAD_REQUEST',
+    `The URL and the headers must have at most ${MAX_HEADERS} bytes, in at most ${MAX_HEADER_COUNT} headers`,
+    { status: 431 },
+  ],
+  invalidUrl: ['BAD_REQUEST', 'The URL of the request is not valid'],
+  invalidHost: ['BAD_REQUEST', 'The request must have one valid Host header'],
+  notAnObject: ['BAD_REQUEST', 'The body must be a JSON object'],
+  keyRunning: [
+    'CONFLICT',
+    'A request with this Idempotency-Key is still running; try again in a moment',
+  ],
+  keyUsed: [
+    'UNPROCESSABLE_CONTENT',
+    'This Idempotency-Key was used for another request; take a new one',
+  ],
+  nothingHere: ['NOT_FOUND', 'There is nothing at this URL'],
+  timeout: ['TIMEOUT', 'The request did not arrive in time'],
+  clientGone: ['CLIENT_CLOSED_REQUEST', 'The client has closed the connection'],
+  unavailable: [
+    'SERVICE_UNAVAILABLE',
+    'The service cannot use its database right now; try again later',
+  ],
+  internal: ['INTERNAL_SERVER_ERROR', 'Internal server error'],
+} satisfies Record<string, ConstructorParameters<typeof Problem>>
+
+/** Returns an error of the catalogue. Only the log contains its cause. */
+export function problem(name: keyof typeof catalogue, cause?: unknown): Problem {
+  const [code, message, options]: ConstructorParameters<typeof Problem> = catalogue[name]
+  return new Problem(code, message, { ...options, cause })
+}
+
+/** The error of a call whose client has closed the connection. It is never sent, so all calls share one. */
+export const CLIENT_GONE = problem('clientGone')
+
+/** Returns the error for a method that a URL does not support; `allow` is the value of `Allow`. */
+export function methodNotSupported(method: string, allow: string): Problem {
+  const message = `${method} is not supported here: use ${allow.replace(/, (?=[^,]*$)/, ' or ')}`
+  return new Problem('METHOD_NOT_SUPPORTED', message, { headers: ['Allow', allow] })
+}
+
+/** Returns the error for more than `limit` calls a minute. The limit resets after `seconds`. */
+export function tooManyRequests(limit: number, seconds: number): Problem {
+  const message = `There were more than ${limit} calls in a minute; try again in ${seconds} seconds`
+  return new Problem('TOO_MANY_REQUESTS', message, { headers: ['Retry-After', String(seconds)] })
+}
+
+/** Returns the error for an input that its schema rejects: its message names each field. */
+export function problemOfInput(error: Pick<ZodError, 'issues'>): Problem {
+  const errors = error.issues.map(
+    ({ path, message }) => `${path.join('.') || 'The input'} ${message}`,
+  )
+  return new Problem('BAD_REQUEST', errors.join('; '), { cause: error })
+}
+
+/**
+ * Returns the error to respond with, for any thrown value. Its code and message disclose nothing
+ * internal; its `cause` is the thrown value, for the log.
+ */
+export function toProblem(thrown: unknown): Problem {
+  // tRPC wraps the error of a resolver in an INTERNAL_SERVER_ERROR with the same message.
+  const isWrapped = thrown instanceof TRPCError && thrown.code === 'INTERNAL_SERVER_ERROR'
+  const error = isWrapped ? (thrown.cause ?? thrown) : thrown
+  if (error instanceof DatabaseUnavailableError) return problem('unavailable', error)
+  if (isWrapped || !(error instanceof TRPCError)) return problem('internal', error)
+  if (error instanceof Problem) return error
+  const { code, message, cause } = error
+  if (code === 'BAD_REQUEST' && cause instanceof ZodError) return problemOfInput(cause)
+  if (code === 'BAD_REQUEST' && cause instanceof SyntaxError) return problem('malformed', cause)
+  return new Problem(code, message, { cause })
 }

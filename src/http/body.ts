@@ -1,8 +1,8 @@
 /** Request bodies of both surfaces: uncompressed JSON in UTF-8, of limited size. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { MAX_BODY } from '../config/product.ts'
-import { CLIENT_GONE, problem } from '../errors/catalogue.ts'
-import { hold } from './held.ts'
+import { CLIENT_GONE, problem } from '../errors/problem.ts'
+import { hold } from './respond.ts'
 
 /** Chunks that are kept apart. In an array, each occupies 256 bytes beside its content. */
 const MAX_CHUNKS = 64

@@ -4,7 +4,7 @@ import { isIPv6 } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { LRUCache } from 'lru-cache'
 import type { Trust } from '../config/config.ts'
-import { tooManyRequests } from '../errors/catalogue.ts'
+import { tooManyRequests } from '../errors/problem.ts'
 import { ipAddressOf } from './request.ts'
 
 const WINDOW = 60_000 // milliseconds

@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
 import type { Trust } from '../config/config.ts'
-import { problem } from '../errors/catalogue.ts'
+import { problem } from '../errors/problem.ts'
 
 /** The request target (RFC 9112, section 3.2), split in two. */
 export interface Target {

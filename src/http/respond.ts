@@ -1,8 +1,8 @@
-/** Responses: status, headers and body in one write. */
+/** Responses in one write, and a limit on the memory that clients make the process hold. */
 import type { ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import type { RequestHandler } from 'express'
-import { methodNotSupported } from '../errors/catalogue.ts'
-import { hold } from './held.ts'
+import { methodNotSupported } from '../errors/problem.ts'
 import { recordOf } from './request-log.ts'
 
 /**
@@ -32,4 +32,27 @@ export function answer(
 /** The handler of all methods but GET and HEAD: it throws METHOD_NOT_SUPPORTED. */
 export const getOnly: RequestHandler = ({ method }) => {
   throw methodNotSupported(method, 'GET, HEAD')
+}
+
+/** Bytes that all connections may hold together: an eighth of the heap in a container of 512 MB. */
+const LIMIT = 32 * 1024 * 1024
+
+// A Map keeps the order of insertion: its first connection has not changed for the longest time.
+const held = new Map<Socket, number>()
+let total = 0
+
+/**
+ * Sets the bytes that a connection holds for its client. While all hold more than the limit together, the
+ * connection that has not changed for the longest time is destroyed.
+ */
+export function hold(socket: Socket, bytes: number): void {
+  total += bytes - (held.get(socket) ?? 0)
+  held.delete(socket)
+  if (bytes > 0) held.set(socket, bytes)
+  for (const [oldest, amount] of held) {
+    if (total <= LIMIT) return
+    held.delete(oldest)
+    total -= amount
+    oldest.destroy()
+  }
 }

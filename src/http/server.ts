@@ -2,12 +2,10 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { Server as NetServer, type Socket } from 'node:net'
 import { MAX_HEADER_COUNT, MAX_HEADERS } from '../config/product.ts'
-import { problem } from '../errors/catalogue.ts'
-import { Problem } from '../errors/problem.ts'
+import { Problem, problem } from '../errors/problem.ts'
 import { jsonHeaders } from './headers.ts'
-import { hold } from './held.ts'
 import type { Telemetry } from './request-log.ts'
-import { answer } from './respond.ts'
+import { answer, hold } from './respond.ts'
 
 // An `import` would evaluate all exports (https://nodejs.org/api/process.html#processgetbuiltinmoduleid). One of
 // them, `WebSocket`, loads an HTTP client: 9 MB, and a tenth of the start's CPU time.

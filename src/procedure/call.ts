@@ -4,7 +4,7 @@
  */
 import type { AnyTRPCRouter } from '@trpc/server'
 import type { z } from 'zod'
-import { problem, problemOfInput } from '../errors/catalogue.ts'
+import { problem, problemOfInput } from '../errors/problem.ts'
 import type { Context, Maker, Resolver } from './context.ts'
 import type { RestMeta } from './procedure.ts'
 

@@ -4,8 +4,7 @@ import type { OpenApiMeta } from 'trpc-to-openapi'
 import { transformer } from '../../client/src/encoding.ts'
 import { DuplicateError } from '../../db/errors.ts'
 import { MAX_BODY } from '../config/product.ts'
-import { problem, toProblem } from '../errors/catalogue.ts'
-import { Problem } from '../errors/problem.ts'
+import { Problem, problem, toProblem } from '../errors/problem.ts'
 import type { Context } from './context.ts'
 
 /** The description of an operation. What does not fit its procedure is an error at the start. */

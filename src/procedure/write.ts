@@ -1,5 +1,5 @@
 /** Mutations: each runs in a transaction, again after an attempt that certainly had no effect. */
-import { problem } from '../errors/catalogue.ts'
+import { problem } from '../errors/problem.ts'
 import { parseIdempotencyKey } from '../idempotency/header.ts'
 import { checkOutput } from './call.ts'
 import { madeBy, type Options, type Resolver, type Stores } from './context.ts'

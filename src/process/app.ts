@@ -3,8 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AnyTRPCRouter } from '@trpc/server'
 import express, { type ErrorRequestHandler, type Request, type Response } from 'express'
 import type { Config } from '../config/config.ts'
-import { problem, toProblem } from '../errors/catalogue.ts'
-import { Problem } from '../errors/problem.ts'
+import { Problem, problem, toProblem } from '../errors/problem.ts'
 import {
   crossOrigin,
   forAnyPage,

@@ -2,7 +2,7 @@
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
 import { OverloadedError } from '../../db/errors.ts'
-import { problem } from '../../src/errors/catalogue.ts'
+import { problem } from '../../src/errors/problem.ts'
 import { RequestRecord } from '../../src/http/request-log.ts'
 import { reporter } from '../../src/surface/pipeline.ts'
 
