@@ -22,6 +22,8 @@ interface Transaction {
   isOver: boolean
   /** Why the database ended the transaction: a later statement would not be part of it. */
   failure: Error | undefined
+  /** Its statements. It ends after them: of one that still runs, the connection would not know the end. */
+  statements: Promise<unknown>[]
 }
 
 const storage = new AsyncLocalStorage<Transaction>()
@@ -44,9 +46,13 @@ export async function inTransaction<Result>(
 ): Promise<Result> {
   refuseInTransaction()
   return await db.transaction().execute(async (inside) => {
-    const transaction: Transaction = { isOver: false, failure: undefined }
+    const transaction: Transaction = { isOver: false, failure: undefined, statements: [] }
+    const end = async () => {
+      transaction.isOver = true
+      await Promise.allSettled(transaction.statements)
+    }
     try {
-      const result = await storage.run(transaction, work, inside)
+      const result = await storage.run(transaction, async () => await work(inside)).finally(end)
       if (transaction.failure) throw transaction.failure
       return result
     } catch (error) {
@@ -54,8 +60,6 @@ export async function inTransaction<Result>(
       const isLost = error instanceof DatabaseUnavailableError && !error.hadNoEffect
       if (!isLost || error instanceof DatabaseTimeoutError) throw error
       throw new DatabaseUnavailableError(error.cause, true)
-    } finally {
-      transaction.isOver = true
     }
   })
 }
@@ -81,7 +85,9 @@ export abstract class Connection implements DatabaseConnection {
     if (transaction?.isOver) throw new Error(OVER)
     if (transaction?.failure) throw transaction.failure
     try {
-      return await this.execute<Row>(query)
+      const statement = this.execute<Row>(query)
+      transaction?.statements.push(statement)
+      return await statement
     } catch (error) {
       if (transaction && error instanceof DatabaseUnavailableError) transaction.failure ??= error
       throw error

@@ -1,13 +1,14 @@
 /** Mutations: one transaction with its own stores, repeated after a failure without effect. */
+import { setImmediate } from 'node:timers/promises'
 import { type Compilable, sql } from 'kysely'
 import { beforeEach, expect, test } from 'vitest'
 import { z } from 'zod'
 import { inserts } from '../../db/coalesce/inserts.ts'
 import { Deadline } from '../../db/deadline.ts'
 import { DatabaseUnavailableError, DuplicateError } from '../../db/errors.ts'
-import { execute, retry, type Statement } from '../../db/statement.ts'
+import { execute, retry } from '../../db/statement.ts'
 import type { Database } from '../../db/tables.ts'
-import { inTransaction } from '../../db/transaction.ts'
+import { inTransaction, type Statement } from '../../db/transaction.ts'
 import { getPet, listPets } from '../../src/petstore/pets/procedures.ts'
 import { NewPet, Pet } from '../../src/petstore/pets/schema.ts'
 import { createStores } from '../../src/petstore/stores.ts'
@@ -328,6 +329,20 @@ test('a statement that was not awaited has no effect after the end of the transa
     /^(The transaction is over|Transaction is already committed)/,
   )
   expect(await statuses()).toEqual(untouched)
+})
+
+test('a transaction that fails ends after its statements, and takes no later one of others with it', async () => {
+  using deadline = new Deadline(5_000)
+  const failing = inTransaction(outer.db, async (db) => {
+    const selling = db.updateTable('pets').set({ status: 'sold' }).where('id', '=', 1n)
+    // Not awaited, as one of several in Promise.all of which another fails.
+    void execute(db, selling, deadline)
+    await setImmediate()
+    throw new Error('No')
+  })
+  await expect(failing).rejects.toThrow('No')
+  await outer.pets.create(newPet, deadline)
+  expect(await statuses()).toEqual([...untouched, 'available'])
 })
 
 test('unique throws CONFLICT for a value that is taken, and any other error as it is', async () => {
