@@ -10,6 +10,11 @@ const start = manifest.scripts.start.split(' ')
 /** The options of Node in `npm start`. */
 export const SERVICE_FLAGS = start.filter((word) => word.startsWith('--'))
 
+/** Those that NODE_OPTIONS may have. */
+export const ALLOWED_FLAGS = SERVICE_FLAGS.filter((flag) =>
+  process.allowedNodeEnvironmentFlags.has(flag.replace(/=.*/, '')),
+)
+
 /** The variables of `npm start`, except the folder of the compile cache, which all servers share. */
 export const SERVICE_VARIABLES = Object.fromEntries(
   start.flatMap((word) => {

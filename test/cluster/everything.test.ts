@@ -7,7 +7,7 @@ import { readdirSync } from 'node:fs'
 import { connect } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { expect, test, vi } from 'vitest'
-import { SERVICE_FLAGS, SERVICE_VARIABLES } from '../../bench/service.ts'
+import { ALLOWED_FLAGS, SERVICE_VARIABLES } from '../../bench/service.ts'
 import { newDatabase } from '../support/database.ts'
 import { freeze, thaw } from '../support/freeze.ts'
 import { freePort, startMysql } from '../support/mysql.ts'
@@ -59,7 +59,7 @@ test('every request ends, and no acknowledged pet is lost or doubled', {
       TRUST_PROXY: '1',
       // They limit the memory in `npm start`.
       ...SERVICE_VARIABLES,
-      NODE_OPTIONS: SERVICE_FLAGS.join(' '),
+      NODE_OPTIONS: ALLOWED_FLAGS.join(' '),
     })
   const instances = [await start(0), await start(1)] as [ServerProgram, ServerProgram]
   cleanup.defer(async () => void (await Promise.all(instances.map(({ end }) => end()))))

@@ -1,7 +1,7 @@
 /** The service as a process: start, restart, concurrent starts. */
 import { setTimeout } from 'node:timers/promises'
 import { describe, expect, inject, onTestFinished, test } from 'vitest'
-import { SERVICE_FLAGS } from '../../bench/service.ts'
+import { ALLOWED_FLAGS } from '../../bench/service.ts'
 import { connect } from '../../db/connect.ts'
 import { prepareFirstKey } from '../../src/keys/store.ts'
 import { engine, newDatabase } from '../support/database.ts'
@@ -183,10 +183,8 @@ test.runIf(engine === 'sqlite')(
         }
       }).observe({ entryTypes: ['gc'] })`
     const { NODE_OPTIONS } = runFirst(observe)
-    // NODE_OPTIONS rejects the option for the least size.
-    const flags = SERVICE_FLAGS.filter((flag) => !flag.startsWith('--min-semi-space-size'))
     const server = await start(await newPlace(), {
-      NODE_OPTIONS: `${flags.join(' ')} ${NODE_OPTIONS}`,
+      NODE_OPTIONS: `${ALLOWED_FLAGS.join(' ')} ${NODE_OPTIONS}`,
     })
     await server.logged(/"collected"/)
   },
