@@ -23,6 +23,6 @@ export async function connect(databaseUrl: string, settings: PoolSettings = {}):
 
 async function databaseOf(dialect: Dialect & { connect(): Connection }): Promise<Database> {
   const db = new Kysely<Tables>({ dialect })
-  await db.connection().execute(async () => {}) // Otherwise `destroy` would close nothing.
+  await db.connection().execute(async () => {}) // Kysely destroys only a driver that it has used
   return Object.assign(db, { [CONNECT]: dialect.connect })
 }

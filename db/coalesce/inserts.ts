@@ -3,8 +3,9 @@ import { type Generated, type InsertObject, isExpression } from 'kysely'
 import type { Deadline } from '../deadline.ts'
 import { oncePerEngine } from '../engine.ts'
 import { NoConsecutiveIdsError, RejectedRowError } from '../errors.ts'
-import { retry, run, type Statement } from '../statement.ts'
+import { retry, run } from '../statement.ts'
 import type { Database, Tables } from '../tables.ts'
+import type { Statement } from '../transaction.ts'
 import { coalesce } from './coalesce.ts'
 
 const MAX_ROWS_PER_STATEMENT = 200
@@ -59,9 +60,7 @@ export function inserts<Row, Table extends WithId>(
       query = db.insertInto(table).values(rows).compile()
       statements.set(rows.length, query)
     }
-    const needsConsecutiveIds = rows.length > 1
-    const complete: Statement = { ...query, parameters, deadline, needsConsecutiveIds }
-    return run(db, complete)
+    return run(db, { ...query, parameters, deadline, needsConsecutiveIds: rows.length > 1 })
   }
 
   async function insertOne(db: Database, row: Values, deadline: Deadline): Promise<bigint> {

@@ -56,17 +56,18 @@ export class MysqlPool {
     this.#size = size
   }
 
-  /** Returns a connection that works. Throws DatabaseUnavailableError, or the reason of the deadline. */
+  /** Returns a connection that works; if one just has, without a promise. Throws DatabaseUnavailableError, or the reason of the deadline. */
   take(use: Use, deadline: Deadline): Session | Promise<Session> {
-    const worksStill = performance.now() - (this.#idle.at(-1)?.workedAt ?? 0) < PING_AFTER
-    return (worksStill ? this.#takeIdle(use) : undefined) ?? this.#takeChecked(use, deadline)
+    const last = this.#idle.at(-1)
+    const isReady = last && !deadline.reason && isFresh(last)
+    return (isReady && this.#takeIdle(use)) || this.#takeChecked(use, deadline)
   }
 
   async #takeChecked(use: Use, deadline: Deadline): Promise<Session> {
     for (;;) {
       if (deadline.reason) throw deadline.reason
       const session = this.#takeIdle(use) ?? (await this.#wait(use, deadline))
-      if (performance.now() - session.workedAt < PING_AFTER) return session
+      if (isFresh(session)) return session
       await deadline.race(this.#check(session))
     }
   }
@@ -210,6 +211,8 @@ export class MysqlPool {
     this.giveBack(session)
   }
 }
+
+const isFresh = ({ workedAt }: Session) => performance.now() - workedAt < PING_AFTER
 
 /** Closes a connection with a message to the server, and does not wait for a reply. */
 function close({ connection, socket }: Session): void {

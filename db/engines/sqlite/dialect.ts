@@ -10,9 +10,8 @@ import {
 } from 'kysely'
 import type { Engine } from '../../engine.ts'
 import { DatabaseUnavailableError } from '../../errors.ts'
-import type { Statement } from '../../statement.ts'
 import type { Database, Tables } from '../../tables.ts'
-import { Connection, createDriver, inTransaction } from '../../transaction.ts'
+import { Connection, createDriver, inTransaction, type Statement } from '../../transaction.ts'
 import { SqliteFile } from './file.ts'
 
 /** The `timeout` by default. */

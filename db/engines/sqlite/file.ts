@@ -1,10 +1,11 @@
 /** A SQLite database: its one connection, which several sessions share. */
+
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite'
 import { setTimeout } from 'node:timers/promises'
 import { type QueryResult, type RootOperationNode, ValuesNode } from 'kysely'
 import { LRUCache } from 'lru-cache'
 import { BrokenDatabaseError, LockedError, RejectedRowError } from '../../errors.ts'
-import type { Statement } from '../../statement.ts'
+import type { Statement } from '../../transaction.ts'
 import { sqliteError } from './errors.ts'
 import { type Files, filesOf, isLogLost, lostPath, openFile } from './place.ts'
 
@@ -50,6 +51,7 @@ export class SqliteFile {
       return // SQLite would remove the log at its path, which may be the new one of another process.
     }
     this.#database?.close()
+    this.#damage = new BrokenDatabaseError(new Error('The service has closed the database'), true)
   }
 
   /**
