@@ -26,7 +26,7 @@ export async function createLog(): Promise<Log> {
     // An asynchronous write ends in a later turn of the event loop, and until then more entries arrive
     // than one write may have.
     sync: true,
-    minLength: 16_000, // a write takes 50 µs, however long it is
+    minLength: 16_000, // a write takes 50 µs, whatever its size; below SonicBoom's 16,384
     maxLength: 8 * 1024 * 1024,
     periodicFlush: 100,
     retryEAGAIN: () => performance.now() < exitDeadline,

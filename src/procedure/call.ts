@@ -26,15 +26,13 @@ export const proceduresOf = (router: AnyTRPCRouter): Procedure[] =>
     procedureOf(name, _def as Definition),
   )
 
-/** What tRPC counts as middlewares: the input, the output and the resolver. */
-const PARTS = 3
-
 function procedureOf(name: string, definition: Definition) {
   const { type, meta, middlewares, inputs, output, resolver } = definition
   const [input] = inputs
   const rest = meta?.rest
   const { maker } = resolver
-  if (!rest || !input || !output || middlewares.length !== PARTS) {
+  // tRPC counts the input, the output and the resolver as middlewares.
+  if (!rest || !input || !output || middlewares.length !== 3) {
     throw new TypeError(
       `The procedure ${name} needs .meta(restMeta({ … })), one .input(…) and one .output(…), and no .use(…)`,
     )

@@ -41,21 +41,19 @@ export function createApp(
   // a tenth of the memory.
   let made: ReturnType<typeof makeDocs> | undefined
   const docs = () => {
-    made ??= makeDocs()
+    made ??= makeDocs().catch((error) => {
+      made = undefined
+      throw error
+    })
     return made
   }
   const makeDocs = async () => {
-    try {
-      const [{ openApiDocument }, { docsRouter }] = await Promise.all([
-        import('../surface/rest/openapi/document.ts'),
-        import('../surface/docs.ts'),
-      ])
-      const document = openApiDocument(router, operations, texts, config)
-      return { document, page: docsRouter(document) }
-    } catch (error) {
-      made = undefined
-      throw error
-    }
+    const [{ openApiDocument }, { docsRouter }] = await Promise.all([
+      import('../surface/rest/openapi/document.ts'),
+      import('../surface/docs.ts'),
+    ])
+    const document = openApiDocument(router, operations, texts, config)
+    return { document, page: docsRouter(document) }
   }
 
   const app = express()

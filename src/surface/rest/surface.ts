@@ -106,7 +106,7 @@ function parseObject(text: string | undefined): object {
  * resource, or `Link` (RFC 8288) to the next page. `input` is the request before its validation.
  */
 function linkOf(
-  { location, place, queryParameters, baseUrl }: Operation,
+  { locationTemplate, pathTemplate, queryParameters, baseUrl }: Operation,
   input: Fields,
   output: unknown,
   nextCursor: bigint | undefined,
@@ -121,11 +121,11 @@ function linkOf(
       (url, part, at) => url + (at % 2 ? encoded(fields[part] ?? input[part]) : part),
       baseUrl,
     )
-  if (location) return ['Location', urlOf(location, output as Fields)]
+  if (locationTemplate) return ['Location', urlOf(locationTemplate, output as Fields)]
   if (nextCursor === undefined) return undefined
   const query = queryParameters.flatMap(([name]) => {
     const value = name === 'cursor' ? nextCursor : input[name]
     return value === undefined ? [] : `${name}=${encoded(value)}`
   })
-  return ['Link', `<${urlOf(place, input)}?${query.join('&')}>; rel="next"`]
+  return ['Link', `<${urlOf(pathTemplate, input)}?${query.join('&')}>; rel="next"`]
 }

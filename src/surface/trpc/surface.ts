@@ -90,7 +90,7 @@ export function trpcSurface(router: AnyTRPCRouter): Surface<TrpcMatch> {
           return { operation, status: error.status, error }
         }
       }
-      const outcomes = await Promise.all(names.map((_name, index) => outcomeOf(index)))
+      const outcomes = await Promise.all([...names.keys()].map(outcomeOf))
       const reply = batchReply(outcomes)
       if (!acceptsLines(headers)) return reply
       return { ...reply, status: 200, headers: HEADERS, body: await linesOf(router, outcomes) }
