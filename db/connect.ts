@@ -1,9 +1,7 @@
 /** DATABASE_URL → Kysely. Outside this folder, no code depends on the kind of database. */
-import { type Dialect, Kysely } from 'kysely'
 import type { PoolSettings } from './engines/mysql/dialect.ts'
-import { CONNECT } from './statement.ts'
-import type { Database, Tables } from './tables.ts'
-import type { Connection } from './transaction.ts'
+import { databaseOf } from './statement.ts'
+import type { Database } from './tables.ts'
 import { CREATE, describeUrl } from './url.ts'
 
 /**
@@ -19,10 +17,4 @@ export async function connect(databaseUrl: string, settings: PoolSettings = {}):
   }
   const { sqliteDialect } = await import('./engines/sqlite/dialect.ts')
   return databaseOf(sqliteDialect(location, databaseUrl.endsWith(CREATE), settings.timeout))
-}
-
-async function databaseOf(dialect: Dialect & { connect(): Connection }): Promise<Database> {
-  const db = new Kysely<Tables>({ dialect })
-  await db.connection().execute(async () => {}) // Kysely destroys only a driver that it has used
-  return Object.assign(db, { [CONNECT]: dialect.connect })
 }

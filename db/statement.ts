@@ -1,6 +1,6 @@
 /** Statements with a deadline, and more attempts after failures. */
 import { setTimeout } from 'node:timers/promises'
-import type { Compilable, CompiledQuery, QueryResult } from 'kysely'
+import { type Compilable, type CompiledQuery, type Dialect, Kysely, type QueryResult } from 'kysely'
 import type { Deadline } from './deadline.ts'
 import { oncePerEngine } from './engine.ts'
 import {
@@ -10,7 +10,7 @@ import {
   DatabaseUnavailableError,
   OverloadedError,
 } from './errors.ts'
-import type { Database } from './tables.ts'
+import type { Database, Tables } from './tables.ts'
 import {
   type Connection,
   isInTransaction,
@@ -19,7 +19,14 @@ import {
 } from './transaction.ts'
 
 /** The property of a database, but not of its transactions and sessions, that makes a connection. */
-export const CONNECT = Symbol('connect')
+const CONNECT = Symbol('connect')
+
+/** Returns the database of a dialect, which also makes connections for `run`. */
+export async function databaseOf(dialect: Dialect & { connect(): Connection }): Promise<Database> {
+  const db = new Kysely<Tables>({ dialect })
+  await db.connection().execute(async () => {}) // Kysely destroys only a driver that it has used
+  return Object.assign(db, { [CONNECT]: dialect.connect })
+}
 
 /**
  * Executes a statement. Outside a transaction it takes a connection itself: Kysely would take a twentieth of
