@@ -69,3 +69,12 @@ test('after the deadline there is no further attempt, and its reason is thrown',
   await expect(retry(work, { repeatable: true, deadline })).rejects.toBe(reason)
   expect(attempts).toBe(1)
 })
+
+test('a pause ends at the deadline', async () => {
+  const random = vi.spyOn(Math, 'random').mockReturnValue(1e6) // a pause of hours
+  onTestFinished(() => random.mockRestore())
+  using deadline = new Deadline(30)
+  const work = () => Promise.reject(new ConflictError(cause, true))
+  const repeating = retry(work, { repeatable: true, deadline })
+  await expect(repeating).rejects.toThrow(DatabaseTimeoutError)
+})

@@ -1,5 +1,5 @@
 /** The write lock of SQLite, and its transactions. */
-import { renameSync } from 'node:fs'
+import { existsSync, renameSync } from 'node:fs'
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -229,4 +229,15 @@ test('statements that wait fail when the database is closed', async () => {
     await expect(behind).rejects.toThrow()
   })
   await expect(closed).rejects.toThrow()
+})
+
+test('a database that was closed opens no file again', async () => {
+  await db.destroy()
+  const list = () => execute(db, db.selectFrom('pets').select('id'))
+  await expect(list()).rejects.toThrow(BrokenDatabaseError)
+  const path = `${database.url.slice('sqlite:'.length).replace('?create', '')}.new`
+  const unused = await connect(`sqlite:${path}?create`)
+  await unused.destroy()
+  await expect(petStore(unused).get(1n, new Deadline(1_000))).rejects.toThrow(BrokenDatabaseError)
+  expect(existsSync(path)).toBe(false)
 })
