@@ -51,6 +51,7 @@ export class SqliteFile {
       return // SQLite would remove the log at its path, which may be the new one of another process.
     }
     this.#database?.close()
+    this.#database = undefined
     this.#damage = new BrokenDatabaseError(new Error('The service has closed the database'), true)
   }
 
