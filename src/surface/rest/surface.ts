@@ -125,7 +125,7 @@ function linkOf(
   if (nextCursor === undefined) return undefined
   const query = queryParameters.flatMap(([name]) => {
     const value = name === 'cursor' ? nextCursor : input[name]
-    return value === undefined ? [] : `${name}=${encoded(value)}`
+    return value === undefined ? [] : `${encoded(name)}=${encoded(value)}`
   })
   return ['Link', `<${urlOf(pathTemplate, input)}?${query.join('&')}>; rel="next"`]
 }

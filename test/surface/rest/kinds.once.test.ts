@@ -98,7 +98,7 @@ const served = router({
       z.object({
         shop: z.string(),
         ...pagingInputs('orders'),
-        note: z.string().optional(),
+        'note[is]': z.string().optional(),
         flag: z.boolean().optional(),
       }),
     )
@@ -337,12 +337,12 @@ test.each([
   'Link of a list encodes the parameter %s of its path, and keeps the query',
   async (shop, encoded) => {
     const path = `/shops/${encodeURIComponent(shop)}/orders`
-    const { headers } = await ask(`${path}?limit=2&flag=false&note=a%26b+%3E`)
+    const { headers } = await ask(`${path}?limit=2&flag=false&note[is]=a%26b+%3E`)
     const link = headers.get('link')
     expect(link).toBe(
-      `<${service.baseUrl}/notes>; rel="successor-version", <${service.baseUrl}/shops/${encoded}/orders?limit=2&cursor=2&note=a%26b%20%3E&flag=false>; rel="next"`,
+      `<${service.baseUrl}/notes>; rel="successor-version", <${service.baseUrl}/shops/${encoded}/orders?limit=2&cursor=2&note%5Bis%5D=a%26b%20%3E&flag=false>; rel="next"`,
     )
-    expect((await ask(`${path}?note=a&note=b`)).status).toBe(400)
+    expect((await ask(`${path}?note[is]=a&note[is]=b`)).status).toBe(400)
     const second = await ask(String(link?.match(/<.*\/v1(.*)>/)?.[1]))
     expect(await second.json()).toEqual([
       { id: 3, note: shop },
