@@ -1,5 +1,4 @@
 /** A SQLite database: its one connection, which several sessions share. */
-
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite'
 import { setTimeout } from 'node:timers/promises'
 import { type QueryResult, type RootOperationNode, ValuesNode } from 'kysely'

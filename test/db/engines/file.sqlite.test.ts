@@ -1,5 +1,4 @@
 /** The SQLite file: its settings, a lock of another process, a full disk, and a damaged file. */
-
 import { execFileSync } from 'node:child_process'
 import {
   closeSync,
@@ -140,16 +139,12 @@ test.each([[['-wal', '-shm']], [['-wal']], [['-shm']]])(
 )
 
 test('a reader with an older snapshot delays only until its end that a lost log is saved', async () => {
-  const { folder, remove } = newFolder()
-  onTestFinished(remove)
-  const file = `${folder}/petstore.db`
-  closeSync(openSync(file, 'a'))
-  await startService({}, { url: `sqlite:${file}`, remove: async () => {} })
+  await startService()
   await using reader = await openSql(service.databaseUrl)
   await reader('begin')
   await reader('select count(*) from pets')
   await create()
-  for (const suffix of ['-wal', '-shm']) rmSync(file + suffix)
+  for (const suffix of ['-wal', '-shm']) rmSync(file() + suffix)
   expect(await create()).toMatchObject(unavailable)
   await reader('commit')
   expect(await ready()).toBe(503)
@@ -159,20 +154,16 @@ test('a reader with an older snapshot delays only until its end that a lost log 
 })
 
 test('once another process has made a new log, the service writes nothing of the lost one', async () => {
-  const { folder, remove } = newFolder()
-  onTestFinished(remove)
-  const file = `${folder}/petstore.db`
-  closeSync(openSync(file, 'a'))
-  await startService({}, { url: `sqlite:${file}`, remove: async () => {} })
+  await startService()
   for (let count = 0; count < 3; count++) await create({ name: 'Lost' })
-  for (const suffix of ['-wal', '-shm']) rmSync(file + suffix)
+  for (const suffix of ['-wal', '-shm']) rmSync(file() + suffix)
   const run = (...words: string[]) =>
     runToEnd(programs.keys, { DATABASE_URL: service.databaseUrl }, words)
   expect(await run('create', 'kept')).toMatchObject({ code: 0 })
-  const before = readFileSync(file)
+  const before = readFileSync(file())
   expect(await create()).toMatchObject(unavailable)
   expect(await ready()).toBe(503)
-  expect(readFileSync(file).equals(before)).toBe(true)
+  expect(readFileSync(file()).equals(before)).toBe(true)
   await service.program.end('SIGTERM')
   expect((await run('list')).stdout).toContain('kept')
 })
