@@ -1,5 +1,5 @@
 /** The write lock of SQLite, and its transactions. */
-import { existsSync, renameSync } from 'node:fs'
+import { existsSync, mkdirSync, renameSync } from 'node:fs'
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -240,4 +240,14 @@ test('a database that was closed opens no file again', async () => {
   await unused.destroy()
   await expect(petStore(unused).get(1n, new Deadline(1_000))).rejects.toThrow(BrokenDatabaseError)
   expect(existsSync(path)).toBe(false)
+})
+
+test('a file that is missing, or is a folder, is an error that is not repeated', async () => {
+  const path = `${database.url.slice('sqlite:'.length)}.other`
+  await using elsewhere = await connect(`sqlite:${path}`)
+  const list = () => execute(elsewhere, elsewhere.selectFrom('pets').select('id'))
+  const error = { name: 'DatabaseUnavailableError', hadNoEffect: false }
+  await expect(list()).rejects.toMatchObject(error)
+  mkdirSync(path)
+  await expect(list()).rejects.toMatchObject(error)
 })
