@@ -3,7 +3,7 @@ import { readdirSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { sql as raw } from 'kysely'
-import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { createTable } from '../../db/columns.ts'
 import { connect } from '../../db/connect.ts'
 import { DatabaseUnavailableError } from '../../db/errors.ts'
@@ -12,6 +12,7 @@ import type { Database } from '../../db/tables.ts'
 import { pass } from '../support/clock.ts'
 import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
 import { programs, runToEnd } from '../support/process.ts'
+import { proxied } from '../support/proxy.ts'
 import { openSql } from '../support/sql.ts'
 
 let database: TestDatabase
@@ -126,6 +127,14 @@ test('a migration fails if another process holds the lock for a minute', async (
     },
   })
   await release()
+})
+
+test.runIf(engine === 'mysql')('a migration waits once for a server that hangs', async () => {
+  const { proxy, url } = await proxied(database.url)
+  onTestFinished(() => proxy.cut())
+  void proxy.hangAt(/from `kysely_migration`/)
+  await using hanging = await connect(url, { timeout: 1_000 })
+  await expect(migrate(hanging)).rejects.toBeInstanceOf(DatabaseUnavailableError)
 })
 
 test.runIf(engine === 'mysql')(
