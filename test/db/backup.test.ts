@@ -6,6 +6,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { backUp } from '../../db/backup.ts'
+import { pass } from '../support/clock.ts'
 import { engine } from '../support/database.ts'
 import { instanceForFile, until } from '../support/instance.ts'
 import { newFolder, programs, runProgram, runServer, runToEnd } from '../support/process.ts'
@@ -242,6 +243,17 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
     await service.sql('rollback')
     expect(isOver).toBeUndefined()
     expect(await restored).toMatchObject(done)
+  })
+
+  test('a backup fails if another process holds the database for half a minute', async () => {
+    const holder = new DatabaseSync(path.join(folder, 'held.db'))
+    onTestFinished(() => holder.close())
+    holder.exec('begin exclusive') // without a separate log, it also stops readers
+    const before = readdirSync(folder)
+    const made = backUp(path.join(folder, 'held.db'), path.join(folder, 'monday.db'))
+    pass(30_000)
+    await expect(made).rejects.toThrow('other processes hold the database')
+    expect(readdirSync(folder)).toEqual(before)
   })
 
   test('a backup of a large database ends while another process writes all the time', async () => {
