@@ -94,6 +94,13 @@ test('a log that is not read does not fill the memory: further entries are dropp
   expect(requests(server) + count).toBe(2_000)
 })
 
+test('a process that ends logs the number of entries that were dropped just before', async () => {
+  const code = `${CREATE_LOG}\nlog.info('x'.repeat(9_000_000))\nprocess.exit()`
+  const words = ['--input-type=module', '-e', code]
+  const { stderr } = await promisify(execFile)(process.execPath, words)
+  expect(JSON.parse(stderr)).toMatchObject({ level: 'error', entries: 1 })
+})
+
 test('a stop waits for a reader that is slow, and loses no entry', async () => {
   const server = await startUnread()
   server.child.kill('SIGTERM')
