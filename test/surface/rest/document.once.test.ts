@@ -4,13 +4,18 @@ import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import { Validator } from '@seriousme/openapi-schema-validator'
+import type { AnyTRPCRouter } from '@trpc/server'
 import { expect, test } from 'vitest'
+import { z } from 'zod'
 import { MAX_BODY } from '../../../src/config/product.ts'
 import { appRouter } from '../../../src/petstore/router.ts'
 import { texts } from '../../../src/petstore/texts.ts'
 import { MAX_LIMIT } from '../../../src/procedure/paging.ts'
+import { procedure, router } from '../../../src/procedure/procedure.ts'
+import { write } from '../../../src/procedure/write.ts'
 import { openApiDocument } from '../../../src/surface/rest/openapi/document.ts'
 import { operationsOf } from '../../../src/surface/rest/operations.ts'
+import { described } from '../../support/procedures.ts'
 import { parseExact } from '../../support/rest.ts'
 import { serviceForFile } from '../../support/service.ts'
 
@@ -32,6 +37,8 @@ interface Operation {
   responses: Record<string, { content: object }>
 }
 
+const make = (router: AnyTRPCRouter, baseUrl: string) =>
+  openApiDocument(router, operationsOf(router, baseUrl), texts, { baseUrl, stagingUrl: undefined })
 const operationAt = (method: string, path: string) => document.paths[path]?.[method] as Operation
 const service = await serviceForFile({ STAGING_URL: 'https://staging.petstore.example/v1' })
 const response = await fetch(`${service.origin}/v1/openapi.json`) // without a key
@@ -60,15 +67,24 @@ test.each([
   ['http://[::1]:3000/v1', 'Local'],
   ['https://127-shop.example/V1', 'Production'],
 ])('%s is a server of the kind %s, and its guides have its URLs', (baseUrl, description) => {
-  const made = openApiDocument(appRouter, operationsOf(appRouter, baseUrl), texts, {
-    baseUrl,
-    stagingUrl: undefined,
-  })
+  const made = make(appRouter, baseUrl)
   const { servers, info } = JSON.parse(made) as Document
   expect(servers).toEqual([{ url: baseUrl, description }])
   expect(info.description).toContain(`url: '${new URL('/trpc', baseUrl)}'`)
   expect(info.description).toContain(`'${baseUrl}/pets?limit=100'`)
   expect(made).not.toContain('{{')
+})
+
+test.each([
+  ['an id', z.object({ size: z.int() }), { size: 1 }],
+  ['an example', z.object({ size: z.int() }).meta({ id: 'Size' }), undefined],
+])('a body without %s is refused', (_what, input, exampleInput) => {
+  const meta = described('POST', '/sizes', { example: 1, ...(exampleInput && { exampleInput }) })
+  const size = procedure.meta(meta).input(input).output(z.int())
+  const served = router({ size: size.mutation(write(async () => 1)) })
+  expect(() => make(served, 'https://x/v1')).toThrow(
+    'The body of size needs an id and an exampleInput',
+  )
 })
 
 test('the guides explain every error code with its statuses, each limit, and each deprecation', async () => {
