@@ -1,5 +1,5 @@
 /** The resources that processes use. The processor time is known on Linux only. */
-import { execFile } from 'node:child_process'
+import { execFile, spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { promisify } from 'node:util'
 
@@ -28,6 +28,14 @@ export async function residentMemory(pid: number): Promise<number> {
   const { stdout } = await listing.catch(() => ({ stdout: '' }))
   const kilobytes = stdout.trim().split(/\s+/).map(Number)
   return kilobytes.reduce((total, size) => total + size, 0) * 1024
+}
+
+/**
+ * Restricts a process, with all its threads, to a list of cores such as `0-3`, by taskset (util-linux;
+ * Linux only).
+ */
+export function pin(pid: number, cores: string): void {
+  spawnSync('taskset', ['--all-tasks', '--pid', '--cpu-list', cores, String(pid)])
 }
 
 /** A process and its descendants; empty without /proc. */

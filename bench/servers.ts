@@ -41,6 +41,9 @@ export interface Sample {
 export interface Server extends Contestant {
   origin: string
   key: string
+  pid: number
+  /** The process of its database; undefined for the embedded one. */
+  databasePid: number | undefined
   /** Its own folder, which is removed with its parent. */
   folder: string
   /** Bytes of resident memory after the start, and the maximum since then. */
@@ -83,6 +86,7 @@ export async function startServer(
     },
   )
   closeSync(output) // the process has its own descriptor
+  const serverPid = child.pid ?? 0 // a process that could not be started does not respond below
   const kill = () => child.kill('SIGKILL')
   process.once('exit', kill)
   const exited = once(child, 'exit').then(() => process.off('exit', kill))
@@ -91,14 +95,16 @@ export async function startServer(
     ...contestant,
     origin: `http://127.0.0.1:${port}`,
     key,
+    pid: serverPid,
+    databasePid: pid,
     folder,
     memory: { idle: 0, most: 0 },
     async sampleMemory() {
       // If the process has ended, its failed requests show that.
-      server.memory.most = Math.max(server.memory.most, await residentMemory(child.pid ?? 0))
+      server.memory.most = Math.max(server.memory.most, await residentMemory(serverPid))
     },
     sample: async () => ({
-      service: processorTime(child.pid ?? 0),
+      service: processorTime(serverPid),
       database: pid === undefined ? 0 : processorTime(pid),
       ...(await countStatements()),
     }),

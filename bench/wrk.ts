@@ -1,9 +1,11 @@
 /** Load by wrk: runs one case on one server for some seconds, and checks every response. */
 import { execFile } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 import path from 'node:path'
 import { promisify } from 'node:util'
 import { type Case, repeatable } from './cases.ts'
+import { pin } from './processes.ts'
 import type { Server } from './servers.ts'
 
 /** The number of prepared requests. */
@@ -40,6 +42,11 @@ interface Settings {
 
 let runs = 0
 
+const cores = availableParallelism()
+const ALL = `0-${cores - 1}`
+const OF_SERVER = `0-${Math.ceil(cores / 2) - 1}`
+const OF_OTHERS = `${Math.ceil(cores / 2)}-${cores - 1}`
+
 /**
  * Sends the requests of a case in random order. Throws if a response is not the expected one, or if
  * the number of new pets in the database differs from the number of acknowledged creations.
@@ -60,16 +67,28 @@ export async function load(
   const pets = test.creates ? await server.countPets() : 0
   const before = await server.sample()
   const sampling = setInterval(server.sampleMemory, 1_000)
+  // One caller alone is slower or faster by a fifth, for minutes, by where the scheduler has put the server, the
+  // database and wrk. So the server has cores of its own, as if the others were on other machines.
+  const isAlone = test.connections === 1 && cores > 1 && process.platform === 'linux'
+  const place = (ofServer: string, ofDatabase: string) => {
+    pin(server.pid, ofServer)
+    if (server.databasePid !== undefined) pin(server.databasePid, ofDatabase)
+  }
+  if (isAlone) place(OF_SERVER, OF_OTHERS)
   const { stdout } = await promisify(execFile)(
-    'wrk',
+    isAlone ? 'taskset' : 'wrk',
     [
+      ...(isAlone ? ['--cpu-list', OF_OTHERS, 'wrk'] : []),
       ...['--threads', '1', '--connections', String(test.connections), '--duration', `${seconds}s`],
       ...['--timeout', '10s', '--header', `Authorization: Bearer ${server.key}`],
       ...['--script', path.join(import.meta.dirname, 'requests.lua'), `${server.origin}/v1/pets`],
       ...['--', file, keys, ...(strict ? ['strict'] : [])],
     ],
     { signal },
-  ).finally(() => clearInterval(sampling))
+  ).finally(() => {
+    clearInterval(sampling)
+    if (isAlone) place(ALL, ALL)
+  })
   const after = await server.sample()
   await server.sampleMemory()
   const { failed, wrong, reads, ...result }: Loaded = JSON.parse(
