@@ -42,7 +42,7 @@ export async function run<Row>(
   try {
     return await connection.execute<Row>(statement)
   } finally {
-    await connection.release()
+    connection.release()
   }
 }
 

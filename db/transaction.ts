@@ -77,7 +77,8 @@ export abstract class Connection implements DatabaseConnection {
   abstract begin(): Promise<void>
   abstract commit(): Promise<void>
   abstract rollback(): Promise<void>
-  abstract release(): Promise<void>
+  /** Gives back what the connection holds. Never throws. */
+  release(): void {}
 
   /** Throws if the transaction of the running code is over, or if the database has ended it. */
   async executeQuery<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
@@ -109,6 +110,6 @@ export const createDriver = (connect: () => Connection, close: () => Promise<voi
   beginTransaction: (connection: Connection) => connection.begin(),
   commitTransaction: (connection: Connection) => connection.commit(),
   rollbackTransaction: (connection: Connection) => connection.rollback(),
-  releaseConnection: (connection: Connection) => connection.release(),
+  releaseConnection: async (connection: Connection) => connection.release(),
   destroy: close,
 })

@@ -69,7 +69,7 @@ export class MysqlConnection extends Connection {
     await this.#end('rollback').catch(() => this.#session?.socket.destroy())
   }
 
-  async release(): Promise<void> {
+  override release(): void {
     if (this.#session) this.#pool.giveBack(this.#session)
     this.#session = undefined
   }

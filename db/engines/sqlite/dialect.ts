@@ -67,8 +67,6 @@ class SqliteSession extends Connection {
     if (this.#file.isOwnedBy(this)) await this.#file.execute(this, ROLLBACK)
   }
 
-  async release(): Promise<void> {}
-
   async execute<Row>(statement: Statement): Promise<QueryResult<Row>> {
     if (this.#transaction === 'to begin') {
       await this.#file.execute(this, { ...BEGIN, deadline: statement.deadline })
