@@ -1,6 +1,7 @@
 /** The stores of the service in memory, for the stand-in. */
 import { parse, stringify } from 'devalue'
 import type { Deadline } from '../../db/deadline.ts'
+import { problem } from '../../src/errors/problem.ts'
 import type { Idempotency, Make } from '../../src/idempotency/store.ts'
 import type { NewPet, Pet } from '../../src/petstore/pets/schema.ts'
 import type { PetStore } from '../../src/petstore/pets/store.ts'
@@ -43,21 +44,20 @@ export function idempotencyInMemory(stores: Stores): Idempotency<Stores> {
       const request = stringify([operation, input])
       const before = known.get(name)
       if (before) {
-        if (before.answer === undefined) return 'keyRunning'
-        if (before.request !== request) return 'keyUsed'
-        return { output: parse(before.answer) as Output } // the same operation returned it
+        if (before.answer === undefined) throw problem('keyRunning')
+        if (before.request !== request) throw problem('keyUsed')
+        return parse(before.answer) as Output // the same operation returned it
       }
       known.set(name, { request })
       try {
         const output = await make(stores, deadline)
         // As a text: a store that changes its object in place must not change the answer, too.
         known.set(name, { request, answer: stringify(output) })
-        return { output }
+        return output
       } catch (error) {
         known.delete(name)
         throw error
       }
     },
-    stop() {},
   }
 }

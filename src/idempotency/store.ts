@@ -13,14 +13,12 @@ import { ConflictError, DuplicateError, LockedError } from '../../db/errors.ts'
 import { execute, retry, type Value } from '../../db/statement.ts'
 import type { Database, IdempotencyKeysTable } from '../../db/tables.ts'
 import { inTransaction } from '../../db/transaction.ts'
-
-/** The output of this request or of the first one with the key, or the name of the error. */
-type Outcome<Output> = { output: Output } | 'keyRunning' | 'keyUsed'
+import { problem } from '../errors/problem.ts'
 
 /** Returns the output, with the stores of a transaction. */
 export type Make<Stores, Output> = (stores: Stores, deadline: Deadline) => Promise<Output>
 
-export type Idempotency<Stores> = ReturnType<typeof createIdempotency<Stores>>
+export type Idempotency<Stores> = Pick<ReturnType<typeof createIdempotency<Stores>>, 'once'>
 
 /**
  * Returns the store of the keys of a database, which are valid for `lifetime` milliseconds.
@@ -39,9 +37,9 @@ export function createIdempotency<Stores>(
     const work = async (transaction: Database, ofAll: Deadline) => {
       const output = await make(createStores(transaction), ofAll)
       await storeKey(transaction, row, stringify(output), ofAll)
-      return { output }
+      return output
     }
-    return (await inSharedTransaction(db, work, deadline)) as { output: Output } // what this work returned
+    return (await inSharedTransaction(db, work, deadline)) as Output // what this work returned
   }
 
   /** Stores the key before the work, so that no work begins while another instance uses the key. */
@@ -60,7 +58,7 @@ export function createIdempotency<Stores>(
       const output = await make(createStores(transaction), deadline)
       const update = transaction.updateTable('idempotency_keys').set({ answer: stringify(output) })
       await execute(transaction, update.where('id', '=', id), deadline)
-      return { output }
+      return output
     }
     return inTransaction(db, work)
   }
@@ -68,9 +66,9 @@ export function createIdempotency<Stores>(
   return {
     /**
      * Runs `make` in a transaction that also stores the key of the request, for this holder of an API key
-     * alone, and the output. If the key was used before, returns the output of that request, `keyRunning`
-     * while that request is running, or `keyUsed` if that was another request. The fields of the parsed
-     * input are in the order of the schema. With `oneStatement`, concurrent calls share a transaction.
+     * alone, and the output. If the key was used before, returns the output of that request; throws CONFLICT
+     * while that request is running, and UNPROCESSABLE_CONTENT if that was another request. The fields of the
+     * parsed input are in the order of the schema. With `oneStatement`, concurrent calls share a transaction.
      * Makes up to three attempts, and up to six in conflicts with other transactions, which are safe
      * because of the key. Throws the errors of `make`, and DatabaseUnavailableError.
      */
@@ -79,7 +77,7 @@ export function createIdempotency<Stores>(
       deadline: Deadline,
       make: Make<Stores, Output>,
       { oneStatement = false }: { oneStatement?: boolean } = {},
-    ): Promise<Outcome<Output>> {
+    ): Promise<Output> {
       const row = {
         api_key_id: request.holder,
         key_hash: hashOf('sha256', request.key),
@@ -87,17 +85,17 @@ export function createIdempotency<Stores>(
         fingerprint: fingerprintOf(request.input),
       }
       const name = nameOf(row)
-      if (running.has(name)) return 'keyRunning'
+      if (running.has(name)) throw problem('keyRunning')
       running.add(name)
       let mayShare = oneStatement
       // After an attempt whose commit was not answered, and after one that found the key taken, the row
       // tells what has happened.
-      const attempt = async (): Promise<Outcome<Output>> => {
+      const attempt = async (): Promise<Output> => {
         const known = await findRow(db, row, deadline)
         if (known && known.now - known.created_at < lifetime) {
           const isSame = known.operation === row.operation && known.fingerprint === row.fingerprint
-          // An output of the same operation.
-          return isSame ? { output: parse(known.answer) as Output } : 'keyUsed'
+          if (!isSame) throw problem('keyUsed')
+          return parse(known.answer) as Output // an output of the same operation
         }
         if (known || !mayShare) return await runAlone(row, deadline, make, known?.id)
         mayShare = false
@@ -105,9 +103,6 @@ export function createIdempotency<Stores>(
       }
       try {
         return await retry(attempt, { repeatable: true, deadline })
-      } catch (error) {
-        if (error instanceof RunningError) return 'keyRunning'
-        throw error
       } finally {
         running.delete(name)
       }
@@ -116,9 +111,6 @@ export function createIdempotency<Stores>(
     stop: startCleanup(db, lifetime, log),
   }
 }
-
-/** Another request is about to store the same key; this one has no effect. */
-class RunningError extends Error {}
 
 type NewRow = Omit<IdempotencyKeysTable, 'id' | 'answer' | 'created_at'>
 type Key = Pick<NewRow, 'api_key_id' | 'key_hash'>
@@ -144,7 +136,7 @@ const insertRow = inserts('idempotency_keys', (row: NewRow & { answer: string },
 
 /**
  * Stores the key, and returns the id of its row. If another request has stored the key, which alone is
- * unique here, throws ConflictError; if that one is running, RunningError.
+ * unique here, throws ConflictError; if that one is running, CONFLICT.
  */
 async function storeKey(
   transaction: Database,
@@ -155,7 +147,7 @@ async function storeKey(
   try {
     return await insertRow(transaction, { ...row, answer }, deadline)
   } catch (error) {
-    if (error instanceof LockedError) throw new RunningError()
+    if (error instanceof LockedError) throw problem('keyRunning')
     throw error instanceof DuplicateError ? new ConflictError(error, true) : error
   }
 }

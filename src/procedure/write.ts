@@ -1,5 +1,4 @@
 /** Mutations: each runs in a transaction, again after an attempt that certainly had no effect. */
-import { problem } from '../errors/problem.ts'
 import { parseIdempotencyKey } from '../idempotency/header.ts'
 import { checkOutput } from './call.ts'
 import { madeBy, type Options, type Resolver, type Stores } from './context.ts'
@@ -62,8 +61,6 @@ export function idempotentWrite<Input, Output>(
     if (key === undefined) return await withoutKey(options)
     const request = { holder: ctx.caller.holder, key, operation, input }
     const work = workOf(make, options)
-    const outcome = await ctx.idempotency.once(request, ctx.deadline, work, { oneStatement })
-    if (typeof outcome === 'string') throw problem(outcome)
-    return outcome.output
+    return await ctx.idempotency.once(request, ctx.deadline, work, { oneStatement })
   })
 }
