@@ -55,11 +55,8 @@ export function inserts<Row, Table extends WithId>(
     const parameters = rows.flatMap((row) =>
       Object.values(row).filter((value) => value !== undefined && !isExpression(value)),
     )
-    let query = statements.get(rows.length)
-    if (!query) {
-      query = db.insertInto(table).values(rows).compile()
-      statements.set(rows.length, query)
-    }
+    const query = statements.get(rows.length) ?? db.insertInto(table).values(rows).compile()
+    statements.set(rows.length, query)
     return run(db, { ...query, parameters, deadline, needsConsecutiveIds: rows.length > 1 })
   }
 

@@ -20,11 +20,9 @@ export const inSharedTransaction = coalesce<SharedWork, unknown>({
     const runAll = async (transaction: Database) => {
       shareBatches(transaction)
       // The transaction must not end while some of the works still run.
-      const outcomes = await Promise.allSettled(works.map((work) => work(transaction, deadline)))
-      return outcomes.map((outcome) => {
-        if (outcome.status === 'rejected') throw outcome.reason
-        return outcome.value
-      })
+      const all = works.map((work) => work(transaction, deadline))
+      await Promise.allSettled(all)
+      return await Promise.all(all)
     }
     try {
       return await inTransaction(db, runAll)

@@ -52,7 +52,7 @@ function readBytes(req: IncomingMessage, res: ServerResponse): Promise<Buffer> {
     }
     const onEnd = () => {
       hold(req.socket, 0)
-      resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks))
+      resolve(Buffer.concat(chunks))
     }
     const onClose = () => reject(CLIENT_GONE)
     if (req.destroyed || res.destroyed) return onClose()
