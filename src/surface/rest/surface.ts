@@ -68,15 +68,15 @@ function readInput(
   // The reader of an object returns an object. A parameter of the path wins over a field of the body.
   const input = (readsBody ? read(parseObject(body)) : {}) as Record<string, unknown>
   let index = 0
-  for (const [name, read] of pathParameters) {
-    input[name] = read(decode(name, inPath[index++] as string)) // a match has all parameters
+  for (const [name, readText] of pathParameters) {
+    input[name] = readText(decode(name, inPath[index++] as string)) // a match has all parameters
   }
   if (queryText === '') return input
   const query = parseQuery(queryText, '&', '=', { maxKeys: 0 })
-  for (const [name, read] of queryParameters) {
+  for (const [name, readText] of queryParameters) {
     const text = query[name]
     // A repeated parameter stays a list, which its schema rejects.
-    if (text !== undefined) input[name] = typeof text === 'string' ? read(text) : text
+    if (text !== undefined) input[name] = typeof text === 'string' ? readText(text) : text
   }
   return input
 }

@@ -26,7 +26,7 @@ interface TrpcMatch extends Match {
   isBatch: boolean
   /** The input in the URL: a text, unless it is missing or repeated. */
   input: unknown
-  headers: IncomingHttpHeaders
+  requestHeaders: IncomingHttpHeaders
 }
 
 /** Returns the surface of a router's procedures below `/trpc`. */
@@ -38,7 +38,7 @@ export function trpcSurface(router: AnyTRPCRouter): Surface<TrpcMatch> {
   return {
     name: 'trpc',
     encodeError: (error) => envelope({ error }),
-    match({ method: sent = '', headers }, target) {
+    match({ method: sent = '', headers: requestHeaders }, target) {
       const path = PATH.exec(target.path)
       if (!path) return undefined
       // RFC 9110, section 9.3.2: HEAD is GET without the body, which node:http omits.
@@ -56,15 +56,15 @@ export function trpcSurface(router: AnyTRPCRouter): Surface<TrpcMatch> {
         readsBody: method === 'POST',
         headers: HEADERS,
       }
-      return { operation, names, method, isBatch, input: query.input, headers }
+      return { operation, names, method, isBatch, input: query.input, requestHeaders }
     },
     async reply(match, context, body) {
-      const { operation, names, method, isBatch, headers } = match
+      const { operation, names, method, isBatch, requestHeaders } = match
       if (names.length > 1) {
         const isMixed = operation.type === 'mutation' && names.some(isOf('query'))
-        checkBatch(names, isMixed, headers['idempotency-key'])
+        checkBatch(names, isMixed, requestHeaders['idempotency-key'])
       }
-      if (method === 'POST' && !headers['content-type']) throw problem('mediaType')
+      if (method === 'POST' && !requestHeaders['content-type']) throw problem('mediaType')
       const inputs = inputsOf(method === 'GET' ? match.input : body, method, isBatch)
       const call = async (index: number): Promise<unknown> => {
         const name = names[index] as string
@@ -78,7 +78,8 @@ export function trpcSurface(router: AnyTRPCRouter): Surface<TrpcMatch> {
         return await procedure.run(context, encoded === undefined ? encoded : decodeInput(encoded))
       }
       if (!isBatch) {
-        if (acceptsLines(headers)) throw new Problem('BAD_REQUEST', 'JSON lines need a batch')
+        if (acceptsLines(requestHeaders))
+          throw new Problem('BAD_REQUEST', 'JSON lines need a batch')
         return { status: 200, headers: HEADERS, body: envelope({ output: await call(0) }) }
       }
       const outcomeOf = async (index: number): Promise<Outcome> => {
@@ -92,7 +93,7 @@ export function trpcSurface(router: AnyTRPCRouter): Surface<TrpcMatch> {
       }
       const outcomes = await Promise.all([...names.keys()].map(outcomeOf))
       const reply = batchReply(outcomes)
-      if (!acceptsLines(headers)) return reply
+      if (!acceptsLines(requestHeaders)) return reply
       return { ...reply, status: 200, headers: HEADERS, body: await linesOf(router, outcomes) }
     },
   }
