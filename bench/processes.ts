@@ -1,6 +1,6 @@
 /** The resources that processes use. The processor time is known on Linux only. */
 import { execFile, spawnSync } from 'node:child_process'
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { promisify } from 'node:util'
 
 /** Clock ticks per second in /proc: https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html */
@@ -31,11 +31,22 @@ export async function residentMemory(pid: number): Promise<number> {
 }
 
 /**
- * Restricts a process, with all its threads, to a list of cores such as `0-3`, by taskset (util-linux;
- * Linux only).
+ * Returns the numbers of the cores that this process may use; none where the system has no /proc:
+ * https://man7.org/linux/man-pages/man5/proc_pid_status.5.html
  */
-export function pin(pid: number, cores: string): void {
-  spawnSync('taskset', ['--all-tasks', '--pid', '--cpu-list', cores, String(pid)])
+export function allowedCores(): number[] {
+  if (!existsSync('/proc/self/status')) return []
+  const [, list = ''] =
+    /^Cpus_allowed_list:\s*(.*)$/m.exec(readFileSync('/proc/self/status', 'utf8')) ?? []
+  return list.split(',').flatMap((range) => {
+    const [first = 0, last = first] = range.split('-').map(Number)
+    return Array.from({ length: last - first + 1 }, (_, index) => first + index)
+  })
+}
+
+/** Restricts a process, with all its threads, to cores, by taskset (util-linux). */
+export function pin(pid: number, cores: number[]): void {
+  spawnSync('taskset', ['--all-tasks', '--pid', '--cpu-list', cores.join(), String(pid)])
 }
 
 /** A process and its descendants; empty without /proc. */

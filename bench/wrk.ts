@@ -1,11 +1,10 @@
 /** Load by wrk: runs one case on one server for some seconds, and checks every response. */
 import { execFile } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
-import { availableParallelism } from 'node:os'
 import path from 'node:path'
 import { promisify } from 'node:util'
 import { type Case, repeatable } from './cases.ts'
-import { pin } from './processes.ts'
+import { allowedCores, pin } from './processes.ts'
 import type { Server } from './servers.ts'
 
 /** The number of prepared requests. */
@@ -42,10 +41,9 @@ interface Settings {
 
 let runs = 0
 
-const cores = availableParallelism()
-const ALL = `0-${cores - 1}`
-const OF_SERVER = `0-${Math.ceil(cores / 2) - 1}`
-const OF_OTHERS = `${Math.ceil(cores / 2)}-${cores - 1}`
+const cores = allowedCores()
+const ofServer = cores.slice(0, Math.ceil(cores.length / 2))
+const ofOthers = cores.slice(ofServer.length)
 
 /**
  * Sends the requests of a case in random order. Throws if a response is not the expected one, or if
@@ -69,16 +67,16 @@ export async function load(
   const sampling = setInterval(server.sampleMemory, 1_000)
   // One caller alone is slower or faster by a fifth, for minutes, by where the scheduler has put the server, the
   // database and wrk. So the server has cores of its own, as if the others were on other machines.
-  const isAlone = test.connections === 1 && cores > 1 && process.platform === 'linux'
-  const place = (ofServer: string, ofDatabase: string) => {
-    pin(server.pid, ofServer)
+  const isAlone = test.connections === 1 && cores.length > 1
+  const place = (ofService: number[], ofDatabase: number[]) => {
+    pin(server.pid, ofService)
     if (server.databasePid !== undefined) pin(server.databasePid, ofDatabase)
   }
-  if (isAlone) place(OF_SERVER, OF_OTHERS)
+  if (isAlone) place(ofServer, ofOthers)
   const { stdout } = await promisify(execFile)(
     isAlone ? 'taskset' : 'wrk',
     [
-      ...(isAlone ? ['--cpu-list', OF_OTHERS, 'wrk'] : []),
+      ...(isAlone ? ['--cpu-list', ofOthers.join(), 'wrk'] : []),
       ...['--threads', '1', '--connections', String(test.connections), '--duration', `${seconds}s`],
       ...['--timeout', '10s', '--header', `Authorization: Bearer ${server.key}`],
       ...['--script', path.join(import.meta.dirname, 'requests.lua'), `${server.origin}/v1/pets`],
@@ -87,7 +85,7 @@ export async function load(
     { signal },
   ).finally(() => {
     clearInterval(sampling)
-    if (isAlone) place(ALL, ALL)
+    if (isAlone) place(cores, cores)
   })
   const after = await server.sample()
   await server.sampleMemory()
