@@ -36,6 +36,7 @@ afterEach(async () => {
   await other.close()
   await database.remove()
 })
+const file = () => database.url.slice('sqlite:'.length)
 /** The same database with another timeout for each wait, in milliseconds. */
 async function withTimeout(timeout: number): Promise<void> {
   await db.destroy()
@@ -46,24 +47,24 @@ const insert = (executor: Database, deadline?: Deadline) =>
 const countPets = async () => (await execute(db, db.selectFrom('pets').select('id'))).rows.length
 
 test('a commit while the file is away undoes its transaction, and the next one works', async () => {
-  const file = database.url.slice('sqlite:'.length)
+  const path = file()
   const moved = inTransaction(db, async (transaction) => {
     await insert(transaction)
-    renameSync(file, `${file}.away`)
+    renameSync(path, `${path}.away`)
   })
   await expect(moved).rejects.toThrow(DatabaseUnavailableError)
-  renameSync(`${file}.away`, file)
+  renameSync(`${path}.away`, path)
   await inTransaction(db, (transaction) => insert(transaction))
   expect(await countPets()).toBe(1)
 })
 
 test('no statement of a transaction that a look at the files has undone is executed alone', async () => {
-  const file = database.url.slice('sqlite:'.length)
+  const path = file()
   const undone = inTransaction(db, async (transaction) => {
     await insert(transaction)
-    renameSync(file, `${file}.away`)
+    renameSync(path, `${path}.away`)
     expect(() => engineOf(db).checkPlace()).toThrow(BrokenDatabaseError)
-    renameSync(`${file}.away`, file)
+    renameSync(`${path}.away`, path)
     await insert(transaction)
   })
   await expect(undone).rejects.toThrow(DatabaseUnavailableError)
@@ -235,7 +236,7 @@ test('a database that was closed opens no file again', async () => {
   await db.destroy()
   const list = () => execute(db, db.selectFrom('pets').select('id'))
   await expect(list()).rejects.toThrow(BrokenDatabaseError)
-  const path = `${database.url.slice('sqlite:'.length).replace('?create', '')}.new`
+  const path = `${file()}.new`
   const unused = await connect(`sqlite:${path}?create`)
   await unused.destroy()
   await expect(petStore(unused).get(1n, new Deadline(1_000))).rejects.toThrow(BrokenDatabaseError)
@@ -243,7 +244,7 @@ test('a database that was closed opens no file again', async () => {
 })
 
 test('a file that is missing, or is a folder, is an error that is not repeated', async () => {
-  const path = `${database.url.slice('sqlite:'.length)}.other`
+  const path = `${file()}.other`
   await using elsewhere = await connect(`sqlite:${path}`)
   const list = () => execute(elsewhere, elsewhere.selectFrom('pets').select('id'))
   const error = { name: 'DatabaseUnavailableError', hadNoEffect: false }
