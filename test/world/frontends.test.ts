@@ -75,7 +75,7 @@ npmTrial('TanStack Query', ['@tanstack/react-query', client, ...query, 'msw'], a
   cpSync(check, path.join(project.folder, 'check.ts'))
   expect(await project.compile(['tanstack.ts', 'persister.ts'], { skipLibCheck: true })).toEqual([])
   expect(await runIn(project, 'check.ts')).toBe('as README says\n')
-  return "README's retry: a 404 is final, a lost connection is not; bigints persist"
+  return "README's options: a 404 is final, a lost connection is not; bigints persist"
 })
 
 /** The configuration with which a library that exports `addRex` is compiled. */
