@@ -200,10 +200,12 @@ const apiErrors: TRPCLink<AppRouter> =
  * they are the id of the same pet.
  */
 export const queryKeyHashFn = (queryKey: readonly unknown[]): string =>
-  JSON.stringify(queryKey, (_name, value: unknown) => {
-    if (typeof value === 'bigint') {
-      const number = Number(value)
-      return Number.isSafeInteger(number) ? number : { bigint: String(value) }
+  JSON.stringify(queryKey, function (this: Record<string, unknown>, name, value: unknown) {
+    // The value itself: JSON.stringify has called the toJSON that a polyfill gives bigints, if any.
+    const own = this[name]
+    if (typeof own === 'bigint') {
+      const number = Number(own)
+      return Number.isSafeInteger(number) ? number : { bigint: String(own) }
     }
     return isPlainObject(value) ? sorted(value) : value
   })

@@ -239,5 +239,18 @@ test.each(hashes.map(([key, hash]) => [hash, key] as const))(
   'queryKeyHashFn returns %s',
   (hash, key) => {
     expect(queryKeyHashFn(key)).toBe(hash)
+    // A polyfill, which runs before a replacer of JSON.stringify.
+    for (const toJSON of [Number, String]) {
+      Object.assign(BigInt.prototype, {
+        toJSON() {
+          return toJSON(this)
+        },
+      })
+      try {
+        expect(queryKeyHashFn(key)).toBe(hash)
+      } finally {
+        Reflect.deleteProperty(BigInt.prototype, 'toJSON')
+      }
+    }
   },
 )

@@ -15,6 +15,7 @@ import { procedure, router } from '../../../src/procedure/procedure.ts'
 import { write } from '../../../src/procedure/write.ts'
 import { openApiDocument } from '../../../src/surface/rest/openapi/document.ts'
 import { operationsOf } from '../../../src/surface/rest/operations.ts'
+import { blocksOf, filesIn } from '../../support/documents.ts'
 import { described } from '../../support/procedures.ts'
 import { parseExact } from '../../support/rest.ts'
 import { serviceForFile } from '../../support/service.ts'
@@ -122,6 +123,29 @@ test('the code of the guide to paging lists everything and does not take an erro
   expect((await list(service.key)).stdout).toMatch(/^\[.*\]\n$/)
   await expect(list('another')).rejects.toThrow('"code":"UNAUTHORIZED"')
 })
+
+test.each([
+  ['bigints have no toJSON', ''],
+  ['their toJSON rounds', 'BigInt.prototype.toJSON = function () { return Number(this) }'],
+  ['their toJSON returns a text', 'BigInt.prototype.toJSON = function () { return String(this) }'],
+])(
+  '%s: the code for 64-bit ids, of the guide and of docs/clients.md, keeps all digits',
+  async (_, polyfill) => {
+    const [, guide = ''] =
+      /## 64-bit ids.*?```JavaScript\n(.*?)```/s.exec(document.info.description) ?? []
+    const json =
+      '{"id":9007199254740993,"categoryId":-3,"name":"12345678901234567890","tags":[1.5,null]}'
+    const exact = filesIn(blocksOf('docs/clients.md'))['exact.ts']
+    for (const code of [
+      `const response = new Response('${json}')\n${guide}`,
+      `${exact}\nconst text = stringify(parse('${json}'))`,
+    ]) {
+      const program = `${polyfill}\n${code}\nconsole.log(text)`
+      const words = ['--input-type=module-typescript', '-e', program]
+      expect((await promisify(execFile)(process.execPath, words)).stdout).toBe(`${json}\n`)
+    }
+  },
+)
 
 test('every operation has a sample for the TypeScript client that runs', async () => {
   const client = pathToFileURL(path.resolve('client/src/client.ts')).href

@@ -34,4 +34,15 @@ const refused = await createPet({ body: newPet(LARGE), client })
 assert.equal(refused.error?.code, 'BAD_REQUEST')
 assert.match(refused.error.message, /^categoryId must be an integer/)
 
+// A polyfill, which JSON.stringify calls before it calls a replacer
+for (const toJSON of [Number, String]) {
+  Object.assign(BigInt.prototype, {
+    toJSON() {
+      return toJSON(this)
+    },
+  })
+  const made = await createPet({ body: newPet(LARGE) })
+  assert.equal(made.data?.categoryId, LARGE)
+}
+
 console.log('exact')

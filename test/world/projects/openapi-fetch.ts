@@ -39,4 +39,15 @@ const other = await plain.GET('/pets/{petId}', { params: { path: { petId: pet.id
 assert.equal(other.error?.code, 'NOT_FOUND')
 await assert.rejects(plain.POST('/pets', { body: newPet(LARGE) }), TypeError)
 
+// A polyfill, which JSON.stringify calls before it calls a replacer
+for (const toJSON of [Number, String]) {
+  Object.assign(BigInt.prototype, {
+    toJSON() {
+      return toJSON(this)
+    },
+  })
+  const made = await petstore.POST('/pets', { body: newPet(LARGE) })
+  assert.equal(made.data?.categoryId, LARGE)
+}
+
 console.log('exact')
