@@ -10,7 +10,7 @@ export const mistakes = [
   petstore.createPet.mutate({ name: 'Rex', categoryId: '3' }), // wrong
   petstore.getPet.query({ petId: '7' }), // wrong
   petstore.getPet.query(), // wrong
-  petstore.deletePet.mutate({ petId: 7 }), // wrong
+  petstore.fetchPet.query({ petId: 7 }), // wrong
   createPetstoreClient({ url: 'http://localhost/trpc' }), // wrong
 ]
 
