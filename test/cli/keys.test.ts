@@ -30,7 +30,7 @@ test('create prints only the key on stdout, which works at once, and stores the 
   expect(stdout).toMatch(/^petstore_[\w-]{43}\n$/)
   const key = stdout.trim()
   expect(await statusWith(key)).toBe(200)
-  expect(stderr).toBe(`This is key 2 of ${place}. Keep it: it is not shown again.\n`)
+  expect(stderr).toBe(`Key 2 of ${place} is on stdout. Keep it: it is not shown again.\n`)
   const [row = {}] = await sql('select * from api_keys where id = 2')
   const [createdAt, expiresAt] = [Number(row.created_at), Number(row.expires_at)]
   expect(createdAt).toBeGreaterThanOrEqual(before)
