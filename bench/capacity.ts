@@ -200,7 +200,7 @@ const HELP: Record<Wall | 'connections' | 'disk', [limit: string, help: string]>
   ],
   pool: [
     'the connections of one process',
-    'a larger pool, more processes, a database that is nearer',
+    'a larger pool (`DATABASE_POOL_SIZE`), more processes, a database that is nearer',
   ],
   commits: [
     'the commits of the database’s disk',
@@ -260,7 +260,7 @@ export function capacityMarkdown(measured: Table, server: number, assumed = ASSU
         whole(call.bytes),
       ]),
     ),
-    `The limits of the mixture, at ${whole(utilization * 100)} % of each, the first one first:`,
+    `The limits of the mixture, at ${whole(utilization * 100)} % of each, in the order in which they are reached:`,
     table(
       ['limit', 'calls a second', 'what helps'],
       one.map(({ wall, rate }) => [HELP[wall][0], whole(rate), HELP[wall][1]]),
