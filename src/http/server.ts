@@ -104,7 +104,11 @@ export function createHttpServer(
   // A client that closes its side first still gets its answer. Node does not document this property.
   Object.assign(server, { httpAllowHalfOpen: true })
   server.maxHeadersCount = MAX_HEADER_COUNT
-  server.setTimeout(keepAliveTimeout)
+  // An answer that is being made may take longer, as the database allows.
+  server.setTimeout(keepAliveTimeout, (socket: Socket) => {
+    const current = connections.get(socket)?.current
+    if (!current || current.headersSent) socket.destroy()
+  })
   server
     .on('connection', (socket: Socket) => {
       void socket.remoteAddress // kept for the log, which reads it after the socket has closed

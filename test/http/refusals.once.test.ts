@@ -7,6 +7,7 @@ import { createTRPCClient, httpBatchLink, httpLink } from '@trpc/client'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createPetstoreClient, isApiError } from '../support/client.ts'
 import { everyHeader, expectRefusal } from '../support/expect.ts'
+import { holdWrites } from '../support/hold.ts'
 import { until } from '../support/instance.ts'
 import { newMetrics } from '../support/metrics.ts'
 import { countPets } from '../support/pets.ts'
@@ -214,6 +215,13 @@ test('connections that send nothing, or no more, are closed in silence', async (
   expect(silent).toEqual({ answers: [], closed: true })
   expect((await text(idle)).match(/^HTTP/gm)).toHaveLength(1)
   expect(service.logged.slice(lines).map((line) => JSON.parse(line).requestId)).toEqual(['idle'])
+})
+
+test('a client whose answer takes longer than KEEP_ALIVE_TIMEOUT gets it', async () => {
+  const release = await holdWrites(service.databaseUrl)
+  const answer = await service.rest('POST', '/pets', { body: { name: 'Rex', categoryId: 3 } })
+  await release()
+  expect(answer.status).toBe(503) // after DATABASE_TIMEOUT
 })
 
 test('a client that does not read its responses is disconnected', async () => {
