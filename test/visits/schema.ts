@@ -6,7 +6,6 @@ import {
   int64Input,
   int64Output,
   textInput,
-  textOutput,
 } from '../../src/procedure/fields.ts'
 import { MAX_LIMIT, pagingInputs } from '../../src/procedure/paging.ts'
 
@@ -27,10 +26,10 @@ export const NewVisit = z
 export const Visit = z
   .object({
     id: int64Output({ description: 'Identifies the visit.' }),
-    reference: textOutput({}, 40),
+    reference: z.string(),
     at: dateTimeOutput(),
     urgent: z.boolean(),
-    note: textOutput({}).nullable(),
+    note: z.string().nullable(),
     closedAt: dateTimeOutput().nullable(),
   })
   .meta({ id: 'Visit', description: 'A visit.' })
