@@ -119,12 +119,13 @@ class MysqlEngine extends MysqlAdapter implements Engine {
     return rows[0]?.name
   }
 
-  /** All of Unicode, compared exactly. */
+  /** All of Unicode, compared exactly. The indexes of other row formats, which servers may have by default, have no room for it. */
   async tableOptions(db: QueryExecutorProvider) {
     const query = sql<{ Collation: string }>`show collation like 'utf8mb4%bin'`
     const known = (await query.execute(db)).rows.map(({ Collation }) => Collation)
     const collation = COLLATIONS.find((name) => known.includes(name)) ?? 'utf8mb4_bin'
-    return sql`character set utf8mb4 collate ${sql.raw(collation)} comment ${sql.lit(COMMENT)}`
+    const character = sql`character set utf8mb4 collate ${sql.raw(collation)}`
+    return sql`${character} row_format dynamic comment ${sql.lit(COMMENT)}`
   }
 
   /**

@@ -35,6 +35,7 @@ const WRONG = [
   '--completion-type=CHAIN',
   '--transaction-isolation=READ-UNCOMMITTED',
   '--default-storage-engine=MyISAM',
+  '--innodb-default-row-format=COMPACT',
   '--loose-skip-character-set-client-handshake',
   '--character-set-server=gbk',
   '--collation-server=gbk_chinese_ci',
