@@ -126,12 +126,16 @@ export class SqliteFile {
       this.#database = opened
     }
     const database = this.#database
-    const { statement, columns } = this.#prepare(database, sql)
+    const prepared = this.#prepare(database, sql)
+    const { statement } = prepared
     const values = parameters as SQLInputValue[] // node:sqlite rejects other values
-    if (columns.length > 0) {
+    if (prepared.columns.length > 0) {
       // `setReturnArrays` makes rows arrays. Kysely declares the type of the objects.
       const rows = statement.all(...values) as unknown as unknown[][]
-      return { rows: rows.map((row) => toObject(columns, row)) as Row[] }
+      // SQLite prepares `select *` again when another process has added a column.
+      if (rows[0] && rows[0].length !== prepared.columns.length)
+        prepared.columns = columnsOf(statement)
+      return { rows: rows.map((row) => toObject(prepared.columns, row)) as Row[] }
     }
     const isAlone = !database.isTransaction
     if (isAlone || sql === 'commit') this.checkPlace()
@@ -161,11 +165,13 @@ export class SqliteFile {
     const statement = database.prepare(sql)
     // Rows as arrays, converted by `toObject`, are a quarter faster than rows as objects.
     statement.setReturnArrays(true)
-    const prepared = { statement, columns: statement.columns().map(({ name }) => name) }
+    const prepared = { statement, columns: columnsOf(statement) }
     this.#prepared.set(sql, prepared)
     return prepared
   }
 }
+
+const columnsOf = (statement: StatementSync) => statement.columns().map(({ name }) => name)
 
 /** Returns the number of rows that an insert sends; undefined for other statements. */
 const rowsOf = (query: RootOperationNode): number | undefined =>

@@ -12,8 +12,9 @@ import {
 } from 'node:fs'
 import { expect, onTestFinished, test } from 'vitest'
 import { newDatabase } from '../../support/database.ts'
-import { type Instance, startInstance } from '../../support/instance.ts'
+import { addKey, type Instance, startInstance } from '../../support/instance.ts'
 import { newFolder, programs, runToEnd } from '../../support/process.ts'
+import { restClient } from '../../support/rest.ts'
 import { openSql } from '../../support/sql.ts'
 import { watchedSqlite } from '../../support/watched.ts'
 
@@ -45,6 +46,19 @@ test('a commit waits for the disk, and no wait for a lock blocks the process', a
     // https://sqlite.org/pragma.html#pragma_synchronous: 2 is FULL.
     expect([journal, synchronous, busy]).toEqual(['wal', '2', '0'])
   }
+})
+
+test('the next release adds columns while this one serves', async () => {
+  await startService()
+  const calls = async () => [
+    await createWithKey({}, '"same"'),
+    await restClient(service.origin, await addKey(service.sql))('GET', '/pets/1'),
+  ]
+  const before = await calls()
+  for (const table of ['pets', 'idempotency_keys', 'api_keys']) {
+    await service.sql(`alter table ${table} add column later bigint default 7`)
+  }
+  expect((await calls()).map(({ body }) => body)).toEqual(before.map(({ body }) => body))
 })
 
 // `prlimit` limits the size of the files that a process may write.
