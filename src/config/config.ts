@@ -160,8 +160,8 @@ export function readConfig(environment: Variables, dotenv: Variables = {}) {
     ...data,
     baseUrl: data.baseUrl ?? `http://localhost:${data.port}/v1`,
     /** Whether a variable of OpenTelemetry says where to send traces. */
-    exportsTraces: Object.keys({ ...environment, ...dotenv }).some((name) =>
-      name.startsWith('OTEL_EXPORTER_'),
+    exportsTraces: Object.entries({ ...environment, ...dotenv }).some(
+      ([name, value]) => value && name.startsWith('OTEL_EXPORTER_'),
     ),
     /** Sentences for the log. */
     warnings,

@@ -69,8 +69,8 @@ function secretOf(name: string, { [name]: value, [`${name}_FILE`]: file }: Varia
   if (!file) return value
   if (value) throw new UsageError(`${name} and ${name}_FILE are both set: unset one`)
   try {
-    const text = readFileSync(file, 'utf8').trim()
-    if (text === '') throw new TypeError(`${file} is empty`)
+    const text = readFileSync(file, 'utf8').replace(/[\r\n]+$/, '')
+    if (text.trim() === '') throw new TypeError(`${file} is empty`)
     return text
   } catch (error) {
     throw new UsageError(`${name}_FILE: ${(error as Error).message}`)
@@ -100,10 +100,11 @@ function isWithin(mistakes: number, from: string, to: string): boolean {
 
 /**
  * The lines of .env: blank, a comment, or NAME=value. A value in quotes may have several lines. What follows it
- * is a comment: other text means that a quote is missing, behind which the next variable would be lost.
+ * is a comment: other text means that a quote is missing, behind which the next variable would be lost. So
+ * would the one after an empty value with a space, for which Node takes the next line.
  */
 const LINES =
-  /[^\S\n]*(?:#[^\n]*|(?:export\s+)?[A-Za-z_][\w.]*[^\S\n]*=[^\S\n]*(?:(?:"[^"]*"|'[^']*'|`[^`]*`)[^\S\n]*(?:#[^\n]*)?|(?!["'`])[^\n]*))?(?:\n|$)/gy
+  /[^\S\n]*(?:#[^\n]*|(?:export\s+)?[A-Za-z_][\w.]*[^\S\n]*=(?:[^\S\n]*(?:(?:"[^"]*"|'[^']*'|`[^`]*`)[^\S\n]*(?:#[^\n]*)?|[^\s"'`][^\n]*)|\r?))?(?:\n|$)/gy
 
 /** Returns the variables of a text in the format of .env. Throws UsageError for another line. */
 export function parseDotenv(text: string): Variables {

@@ -121,6 +121,7 @@ test.each<[Record<string, string>, object]>([
   ],
   [{ REUSE_PORT: 'false' }, {}],
   [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://x:4318' }, { exportsTraces: true }],
+  [{ OTEL_EXPORTER_OTLP_ENDPOINT: '' }, {}],
   [{ LISTEN_HOST: '127.0.0.1' }, { listenHost: '127.0.0.1' }],
   ...['capacitor://localhost', 'chrome-extension://abcdefgh', 'app://shop.example:80'].map(
     (origin): [Record<string, string>, object] => [
@@ -272,9 +273,9 @@ test('DATABASE_URL_FILE and DATABASE_PASSWORD_FILE name files, which are not emp
   expect(() => readConfig({ DATABASE_URL_FILE: '/dev/null' })).toThrow(
     /^DATABASE_URL_FILE: .+ empty/,
   )
-  writeFileSync(file, "it's #1\n")
+  writeFileSync(file, "it's #1 \r\n")
   const withoutPassword = { DATABASE_URL: 'mysql://shop@db/pets', DATABASE_PASSWORD_FILE: file }
-  expect(readConfig(withoutPassword).databaseUrl).toBe("mysql://shop:it's%20%231@db/pets")
+  expect(readConfig(withoutPassword).databaseUrl).toBe("mysql://shop:it's%20%231%20@db/pets")
 })
 
 const meant = (written: string, name: string) =>
@@ -339,7 +340,9 @@ test('a line of .env that is neither blank, nor a comment, nor NAME=value ends t
   const good = `# it's a "comment\n\n export PORT = 1 \r\nA='#\n\nx'\r\nB="it's" # y\n`
   expect(parseDotenv(good)).toMatchObject({ PORT: '1', A: '#\n\nx', B: "it's" })
   const wrong = ['DATABASE_URL: mysql://x', 'DATABASE_URL mysql://x', '= x', '- A=1']
-  for (const line of [...wrong, "C='", 'C="x\nDATABASE_URL="mysql://x"']) {
+  // Node would take the next line for the value.
+  const swallowing = ['C= ', 'C= \r', 'C= "x', "C='", 'C="x\nDATABASE_URL="mysql://x"']
+  for (const line of [...wrong, ...swallowing]) {
     expect(() => parseDotenv(`${good}${line}\n`), line).toThrow(
       new UsageError('Line 8 of .env must be NAME=value'),
     )
