@@ -62,7 +62,7 @@ export function createApp(
   app.get('/healthz', (_req, res) => answer(res, 200, jsonHeaders, '{"status":"ok"}'))
   app.get('/readyz', async (_req, res) => {
     if (await readiness.isReady()) return answer(res, 200, jsonHeaders, '{"status":"ready"}')
-    // A thrown error would be logged, and health checks come every second.
+    // A thrown error would be logged each time.
     answer(res, NOT_READY.status, jsonHeaders, JSON.stringify(NOT_READY.body))
   })
   app.all(['/healthz', '/readyz'], getOnly)

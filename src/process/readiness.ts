@@ -13,17 +13,22 @@ export type Readiness = ReturnType<typeof createReadiness>
 /** Returns the readiness of a process that serves from this database. */
 export function createReadiness(db: Database, log: Log) {
   let reported: BrokenDatabaseError | undefined
+  let wasReady = true
   let checking: Promise<boolean> | undefined
   const check = async () => {
     using deadline = new Deadline(TIMEOUT)
     try {
-      return await isCurrent(db, deadline)
+      if (!(await isCurrent(db, deadline))) throw new Error('The database lacks migrations')
+      wasReady = true
     } catch (error) {
       if (error instanceof BrokenDatabaseError) readiness.reportBroken(error)
-      return false
+      // Once: a load balancer asks every second, and then sends no calls, whose failures would say why.
+      else if (wasReady) log.error({ err: error }, 'The service is not ready')
+      wasReady = false
     } finally {
       checking = undefined
     }
+    return wasReady
   }
   const readiness = {
     /** True once the process begins to stop. */

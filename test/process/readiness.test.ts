@@ -82,9 +82,12 @@ test('a schema that lacks a migration, or all, is not ready until they have run'
   const logged = service.logged.length
   await expectNotReady()
   expect((await fetch(`${service.origin}/readyz`, { method: 'HEAD' })).status).toBe(503)
-  // Probes come every second: 503 is not logged as an error.
+  // Probes come every second: the cause is logged once.
   const lines = service.logged.slice(logged).map((line) => JSON.parse(line))
-  expect(lines.map(({ level, msg }) => `${level} ${msg}`)).toEqual(Array(3).fill('info request'))
+  expect(lines.map(({ level, msg, err }) => [level, err?.message ?? msg].join(' '))).toEqual([
+    'error The database lacks migrations',
+    ...Array(3).fill('info request'),
+  ])
   await sql('insert into kysely_migration (name, timestamp) values (?, ?)', [
     newest?.name,
     newest?.timestamp,
