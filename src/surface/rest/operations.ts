@@ -21,8 +21,16 @@ const parametersOf = (path: string) => [...path.matchAll(PARAMETER)].map(([, nam
  * Returns the operations of a router; `baseUrl` is the public URL of `/v1`, for links. Throws TypeError for
  * a description that contradicts its procedure.
  */
-export const operationsOf = (router: AnyTRPCRouter, baseUrl: string): Operation[] =>
-  proceduresOf(router).map((procedure) => operationOf(procedure, baseUrl))
+export function operationsOf(router: AnyTRPCRouter, baseUrl: string): Operation[] {
+  const operations = proceduresOf(router).map((procedure) => operationOf(procedure, baseUrl))
+  const placeOf = (path: string) => path.replaceAll(PARAMETER, '{}')
+  const places = operations.map(({ path }) => placeOf(path))
+  for (const { name, creates } of operations) {
+    if (creates === undefined || places.includes(placeOf(creates))) continue
+    throw new TypeError(`The procedure ${name} creates ${creates}, the path of no procedure`)
+  }
+  return operations
+}
 
 /** Characters of a name, which is kept with each Idempotency-Key. */
 const MAX_NAME = 64

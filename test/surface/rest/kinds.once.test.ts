@@ -79,8 +79,8 @@ const served = router({
     .output(Note)
     .mutation(idempotentWrite(async ({ input: { label } }) => ({ label: label.toLowerCase() }))),
   remove: procedure
-    .meta(described('DELETE', '/notes/{label}', { deprecated }))
-    .input(z.object({ label: z.string(), whole: z.boolean().optional() }))
+    .meta(described('DELETE', '/shops/{shop}/notes/{label}', { deprecated }))
+    .input(z.object({ shop: z.string(), label: z.string(), whole: z.boolean().optional() }))
     .output(z.void())
     .mutation(
       write(async ({ input }) => {
@@ -308,7 +308,7 @@ test('only operations with a body can fail because of it; the example of 400 is 
     JSON.stringify(paths[path][method].responses[400].content)
   expect(badRequest('/shops/{shop}/notes', 'post')).toContain('"message":"label ')
   expect(badRequest('/see', 'put')).toContain('The body must be a JSON object')
-  expect(badRequest('/notes/{label}', 'delete')).toContain('Host')
+  expect(badRequest('/shops/{shop}/notes/{label}', 'delete')).toContain('Host')
   const { examples } = paths['/shops/{shop}/notes'].post.responses[409].content['application/json']
   expect(examples.CONFLICT.value.message).toBe('This note exists')
   expect(examples.CONFLICT_2.value.message).toMatch(/still running/)
@@ -353,9 +353,9 @@ test.each([
 
 test('a DELETE has a query, ignores a body, and answers 204 without headers about content', async () => {
   const init = { method: 'DELETE', headers: { 'content-type': 'application/json' }, body: '{' }
-  const answer = await ask('/notes/a?whole=true', init)
+  const answer = await ask('/shops/7/notes/a?whole=true', init)
   expect([answer.status, await answer.text()]).toEqual([204, ''])
-  expect(removed).toEqual([{ label: 'a', whole: true }])
+  expect(removed).toEqual([{ shop: '7', label: 'a', whole: true }])
   for (const name of ['content-type', 'content-length', 'transfer-encoding']) {
     expect(answer.headers.get(name), name).toBeNull()
   }

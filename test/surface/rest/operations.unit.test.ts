@@ -16,7 +16,6 @@ const posting = procedure.meta(described('POST', '/toys', { example, exampleInpu
 const creating = procedure
   .meta(described('POST', '/toys', { creates: '/toys/{id}', example, exampleInput: example }))
   .input(Toy)
-  .output(Toy)
 const NAME = 'it'
 const baseUrl = 'https://x/v1'
 /** A query of the toy with a label of this schema, in its path. */
@@ -50,7 +49,12 @@ test.each<[string, object, string]>([
     'must be made by write',
   ],
   ['a mutation without one', mutation.mutation(give), 'must be made by write'],
-  ['a Location without its field', creating.mutation(idempotentWrite(give)), '{id}'],
+  ['a Location without its field', creating.output(Toy).mutation(idempotentWrite(give)), '{id}'],
+  [
+    'a Location that is no path',
+    creating.output(Toy.extend({ id: z.string() })).mutation(idempotentWrite(give as never)),
+    'creates /toys/{id}, the path of no procedure',
+  ],
   ['a path without its field', labelled('/toys/{id}'), '{id}'],
   ['null in a path', labelled('/toys/{label}', z.string().nullable()), 'a URL can have'],
   ['a list in a query', labelled('/toys', z.array(z.string())), 'a URL can have'],
