@@ -41,10 +41,12 @@ test('the server blocks nobody, and no pet is lost or doubled', {
   const load = startLoad(service.origin, key)
   await setTimeout(3_000)
 
+  const opened = proxy.opened
   await freeze(mysql.pid)
   load.begin('frozen')
   await setTimeout(SECONDS * 1_000)
   expect(proxy.clients, 'one is being opened').toBeLessThanOrEqual(1)
+  expect(proxy.opened - opened, 'each for a minute').toBeLessThanOrEqual(1 + SECONDS / 60)
   const before = load.acknowledged.size
   thaw(mysql.pid)
   const start = performance.now()

@@ -4,6 +4,7 @@ import { connect, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { afterEach, expect, test } from 'vitest'
 import { expectRestError, expectServing, expectTrpcError } from '../support/expect.ts'
+import { holdWrites } from '../support/hold.ts'
 import { until } from '../support/instance.ts'
 import { countPets } from '../support/pets.ts'
 import { accepted, converse, requestText, unreadAnswer } from '../support/raw.ts'
@@ -111,6 +112,16 @@ test.for<[line: string, body: string | undefined, status: number]>([
     socket.end(requestText(line, { key: service.key, version, ...(body && { body }) }))
     expect(await text(socket)).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
   }
+})
+
+test('a client that ends its side after a whole request gets the answer, however late', async () => {
+  const release = await holdWrites(service.databaseUrl)
+  const { socket, served } = await open()
+  const ended = once(served, 'end')
+  socket.end(post('1.1'))
+  await ended
+  await release()
+  expect(await text(socket)).toMatch(/^HTTP\/1\.1 201 /)
 })
 
 test('a client that ends its side in a body creates nothing; after a response it is disconnected', async () => {

@@ -23,6 +23,7 @@ async function startProxy(host: string, port: number, localAddress?: string) {
   const statements: string[] = []
   const faults = new Set<Fault>()
   const links = new Set<Link>()
+  let opened = 0
   let isStalled = false
   let change = (statement: string) => statement
 
@@ -31,6 +32,7 @@ async function startProxy(host: string, port: number, localAddress?: string) {
     const upstream = connect({ port, host, ...(localAddress && { localAddress }) })
     const link = { client, isForgotten: false }
     links.add(link)
+    opened++
     for (const event of ['end', 'close']) client.on(event, () => links.delete(link))
     for (const [socket, peer] of [
       [client, upstream],
@@ -151,6 +153,10 @@ async function startProxy(host: string, port: number, localAddress?: string) {
     /** Ends all sessions as MySQL ends those that were idle for too long: with the error 4031. */
     expire() {
       for (const { client } of links) client.end(errorPacket(4031, 0))
+    },
+    /** The number of connections that clients have opened so far. */
+    get opened() {
+      return opened
     },
     /** The number of open connections of clients. */
     get clients() {
