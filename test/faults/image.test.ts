@@ -53,10 +53,13 @@ test('the files of the image suffice in any folder: to start, serve, pass the he
       expect([file, (await fetch(`http://127.0.0.1:${port}${file}`)).status]).toEqual([file, 200])
     }
     const [, check = ''] = /CMD (\[.+\])/.exec(said(/HEALTHCHECK/).join()) ?? []
-    const [, ...checking] = JSON.parse(check)
-    // A proxy for other requests is not asked: it would report itself.
-    const env = { PORT: String(port), NODE_USE_ENV_PROXY: '1', HTTP_PROXY: 'http://127.0.0.1:9' }
-    const checkHealth = () => spawnSync(process.execPath, checking, { env, stdio: 'ignore' }).status
+    const [command, ...checking] = JSON.parse(check)
+    // A proxy for other requests is not asked: it would report itself. OpenTelemetry is not loaded.
+    const env = {
+      ...{ PORT: String(port), NODE_USE_ENV_PROXY: '1', HTTP_PROXY: 'http://127.0.0.1:9' },
+      ...{ NODE_OPTIONS: '--import=./missing.mjs', PATH: `${path.dirname(process.execPath)}:/bin` },
+    }
+    const checkHealth = () => spawnSync(command, checking, { env, stdio: 'ignore' }).status
     expect(checkHealth()).toBe(0)
     expect(await program.end('SIGTERM')).toBe(0)
     expect(checkHealth()).not.toBe(0)
