@@ -47,7 +47,7 @@ test('every script that runs Node says in one line that Node is missing', () => 
       encoding: 'utf8',
     })
     expect(ran.stderr, name).toBe(
-      'Node 24 or newer is missing: run npm ci without --ignore-scripts, which installs it, or install it yourself\n',
+      'Node 24 or newer is missing: run npm ci without --ignore-scripts, --omit=dev and NODE_ENV=production, which installs it, or install it yourself\n',
     )
     expect(ran.status, name).toBe(1)
   }
