@@ -29,9 +29,9 @@ const ID = z
     'must be that of a key (see list)',
   )
   .transform(BigInt)
-const json = z.boolean().default(false)
+const flag = z.boolean('takes no value').default(false)
 const takes = <Fields extends z.ZodRawShape>(fields: Fields) =>
-  z.strictObject({ ...fields, json }, { error: (issue) => `takes no ${issue.keys}` })
+  z.strictObject({ ...fields, json: flag }, { error: (issue) => `takes no ${issue.keys}` })
 
 const Arguments = z.discriminatedUnion(
   'COMMAND',
@@ -40,7 +40,7 @@ const Arguments = z.discriminatedUnion(
       COMMAND: z.literal('create'),
       NAME: textInput({ description: '' }), // as that of a pet
       expires: duration('1ms').optional(),
-      'read-only': z.boolean().default(false),
+      'read-only': flag,
     }),
     takes({ COMMAND: z.literal('list') }),
     takes({ COMMAND: z.literal('rotate'), ID, grace: duration('0s').prefault('24h') }),
@@ -51,8 +51,8 @@ const Arguments = z.discriminatedUnion(
 
 /** Returns the arguments. Throws UsageError. */
 function readArguments() {
-  const [text, flag] = [{ type: 'string' }, { type: 'boolean' }] as const
-  const options = { expires: text, grace: text, 'read-only': flag, json: flag }
+  const [text, toggle] = [{ type: 'string' }, { type: 'boolean' }] as const
+  const options = { expires: text, grace: text, 'read-only': toggle, json: toggle }
   const { positionals, values } = parseArgs({ strict: false, allowPositionals: true, options })
   const [COMMAND, operand, second] = positionals
   const { data, error } = Arguments.safeParse({
