@@ -19,7 +19,7 @@ export interface Engine extends DialectAdapter {
   forceIndex<Table extends keyof Tables>(table: Table, index: string): Table
   /** Maximum number of pages in one query; 1 where the database is in this process. */
   readonly pagesPerQuery: number
-  /** Runs work under the lock of the database. Throws LockedError if others hold it for some seconds. */
+  /** Runs work under the lock of the database. Throws LockedError if others hold it for a second (MySQL) or five (SQLite). */
   underLock<Result>(db: Database, work: (session: Database) => Promise<Result>): Promise<Result>
   /**
    * Marks a new database as the service's, in which migrations will create tables. Returns the name of a

@@ -37,8 +37,8 @@ const HELD = 'other processes have held its lock for a minute; try again when th
 
 /**
  * Runs the pending migrations under the lock of the database, and returns their names. `report` hears once if
- * other processes hold the lock, and of migrations of a database that is not new. A migration that is added later with an earlier name runs too, and
- * those of a newer release are left alone. In a Galera cluster each node has a lock of its own, so a
+ * other processes hold the lock, and the names of the migrations if the database is not new. A migration
+ * that is added later with an earlier name runs too, and those of a newer release are left alone. In a Galera cluster each node has a lock of its own, so a
  * migration must be able to run twice. Throws the error of a migration, LockedError after a minute, and
  * DatabaseUnavailableError, also for tables of another program.
  */

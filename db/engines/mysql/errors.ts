@@ -3,8 +3,8 @@
  * names of MySQL:
  * https://dev.mysql.com/doc/mysql-errors/9.4/en/server-error-reference.html
  * https://mariadb.com/docs/server/reference/error-codes
- * From 4000 on, MySQL and MariaDB use a number for different errors. Those of MariaDB concern triggers,
- * cursors and routines, which the service does not have.
+ * From 4000 on, MySQL and MariaDB use a number for different errors. Here, 4025 is MariaDB's; what the others
+ * are in MariaDB concerns triggers, cursors and routines, which the service does not have.
  */
 import {
   ConflictError,

@@ -15,11 +15,9 @@ const MAX_WAITING = 1_000
 /** Milliseconds after which an idle connection is closed, before a router or load balancer drops it. */
 const IDLE_TIMEOUT = 30_000
 
-/**
- * Milliseconds in which an idle connection may have been lost in silence, so it is pinged before its next
- * use, and those that the ping may take. A busy connection is never pinged.
- */
+/** Milliseconds after which an idle connection, which may have been lost in silence, is pinged before its next use. */
 const PING_AFTER = 500
+/** Milliseconds that the ping may take. */
 const PING_TIMEOUT = 500
 
 const UNKNOWN_SESSION = 1094 // ER_NO_SUCH_THREAD

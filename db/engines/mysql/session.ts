@@ -11,9 +11,9 @@ import {
 import { openError } from './errors.ts'
 
 /**
- * Milliseconds that the log-in may take after TCP has accepted the connection: longer than a call waits,
- * because a server that hangs counts each connection that a client closes before, and after a hundred of
- * them blocks the client's address for good (error 1129):
+ * Milliseconds that the log-in may take after TCP has accepted the connection. That is longer than a call
+ * waits: a server that hangs counts each connection that its client closes before the log-in ends, and after
+ * a hundred it blocks the client's address for good (error 1129):
  * https://dev.mysql.com/doc/refman/9.4/en/server-system-variables.html#sysvar_max_connect_errors
  */
 const LOG_IN_TIMEOUT = 60_000
@@ -147,7 +147,7 @@ export const COMMENT = 'created by a migration'
  * The query for tables without transactions. TiDB and Vitess report InnoDB too:
  * https://dev.mysql.com/doc/refman/9.4/en/information-schema-tables-table.html
  */
-const TABLES = `select table_name as name from information_schema.tables
+const WITHOUT_TRANSACTIONS = `select table_name as name from information_schema.tables
   where table_schema = database() and engine <> 'InnoDB'
     and (table_comment = '${COMMENT}' or table_name like 'kysely\\_migration%')`
 
@@ -161,7 +161,7 @@ async function setUp(connection: Connection, warn: (message: string) => void) {
   const rows = await query(VARIABLES)
   const variables = rows.map((row) => [row.Variable_name, String(row.Value)])
   const server = toServer(Object.fromEntries(variables), warn)
-  const tables = await query(TABLES)
+  const tables = await query(WITHOUT_TRANSACTIONS)
   if (tables.length === 0) return server
   const remedy = tables.map(({ name }) => `alter table ${name} engine = InnoDB`).join('; ')
   throw new Error(`Tables must have the storage engine InnoDB: ${remedy}`)
