@@ -16,6 +16,10 @@ export interface Engine extends DialectAdapter {
   readonly now: RawBuilder<bigint>
   /** The options after `create table (…)`. */
   tableOptions(db: QueryExecutorProvider): Promise<RawBuilder<unknown>>
+  /**
+   * Returns the table for `selectFrom`, read by this index, because some databases choose a slower one.
+   * The columns of the index must be those of the condition, then those of the order.
+   */
   forceIndex<Table extends keyof Tables>(table: Table, index: string): Table
   /** Maximum number of pages in one query; 1 where the database is in this process. */
   readonly pagesPerQuery: number
@@ -49,13 +53,3 @@ export function oncePerEngine<Made>(make: (db: Database) => Made): (db: Database
     return made
   }
 }
-
-/**
- * Returns the table for `selectFrom`, read by this index, because some databases choose a slower one.
- * The columns of the index must be those of the condition, then those of the order.
- */
-export const forceIndex = <Table extends keyof Tables>(
-  db: Database,
-  table: Table,
-  index: string,
-): Table => engineOf(db).forceIndex(table, index)

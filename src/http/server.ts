@@ -152,7 +152,6 @@ export function createHttpServer(
     }, patience)
     await closed
     clearTimeout(timer)
-    server.close() // ends the interval in which Node looks for timeouts
   }
   return { server, stop }
 }

@@ -11,7 +11,7 @@ import { lookUp } from '../../db/coalesce/lookup.ts'
 import { pages } from '../../db/coalesce/pages.ts'
 import { addColumn, addIndex, createTable } from '../../db/columns.ts'
 import type { Deadline } from '../../db/deadline.ts'
-import { forceIndex, now } from '../../db/engine.ts'
+import { engineOf, now } from '../../db/engine.ts'
 import { execute, retry, type Value } from '../../db/statement.ts'
 import type { Database, Tables } from '../../db/tables.ts'
 import type { ListVisits, NewVisit, OneVisit, Visit, VisitChange } from './schema.ts'
@@ -122,7 +122,7 @@ const readPage = pages({
   order: 'descending',
   select(db, value: Value<ListVisits>, has) {
     const owner = value(({ ownerId }) => ownerId)
-    const table = forceIndex(db, 'test_visits', 'test_visits_owner')
+    const table = engineOf(db).forceIndex('test_visits', 'test_visits_owner')
     const visits = db.selectFrom(table).selectAll().where('owner_id', '=', owner)
     const urgent = value((query) => BigInt(query.urgent === true))
     return has('urgent') ? visits.where('urgent', '=', urgent) : visits

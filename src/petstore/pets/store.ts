@@ -4,7 +4,7 @@ import { inserts } from '../../../db/coalesce/inserts.ts'
 import { lookUp } from '../../../db/coalesce/lookup.ts'
 import { pages } from '../../../db/coalesce/pages.ts'
 import type { Deadline } from '../../../db/deadline.ts'
-import { forceIndex } from '../../../db/engine.ts'
+import { engineOf } from '../../../db/engine.ts'
 import type { Value } from '../../../db/statement.ts'
 import type { Database } from '../../../db/tables.ts'
 import type { ListPets, NewPet, Pet, PetStatus } from './schema.ts'
@@ -46,7 +46,7 @@ const listPets = pages({
   select(db, value: Value<ListPets>, has) {
     if (!has('status')) return db.selectFrom('pets').select(columns)
     const status = value((query) => query.status as PetStatus)
-    const pets = db.selectFrom(forceIndex(db, 'pets', 'pets_status_id'))
+    const pets = db.selectFrom(engineOf(db).forceIndex('pets', 'pets_status_id'))
     return pets.select(columns).where('status', '=', status)
   },
   item: ({ id, name, categoryId, status }) => ({ id, name, categoryId, status }),
