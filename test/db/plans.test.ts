@@ -1,36 +1,23 @@
 /** Frequent statements use a whole index, by `explain`, and a page reads only its own entries of it. */
 import pino from 'pino'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { connect } from '../../db/connect.ts'
+import { beforeAll, expect, test } from 'vitest'
 import { Deadline } from '../../db/deadline.ts'
-import { migrate } from '../../db/migrate.ts'
-import type { Database } from '../../db/tables.ts'
 import { createIdempotency } from '../../src/idempotency/store.ts'
 import { createKey, findKey, recordUses } from '../../src/keys/store.ts'
-import { type PetStore, petStore } from '../../src/petstore/pets/store.ts'
+import { petStore } from '../../src/petstore/pets/store.ts'
 import { createStores } from '../../src/petstore/stores.ts'
-import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
+import { engine } from '../support/database.ts'
+import { migratedForFile } from '../support/migrated.ts'
 import { type Status, storePets } from '../support/pets.ts'
-import { openSql, type Sql } from '../support/sql.ts'
-import { type Statements, watchStatements } from '../support/statements.ts'
 
 const COUNT = 5_000
 const RARE = BigInt(COUNT - 10)
 
 const deadline = new Deadline(Number.POSITIVE_INFINITY)
 
-let database: TestDatabase
-let statements: Statements
-let db: Database
-let sql: Sql
-let pets: PetStore
+const { db, sql, statements } = await migratedForFile()
+const pets = petStore(db)
 beforeAll(async () => {
-  database = await newDatabase()
-  statements = await watchStatements(database.url)
-  db = await connect(database.url)
-  await migrate(db)
-  sql = await openSql(database.url)
-  pets = petStore(db)
   // Nearly all are available, some are pending, and one is sold.
   const statusOf = (id: number): Status =>
     id === Number(RARE) ? 'sold' : id % 20 === 0 ? 'pending' : 'available'
@@ -43,13 +30,6 @@ beforeAll(async () => {
     })),
   )
 })
-afterAll(async () => {
-  await db.destroy()
-  await sql.close()
-  await statements.close()
-  await database.remove()
-})
-
 const list = (status?: Status, cursor?: bigint) => () =>
   pets.list({ limit: 20, status, cursor }, deadline)
 

@@ -2,23 +2,15 @@
 import { pino } from 'pino'
 import { afterAll, expect, test } from 'vitest'
 import { idempotencyInMemory } from '../../client/src/memory.ts'
-import { connect } from '../../db/connect.ts'
 import { Deadline } from '../../db/deadline.ts'
-import { migrate } from '../../db/migrate.ts'
 import type { Database } from '../../db/tables.ts'
 import { createIdempotency, type Make } from '../../src/idempotency/store.ts'
 import { createKey, listKeys } from '../../src/keys/store.ts'
-import { newDatabase } from '../support/database.ts'
+import { migratedForFile } from '../support/migrated.ts'
 
-const database = await newDatabase()
-const db = await connect(database.url)
-await migrate(db)
+const { db } = await migratedForFile()
 const { once, stop } = createIdempotency(db, (inside) => inside, 60_000, pino({ enabled: false }))
-afterAll(async () => {
-  stop()
-  await db.destroy()
-  await database.remove()
-})
+afterAll(stop)
 
 const forever = () => new Deadline(Number.POSITIVE_INFINITY)
 let serial = 0

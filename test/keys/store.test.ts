@@ -1,9 +1,8 @@
 /** API keys in the database: their rights, their ends, rotations and revocations. */
 import { CompiledQuery } from 'kysely'
-import { afterAll, expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { connect } from '../../db/connect.ts'
 import { Deadline } from '../../db/deadline.ts'
-import { migrate } from '../../db/migrate.ts'
 import { hashKey } from '../../src/keys/key.ts'
 import {
   createKey,
@@ -13,23 +12,16 @@ import {
   revokeKey,
   rotateKey,
 } from '../../src/keys/store.ts'
-import { engine, newDatabase } from '../support/database.ts'
+import { engine } from '../support/database.ts'
 import { running, until } from '../support/instance.ts'
+import { migratedForFile } from '../support/migrated.ts'
 import { proxied } from '../support/proxy.ts'
 import { openSql } from '../support/sql.ts'
 
 const HOUR = 3_600_000
 const DAY = 24 * HOUR
 
-const database = await newDatabase()
-const db = await connect(database.url)
-await migrate(db)
-const sql = await openSql(database.url)
-afterAll(async () => {
-  await sql.close()
-  await db.destroy()
-  await database.remove()
-})
+const { url, db, sql } = await migratedForFile()
 
 const find = (key: string) => findKey(db, hashKey(key), new Deadline(Number.POSITIVE_INFINITY))
 const rotate = async (id: bigint, grace: number) => {
@@ -110,7 +102,7 @@ test('a revoked key, one without a grace period, and an expired one do not work'
 test('of a rotation and a revocation at one moment, the second finds no working key', async () => {
   const { id } = await createKey(db, 'shop')
   const before = (await listKeys(db)).length
-  await using holder = await openSql(database.url)
+  await using holder = await openSql(url)
   await holder(engine === 'mysql' ? 'begin' : 'begin immediate')
   await holder('update api_keys set revoked_at = 1 where id = ?', [id])
   const rotation = rotateKey(db, id, 0)
@@ -137,10 +129,10 @@ test('a rotation that fails leaves the old key as it is', async () => {
 test.runIf(engine === 'mysql')(
   'a server that does not say whether there are keys stops no start',
   async () => {
-    const { proxy, url } = await proxied(database.url)
+    const { proxy, url: through } = await proxied(url)
     onTestFinished(() => proxy.cut())
     void proxy.hangAt(/from `api_keys`/)
-    await using hanging = await connect(url)
-    expect(await prepareFirstKey(hanging, url)).toEqual({ exists: true })
+    await using hanging = await connect(through)
+    expect(await prepareFirstKey(hanging, through)).toEqual({ exists: true })
   },
 )

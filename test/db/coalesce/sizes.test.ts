@@ -1,31 +1,15 @@
 /** The most that one statement and one transaction take of many concurrent calls, on either engine. */
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { inSharedTransaction } from '../../../db/coalesce/transactions.ts'
-import { connect } from '../../../db/connect.ts'
 import { Deadline } from '../../../db/deadline.ts'
-import { migrate } from '../../../db/migrate.ts'
 import type { Database } from '../../../db/tables.ts'
 import { petStore } from '../../../src/petstore/pets/store.ts'
-import { newDatabase, type TestDatabase } from '../../support/database.ts'
-import { type Statements, watchStatements } from '../../support/statements.ts'
+import { migratedForFile } from '../../support/migrated.ts'
 
 const deadline = new Deadline(Number.POSITIVE_INFINITY)
 const pet = { name: 'Rex', categoryId: 3n, status: 'sold' } as const
 
-let database: TestDatabase
-let statements: Statements
-let db: Database
-beforeAll(async () => {
-  database = await newDatabase()
-  statements = await watchStatements(database.url)
-  db = await connect(database.url)
-  await migrate(db)
-})
-afterAll(async () => {
-  await db.destroy()
-  await statements.close()
-  await database.remove()
-})
+const { db, statements } = await migratedForFile()
 
 /** Makes this many calls in one turn, and returns how many statements on pets they sent. */
 async function statementsOf(count: number, call: (index: number) => Promise<unknown>) {
