@@ -198,7 +198,7 @@ const allowed = {
   ...readable,
   'content-security-policy': policy,
   'access-control-allow-headers':
-    'Authorization,Content-Type,Idempotency-Key,X-Request-Id,trpc-accept,traceparent,tracestate,baggage',
+    'Authorization,Content-Type,Idempotency-Key,X-Request-Id,trpc-accept,x-trpc-source,traceparent,tracestate,baggage',
   'access-control-allow-methods': corsMethods.join(),
   'access-control-max-age': '600',
 }
