@@ -134,6 +134,16 @@ test.each(Object.entries({ README, TRPC }))(
   },
 )
 
+test('the functions of the README for a cache keep bigints, and the message of an Error', async () => {
+  project.write('cache.ts', `${snippetsOf(README).find((text) => text.includes('// cache.ts'))}`)
+  const { deserialize, serialize } = await load('cache.ts')
+  const paused = (failureReason: Error) => ({ variables: { categoryId: 2n ** 60n }, failureReason })
+  const read = deserialize(
+    serialize([paused(new TypeError('Failed to fetch')), paused(new Error())]),
+  )
+  expect(read).toEqual([paused(new Error('Failed to fetch')), paused(new Error())])
+})
+
 test('the stand-in of the README has the pets of its snippet', async () => {
   const code = snippetsOf(README).find((text) => text.includes('/testing'))
   project.write('testing.ts', `${code}\nexport { pets }\n`)

@@ -70,12 +70,15 @@ const query = packagesIn(blocksOf(readme)).filter((name) => name !== 'msw')
 npmTrial('TanStack Query', ['@tanstack/react-query', client, ...query, 'msw'], async (project) => {
   const code = sample('useInfiniteQuery(').replace('petstore_…', 'petstore_any')
   project.write('tanstack.ts', `${code}\nexport { queryClient, trpc }\n`)
-  project.write('persister.ts', sample('createAsyncStoragePersister('))
+  project.write('cache.ts', sample('// cache.ts'))
+  const persister = sample('createAsyncStoragePersister(').replace('./cache.js', './cache.ts')
+  project.write('persister.ts', persister)
   const check = path.join(import.meta.dirname, 'projects/tanstack-query.ts')
   cpSync(check, path.join(project.folder, 'check.ts'))
-  expect(await project.compile(['tanstack.ts', 'persister.ts'], { skipLibCheck: true })).toEqual([])
+  const options = { allowImportingTsExtensions: true, skipLibCheck: true }
+  expect(await project.compile(['tanstack.ts', 'persister.ts'], options)).toEqual([])
   expect(await runIn(project, 'check.ts')).toBe('as README says\n')
-  return "README's options: a 404 is final, a lost connection is not; bigints persist"
+  return "README's options: a 404 is final, 429 and a lost connection are not; bigints and a paused creation persist"
 })
 
 /** The configuration with which a library that exports `addRex` is compiled. */
