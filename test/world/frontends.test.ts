@@ -137,6 +137,36 @@ npmTrial('Vite', ['vite', client], async (project) => {
   return `builds the client: ${size} kB, ${zipped} kB gzipped`
 })
 
+const PAGE = `import { createPetstoreClient, queryKeyHashFn } from '@petstore-catalogue/petstore/client'
+  console.log(typeof createPetstoreClient, queryKeyHashFn([7n]))`
+
+// Parcel installs buffer itself unless it must not: devalue asks whether there is a global Buffer.
+npmTrial('Parcel', ['parcel', 'buffer', client], async (project) => {
+  const [, setting = ''] = /`("@parcel\/resolver-default": .*?)`/.exec(text) ?? []
+  project.write('package.json', `{ "private": true, ${setting} }`)
+  project.write('index.html', '<script type="module" src="./page.js"></script>')
+  project.write('page.js', PAGE)
+  const build = ['build', 'index.html', '--no-autoinstall', '--public-url', './']
+  await runIn(project, 'node_modules/.bin/parcel', ...build)
+  const built = readdirSync(path.join(project.folder, 'dist'))
+  const script = built.find((name) => name.endsWith('.js'))
+  project.write('dist/package.json', '{ "type": "module" }')
+  expect(await runIn(project, `dist/${script}`)).toBe('function [7]\n')
+  return "builds the client with README's setting"
+})
+
+const ESLINT = ['eslint-plugin-import', 'eslint@9', 'eslint-import-resolver-typescript', client]
+npmTrial('eslint-plugin-import', ESLINT, async (project) => {
+  const [, settings = ''] = /`(settings: \{ 'import\/resolver'.*?)`/.exec(text) ?? []
+  project.write('page.js', PAGE)
+  const rules = "rules: { 'import/no-unresolved': 'error', 'import/named': 'error' }"
+  const config = `{ plugins: { import: plugin }, ${rules}, ${settings} }`
+  const program = `import plugin from 'eslint-plugin-import'\nexport default [${config}]`
+  project.write('eslint.config.js', program)
+  await runIn(project, 'node_modules/.bin/eslint', 'page.js')
+  return "finds the client with README's resolver"
+})
+
 npmTrial('Next', ['next', 'react', 'react-dom', client], async (project) => {
   const service = await startService()
   onTestFinished(service.stop)
