@@ -119,7 +119,10 @@ const nameOf = ({ api_key_id, key_hash }: Key) => `${api_key_id} ${key_hash}`
 
 const findRow = lookUp<Key, Selectable<IdempotencyKeysTable> & { now: bigint }>({
   select: (db, values) => {
-    const all = db.selectFrom('idempotency_keys').selectAll().select(now(db).as('now'))
+    const all = db
+      .selectFrom('idempotency_keys')
+      .select(['id', 'api_key_id', 'key_hash', 'operation', 'fingerprint', 'answer', 'created_at'])
+      .select(now(db).as('now'))
     const columnsOf = (value: Value<Key>) => ({
       api_key_id: value(({ api_key_id }) => api_key_id),
       key_hash: value(({ key_hash }) => key_hash),

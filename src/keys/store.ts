@@ -169,12 +169,15 @@ export async function findKey(db: Database, hash: string, deadline: Deadline) {
   }
 }
 
-const findRow = lookUp<string, Selectable<ApiKeysTable> & { end: bigint | null; now: bigint }>({
+type Row = Pick<Selectable<ApiKeysTable>, 'id' | 'hash' | 'holder' | 'read_only'>
+const findRow = lookUp<string, Row & { end: bigint | null; now: bigint }>({
   select: (db, values) => {
     const hashes = values.map((value) => value((hash) => hash))
-    const all = db.selectFrom('api_keys').selectAll()
-    const working = all.where('hash', 'in', hashes).where(stateOf(db), '=', 'working')
-    return working.select([END.as('end'), now(db).as('now')])
+    return db
+      .selectFrom('api_keys')
+      .where('hash', 'in', hashes)
+      .where(stateOf(db), '=', 'working')
+      .select(['id', 'hash', 'holder', 'read_only', END.as('end'), now(db).as('now')])
   },
   nameOf: (key) => (typeof key === 'string' ? key : key.hash),
 })
