@@ -69,7 +69,7 @@ test.each([
   [
     'DATABASE_URL',
     `sqlite:${import.meta.filename}`,
-    /^DATABASE_URL: cannot use the database .+: the file is damaged \(file is not a database\): restore a backup, .+$/,
+    /^DATABASE_URL: cannot use the database .+: the file is damaged \(file is not a database\): restart the service, and if that does not help, restore a backup, .+$/,
   ],
 ])('%s=%s fails the start', async (name, value, line) => {
   const { code, stdout, stderr } = await runToEnd(programs.server, { PORT: '0', [name]: value })

@@ -38,7 +38,7 @@ export function sqliteError(error: unknown): unknown {
   if (primary === BUSY) return new LockedError(error, true)
   if (unavailable.has(primary)) return new DatabaseUnavailableError(error, true)
   if (damaged.has(primary)) {
-    const hint = `the file is damaged (${message}): restore a backup, see "When the data are lost" in docs/runbook.md`
+    const hint = `the file is damaged (${message}): restart the service, and if that does not help, restore a backup, see "When the data are lost" in docs/runbook.md`
     return new BrokenDatabaseError(new Error(hint, { cause: error }), true)
   }
   if (duplicate.has(errcode)) return new DuplicateError(message)

@@ -70,10 +70,7 @@ export class SqliteFile {
       const message = `${lost} is no longer the file that the service opened, and new data is lost with the old file: put that back, or restart the service`
       this.#lost = new BrokenDatabaseError(new Error(message), true)
     }
-    if (this.#database?.isTransaction) {
-      this.#database.exec('rollback')
-      this.#setOwner(undefined) // its session executes no further statement
-    }
+    this.#undo()
     // SQLite still has a log that was removed: this copies what was acknowledged into the database. At each
     // call, because a reader with an older snapshot delays it.
     if (isLogLost(this.#files)) this.#database?.exec('pragma wal_checkpoint')
@@ -102,7 +99,10 @@ export class SqliteFile {
         return this.#run<Row>(statement)
       } catch (cause) {
         const error = sqliteError(cause)
-        if (error instanceof BrokenDatabaseError && error !== this.#lost) this.#damage = error
+        if (error instanceof BrokenDatabaseError && error !== this.#lost) {
+          this.#damage = error
+          this.#undo()
+        }
         if (!(error instanceof LockedError) || performance.now() > end) throw error
       } finally {
         this.#setOwner(this.#database?.isTransaction ? session : undefined)
@@ -110,6 +110,13 @@ export class SqliteFile {
       // SQLite's own wait, `busy_timeout`, would block the whole process.
       await setTimeout(LOCK_INTERVAL)
     }
+  }
+
+  /** Undoes the open transaction, whose session executes no further statement. */
+  #undo(): void {
+    if (!this.#database?.isTransaction) return
+    this.#database.exec('rollback')
+    this.#setOwner(undefined)
   }
 
   #setOwner(session: object | undefined): void {
@@ -126,16 +133,12 @@ export class SqliteFile {
       this.#database = opened
     }
     const database = this.#database
-    const prepared = this.#prepare(database, sql)
-    const { statement } = prepared
+    const { statement, columns } = this.#prepare(database, sql)
     const values = parameters as SQLInputValue[] // node:sqlite rejects other values
-    if (prepared.columns.length > 0) {
+    if (columns.length > 0) {
       // `setReturnArrays` makes rows arrays. Kysely declares the type of the objects.
       const rows = statement.all(...values) as unknown as unknown[][]
-      // SQLite prepares `select *` again when another process has added a column.
-      if (rows[0] && rows[0].length !== prepared.columns.length)
-        prepared.columns = columnsOf(statement)
-      return { rows: rows.map((row) => toObject(prepared.columns, row)) as Row[] }
+      return { rows: rows.map((row) => toObject(columns, row)) as Row[] }
     }
     const isAlone = !database.isTransaction
     if (isAlone || sql === 'commit') this.checkPlace()
@@ -165,13 +168,11 @@ export class SqliteFile {
     const statement = database.prepare(sql)
     // Rows as arrays, converted by `toObject`, are a quarter faster than rows as objects.
     statement.setReturnArrays(true)
-    const prepared = { statement, columns: columnsOf(statement) }
+    const prepared = { statement, columns: statement.columns().map(({ name }) => name) }
     this.#prepared.set(sql, prepared)
     return prepared
   }
 }
-
-const columnsOf = (statement: StatementSync) => statement.columns().map(({ name }) => name)
 
 /** Returns the number of rows that an insert sends; undefined for other statements. */
 const rowsOf = (query: RootOperationNode): number | undefined =>

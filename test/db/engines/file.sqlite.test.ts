@@ -126,6 +126,22 @@ function overwrite(start: number, length: number): void {
   closeSync(descriptor)
 }
 
+test('damage in a transaction holds neither the lock nor later calls', async () => {
+  await startService()
+  expect((await createWithKey()).status).toBe(201)
+  await service.sql('pragma wal_checkpoint(truncate)')
+  const index = 'sqlite_autoindex_idempotency_keys_2'
+  const [place] = await service.sql('select rootpage from sqlite_schema where name = ?', [index])
+  overwrite((Number(place?.rootpage) - 1) * 4096, 4096)
+  expect(await createWithKey()).toMatchObject(unavailable)
+  await expect.poll(errors).toEqual([expect.stringMatching(/is damaged/)])
+  const run = runToEnd(programs.keys, { DATABASE_URL: service.databaseUrl }, ['revoke', '1'])
+  expect(await run).toMatchObject({ code: 0 })
+  const began = performance.now()
+  expect(await create()).toMatchObject(unavailable)
+  expect(performance.now() - began).toBeLessThan(1_000)
+})
+
 test.each([[['-wal', '-shm']], [['-wal']], [['-shm']]])(
   'without %s, calls are 503 and it is not ready, with one line; no acknowledged pet is lost',
   async (suffixes) => {
