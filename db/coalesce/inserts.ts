@@ -49,19 +49,17 @@ export function inserts<Row, Table extends WithId>(
     throw new TypeError(`The rows of ${table} must have the same columns: ${names}, not ${here}`)
   }
 
-  // Kysely compiles the values row by row, with the columns in their order.
-  function insert(db: Database, rows: Values[], deadline: Deadline) {
+  // Returns the id of the first row. Kysely compiles the values row by row, with the columns in their order.
+  async function insert(db: Database, rows: Values[], deadline: Deadline): Promise<bigint> {
     const { statements } = states(db)
     const parameters = rows.flatMap((row) =>
       Object.values(row).filter((value) => value !== undefined && !isExpression(value)),
     )
     const query = statements.get(rows.length) ?? db.insertInto(table).values(rows).compile()
     statements.set(rows.length, query)
-    return run(db, { ...query, parameters, deadline, needsConsecutiveIds: rows.length > 1 })
-  }
-
-  async function insertOne(db: Database, row: Values, deadline: Deadline): Promise<bigint> {
-    const { insertId } = await insert(db, [row], deadline)
+    const needsConsecutiveIds = rows.length > 1
+    const complete = { ...query, parameters, deadline, needsConsecutiveIds }
+    const { insertId } = await run(db, complete)
     if (insertId === undefined) throw new Error(`The database returned no id for a row of ${table}`)
     return insertId
   }
@@ -71,10 +69,10 @@ export function inserts<Row, Table extends WithId>(
     maxSize: () => MAX_ROWS_PER_STATEMENT,
     async run(db, rows, deadline) {
       const [only] = rows
-      if (only && rows.length === 1) return [await insertOne(db, only, deadline)]
+      if (only && rows.length === 1) return [await insert(db, [only], deadline)]
       try {
-        const { insertId: first } = await insert(db, rows, deadline)
-        return rows.map((_row, index) => first && first + BigInt(index))
+        const first = await insert(db, rows, deadline)
+        return rows.map((_row, index) => first + BigInt(index))
       } catch (error) {
         if (error instanceof NoConsecutiveIdsError) states(db).hasConsecutiveIds = false
         // After any other error, the rows may have been inserted.
@@ -87,7 +85,7 @@ export function inserts<Row, Table extends WithId>(
   async function insertRow(db: Database, row: Values, deadline: Deadline): Promise<bigint> {
     const { hasConsecutiveIds } = states(db)
     const id = hasConsecutiveIds ? await insertInBatch(db, row, deadline) : undefined
-    return id ?? (await insertOne(db, row, deadline))
+    return id ?? (await insert(db, [row], deadline))
   }
 
   return async (db, row, deadline) => {

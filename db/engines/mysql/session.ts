@@ -116,7 +116,8 @@ const SET_UP = [
     'lock_wait_timeout = 30',
     // Seconds after which the server ends an idle session: longer than the pool keeps one. If a process and
     // its connection are lost at once, its transaction would otherwise hold its locks for eight hours.
-    'wait_timeout = 60',
+    // MariaDB may end a list at the limit of a statement as if it were empty. MySQL reads a comment here.
+    'wait_timeout = 60 /*M! , max_statement_time = 0 */',
     `names ${CHARACTER_SET} collate ${COLLATION}`,
   ].join(', ')}`,
 ]
@@ -151,6 +152,10 @@ const WITHOUT_TRANSACTIONS = `select table_name as name from information_schema.
   where table_schema = database() and engine <> 'InnoDB'
     and (table_comment = '${COMMENT}' or table_name like 'kysely\\_migration%')`
 
+/** A trigger may assign ids, of which the answer to an insert of several rows does not tell the first one. */
+const TRIGGERS = `select trigger_name as name from information_schema.triggers
+  where event_object_schema = database() and action_timing = 'BEFORE' and event_manipulation = 'INSERT'`
+
 /**
  * Sets up a session, and returns the properties of its server. Throws for a session or a server that is
  * unusable, and warns of one that may lose what was acknowledged.
@@ -162,7 +167,8 @@ async function setUp(connection: Connection, warn: (message: string) => void) {
   const variables = rows.map((row) => [row.Variable_name, String(row.Value)])
   const server = toServer(Object.fromEntries(variables), warn)
   const tables = await query(WITHOUT_TRANSACTIONS)
-  if (tables.length === 0) return server
+  const hasConsecutiveIds = server.hasConsecutiveIds && (await query(TRIGGERS)).length === 0
+  if (tables.length === 0) return { ...server, hasConsecutiveIds }
   const remedy = tables.map(({ name }) => `alter table ${name} engine = InnoDB`).join('; ')
   throw new Error(`Tables must have the storage engine InnoDB: ${remedy}`)
 }

@@ -36,6 +36,7 @@ const WRONG = [
   '--transaction-isolation=READ-UNCOMMITTED',
   '--default-storage-engine=MyISAM',
   '--innodb-default-row-format=COMPACT',
+  '--loose-max-statement-time=60',
   '--loose-skip-character-set-client-handshake',
   '--character-set-server=gbk',
   '--collation-server=gbk_chinese_ci',
@@ -94,6 +95,8 @@ describe.skipIf(process.env.TEST_DATABASE_URL)('unsuitable settings', () => {
     await using db = await connect(databaseUrl)
     const { rows } = await sql`select @@unique_checks as checks, @@wait_timeout as idle`.execute(db)
     expect(rows).toEqual([{ checks: 1n, idle: 60n }])
+    const limit = await sql<{ Value: string }>`show variables like 'max_statement_time'`.execute(db)
+    expect(limit.rows.filter(({ Value }) => Number(Value) !== 0)).toEqual([])
   })
 
   test.each(ATTACKS)('%j is a name, not a part of a statement', async (name) => {
