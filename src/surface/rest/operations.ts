@@ -25,11 +25,11 @@ export function operationsOf(router: AnyTRPCRouter, baseUrl: string): Operation[
   const operations = proceduresOf(router).map((procedure) => operationOf(procedure, baseUrl))
   const placeOf = (path: string) => path.replaceAll(PARAMETER, '{}')
   const places = operations.map(({ path }) => placeOf(path))
-  for (const { name, creates } of operations) {
-    if (creates === undefined || places.includes(placeOf(creates))) continue
-    throw new TypeError(`The procedure ${name} creates ${creates}, the path of no procedure`)
-  }
-  return operations
+  const wrong = operations.find(({ creates }) => creates && !places.includes(placeOf(creates)))
+  if (!wrong) return operations
+  throw new TypeError(
+    `The procedure ${wrong.name} creates ${wrong.creates}, the path of no procedure`,
+  )
 }
 
 /** Characters of a name, which is kept with each Idempotency-Key. */
