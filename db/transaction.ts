@@ -33,12 +33,11 @@ const OUTSIDE =
 const OVER = 'The transaction is over: its work must await every statement'
 
 /**
- * Runs work in a transaction, and returns its result after the commit. If it throws, the work had no
- * effect, unless the error says that it may have had one. Code that the work starts belongs to the
- * transaction, even if that code runs later. It must not use another connection, and must not begin
- * another transaction: both throw. Throws the failure of a statement even if the work ignores it, because
- * the database has ended the transaction. The deadlines of the statements limit the transaction: it begins
- * with the first one.
+ * Runs work in a transaction, and returns its result after the commit. If it throws, the work had no effect,
+ * unless the error says that it may have had one. Code that the work starts belongs to the transaction, even
+ * if that code runs later. It must not use another connection, and must not begin another transaction: both
+ * throw. Throws the failure of a statement even if the work ignores it, because the database has ended the
+ * transaction. The deadlines of the statements limit the transaction: it begins with the first one.
  */
 export async function inTransaction<Result>(
   db: Database,

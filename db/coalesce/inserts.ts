@@ -58,8 +58,7 @@ export function inserts<Row, Table extends WithId>(
     const query = statements.get(rows.length) ?? db.insertInto(table).values(rows).compile()
     statements.set(rows.length, query)
     const needsConsecutiveIds = rows.length > 1
-    const complete = { ...query, parameters, deadline, needsConsecutiveIds }
-    const { insertId } = await run(db, complete)
+    const { insertId } = await run(db, { ...query, parameters, deadline, needsConsecutiveIds })
     if (insertId === undefined) throw new Error(`The database returned no id for a row of ${table}`)
     return insertId
   }

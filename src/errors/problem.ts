@@ -144,13 +144,12 @@ export function problemOfInput(error: Pick<ZodError, 'issues'>): Problem {
  * internal; its `cause` is the thrown value, for the log.
  */
 export function toProblem(thrown: unknown): Problem {
-  // tRPC wraps the error of a resolver in an INTERNAL_SERVER_ERROR with the same message.
-  const isWrapped = thrown instanceof TRPCError && thrown.code === 'INTERNAL_SERVER_ERROR'
-  const error = isWrapped ? (thrown.cause ?? thrown) : thrown
-  if (error instanceof DatabaseUnavailableError) return problem('unavailable', error)
-  if (isWrapped || !(error instanceof TRPCError)) return problem('internal', error)
-  if (error instanceof Problem) return error
-  const { code, message, cause } = error
+  if (thrown instanceof Problem) return thrown
+  if (thrown instanceof DatabaseUnavailableError) return problem('unavailable', thrown)
+  if (!(thrown instanceof TRPCError)) return problem('internal', thrown)
+  const { code, message, cause } = thrown
+  // In the stand-in, tRPC wraps the error of a resolver.
+  if (code === 'INTERNAL_SERVER_ERROR') return problem('internal', cause ?? thrown)
   if (code === 'BAD_REQUEST' && cause instanceof ZodError) return problemOfInput(cause)
   if (code === 'BAD_REQUEST' && cause instanceof SyntaxError) return problem('malformed', cause)
   return new Problem(code, message, { cause })

@@ -16,9 +16,8 @@ export interface Caller {
 }
 
 /**
- * Returns the bearer token of an Authorization header (RFC 6750, section 2.1). The scheme is
- * case-insensitive (RFC 9110, section 11.1). Undefined without a header, empty if the header is not
- * one bearer token.
+ * Returns the bearer token of an Authorization header (RFC 6750, section 2.1). The scheme is case-insensitive
+ * (RFC 9110, section 11.1). Undefined without a header, empty if the header is not one bearer token.
  */
 export function tokenOf(authorization: string | undefined): string | undefined {
   if (authorization === undefined) return undefined

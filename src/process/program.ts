@@ -75,9 +75,8 @@ export const print = (text: string): Promise<void> =>
   })
 
 /**
- * Migrates the configured database, calls `run` with it and the names of the migrations that ran, and
- * closes it. `report` is `migrate`'s. Returns the result of `run`. Throws
- * DatabaseUnavailableError.
+ * Migrates the configured database, calls `run` with it and the names of the migrations that ran, and closes
+ * it. `report` is `migrate`'s. Returns the result of `run`. Throws DatabaseUnavailableError.
  */
 export async function withDatabase<Result>(
   { databaseUrl }: Pick<Config, 'databaseUrl'>,

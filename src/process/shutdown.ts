@@ -25,10 +25,9 @@ export function stopSignal(): Promise<void> {
 }
 
 /**
- * Resolves when `request` does, or at an uncaught exception, which it logs. The stop that follows may
- * take `timeout` milliseconds. After an uncaught exception the state of the process is undefined, so it
- * must stop; its exit code is 1
- * (https://nodejs.org/api/process.html#warning-using-uncaughtexception-correctly).
+ * Resolves when `request` does, or at an uncaught exception, which it logs. The stop that follows may take
+ * `timeout` milliseconds. After an uncaught exception the state of the process is undefined, so it must stop;
+ * its exit code is 1 (https://nodejs.org/api/process.html#warning-using-uncaughtexception-correctly).
  */
 export async function stopRequested(request: Promise<void>, timeout: number, log: Log) {
   const { promise: failed, resolve } = Promise.withResolvers<void>()
