@@ -3,7 +3,7 @@
  * rollback that fails has no effect.
  */
 import { setTimeout } from 'node:timers/promises'
-import { beforeEach, expect, test } from 'vitest'
+import { beforeEach, expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { Pet } from '../../src/petstore/pets/schema.ts'
 import type { Resolver } from '../../src/procedure/context.ts'
@@ -96,36 +96,24 @@ test('a rollback that fails leaves nothing of its transaction to later ones', as
   expect(await countPets(service.sql)).toBe(10)
 })
 
-test.each(['before', 'after'] as const)(
-  'a commit that is lost %s the server executes it, with a key: it takes effect once',
-  async (when) => {
-    const headers = { 'idempotency-key': `"${when}"` }
+test.each([
+  ['before', 'once'],
+  ['after', 'once'],
+  ['before', 'unique'],
+  ['after', 'unique'],
+] as const)(
+  'a commit that is lost %s the server executes it, with a key: /%s takes effect once',
+  async (when, action) => {
+    await service.sql('create unique index only on pets (name)')
+    onTestFinished(async () => void (await service.sql('drop index only on pets')))
+    const send = (key: string) =>
+      service.rest('POST', `/pets/1/${action}`, { headers: { 'idempotency-key': `"${key}"` } })
     const broken = proxy.breakAt(/^commit/, when)
-    const first = await service.rest('POST', '/pets/1/once', { headers })
+    const first = await send(`${action} ${when}`)
     await broken
     expect(first.status).toBe(200)
-    expect((await service.rest('POST', '/pets/1/once', { headers })).text).toBe(first.text)
+    expect((await send(`${action} ${when}`)).text).toBe(first.text)
     expect(await countPets(service.sql)).toBe(1)
-  },
-)
-
-test.each(['before', 'after'] as const)(
-  'a commit that is lost %s the server executes it, with a key and a unique value: it takes effect once',
-  async (when) => {
-    await service.sql('create unique index only on pets (name)')
-    try {
-      const headers = { 'idempotency-key': `"unique ${when}"` }
-      const broken = proxy.breakAt(/^commit/, when)
-      const first = await service.rest('POST', '/pets/1/unique', { headers })
-      await broken
-      expect(first.status).toBe(200)
-      expect((await service.rest('POST', '/pets/1/unique', { headers })).text).toBe(first.text)
-      expect(await countPets(service.sql)).toBe(1)
-      // The value of another key is taken.
-      const other = { headers: { 'idempotency-key': `"other ${when}"` } }
-      expect((await service.rest('POST', '/pets/1/unique', other)).status).toBe(500)
-    } finally {
-      await service.sql('drop index only on pets')
-    }
+    expect((await send(`other ${action} ${when}`)).status, 'the name is taken').toBe(500)
   },
 )
