@@ -99,9 +99,8 @@ function isWithin(mistakes: number, from: string, to: string): boolean {
 }
 
 /**
- * The lines of .env: blank, a comment, or NAME=value. A value in quotes may have several lines. What follows it
- * is a comment: other text means that a quote is missing, behind which the next variable would be lost. So
- * would the one after an empty value with a space, for which Node takes the next line.
+ * The lines of .env: blank, a comment, or NAME=value. A value in quotes may have several lines, and a comment
+ * behind it. After a missing quote, or a space for a value, Node would take the next variable for the value.
  */
 const LINES =
   /[^\S\n]*(?:#[^\n]*|(?:export\s+)?[A-Za-z_][\w.]*[^\S\n]*=(?:[^\S\n]*(?:(?:"[^"]*"|'[^']*'|`[^`]*`)[^\S\n]*(?:#[^\n]*)?|[^\s"'`][^\n]*)|\r?))?(?:\n|$)/gy

@@ -52,9 +52,8 @@ export function createAuthenticator(
     /** Whether the key was valid at its last look-up, however long ago. */
     remembers: (key: string) => cache.has(key),
     /**
-     * Returns the caller of an API key from the database; undefined if the key is unknown, expired or
-     * revoked. All three cases take the same time. Throws DatabaseUnavailableError, or the reason of the
-     * deadline.
+     * Returns the caller of an API key from the database; undefined if the key is unknown, expired or revoked.
+     * All three cases take the same time. Throws DatabaseUnavailableError, or the reason of the deadline.
      */
     async find(key: string, deadline: Deadline): Promise<Caller | undefined> {
       if (visiblePrefix(key) === undefined) return undefined

@@ -113,9 +113,8 @@ const dateOf = (time: bigint | null) =>
   time === null ? undefined : new Date(Math.max(-LAST_TIME, Math.min(Number(time), LAST_TIME)))
 
 /**
- * Creates a key with the name, rights, lifetime and holder of a working one. The old key works for
- * `grace` more milliseconds, or less if it ends earlier; 0 revokes it. Returns undefined if no working
- * key has this id.
+ * Creates a key with the name, rights, lifetime and holder of a working one. The old key works for `grace` more
+ * milliseconds, or less if it ends earlier; 0 revokes it. Returns undefined if no working key has this id.
  */
 export async function rotateKey(db: Database, id: bigint, grace: number) {
   const end = after(db, grace)

@@ -66,8 +66,7 @@ const PATTERN = '^[^\\x00]*[^\\x00\\x09-\\x0d\\x20\\x85\\xa0][^\\x00]*$'
 /**
  * Returns the schema of an input: a string of 1 to `maxLength` characters (Unicode code points), by
  * default 255. It must not be blank, and must not contain NUL or an unpaired surrogate. The document
- * has as much of these rules as a pattern can say. An output is `z.string()`: generated clients would check
- * the rules again, and some count other characters.
+ * has as much of these rules as a pattern can say.
  */
 export const textInput = (meta: Documentation, maxLength = MAX_LENGTH) =>
   z
@@ -85,6 +84,10 @@ export const textInput = (meta: Documentation, maxLength = MAX_LENGTH) =>
       ...meta,
       override: { type: 'string', minLength: 1, maxLength, pattern: PATTERN },
     })
+
+/** Returns the schema of an output. Generated clients check its length alone, some in UTF-16 code units. */
+export const textOutput = (meta: Documentation, maxLength = MAX_LENGTH) =>
+  z.string().meta({ ...meta, override: { type: 'string', maxLength: 2 * maxLength } })
 
 // zod's pattern knows the days of each month (RFC 3339, section 5.7).
 const DAY = z.regexes.date.source.slice(1, -1).replaceAll('\\d', '[0-9]')

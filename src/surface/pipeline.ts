@@ -136,9 +136,8 @@ export function pipeline<Matched extends Match>(surface: Surface<Matched>, servi
 }
 
 /**
- * Returns the caller of a request by its API key, and counts its calls; without a promise if the key is
- * cached, which most are. Throws UNAUTHORIZED without a valid key, TOO_MANY_REQUESTS, and the errors of
- * the look-up.
+ * Returns the caller of a request by its API key, and counts its calls; without a promise if the key is cached,
+ * which most are. Throws UNAUTHORIZED without a valid key, TOO_MANY_REQUESTS, and the errors of the look-up.
  */
 function callerOf(service: Service, res: ServerResponse, calls: number): Caller | Promise<Caller> {
   const { req } = res

@@ -6,6 +6,7 @@ import {
   int64Input,
   int64Output,
   textInput,
+  textOutput,
 } from '../../src/procedure/fields.ts'
 import { MAX_LIMIT, pagingInputs } from '../../src/procedure/paging.ts'
 
@@ -26,10 +27,10 @@ export const NewVisit = z
 export const Visit = z
   .object({
     id: int64Output({ description: 'Identifies the visit.' }),
-    reference: z.string(),
+    reference: textOutput({}, 40),
     at: dateTimeOutput(),
     urgent: z.boolean(),
-    note: z.string().nullable(),
+    note: textOutput({}).nullable(),
     closedAt: dateTimeOutput().nullable(),
   })
   .meta({ id: 'Visit', description: 'A visit.' })

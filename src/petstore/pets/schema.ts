@@ -1,6 +1,6 @@
 /** The schemas of pets: validation, types and documentation of inputs and outputs. */
 import { z } from 'zod'
-import { int64Input, int64Output, textInput } from '../../procedure/fields.ts'
+import { int64Input, int64Output, textInput, textOutput } from '../../procedure/fields.ts'
 import { MAX_LIMIT, pagingInputs } from '../../procedure/paging.ts'
 
 export const PetStatus = z
@@ -42,7 +42,7 @@ export const Pet = z
       description: 'Unique identifier, assigned by the service on creation.',
       examples: [42],
     }),
-    name: z.string().meta({ description: "The animal's name.", examples: ['Rex'] }),
+    name: textOutput({ description: "The animal's name.", examples: ['Rex'] }),
     categoryId: int64Output({ description: categoryDescription, examples: [3] }),
     status: PetStatus,
   })
