@@ -42,9 +42,8 @@ export const pageHeaders = listOf({
 export const forAnyPage = ['Access-Control-Allow-Origin', '*']
 
 /**
- * Returns the middleware for CORS (https://fetch.spec.whatwg.org/#http-cors-protocol): pages of these
- * origins may call the service with these methods. `*` allows all origins. Credentials such as
- * cookies are not allowed.
+ * Returns the middleware for CORS (https://fetch.spec.whatwg.org/#http-cors-protocol): pages of these origins
+ * may call the service with these methods. `*` allows all origins. Credentials such as cookies are not allowed.
  */
 export function crossOrigin(origins: string[], methods: string[]): RequestHandler {
   const handle = cors({

@@ -8,6 +8,7 @@ import {
   createConnection,
   type RowDataPacket,
 } from 'mysql2'
+import { TABLES } from '../../tables.ts'
 import { openError } from './errors.ts'
 
 /**
@@ -154,7 +155,8 @@ const WITHOUT_TRANSACTIONS = `select table_name as name from information_schema.
 
 /** A trigger may assign ids, of which the answer to an insert of several rows does not tell the first one. */
 const TRIGGERS = `select trigger_name as name from information_schema.triggers
-  where event_object_schema = database() and action_timing = 'BEFORE' and event_manipulation = 'INSERT'`
+  where event_object_schema = database() and event_object_table in ('${TABLES.join("', '")}')
+    and action_timing = 'BEFORE' and event_manipulation = 'INSERT'`
 
 /**
  * Sets up a session, and returns the properties of its server. Throws for a session or a server that is
