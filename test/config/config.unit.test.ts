@@ -112,6 +112,7 @@ test.each<[Record<string, string>, object]>([
   [{ IDEMPOTENCY_LIFETIME: '36h' }, { idempotencyLifetime: 129_600_000 }],
   [{ IDEMPOTENCY_LIFETIME: '90d' }, { idempotencyLifetime: 7_776_000_000 }],
   [{ IDEMPOTENCY_LIFETIME: '36525d' }, { idempotencyLifetime: 3_155_760_000_000 }],
+  [{ METRICS_PORT: '0' }, { metricsPort: 0 }],
   [{ METRICS_PORT: '65535' }, { metricsPort: 65_535 }],
   [{ METRICS_HOST: '::' }, { metricsHost: '::' }],
   [
@@ -197,8 +198,9 @@ const wrong: [name: string, expected: string, values: string[]][] = [
     name,
     url,
     [
-      ...['https://petstore.example', 'https://petstore.example/v1/'],
-      ...['https://petstore.example/?/v1', 'https://petstore.example/#/v1', '/v1'],
+      ...['https://petstore.example', 'https://petstore.example/v1/', '/v1'],
+      ...['https://petstore.example/v2', 'https://petstore.example/?/v1'],
+      'https://petstore.example/#/v1',
       ...['https://petstore.example/xv1', 'ftp://petstore.example/v1', 'petstore.example/v1'],
       ...['https://例え.example/v1', 'https://petstore.example/ä/v1'],
       ...['https://petstore.example/<b>"/v1', 'https://user:secret@petstore.example/v1'],
@@ -227,6 +229,7 @@ const wrong: [name: string, expected: string, values: string[]][] = [
     [
       ...['-1', 'everybody', '10.0.0.0/33', '0.0.0.0/0', '::/0', '::1/129', '1.2.3', '1.5'],
       ...['10.0.0.0/8/8', '10.0.0.0/', '10.0.0.0/0x8', 'Loopback', 'loopback,', '010.0.0.1'],
+      'loopback, 8',
       // Express does not parse these.
       ...['64:ff9b::1.2.3.4', '64:ff9b::1.2.3.4/96', 'fe80::1%br-1'],
     ],
