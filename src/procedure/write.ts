@@ -1,7 +1,7 @@
 /** Mutations: each runs in a transaction, again after an attempt that certainly had no effect. */
 import { parseIdempotencyKey } from '../idempotency/header.ts'
-import { checkOutput } from './call.ts'
 import { madeBy, type Options, type Resolver, type Stores } from './context.ts'
+import { checkOutput } from './procedure.ts'
 
 /** Returns the work of a transaction: `make` with its stores, and the deadline of all calls that share it. */
 const workOf =

@@ -5,7 +5,7 @@
 import type { AnyTRPCRouter } from '@trpc/server'
 import { z } from 'zod'
 import { emptyHeaders, jsonHeaders } from '../../http/headers.ts'
-import { type Procedure, proceduresOf } from '../../procedure/call.ts'
+import { type Procedure, proceduresOf } from '../../procedure/procedure.ts'
 import { readerOf } from './values.ts'
 
 export type Operation = ReturnType<typeof operationOf>

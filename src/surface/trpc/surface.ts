@@ -9,8 +9,7 @@ import { fetchRequestHandler } from '@trpc/server/adapters/fetch'
 import { MAX_BATCH, transformer } from '../../../client/src/encoding.ts'
 import { methodNotSupported, Problem, problem, toProblem } from '../../errors/problem.ts'
 import { jsonHeaders } from '../../http/headers.ts'
-import { proceduresOf } from '../../procedure/call.ts'
-import { decodeInput } from '../../procedure/procedure.ts'
+import { decodeInput, proceduresOf } from '../../procedure/procedure.ts'
 import type { Match, Outcome, Reply, Surface } from '../pipeline.ts'
 
 // The body is JSON or JSON lines, by trpc-accept or Accept.
