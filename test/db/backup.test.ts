@@ -188,12 +188,15 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
     await run('backup', 'damaged.db')
     damage('damaged.db')
     writeFileSync(path.join(folder, 'broken.db'), 'This is no database.'.repeat(500))
-    writeFileSync(path.join(folder, 'there.db'), 'mine')
-    writeFileSync(path.join(folder, 'monday.db-journal'), 'mine')
+    const taken = ['there.db', 'monday.db-journal', 'tuesday.db-wal', 'sunday.db-shm']
+    for (const name of taken) writeFileSync(path.join(folder, name), 'mine')
     const before = readdirSync(folder)
+    for (const name of taken) {
+      const made = backUp(source, path.join(folder, name.replace(/-.*/, '')))
+      await expect(made).rejects.toThrow(`${name} exists: choose another FILE`)
+    }
     for (const [file, url, reason] of [
       ['there.db', service.databaseUrl, 'there.db exists: choose another FILE'],
-      ['monday.db', service.databaseUrl, 'monday.db-journal exists: choose another FILE'],
       ['nowhere/friday.db', service.databaseUrl, 'ENOENT'],
       ['friday.db', 'sqlite:none.db', 'none.db does not exist'],
       ['friday.db', 'sqlite:broken.db', 'file is not a database'], // after the copy has begun
@@ -202,9 +205,7 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
       expect(await run('backup', file, url), file).toEqual(fails(reason))
     }
     expect(readdirSync(folder)).toEqual(before)
-    for (const name of ['there.db', 'monday.db-journal']) {
-      expect(readFileSync(path.join(folder, name), 'utf8')).toBe('mine')
-    }
+    for (const name of taken) expect(readFileSync(path.join(folder, name), 'utf8')).toBe('mine')
   })
 
   test('of two backups to one file one succeeds; one that is ended leaves no file', async () => {

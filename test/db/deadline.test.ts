@@ -197,7 +197,7 @@ describe.runIf(engine === 'mysql')('a database that does not answer', () => {
     // These get a connection at the deadline of the first ones, with half of their own time left.
     const second = ['?cursor=1', '?status=sold&cursor=1'].map(list)
     for (const answer of await Promise.all([...first, ...second])) expectInTime(answer)
-    await until('none is in use', async () => (await small.used()) + (await small.waiting()) === 0)
+    await small.idle()
   })
 
   test('a server that hangs is used again after it recovers', async () => {
@@ -210,10 +210,7 @@ describe.runIf(engine === 'mysql')('a database that does not answer', () => {
     const again = await Promise.all(Array.from({ length: 30 }, () => timed(list())))
     expect(again.map(({ status }) => status)).toEqual(Array(30).fill(200))
     expect((await service.rest('POST', '/pets', { body: rex })).status).toBe(201)
-    await until(
-      'no connection is in use',
-      async () => (await service.used()) + (await service.waiting()) === 0,
-    )
+    await service.idle()
     const [{ connections } = {}] = await service.sql(
       'select count(*) as connections from information_schema.processlist where db = database()',
     )

@@ -119,12 +119,7 @@ test('the server is unreachable: 503 long before DATABASE_TIMEOUT, until it retu
   expect(await service.countPets()).toBe(1)
 })
 
-test('no connection stays in use, and no caller waits', async () => {
-  await until(
-    'all are returned',
-    async () => (await service.used()) + (await service.waiting()) === 0,
-  )
-})
+test('no connection stays in use, and no caller waits', () => service.idle())
 
 test.each(['lost', 'said by a proxy to be lost'])(
   'creations in a shared statement that was %s are not repeated',

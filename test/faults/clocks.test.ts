@@ -1,10 +1,9 @@
 /** Three instances whose clocks are an hour apart, under load: nothing is lost, and nothing happens twice. */
 import { randomUUID } from 'node:crypto'
 import { setTimeout } from 'node:timers/promises'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { newDatabase } from '../support/database.ts'
+import { expect, test } from 'vitest'
+import { mysqlForFile, newDatabase } from '../support/database.ts'
 import { startInstance } from '../support/instance.ts'
-import { type MysqlServer, startMysql } from '../support/mysql.ts'
 import { restClient } from '../support/rest.ts'
 import { clockAhead } from '../support/watched.ts'
 
@@ -13,11 +12,7 @@ const HOUR = 3_600_000
 /** Seconds of load: a minute, or as many as EVERYTHING says. */
 const SECONDS = Number(process.env.EVERYTHING ?? 60)
 
-let mysql: MysqlServer
-beforeAll(async () => {
-  mysql = await startMysql()
-})
-afterAll(() => mysql.remove())
+const mysql = await mysqlForFile()
 
 test('three instances whose clocks are an hour apart: 0 lost, 0 doubled', {
   timeout: (SECONDS + 120) * 1_000,

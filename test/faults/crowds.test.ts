@@ -1,18 +1,13 @@
 /** More concurrent requests and unknown keys than the database can serve. */
 
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { newDatabase } from '../support/database.ts'
+import { expect, test } from 'vitest'
+import { mysqlForFile, newDatabase } from '../support/database.ts'
 import { freeze, thaw } from '../support/freeze.ts'
 import { startInstance, until } from '../support/instance.ts'
-import { type MysqlServer, startMysql } from '../support/mysql.ts'
 import { occupy } from '../support/occupy.ts'
 import { openSql } from '../support/sql.ts'
 
-let mysql: MysqlServer
-beforeAll(async () => {
-  mysql = await startMysql()
-})
-afterAll(() => mysql.remove())
+const mysql = await mysqlForFile()
 
 test('at most a thousand calls wait for ten connections', async () => {
   const service = await startInstance({ DATABASE_TIMEOUT: '25s' }, await newDatabase(mysql.url))

@@ -1,11 +1,10 @@
 /** Failures of the database: the service returns 503, loses nothing, and recovers. */
 import { setTimeout } from 'node:timers/promises'
 import { type Connection, createConnection } from 'mysql2/promise'
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
-import { newDatabase } from '../support/database.ts'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { mysqlForFile, newDatabase } from '../support/database.ts'
 import { freeze, thaw } from '../support/freeze.ts'
 import { until } from '../support/instance.ts'
-import { type MysqlServer, startMysql } from '../support/mysql.ts'
 import { countPets } from '../support/pets.ts'
 import { type Service, startService } from '../support/service.ts'
 import { openSql } from '../support/sql.ts'
@@ -16,15 +15,10 @@ const TIMEOUT = 800
 /** The connections of a process to the database. */
 const CONNECTIONS = 10
 
-let mysql: MysqlServer
+const mysql = await mysqlForFile()
+
 let service: Service
 let admin: Connection
-
-beforeAll(async () => {
-  mysql = await startMysql()
-})
-afterAll(() => mysql.remove())
-
 beforeEach(async () => {
   const database = await newDatabase(mysql.url)
   service = await startService({ DATABASE_TIMEOUT: `${TIMEOUT}ms` }, { database })

@@ -3,17 +3,11 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { createConnection, type RowDataPacket } from 'mysql2/promise'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { newDatabase } from '../support/database.ts'
-import { type MysqlServer, startMysql } from '../support/mysql.ts'
+import { expect, test, vi } from 'vitest'
+import { mysqlForFile, newDatabase } from '../support/database.ts'
 import { startService } from '../support/service.ts'
 
-let former: MysqlServer
-let other: MysqlServer
-beforeAll(async () => {
-  ;[former, other] = await Promise.all([startMysql(), startMysql()])
-})
-afterAll(() => Promise.all([former.remove(), other.remove()]))
+const [former, other] = await Promise.all([mysqlForFile(), mysqlForFile()])
 
 /** Forwards each new connection to the current server of `balancer.url`. */
 async function startBalancer(balancer: { url: string }): Promise<number> {

@@ -1,18 +1,13 @@
 /** Long losses of connections to a MySQL server: locks, restarts, silence; the default timeout. */
 import { randomUUID } from 'node:crypto'
 import { setTimeout } from 'node:timers/promises'
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
-import { newDatabase } from '../support/database.ts'
+import { expect, onTestFinished, test } from 'vitest'
+import { mysqlForFile, newDatabase } from '../support/database.ts'
 import { type Instance, running, startInstance, until } from '../support/instance.ts'
-import { type MysqlServer, startMysql } from '../support/mysql.ts'
 import { occupy } from '../support/occupy.ts'
 import { openSql, type Sql } from '../support/sql.ts'
 
-let mysql: MysqlServer
-beforeAll(async () => {
-  mysql = await startMysql()
-})
-afterAll(() => mysql.remove())
+const mysql = await mysqlForFile()
 
 const rex = { name: 'Rex', categoryId: 3 }
 
@@ -41,10 +36,7 @@ test('while rows are locked and writes use their connections, reads go on', asyn
   )
   const kept = (await service.sql('select id from pets')).map(({ id }) => Number(id))
   expect(ids.filter((id) => !kept.includes(id))).toEqual([])
-  await until(
-    'no connection is in use',
-    async () => (await service.used()) + (await service.waiting()) === 0,
-  )
+  await service.idle()
   await service.stop()
 })
 

@@ -3,7 +3,10 @@ import { setTimeout } from 'node:timers/promises'
 import { describe, expect, inject, onTestFinished, test } from 'vitest'
 import { ALLOWED_FLAGS } from '../../bench/service.ts'
 import { connect } from '../../db/connect.ts'
+import { readConfig } from '../../src/config/config.ts'
 import { prepareFirstKey } from '../../src/keys/store.ts'
+import { texts } from '../../src/petstore/texts.ts'
+import { startText as printedText } from '../../src/process/start-text.ts'
 import { engine, newDatabase } from '../support/database.ts'
 import { holdWrites } from '../support/hold.ts'
 import { freePort } from '../support/mysql.ts'
@@ -96,6 +99,19 @@ test('the first start prints URLs, a key and a first request; a restart keeps th
   expect(second.stdout).toBe(startText(second.port, place, other))
   await sql('update api_keys set revoked_at = null')
   expect((await restClient(second.origin, key)('GET', '/pets/1')).text).toBe(made.text)
+})
+
+test.each([
+  ['0.0.0.0', 'localhost'],
+  ['::', 'localhost'],
+  ['127.0.0.1', 'localhost'],
+  ['::1', 'localhost'],
+  ['127.0.0.2', '127.0.0.2'],
+  ['fd00::7', '[fd00::7]'],
+])('the URLs of LISTEN_HOST=%s have the host %s', (LISTEN_HOST, host) => {
+  const state = { port: 3000, firstKey: { exists: true } }
+  const text = printedText(readConfig({ LISTEN_HOST }), state, texts.firstRequest)
+  expect(text.match(/http:\/\/.+?(?=\/)/g)).toEqual(Array(5).fill(`http://${host}:3000`))
 })
 
 test('several instances start concurrently on one empty database', async () => {

@@ -4,7 +4,8 @@ import { closeSync, mkdtempSync, openSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { createConnection } from 'mysql2/promise'
-import { inject } from 'vitest'
+import { afterAll, inject } from 'vitest'
+import { type MysqlServer, startMysql } from './mysql.ts'
 
 export const engine = inject('mysqlUrl') ? 'mysql' : 'sqlite'
 
@@ -34,4 +35,11 @@ export async function newDatabase(server = inject('mysqlUrl')): Promise<TestData
   const url = new URL(server)
   url.pathname = name
   return { url: url.href, remove: () => run(`drop database ${name}`) }
+}
+
+/** Starts a MySQL server for all tests of a file, and removes it after them. */
+export async function mysqlForFile(): Promise<MysqlServer> {
+  const server = await startMysql()
+  afterAll(server.remove)
+  return server
 }

@@ -19,6 +19,8 @@ export async function startInstance(variables: Record<string, string> = {}, give
     ? await proxied(database.url)
     : { proxy: undefined, url: database.url }
   const metrics = await newMetrics()
+  const used = () => metrics.read('petstore_database_connections_used')
+  const waiting = () => metrics.read('petstore_database_connections_waiting')
   const program = await runServer({ DATABASE_URL: url, ...metrics.variables, ...variables })
   const { origin } = program
   const sql = await openSql(database.url)
@@ -39,8 +41,10 @@ export async function startInstance(variables: Record<string, string> = {}, give
     /** The value of the metric of this name and these labels, such as `petstore_x{a="b"}`; 0 if none. */
     metric: metrics.read,
     /** The connections to the database in use, and the calls that wait for one. */
-    used: () => metrics.read('petstore_database_connections_used'),
-    waiting: () => metrics.read('petstore_database_connections_waiting'),
+    used,
+    waiting,
+    /** Waits until there are neither. */
+    idle: () => until('it is idle', async () => (await used()) + (await waiting()) === 0),
     countPets: () => countPets(sql),
     /** Ends the process by a signal, removes its database, and returns its exit code. */
     async stop(signal: NodeJS.Signals = 'SIGTERM') {
