@@ -30,6 +30,11 @@ test('migrate creates the tables once', async () => {
   expect(rows.length).toBeGreaterThan(0)
   expect(migrated).toBe(`Migrated ${rows.map(({ name }) => name).join(', ')}: ${place}\n`)
   expect(await printed('migrate')).toBe(`Nothing to migrate: ${place}\n`)
+  const name = String(rows[0]?.name)
+  await sql('delete from kysely_migration where name = ?', [name])
+  const stderr = `Migrating the database: ${name}\n`
+  const upgraded = { code: 0, stdout: `Migrated ${name}: ${place}\n`, stderr }
+  expect(await runToEnd(programs.migrate, { DATABASE_URL })).toEqual(upgraded)
 })
 
 test('seed creates the tables, and adds animals once, of all categories in turn', async () => {

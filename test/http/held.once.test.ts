@@ -1,13 +1,25 @@
 /** The memory that clients make the process hold: 32 MiB, of answers that are not read and bodies that do not end. */
 import { once } from 'node:events'
+import { request } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { procedure, router } from '../../src/procedure/procedure.ts'
+import { idempotentWrite } from '../../src/procedure/write.ts'
 import { until } from '../support/instance.ts'
 import { described, resourcesOf } from '../support/procedures.ts'
 import { accepted, requestText, unreadAnswer } from '../support/raw.ts'
 import { serviceForFile } from '../support/service.ts'
+
+/** More bodies than the limit has room for. */
+const CROWD = 600
+let met = 0
+const all = Promise.withResolvers<string>()
+/** Resolves once as many calls run as the crowd has. */
+function meet(): Promise<string> {
+  if (++met === CROWD) all.resolve('')
+  return all.promise
+}
 
 const served = router({
   large: procedure
@@ -15,6 +27,11 @@ const served = router({
     .input(z.object({}))
     .output(z.string())
     .query(async () => 'x'.repeat(12 * 1024 * 1024)), // a third of the limit
+  wait: procedure
+    .meta(described('POST', '/wait', { example: '', exampleInput: { text: '' } }))
+    .input(z.object({ text: z.string() }).meta({ id: 'Text' }))
+    .output(z.string())
+    .mutation(idempotentWrite(() => meet(), { oneStatement: true })),
 })
 const service = await serviceForFile({}, { resources: resourcesOf(served) })
 
@@ -82,4 +99,21 @@ test('of incomplete bodies, the connection that is idle for longest is dropped',
   const last = begun.at(-1)?.socket as Socket
   last.write('xx')
   expect(`${await once(last, 'data')}`).toMatch(/^HTTP\/1\.1 40\d /)
+})
+
+test('bodies that have arrived in full hold nothing, however long their answers take', async () => {
+  onTestFinished(() => all.resolve('')) // the calls of a failed test would delay the stop
+  const headers = {
+    authorization: `Bearer ${service.key}`,
+    ...{ 'content-type': 'application/json', expect: '100-continue' },
+  }
+  const send = async () => {
+    const sent = request(`${service.origin}/v1/wait`, { method: 'POST', headers })
+    await once(sent, 'continue') // the server reads what follows
+    const [answer] = await once(sent.end(JSON.stringify({ text: 'x'.repeat(60_000) })), 'response')
+    answer.resume()
+    return answer.statusCode
+  }
+  const statuses = await Promise.all(Array.from({ length: CROWD }, send))
+  expect(new Set(statuses)).toEqual(new Set([200]))
 })
