@@ -1,12 +1,12 @@
 /** Invalid arguments and variables: one line on stderr, exit code 1, and no secrets. */
 import { readdirSync, statSync } from 'node:fs'
 import path from 'node:path'
-import { afterAll, expect, onTestFinished, test } from 'vitest'
-import { newFolder, programs, runToEnd } from '../support/process.ts'
+import { afterAll, expect, test } from 'vitest'
+import { newFolder } from '../support/database.ts'
+import { programs, runToEnd } from '../support/process.ts'
 import { runFirst, withHooks } from '../support/watched.ts'
 
-const { folder, remove } = newFolder()
-afterAll(remove)
+const folder = newFolder(afterAll)
 
 const DURATION = 'must be a duration such as 15m, from 1ms to 36525d'
 const ONE_FILE = 'This command takes one FILE, such as backups/monday.db'
@@ -108,8 +108,7 @@ test('an unexpected error ends a program with code 1, and is shown with its stac
 })
 
 test('a missing database is created only with ?create, and readable by its owner only', async () => {
-  const { folder, remove } = newFolder()
-  onTestFinished(remove)
+  const folder = newFolder()
   const run = async (url: string) => {
     const { code, stderr } = await runToEnd(programs.migrate, { DATABASE_URL: url }, [], folder)
     return [code, stderr, readdirSync(folder, { recursive: true }).sort()]

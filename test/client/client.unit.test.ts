@@ -7,7 +7,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import type { inferRouterInputs, inferRouterOutputs } from '@trpc/server'
-import { afterAll, beforeAll, beforeEach, expect, expectTypeOf, test } from 'vitest'
+import { afterAll, beforeEach, expect, expectTypeOf, test } from 'vitest'
 import {
   type ApiError,
   createPetstoreClient,
@@ -87,13 +87,8 @@ const recorder = createServer(async (req, res) => {
   res.setHeader('content-type', 'application/json')
   res.end(JSON.stringify(isBatch ? results : results[0]))
 })
-let recorded: string
-beforeAll(async () => {
-  recorder.listen(0, '127.0.0.1')
-  await once(recorder, 'listening')
-  const { port } = recorder.address() as AddressInfo // not a path
-  recorded = `http://127.0.0.1:${port}/trpc`
-})
+await once(recorder.listen(0, '127.0.0.1'), 'listening')
+const recorded = `http://127.0.0.1:${(recorder.address() as AddressInfo).port}/trpc` // not a path
 beforeEach(() => {
   received.length = 0
 })

@@ -1,10 +1,10 @@
 /** The configuration: defaults, valid and invalid environment variables. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { readConfig } from '../../src/config/config.ts'
 import { parseDotenv, UsageError } from '../../src/config/environment.ts'
-import { newFolder } from '../support/process.ts'
+import { newFolder } from '../support/database.ts'
 
 const defaults = {
   keepAliveTimeout: 65_000,
@@ -83,12 +83,15 @@ test.each<[Record<string, string>, object]>([
     'HTTPS://Pets.Example/V1',
     "https://pets.example/a-b_c.d~e!$&'()*+,;=:@%20/v1",
   ]),
-  [
-    { CORS_ORIGINS: 'https://a.example,http://localhost:5173' },
-    { corsOrigins: ['https://a.example', 'http://localhost:5173'] },
-  ],
+  ...[
+    ['https://a.example', 'http://localhost:5173'],
+    ['http://[::1]:5173'],
+    ...[['capacitor://localhost'], ['chrome-extension://abcdefgh'], ['app://shop.example:80']],
+  ].map((corsOrigins): [Record<string, string>, object] => [
+    { CORS_ORIGINS: corsOrigins.join() },
+    { corsOrigins },
+  ]),
   [{ CORS_ORIGINS: 'https://a.example , *' }, { corsOrigins: ['https://a.example', '*'] }],
-  [{ CORS_ORIGINS: 'http://[::1]:5173' }, { corsOrigins: ['http://[::1]:5173'] }],
   [{ RATE_LIMIT: '1' }, { rateLimit: 1 }],
   [{ RATE_LIMIT: '999999999' }, { rateLimit: 999_999_999 }],
   // ip-address.unit.test.ts has what they trust.
@@ -123,12 +126,6 @@ test.each<[Record<string, string>, object]>([
   [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://x:4318' }, { exportsTraces: true }],
   [{ OTEL_EXPORTER_OTLP_ENDPOINT: '' }, {}],
   [{ LISTEN_HOST: '127.0.0.1' }, { listenHost: '127.0.0.1' }],
-  ...['capacitor://localhost', 'chrome-extension://abcdefgh', 'app://shop.example:80'].map(
-    (origin): [Record<string, string>, object] => [
-      { CORS_ORIGINS: origin },
-      { corsOrigins: [origin] },
-    ],
-  ),
   ...["p4$$/#?%@:' ", 'ä'].map((DATABASE_PASSWORD): [Record<string, string>, object] => [
     { DATABASE_URL: mysql.DATABASE_URL, DATABASE_PASSWORD },
     { databaseUrl: `mysql://root:${encodeURIComponent(DATABASE_PASSWORD)}@localhost/petstore` },
@@ -186,6 +183,7 @@ const wrong: [name: string, expected: string, values: string[]][] = [
         ...['ssl=true', 'sslmode=require', 'ssl-mode=PREFERRED', 'ssl-mode=required', 'ssl-mode'],
         ...['ssl-mode=', 'ssl-mode=REQUIRED&ssl-mode=REQUIRED', 'ssl-mode=REQUIRED&debug=true'],
         ...['charset=utf8', 'ssl-mode=REQUIRED#x', 'socketPath=', 'socketPath=one.sock'],
+        'socketPath=/one.sock&charset=utf8',
       ].map((query) => `mysql://user:secret@host/petstore?${query}`),
       'mysql://user:secret@host/petstore#?ssl-mode=REQUIRED',
       // mysql2 compares the certificate of an IP address with the name localhost.
@@ -255,8 +253,7 @@ test.each(
 })
 
 test('DATABASE_URL_FILE and DATABASE_PASSWORD_FILE name files, which are not empty', () => {
-  const { folder, remove } = newFolder()
-  onTestFinished(remove)
+  const folder = newFolder()
   const file = path.join(folder, 'url')
   writeFileSync(file, `${mysql.DATABASE_URL}\n`)
   expect(readConfig({ DATABASE_URL_FILE: file }).databaseUrl).toBe(mysql.DATABASE_URL)

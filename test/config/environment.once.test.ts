@@ -2,15 +2,14 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { beforeEach, expect, onTestFinished, test } from 'vitest'
-import { newFolder, programs, runServer, runToEnd, type ServerProgram } from '../support/process.ts'
+import { newFolder } from '../support/database.ts'
+import { programs, runServer, runToEnd, type ServerProgram } from '../support/process.ts'
 import { keyedFetch } from '../support/rest.ts'
 
 let folder: string
 let dotenv: string
 beforeEach(() => {
-  const made = newFolder()
-  onTestFinished(made.remove)
-  folder = made.folder
+  folder = newFolder()
   dotenv = path.join(folder, '.env')
 })
 

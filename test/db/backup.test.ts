@@ -7,9 +7,9 @@ import { setImmediate, setTimeout } from 'node:timers/promises'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { backUp } from '../../db/backup.ts'
 import { pass } from '../support/clock.ts'
-import { engine } from '../support/database.ts'
+import { engine, newFolder } from '../support/database.ts'
 import { instanceForFile, until } from '../support/instance.ts'
-import { newFolder, programs, runProgram, runServer, runToEnd } from '../support/process.ts'
+import { programs, runProgram, runServer, runToEnd } from '../support/process.ts'
 import { restClient } from '../support/rest.ts'
 
 // One service for all tests; each test uses only its own pets.
@@ -18,9 +18,7 @@ const source = service.databaseUrl.slice('sqlite:'.length)
 
 let folder: string
 beforeEach(() => {
-  const place = newFolder()
-  folder = place.folder
-  onTestFinished(place.remove)
+  folder = newFolder()
 })
 
 /** Starts eight clients that create pets with a unique name, each one after another, until `stop`. */

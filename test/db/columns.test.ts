@@ -1,24 +1,20 @@
 /** Columns and indexes that migrations add to tables, even if they run twice or on two nodes. */
 import { type Kysely, sql } from 'kysely'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { addColumn, addIndex, createTable } from '../../db/columns.ts'
 import { connect } from '../../db/connect.ts'
 import { DuplicateError } from '../../db/errors.ts'
-import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
+import { engine, newDatabase } from '../support/database.ts'
 
-let database: TestDatabase
-let nodes: Kysely<unknown>[]
+const database = await newDatabase()
+// No type contains the table of this test.
+const nodes = (await Promise.all([
+  connect(database.url),
+  connect(database.url),
+])) as unknown as Kysely<unknown>[]
 const first = () => nodes[0] as Kysely<unknown>
-beforeAll(async () => {
-  database = await newDatabase()
-  // No type contains the table of this test.
-  nodes = (await Promise.all([
-    connect(database.url),
-    connect(database.url),
-  ])) as unknown as Kysely<unknown>[]
-  const table = await createTable(first(), 'parcels')
-  await table.addColumn('label', 'varchar(40)', (column) => column.notNull()).execute()
-})
+const table = await createTable(first(), 'parcels')
+await table.addColumn('label', 'varchar(40)', (column) => column.notNull()).execute()
 afterAll(async () => {
   for (const node of nodes) await node.destroy()
   await database.remove()

@@ -4,11 +4,12 @@ import { beforeAll, expect, test } from 'vitest'
 import { Deadline } from '../../db/deadline.ts'
 import { createIdempotency } from '../../src/idempotency/store.ts'
 import { createKey, findKey, recordUses } from '../../src/keys/store.ts'
+import type { PetStatus } from '../../src/petstore/pets/schema.ts'
 import { petStore } from '../../src/petstore/pets/store.ts'
 import { createStores } from '../../src/petstore/stores.ts'
 import { engine } from '../support/database.ts'
 import { migratedForFile } from '../support/migrated.ts'
-import { type Status, storePets } from '../support/pets.ts'
+import { storePets } from '../support/pets.ts'
 
 const COUNT = 5_000
 const RARE = BigInt(COUNT - 10)
@@ -19,7 +20,7 @@ const { db, sql, statements } = await migratedForFile()
 const pets = petStore(db)
 beforeAll(async () => {
   // Nearly all are available, some are pending, and one is sold.
-  const statusOf = (id: number): Status =>
+  const statusOf = (id: number): PetStatus =>
     id === Number(RARE) ? 'sold' : id % 20 === 0 ? 'pending' : 'available'
   await storePets(
     sql,
@@ -30,7 +31,7 @@ beforeAll(async () => {
     })),
   )
 })
-const list = (status?: Status, cursor?: bigint) => () =>
+const list = (status?: PetStatus, cursor?: bigint) => () =>
   pets.list({ limit: 20, status, cursor }, deadline)
 
 /** A read of pets: the plan of SQLite, and the type, key and key length of MySQL. */

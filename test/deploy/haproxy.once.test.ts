@@ -9,11 +9,11 @@ import path from 'node:path'
 import { text } from 'node:stream/consumers'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { type Haproxy, startHaproxy } from '../cluster/haproxy.ts'
-import { newDatabase } from '../support/database.ts'
+import { newDatabase, newFolder } from '../support/database.ts'
 import { readRoot } from '../support/image.ts'
 import { until } from '../support/instance.ts'
 import { freePort } from '../support/mysql.ts'
-import { newFolder, runServer, type ServerProgram } from '../support/process.ts'
+import { runServer, type ServerProgram } from '../support/process.ts'
 import { requestText } from '../support/raw.ts'
 import { keyedFetch } from '../support/rest.ts'
 import { createKey } from '../support/service.ts'
@@ -101,8 +101,7 @@ describe.runIf(isInstalled)('HAProxy', () => {
   })
 
   test('ends TLS, redirects HTTP to it, and has browsers use it for this host alone', async () => {
-    const { folder, remove } = newFolder()
-    onTestFinished(remove)
+    const folder = newFolder()
     const [certificate, key] = [path.join(folder, 'petstore.pem'), path.join(folder, 'key.pem')]
     const made = spawnSync(
       'openssl',

@@ -3,9 +3,10 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { cpSync, symlinkSync } from 'node:fs'
 import path from 'node:path'
 import { expect, test, vi } from 'vitest'
+import { newFolder } from '../support/database.ts'
 import { compose, readRoot, said } from '../support/image.ts'
 import { freePort } from '../support/mysql.ts'
-import { newFolder, programs, runProgram } from '../support/process.ts'
+import { programs, runProgram } from '../support/process.ts'
 import { openSql } from '../support/sql.ts'
 import { withHooks } from '../support/watched.ts'
 
@@ -23,8 +24,7 @@ const production = withHooks(
 )
 
 test('the files of the image suffice in any folder: to start, serve, pass the health check and stop', async () => {
-  const { folder: place, remove } = newFolder()
-  const folder = path.join(place, 'c# 50%25 what?') // special in URLs
+  const folder = path.join(newFolder(), 'c# 50%25 what?') // special in URLs
   for (const text of said(/COPY(?! --from)/)) {
     const [source = '', target = ''] = text.split(' ')
     cpSync(path.join(root, source), path.join(folder, target === './' ? source : target), {
@@ -65,12 +65,11 @@ test('the files of the image suffice in any folder: to start, serve, pass the he
     expect(checkHealth()).not.toBe(0)
   } finally {
     await program.end()
-    remove()
   }
 })
 
 test('compose creates a first key only when there is none', async () => {
-  const { folder, remove } = newFolder()
+  const folder = newFolder()
   const script = /^ {6}- '(.+)'$/m.exec(compose)?.[1]?.replaceAll('$$', '$')
   const { PATH = '' } = process.env
   const run = (DATABASE_URL = `sqlite:${folder}/petstore.db?create`) =>
@@ -80,13 +79,9 @@ test('compose creates a first key only when there is none', async () => {
       encoding: 'utf8',
       stdio: ['ignore', 'pipe', 'ignore'],
     })
-  try {
-    expect(() => run(`sqlite:${folder}/missing.db`), 'keys list fails').toThrow(/^Command failed/)
-    expect(run()).toMatch(/^petstore_[\w-]{43}\n$/)
-    expect(run()).toBe('')
-    await using sql = await openSql(`sqlite:${folder}/petstore.db`)
-    expect(await sql('select name from api_keys')).toEqual([{ name: 'first key' }])
-  } finally {
-    remove()
-  }
+  expect(() => run(`sqlite:${folder}/missing.db`), 'keys list fails').toThrow(/^Command failed/)
+  expect(run()).toMatch(/^petstore_[\w-]{43}\n$/)
+  expect(run()).toBe('')
+  await using sql = await openSql(`sqlite:${folder}/petstore.db`)
+  expect(await sql('select name from api_keys')).toEqual([{ name: 'first key' }])
 })

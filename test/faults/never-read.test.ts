@@ -3,10 +3,9 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { newDatabase, type TestDatabase } from '../support/database.ts'
-import { residentMemory, runServer, type ServerProgram } from '../support/process.ts'
-import { keyedFetch } from '../support/rest.ts'
+import { beforeAll, expect, test } from 'vitest'
+import { instanceForFile } from '../support/instance.ts'
+import { residentMemory } from '../support/process.ts'
 
 const CONNECTIONS = 2_000
 const REQUESTS = 32
@@ -14,25 +13,13 @@ const REQUESTS = 32
 /** In MB: the heap of 256, and as much again less a reserve, for a container of 512. */
 const MAX_MEMORY = 420
 
-let database: TestDatabase
-let server: ServerProgram
-let key: string
+const NODE_OPTIONS = '--max-old-space-size=256' // as in a container of 512 MB
+const { program: server, key, fetch: ask } = await instanceForFile({ NODE_OPTIONS })
 beforeAll(async () => {
-  database = await newDatabase()
-  const NODE_OPTIONS = '--max-old-space-size=256' // as in a container of 512 MB
-  server = await runServer({ DATABASE_URL: database.url, NODE_OPTIONS })
-  const shown = () => /petstore_[\w-]{43}/.exec(server.stdout)?.[0]
-  while (!shown()) await setTimeout(10)
-  key = shown() ?? ''
-  const ask = keyedFetch(server.origin, key)
   const body = JSON.stringify({ name: '猫'.repeat(255), categoryId: 3 })
   for (let made = 0; made < 100; made++) {
     await ask('/v1/pets', { method: 'POST', body })
   }
-})
-afterAll(async () => {
-  await server.end()
-  await database.remove()
 })
 
 /** Resident memory of the server, in MB. */
@@ -56,7 +43,7 @@ async function wait(): Promise<number> {
   const before = used()
   const began = performance.now()
   const headers = { connection: 'close' }
-  const answer = await keyedFetch(server.origin, key)('/v1/pets?limit=1', { headers })
+  const answer = await ask('/v1/pets?limit=1', { headers })
   expect(answer.status).toBe(200)
   await answer.text()
   expect(performance.now() - began).toBeLessThan(10_000)

@@ -3,8 +3,9 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { expect, test } from 'vitest'
 import { beginCreation } from '../support/creation.ts'
+import { newFolder } from '../support/database.ts'
 import { instanceForFile } from '../support/instance.ts'
-import { newFolder, programs, runProgram, runServer, runToEnd } from '../support/process.ts'
+import { programs, runProgram, runServer, runToEnd } from '../support/process.ts'
 import { requestText } from '../support/raw.ts'
 import { readSlowly } from '../support/slow-reader.ts'
 import { openSql } from '../support/sql.ts'
@@ -101,8 +102,8 @@ test.concurrent('a stop ends after 10 seconds, although a client does not read i
 
 test.concurrent('restore waits at most 30 seconds for a database that another process holds', {
   timeout: 90_000,
-}, async () => {
-  const { folder, remove } = newFolder()
+}, async ({ onTestFinished }) => {
+  const folder = newFolder(onTestFinished)
   const url = `sqlite:${folder}/pets.db`
   const run = (program: 'migrate' | 'backup' | 'restore', more = '', ...operands: string[]) =>
     runToEnd(programs[program], { DATABASE_URL: url + more }, operands, folder)
@@ -118,7 +119,6 @@ test.concurrent('restore waits at most 30 seconds for a database that another pr
   })
   expectAbout((performance.now() - began) / 1_000, 30)
   await holder.close()
-  remove()
 })
 
 test.concurrent('a command waits for one minute for a database that sends nothing', {

@@ -2,20 +2,14 @@
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
-import { afterAll, expect, onTestFinished, test, vi } from 'vitest'
-import { newDatabase } from '../support/database.ts'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { freeze, thaw } from '../support/freeze.ts'
-import { runServer } from '../support/process.ts'
+import { instanceForFile } from '../support/instance.ts'
 import { requestText } from '../support/raw.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 
-const database = await newDatabase()
-const server = await runServer({ DATABASE_URL: database.url })
-afterAll(async () => {
-  await server.end()
-  await database.remove()
-})
+const { program: server } = await instanceForFile()
 
 const destroyed = (socket: Socket) => {
   onTestFinished(() => void socket.destroy())

@@ -1,9 +1,7 @@
 /** What a process loads, and when: no HTTP client, no database for --help, the document on request. */
 import { expect, onTestFinished, test } from 'vitest'
-import { newDatabase } from '../support/database.ts'
-import { programs, runServer, runToEnd } from '../support/process.ts'
-import { keyedFetch } from '../support/rest.ts'
-import { createKey } from '../support/service.ts'
+import { startInstance } from '../support/instance.ts'
+import { programs, runToEnd } from '../support/process.ts'
 import { packagesIn, tellPackages, withHooks } from '../support/watched.ts'
 
 /**
@@ -31,23 +29,17 @@ const hooks = withHooks(
 )
 
 test('document and page are built on request, again after a failure, and once for concurrent requests', async () => {
-  const { url, remove } = await newDatabase()
-  onTestFinished(remove)
-  const key = await createKey(url)
-  const server = await runServer({ DATABASE_URL: url, METRICS_PORT: '0', ...hooks })
-  onTestFinished(async () => void (await server.end()))
-  const ask = async (path: string) => {
-    const answer = await keyedFetch(server.origin, key)(path, { redirect: 'manual' })
-    return answer.status
-  }
-  const entries = (text: string) => server.entries().filter(({ msg }) => msg === text)
+  const { program, fetch, stop } = await startInstance(hooks)
+  onTestFinished(async () => void (await stop()))
+  const ask = async (path: string) => (await fetch(path)).status
+  const entries = (text: string) => program.entries().filter(({ msg }) => msg === text)
   const paths = ['/v1/pets', '/trpc/listPets', '/readyz', '/docs']
   expect(await Promise.all(paths.map(ask))).toEqual([200, 200, 200, 302])
   expect(entries('loaded')).toEqual([])
   expect(await ask('/docs/')).toBe(500)
   const many = Array(5).fill(['/v1/openapi.json', '/docs/']).flat().map(ask)
   expect(new Set(await Promise.all(many))).toEqual(new Set([200]))
-  expect(await server.end('SIGTERM')).toBe(0)
+  expect(await program.end('SIGTERM')).toBe(0)
   expect(entries('loaded')).toEqual([{ msg: 'loaded', hasClient: false }])
   expect(entries('fetched')).toEqual([{ msg: 'fetched', hasClient: true }])
   const causes = entries('Internal server error').map(({ err }) => err)

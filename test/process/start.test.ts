@@ -7,10 +7,10 @@ import { readConfig } from '../../src/config/config.ts'
 import { prepareFirstKey } from '../../src/keys/store.ts'
 import { texts } from '../../src/petstore/texts.ts'
 import { startText as printedText } from '../../src/process/start-text.ts'
-import { engine, newDatabase } from '../support/database.ts'
+import { engine, newDatabase, newFolder } from '../support/database.ts'
 import { holdWrites } from '../support/hold.ts'
 import { freePort } from '../support/mysql.ts'
-import { newFolder, programs, runServer, runToEnd, type ServerProgram } from '../support/process.ts'
+import { programs, runServer, runToEnd, type ServerProgram } from '../support/process.ts'
 import { newProxiedDatabase } from '../support/proxy.ts'
 import { keyedFetch, restClient } from '../support/rest.ts'
 import { createKey, startService } from '../support/service.ts'
@@ -25,8 +25,7 @@ interface Place {
 }
 
 async function newPlace(): Promise<Place> {
-  const { folder, remove } = newFolder()
-  onTestFinished(remove)
+  const folder = newFolder()
   const url = `sqlite:${folder}/data/petstore.db`
   if (engine === 'sqlite') return { folder, url, variables: {} }
   const database = await newDatabase()
@@ -102,10 +101,7 @@ test('the first start prints URLs, a key and a first request; a restart keeps th
 })
 
 test.each([
-  ['0.0.0.0', 'localhost'],
-  ['::', 'localhost'],
-  ['127.0.0.1', 'localhost'],
-  ['::1', 'localhost'],
+  ...['0.0.0.0', '::', '127.0.0.1', '::1'].map((own): [string, string] => [own, 'localhost']),
   ['127.0.0.2', '127.0.0.2'],
   ['fd00::7', '[fd00::7]'],
 ])('the URLs of LISTEN_HOST=%s have the host %s', (LISTEN_HOST, host) => {

@@ -18,6 +18,13 @@ export interface Given {
   trpc: unknown
 }
 
+/** The input that reads a pet. */
+export const readingOf = (id: bigint): Given => ({
+  operation: 'getPet',
+  rest: { method: 'GET', path: `/pets/${id}` },
+  trpc: { petId: id },
+})
+
 // Most fields of an input are valid; otherwise nearly all inputs would be rejected.
 const mostly = <Good, Bad>(good: fc.Arbitrary<Good>, bad: fc.Arbitrary<Bad>) =>
   fc.oneof({ arbitrary: good, weight: 5 }, { arbitrary: bad, weight: 1 })

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import type { Pet } from '../../src/petstore/pets/schema.ts'
 import { type Outcome, ofRest, ofTrpc } from '../support/outcome.ts'
 import { countPets, storePets } from '../support/pets.ts'
 import { stringifyExact } from '../support/rest.ts'
@@ -9,7 +10,7 @@ import { transformer } from '../support/router.ts'
 import { serviceForFile } from '../support/service.ts'
 import { hold, TIMEOUT, tellSeed } from './cases.ts'
 import { clientOf, facesOf, outputOf, sendWire } from './faces.ts'
-import { creation, type Given, listing, reading } from './inputs.ts'
+import { creation, type Given, listing, reading, readingOf } from './inputs.ts'
 import { int64, name } from './values.ts'
 
 tellSeed()
@@ -23,13 +24,6 @@ const pets = Array.from({ length: 150 }, (_, index) => ({
   status: statuses[(index * index) % 3] ?? 'available',
 }))
 await storePets(service.sql, pets)
-
-interface Pet {
-  id: bigint
-  name: string
-  categoryId: bigint
-  status: string
-}
 
 const newPet = fc.record({
   name: name.filter(
@@ -48,11 +42,6 @@ const creationOf = (pet: object): Given => ({
   operation: 'createPet',
   rest: { method: 'POST', path: '/pets', body: stringifyExact(pet) },
   trpc: pet,
-})
-const readingOf = (id: bigint): Given => ({
-  operation: 'getPet',
-  rest: { method: 'GET', path: `/pets/${id}` },
-  trpc: { petId: id },
 })
 
 /** The pets of all pages, found by following the Link headers. */

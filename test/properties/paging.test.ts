@@ -1,16 +1,17 @@
 /** Paging lists each pet once and in order, for any pets and any limit, also during creations. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type Status, storePets } from '../support/pets.ts'
+import type { PetStatus } from '../../src/petstore/pets/schema.ts'
+import { storePets } from '../support/pets.ts'
 import { serviceForFile } from '../support/service.ts'
 
 const service = await serviceForFile()
 
-const statuses = fc.array(fc.constantFrom<Status>('available', 'pending', 'sold'), {
+const statuses = fc.array(fc.constantFrom<PetStatus>('available', 'pending', 'sold'), {
   maxLength: 60,
 })
 const limits = fc.oneof(fc.integer({ min: 1, max: 10 }), fc.integer({ min: 1, max: 100 }))
-const filters = fc.constantFrom<Status | undefined>(undefined, 'available', 'sold')
+const filters = fc.constantFrom<PetStatus | undefined>(undefined, 'available', 'sold')
 
 /** The ids of all pages of REST, by the Link headers; `meanwhile` runs between two pages. */
 async function byLinks(query: string, meanwhile: () => Promise<unknown>): Promise<bigint[]> {
@@ -28,7 +29,7 @@ async function byLinks(query: string, meanwhile: () => Promise<unknown>): Promis
 
 /** The ids of all pages of tRPC, by the cursors, as an infinite query does. */
 async function byCursor(
-  input: { limit: number; status?: Status },
+  input: { limit: number; status?: PetStatus },
   meanwhile: () => Promise<unknown>,
 ): Promise<bigint[]> {
   const ids: bigint[] = []
@@ -51,7 +52,7 @@ test.each([
   await fc.assert(
     fc.asyncProperty(statuses, limits, filters, async (pets, limit, status) => {
       await service.sql('delete from pets')
-      const insert = (status: Status) =>
+      const insert = (status: PetStatus) =>
         storePets(service.sql, [{ name: 'Rex', categoryId: 1n, status }])
       await storePets(
         service.sql,

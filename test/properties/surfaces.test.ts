@@ -1,12 +1,13 @@
 /** All faces accept, reject and return the same, for any input. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import type { Pet } from '../../src/petstore/pets/schema.ts'
 import type { Outcome } from '../support/outcome.ts'
 import { storeNumberedPets } from '../support/pets.ts'
 import { serviceForFile } from '../support/service.ts'
 import { hold, TIMEOUT, tellSeed } from './cases.ts'
 import { facesOf, outputOf, sendWire } from './faces.ts'
-import { type Given, given } from './inputs.ts'
+import { type Given, given, readingOf } from './inputs.ts'
 import { spelledJson } from './spelling.ts'
 import { oddJson } from './values.ts'
 
@@ -14,19 +15,6 @@ tellSeed()
 const service = await serviceForFile()
 const faces = facesOf(service)
 await storeNumberedPets(service.sql, 120)
-
-interface Pet {
-  id: bigint
-  name: string
-  categoryId: bigint
-  status: string
-}
-
-const readingOf = (id: bigint): Given => ({
-  operation: 'getPet',
-  rest: { method: 'GET', path: `/pets/${id}` },
-  trpc: { petId: id },
-})
 
 /** Replaces the id of a creation, which is unique, so that outcomes can be compared. */
 const withoutId = (outcome: Outcome) => {

@@ -4,8 +4,9 @@ import { existsSync, globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { newFolder } from '../support/database.ts'
 import { blocksOf } from '../support/documents.ts'
-import { newFolder, runServer } from '../support/process.ts'
+import { runServer } from '../support/process.ts'
 
 const root = path.join(import.meta.dirname, '../..')
 const read = (file: string) => readFileSync(path.join(root, file), 'utf8')
@@ -56,9 +57,8 @@ test.each(documents.filter((file) => file !== 'CONTRIBUTING.md'))(
 )
 
 describe('the commands', () => {
-  const { folder, remove } = newFolder()
+  const folder = newFolder(afterAll)
   let key: string
-  afterAll(remove)
 
   /** Runs lines in the root of the repository, on a database of these tests. */
   const run = async (lines: string) => {

@@ -2,15 +2,14 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
-import { newFolder } from '../support/process.ts'
+import { newFolder } from '../support/database.ts'
 
 const root = path.join(import.meta.dirname, '../..')
 
 test('storefront:key makes one read-only key for the shop, and no file where it fails', () => {
-  const { folder, remove } = newFolder()
-  onTestFinished(remove)
+  const folder = newFolder()
   mkdirSync(path.join(folder, 'examples/storefront'), { recursive: true })
   for (const name of ['bin', 'src']) symlinkSync(path.join(root, name), path.join(folder, name))
   const file = path.join(folder, 'examples/storefront/.env.local')
@@ -31,8 +30,7 @@ test('storefront:key makes one read-only key for the shop, and no file where it 
 })
 
 test('every script that runs Node says in one line that Node is missing', () => {
-  const { folder, remove } = newFolder()
-  onTestFinished(remove)
+  const folder = newFolder()
   cpSync(path.join(root, 'bin'), path.join(folder, 'bin'), { recursive: true })
   // An old Node, as a machine may have: it runs no TypeScript, and does not know all options.
   const old = '#!/bin/sh\n[ "$1" = -e ] && exit 1\necho "bad option: $1" >&2\nexit 9\n'

@@ -1,10 +1,10 @@
-/** New databases for tests, on the engine of the project that runs. */
+/** New databases and folders for tests, on the engine of the project that runs. */
 import { randomBytes } from 'node:crypto'
 import { closeSync, mkdtempSync, openSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { createConnection } from 'mysql2/promise'
-import { afterAll, inject } from 'vitest'
+import { afterAll, inject, onTestFinished } from 'vitest'
 import { type MysqlServer, startMysql } from './mysql.ts'
 
 export const engine = inject('mysqlUrl') ? 'mysql' : 'sqlite'
@@ -37,9 +37,16 @@ export async function newDatabase(server = inject('mysqlUrl')): Promise<TestData
   return { url: url.href, remove: () => run(`drop database ${name}`) }
 }
 
-/** Starts a MySQL server for all tests of a file, and removes it after them. */
-export async function mysqlForFile(): Promise<MysqlServer> {
-  const server = await startMysql()
+/** Makes an empty folder, which is removed after the test, or by the hook that is given. */
+export function newFolder(hook: (remove: () => void) => void = onTestFinished): string {
+  const folder = mkdtempSync(path.join(tmpdir(), 'petstore-run-'))
+  hook(() => rmSync(folder, { recursive: true, force: true }))
+  return folder
+}
+
+/** Starts a MySQL server with these flags for all tests of a file, and removes it after them. */
+export async function mysqlForFile(flags: string[] = []): Promise<MysqlServer> {
+  const server = await startMysql(flags)
   afterAll(server.remove)
   return server
 }

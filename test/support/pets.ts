@@ -1,16 +1,9 @@
 /** Pets that tests store directly in the database. */
+import type { NewPet } from '../../src/petstore/pets/schema.ts'
 import type { Sql } from './sql.ts'
 
-export type Status = 'available' | 'pending' | 'sold'
-
-export interface StoredPet {
-  name: string
-  categoryId: bigint
-  status: Status
-}
-
 /** Stores pets in one statement, in this order. */
-export async function storePets(sql: Sql, pets: readonly StoredPet[]): Promise<void> {
+export async function storePets(sql: Sql, pets: readonly NewPet[]): Promise<void> {
   if (pets.length === 0) return
   await sql(
     `insert into pets (name, category_id, status) values ${pets.map(() => '(?, ?, ?)').join()}`,

@@ -111,12 +111,6 @@ export async function runToEnd(...parameters: Parameters<typeof runProgram>) {
   return { code, stdout: program.stdout, stderr: program.stderr }
 }
 
-/** Makes an empty folder for several programs. */
-export function newFolder(): { folder: string; remove(): void } {
-  const folder = mkdtempSync(path.join(tmpdir(), 'petstore-run-'))
-  return { folder, remove: () => rmSync(folder, { recursive: true, force: true }) }
-}
-
 /** Runs the server on a free port, and waits until it listens. Throws if it does not start. */
 export async function runServer(
   variables: Record<string, string>,

@@ -11,9 +11,9 @@ import {
   writeSync,
 } from 'node:fs'
 import { expect, onTestFinished, test } from 'vitest'
-import { newDatabase } from '../../support/database.ts'
+import { newDatabase, newFolder } from '../../support/database.ts'
 import { addKey, type Instance, startInstance } from '../../support/instance.ts'
-import { newFolder, programs, runToEnd } from '../../support/process.ts'
+import { programs, runToEnd } from '../../support/process.ts'
 import { restClient } from '../../support/rest.ts'
 import { openSql } from '../../support/sql.ts'
 import { watchedSqlite } from '../../support/watched.ts'
@@ -145,8 +145,7 @@ test('damage in a transaction holds neither the lock nor later calls', async () 
 test.each([[['-wal', '-shm']], [['-wal']], [['-shm']]])(
   'without %s, calls are 503 and it is not ready, with one line; no acknowledged pet is lost',
   async (suffixes) => {
-    const { folder, remove } = newFolder()
-    onTestFinished(remove)
+    const folder = newFolder()
     // Through a link, beside whose target the log is.
     symlinkSync(`${folder}/target.db`, `${folder}/link.db`)
     closeSync(openSync(`${folder}/target.db`, 'a'))

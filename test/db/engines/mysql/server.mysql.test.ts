@@ -1,26 +1,19 @@
 /** What operators do to a MySQL server, its tables and its users. */
 import { sql } from 'kysely'
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { connect } from '../../../../db/connect.ts'
 import { Deadline } from '../../../../db/deadline.ts'
 import { petStore } from '../../../../src/petstore/pets/store.ts'
-import { newDatabase } from '../../../support/database.ts'
+import { mysqlForFile, newDatabase } from '../../../support/database.ts'
 import { running, until } from '../../../support/instance.ts'
-import { type MysqlServer, startMysql } from '../../../support/mysql.ts'
 import { createKey } from '../../../support/service.ts'
-import { openSql, type Sql } from '../../../support/sql.ts'
+import { openSql } from '../../../support/sql.ts'
 
-let mysql: MysqlServer
-let url: string
-let admin: Sql
-beforeAll(async () => {
-  mysql = await startMysql(['--innodb-flush-log-at-trx-commit=2', '--skip-name-resolve'])
-  url = (await newDatabase(mysql.url)).url
-  await createKey(url) // migrates
-  admin = await openSql(url)
-  await admin("insert into pets (name, category_id, status) values ('Rex', 3, 'sold')")
-})
-afterAll(() => mysql.remove())
+const mysql = await mysqlForFile(['--innodb-flush-log-at-trx-commit=2', '--skip-name-resolve'])
+const { url } = await newDatabase(mysql.url)
+await createKey(url) // migrates
+const admin = await openSql(url)
+await admin("insert into pets (name, category_id, status) values ('Rex', 3, 'sold')")
 
 async function newDb(to = url, warn?: (message: string) => void) {
   const db = await connect(to, { timeout: 5_000, ...(warn && { warn }) })

@@ -2,35 +2,28 @@
 import { execFileSync } from 'node:child_process'
 import path from 'node:path'
 import { sql } from 'kysely'
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
+import { afterAll, expect, onTestFinished, test, vi } from 'vitest'
 import { connect } from '../../../../db/connect.ts'
 import { Deadline } from '../../../../db/deadline.ts'
 import { DatabaseTimeoutError } from '../../../../db/errors.ts'
 import { execute } from '../../../../db/statement.ts'
-import { newDatabase } from '../../../support/database.ts'
+import { mysqlForFile, newDatabase, newFolder } from '../../../support/database.ts'
 import { running } from '../../../support/instance.ts'
-import { type MysqlServer, startMysql } from '../../../support/mysql.ts'
-import { newFolder, programs, runToEnd } from '../../../support/process.ts'
+import { startMysql } from '../../../support/mysql.ts'
+import { programs, runToEnd } from '../../../support/process.ts'
 import { openSql } from '../../../support/sql.ts'
 import { runFirst } from '../../../support/watched.ts'
 
-const { folder, remove } = newFolder()
+const folder = newFolder(afterAll)
 const certificate = path.join(folder, 'certificate.pem')
-
-let encrypted: MysqlServer
-beforeAll(async () => {
-  const key = path.join(folder, 'key.pem')
-  const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost']
-  const made = ['-newkey', 'rsa:2048', '-nodes', '-keyout', key, '-out', certificate]
-  execFileSync('openssl', ['req', '-x509', ...made, ...subject], { stdio: 'pipe' })
-  encrypted = await startMysql([`--ssl-cert=${certificate}`, `--ssl-key=${key}`])
-  await using admin = await openSql(encrypted.url)
-  await admin('set global require_secure_transport = on')
-})
-afterAll(async () => {
-  await encrypted?.remove()
-  remove()
-})
+const key = path.join(folder, 'key.pem')
+const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost']
+const made = ['-newkey', 'rsa:2048', '-nodes', '-keyout', key, '-out', certificate]
+execFileSync('openssl', ['req', '-x509', ...made, ...subject], { stdio: 'pipe' })
+const encrypted = await mysqlForFile([`--ssl-cert=${certificate}`, `--ssl-key=${key}`])
+const clear = await openSql(encrypted.url)
+await clear('set global require_secure_transport = on')
+await clear.close()
 
 /** For mysql2 itself, which the tests use. */
 const OWN = '?ssl={"rejectUnauthorized":false}'
@@ -85,7 +78,7 @@ test('VERIFY_CA accepts the certificates of NODE_EXTRA_CA_CERTS alone; VERIFY_ID
 
 test('REQUIRED never sends clear text: a server without TLS fails the start', async () => {
   const plain = await startMysql(['--loose-skip-ssl', '--loose-tls-version='])
-  onTestFinished(() => plain.remove())
+  onTestFinished(plain.remove)
   const { url } = await newDatabase(plain.url)
   expect(await migrate(`${url}?ssl-mode=REQUIRED`)).toEqual(
     fails('Server does not support secure connection'),
