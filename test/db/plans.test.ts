@@ -1,6 +1,6 @@
 /** Frequent statements use a whole index, by `explain`, and a page reads only its own entries of it. */
 import pino from 'pino'
-import { beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { Deadline } from '../../db/deadline.ts'
 import { createIdempotency } from '../../src/idempotency/store.ts'
 import { createKey, findKey, recordUses } from '../../src/keys/store.ts'
@@ -18,19 +18,15 @@ const deadline = new Deadline(Number.POSITIVE_INFINITY)
 
 const { db, sql, statements } = await migratedForFile()
 const pets = petStore(db)
-beforeAll(async () => {
-  // Nearly all are available, some are pending, and one is sold.
-  const statusOf = (id: number): PetStatus =>
-    id === Number(RARE) ? 'sold' : id % 20 === 0 ? 'pending' : 'available'
-  await storePets(
-    sql,
-    Array.from({ length: COUNT }, (_, index) => ({
-      name: `Pet ${index + 1}`,
-      categoryId: 1n,
-      status: statusOf(index + 1),
-    })),
-  )
-})
+// Nearly all are available, some are pending, and one is sold.
+const statusOf = (id: number): PetStatus =>
+  id === Number(RARE) ? 'sold' : id % 20 === 0 ? 'pending' : 'available'
+const stored = Array.from({ length: COUNT }, (_, index) => ({
+  name: `Pet ${index + 1}`,
+  categoryId: 1n,
+  status: statusOf(index + 1),
+}))
+await storePets(sql, stored)
 const list = (status?: PetStatus, cursor?: bigint) => () =>
   pets.list({ limit: 20, status, cursor }, deadline)
 

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
-import { beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { instanceForFile } from '../support/instance.ts'
 import { residentMemory } from '../support/process.ts'
 
@@ -15,12 +15,8 @@ const MAX_MEMORY = 420
 
 const NODE_OPTIONS = '--max-old-space-size=256' // as in a container of 512 MB
 const { program: server, key, fetch: ask } = await instanceForFile({ NODE_OPTIONS })
-beforeAll(async () => {
-  const body = JSON.stringify({ name: '猫'.repeat(255), categoryId: 3 })
-  for (let made = 0; made < 100; made++) {
-    await ask('/v1/pets', { method: 'POST', body })
-  }
-})
+const body = JSON.stringify({ name: '猫'.repeat(255), categoryId: 3 })
+for (let made = 0; made < 100; made++) await ask('/v1/pets', { method: 'POST', body })
 
 /** Resident memory of the server, in MB. */
 const memory = () => residentMemory(server.child.pid)

@@ -1,8 +1,8 @@
 /** The docs page in a real browser. */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import type { BrowserContextOptions, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeEach, expect, test } from 'vitest'
 import { readDocument } from '../../docs-page/src/document.ts'
 import { barriers, startBrowser } from '../support/browser.ts'
 import { serviceForFile } from '../support/service.ts'
@@ -14,18 +14,13 @@ const phone = { width: 360, height: 740 }
 const big = '{"name":"Big","categoryId":9223372036854775807}'
 
 const service = await serviceForFile({ STAGING_URL: 'https://staging.petstore.example/v1' })
-let browser: Browser
 let page: Page
 /** What the console reports, violations of the Content-Security-Policy among it. */
 const reported: string[] = []
 const foreign: string[] = []
 
-beforeAll(async () => {
-  browser = await startBrowser()
-})
-afterAll(async () => {
-  await browser?.close()
-})
+const browser = await startBrowser()
+afterAll(() => browser.close())
 
 /** Opens the page in a tab of its own. */
 async function open(options: BrowserContextOptions = {}): Promise<void> {

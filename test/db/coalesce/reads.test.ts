@@ -1,6 +1,6 @@
 /** Concurrent reads share a query, and each call has its own result. */
 import { setTimeout } from 'node:timers/promises'
-import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { connect } from '../../../db/connect.ts'
 import { Deadline } from '../../../db/deadline.ts'
 import { petStore } from '../../../src/petstore/pets/store.ts'
@@ -15,15 +15,13 @@ const PETS = 300
 // Long, so that no timeout ends a statement.
 const service = await serviceForFile({ DATABASE_TIMEOUT: '30s' })
 const { sql } = service
-beforeAll(async () => {
-  const names = Array.from({ length: PETS }, (_, index) => `('Pet ${index + 1}', 1, 'available')`)
-  await sql(`insert into pets (name, category_id, status) values ${names.join(', ')}`)
-  await get(1)
-})
+const names = Array.from({ length: PETS }, (_, index) => `('Pet ${index + 1}', 1, 'available')`)
+await sql(`insert into pets (name, category_id, status) values ${names.join(', ')}`)
 
 const get = async (id: number) => (await service.rest('GET', `/pets/${id}`)).body
 const create = async (name: string) =>
   (await service.rest('POST', '/pets', { body: { name, categoryId: 1 } })).body as { id: number }
+await get(1)
 
 test('each of many concurrent calls has its own pet, or its own 404', async () => {
   const ids = Array.from({ length: PETS + 20 }, (_, index) => index + 1)

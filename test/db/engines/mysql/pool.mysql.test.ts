@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { sql } from 'kysely'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { pages } from '../../../../db/coalesce/pages.ts'
 import { connect } from '../../../../db/connect.ts'
 import { Deadline } from '../../../../db/deadline.ts'
@@ -15,18 +15,15 @@ import { newDatabase } from '../../../support/database.ts'
 import { running, until } from '../../../support/instance.ts'
 import { proxied } from '../../../support/proxy.ts'
 import { createKey } from '../../../support/service.ts'
-import { openSql, type Sql } from '../../../support/sql.ts'
+import { openSql } from '../../../support/sql.ts'
 
 /** Milliseconds that a statement may take. */
 const TIMEOUT = 1_500
 
 const direct = await newDatabase()
 const { proxy, url } = await proxied(direct.url)
-let admin: Sql
-beforeAll(async () => {
-  await createKey(direct.url) // migrates
-  admin = await openSql(direct.url)
-})
+await createKey(direct.url) // migrates
+const admin = await openSql(direct.url)
 afterAll(async () => {
   await admin.close()
   await proxy.cut()
