@@ -6,15 +6,22 @@ import { createKey, startService } from '../support/service.ts'
 import { openSql } from '../support/sql.ts'
 
 /** Makes this many creations in one batch on a database, whose server and tables were changed before. */
-async function create(count: number, { increment = 1, changes = [] as string[] } = {}) {
+async function create(count: number, { increment = 1, changes = [] as string[], user = '' } = {}) {
   const database = await newProxiedDatabase()
   const { proxy, url } = database
   await createKey(url) // migrates
   await using sql = await openSql(url)
   for (const change of changes) await sql(change)
+  const serverUrl = new URL(url)
+  if (user) {
+    await sql(`create user if not exists ${user}@'%'`)
+    const rights = 'select, insert, update, delete, create, alter, index'
+    await sql(`grant ${rights} on ${serverUrl.pathname.slice(1)}.* to ${user}@'%'`)
+    Object.assign(serverUrl, { username: user, password: '' })
+  }
   const set = `set auto_increment_increment = ${increment}, autocommit`
   proxy.rewrite((statement) => statement.replace(/^set session autocommit/, set))
-  const service = await startService({}, { database })
+  const service = await startService({}, { database: { ...database, url: serverUrl.href } })
   onTestFinished(service.stop)
   const begun = proxy.statements.length
   const names = Array.from({ length: count }, (_, index) => `${index} of ${count}`)
@@ -43,6 +50,19 @@ test.each([
   ['an increment of three', 2, { increment: 3 }],
   ['an increment of three', 20, { increment: 3 }],
   ['a trigger', 20, { changes: assigned }],
+  ['a trigger that the user may not see', 20, { changes: assigned, user: 'blind' }],
+  ['none, or by a trigger that MySQL hides from this user', 20, { user: 'blind' }],
+  [
+    'a trigger of the table of a view',
+    20,
+    {
+      changes: [
+        ...assigned,
+        'rename table pets to animals',
+        'create view pets as select id, name, category_id, status from animals',
+      ],
+    },
+  ],
 ])('ids by %s: %i creations of one batch have their own', async (_, count, given) => {
   const { names, results, rows, inserts } = await create(count, given)
   const kept = new Map(rows.map(({ id, name }) => [id, name]))

@@ -33,7 +33,7 @@ const errors: [numbers: string, make: Make][] = [
   ['1062', ({ message }) => new DuplicateError(message)],
   // It rejected a row because of its values, so the statement added no row.
   ['1022 1048 1153 1169 1216 1264 1265 1292 1366 1406 1411 1452 1526 1586 1644 1690', rejected],
-  ['3140 3819 4025', rejected],
+  ['1369 3140 3819 4025', rejected],
   // It rolled the transaction back, because of another one.
   ['1020 1213', conflict], // MariaDB with innodb_snapshot_isolation; a deadlock, or another node of Galera
   ['3101', conflict], // another member of group replication
@@ -42,7 +42,7 @@ const errors: [numbers: string, make: Make][] = [
   ['1040 1129 1203 1206 1226 1637', without], // too many connections, broken connections, locks, transactions
   ['1044 1142 1143', without], // the operator has revoked a right
   // It rejected the statement before it began, and would reject the next one too.
-  ['1290 1792 1836 1874 1881 3032 3989', unfit], // it may not write, such as with read_only
+  ['1036 1290 1792 1836 1874 1881 3032 3989', unfit], // it may not write, such as with read_only
   ['4031 1047', unfit], // it has closed an idle session; the node has left the Galera cluster
   ['3781 3782 3783 3796 3797 3798 3799 4094', unfit], // group replication, while the primary changes
   // It ended the statement, perhaps after it had an effect.
@@ -61,14 +61,17 @@ const known = new Map(
 )
 
 /** `syscall` is set in an error of the socket. `fatal` says whether the error ended the connection. */
-type DriverError = NodeJS.ErrnoException & { fatal?: boolean }
+type DriverError = NodeJS.ErrnoException & { fatal?: boolean; sqlState?: string }
 
 /** Returns an error of mysql2 as an error of db/errors.ts; an error in the statement stays as it is. */
 export function mysqlError(error: DriverError): Error {
-  const { errno = 0, fatal = false, syscall } = error
+  const { errno = 0, fatal = false, sqlState, syscall } = error
   // mysql2 adds the statement with all its values, which must not appear in the log.
   Reflect.deleteProperty(error, 'sql')
-  const make = known.get(errno) ?? (fatal || syscall !== undefined ? unknown : undefined)
+  const isSignal = sqlState === '45000' // of a trigger, with a number of its own
+  // The numbers below 1000 are those of the server's operating system, such as for a full disk.
+  const isUnknown = fatal || syscall !== undefined || (errno > 0 && errno < 1_000)
+  const make = known.get(errno) ?? ((isSignal && rejected) || (isUnknown && unknown))
   return make ? make(error) : error
 }
 

@@ -57,7 +57,9 @@ export async function open(
 ): Promise<Session> {
   const openedAt = performance.now()
   const keepAlive = { keepAlive: true, keepAliveInitialDelay: KEEP_ALIVE_DELAY, noDelay: true }
-  const socket = connect({ ...at, ...keepAlive }).on('error', () => {}) // each step throws it
+  // For each address of a host with several, because Node's quarter of a second is short for a distant server.
+  const tcp = { ...at, ...keepAlive, autoSelectFamilyAttemptTimeout: 2_000 }
+  const socket = connect(tcp).on('error', () => {}) // each step throws it
   const close = () => socket.destroy(new Error('The server does not answer'))
   signal.addEventListener('abort', close)
   const within = async <Result>(milliseconds: number, step: Promise<Result>): Promise<Result> => {
@@ -99,6 +101,7 @@ const ISOLATION = 'READ-COMMITTED'
  * https://dev.mysql.com/doc/refman/9.4/en/innodb-parameters.html
  */
 const SET_UP = [
+  'rollback', // of a transaction that init_connect or a proxy has left open
   // Its variable has different names in MySQL and in MariaDB before 11.1.
   `set session transaction isolation level ${ISOLATION.replace('-', ' ')}`,
   `set session ${[
@@ -140,23 +143,31 @@ const EXPECTED = {
 /** `select @@name` would fail for a variable that a server does not have; all take 4 ms longer. */
 const VARIABLES = `show variables where variable_name in ('${Object.keys(EXPECTED).join("', '")}',
   'tx_isolation', 'hostname', 'port', 'version', 'auto_increment_increment', 'innodb_autoinc_lock_mode',
-  'wsrep_on', 'log_bin', 'binlog_format', 'innodb_flush_log_at_trx_commit', 'sync_binlog')`
+  'wsrep_on', 'server_uuid', 'server_id', 'log_bin', 'binlog_format', 'innodb_flush_log_at_trx_commit', 'sync_binlog')`
 
 /** The comment of the service's tables. The database may contain others. */
 export const COMMENT = 'created by a migration'
 
+const NAMES = `'${TABLES.join("', '")}'`
+
 /**
- * The query for tables without transactions. TiDB and Vitess report InnoDB too:
+ * The query for tables without transactions. MariaDB opens the tables that it names, and waits for their locks.
+ * TiDB and Vitess report InnoDB too:
  * https://dev.mysql.com/doc/refman/9.4/en/information-schema-tables-table.html
  */
 const WITHOUT_TRANSACTIONS = `select table_name as name from information_schema.tables
   where table_schema = database() and engine <> 'InnoDB'
-    and (table_comment = '${COMMENT}' or table_name like 'kysely\\_migration%')`
+    and (table_name in (${NAMES}) or table_name like 'kysely\\_migration%')`
 
-/** A trigger may assign ids, of which the answer to an insert of several rows does not tell the first one. */
+/**
+ * A trigger, also of the table of a view, may assign ids: the answer to an insert of several rows does not tell
+ * the first one. MySQL shows triggers only to a user with the right TRIGGER.
+ */
 const TRIGGERS = `select trigger_name as name from information_schema.triggers
-  where event_object_schema = database() and event_object_table in ('${TABLES.join("', '")}')
-    and action_timing = 'BEFORE' and event_manipulation = 'INSERT'`
+  where event_object_schema = database() and event_object_table in (${NAMES})
+    and action_timing = 'BEFORE' and event_manipulation = 'INSERT'
+  union select table_name from information_schema.views
+  where table_schema = database() and table_name in (${NAMES})`
 
 /**
  * Sets up a session, and returns the properties of its server. Throws for a session or a server that is
@@ -169,7 +180,10 @@ async function setUp(connection: Connection, warn: (message: string) => void) {
   const variables = rows.map((row) => [row.Variable_name, String(row.Value)])
   const server = toServer(Object.fromEntries(variables), warn)
   const tables = await query(WITHOUT_TRANSACTIONS)
-  const hasConsecutiveIds = server.hasConsecutiveIds && (await query(TRIGGERS)).length === 0
+  const hasConsecutiveIds =
+    server.hasConsecutiveIds &&
+    /\b(TRIGGER|ALL PRIVILEGES)\b/.test(JSON.stringify(await query('show grants'))) &&
+    (await query(TRIGGERS)).length === 0
   if (tables.length === 0) return { ...server, hasConsecutiveIds }
   const remedy = tables.map(({ name }) => `alter table ${name} engine = InnoDB`).join('; ')
   throw new Error(`Tables must have the storage engine InnoDB: ${remedy}`)
@@ -205,7 +219,7 @@ export function toServer(
   }
   return {
     /** The name of the server: servers behind one load balancer use the same session numbers. */
-    name: `${variables.hostname}:${variables.port}`,
+    name: `${variables.hostname}:${variables.port} ${variables.server_uuid ?? variables.server_id}`,
     /**
      * Whether the ids of one insert are consecutive. All lock modes guarantee it
      * (https://dev.mysql.com/doc/refman/9.4/en/innodb-auto-increment-handling.html). Galera and group

@@ -9,8 +9,8 @@ test.each<[name: string, hadNoEffect: boolean, numbers: number[]]>([
   ['ConflictError', true, [1020, 1213, 3101]],
   ['LockedError', true, [1205]],
   ['DatabaseUnavailableError', true, [1040, 1129, 1143]],
-  ['UnfitServerError', true, [1290, 4031, 1047, 3796]],
-  ['DatabaseUnavailableError', false, [1021, 1053, 1317, 3024, 1180, 2013, 9001]],
+  ['UnfitServerError', true, [1036, 1290, 4031, 1047, 3796]],
+  ['DatabaseUnavailableError', false, [3, 1021, 1053, 1317, 3024, 1180, 2013, 9001]],
 ])('%s, without an effect: %s', (name, hadNoEffect, numbers) => {
   for (const errno of numbers) {
     expect(errorOf(errno), `${errno}`).toMatchObject({ name, hadNoEffect, cause: { errno } })
@@ -19,9 +19,12 @@ test.each<[name: string, hadNoEffect: boolean, numbers: number[]]>([
 
 test('a row that the server rejected was not added', () => {
   expect(errorOf(1062)).toMatchObject({ name: 'DuplicateError' })
-  for (const errno of [1048, 1264, 1406, 1644, 4025]) {
+  for (const errno of [1048, 1264, 1369, 1406, 1644, 4025]) {
     expect(errorOf(errno)).toMatchObject({ name: 'RejectedRowError' })
   }
+  // The signal of a trigger, which chooses its number.
+  const signal = errorOf(30001, { sqlState: '45000' })
+  expect(signal).toMatchObject({ name: 'RejectedRowError', message: 'No' })
 })
 
 test('any other error is one of the statement, without its values', () => {

@@ -54,6 +54,8 @@ test('a list is read although the server limits the rows of a query', async () =
 
 test('a table that loses its transactions while the service runs: each new connection is refused', async () => {
   const { db, sold } = await newDb()
+  await admin('create table pets_of_2025 like pets') // of the operator
+  await admin('alter table pets_of_2025 engine = MyISAM')
   expect(await sold()).toHaveLength(1)
   const id = (await sql<{ id: bigint }>`select connection_id() as id`.execute(db)).rows[0]?.id
   await admin('alter table pets engine = MyISAM')
@@ -78,6 +80,20 @@ test('without its index, and through a view, a list is read too', async () => {
   expect(await sold()).toHaveLength(1)
   await admin('drop view pets')
   await admin('rename table kept to pets')
+})
+
+test('a transaction that init_connect begins is not that of a creation', async () => {
+  // The server runs it only for users without special rights.
+  await admin("create user app@'%' identified by 'secret'")
+  await admin(`grant all on ${new URL(url).pathname.slice(1)}.* to app@'%'`)
+  await admin("set global init_connect = 'start transaction'")
+  onTestFinished(async () => void (await admin("set global init_connect = ''")))
+  const { db } = await newDb(withUser('app'))
+  using deadline = new Deadline(5_000)
+  const pet = { name: 'Luna', categoryId: 3n, status: 'sold' } as const
+  const { id } = await petStore(db).create(pet, deadline)
+  expect(await admin("select id from pets where name = 'Luna'")).toEqual([{ id }])
+  await admin("delete from pets where name = 'Luna'")
 })
 
 test('the socket of a server on this machine, also for the end of a statement', async () => {

@@ -35,6 +35,16 @@ test.each<[what: string, variables: Variables, isSo: boolean]>([
   expect(toServerOf(variables).hasConsecutiveIds).toBe(isSo)
 })
 
+test('servers with one host name have names of their own', () => {
+  const names = [
+    { server_uuid: 'a' },
+    { server_uuid: 'b' },
+    { server_id: '1' },
+    { server_id: '2' },
+  ].map((variables) => toServerOf({ hostname: 'mysql-0', port: '3306', ...variables }).name)
+  expect(new Set(names).size).toBe(4)
+})
+
 const ofMariadb = { transaction_isolation: undefined, tx_isolation: 'READ-COMMITTED' }
 const wrong = (difference: string) =>
   `The variables of the session are wrong (${difference}): a proxy must pass SET statements on`
