@@ -15,7 +15,7 @@ export const idempotencyParameter = {
   in: 'header',
   name: 'Idempotency-Key',
   schema: { type: 'string', minLength: 1, maxLength: MAX_HEADER_LENGTH, pattern: PATTERN.source },
-  description: `A string of up to ${MAX_LENGTH} printable ASCII characters that you choose for this request, best a UUID, in quotes (draft-ietf-httpapi-idempotency-key-header-07). With quotes and escapes, the header has up to ${MAX_HEADER_LENGTH} characters. Another API key may use the same value, except one that replaces yours by rotation: both keys share it. A key is kept for a day, unless the operator chose otherwise.`,
+  description: `A string of up to ${MAX_LENGTH} printable ASCII characters that you choose for this request, best a UUID, never undefined or null, in quotes (draft-ietf-httpapi-idempotency-key-header-07). With quotes and escapes, the header has up to ${MAX_HEADER_LENGTH} characters. Another API key may use the same value, except one that replaces yours by rotation: both keys share it. A key is kept for a day, unless the operator chose otherwise.`,
 } as const
 
 /** Returns the key of a header; undefined if there is no header. Throws BAD_REQUEST for other text. */
@@ -23,7 +23,8 @@ export function parseIdempotencyKey(header: string | undefined): string | undefi
   if (header === undefined) return undefined
   const [, quoted, bare] = PATTERN.exec(header) ?? []
   const key = quoted?.replaceAll(/\\(.)/g, '$1') ?? bare
-  if (key !== undefined) return key
+  // JavaScript and Python write a missing value so: all such requests would have the same key.
+  if (key !== undefined && !/^(undefined|null|NaN|None)$/.test(key)) return key
   const message = `The header Idempotency-Key must be one string of 1 to ${MAX_LENGTH} ASCII characters, such as "8e03978e-40d5-43e8-bc93-6894a57f9324"`
   throw new Problem('BAD_REQUEST', message)
 }

@@ -12,7 +12,16 @@ const create = (key: string) =>
 
 test.each([
   ...['', '""', '"a', 'two words', '"ä"', '"a", "b"', 'a,b', 'a;b', 'a"b', '"a"b"', '"a\\b"'],
-  ...['"a\\"', 'x'.repeat(256), `"${'x'.repeat(256)}"`, `"${'y'.repeat(255)}\\""`],
+  ...[
+    'undefined',
+    '"null"',
+    'NaN',
+    'None',
+    '"a\\"',
+    'x'.repeat(256),
+    `"${'x'.repeat(256)}"`,
+    `"${'y'.repeat(255)}\\""`,
+  ],
 ])('Idempotency-Key: %s returns 400', async (key) => {
   const answer = await create(Buffer.from(key).toString('latin1'))
   expect(answer.body).toEqual({
