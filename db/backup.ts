@@ -41,7 +41,7 @@ export async function backUp(source: string, file: string): Promise<void> {
 export async function restore(target: string, file: string): Promise<void> {
   mkdirSync(path.dirname(target), { recursive: true })
   await withCopy(file, target, async (copied, part) => {
-    copied.exec('select prefix, hash from api_keys') // the migrations would complete an empty database
+    copied.exec('select prefix, category_id from api_keys, pets limit 0') // migrations would add both
     for (const database of [part, target]) {
       await using db = await connect(`sqlite:${database}${CREATE}`)
       await migrate(db)

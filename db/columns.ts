@@ -40,13 +40,10 @@ export async function addIndex(
   db: Kysely<unknown>,
   table: string,
   name: string,
-  columns: readonly string[],
+  columns: string[],
   { unique = false }: { unique?: boolean } = {},
 ): Promise<void> {
-  const create = db.schema
-    .createIndex(name)
-    .on(table)
-    .columns([...columns])
+  const create = db.schema.createIndex(name).on(table).columns(columns)
   await unlessExists(unique ? create.unique() : create)
 }
 

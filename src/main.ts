@@ -1,17 +1,13 @@
 /** The process, from its start to its stop. */
 import { createLog } from './observe/log.ts'
-import { isTraced } from './observe/span.ts'
-import { print, program, withDatabase } from './process/program.ts'
+import { print, program, refuseArguments, withDatabase } from './process/program.ts'
 import { stopRequested, stopSignal } from './process/shutdown.ts'
-
-const NOT_TRACED =
-  'No traces are sent, although OTEL_EXPORTER_… is set: load OpenTelemetry from deploy/tracing.mjs, as docs/operating.md says'
 
 const log = await createLog()
 await program(async (config) => {
+  refuseArguments()
   log.level = config.logLevel
   for (const warning of config.warnings) log.warn(warning)
-  if (config.exportsTraces && !isTraced()) log.warn(NOT_TRACED)
   let stopping: Promise<void> | undefined
   // During the migrations a signal ends the process at once. Without this, process 1 of a container
   // would ignore it.

@@ -3,7 +3,7 @@ import { UsageError } from '../config/environment.ts'
 import { command, embeddedPath, fileArgument, print } from '../process/program.ts'
 
 await command(async (config) => {
-  const file = fileArgument()
+  const file = fileArgument(config)
   const path = embeddedPath(config)
   const { backUp } = await import('../../db/backup.ts')
   await backUp(path, file).catch(({ message }) => {

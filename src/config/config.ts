@@ -159,10 +159,8 @@ export function readConfig(environment: Variables, dotenv: Variables = {}) {
   return {
     ...data,
     baseUrl: data.baseUrl ?? `http://localhost:${data.port}/v1`,
-    /** Whether a variable of OpenTelemetry says where to send traces. */
-    exportsTraces: Object.entries({ ...environment, ...dotenv }).some(
-      ([name, value]) => value && name.startsWith('OTEL_EXPORTER_'),
-    ),
+    /** The folder of the caller of `npm run`, which changes it. */
+    callerFolder: environment.npm_lifecycle_script?.startsWith('bin/node') && environment.INIT_CWD,
     /** Sentences for the log. */
     warnings,
   }

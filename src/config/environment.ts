@@ -69,7 +69,7 @@ function secretOf(name: string, { [name]: value, [`${name}_FILE`]: file }: Varia
   if (!file) return value
   if (value) throw new UsageError(`${name} and ${name}_FILE are both set: unset one`)
   try {
-    const text = readFileSync(file, 'utf8').replace(/[\r\n]+$/, '')
+    const text = readFileSync(file, 'utf8').replace(/^\uFEFF|[\r\n]+$/g, '')
     if (text.trim() === '') throw new TypeError(`${file} is empty`)
     return text
   } catch (error) {

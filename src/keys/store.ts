@@ -106,11 +106,9 @@ export async function listKeys(db: Database) {
   }))
 }
 
-/** The last time of a Date, and the first one below zero, in milliseconds since 1970. A column may have others. */
-const LAST_TIME = 8_640_000_000_000_000
-
+// The times of a Date end 8.64e15 milliseconds before and after 1970. A column may have others.
 const dateOf = (time: bigint | null) =>
-  time === null ? undefined : new Date(Math.max(-LAST_TIME, Math.min(Number(time), LAST_TIME)))
+  time === null ? undefined : new Date(Math.max(-8.64e15, Math.min(Number(time), 8.64e15)))
 
 /**
  * Creates a key with the name, rights, lifetime and holder of a working one. The old key works for `grace` more

@@ -1,5 +1,6 @@
 /** The programs of the package: their configuration, signals, arguments and database, and how they fail. */
 import { constants } from 'node:os'
+import path from 'node:path'
 import { DatabaseUnavailableError } from '../../db/errors.ts'
 import type { Database } from '../../db/tables.ts'
 import { describeUrl } from '../../db/url.ts'
@@ -23,8 +24,10 @@ export async function program(
     process.exitCode = 1
     if (error instanceof UsageError) return console.error(error.message)
     if (!(error instanceof DatabaseUnavailableError)) return console.error(error)
-    const { message, code } = error.cause as NodeJS.ErrnoException // the error of the driver
-    console.error(`DATABASE_URL: cannot use the database ${location}: ${message || code}`)
+    // The error of the driver; `fatal` if it ended the connection.
+    const { message, code, fatal } = error.cause as NodeJS.ErrnoException & { fatal?: boolean }
+    const doubt = fatal && !error.hadNoEffect ? '; the command may have taken effect' : ''
+    console.error(`DATABASE_URL: cannot use the database ${location}: ${message || code}${doubt}`)
   }
 }
 
@@ -49,10 +52,11 @@ export function refuseArguments(): void {
   throw new UsageError(`This command takes no arguments: remove ${argument}`)
 }
 
-/** Returns the FILE of the command. Throws UsageError unless that is the only argument. */
-export function fileArgument(): string {
+/** Returns the path of the FILE of the command. Throws UsageError unless that is the only argument. */
+export function fileArgument({ callerFolder }: Config): string {
   const [file, extra] = process.argv.slice(2)
-  if (file && extra === undefined && !file.startsWith('-')) return file
+  const isOne = file && extra === undefined && !file.startsWith('-')
+  if (isOne) return callerFolder ? path.resolve(callerFolder, file) : file
   throw new UsageError('This command takes one FILE, such as backups/monday.db')
 }
 

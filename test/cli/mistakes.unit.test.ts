@@ -32,6 +32,7 @@ test.each<[program: keyof typeof programs, operands: string[], message: string]>
   ['keys', ['rotate', '1', '--read-only'], 'rotate takes no read-only; see --help'],
   ['keys', ['revoke'], 'ID is missing (see list); see --help'],
   ['keys', ['revoke', '9'.repeat(19)], 'ID must be that of a key (see list); see --help'],
+  ['server', ['--port', '4000'], `${NO_ARGUMENTS}--port`],
   ['migrate', ['--dry-run'], `${NO_ARGUMENTS}--dry-run`],
   ['seed', [''], NO_ARGUMENTS],
   ['backup', ['--dry-run'], ONE_FILE],

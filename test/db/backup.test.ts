@@ -158,10 +158,11 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
   test('an invalid backup is rejected in one line, and no pet is lost', async () => {
     const { id } = await create()
     await run('backup', 'good.db')
-    for (const name of ['damaged.db', 'unknown.db']) await run('backup', name)
+    for (const name of ['damaged.db', 'unknown.db', 'partial.db']) await run('backup', name)
     damage('damaged.db')
     change('unknown.db', 'drop table kysely_migration; pragma application_id = 0')
     change('foreign.db', 'create table kysely_migration (name text)')
+    change('partial.db', 'drop table pets')
     const bytes = readFileSync(path.join(folder, 'good.db'))
     writeFileSync(path.join(folder, 'short.db'), bytes.subarray(0, bytes.length / 2))
     writeFileSync(path.join(folder, 'text.db'), 'This is no database.'.repeat(500))
@@ -169,6 +170,7 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
       ['damaged.db', 'the database is damaged'],
       ['unknown.db', 'its table api_keys belongs to another program'],
       ['foreign.db', 'no such table'],
+      ['partial.db', 'no such table: pets'],
       ['short.db', 'database disk image is malformed'],
       ['text.db', 'file is not a database'],
       ['missing.db', 'missing.db does not exist'],

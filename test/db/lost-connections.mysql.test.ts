@@ -1,6 +1,8 @@
 /** Lost connections, before or after the server executes a statement. */
 import { beforeEach, describe, expect, test } from 'vitest'
 import { addKey, instanceForFile, running, until } from '../support/instance.ts'
+import { programs, runToEnd } from '../support/process.ts'
+import { proxied } from '../support/proxy.ts'
 import { openSql } from '../support/sql.ts'
 
 const rex = { name: 'Rex', categoryId: 3 }
@@ -38,6 +40,16 @@ test('with a connection, each call is one statement', async () => {
   await service.rest('POST', '/pets', { body: rex })
   for (const path of ['/pets/1', '/pets?status=sold']) await service.rest('GET', path)
   expect(sent(/`pets`/)).toBe(3)
+})
+
+test('a command says that it may have taken effect', async () => {
+  const between = await proxied(service.databaseUrl)
+  const broken = between.proxy.breakAt(/^insert into `api_keys`/, 'after')
+  const variables = { DATABASE_URL: between.url }
+  const { stderr } = await runToEnd(programs.keys, variables, ['create', 'lost'])
+  await broken
+  await between.proxy.cut()
+  expect(stderr).toMatch(/^DATABASE_URL: cannot use .+; the command may have taken effect\n$/)
 })
 
 describe.each(['before', 'after'] as const)('%s the server answered', (when) => {

@@ -29,6 +29,25 @@ test('storefront:key makes one read-only key for the shop, and no file where it 
   expect(readFileSync(file, 'utf8')).toBe(made)
 })
 
+test('a key is not made without the options that npm takes for itself; FILE is where npm is called', () => {
+  const folder = newFolder()
+  const { PATH = '' } = process.env
+  const run = (...words: string[]) =>
+    spawnSync('npm', ['--prefix', root, 'run', '--silent', ...words], {
+      cwd: folder,
+      env: { PATH, DATABASE_URL: `sqlite:${folder}/pets.db?create` },
+      encoding: 'utf8',
+    })
+  expect(run('keys', 'create', 'Web shop', '--read-only').stderr).toMatch(/^npm took .+ -- .+\n$/)
+  expect(existsSync(path.join(folder, 'pets.db'))).toBe(false)
+  expect(run('keys', '--', 'create', 'Web shop').stderr).toContain(
+    'pets.db, which never ends, is on',
+  )
+  expect(run('backup', '--', 'monday.db').stdout).toBe(
+    `Backed up to ${folder}/monday.db: ${folder}/pets.db\n`,
+  )
+})
+
 test('every script that runs Node says in one line that Node is missing', () => {
   const folder = newFolder()
   cpSync(path.join(root, 'bin'), path.join(folder, 'bin'), { recursive: true })
@@ -45,7 +64,7 @@ test('every script that runs Node says in one line that Node is missing', () => 
       encoding: 'utf8',
     })
     expect(ran.stderr, name).toBe(
-      'Node 24 or newer is missing: run npm ci without --ignore-scripts, --omit=dev and NODE_ENV=production, which installs it, or install it yourself\n',
+      'Node 24.4 or newer is missing: run npm ci without --ignore-scripts, --omit=dev and NODE_ENV=production, which installs it, or install it yourself\n',
     )
     expect(ran.status, name).toBe(1)
   }
