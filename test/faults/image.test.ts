@@ -1,6 +1,6 @@
 /** The container image and its first key, without Docker: the commands that they run. */
 import { execFileSync, spawnSync } from 'node:child_process'
-import { cpSync, symlinkSync } from 'node:fs'
+import { cpSync, symlinkSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect, test, vi } from 'vitest'
 import { newFolder } from '../support/database.ts'
@@ -55,11 +55,13 @@ test('the files of the image suffice in any folder: to start, serve, pass the he
     const [, check = ''] = /CMD (\[.+\])/.exec(said(/HEALTHCHECK/).join()) ?? []
     const [command, ...checking] = JSON.parse(check)
     // A proxy for other requests is not asked: it would report itself. OpenTelemetry is not loaded.
+    writeFileSync(path.join(folder, '.env'), `PORT=${port}`)
     const env = {
-      ...{ PORT: String(port), NODE_USE_ENV_PROXY: '1', HTTP_PROXY: 'http://127.0.0.1:9' },
+      ...{ NODE_USE_ENV_PROXY: '1', HTTP_PROXY: 'http://127.0.0.1:9' },
       ...{ NODE_OPTIONS: '--import=./missing.mjs', PATH: `${path.dirname(process.execPath)}:/bin` },
     }
-    const checkHealth = () => spawnSync(command, checking, { env, stdio: 'ignore' }).status
+    const checkHealth = () =>
+      spawnSync(command, checking, { cwd: folder, env, stdio: 'ignore' }).status
     expect(checkHealth()).toBe(0)
     expect(await program.end('SIGTERM')).toBe(0)
     expect(checkHealth()).not.toBe(0)
