@@ -15,6 +15,11 @@ function rewrite(name: string, change: (text: string) => string): void {
 
 rewrite('interface.d.ts', (text) => documented(text, appRouter))
 rewrite('client.d.ts', (text) => documentedClient(text, appRouter))
+// The package has no .ts files. The compiler leaves their names in declarations, where some editors and Bun
+// do not find them: https://github.com/microsoft/TypeScript/issues/61037
+for (const name of ['client', 'encoding', 'interface', 'testing']) {
+  rewrite(`${name}.d.ts`, (text) => text.replaceAll(/(from '\.\/[^']+)\.ts'/g, "$1.js'"))
+}
 
 /** The libraries that the bundle of the stand-in contains. Their licenses require a copy in it. */
 const bundled = ['zod', 'trpc-to-openapi']

@@ -29,7 +29,7 @@ export const join = (parts: (Html | string)[], between: string): Html =>
 export const codeBlock = (title: string, text: string): Html => html`
   <div class="block">
     <div class="bar"><span>${title}</span></div>
-    <pre role="group" aria-label="${title}" tabindex="0">${text}</pre>
+    <pre translate="no" dir="ltr" role="group" aria-label="${title}" tabindex="0">${text}</pre>
   </div>`
 
 /** A link to the place where it stands. */

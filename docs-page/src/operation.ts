@@ -131,7 +131,7 @@ function input(document: OpenApi, operationId: string, parameter: Parameter): Ht
   const label = html`<label for="${id}">${name}${required && ' (required)'}</label>`
   if (schema.enum) {
     const options = schema.enum.map((value) => html`<option>${inline(value)}</option>`)
-    return html`<div>${label}<select ${attributes}><option value="">any</option>${options}</select></div>`
+    return html`<div>${label}<select translate="no" ${attributes}><option value="">any</option>${options}</select></div>`
   }
   const hint = inline(schema.default ?? schema.examples?.[0] ?? '')
   return html`<div>${label}<input ${attributes} placeholder="${hint}" ${plain}></div>`

@@ -14,8 +14,8 @@ const required =
     input === undefined ? 'is required' : rule
 
 /** The range of an int64. */
-const INT64_MIN = -(2n ** 63n)
-const INT64_MAX = 2n ** 63n - 1n
+const INT64_MIN = -(1n << 63n)
+const INT64_MAX = (1n << 63n) - 1n
 
 // zod has no JSON Schema for a bigint. This one is https://spec.openapis.org/registry/format/int64
 // The format says the range: as bounds, many tools would round it to numbers beyond an int64.

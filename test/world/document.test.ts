@@ -125,7 +125,13 @@ npmTrial('orval', ['orval', 'zod', 'typescript@5'], async (project) => {
     await runIn(project, 'node_modules/.bin/orval', ...args)
   }
   await runIn(project, ...tsc('fetch.ts', 'zod.ts'))
-  return 'fetch and zod compile'
+  const check = `
+    import { GetPetResponse } from './zod.ts'
+    const pet = { name: 'Rex', categoryId: 1, status: 'available' }
+    for (const id of [1, 2 ** 53]) console.log(GetPetResponse.safeParse({ ...pet, id }).success)`
+  project.write('check.mts', check)
+  expect(await runIn(project, 'check.mts')).toBe('true\nfalse\n')
+  return 'fetch and zod compile; its zod refuses ids beyond 2⁵³ − 1'
 })
 
 const KUBB = ['cli', 'core', 'plugin-oas', 'plugin-ts', 'plugin-zod'].map(
