@@ -142,7 +142,7 @@ test('a form is busy during a request, and sends once for two clicks', async () 
   expect(await answerOf('createPet').innerText()).toBe('Sending …')
   expect(await sendButton('createPet').getAttribute('aria-busy')).toBe('true')
   release()
-  await answerOf('createPet').getByText('201').waitFor()
+  await answerOf('createPet').getByText('201 Created').waitFor()
   expect(posts).toBe(1)
 })
 

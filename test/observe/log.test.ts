@@ -117,7 +117,9 @@ describe('a client that disconnects is logged with 499', () => {
     const request = { headers: [`X-Request-Id: ${id}`] }
     const reader = await readSlowly(server.port, requestText('GET /docs/', request))
     reader.leave()
-    expect((await entriesOf(id)).map(({ status }) => status)).toEqual([499])
+    expect(await entriesOf(id)).toEqual([
+      expect.objectContaining({ status: 499, address: '127.0.0.1' }),
+    ])
   })
 
   test('in the middle of the response to a batch, as one entry', async () => {
