@@ -6,7 +6,7 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { setTimeout } from 'node:timers/promises'
-import { createConnection } from 'mysql2/promise'
+import { createConnection, type RowDataPacket } from 'mysql2/promise'
 
 export interface MysqlServer {
   /** The URL of the user root, without a database. */
@@ -27,7 +27,6 @@ export const ROOT_BY_ADDRESS = path.join(import.meta.dirname, 'mysql-root.sql')
 export async function startMysql(flags: string[] = []): Promise<MysqlServer> {
   const { program, isMariadb } = findServer()
   const folder = mkdtempSync(path.join(tmpdir(), 'petstore-mysql-'))
-  const port = await freePort()
   const common = [
     `--datadir=${path.join(folder, 'data')}`,
     // A server that starts in this folder removes the temporary tables of other servers.
@@ -38,6 +37,8 @@ export async function startMysql(flags: string[] = []): Promise<MysqlServer> {
     ? ['mariadb-install-db', '--auth-root-authentication-method=normal', '--skip-test-db']
     : [program, '--initialize-insecure', `--init-file=${ROOT_BY_ADDRESS}`]
   execFileSync(installer as string, ['--no-defaults', ...installing, ...common], { stdio: 'pipe' })
+  const port = await freePort()
+  const pidFile = path.join(folder, 'pid')
 
   const run = async () => {
     const child = spawn(
@@ -48,7 +49,7 @@ export async function startMysql(flags: string[] = []): Promise<MysqlServer> {
         `--port=${port}`,
         '--bind-address=127.0.0.1',
         `--socket=${path.join(folder, 'socket')}`,
-        `--pid-file=${path.join(folder, 'pid')}`,
+        `--pid-file=${pidFile}`,
         `--log-error=${path.join(folder, 'log')}`,
         '--innodb-buffer-pool-size=64M',
         '--performance-schema=OFF',
@@ -61,7 +62,7 @@ export async function startMysql(flags: string[] = []): Promise<MysqlServer> {
     const kill = () => child.kill('SIGKILL')
     process.once('exit', kill)
     child.once('exit', () => process.off('exit', kill))
-    await answering(server.url, () => child.exitCode === null).catch((error) => {
+    await answering(server.url, pidFile, () => child.exitCode === null).catch((error) => {
       kill()
       throw new Error(
         `${program} did not start:\n${readFileSync(path.join(folder, 'log'), 'utf8')}`,
@@ -125,13 +126,15 @@ export async function freePort(): Promise<number> {
   }
 }
 
-async function answering(url: string, alive: () => boolean): Promise<void> {
+/** Resolves once the server with this pid file answers: a proxy of another test may have taken its port. */
+async function answering(url: string, pidFile: string, alive: () => boolean): Promise<void> {
   for (let attempt = 0; ; attempt++) {
     try {
       const connection = await createConnection(url)
-      await connection.query('select 1')
+      const [[row]] = await connection.query<RowDataPacket[]>('select @@pid_file as pidFile')
       connection.destroy()
-      return
+      if (row?.pidFile === pidFile) return
+      throw new Error('Another server answers at its port')
     } catch (error) {
       if (!alive() || attempt > 300) throw error
       await setTimeout(100)
