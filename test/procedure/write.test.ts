@@ -78,6 +78,7 @@ const deeds: Record<string, (call: Call) => Promise<unknown>> = {
     await sell(call, call.input.petId)
     await sell(call, call.input.otherId)
   },
+  spoil: (call) => sell(call, call.input.petId),
   async halve(call) {
     await sell(call, call.input.petId)
     await addAgain(call, call.input.otherId)
@@ -141,7 +142,7 @@ const changes = Object.entries(deeds).map(([name, deed]) => [
       write(async (call) => {
         attempts++
         await deed(call)
-        return example
+        return name === 'spoil' ? { ...example, status: 'free' as 'sold' } : example
       }),
     ),
 ])
@@ -169,16 +170,6 @@ const served = router({
       return { ...made, status: 'free' as 'sold' }
     }),
   ),
-  spoil: procedure
-    .meta(described('PUT', '/pets/{petId}/spoil', { example, exampleInput }))
-    .input(Two)
-    .output(Pet)
-    .mutation(
-      write(async (call) => {
-        await sell(call, call.input.petId)
-        return { ...example, status: 'free' as 'sold' }
-      }),
-    ),
   double: procedure
     .meta(described('POST', '/pets/{petId}/double', { example }))
     .input(z.object({ petId }))
