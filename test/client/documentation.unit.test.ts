@@ -1,19 +1,18 @@
 /** Doc comments in the type declarations of the client, for a resource that differs from pets. */
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { z } from 'zod'
 import { documented, documentedClient } from '../../client/documentation.ts'
 import { appRouter } from '../../src/petstore/router.ts'
 import { procedure, router } from '../../src/procedure/procedure.ts'
+import { newFolder } from '../support/database.ts'
 import { described } from '../support/procedures.ts'
 import { visitRouter } from '../visits/router.ts'
 
 const root = path.join(import.meta.dirname, '../..')
-const folder = mkdtempSync(path.join(tmpdir(), 'petstore-declarations-'))
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+const folder = newFolder(afterAll)
 
 /** The type declaration of the router of the visits, as the compiler emits it for a client. */
 function declared(): string {

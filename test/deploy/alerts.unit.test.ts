@@ -1,14 +1,14 @@
 /** Alerts, dashboard and runbook use existing metrics, and refer to each other. */
 import { spawnSync } from 'node:child_process'
-import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { globSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { newFolder } from '../support/database.ts'
+import { readRoot as read } from '../support/image.ts'
 import { newMetrics } from '../support/metrics.ts'
 import { startService } from '../support/service.ts'
 
 const root = path.join(import.meta.dirname, '../..')
-const read = (file: string) => readFileSync(path.join(root, file), 'utf8')
 const rules = read('deploy/alerts.yml')
 const runbook = read('docs/runbook.md')
 
@@ -76,44 +76,40 @@ describe('against a running service', () => {
   test.runIf(isInstalled)(
     'promtool accepts rules, expressions and configuration, and each alert passes its tests',
     async () => {
-      const folder = mkdtempSync(path.join(tmpdir(), 'petstore-rules-'))
+      const folder = newFolder()
       const write = (name: string, text: string) => {
         const file = path.join(folder, name)
         writeFileSync(file, text)
         return file
       }
-      try {
-        const alerts = path.join(root, 'deploy/alerts.yml')
-        // The expressions of the dashboard as rules, with an interval instead of Grafana's variable, and
-        // with the words of their legends.
-        const records = dashboard.panels.flatMap(({ title, targets }) =>
-          targets.map(({ expr, legendFormat }) => {
-            const legend = legendFormat.replaceAll(/\{\{\w+\}\}/g, '').trim()
-            const record = {
-              record: 'panel',
-              expr: expr.replace('$__rate_interval', '5m').replaceAll(/"\$\w+"/g, '".*"'),
-              labels: { panel: title, legend },
-            }
-            return `      - ${JSON.stringify(record)}`
-          }),
-        )
-        const panels = ['groups:', '  - name: panels', '    rules:', ...records].join('\n')
-        const panelRules = write('panels.yml', panels)
-        const cases = read('test/deploy/alerts.test.yml')
-          .replace('- ALERTS\n', `- ${alerts}\n`)
-          .replace('- PANELS\n', `- ${panelRules}\n`)
-        for (const args of [
-          ['check', 'rules', alerts, panelRules],
-          ['check', 'config', path.join(root, 'deploy/prometheus.yml')],
-          ['test', 'rules', write('cases.yml', cases)],
-        ]) {
-          const { status, output } = promtool(args)
-          expect(status, output).toBe(0)
-        }
-        expect(promtool(['check', 'metrics'], metrics)).toEqual({ status: 0, output: '' })
-      } finally {
-        rmSync(folder, { recursive: true, force: true })
+      const alerts = path.join(root, 'deploy/alerts.yml')
+      // The expressions of the dashboard as rules, with an interval instead of Grafana's variable, and
+      // with the words of their legends.
+      const records = dashboard.panels.flatMap(({ title, targets }) =>
+        targets.map(({ expr, legendFormat }) => {
+          const legend = legendFormat.replaceAll(/\{\{\w+\}\}/g, '').trim()
+          const record = {
+            record: 'panel',
+            expr: expr.replace('$__rate_interval', '5m').replaceAll(/"\$\w+"/g, '".*"'),
+            labels: { panel: title, legend },
+          }
+          return `      - ${JSON.stringify(record)}`
+        }),
+      )
+      const panels = ['groups:', '  - name: panels', '    rules:', ...records].join('\n')
+      const panelRules = write('panels.yml', panels)
+      const cases = read('test/deploy/alerts.test.yml')
+        .replace('- ALERTS\n', `- ${alerts}\n`)
+        .replace('- PANELS\n', `- ${panelRules}\n`)
+      for (const args of [
+        ['check', 'rules', alerts, panelRules],
+        ['check', 'config', path.join(root, 'deploy/prometheus.yml')],
+        ['test', 'rules', write('cases.yml', cases)],
+      ]) {
+        const { status, output } = promtool(args)
+        expect(status, output).toBe(0)
       }
+      expect(promtool(['check', 'metrics'], metrics)).toEqual({ status: 0, output: '' })
     },
   )
 })

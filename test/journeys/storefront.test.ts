@@ -1,14 +1,13 @@
 /** The example storefront in a real browser, from another origin and even another host than the service. */
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
 import path from 'node:path'
 import express from 'express'
 import type { BrowserContextOptions, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeEach, expect, test } from 'vitest'
 import { barriers, startBrowser } from '../support/browser.ts'
+import { newFolder } from '../support/database.ts'
 import { storePets } from '../support/pets.ts'
 import { keys, serviceForFile } from '../support/service.ts'
 
@@ -19,7 +18,7 @@ const UNASKED = 96
 const LOOKED_THROUGH = 960
 const statuses = ['available', 'pending', 'sold'] as const
 
-const folder = mkdtempSync(path.join(tmpdir(), 'petstore-storefront-'))
+const folder = newFolder(afterAll)
 const site = express().use(express.static(folder)).listen(0, '127.0.0.1')
 await once(site, 'listening')
 const address = `http://localhost:${(site.address() as AddressInfo).port}` // the address of a TCP server
@@ -41,7 +40,6 @@ const browser = await startBrowser()
 afterAll(async () => {
   await browser.close()
   site.close()
-  rmSync(folder, { recursive: true })
 })
 
 const computer: BrowserContextOptions = { viewport: { width: 1280, height: 720 } }
