@@ -12,7 +12,7 @@ import { inTransaction } from '../../db/transaction.ts'
 import { engine, newDatabase } from '../support/database.ts'
 import { runServer } from '../support/process.ts'
 import { keyedFetch } from '../support/rest.ts'
-import { serviceForFile, startService } from '../support/service.ts'
+import { createKey, serviceForFile } from '../support/service.ts'
 import { openSql } from '../support/sql.ts'
 import { watchStatements } from '../support/statements.ts'
 
@@ -173,9 +173,7 @@ test('a creation whose key is rejected or was used does not affect the others', 
 
 test('kill -9 during creations: each acknowledged pet is stored once', async () => {
   const database = await newDatabase()
-  const seed = await startService({}, { database: { ...database, remove: async () => {} } })
-  const { key } = seed
-  await seed.stop()
+  const key = await createKey(database.url)
   const server = await runServer({ DATABASE_URL: database.url })
   const acknowledged = new Map<number, string>()
   const sent = new Set<string>()

@@ -9,14 +9,12 @@ import path from 'node:path'
 import { text } from 'node:stream/consumers'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { type Haproxy, startHaproxy } from '../cluster/haproxy.ts'
-import { newDatabase, newFolder } from '../support/database.ts'
+import { newFolder } from '../support/database.ts'
 import { readRoot } from '../support/image.ts'
-import { until } from '../support/instance.ts'
+import { type Instance, startInstance, until } from '../support/instance.ts'
 import { freePort } from '../support/mysql.ts'
-import { runServer, type ServerProgram } from '../support/process.ts'
 import { requestText } from '../support/raw.ts'
 import { keyedFetch } from '../support/rest.ts'
-import { createKey } from '../support/service.ts'
 
 const env = { PATH: `${process.env.PATH}:/usr/sbin` }
 const isInstalled =
@@ -34,20 +32,11 @@ async function start(
   return haproxy
 }
 
-/** Starts an instance as the configuration wants it, and returns a key for it. */
-async function startInstance(port: number): Promise<{ instance: ServerProgram; key: string }> {
-  const database = await newDatabase()
-  const key = await createKey(database.url)
-  const instance = await runServer({
-    DATABASE_URL: database.url,
-    PORT: String(port),
-    TRUST_PROXY: '1',
-  })
-  onTestFinished(async () => {
-    await instance.end()
-    await database.remove()
-  })
-  return { instance, key }
+/** Starts an instance as the configuration wants it. */
+async function startApp(port: number): Promise<Instance> {
+  const instance = await startInstance({ PORT: String(port), TRUST_PROXY: '1' })
+  onTestFinished(async () => void (await instance.stop('SIGKILL')))
+  return instance
 }
 
 /**
@@ -87,7 +76,7 @@ describe.runIf(isInstalled)('HAProxy', () => {
       const [name = '', value] = line.split(': ')
       expect(answer.headers.get(name)).toBe(value)
     }
-    const { instance } = await startInstance(port)
+    const { program } = await startApp(port)
     await isUp(haproxy, 'app1')
     const socket = connect({
       port: Number(new URL(haproxy.origin).port),
@@ -97,7 +86,7 @@ describe.runIf(isInstalled)('HAProxy', () => {
     const headers = ['X-Request-Id: by-proxy', 'Connection: close']
     socket.write(requestText('GET /v1/pets', { headers }))
     expect(await text(socket)).toMatch(/^HTTP\/1\.1 401 /)
-    expect(JSON.parse(await instance.logged(/"by-proxy"/))).toMatchObject({ address: '127.0.0.2' })
+    expect(JSON.parse(await program.logged(/"by-proxy"/))).toMatchObject({ address: '127.0.0.2' })
   })
 
   test('ends TLS, redirects HTTP to it, and has browsers use it for this host alone', async () => {
@@ -130,7 +119,7 @@ describe.runIf(isInstalled)('HAProxy', () => {
     const [port, losingPort] = [await freePort(), await freePort()]
     const haproxy = await start('galera', [port, losingPort])
     const lost = await startLosing(losingPort)
-    const { key } = await startInstance(port)
+    const { key } = await startApp(port)
     await isUp(haproxy, 'app1')
     await isUp(haproxy, 'app2')
     // On a connection with earlier requests, HAProxy may close it without a response.

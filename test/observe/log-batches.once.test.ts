@@ -4,19 +4,14 @@ import { once } from 'node:events'
 import { closeSync, existsSync, openSync } from 'node:fs'
 import { promisify } from 'node:util'
 import { expect, onTestFinished, test } from 'vitest'
-import { newDatabase } from '../support/database.ts'
-import { until } from '../support/instance.ts'
-import { runServer, type ServerProgram } from '../support/process.ts'
+import { startInstance, until } from '../support/instance.ts'
+import type { ServerProgram } from '../support/process.ts'
 import { isListening } from '../support/raw.ts'
 
 async function start(variables: Record<string, string> = {}): Promise<ServerProgram> {
-  const { url, remove } = await newDatabase()
-  const server = await runServer({ DATABASE_URL: url, ...variables })
-  onTestFinished(async () => {
-    await server.end()
-    await remove()
-  })
-  return server
+  const { program, stop } = await startInstance(variables)
+  onTestFinished(async () => void (await stop('SIGKILL')))
+  return program
 }
 
 /** Starts a service, stops to read its log, and makes 1.5 MB of entries, each with its path. */

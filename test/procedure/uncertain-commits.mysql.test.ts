@@ -28,22 +28,16 @@ const copy: Resolver<{ petId: bigint }, Pet> = async ({ ctx, input }) => {
 let attempts = 0
 let beforeCommit = async () => {}
 
+const action = (name: string) =>
+  procedure
+    .meta(described('POST', `/pets/{petId}/${name}`, { example }))
+    .input(z.object({ petId }))
+    .output(Pet)
+
 const served = router({
-  copy: procedure
-    .meta(described('POST', '/pets/{petId}/copy', { example }))
-    .input(z.object({ petId }))
-    .output(Pet)
-    .mutation(write(copy)),
-  copyOnce: procedure
-    .meta(described('POST', '/pets/{petId}/once', { example }))
-    .input(z.object({ petId }))
-    .output(Pet)
-    .mutation(idempotentWrite(copy)),
-  copyUnique: procedure
-    .meta(described('POST', '/pets/{petId}/unique', { example }))
-    .input(z.object({ petId }))
-    .output(Pet)
-    .mutation(idempotentWrite(copy, { oneStatement: true })),
+  copy: action('copy').mutation(write(copy)),
+  copyOnce: action('once').mutation(idempotentWrite(copy)),
+  copyUnique: action('unique').mutation(idempotentWrite(copy, { oneStatement: true })),
 })
 
 const database = await newProxiedDatabase()
