@@ -1,19 +1,17 @@
 /** The commands migrate and seed, a database that is locked, and output that cannot be written. */
 import { existsSync } from 'node:fs'
 import { beforeEach, expect, onTestFinished, test } from 'vitest'
-import { engine, newDatabase } from '../support/database.ts'
+import { engine, newDatabase, placeOf } from '../support/database.ts'
 import { programs, runProgram, runToEnd } from '../support/process.ts'
 import { openSql } from '../support/sql.ts'
 
 let DATABASE_URL: string
-/** The database, as the commands name it. */
 let place: string
 beforeEach(async () => {
   const { url, remove } = await newDatabase()
   onTestFinished(remove)
   DATABASE_URL = url
-  place =
-    engine === 'sqlite' ? url.slice('sqlite:'.length) : new URL(url).host + new URL(url).pathname
+  place = placeOf(url)
 })
 
 /** Runs a command without an argument, and returns what it prints. */
@@ -59,9 +57,8 @@ test('a wait for the lock of the database is reported by commands, and logged by
   await using locker = await openSql(DATABASE_URL)
   const lock = `'migrations of ${new URL(DATABASE_URL).pathname.slice(1)}'`
   await locker(engine === 'mysql' ? `select get_lock(${lock}, 0)` : 'begin immediate')
-  const [first, second, third] = ['0', '1', '2'].map(() =>
-    runProgram(programs.migrate, { DATABASE_URL }),
-  ) as [ReturnType<typeof runProgram>, ReturnType<typeof runProgram>, ReturnType<typeof runProgram>]
+  const start = () => runProgram(programs.migrate, { DATABASE_URL })
+  const [first, second, third] = [start(), start(), start()]
   const server = runProgram(programs.server, { DATABASE_URL, PORT: '0' })
   for (const migrate of [first, second, third]) {
     await migrate.logged(/^Waiting for the lock of the database/)

@@ -1,7 +1,7 @@
 /** `npm run keys`, beside a running service. */
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { engine, newDatabase } from '../support/database.ts'
+import { newDatabase, placeOf } from '../support/database.ts'
 import { programs, runToEnd } from '../support/process.ts'
 import { serviceForFile } from '../support/service.ts'
 
@@ -15,11 +15,7 @@ const keys = (...operands: string[]) =>
 const statusWith = async (key: string) =>
   (await fetch(`${service.origin}/v1/pets`, { headers: { authorization: `Bearer ${key}` } })).status
 
-/** The database, as the commands name it. */
-const place =
-  engine === 'sqlite'
-    ? database.url.slice('sqlite:'.length)
-    : new URL(database.url).host + new URL(database.url).pathname
+const place = placeOf(database.url)
 
 test('create prints only the key on stdout, which works at once, and stores the name and the expiry', async () => {
   // 255 characters, many of which have length 2 in JavaScript.

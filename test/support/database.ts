@@ -37,6 +37,12 @@ export async function newDatabase(server = inject('mysqlUrl')): Promise<TestData
   return { url: url.href, remove: () => run(`drop database ${name}`) }
 }
 
+/** A database as programs name it: a file, or a host with the name of the database. */
+export function placeOf(databaseUrl: string): string {
+  const { host, pathname } = new URL(databaseUrl)
+  return engine === 'sqlite' ? databaseUrl.slice('sqlite:'.length) : host + pathname
+}
+
 /** Makes an empty folder, which is removed after the test, or by the hook that is given. */
 export function newFolder(hook: (remove: () => void) => void = onTestFinished): string {
   const folder = mkdtempSync(path.join(tmpdir(), 'petstore-run-'))

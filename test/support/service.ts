@@ -104,30 +104,19 @@ export async function serviceForFile(
   return service
 }
 
-/** An API key for a test. */
-export interface TestKey {
-  id: bigint
-  key: string
-}
-
 /**
  * Creates and revokes keys in a database of the service, whether or not a service runs on it. It does
  * the same as `npm run keys` without a process for each call; the command has its own tests.
  */
 export const keys = {
   /** Creates a key that works for `lifetime` milliseconds or until it is revoked. */
-  create: (
-    databaseUrl: string,
-    name: string,
-    lifetime?: number,
-    readOnly?: boolean,
-  ): Promise<TestKey> =>
+  create: (databaseUrl: string, name: string, lifetime?: number, readOnly?: boolean) =>
     withDatabase({ databaseUrl }, (db) =>
       createKeyIn(db, name, { lifetime, readOnly: readOnly === true }),
     ),
 
   /** Creates a key that replaces another one, which works for `grace` more milliseconds. */
-  rotate: (databaseUrl: string, id: bigint, grace: number): Promise<TestKey> =>
+  rotate: (databaseUrl: string, id: bigint, grace: number) =>
     withDatabase({ databaseUrl }, async (db) => {
       const made = await rotateKey(db, id, grace)
       if (!made) throw new Error(`There is no working key ${id}`)
