@@ -4,13 +4,12 @@ import { gzipSync } from 'node:zlib'
 import { afterEach, expect, onTestFinished, test } from 'vitest'
 import {
   answerOf,
-  type ErrorAnswer,
   expectRefusal,
   expectRestError,
   expectServing,
   expectTrpcError,
 } from '../support/expect.ts'
-import { converse, requestText } from '../support/raw.ts'
+import { converse, type RawAnswer, requestText } from '../support/raw.ts'
 import { transformer } from '../support/router.ts'
 import { serviceForFile, startService } from '../support/service.ts'
 
@@ -22,7 +21,7 @@ afterEach(() => expectServing(service))
 type Body = string | Uint8Array | ReadableStream
 
 /** Sends a POST, to REST unless another path is given. */
-function post(body: Body, headers = {}, path = '/v1/pets'): Promise<ErrorAnswer> {
+function post(body: Body, headers = {}, path = '/v1/pets'): Promise<RawAnswer> {
   const init = {
     method: 'POST',
     // The type of a view allows shared memory, which these bodies do not use.
@@ -114,7 +113,7 @@ test('a body needs a Content-Type, and a Content-Type without a body is checked,
     const length = `Content-Length: ${body.length}`
     const untyped = requestText(`POST ${path}`, { key: service.key, headers: [length] }) + body
     const [answer] = (await converse(service.origin, untyped)).answers
-    check(answer as ErrorAnswer, 415, 'UNSUPPORTED_MEDIA_TYPE')
+    check(answer as RawAnswer, 415, 'UNSUPPORTED_MEDIA_TYPE')
     const empty = { method: 'POST', headers: { 'content-type': 'text/plain' } }
     check(await answerOf(service.fetch(path, empty)), 415, 'UNSUPPORTED_MEDIA_TYPE')
   }

@@ -128,7 +128,6 @@ async function expectRefused([, status, parts]: Row, from = service, send = send
         'cache-control': 'no-store',
         connection: 'close',
         'content-length': `${Buffer.byteLength(answer.body)}`,
-        'content-security-policy': "default-src 'none';frame-ancestors 'none'",
         'content-type': 'application/json',
         ...everyHeader,
         'x-request-id': requestId,

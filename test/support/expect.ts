@@ -1,5 +1,6 @@
 /** Checks of errors: their form, and that they have no internal details. */
 import { expect } from 'vitest'
+import type { RawAnswer } from './raw.ts'
 import { transformer } from './router.ts'
 import type { Service } from './service.ts'
 
@@ -9,19 +10,12 @@ export async function expectServing({ rest, trpc }: Service): Promise<void> {
   expect(await trpc.listPets.query({ limit: 1 })).toBeInstanceOf(Array)
 }
 
-/** A response of any client. */
-export interface ErrorAnswer {
-  status: number
-  headers: Headers
-  body: string
-}
-
 // Stacks, files, SQL, engines, hosts, hashes and keys.
 const inside =
   /node_modules|\bat \S+ \(|\.[jt]s\b|\bselect\b .*\bfrom\b|insert into|SQLITE|ER_[A-Z]+_|ECONN|errno|127\.0\.0\.1|[\da-f]{64}|petstore_[\w-]{43}/i
 
 /** Checks that a response has the Error of the interface without internal details. */
-export function expectRestError(answer: ErrorAnswer, status: number, code: string): void {
+export function expectRestError(answer: RawAnswer, status: number, code: string): void {
   expect({ status: answer.status, body: answer.body }).toMatchObject({ status })
   expect(answer.headers.get('content-type')).toBe('application/json')
   const body = JSON.parse(answer.body)
@@ -33,7 +27,7 @@ export function expectRestError(answer: ErrorAnswer, status: number, code: strin
  * Checks that a response has the Error of the interface and the error of tRPC beside its fields,
  * without internal details. The request was rejected before its surface was known.
  */
-export function expectRefusal(answer: ErrorAnswer, status: number, code: string): void {
+export function expectRefusal(answer: RawAnswer, status: number, code: string): void {
   const { error, ...body } = JSON.parse(answer.body)
   expectRestError({ ...answer, body: JSON.stringify(body) }, status, code)
   expectTrpcError({ ...answer, body: JSON.stringify({ error }) }, status, code)
@@ -41,7 +35,7 @@ export function expectRefusal(answer: ErrorAnswer, status: number, code: string)
 }
 
 /** Checks that a response has the envelope of a tRPC error without internal details. */
-export function expectTrpcError(answer: ErrorAnswer, status: number, code: string): void {
+export function expectTrpcError(answer: RawAnswer, status: number, code: string): void {
   expect({ status: answer.status, body: answer.body }).toMatchObject({ status })
   expect(answer.headers.get('content-type')).toBe('application/json')
   const parsed = JSON.parse(answer.body)
@@ -56,7 +50,7 @@ export function expectTrpcError(answer: ErrorAnswer, status: number, code: strin
   expectNothingInside(answer)
 }
 
-export function expectNothingInside({ headers, body }: ErrorAnswer): void {
+export function expectNothingInside({ headers, body }: RawAnswer): void {
   for (const text of [body, ...[...headers].map(([name, value]) => `${name}: ${value}`)]) {
     expect(text).not.toMatch(inside)
     expect(text).not.toContain(process.cwd())
@@ -64,13 +58,14 @@ export function expectNothingInside({ headers, body }: ErrorAnswer): void {
 }
 
 /** The response of a fetch, in the form of these checks. */
-export async function answerOf(fetched: Promise<Response>): Promise<ErrorAnswer> {
+export async function answerOf(fetched: Promise<Response>): Promise<RawAnswer> {
   const response = await fetched
   return { status: response.status, headers: response.headers, body: await response.text() }
 }
 
-/** The headers of every response that restrict what a browser does with it. */
+/** The headers of every response that restrict what a browser does with it; a page has another policy. */
 export const everyHeader = {
+  'content-security-policy': "default-src 'none';frame-ancestors 'none'",
   'cross-origin-opener-policy': 'same-origin',
   'cross-origin-resource-policy': 'same-origin',
   'referrer-policy': 'no-referrer',

@@ -2,6 +2,7 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import formats from 'ajv-formats'
 import { expect, vi } from 'vitest'
+import { everyHeader } from './expect.ts'
 
 /** A response, with exact integers in its body. */
 export interface Answer {
@@ -19,23 +20,23 @@ export interface RestInit {
   body?: unknown
 }
 
-/** Headers are an object, so that a test can add one. */
-export type KeyedInit = Omit<RequestInit, 'headers'> & { headers?: Record<string, string> }
+/** Headers are an object, so that a test can add one; undefined removes a default. */
+export type KeyedInit = Omit<RequestInit, 'headers'> & Pick<RestInit, 'headers'>
 
 export type KeyedFetch = (path: string, init?: KeyedInit) => Promise<Response>
 
 /** Makes fetch for the service at `origin`: with an API key, with bodies as JSON, without redirects. */
 export function keyedFetch(origin: string, key: string): KeyedFetch {
-  return (path, { headers, ...init } = {}) =>
-    fetch(origin + path, {
-      ...init,
-      redirect: 'manual',
-      headers: {
-        authorization: `Bearer ${key}`,
-        ...(init.body !== undefined && { 'content-type': 'application/json' }),
-        ...headers,
-      },
-    })
+  return (path, { headers, ...init } = {}) => {
+    const all: RestInit['headers'] = {
+      authorization: `Bearer ${key}`,
+      ...(init.body !== undefined && { 'content-type': 'application/json' }),
+      ...headers,
+    }
+    const isSent = (entry: [string, unknown]): entry is [string, string] => entry[1] !== undefined
+    const sent = Object.entries(all).filter(isSent)
+    return fetch(origin + path, { ...init, redirect: 'manual', headers: sent })
+  }
 }
 
 export type RestClient = (method: string, path: string, init?: RestInit) => Promise<Answer>
@@ -44,19 +45,8 @@ export type RestClient = (method: string, path: string, init?: RestInit) => Prom
 export function restClient(origin: string, key: string): RestClient {
   let check: Promise<Check> | undefined
   return async (method, path, { headers = {}, body } = {}) => {
-    const sent: Record<string, string | undefined> = {
-      authorization: `Bearer ${key}`,
-      ...(body !== undefined && { 'content-type': 'application/json' }),
-      ...headers,
-    }
-    const response = await fetch(`${origin}/v1${path}`, {
-      method,
-      headers: Object.entries(sent).filter(
-        (entry): entry is [string, string] => entry[1] !== undefined,
-      ),
-      ...(body !== undefined && { body: toBody(body) }),
-      redirect: 'manual',
-    })
+    const sent = body === undefined ? {} : { body: toBody(body) }
+    const response = await keyedFetch(origin, key)(`/v1${path}`, { method, headers, ...sent })
     const text = await response.text()
     check ??= documentCheck(origin)
     const answer = {
@@ -209,20 +199,15 @@ const isRefusal = (status: number) => [408, 431].includes(status)
 
 /** Headers of HTTP and its security, not of the operation. */
 const ordinary = new Set([
+  ...Object.keys(everyHeader),
   'access-control-allow-origin',
   'access-control-expose-headers',
   'cache-control',
   'connection',
   'content-length',
-  'content-security-policy',
   'content-type',
-  'cross-origin-opener-policy',
-  'cross-origin-resource-policy',
   'date',
   'keep-alive',
-  'referrer-policy',
   'transfer-encoding',
   'vary',
-  'x-content-type-options',
-  'x-frame-options',
 ])

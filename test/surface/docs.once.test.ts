@@ -41,9 +41,9 @@ test('the page loads these files, each with these headers and no others', async 
   for (const [path, type] of Object.entries(files)) {
     const { bytes, headers } = await askRaw(path, 'identity')
     expect(headers, path).toEqual({
+      ...everyHeader,
       'content-security-policy':
         "default-src 'none';base-uri 'none';connect-src 'self';form-action 'none';frame-ancestors 'none';img-src 'self';script-src 'self';style-src 'self'",
-      ...everyHeader,
       'cache-control': 'no-cache',
       vary: 'Origin, Accept-Encoding',
       date: expect.any(String),

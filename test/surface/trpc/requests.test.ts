@@ -9,20 +9,19 @@ import {
 import { afterEach, expect, test } from 'vitest'
 import {
   answerOf,
-  type ErrorAnswer,
   expectNothingInside,
   expectServing,
   expectTrpcError,
 } from '../../support/expect.ts'
 import { countPets } from '../../support/pets.ts'
-import { converse, requestText } from '../../support/raw.ts'
+import { converse, type RawAnswer, requestText } from '../../support/raw.ts'
 import { type AppRouter, transformer } from '../../support/router.ts'
 import { serviceForFile } from '../../support/service.ts'
 
 const service = await serviceForFile()
 afterEach(() => expectServing(service))
 
-const get = (path: string, headers = {}): Promise<ErrorAnswer> =>
+const get = (path: string, headers = {}): Promise<RawAnswer> =>
   answerOf(service.fetch(`/trpc/${path}`, { headers }))
 const times = (count: number, name: string) => Array.from({ length: count }, () => name).join(',')
 const streamed = { 'trpc-accept': 'application/jsonl' }
