@@ -1,6 +1,6 @@
 /** The stand-in for tests of frontends; test/journeys tests it as a package. */
 import { setupServer } from 'msw/node'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { idempotencyInMemory } from '../../client/src/memory.ts'
 import { petstoreHandlers } from '../../client/src/testing.ts'
 import { Deadline } from '../../db/deadline.ts'
@@ -8,25 +8,18 @@ import { createPetstoreClient, isApiError } from '../support/client.ts'
 
 const url = 'https://pets.example/trpc'
 
-/** Calls `run` while the stand-in is active, with the URL of the options or this one. */
-async function withStandIn(
-  options: Partial<Parameters<typeof petstoreHandlers>[0]>,
-  run: (clientWith: (apiKey: string) => ReturnType<typeof createPetstoreClient>) => Promise<void>,
-): Promise<void> {
+/** Activates the stand-in until the end of the test; returns a function that makes a client of it. */
+function standIn(options: Partial<Parameters<typeof petstoreHandlers>[0]> = {}) {
   const given = { url, ...options }
   const server = setupServer(...petstoreHandlers(given))
   server.listen()
-  try {
-    await run((apiKey) => createPetstoreClient({ url: given.url, apiKey }))
-  } finally {
-    server.close()
-  }
+  onTestFinished(() => server.close())
+  return (apiKey: string) => createPetstoreClient({ url: given.url, apiKey })
 }
 
 test('client and stand-in accept a URL that ends in a slash', async () => {
-  await withStandIn({ url: `${url}/` }, async (clientWith) => {
-    expect(await clientWith('any').listPets.query()).toEqual([])
-  })
+  const clientWith = standIn({ url: `${url}/` })
+  expect(await clientWith('any').listPets.query()).toEqual([])
 })
 
 /** The result of a call, or the code, status and message of its error. */
@@ -44,45 +37,43 @@ const invalid = [
 ]
 
 test('an idempotency key belongs to one API key and one body, and returns 409 while the first call runs', async () => {
-  await withStandIn({}, async (clientWith) => {
-    const context = { idempotencyKey: 'one' }
-    const create = (apiKey: string, pet: Parameters<typeof mutate>[0] = rex) =>
-      outcome(clientWith(apiKey).createPet.mutate(pet, { context }))
-    const { mutate } = clientWith('type only').createPet
-    const running = [
-      'CONFLICT',
-      409,
-      'A request with this Idempotency-Key is still running; try again in a moment',
-    ]
-    // Each concurrent call returns the one pet, or 409.
-    for (const result of await Promise.all([create('shop'), create('shop'), create('shop')])) {
-      expect([{ id: 1n, ...rex }, running]).toContainEqual(result)
-    }
-    expect(await create('shop')).toEqual({ id: 1n, ...rex })
-    expect(await create('other')).toEqual({ id: 2n, ...rex })
-    expect(await create('shop')).toEqual({ id: 1n, ...rex })
-    expect(await create('shop', { ...rex, name: 'Ada' })).toEqual([
-      'UNPROCESSABLE_CONTENT',
-      422,
-      'This Idempotency-Key was used for another request; take a new one',
-    ])
-    expect(await clientWith('shop').listPets.query()).toHaveLength(2)
-  })
+  const clientWith = standIn()
+  const context = { idempotencyKey: 'one' }
+  const create = (apiKey: string, pet: Parameters<typeof mutate>[0] = rex) =>
+    outcome(clientWith(apiKey).createPet.mutate(pet, { context }))
+  const { mutate } = clientWith('type only').createPet
+  const running = [
+    'CONFLICT',
+    409,
+    'A request with this Idempotency-Key is still running; try again in a moment',
+  ]
+  // Each concurrent call returns the one pet, or 409.
+  for (const result of await Promise.all([create('shop'), create('shop'), create('shop')])) {
+    expect([{ id: 1n, ...rex }, running]).toContainEqual(result)
+  }
+  expect(await create('shop')).toEqual({ id: 1n, ...rex })
+  expect(await create('other')).toEqual({ id: 2n, ...rex })
+  expect(await create('shop')).toEqual({ id: 1n, ...rex })
+  expect(await create('shop', { ...rex, name: 'Ada' })).toEqual([
+    'UNPROCESSABLE_CONTENT',
+    422,
+    'This Idempotency-Key was used for another request; take a new one',
+  ])
+  expect(await clientWith('shop').listPets.query()).toHaveLength(2)
 })
 
 test('of twelve API keys, none shares an idempotency key with another', async () => {
-  await withStandIn({}, async (clientWith) => {
-    const create = async (apiKey: number, idempotencyKey: string) => {
-      const { createPet } = clientWith(`shop-${apiKey}`)
-      return (await createPet.mutate(rex, { context: { idempotencyKey } })).id
-    }
-    for (let count = 0; count < 12; count++) {
-      expect(await create(count, 'one')).toBe(BigInt(count + 1))
-    }
-    // Behind the numbers of their API keys, these are one text.
-    expect(await create(1, '1x')).toBe(13n)
-    expect(await create(11, 'x')).toBe(14n)
-  })
+  const clientWith = standIn()
+  const create = async (apiKey: number, idempotencyKey: string) => {
+    const { createPet } = clientWith(`shop-${apiKey}`)
+    return (await createPet.mutate(rex, { context: { idempotencyKey } })).id
+  }
+  for (let count = 0; count < 12; count++) {
+    expect(await create(count, 'one')).toBe(BigInt(count + 1))
+  }
+  // Behind the numbers of their API keys, these are one text.
+  expect(await create(1, '1x')).toBe(13n)
+  expect(await create(11, 'x')).toBe(14n)
 })
 
 test('a creation that fails leaves its idempotency key free', async () => {
@@ -99,51 +90,50 @@ test('a creation that fails leaves its idempotency key free', async () => {
   expect(await once(request, deadline, async () => made)).toEqual({ name: 'Ada' })
 })
 
-test('every API key is valid unless apiKeys is set, and petstore_read_ keys are read-only', async () => {
-  await withStandIn({ apiKeys: [] }, async (clientWith) => {
-    expect(await outcome(clientWith('any').listPets.query())).toEqual(invalid)
-  })
-  for (const apiKeys of [undefined, ['shop', 'petstore_read_x']]) {
-    await withStandIn(apiKeys ? { apiKeys } : {}, async (clientWith) => {
-      expect(await clientWith('shop').listPets.query()).toEqual([])
-      expect(await outcome(clientWith('').listPets.query())).toEqual(invalid)
-      expect(await outcome(clientWith('other').listPets.query())).toEqual(apiKeys ? invalid : [])
-      const reader = clientWith('petstore_read_x')
-      expect(await reader.listPets.query()).toEqual([])
-      expect(await outcome(reader.createPet.mutate(rex))).toEqual([
-        'FORBIDDEN',
-        403,
-        'The API key may only read: this call needs one that may write',
-      ])
-    })
-  }
+test('no API key is valid if apiKeys is empty', async () => {
+  expect(await outcome(standIn({ apiKeys: [] })('any').listPets.query())).toEqual(invalid)
 })
+
+test.each([[undefined], [['shop', 'petstore_read_x']]])(
+  'with apiKeys=%j only these are valid, or every one, and petstore_read_ keys are read-only',
+  async (apiKeys) => {
+    const clientWith = standIn(apiKeys && { apiKeys })
+    expect(await clientWith('shop').listPets.query()).toEqual([])
+    expect(await outcome(clientWith('').listPets.query())).toEqual(invalid)
+    expect(await outcome(clientWith('other').listPets.query())).toEqual(apiKeys ? invalid : [])
+    const reader = clientWith('petstore_read_x')
+    expect(await reader.listPets.query()).toEqual([])
+    expect(await outcome(reader.createPet.mutate(rex))).toEqual([
+      'FORBIDDEN',
+      403,
+      'The API key may only read: this call needs one that may write',
+    ])
+  },
+)
 
 test('an API key of the stand-in may have all characters of a bearer token', async () => {
   const apiKey = 'shop-1_a.b~c+d/e=='
-  await withStandIn({ apiKeys: [apiKey] }, async (clientWith) => {
-    expect(await clientWith(apiKey).listPets.query()).toEqual([])
-    for (const wrong of [`${apiKey}=`, apiKey.slice(0, -1), `${apiKey}f`]) {
-      expect(await outcome(clientWith(wrong).listPets.query())).toEqual(invalid)
-    }
-  })
+  const clientWith = standIn({ apiKeys: [apiKey] })
+  expect(await clientWith(apiKey).listPets.query()).toEqual([])
+  for (const wrong of [`${apiKey}=`, apiKey.slice(0, -1), `${apiKey}f`]) {
+    expect(await outcome(clientWith(wrong).listPets.query())).toEqual(invalid)
+  }
 })
 
 test('a batch of 21 calls returns 400, a call without a key 401', async () => {
-  await withStandIn({}, async () => {
-    const ask = async (count: number, headers: Record<string, string>) => {
-      const path = `${Array(count).fill('listPets').join()}?batch=1`
-      return (await fetch(`${url}/${path}`, { headers })).status
-    }
-    const headers = { authorization: 'Bearer any' }
-    expect([await ask(20, headers), await ask(21, headers), await ask(1, {})]).toEqual([
-      200, 400, 401,
-    ])
-    // As in the service, also before a procedure is looked for.
-    for (const name of ['listPets', 'nothing']) {
-      const missing = await fetch(`${url}/${name}`)
-      expect(missing.headers.get('www-authenticate')).toBe('Bearer')
-      expect(await missing.text()).toContain('The API key is missing')
-    }
-  })
+  standIn()
+  const ask = async (count: number, headers: Record<string, string>) => {
+    const path = `${Array(count).fill('listPets').join()}?batch=1`
+    return (await fetch(`${url}/${path}`, { headers })).status
+  }
+  const headers = { authorization: 'Bearer any' }
+  expect([await ask(20, headers), await ask(21, headers), await ask(1, {})]).toEqual([
+    200, 400, 401,
+  ])
+  // As in the service, also before a procedure is looked for.
+  for (const name of ['listPets', 'nothing']) {
+    const missing = await fetch(`${url}/${name}`)
+    expect(missing.headers.get('www-authenticate')).toBe('Bearer')
+    expect(await missing.text()).toContain('The API key is missing')
+  }
 })
