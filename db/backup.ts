@@ -41,7 +41,8 @@ export async function backUp(source: string, file: string): Promise<void> {
 export async function restore(target: string, file: string): Promise<void> {
   mkdirSync(path.dirname(target), { recursive: true })
   await withCopy(file, target, async (copied, part) => {
-    copied.exec('select prefix, category_id from api_keys, pets limit 0') // migrations would add both
+    // The migrations would complete an empty database. They add Idempotency-Keys to an early release's.
+    copied.exec('select prefix, category_id from api_keys, pets limit 0')
     for (const database of [part, target]) {
       await using db = await connect(`sqlite:${database}${CREATE}`)
       await migrate(db)

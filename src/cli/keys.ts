@@ -72,8 +72,8 @@ async function run(config: Config, location: string): Promise<void> {
     await print(given.json ? toJson({ id, key }) : key).catch(({ message }) => {
       throw new UsageError(`${message}. The new key ${id} of ${location} is lost: revoke it`)
     })
-    const lasts = given.COMMAND === 'create' && !given.expires ? ', which never ends,' : ''
-    console.error(`Key ${id} of ${location}${lasts} is on stdout. Keep it: it is not shown again.`)
+    const lasts = given.COMMAND === 'create' && !given.expires ? ', and never ends' : ''
+    console.error(`Key ${id} of ${location} is on stdout${lasts}. Keep it: it is not shown again.`)
   }
   await withDatabase(config, async (db) => {
     if (given.COMMAND === 'create') {

@@ -159,7 +159,7 @@ export function readConfig(environment: Variables, dotenv: Variables = {}) {
   return {
     ...data,
     baseUrl: data.baseUrl ?? `http://localhost:${data.port}/v1`,
-    /** The folder of the caller of `npm run`, which changes it. */
+    /** The folder of the caller of `npm run`, which changes it; not that of another package's script. */
     callerFolder: environment.npm_lifecycle_script?.startsWith('bin/node') && environment.INIT_CWD,
     /** Sentences for the log. */
     warnings,

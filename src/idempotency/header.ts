@@ -25,6 +25,6 @@ export function parseIdempotencyKey(header: string | undefined): string | undefi
   const key = quoted?.replaceAll(/\\(.)/g, '$1') ?? bare
   // JavaScript and Python write a missing value so: all such requests would have the same key.
   if (key !== undefined && !/^(undefined|null|NaN|None)$/.test(key)) return key
-  const message = `The header Idempotency-Key must be one string of 1 to ${MAX_LENGTH} ASCII characters, such as "8e03978e-40d5-43e8-bc93-6894a57f9324"`
+  const message = `The header Idempotency-Key must be one string of 1 to ${MAX_LENGTH} ASCII characters, such as "8e03978e-40d5-43e8-bc93-6894a57f9324", and not undefined, null, NaN or None`
   throw new Problem('BAD_REQUEST', message)
 }

@@ -13,7 +13,7 @@ const required =
   ({ input }: { input?: unknown }): string =>
     input === undefined ? 'is required' : rule
 
-/** The range of an int64. */
+/** The range of an int64, without `**`, which Babel makes `Math.pow`: that takes no bigint. */
 const INT64_MIN = -(1n << 63n)
 const INT64_MAX = (1n << 63n) - 1n
 

@@ -24,9 +24,12 @@ export async function program(
     process.exitCode = 1
     if (error instanceof UsageError) return console.error(error.message)
     if (!(error instanceof DatabaseUnavailableError)) return console.error(error)
-    // The error of the driver; `fatal` if it ended the connection.
-    const { message, code, fatal } = error.cause as NodeJS.ErrnoException & { fatal?: boolean }
-    const doubt = fatal && !error.hadNoEffect ? '; the command may have taken effect' : ''
+    // The error of the driver: mysql2 sets `fatal` if it ended the connection, or the server's number.
+    const { message, code, fatal, errno } = error.cause as NodeJS.ErrnoException & {
+      fatal?: boolean
+    }
+    const isLost = !error.hadNoEffect && (fatal || Number(errno) > 0)
+    const doubt = isLost ? '; a change may have taken effect' : ''
     console.error(`DATABASE_URL: cannot use the database ${location}: ${message || code}${doubt}`)
   }
 }

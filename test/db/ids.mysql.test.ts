@@ -17,6 +17,7 @@ async function create(count: number, { increment = 1, changes = [] as string[], 
     await sql(`create user if not exists ${user}@'%'`)
     const rights = 'select, insert, update, delete, create, alter, index'
     await sql(`grant ${rights} on ${serverUrl.pathname.slice(1)}.* to ${user}@'%'`)
+    await sql(`grant all on other.* to ${user}@'%'`)
     Object.assign(serverUrl, { username: user, password: '' })
   }
   const set = `set auto_increment_increment = ${increment}, autocommit`

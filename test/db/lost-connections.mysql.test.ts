@@ -49,7 +49,7 @@ test('a command says that it may have taken effect', async () => {
   const { stderr } = await runToEnd(programs.keys, variables, ['create', 'lost'])
   await broken
   await between.proxy.cut()
-  expect(stderr).toMatch(/^DATABASE_URL: cannot use .+; the command may have taken effect\n$/)
+  expect(stderr).toMatch(/^DATABASE_URL: cannot use .+; a change may have taken effect\n$/)
 })
 
 describe.each(['before', 'after'] as const)('%s the server answered', (when) => {

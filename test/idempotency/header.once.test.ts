@@ -27,7 +27,7 @@ test.each([
   expect(answer.body).toEqual({
     code: 'BAD_REQUEST',
     message:
-      'The header Idempotency-Key must be one string of 1 to 255 ASCII characters, such as "8e03978e-40d5-43e8-bc93-6894a57f9324"',
+      'The header Idempotency-Key must be one string of 1 to 255 ASCII characters, such as "8e03978e-40d5-43e8-bc93-6894a57f9324", and not undefined, null, NaN or None',
     status: 400,
   })
 })

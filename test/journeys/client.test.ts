@@ -198,6 +198,8 @@ test('the package imports what it declares, and its stand-in bundles the rest wi
   expect(new Set(importsOf(text))).toEqual(new Set(['msw', '@trpc/server', 'devalue']))
   for (const name of ['zod', 'trpc-to-openapi'])
     expect(text).toContain(`Parts of ${name}:\n\nMIT License`)
+  expect(text, 'Babel makes it Math.pow, which takes no bigint').not.toMatch(/\dn \*\* \d/)
+  expect(built('client.d.ts') + built('testing.d.ts'), 'no such files').not.toContain(".ts'")
 })
 
 test('a strict project with the stand-in compiles', async () => {

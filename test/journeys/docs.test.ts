@@ -173,6 +173,8 @@ test.each(Object.entries({ desktop, phone }))(
       expect(await barriers(page, colorScheme), colorScheme).toEqual([])
     }
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(viewport.width)
+    const changed = page.locator('pre:not([translate=no]), select:not([translate=no])')
+    expect(await changed.count(), 'translated by a browser').toBe(0)
     // Words and code stand side by side where there is room.
     const [words, code] = await Promise.all(
       ['words', 'code'].map((part) => page.locator(`#listPets > .${part}`).boundingBox()),

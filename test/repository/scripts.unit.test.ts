@@ -41,7 +41,7 @@ test('a key is not made without the options that npm takes for itself; FILE is w
   expect(run('keys', 'create', 'Web shop', '--read-only').stderr).toMatch(/^npm took .+ -- .+\n$/)
   expect(existsSync(path.join(folder, 'pets.db'))).toBe(false)
   expect(run('keys', '--', 'create', 'Web shop').stderr).toContain(
-    'pets.db, which never ends, is on',
+    'pets.db is on stdout, and never ends.',
   )
   expect(run('backup', '--', 'monday.db').stdout).toBe(
     `Backed up to ${folder}/monday.db: ${folder}/pets.db\n`,

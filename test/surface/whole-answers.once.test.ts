@@ -130,7 +130,7 @@ const usedKey = problem(
   'This Idempotency-Key was used for another request; take a new one',
 )
 const wrongKeyHeader = bad(
-  'The header Idempotency-Key must be one string of 1 to 255 ASCII characters, such as "8e03978e-40d5-43e8-bc93-6894a57f9324"',
+  'The header Idempotency-Key must be one string of 1 to 255 ASCII characters, such as "8e03978e-40d5-43e8-bc93-6894a57f9324", and not undefined, null, NaN or None',
 )
 const nothing = problem('NOT_FOUND', 'There is nothing at this URL')
 const noAnimal = problem('NOT_FOUND', 'There is no animal with the id 404')

@@ -11,9 +11,6 @@ import type { Session } from './session.ts'
 /** The types of integers in the protocol: TINY, SHORT, LONG, LONGLONG, INT24. On SQLite all are bigints, too. */
 const INTEGERS = new Set<number | undefined>([1, 2, 3, 8, 9])
 
-/** Returns the hint to read a table by an index. */
-export const hintOf = (index: string): string => ` force index (\`${index}\`)`
-
 /** Takes a connection from the pool for its first statement, whose deadline limits the wait. */
 export class MysqlConnection extends Connection {
   readonly #pool: MysqlPool

@@ -13,7 +13,7 @@ import { LockedError } from '../../errors.ts'
 import { type Database, TABLES, type Tables } from '../../tables.ts'
 import { createDriver } from '../../transaction.ts'
 import { mysqlQueryOf, type SslMode } from '../../url.ts'
-import { hintOf, MysqlConnection } from './connection.ts'
+import { MysqlConnection } from './connection.ts'
 import { MysqlPool } from './pool.ts'
 import { COLLATION, COMMENT } from './session.ts'
 
@@ -135,7 +135,7 @@ class MysqlEngine extends MysqlAdapter implements Engine {
    */
   forceIndex<Table extends keyof Tables>(table: Table, index: string): Table {
     // Kysely has no hints, but an alias may be any SQL: `pets` as `pets` force index (`pets_status_id`).
-    const alias = sql`${sql.id(table)}${sql.raw(hintOf(index))}`
+    const alias = sql`${sql.id(table)} force index (${sql.id(index)})`
     return sql.table(table).as(alias) as unknown as Table // the same columns under the same name
   }
 

@@ -68,10 +68,9 @@ export function mysqlError(error: DriverError): Error {
   const { errno = 0, fatal = false, sqlState, syscall } = error
   // mysql2 adds the statement with all its values, which must not appear in the log.
   Reflect.deleteProperty(error, 'sql')
-  const isSignal = sqlState === '45000' // of a trigger, with a number of its own
-  // The numbers below 1000 are those of the server's operating system, such as for a full disk.
+  // A trigger signals 45000 with any number. Those below 1000 are of the server's files, such as for a full disk.
   const isUnknown = fatal || syscall !== undefined || (errno > 0 && errno < 1_000)
-  const make = known.get(errno) ?? ((isSignal && rejected) || (isUnknown && unknown))
+  const make = known.get(errno) ?? ((sqlState === '45000' && rejected) || (isUnknown && unknown))
   return make ? make(error) : error
 }
 

@@ -22,9 +22,7 @@ export function openFile(path: string, mayCreate: boolean): DatabaseSync {
   try {
     // FULL: a commit survives a power failure (https://sqlite.org/pragma.html#pragma_synchronous). The
     // first statement creates the log.
-    database.exec(
-      `pragma journal_mode = wal; pragma synchronous = full; select 1 from sqlite_schema`,
-    )
+    database.exec('pragma journal_mode=wal; pragma synchronous=full; select 1 from sqlite_schema')
     return database
   } catch (error) {
     database.close()

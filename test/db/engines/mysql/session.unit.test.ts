@@ -39,8 +39,8 @@ test('servers with one host name have names of their own', () => {
   const names = [
     { server_uuid: 'a' },
     { server_uuid: 'b' },
-    { server_id: '1' },
-    { server_id: '2' },
+    { server_uid: '1' },
+    { server_uid: '2' },
   ].map((variables) => toServerOf({ hostname: 'mysql-0', port: '3306', ...variables }).name)
   expect(new Set(names).size).toBe(4)
 })
