@@ -21,8 +21,8 @@ export interface Engine extends DialectAdapter {
    * The columns of the index must be those of the condition, then those of the order.
    */
   forceIndex<Table extends keyof Tables>(table: Table, index: string): Table
-  /** Maximum number of pages in one query; 1 where the database is in this process. */
-  readonly pagesPerQuery: number
+  /** Whether the database works in this process, which waits for it. */
+  readonly isInProcess: boolean
   /** Runs work under the lock of the database. Throws LockedError if others hold it for a second (MySQL) or five (SQLite). */
   underLock<Result>(db: Database, work: (session: Database) => Promise<Result>): Promise<Result>
   /**

@@ -24,6 +24,8 @@ interface Batches<Input, Output> {
   nameOf?(input: Input): bigint | string
   /** Maximum number of inputs in a batch. A batch that is full does not wait. */
   maxSize(db: Database): number
+  /** Whether calls do not wait for those of the next turn of the event loop. */
+  isEarly?(db: Database): boolean
 }
 
 /** A call that may share a batch. Throws the errors of `run`, the reason of its deadline, OverloadedError. */
@@ -41,7 +43,7 @@ export type Coalesced<Input, Output> = (
  * |---|---|
  * | while its request is the only one | at once: a queue would cost a tenth of the request |
  * | in a transaction that is not shared | at once |
- * | while fewer than two batches run | with the others of this turn and the next of the event loop |
+ * | while fewer than two batches run | with the others of this turn and the next of the event loop (`isEarly`: of this one) |
  * | while two batches run | once one of them ends, a batch is full, or 50 ms have passed |
  */
 export function coalesce<Input, Output>(batches: Batches<Input, Output>): Coalesced<Input, Output> {
@@ -134,6 +136,7 @@ class Queue<Input, Output> {
     this.#isScheduled = true
     // A shared transaction's works run in one turn. Requests are a tenth fewer without the second immediate.
     if (this.#db.isTransaction) queueMicrotask(() => process.nextTick(() => this.#runNext()))
+    else if (this.#batches.isEarly?.(this.#db)) setImmediate(() => this.#runNext())
     else setImmediate(() => setImmediate(() => this.#runNext()))
   }
 

@@ -71,7 +71,7 @@ export function pages<Query extends PageQuery, Row extends { id: bigint }, Item>
     })
     return coalesce<Query, Page<Row>>({
       nameOf,
-      maxSize: (db) => engineOf(db).pagesPerQuery,
+      maxSize: (db) => (engineOf(db).isInProcess ? 1 : 8),
       async run(db, queries, deadline) {
         const rows = await read(db, queries, deadline)
         const rowsOf: Row[][] = queries.length === 1 ? [rows] : queries.map(() => [])

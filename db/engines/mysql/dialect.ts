@@ -91,7 +91,7 @@ class MysqlEngine extends MysqlAdapter implements Engine {
   readonly idType = 'bigint'
   /** Not `unix_timestamp`, which is wrong by an hour in the hour that a time zone repeats. */
   readonly now = sql<bigint>`timestampdiff(microsecond, '1970-01-01', utc_timestamp(3)) div 1000`
-  readonly pagesPerQuery = 8
+  readonly isInProcess = false
 
   /** https://dev.mysql.com/doc/refman/9.4/en/locking-functions.html */
   async underLock<Result>(db: Database, work: (session: Database) => Promise<Result>) {

@@ -74,9 +74,6 @@ export function mysqlError(error: DriverError): Error {
   return make ? make(error) : error
 }
 
-const ACCESS_DENIED = 1045
-const TLS_REQUIRED = 3159
-
 /** The plugins of servers for which mysql2 can log in. */
 const PLUGINS = 'mysql_native_password, caching_sha2_password or sha256_password'
 
@@ -88,7 +85,8 @@ export function openError(error: DriverError, isEncrypted: boolean): Error {
     const [what] = message.split(/[,.] /)
     return new Error(`${what}: the user must log in by ${PLUGINS}`, { cause: error })
   }
-  if (!isEncrypted && (errno === ACCESS_DENIED || errno === TLS_REQUIRED)) {
+  // ER_ACCESS_DENIED_ERROR, ER_SECURE_TRANSPORT_REQUIRED
+  if (!isEncrypted && (errno === 1045 || errno === 3159)) {
     error.message += `; if it requires TLS, DATABASE_URL must end in ?ssl-mode=REQUIRED`
   }
   return error

@@ -20,8 +20,6 @@ const PING_AFTER = 500
 /** Milliseconds that the ping may take. */
 const PING_TIMEOUT = 500
 
-const UNKNOWN_SESSION = 1094 // ER_NO_SUCH_THREAD
-
 /** A use for a statement that reads or that may write; or for the kill of a session, beyond the limits. */
 type Use = 'read' | 'write' | 'kill'
 
@@ -98,8 +96,8 @@ export class MysqlPool {
       // A server that was restarted may have given the number to another client.
       if (Number(uptime?.Value) * 1_000 > age) await query(`kill ${threadId}`)
     } catch (error) {
-      // The session may have ended meanwhile.
-      if ((error as { errno?: number }).errno !== UNKNOWN_SESSION) control.socket.destroy()
+      // ER_NO_SUCH_THREAD: the session has ended meanwhile.
+      if ((error as { errno?: number }).errno !== 1094) control.socket.destroy()
     }
     this.giveBack(control)
   }

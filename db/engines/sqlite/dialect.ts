@@ -85,7 +85,7 @@ class SqliteEngine extends SqliteAdapter implements Engine {
   readonly idType = 'integer'
   /** Rounded, because the seconds are a floating-point number: https://sqlite.org/lang_datefunc.html */
   readonly now = sql<bigint>`cast(round(unixepoch('subsec') * 1000) as integer)`
-  readonly pagesPerQuery = 1
+  readonly isInProcess = true
   /** The lock of the writers is the lock of the database. A failure undoes the work. */
   readonly underLock = inTransaction
   readonly #file: SqliteFile
