@@ -66,7 +66,7 @@ export function inserts<Row, Table extends WithId>(
   // Returns undefined for rows that must be inserted alone.
   const insertInBatch = coalesce<Values, bigint | undefined>({
     maxSize: () => MAX_ROWS_PER_STATEMENT,
-    // The server then inserts the first rows while the service reads the next ones: up to a tenth more.
+    // The server then inserts the first rows while the service reads the next ones: a twentieth more.
     isEarly: (db) => !engineOf(db).isInProcess,
     async run(db, rows, deadline) {
       const [only] = rows
