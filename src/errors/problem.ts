@@ -151,6 +151,5 @@ export function toProblem(thrown: unknown): Problem {
   // In the stand-in, tRPC wraps the error of a resolver.
   if (code === 'INTERNAL_SERVER_ERROR') return problem('internal', cause ?? thrown)
   if (code === 'BAD_REQUEST' && cause instanceof ZodError) return problemOfInput(cause)
-  if (code === 'BAD_REQUEST' && cause instanceof SyntaxError) return problem('malformed', cause)
   return new Problem(code, message, { cause })
 }

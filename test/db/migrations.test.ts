@@ -5,7 +5,8 @@ import { setTimeout } from 'node:timers/promises'
 import { sql as raw } from 'kysely'
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { connect } from '../../db/connect.ts'
-import { DatabaseUnavailableError } from '../../db/errors.ts'
+import { engineOf } from '../../db/engine.ts'
+import { DatabaseUnavailableError, LockedError } from '../../db/errors.ts'
 import { isCurrent, MIGRATIONS, migrate } from '../../db/migrate.ts'
 import type { Database } from '../../db/tables.ts'
 import { pass } from '../support/clock.ts'
@@ -70,6 +71,15 @@ test.runIf(engine === 'mysql')('a full disk in a migration is reported as such',
   const full = raw`signal sqlstate '45000' set mysql_errno = 1021`
   const all = withMore('2026-11-22-large', (db) => full.execute(db))
   await expect(migrate(db, undefined, all)).rejects.toBeInstanceOf(DatabaseUnavailableError)
+})
+
+test.runIf(engine === 'mysql')('a lock that the server does not give is not taken', async () => {
+  const { proxy, url } = await proxied(database.url)
+  proxy.rewrite((text) => text.replace(/^select get_lock.*/, 'select null as taken'))
+  await using through = await connect(url)
+  const work = async () => 'done'
+  await expect(engineOf(through).underLock(through, work)).rejects.toBeInstanceOf(LockedError)
+  await proxy.cut()
 })
 
 /** Takes the lock of the migrations, and returns a function that releases it. */
