@@ -15,13 +15,16 @@ import { createDriver } from '../../transaction.ts'
 import { mysqlQueryOf, type SslMode } from '../../url.ts'
 import { MysqlConnection } from './connection.ts'
 import { MysqlPool } from './pool.ts'
-import { COLLATION, COMMENT } from './session.ts'
+import { COLLATION } from './session.ts'
 
 /** Milliseconds after which a server that does not answer counts as unreachable, by default. */
 const CONNECT_TIMEOUT = 5_000
 
 /** The lock of one database of a server: Kysely's own is for all, and waits for an hour. */
 const LOCK = sql`left(concat('migrations of ', database()), 64)` // a name has at most 64 characters
+
+/** The comment of the service's tables. The database may contain others. */
+const COMMENT = 'created by a migration'
 
 // MariaDB's name, and MySQL's. Both compare code points without padding, so 'Graz' and 'Graz ' are two
 // texts, as in SQLite.

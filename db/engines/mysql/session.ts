@@ -143,9 +143,6 @@ const VARIABLES = `show variables where variable_name in ('${Object.keys(EXPECTE
   'tx_isolation', 'hostname', 'port', 'version', 'auto_increment_increment', 'innodb_autoinc_lock_mode',
   'wsrep_on', 'server_uuid', 'server_uid', 'log_bin', 'binlog_format', 'innodb_flush_log_at_trx_commit', 'sync_binlog')`
 
-/** The comment of the service's tables. The database may contain others. */
-export const COMMENT = 'created by a migration'
-
 const NAMES = `'${TABLES.join("', '")}'`
 
 /**
@@ -178,12 +175,12 @@ async function setUp(connection: Connection, warn: (message: string) => void) {
   const variables = rows.map((row) => [row.Variable_name, String(row.Value)])
   const server = toServer(Object.fromEntries(variables), warn)
   const tables = await query(WITHOUT_TRANSACTIONS)
-  const grants = await query('show grants').catch(() => []) // a proxy may refuse it
+  // Only where ids may be consecutive. A proxy may refuse it.
+  const grants = server.hasConsecutiveIds ? await query('show grants').catch(() => []) : []
   const name = RegExp.escape(`${connection.config.database}`).replaceAll('_', '\\\\?_')
   const right = new RegExp(`^GRANT .*(TRIGGER|ALL PRIVILEGES).* ON (\\*|\`${name}\`)\\.\\* `)
   const showsTriggers = grants.some((row) => right.test(String(Object.values(row))))
-  const triggers = showsTriggers ? await query(TRIGGERS) : ['unknown']
-  const hasConsecutiveIds = server.hasConsecutiveIds && triggers.length === 0
+  const hasConsecutiveIds = showsTriggers && (await query(TRIGGERS)).length === 0
   if (tables.length === 0) return { ...server, hasConsecutiveIds }
   const remedy = tables.map(({ name }) => `alter table ${name} engine = InnoDB`).join('; ')
   throw new Error(`Tables must have the storage engine InnoDB: ${remedy}`)
