@@ -1,7 +1,13 @@
 /** The process, from its start to its stop. */
+import { executionAsyncResource } from 'node:async_hooks'
 import { createLog } from './observe/log.ts'
 import { print, program, refuseArguments, withDatabase } from './process/program.ts'
 import { stopRequested, stopSignal } from './process/shutdown.ts'
+
+// Node makes an object for each task of nextTick. If a full garbage collection finds none, V8 forgets their
+// shape for good: a task then costs 400 ns instead of 80, and a request 3 to 9 % more. So one of them is kept.
+const keptTasks: object[] = []
+process.nextTick(() => keptTasks.push(executionAsyncResource()))
 
 const log = await createLog()
 await program(async (config) => {
