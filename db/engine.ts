@@ -49,7 +49,7 @@ export function oncePerEngine<Made>(make: (db: Database) => Made): (db: Database
   return (db) => {
     const engine = engineOf(db)
     const made = known.get(engine) ?? make(db)
-    known.set(engine, made)
+    if (!known.has(engine)) known.set(engine, made)
     return made
   }
 }

@@ -123,9 +123,10 @@ function linkOf(
     )
   if (locationTemplate) return ['Location', urlOf(locationTemplate, output as Fields)]
   if (nextCursor === undefined) return undefined
-  const query = queryParameters.flatMap(([name]) => {
+  let query = ''
+  for (const [name] of queryParameters) {
     const value = name === 'cursor' ? nextCursor : input[name]
-    return value === undefined ? [] : `${encoded(name)}=${encoded(value)}`
-  })
-  return ['Link', `<${urlOf(pathTemplate, input)}?${query.join('&')}>; rel="next"`]
+    if (value !== undefined) query += `${query && '&'}${encoded(name)}=${encoded(value)}`
+  }
+  return ['Link', `<${urlOf(pathTemplate, input)}?${query}>; rel="next"`]
 }
