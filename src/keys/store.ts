@@ -2,9 +2,8 @@
 import { randomBytes } from 'node:crypto'
 import { type Selectable, sql } from 'kysely'
 import { lookUp } from '../../db/coalesce/lookup.ts'
-import { Deadline } from '../../db/deadline.ts'
+import type { Deadline } from '../../db/deadline.ts'
 import { now } from '../../db/engine.ts'
-import { DatabaseUnavailableError } from '../../db/errors.ts'
 import { execute } from '../../db/statement.ts'
 import type { ApiKeysTable, Database } from '../../db/tables.ts'
 import { inTransaction } from '../../db/transaction.ts'
@@ -13,9 +12,6 @@ import { newKey } from './key.ts'
 
 /** Maximum number of keys whose use one statement records. */
 const MAX_USES = 500
-
-/** Milliseconds that a server has to answer whether there are keys. */
-const FIRST_TIMEOUT = 2_000
 
 /**
  * Creates a key that works for `lifetime` milliseconds, or until its revocation. `holder` is that of the
@@ -47,34 +43,17 @@ export async function createKey(
   return { id: insertId, key }
 }
 
-/** Whether the database has keys, and the key that was just created, which cannot be shown again. */
-export interface FirstKey {
-  exists: boolean
-  key?: string
-}
-
-/** Creates a key if the embedded database never had one. On MySQL only the operator creates keys. */
-export async function prepareFirstKey(db: Database, databaseUrl: string): Promise<FirstKey> {
-  const exists = await hasKeys(db)
-  if (exists || describeUrl(databaseUrl).engine !== 'sqlite') return { exists }
+/** Returns the key that it creates if the embedded database never had one. On MySQL only the operator creates keys. */
+export async function createFirstKey(db: Database, databaseUrl: string) {
+  if (describeUrl(databaseUrl).engine !== 'sqlite' || (await hasKeys(db))) return undefined
   // The transaction begins with the write lock, so only one of several concurrent starts creates a key.
   return await inTransaction(db, async (transaction) => {
-    if (await hasKeys(transaction)) return { exists: true }
-    return { exists: true, key: (await createKey(transaction, 'first key')).key }
+    if (!(await hasKeys(transaction))) return (await createKey(transaction, 'first key')).key
   })
 }
 
-/** Whether there are keys. A server that does not say so must not stop an instance that serves. */
-async function hasKeys(db: Database): Promise<boolean> {
-  using deadline = new Deadline(FIRST_TIMEOUT)
-  try {
-    const { rows } = await execute(db, db.selectFrom('api_keys').select('id').limit(1), deadline)
-    return rows.length > 0
-  } catch (error) {
-    if (error instanceof DatabaseUnavailableError) return true
-    throw error
-  }
-}
+const hasKeys = async (db: Database): Promise<boolean> =>
+  (await db.selectFrom('api_keys').select('id').limit(1).execute()).length > 0
 
 /** When a key ends by itself: at its expiry, or after its grace period. Null for never. */
 const END = sql<

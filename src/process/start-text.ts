@@ -3,18 +3,20 @@ import { isIPv6 } from 'node:net'
 import { describeUrl } from '../../db/url.ts'
 import type { Config } from '../config/config.ts'
 import { TITLE } from '../config/product.ts'
-import type { FirstKey } from '../keys/store.ts'
 
 /** Returns the start-up text. `body` is that of a creation at the path of REST. */
 export function startText(
   { databaseUrl, listenHost = '0.0.0.0' }: Config,
-  { port, firstKey }: { port: number; firstKey: FirstKey },
+  { port, firstKey }: { port: number; firstKey: string | undefined },
   { path, body }: { path: string; body: string },
 ): string {
   const isLocal = ['0.0.0.0', '::', '127.0.0.1', '::1'].includes(listenHost)
   const host = isLocal ? 'localhost' : isIPv6(listenHost) ? `[${listenHost}]` : listenHost
   const origin = `http://${host}:${port}`
   const { engine, location } = describeUrl(databaseUrl)
+  const key = firstKey
+    ? `${firstKey}\n            Keep it: it is not shown again.`
+    : 'create one: npm run keys -- create NAME'
   return `${TITLE} is running.
 
   REST      ${origin}/v1${path}
@@ -22,17 +24,11 @@ export function startText(
   OpenAPI   ${origin}/v1/openapi.json
   Docs      ${origin}/docs/
   Database  ${engine === 'sqlite' ? 'SQLite, embedded' : 'MySQL'}: ${location}
-  API key   ${keyText(firstKey)}
+  API key   ${key}
 
 A first request:
 
-  curl ${origin}/v1${path} -H 'Authorization: Bearer ${firstKey.key ?? '<API_KEY>'}' \\
+  curl ${origin}/v1${path} -H 'Authorization: Bearer ${firstKey ?? '<API_KEY>'}' \\
     -H 'Content-Type: application/json' -d '${body}' -w '\\n'
 `
-}
-
-function keyText({ exists, key }: FirstKey): string {
-  if (key) return `${key}\n            Keep it: it is not shown again.`
-  const command = 'npm run keys -- create NAME'
-  return exists ? `created before; for a new one: ${command}` : `none yet; create one: ${command}`
 }

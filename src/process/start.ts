@@ -12,7 +12,7 @@ import { createRateLimit } from '../http/rate-limit.ts'
 import { createTelemetry } from '../http/request-log.ts'
 import { createIdempotency } from '../idempotency/store.ts'
 import { createAuthenticator } from '../keys/authenticator.ts'
-import { prepareFirstKey } from '../keys/store.ts'
+import { createFirstKey } from '../keys/store.ts'
 import type { Log } from '../observe/log.ts'
 import { flushSpans } from '../observe/span.ts'
 import type { Stores } from '../procedure/context.ts'
@@ -73,7 +73,7 @@ export async function start(config: Config, log: Log, { createStores, ...api }: 
   if (metrics) await listen('METRICS_PORT', metrics.server, ofMetrics)
   await listen('PORT', app.server, { port, host, backlog: MAX_UNACCEPTED, reusePort })
   // Last: a key is shown once, and a start that fails shows nothing.
-  const firstKey = await prepareFirstKey(db, config.databaseUrl)
+  const firstKey = await createFirstKey(db, config.databaseUrl)
   // The garbage of the start is 15 MB, which V8 would return only under load. `npm start` exposes `gc`.
   globalThis.gc?.({ type: 'major', flavor: 'last-resort' })
   return {

@@ -1,21 +1,12 @@
 /** API keys in the database: their rights, their ends, rotations and revocations. */
 import { CompiledQuery } from 'kysely'
-import { expect, onTestFinished, test } from 'vitest'
-import { connect } from '../../db/connect.ts'
+import { expect, test } from 'vitest'
 import { Deadline } from '../../db/deadline.ts'
 import { hashKey } from '../../src/keys/key.ts'
-import {
-  createKey,
-  findKey,
-  listKeys,
-  prepareFirstKey,
-  revokeKey,
-  rotateKey,
-} from '../../src/keys/store.ts'
+import { createKey, findKey, listKeys, revokeKey, rotateKey } from '../../src/keys/store.ts'
 import { engine } from '../support/database.ts'
 import { running, until } from '../support/instance.ts'
 import { migratedForFile } from '../support/migrated.ts'
-import { proxied } from '../support/proxy.ts'
 import { openSql } from '../support/sql.ts'
 
 const HOUR = 3_600_000
@@ -125,14 +116,3 @@ test('a rotation that fails leaves the old key as it is', async () => {
   await db.executeQuery(CompiledQuery.raw('drop trigger broken')) // after the rollback
   expect(await find(key)).toBeDefined()
 })
-
-test.runIf(engine === 'mysql')(
-  'a server that does not say whether there are keys stops no start',
-  async () => {
-    const { proxy, url: through } = await proxied(url)
-    onTestFinished(() => proxy.cut())
-    void proxy.hangAt(/from `api_keys`/)
-    await using hanging = await connect(through)
-    expect(await prepareFirstKey(hanging, through)).toEqual({ exists: true })
-  },
-)
