@@ -26,27 +26,22 @@ export async function createLog(): Promise<Log> {
     // An asynchronous write ends in a later turn of the event loop, and until then more entries arrive
     // than one write may have.
     sync: true,
-    minLength: 1, // with 0, flush does nothing
     maxLength: 8 * 1024 * 1024,
-    periodicFlush: 100,
     retryEAGAIN: () => performance.now() < exitDeadline,
   })
   // A write takes 50 µs, whatever its size. SonicBoom could gather entries, too, but with each it copies all
   // that it has: a fifth of the memory that a request allocates.
   let lines = ''
-  const write = () => {
+  // Without a line it writes those that wait, and repeats a failed write.
+  const write = (line = '') => {
+    lines += line
+    if (line && lines.length < 16_000) return
     destination.write(lines)
     lines = ''
   }
-  const gathering = {
-    write(line: string) {
-      lines += line
-      if (lines.length >= 16_000) write()
-    },
-  }
   setInterval(write, 100).unref()
   // Collectors know levels by their names.
-  const log = pino({ formatters: { level: (level) => ({ level }) } }, gathering)
+  const log = pino({ formatters: { level: (level) => ({ level }) } }, { write })
   let dropped = 0
   const reportDropped = () => {
     const entries = dropped
@@ -57,11 +52,10 @@ export async function createLog(): Promise<Log> {
   destination
     .on('drop', (entries: string) => (dropped += entries.split('\n').length - 1))
     .on('drain', reportDropped)
-    .on('error', () => {}) // the next write repeats a failed one
+    .on('error', () => {})
   process.on('exit', () => {
     exitDeadline = performance.now() + EXIT_TIMEOUT
-    write()
-    destination.flush() // not flushSync: it repeats a write to a full disk or a closed pipe forever
+    write() // not flushSync: it repeats a write to a full disk or a closed pipe forever
     reportDropped()
     write()
     destination.end()
