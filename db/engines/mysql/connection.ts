@@ -11,10 +11,13 @@ import type { Session } from './session.ts'
 /** The types of integers in the protocol: TINY, SHORT, LONG, LONGLONG, INT24. On SQLite all are bigints, too. */
 const INTEGERS = new Set<number | undefined>([1, 2, 3, 8, 9])
 
+/** Returns the function that makes connections. A statement without a deadline has `timeout` milliseconds. */
+export const connectWith = (pool: MysqlPool, timeout: number) => () =>
+  new MysqlConnection(pool, timeout)
+
 /** Takes a connection from the pool for its first statement, whose deadline limits the wait. */
-export class MysqlConnection extends Connection {
+class MysqlConnection extends Connection {
   readonly #pool: MysqlPool
-  /** Milliseconds for a statement without a deadline. */
   readonly #timeout: number
   #session: Session | undefined
   /** Whether a transaction begins with the next statement. */

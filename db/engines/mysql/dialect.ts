@@ -13,7 +13,7 @@ import { LockedError } from '../../errors.ts'
 import { type Database, TABLES, type Tables } from '../../tables.ts'
 import { createDriver } from '../../transaction.ts'
 import { mysqlQueryOf, type SslMode } from '../../url.ts'
-import { MysqlConnection } from './connection.ts'
+import { connectWith } from './connection.ts'
 import { MysqlPool } from './pool.ts'
 import { COLLATION } from './session.ts'
 
@@ -80,7 +80,7 @@ export function mysqlDialect(
     },
   }
   const pool = new MysqlPool(address, size, usage)
-  const connect = () => new MysqlConnection(pool, timeout ?? Number.POSITIVE_INFINITY)
+  const connect = connectWith(pool, timeout ?? Number.POSITIVE_INFINITY)
   return {
     connect,
     createDriver: () => createDriver(connect, () => pool.end()),
