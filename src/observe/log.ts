@@ -30,13 +30,15 @@ export async function createLog(): Promise<Log> {
     retryEAGAIN: () => performance.now() < exitDeadline,
   })
   // A write takes 50 µs, whatever its size. SonicBoom could gather entries, too, but with each it copies all
-  // that it has: a fifth of the memory that a request allocates.
+  // that it has, which is a fifth of the memory that a request allocates.
   let lines = ''
-  // Without a line it writes those that wait, and repeats a failed write.
+  // Without a line it writes those that wait.
   const write = (line = '') => {
     lines += line
     if (line && lines.length < 16_000) return
-    destination.write(lines)
+    // Repeats a failed write. SonicBoom drops what exceeds the maximum without an attempt to write the rest.
+    if (!line) destination.write('')
+    if (lines) destination.write(lines)
     lines = ''
   }
   setInterval(write, 100).unref()
@@ -55,7 +57,7 @@ export async function createLog(): Promise<Log> {
     .on('error', () => {})
   process.on('exit', () => {
     exitDeadline = performance.now() + EXIT_TIMEOUT
-    write() // not flushSync: it repeats a write to a full disk or a closed pipe forever
+    write() // not destination.flushSync: it repeats a write to a full disk or a closed pipe forever
     reportDropped()
     write()
     destination.end()

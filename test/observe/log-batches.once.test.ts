@@ -89,6 +89,25 @@ test('a log that is not read does not fill the memory: further entries are dropp
   expect(requests(server) + count).toBe(2_000)
 })
 
+test('a full log is written once it is read again, also while more entries arrive', async () => {
+  const code = `
+    import { setTimeout } from 'node:timers/promises'
+    ${CREATE_LOG}
+    const fill = (size) => log.info('x'.repeat(size))
+    for (let count = 0; count < 600; count++) fill(16_000)
+    for (let size = 8_000; size > 100; size /= 2) await setTimeout(150, fill(size))
+    setInterval(() => log.info('more'), 10)
+    process.stdout.write('full')`
+  const child = spawn(process.execPath, ['--input-type=module', '-e', code])
+  onTestFinished(() => void child.kill('SIGKILL'))
+  await once(child.stdout, 'data')
+  let end = ''
+  for await (const text of child.stderr.setEncoding('utf8')) {
+    if (/entries were dropped/.test(end + text)) return
+    end = text.slice(-100)
+  }
+})
+
 test('a process that ends logs the number of entries that were dropped just before', async () => {
   const code = `${CREATE_LOG}\nlog.info('x'.repeat(9_000_000))\nprocess.exit()`
   const words = ['--input-type=module', '-e', code]
