@@ -20,14 +20,17 @@ export async function createLog(): Promise<Log> {
     const ignore = 'pid,hostname'
     return pino(pretty({ destination: STDERR, sync: true, singleLine: true, ignore }))
   }
-  let exitDeadline = 0
+  let isFull = false
   const destination = pino.destination({
     dest: STDERR,
     // An asynchronous write ends in a later turn of the event loop, and until then more entries arrive
     // than one write may have.
     sync: true,
     maxLength: 8 * 1024 * 1024,
-    retryEAGAIN: () => performance.now() < exitDeadline,
+    retryEAGAIN() {
+      isFull = true
+      return false // it would sleep for 100 ms, while a fast reader empties a pipe of 64 KB
+    },
   })
   // A write takes 50 µs, whatever its size. SonicBoom could gather entries, too, but with each it copies all
   // that it has, which is a fifth of the memory that a request allocates.
@@ -37,6 +40,7 @@ export async function createLog(): Promise<Log> {
     lines += line
     if (line && lines.length < 16_000) return
     // Repeats a failed write. SonicBoom drops what exceeds the maximum without an attempt to write the rest.
+    isFull = false
     if (!line) destination.write('')
     if (lines) destination.write(lines)
     lines = ''
@@ -56,11 +60,15 @@ export async function createLog(): Promise<Log> {
     .on('drain', reportDropped)
     .on('error', () => {})
   process.on('exit', () => {
-    exitDeadline = performance.now() + EXIT_TIMEOUT
-    write() // not destination.flushSync: it repeats a write to a full disk or a closed pipe forever
+    const end = performance.now() + EXIT_TIMEOUT
+    // Not destination.flushSync: it repeats a write to a full disk or a closed pipe forever.
+    const cell = new Int32Array(new SharedArrayBuffer(4))
+    const writeAll = () => {
+      for (write(); isFull && performance.now() < end; write()) Atomics.wait(cell, 0, 0, 2) // ms
+    }
+    writeAll()
     reportDropped()
-    write()
-    destination.end()
+    writeAll()
   })
   return log
 }

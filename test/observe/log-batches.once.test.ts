@@ -2,6 +2,7 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, existsSync, openSync } from 'node:fs'
+import { setTimeout } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { expect, onTestFinished, test } from 'vitest'
 import { startInstance, until } from '../support/instance.ts'
@@ -123,6 +124,19 @@ test('a stop waits for a reader that is slow, and loses no entry', async () => {
   expect(await server.exited).toBe(0)
   expect(requests(server)).toBe(100)
   expect(server.stderr).toMatch(/"msg":"Stopped"\}\n$/)
+})
+
+test('a process that ends writes megabytes of entries to a reader that is slow', async () => {
+  const code = `${CREATE_LOG}
+    for (let count = 0; count < 400; count++) log.info('x'.repeat(16_000))
+    process.exit()`
+  const child = spawn(process.execPath, ['--input-type=module', '-e', code])
+  let lines = 0
+  for await (const text of child.stderr.setEncoding('utf8')) {
+    lines += text.split('\n').length - 1
+    await setTimeout(5)
+  }
+  expect(lines).toBe(400)
 })
 
 test('a log that is not read does not keep a process from ending', async () => {
