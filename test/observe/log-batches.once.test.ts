@@ -96,7 +96,10 @@ test('a full log is written once it is read again, also while more entries arriv
     ${CREATE_LOG}
     const fill = (size) => log.info('x'.repeat(size))
     for (let count = 0; count < 600; count++) fill(16_000)
-    for (let size = 8_000; size > 100; size /= 2) await setTimeout(150, fill(size))
+    for (let size = 8_000; size > 100; size /= 2) {
+      fill(size)
+      await setTimeout(150)
+    }
     setInterval(() => log.info('more'), 10)
     process.stdout.write('full')`
   const child = spawn(process.execPath, ['--input-type=module', '-e', code])
