@@ -3,11 +3,10 @@ import { randomBytes } from 'node:crypto'
 import { type Selectable, sql } from 'kysely'
 import { lookUp } from '../../db/coalesce/lookup.ts'
 import type { Deadline } from '../../db/deadline.ts'
-import { now } from '../../db/engine.ts'
+import { engineOf, now } from '../../db/engine.ts'
 import { execute } from '../../db/statement.ts'
 import type { ApiKeysTable, Database } from '../../db/tables.ts'
 import { inTransaction } from '../../db/transaction.ts'
-import { describeUrl } from '../../db/url.ts'
 import { newKey } from './key.ts'
 
 /** Maximum number of keys whose use one statement records. */
@@ -44,11 +43,12 @@ export async function createKey(
 }
 
 /** Returns the key that it creates if the embedded database never had one. On MySQL only the operator creates keys. */
-export async function createFirstKey(db: Database, databaseUrl: string) {
-  if (describeUrl(databaseUrl).engine !== 'sqlite' || (await hasKeys(db))) return undefined
+export async function createFirstKey(db: Database): Promise<string | undefined> {
+  if (!engineOf(db).isInProcess || (await hasKeys(db))) return undefined
   // The transaction begins with the write lock, so only one of several concurrent starts creates a key.
   return await inTransaction(db, async (transaction) => {
-    if (!(await hasKeys(transaction))) return (await createKey(transaction, 'first key')).key
+    if (await hasKeys(transaction)) return undefined
+    return (await createKey(transaction, 'first key')).key
   })
 }
 

@@ -73,7 +73,7 @@ export async function start(config: Config, log: Log, { createStores, ...api }: 
   if (metrics) await listen('METRICS_PORT', metrics.server, ofMetrics)
   await listen('PORT', app.server, { port, host, backlog: MAX_UNACCEPTED, reusePort })
   // Last: a key is shown once, and a start that fails shows nothing.
-  const firstKey = await createFirstKey(db, config.databaseUrl)
+  const firstKey = await createFirstKey(db)
   // The garbage of the start is 15 MB, which V8 would return only under load. `npm start` exposes `gc`.
   globalThis.gc?.({ type: 'major', flavor: 'last-resort' })
   return {

@@ -130,7 +130,7 @@ test.runIf(engine === 'sqlite')('two starts that find no key create one key', as
   await using one = await connect(url)
   await using other = await connect(url)
   const release = await holdWrites(url)
-  const both = Promise.all([one, other].map((db) => createFirstKey(db, url)))
+  const both = Promise.all([one, other].map(createFirstKey))
   await setTimeout(100) // both find no key before either can create one
   await release()
   expect((await both).filter((key) => key)).toHaveLength(1)
