@@ -15,7 +15,7 @@ export const idempotencyParameter = {
   in: 'header',
   name: 'Idempotency-Key',
   schema: { type: 'string', minLength: 1, maxLength: MAX_HEADER_LENGTH, pattern: PATTERN.source },
-  description: `A string of up to ${MAX_LENGTH} printable ASCII characters that you choose for this request, best a UUID, never undefined or null, in quotes (draft-ietf-httpapi-idempotency-key-header-07). With quotes and escapes, the header has up to ${MAX_HEADER_LENGTH} characters. Another API key may use the same value, except one that replaces yours by rotation: both keys share it. A key is kept for a day, unless the operator chose otherwise.`,
+  description: `A string of up to ${MAX_LENGTH} printable ASCII characters that you choose for this request, best a UUID, never undefined, null, NaN or None, in quotes (draft-ietf-httpapi-idempotency-key-header-07). With quotes and escapes, the header has up to ${MAX_HEADER_LENGTH} characters. Another API key may use the same value, except one that replaces yours by rotation: both keys share it. A key is kept for a day, unless the operator chose otherwise.`,
 } as const
 
 /** Returns the key of a header; undefined if there is no header. Throws BAD_REQUEST for other text. */
