@@ -4,7 +4,7 @@ import type { RowDataPacket } from 'mysql2'
 import { Deadline } from '../../deadline.ts'
 import type { PoolUsage } from '../../engine.ts'
 import { DatabaseUnavailableError, OverloadedError } from '../../errors.ts'
-import { type Address, open, type Session } from './session.ts'
+import { type Address, open, type Session, type Use } from './session.ts'
 
 /** The part of the connections that may write: while all writes wait for a lock, reads continue. */
 const WRITERS = 0.6
@@ -20,9 +20,6 @@ const PING_AFTER = 500
 /** Milliseconds that the ping may take. */
 const PING_TIMEOUT = 500
 
-/** A use for a statement that reads or that may write; or for the kill of a session, beyond the limits. */
-type Use = 'read' | 'write' | 'kill'
-
 interface Waiter extends PromiseWithResolvers<Session> {
   use: Use
 }
@@ -31,9 +28,8 @@ export class MysqlPool {
   readonly #address: Address
   readonly #usage: PoolUsage
   readonly #size: number
-  readonly #writing = new Set<Session>()
-  /** Those for kills, which do not count among the connections in use. */
-  readonly #killing = new Set<Session>()
+  /** The number of connections in use that may write. */
+  #writing = 0
   /** The idle connections, in the order of their last use: the first one was idle for the longest time. */
   readonly #idle: Session[] = []
   /** The callers, in the order of their arrival. */
@@ -71,8 +67,9 @@ export class MysqlPool {
   /** Takes a connection back, which is closed if its socket is destroyed. */
   giveBack(session: Session): void {
     session.workedAt = performance.now()
-    this.#writing.delete(session)
-    if (!this.#killing.delete(session)) this.#usage.used--
+    if (session.use === 'write') this.#writing--
+    if (session.use !== 'kill') this.#usage.used--
+    session.use = undefined
     if (!session.socket.destroyed) this.#keep(session)
     if (this.#end.signal.aborted && this.#usage.used === 0) this.#unused.resolve()
     this.#serve()
@@ -112,15 +109,15 @@ export class MysqlPool {
 
   #mayUse(use: Use): boolean {
     if (this.#usage.used >= this.#size) return use === 'kill'
-    return use !== 'write' || this.#writing.size < Math.max(1, Math.floor(this.#size * WRITERS))
+    return use !== 'write' || this.#writing < Math.max(1, Math.floor(this.#size * WRITERS))
   }
 
   #takeIdle(use: Use): Session | undefined {
     const session = this.#mayUse(use) ? this.#idle.pop() : undefined
     if (!session) return undefined
-    if (use === 'kill') this.#killing.add(session)
-    else this.#usage.used++
-    if (use === 'write') this.#writing.add(session)
+    session.use = use
+    if (use !== 'kill') this.#usage.used++
+    if (use === 'write') this.#writing++
     return session
   }
 

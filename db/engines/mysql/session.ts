@@ -36,6 +36,9 @@ export interface Address {
   warn(message: string): void
 }
 
+/** A use for a statement that reads or that may write; or for the kill of a session, beyond the limits. */
+export type Use = 'read' | 'write' | 'kill'
+
 /** A session with a server. All times are those of performance.now(). */
 export interface Session {
   readonly connection: Connection
@@ -48,6 +51,8 @@ export interface Session {
   readonly openedAt: number
   /** When it was last known to work. */
   workedAt: number
+  /** Undefined while it is idle. */
+  use: Use | undefined
 }
 
 /** Opens a connection, and sets up its session. Throws the reason, for the operator. */
@@ -70,7 +75,7 @@ export async function open(
     connection.on('error', () => {}) // as above
     await within(LOG_IN_TIMEOUT, promisify(connection.connect).call(connection))
     const server = await within(timeout, setUp(connection, warn))
-    return { connection, socket, server, openedAt, workedAt: performance.now() }
+    return { connection, socket, server, openedAt, workedAt: performance.now(), use: undefined }
   } catch (error) {
     socket.destroy()
     throw openError(error as Error, options.ssl !== undefined) // Node and mysql2 throw nothing else
