@@ -83,14 +83,13 @@ export function inserts<Row, Table extends WithId>(
     },
   })
 
-  async function insertRow(db: Database, row: Values, deadline: Deadline): Promise<bigint> {
-    const { hasConsecutiveIds } = states(db)
-    const id = hasConsecutiveIds ? await insertInBatch(db, row, deadline) : undefined
-    return id ?? (await insert(db, [row], deadline))
-  }
-
   return async (db, row, deadline) => {
     const values = valuesOf(row, db)
-    return await retry(() => insertRow(db, values, deadline), { repeatable: false, deadline })
+    const attempt = async () => {
+      const { hasConsecutiveIds } = states(db)
+      const id = hasConsecutiveIds ? await insertInBatch(db, values, deadline) : undefined
+      return id ?? (await insert(db, [values], deadline))
+    }
+    return await retry(attempt, { repeatable: false, deadline })
   }
 }
