@@ -23,8 +23,7 @@ export async function createLog(): Promise<Log> {
   let isFull = false
   const destination = pino.destination({
     dest: STDERR,
-    // An asynchronous write ends in a later turn of the event loop, and until then more entries arrive
-    // than one write may have.
+    // More entries than one write may have would arrive before the end of an asynchronous one.
     sync: true,
     maxLength: 8 * 1024 * 1024,
     retryEAGAIN() {
