@@ -144,7 +144,7 @@ export class SqliteFile {
     if (isAlone || sql === 'commit') this.checkPlace()
     const rowCount = rowsOf(query)
     const insertsAlone = isAlone && rowCount !== undefined
-    if (insertsAlone) database.exec('begin immediate')
+    if (insertsAlone) this.#prepare(database, 'begin immediate').statement.run()
     try {
       const result = statement.run(...values)
       const changes = BigInt(result.changes)
@@ -152,7 +152,7 @@ export class SqliteFile {
         // A trigger of the operator has ignored a row (`raise(ignore)`): SQLite reports a success.
         throw new RejectedRowError(`Of ${rowCount} rows the database added ${changes}`)
       }
-      if (insertsAlone) database.exec('commit')
+      if (insertsAlone) this.#prepare(database, 'commit').statement.run()
       // As in MySQL, the id of the first of several rows, whose ids are consecutive.
       const insertId = BigInt(result.lastInsertRowid) - changes + 1n
       return { rows: [], numAffectedRows: changes, insertId }
