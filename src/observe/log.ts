@@ -23,7 +23,7 @@ export async function createLog(): Promise<Log> {
   let isFull = false
   const destination = pino.destination({
     dest: STDERR,
-    // More entries than one write may have would arrive before the end of an asynchronous one.
+    // An asynchronous write ends a turn later, and entries may arrive faster than one write a turn.
     sync: true,
     maxLength: 8 * 1024 * 1024,
     retryEAGAIN() {

@@ -51,7 +51,7 @@ export interface Session {
   readonly openedAt: number
   /** When it was last known to work. */
   workedAt: number
-  /** Undefined while it is idle. */
+  /** What it is used for; undefined while it is idle. */
   use: Use | undefined
 }
 
