@@ -110,6 +110,7 @@ test('a full log is written once it is read again, also while more entries arriv
     if (/entries were dropped/.test(end + text)) return
     end = text.slice(-100)
   }
+  expect.unreachable('The process has ended without the rest of its log')
 })
 
 test('a process that ends logs the number of entries that were dropped just before', async () => {
