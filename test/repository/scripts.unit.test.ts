@@ -48,23 +48,51 @@ test('a key is not made without the options that npm takes for itself; FILE is w
   )
 })
 
-test('every script that runs Node says in one line that Node is missing', () => {
-  const folder = newFolder()
+/** A folder with `bin/`, a machine's own `node` in `own/`, and one in node_modules, which npm has on PATH. */
+function machine(own: string, brought: string) {
+  const folder = path.join(newFolder(), 'a b')
+  const write = (file: string, script: string) => {
+    mkdirSync(path.dirname(path.join(folder, file)), { recursive: true })
+    writeFileSync(path.join(folder, file), script, { mode: 0o755 })
+  }
   cpSync(path.join(root, 'bin'), path.join(folder, 'bin'), { recursive: true })
-  // An old Node, as a machine may have: it runs no TypeScript, and does not know all options.
-  const old = '#!/bin/sh\n[ "$1" = -e ] && exit 1\necho "bad option: $1" >&2\nexit 9\n'
-  writeFileSync(path.join(folder, 'node'), old, { mode: 0o755 })
+  if (brought) write('node_modules/node/bin/node', brought)
+  mkdirSync(path.join(folder, 'node_modules/.bin'), { recursive: true })
+  symlinkSync('../node/bin/node', path.join(folder, 'node_modules/.bin/node'))
+  write('own/node', own)
+  const PATH = ['node_modules/.bin', 'own'].map((name) => path.join(folder, name)).join(':')
+  return { folder, env: { PATH } }
+}
+
+/** Prints its name and its arguments as a Node that is new enough. */
+const fine = (name: string) => `#!/bin/sh\n[ "$1" = -e ] || echo "${name}: $*"\n`
+const old = '#!/bin/sh\n[ "$1" = -e ] && echo "own/node is Node 20.20.2" >&2\nexit 9\n'
+/** As where a shared library of Node is missing. */
+const broken = '#!/bin/sh\necho "node: error while loading libatomic.so.1" >&2\nexit 127\n'
+
+test.each([
+  ['the one of node_modules', fine('brought'), 'brought'],
+  ["the machine's own where that does not start", broken, 'own'],
+  ["the machine's own where there is no other", '', 'own'],
+])('bin/node runs %s', (_, brought, name) => {
+  const { folder, env } = machine(fine('own'), brought)
+  symlinkSync(folder, `${folder} linked`)
+  for (const at of [folder, `${folder} linked`]) {
+    const ran = spawnSync(path.join(at, 'bin/node'), ['a b', '*'], { env, encoding: 'utf8' })
+    expect([ran.stdout, ran.stderr]).toEqual([`${name}: a b *\n`, ''])
+  }
+})
+
+test('every script that runs Node says why none starts, and what helps', () => {
+  const { folder, env } = machine(old, broken)
   const other = /^(npm run (build|check)|biome check --write)/
   const scripts = Object.entries(manifest.scripts).filter(([, script]) => !other.test(script))
   expect(scripts.map(([name]) => name)).toEqual(expect.arrayContaining(['start', 'keys', 'check']))
   for (const [name, script] of scripts) {
-    const ran = spawnSync('sh', ['-c', script], {
-      cwd: folder,
-      env: { PATH: `${folder}:/bin:/usr/bin` },
-      encoding: 'utf8',
-    })
+    const ran = spawnSync('/bin/sh', ['-c', script], { cwd: folder, env, encoding: 'utf8' })
     expect(ran.stderr, name).toBe(
-      'Node 24.4 or newer is missing: run npm ci without --ignore-scripts, --omit=dev and NODE_ENV=production, which installs it, or install it yourself\n',
+      `Node 24.4 or newer is missing: node: error while loading libatomic.so.1; own/node is Node 20.20.2
+Run npm ci without --ignore-scripts, --omit=dev and NODE_ENV=production, which installs it, and install any library that is named here; or install Node 24.4 or newer yourself\n`,
     )
     expect(ran.status, name).toBe(1)
   }
