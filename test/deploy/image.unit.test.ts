@@ -4,13 +4,13 @@ import { expect, test } from 'vitest'
 import { SERVICE_FLAGS, SERVICE_PROGRAM, SERVICE_VARIABLES } from '../../bench/service.ts'
 import manifest from '../../package.json' with { type: 'json' }
 import { readConfig } from '../../src/config/config.ts'
-import { compose, dockerfile, readRoot, said } from '../support/image.ts'
+import { compose, dockerfile, imageNode, readRoot, said } from '../support/image.ts'
 
-test('the image has the tested Node version, and does not run as root', () => {
-  const [major] = process.versions.node.split('.')
+// test/world/runtime.test.ts starts the service on that version.
+test('the stages of the image have one Node version, and it does not run as root', () => {
   expect([...dockerfile.matchAll(/^FROM (\S+)/gm)].map(([, image]) => image)).toEqual([
-    `node:${major}-slim`,
-    `node:${major}-slim`,
+    `node:${imageNode}-slim`,
+    `node:${imageNode}-slim`,
   ])
   // Kubernetes can tell only of a number that it is not root.
   expect(said(/USER/)).toEqual(['1000'])

@@ -8,6 +8,10 @@ const root = path.join(import.meta.dirname, '../..')
 export const readRoot = (file: string): string => readFileSync(path.join(root, file), 'utf8')
 
 export const dockerfile = readRoot('Dockerfile').replaceAll('\\\n', ' ')
+
+/** The major version of Node in the image. */
+export const imageNode = String(/^FROM node:(\d+)-slim/m.exec(dockerfile)?.[1])
+
 export const compose = readRoot('compose.yaml')
 
 /** The arguments of an instruction in the last stage of the Dockerfile. */

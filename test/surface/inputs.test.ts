@@ -138,7 +138,9 @@ const pages: [input: Record<string, unknown>, ids: bigint[] | string][] = [
 describe('listPets', () => {
   test.each(titled(pages))('%s', async (_, input, expected) => {
     const query = Object.entries(input).flatMap(([name, value]) =>
-      [value].flat().map((item) => [name, Object.is(item, -0) ? '-0' : String(item)]),
+      [value]
+        .flat()
+        .map((item): [string, string] => [name, Object.is(item, -0) ? '-0' : String(item)]),
     )
     const path = `/pets?${new URLSearchParams(query)}`
     const rest = await ofRest(service.rest('GET', path))
