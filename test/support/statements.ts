@@ -1,6 +1,6 @@
 /** The statements that a database executes, as the engine records them. */
 import { StatementSync } from 'node:sqlite'
-import { createConnection } from 'mysql2/promise'
+import { createConnection, type RowDataPacket } from 'mysql2/promise'
 import { engine } from './database.ts'
 
 export interface Statements {
@@ -27,16 +27,19 @@ async function watchMysql(databaseUrl: string): Promise<Statements> {
   await admin.query('set global general_log = on')
   return {
     async like(pattern) {
-      const [rows] = await admin.query(
-        `select convert(argument using utf8mb4) as text from mysql.general_log
-        where command_type in ('Query', 'Execute') and thread_id in (
-          select thread_id from mysql.general_log where command_type = 'Connect' and argument like ?
-        ) order by event_time`,
+      // Not by a subquery: the log has no index, and MariaDB 11 reads it once for each of its rows.
+      const [threads] = await admin.query<RowDataPacket[]>(
+        `select distinct thread_id from mysql.general_log
+        where command_type = 'Connect' and argument like ?`,
         [`% on ${name}%`],
       )
-      return (rows as { text: string }[])
-        .map(({ text }) => text)
-        .filter((text) => pattern.test(text))
+      if (threads.length === 0) return []
+      const [rows] = await admin.query<RowDataPacket[]>(
+        `select convert(argument using utf8mb4) as text from mysql.general_log
+        where command_type in ('Query', 'Execute') and thread_id in (?) order by event_time`,
+        [threads.map(({ thread_id }) => thread_id)],
+      )
+      return rows.map(({ text }) => text).filter((text) => pattern.test(text))
     },
     close: async () => admin.destroy(),
   }
