@@ -6,7 +6,9 @@ import { LRUCache } from 'lru-cache'
 import { BrokenDatabaseError, LockedError, RejectedRowError } from '../../errors.ts'
 import type { Statement } from '../../transaction.ts'
 import { sqliteError } from './errors.ts'
-import { type Files, filesOf, isLogLost, lostPath, openFile } from './place.ts'
+import { openFile } from './open.ts'
+import { Place } from './place.ts'
+import { Turns } from './turns.ts'
 
 /** Milliseconds between two attempts while another process holds the write lock. */
 const LOCK_INTERVAL = 5
@@ -25,16 +27,12 @@ export class SqliteFile {
   readonly #path: string
   readonly #mayCreate: boolean
   readonly #timeout: number
+  readonly #turns = new Turns()
   readonly #prepared = new LRUCache<string, Prepared>({ max: MAX_PREPARED })
   #database: DatabaseSync | undefined
-  /** The files that were opened. */
-  #files: Files = new Map()
-  /** Why the database is not used until the files are back. */
-  #lost: BrokenDatabaseError | undefined
+  #place: Place | undefined
   /** Why the database is not used any more. */
   #damage: BrokenDatabaseError | undefined
-  /** The session with an open transaction, and what resolves at its end. */
-  #owner: { session: object; end: PromiseWithResolvers<void> } | undefined
 
   constructor(path: string, mayCreate: boolean, timeout: number) {
     this.#path = path
@@ -43,7 +41,7 @@ export class SqliteFile {
   }
 
   close(): void {
-    this.#setOwner(undefined)
+    this.#turns.set(undefined)
     try {
       this.checkPlace()
     } catch {
@@ -55,30 +53,23 @@ export class SqliteFile {
   }
 
   /**
-   * Throws BrokenDatabaseError if a path no longer leads to the file that was opened, which SQLite goes on
-   * using (https://sqlite.org/howtocorrupt.html#_unlinking_or_renaming_a_database_file_while_in_use), and
-   * from the first error on that SQLite reports of damage.
+   * Throws BrokenDatabaseError while a path does not lead to the file that was opened, and from the first
+   * error on that SQLite reports of damage.
    */
   checkPlace(): void {
     if (this.#damage) throw this.#damage
-    const lost = lostPath(this.#files)
-    if (lost === undefined) {
-      this.#lost = undefined
-      return
+    try {
+      this.#place?.check()
+    } catch (error) {
+      this.#undo()
+      // At each check, because a reader with an older snapshot delays it.
+      if (this.#database) this.#place?.saveLog(this.#database)
+      throw error
     }
-    if (!this.#lost) {
-      const message = `${lost} is no longer the file that the service opened, and new data is lost with the old file: put that back, or restart the service`
-      this.#lost = new BrokenDatabaseError(new Error(message), true)
-    }
-    this.#undo()
-    // SQLite still has a log that was removed: this copies what was acknowledged into the database. At each
-    // call, because a reader with an older snapshot delays it.
-    if (isLogLost(this.#files)) this.#database?.exec('pragma wal_checkpoint')
-    throw this.#lost
   }
 
   isOwnedBy(session: object): boolean {
-    return this.#owner?.session === session
+    return this.#turns.owns(session)
   }
 
   /**
@@ -90,22 +81,19 @@ export class SqliteFile {
     const { deadline } = statement
     const end = performance.now() + this.#timeout
     for (;;) {
-      while (this.#owner && this.#owner.session !== session) {
-        const { promise } = this.#owner.end
-        await (deadline ? deadline.race(promise) : promise)
-      }
+      while (this.#turns.mustWait(session)) await this.#turns.end(deadline)
       if (deadline?.reason) throw deadline.reason
       try {
         return this.#run<Row>(statement)
       } catch (cause) {
         const error = sqliteError(cause)
-        if (error instanceof BrokenDatabaseError && error !== this.#lost) {
+        if (error instanceof BrokenDatabaseError && error !== this.#place?.lost) {
           this.#damage = error
           this.#undo()
         }
         if (!(error instanceof LockedError) || performance.now() > end) throw error
       } finally {
-        this.#setOwner(this.#database?.isTransaction ? session : undefined)
+        this.#turns.set(this.#database?.isTransaction ? session : undefined)
       }
       // SQLite's own wait, `busy_timeout`, would block the whole process.
       await setTimeout(LOCK_INTERVAL)
@@ -116,48 +104,44 @@ export class SqliteFile {
   #undo(): void {
     if (!this.#database?.isTransaction) return
     this.#database.exec('rollback')
-    this.#setOwner(undefined)
-  }
-
-  #setOwner(session: object | undefined): void {
-    if (this.#owner?.session === session) return
-    this.#owner?.end.resolve()
-    this.#owner = session && { session, end: Promise.withResolvers() }
+    this.#turns.set(undefined)
   }
 
   #run<Row>({ sql, parameters, query }: Statement): QueryResult<Row> {
-    if (this.#damage || this.#lost) this.checkPlace()
-    if (!this.#database) {
-      const opened = openFile(this.#path, this.#mayCreate)
-      this.#files = filesOf(this.#path)
-      this.#database = opened
-    }
-    const database = this.#database
-    const { statement, columns } = this.#prepare(database, sql)
+    if (this.#damage || this.#place?.lost) this.checkPlace()
+    const database = this.#database ?? this.#open()
+    const prepared = this.#prepare(database, sql)
     const values = parameters as SQLInputValue[] // node:sqlite rejects other values
-    if (columns.length > 0) {
-      // `setReturnArrays` makes rows arrays. Kysely declares the type of the objects.
-      const rows = statement.all(...values) as unknown as unknown[][]
-      return { rows: rows.map((row) => toObject(columns, row)) as Row[] }
-    }
+    if (prepared.columns.length > 0) return read(prepared, values)
     const isAlone = !database.isTransaction
     if (isAlone || sql === 'commit') this.checkPlace()
     const rowCount = rowsOf(query)
-    const insertsAlone = isAlone && rowCount !== undefined
-    if (insertsAlone) this.#prepare(database, 'begin immediate').statement.run()
+    return isAlone && rowCount !== undefined
+      ? this.#insert(database, prepared, values, rowCount)
+      : write(prepared, values, rowCount)
+  }
+
+  #open(): DatabaseSync {
+    const database = openFile(this.#path, this.#mayCreate)
+    this.#place = new Place(this.#path)
+    this.#database = database
+    return database
+  }
+
+  /** Inserts in a transaction, which is undone if a row is missing. */
+  #insert<Row>(
+    database: DatabaseSync,
+    insert: Prepared,
+    values: SQLInputValue[],
+    rowCount: number,
+  ): QueryResult<Row> {
+    this.#prepare(database, 'begin immediate').statement.run()
     try {
-      const result = statement.run(...values)
-      const changes = BigInt(result.changes)
-      if (rowCount !== undefined && changes !== BigInt(rowCount)) {
-        // A trigger of the operator has ignored a row (`raise(ignore)`): SQLite reports a success.
-        throw new RejectedRowError(`Of ${rowCount} rows the database added ${changes}`)
-      }
-      if (insertsAlone) this.#prepare(database, 'commit').statement.run()
-      // As in MySQL, the id of the first of several rows, whose ids are consecutive.
-      const insertId = BigInt(result.lastInsertRowid) - changes + 1n
-      return { rows: [], numAffectedRows: changes, insertId }
+      const result = write<Row>(insert, values, rowCount)
+      this.#prepare(database, 'commit').statement.run()
+      return result
     } catch (error) {
-      if (insertsAlone && database.isTransaction) database.exec('rollback')
+      if (database.isTransaction) database.exec('rollback')
       throw error
     }
   }
@@ -172,6 +156,29 @@ export class SqliteFile {
     this.#prepared.set(sql, prepared)
     return prepared
   }
+}
+
+function read<Row>({ statement, columns }: Prepared, values: SQLInputValue[]): QueryResult<Row> {
+  // `setReturnArrays` makes rows arrays. Kysely declares the type of the objects.
+  const rows = statement.all(...values) as unknown as unknown[][]
+  return { rows: rows.map((row) => toObject(columns, row)) as Row[] }
+}
+
+/** Throws RejectedRowError if the database did not add `rowCount` rows. */
+function write<Row>(
+  { statement }: Prepared,
+  values: SQLInputValue[],
+  rowCount: number | undefined,
+): QueryResult<Row> {
+  const result = statement.run(...values)
+  const changes = BigInt(result.changes)
+  if (rowCount !== undefined && changes !== BigInt(rowCount)) {
+    // A trigger of the operator has ignored a row (`raise(ignore)`): SQLite reports a success.
+    throw new RejectedRowError(`Of ${rowCount} rows the database added ${changes}`)
+  }
+  // As in MySQL, the id of the first of several rows, whose ids are consecutive.
+  const insertId = BigInt(result.lastInsertRowid) - changes + 1n
+  return { rows: [], numAffectedRows: changes, insertId }
 }
 
 /** Returns the number of rows that an insert sends; undefined for other statements. */

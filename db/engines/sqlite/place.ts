@@ -1,56 +1,58 @@
-/** The files of a SQLite database: how they are opened, and whether they are still in their places. */
-import { closeSync, existsSync, mkdirSync, openSync, realpathSync, statSync } from 'node:fs'
-import { dirname } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
-import { DatabaseUnavailableError } from '../../errors.ts'
+/** Whether the files of an open SQLite database are still those that were opened. */
+import { realpathSync, statSync } from 'node:fs'
+import type { DatabaseSync } from 'node:sqlite'
+import { BrokenDatabaseError } from '../../errors.ts'
 
-/** Opens a file, which is created with its folder if it is missing and `mayCreate`. */
-export function openFile(path: string, mayCreate: boolean): DatabaseSync {
-  if (mayCreate) mkdirSync(dirname(path), { recursive: true })
-  else if (!existsSync(path)) {
-    // A typing error in the path must not create an empty database.
-    const cause = new Error('the file does not exist; ?create at the end of the URL creates it')
-    throw new DatabaseUnavailableError(cause, false)
+/** The place of a database: its file, its log, and the index of the log. */
+export class Place {
+  /** The files, by their paths, each with what identified it when it was opened. */
+  readonly #files: Map<string, string | undefined>
+  readonly #main: string
+  readonly #log: string
+  #lost: BrokenDatabaseError | undefined
+
+  /** Takes note of the files of a database that was just opened at `path`. */
+  constructor(path: string) {
+    const target = realpathSync(path) // beside it SQLite keeps the log of a link
+    this.#main = path
+    this.#log = `${target}-wal`
+    const paths = [this.#main, this.#log, `${target}-shm`]
+    this.#files = new Map(paths.map((name) => [name, identityOf(name)]))
   }
-  if (!existsSync(path) && existsSync(`${path}-wal`)) {
-    const cause = new Error('the file is missing: put it back, or move its log (-wal) away')
-    throw new DatabaseUnavailableError(cause, false)
+
+  /** Why the database is not used until the files are back: the error of the last `check`. */
+  get lost(): BrokenDatabaseError | undefined {
+    return this.#lost
   }
-  // Only the owner may read the file. SQLite creates its other files with the same mode.
-  closeSync(openSync(path, 'a', 0o600))
-  const database = new DatabaseSync(path, { readBigInts: true, timeout: 0 })
-  try {
-    // FULL: a commit survives a power failure (https://sqlite.org/pragma.html#pragma_synchronous). The
-    // first statement creates the log.
-    database.exec('pragma journal_mode=wal; pragma synchronous=full; select 1 from sqlite_schema')
-    return database
-  } catch (error) {
-    database.close()
-    throw error
+
+  /**
+   * Throws BrokenDatabaseError if a path no longer leads to the file that was opened, which SQLite goes on
+   * using: https://sqlite.org/howtocorrupt.html#_unlinking_or_renaming_a_database_file_while_in_use
+   */
+  check(): void {
+    const lost = this.#files.keys().find((path) => this.#isLost(path))
+    if (lost === undefined) {
+      this.#lost = undefined
+      return
+    }
+    if (!this.#lost) {
+      const message = `${lost} is no longer the file that the service opened, and new data is lost with the old file: put that back, or restart the service`
+      this.#lost = new BrokenDatabaseError(new Error(message), true)
+    }
+    throw this.#lost
   }
-}
 
-/** The files, by their paths, each with what identified it when it was opened. */
-export type Files = Map<string, string | undefined>
+  /** Copies what was acknowledged into the database, if its log alone was removed: SQLite still has it. */
+  saveLog(database: DatabaseSync): void {
+    if (this.#isLost(this.#main) || !this.#isLost(this.#log)) return
+    // A process that only reads makes an empty log; one that writes uses the database without the lost one.
+    const isUsed = (statSync(this.#log, { throwIfNoEntry: false })?.size ?? 0) > 0
+    if (!isUsed) database.exec('pragma wal_checkpoint')
+  }
 
-/** Returns the files of a database that was just opened: its own, its log, and the index of the log. */
-export function filesOf(path: string): Files {
-  const target = realpathSync(path) // beside it SQLite keeps the log of a link
-  const paths = [path, `${target}-wal`, `${target}-shm`]
-  return new Map(paths.map((path) => [path, identityOf(path)]))
-}
-
-/** Returns a path that no longer leads to the file that was opened; undefined if all do. */
-export const lostPath = (files: Files): string | undefined =>
-  [...files].find(([path, identity]) => identityOf(path) !== identity)?.[0]
-
-/** Returns whether the log was removed, the database is in its place, and no process uses a new log. */
-export function isLogLost(files: Files): boolean {
-  const [main, log] = [...files.keys()]
-  if (!main || !log || identityOf(main) !== files.get(main)) return false
-  // A process that only reads makes an empty log.
-  const isUsed = (statSync(log, { throwIfNoEntry: false })?.size ?? 0) > 0
-  return identityOf(log) !== files.get(log) && !isUsed
+  #isLost(path: string): boolean {
+    return identityOf(path) !== this.#files.get(path)
+  }
 }
 
 /** Returns what identifies the file at a path; undefined if there is none. */

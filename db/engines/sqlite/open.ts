@@ -1,0 +1,31 @@
+/** How a SQLite file is opened. */
+import { closeSync, existsSync, mkdirSync, openSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { DatabaseUnavailableError } from '../../errors.ts'
+
+/** Opens a file, which is created with its folder if it is missing and `mayCreate`. */
+export function openFile(path: string, mayCreate: boolean): DatabaseSync {
+  if (mayCreate) mkdirSync(dirname(path), { recursive: true })
+  else if (!existsSync(path)) {
+    // A typing error in the path must not create an empty database.
+    const cause = new Error('the file does not exist; ?create at the end of the URL creates it')
+    throw new DatabaseUnavailableError(cause, false)
+  }
+  if (!existsSync(path) && existsSync(`${path}-wal`)) {
+    const cause = new Error('the file is missing: put it back, or move its log (-wal) away')
+    throw new DatabaseUnavailableError(cause, false)
+  }
+  // Only the owner may read the file. SQLite creates its other files with the same mode.
+  closeSync(openSync(path, 'a', 0o600))
+  const database = new DatabaseSync(path, { readBigInts: true, timeout: 0 })
+  try {
+    // FULL: a commit survives a power failure (https://sqlite.org/pragma.html#pragma_synchronous). The
+    // first statement creates the log.
+    database.exec('pragma journal_mode=wal; pragma synchronous=full; select 1 from sqlite_schema')
+    return database
+  } catch (error) {
+    database.close()
+    throw error
+  }
+}
