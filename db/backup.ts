@@ -4,6 +4,7 @@ import path from 'node:path'
 import { backup, DatabaseSync } from 'node:sqlite'
 import { setTimeout } from 'node:timers/promises'
 import { connect } from './connect.ts'
+import { refuseLeftovers } from './engines/sqlite/leftovers.ts'
 import { migrate } from './migrate.ts'
 import { CREATE } from './url.ts'
 
@@ -67,6 +68,7 @@ async function withCopy(
   target: string,
   use: (copied: DatabaseSync, part: string) => Promise<void> | void,
 ): Promise<void> {
+  refuseLeftovers(source)
   if (!existsSync(source)) throw new Error(`${source} does not exist`)
   // Another folder for each: a power failure leaves one, and two backups may have the same file.
   const folder = mkdtempSync(`${target}.part-`)

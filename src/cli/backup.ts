@@ -6,8 +6,8 @@ await command(async (config) => {
   const file = fileArgument(config)
   const path = embeddedPath(config)
   const { backUp } = await import('../../db/backup.ts')
-  await backUp(path, file).catch(({ message }) => {
-    throw new UsageError(`Cannot back up ${path} to ${file}: ${message}`)
+  await backUp(path, file).catch(({ message, cause = { message } }) => {
+    throw new UsageError(`Cannot back up ${path} to ${file}: ${cause.message}`)
   })
   await print(`Backed up to ${file}: ${path}`)
 })

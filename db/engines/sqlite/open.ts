@@ -3,8 +3,12 @@ import { closeSync, existsSync, mkdirSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { DatabaseUnavailableError } from '../../errors.ts'
+import { refuseLeftovers } from './leftovers.ts'
 
-/** Opens a file, which is created with its folder if it is missing and `mayCreate`. */
+/**
+ * Opens a file, which is created with its folder if it is missing and `mayCreate`. Throws BrokenDatabaseError if
+ * what lies there would cost data, DatabaseUnavailableError, and the errors of node:sqlite and the file system.
+ */
 export function openFile(path: string, mayCreate: boolean): DatabaseSync {
   if (mayCreate) mkdirSync(dirname(path), { recursive: true })
   else if (!existsSync(path)) {
@@ -12,10 +16,7 @@ export function openFile(path: string, mayCreate: boolean): DatabaseSync {
     const cause = new Error('the file does not exist; ?create at the end of the URL creates it')
     throw new DatabaseUnavailableError(cause, false)
   }
-  if (!existsSync(path) && existsSync(`${path}-wal`)) {
-    const cause = new Error('the file is missing: put it back, or move its log (-wal) away')
-    throw new DatabaseUnavailableError(cause, false)
-  }
+  refuseLeftovers(path)
   // Only the owner may read the file. SQLite creates its other files with the same mode.
   closeSync(openSync(path, 'a', 0o600))
   const database = new DatabaseSync(path, { readBigInts: true, timeout: 0 })

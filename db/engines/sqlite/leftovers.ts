@@ -1,0 +1,110 @@
+/**
+ * What lies at the place of a SQLite database before it is opened. SQLite removes what it takes for left-overs,
+ * or writes it into the file, without a word: https://sqlite.org/howtocorrupt.html
+ */
+import {
+  closeSync,
+  existsSync,
+  lstatSync,
+  openSync,
+  readlinkSync,
+  readSync,
+  realpathSync,
+  statSync,
+} from 'node:fs'
+import { basename, dirname, join, resolve } from 'node:path'
+import { BrokenDatabaseError } from '../../errors.ts'
+import { isMountPoint } from './mounts.ts'
+import { isWhole, LOG_HEADER, pageSizeOf } from './wal.ts'
+
+/** The header of a database: https://sqlite.org/fileformat2.html#the_database_header */
+const FILE_HEADER = 100
+const MAGIC = 'SQLite format 3\0'
+
+/** What byte 18 of the header is where the database has a write-ahead log. */
+const WITH_LOG = 2
+
+const LOST = 'see "When the data are lost" in docs/runbook.md'
+
+/**
+ * Throws BrokenDatabaseError, which says what to do, if SQLite would lose data by what lies at `path`. Changes
+ * nothing. Call it only while this process has the database not open: to close one of its files drops SQLite's
+ * locks (https://sqlite.org/howtocorrupt.html, 2.2).
+ */
+export function refuseLeftovers(path: string): void {
+  const file = targetOf(path) // beside it SQLite keeps the log of a link
+  const problem = problemOf(file)
+  if (problem) throw new BrokenDatabaseError(new Error(problem), true)
+}
+
+/** Returns what is wrong, and what to do. */
+function problemOf(file: string): string | undefined {
+  const [log, index, journal] = [`${file}-wal`, `${file}-shm`, `${file}-journal`]
+  const nameOfLog = basename(log)
+  for (const path of [file, log, index]) {
+    const links = statSync(path, { throwIfNoEntry: false })?.nlink ?? 1
+    if (links > 1) {
+      return `${basename(path)} has ${links} names (hard links), and SQLite would keep a log for each: remove the others, or copy the folder and use the copy`
+    }
+    if (isMountPoint(path)) {
+      return `${basename(path)} is mounted without its folder, where SQLite keeps the log of the database: mount the folder`
+    }
+  }
+  // The log first: a process that makes a database writes the file, by a journal, before the log.
+  const logHead = headOf(log, LOG_HEADER)
+  const head = headOf(file, FILE_HEADER)
+  if (head?.length !== FILE_HEADER) {
+    if (!logHead) return undefined // a new database
+    return `the file is ${head ? 'empty' : 'missing'}, but ${nameOfLog}, a part of the database, lies beside it: put the file back, or move the rest away and restore a backup, ${LOST}`
+  }
+  const pageSize = head.readUInt16BE(16) === 1 ? 65_536 : head.readUInt16BE(16)
+  const hasLog = head.toString('latin1', 0, MAGIC.length) === MAGIC && head[18] === WITH_LOG
+  const isLogUsed = logHead !== undefined && logHead.length > 0
+  if (isLogUsed && (!hasLog || (pageSizeOf(logHead) ?? pageSize) !== pageSize)) {
+    return `${nameOfLog} belongs to another database than the file beside it: put the file back to which it belongs, or move it away`
+  }
+  if (!hasLog) return undefined
+  const isComplete = isLogUsed || statSync(file).size > pageSize
+  if (isComplete && headOf(journal, 1)?.[0]) {
+    return `${basename(journal)}, which is no part of this database, lies beside it: move it away`
+  }
+  if (!hasAllFrames(log, index)) {
+    return `${nameOfLog}, a part of the database, ${logHead ? 'was shortened' : 'is missing'}: put it back, ${LOST}`
+  }
+  return undefined
+}
+
+/** Returns whether the log has what its index names, and the file does not have. */
+function hasAllFrames(log: string, index: string): boolean {
+  if (!existsSync(index)) return true
+  const descriptor = openSync(index, 'r')
+  try {
+    return isWhole(descriptor, true, () => {
+      const head = headOf(log, LOG_HEADER)
+      return head && pageSizeOf(head) ? statSync(log).size : 0
+    })
+  } finally {
+    closeSync(descriptor)
+  }
+}
+
+/** Returns the first bytes of a file, at most `length`; undefined if it is missing. */
+function headOf(path: string, length: number): Buffer | undefined {
+  if (!existsSync(path)) return undefined
+  const descriptor = openSync(path, 'r')
+  try {
+    const bytes = Buffer.alloc(length)
+    return bytes.subarray(0, readSync(descriptor, bytes, 0, length, 0))
+  } finally {
+    closeSync(descriptor)
+  }
+}
+
+/** Returns the path that links lead to, also if it does not exist. */
+function targetOf(path: string): string {
+  if (existsSync(path)) return realpathSync(path)
+  const isLink = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()
+  if (isLink) return targetOf(resolve(dirname(path), readlinkSync(path)))
+  const folder = dirname(path)
+  return existsSync(folder) ? join(realpathSync(folder), basename(path)) : path
+}

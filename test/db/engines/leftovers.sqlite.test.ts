@@ -1,0 +1,192 @@
+/** What lies beside the SQLite file when it is opened: SQLite would remove it, or roll it back, without a word. */
+import {
+  copyFileSync,
+  cpSync,
+  existsSync,
+  linkSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
+import path from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { afterAll, beforeEach, expect, test } from 'vitest'
+import { newFolder } from '../../support/database.ts'
+import { addKey } from '../../support/instance.ts'
+import { programs, runProgram, runServer, runToEnd } from '../../support/process.ts'
+import { restClient } from '../../support/rest.ts'
+import { openSql } from '../../support/sql.ts'
+
+const COUNT = 30
+const FILE = 'petstore.db'
+const LOG = `${FILE}-wal`
+const JOURNAL = `${FILE}-journal`
+const url = `sqlite:${FILE}?create`
+
+/** A folder with a backup without pets, and a database whose service was killed: its pets are in its log. */
+const { master, key } = await makeMaster()
+async function makeMaster() {
+  const master = newFolder(afterAll)
+  const server = await runServer({ DATABASE_URL: url }, master)
+  const key = await withSql((sql) => addKey(sql))
+  const backedUp = await runToEnd(programs.backup, { DATABASE_URL: url }, ['good.db'], master)
+  if (backedUp.code !== 0) throw new Error(backedUp.stderr)
+  const rest = restClient(server.origin, key)
+  for (let count = 0; count < COUNT; count++) {
+    await rest('POST', '/pets', { body: { name: `Rex ${count}`, categoryId: 1 } })
+  }
+  await server.end('SIGKILL')
+  return { master, key }
+
+  async function withSql<Result>(use: (sql: Awaited<ReturnType<typeof openSql>>) => Result) {
+    await using sql = await openSql(`sqlite:${path.join(master, FILE)}`)
+    return await use(sql)
+  }
+}
+
+let folder: string
+beforeEach(() => {
+  folder = newFolder()
+  cpSync(master, folder, { recursive: true })
+})
+const at = (name: string) => path.join(folder, name)
+
+/** The names and contents of all files; a link may lead to none. */
+const contents = () =>
+  readdirSync(folder).map((name) => [name, existsSync(at(name)) && readFileSync(at(name), 'base64')])
+
+/** Runs a program to its end, or to the start-up text of a service. */
+async function run(program: keyof typeof programs, args: string[] = [], starter: string[] = []) {
+  const running = runProgram(
+    programs[program],
+    { DATABASE_URL: url, PORT: '0' },
+    args,
+    folder,
+    starter,
+  )
+  if (program === 'server') running.child.stdout.once('data', () => void running.end())
+  const code = await running.exited
+  return { code, stdout: running.stdout, stderr: running.stderr }
+}
+
+const service = () => run('server')
+const backup = () => run('backup', ['made.db'])
+const restore = () => run('restore', ['good.db'])
+const commands = [() => run('migrate'), () => run('seed'), () => run('keys', ['list'])]
+
+/** Returns the number of the pets that a service returns. Throws if it does not start. */
+async function countServed(): Promise<number> {
+  const server = await runServer({ DATABASE_URL: url }, folder)
+  const { body } = await restClient(server.origin, key)('GET', '/pets?limit=100')
+  await server.end('SIGKILL')
+  return (body as unknown[]).length
+}
+
+/** A journal with which SQLite would roll the file back to the state of the backup. */
+function makeStaleJournal(): void {
+  const database = new DatabaseSync(at('good.db'))
+  database.exec(`pragma journal_mode = delete; pragma synchronous = off; begin immediate;
+    update api_keys set name = 'other'; create table more (text text)`)
+  copyFileSync(at('good.db-journal'), at(JOURNAL))
+  database.exec('rollback')
+  database.close()
+}
+
+interface State {
+  /** Makes what lies there of the database of the killed service. */
+  make(): void
+  /** What the message says is wrong. */
+  says: RegExp
+  /** What the message advises, after which all pets are served. */
+  mend?: () => void
+}
+
+const states: Record<string, State> = {
+  'an empty file beside its log': {
+    make: () => truncateSync(at(FILE)),
+    says: /the file is empty, but petstore\.db-wal, a part of the database, lies beside it: put the file back/,
+    mend: () => copyFileSync(path.join(master, FILE), at(FILE)),
+  },
+  'an empty file beside its empty log': {
+    make: () => {
+      for (const name of [FILE, LOG]) truncateSync(at(name))
+    },
+    says: /the file is empty, but petstore\.db-wal/,
+  },
+  'a part of a header beside its log': {
+    make: () => truncateSync(at(FILE), 99),
+    says: /the file is empty, but petstore\.db-wal/,
+    mend: () => copyFileSync(path.join(master, FILE), at(FILE)),
+  },
+  'a log without its file': {
+    make: () => rmSync(at(FILE)),
+    says: /the file is missing, but petstore\.db-wal/,
+    mend: () => copyFileSync(path.join(master, FILE), at(FILE)),
+  },
+  'a log without the file that a link leads to': {
+    make: () => {
+      for (const suffix of ['-wal', '-shm']) renameSync(at(FILE + suffix), at(`target.db${suffix}`))
+      rmSync(at(FILE))
+      symlinkSync('target.db', at(FILE))
+    },
+    says: /the file is missing, but target\.db-wal/,
+    mend: () => copyFileSync(path.join(master, FILE), at('target.db')),
+  },
+  'a backup that was copied over the file': {
+    make: () => copyFileSync(at('good.db'), at(FILE)),
+    says: /petstore\.db-wal belongs to another database/,
+    mend: () => copyFileSync(path.join(master, FILE), at(FILE)),
+  },
+  'a journal that was copied': {
+    make: makeStaleJournal,
+    says: /petstore\.db-journal, which is no part of this database, lies beside it: move it away/,
+    mend: () => renameSync(at(JOURNAL), at('old-journal')),
+  },
+  'a shortened log': {
+    make: () => truncateSync(at(LOG), statSync(at(LOG)).size / 2),
+    says: /petstore\.db-wal, a part of the database, was shortened: put it back/,
+    mend: () => copyFileSync(path.join(master, LOG), at(LOG)),
+  },
+  'a log whose beginning was removed': {
+    make: () => writeFileSync(at(LOG), Buffer.alloc(4_096), { flag: 'r+' }),
+    says: /petstore\.db-wal, a part of the database, was shortened/,
+    mend: () => copyFileSync(path.join(master, LOG), at(LOG)),
+  },
+  'a removed log': {
+    make: () => rmSync(at(LOG)),
+    says: /petstore\.db-wal, a part of the database, is missing: put it back/,
+    mend: () => copyFileSync(path.join(master, LOG), at(LOG)),
+  },
+  'a file with two names': {
+    make: () => linkSync(at(FILE), at('other.db')),
+    says: /petstore\.db has 2 names \(hard links\)/,
+    mend: () => rmSync(at('other.db')),
+  },
+  'a log with two names': {
+    make: () => linkSync(at(LOG), at('other.db-wal')),
+    says: /petstore\.db-wal has 2 names \(hard links\)/,
+    mend: () => rmSync(at('other.db-wal')),
+  },
+}
+
+test.each(Object.entries(states))(
+  '%s is refused in one line, and stays as it is',
+  async (what, { make, says, mend }) => {
+    make()
+    const before = contents()
+    const all = what === Object.keys(states)[0] ? commands : []
+    const refusals = await Promise.all([service, backup, restore, ...all].map((call) => call()))
+    for (const refusal of refusals) {
+      expect(refusal).toEqual({ code: 1, stdout: '', stderr: expect.stringMatching(/^[^\n]+\n$/) })
+      expect(refusal.stderr).toMatch(says)
+    }
+    expect(contents()).toEqual(before)
+    mend?.()
+    if (mend) expect(await countServed()).toBe(COUNT)
+  },
+)
