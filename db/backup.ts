@@ -1,15 +1,30 @@
 /** Backups of an embedded database, while other processes use it. */
-import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import path from 'node:path'
 import { backup, DatabaseSync } from 'node:sqlite'
 import { setTimeout } from 'node:timers/promises'
 import { connect } from './connect.ts'
+import { sqliteError } from './engines/sqlite/errors.ts'
 import { refuseLeftovers } from './engines/sqlite/leftovers.ts'
+import { DamagedDatabaseError } from './errors.ts'
 import { migrate } from './migrate.ts'
 import { CREATE } from './url.ts'
 
 /** Copies all pages in one step. A copy in several steps starts again at each write of another process. */
 const ALL_PAGES = 2 ** 31 - 1
+
+/** What SQLite takes for parts of a database, or for left-overs, by its name. */
+const SUFFIXES = ['-journal', '-wal', '-shm']
 
 /** Milliseconds that other processes may hold the database, and between two attempts. */
 const LOCK_TIMEOUT = 30_000
@@ -20,14 +35,20 @@ const LOCKED = [0, 5, 6]
 
 /**
  * Copies a snapshot of the database at `source` to a `file`, which exists only once it is complete. Writes
- * to the database do not wait. Throws for a damaged database, whose copy could not be restored, for a
- * file that exists, or one of SQLite's beside it, and for errors of the file system and of SQLite.
+ * to the database do not wait. Throws for a database that is damaged, or not of this service, whose copy could
+ * not be restored, for what `refuseLeftovers` refuses, for a file that exists, or one of SQLite's beside it, and
+ * for errors of the file system and of SQLite.
  */
 export async function backUp(source: string, file: string): Promise<void> {
-  const names = ['', '-journal', '-wal', '-shm'].map((suffix) => file + suffix)
-  const taken = names.find((name) => existsSync(name))
+  const taken = ['', ...SUFFIXES].map((suffix) => file + suffix).find((name) => existsSync(name))
   if (taken) throw new Error(`${taken} exists: choose another FILE`)
-  await withCopy(source, file, (_copied, part) => {
+  refuseLeftovers(source)
+  if (!existsSync(source)) throw new Error(`${source} does not exist`)
+  const copySource = async (part: string) => {
+    using database = new DatabaseSync(source)
+    await copy(database, part)
+  }
+  await withCopy(file, copySource, (_copied, part) => {
     writeFileSync(file, '', { flag: 'wx' }) // throws if another backup was faster: a rename would replace its file
     renameSync(part, file)
   })
@@ -37,39 +58,69 @@ export async function backUp(source: string, file: string): Promise<void> {
  * Replaces the content of the database at `target` by a backup, in one transaction. Creates the database,
  * with its folder, if it is missing. Migrates both before. No id that the database assigned is assigned again,
  * except by chance those of creations at that very moment. Throws for a file that is not a complete database of
- * this service, for a target of another program, and for errors of the file system and of SQLite, without a change.
+ * this service, or has files of SQLite beside it, for a target that is damaged, of another program, or refused
+ * by `refuseLeftovers`, and for errors of the file system and of SQLite, without a change.
  */
 export async function restore(target: string, file: string): Promise<void> {
+  if (!existsSync(file)) throw new Error(`${file} does not exist`)
+  const real = realpathSync(file) // beside it is what SQLite would take for a part of it
+  const beside = SUFFIXES.map((suffix) => real + suffix).find((name) => existsSync(name))
+  if (beside) {
+    const name = path.basename(beside)
+    throw new Error(
+      `${name} lies beside it: move it away, or, if it belongs to the file, make one file of both by npm run backup with DATABASE_URL=sqlite:${file}`,
+    )
+  }
   mkdirSync(path.dirname(target), { recursive: true })
-  await withCopy(file, target, async (copied, part) => {
-    // The migrations would complete an empty database. They add Idempotency-Keys to an early release's.
-    copied.exec('select prefix, category_id from api_keys, pets limit 0')
-    for (const database of [part, target]) {
-      await using db = await connect(`sqlite:${database}${CREATE}`)
-      await migrate(db)
+  // SQLite would write into the file itself, if only to undo what it takes for left-overs.
+  const copyFile = (part: string) => {
+    copyFileSync(file, part)
+    chmodSync(part, 0o600) // `copyFileSync` has given it the rights of the file
+  }
+  await withCopy(target, copyFile, async (copied, part) => {
+    await migrateFile(part)
+    try {
+      await migrateFile(target)
+      await replace(target, copied)
+    } catch (error) {
+      if (!(sqliteError(error) instanceof DamagedDatabaseError)) throw error
+      const name = path.basename(target)
+      throw new Error(
+        `${name} is damaged, too: stop the service, move ${name} and what lies beside it away, and restore again`,
+      )
     }
-    copied.prepare('attach ? as replaced').run(target)
-    copied.exec(`create temp table ids as select name, max(seq) as seq from
-      (select * from main.sqlite_sequence union all select * from replaced.sqlite_sequence) group by name;
-      delete from main.sqlite_sequence; insert into main.sqlite_sequence select name, seq from ids`)
-    const sizeOf = (name: string) => copied.prepare(`pragma ${name}.page_size`).get()?.page_size
-    if (sizeOf('main') !== sizeOf('replaced')) {
-      // A database with a log keeps the size of its pages: https://sqlite.org/pragma.html#pragma_page_size
-      copied.exec(`pragma main.journal_mode = delete; pragma main.page_size = ${sizeOf('replaced')};
-        vacuum main`)
-    }
-    await copy(copied, target)
   })
 }
 
-/** Calls `use` with a checked copy of the database at `source`, one file in a folder beside `target`. */
+async function migrateFile(file: string): Promise<void> {
+  await using db = await connect(`sqlite:${file}${CREATE}`)
+  await migrate(db)
+}
+
+/** Replaces the content of the database at `target` by that of a copy, which then has the ids of both. */
+async function replace(target: string, copied: DatabaseSync): Promise<void> {
+  copied.prepare('attach ? as replaced').run(target)
+  copied.exec(`create temp table ids as select name, max(seq) as seq from
+    (select * from main.sqlite_sequence union all select * from replaced.sqlite_sequence) group by name;
+    delete from main.sqlite_sequence; insert into main.sqlite_sequence select name, seq from ids`)
+  const sizeOf = (name: string) => copied.prepare(`pragma ${name}.page_size`).get()?.page_size
+  if (sizeOf('main') !== sizeOf('replaced')) {
+    // A database with a log keeps the size of its pages: https://sqlite.org/pragma.html#pragma_page_size
+    copied.exec(`pragma main.journal_mode = delete; pragma main.page_size = ${sizeOf('replaced')};
+      vacuum main`)
+  }
+  await copy(copied, target)
+}
+
+/**
+ * Has `fill` make a file in a folder beside `target`, checks it, and calls `use` with it. Throws if it is
+ * damaged, or has no tables of this service.
+ */
 async function withCopy(
-  source: string,
   target: string,
+  fill: (part: string) => Promise<void> | void,
   use: (copied: DatabaseSync, part: string) => Promise<void> | void,
 ): Promise<void> {
-  refuseLeftovers(source)
-  if (!existsSync(source)) throw new Error(`${source} does not exist`)
   // Another folder for each: a power failure leaves one, and two backups may have the same file.
   const folder = mkdtempSync(`${target}.part-`)
   const discard = () => rmSync(folder, { recursive: true, force: true })
@@ -77,17 +128,27 @@ async function withCopy(
   try {
     const part = path.join(folder, 'copy.db')
     writeFileSync(part, '', { mode: 0o600 }) // only the owner may read the names and hashes of keys
-    using database = new DatabaseSync(source)
-    await copy(database, part)
+    await fill(part)
     using copied = new DatabaseSync(part)
     copied.exec('pragma journal_mode = delete') // one file, without a log
     // https://sqlite.org/pragma.html#pragma_integrity_check
     const { integrity_check } = copied.prepare('pragma integrity_check').get() ?? {}
     if (integrity_check !== 'ok') throw new Error('the database is damaged')
+    refuseStranger(copied)
     await use(copied, part)
   } finally {
     process.off('exit', discard)
     discard()
+  }
+}
+
+/** Throws for a database that another program made, or that is empty: migrations would complete that. */
+function refuseStranger(database: DatabaseSync): void {
+  try {
+    // They add the table of Idempotency-Keys to the database of an early release.
+    database.exec('select prefix, category_id from api_keys, pets limit 0')
+  } catch (error) {
+    throw new Error(`it is no database of this service: ${(error as Error).message}`)
   }
 }
 

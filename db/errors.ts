@@ -35,6 +35,9 @@ export class ConflictError extends DatabaseUnavailableError {}
 /** The files of the database were replaced, removed or damaged, so an operator must act. Not repeated. */
 export class BrokenDatabaseError extends DatabaseUnavailableError {}
 
+/** The database reports damage of its file. */
+export class DamagedDatabaseError extends BrokenDatabaseError {}
+
 /** The database rejected a row because of its values, so its statement added no row. `cause` is the reason. */
 export class RejectedRowError extends Error {
   override name = 'RejectedRowError'

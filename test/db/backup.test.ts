@@ -1,6 +1,14 @@
 /** `npm run backup` and `npm run restore` while a service uses the database. */
 import { randomUUID } from 'node:crypto'
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import {
+  copyFileSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setImmediate, setTimeout } from 'node:timers/promises'
@@ -169,8 +177,8 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
     for (const [name, reason] of [
       ['damaged.db', 'the database is damaged'],
       ['unknown.db', 'its table api_keys belongs to another program'],
-      ['foreign.db', 'no such table'],
-      ['partial.db', 'no such table: pets'],
+      ['foreign.db', 'it is no database of this service: no such table'],
+      ['partial.db', 'it is no database of this service: no such table: pets'],
       ['short.db', 'database disk image is malformed'],
       ['text.db', 'file is not a database'],
       ['missing.db', 'missing.db does not exist'],
@@ -184,10 +192,53 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
     expect(await run('restore', 'good.db', 'sqlite:stranger.db')).toEqual(refused)
   })
 
+  test.each(['-wal', '-shm', '-journal'])(
+    'a restore reads no %s beside the backup, and leaves both as they are',
+    async (suffix) => {
+      await run('backup', 'monday.db')
+      await create() // into the log of the service, whose pages fit the backup
+      if (suffix === '-journal') writeFileSync(path.join(folder, 'monday.db-journal'), 'strange')
+      else copyFileSync(source + suffix, path.join(folder, `monday.db${suffix}`))
+      const contents = () =>
+        readdirSync(folder).map((name) => readFileSync(path.join(folder, name)))
+      const before = contents()
+      expect(await run('restore', 'monday.db')).toEqual(
+        fails(`monday\\.db${suffix} lies beside it: move it away`),
+      )
+      expect(contents()).toEqual(before)
+    },
+  )
+
+  test('a restore onto a damaged database says what to move away first', async () => {
+    await run('backup', 'monday.db')
+    writeFileSync(path.join(folder, 'broken.db'), 'This is no database.'.repeat(500))
+    await run('backup', 'damaged.db')
+    const damaged = new DatabaseSync(path.join(folder, 'damaged.db'))
+    const page = damaged.prepare(
+      "select rootpage from sqlite_schema where name = 'sqlite_sequence'",
+    )
+    const start = (Number(page.get()?.rootpage) - 1) * 4_096
+    damaged.close()
+    const bytes = readFileSync(path.join(folder, 'damaged.db'))
+    bytes.fill('no page', start, start + 4_096)
+    writeFileSync(path.join(folder, 'damaged.db'), bytes)
+    for (const name of ['broken.db', 'damaged.db']) {
+      const refused = await run('restore', 'monday.db', `sqlite:${name}`)
+      expect(refused).toEqual(
+        fails(`${name} is damaged, too: stop the service, move ${name} and what lies beside it`),
+      )
+      for (const left of readdirSync(folder).filter((file) => file.startsWith(name))) {
+        renameSync(path.join(folder, left), path.join(folder, `old-${left}`))
+      }
+      expect(await run('restore', 'monday.db', `sqlite:${name}`)).toMatchObject(done)
+    }
+  })
+
   test('a backup overwrites no file, and leaves none that is incomplete or damaged', async () => {
     await run('backup', 'damaged.db')
     damage('damaged.db')
     writeFileSync(path.join(folder, 'broken.db'), 'This is no database.'.repeat(500))
+    writeFileSync(path.join(folder, 'empty.db'), '')
     const taken = ['there.db', 'monday.db-journal', 'tuesday.db-wal', 'sunday.db-shm']
     for (const name of taken) writeFileSync(path.join(folder, name), 'mine')
     const before = readdirSync(folder)
@@ -201,6 +252,7 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
       ['friday.db', 'sqlite:none.db', 'none.db does not exist'],
       ['friday.db', 'sqlite:broken.db', 'file is not a database'], // after the copy has begun
       ['friday.db', 'sqlite:damaged.db', 'the database is damaged'],
+      ['friday.db', 'sqlite:empty.db', 'it is no database of this service: no such table'],
     ] as const) {
       expect(await run('backup', file, url), file).toEqual(fails(reason))
     }
@@ -261,6 +313,7 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
     const writer = new DatabaseSync(path.join(folder, 'large.db'))
     onTestFinished(() => writer.close())
     writer.exec(`pragma journal_mode = wal; pragma synchronous = off;
+      create table api_keys (prefix text); create table pets (category_id integer);
       create table large (text text); insert into large select zeroblob(8000000)`)
     let isOver = false
     const made = backUp(path.join(folder, 'large.db'), path.join(folder, 'copied.db'))

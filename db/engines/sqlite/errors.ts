@@ -1,6 +1,6 @@
 /** The errors of SQLite, by their result codes: https://sqlite.org/rescode.html */
 import {
-  BrokenDatabaseError,
+  DamagedDatabaseError,
   DatabaseUnavailableError,
   DuplicateError,
   LockedError,
@@ -39,7 +39,7 @@ export function sqliteError(error: unknown): unknown {
   if (unavailable.has(primary)) return new DatabaseUnavailableError(error, true)
   if (damaged.has(primary)) {
     const hint = `the file is damaged (${message}): restart the service, and if that does not help, restore a backup, see "When the data are lost" in docs/runbook.md`
-    return new BrokenDatabaseError(new Error(hint, { cause: error }), true)
+    return new DamagedDatabaseError(new Error(hint, { cause: error }), true)
   }
   if (duplicate.has(errcode)) return new DuplicateError(message)
   return primary === CONSTRAINT ? new RejectedRowError(message, { cause: error }) : error

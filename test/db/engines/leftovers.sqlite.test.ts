@@ -58,7 +58,10 @@ const at = (name: string) => path.join(folder, name)
 
 /** The names and contents of all files; a link may lead to none. */
 const contents = () =>
-  readdirSync(folder).map((name) => [name, existsSync(at(name)) && readFileSync(at(name), 'base64')])
+  readdirSync(folder).map((name) => [
+    name,
+    existsSync(at(name)) && readFileSync(at(name), 'base64'),
+  ])
 
 /** Runs a program to its end, or to the start-up text of a service. */
 async function run(program: keyof typeof programs, args: string[] = [], starter: string[] = []) {
