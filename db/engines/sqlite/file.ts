@@ -3,7 +3,12 @@ import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite'
 import { setTimeout } from 'node:timers/promises'
 import { type QueryResult, type RootOperationNode, ValuesNode } from 'kysely'
 import { LRUCache } from 'lru-cache'
-import { BrokenDatabaseError, LockedError, RejectedRowError } from '../../errors.ts'
+import {
+  BrokenDatabaseError,
+  DatabaseUnavailableError,
+  LockedError,
+  RejectedRowError,
+} from '../../errors.ts'
 import type { Statement } from '../../transaction.ts'
 import { sqliteError } from './errors.ts'
 import { openFile } from './open.ts'
@@ -48,13 +53,15 @@ export class SqliteFile {
       return // SQLite would remove the log at its path, which may be the new one of another process.
     }
     this.#database?.close()
+    this.#place?.close()
     this.#database = undefined
+    this.#place = undefined
     this.#damage = new BrokenDatabaseError(new Error('The service has closed the database'), true)
   }
 
   /**
-   * Throws BrokenDatabaseError while a path does not lead to the file that was opened, and from the first
-   * error on that SQLite reports of damage.
+   * Throws BrokenDatabaseError while a path does not lead to the file that was opened, for good once a file was
+   * shortened, and from the first error on that SQLite reports of damage.
    */
   checkPlace(): void {
     if (this.#damage) throw this.#damage
@@ -86,7 +93,7 @@ export class SqliteFile {
       try {
         return this.#run<Row>(statement)
       } catch (cause) {
-        const error = sqliteError(cause)
+        const error = this.#reasonOf(sqliteError(cause))
         if (error instanceof BrokenDatabaseError && error !== this.#place?.lost) {
           this.#damage = error
           this.#undo()
@@ -97,6 +104,17 @@ export class SqliteFile {
       }
       // SQLite's own wait, `busy_timeout`, would block the whole process.
       await setTimeout(LOCK_INTERVAL)
+    }
+  }
+
+  /** Returns why SQLite cannot use its files, if they are no longer those that were opened. */
+  #reasonOf(error: unknown): unknown {
+    if (!(error instanceof DatabaseUnavailableError) || error instanceof LockedError) return error
+    try {
+      this.checkPlace()
+      return error
+    } catch (reason) {
+      return reason
     }
   }
 

@@ -42,9 +42,9 @@ function problemOf(file: string): string | undefined {
   const [log, index, journal] = [`${file}-wal`, `${file}-shm`, `${file}-journal`]
   const nameOfLog = basename(log)
   for (const path of [file, log, index]) {
-    const links = statSync(path, { throwIfNoEntry: false })?.nlink ?? 1
-    if (links > 1) {
-      return `${basename(path)} has ${links} names (hard links), and SQLite would keep a log for each: remove the others, or copy the folder and use the copy`
+    const stats = statSync(path, { throwIfNoEntry: false })
+    if (stats?.isFile() && stats.nlink > 1) {
+      return `${basename(path)} has ${stats.nlink} names (hard links), and SQLite would keep a log for each: remove the others, or copy the folder and use the copy`
     }
     if (isMountPoint(path)) {
       return `${basename(path)} is mounted without its folder, where SQLite keeps the log of the database: mount the folder`

@@ -1,23 +1,37 @@
-/** Whether the files of an open SQLite database are still those that were opened. */
-import { realpathSync, statSync } from 'node:fs'
+/** Whether the files of an open SQLite database are still those that were opened, and whole. */
+import { type BigIntStats, closeSync, fstatSync, openSync, realpathSync, statSync } from 'node:fs'
+import { basename } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import { BrokenDatabaseError } from '../../errors.ts'
+import { isWhole } from './wal.ts'
 
-/** The place of a database: its file, its log, and the index of the log. */
+const REMEDY = 'stop the service, and see "When the data are lost" in docs/runbook.md'
+
+/** The place of a database: its file, its write-ahead log, and the index of the log. */
 export class Place {
-  /** The files, by their paths, each with what identified it when it was opened. */
-  readonly #files: Map<string, string | undefined>
   readonly #main: string
   readonly #log: string
+  /** The files, by their paths, each with what identified it when it was opened. */
+  readonly #files: Map<string, string | undefined>
+  /** They stay open as long as the database: to close a descriptor of the index drops SQLite's locks. */
+  readonly #descriptors: { log: number; index: number }
   #lost: BrokenDatabaseError | undefined
+  #cut: BrokenDatabaseError | undefined
 
-  /** Takes note of the files of a database that was just opened at `path`. */
+  /** Takes note of the files of a database that was just opened at `path`. Throws errors of the file system. */
   constructor(path: string) {
     const target = realpathSync(path) // beside it SQLite keeps the log of a link
+    const index = `${target}-shm`
     this.#main = path
     this.#log = `${target}-wal`
-    const paths = [this.#main, this.#log, `${target}-shm`]
-    this.#files = new Map(paths.map((name) => [name, identityOf(name)]))
+    const names = [this.#main, this.#log, index]
+    this.#files = new Map(names.map((name) => [name, identityOf(statsOf(name))]))
+    this.#descriptors = { log: openSync(this.#log, 'r'), index: openSync(index, 'r') }
+  }
+
+  /** Closes the descriptors of a database that is closed. */
+  close(): void {
+    for (const descriptor of Object.values(this.#descriptors)) closeSync(descriptor)
   }
 
   /** Why the database is not used until the files are back: the error of the last `check`. */
@@ -26,37 +40,52 @@ export class Place {
   }
 
   /**
-   * Throws BrokenDatabaseError if a path no longer leads to the file that was opened, which SQLite goes on
-   * using: https://sqlite.org/howtocorrupt.html#_unlinking_or_renaming_a_database_file_while_in_use
+   * Throws BrokenDatabaseError while a path does not lead to the file that was opened, which SQLite goes on using
+   * (https://sqlite.org/howtocorrupt.html#_unlinking_or_renaming_a_database_file_while_in_use), and for good once
+   * the file was emptied, or its log has lost frames: SQLite would write further ones behind the gap.
    */
   check(): void {
-    const lost = this.#files.keys().find((path) => this.#isLost(path))
-    if (lost === undefined) {
-      this.#lost = undefined
-      return
+    if (this.#cut) throw this.#cut
+    let lost: string | undefined
+    let isEmpty = false
+    for (const [path, identity] of this.#files) {
+      const stats = statsOf(path)
+      if (identityOf(stats) !== identity) lost ??= path
+      else if (path === this.#main) isEmpty = stats?.size === 0n
     }
-    if (!this.#lost) {
-      const message = `${lost} is no longer the file that the service opened, and new data is lost with the old file: put that back, or restart the service`
-      this.#lost = new BrokenDatabaseError(new Error(message), true)
+    if (lost === undefined) this.#lost = undefined
+    else
+      this.#lost ??= broken(
+        `${lost} is no longer the file that the service opened, and new data is lost with the old file: put that back, or restart the service`,
+      )
+    if (this.#lost) throw this.#lost
+    if (isEmpty) this.#cut = broken(`${basename(this.#main)} was emptied: ${REMEDY}`)
+    else if (!this.#isLogWhole()) {
+      this.#cut = broken(`${basename(this.#log)}, a part of the database, was shortened: ${REMEDY}`)
     }
-    throw this.#lost
+    if (this.#cut) throw this.#cut
   }
 
   /** Copies what was acknowledged into the database, if its log alone was removed: SQLite still has it. */
   saveLog(database: DatabaseSync): void {
-    if (this.#isLost(this.#main) || !this.#isLost(this.#log)) return
+    const isLost = (path: string) => identityOf(statsOf(path)) !== this.#files.get(path)
+    if (isLost(this.#main) || !isLost(this.#log) || !this.#isLogWhole()) return
     // A process that only reads makes an empty log; one that writes uses the database without the lost one.
-    const isUsed = (statSync(this.#log, { throwIfNoEntry: false })?.size ?? 0) > 0
+    const isUsed = (statsOf(this.#log)?.size ?? 0n) > 0n
     if (!isUsed) database.exec('pragma wal_checkpoint')
   }
 
-  #isLost(path: string): boolean {
-    return identityOf(path) !== this.#files.get(path)
+  #isLogWhole(): boolean {
+    const { log, index } = this.#descriptors
+    return isWhole(index, false, () => fstatSync(log).size)
   }
 }
 
-/** Returns what identifies the file at a path; undefined if there is none. */
-function identityOf(path: string): string | undefined {
-  const stats = statSync(path, { bigint: true, throwIfNoEntry: false })
-  return stats && `${stats.dev} ${stats.ino}`
-}
+const broken = (message: string) => new BrokenDatabaseError(new Error(message), true)
+
+const statsOf = (path: string): BigIntStats | undefined =>
+  statSync(path, { bigint: true, throwIfNoEntry: false })
+
+/** Returns what identifies a file; undefined if there is none. */
+const identityOf = (stats: BigIntStats | undefined): string | undefined =>
+  stats && `${stats.dev} ${stats.ino}`

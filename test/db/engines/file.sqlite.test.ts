@@ -10,6 +10,7 @@ import {
   truncateSync,
   writeSync,
 } from 'node:fs'
+import { setTimeout } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import { newDatabase, newFolder } from '../../support/database.ts'
 import { addKey, type Instance, startInstance } from '../../support/instance.ts'
@@ -115,7 +116,9 @@ test.each([
     }
     expect(await ready()).toBe(503)
     expect((await fetch(`${service.origin}/healthz`)).status).toBe(200)
-    await expect.poll(errors).toEqual([expect.stringMatching(/is damaged .+ in docs\/runbook\.md/)])
+    await expect
+      .poll(errors)
+      .toEqual([expect.stringMatching(/(is damaged|was emptied).+ in docs\/runbook\.md/)])
   },
 )
 
@@ -209,4 +212,62 @@ test('a row that a trigger ignores is 500, and nothing of its transaction stays'
   expect(await service.countPets()).toBe(5)
   expect(await service.sql('select * from seen')).toEqual([])
   expect(await service.sql('select id from idempotency_keys')).toEqual([])
+})
+
+/** Creates pets until the log has frames that the file does not have. */
+async function createSome(count: number): Promise<void> {
+  for (let made = 0; made < count; made++) expect((await create()).status).toBe(201)
+}
+
+test.each([
+  ['its log is emptied', '-wal', 0],
+  ['its log is cut', '-wal', 8_192],
+  ['it is emptied', '', 0],
+])(
+  'while the service runs, %s: no creation is acknowledged, with one line, and a restart is refused',
+  async (_, suffix, length) => {
+    const database = await newDatabase()
+    onTestFinished(database.remove)
+    await startService({}, database)
+    await createSome(20)
+    await service.sql.close() // this test reads the file, which would take the locks of that connection
+    truncateSync(file() + suffix, length)
+    for (const call of [create, createWithKey, create]) {
+      expect(await call()).toMatchObject(unavailable)
+    }
+    expect(await ready()).toBe(503)
+    expect((await fetch(`${service.origin}/healthz`)).status).toBe(200)
+    await expect.poll(errors).toHaveLength(1)
+    expect(errors()[0]).toMatch(/petstore\.db\S* .*was (shortened|emptied).+docs\/runbook\.md/)
+    const before = readFileSync(file())
+    await service.stop()
+    expect(readFileSync(file()).equals(before)).toBe(true)
+    await expect(startService({}, database)).rejects.toThrow(/petstore\.db/)
+  },
+)
+
+test('a log that another process empties after its last copy loses nothing', async () => {
+  const database = await newDatabase()
+  onTestFinished(database.remove)
+  await startService({}, database)
+  let made = 0
+  let goesOn = true
+  const creations = Array.from({ length: 4 }, async () => {
+    while (goesOn) {
+      expect((await create()).status).toBe(201)
+      made++
+    }
+  })
+  await using other = await openSql(database.url)
+  for (let turn = 0; turn < 50; turn++) {
+    await other('pragma wal_checkpoint(truncate)')
+    await setTimeout(10)
+  }
+  goesOn = false
+  await Promise.all(creations)
+  expect(errors()).toEqual([])
+  expect(await ready()).toBe(200)
+  await service.stop('SIGKILL')
+  await startService({}, database)
+  expect(await service.countPets()).toBe(made)
 })
