@@ -8,7 +8,7 @@ import { readSync } from 'node:fs'
 export const LOG_HEADER = 32
 const FRAME_HEADER = 24
 
-/** Two copies of the header of an index, and what says how much of the log was copied into the file. */
+/** Two copies of the header of an index, then what says how many frames were copied into the file. */
 const INDEX_WORDS = 34
 const COPY_WORDS = 12
 
@@ -21,35 +21,32 @@ export const pageSizeOf = (header: Buffer): number | undefined =>
     ? header.readUInt32BE(8)
     : undefined
 
+// One buffer for all: to make one takes as long as to fill it. Its words are in the byte order of the machine.
+const words = new Uint32Array(INDEX_WORDS)
+const halves = new Uint16Array(words.buffer)
+
 /**
  * Returns whether a log has all frames that its index names, or at least those that the file does not have
- * (`isCopyEnough`). True if the index names none. `index` is a descriptor: SQLite loses its locks when one is closed
- * (https://sqlite.org/howtocorrupt.html, 2.2). `sizeOf` returns the size of the log in bytes.
+ * (`isCopyEnough`). True if the index names none. `index` is a descriptor: SQLite loses its locks when one is
+ * closed (https://sqlite.org/howtocorrupt.html, 2.2). `sizeOf` returns the size of the log in bytes.
  */
 export function isWhole(index: number, isCopyEnough: boolean, sizeOf: () => number): boolean {
-  for (let words = read(index); ; ) {
-    if (sizeOf() >= sizeBy(words, isCopyEnough)) return true
-    // Another process may have written a frame in between, or have emptied the log after its last copy.
-    const latest = read(index)
-    if (latest.every((word, at) => word === words[at])) return false
-    words = latest
+  for (;;) {
+    readSync(index, words, 0, words.byteLength, 0)
+    const size = sizeOf()
+    if (size >= sizeBy(isCopyEnough)) return true
+    const before = words.slice()
+    readSync(index, words, 0, words.byteLength, 0)
+    // Otherwise another process has written a frame in between, or has emptied the log after its last copy.
+    if (before.every((word, at) => word === words[at])) return false
   }
 }
 
-/** The words of an index are in the byte order of the machine. */
-function read(index: number): Uint32Array {
-  const words = new Uint32Array(INDEX_WORDS)
-  readSync(index, words, 0, words.byteLength, 0)
-  return words
-}
-
-/** Returns the bytes that a log has by its index; 0 if that says nothing, because SQLite makes it anew. */
-function sizeBy(words: Uint32Array, isCopyEnough: boolean): number {
-  const isSame = words.subarray(0, COPY_WORDS).every((word, at) => word === words[COPY_WORDS + at])
-  const [version, , , sizes = 0, frames = 0] = words
-  const copied = words[2 * COPY_WORDS]
-  if (version !== VERSION || !isSame || frames === 0 || (isCopyEnough && copied === frames))
-    return 0
-  const pageSize = new Uint16Array(Uint32Array.of(sizes).buffer)[1] ?? 0
-  return LOG_HEADER + frames * (FRAME_HEADER + (pageSize === 1 ? 65_536 : pageSize))
+/** Returns the bytes that a log has by the words of its index; 0 if they say nothing, so that SQLite makes it anew. */
+function sizeBy(isCopyEnough: boolean): number {
+  for (let at = 0; at < COPY_WORDS; at++) if (words[at] !== words[COPY_WORDS + at]) return 0
+  const { 0: version, 4: frames = 0, 24: copied } = words
+  if (version !== VERSION || frames === 0 || (isCopyEnough && copied === frames)) return 0
+  const pageSize = halves[7] === 1 ? 65_536 : (halves[7] ?? 0)
+  return LOG_HEADER + frames * (FRAME_HEADER + pageSize)
 }
