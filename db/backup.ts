@@ -14,7 +14,7 @@ import path from 'node:path'
 import { backup, DatabaseSync } from 'node:sqlite'
 import { setTimeout } from 'node:timers/promises'
 import { connect } from './connect.ts'
-import { sqliteError } from './engines/sqlite/errors.ts'
+import { sqliteError, withReason } from './engines/sqlite/errors.ts'
 import { refuseLeftovers } from './engines/sqlite/leftovers.ts'
 import { DamagedDatabaseError } from './errors.ts'
 import { migrate } from './migrate.ts'
@@ -46,7 +46,9 @@ export async function backUp(source: string, file: string): Promise<void> {
   if (!existsSync(source)) throw new Error(`${source} does not exist`)
   const copySource = async (part: string) => {
     using database = new DatabaseSync(source)
-    await copy(database, part)
+    await copy(database, part).catch((error) => {
+      throw withReason(error, source)
+    })
   }
   await withCopy(file, copySource, (_copied, part) => {
     writeFileSync(file, '', { flag: 'wx' }) // throws if another backup was faster: a rename would replace its file
@@ -158,7 +160,9 @@ async function copy(source: DatabaseSync, target: string): Promise<void> {
       await backup(source, target, { rate: ALL_PAGES })
       return
     } catch (cause) {
-      if (!LOCKED.includes((cause as { errcode?: number }).errcode ?? -1)) throw cause
+      if (!LOCKED.includes((cause as { errcode?: number }).errcode ?? -1)) {
+        throw withReason(cause, target)
+      }
       // Without its cause, whose message is "not an error".
       if (performance.now() > end) throw new Error('other processes hold the database')
     }

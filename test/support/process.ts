@@ -1,5 +1,5 @@
 /** The programs of the service as processes, started as an operator starts them. */
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -104,6 +104,18 @@ export function runProgram(
   }
 }
 
+/** The starter of a program in a folder of its own mounts, which these shell commands make. */
+export const withMounts = (commands: string) => {
+  const unshare = ['unshare', '--mount', '--map-root-user', 'sh', '-ec']
+  return [...unshare, `${commands}; exec "$@"`, 'sh']
+}
+
+/** Whether this process may mount: not in every container. */
+export const mayMount = (): boolean => {
+  const [command = '', ...args] = withMounts('mount -t tmpfs tmpfs /mnt')
+  return spawnSync(command, [...args, 'true']).status === 0
+}
+
 /** Runs a program to its end, as `runProgram` does. */
 export async function runToEnd(...parameters: Parameters<typeof runProgram>) {
   const program = runProgram(...parameters)
@@ -115,9 +127,10 @@ export async function runToEnd(...parameters: Parameters<typeof runProgram>) {
 export async function runServer(
   variables: Record<string, string>,
   folder?: string,
+  starter?: readonly string[],
 ): Promise<ServerProgram> {
   const given = { PORT: '0', DATABASE_TIMEOUT, ...variables }
-  const program = runProgram(programs.server, given, [], folder)
+  const program = runProgram(programs.server, given, [], folder, starter)
   const { promise: origin, resolve } = Promise.withResolvers<string>()
   createInterface({ input: program.child.stdout as NodeJS.ReadableStream }).on('line', (line) => {
     const address = /REST +(http:\/\/\S+)\/v1\/pets/.exec(line)?.[1]

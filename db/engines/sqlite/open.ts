@@ -3,6 +3,7 @@ import { closeSync, existsSync, mkdirSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { DatabaseUnavailableError } from '../../errors.ts'
+import { withReason } from './errors.ts'
 import { refuseLeftovers } from './leftovers.ts'
 
 /**
@@ -27,6 +28,6 @@ export function openFile(path: string, mayCreate: boolean): DatabaseSync {
     return database
   } catch (error) {
     database.close()
-    throw error
+    throw withReason(error, path)
   }
 }

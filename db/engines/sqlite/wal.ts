@@ -32,14 +32,19 @@ const halves = new Uint16Array(words.buffer)
  */
 export function isWhole(index: number, isCopyEnough: boolean, sizeOf: () => number): boolean {
   for (;;) {
-    readSync(index, words, 0, words.byteLength, 0)
+    read(index)
     const size = sizeOf()
     if (size >= sizeBy(isCopyEnough)) return true
     const before = words.slice()
-    readSync(index, words, 0, words.byteLength, 0)
+    read(index)
     // Otherwise another process has written a frame in between, or has emptied the log after its last copy.
     if (before.every((word, at) => word === words[at])) return false
   }
+}
+
+function read(index: number): void {
+  const length = readSync(index, words, 0, words.byteLength, 0)
+  if (length < words.byteLength) words.fill(0) // SQLite is making it
 }
 
 /** Returns the bytes that a log has by the words of its index; 0 if they say nothing, so that SQLite makes it anew. */

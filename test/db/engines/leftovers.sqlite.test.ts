@@ -4,6 +4,7 @@ import {
   cpSync,
   existsSync,
   linkSync,
+  mkdirSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -18,7 +19,14 @@ import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeEach, expect, test } from 'vitest'
 import { newFolder } from '../../support/database.ts'
 import { addKey } from '../../support/instance.ts'
-import { programs, runProgram, runServer, runToEnd } from '../../support/process.ts'
+import {
+  mayMount,
+  programs,
+  runProgram,
+  runServer,
+  runToEnd,
+  withMounts,
+} from '../../support/process.ts'
 import { restClient } from '../../support/rest.ts'
 import { openSql } from '../../support/sql.ts'
 
@@ -64,10 +72,15 @@ const contents = () =>
   ])
 
 /** Runs a program to its end, or to the start-up text of a service. */
-async function run(program: keyof typeof programs, args: string[] = [], starter: string[] = []) {
+async function run(
+  program: keyof typeof programs,
+  args: string[] = [],
+  starter: string[] = [],
+  location = url,
+) {
   const running = runProgram(
     programs[program],
-    { DATABASE_URL: url, PORT: '0' },
+    { DATABASE_URL: location, PORT: '0' },
     args,
     folder,
     starter,
@@ -191,5 +204,55 @@ test.each(Object.entries(states))(
     expect(contents()).toEqual(before)
     mend?.()
     if (mend) expect(await countServed()).toBe(COUNT)
+  },
+)
+
+test.runIf(mayMount())('a file that is mounted without its folder is refused', async () => {
+  // As `docker run -v ./petstore.db:/app/data/petstore.db` does.
+  const starter = withMounts(`mount --bind ${FILE} ${FILE}`)
+  const before = contents()
+  for (const [program, args] of [
+    ['server', []],
+    ['backup', ['made.db']],
+  ] as const) {
+    const refused = await run(program, [...args], starter)
+    expect(refused).toMatchObject({ code: 1, stdout: '' })
+    expect(refused.stderr).toMatch(
+      /petstore\.db is mounted without its folder.+: mount the folder\n$/,
+    )
+  }
+  expect(contents()).toEqual(before)
+})
+
+test.runIf(mayMount()).each([
+  ['bytes', 'size=1M', 'cat /dev/zero > other || true'],
+  ['files', 'size=1M,nr_inodes=4', 'touch 1 2 3 4 || true'],
+])('on a disk without %s, a start and a backup say that it is full', async (_, options, fill) => {
+  await run('seed', [], [], 'sqlite:stopped.db?create') // a log and its index need space
+  mkdirSync(at('disk'))
+  const mount = `mount -t tmpfs -o ${options} tmpfs disk; cp stopped.db disk/full.db`
+  const starter = withMounts(`${mount}; (cd disk; ${fill}) 2>/dev/null`)
+  for (const [program, args] of [
+    ['server', []],
+    ['backup', ['made.db']],
+  ] as const) {
+    const refused = await run(program, [...args], starter, 'sqlite:disk/full.db')
+    expect(refused).toMatchObject({ code: 1, stdout: '' })
+    expect(refused.stderr).toMatch(
+      /^[^\n]+: the disk of \S+\/disk is full [^\n]+: free some space, and try again\n$/,
+    )
+  }
+})
+
+test.runIf(mayMount())(
+  'on a disk that is full after a crash, the service starts and reads',
+  async () => {
+    mkdirSync(at('disk'))
+    const fill = 'cat /dev/zero > disk/other 2>/dev/null || true'
+    const starter = withMounts(`mount -t tmpfs -o size=2M tmpfs disk; cp ${FILE}* disk; ${fill}`)
+    const server = await runServer({ DATABASE_URL: `sqlite:disk/${FILE}` }, folder, starter)
+    const rest = restClient(server.origin, key)
+    expect((await rest('GET', '/pets?limit=100')).body).toHaveLength(COUNT)
+      await server.end()
   },
 )
