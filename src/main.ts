@@ -30,7 +30,8 @@ await program(async (config) => {
   await withDatabase(config, () => {}, log.info.bind(log))
   stopping = stopRequested(signalled, config.shutdownTimeout, log)
   const service = await start(config, log, { router: appRouter, createStores, texts })
-  await print(startText(config, service, texts.firstRequest)).catch((error) =>
+  // Not awaited: whatever reads stdout may take it late, or never.
+  print(startText(config, service, texts.firstRequest)).catch((error) =>
     log.warn({ err: error }, 'The start-up text, with any new key, is lost'),
   )
   await stopping

@@ -1,5 +1,6 @@
 /** The log, on stderr: text in a terminal, otherwise one line of JSON for each entry. */
 import { type Logger, pino } from 'pino'
+import { unblockTerminals } from './terminal.ts'
 
 export type Log = Logger
 
@@ -9,17 +10,15 @@ const STDERR = 2
 const EXIT_TIMEOUT = 2_000
 
 /**
- * Returns the log. Outside a terminal it writes several entries at once, within 100 ms, and no request
- * waits for the reader of the log. The rest is written when the process exits, except at SIGKILL. If the
- * reader does not read, more than 8 MB of entries are dropped, and their number is logged.
+ * Returns the log. It writes several entries at once, within 100 ms, and no request waits for the reader of
+ * the log. The rest is written when the process exits, except at SIGKILL. If the reader does not read, more
+ * than 8 MB of entries are dropped, and their number is logged.
  */
 export async function createLog(): Promise<Log> {
   // `process.stderr` makes pipes and sockets non-blocking, so that one that is full delays no request.
-  if (process.stderr.isTTY) {
-    const { default: pretty } = await import('pino-pretty')
-    const ignore = 'pid,hostname'
-    return pino(pretty({ destination: STDERR, sync: true, singleLine: true, ignore }))
-  }
+  const isTerminal = process.stderr.isTTY
+  unblockTerminals()
+  const format = isTerminal ? await readable() : (line: string) => line
   let isFull = false
   const destination = pino.destination({
     dest: STDERR,
@@ -35,8 +34,8 @@ export async function createLog(): Promise<Log> {
   // that it has, which is a fifth of the memory that a request allocates.
   let lines = ''
   // Without a line it writes those that wait.
-  const write = (line = '') => {
-    lines += line
+  const write = (line?: string) => {
+    if (line) lines += format(line)
     if (line && lines.length < 16_000) return
     // Repeats a failed write. SonicBoom drops what exceeds the maximum without an attempt to write the rest.
     isFull = false
@@ -44,7 +43,13 @@ export async function createLog(): Promise<Log> {
     if (lines) destination.write(lines)
     lines = ''
   }
-  setInterval(write, 100).unref()
+  // A terminal takes 20 KB at once, so a log that was not read for a while is tried more often.
+  const writeLater = () => setTimeout(writeNow, isFull ? 20 : 100).unref()
+  const writeNow = () => {
+    write()
+    writeLater()
+  }
+  writeLater()
   // Collectors know levels by their names.
   const log = pino({ formatters: { level: (level) => ({ level }) } }, { write })
   let dropped = 0
@@ -55,7 +60,7 @@ export async function createLog(): Promise<Log> {
       log.error({ entries }, 'The log was not read fast enough: entries were dropped')
   }
   destination
-    .on('drop', (entries: string) => (dropped += entries.split('\n').length - 1))
+    .on('drop', (entries: string) => (dropped += entries.match(ENTRY)?.length ?? 0))
     .on('drain', reportDropped)
     .on('error', () => {})
   process.on('exit', () => {
@@ -70,4 +75,13 @@ export async function createLog(): Promise<Log> {
     writeAll()
   })
   return log
+}
+
+/** The beginning of an entry. In a terminal, the lines of a stack are indented. */
+const ENTRY = /^\S/gm
+
+/** Returns the function that makes an entry readable, with colours where the terminal has them. */
+async function readable(): Promise<(line: string) => string> {
+  const { prettyFactory } = await import('pino-pretty')
+  return prettyFactory({ singleLine: true, ignore: 'pid,hostname' })
 }

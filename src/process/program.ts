@@ -6,6 +6,7 @@ import type { Database } from '../../db/tables.ts'
 import { describeUrl } from '../../db/url.ts'
 import { type Config, loadConfig } from '../config/config.ts'
 import { UsageError } from '../config/environment.ts'
+import { unblockTerminals } from '../observe/terminal.ts'
 
 /**
  * Calls `run` with the configuration of the environment, and the location of the database for people: host
@@ -39,6 +40,7 @@ export async function program(
  * without a listener, process 1 of a container would ignore them.
  */
 export function command(run: (config: Config, location: string) => Promise<void>): Promise<void> {
+  unblockTerminals()
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
     process.once(signal, () => process.exit(128 + constants.signals[signal]))
   }
