@@ -112,8 +112,13 @@ function requestIdOf({ headers }: IncomingMessage): string | undefined {
 // RFC 4291, section 2.5.5.2: an IPv4 address may come mapped to IPv6.
 const plain = (ipAddress: string | undefined) => ipAddress?.replace(/^::ffff:(?=\d+\.)/, '')
 
-/** Returns the path of a URL for the log: without API keys, and cut at the first escape, which may hide one. */
+/**
+ * Returns the path of a URL for the log: without API keys, and cut at the first percent-encoded character, or
+ * one that no URI has (RFC 3986, section 3.3), because a key may hide behind it.
+ */
 function readablePath(url: string): string {
-  const [path = '', ...escaped] = parseTarget(url)?.path.split('%') ?? []
-  return withoutKeyAtEnd(path) + (escaped.length > 0 ? '%…' : '')
+  const path = parseTarget(url)?.path ?? ''
+  const [plain = ''] = /^[\w.~!$&'()*+,;=:@/-]*/.exec(path) ?? []
+  const next = path.slice(plain.length, plain.length + 1)
+  return withoutKeyAtEnd(plain) + next + (next && '…')
 }

@@ -30,11 +30,13 @@ const READ_ONLY = 'read_'
 /** Visible characters of the 43 of a secret, by which people distinguish keys. */
 const VISIBLE = 6
 
-const START = `(${PREFIX}(?:${READ_ONLY})?)`
-const WHOLE = new RegExp(`^${START}[\\w-]{43}$`)
-// In a text a slash may split the key, and its prefix may be in capitals.
-const ANY = new RegExp(`${START}(?:[^\\w\\s"-]*[\\w-]){43}`, 'gi')
-const CUT_OFF = new RegExp(`${START}(?:[^\\w\\s"-]*[\\w-]){${VISIBLE + 1},42}$`, 'i')
+const WHOLE = new RegExp(`^(${PREFIX}(?:${READ_ONLY})?)[\\w-]{43}$`)
+// In a text a slash may split the key at any place, and its prefix may be in capitals.
+const GAP = '[^\\w\\s"-]*'
+const split = (text: string) => [...text].join(GAP)
+const START = `(${split(PREFIX)}(?:${GAP}${split(READ_ONLY)})?)`
+const ANY = new RegExp(`${START}(?:${GAP}[\\w-]){43}`, 'gi')
+const CUT_OFF = new RegExp(`${START}(?:${GAP}[\\w-]){${VISIBLE + 1},42}$`, 'i')
 
 /** Returns a new key, of 32 random bytes in base64url, with its visible prefix and its hash. */
 export function newKey(readOnly: boolean): { key: string; prefix: string; hash: string } {

@@ -262,6 +262,13 @@ test.for([
   [`/${key.replace('t', '%74')}`, '/pe%…'],
   [`/${key.replaceAll('k', '%6b')}`, '/petstore_%…'],
   [`/${key.replace(/k$/, '%256b')}`, '/petstore_…%…'],
+  // What no URI has is cut, too.
+  [`/x/petstore_${'k'.repeat(20)}"${'k'.repeat(23)}`, '/x/petstore_…"…'],
+  [`/${key.replace('t', '"t')}`, '/pe"…'],
+  [`/x\\${key}`, '/x\\…'],
+  // … and what it may have, in any place of the key.
+  [`/pet/store_${'k'.repeat(43)}`, '/pet/store_…'],
+  [`/petstore_re.ad_${'k'.repeat(43)}`, '/petstore_re.ad_…'],
 ] as const)('%s is logged as %s', async ([target, path]) => {
   const { answers } = await converse(service.origin, `GET ${target} HTTP/1.1\r\nHost: x\r\n\r\n`)
   expect(await entryOf(answers[0] as RawAnswer)).toMatchObject({ path, status: 404, method: 'GET' })
