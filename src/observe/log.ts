@@ -35,7 +35,7 @@ export async function createLog(): Promise<Log> {
   let lines = ''
   // Without a line it writes those that wait.
   const write = (line?: string) => {
-    if (line) lines += format(line)
+    if (line) lines += format(shortened(line))
     if (line && lines.length < 16_000) return
     // Repeats a failed write. SonicBoom drops what exceeds the maximum without an attempt to write the rest.
     isFull = false
@@ -75,6 +75,27 @@ export async function createLog(): Promise<Log> {
     writeAll()
   })
   return log
+}
+
+/** Maximum bytes of a line: Docker splits longer ones (https://github.com/moby/moby/pull/22982). */
+const MAX_LINE = 16_384
+
+/** Returns a line whose texts and lists are cut, all at one length, if it has more bytes than `MAX_LINE`. */
+function shortened(line: string): string {
+  // No character takes more than three bytes.
+  if (line.length <= MAX_LINE / 3 || Buffer.byteLength(line) <= MAX_LINE) return line
+  const entry = JSON.parse(line)
+  for (let length = MAX_LINE / 2; length >= 1; length /= 2) {
+    const short = `${JSON.stringify(entry, (_name, value) => cut(value, length))}\n`
+    if (Buffer.byteLength(short) <= MAX_LINE) return short
+  }
+  const { level, time, requestId, msg } = entry
+  return `${JSON.stringify({ level, time, requestId, msg: cut(msg, MAX_LINE / 8) })}\n`
+}
+
+function cut(value: unknown, length: number): unknown {
+  if (typeof value === 'string' && value.length > length) return `${value.slice(0, length)}…`
+  return Array.isArray(value) ? value.slice(0, length) : value
 }
 
 /** The beginning of an entry. In a terminal, the lines of a stack are indented. */

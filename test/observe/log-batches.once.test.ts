@@ -2,6 +2,7 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, existsSync, openSync } from 'node:fs'
+import { text } from 'node:stream/consumers'
 import { setTimeout } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { expect, onTestFinished, test } from 'vitest'
@@ -77,6 +78,34 @@ test.each([
   },
 )
 
+test.each([
+  { name: 'a path of backslashes', code: "log.info({ path: '\\\\'.repeat(16_000) }, 'request')" },
+  { name: 'a long message', code: "log.info('x'.repeat(20_000))" },
+  { name: 'characters of several bytes', code: "log.info({ a: '\u{1F415}'.repeat(5_000) }, 'x')" },
+  {
+    name: 'an error with a long message, a stack and causes',
+    code: `
+      const cause = new Error('c'.repeat(9_000), { cause: new Error('d'.repeat(9_000)) })
+      const err = new AggregateError([cause, cause], 'e'.repeat(9_000), { cause })
+      log.error({ requestId: 'r', err }, 'Internal server error')`,
+  },
+  { name: 'a long list', code: "log.info({ list: Array(9_000).fill({ a: 1 }) }, 'x')" },
+  {
+    name: 'many fields',
+    code: "log.info(Object.fromEntries(Array.from({ length: 3_000 }, (_, at) => ['f' + at, at])), 'x')",
+  },
+])('$name makes a line of at most 16 KiB, which is an entry', async ({ code }) => {
+  const words = ['--input-type=module', '-e', `${CREATE_LOG}\n${code}`]
+  const { stderr } = await promisify(execFile)(process.execPath, words)
+  expect(Buffer.byteLength(stderr)).toBeLessThanOrEqual(16_384)
+  expect(stderr).toMatch(/^.+\n$/)
+  expect(JSON.parse(stderr)).toMatchObject({
+    level: expect.stringMatching(/info|error/),
+    time: expect.any(Number),
+    msg: expect.stringMatching(/^(request|x+…?|Internal server error)$/),
+  })
+})
+
 test('a log that is not read does not fill the memory: further entries are dropped', async () => {
   const server = await startUnread(20)
   server.child.stderr?.resume()
@@ -106,18 +135,25 @@ test('a full log is written once it is read again, also while more entries arriv
   onTestFinished(() => void child.kill('SIGKILL'))
   await once(child.stdout, 'data')
   let end = ''
-  for await (const text of child.stderr.setEncoding('utf8')) {
-    if (/entries were dropped/.test(end + text)) return
-    end = text.slice(-100)
+  for await (const part of child.stderr.setEncoding('utf8')) {
+    if (/entries were dropped/.test(end + part)) return
+    end = part.slice(-100)
   }
   expect.unreachable('The process has ended without the rest of its log')
 })
 
 test('a process that ends logs the number of entries that were dropped just before', async () => {
-  const code = `${CREATE_LOG}\nlog.info('x'.repeat(9_000_000))\nprocess.exit()`
-  const words = ['--input-type=module', '-e', code]
-  const { stderr } = await promisify(execFile)(process.execPath, words)
-  expect(JSON.parse(stderr)).toMatchObject({ level: 'error', entries: 1 })
+  const code = `${CREATE_LOG}
+    for (let count = 0; count < 700; count++) log.info('x'.repeat(16_000))
+    process.stdout.write('full')
+    process.exit()`
+  const child = spawn(process.execPath, ['--input-type=module', '-e', code])
+  await once(child.stdout, 'data')
+  const lines = (await text(child.stderr)).trimEnd().split('\n')
+  const { entries, ...last } = JSON.parse(String(lines.pop()))
+  expect(last).toMatchObject({ level: 'error' })
+  expect(entries).toBeGreaterThan(0)
+  expect(lines.length + entries).toBe(700)
 })
 
 test('a stop waits for a reader that is slow, and loses no entry', async () => {
@@ -136,8 +172,8 @@ test('a process that ends writes megabytes of entries to a reader that is slow',
     process.exit()`
   const child = spawn(process.execPath, ['--input-type=module', '-e', code])
   let lines = 0
-  for await (const text of child.stderr.setEncoding('utf8')) {
-    lines += text.split('\n').length - 1
+  for await (const part of child.stderr.setEncoding('utf8')) {
+    lines += part.split('\n').length - 1
     await setTimeout(5)
   }
   expect(lines).toBe(400)
