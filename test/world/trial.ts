@@ -8,15 +8,26 @@ import { stripVTControlCharacters } from 'node:util'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import { emptyProject, type Project, run } from '../support/client-package.ts'
 
-/** Runs a trial, which returns the version and the result in words. A failure is a row, too. */
+/** The environment in which the programs of Debian are found. */
+export const env = { ...process.env, PATH: `${process.env.PATH}:/usr/sbin` }
+
+/**
+ * Runs a trial, which returns the version and the result in words. A failure is a row, too, and so is a trial
+ * that does not run because something is `missing`.
+ */
 export function trial(
   what: string,
   attempt: () => Promise<{ version: string; result: string }>,
+  missing?: string,
 ): void {
-  test(what, async ({ task }) => {
+  test(what, async ({ task, skip }) => {
     const write = (version: string, result: string) => {
       const row = [what, version, result, path.basename(task.file.name)]
       appendFileSync(inject('table'), `| ${row.join(' | ')} |\n`)
+    }
+    if (missing) {
+      write('', `not run: ${missing}`)
+      skip(missing)
     }
     try {
       const { version, result } = await attempt()
@@ -93,8 +104,12 @@ export async function serve(
   return { ready, lines }
 }
 
-/** The environment in which the programs of Debian are found. */
-export const env = { ...process.env, PATH: `${process.env.PATH}:/usr/sbin` }
+/** What the trials that make a machine of their own miss here: root, and these programs; undefined for nothing. */
+export function lacking(...programs: string[]): string | undefined {
+  if (process.getuid?.() !== 0) return 'it needs root'
+  const absent = programs.filter((name) => spawnSync('which', [name], { env }).status !== 0)
+  return absent.length > 0 ? `${absent.join(', ')} missing` : undefined
+}
 
 /** The version that a program prints. Throws if the program is not installed. */
 export function versionPrinted(program: string, flag: string): string {
