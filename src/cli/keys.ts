@@ -1,19 +1,28 @@
 /** `npm run keys`: creates, lists, rotates and revokes API keys. */
+import path from 'node:path'
 import { parseArgs } from 'node:util'
 import { z } from 'zod'
 import { type Config, duration } from '../config/config.ts'
-import { UsageError } from '../config/environment.ts'
-import { KEY_LIFETIME } from '../keys/key.ts'
-import { createKey, listKeys, revokeKey, rotateKey } from '../keys/store.ts'
+import { readSecret, UsageError } from '../config/environment.ts'
+import { isReadOnlyKey, KEY_LIFETIME, visiblePrefix } from '../keys/key.ts'
+import {
+  bringKey,
+  createKey,
+  createKeyIfNone,
+  listKeys,
+  revokeKey,
+  rotateKey,
+} from '../keys/store.ts'
 import { textInput } from '../procedure/fields.ts'
 import { command, print, withDatabase } from '../process/program.ts'
 import { writable } from '../surface/rest/values.ts'
 
 const help = `Usage: npm run keys -- COMMAND [OPTIONS]
 
-  create NAME [--expires 90d] [--read-only]
+  create NAME --expires 90d | --forever [--read-only] [--if-none | --key-file FILE]
                creates a key, and prints it on stdout, this once; it ends after --expires, and with
-               --read-only may only call operations that change nothing
+               --read-only may only call operations that change nothing; with --if-none only if
+               there never was a key; --key-file brings the key of a file, and may run again
   list         lists all keys, without their secrets; times are UTC
   rotate ID [--grace 24h]
                replaces a key by one of the same name, lifetime and rights; the old key works for
@@ -40,7 +49,10 @@ const Arguments = z.discriminatedUnion(
       COMMAND: z.literal('create'),
       NAME: textInput({ description: '' }), // as that of a pet
       expires: duration('1ms').optional(),
+      forever: flag,
       'read-only': flag,
+      'if-none': flag,
+      'key-file': z.string('takes a FILE').min(1, 'takes a FILE').optional(),
     }),
     takes({ COMMAND: z.literal('list') }),
     takes({ COMMAND: z.literal('rotate'), ID, grace: duration('0s').prefault('24h') }),
@@ -52,7 +64,10 @@ const Arguments = z.discriminatedUnion(
 /** Returns the arguments. Throws UsageError. */
 function readArguments() {
   const [text, toggle] = [{ type: 'string' }, { type: 'boolean' }] as const
-  const options = { expires: text, grace: text, 'read-only': toggle, json: toggle }
+  const options = {
+    ...{ expires: text, grace: text, 'key-file': text },
+    ...{ forever: toggle, 'read-only': toggle, 'if-none': toggle, json: toggle },
+  }
   const { positionals, values } = parseArgs({ strict: false, allowPositionals: true, options })
   const [COMMAND, operand, second] = positionals
   const { data, error } = Arguments.safeParse({
@@ -62,8 +77,8 @@ function readArguments() {
     ...values,
   })
   if (data) return data
-  const [{ path, message }] = error.issues as [z.core.$ZodIssue] // an error has an issue
-  throw new UsageError(`${String(path[0] ?? COMMAND)} ${message}; see --help`)
+  const [issue] = error.issues as [z.core.$ZodIssue] // an error has an issue
+  throw new UsageError(`${String(issue.path[0] ?? COMMAND)} ${issue.message}; see --help`)
 }
 
 async function run(config: Config, location: string): Promise<void> {
@@ -75,10 +90,22 @@ async function run(config: Config, location: string): Promise<void> {
     const lasts = given.COMMAND === 'create' && !given.expires ? ', and never ends' : ''
     console.error(`Key ${id} of ${location} is on stdout${lasts}. Keep it: it is not shown again.`)
   }
+  const brought = given.COMMAND === 'create' ? keyToBring(given, config) : undefined
   await withDatabase(config, async (db) => {
     if (given.COMMAND === 'create') {
       const terms = { lifetime: given.expires, readOnly: given['read-only'] }
-      await printNew(await createKey(db, given.NAME, terms))
+      if (brought) {
+        const readOnly = isReadOnlyKey(brought)
+        const { id, state } = await bringKey(db, given.NAME, { ...terms, readOnly, key: brought })
+        if (state !== 'new' && state !== 'working')
+          throw new UsageError(`The key in ${given['key-file']} is ${state}: bring another one`)
+        console.error(`Key ${id} of ${location} is the one in ${given['key-file']}`)
+        if (given.json) await print(toJson({ id }))
+      } else if (given['if-none']) {
+        const made = await createKeyIfNone(db, given.NAME, terms)
+        if (made) await printNew(made)
+        else console.error(`${location} has API keys, so none was created`)
+      } else await printNew(await createKey(db, given.NAME, terms))
     } else if (given.COMMAND === 'list') {
       const all = await listKeys(db)
       await print(given.json ? toJson(all) : tableOf(all))
@@ -90,6 +117,24 @@ async function run(config: Config, location: string): Promise<void> {
       if (given.json) await print(toJson({ id: given.ID }))
     }
   })
+}
+
+/** Returns the key in the file of `--key-file`; undefined without that option. Throws UsageError. */
+function keyToBring(
+  given: { 'key-file'?: string | undefined; 'if-none': boolean; 'read-only': boolean },
+  { callerFolder }: Config,
+): string | undefined {
+  const file = given['key-file']
+  if (!file) return undefined
+  if (given['if-none']) throw new UsageError('Give --if-none or --key-file, not both')
+  const key = readSecret('--key-file', callerFolder ? path.resolve(callerFolder, file) : file)
+  if (!visiblePrefix(key))
+    throw new UsageError(
+      `${file} must have petstore_ or petstore_read_ and 32 random bytes in base64url`,
+    )
+  if (given['read-only'] && !isReadOnlyKey(key))
+    throw new UsageError(`The key in ${file} must begin with petstore_read_ to be read-only`)
+  return key
 }
 
 function refuse({ COMMAND, ID }: { COMMAND: string; ID: bigint }): never {

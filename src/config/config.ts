@@ -160,7 +160,9 @@ export function readConfig(environment: Variables, dotenv: Variables = {}) {
     ...data,
     baseUrl: data.baseUrl ?? `http://localhost:${data.port}/v1`,
     /** The folder of the caller of `npm run`, which changes it; not that of another package's script. */
-    callerFolder: environment.npm_lifecycle_script?.startsWith('bin/node') && environment.INIT_CWD,
+    callerFolder: /^bin\/(node|keys)/.test(environment.npm_lifecycle_script ?? '')
+      ? environment.INIT_CWD
+      : undefined,
     /** Sentences for the log. */
     warnings,
   }

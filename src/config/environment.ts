@@ -68,12 +68,17 @@ function databaseUrlOf(values: Variables): string | undefined {
 function secretOf(name: string, { [name]: value, [`${name}_FILE`]: file }: Variables) {
   if (!file) return value
   if (value) throw new UsageError(`${name} and ${name}_FILE are both set: unset one`)
+  return readSecret(`${name}_FILE`, file)
+}
+
+/** Returns the text of a file without line breaks at its end. Throws UsageError, which begins with `name`. */
+export function readSecret(name: string, file: string): string {
   try {
     const text = readFileSync(file, 'utf8').replace(/^\uFEFF|[\r\n]+$/g, '')
     if (text.trim() === '') throw new TypeError(`${file} is empty`)
     return text
   } catch (error) {
-    throw new UsageError(`${name}_FILE: ${(error as Error).message}`)
+    throw new UsageError(`${name}: ${(error as Error).message}`)
   }
 }
 

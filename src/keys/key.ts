@@ -38,12 +38,9 @@ const START = `(${split(PREFIX)}(?:${GAP}${split(READ_ONLY)})?)`
 const ANY = new RegExp(`${START}(?:${GAP}[\\w-]){43}`, 'gi')
 const CUT_OFF = new RegExp(`${START}(?:${GAP}[\\w-]){${VISIBLE + 1},42}$`, 'i')
 
-/** Returns a new key, of 32 random bytes in base64url, with its visible prefix and its hash. */
-export function newKey(readOnly: boolean): { key: string; prefix: string; hash: string } {
-  const start = readOnly ? PREFIX + READ_ONLY : PREFIX
-  const key = start + randomBytes(32).toString('base64url')
-  return { key, prefix: key.slice(0, start.length + VISIBLE), hash: hashKey(key) }
-}
+/** Returns a new key, of 32 random bytes in base64url. */
+export const newKey = (readOnly: boolean): string =>
+  (readOnly ? PREFIX + READ_ONLY : PREFIX) + randomBytes(32).toString('base64url')
 
 /** Whether a key is marked as read-only. */
 export const isReadOnlyKey = (key: string): boolean => key.startsWith(PREFIX + READ_ONLY)

@@ -4,17 +4,25 @@ import { type Selectable, sql } from 'kysely'
 import { lookUp } from '../../db/coalesce/lookup.ts'
 import type { Deadline } from '../../db/deadline.ts'
 import { engineOf, now } from '../../db/engine.ts'
+import { underLock } from '../../db/migrate.ts'
 import { execute } from '../../db/statement.ts'
 import type { ApiKeysTable, Database } from '../../db/tables.ts'
 import { inTransaction } from '../../db/transaction.ts'
-import { newKey } from './key.ts'
+import { hashKey, newKey, visiblePrefix } from './key.ts'
 
 /** Maximum number of keys whose use one statement records. */
 const MAX_USES = 500
 
+interface KeyTerms {
+  lifetime?: number | undefined
+  readOnly?: boolean
+  key?: string
+  holder?: bigint
+}
+
 /**
- * Creates a key that works for `lifetime` milliseconds, or until its revocation. `holder` is that of the
- * key that this one follows from. Only the result has the key itself.
+ * Creates a key that works for `lifetime` milliseconds, or until its revocation. `key` is new unless it is
+ * given, and `holder` is that of the key that this one follows from. Only the result has the key itself.
  */
 export async function createKey(
   db: Database,
@@ -22,16 +30,16 @@ export async function createKey(
   {
     lifetime,
     readOnly = false,
+    key = newKey(readOnly),
     holder = randomBytes(8).readBigInt64BE(),
-  }: { lifetime?: number | undefined; readOnly?: boolean; holder?: bigint } = {},
+  }: KeyTerms = {},
 ) {
-  const { key, prefix, hash } = newKey(readOnly)
   const { insertId } = await db
     .insertInto('api_keys')
     .values({
       name,
-      prefix,
-      hash,
+      prefix: visiblePrefix(key) ?? '',
+      hash: hashKey(key),
       created_at: now(db),
       expires_at: lifetime === undefined ? null : after(db, lifetime),
       read_only: readOnly ? 1n : 0n,
@@ -45,15 +53,33 @@ export async function createKey(
 /** Returns the key that it creates if the embedded database never had one. On MySQL only the operator creates keys. */
 export async function createFirstKey(db: Database): Promise<string | undefined> {
   if (!engineOf(db).isInProcess || (await hasKeys(db))) return undefined
-  // The transaction begins with the write lock, so only one of several concurrent starts creates a key.
-  return await inTransaction(db, async (transaction) => {
-    if (await hasKeys(transaction)) return undefined
-    return (await createKey(transaction, 'first key')).key
-  })
+  return (await createKeyIfNone(db, 'first key'))?.key
+}
+
+/**
+ * Creates a key as `createKey` does if the database never had one, and returns undefined if it had. Of several
+ * concurrent calls one creates a key. Throws LockedError if others hold the lock of the database for a minute.
+ */
+export async function createKeyIfNone(db: Database, name: string, terms?: KeyTerms) {
+  return await underLock(db, async (session) =>
+    (await hasKeys(session)) ? undefined : await createKey(session, name, terms),
+  )
 }
 
 const hasKeys = async (db: Database): Promise<boolean> =>
   (await db.selectFrom('api_keys').select('id').limit(1).execute()).length > 0
+
+/**
+ * Creates this key as `createKey` does unless the database has it, and returns its id and its state: `new`,
+ * `working`, `expired` or `revoked`. Throws LockedError if others hold the lock of the database for a minute.
+ */
+export async function bringKey(db: Database, name: string, terms: KeyTerms & { key: string }) {
+  return await underLock(db, async (session) => {
+    const found = session.selectFrom('api_keys').where('hash', '=', hashKey(terms.key))
+    const known = await found.select(['id', stateOf(session).as('state')]).executeTakeFirst()
+    return known ?? { id: (await createKey(session, name, terms)).id, state: 'new' }
+  })
+}
 
 /** When a key ends by itself: at its expiry, or after its grace period. Null for never. */
 const END = sql<

@@ -1,7 +1,9 @@
 /** `npm run keys`, beside a running service. */
 import { createHash } from 'node:crypto'
-import { expect, test } from 'vitest'
-import { newDatabase, placeOf } from '../support/database.ts'
+import { writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { newDatabase, newFolder, placeOf } from '../support/database.ts'
 import { programs, runToEnd } from '../support/process.ts'
 import { serviceForFile } from '../support/service.ts'
 
@@ -73,6 +75,57 @@ test('rotate and revoke end a key that works, and --json prints JSON alone on st
   ]) {
     const stderr = `There is no key to ${action} with the ID ${id}; see list\n`
     expect(await keys(action, id, '--json')).toEqual({ code: 1, stdout: '', stderr })
+  }
+})
+
+test('--if-none creates a key where there never was one, and one alone of concurrent calls', async () => {
+  const fresh = await newDatabase()
+  onTestFinished(fresh.remove)
+  const create = () =>
+    runToEnd(programs.keys, { DATABASE_URL: fresh.url }, [
+      ...['create', 'first key', '--forever', '--if-none'],
+    ])
+  const all = await Promise.all([create(), create(), create()])
+  expect(all.map(({ code }) => code)).toEqual([0, 0, 0])
+  expect(all.map(({ stdout }) => stdout).filter(Boolean)).toEqual([
+    expect.stringMatching(/^petstore_[\w-]{43}\n$/),
+  ])
+  const place = placeOf(fresh.url)
+  const revoke = await runToEnd(programs.keys, { DATABASE_URL: fresh.url }, ['revoke', '1'])
+  expect(revoke.code).toBe(0)
+  expect(await create()).toEqual({
+    code: 0,
+    stdout: '',
+    stderr: `${place} has API keys, so none was created\n`,
+  })
+})
+
+test('--key-file brings a key, again and again, until it is revoked', async () => {
+  const folder = newFolder()
+  const file = path.join(folder, 'api-key')
+  const bring = (...options: string[]) =>
+    keys('create', 'declared', '--forever', '--key-file', file, ...options)
+  for (const [start, ...options] of [['petstore_'], ['petstore_read_', '--read-only']]) {
+    const key = `${start}${'aB-_9'.repeat(8)}${options.length}xy`
+    writeFileSync(file, `${key}\n`)
+    const first = await bring(...options)
+    const [, id = ''] = /^Key (\d+) /.exec(first.stderr) ?? []
+    const said = `Key ${id} of ${place} is the one in ${file}\n`
+    expect(first).toEqual({ code: 0, stdout: '', stderr: said })
+    expect(await bring(...options)).toEqual(first)
+    expect((await bring('--json')).stdout).toBe(`{"id":${id}}\n`)
+    expect(await statusWith(key)).toBe(200)
+    const [row] = await sql('select name, prefix, read_only from api_keys where id = ?', [
+      BigInt(id),
+    ])
+    const prefix = `${start}aB-_9a`
+    expect(row).toEqual({ name: 'declared', prefix, read_only: BigInt(options.length) })
+    await keys('revoke', id)
+    expect(await bring()).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: `The key in ${file} is revoked: bring another one\n`,
+    })
   }
 })
 

@@ -27,6 +27,21 @@ test.each<[program: keyof typeof programs, operands: string[], message: string]>
   ['keys', ['create', 'x', '--expires', '0s'], `expires ${DURATION}; see --help`],
   ['keys', ['create', 'x', '--expires', '-5d'], `expires ${DURATION}; see --help`],
   ['keys', ['create', 'x', '--grace', '1h'], 'create takes no grace; see --help'],
+  [
+    'keys',
+    ['create', 'x', '--if-none', '--key-file', 'x'],
+    'Give --if-none or --key-file, not both',
+  ],
+  [
+    'keys',
+    ['create', 'x', '--key-file', 'missing'],
+    "--key-file: ENOENT: no such file or directory, open 'missing'",
+  ],
+  [
+    'keys',
+    ['create', 'x', '--key-file', '/proc/version'],
+    '/proc/version must have petstore_ or petstore_read_ and 32 random bytes in base64url',
+  ],
   ['keys', ['list', 'x', '--all'], 'list takes no ID,all; see --help'],
   ['keys', ['rotate', '1', '--grace', '24'], `grace ${DURATION.replace('1ms', '0s')}; see --help`],
   ['keys', ['rotate', '1', '--read-only'], 'rotate takes no read-only; see --help'],
