@@ -253,6 +253,6 @@ test.runIf(mayMount())(
     const server = await runServer({ DATABASE_URL: `sqlite:disk/${FILE}` }, folder, starter)
     const rest = restClient(server.origin, key)
     expect((await rest('GET', '/pets?limit=100')).body).toHaveLength(COUNT)
-      await server.end()
+    await server.end()
   },
 )
