@@ -13,11 +13,8 @@ export class Deadline {
   #isOver = false
   /** Why the call was given up; undefined if it was not. */
   reason: Error | undefined
-  /** Whether the call began while its request was the only one: no other call comes to share its statements. */
-  readonly isAlone: boolean
 
-  constructor(timeout: number, { isAlone = false }: { isAlone?: boolean } = {}) {
-    this.isAlone = isAlone
+  constructor(timeout: number) {
     if (timeout === Number.POSITIVE_INFINITY) return
     // After a pause of the process, an answer may have arrived in time: it is read before the immediate.
     const onTimeout = () => setImmediate(() => this.giveUp(new DatabaseTimeoutError(timeout)))
@@ -65,4 +62,21 @@ export class Deadline {
   [Symbol.dispose](): void {
     this.clear()
   }
+}
+
+/** Returns a deadline that ends with the last one of these calls. */
+export function jointDeadline(calls: readonly { deadline: Deadline }[]): Deadline {
+  const [first] = calls
+  if (first && calls.length === 1) return first.deadline
+  // The calls of a shared transaction have one deadline.
+  const deadlines = new Set(calls.map(({ deadline }) => deadline))
+  if (first && deadlines.size === 1) return first.deadline
+  const joint = new Deadline(Number.POSITIVE_INFINITY)
+  let waiting = deadlines.size
+  for (const deadline of deadlines) {
+    deadline.onGiveUp((reason) => {
+      if (--waiting === 0) joint.giveUp(reason)
+    })
+  }
+  return joint
 }

@@ -1,4 +1,4 @@
-/** What differs between MySQL and SQLite, and values that are made once for each database. */
+/** What differs between MySQL and SQLite. */
 import type { DialectAdapter, QueryExecutorProvider, RawBuilder } from 'kysely'
 import type { Database, Tables } from './tables.ts'
 
@@ -42,14 +42,3 @@ export const engineOf = (db: QueryExecutorProvider) => db.getExecutor().adapter 
  * Stored times come from this clock, and are compared with it alone: those of instances may differ.
  */
 export const now = (db: QueryExecutorProvider): RawBuilder<bigint> => engineOf(db).now
-
-/** Returns a function that calls `make` once for each database, and returns its result every time. */
-export function oncePerEngine<Made>(make: (db: Database) => Made): (db: Database) => Made {
-  const known = new WeakMap<Engine, Made>()
-  return (db) => {
-    const engine = engineOf(db)
-    const made = known.get(engine) ?? make(db)
-    if (!known.has(engine)) known.set(engine, made)
-    return made
-  }
-}

@@ -32,7 +32,7 @@ export class LockedError extends DatabaseUnavailableError {}
 /** Another transaction was in the way, so the database has undone this one. */
 export class ConflictError extends DatabaseUnavailableError {}
 
-/** The files of the database were replaced, removed or damaged, so an operator must act. Not repeated. */
+/** The database is closed, or its files were replaced, removed or damaged, so an operator must act. Not repeated. */
 export class BrokenDatabaseError extends DatabaseUnavailableError {}
 
 /** The database reports damage of its file. */

@@ -4,7 +4,8 @@ import path from 'node:path'
 import type { Deadline } from './deadline.ts'
 import { engineOf } from './engine.ts'
 import { DatabaseUnavailableError, DuplicateError, LockedError } from './errors.ts'
-import { execute, retry } from './statement.ts'
+import { retry } from './retry.ts'
+import { execute } from './statement.ts'
 import type { Database } from './tables.ts'
 
 interface Migration {

@@ -1,5 +1,6 @@
 /** The columns of the tables, for Kysely. All integers are `bigint`, because a number may be rounded. */
 import type { Generated, Kysely } from 'kysely'
+import type { Lanes } from './lanes.ts'
 
 /** The store of a resource declares this interface again with its own table: see pets/store.ts. */
 export interface Tables {
@@ -50,7 +51,8 @@ export interface IdempotencyKeysTable {
   created_at: bigint
 }
 
-export type Database = Kysely<Tables>
+/** A database, or a transaction on it: Kysely builds its statements, and its lanes execute them. */
+export type Database = Kysely<Tables> & { readonly lanes: Lanes }
 
 /** The tables that the migrations create. What has such a name in a new database is another program's. */
 export const TABLES = ['api_keys', 'idempotency_keys', 'pets'] as const

@@ -1,114 +1,143 @@
-/**
- * Transactions, and the connections that run them. Code that would wait for a connection that its own
- * transaction holds fails instead.
- */
-import { AsyncLocalStorage } from 'node:async_hooks'
-import type { CompiledQuery, DatabaseConnection, Driver, QueryResult } from 'kysely'
-import type { Deadline } from './deadline.ts'
-import { DatabaseTimeoutError, DatabaseUnavailableError } from './errors.ts'
-import type { Database } from './tables.ts'
+/** Transactions: work on one session, whose statements the database keeps or undoes together. */
+import { type QueryResult, Transaction } from 'kysely'
+import { Deadline } from './deadline.ts'
+import { ConflictError, DatabaseTimeoutError, DatabaseUnavailableError } from './errors.ts'
+import { guarded, refuseInTransaction } from './guard.ts'
+import { Lanes, type SharedWork } from './lanes.ts'
+import type { Session, Statement } from './session.ts'
+import type { Database, Tables } from './tables.ts'
 
-/** A statement with options for the driver. Kysely passes the object to the connection unchanged. */
-export interface Statement<Row = unknown> extends CompiledQuery<Row> {
-  /** The deadline that ends the statement, also on the server. */
-  deadline?: Deadline | undefined
-  /** Whether the statement only reads, so that it does not wait behind writes; by default a `selectFrom` does, and raw SQL may write. */
-  isRead?: boolean
-  /** Throws NoConsecutiveIdsError if the server does not guarantee consecutive ids. */
-  needsConsecutiveIds?: boolean
-}
+const OVER = new Error('The transaction is over: its work must await every statement')
 
-interface Transaction {
-  isOver: boolean
-  /** Why the database ended the transaction: a later statement would not be part of it. */
-  failure: Error | undefined
-  /** Its statements. It ends after them: of one that still runs, the connection would not know the end. */
-  statements: Promise<unknown>[]
-}
-
-const storage = new AsyncLocalStorage<Transaction>()
-
-const OUTSIDE =
-  'This code runs in a transaction and used another connection, which may wait for the one that the transaction holds: use the stores of the ctx that the resolver received'
-const OVER = 'The transaction is over: its work must await every statement'
+type Work<Result> = (transaction: Database) => Promise<Result>
 
 /**
  * Runs work in a transaction, and returns its result after the commit. If it throws, the work had no effect,
  * unless the error says that it may have had one. Code that the work starts belongs to the transaction, even
  * if that code runs later. It must not use another connection, and must not begin another transaction: both
  * throw. Throws the failure of a statement even if the work ignores it, because the database has ended the
- * transaction. The deadlines of the statements limit the transaction: it begins with the first one.
+ * transaction. Throws the reason of the deadline, which limits the whole transaction.
  */
 export async function inTransaction<Result>(
   db: Database,
-  work: (transaction: Database) => Promise<Result>,
+  work: Work<Result>,
+  deadline?: Deadline,
 ): Promise<Result> {
   refuseInTransaction()
-  return await db.transaction().execute(async (inside) => {
-    const transaction: Transaction = { isOver: false, failure: undefined, statements: [] }
-    const end = async () => {
-      transaction.isOver = true
-      await Promise.allSettled(transaction.statements)
-    }
-    try {
-      const result = await storage.run(transaction, async () => await work(inside)).finally(end)
-      if (transaction.failure) throw transaction.failure
-      return result
-    } catch (error) {
-      // A server rolls back a transaction with its connection, so before the commit it has no effect.
-      const isLost = error instanceof DatabaseUnavailableError && !error.hadNoEffect
-      if (!isLost || error instanceof DatabaseTimeoutError) throw error
-      throw new DatabaseUnavailableError(error.cause, true)
-    }
-  })
+  using own = new Deadline(deadline ? Number.POSITIVE_INFINITY : db.lanes.timeout)
+  const session = await db.lanes.take('write', deadline ?? own)
+  try {
+    return await transact(db, session, work, deadline ?? own)
+  } finally {
+    db.lanes.giveBack(session, 'write')
+  }
 }
 
-export const isInTransaction = (): boolean => storage.getStore() !== undefined
-
-/** Throws in a transaction. A check takes nanoseconds. */
-export function refuseInTransaction(): void {
-  if (isInTransaction()) throw new Error(OUTSIDE)
+/** Runs works in one transaction: see `Lanes.shareTransaction`. */
+export async function runShared(
+  db: Database,
+  session: Session,
+  works: SharedWork<unknown>[],
+  deadline: Deadline,
+): Promise<unknown[]> {
+  const runAll = async (transaction: Database) => {
+    // The transaction must not end while some of the works still run.
+    const all = works.map((work) => work(transaction, deadline))
+    await Promise.allSettled(all)
+    return await Promise.all(all)
+  }
+  try {
+    return await transact(db, session, runAll, deadline)
+  } catch (error) {
+    throw works.length === 1 ? error : new ConflictError(error, false)
+  }
 }
 
-/** A connection for one statement or one transaction of Kysely. */
-export abstract class Connection implements DatabaseConnection {
-  abstract execute<Row>(statement: Statement): Promise<QueryResult<Row>>
-  abstract begin(): Promise<void>
-  abstract commit(): Promise<void>
-  abstract rollback(): Promise<void>
-  /** Gives back what the connection holds. Never throws. */
-  release(): void {}
+/** Runs work on one session, without a transaction: for a lock that a session holds. */
+export async function onSession<Result>(db: Database, work: Work<Result>): Promise<Result> {
+  const session = await db.lanes.take('write', new Deadline(db.lanes.timeout))
+  try {
+    return await work(databaseOn(db, session))
+  } finally {
+    db.lanes.giveBack(session, 'write')
+  }
+}
 
-  /** Throws if the transaction of the running code is over, or if the database has ended it. */
-  async executeQuery<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
-    const transaction = storage.getStore()
-    if (transaction?.isOver) throw new Error(OVER)
-    if (transaction?.failure) throw transaction.failure
+async function transact<Result>(
+  db: Database,
+  session: Session,
+  work: Work<Result>,
+  deadline: Deadline,
+): Promise<Result> {
+  const inside = new TransactionSession(session)
+  let result: Result
+  try {
+    await session.begin(deadline)
+    const transaction = databaseOn(db, inside)
+    // It ends after its statements: of one that still runs, the session would not know the end.
+    const end = () => transaction.lanes.end(OVER)
+    result = await guarded(async () => await work(transaction)).finally(end)
+    if (inside.failure) throw inside.failure
+  } catch (error) {
+    await session.rollback(deadline)
+    // A server rolls back a transaction with its connection, so before the commit it has no effect.
+    const isLost = error instanceof DatabaseUnavailableError && !error.hadNoEffect
+    if (!isLost || error instanceof DatabaseTimeoutError) throw error
+    throw new DatabaseUnavailableError(error.cause, true)
+  }
+  try {
+    await session.commit(deadline)
+    return result
+  } catch (error) {
+    await session.rollback(deadline)
+    throw error
+  }
+}
+
+/** The session of a transaction: once the database has ended that, no statement is sent, which would be outside. */
+class TransactionSession implements Session {
+  readonly #session: Session
+  failure: DatabaseUnavailableError | undefined
+  constructor(session: Session) {
+    this.#session = session
+  }
+
+  async execute<Row>(statement: Statement, deadline: Deadline): Promise<QueryResult<Row>> {
+    if (this.failure) throw this.failure
     try {
-      const statement = this.execute<Row>(query)
-      transaction?.statements.push(statement)
-      return await statement
+      return await this.#session.execute<Row>(statement, deadline)
     } catch (error) {
-      if (transaction && error instanceof DatabaseUnavailableError) transaction.failure ??= error
+      if (error instanceof DatabaseUnavailableError) this.failure = error
       throw error
     }
   }
 
-  streamQuery(): never {
-    throw new Error('Not supported')
-  }
+  begin = refuse
+  commit = refuse
+  rollback = refuse
 }
 
-/** Returns Kysely's driver, which opens nothing before the first statement. `close` runs at the end. */
-export const createDriver = (connect: () => Connection, close: () => Promise<void>): Driver => ({
-  async init() {},
-  async acquireConnection() {
-    refuseInTransaction()
-    return connect()
-  },
-  beginTransaction: (connection: Connection) => connection.begin(),
-  commitTransaction: (connection: Connection) => connection.commit(),
-  rollbackTransaction: (connection: Connection) => connection.rollback(),
-  releaseConnection: async (connection: Connection) => connection.release(),
-  destroy: close,
-})
+async function refuse(): Promise<never> {
+  throw new Error('A transaction has no transactions')
+}
+
+/** What Kysely asks of the properties of a transaction, which uses its executor alone. */
+const PROPERTIES = { config: {}, driver: {}, dialect: {} } as never
+
+/** Returns the database on one session, with one lane: its statements run one after another. */
+function databaseOn(db: Database, session: Session): Database {
+  const { timeout, isInProcess } = db.lanes
+  const lanes = new Lanes(
+    { take: () => session, prepare() {}, giveBack() {}, end() {} },
+    { size: 1, timeout, isInProcess, root: db.lanes },
+  )
+  const executor = db
+    .getExecutor()
+    .withConnectionProvider({ provideConnection: (consumer) => consumer(lanes.connection) })
+  const inside = Object.assign(
+    new Transaction<Tables>({ ...(PROPERTIES as object), executor } as never),
+    { lanes },
+  )
+  lanes.db = inside
+  return inside
+}

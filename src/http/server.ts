@@ -32,18 +32,15 @@ interface Connection {
 }
 
 /**
- * Returns a server that does not listen yet, and the function that stops it. `serve` answers a request;
- * `isAlone`: no other one is in flight. A client has `keepAliveTimeout` milliseconds to send the next
+ * Returns a server that does not listen yet, and the function that stops it. `serve` answers a request. A client has `keepAliveTimeout` milliseconds to send the next
  * request, and to read the next bytes of an answer.
  */
 export function createHttpServer(
-  serve: (req: IncomingMessage, res: ServerResponse, isAlone: boolean) => void,
+  serve: (req: IncomingMessage, res: ServerResponse) => void,
   { begin, onRefused }: Telemetry,
   keepAliveTimeout: number,
 ) {
   const connections = new Map<Socket, Connection>()
-  /** The requests whose answers have not been sent. */
-  let inFlight = 0
   let isStopping = false
 
   const accept = (req: IncomingMessage, res: ServerResponse) => {
@@ -60,10 +57,8 @@ export function createHttpServer(
     // After an Upgrade header, Node drops the rest of the packet: the next request would lack bytes.
     if (isStopping || req.headers.upgrade !== undefined) endAfterCurrent(connection)
     const onOver = begin(req, res)
-    inFlight++
     res.on('close', () => {
       onOver()
-      inFlight--
       connection.current = undefined
       connection.bytesBefore = socket.bytesRead
       hold(socket, 0)
@@ -76,7 +71,7 @@ export function createHttpServer(
   }
 
   const dispatch = (req: IncomingMessage, res: ServerResponse) =>
-    res.headersSent || res.destroyed || serve(req, res, inFlight === 1)
+    res.headersSent || res.destroyed || serve(req, res)
 
   const refuse = (socket: Socket, error: Problem) => {
     const connection = connections.get(socket)

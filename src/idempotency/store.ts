@@ -4,13 +4,14 @@ import { setTimeout } from 'node:timers/promises'
 import { parse, stringify } from 'devalue'
 import { type Selectable, sql } from 'kysely'
 import type { Logger } from 'pino'
-import { inserts } from '../../db/coalesce/inserts.ts'
-import { lookUp } from '../../db/coalesce/lookup.ts'
-import { inSharedTransaction } from '../../db/coalesce/transactions.ts'
 import type { Deadline } from '../../db/deadline.ts'
 import { now } from '../../db/engine.ts'
 import { ConflictError, DuplicateError, LockedError } from '../../db/errors.ts'
-import { execute, retry, type Value } from '../../db/statement.ts'
+import type { Value } from '../../db/plan.ts'
+import { inserts } from '../../db/plans/inserts.ts'
+import { lookUp } from '../../db/plans/lookup.ts'
+import { retry } from '../../db/retry.ts'
+import { execute } from '../../db/statement.ts'
 import type { Database, IdempotencyKeysTable } from '../../db/tables.ts'
 import { inTransaction } from '../../db/transaction.ts'
 import { problem } from '../errors/problem.ts'
@@ -39,7 +40,7 @@ export function createIdempotency<Stores>(
       await storeKey(transaction, row, stringify(output), ofAll)
       return output
     }
-    return (await inSharedTransaction(db, work, deadline)) as Output // what this work returned
+    return await db.lanes.shareTransaction(work, deadline)
   }
 
   /** Stores the key before the work, so that no work begins while another instance uses the key. */
@@ -60,7 +61,7 @@ export function createIdempotency<Stores>(
       await execute(transaction, update.where('id', '=', id), deadline)
       return output
     }
-    return inTransaction(db, work)
+    return inTransaction(db, work, deadline)
   }
 
   return {
@@ -91,7 +92,7 @@ export function createIdempotency<Stores>(
       // After an attempt whose commit was not answered, and after one that found the key taken, the row
       // tells what has happened.
       const attempt = async (): Promise<Output> => {
-        const known = await findRow(db, row, deadline)
+        const known = await db.lanes.read(keyRow, row, deadline)
         if (known && known.now - known.created_at < lifetime) {
           const isSame = known.operation === row.operation && known.fingerprint === row.fingerprint
           if (!isSame) throw problem('keyUsed')
@@ -117,7 +118,7 @@ type Key = Pick<NewRow, 'api_key_id' | 'key_hash'>
 
 const nameOf = ({ api_key_id, key_hash }: Key) => `${api_key_id} ${key_hash}`
 
-const findRow = lookUp<Key, Selectable<IdempotencyKeysTable> & { now: bigint }>({
+const keyRow = lookUp<Key, Selectable<IdempotencyKeysTable> & { now: bigint }>({
   select: (db, values) => {
     const all = db
       .selectFrom('idempotency_keys')
@@ -132,8 +133,12 @@ const findRow = lookUp<Key, Selectable<IdempotencyKeysTable> & { now: bigint }>(
   nameOf,
 })
 
-const insertRow = inserts('idempotency_keys', (row: NewRow & { answer: string }, db) => ({
-  ...row,
+const newKey = inserts('idempotency_keys', (value: Value<NewRow & { answer: string }>, db) => ({
+  api_key_id: value((row) => row.api_key_id),
+  key_hash: value((row) => row.key_hash),
+  operation: value((row) => row.operation),
+  fingerprint: value((row) => row.fingerprint),
+  answer: value((row) => row.answer),
   created_at: now(db),
 }))
 
@@ -148,7 +153,7 @@ async function storeKey(
   deadline: Deadline,
 ): Promise<bigint> {
   try {
-    return await insertRow(transaction, { ...row, answer }, deadline)
+    return await transaction.lanes.write(newKey, { ...row, answer }, deadline)
   } catch (error) {
     if (error instanceof LockedError) throw problem('keyRunning')
     throw error instanceof DuplicateError ? new ConflictError(error, true) : error

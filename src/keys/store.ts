@@ -1,10 +1,10 @@
 /** The API keys in the database, whose clock alone decides which of them work. */
 import { randomBytes } from 'node:crypto'
 import { type Selectable, sql } from 'kysely'
-import { lookUp } from '../../db/coalesce/lookup.ts'
 import type { Deadline } from '../../db/deadline.ts'
 import { engineOf, now } from '../../db/engine.ts'
 import { underLock } from '../../db/migrate.ts'
+import { lookUp } from '../../db/plans/lookup.ts'
 import { execute } from '../../db/statement.ts'
 import type { ApiKeysTable, Database } from '../../db/tables.ts'
 import { inTransaction } from '../../db/transaction.ts'
@@ -160,7 +160,7 @@ export async function revokeKey(db: Database, id: bigint): Promise<boolean> {
 
 /** Returns the working key with a hash. Throws DatabaseUnavailableError, and the reason of the deadline. */
 export async function findKey(db: Database, hash: string, deadline: Deadline) {
-  const row = await findRow(db, hash, deadline)
+  const row = await db.lanes.read(keyByHash, hash, deadline)
   if (!row) return undefined
   return {
     keyId: row.id,
@@ -172,7 +172,7 @@ export async function findKey(db: Database, hash: string, deadline: Deadline) {
 }
 
 type Row = Pick<Selectable<ApiKeysTable>, 'id' | 'hash' | 'holder' | 'read_only'>
-const findRow = lookUp<string, Row & { end: bigint | null; now: bigint }>({
+const keyByHash = lookUp<string, Row & { end: bigint | null; now: bigint }>({
   select: (db, values) => {
     const hashes = values.map((value) => value((hash) => hash))
     return db

@@ -1,6 +1,6 @@
 /** Pagination by cursor, for any resource. */
 import { z } from 'zod'
-import type { Page } from '../../db/coalesce/pages.ts'
+import type { Page } from '../../db/plans/pages.ts'
 import { madeBy, type Resolver } from './context.ts'
 import { int64Input } from './fields.ts'
 

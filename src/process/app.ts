@@ -92,16 +92,14 @@ export function createApp(
   const methods = [...new Set(['GET', 'HEAD', 'POST', ...operations.map(({ method }) => method)])]
   const allowOrigins =
     config.corsOrigins.length > 0 ? crossOrigin(config.corsOrigins, methods) : undefined
-  const serve = (req: IncomingMessage, res: ServerResponse, isAlone: boolean) => {
+  const serve = (req: IncomingMessage, res: ServerResponse) => {
     // `Connection: close` sends the next request of this client to another instance.
     if (readiness.stopping) res.shouldKeepAlive = false
     const target = parseTarget(req.url ?? '')
     if (!target) return answer(res, BAD_URL.status, jsonHeaders, JSON.stringify(BAD_URL.refusal))
     // Express takes what Node made, and gives it prototypes of its own: 5 µs, so the surfaces come first.
     const route = () =>
-      rest(req, res, target, isAlone) ||
-      trpc(req, res, target, isAlone) ||
-      app(req as Request, res as Response)
+      rest(req, res, target) || trpc(req, res, target) || app(req as Request, res as Response)
     if (allowOrigins) allowOrigins(req as Request, res as Response, route)
     else route()
   }

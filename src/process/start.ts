@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import type { AddressInfo, ListenOptions, Server } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import { connect } from '../../db/connect.ts'
-import { retry } from '../../db/statement.ts'
+import { retry } from '../../db/retry.ts'
 import type { Database } from '../../db/tables.ts'
 import { inTransaction } from '../../db/transaction.ts'
 import type { Config } from '../config/config.ts'
@@ -57,7 +57,7 @@ export async function start(config: Config, log: Log, { createStores, ...api }: 
   const service: Service = {
     stores: createStores(db),
     transact(work, deadline) {
-      const attempt = () => inTransaction(db, (inside) => work(createStores(inside)))
+      const attempt = () => inTransaction(db, (inside) => work(createStores(inside)), deadline)
       return retry(attempt, { repeatable: false, deadline })
     },
     idempotency,

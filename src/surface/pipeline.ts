@@ -81,7 +81,7 @@ export function pipeline<Matched extends Match>(surface: Surface<Matched>, servi
   const { stores, transact, idempotency, timeout } = service
   const uncounted = { ...service, rateLimit: undefined }
 
-  const serve = async (res: ServerResponse, match: Matched, isAlone: boolean) => {
+  const serve = async (res: ServerResponse, match: Matched) => {
     const { req } = res
     const { calls, type, readsBody, headers } = match.operation
     try {
@@ -95,7 +95,7 @@ export function pipeline<Matched extends Match>(surface: Surface<Matched>, servi
       if (!hasArrived) caller = await callerOf(uncounted, res, calls)
       if (res.destroyed) throw CLIENT_GONE
       // The deadline ends with the answer, or as the client closes the connection, which gives up the calls.
-      const deadline = new Deadline(timeout, { isAlone: isAlone && calls === 1 })
+      const deadline = new Deadline(timeout)
       res.on('close', () =>
         res.writableFinished ? deadline.clear() : deadline.giveUp(CLIENT_GONE),
       )
@@ -118,7 +118,7 @@ export function pipeline<Matched extends Match>(surface: Surface<Matched>, servi
     answer(res, error.status, [...headers, ...error.headers], surface.encodeError(error))
   }
 
-  return (req: IncomingMessage, res: ServerResponse, target: Target, isAlone: boolean): boolean => {
+  return (req: IncomingMessage, res: ServerResponse, target: Target): boolean => {
     const record = recordOf(res)
     try {
       const match = surface.match(req, target)
@@ -127,7 +127,7 @@ export function pipeline<Matched extends Match>(surface: Surface<Matched>, servi
       record.surface = surface.name
       record.operation = name
       if (record.spanId) activeSpan()?.updateName(name).setAttribute('http.route', route)
-      void serve(res, match, isAlone)
+      void serve(res, match)
     } catch (thrown) {
       refuse(res, jsonHeaders, thrown)
     }

@@ -1,13 +1,10 @@
 /** Concurrent creations share a statement or a transaction; each has its own id and outcome. */
 import { hash } from 'node:crypto'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
-import type { Insertable } from 'kysely'
 import { expect, expectTypeOf, onTestFinished, test, vi } from 'vitest'
-import { inserts } from '../../db/coalesce/inserts.ts'
 import { connect as openDatabase } from '../../db/connect.ts'
-import { Deadline } from '../../db/deadline.ts'
 import { DuplicateError } from '../../db/errors.ts'
-import type { Tables } from '../../db/tables.ts'
+import type { inserts } from '../../db/plans/inserts.ts'
 import { inTransaction } from '../../db/transaction.ts'
 import { engine, newDatabase } from '../support/database.ts'
 import { runServer } from '../support/process.ts'
@@ -67,27 +64,6 @@ async function expectPets(answers: Awaited<ReturnType<typeof create>>[]): Promis
   expect(rows.every((row) => row.category_id === 3n && row.status === 'pending')).toBe(true)
   expect(rows).toHaveLength(made.length)
 }
-
-test('a row with other columns than an earlier one is rejected', async () => {
-  await using db = await openDatabase(service.databaseUrl)
-  const insert = inserts('pets', (row: Insertable<Tables['pets']>) => row)
-  using deadline = new Deadline(5_000)
-  const row = { name: 'Rex', category_id: 3n, status: 'pending' } as const
-  await insert(db, row, deadline)
-  // One more, or another order, or one that is undefined.
-  const { name, ...others } = row
-  const wrong = [
-    { id: 7_000n, ...row },
-    { ...others, name },
-    { ...row, status: undefined },
-  ]
-  for (const other of wrong) {
-    await expect(insert(db, other as never, deadline)).rejects.toThrow(
-      /^The rows of pets must have the same columns: name,category_id,status, not /,
-    )
-  }
-  await insert(db, { ...row, other: undefined } as never, deadline)
-})
 
 test('a transaction goes on after a duplicate that its work catches', async () => {
   await using db = await openDatabase(service.databaseUrl)

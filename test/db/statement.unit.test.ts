@@ -9,7 +9,7 @@ import {
   LockedError,
   OverloadedError,
 } from '../../db/errors.ts'
-import { retry } from '../../db/statement.ts'
+import { retry } from '../../db/retry.ts'
 
 const cause = new Error('The database says no')
 

@@ -3,12 +3,15 @@ import { setImmediate } from 'node:timers/promises'
 import { type Compilable, sql } from 'kysely'
 import { beforeEach, expect, test } from 'vitest'
 import { z } from 'zod'
-import { inserts } from '../../db/coalesce/inserts.ts'
 import { Deadline } from '../../db/deadline.ts'
 import { DatabaseUnavailableError, DuplicateError } from '../../db/errors.ts'
-import { execute, retry } from '../../db/statement.ts'
+import type { Value } from '../../db/plan.ts'
+import { inserts } from '../../db/plans/inserts.ts'
+import { retry } from '../../db/retry.ts'
+import type { Statement } from '../../db/session.ts'
+import { execute } from '../../db/statement.ts'
 import type { Database } from '../../db/tables.ts'
-import { inTransaction, type Statement } from '../../db/transaction.ts'
+import { inTransaction } from '../../db/transaction.ts'
 import { getPet, listPets } from '../../src/petstore/pets/procedures.ts'
 import { NewPet, Pet } from '../../src/petstore/pets/schema.ts'
 import { createStores } from '../../src/petstore/stores.ts'
@@ -60,8 +63,8 @@ const raw = <Row>(call: Call, text: ReturnType<typeof sql<Row>>) =>
     deadline: call.ctx.deadline,
   } as Statement<Row>)
 
-const insertPet = inserts('pets', ({ name }: { name: string }) => ({
-  ...{ name, category_id: 1n, status: 'available' as const },
+const newRow = inserts('pets', (value: Value<{ name: string }>) => ({
+  ...{ name: value(({ name }) => name), category_id: 1n, status: 'available' as const },
 }))
 
 let attempts = 0
@@ -118,7 +121,7 @@ const deeds: Record<string, (call: Call) => Promise<unknown>> = {
     const { ctx, input } = call
     await ctx.stores.pets.get(input.petId, ctx.deadline) // as a resolver looks for the parent
     await sell(call, input.petId)
-    await insertPet(dbOf(call), { name: 'Behind' }, ctx.deadline)
+    await dbOf(call).lanes.write(newRow, { name: 'Behind' }, ctx.deadline)
     counts.push((await run(call, dbOf(call).selectFrom('pets').select('id'))).rows.length)
   },
   reach: ({ ctx, input }) => outer.pets.get(input.petId, ctx.deadline),

@@ -6,13 +6,15 @@ import type {
   Kysely,
   Selectable,
 } from 'kysely'
-import { inserts } from '../../db/coalesce/inserts.ts'
-import { lookUp } from '../../db/coalesce/lookup.ts'
-import { pages } from '../../db/coalesce/pages.ts'
 import { addColumn, addIndex, createTable } from '../../db/columns.ts'
 import type { Deadline } from '../../db/deadline.ts'
 import { engineOf, now } from '../../db/engine.ts'
-import { execute, retry, type Value } from '../../db/statement.ts'
+import type { Value } from '../../db/plan.ts'
+import { inserts } from '../../db/plans/inserts.ts'
+import { lookUp } from '../../db/plans/lookup.ts'
+import { pages } from '../../db/plans/pages.ts'
+import { retry } from '../../db/retry.ts'
+import { execute } from '../../db/statement.ts'
 import type { Database, Tables } from '../../db/tables.ts'
 import type { ListVisits, NewVisit, OneVisit, Visit, VisitChange } from './schema.ts'
 
@@ -52,7 +54,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
 }
 
 export const ownerStore = (db: Database) => ({
-  get: (id: bigint, deadline: Deadline) => getOwner(db, id, deadline),
+  get: (id: bigint, deadline: Deadline) => db.lanes.read(ownerById, id, deadline),
   /** Counts a closed visit. */
   async count(id: bigint, deadline: Deadline): Promise<void> {
     const change = db.updateTable('test_owners').set((eb) => ({ closed: eb('closed', '+', 1n) }))
@@ -60,7 +62,7 @@ export const ownerStore = (db: Database) => ({
   },
 })
 
-const getOwner = lookUp({
+const ownerById = lookUp({
   select(db, ids: Value<bigint>[]) {
     const wanted = ids.map((value) => value((id) => id))
     return db.selectFrom('test_owners').selectAll().where('id', 'in', wanted)
@@ -69,7 +71,7 @@ const getOwner = lookUp({
 })
 
 export const visitStore = (db: Database) => ({
-  list: (query: ListVisits, deadline: Deadline) => readPage(db, query, deadline),
+  list: (query: ListVisits, deadline: Deadline) => db.lanes.read(pageOfVisits, query, deadline),
 
   async get(place: OneVisit, deadline: Deadline): Promise<Visit | undefined> {
     const query = db.selectFrom('test_visits').selectAll().where(isAt(place))
@@ -79,7 +81,11 @@ export const visitStore = (db: Database) => ({
 
   /** Throws DuplicateError if there is a visit with this reference. */
   async create({ ownerId, ...visit }: NewVisit, deadline: Deadline): Promise<Visit> {
-    return { id: await insertVisit(db, { ownerId, ...visit }, deadline), ...visit, closedAt: null }
+    return {
+      id: await db.lanes.write(newVisit, { ownerId, ...visit }, deadline),
+      ...visit,
+      closedAt: null,
+    }
   },
 
   async update({ urgent, note, ...place }: VisitChange, deadline: Deadline): Promise<void> {
@@ -111,14 +117,15 @@ const isAt =
   (eb: ExpressionBuilder<Tables, 'test_visits'>) =>
     eb.and({ id: visitId, owner_id: ownerId })
 
-const insertVisit = inserts('test_visits', ({ ownerId, at, urgent, ...visit }: NewVisit) => ({
-  owner_id: ownerId,
-  at: BigInt(at.getTime()),
-  urgent: BigInt(urgent),
-  ...visit,
+const newVisit = inserts('test_visits', (value: Value<NewVisit>) => ({
+  owner_id: value(({ ownerId }) => ownerId),
+  reference: value(({ reference }) => reference),
+  at: value(({ at }) => BigInt(at.getTime())),
+  urgent: value(({ urgent }) => BigInt(urgent)),
+  note: value(({ note }) => note),
 }))
 
-const readPage = pages({
+const pageOfVisits = pages({
   order: 'descending',
   select(db, value: Value<ListVisits>, has) {
     const owner = value(({ ownerId }) => ownerId)

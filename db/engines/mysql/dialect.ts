@@ -1,4 +1,4 @@
-/** MySQL and MariaDB: Kysely's dialect on a pool of connections of mysql2, and the engine. */
+/** MySQL and MariaDB: Kysely's dialect with the lanes of a server, and the engine. */
 import {
   type Kysely,
   MysqlAdapter,
@@ -10,12 +10,12 @@ import {
 import type { SslOptions } from 'mysql2'
 import type { Engine, PoolUsage } from '../../engine.ts'
 import { LockedError } from '../../errors.ts'
+import { Lanes } from '../../lanes.ts'
 import { type Database, TABLES, type Tables } from '../../tables.ts'
-import { createDriver } from '../../transaction.ts'
+import { onSession, runShared } from '../../transaction.ts'
 import { mysqlQueryOf, type SslMode } from '../../url.ts'
-import { connectWith } from './connection.ts'
-import { MysqlPool } from './pool.ts'
-import { COLLATION } from './session.ts'
+import { MysqlSessions } from './sessions.ts'
+import { COLLATION } from './set-up.ts'
 
 /** Milliseconds after which a server that does not answer counts as unreachable, by default. */
 const CONNECT_TIMEOUT = 5_000
@@ -74,16 +74,17 @@ export function mysqlDialect(
       supportBigNumbers: true,
     },
     timeout: timeout ?? CONNECT_TIMEOUT,
+    known: new Map(),
     warn(message: string) {
       if (!warned.has(message)) warn(message)
       warned.add(message)
     },
   }
-  const pool = new MysqlPool(address, size, usage)
-  const connect = connectWith(pool, timeout ?? Number.POSITIVE_INFINITY)
+  const sessions = new MysqlSessions(address, size)
+  const lanes = new Lanes(sessions, { size, timeout, usage, isInProcess: false, runShared })
+  sessions.lanes = lanes
   return {
-    connect,
-    createDriver: () => createDriver(connect, () => pool.end()),
+    lanes,
     createAdapter: () => new MysqlEngine(),
     createQueryCompiler: () => new MysqlQueryCompiler(),
     createIntrospector: (db: Kysely<unknown>) => new MysqlIntrospector(db),
@@ -98,7 +99,7 @@ class MysqlEngine extends MysqlAdapter implements Engine {
 
   /** https://dev.mysql.com/doc/refman/9.4/en/locking-functions.html */
   async underLock<Result>(db: Database, work: (session: Database) => Promise<Result>) {
-    return await db.connection().execute(async (session) => {
+    return await onSession(db, async (session) => {
       const take = sql<{ taken: bigint }>`select get_lock(${LOCK}, 1) as taken` // waits for a second
       const { rows } = await take.execute(session)
       if (rows[0]?.taken !== 1n) {

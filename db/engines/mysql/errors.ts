@@ -74,6 +74,16 @@ export function mysqlError(error: DriverError): Error {
   return make ? make(error) : error
 }
 
+/**
+ * Access denied, without a password (MariaDB), account locked, locked after too many refusals, password
+ * expired: a server may count such log-ins, and lock the account after some.
+ */
+const REFUSALS = [1045, 1698, 1862, 3118, 3955, 4151]
+
+/** Whether a server has refused the log-in of the user. */
+export const isRefusal = (error: unknown): boolean =>
+  REFUSALS.includes((error as DriverError)?.errno ?? 0)
+
 /** The plugins of servers for which mysql2 can log in. */
 const PLUGINS = 'mysql_native_password, caching_sha2_password or sha256_password'
 

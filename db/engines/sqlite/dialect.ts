@@ -8,10 +8,13 @@ import {
   SqliteQueryCompiler,
   sql,
 } from 'kysely'
+import type { Deadline } from '../../deadline.ts'
 import type { Engine } from '../../engine.ts'
 import { DatabaseUnavailableError } from '../../errors.ts'
+import { Lanes } from '../../lanes.ts'
+import type { Session, Statement } from '../../session.ts'
 import type { Database, Tables } from '../../tables.ts'
-import { Connection, createDriver, inTransaction, type Statement } from '../../transaction.ts'
+import { inTransaction, runShared } from '../../transaction.ts'
 import { SqliteFile } from './file.ts'
 
 /** The `timeout` by default. */
@@ -27,56 +30,66 @@ const COMMIT = CompiledQuery.raw('commit')
 const ROLLBACK = CompiledQuery.raw('rollback')
 
 /**
+ * The lanes of a file: one that writes or has the open transaction, and one that reads while the first waits for
+ * the lock of another process. A statement blocks the process, so more would gain nothing.
+ */
+const SIZE = 2
+const WRITERS = 1
+
+/**
  * Returns a dialect for the SQLite file at `path`, which is created with its folder if it is missing and
  * `mayCreate`. A statement waits at most `timeout` milliseconds for the transaction of another process, and
  * does not block this one.
  */
 export function sqliteDialect(path: string, mayCreate: boolean, timeout = LOCK_TIMEOUT) {
   const file = new SqliteFile(path, mayCreate, timeout)
-  const connect = () => new SqliteSession(file)
+  const idle: SqliteSession[] = []
+  const sessions = {
+    take: () => idle.pop() ?? new SqliteSession(file),
+    prepare() {},
+    giveBack: (session: SqliteSession) => void idle.push(session),
+    end: () => file.close(),
+  }
+  const settings = { size: SIZE, writers: WRITERS, isInProcess: true, runShared }
   return {
-    connect,
-    createDriver: () => createDriver(connect, async () => file.close()),
+    lanes: new Lanes(sessions, settings),
     createAdapter: () => new SqliteEngine(file),
     createQueryCompiler: () => new SqliteQueryCompiler(),
     createIntrospector: (db: Kysely<unknown>) => new SqliteIntrospector(db),
   }
 }
 
-class SqliteSession extends Connection {
+class SqliteSession implements Session {
   readonly #file: SqliteFile
-  #transaction: 'none' | 'to begin' | 'begun' = 'none'
+  #isInTransaction = false
 
   constructor(file: SqliteFile) {
-    super()
     this.#file = file
   }
 
-  /** The transaction begins with its first statement, whose deadline limits the wait for the lock. */
-  async begin(): Promise<void> {
-    this.#transaction = 'to begin'
-  }
-
-  /** Commits without a wait for a lock, which the transaction holds (https://sqlite.org/wal.html). */
-  async commit(): Promise<void> {
-    if (this.#transaction === 'begun') await this.execute(COMMIT)
-  }
-
-  async rollback(): Promise<void> {
-    // Some errors, such as a full disk, end the transaction. A rollback would then hide the error.
-    if (this.#file.isOwnedBy(this)) await this.#file.execute(this, ROLLBACK)
-  }
-
-  async execute<Row>(statement: Statement): Promise<QueryResult<Row>> {
-    if (this.#transaction === 'to begin') {
-      await this.#file.execute(this, { ...BEGIN, deadline: statement.deadline })
-      this.#transaction = 'begun'
-    }
-    if (this.#transaction === 'begun' && !this.#file.isOwnedBy(this)) {
+  async execute<Row>(statement: Statement, deadline: Deadline): Promise<QueryResult<Row>> {
+    if (this.#isInTransaction && !this.#file.isOwnedBy(this)) {
       const cause = new Error('the database has ended the transaction')
       throw new DatabaseUnavailableError(cause, true)
     }
-    return await this.#file.execute<Row>(this, statement)
+    return await this.#file.execute<Row>(this, { ...statement, deadline })
+  }
+
+  async begin(deadline: Deadline): Promise<void> {
+    await this.#file.execute(this, { ...BEGIN, deadline })
+    this.#isInTransaction = true
+  }
+
+  /** Commits without a wait for a lock, which the transaction holds (https://sqlite.org/wal.html). */
+  async commit(deadline: Deadline): Promise<void> {
+    await this.execute(COMMIT, deadline)
+    this.#isInTransaction = false
+  }
+
+  async rollback(): Promise<void> {
+    this.#isInTransaction = false
+    // Some errors, such as a full disk, end the transaction. A rollback would then hide the error.
+    if (this.#file.isOwnedBy(this)) await this.#file.execute(this, ROLLBACK)
   }
 }
 

@@ -9,7 +9,7 @@ import {
   LockedError,
   RejectedRowError,
 } from '../../errors.ts'
-import type { Statement } from '../../transaction.ts'
+import type { Statement } from '../../session.ts'
 import { sqliteError } from './errors.ts'
 import { openFile } from './open.ts'
 import { Place } from './place.ts'

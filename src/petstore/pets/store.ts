@@ -1,11 +1,11 @@
 /** The store of pets: their table and its statements. */
 import type { Generated } from 'kysely'
-import { inserts } from '../../../db/coalesce/inserts.ts'
-import { lookUp } from '../../../db/coalesce/lookup.ts'
-import { pages } from '../../../db/coalesce/pages.ts'
 import type { Deadline } from '../../../db/deadline.ts'
 import { engineOf } from '../../../db/engine.ts'
-import type { Value } from '../../../db/statement.ts'
+import type { Value } from '../../../db/plan.ts'
+import { inserts } from '../../../db/plans/inserts.ts'
+import { lookUp } from '../../../db/plans/lookup.ts'
+import { pages } from '../../../db/plans/pages.ts'
 import type { Database } from '../../../db/tables.ts'
 import type { ListPets, NewPet, Pet, PetStatus } from './schema.ts'
 
@@ -25,24 +25,24 @@ export type PetStore = ReturnType<typeof petStore>
 /** Returns the store of a database or transaction. All methods throw DatabaseUnavailableError. */
 export const petStore = (db: Database) => ({
   /** Returns up to `limit` pets after `cursor`, by ascending id; with `status`, only those that have it. */
-  list: (query: ListPets, deadline: Deadline) => listPets(db, query, deadline),
+  list: (query: ListPets, deadline: Deadline) => db.lanes.read(pageOfPets, query, deadline),
   /** Returns the pet with this id, or undefined. */
-  get: (id: bigint, deadline: Deadline) => getPet(db, id, deadline),
+  get: (id: bigint, deadline: Deadline) => db.lanes.read(petById, id, deadline),
   /** Inserts a pet, and returns it with its new id. */
   async create(pet: NewPet, deadline: Deadline): Promise<Pet> {
-    return { id: await insertPet(db, pet, deadline), ...pet }
+    return { id: await db.lanes.write(newPet, pet, deadline), ...pet }
   },
 })
 
-const insertPet = inserts('pets', ({ name, categoryId, status }: NewPet) => ({
-  name,
-  category_id: categoryId,
-  status,
+const newPet = inserts('pets', (value: Value<NewPet>) => ({
+  name: value(({ name }) => name),
+  category_id: value(({ categoryId }) => categoryId),
+  status: value(({ status }) => status),
 }))
 
 const columns = ['id', 'name', 'category_id as categoryId', 'status'] as const
 
-const listPets = pages({
+const pageOfPets = pages({
   select(db, value: Value<ListPets>, has) {
     if (!has('status')) return db.selectFrom('pets').select(columns)
     const status = value((query) => query.status as PetStatus)
@@ -52,7 +52,7 @@ const listPets = pages({
   item: ({ id, name, categoryId, status }) => ({ id, name, categoryId, status }),
 })
 
-const getPet = lookUp<bigint, Pet>({
+const petById = lookUp<bigint, Pet>({
   select(db, ids) {
     const wanted = ids.map((value) => value((id) => id))
     return db.selectFrom('pets').select(columns).where('id', 'in', wanted)

@@ -1,4 +1,5 @@
 /** The write lock of SQLite, and its transactions. */
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { existsSync, mkdirSync, renameSync } from 'node:fs'
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import { sql } from 'kysely'
@@ -19,6 +20,9 @@ import { inTransaction } from '../../../db/transaction.ts'
 import { petStore } from '../../../src/petstore/pets/store.ts'
 import { newDatabase, type TestDatabase } from '../../support/database.ts'
 import { openSql, type Sql } from '../../support/sql.ts'
+
+/** Calls a function as if no transaction had called it: the guard of transactions would refuse that. */
+const outside = AsyncLocalStorage.snapshot()
 
 const rex = { name: 'Rex', category_id: 3n, status: 'available' } as const
 
@@ -122,7 +126,7 @@ test('each of several writes ends at its own deadline, without effect', async ()
   const ended: number[] = []
   const works = timeouts.map((timeout) => {
     const deadline = new Deadline(timeout)
-    return inTransaction(db, (transaction) => insert(transaction, deadline)).finally(() =>
+    return inTransaction(db, (transaction) => insert(transaction), deadline).finally(() =>
       ended.push(timeout),
     )
   })
@@ -138,17 +142,20 @@ test('each of several writes ends at its own deadline, without effect', async ()
 
 test('other statements wait for the end of a transaction', async () => {
   const seen: Promise<number>[] = []
-  await db.transaction().execute(async (transaction) => {
+  await inTransaction(db, async (transaction) => {
     await insert(transaction)
-    seen.push(countPets(), insert(db).then(countPets))
-    const late = insert(db, new Deadline(20))
+    seen.push(
+      outside(() => countPets()),
+      outside(() => insert(db).then(countPets)),
+    )
+    const late = outside(() => insert(db, new Deadline(20)))
     await expect(late).rejects.toBeInstanceOf(DatabaseTimeoutError)
     await insert(transaction)
   })
   expect(await Promise.all(seen)).toEqual([2, 3])
-  const failed = db.transaction().execute(async (transaction) => {
+  const failed = inTransaction(db, async (transaction) => {
     await insert(transaction)
-    seen.push(insert(db).then(countPets))
+    seen.push(outside(() => insert(db).then(countPets)))
     await setTimeout(20)
     throw new Error('undone')
   })
@@ -158,42 +165,33 @@ test('other statements wait for the end of a transaction', async () => {
 
 test('what waits for the end of a transaction is no part of another that waited too', async () => {
   const waiting: Promise<unknown>[] = []
-  await db.transaction().execute(async (transaction) => {
+  await inTransaction(db, async (transaction) => {
     await insert(transaction)
-    const failed = db.transaction().execute(async (next) => {
+    const fail = async (next: Database) => {
       await insert(next)
       await setTimeout(20)
       throw new Error('undone')
-    })
+    }
+    const failed = outside(() => inTransaction(db, fail))
     waiting.push(expect(failed).rejects.toThrow('undone'))
     await setImmediate() // it waits before the next one does
-    waiting.push(insert(db))
+    waiting.push(outside(() => insert(db)))
     await setImmediate()
   })
   await Promise.all(waiting)
   expect(await countPets()).toBe(2)
 })
 
-test('a transaction that SQLite ended writes nothing while another one runs', async () => {
+test('a transaction that SQLite ended writes nothing more', async () => {
   await other(`create trigger refuse before insert on pets when new.name = 'Refused'
     begin select raise(rollback, 'refused'); end`)
-  const ended = Promise.withResolvers<void>()
-  const begun = Promise.withResolvers<void>()
-  const failed = db.transaction().execute(async (transaction) => {
+  const failed = inTransaction(db, async (transaction) => {
     const refused = transaction.insertInto('pets').values({ ...rex, name: 'Refused' })
     await expect(execute(transaction, refused)).rejects.toThrow('refused')
-    ended.resolve()
-    await begun.promise
     await expect(insert(transaction)).rejects.toBeInstanceOf(DatabaseUnavailableError)
   })
-  const rejected = expect(failed).rejects.toBeInstanceOf(DatabaseUnavailableError)
-  await ended.promise
-  await db.transaction().execute(async (transaction) => {
-    await insert(transaction)
-    begun.resolve()
-    await setTimeout(20)
-  })
-  await rejected
+  await expect(failed).rejects.toBeInstanceOf(DatabaseUnavailableError)
+  await inTransaction(db, (transaction) => insert(transaction))
   expect(await countPets()).toBe(1)
 })
 
@@ -222,14 +220,16 @@ test('statements that wait fail when the database is closed', async () => {
   expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'rejected'])
   await other('rollback')
   db = await connect(database.url)
-  const closed = db.transaction().execute(async (transaction) => {
+  let closing: Promise<void> | undefined
+  const closed = inTransaction(db, async (transaction) => {
     await insert(transaction)
-    const behind = insert(db)
+    const behind = outside(() => insert(db))
     await setTimeout(10) // until it waits for the transaction
-    await db.destroy()
+    closing = db.destroy()
     await expect(behind).rejects.toThrow()
   })
   await expect(closed).rejects.toThrow()
+  await closing
 })
 
 test('a database that was closed opens no file again', async () => {

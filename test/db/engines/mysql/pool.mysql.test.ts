@@ -5,12 +5,13 @@ import { type AddressInfo, createServer } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest'
-import { pages } from '../../../../db/coalesce/pages.ts'
 import { connect } from '../../../../db/connect.ts'
 import { Deadline } from '../../../../db/deadline.ts'
 import { OverloadedError } from '../../../../db/errors.ts'
+import { pages } from '../../../../db/plans/pages.ts'
 import { execute } from '../../../../db/statement.ts'
 import type { Database } from '../../../../db/tables.ts'
+import { inTransaction } from '../../../../db/transaction.ts'
 import { newDatabase } from '../../../support/database.ts'
 import { running, until } from '../../../support/instance.ts'
 import { proxied } from '../../../support/proxy.ts'
@@ -61,11 +62,10 @@ async function warm(db: Database, count: number): Promise<void> {
 }
 
 describe('the limits', () => {
-  const inTransaction = (db: Database) => db.transaction().execute(write)
   test.each<[string, (db: Database) => Promise<unknown>]>([
     ['a change', write],
-    ['a transaction', inTransaction],
-    ['a transaction that begins with a read', (db) => db.transaction().execute(list)],
+    ['a transaction', (db) => inTransaction(db, write)],
+    ['a transaction that begins with a read', (db) => inTransaction(db, list)],
     ['raw SQL', (db) => sql`select id from pets`.execute(db)],
   ])('%s is a write, and six writes that wait leave connections for reads', async (_, work) => {
     const { db, usage } = await newPool({ timeout: 30_000 })
@@ -77,7 +77,7 @@ describe('the limits', () => {
     expect(await Promise.all(Array.from({ length: 5 }, keys))).toHaveLength(5)
     // Concurrent pages share a query, which is a read too.
     using soon = new Deadline(10_000)
-    await Promise.all([1, 2].map((limit) => pagesOfKeys(db, { limit }, soon)))
+    await Promise.all([1, 2].map((limit) => db.lanes.read(pagesOfKeys, { limit }, soon)))
     expect(usage).toEqual({ used: 6, waiting: 2 })
     await rival('unlock tables')
     await Promise.all(writes)
@@ -206,7 +206,7 @@ describe('kills', () => {
     onTestFinished(() => proxy.rewrite((text) => text))
     proxy.rewrite(change)
     const before = proxy.statements.length
-    const sleeping = db.transaction().execute(sleep)
+    const sleeping = inTransaction(db, sleep)
     await expect(sleeping).rejects.toThrow('cannot be used')
     await until('another connection is open', () => sentSince(before, /^show variables/) === 1)
     if (kills > 0) await until('it is killed', () => sentSince(before, /^kill \d+$/) > 0)

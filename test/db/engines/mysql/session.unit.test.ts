@@ -1,6 +1,6 @@
 /** What the variables of a MySQL server say. */
 import { expect, test } from 'vitest'
-import { toServer } from '../../../../db/engines/mysql/session.ts'
+import { toServer } from '../../../../db/engines/mysql/set-up.ts'
 
 type Variables = Record<string, string | undefined>
 
@@ -32,7 +32,7 @@ test.each<[what: string, variables: Variables, isSo: boolean]>([
   ['Vitess', { ...single, version: '8.0.30-Vitess' }, false],
   ['an unknown server', {}, false],
 ])('%s: whether the ids of one insert are consecutive', (_, variables, isSo) => {
-  expect(toServerOf(variables).hasConsecutiveIds).toBe(isSo)
+  expect(toServerOf(variables).mayBatch).toBe(isSo)
 })
 
 test('servers with one host name have names of their own', () => {

@@ -1,9 +1,7 @@
 /** Pages of rows by id. Concurrent callers share queries. */
 import { type Compilable, type SelectQueryBuilder, sql } from 'kysely'
-import { engineOf } from '../engine.ts'
-import { reads, type Value } from '../statement.ts'
+import type { Plan, Value } from '../plan.ts'
 import type { Database, Tables } from '../tables.ts'
-import { type Coalesced, coalesce } from './coalesce.ts'
 
 /** A page of a list. All lists are by id, so the id of the last row is the cursor of the next page. */
 export interface Page<Item> {
@@ -39,23 +37,31 @@ const PAGE = '$page'
 const id = sql.ref<bigint>('id')
 
 /**
- * Returns a function that reads a page: the first `limit` items, after `cursor` if there is one. It
- * throws DatabaseUnavailableError, also at the deadline. A page reads only its own rows if an index
- * has the columns of the filters, then the id. Concurrent callers share queries, because a round trip
- * costs more than a page: with a query for each, a fifth fewer pages at random cursors are read. Callers
- * with the same query share the rows.
+ * Returns the plan that reads a page: the first `limit` items, after `cursor` if there is one. A page reads
+ * only its own rows if an index has the columns of the filters, then the id. Queries with the same fields
+ * share a statement, because a round trip costs more than a page: with a statement for each, a fifth fewer
+ * pages at random cursors are read. Callers with the same query share the rows.
  */
 export function pages<Query extends PageQuery, Row extends { id: bigint }, Item>({
   order = 'ascending',
   select,
   item,
-}: Pages<Query, Row, Item>): Coalesced<Query, Page<Item>> {
+}: Pages<Query, Row, Item>): Plan<Query, Page<Item>, Page<Row>> {
   type PageRow = Row & { [PAGE]?: bigint | number }
   const isAscending = order === 'ascending'
 
-  /** Returns the reader of pages whose queries have these fields, and no others. */
-  const readerOf = (fields: string[]): Coalesced<Query, Page<Row>> => {
-    const read = reads<Query, PageRow>((db, values) => {
+  return {
+    use: 'read',
+    maxSize: { inProcess: 1, server: 8 },
+    nameOf: textOf,
+    // The schema of a query leaves few sets of fields.
+    kindOf(query) {
+      let fields = ''
+      for (const name in query) if (query[name] !== undefined) fields += `,${name}`
+      return fields
+    },
+    build(db, values, kind) {
+      const fields = kind.split(',')
       const queries = values.map((value) => {
         let rows = select(db, value, (field) => fields.includes(String(field)))
         if (fields.includes('cursor')) {
@@ -67,44 +73,29 @@ export function pages<Query extends PageQuery, Row extends { id: bigint }, Item>
         const limit = value((query) => query.limit + 1)
         return rows.orderBy(id, isAscending ? 'asc' : 'desc').limit(limit)
       })
-      return queries.length === 1 ? (queries[0] as Compilable<PageRow>) : unionOf(db, queries)
-    })
-    return coalesce<Query, Page<Row>>({
-      nameOf,
-      maxSize: (db) => (engineOf(db).isInProcess ? 1 : 8),
-      async run(db, queries, deadline) {
-        const rows = await read(db, queries, deadline)
-        const rowsOf: Row[][] = queries.length === 1 ? [rows] : queries.map(() => [])
-        if (queries.length > 1) {
-          for (const row of rows) rowsOf[Number(row[PAGE])]?.push(row)
-          // Rows that are in order already take next to no time.
-          const sign = isAscending ? 1 : -1
-          for (const page of rowsOf) page.sort((one, other) => (one.id < other.id ? -sign : sign))
-        }
-        return queries.map(({ limit }, index) => {
-          const rows = rowsOf[index] as Row[] // as many as queries
-          const items = rows.slice(0, limit)
-          return { items, next: rows.length > limit ? items.at(-1)?.id : undefined }
-        })
-      },
-    })
-  }
-
-  /** By the names of the fields that a query has: its schema leaves few sets of them. */
-  const readers = new Map<string, Coalesced<Query, Page<Row>>>()
-  return async (db, query, deadline) => {
-    let fields = ''
-    for (const name in query) if (query[name] !== undefined) fields += `,${name}`
-    const readPage = readers.get(fields) ?? readerOf(fields.split(','))
-    readers.set(fields, readPage)
-    // Callers with the same query share the rows. Each has items of its own, which it may change.
-    const page = await readPage(db, query, deadline)
-    return { ...page, items: page.items.map(item) }
+      return queries.length === 1 ? (queries[0] as Compilable) : unionOf(db, queries)
+    },
+    split(result, queries) {
+      const rows: PageRow[] = result.rows
+      const rowsOf: Row[][] = queries.length === 1 ? [rows] : queries.map(() => [])
+      if (queries.length > 1) {
+        for (const row of rows) rowsOf[Number(row[PAGE])]?.push(row)
+        // Rows that are in order already take next to no time.
+        const sign = isAscending ? 1 : -1
+        for (const page of rowsOf) page.sort((one, other) => (one.id < other.id ? -sign : sign))
+      }
+      return queries.map(({ limit }, index) => {
+        const rows = rowsOf[index] as Row[] // as many as queries
+        const items = rows.length > limit ? rows.slice(0, limit) : rows
+        return { items, next: rows.length > limit ? items.at(-1)?.id : undefined }
+      })
+    },
+    output: ({ items, next }) => ({ items: items.map(item), next }),
   }
 }
 
 /** Returns a text that is equal for equal queries only: a field is never `1n` in one and `'1'` in another. */
-const nameOf = (query: object): string =>
+const textOf = (query: object): string =>
   JSON.stringify(query, (_name, value) => (typeof value === 'bigint' ? String(value) : value))
 
 /**

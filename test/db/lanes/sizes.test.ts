@@ -1,6 +1,5 @@
 /** The most that one statement and one transaction take of many concurrent calls, on either engine. */
 import { expect, test } from 'vitest'
-import { inSharedTransaction } from '../../../db/coalesce/transactions.ts'
 import { Deadline } from '../../../db/deadline.ts'
 import type { Database } from '../../../db/tables.ts'
 import { petStore } from '../../../src/petstore/pets/store.ts'
@@ -37,7 +36,7 @@ test('a shared transaction has at most 100 works, whose inserts share a statemen
     ids.add(made.id)
     return made
   }
-  const share = () => inSharedTransaction(db, work, deadline)
+  const share = () => db.lanes.shareTransaction(work, deadline)
   expect(await statementsOf(100, share)).toBe(1)
   expect(await statementsOf(101, share)).toBe(2)
   expect(ids.size).toBe(201)

@@ -1,0 +1,305 @@
+/** The sessions of a MySQL server: when they are opened, checked, replaced and ended. */
+import { setImmediate } from 'node:timers/promises'
+import type { RowDataPacket } from 'mysql2'
+import { Deadline } from '../../deadline.ts'
+import { DatabaseUnavailableError } from '../../errors.ts'
+import type { Lanes } from '../../lanes.ts'
+import type { Sessions } from '../../session.ts'
+import { isRefusal } from './errors.ts'
+import { type Address, type MysqlSession, open } from './session.ts'
+import { UnfitSessionError } from './set-up.ts'
+
+/** Milliseconds after which an idle session is ended, before a router or load balancer drops it. */
+const IDLE_TIMEOUT = 30_000
+
+/** Milliseconds after which an idle session, which may have been lost in silence, is pinged before its next use. */
+const PING_AFTER = 500
+
+/** Milliseconds that the ping may take. */
+const PING_TIMEOUT = 500
+
+/**
+ * Milliseconds after which a session is replaced, and the part by which it may be less. By then the name of the
+ * server may lead to another one, and the tables and rights of the same one may have changed.
+ */
+const MAX_AGE = 5 * 60_000
+const AGE_SPREAD = 0.2
+
+/** Milliseconds between two looks at the idle sessions and the old ones. */
+const SWEEP_INTERVAL = 3_000
+
+/** Milliseconds for which a log-in shows that the server answers, so that others may begin side by side. */
+const ANSWER_LIFETIME = 1_000
+
+/**
+ * Milliseconds before another opening beside one that is not answered. The name may lead to another server
+ * meanwhile, or to several of which one is silent, so the first ones come soon. But a server that hangs counts
+ * each, and blocks the client's address after a hundred (see LOG_IN_TIMEOUT): here it counts 16 in ten minutes.
+ */
+const PAUSES_IF_SILENT = [1_000, 1_000, 2_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000]
+
+/** Milliseconds before another log-in after those that were refused: a server may lock the account after some. */
+const PAUSES_IF_REFUSED = [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 128_000, 300_000]
+
+/** Milliseconds before another opening after one that failed while other sessions are open. */
+const PAUSE_IF_FAILED = 100
+
+/** Milliseconds between two ends of all sessions because a server said that it may not write. */
+const UNFIT_INTERVAL = 1_000
+
+const pauseAt = (pauses: number[], index: number) => pauses[Math.min(index, pauses.length - 1)] ?? 0
+
+/** A session that is being opened. */
+interface Opening {
+  beganAt: number
+  isAnswered: boolean
+}
+
+export class MysqlSessions implements Sessions {
+  /** The lanes that use the sessions; set once, by the function that makes both. */
+  lanes!: Lanes
+  readonly #address: Address
+  /** Maximum number of sessions that are open: one for each lane, and two for readiness and kills. */
+  readonly #maxOpen: number
+  /** The sessions, and those of them that are idle: the first one was idle for the longest time. */
+  #open: MysqlSession[] = []
+  readonly #idle: MysqlSession[] = []
+  #openings: Opening[] = []
+  /** The number of idle sessions that are being pinged. */
+  #checking = 0
+  /** When the server last accepted a log-in, and the number of openings beside silent ones since then. */
+  #answeredAt = Number.NEGATIVE_INFINITY
+  #silentCount = 0
+  /** Why the latest log-in was refused, and how many were refused in a row. */
+  #refusal: unknown
+  #refusedCount = 0
+  /** No session is opened before this time, for the reasons above. */
+  #notBefore = Number.NEGATIVE_INFINITY
+  /** Sessions that were opened before are ended after their use. */
+  #validFrom = Number.NEGATIVE_INFINITY
+  /** What waits for a session to kill another one. */
+  #killers: ((session: MysqlSession | undefined) => void)[] = []
+  #timer: NodeJS.Timeout | undefined
+  readonly #end = new AbortController()
+  readonly #sweep = setInterval(() => this.#look(), SWEEP_INTERVAL).unref()
+
+  constructor(address: Address, size: number) {
+    this.#address = address
+    this.#maxOpen = size + 2
+  }
+
+  take(): MysqlSession | undefined {
+    const last = this.#idle.at(-1)
+    return last && performance.now() - last.workedAt < PING_AFTER ? this.#idle.pop() : undefined
+  }
+
+  prepare(count: number): void {
+    const wanted = count + this.#killers.length
+    let coming = this.#checking + this.#openings.filter((one) => !this.#isSilent(one)).length
+    for (; coming < wanted && this.#idle.length > 0; coming++) {
+      void this.#check(this.#idle.pop() as MysqlSession) // there is one
+    }
+    for (; coming < wanted && this.#mayOpen(); coming++) void this.#openOne()
+    const isHopeless = this.#refusal && this.#open.length === 0 && this.#openings.length === 0
+    if (isHopeless) this.#fail(this.#refusal)
+    else if (coming < wanted) this.#wakeUp()
+  }
+
+  giveBack(session: MysqlSession): void {
+    if (session.socket.destroyed) return
+    const isOver = session.isOld || session.openedAt < this.#validFrom || this.#end.signal.aborted
+    if (isOver || this.#open.length > this.#maxOpen) this.#close(session)
+    else if (this.#killers.length > 0) this.#killers.shift()?.(session)
+    else this.#idle.push(session)
+  }
+
+  end(): void {
+    this.#end.abort(new Error('The service has closed the database'))
+    clearInterval(this.#sweep)
+    clearTimeout(this.#timer)
+    for (const session of [...this.#idle]) this.#close(session)
+    for (const killer of this.#killers.splice(0)) killer(undefined)
+  }
+
+  /**
+   * Ends what the session of a closed connection still does, over another session of its server. Never
+   * throws: an unreachable server ends the session by itself.
+   */
+  async kill({ connection: { threadId }, server, openedAt }: MysqlSession): Promise<void> {
+    using deadline = new Deadline(this.#address.timeout)
+    const age = performance.now() - openedAt
+    const control = this.take() ?? (await this.#waitToKill(deadline))
+    if (!control) return
+    const query = async (sql: string) =>
+      (await deadline.race(control.connection.promise().query<RowDataPacket[]>(sql)))[0]
+    try {
+      // A load balancer may have chosen another server.
+      const isSame = control.server.name === server.name
+      const [uptime] = isSame ? await query(`show global status like 'Uptime'`) : []
+      // A server that was restarted may have given the number to another client.
+      if (Number(uptime?.Value) * 1_000 > age) await query(`kill ${threadId}`)
+      control.workedAt = performance.now()
+    } catch (error) {
+      // ER_NO_SUCH_THREAD: the session has ended meanwhile.
+      if ((error as { errno?: number }).errno !== 1094) control.socket.destroy()
+    }
+    this.giveBack(control)
+    this.lanes.next()
+  }
+
+  /** Waits for a session before all lanes do. Undefined if none can be had until the deadline. */
+  async #waitToKill(deadline: Deadline): Promise<MysqlSession | undefined> {
+    const { promise, resolve } = Promise.withResolvers<MysqlSession | undefined>()
+    this.#killers.push(resolve)
+    deadline.onGiveUp(() => {
+      this.#killers = this.#killers.filter((other) => other !== resolve)
+      resolve(undefined)
+    })
+    this.prepare(0)
+    return await promise
+  }
+
+  /** A server said that it may not write: the name may lead to another one now. */
+  onUnfit(): void {
+    if (performance.now() - this.#validFrom > UNFIT_INTERVAL) this.#endOlder()
+  }
+
+  /** Ends the sessions that are open: the idle ones now, the others after their use. */
+  #endOlder(): void {
+    this.#validFrom = performance.now()
+    for (const session of [...this.#idle]) this.#close(session)
+  }
+
+  #isSilent({ beganAt, isAnswered }: Opening): boolean {
+    return !isAnswered && performance.now() - beganAt >= (PAUSES_IF_SILENT[0] as number)
+  }
+
+  /** Whether another session may be opened now. */
+  #mayOpen(): boolean {
+    const now = performance.now()
+    if (this.#end.signal.aborted || now < this.#notBefore) return false
+    const silent = this.#openings.filter((opening) => this.#isSilent(opening))
+    const coming = this.#openings.length - silent.length
+    if (this.#open.length + coming >= this.#maxOpen) return false
+    const unanswered = this.#openings.filter(({ isAnswered }) => !isAnswered)
+    const latest = unanswered.at(-1)
+    if (!latest || now - this.#answeredAt < ANSWER_LIFETIME) return true
+    return now - latest.beganAt >= pauseAt(PAUSES_IF_SILENT, this.#silentCount)
+  }
+
+  /** Looks again when another session may be opened, if calls still wait then. */
+  #wakeUp(): void {
+    const now = performance.now()
+    const latest = this.#openings.findLast(({ isAnswered }) => !isAnswered)
+    const nextOpening = latest
+      ? latest.beganAt + pauseAt(PAUSES_IF_SILENT, this.#silentCount)
+      : now + PAUSE_IF_FAILED
+    const delay = Math.max(1, Math.max(nextOpening, this.#notBefore) - now)
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(() => {
+      this.lanes.next()
+      if (this.#killers.length > 0) this.prepare(0)
+    }, delay).unref()
+  }
+
+  /** Opens a session. Never throws. */
+  async #openOne(): Promise<MysqlSession | undefined> {
+    const opening: Opening = { beganAt: performance.now(), isAnswered: false }
+    if (this.#openings.some(({ isAnswered }) => !isAnswered)) this.#silentCount++
+    this.#openings.push(opening)
+    try {
+      const session = await open(this.#address, this, this.#end.signal, () => {
+        opening.isAnswered = true
+        this.#answeredAt = performance.now()
+        this.#silentCount = 0
+        this.#refusal = undefined
+        this.#refusedCount = 0
+        this.lanes.next() // others may be opened side by side
+      })
+      session.endsAt = performance.now() + MAX_AGE * (1 - AGE_SPREAD * Math.random())
+      const onEnd = () => this.#forget(session)
+      session.connection.on('end', onEnd).on('error', onEnd)
+      session.socket.on('close', onEnd)
+      this.#openings = this.#openings.filter((other) => other !== opening)
+      this.#open.push(session)
+      this.giveBack(session)
+      this.lanes.next()
+      return session
+    } catch (error) {
+      this.#openings = this.#openings.filter((other) => other !== opening)
+      this.#onFailure(error)
+      return undefined
+    }
+  }
+
+  #onFailure(error: unknown): void {
+    const now = performance.now()
+    if (isRefusal(error)) {
+      this.#refusal = error
+      this.#notBefore = now + pauseAt(PAUSES_IF_REFUSED, this.#refusedCount++)
+    }
+    // What is wrong now was right when the others were opened.
+    if (error instanceof UnfitSessionError) this.#endOlder()
+    const isOpen = this.#open.length > 0 || this.#openings.some((one) => !this.#isSilent(one))
+    if (isOpen) {
+      this.#notBefore = Math.max(this.#notBefore, now + PAUSE_IF_FAILED)
+      this.#wakeUp()
+    } else this.#fail(error)
+  }
+
+  /** No session can be had now. */
+  #fail(error: unknown): void {
+    for (const killer of this.#killers.splice(0)) killer(undefined)
+    this.lanes.fail(new DatabaseUnavailableError(error, true))
+  }
+
+  /** Offers an idle session again if it answers. If not, closes all idle ones, which were lost with it. */
+  async #check(session: MysqlSession): Promise<void> {
+    this.#checking++
+    // After a pause of the process, the end of an idle session may have arrived. It is read before this
+    // turn; mysql2 writes a line to stderr if it arrives as the answer to another command.
+    await setImmediate()
+    if (!session.socket.destroyed) {
+      using deadline = new Deadline(PING_TIMEOUT)
+      await deadline.race(session.connection.promise().ping()).then(
+        () => {
+          session.workedAt = performance.now()
+        },
+        () => {
+          for (const { socket } of [session, ...this.#idle.splice(0)]) socket.destroy()
+        },
+      )
+    }
+    this.#checking--
+    this.giveBack(session)
+    this.lanes.next()
+  }
+
+  /** Ends what was idle for long, and replaces an old session, one at a time. */
+  #look(): void {
+    const now = performance.now()
+    for (const session of [...this.#idle]) {
+      if (now - session.workedAt > IDLE_TIMEOUT) this.#close(session)
+    }
+    const old = this.#open.find(({ endsAt, isOld }) => !isOld && endsAt < now)
+    if (!old || !this.#mayOpen()) return
+    void this.#openOne().then((opened) => {
+      if (!opened) return
+      old.isOld = true
+      if (this.#idle.includes(old)) this.#close(old)
+    })
+  }
+
+  /** Ends a session with a message to the server, and does not wait for a reply. */
+  #close(session: MysqlSession): void {
+    session.connection.end()
+    session.socket.destroySoon()
+    this.#forget(session)
+  }
+
+  #forget(session: MysqlSession): void {
+    this.#open = this.#open.filter((other) => other !== session)
+    const index = this.#idle.indexOf(session)
+    if (index >= 0) this.#idle.splice(index, 1)
+  }
+}

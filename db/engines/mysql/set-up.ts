@@ -1,0 +1,252 @@
+/** Sets up a session with a MySQL server, and checks it: its settings each time, what is true of a server once a minute. */
+import type { Connection, RowDataPacket } from 'mysql2'
+import { TABLES } from '../../tables.ts'
+
+/** The collation of statements and answers; mysql2 encodes statements in its character set. */
+export const COLLATION = 'utf8mb4_bin'
+const CHARACTER_SET = 'utf8mb4'
+
+/** Without a strict mode, MySQL truncates values without an error; mysql2 escapes with backslashes. */
+const SQL_MODE = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'
+
+/**
+ * The isolation level. A transaction that has locked a row must read what others committed before, and not
+ * what it was when the transaction began:
+ * https://dev.mysql.com/doc/refman/9.4/en/innodb-transaction-isolation-levels.html
+ */
+const ISOLATION = 'READ-COMMITTED'
+
+/**
+ * The statements that set up a session, with what the code depends on:
+ * https://dev.mysql.com/doc/refman/9.4/en/server-system-variables.html
+ * https://dev.mysql.com/doc/refman/9.4/en/innodb-parameters.html
+ */
+const SET_UP = [
+  'rollback', // of a transaction that init_connect or a proxy has left open
+  // Its variable has different names in MySQL and in MariaDB before 11.1.
+  `set session transaction isolation level ${ISOLATION.replace('-', ' ')}, read write`,
+  `set session ${[
+    // The server commits a statement outside a transaction at once. A commit begins no transaction.
+    "autocommit = 'ON', completion_type = 'NO_CHAIN'",
+    `sql_mode = '${SQL_MODE}'`,
+    // The server rejects a row with a used Idempotency-Key.
+    "unique_checks = 'ON'",
+    "default_storage_engine = 'InnoDB'",
+    "sql_safe_updates = 'OFF'", // a migration updates all rows
+    // A query without a limit returns all rows, however many it reads.
+    "sql_select_limit = 18446744073709551615, sql_big_selects = 'ON'",
+    // Seconds that a statement waits for the lock of a row.
+    'innodb_lock_wait_timeout = 1',
+    // Seconds that a statement waits for the lock of a table: as long as a call may wait for the database.
+    'lock_wait_timeout = 30',
+    // Seconds after which the server ends an idle session: longer than the pool keeps one. If a process and
+    // its connection are lost at once, its transaction would otherwise hold its locks for eight hours.
+    // MariaDB may end a list at the limit of a statement as if it were empty. MySQL reads a comment here.
+    'wait_timeout = 60 /*M! , max_statement_time = 0 */',
+    `names ${CHARACTER_SET} collate ${COLLATION}`,
+  ].join(', ')}`,
+]
+
+/**
+ * What is read back, because a proxy may answer SET itself or drop it. No server has this `sql_mode` by
+ * default, so it shows that the second statement arrived as a whole.
+ */
+const EXPECTED = {
+  autocommit: 'ON',
+  sql_mode: SQL_MODE,
+  // With another character set, a server would find the end of a text at another place than mysql2.
+  character_set_client: CHARACTER_SET,
+  character_set_connection: CHARACTER_SET,
+  character_set_results: CHARACTER_SET,
+  transaction_isolation: ISOLATION,
+}
+
+/** `select @@name` would fail for a variable that a server does not have; all take 4 ms longer. */
+const VARIABLES = `show variables where variable_name in ('${Object.keys(EXPECTED).join("', '")}',
+  'tx_isolation', 'hostname', 'port', 'version', 'auto_increment_increment', 'innodb_autoinc_lock_mode',
+  'wsrep_on', 'server_uuid', 'server_uid', 'log_bin', 'binlog_format', 'innodb_flush_log_at_trx_commit', 'sync_binlog')`
+
+const NAMES = `'${TABLES.join("', '")}'`
+
+/**
+ * The query for tables without transactions. MariaDB opens the tables that it names, and waits for their locks.
+ * TiDB and Vitess report InnoDB too:
+ * https://dev.mysql.com/doc/refman/9.4/en/information-schema-tables-table.html
+ */
+const WITHOUT_TRANSACTIONS = `select table_name as name from information_schema.tables
+  where table_schema = database() and engine <> 'InnoDB'
+    and (table_name in (${NAMES}) or table_name like 'kysely\\_migration%')`
+
+/**
+ * A trigger, also of the table of a view, may assign ids: the answer to an insert of several rows does not tell
+ * the first one. MySQL shows triggers only to a user with the right TRIGGER.
+ */
+const TRIGGERS = `select trigger_name as name from information_schema.triggers
+  where event_object_schema = database() and event_object_table in (${NAMES})
+    and action_timing = 'BEFORE' and event_manipulation = 'INSERT'
+  union select table_name from information_schema.views
+  where table_schema = database() and table_name in (${NAMES})`
+
+/** The session, or its server, is unusable for a reason that an operator must mend. */
+export class UnfitSessionError extends Error {}
+
+/** What was found out about a server, and when (performance.now()). */
+interface Checked {
+  at: number
+  hasConsecutiveIds: boolean
+}
+
+/** What was found out about servers, by their names. */
+export type KnownServers = Map<string, Checked>
+
+/** Milliseconds for which it is not asked again. */
+const CHECK_LIFETIME = 60_000
+
+/** A server, as a session knows it. */
+export interface Server {
+  /** Servers behind one load balancer use the same session numbers. */
+  name: string
+  /** Whether the ids of one insert are consecutive. */
+  hasConsecutiveIds: boolean
+}
+
+type Query = (sql: string) => Promise<RowDataPacket[]>
+
+/**
+ * Sets up a session, and returns its server. Each session is set up and read back; what is true of a server
+ * (tables, rights, triggers) is asked by the first session that opens, and by one a minute later. Throws
+ * UnfitSessionError for a session or a server that is unusable, and warns of one that may lose what was
+ * acknowledged, or that is slow without need.
+ */
+export async function setUp(
+  connection: Connection,
+  known: KnownServers,
+  warn: (message: string) => void,
+): Promise<Server> {
+  const query: Query = async (sql) => (await connection.promise().query<RowDataPacket[]>(sql))[0]
+  for (const sql of SET_UP) await query(sql)
+  const rows = await query(VARIABLES)
+  const variables = rows.map((row) => [row.Variable_name, String(row.Value)])
+  const { name, mayBatch } = toServer(Object.fromEntries(variables), warn)
+  const last = known.get(name)
+  if (last && performance.now() - last.at < CHECK_LIFETIME) {
+    return { name, hasConsecutiveIds: mayBatch && last.hasConsecutiveIds }
+  }
+  const tables = await query(WITHOUT_TRANSACTIONS)
+  if (tables.length > 0) {
+    known.delete(name)
+    const remedy = tables.map(({ name }) => `alter table ${name} engine = InnoDB`).join('; ')
+    throw new UnfitSessionError(`Tables must have the storage engine InnoDB: ${remedy}`)
+  }
+  const hasConsecutiveIds =
+    mayBatch &&
+    (await showsTriggers(query, `${connection.config.database}`, warn)) &&
+    (await query(TRIGGERS)).length === 0
+  known.set(name, { at: performance.now(), hasConsecutiveIds })
+  return { name, hasConsecutiveIds }
+}
+
+/** Whether the server shows the triggers of the database to the user. Warns if it may hide some. */
+async function showsTriggers(
+  query: Query,
+  database: string,
+  warn: (message: string) => void,
+): Promise<boolean> {
+  // A proxy may refuse it.
+  const rows = await query('show grants').catch(() => [])
+  const isShown = hasTriggerRight(
+    rows.map((row) => String(Object.values(row)[0])),
+    database,
+  )
+  if (!isShown) {
+    warn(
+      `The database server may hide triggers from the user, so each creation is a statement of its own, at half the speed: grant trigger on \`${database}\`.* to the user`,
+    )
+  }
+  return isShown
+}
+
+/** `GRANT rights ON place TO …`; the place is `*.*`, `database`.* or `database`.`table`. */
+const GRANT = /^(GRANT|REVOKE) (.+?) ON (?:TABLE )?(\*|`(?:[^`]|``)+`)\.(\*|`(?:[^`]|``)+`) /
+
+/**
+ * Whether the lines of `show grants` give the right TRIGGER for all tables of the service in this database:
+ * everywhere, for the database or a pattern of it, or for each table. A line that revokes it again counts
+ * (https://dev.mysql.com/doc/refman/9.4/en/partial-revokes.html); of several patterns the server takes one,
+ * so all of them must have it.
+ */
+export function hasTriggerRight(lines: string[], database: string): boolean {
+  const grants = lines.flatMap((line) => {
+    const [, verb, rights = '', schema = '', table = ''] = GRANT.exec(line) ?? []
+    return verb
+      ? [{ verb, hasRight: /\bTRIGGER\b|^ALL PRIVILEGES/.test(rights), schema, table }]
+      : []
+  })
+  const unquoted = (name: string) => name.slice(1, -1).replaceAll('``', '`')
+  const covers = (schema: string) => schema !== '*' && patternOf(unquoted(schema)).test(database)
+  const isRevoked = grants.some(({ verb, hasRight, schema }) => {
+    return verb === 'REVOKE' && hasRight && (schema === '*' || covers(schema))
+  })
+  if (isRevoked) return false
+  const given = grants.filter(({ verb }) => verb === 'GRANT')
+  if (given.some(({ schema, hasRight }) => schema === '*' && hasRight)) return true
+  const here = given.filter(({ schema }) => covers(schema))
+  const ofDatabase = here.filter(({ table }) => table === '*')
+  if (ofDatabase.length > 0 && ofDatabase.every(({ hasRight }) => hasRight)) return true
+  const tables = here.filter(({ table, hasRight }) => table !== '*' && hasRight)
+  return TABLES.every((name) => tables.some(({ table }) => unquoted(table) === name))
+}
+
+/** Returns the pattern of a name in a grant, in which `%` and `_` stand for other characters unless escaped. */
+function patternOf(name: string): RegExp {
+  const parts = name.match(/\\[%_]|./gs) ?? []
+  const sources = parts.map((part) => {
+    if (part === '%') return '.*'
+    if (part === '_') return '.'
+    return RegExp.escape(part.length > 1 ? part.slice(1) : part)
+  })
+  return new RegExp(`^${sources.join('')}$`)
+}
+
+/** Returns the properties of a server, from the variables; see `setUp`. */
+export function toServer(
+  { tx_isolation, ...variables }: Record<string, string | undefined>,
+  warn: (message: string) => void,
+) {
+  // The name in MariaDB before 11.1.
+  variables.transaction_isolation ??= tx_isolation
+  for (const [name, expected] of Object.entries(EXPECTED)) {
+    const value = variables[name] ?? 'unknown'
+    if (value !== expected) {
+      throw new UnfitSessionError(
+        `The variables of the session are wrong (${name} is ${value}, not ${expected}): a proxy must pass SET statements on`,
+      )
+    }
+  }
+  const isLogged = variables.log_bin === 'ON'
+  if (isLogged && variables.binlog_format === 'STATEMENT') {
+    // The server rejects the writes of transactions with this isolation level.
+    throw new UnfitSessionError('The server logs statements: binlog_format must be ROW or MIXED')
+  }
+  for (const name of ['innodb_flush_log_at_trx_commit', ...(isLogged ? ['sync_binlog'] : [])]) {
+    const value = variables[name] ?? '1'
+    if (value !== '1') {
+      warn(
+        `The database server has ${name} = ${value}, not 1: when it or its machine fails, it may lose the latest writes, though they were acknowledged`,
+      )
+    }
+  }
+  return {
+    name: `${variables.hostname}:${variables.port} ${variables.server_uuid ?? variables.server_uid}`,
+    /**
+     * Whether the server gives the rows of an insert consecutive ids, without triggers. All lock modes guarantee it
+     * (https://dev.mysql.com/doc/refman/9.4/en/innodb-auto-increment-handling.html). Galera and group
+     * replication have larger increments; TiDB and Vitess assign ranges.
+     */
+    mayBatch:
+      variables.innodb_autoinc_lock_mode !== undefined &&
+      variables.auto_increment_increment === '1' &&
+      variables.wsrep_on !== 'ON' &&
+      !/tidb|vitess/i.test(variables.version ?? 'vitess'),
+  }
+}

@@ -1,0 +1,532 @@
+/**
+ * The queue of a database. A call waits for a lane, which has a session; a lane that becomes free takes along
+ * the waiting calls of a line.
+ *
+ * | A call | begins |
+ * |---|---|
+ * | while nothing else waits or runs, as the last one of its line | at once, with the calls of the same moment |
+ * | while it may have a lane | after the next turn of the event loop (`isEarly`: after this one), with the calls that arrive until then |
+ * | while its line has two lanes | once one of them is free, or the line is full, or 50 ms have passed |
+ * | while all lanes are in use | once one is free, in the order in which the lines began to wait |
+ *
+ * No call joins calls that have begun, so each call sees what was committed before it. A deadline ends only its
+ * own call, and a statement ends with the last of its calls.
+ */
+import { type DatabaseConnection, type QueryResult, SelectQueryNode } from 'kysely'
+import { Deadline, jointDeadline } from './deadline.ts'
+import type { PoolUsage } from './engine.ts'
+import { BrokenDatabaseError, NoConsecutiveIdsError, OverloadedError } from './errors.ts'
+import { refuseInTransaction } from './guard.ts'
+import { type Compiled, type Plan, statementOf } from './plan.ts'
+import { pauseAfter } from './retry.ts'
+import type { Session, Sessions, Statement } from './session.ts'
+import type { Database } from './tables.ts'
+
+/** Maximum number of calls that wait in a line. */
+const MAX_WAITING = 1_000
+
+/**
+ * Number of lanes of a line whose calls share statements: while the database works on one statement, the
+ * service answers the calls of the other. A second lane makes pages and creations with a key 3 to 7 % faster;
+ * a third makes the statements so small that it costs more than it saves.
+ */
+const SHARED_LANES = 2
+
+/** Milliseconds after which a statement no longer holds back the calls of its line: it may hang. */
+const MAX_HOLD = 50
+
+/** Maximum number of works that share a transaction. */
+const MAX_WORKS = 100
+
+/** The part of the lanes that may write: while all writes wait for a lock, reads continue. */
+const WRITERS = 0.6
+
+/** What a lane is used for. `ahead` is for readiness: before all others, and if need be one lane beyond all. */
+export type Use = 'read' | 'write' | 'ahead'
+
+/** Work for a transaction that it shares with other such works. It must use this deadline, and no other. */
+export type SharedWork<Output> = (transaction: Database, deadline: Deadline) => Promise<Output>
+
+interface Settings {
+  /** Maximum number of lanes in use. */
+  size: number
+  /** Maximum number of lanes in use that may write. */
+  writers?: number
+  /** Milliseconds that a statement without a deadline may take; unlimited by default. */
+  timeout?: number | undefined
+  /** The lanes keep these numbers current. */
+  usage?: PoolUsage
+  /** Whether the database works in this process, which waits for it. */
+  isInProcess: boolean
+  /** Runs works in one transaction, and returns their results in order. */
+  runShared?: RunShared
+  /** For the lane of one session: the lanes that it is of. */
+  root?: Lanes
+}
+
+type RunShared = (
+  db: Database,
+  session: Session,
+  works: SharedWork<unknown>[],
+  deadline: Deadline,
+) => Promise<unknown[]>
+
+/** A call that waits, or whose statement runs. */
+interface Call extends PromiseWithResolvers<unknown> {
+  input: unknown
+  name: bigint | string | undefined
+  deadline: Deadline
+  isWaiting: boolean
+  /** Later calls of the same name, which have the same output. */
+  others: Call[] | undefined
+}
+
+export class Lanes {
+  /** The database whose lanes these are; set once, by the function that makes both. */
+  db!: Database
+  readonly isInProcess: boolean
+  readonly timeout: number
+  readonly #sessions: Sessions
+  readonly #size: number
+  readonly #writers: number
+  readonly #usage: PoolUsage
+  readonly #runShared: RunShared | undefined
+  readonly #root: Lanes | undefined
+  /** The number of lanes in use that may write, and of those for readiness, which `#usage` leaves out. */
+  #writing = 0
+  #ahead = 0
+  /** The lines of plans, by their kinds. */
+  readonly #lines = new Map<unknown, Map<string, Line>>()
+  readonly #loans: Record<Use, Line>
+  readonly #works: Line
+  /** The lines with waiting calls. */
+  readonly #waiting: Line[] = []
+  #ended: unknown
+  #onUnused: (() => void) | undefined
+
+  constructor(sessions: Sessions, settings: Settings) {
+    const { size, writers, timeout, usage, isInProcess, runShared, root } = settings
+    this.#sessions = sessions
+    this.#size = size
+    this.#writers = writers ?? Math.max(1, Math.floor(size * WRITERS))
+    this.timeout = timeout ?? Number.POSITIVE_INFINITY
+    this.#usage = usage ?? { used: 0, waiting: 0 }
+    this.isInProcess = isInProcess
+    this.#runShared = runShared
+    this.#root = root
+    const loans = (use: Use) => new Line(this, use, 1, Number.POSITIVE_INFINITY)
+    this.#loans = { read: loans('read'), write: loans('write'), ahead: loans('ahead') }
+    this.#works = new Line(this, 'write', MAX_WORKS, SHARED_LANES)
+  }
+
+  /**
+   * Returns the output of a plan that reads, after up to three attempts. Throws DatabaseUnavailableError, also
+   * at the deadline.
+   */
+  async read<Input, Output>(
+    plan: Plan<Input, Output>,
+    input: Input,
+    deadline: Deadline,
+  ): Promise<Output> {
+    return await this.#call(plan, input, deadline)
+  }
+
+  /**
+   * Returns the output of a plan that writes. Outside a transaction, repeats an attempt that certainly had no
+   * effect. Throws DuplicateError, DatabaseUnavailableError, and the reason of the deadline.
+   */
+  async write<Input, Output>(
+    plan: Plan<Input, Output>,
+    input: Input,
+    deadline: Deadline,
+  ): Promise<Output> {
+    return await this.#call(plan, input, deadline)
+  }
+
+  /**
+   * Runs work in a transaction with other such works, which run concurrently: their inserts share
+   * statements, and all of them share a commit. Returns the result of the work after the commit. If one of
+   * several works fails, throws ConflictError for each of them, because the effect of each is unknown. Work
+   * that is alone in the transaction throws its own errors.
+   */
+  async shareTransaction<Output>(work: SharedWork<Output>, deadline: Deadline): Promise<Output> {
+    return (await this.#join(this.#works, work, undefined, deadline)) as Output // that of this work
+  }
+
+  /** Executes one statement. Throws the errors of db/errors.ts, and the reason of the deadline. */
+  async execute<Row>(statement: Statement<Row>): Promise<QueryResult<Row>> {
+    const deadline = statement.deadline ?? new Deadline(this.timeout)
+    const use = (statement.isRead ?? SelectQueryNode.is(statement.query)) ? 'read' : 'write'
+    const session = await this.take(use, deadline)
+    try {
+      return await session.execute<Row>(statement, deadline)
+    } finally {
+      this.giveBack(session, use)
+      if (!statement.deadline) deadline.clear()
+    }
+  }
+
+  /** Resolves to a session for this use alone, until `giveBack`. Throws as `execute`. */
+  async take(use: Use, deadline: Deadline): Promise<Session> {
+    return (await this.#join(this.#loans[use], undefined, undefined, deadline)) as Session
+  }
+
+  giveBack(session: Session, use: Use): void {
+    this.#free(session, use)
+    this.next()
+  }
+
+  /** Kysely's connection: each of its statements has a lane. */
+  readonly connection: DatabaseConnection = {
+    executeQuery: (query) => this.execute<never>(query as Statement<never>),
+    streamQuery() {
+      throw new Error('Not supported')
+    },
+  }
+
+  /** Rejects the calls that wait or come, and resolves once none runs. Never throws. */
+  async end(reason: unknown = ENDED): Promise<void> {
+    this.#ended = reason
+    for (const line of this.#waiting.splice(0)) this.#reject(line, reason)
+    this.#sessions.end()
+    if (this.#usage.used === 0 && this.#ahead === 0) return
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#onUnused = resolve
+    await promise
+  }
+
+  async #call<Input, Output>(
+    plan: Plan<Input, Output>,
+    input: Input,
+    deadline: Deadline,
+  ): Promise<Output> {
+    const line = this.#lineOf(plan, plan.kindOf?.(input) ?? '')
+    const name = plan.nameOf?.(input)
+    for (let attempt = 0; ; attempt++) {
+      try {
+        return plan.output(
+          await this.#join(line.isSplit ? line.alone : line, input, name, deadline),
+        )
+      } catch (error) {
+        if (this.#root) throw error // the transaction is repeated as a whole
+        await pauseAfter(attempt, error, plan.use === 'read', deadline)
+      }
+    }
+  }
+
+  #lineOf(plan: Plan<never, unknown>, kind: string): Line {
+    const known = this.#lines.get(plan)?.get(kind)
+    if (known) return known
+    const size = this.isInProcess ? plan.maxSize.inProcess : plan.maxSize.server
+    const compiled = this.#root ? this.#root.#lineOf(plan, kind).compiled : new Map()
+    const line = new Line(this, plan.use, size, SHARED_LANES, { plan, kind, compiled })
+    const lines = this.#lines.get(plan) ?? new Map<string, Line>()
+    this.#lines.set(plan, lines.set(kind, line))
+    return line
+  }
+
+  /** Waits in a line, and resolves to what its calls share. Throws OverloadedError if the line is full. */
+  #join(line: Line, input: unknown, name: Call['name'], deadline: Deadline): Promise<unknown> {
+    if (!this.#root) refuseInTransaction()
+    const call: Call = {
+      input,
+      name,
+      deadline,
+      isWaiting: true,
+      others: undefined,
+      ...Promise.withResolvers<unknown>(),
+    }
+    const { promise } = call
+    const refusal = deadline.reason ?? this.#ended ?? (line.isFull && OVERLOADED)
+    if (refusal) {
+      call.reject(refusal)
+      return promise
+    }
+    const isAlone = this.#usage.used === 0 && this.#waiting.length === 0 && line.lastSize <= 1
+    if (line.add(call)) {
+      if (line.use === 'ahead') this.#waiting.unshift(line)
+      else this.#waiting.push(line)
+    }
+    this.#usage.waiting++
+    deadline.onGiveUp((reason) => {
+      if (call.isWaiting) this.#leave(line, call)
+      call.reject(reason)
+    })
+    if (line.isDue) this.next()
+    else if (line.isHeld) line.startTimer()
+    else if (!line.isScheduled) this.#schedule(line, isAlone)
+    return promise
+  }
+
+  /** Makes a line due once the calls have come that will come soon. */
+  #schedule(line: Line, isAlone: boolean): void {
+    line.isScheduled = true
+    if (line.isOfLoans) line.begin()
+    // The works of a shared transaction run in one turn.
+    else if (this.#root) queueMicrotask(() => process.nextTick(line.begin))
+    // The calls of a batch come in one moment.
+    else if (isAlone) queueMicrotask(line.begin)
+    else if (line.plan?.isEarly && !this.isInProcess) setImmediate(line.begin)
+    // The answers of this turn bring the next requests: after one turn, statements would be a tenth more.
+    else setImmediate(() => setImmediate(line.begin))
+  }
+
+  /** Lets the lines begin that are due and may have a lane. Nothing else decides. */
+  next(): void {
+    for (let index = 0; index < this.#waiting.length; ) {
+      const line = this.#waiting[index] as Line
+      const isEmpty = line.count === 0
+      if (!isEmpty && !(line.isDue && this.#mayBegin(line))) {
+        index++
+        continue
+      }
+      const session = isEmpty ? undefined : this.#sessions.take()
+      if (!isEmpty && !session) {
+        this.#sessions.prepare(this.#wanted())
+        return
+      }
+      this.#waiting.splice(index, 1)
+      index = 0
+      const calls = line.take()
+      for (const call of calls) this.#begun(line, call)
+      // The rest waits behind the lines that came meanwhile.
+      if (line.hasCalls) this.#waiting.push(line)
+      if (!session) continue
+      this.#use(line.use)
+      if (line.isOfLoans) calls[0]?.resolve(session)
+      else void this.#run(line, session, calls)
+    }
+  }
+
+  #begun(line: Line, call: Call): void {
+    if (call.isWaiting) this.#leave(line, call)
+    for (const other of call.others ?? []) if (other.isWaiting) this.#leave(line, other)
+  }
+
+  #leave(line: Line, call: Call): void {
+    call.isWaiting = false
+    line.count--
+    this.#usage.waiting--
+  }
+
+  #mayBegin(line: Line): boolean {
+    const { used } = this.#usage
+    if (line.use === 'ahead') return this.#ahead === 0 && used <= this.#size
+    if (used >= this.#size) return false
+    if (line.isHeld) {
+      line.startTimer()
+      return false
+    }
+    return line.use === 'read' || this.#writing < this.#writers
+  }
+
+  /** The number of lanes that the waiting lines could have now. */
+  #wanted(): number {
+    const lines = this.#waiting.filter((line) => line.isDue && this.#mayBegin(line))
+    const wanted = lines.reduce((sum, line) => sum + line.wanted, 0)
+    return Math.min(wanted, this.#size - this.#usage.used + 1)
+  }
+
+  #use(use: Use): void {
+    if (use === 'ahead') this.#ahead++
+    else this.#usage.used++
+    if (use === 'write') this.#writing++
+  }
+
+  #free(session: Session, use: Use): void {
+    if (use === 'ahead') this.#ahead--
+    else this.#usage.used--
+    if (use === 'write') this.#writing--
+    this.#sessions.giveBack(session)
+    if (this.#usage.used === 0 && this.#ahead === 0) this.#onUnused?.()
+  }
+
+  /** Executes the statement of these calls, and answers them. Never throws. */
+  async #run(line: Line, session: Session, calls: Call[]): Promise<void> {
+    line.began(calls)
+    const all = calls.flatMap((call) => (call.others ? [call, ...call.others] : call))
+    const inputs = calls.map(({ input }) => input)
+    const deadline = jointDeadline(all)
+    const outcome = await this.#outputsOf(line, session, inputs, deadline).then(
+      (outputs) => ({ outputs }),
+      (error: unknown) => ({ error }),
+    )
+    // The next calls begin first: the database works on them while these ones are answered.
+    line.ended(calls)
+    this.giveBack(session, line.use)
+    if ('outputs' in outcome) {
+      for (const [index, call] of calls.entries()) {
+        call.resolve(outcome.outputs[index])
+        for (const other of call.others ?? []) other.resolve(outcome.outputs[index])
+      }
+    } else if (calls.length > 1 && line.plan?.isOfOne?.(outcome.error)) {
+      if (outcome.error instanceof NoConsecutiveIdsError) line.isSplit = true
+      for (const call of calls) {
+        this.#join(line.alone, call.input, undefined, call.deadline).then(call.resolve, call.reject)
+      }
+    } else {
+      for (const call of all) call.reject(outcome.error)
+    }
+  }
+
+  async #outputsOf(
+    { plan, kind, compiled }: Line,
+    session: Session,
+    inputs: unknown[],
+    deadline: Deadline,
+  ): Promise<unknown[]> {
+    // Only the lines of plans and of works share lanes.
+    if (!plan) return (await this.#runShared?.(this.db, session, inputs as never, deadline)) ?? []
+    const statement = statementOf(plan, kind, compiled, this.db, inputs as never[])
+    return plan.split(await session.execute<never>(statement, deadline), inputs as never[])
+  }
+
+  /** Rejects the calls that wait for a session: none can be had now. */
+  fail(error: unknown): void {
+    for (const line of [...this.#waiting]) {
+      if (line.isDue && this.#mayBegin(line)) this.#reject(line, error)
+    }
+    this.next() // removes the empty lines
+  }
+
+  #reject(line: Line, error: unknown): void {
+    while (line.count > 0) {
+      for (const call of line.take()) {
+        this.#begun(line, call)
+        for (const one of [call, ...(call.others ?? [])]) one.reject(error)
+      }
+    }
+  }
+}
+
+const ENDED = new BrokenDatabaseError(new Error('The service has closed the database'), true)
+const OVERLOADED = new OverloadedError('Too many calls wait for the database')
+
+/** Calls that wait for lanes: of a plan and a kind, the works of shared transactions, or loans of sessions. */
+class Line {
+  readonly use: Use
+  readonly plan: Plan<never, unknown> | undefined
+  readonly kind: string
+  /** The statements of the plan for each number of inputs. */
+  readonly compiled: Compiled
+  /** Whether each call has a session for itself. */
+  readonly isOfLoans: boolean
+  readonly #lanes: Lanes
+  readonly #maxSize: number
+  readonly #maxLanes: number
+  /** The calls, in the order of their arrival. Some have been given up. */
+  #calls: Call[] = []
+  /** The number of calls that wait. */
+  count = 0
+  /** The calls whose statements hold the waiting ones back. */
+  #running: Call[][] = []
+  /** The number of inputs of the latest statement. */
+  lastSize = 0
+  isScheduled = false
+  /** Whether the waiting calls may begin. */
+  isDue = false
+  /** Whether each call has a statement of its own. */
+  isSplit = false
+  #alone: Line | undefined
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(
+    lanes: Lanes,
+    use: Use,
+    maxSize: number,
+    maxLanes: number,
+    of?: Pick<Line, 'plan' | 'kind' | 'compiled'>,
+  ) {
+    this.#lanes = lanes
+    this.use = use
+    this.#maxSize = maxSize
+    this.#maxLanes = maxLanes
+    this.plan = of?.plan
+    this.kind = of?.kind ?? ''
+    this.compiled = of?.compiled ?? new Map()
+    this.isOfLoans = !of && maxSize === 1
+  }
+
+  /** The line of the calls each of which has a statement of its own. */
+  get alone(): Line {
+    this.#alone ??= new Line(this.#lanes, this.use, 1, Number.POSITIVE_INFINITY, this)
+    return this.#alone
+  }
+
+  /** Whether no other call may wait. The calls of one turn are never too many: they are about to begin. */
+  get isFull(): boolean {
+    return this.count >= MAX_WAITING && !this.isScheduled
+  }
+
+  /** Whether the statements that run hold the waiting calls back. */
+  get isHeld(): boolean {
+    return this.#running.length >= this.#maxLanes && this.#calls.length < this.#maxSize
+  }
+
+  /** The number of lanes that the waiting calls could have. */
+  get wanted(): number {
+    const lanes = Math.ceil(this.count / this.#maxSize)
+    return Math.min(lanes, Math.max(1, this.#maxLanes - this.#running.length))
+  }
+
+  /** Whether it has calls, perhaps none that waits. */
+  get hasCalls(): boolean {
+    return this.#calls.length > 0
+  }
+
+  /** Adds a call. Returns whether the line was empty. */
+  add(call: Call): boolean {
+    const wasEmpty = this.#calls.length === 0
+    this.count++
+    const same = call.name !== undefined && this.#calls.find(({ name }) => name === call.name)
+    if (!same) this.#calls.push(call)
+    else if (same.others) same.others.push(call)
+    else same.others = [call]
+    return wasEmpty
+  }
+
+  /** Takes the calls of the next statement out of the line, without those that were given up. */
+  take(): Call[] {
+    const calls: Call[] = []
+    while (this.#calls.length > 0 && calls.length < this.#maxSize) {
+      for (const call of this.#calls.splice(0, this.#maxSize - calls.length)) {
+        if (call.isWaiting || call.others?.some(({ isWaiting }) => isWaiting)) calls.push(call)
+      }
+    }
+    if (this.#calls.length === 0) this.#rest()
+    return calls
+  }
+
+  #rest(): void {
+    this.isDue = this.isOfLoans
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+  }
+
+  began(calls: Call[]): void {
+    this.lastSize = calls.length
+    // A Set would keep what it lost until the next full garbage collection.
+    this.#running = [...this.#running, calls]
+  }
+
+  ended(calls: Call[]): void {
+    this.#running = this.#running.filter((other) => other !== calls)
+    if (this.count > 0) this.isDue = true
+  }
+
+  /** Lets the waiting calls begin. */
+  readonly begin = (): void => {
+    this.isScheduled = false
+    if (this.count === 0) return
+    this.isDue = true
+    this.#lanes.next()
+  }
+
+  startTimer(): void {
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined
+      this.#running = [] // they go on, and no longer hold back
+      this.begin()
+    }, MAX_HOLD)
+  }
+}

@@ -1,0 +1,81 @@
+/** Plans: how concurrent calls share a statement. A plan is data, which the queue reads. */
+import type { Compilable, CompiledQuery, QueryResult } from 'kysely'
+import type { Statement } from './session.ts'
+import type { Database } from './tables.ts'
+
+/** Returns a placeholder for the value that `read` returns of an input at each execution. */
+export type Value<Input> = <Type>(read: (input: Input) => Type) => Type
+
+/** `Shared` is the output of an input, which the calls with inputs of one name share. */
+export interface Plan<Input, Output, Shared = unknown> {
+  readonly use: 'read' | 'write'
+  /** Maximum number of inputs of a statement, in a database of this process and on a server. */
+  readonly maxSize: { inProcess: number; server: number }
+  /** Whether calls to a server do not wait for those of the next turn of the event loop. */
+  readonly isEarly?: boolean
+  /** The kind of an input: only inputs of one kind share a statement. */
+  kindOf?(input: Input): string
+  /** The name of an input: waiting inputs of one name are one input, whose output their calls share. */
+  nameOf?(input: Input): bigint | string
+  /** The number of inputs that the statement for so many inputs has: the first one takes the other places. */
+  sizeOf?(count: number): number
+  /**
+   * Builds the statement for several inputs of a kind, which is compiled once for each number of them.
+   * `values` has a `value` for each input, to put in place of what differs between executions:
+   *
+   * `where('id', '=', value((pet) => pet.id)).limit(20)` → `where id = ? limit ?` with the parameters
+   * `[Placeholder, 20]`, which are `[7n, 20]` in the execution with `{ id: 7n }`
+   */
+  build(db: Database, values: Value<Input>[], kind: string): Compilable
+  /** Returns the outputs, in the order of the inputs. */
+  split(result: QueryResult<never>, inputs: Input[]): Shared[]
+  /** Returns the output of one of the calls that share it, which may change it. */
+  output(shared: Shared): Output
+  /** Whether each input of a statement that failed so has a statement of its own: the failure is one input's. */
+  isOfOne?(error: unknown): boolean
+  /** See `Statement`. */
+  needsConsecutiveIds?(count: number): boolean
+}
+
+/** The compiled statements of a plan and a kind, by the number of their inputs. */
+export type Compiled = Map<number, CompiledQuery>
+
+/** A placeholder in a compiled statement for a value of each execution. */
+class Placeholder<Input> {
+  readonly read: (inputs: Input[]) => unknown
+  constructor(read: (inputs: Input[]) => unknown) {
+    this.read = read
+  }
+}
+
+// Kysely accepts any object as a value, and returns it among the parameters.
+const valueAt =
+  <Input>(index: number): Value<Input> =>
+  (read) =>
+    new Placeholder<Input>((inputs) => read((inputs[index] ?? inputs[0]) as Input)) as never
+
+/** Returns the statement of a plan for these inputs, with their values. */
+export function statementOf<Input, Output>(
+  plan: Plan<Input, Output>,
+  kind: string,
+  compiled: Compiled,
+  db: Database,
+  inputs: Input[],
+): Statement {
+  const size = plan.sizeOf?.(inputs.length) ?? inputs.length
+  let query = compiled.get(size)
+  if (!query) {
+    const values = Array.from({ length: size }, (_, index) => valueAt<Input>(index))
+    query = plan.build(db, values, kind).compile()
+    compiled.set(size, query)
+  }
+  const parameters = query.parameters.map((parameter) =>
+    parameter instanceof Placeholder ? parameter.read(inputs) : parameter,
+  )
+  return {
+    ...query,
+    parameters,
+    isRead: plan.use === 'read',
+    needsConsecutiveIds: plan.needsConsecutiveIds?.(inputs.length) ?? false,
+  }
+}

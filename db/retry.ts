@@ -1,0 +1,62 @@
+/** More attempts after failures. */
+import { setTimeout } from 'node:timers/promises'
+import type { Deadline } from './deadline.ts'
+import {
+  BrokenDatabaseError,
+  ConflictError,
+  DatabaseTimeoutError,
+  DatabaseUnavailableError,
+  OverloadedError,
+} from './errors.ts'
+import { isInTransaction } from './guard.ts'
+
+/** Average milliseconds before the second attempt and the later ones. */
+const DELAYS = [20, 100]
+
+/** The same after a conflict of transactions: the database works, and the others will be over soon. */
+const DELAYS_OF_CONFLICTS = [20, 50, 100, 200, 400]
+
+/** Another attempt would fail, or add to the load. */
+const FINAL = [DatabaseTimeoutError, OverloadedError, BrokenDatabaseError]
+
+/**
+ * Waits before another attempt: there are up to three while the database is unavailable, and up to six in
+ * conflicts with other transactions. Throws the error of this attempt if there is no other one, or the reason
+ * of the deadline. What is not `repeatable` is repeated only if the attempt certainly had no effect.
+ */
+export async function pauseAfter(
+  attempt: number,
+  error: unknown,
+  repeatable: boolean,
+  deadline: Deadline | undefined,
+): Promise<void> {
+  // After the deadline, the error may be a consequence of it.
+  if (deadline?.reason) throw deadline.reason
+  if (!(error instanceof DatabaseUnavailableError)) throw error
+  if (FINAL.some((kind) => error instanceof kind)) throw error
+  if (!repeatable && !error.hadNoEffect) throw error
+  const delay = (error instanceof ConflictError ? DELAYS_OF_CONFLICTS : DELAYS)[attempt]
+  if (delay === undefined) throw error
+  // Random, so that calls in conflict do not collide again.
+  const pause = setTimeout(delay * (0.5 + Math.random()))
+  await (deadline ? deadline.race(pause) : pause)
+}
+
+/**
+ * Returns the result of `work`, with more attempts as `pauseAfter` says. Throws the error of the last attempt,
+ * or the reason of the deadline. In a transaction there is one attempt, because the transaction is repeated
+ * as a whole.
+ */
+export async function retry<Value>(
+  work: () => Promise<Value>,
+  { repeatable, deadline }: { repeatable: boolean; deadline?: Deadline },
+): Promise<Value> {
+  if (isInTransaction()) return await work()
+  for (let attempt = 0; ; attempt++) {
+    try {
+      return await work()
+    } catch (error) {
+      await pauseAfter(attempt, error, repeatable, deadline)
+    }
+  }
+}
