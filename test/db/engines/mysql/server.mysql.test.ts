@@ -4,6 +4,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { connect } from '../../../../db/connect.ts'
 import { Deadline } from '../../../../db/deadline.ts'
 import { petStore } from '../../../../src/petstore/pets/store.ts'
+import { pass } from '../../../support/clock.ts'
 import { mysqlForFile, newDatabase } from '../../../support/database.ts'
 import { running, until } from '../../../support/instance.ts'
 import { createKey } from '../../../support/service.ts'
@@ -63,7 +64,7 @@ test('a table that loses its transactions while the service runs: a minute later
   await admin('alter table pets engine = MyISAM')
   await admin(`kill ${id}`)
   expect(await sold(), 'the server was checked a moment ago').toHaveLength(1)
-  passTime(61_000)
+  pass(61_000)
   await admin(`kill ${await idOf()}`)
   await expect(sold()).rejects.toMatchObject({
     hadNoEffect: true,
