@@ -21,6 +21,8 @@ export interface Engine extends DialectAdapter {
    * The columns of the index must be those of the condition, then those of the order.
    */
   forceIndex<Table extends keyof Tables>(table: Table, index: string): Table
+  /** Returns the query as one that throws LockedError at once for rows that another transaction has changed. */
+  withoutWait<Query extends { forUpdate(): { noWait(): unknown } }>(query: Query): Query
   /** Whether the database works in this process, which waits for it. */
   readonly isInProcess: boolean
   /** Runs work under the lock of the database. Throws LockedError if others hold it for a second (MySQL) or five (SQLite). */

@@ -15,7 +15,12 @@
 import { type DatabaseConnection, type QueryResult, SelectQueryNode } from 'kysely'
 import { Deadline, jointDeadline } from './deadline.ts'
 import type { PoolUsage } from './engine.ts'
-import { BrokenDatabaseError, NoConsecutiveIdsError, OverloadedError } from './errors.ts'
+import {
+  BrokenDatabaseError,
+  ConflictError,
+  NoConsecutiveIdsError,
+  OverloadedError,
+} from './errors.ts'
 import { refuseInTransaction } from './guard.ts'
 import { type Compiled, type Plan, statementOf } from './plan.ts'
 import { pauseAfter } from './retry.ts'
@@ -64,12 +69,24 @@ interface Settings {
   root?: Lanes
 }
 
+/** Throws `PartialError` if the failures are those of some works, and the others can be repeated without them. */
 type RunShared = (
   db: Database,
   session: Session,
   works: SharedWork<unknown>[],
   deadline: Deadline,
 ) => Promise<unknown[]>
+
+/** Some of several works failed, so that the transaction was rolled back with the effects of all. */
+export class PartialError extends Error {
+  /** The errors of the works, by their places. */
+  readonly failures: Map<number, unknown>
+
+  constructor(failures: Map<number, unknown>) {
+    super('Some works of a shared transaction failed')
+    this.failures = failures
+  }
+}
 
 /** A call that waits, or whose statement runs. */
 interface Call extends PromiseWithResolvers<unknown> {
@@ -145,9 +162,10 @@ export class Lanes {
 
   /**
    * Runs work in a transaction with other such works, which run concurrently: their inserts share
-   * statements, and all of them share a commit. Returns the result of the work after the commit. If one of
-   * several works fails, throws ConflictError for each of them, because the effect of each is unknown. Work
-   * that is alone in the transaction throws its own errors.
+   * statements, and all of them share a commit. Returns the result of the work after the commit. Work that
+   * fails beside others throws ConflictError, and had no effect: alone, it will show whether the failure is its
+   * own. The others run again without it. If the transaction itself fails, all of them throw ConflictError,
+   * and the effect is unknown. Work that is alone in the transaction throws its own errors.
    */
   async shareTransaction<Output>(work: SharedWork<Output>, deadline: Deadline): Promise<Output> {
     return (await this.#join(this.#works, work, undefined, deadline)) as Output // that of this work
@@ -202,13 +220,13 @@ export class Lanes {
   ): Promise<Output> {
     const line = this.#lineOf(plan, plan.kindOf?.(input) ?? '')
     const name = plan.nameOf?.(input)
+    let here = line.isSplit ? line.alone : line
     for (let attempt = 0; ; attempt++) {
       try {
-        return plan.output(
-          await this.#join(line.isSplit ? line.alone : line, input, name, deadline),
-        )
+        return plan.output(await this.#join(here, input, name, deadline))
       } catch (error) {
         if (this.#root) throw error // the transaction is repeated as a whole
+        if (plan.isOfOne?.(error)) here = line.alone
         await pauseAfter(attempt, error, plan.use === 'read', deadline)
       }
     }
@@ -363,6 +381,12 @@ export class Lanes {
       if (outcome.error instanceof NoConsecutiveIdsError) line.isSplit = true
       for (const call of calls) {
         this.#join(line.alone, call.input, undefined, call.deadline).then(call.resolve, call.reject)
+      }
+    } else if (outcome.error instanceof PartialError) {
+      for (const [index, call] of calls.entries()) {
+        const { failures } = outcome.error
+        if (failures.has(index)) call.reject(new ConflictError(failures.get(index), true))
+        else this.#join(line, call.input, undefined, call.deadline).then(call.resolve, call.reject)
       }
     } else {
       for (const call of all) call.reject(outcome.error)

@@ -3,7 +3,7 @@ import { type QueryResult, Transaction } from 'kysely'
 import { Deadline } from './deadline.ts'
 import { ConflictError, DatabaseTimeoutError, DatabaseUnavailableError } from './errors.ts'
 import { guarded, refuseInTransaction } from './guard.ts'
-import { Lanes, type SharedWork } from './lanes.ts'
+import { Lanes, PartialError, type SharedWork } from './lanes.ts'
 import type { Session, Statement } from './session.ts'
 import type { Database, Tables } from './tables.ts'
 
@@ -43,13 +43,25 @@ export async function runShared(
   const runAll = async (transaction: Database) => {
     // The transaction must not end while some of the works still run.
     const all = works.map((work) => work(transaction, deadline))
-    await Promise.allSettled(all)
+    const outcomes = await Promise.allSettled(all)
+    const failures = new Map<number, unknown>()
+    for (const [index, outcome] of outcomes.entries()) {
+      if (outcome.status === 'rejected') failures.set(index, outcome.reason)
+    }
+    const isPartial = failures.size > 0 && failures.size < works.length
+    // The failure of the database is that of all.
+    const isOfDatabase = [...failures.values()].some(
+      (error) => error instanceof DatabaseUnavailableError,
+    )
+    if (isPartial && !isOfDatabase) throw new PartialError(failures)
     return await Promise.all(all)
   }
   try {
     return await transact(db, session, runAll, deadline)
   } catch (error) {
-    throw works.length === 1 ? error : new ConflictError(error, false)
+    throw works.length === 1 || error instanceof PartialError
+      ? error
+      : new ConflictError(error, false)
   }
 }
 

@@ -5,7 +5,7 @@ import { parse, stringify } from 'devalue'
 import { type Selectable, sql } from 'kysely'
 import type { Logger } from 'pino'
 import type { Deadline } from '../../db/deadline.ts'
-import { now } from '../../db/engine.ts'
+import { engineOf, now } from '../../db/engine.ts'
 import { ConflictError, DuplicateError, LockedError } from '../../db/errors.ts'
 import type { Value } from '../../db/plan.ts'
 import { inserts } from '../../db/plans/inserts.ts'
@@ -92,7 +92,7 @@ export function createIdempotency<Stores>(
       // After an attempt whose commit was not answered, and after one that found the key taken, the row
       // tells what has happened.
       const attempt = async (): Promise<Output> => {
-        const known = await db.lanes.read(keyRow, row, deadline)
+        const known = await findKey(db, row, deadline)
         if (known && known.now - known.created_at < lifetime) {
           const isSame = known.operation === row.operation && known.fingerprint === row.fingerprint
           if (!isSame) throw problem('keyUsed')
@@ -116,22 +116,51 @@ export function createIdempotency<Stores>(
 type NewRow = Omit<IdempotencyKeysTable, 'id' | 'answer' | 'created_at'>
 type Key = Pick<NewRow, 'api_key_id' | 'key_hash'>
 
-const nameOf = ({ api_key_id, key_hash }: Key) => `${api_key_id} ${key_hash}`
+function nameOf({ api_key_id, key_hash }: Key): string {
+  return `${api_key_id} ${key_hash}`
+}
 
-const keyRow = lookUp<Key, Selectable<IdempotencyKeysTable> & { now: bigint }>({
-  select: (db, values) => {
-    const all = db
-      .selectFrom('idempotency_keys')
-      .select(['id', 'api_key_id', 'key_hash', 'operation', 'fingerprint', 'answer', 'created_at'])
-      .select(now(db).as('now'))
-    const columnsOf = (value: Value<Key>) => ({
-      api_key_id: value(({ api_key_id }) => api_key_id),
-      key_hash: value(({ key_hash }) => key_hash),
-    })
-    return all.where((eb) => eb.or(values.map((value) => eb.and(columnsOf(value)))))
-  },
-  nameOf,
-})
+/**
+ * Returns the row of a key, if there is one. Throws CONFLICT if another instance is about to store it, which has
+ * no answer yet: an insert would wait for that one, and all that share its transaction with it.
+ */
+async function findKey(db: Database, key: Key, deadline: Deadline): Promise<KeyRow | undefined> {
+  try {
+    return await db.lanes.read(keyWithoutWait, key, deadline)
+  } catch (error) {
+    if (!(error instanceof LockedError)) throw error
+    // It may be the look-up of another repetition that had the lock.
+    const row = await db.lanes.read(visibleKey, key, deadline)
+    if (row) return row
+    throw problem('keyRunning')
+  }
+}
+
+type KeyRow = Selectable<IdempotencyKeysTable> & { now: bigint }
+
+const visibleKey = lookUp<Key, KeyRow>({ select: selectKeys, nameOf })
+
+const keyWithoutWait = {
+  ...lookUp<Key, KeyRow>({
+    select: (db, values) => engineOf(db).withoutWait(selectKeys(db, values)),
+    nameOf,
+  }),
+  // The keys that no other instance stores are found without it.
+  isOfOne: (error: unknown) => error instanceof LockedError,
+}
+
+function selectKeys(db: Database, values: Value<Key>[]) {
+  const columnsOf = (value: Value<Key>) => ({
+    api_key_id: value(({ api_key_id }) => api_key_id),
+    key_hash: value(({ key_hash }) => key_hash),
+  })
+  // With another index, a look-up would meet the rows of other keys.
+  return db
+    .selectFrom(engineOf(db).forceIndex('idempotency_keys', 'idempotency_keys_key'))
+    .select(['id', 'api_key_id', 'key_hash', 'operation', 'fingerprint', 'answer', 'created_at'])
+    .select(now(db).as('now'))
+    .where((eb) => eb.or(values.map((value) => eb.and(columnsOf(value)))))
+}
 
 const newKey = inserts('idempotency_keys', (value: Value<NewRow & { answer: string }>, db) => ({
   api_key_id: value((row) => row.api_key_id),

@@ -1,4 +1,5 @@
-/** Creations with Idempotency-Keys that share a transaction, when one client disconnects. */
+/** Creations with Idempotency-Keys that share a transaction: one client disconnects, one key is in use elsewhere, one work fails. */
+import { hash } from 'node:crypto'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
@@ -50,4 +51,60 @@ test('creations that share a transaction commit together, also the creation of a
   expect((await service.rest('POST', '/pets', { ...again, body })).status).toBe(201)
   expect(await service.countPets()).toBe(6)
   for (const socket of staying) socket.destroy()
+})
+
+test('a key that another instance is storing is 409 at once, and its neighbours do not wait', async () => {
+  const service = await startInstance()
+  onTestFinished(async () => void (await service.stop()))
+  const create = (key: string) => {
+    const body = { name: key, categoryId: 3 }
+    return service.rest('POST', '/pets', { headers: { 'idempotency-key': `"${key}"` }, body })
+  }
+  expect((await create('finished')).status).toBe(201)
+  const [row] = await service.sql('select * from idempotency_keys')
+  await using other = await openSql(service.databaseUrl)
+  await other('begin')
+  // As another instance stores a key, before its commit.
+  const values = [row?.api_key_id, `'${hash('sha256', 'busy')}'`, "'createPet'", "'x'", "''", 1]
+  await other(
+    `insert into idempotency_keys (api_key_id, key_hash, operation, fingerprint, answer, created_at)
+     values (${values})`,
+  )
+  const waits = async () => {
+    const [status] = await other("show global status like 'Innodb_row_lock_waits'")
+    return Number(status?.Value)
+  }
+  const before = await waits()
+  const keys = Array.from({ length: 20 }, (_, index) => (index === 10 ? 'busy' : `free ${index}`))
+  const answers = await Promise.all([...keys, 'finished', 'finished '].map(create))
+  const statuses = answers.map(({ status }) => status)
+  expect(statuses).toEqual(keys.map((key) => (key === 'busy' ? 409 : 201)).concat(201, 201))
+  expect(await waits(), 'no statement waited for the lock').toBe(before)
+  await other('rollback')
+  expect((await create('busy')).status).toBe(201)
+})
+
+test('a work that fails beside others is repeated alone, and the others together', async () => {
+  const service = await startInstance()
+  onTestFinished(async () => void (await service.stop()))
+  await service.sql(
+    `create trigger refuse before insert on pets for each row
+     if new.name = 'bad' then signal sqlstate '45000' set message_text = 'no'; end if`,
+  )
+  const create = (name: string, index: number) => {
+    const headers = { 'idempotency-key': `"${index}"` }
+    return service.rest('POST', '/pets', { headers, body: { name, categoryId: 3 } })
+  }
+  const transactions = () =>
+    service.proxy?.statements.filter((text) => text === 'begin').length ?? 0
+  await create('first', -1)
+  await using locker = await openSql(service.databaseUrl)
+  await locker('lock tables idempotency_keys write')
+  const names = Array.from({ length: 60 }, (_, index) => (index === 7 ? 'bad' : `good ${index}`))
+  const answers = Promise.all(names.map(create))
+  const before = transactions()
+  await locker('unlock tables')
+  const statuses = (await answers).map(({ status }) => status)
+  expect(statuses).toEqual(names.map((name) => (name === 'bad' ? 500 : 201)))
+  expect(transactions() - before).toBeLessThan(20)
 })

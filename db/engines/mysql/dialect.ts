@@ -143,6 +143,14 @@ class MysqlEngine extends MysqlAdapter implements Engine {
     return sql.table(table).as(alias) as unknown as Table // the same columns under the same name
   }
 
+  /**
+   * The statement is a transaction of its own, so its locks end with it. `for share` is MySQL's alone:
+   * https://dev.mysql.com/doc/refman/9.4/en/innodb-locking-reads.html
+   */
+  withoutWait<Query extends { forUpdate(): { noWait(): unknown } }>(query: Query): Query {
+    return query.forUpdate().noWait() as Query
+  }
+
   /** Each new connection finds the server by its name. */
   checkPlace(): void {}
 }

@@ -37,7 +37,7 @@ const errors: [numbers: string, make: Make][] = [
   // It rolled the transaction back, because of another one.
   ['1020 1213', conflict], // MariaDB with innodb_snapshot_isolation; a deadlock, or another node of Galera
   ['3101', conflict], // another member of group replication
-  ['1205', (cause) => new LockedError(cause, true)],
+  ['1205 3572', (cause) => new LockedError(cause, true)], // 3572: without a wait
   // It rejected the statement before it began, or rolled it back.
   ['1040 1129 1203 1206 1226 1637', without], // too many connections, broken connections, locks, transactions
   ['1044 1142 1143', without], // the operator has revoked a right

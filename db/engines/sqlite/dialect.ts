@@ -131,6 +131,11 @@ class SqliteEngine extends SqliteAdapter implements Engine {
     return table
   }
 
+  /** The lock of the writers is the only one: no row waits. */
+  withoutWait<Query>(query: Query): Query {
+    return query
+  }
+
   checkPlace(): void {
     this.#file.checkPlace()
   }
