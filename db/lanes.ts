@@ -260,7 +260,7 @@ export class Lanes {
       call.reject(refusal)
       return promise
     }
-    const isAlone = this.#usage.used === 0 && this.#waiting.length === 0 && line.lastSize <= 1
+    const isAlone = this.#usage.used === 0 && this.#waiting.length === 0 && line.lastCount <= 1
     if (line.add(call)) {
       if (line.use === 'ahead') this.#waiting.unshift(line)
       else this.#waiting.push(line)
@@ -361,8 +361,8 @@ export class Lanes {
 
   /** Executes the statement of these calls, and answers them. Never throws. */
   async #run(line: Line, session: Session, calls: Call[]): Promise<void> {
-    line.began(calls)
     const all = calls.flatMap((call) => (call.others ? [call, ...call.others] : call))
+    line.began(calls, all.length)
     const inputs = calls.map(({ input }) => input)
     const deadline = jointDeadline(all)
     const outcome = await this.#outputsOf(line, session, inputs, deadline).then(
@@ -444,8 +444,8 @@ class Line {
   count = 0
   /** The calls whose statements hold the waiting ones back. */
   #running: Call[][] = []
-  /** The number of inputs of the latest statement. */
-  lastSize = 0
+  /** The number of calls of the latest statement. */
+  lastCount = 0
   isScheduled = false
   /** Whether the waiting calls may begin. */
   isDue = false
@@ -527,8 +527,8 @@ class Line {
     this.#timer = undefined
   }
 
-  began(calls: Call[]): void {
-    this.lastSize = calls.length
+  began(calls: Call[], count: number): void {
+    this.lastCount = count
     // A Set would keep what it lost until the next full garbage collection.
     this.#running = [...this.#running, calls]
   }
