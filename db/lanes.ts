@@ -89,13 +89,26 @@ export class PartialError extends Error {
 }
 
 /** A call that waits, or whose statement runs. */
-interface Call extends PromiseWithResolvers<unknown> {
-  input: unknown
-  name: bigint | string | undefined
-  deadline: Deadline
-  isWaiting: boolean
+class Call {
+  readonly input: unknown
+  readonly name: bigint | string | undefined
+  readonly deadline: Deadline
+  readonly promise: Promise<unknown>
+  readonly resolve: (output: unknown) => void
+  readonly reject: (error: unknown) => void
+  isWaiting = true
   /** Later calls of the same name, which have the same output. */
   others: Call[] | undefined
+
+  constructor(input: unknown, name: Call['name'], deadline: Deadline) {
+    this.input = input
+    this.name = name
+    this.deadline = deadline
+    const { promise, resolve, reject } = Promise.withResolvers<unknown>()
+    this.promise = promise
+    this.resolve = resolve
+    this.reject = reject
+  }
 }
 
 export class Lanes {
@@ -140,24 +153,24 @@ export class Lanes {
    * Returns the output of a plan that reads, after up to three attempts. Throws DatabaseUnavailableError, also
    * at the deadline.
    */
-  async read<Input, Output>(
+  read<Input, Output>(
     plan: Plan<Input, Output>,
     input: Input,
     deadline: Deadline,
   ): Promise<Output> {
-    return await this.#call(plan, input, deadline)
+    return this.#call(plan, input, deadline)
   }
 
   /**
    * Returns the output of a plan that writes. Outside a transaction, repeats an attempt that certainly had no
    * effect. Throws DuplicateError, DatabaseUnavailableError, and the reason of the deadline.
    */
-  async write<Input, Output>(
+  write<Input, Output>(
     plan: Plan<Input, Output>,
     input: Input,
     deadline: Deadline,
   ): Promise<Output> {
-    return await this.#call(plan, input, deadline)
+    return this.#call(plan, input, deadline)
   }
 
   /**
@@ -246,20 +259,9 @@ export class Lanes {
   /** Waits in a line, and resolves to what its calls share. Throws OverloadedError if the line is full. */
   #join(line: Line, input: unknown, name: Call['name'], deadline: Deadline): Promise<unknown> {
     if (!this.#root) refuseInTransaction()
-    const call: Call = {
-      input,
-      name,
-      deadline,
-      isWaiting: true,
-      others: undefined,
-      ...Promise.withResolvers<unknown>(),
-    }
-    const { promise } = call
     const refusal = deadline.reason ?? this.#ended ?? (line.isFull && OVERLOADED)
-    if (refusal) {
-      call.reject(refusal)
-      return promise
-    }
+    if (refusal) return Promise.reject(refusal)
+    const call = new Call(input, name, deadline)
     const isAlone = this.#usage.used === 0 && this.#waiting.length === 0 && line.lastCount <= 1
     if (line.add(call)) {
       if (line.use === 'ahead') this.#waiting.unshift(line)
@@ -267,13 +269,16 @@ export class Lanes {
     }
     this.#usage.waiting++
     deadline.onGiveUp((reason) => {
-      if (call.isWaiting) this.#leave(line, call)
+      if (call.isWaiting) {
+        this.#leave(line, call)
+        line.hasGivenUp = true
+      }
       call.reject(reason)
     })
     if (line.isDue) this.next()
     else if (line.isHeld) line.startTimer()
     else if (!line.isScheduled) this.#schedule(line, isAlone)
-    return promise
+    return call.promise
   }
 
   /** Makes a line due once the calls have come that will come soon. */
@@ -361,48 +366,57 @@ export class Lanes {
 
   /** Executes the statement of these calls, and answers them. Never throws. */
   async #run(line: Line, session: Session, calls: Call[]): Promise<void> {
-    const all = calls.flatMap((call) => (call.others ? [call, ...call.others] : call))
-    line.began(calls, all.length)
+    const all = calls.some(({ others }) => others)
+      ? calls.flatMap((call) => [call, ...(call.others ?? [])])
+      : calls
+    const round = line.began(all.length)
     const inputs = calls.map(({ input }) => input)
-    const deadline = jointDeadline(all)
-    const outcome = await this.#outputsOf(line, session, inputs, deadline).then(
-      (outputs) => ({ outputs }),
-      (error: unknown) => ({ error }),
-    )
-    // The next calls begin first: the database works on them while these ones are answered.
-    line.ended(calls)
-    this.giveBack(session, line.use)
-    if ('outputs' in outcome) {
-      for (const [index, call] of calls.entries()) {
-        call.resolve(outcome.outputs[index])
-        for (const other of call.others ?? []) other.resolve(outcome.outputs[index])
-      }
-    } else if (calls.length > 1 && line.plan?.isOfOne?.(outcome.error)) {
-      if (outcome.error instanceof NoConsecutiveIdsError) line.isSplit = true
-      for (const call of calls) {
-        this.#join(line.alone, call.input, undefined, call.deadline).then(call.resolve, call.reject)
-      }
-    } else if (outcome.error instanceof PartialError) {
-      for (const [index, call] of calls.entries()) {
-        const { failures } = outcome.error
-        if (failures.has(index)) call.reject(new ConflictError(failures.get(index), true))
-        else this.#join(line, call.input, undefined, call.deadline).then(call.resolve, call.reject)
-      }
-    } else {
-      for (const call of all) call.reject(outcome.error)
+    let outputs: unknown[] = []
+    let failure: { error: unknown } | undefined
+    try {
+      outputs = await this.#execute(line, session, inputs, jointDeadline(all))
+    } catch (error) {
+      failure = { error }
     }
+    // The next calls begin first: the database works on them while these ones are answered.
+    line.ended(round)
+    this.giveBack(session, line.use)
+    if (failure) this.#refuse(line, calls, failure.error)
+    else for (const [index, call] of calls.entries()) answer(call, outputs[index])
   }
 
-  async #outputsOf(
-    { plan, kind, compiled }: Line,
+  /** Returns the outputs of these inputs, in their order. */
+  async #execute(
+    line: Line,
     session: Session,
     inputs: unknown[],
     deadline: Deadline,
   ): Promise<unknown[]> {
+    const { plan, kind, compiled } = line
     // Only the lines of plans and of works share lanes.
     if (!plan) return (await this.#runShared?.(this.db, session, inputs as never, deadline)) ?? []
     const statement = statementOf(plan, kind, compiled, this.db, inputs as never[])
     return plan.split(await session.execute<never>(statement, deadline), inputs as never[])
+  }
+
+  /** Rejects the calls of a statement or transaction that failed, or lets those run again that did not fail. */
+  #refuse(line: Line, calls: Call[], error: unknown): void {
+    const again = (line: Line, { input, deadline, resolve, reject }: Call) =>
+      void this.#join(line, input, undefined, deadline).then(resolve, reject)
+    if (error instanceof PartialError) {
+      for (const [index, call] of calls.entries()) {
+        const { failures } = error
+        if (failures.has(index)) call.reject(new ConflictError(failures.get(index), true))
+        else again(line, call)
+      }
+    } else if (calls.length > 1 && line.plan?.isOfOne?.(error)) {
+      if (error instanceof NoConsecutiveIdsError) line.isSplit = true
+      for (const call of calls) {
+        for (const one of [call, ...(call.others ?? [])]) again(line.alone, one)
+      }
+    } else {
+      for (const call of calls) reject(call, error)
+    }
   }
 
   /** Rejects the calls that wait for a session: none can be had now. */
@@ -417,10 +431,20 @@ export class Lanes {
     while (line.count > 0) {
       for (const call of line.take()) {
         this.#begun(line, call)
-        for (const one of [call, ...(call.others ?? [])]) one.reject(error)
+        reject(call, error)
       }
     }
   }
+}
+
+function answer(call: Call, output: unknown): void {
+  call.resolve(output)
+  for (const other of call.others ?? []) other.resolve(output)
+}
+
+function reject(call: Call, error: unknown): void {
+  call.reject(error)
+  for (const other of call.others ?? []) other.reject(error)
 }
 
 const ENDED = new BrokenDatabaseError(new Error('The service has closed the database'), true)
@@ -442,8 +466,11 @@ class Line {
   #calls: Call[] = []
   /** The number of calls that wait. */
   count = 0
-  /** The calls whose statements hold the waiting ones back. */
-  #running: Call[][] = []
+  /** Whether some of the calls have been given up. */
+  hasGivenUp = false
+  /** The number of statements that hold the waiting calls back, and how often these were let go before. */
+  #holding = 0
+  #round = 0
   /** The number of calls of the latest statement. */
   lastCount = 0
   isScheduled = false
@@ -484,13 +511,13 @@ class Line {
 
   /** Whether the statements that run hold the waiting calls back. */
   get isHeld(): boolean {
-    return this.#running.length >= this.#maxLanes && this.#calls.length < this.#maxSize
+    return this.#holding >= this.#maxLanes && this.#calls.length < this.#maxSize
   }
 
   /** The number of lanes that the waiting calls could have. */
   get wanted(): number {
     const lanes = Math.ceil(this.count / this.#maxSize)
-    return Math.min(lanes, Math.max(1, this.#maxLanes - this.#running.length))
+    return Math.min(lanes, Math.max(1, this.#maxLanes - this.#holding))
   }
 
   /** Whether it has calls, perhaps none that waits. */
@@ -511,7 +538,11 @@ class Line {
 
   /** Takes the calls of the next statement out of the line, without those that were given up. */
   take(): Call[] {
-    const calls: Call[] = []
+    let calls: Call[] = []
+    if (!this.hasGivenUp && this.#calls.length <= this.#maxSize) {
+      calls = this.#calls
+      this.#calls = []
+    }
     while (this.#calls.length > 0 && calls.length < this.#maxSize) {
       for (const call of this.#calls.splice(0, this.#maxSize - calls.length)) {
         if (call.isWaiting || call.others?.some(({ isWaiting }) => isWaiting)) calls.push(call)
@@ -522,19 +553,21 @@ class Line {
   }
 
   #rest(): void {
+    this.hasGivenUp = false
     this.isDue = this.isOfLoans
     clearTimeout(this.#timer)
     this.#timer = undefined
   }
 
-  began(calls: Call[], count: number): void {
+  /** Notes that a statement of so many calls has begun. Returns what `ended` needs to know. */
+  began(count: number): number {
     this.lastCount = count
-    // A Set would keep what it lost until the next full garbage collection.
-    this.#running = [...this.#running, calls]
+    this.#holding++
+    return this.#round
   }
 
-  ended(calls: Call[]): void {
-    this.#running = this.#running.filter((other) => other !== calls)
+  ended(round: number): void {
+    if (round === this.#round) this.#holding--
     if (this.count > 0) this.isDue = true
   }
 
@@ -549,7 +582,8 @@ class Line {
   startTimer(): void {
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined
-      this.#running = [] // they go on, and no longer hold back
+      this.#round++ // the statements go on
+      this.#holding = 0
       this.begin()
     }, MAX_HOLD)
   }
