@@ -1,8 +1,7 @@
 /** The store of Idempotency-Keys, with which a request takes effect only once. */
 import { hash as hashOf } from 'node:crypto'
-import { setTimeout } from 'node:timers/promises'
 import { parse, stringify } from 'devalue'
-import { type Selectable, sql } from 'kysely'
+import type { Selectable } from 'kysely'
 import type { Logger } from 'pino'
 import type { Deadline } from '../../db/deadline.ts'
 import { engineOf, now } from '../../db/engine.ts'
@@ -15,6 +14,7 @@ import { execute } from '../../db/statement.ts'
 import type { Database, IdempotencyKeysTable } from '../../db/tables.ts'
 import { inTransaction } from '../../db/transaction.ts'
 import { problem } from '../errors/problem.ts'
+import { startCleanup } from './cleanup.ts'
 
 /** Returns the output, with the stores of a transaction. */
 export type Make<Stores, Output> = (stores: Stores, deadline: Deadline) => Promise<Output>
@@ -32,6 +32,7 @@ export function createIdempotency<Stores>(
   log: Logger,
 ) {
   const running = new Set<string>()
+  const stopCleanup = startCleanup(db, lifetime, log)
 
   /** Stores the key after the work, which saves a statement. */
   async function runShared<Output>(row: NewRow, deadline: Deadline, make: Make<Stores, Output>) {
@@ -109,7 +110,7 @@ export function createIdempotency<Stores>(
       }
     },
     /** Stops the regular removal of keys that are older than the lifetime. */
-    stop: startCleanup(db, lifetime, log),
+    stop: stopCleanup,
   }
 }
 
@@ -193,43 +194,4 @@ async function storeKey(
 function fingerprintOf(input: unknown): string {
   const plain = (_: string, value: unknown) => (typeof value === 'bigint' ? `${value}` : value)
   return hashOf('sha256', JSON.stringify(input, plain))
-}
-
-/** Milliseconds between two rounds. */
-const INTERVAL = 10 * 60_000
-
-/** Maximum number of rows that one statement removes, because SQLite blocks the process meanwhile. */
-const MAX_ROWS = 100
-
-/** Milliseconds between two statements, in which calls execute theirs. */
-const PAUSE = 10
-
-/**
- * Removes the keys that are older than `lifetime` milliseconds, in a round every ten minutes, and logs a
- * failure. Returns a function that stops the removal.
- */
-function startCleanup(db: Database, lifetime: number, log: Logger): () => void {
-  const old = db
-    .selectFrom('idempotency_keys')
-    .select('id')
-    .where('created_at', '<', sql<bigint>`${now(db)} - ${BigInt(lifetime)}`)
-    .orderBy('created_at')
-    .limit(MAX_ROWS)
-  let isStopped = false
-  const round = async () => {
-    while (!isStopped) {
-      const ids = (await old.execute()).map(({ id }) => id)
-      if (ids.length === 0) return
-      await db.deleteFrom('idempotency_keys').where('id', 'in', ids).execute()
-      await setTimeout(PAUSE, undefined, { ref: false })
-    }
-  }
-  // A stop may close the database during a round.
-  const report = (error: unknown) =>
-    isStopped || log.warn({ err: error }, 'Could not remove old idempotency keys')
-  const timer = setInterval(() => round().catch(report), INTERVAL).unref()
-  return () => {
-    isStopped = true
-    clearInterval(timer)
-  }
 }

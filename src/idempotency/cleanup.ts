@@ -1,0 +1,45 @@
+/** The regular removal of Idempotency-Keys that are older than their lifetime. */
+import { setTimeout } from 'node:timers/promises'
+import { sql } from 'kysely'
+import type { Logger } from 'pino'
+import { now } from '../../db/engine.ts'
+import type { Database } from '../../db/tables.ts'
+
+/** Milliseconds between two rounds. */
+const INTERVAL = 10 * 60_000
+
+/** Maximum number of rows that one statement removes, because SQLite blocks the process meanwhile. */
+const MAX_ROWS = 100
+
+/** Milliseconds between two statements, in which calls execute theirs. */
+const PAUSE = 10
+
+/**
+ * Removes the keys that are older than `lifetime` milliseconds, in a round every ten minutes, and logs a
+ * failure. Returns a function that stops the removal.
+ */
+export function startCleanup(db: Database, lifetime: number, log: Logger): () => void {
+  const old = db
+    .selectFrom('idempotency_keys')
+    .select('id')
+    .where('created_at', '<', sql<bigint>`${now(db)} - ${BigInt(lifetime)}`)
+    .orderBy('created_at')
+    .limit(MAX_ROWS)
+  let isStopped = false
+  const round = async () => {
+    while (!isStopped) {
+      const ids = (await old.execute()).map(({ id }) => id)
+      if (ids.length === 0) return
+      await db.deleteFrom('idempotency_keys').where('id', 'in', ids).execute()
+      await setTimeout(PAUSE, undefined, { ref: false })
+    }
+  }
+  // A stop may close the database during a round.
+  const report = (error: unknown) =>
+    isStopped || log.warn({ err: error }, 'Could not remove old idempotency keys')
+  const timer = setInterval(() => round().catch(report), INTERVAL).unref()
+  return () => {
+    isStopped = true
+    clearInterval(timer)
+  }
+}
