@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { MAX_BODY } from '../config/product.ts'
 import { CLIENT_GONE, problem } from '../errors/problem.ts'
-import { hold } from './respond.ts'
+import { hold } from './held.ts'
 
 /** Chunks that are kept apart. In an array, each occupies 256 bytes beside its content. */
 const MAX_CHUNKS = 64

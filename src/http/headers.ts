@@ -1,7 +1,7 @@
 /** The headers of responses for browsers: security, caching, CORS. */
 import cors from 'cors'
 import type { RequestHandler } from 'express'
-import { recordOf } from './request-log.ts'
+import { recordOf } from './record.ts'
 
 /** Returns headers as a list of names and values in turn, which Node writes faster than an object. */
 const listOf = (headers: Record<string, string>): readonly string[] =>

@@ -1,9 +1,9 @@
-/** Responses in one write, and a limit on the memory that clients make the process hold. */
+/** Responses in one write. */
 import type { ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
 import type { RequestHandler } from 'express'
 import { methodNotSupported } from '../errors/problem.ts'
-import { recordOf } from './request-log.ts'
+import { hold } from './held.ts'
+import { recordOf } from './record.ts'
 
 /**
  * Sends a response; `headers` has names and values in turn. It adds `Content-Length` and `X-Request-Id`.
@@ -32,27 +32,4 @@ export function answer(
 /** The handler of all methods but GET and HEAD: it throws METHOD_NOT_SUPPORTED. */
 export const getOnly: RequestHandler = ({ method }) => {
   throw methodNotSupported(method, 'GET, HEAD')
-}
-
-/** Bytes that all connections may hold together: an eighth of the heap in a container of 512 MB. */
-const LIMIT = 32 * 1024 * 1024
-
-// A Map keeps the order of insertion: its first connection has not changed for the longest time.
-const held = new Map<Socket, number>()
-let total = 0
-
-/**
- * Sets the bytes that a connection holds for its client. While all hold more than the limit together, the
- * connection that has not changed for the longest time is destroyed.
- */
-export function hold(socket: Socket, bytes: number): void {
-  total += bytes - (held.get(socket) ?? 0)
-  held.delete(socket)
-  if (bytes > 0) held.set(socket, bytes)
-  for (const [oldest, amount] of held) {
-    if (total <= LIMIT) return
-    held.delete(oldest)
-    total -= amount
-    oldest.destroy()
-  }
 }

@@ -4,8 +4,9 @@ import { Server as NetServer, type Socket } from 'node:net'
 import { MAX_HEADER_COUNT, MAX_HEADERS } from '../config/product.ts'
 import { Problem, problem } from '../errors/problem.ts'
 import { jsonHeaders } from './headers.ts'
-import type { Telemetry } from './request-log.ts'
-import { answer, hold } from './respond.ts'
+import { hold } from './held.ts'
+import type { Telemetry } from './record.ts'
+import { answer } from './respond.ts'
 
 // An `import` would evaluate all exports (https://nodejs.org/api/process.html#processgetbuiltinmoduleid). One of
 // them, `WebSocket`, loads an HTTP client: 9 MB, and a tenth of the start's CPU time.

@@ -11,8 +11,8 @@ import {
   pageHeaders,
   publicHeaders,
 } from '../http/headers.ts'
+import { recordOf, type Telemetry } from '../http/record.ts'
 import { checkHost, parseTarget } from '../http/request.ts'
-import { recordOf, type Telemetry } from '../http/request-log.ts'
 import { answer, getOnly } from '../http/respond.ts'
 import { createHttpServer } from '../http/server.ts'
 import { pipeline, type Service } from '../surface/pipeline.ts'

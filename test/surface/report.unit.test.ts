@@ -3,7 +3,7 @@ import { pino } from 'pino'
 import { expect, test } from 'vitest'
 import { OverloadedError } from '../../db/errors.ts'
 import { problem } from '../../src/errors/problem.ts'
-import { RequestRecord } from '../../src/http/request-log.ts'
+import { RequestRecord } from '../../src/http/record.ts'
 import { reporter } from '../../src/surface/pipeline.ts'
 
 test('an overload is logged once for 100 rejected calls', () => {

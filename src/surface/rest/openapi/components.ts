@@ -1,5 +1,5 @@
 /** The components of the OpenAPI document that do not depend on the operations. */
-import { REQUEST_ID } from '../../../http/request-log.ts'
+import { REQUEST_ID } from '../../../http/record.ts'
 
 export const securitySchemes = {
   apiKey: {
