@@ -4,8 +4,7 @@
  */
 import type { AnyTRPCProcedure, AnyTRPCRouter } from '@trpc/server'
 import { z } from 'zod'
-import type { Maker } from '../src/procedure/context.ts'
-import type { RestMeta } from '../src/procedure/procedure.ts'
+import type { RestMeta } from '../src/procedure/meta.ts'
 
 type Procedures = Record<string, AnyTRPCProcedure>
 
@@ -76,8 +75,8 @@ function textsOf(procedures: Procedures): Map<string, string> {
   for (const [name, { _def }] of Object.entries(procedures)) {
     const { rest } = _def.meta as { rest: RestMeta } // the service starts only with it
     // tRPC's types name neither the library of the schemas nor the output.
-    const { inputs, output, resolver } = _def as unknown as Definition
-    texts.set(name, procedureText(rest, resolver.maker === 'idempotentWrite', procedures))
+    const { inputs, output } = _def as unknown as Definition
+    texts.set(name, procedureText(rest, procedures))
     for (const input of inputs) addFields(texts, `${name}.input`, jsonSchema(input, 'input'))
     if (output) addFields(texts, `${name}.output`, jsonSchema(output, 'output'))
   }
@@ -87,11 +86,10 @@ function textsOf(procedures: Procedures): Map<string, string> {
 interface Definition {
   inputs: z.ZodType[]
   output?: z.ZodType
-  resolver: { maker?: Maker }
 }
 
-function procedureText(rest: RestMeta, takesKey: boolean, procedures: Procedures): string {
-  const { summary, description, creates, deprecated } = rest
+function procedureText(rest: RestMeta, procedures: Procedures): string {
+  const { summary, description, creates, takesKey, deprecated } = rest
   const repeatable = takesKey
     ? ` With \`{ context: { idempotencyKey } }\` a call can be repeated safely: the repetition ${creates ? 'adds' : 'changes'} nothing and returns the first result.`
     : ''

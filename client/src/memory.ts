@@ -5,16 +5,39 @@ import { problem } from '../../src/errors/problem.ts'
 import type { Idempotency, Make } from '../../src/idempotency/store.ts'
 import type { NewPet, Pet } from '../../src/petstore/pets/schema.ts'
 import type { PetStore } from '../../src/petstore/pets/store.ts'
-import type { Stores } from '../../src/procedure/context.ts'
+import type { Shared, Stores } from '../../src/procedure/call.ts'
 
-/** Returns a store of pets, with the ids 1, 2, 3, and so on, in the order of their creation. */
-export function petsInMemory(initial: NewPet[]): PetStore {
-  let lastId = 0n
-  const withId = (pet: NewPet): Pet => ({ id: ++lastId, ...pet })
-  const pets = initial.map(withId)
+/** Takes back one change of a transaction. */
+type Undo = () => void
+
+/** Rows whose ids are 1, 2, 3, and so on, in the order of their creation. */
+interface Table<Row> {
+  rows: Row[]
+  lastId: bigint
+}
+
+/** Returns what all calls of the stand-in share, with these pets in memory. */
+export function sharedInMemory(initial: NewPet[]): Shared {
+  const rows = initial.map((pet, index) => ({ id: BigInt(index + 1), ...pet }))
+  const pets: Table<Pet> = { rows, lastId: BigInt(rows.length) }
+  const createStores = (undo?: Undo[]): Stores => ({ pets: petsInMemory(pets, undo) })
+  const transact: Shared['transact'] = async (work) => {
+    const undo: Undo[] = []
+    try {
+      return await work(createStores(undo))
+    } catch (error) {
+      for (const step of undo.reverse()) step()
+      throw error
+    }
+  }
+  return { stores: createStores(), transact, idempotency: idempotencyInMemory(transact) }
+}
+
+/** Returns the store of these pets. In a transaction, each change adds to `undo`. */
+function petsInMemory(pets: Table<Pet>, undo?: Undo[]): PetStore {
   return {
-    async list({ limit, status, cursor }) {
-      const rows = pets.filter(
+    async list(_, { limit, status, cursor }) {
+      const rows = pets.rows.filter(
         (pet) =>
           (status === undefined || pet.status === status) &&
           (cursor === undefined || pet.id > cursor),
@@ -22,17 +45,18 @@ export function petsInMemory(initial: NewPet[]): PetStore {
       const items = rows.slice(0, limit)
       return { items, next: rows.length > limit ? items.at(-1)?.id : undefined }
     },
-    get: async (id) => pets.find((pet) => pet.id === id),
-    async create(pet) {
-      const created = withId(pet)
-      pets.push(created)
+    get: async (_, id) => pets.rows.find((pet) => pet.id === id),
+    async create(_, pet) {
+      const created = { id: ++pets.lastId, ...pet }
+      pets.rows.push(created)
+      undo?.push(() => pets.rows.splice(pets.rows.indexOf(created), 1))
       return created
     },
   }
 }
 
-/** Returns the record of Idempotency-Keys for these stores. It keeps every key. */
-export function idempotencyInMemory(stores: Stores): Idempotency<Stores> {
+/** Returns the record of Idempotency-Keys, whose works run in these transactions. It keeps every key. */
+export function idempotencyInMemory(transact: Shared['transact']): Idempotency<Stores> {
   const known = new Map<string, { request: string; answer?: string }>()
   return {
     async once<Output>(
@@ -50,7 +74,7 @@ export function idempotencyInMemory(stores: Stores): Idempotency<Stores> {
       }
       known.set(name, { request })
       try {
-        const output = await make(stores, deadline)
+        const output = await transact((stores) => make(stores, deadline), deadline)
         // As a text: a store that changes its object in place must not change the answer, too.
         known.set(name, { request, answer: stringify(output) })
         return output

@@ -9,9 +9,12 @@ import { Problem, problem } from '../../src/errors/problem.ts'
 import { type Caller, isReadOnlyKey, tokenOf } from '../../src/keys/key.ts'
 import { NewPet as newPetSchema } from '../../src/petstore/pets/schema.ts'
 import { appRouter } from '../../src/petstore/router.ts'
+import { Call, type Operation } from '../../src/procedure/call.ts'
+import { operationsOf } from '../../src/procedure/operations.ts'
+import { routerOf, runOperation } from '../../src/surface/trpc/functions.ts'
 import type { NewPet } from './client.ts'
 import { MAX_BATCH, transformer } from './encoding.ts'
-import { idempotencyInMemory, petsInMemory } from './memory.ts'
+import { sharedInMemory } from './memory.ts'
 
 export interface PetstoreHandlersOptions {
   /** The `url` of the client under test, such as `https://pets.example/trpc`. */
@@ -36,8 +39,16 @@ export function petstoreHandlers({
   pets = [],
   apiKeys,
 }: PetstoreHandlersOptions): HttpHandler[] {
-  const stores = { pets: petsInMemory(pets.map((pet) => newPetSchema.parse(pet))) }
-  const idempotency = idempotencyInMemory(stores)
+  const shared = sharedInMemory(pets.map((pet) => newPetSchema.parse(pet)))
+  // As in the service, each call of a batch is one of its own.
+  const functionOf = (operation: Operation) => ({
+    type: operation.type,
+    call: async (request: Call, getInput: () => Promise<unknown>) =>
+      runOperation(request.of(operation), await getInput()),
+  })
+  const operations = operationsOf(appRouter)
+  const functions = Object.fromEntries(operations.map((one) => [one.name, functionOf(one)]))
+  const router = routerOf(appRouter, functions)
   const seen: string[] = []
 
   function callerOf(authorization: string | null): Caller | Problem {
@@ -61,18 +72,15 @@ export function petstoreHandlers({
     return fetchRequestHandler({
       endpoint,
       req: request,
-      router: appRouter,
+      router,
       maxBatchSize: MAX_BATCH,
       createContext({ req, info }) {
         if (caller.readOnly && info.type === 'mutation') throw problem('readOnlyKey')
-        return {
-          caller,
-          deadline: {} as Deadline, // stores in memory do not wait
-          stores,
-          transact: (work) => work(stores), // stores in memory need no transaction
-          idempotency,
-          idempotencyHeader: req.headers.get('idempotency-key') ?? undefined,
-        }
+        const call = new Call(shared)
+        call.caller = caller
+        call.deadline = {} as Deadline // stores in memory do not wait
+        call.idempotencyHeader = req.headers.get('idempotency-key') ?? undefined
+        return call
       },
     })
   }

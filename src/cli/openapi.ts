@@ -2,8 +2,9 @@
 import { writeFileSync } from 'node:fs'
 import { appRouter } from '../petstore/router.ts'
 import { texts } from '../petstore/texts.ts'
+import { operationsOf } from '../procedure/operations.ts'
 import { openApiDocument } from '../surface/rest/openapi/document.ts'
-import { operationsOf } from '../surface/rest/operations.ts'
+import { routesOf } from '../surface/rest/routes.ts'
 
 /** The URLs in the published document. A running service has its own instead. */
 const servers = {
@@ -11,6 +12,6 @@ const servers = {
   stagingUrl: 'https://staging.petstore.example/v1',
 }
 
-const operations = operationsOf(appRouter, servers.baseUrl)
-const document = openApiDocument(appRouter, operations, texts, servers)
+const routes = routesOf(operationsOf(appRouter), servers.baseUrl)
+const document = openApiDocument(appRouter, routes, texts, servers)
 writeFileSync('openapi.json', `${JSON.stringify(JSON.parse(document), undefined, 2)}\n`)

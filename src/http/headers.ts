@@ -4,7 +4,7 @@ import type { RequestHandler } from 'express'
 import { recordOf } from './record.ts'
 
 /** Returns headers as a list of names and values in turn, which Node writes faster than an object. */
-const listOf = (headers: Record<string, string>): readonly string[] =>
+export const headersOf = (headers: Record<string, string>): readonly string[] =>
   Object.entries(headers).flat()
 
 /** The defaults of helmet 8 (https://helmetjs.github.io), without framing and obsolete browsers. */
@@ -23,16 +23,16 @@ const apiHeaders = {
 }
 
 /** The headers of JSON that caches may store. `application/json` has no parameters (RFC 8259, section 11). */
-export const publicHeaders = listOf({ ...apiHeaders, 'Content-Type': 'application/json' })
+export const publicHeaders = headersOf({ ...apiHeaders, 'Content-Type': 'application/json' })
 
 /** The headers of all other JSON: caches must not store it (RFC 9111, section 5.2.2.5). */
 export const jsonHeaders = [...publicHeaders, 'Cache-Control', 'no-store']
 
 /** `jsonHeaders` for 204, which has no content and so no type (RFC 9110, section 15.3.5). */
-export const emptyHeaders = listOf({ ...apiHeaders, 'Cache-Control': 'no-store' })
+export const emptyHeaders = headersOf({ ...apiHeaders, 'Cache-Control': 'no-store' })
 
 /** The headers of pages: they load only files of this origin, and have no inline script or style. */
-export const pageHeaders = listOf({
+export const pageHeaders = headersOf({
   'Content-Security-Policy':
     "default-src 'none';base-uri 'none';connect-src 'self';form-action 'none';frame-ancestors 'none';img-src 'self';script-src 'self';style-src 'self'",
   ...securityHeaders,

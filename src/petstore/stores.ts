@@ -1,9 +1,9 @@
 /** The stores of all resources: `ctx.stores` in procedures. */
 import type { Database } from '../../db/tables.ts'
-import type { Stores } from '../procedure/context.ts'
+import type { Stores } from '../procedure/call.ts'
 import { type PetStore, petStore } from './pets/store.ts'
 
-declare module '../procedure/context.ts' {
+declare module '../procedure/call.ts' {
   interface Stores {
     pets: PetStore
   }

@@ -1,11 +1,16 @@
 /** Pagination by cursor, for any resource. */
 import { z } from 'zod'
-import type { Page } from '../../db/plans/pages.ts'
-import { madeBy, type Resolver } from './context.ts'
 import { int64Input } from './fields.ts'
 
 /** The maximum of `limit`, and so of the items of a page. */
 export const MAX_LIMIT = 100
+
+/** A page of a list: what the resolver of a paged operation returns. */
+export interface Page<Item = unknown> {
+  items: Item[]
+  /** The value of the input `cursor` for the next page; undefined for the last page. */
+  next: unknown
+}
 
 /**
  * Returns the schemas of `limit` (1 to 100, by default 20) and `cursor`, the inputs of every paged
@@ -23,13 +28,19 @@ export const pagingInputs = (noun: string) => ({
   }).optional(),
 })
 
+/** The schemas of the items, by the outputs that `paged` has made. */
+const schemasOfItems = new WeakMap<z.ZodType, z.ZodType>()
+
 /**
- * Returns the resolver of a paged operation from `list`, which returns a page. The output is the items
- * alone; the next cursor goes to `ctx.nextCursor`, and REST writes it in the `Link` header (RFC 8288).
+ * Returns the output of a paged operation, whose resolver returns a page. `items` is the schema of its list,
+ * which callers get; REST has the next cursor in the `Link` header (RFC 8288).
  */
-export const paged = <Input, Item>(list: Resolver<Input, Page<Item>>): Resolver<Input, Item[]> =>
-  madeBy('paged', async (options) => {
-    const { items, next } = await list(options)
-    options.ctx.nextCursor = next
-    return items
-  })
+export function paged<Item extends z.ZodType>(items: z.ZodArray<Item>) {
+  const page = z.custom<Page<z.input<Item>>>()
+  const output = page.transform(({ items }) => items).pipe(items)
+  schemasOfItems.set(output, items)
+  return output
+}
+
+/** Returns the schema of the items, for an output that `paged` has made. */
+export const itemsOf = (output: z.ZodType): z.ZodType | undefined => schemasOfItems.get(output)

@@ -1,46 +1,34 @@
 /** Mutations: each runs in a transaction, again after an attempt that certainly had no effect. */
 import { parseIdempotencyKey } from '../idempotency/header.ts'
-import { madeBy, type Options, type Resolver, type Stores } from './context.ts'
-import { checkOutput } from './procedure.ts'
+import type { Call } from './call.ts'
 
-/** Returns the work of a transaction: `make` with its stores, and the deadline of all calls that share it. */
-const workOf =
-  <Input, Output>(make: Resolver<Input, Output>, options: Options<Input>) =>
-  (stores: Stores, deadline = options.ctx.deadline): Promise<Output> =>
-    makeChecked(make, { ...options, ctx: { ...options.ctx, stores, deadline } })
+/** What a mutation does, by the call that it receives: with the stores of the transaction. */
+type Work<Output> = (call: Call) => Promise<Output>
 
-/** Returns the checked output of `make`: inside its transaction, which a wrong output rolls back. */
-async function makeChecked<Input, Output>(
-  make: Resolver<Input, Output>,
-  options: Options<Input>,
-): Promise<Output> {
-  const output = await make(options)
-  // The output of the schema has its type.
-  return options.output ? (checkOutput(options.output, output) as Output) : output
+/**
+ * Runs `work` in one transaction, and returns its output, checked before the commit. It runs up to three
+ * times within the deadline of the call, after a lock timeout or a lost connection, and up to six times
+ * after deadlocks, if the attempt certainly had no effect. So `work` must have no effect except through the
+ * stores of its call (it must not send mail), and must await nothing else, because its transaction holds
+ * locks. Access to the database by other stores throws. Throws the errors of `work`, and
+ * DatabaseUnavailableError.
+ * @public Mutations without a key need it, such as those of test/visits.
+ */
+export async function write<Output>(call: Call, work: Work<Output>): Promise<Output> {
+  begin(call, false)
+  return await inTransaction(call, work)
 }
 
 /**
- * Returns the resolver of a mutation. `make` runs in one transaction, whose stores are `ctx.stores`.
- * It runs up to three times within the deadline of the call, after a lock timeout or a lost connection,
- * and up to six times after deadlocks, if the attempt certainly had no effect. So `make` must have no
- * effect except through `ctx.stores` (it must not send mail), and must await nothing else, because its
- * transaction holds locks. Access to the database by other stores throws. The resolver throws the errors of
- * `make`, and DatabaseUnavailableError.
- */
-export const write = <Input, Output>(make: Resolver<Input, Output>): Resolver<Input, Output> =>
-  madeBy('write', (options) => options.ctx.transact(workOf(make, options), options.ctx.deadline))
-
-/**
- * Returns the resolver of a creation or of a repeatable action
- * (draft-ietf-httpapi-idempotency-key-header-07). It is `write`. If the request has an Idempotency-Key,
- * the transaction also stores the key and the output, and a repetition returns this output. The
- * resolver throws BAD_REQUEST for an invalid key, CONFLICT while a request with the key is running,
- * UNPROCESSABLE_CONTENT for a key of another request, and the errors of `make`.
+ * Creates a resource, or does a repeatable action (draft-ietf-httpapi-idempotency-key-header-07). It is
+ * `write`. If the request has an Idempotency-Key, the transaction also stores the key and the output, and a
+ * repetition returns this output. Throws BAD_REQUEST for an invalid key, CONFLICT while a request with the
+ * key is running, UNPROCESSABLE_CONTENT for a key of another request, and the errors of `work`.
  *
- * `oneStatement` says that `make` writes with one statement, which is atomic without a transaction, and which
- * concurrent creations share (see db/coalesce/inserts.ts):
+ * `oneStatement` says that `work` writes with one statement, which is atomic without a transaction, and which
+ * concurrent creations share:
  *
- * | key | `oneStatement` | `make` runs |
+ * | key | `oneStatement` | `work` runs |
  * |---|---|---|
  * | none | no | in a transaction of its own |
  * | none | yes | without one: begin and commit are two round trips. An output that its schema rejects stays |
@@ -48,19 +36,46 @@ export const write = <Input, Output>(make: Resolver<Input, Output>): Resolver<In
  * | new | yes | in a transaction with concurrent calls and their joint deadline, before the key is stored |
  * | expired, or after an attempt that failed | either | as with a new key and without `oneStatement` |
  */
-export function idempotentWrite<Input, Output>(
-  make: Resolver<Input, Output>,
-  { oneStatement = false }: { oneStatement?: boolean } = {},
-): Resolver<Input, Output> {
-  const withoutKey = oneStatement
-    ? (options: Options<Input>) => makeChecked(make, options)
-    : write(make)
-  return madeBy('idempotentWrite', async (options) => {
-    const { ctx, input, path: operation } = options
-    const key = parseIdempotencyKey(ctx.idempotencyHeader)
-    if (key === undefined) return await withoutKey(options)
-    const request = { holder: ctx.caller.holder, key, operation, input }
-    const work = workOf(make, options)
-    return await ctx.idempotency.once(request, ctx.deadline, work, { oneStatement })
-  })
+export async function writeIdempotent<Output>(
+  call: Call,
+  work: Work<Output>,
+  options: { oneStatement?: boolean } = {},
+): Promise<Output> {
+  begin(call, true)
+  const key = parseIdempotencyKey(call.idempotencyHeader)
+  if (key === undefined) {
+    return options.oneStatement ? await checked(call, work) : await inTransaction(call, work)
+  }
+  const { operation, caller, input, deadline, service } = call
+  const request = { holder: caller.holder, key, operation: operation.name, input }
+  return await service.idempotency.once(
+    request,
+    deadline,
+    (stores, ofAll) => checked(call.inside(stores, ofAll), work),
+    options,
+  )
+}
+
+/** Notes that the call writes. Throws TypeError if that contradicts the description of its operation. */
+function begin(call: Call, withKey: boolean): void {
+  const { name, type, rest } = call.operation
+  const is = withKey ? 'writeIdempotent' : 'write'
+  if (type === 'query') throw new TypeError(`The procedure ${name} is a query, and calls ${is}(…)`)
+  if ((rest?.takesKey === true) !== withKey) {
+    const meta = withKey ? 'needs takesKey: true' : 'must not have takesKey'
+    throw new TypeError(`The procedure ${name} calls ${is}(…), so its restMeta ${meta}`)
+  }
+  call.writes = true
+}
+
+const inTransaction = <Output>(call: Call, work: Work<Output>): Promise<Output> =>
+  call.service.transact(
+    (stores) => checked(call.inside(stores, call.deadline), work),
+    call.deadline,
+  )
+
+/** Returns the checked output of the work: inside its transaction, which a wrong output rolls back. */
+async function checked<Output>(call: Call, work: Work<Output>): Promise<Output> {
+  // The output of the schema has its type.
+  return call.operation.check(await work(call)) as Output
 }

@@ -15,9 +15,10 @@ import { recordOf, type Telemetry } from '../http/record.ts'
 import { checkHost, parseTarget } from '../http/request.ts'
 import { answer, getOnly } from '../http/respond.ts'
 import { createHttpServer } from '../http/server.ts'
-import { pipeline, type Service } from '../surface/pipeline.ts'
+import { operationsOf } from '../procedure/operations.ts'
+import { RequestCall, type Service, serve } from '../surface/pipeline.ts'
 import type { Texts } from '../surface/rest/openapi/document.ts'
-import { operationsOf } from '../surface/rest/operations.ts'
+import { routesOf } from '../surface/rest/routes.ts'
 import { restSurface } from '../surface/rest/surface.ts'
 import { trpcSurface } from '../surface/trpc/surface.ts'
 import type { Readiness } from './readiness.ts'
@@ -36,7 +37,8 @@ export function createApp(
   telemetry: Telemetry,
   readiness: Readiness,
 ) {
-  const operations = operationsOf(router, config.baseUrl)
+  const operations = operationsOf(router)
+  const routes = routesOf(operations, config.baseUrl)
   // Made at the first request, and again after a failure: most processes serve neither, and their modules are
   // a tenth of the memory.
   let made: ReturnType<typeof makeDocs> | undefined
@@ -52,7 +54,7 @@ export function createApp(
       import('../surface/rest/openapi/document.ts'),
       import('../surface/docs.ts'),
     ])
-    const document = openApiDocument(router, operations, texts, config)
+    const document = openApiDocument(router, routes, texts, config)
     return { document, page: docsRouter(document) }
   }
 
@@ -87,23 +89,22 @@ export function createApp(
   }
   app.use(onError)
 
-  const rest = pipeline(restSurface(operations), service)
-  const trpc = pipeline(trpcSurface(router), service)
-  const methods = [...new Set(['GET', 'HEAD', 'POST', ...operations.map(({ method }) => method)])]
+  const surfaces = [restSurface(routes), trpcSurface(router, operations)]
+  const methods = [...new Set(['GET', 'HEAD', 'POST', ...routes.map(({ method }) => method)])]
   const allowOrigins =
     config.corsOrigins.length > 0 ? crossOrigin(config.corsOrigins, methods) : undefined
-  const serve = (req: IncomingMessage, res: ServerResponse) => {
+  const onRequest = (req: IncomingMessage, res: ServerResponse) => {
     // `Connection: close` sends the next request of this client to another instance.
     if (readiness.stopping) res.shouldKeepAlive = false
     const target = parseTarget(req.url ?? '')
     if (!target) return answer(res, BAD_URL.status, jsonHeaders, JSON.stringify(BAD_URL.refusal))
     // Express takes what Node made, and gives it prototypes of its own: 5 µs, so the surfaces come first.
     const route = () =>
-      rest(req, res, target) || trpc(req, res, target) || app(req as Request, res as Response)
+      serve(new RequestCall(service, res), target, surfaces) || app(req as Request, res as Response)
     if (allowOrigins) allowOrigins(req as Request, res as Response, route)
     else route()
   }
-  return createHttpServer(serve, telemetry, config.keepAliveTimeout)
+  return createHttpServer(onRequest, telemetry, config.keepAliveTimeout)
 }
 
 const NOT_READY = new Problem('SERVICE_UNAVAILABLE', 'The service is not ready')

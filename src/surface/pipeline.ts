@@ -16,34 +16,29 @@ import type { Authenticator } from '../keys/authenticator.ts'
 import { type Caller, KEY_LIFETIME, tokenOf, visiblePrefix } from '../keys/key.ts'
 import type { Log } from '../observe/log.ts'
 import { activeSpan } from '../observe/span.ts'
-import type { Context } from '../procedure/context.ts'
+import { Call, type Operation, type Shared } from '../procedure/call.ts'
 
 /** How a surface matches requests, and reads and writes what they carry. */
-export interface Surface<Matched extends Match> {
+export interface Surface<Matched extends Match = Match> {
   name: 'rest' | 'trpc'
   /** Returns undefined for a path that the surface lacks. Throws METHOD_NOT_SUPPORTED, BAD_REQUEST. */
   match(req: IncomingMessage, target: Target): Matched | undefined
-  /** Reads the input, runs the calls, and encodes the output. Throws the error of the request. */
-  reply(match: Matched, context: Context, body: string | undefined): Promise<Reply>
+  /** Reads the input, runs the operation, and encodes the output. Throws the error of the request. */
+  reply(call: RequestCall, match: Matched, body: string | undefined): Promise<Reply>
   /** Returns the body of an error. */
   encodeError(error: Problem): string
 }
 
 /** What a surface reads from the method and the target of a request. */
 export interface Match {
-  operation: {
-    /** The name in the log, the metrics and the span. */
-    name: string
-    /** The path template, for the span. */
-    route: string
-    /** The number of calls: more than one in a batch. */
-    calls: number
-    /** A mutation needs an API key that may write. */
-    type: 'query' | 'mutation'
-    readsBody: boolean
-    /** Headers of every response, errors included: names and values in turn. */
-    headers: readonly string[]
-  }
+  operation: Operation
+  /** The path template, for the span. */
+  template: string
+  /** The number of calls: more than one in a batch. */
+  calls: number
+  readsBody: boolean
+  /** Headers of every response, errors included: names and values in turn. */
+  headers: readonly string[]
 }
 
 /** A response. */
@@ -63,7 +58,7 @@ export interface Outcome extends CallOutcome {
 }
 
 /** The services of a process that all requests use. */
-export interface Service extends Pick<Context, 'stores' | 'transact' | 'idempotency'> {
+export interface Service extends Shared {
   authenticator: Authenticator
   /** Undefined if the operator has set no limit. */
   rateLimit: RateLimit | undefined
@@ -73,92 +68,115 @@ export interface Service extends Pick<Context, 'stores' | 'transact' | 'idempote
   report(error: Problem, record: RequestRecord): void
 }
 
-/**
- * Returns the pipeline of a surface: a function that answers a request, and returns true; it returns false
- * for a path that the surface does not have.
- */
-export function pipeline<Matched extends Match>(surface: Surface<Matched>, service: Service) {
-  const { stores, transact, idempotency, timeout } = service
-  const uncounted = { ...service, rateLimit: undefined }
+/** The call of a request. `caller` and `deadline` are set by their steps of the pipeline. */
+export class RequestCall extends Call {
+  declare readonly service: Service
+  readonly res: ServerResponse
+  readonly record: RequestRecord
 
-  const serve = async (res: ServerResponse, match: Matched) => {
-    const { req } = res
-    const { calls, type, readsBody, headers } = match.operation
-    try {
-      checkHost(req)
-      const hasArrived = req.complete
-      let caller = await callerOf(service, res, calls)
-      if (caller.readOnly && type === 'mutation') throw problem('readOnlyKey')
-      const body = readsBody ? await readBody(req, res) : undefined
-      // However slowly a body came, the look-up that found the key valid began at most ten seconds ago.
-      // The calls are counted already.
-      if (!hasArrived) caller = await callerOf(uncounted, res, calls)
-      if (res.destroyed) throw CLIENT_GONE
-      // The deadline ends with the answer, or as the client closes the connection, which gives up the calls.
-      const deadline = new Deadline(timeout)
-      res.on('close', () =>
-        res.writableFinished ? deadline.clear() : deadline.giveUp(CLIENT_GONE),
-      )
-      // Node joins several such headers with ", ", and the result is not a valid key.
-      const idempotencyHeader = req.headers['idempotency-key'] as string | undefined
-      const context = { caller, deadline, stores, transact, idempotency, idempotencyHeader }
-      const reply = await surface.reply(match, context, body)
-      const record = recordOf(res)
-      record.calls = reply.calls
-      for (const { error } of reply.calls ?? []) if (error) service.report(error, record)
-      answer(res, reply.status, reply.headers, reply.body)
-    } catch (thrown) {
-      refuse(res, headers, thrown)
-    }
+  constructor(service: Service, res: ServerResponse) {
+    super(service)
+    this.res = res
+    this.record = recordOf(res)
   }
+}
 
-  const refuse = (res: ServerResponse, headers: readonly string[], thrown: unknown) => {
-    const error = toProblem(thrown)
-    service.report(error, recordOf(res))
-    answer(res, error.status, [...headers, ...error.headers], surface.encodeError(error))
-  }
-
-  return (req: IncomingMessage, res: ServerResponse, target: Target): boolean => {
-    const record = recordOf(res)
+/** Serves a call by the surface that has its path. Returns false if none has it. */
+export function serve(call: RequestCall, target: Target, surfaces: readonly Surface[]): boolean {
+  for (const surface of surfaces) {
     try {
-      const match = surface.match(req, target)
-      if (!match) return false
-      const { name, route } = match.operation
-      record.surface = surface.name
-      record.operation = name
-      if (record.spanId) activeSpan()?.updateName(name).setAttribute('http.route', route)
-      void serve(res, match)
+      const match = surface.match(call.res.req, target)
+      if (!match) continue
+      begin(call, surface, match)
+      void answerCall(call, surface, match)
     } catch (thrown) {
-      refuse(res, jsonHeaders, thrown)
+      refuse(call, surface, jsonHeaders, thrown)
     }
     return true
   }
+  return false
+}
+
+/** Notes what is called: in the call, its record and its span. */
+function begin(call: RequestCall, surface: Surface, { operation, template }: Match): void {
+  const { record } = call
+  call.operation = operation
+  record.surface = surface.name
+  record.operation = operation.name
+  if (record.spanId) {
+    activeSpan()?.updateName(operation.name).setAttribute('http.route', template)
+  }
+}
+
+async function answerCall(call: RequestCall, surface: Surface, match: Match): Promise<void> {
+  const { service, res, record } = call
+  const { req } = res
+  const { operation, calls, readsBody, headers } = match
+  try {
+    checkHost(req)
+    const hasArrived = req.complete
+    call.caller = await callerOf(call, service.rateLimit, calls)
+    if (call.caller.readOnly && operation.type === 'mutation') throw problem('readOnlyKey')
+    const body = readsBody ? await readBody(req, res) : undefined
+    // A body may arrive slowly. The key is looked up again, so that it was valid within the last ten
+    // seconds. The calls are counted already.
+    if (!hasArrived) call.caller = await callerOf(call, undefined, calls)
+    if (res.destroyed) throw CLIENT_GONE
+    const deadline = new Deadline(service.timeout)
+    call.deadline = deadline
+    // The deadline ends with the answer, or as the client closes the connection, which gives up the calls.
+    res.on('close', () => (res.writableFinished ? deadline.clear() : deadline.giveUp(CLIENT_GONE)))
+    // Node joins several such headers with ", ", and the result is not a valid key.
+    call.idempotencyHeader = req.headers['idempotency-key'] as string | undefined
+    const reply = await surface.reply(call, match, body)
+    record.calls = reply.calls
+    for (const { error } of reply.calls ?? []) if (error) service.report(error, record)
+    answer(res, reply.status, reply.headers, reply.body)
+  } catch (thrown) {
+    refuse(call, surface, headers, thrown)
+  }
+}
+
+function refuse(
+  { service, res, record }: RequestCall,
+  surface: Surface,
+  headers: readonly string[],
+  thrown: unknown,
+): void {
+  const error = toProblem(thrown)
+  service.report(error, record)
+  answer(res, error.status, [...headers, ...error.headers], surface.encodeError(error))
 }
 
 /**
  * Returns the caller of a request by its API key, and counts its calls; without a promise if the key is cached,
  * which most are. Throws UNAUTHORIZED without a valid key, TOO_MANY_REQUESTS, and the errors of the look-up.
  */
-function callerOf(service: Service, res: ServerResponse, calls: number): Caller | Promise<Caller> {
+function callerOf(
+  call: RequestCall,
+  rateLimit: RateLimit | undefined,
+  calls: number,
+): Caller | Promise<Caller> {
+  const { service, res, record } = call
   const { req } = res
   const sent = tokenOf(req.headers.authorization)
   // Of several Authorization headers none is valid: a proxy may have checked another than this service.
   const token = sent && countHeader(req, 'authorization') > 1 ? '' : sent
   const caller = token && service.authenticator.known(token)
-  if (!caller) return lookUpCaller(service, res, calls, token)
-  recordOf(res).keyId = String(caller.keyId)
-  service.rateLimit?.countKey(res, caller.keyId, calls)
+  if (!caller) return lookUpCaller(call, rateLimit, calls, token)
+  record.keyId = String(caller.keyId)
+  rateLimit?.countKey(res, caller.keyId, calls)
   return caller
 }
 
 /** Counts for the client's IP address first, so that a flood of invalid keys does not reach the database. */
 async function lookUpCaller(
-  { authenticator, rateLimit, timeout }: Service,
-  res: ServerResponse,
+  { service, res, record }: RequestCall,
+  rateLimit: RateLimit | undefined,
   calls: number,
   token: string | undefined,
 ): Promise<Caller> {
-  const record = recordOf(res)
+  const { authenticator, timeout } = service
   record.keyPrefix = visiblePrefix(token ?? '')
   // A key that was valid a moment ago is not rejected because of other callers at its IP address.
   const isCounted = !token || !authenticator.remembers(token)

@@ -1,7 +1,7 @@
 /** The stand-in for tests of frontends; test/journeys tests it as a package. */
 import { setupServer } from 'msw/node'
 import { expect, onTestFinished, test } from 'vitest'
-import { idempotencyInMemory } from '../../client/src/memory.ts'
+import { sharedInMemory } from '../../client/src/memory.ts'
 import { petstoreHandlers } from '../../client/src/testing.ts'
 import { Deadline } from '../../db/deadline.ts'
 import { createPetstoreClient, isApiError } from '../support/client.ts'
@@ -77,8 +77,7 @@ test('of twelve API keys, none shares an idempotency key with another', async ()
 })
 
 test('a creation that fails leaves its idempotency key free', async () => {
-  // This creation uses no store.
-  const { once } = idempotencyInMemory({} as Parameters<typeof idempotencyInMemory>[0])
+  const { once } = sharedInMemory([]).idempotency
   const deadline = new Deadline(Number.POSITIVE_INFINITY)
   const request = { holder: 1n, key: 'one', operation: 'createOwner', input: {} }
   const taken = new Error('There is an owner with this name already')
@@ -88,6 +87,27 @@ test('a creation that fails leaves its idempotency key free', async () => {
   // A store may change what it has returned; the answer to the first request stays.
   made.name = 'Eve'
   expect(await once(request, deadline, async () => made)).toEqual({ name: 'Ada' })
+})
+
+test('two steps of a mutation take effect both or not at all, with an idempotency key and without', async () => {
+  using deadline = new Deadline(Number.POSITIVE_INFINITY)
+  const shared = sharedInMemory([rex])
+  const request = { holder: 1n, key: 'one', operation: 'double', input: {} }
+  const names = async () =>
+    (await shared.stores.pets.list({ deadline }, { limit: 9 })).items.map(({ name }) => name)
+  let fails = true
+  const twice = async ({ pets }: typeof shared.stores) => {
+    await pets.create({ deadline }, { ...rex, name: 'Ada' })
+    if (fails) throw new Error('The second fails')
+    await pets.create({ deadline }, { ...rex, name: 'Eve' })
+  }
+  await expect(shared.transact(twice, deadline)).rejects.toThrow('The second fails')
+  await expect(shared.idempotency.once(request, deadline, twice)).rejects.toThrow('The second')
+  expect(await names()).toEqual(['Rex'])
+  fails = false
+  await shared.idempotency.once(request, deadline, twice)
+  await shared.transact(twice, deadline)
+  expect(await names()).toEqual(['Rex', 'Ada', 'Eve', 'Ada', 'Eve'])
 })
 
 test('no API key is valid if apiKeys is empty', async () => {

@@ -158,8 +158,8 @@ test('a transaction with a statement that was given up fails, even if its work i
   await locker('lock tables pets write')
   const result = inTransaction(db, async (transaction) => {
     const { create } = petStore(transaction)
-    await create(pet, gone).catch(() => {})
-    await create(pet, later).catch(() => {})
+    await create({ deadline: gone }, pet).catch(() => {})
+    await create({ deadline: later }, pet).catch(() => {})
   })
   const refused = expect(result).rejects.toThrow('cannot be used')
   await untilRunning(adding, 1)

@@ -28,7 +28,7 @@ const stored = Array.from({ length: COUNT }, (_, index) => ({
 }))
 await storePets(sql, stored)
 const list = (status?: PetStatus, cursor?: bigint) => () =>
-  pets.list({ limit: 20, status, cursor }, deadline)
+  pets.list({ deadline }, { limit: 20, status, cursor })
 
 /** A read of pets: the plan of SQLite, and the type, key and key length of MySQL. */
 type Read = [what: string, ask: () => Promise<unknown>, sqlite: string, mysql: string]
@@ -62,13 +62,13 @@ const reads: Read[] = [
   ],
   [
     'one pet',
-    () => pets.get(77n, deadline),
+    () => pets.get({ deadline }, 77n),
     'SEARCH pets USING PRIMARY (rowid=?)',
     'const PRIMARY 8',
   ],
   [
     'several pets',
-    () => Promise.all([7n, 77n, 2_777n].map((id) => pets.get(id, deadline))),
+    () => Promise.all([7n, 77n, 2_777n].map((id) => pets.get({ deadline }, id))),
     'SEARCH pets USING PRIMARY (rowid=?)',
     'search PRIMARY 8',
   ],

@@ -20,10 +20,10 @@ const served = router({
     .meta(described('POST', '/pets/rex', { example }))
     .input(z.object({}))
     .output(Pet)
-    .mutation(
-      write(({ ctx }) => {
+    .mutation(({ ctx }) =>
+      write(ctx, (call) => {
         const { id: _, ...rex } = example
-        return ctx.stores.pets.create(rex, ctx.deadline)
+        return call.stores.pets.create(call, rex)
       }),
     ),
   // createPet needs an operation at the path of the created pet, whose successor is listPets.

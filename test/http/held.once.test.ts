@@ -5,7 +5,7 @@ import { connect, type Socket } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { procedure, router } from '../../src/procedure/procedure.ts'
-import { idempotentWrite } from '../../src/procedure/write.ts'
+import { writeIdempotent } from '../../src/procedure/write.ts'
 import { until } from '../support/instance.ts'
 import { described, resourcesOf } from '../support/procedures.ts'
 import { accepted, requestText, unreadAnswer } from '../support/raw.ts'
@@ -28,10 +28,10 @@ const served = router({
     .output(z.string())
     .query(async () => 'x'.repeat(12 * 1024 * 1024)), // a third of the limit
   wait: procedure
-    .meta(described('POST', '/wait', { example: '', exampleInput: { text: '' } }))
+    .meta(described('POST', '/wait', { takesKey: true, example: '', exampleInput: { text: '' } }))
     .input(z.object({ text: z.string() }).meta({ id: 'Text' }))
     .output(z.string())
-    .mutation(idempotentWrite(() => meet(), { oneStatement: true })),
+    .mutation(({ ctx }) => writeIdempotent(ctx, meet, { oneStatement: true })),
 })
 const service = await serviceForFile({}, { resources: resourcesOf(served) })
 

@@ -1,7 +1,7 @@
 /** The store of Idempotency-Keys by its function: equal and different inputs, outputs, calls that fail. */
 import { pino } from 'pino'
 import { afterAll, expect, test } from 'vitest'
-import { idempotencyInMemory } from '../../client/src/memory.ts'
+import { sharedInMemory } from '../../client/src/memory.ts'
 import { Deadline } from '../../db/deadline.ts'
 import type { Database } from '../../db/tables.ts'
 import { createIdempotency, type Make } from '../../src/idempotency/store.ts'
@@ -47,7 +47,7 @@ test.for<[what: string, one: object, other: object]>([
 })
 
 /** The second is that of the client's stand-in. */
-const stores = Object.entries({ database: once, memory: idempotencyInMemory({} as never).once })
+const stores = Object.entries({ database: once, memory: sharedInMemory([]).idempotency.once })
 
 test.each(stores)(
   'another operation is another request; another holder has its own keys, in %s',

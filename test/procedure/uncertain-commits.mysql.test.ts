@@ -6,10 +6,10 @@ import { setTimeout } from 'node:timers/promises'
 import { beforeEach, expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { Pet } from '../../src/petstore/pets/schema.ts'
-import type { Resolver } from '../../src/procedure/context.ts'
+import type { Call } from '../../src/procedure/call.ts'
 import { int64Input } from '../../src/procedure/fields.ts'
 import { procedure, router } from '../../src/procedure/procedure.ts'
-import { idempotentWrite, write } from '../../src/procedure/write.ts'
+import { write, writeIdempotent } from '../../src/procedure/write.ts'
 import { countPets } from '../support/pets.ts'
 import { described, resourcesOf } from '../support/procedures.ts'
 import { newProxiedDatabase } from '../support/proxy.ts'
@@ -18,26 +18,31 @@ import { serviceForFile } from '../support/service.ts'
 const petId = int64Input({ description: 'The pet to copy.', examples: [1] })
 const example: Pet = { id: 42n, name: 'Copy', categoryId: 1n, status: 'available' }
 
-const copy: Resolver<{ petId: bigint }, Pet> = async ({ ctx, input }) => {
-  attempts++
-  const { id: _, ...pet } = { ...example, categoryId: input.petId }
-  const made = await ctx.stores.pets.create(pet, ctx.deadline)
-  await beforeCommit()
-  return made
-}
+/** Returns what copies the pet of an input. */
+const copy =
+  (input: { petId: bigint }) =>
+  async (call: Call): Promise<Pet> => {
+    attempts++
+    const { id: _, ...pet } = { ...example, categoryId: input.petId }
+    const made = await call.stores.pets.create(call, pet)
+    await beforeCommit()
+    return made
+  }
 let attempts = 0
 let beforeCommit = async () => {}
 
-const action = (name: string) =>
+const action = (name: string, takesKey = true) =>
   procedure
-    .meta(described('POST', `/pets/{petId}/${name}`, { example }))
+    .meta(described('POST', `/pets/{petId}/${name}`, { takesKey, example }))
     .input(z.object({ petId }))
     .output(Pet)
 
 const served = router({
-  copy: action('copy').mutation(write(copy)),
-  copyOnce: action('once').mutation(idempotentWrite(copy)),
-  copyUnique: action('unique').mutation(idempotentWrite(copy, { oneStatement: true })),
+  copy: action('copy', false).mutation(({ ctx, input }) => write(ctx, copy(input))),
+  copyOnce: action('once').mutation(({ ctx, input }) => writeIdempotent(ctx, copy(input))),
+  copyUnique: action('unique').mutation(({ ctx, input }) =>
+    writeIdempotent(ctx, copy(input), { oneStatement: true }),
+  ),
 })
 
 const database = await newProxiedDatabase()

@@ -15,10 +15,10 @@ import { inTransaction } from '../../db/transaction.ts'
 import { getPet, listPets } from '../../src/petstore/pets/procedures.ts'
 import { NewPet, Pet } from '../../src/petstore/pets/schema.ts'
 import { createStores } from '../../src/petstore/stores.ts'
-import type { Options, Stores } from '../../src/procedure/context.ts'
+import type { Call, Stores } from '../../src/procedure/call.ts'
 import { int64Input } from '../../src/procedure/fields.ts'
 import { procedure, router, unique } from '../../src/procedure/procedure.ts'
-import { idempotentWrite, write } from '../../src/procedure/write.ts'
+import { write, writeIdempotent } from '../../src/procedure/write.ts'
 import { engine } from '../support/database.ts'
 import { countPets } from '../support/pets.ts'
 import { described, resourcesOf } from '../support/procedures.ts'
@@ -44,11 +44,10 @@ const petId = int64Input({ description: 'One.' })
 const Two = z
   .object({ petId, otherId: int64Input({ description: 'Another.' }) })
   .meta({ id: 'Two' })
-type Call = Options<z.output<typeof Two>>
+type Input = z.output<typeof Two>
 
-const dbOf = ({ ctx }: Call) => (ctx.stores as AllStores).db
-const run = (call: Call, query: Compilable, db = dbOf(call)) =>
-  execute(db, query, call.ctx.deadline)
+const dbOf = ({ stores }: Call) => (stores as AllStores).db
+const run = (call: Call, query: Compilable, db = dbOf(call)) => execute(db, query, call.deadline)
 const sell = (call: Call, id: bigint, db = dbOf(call)) =>
   run(call, db.updateTable('pets').set({ status: 'sold' }).where('id', '=', id), db)
 /** Adds a pet with an id that is taken. */
@@ -60,7 +59,7 @@ const addAgain = (call: Call, id: bigint) =>
 const raw = <Row>(call: Call, text: ReturnType<typeof sql<Row>>) =>
   dbOf(call).executeQuery<Row>({
     ...text.compile(dbOf(call)),
-    deadline: call.ctx.deadline,
+    deadline: call.deadline,
   } as Statement<Row>)
 
 const newRow = inserts('pets', (value: Value<{ name: string }>) => ({
@@ -76,61 +75,60 @@ let forgotten: () => Promise<unknown>
 let late: Promise<unknown>
 
 /** Mutations of two pets. */
-const deeds: Record<string, (call: Call) => Promise<unknown>> = {
-  async sell(call) {
-    await sell(call, call.input.petId)
-    await sell(call, call.input.otherId)
+const deeds: Record<string, (call: Call, input: Input) => Promise<unknown>> = {
+  async sell(call, { petId, otherId }) {
+    await sell(call, petId)
+    await sell(call, otherId)
   },
-  spoil: (call) => sell(call, call.input.petId),
-  async halve(call) {
-    await sell(call, call.input.petId)
-    await addAgain(call, call.input.otherId)
+  spoil: (call, { petId }) => sell(call, petId),
+  async halve(call, { petId, otherId }) {
+    await sell(call, petId)
+    await addAgain(call, otherId)
   },
-  async meet(call) {
+  async meet(call, { petId, otherId }) {
     if (attempts === 2) met.resolve()
     await met.promise
-    await sell(call, call.input.petId)
-    if (call.input.otherId === 0n) throw new Error('There is no other')
+    await sell(call, petId)
+    if (otherId === 0n) throw new Error('There is no other')
   },
   /** Loses its first connection, as when the server stops. */
   async lose(call) {
-    await call.ctx.stores.pets.create({ ...newPet, name: 'Copy' }, call.ctx.deadline)
+    await call.stores.pets.create(call, { ...newPet, name: 'Copy' })
     if (attempts > 1) return
     const { rows } = await raw(call, sql<{ id: bigint }>`select connection_id() as id`)
     await raw(call, sql`kill ${sql.lit(Number(rows[0]?.id))}`)
   },
   /** Ignores a statement whose transaction was rolled back by a deadlock. */
   async swallow(call) {
-    const { stores, deadline } = call.ctx
-    await stores.pets.create(newPet, deadline)
+    const { stores } = call
+    await stores.pets.create(call, newPet)
     if (attempts === 1) {
       await sql`rollback`.execute(dbOf(call))
       const signal = sql`signal sqlstate '40001' set mysql_errno = 1213, message_text = 'Deadlock'`
       await raw(call, signal).catch(() => {})
     }
-    await stores.pets.create(newPet, deadline)
+    await stores.pets.create(call, newPet)
   },
-  async again({ ctx }) {
+  async again({ deadline }) {
     const read = async () => {
       if (++reads === 1) throw new DatabaseUnavailableError(undefined, true)
     }
-    await retry(read, { repeatable: true, deadline: ctx.deadline })
+    await retry(read, { repeatable: true, deadline })
   },
   /** Reads, locks a pet, adds another one, and counts the pets. */
-  async tally(call) {
-    const { ctx, input } = call
-    await ctx.stores.pets.get(input.petId, ctx.deadline) // as a resolver looks for the parent
-    await sell(call, input.petId)
-    await dbOf(call).lanes.write(newRow, { name: 'Behind' }, ctx.deadline)
+  async tally(call, { petId }) {
+    await call.stores.pets.get(call, petId) // as a resolver looks for the parent
+    await sell(call, petId)
+    await dbOf(call).lanes.write(newRow, { name: 'Behind' }, call.deadline)
     counts.push((await run(call, dbOf(call).selectFrom('pets').select('id'))).rows.length)
   },
-  reach: ({ ctx, input }) => outer.pets.get(input.petId, ctx.deadline),
-  make: ({ ctx }) => outer.pets.create(newPet, ctx.deadline),
-  change: (call) => sell(call, call.input.petId, outer.db),
-  nest: ({ ctx }) => ctx.transact(async () => {}, ctx.deadline),
-  async forget(call) {
+  reach: (call, { petId }) => outer.pets.get(call, petId),
+  make: (call) => outer.pets.create(call, newPet),
+  change: (call, { petId }) => sell(call, petId, outer.db),
+  nest: (call) => call.service.transact(async () => {}, call.deadline),
+  async forget(call, { petId }) {
     await run(call, dbOf(call).selectFrom('pets').select('id')) // the transaction has begun
-    forgotten = () => sell(call, call.input.petId)
+    forgotten = () => sell(call, petId)
     late = setImmediate().then(forgotten) // while a server commits
     late.catch(() => {})
   },
@@ -141,10 +139,10 @@ const changes = Object.entries(deeds).map(([name, deed]) => [
     .meta(described('PUT', `/pets/{petId}/${name}`, { example, exampleInput }))
     .input(Two)
     .output(Pet)
-    .mutation(
-      write(async (call) => {
+    .mutation(({ ctx, input }) =>
+      write(ctx, async (call) => {
         attempts++
-        await deed(call)
+        await deed(call, input)
         return name === 'spoil' ? { ...example, status: 'free' as 'sold' } : example
       }),
     ),
@@ -152,7 +150,14 @@ const changes = Object.entries(deeds).map(([name, deed]) => [
 
 const creation = (path: `/${string}`) =>
   procedure
-    .meta(described('POST', path, { creates: '/pets/{id}', example, exampleInput: rex }))
+    .meta(
+      described('POST', path, {
+        creates: '/pets/{id}',
+        takesKey: true,
+        example,
+        exampleInput: rex,
+      }),
+    )
     .input(NewPet)
     .output(Pet)
 
@@ -160,28 +165,28 @@ const served = router({
   ...(Object.fromEntries(changes) as object),
   getPet,
   listPets, // the successor of getPet
-  twin: creation('/twins').mutation(
-    idempotentWrite(async ({ ctx, input }) => {
-      const original = await ctx.stores.pets.get(input.categoryId, ctx.deadline)
+  twin: creation('/twins').mutation(({ ctx, input }) =>
+    writeIdempotent(ctx, async (call) => {
+      const original = await call.stores.pets.get(call, input.categoryId)
       if (!original) throw new Error('There is no original')
-      return await ctx.stores.pets.create(input, ctx.deadline)
+      return await call.stores.pets.create(call, input)
     }),
   ),
-  misfit: creation('/misfits').mutation(
-    idempotentWrite(async ({ ctx, input }) => {
-      const made = await ctx.stores.pets.create(input, ctx.deadline)
+  misfit: creation('/misfits').mutation(({ ctx, input }) =>
+    writeIdempotent(ctx, async (call) => {
+      const made = await call.stores.pets.create(call, input)
       return { ...made, status: 'free' as 'sold' }
     }),
   ),
   double: procedure
-    .meta(described('POST', '/pets/{petId}/double', { example }))
+    .meta(described('POST', '/pets/{petId}/double', { takesKey: true, example }))
     .input(z.object({ petId }))
     .output(Pet)
-    .mutation(
-      idempotentWrite(async ({ ctx, input }) => {
-        const made = await ctx.stores.pets.create(newPet, ctx.deadline)
+    .mutation(({ ctx, input }) =>
+      writeIdempotent(ctx, async (call) => {
+        const made = await call.stores.pets.create(call, newPet)
         if (input.petId % 2n === 0n) throw new Error('The second fails')
-        await ctx.stores.pets.create(newPet, ctx.deadline)
+        await call.stores.pets.create(call, newPet)
         return made
       }),
     ),
@@ -225,7 +230,7 @@ test('two changes of one mutation take effect both or not at all', async () => {
 })
 
 test.each(['"double"', undefined])(
-  'two creations of one idempotentWrite take effect both or not at all, with the key %s',
+  'two creations of one writeIdempotent take effect both or not at all, with the key %s',
   async (key) => {
     const call = (petId: number) =>
       service.rest('POST', `/pets/${petId}/double`, { headers: { 'idempotency-key': key } })
@@ -316,7 +321,7 @@ test('a retry inside a transaction repeats the transaction as a whole', async ()
 
 test('a call that could share a query with a rejected one succeeds', async () => {
   using deadline = new Deadline(5_000)
-  const get = () => outer.pets.get(1n, deadline)
+  const get = () => outer.pets.get({ deadline }, 1n)
   const [within, without] = await Promise.allSettled([inTransaction(outer.db, get), get()])
   expect([within.status, without.status]).toEqual(['rejected', 'fulfilled'])
 })
@@ -341,7 +346,7 @@ test('a transaction that fails ends after its statements, and takes no later one
     throw new Error('No')
   })
   await expect(failing).rejects.toThrow('No')
-  await outer.pets.create(newPet, deadline)
+  await outer.pets.create({ deadline }, newPet)
   expect(await statuses()).toEqual([...untouched, 'available'])
 })
 

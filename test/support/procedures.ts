@@ -3,8 +3,8 @@ import type { AnyTRPCRouter } from '@trpc/server'
 import type { Database } from '../../db/tables.ts'
 import { createStores } from '../../src/petstore/stores.ts'
 import { texts } from '../../src/petstore/texts.ts'
-import type { Stores } from '../../src/procedure/context.ts'
-import { type RestMeta, restMeta } from '../../src/procedure/procedure.ts'
+import type { Stores } from '../../src/procedure/call.ts'
+import { type RestMeta, restMeta } from '../../src/procedure/meta.ts'
 
 type Words = 'tag' | 'summary' | 'description'
 type More = Omit<RestMeta, 'method' | 'path' | Words> & Partial<Pick<RestMeta, Words>>

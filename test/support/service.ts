@@ -20,7 +20,7 @@ import { createKey as createKeyIn, revokeKey, rotateKey } from '../../src/keys/s
 import { appRouter } from '../../src/petstore/router.ts'
 import { createStores } from '../../src/petstore/stores.ts'
 import { texts } from '../../src/petstore/texts.ts'
-import type { Stores } from '../../src/procedure/context.ts'
+import type { Stores } from '../../src/procedure/call.ts'
 import { withDatabase } from '../../src/process/program.ts'
 import { start } from '../../src/process/start.ts'
 import { newDatabase, type TestDatabase } from './database.ts'

@@ -2,17 +2,17 @@
 import { z } from 'zod'
 import type { Database } from '../../db/tables.ts'
 import { Problem } from '../../src/errors/problem.ts'
-import type { Context, Stores } from '../../src/procedure/context.ts'
+import type { Call, Stores } from '../../src/procedure/call.ts'
 import { paged } from '../../src/procedure/paging.ts'
 import { found, procedure, router, unique } from '../../src/procedure/procedure.ts'
-import { idempotentWrite, write } from '../../src/procedure/write.ts'
+import { write, writeIdempotent } from '../../src/procedure/write.ts'
 import { described, resourcesOf } from '../support/procedures.ts'
 import { ListVisits, NewVisit, OneVisit, Visit, VisitChange, Visits } from './schema.ts'
 import { ownerStore, visitStore } from './store.ts'
 
 const createStores = (db: Database) => ({ owners: ownerStore(db), visits: visitStore(db) })
 // In the service these would be two lines of `Stores`, which a test cannot add to.
-const storesOf = ({ stores }: Context) => stores as unknown as ReturnType<typeof createStores>
+const storesOf = ({ stores }: Call) => stores as unknown as ReturnType<typeof createStores>
 
 const at = new Date('2026-01-02T03:04:05Z')
 const example: Visit = { id: 7n, reference: 'V-1', at, urgent: false, note: null, closedAt: null }
@@ -25,36 +25,35 @@ const closedAlready = 'This visit is closed already'
 
 const noOwner = (id: bigint) => `There is no owner with the id ${id}`
 /** Returns the stores. Throws NOT_FOUND unless the owner exists. */
-async function withOwner(ctx: Context, ownerId: bigint) {
-  const stores = storesOf(ctx)
-  found(await stores.owners.get(ownerId, ctx.deadline), noOwner(ownerId))
+async function withOwner(call: Call, ownerId: bigint) {
+  const stores = storesOf(call)
+  found(await stores.owners.get(call, ownerId), noOwner(ownerId))
   return stores
 }
 
 const listVisits = procedure
   .meta(described('GET', all, { notFound: noOwner(3n), example: [example] }))
   .input(ListVisits)
-  .output(Visits)
-  .query(
-    paged(async ({ ctx, input }) => {
-      const { visits } = await withOwner(ctx, input.ownerId)
-      return await visits.list(input, ctx.deadline)
-    }),
-  )
+  .output(paged(Visits))
+  .query(async ({ ctx, input }) => {
+    const { visits } = await withOwner(ctx, input.ownerId)
+    return await visits.list(ctx, input)
+  })
 
 const createVisit = procedure
   .meta(
     described('POST', all, {
       creates: '/owners/{ownerId}/visits/{id}',
+      takesKey: true,
       ...{ notFound: noOwner(3n), conflict, example, exampleInput: { reference: 'V-1', at } },
     }),
   )
   .input(NewVisit)
   .output(Visit)
-  .mutation(
-    idempotentWrite(async ({ ctx, input }) => {
-      const { visits } = await withOwner(ctx, input.ownerId)
-      return await unique(visits.create(input, ctx.deadline), conflict)
+  .mutation(({ ctx, input }) =>
+    writeIdempotent(ctx, async (call) => {
+      const { visits } = await withOwner(call, input.ownerId)
+      return await unique(visits.create(call, input), conflict)
     }),
   )
 
@@ -63,18 +62,18 @@ const getVisit = procedure
   .input(OneVisit)
   .output(Visit)
   .query(async ({ ctx, input }) =>
-    found(await storesOf(ctx).visits.get(input, ctx.deadline), noVisit(input.visitId)),
+    found(await storesOf(ctx).visits.get(ctx, input), noVisit(input.visitId)),
   )
 
 const updateVisit = procedure
   .meta(described('PATCH', one, { ...ofOne, exampleInput: { note: null } }))
   .input(VisitChange)
   .output(Visit)
-  .mutation(
-    write(async ({ ctx, input }) => {
-      const { visits } = storesOf(ctx)
-      await visits.update(input, ctx.deadline)
-      return found(await visits.get(input, ctx.deadline), noVisit(input.visitId))
+  .mutation(({ ctx, input }) =>
+    write(ctx, async (call) => {
+      const { visits } = storesOf(call)
+      await visits.update(call, input)
+      return found(await visits.get(call, input), noVisit(input.visitId))
     }),
   )
 
@@ -82,24 +81,24 @@ const removeVisit = procedure
   .meta(described('DELETE', one, { notFound: noVisit(7n) }))
   .input(OneVisit)
   .output(z.void())
-  .mutation(
-    write(async ({ ctx, input }) => {
-      const isRemoved = await storesOf(ctx).visits.remove(input, ctx.deadline)
+  .mutation(({ ctx, input }) =>
+    write(ctx, async (call) => {
+      const isRemoved = await storesOf(call).visits.remove(call, input)
       found(isRemoved || undefined, noVisit(input.visitId))
     }),
   )
 
 const closeVisit = procedure
-  .meta(described('POST', `${one}/close`, { ...ofOne, conflict: closedAlready }))
+  .meta(described('POST', `${one}/close`, { ...ofOne, takesKey: true, conflict: closedAlready }))
   .input(OneVisit)
   .output(Visit)
-  .mutation(
-    idempotentWrite(async ({ ctx, input }) => {
-      const { owners, visits } = storesOf(ctx)
-      const wasOpen = await visits.close(input, ctx.deadline)
-      const visit = found(await visits.get(input, ctx.deadline), noVisit(input.visitId))
+  .mutation(({ ctx, input }) =>
+    writeIdempotent(ctx, async (call) => {
+      const { owners, visits } = storesOf(call)
+      const wasOpen = await visits.close(call, input)
+      const visit = found(await visits.get(call, input), noVisit(input.visitId))
       if (!wasOpen) throw new Problem('CONFLICT', closedAlready)
-      await owners.count(input.ownerId, ctx.deadline)
+      await owners.count(call, input.ownerId)
       return visit
     }),
   )

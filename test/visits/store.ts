@@ -7,7 +7,6 @@ import type {
   Selectable,
 } from 'kysely'
 import { addColumn, addIndex, createTable } from '../../db/columns.ts'
-import type { Deadline } from '../../db/deadline.ts'
 import { engineOf, now } from '../../db/engine.ts'
 import type { Value } from '../../db/plan.ts'
 import { inserts } from '../../db/plans/inserts.ts'
@@ -16,6 +15,7 @@ import { pages } from '../../db/plans/pages.ts'
 import { retry } from '../../db/retry.ts'
 import { execute } from '../../db/statement.ts'
 import type { Database, Tables } from '../../db/tables.ts'
+import type { WithDeadline } from '../../src/procedure/call.ts'
 import type { ListVisits, NewVisit, OneVisit, Visit, VisitChange } from './schema.ts'
 
 declare module '../../db/tables.ts' {
@@ -54,9 +54,9 @@ export async function up(db: Kysely<unknown>): Promise<void> {
 }
 
 export const ownerStore = (db: Database) => ({
-  get: (id: bigint, deadline: Deadline) => db.lanes.read(ownerById, id, deadline),
+  get: (call: WithDeadline, id: bigint) => db.lanes.read(ownerById, id, call.deadline),
   /** Counts a closed visit. */
-  async count(id: bigint, deadline: Deadline): Promise<void> {
+  async count({ deadline }: WithDeadline, id: bigint): Promise<void> {
     const change = db.updateTable('test_owners').set((eb) => ({ closed: eb('closed', '+', 1n) }))
     await execute(db, change.where('id', '=', id), deadline)
   },
@@ -71,24 +71,23 @@ const ownerById = lookUp({
 })
 
 export const visitStore = (db: Database) => ({
-  list: (query: ListVisits, deadline: Deadline) => db.lanes.read(pageOfVisits, query, deadline),
+  list: (call: WithDeadline, query: ListVisits) =>
+    db.lanes.read(pageOfVisits, query, call.deadline),
 
-  async get(place: OneVisit, deadline: Deadline): Promise<Visit | undefined> {
+  async get({ deadline }: WithDeadline, place: OneVisit): Promise<Visit | undefined> {
     const query = db.selectFrom('test_visits').selectAll().where(isAt(place))
     const { rows } = await retry(() => execute(db, query, deadline), { repeatable: true, deadline })
     return rows[0] && toVisit(rows[0])
   },
 
   /** Throws DuplicateError if there is a visit with this reference. */
-  async create({ ownerId, ...visit }: NewVisit, deadline: Deadline): Promise<Visit> {
-    return {
-      id: await db.lanes.write(newVisit, { ownerId, ...visit }, deadline),
-      ...visit,
-      closedAt: null,
-    }
+  async create(call: WithDeadline, visit: NewVisit): Promise<Visit> {
+    const id = await db.lanes.write(newVisit, visit, call.deadline)
+    const { ownerId: _, ...made } = visit
+    return { id, ...made, closedAt: null }
   },
 
-  async update({ urgent, note, ...place }: VisitChange, deadline: Deadline): Promise<void> {
+  async update({ deadline }: WithDeadline, { urgent, note, ...place }: VisitChange): Promise<void> {
     const change = db.updateTable('test_visits').set({
       owner_id: place.ownerId, // an update needs one column at least
       ...(urgent !== undefined && { urgent: BigInt(urgent) }),
@@ -98,14 +97,14 @@ export const visitStore = (db: Database) => ({
   },
 
   /** Closes an open visit, and returns whether it was open: of two concurrent callers, one finds it so. */
-  async close(place: OneVisit, deadline: Deadline): Promise<boolean> {
+  async close({ deadline }: WithDeadline, place: OneVisit): Promise<boolean> {
     const change = db.updateTable('test_visits').set({ closed_at: now(db) })
     const open = change.where(isAt(place)).where('closed_at', 'is', null)
     return (await execute(db, open, deadline)).numAffectedRows === 1n
   },
 
   /** Removes a visit, and returns whether there was one. */
-  async remove(place: OneVisit, deadline: Deadline): Promise<boolean> {
+  async remove({ deadline }: WithDeadline, place: OneVisit): Promise<boolean> {
     const removal = db.deleteFrom('test_visits').where(isAt(place))
     return (await execute(db, removal, deadline)).numAffectedRows === 1n
   },

@@ -1,7 +1,8 @@
 /** The procedures of pets. */
+import { restMeta } from '../../procedure/meta.ts'
 import { paged } from '../../procedure/paging.ts'
-import { found, procedure, restMeta } from '../../procedure/procedure.ts'
-import { idempotentWrite } from '../../procedure/write.ts'
+import { found, procedure } from '../../procedure/procedure.ts'
+import { writeIdempotent } from '../../procedure/write.ts'
 import { GetPet, ListPets, NewPet, Pet, Pets } from './schema.ts'
 
 const tag = 'pets'
@@ -21,8 +22,8 @@ export const listPets = procedure
     }),
   )
   .input(ListPets.prefault({}))
-  .output(Pets)
-  .query(paged(({ ctx, input }) => ctx.stores.pets.list(input, ctx.deadline)))
+  .output(paged(Pets))
+  .query(({ ctx, input }) => ctx.stores.pets.list(ctx, input))
 
 export const createPet = procedure
   .meta(
@@ -30,6 +31,7 @@ export const createPet = procedure
       method: 'POST',
       path: '/pets',
       creates: '/pets/{id}',
+      takesKey: true,
       tag,
       summary: 'Add an animal',
       description:
@@ -41,10 +43,8 @@ export const createPet = procedure
   )
   .input(NewPet)
   .output(Pet)
-  .mutation(
-    idempotentWrite(({ ctx, input }) => ctx.stores.pets.create(input, ctx.deadline), {
-      oneStatement: true,
-    }),
+  .mutation(({ ctx, input }) =>
+    writeIdempotent(ctx, (call) => call.stores.pets.create(call, input), { oneStatement: true }),
   )
 
 export const getPet = procedure
@@ -69,5 +69,5 @@ export const getPet = procedure
   .input(GetPet)
   .output(Pet)
   .query(async ({ ctx, input: { petId } }) =>
-    found(await ctx.stores.pets.get(petId, ctx.deadline), noPet(petId)),
+    found(await ctx.stores.pets.get(ctx, petId), noPet(petId)),
   )

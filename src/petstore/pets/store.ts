@@ -1,12 +1,12 @@
 /** The store of pets: their table and its statements. */
 import type { Generated } from 'kysely'
-import type { Deadline } from '../../../db/deadline.ts'
 import { engineOf } from '../../../db/engine.ts'
 import type { Value } from '../../../db/plan.ts'
 import { inserts } from '../../../db/plans/inserts.ts'
 import { lookUp } from '../../../db/plans/lookup.ts'
 import { pages } from '../../../db/plans/pages.ts'
 import type { Database } from '../../../db/tables.ts'
+import type { WithDeadline } from '../../procedure/call.ts'
 import type { ListPets, NewPet, Pet, PetStatus } from './schema.ts'
 
 declare module '../../../db/tables.ts' {
@@ -25,12 +25,12 @@ export type PetStore = ReturnType<typeof petStore>
 /** Returns the store of a database or transaction. All methods throw DatabaseUnavailableError. */
 export const petStore = (db: Database) => ({
   /** Returns up to `limit` pets after `cursor`, by ascending id; with `status`, only those that have it. */
-  list: (query: ListPets, deadline: Deadline) => db.lanes.read(pageOfPets, query, deadline),
+  list: (call: WithDeadline, query: ListPets) => db.lanes.read(pageOfPets, query, call.deadline),
   /** Returns the pet with this id, or undefined. */
-  get: (id: bigint, deadline: Deadline) => db.lanes.read(petById, id, deadline),
+  get: (call: WithDeadline, id: bigint) => db.lanes.read(petById, id, call.deadline),
   /** Inserts a pet, and returns it with its new id. */
-  async create(pet: NewPet, deadline: Deadline): Promise<Pet> {
-    return { id: await db.lanes.write(newPet, pet, deadline), ...pet }
+  async create(call: WithDeadline, pet: NewPet): Promise<Pet> {
+    return { id: await db.lanes.write(newPet, pet, call.deadline), ...pet }
   },
 })
 

@@ -1,12 +1,13 @@
-/** The REST surface: operations by path and method, with inputs in path, query and JSON body. */
+/** The REST surface: routes by path and method, with inputs in path, query and JSON body. */
 import { parse as parseQuery } from 'node:querystring'
 import { methodNotSupported, Problem, problem } from '../../errors/problem.ts'
-import type { Match, Surface } from '../pipeline.ts'
-import { type Operation, PARAMETER } from './operations.ts'
+import type { Page } from '../../procedure/paging.ts'
+import type { Match, Reply, RequestCall, Surface } from '../pipeline.ts'
+import { type Part, partsOf, type Route } from './routes.ts'
 import { parseJson, writable } from './values.ts'
 
 interface RestMatch extends Match {
-  operation: Operation
+  route: Route
   /** The parameters of the path, percent-encoded and never empty. */
   inPath: string[]
   query: string
@@ -14,66 +15,103 @@ interface RestMatch extends Match {
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** Returns the surface of these operations. */
-export function restSurface(operations: Operation[]): Surface<RestMatch> {
-  const places = placesOf(operations)
+/** Returns the surface of these routes. */
+export function restSurface(routes: Route[]): Surface<RestMatch> {
+  const places = placesOf(routes)
   return {
     name: 'rest',
     match({ method = '' }, { path, query }) {
       for (const { pattern, methods } of places) {
         const found = pattern.exec(path)
         if (!found) continue
-        const operation = methods.get(method)
-        if (!operation) throw methodNotSupported(method, [...methods.keys()].join(', '))
-        return { operation, inPath: found.slice(1), query }
+        const route = methods.get(method)
+        if (!route) throw methodNotSupported(method, [...methods.keys()].join(', '))
+        const { operation, template, readsBody, headers } = route
+        const inPath = found.slice(1)
+        return { operation, template, calls: 1, readsBody, headers, route, inPath, query }
       }
       return undefined
     },
-    async reply({ operation, inPath, query }, context, text) {
-      const { status, headersOfSuccess: headers } = operation
-      const input = readInput(operation, inPath, query, text)
-      const output = await operation.run(context, input)
-      const link = linkOf(operation, input, output, context.nextCursor)
-      const body = status === 204 ? '' : JSON.stringify(writable(output))
-      return { status, headers: link ? [...headers, ...link] : headers, body }
-    },
+    reply,
     encodeError: ({ body }) => JSON.stringify(body),
   }
 }
 
 /**
- * Returns the patterns of all paths, each with its operations by method. If several match a path, a
+ * Returns the patterns of all paths, each with its routes by method. If several match a path, a
  * literal segment wins over a parameter (OpenAPI 3.1, Path Templating Matching).
  */
-const placesOf = (operations: Operation[]) =>
-  [...Map.groupBy(operations, ({ route }) => route)]
+const placesOf = (routes: Route[]) =>
+  [...Map.groupBy(routes, ({ template }) => template)]
     .sort(([one], [other]) => (one < other ? -1 : 1)) // `{` follows all letters and digits
-    .map(([route, here]) => {
+    .map(([template, here]) => {
       // RFC 9110, section 9.3.2: HEAD is GET without the body, which node:http omits.
-      const methodsOf = ({ method }: Operation) => (method === 'GET' ? ['GET', 'HEAD'] : [method])
+      const methodsOf = ({ method }: Route) => (method === 'GET' ? ['GET', 'HEAD'] : [method])
       const entries = here.flatMap((one) => methodsOf(one).map((method) => [method, one] as const))
-      // The names of the parameters are at the odd places.
-      const parts = route
-        .split(PARAMETER)
-        .map((text, at) => (at % 2 ? '([^/]+)' : RegExp.escape(text)))
+      const parts = partsOf(template).map(({ name, text }) =>
+        name === undefined ? RegExp.escape(text) : '([^/]+)',
+      )
       return { pattern: new RegExp(`^${parts.join('')}$`), methods: new Map(entries) }
     })
 
+async function reply(
+  call: RequestCall,
+  match: RestMatch,
+  sent: string | undefined,
+): Promise<Reply> {
+  const { route, operation } = match
+  const input = readInput(match, sent)
+  const output = await operation.run(call, input)
+  if (operation.isPaged) return replyWithPage(route, input, output as Page)
+  const { status, headersOfSuccess: headers, locationParts, baseUrl } = route
+  if (status === 204) return { status, headers, body: '' }
+  if (!locationParts) return { status, headers, body: JSON.stringify(writable(output)) }
+  // RFC 9110, section 10.2.2. `routesOf` checks that the output or the path has the parameters. First,
+  // because `writable` changes the output.
+  const location = baseUrl + pathOf(locationParts, input, output as Fields)
+  const body = JSON.stringify(writable(output))
+  return { status, headers: [...headers, 'Location', location], body }
+}
+
+/** Adds the `Link` (RFC 8288) to the next page. `input` is the request before its validation. */
+function replyWithPage(route: Route, input: Fields, { items, next }: Page): Reply {
+  const { status, headersOfSuccess: headers, pathParts, queryParameters, baseUrl } = route
+  const body = JSON.stringify(writable(items))
+  if (next === undefined) return { status, headers, body }
+  let query = ''
+  for (const { name } of queryParameters) {
+    const value = name === 'cursor' ? next : input[name]
+    if (value !== undefined) query += `${query && '&'}${encoded(name)}=${encoded(value)}`
+  }
+  const url = `${baseUrl}${pathOf(pathParts, input)}?${query}`
+  return { status, headers: [...headers, 'Link', `<${url}>; rel="next"`], body }
+}
+
+/** Returns the path with these values of its parameters: those of the output before those of the input. */
+const pathOf = (parts: Part[], input: Fields, output: Fields = {}): string =>
+  parts
+    .map(({ text, name }) => (name === undefined ? text : encoded(output[name] ?? input[name])))
+    .join('')
+
+function encoded(value: unknown): string {
+  const text = value instanceof Date ? value.toISOString() : String(value)
+  return encodeURIComponent(text.toWellFormed()) // an unpaired surrogate has no percent-encoding
+}
+
 function readInput(
-  { readsBody, read, pathParameters, queryParameters }: Operation,
-  inPath: string[],
-  queryText: string,
+  { route, inPath, query: queryText }: RestMatch,
   body: string | undefined,
 ): Record<string, unknown> {
+  const { readsBody, readValue, pathParameters, queryParameters } = route
   // The reader of an object returns an object. A parameter of the path wins over a field of the body.
-  const input = (readsBody ? read(parseObject(body)) : {}) as Record<string, unknown>
+  const input = (readsBody ? readValue(parseObject(body)) : {}) as Record<string, unknown>
   let index = 0
-  for (const [name, readText] of pathParameters) {
+  for (const { name, readText } of pathParameters) {
     input[name] = readText(decode(name, inPath[index++] as string)) // a match has all parameters
   }
   if (queryText === '') return input
   const query = parseQuery(queryText, '&', '=', { maxKeys: 0 })
-  for (const [name, readText] of queryParameters) {
+  for (const { name, readText } of queryParameters) {
     const text = query[name]
     // A repeated parameter stays a list, which its schema rejects.
     if (text !== undefined) input[name] = typeof text === 'string' ? readText(text) : text
@@ -99,34 +137,4 @@ function parseObject(text: string | undefined): object {
   }
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
   throw problem('notAnObject')
-}
-
-/**
- * Returns the header with a URL, its name and its value: `Location` (RFC 9110, section 10.2.2) of a new
- * resource, or `Link` (RFC 8288) to the next page. `input` is the request before its validation.
- */
-function linkOf(
-  { locationTemplate, pathTemplate, queryParameters, baseUrl }: Operation,
-  input: Fields,
-  output: unknown,
-  nextCursor: bigint | undefined,
-): [name: string, value: string] | undefined {
-  const encoded = (value: unknown) => {
-    const text = value instanceof Date ? value.toISOString() : String(value)
-    return encodeURIComponent(text.toWellFormed()) // an unpaired surrogate has no percent-encoding
-  }
-  // `operationsOf` checks that the output or the path has the parameters.
-  const urlOf = (template: string[], fields: Fields) =>
-    template.reduce(
-      (url, part, at) => url + (at % 2 ? encoded(fields[part] ?? input[part]) : part),
-      baseUrl,
-    )
-  if (locationTemplate) return ['Location', urlOf(locationTemplate, output as Fields)]
-  if (nextCursor === undefined) return undefined
-  let query = ''
-  for (const [name] of queryParameters) {
-    const value = name === 'cursor' ? nextCursor : input[name]
-    if (value !== undefined) query += `${query && '&'}${encoded(name)}=${encoded(value)}`
-  }
-  return ['Link', `<${urlOf(pathTemplate, input)}?${query}>; rel="next"`]
 }

@@ -6,11 +6,15 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { parse as parseQuery } from 'node:querystring'
 import type { AnyTRPCRouter } from '@trpc/server'
 import { fetchRequestHandler } from '@trpc/server/adapters/fetch'
+import { z } from 'zod'
 import { MAX_BATCH, transformer } from '../../../client/src/encoding.ts'
 import { methodNotSupported, Problem, problem, toProblem } from '../../errors/problem.ts'
 import { jsonHeaders } from '../../http/headers.ts'
-import { decodeInput, proceduresOf } from '../../procedure/procedure.ts'
+import { type Call, Operation } from '../../procedure/call.ts'
+import type { Page } from '../../procedure/paging.ts'
 import type { Match, Outcome, Reply, Surface } from '../pipeline.ts'
+import { routerOf } from './functions.ts'
+import { decodeInput } from './input.ts'
 
 // The body is JSON or JSON lines, by trpc-accept or Accept.
 const HEADERS = [...jsonHeaders, 'Vary', 'Origin, trpc-accept, accept']
@@ -20,81 +24,109 @@ const JSON_LINES = 'application/jsonl'
 const PATH = /^\/trpc(?:\/(.*))?$/s
 
 interface TrpcMatch extends Match {
-  names: string[]
   method: 'GET' | 'POST'
   isBatch: boolean
+  /** The names of the procedures in the path. */
+  names: string[]
+  /** The operations with these names. */
+  operations: Operation[]
   /** The input in the URL: a text, unless it is missing or repeated. */
   input: unknown
-  requestHeaders: IncomingHttpHeaders
 }
 
-/** Returns the surface of a router's procedures below `/trpc`. */
-export function trpcSurface(router: AnyTRPCRouter): Surface<TrpcMatch> {
-  const procedures = new Map(proceduresOf(router).map((procedure) => [procedure.name, procedure]))
-  const isOf = (type: 'query' | 'mutation') => (name: string) => procedures.get(name)?.type === type
-  // The log and the metrics have one name for all procedures that do not exist.
-  const loggedNameOf = (name: string) => (procedures.has(name) ? name : 'unknown')
+/** Returns what the log, the metrics and the span have in place of one procedure. */
+const constant = (name: string, type: 'query' | 'mutation') => {
+  const [input, output] = [z.unknown(), z.unknown()]
+  const parts = { name, type, rest: undefined, input, output, isPaged: false }
+  return new Operation(parts, () => Promise.reject(new TypeError(`${name} is no procedure`)))
+}
+const UNKNOWN = constant('unknown', 'query')
+const BATCHES = { query: constant('batch', 'query'), mutation: constant('batch', 'mutation') }
+
+/** Returns the surface of these operations below `/trpc`. `router` has their formats. */
+export function trpcSurface(router: AnyTRPCRouter, operations: Operation[]): Surface<TrpcMatch> {
+  const known = new Map(operations.map((operation) => [operation.name, operation]))
   return {
     name: 'trpc',
     encodeError: (error) => envelope({ error }),
-    match({ method: sent = '', headers: requestHeaders }, target) {
+    match({ method: sent = '' }, target) {
       const path = PATH.exec(target.path)
       if (!path) return undefined
       // RFC 9110, section 9.3.2: HEAD is GET without the body, which node:http omits.
       const method = sent === 'HEAD' ? 'GET' : sent
       if (method !== 'GET' && method !== 'POST') throw methodNotSupported(sent, 'GET, HEAD, POST')
-      const query = parseQuery(target.query, '&', '=', { maxKeys: 0 })
-      const isBatch = query.batch === '1'
+      const { batch, input } = parseQuery(target.query, '&', '=', { maxKeys: 0 })
+      const isBatch = batch === '1'
       const names = namesOf(path[1] ?? '', isBatch)
-      const [first = ''] = names
-      const operation = {
-        name: names.length > 1 ? 'batch' : loggedNameOf(first),
-        route: '/trpc/{procedure}',
+      const operations = names.map((name) => known.get(name) ?? UNKNOWN)
+      return {
+        operation: operationOf(operations),
+        template: '/trpc/{procedure}',
         calls: Math.min(names.length, MAX_BATCH),
-        type: names.some(isOf('mutation')) ? ('mutation' as const) : ('query' as const),
         readsBody: method === 'POST',
         headers: HEADERS,
+        ...{ method, isBatch, names, operations, input },
       }
-      return { operation, names, method, isBatch, input: query.input, requestHeaders }
     },
-    async reply(match, context, body) {
-      const { operation, names, method, isBatch, requestHeaders } = match
-      if (names.length > 1) {
-        const isMixed = operation.type === 'mutation' && names.some(isOf('query'))
-        checkBatch(names, isMixed, requestHeaders['idempotency-key'])
-      }
-      if (method === 'POST' && !requestHeaders['content-type']) throw problem('mediaType')
+    async reply(call, match, body) {
+      const { isBatch, names, operations, method } = match
+      const { headers } = call.res.req
+      if (names.length > 1) checkBatch(operations, headers['idempotency-key'])
+      if (method === 'POST' && !headers['content-type']) throw problem('mediaType')
       const inputs = inputsOf(method === 'GET' ? match.input : body, method, isBatch)
-      const call = async (index: number): Promise<unknown> => {
-        const name = names[index] as string
-        const procedure = procedures.get(name)
-        if (!procedure) {
-          throw new Problem('NOT_FOUND', `There is no procedure with the name ${name}`)
-        }
-        const accepted = procedure.type === 'mutation' ? 'POST' : 'GET'
-        if (method !== accepted) throw methodNotSupported(method, accepted)
-        const encoded = inputs[index] // which a call may lack
-        return await procedure.run(context, encoded === undefined ? encoded : decodeInput(encoded))
-      }
+      const asksForLines = acceptsLines(headers)
       if (!isBatch) {
-        if (acceptsLines(requestHeaders))
-          throw new Problem('BAD_REQUEST', 'JSON lines need a batch')
-        return { status: 200, headers: HEADERS, body: envelope({ output: await call(0) }) }
+        if (asksForLines) throw new Problem('BAD_REQUEST', 'JSON lines need a batch')
+        const output = await run(call, method, names[0], inputs[0])
+        return { status: 200, headers: HEADERS, body: envelope({ output }) }
       }
-      const outcomeOf = async (index: number): Promise<Outcome> => {
-        const operation = loggedNameOf(names[index] as string)
-        try {
-          return { operation, status: 200, output: await call(index) }
-        } catch (thrown) {
-          const error = toProblem(thrown)
-          return { operation, status: error.status, error }
-        }
-      }
-      const outcomes = await Promise.all([...names.keys()].map(outcomeOf))
+      const outcomes = await Promise.all(
+        operations.map((operation, at) =>
+          outcomeOf(call.of(operation), method, names[at], inputs[at]),
+        ),
+      )
       const reply = batchReply(outcomes)
-      if (!acceptsLines(requestHeaders)) return reply
+      if (!asksForLines) return reply
       return { ...reply, status: 200, headers: HEADERS, body: await linesOf(router, outcomes) }
     },
+  }
+}
+
+/** Returns the operation of a request: of several, a batch, which changes something if one of them does. */
+function operationOf(operations: Operation[]): Operation {
+  if (operations.length === 1) return operations[0] as Operation
+  return operations.some(isMutation) ? BATCHES.mutation : BATCHES.query
+}
+
+const isMutation = ({ type }: Operation) => type === 'mutation'
+
+/** Runs one call, and returns its output. `encoded` is its input, which a call may lack. */
+async function run(
+  call: Call,
+  method: string,
+  name: string | undefined,
+  encoded: unknown,
+): Promise<unknown> {
+  const { operation } = call
+  if (operation === UNKNOWN) {
+    throw new Problem('NOT_FOUND', `There is no procedure with the name ${name}`)
+  }
+  const accepted = operation.type === 'mutation' ? 'POST' : 'GET'
+  if (method !== accepted) throw methodNotSupported(method, accepted)
+  const input = encoded === undefined ? encoded : decodeInput(encoded)
+  const output = await operation.run(call, input)
+  // tRPC's clients know the cursor of the next page by the last item.
+  return operation.isPaged ? (output as Page).items : output
+}
+
+/** Runs one call of a batch. Never throws. */
+async function outcomeOf(...parameters: Parameters<typeof run>): Promise<Outcome> {
+  const [{ operation }] = parameters
+  try {
+    return { operation: operation.name, status: 200, output: await run(...parameters) }
+  } catch (thrown) {
+    const error = toProblem(thrown)
+    return { operation: operation.name, status: error.status, error }
   }
 }
 
@@ -115,10 +147,15 @@ function namesOf(encoded: string, isBatch: boolean): string[] {
 }
 
 /** Throws BAD_REQUEST for a batch that is too long, mixes queries and mutations, or has an Idempotency-Key. */
-function checkBatch(names: string[], isMixed: boolean, idempotencyKey: unknown): void {
+function checkBatch(operations: Operation[], idempotencyKey: unknown): void {
   const badRequest = (message: string) => new Problem('BAD_REQUEST', message)
-  if (names.length > MAX_BATCH) throw badRequest(`A batch must have at most ${MAX_BATCH} calls`)
-  if (isMixed) throw badRequest('A batch must be of queries or of mutations, not of both')
+  if (operations.length > MAX_BATCH) {
+    throw badRequest(`A batch must have at most ${MAX_BATCH} calls`)
+  }
+  const known = operations.filter((operation) => operation !== UNKNOWN)
+  if (known.some(isMutation) && !known.every(isMutation)) {
+    throw badRequest('A batch must be of queries or of mutations, not of both')
+  }
   if (idempotencyKey !== undefined) {
     throw badRequest('The header Idempotency-Key goes with one call, not with a batch')
   }
@@ -166,22 +203,22 @@ function batchReply(outcomes: Outcome[]): Reply {
 
 /**
  * Returns the outcomes as JSON lines (https://trpc.io/docs/client/links/httpBatchStreamLink), which tRPC's
- * own adapter writes. They are sent as a whole: the limit on unsent bytes applies to whole responses.
+ * own adapter writes for functions that are named by their indexes. They are sent as a whole: the limit on unsent bytes applies to whole responses.
  */
-async function linesOf({ _def }: AnyTRPCRouter, outcomes: Outcome[]): Promise<string> {
-  const procedures = outcomes.map(({ output, error }) => {
-    const resolve = async () => {
+async function linesOf(router: AnyTRPCRouter, outcomes: Outcome[]): Promise<string> {
+  const functions = outcomes.map(({ output, error }) => ({
+    type: 'query' as const,
+    async call() {
       if (error) throw error
       return output
-    }
-    return Object.assign(resolve, { _def: { type: 'query' } })
-  })
-  const headers = { 'trpc-accept': JSON_LINES }
+    },
+  }))
   const response = await fetchRequestHandler({
     endpoint: '',
-    // The adapter uses these parts of a router. The name of a procedure is its index.
-    router: { _def: { ..._def, procedures: { ...procedures } } } as unknown as AnyTRPCRouter,
-    req: new Request(`http://localhost/${[...outcomes.keys()]}?batch=1`, { headers }),
+    router: routerOf(router, Object.fromEntries(functions.entries())),
+    req: new Request(`http://localhost/${[...outcomes.keys()]}?batch=1`, {
+      headers: { 'trpc-accept': JSON_LINES },
+    }),
   })
   return await response.text()
 }

@@ -113,7 +113,7 @@ test('a creation is repeated after an error of the file without an effect', asyn
   const readOnly = (value: number) => sql`pragma query_only = ${sql.lit(value)}`.execute(db)
   await readOnly(1)
   const pet = { name: 'Rex', categoryId: 3n, status: 'available' } as const
-  const made = petStore(db).create(pet, new Deadline(Number.POSITIVE_INFINITY))
+  const made = petStore(db).create({ deadline: new Deadline(Number.POSITIVE_INFINITY) }, pet)
   await setImmediate() // the first attempt has failed
   await readOnly(0)
   expect(await made).toMatchObject(pet)
@@ -239,7 +239,8 @@ test('a database that was closed opens no file again', async () => {
   const path = `${file()}.new`
   const unused = await connect(`sqlite:${path}?create`)
   await unused.destroy()
-  await expect(petStore(unused).get(1n, new Deadline(1_000))).rejects.toThrow(BrokenDatabaseError)
+  using deadline = new Deadline(1_000)
+  await expect(petStore(unused).get({ deadline }, 1n)).rejects.toThrow(BrokenDatabaseError)
   expect(existsSync(path)).toBe(false)
 })
 

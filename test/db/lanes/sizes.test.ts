@@ -18,13 +18,13 @@ async function statementsOf(count: number, call: (index: number) => Promise<unkn
 }
 
 test('a query looks up at most 100 rows', async () => {
-  const get = (index: number) => petStore(db).get(BigInt(index), deadline)
+  const get = (index: number) => petStore(db).get({ deadline }, BigInt(index))
   expect(await statementsOf(100, get)).toBe(1)
   expect(await statementsOf(101, get)).toBe(2)
 })
 
 test('a statement inserts at most 200 rows', async () => {
-  const create = () => petStore(db).create(pet, deadline)
+  const create = () => petStore(db).create({ deadline }, pet)
   expect(await statementsOf(200, create)).toBe(1)
   expect(await statementsOf(201, create)).toBe(2)
 })
@@ -32,7 +32,7 @@ test('a statement inserts at most 200 rows', async () => {
 test('a shared transaction has at most 100 works, whose inserts share a statement', async () => {
   const ids = new Set<bigint>()
   const work = async (transaction: Database, ofAll: Deadline) => {
-    const made = await petStore(transaction).create(pet, ofAll)
+    const made = await petStore(transaction).create({ deadline: ofAll }, pet)
     ids.add(made.id)
     return made
   }

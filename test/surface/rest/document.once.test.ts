@@ -10,11 +10,12 @@ import { z } from 'zod'
 import { MAX_BODY } from '../../../src/config/product.ts'
 import { appRouter } from '../../../src/petstore/router.ts'
 import { texts } from '../../../src/petstore/texts.ts'
+import { operationsOf } from '../../../src/procedure/operations.ts'
 import { MAX_LIMIT } from '../../../src/procedure/paging.ts'
 import { procedure, router } from '../../../src/procedure/procedure.ts'
 import { write } from '../../../src/procedure/write.ts'
 import { openApiDocument } from '../../../src/surface/rest/openapi/document.ts'
-import { operationsOf } from '../../../src/surface/rest/operations.ts'
+import { routesOf } from '../../../src/surface/rest/routes.ts'
 import { blocksOf, filesIn } from '../../support/documents.ts'
 import { described } from '../../support/procedures.ts'
 import { parseExact } from '../../support/rest.ts'
@@ -39,7 +40,10 @@ interface Operation {
 }
 
 const make = (router: AnyTRPCRouter, baseUrl: string) =>
-  openApiDocument(router, operationsOf(router, baseUrl), texts, { baseUrl, stagingUrl: undefined })
+  openApiDocument(router, routesOf(operationsOf(router), baseUrl), texts, {
+    baseUrl,
+    stagingUrl: undefined,
+  })
 const operationAt = (method: string, path: string) => document.paths[path]?.[method] as Operation
 const service = await serviceForFile({ STAGING_URL: 'https://staging.petstore.example/v1' })
 const response = await fetch(`${service.origin}/v1/openapi.json`) // without a key
@@ -82,7 +86,7 @@ test.each([
 ])('a body without %s is refused', (_what, input, exampleInput) => {
   const meta = described('POST', '/sizes', { example: 1, ...(exampleInput && { exampleInput }) })
   const size = procedure.meta(meta).input(input).output(z.int())
-  const served = router({ size: size.mutation(write(async () => 1)) })
+  const served = router({ size: size.mutation(({ ctx }) => write(ctx, async () => 1)) })
   expect(() => make(served, 'https://x/v1')).toThrow(
     'The body of size needs an id and an exampleInput',
   )

@@ -6,7 +6,7 @@ import { z } from 'zod'
 import { dateTimeInput, int64Input, int64Output } from '../../../src/procedure/fields.ts'
 import { paged, pagingInputs } from '../../../src/procedure/paging.ts'
 import { procedure, router } from '../../../src/procedure/procedure.ts'
-import { idempotentWrite, write } from '../../../src/procedure/write.ts'
+import { write, writeIdempotent } from '../../../src/procedure/write.ts'
 import { described, resourcesOf } from '../../support/procedures.ts'
 import type { KeyedInit } from '../../support/rest.ts'
 import { serviceForFile } from '../../support/service.ts'
@@ -65,11 +65,12 @@ const served = router({
     .meta(described('PUT', '/see', { example, exampleInput: { usual: 8 } }))
     .input(InBody)
     .output(Seen)
-    .mutation(write(see)),
+    .mutation(({ ctx, input }) => write(ctx, () => see({ input }))),
   make: procedure
     .meta(
       described('POST', '/shops/{shop}/notes', {
         creates: '/shops/{shop}/notes/{label}',
+        takesKey: true,
         conflict: 'This note exists',
         example: note,
         exampleInput: note,
@@ -77,13 +78,15 @@ const served = router({
     )
     .input(NewNote.extend({ shop: z.string() }).meta({ id: 'NewNote' }))
     .output(Note)
-    .mutation(idempotentWrite(async ({ input: { label } }) => ({ label: label.toLowerCase() }))),
+    .mutation(({ ctx, input: { label } }) =>
+      writeIdempotent(ctx, async () => ({ label: label.toLowerCase() })),
+    ),
   remove: procedure
     .meta(described('DELETE', '/shops/{shop}/notes/{label}', { deprecated }))
     .input(z.object({ shop: z.string(), label: z.string(), whole: z.boolean().optional() }))
     .output(z.void())
-    .mutation(
-      write(async ({ input }) => {
+    .mutation(({ ctx, input }) =>
+      write(ctx, async () => {
         removed.push(input)
       }),
     ),
@@ -102,13 +105,11 @@ const served = router({
         flag: z.boolean().optional(),
       }),
     )
-    .output(z.array(Order).meta({ id: 'Orders' }))
-    .query(
-      paged(async ({ input: { shop, limit, cursor = 0n } }) => {
-        const ids = Array.from({ length: limit }, (_, index) => cursor + BigInt(index) + 1n)
-        return { items: ids.map((id) => ({ id, note: shop })), next: ids.at(-1) }
-      }),
-    ),
+    .output(paged(z.array(Order).meta({ id: 'Orders' })))
+    .query(async ({ input: { shop, limit, cursor = 0n } }) => {
+      const ids = Array.from({ length: limit }, (_, index) => cursor + BigInt(index) + 1n)
+      return { items: ids.map((id) => ({ id, note: shop })), next: ids.at(-1) }
+    }),
 })
 
 const service = await serviceForFile({}, { resources: resourcesOf(served) })

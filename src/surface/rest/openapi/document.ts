@@ -5,7 +5,7 @@ import type { Config } from '../../../config/config.ts'
 import { MAX_BODY, MAX_HEADER_COUNT, MAX_HEADERS, TITLE, VERSION } from '../../../config/product.ts'
 import { Problem, problem, problemOfInput, tooManyRequests } from '../../../errors/problem.ts'
 import { idempotencyParameter } from '../../../idempotency/header.ts'
-import type { Operation } from '../operations.ts'
+import type { Route } from '../routes.ts'
 import { writable } from '../values.ts'
 import * as fixed from './components.ts'
 
@@ -21,10 +21,10 @@ export interface Texts {
   sample: string
 }
 
-/** Returns the OpenAPI 3.1 document of operations, as JSON. Throws TypeError for two different schemas with one name. */
+/** Returns the OpenAPI 3.1 document of routes, as JSON. Throws TypeError for two different schemas with one name. */
 export function openApiDocument(
   router: AnyTRPCRouter,
-  operations: Operation[],
+  routes: Route[],
   { description, tags, sample }: Texts,
   { baseUrl, stagingUrl }: Pick<Config, 'baseUrl' | 'stagingUrl'>,
 ): string {
@@ -48,10 +48,10 @@ export function openApiDocument(
   ]
   document.tags = Object.entries(tags).map(([name, description]) => ({ name, description }))
   const schemas = { ...document.components?.schemas, ...(fixed.schemas as Schemas) }
-  for (const operation of operations) {
-    const object = correct(document, schemas, operation)
-    if (!operation.sample) continue
-    const source = withUrls(sample) + operation.sample
+  for (const route of routes) {
+    const object = correct(document, schemas, route)
+    if (!route.sample) continue
+    const source = withUrls(sample) + route.sample
     Object.assign(object, { 'x-codeSamples': [{ lang: 'TypeScript', source }] })
   }
   Object.assign(document.components ?? {}, { schemas, headers: fixed.headers })
@@ -64,9 +64,10 @@ export function openApiDocument(
 const MORE_PAGES =
   'If there are more, the response has a `Link` header with `rel="next"`, the URL of the next page.'
 
-/** Corrects the part of a generated document that describes an operation, and returns it. */
-function correct({ paths }: OpenAPIObject, schemas: Schemas, operation: Operation) {
-  const { name, path, method, input, description, isPaged, creates, takesKey } = operation
+/** Corrects the part of a generated document that describes a route, and returns it. */
+function correct({ paths }: OpenAPIObject, schemas: Schemas, route: Route) {
+  const { path, method, description, creates, takesKey } = route
+  const { name, input, isPaged } = route.operation
   const object = paths?.[path]?.[method.toLowerCase() as 'get']
   if (!object) throw new TypeError(`${method} ${path} is missing in the generated document`)
   const output = object.responses?.[200]?.content?.['application/json']?.schema
@@ -75,7 +76,7 @@ function correct({ paths }: OpenAPIObject, schemas: Schemas, operation: Operatio
   const key = `With an \`Idempotency-Key\` a request can be repeated safely: the repetition ${creates ? 'adds' : 'changes'} nothing and returns the first response.`
   const sentences = [description, isPaged && MORE_PAGES, takesKey && key]
   object.description = sentences.filter(Boolean).join(' ')
-  object.responses = responsesOf(operation, output)
+  object.responses = responsesOf(route, output)
   // The generator writes the schemas of parameters and bodies inline.
   for (const parameter of (object.parameters ?? []) as { schema: { description?: string } }[]) {
     // Programs that show the document expect the description in the parameter, not in its schema.
@@ -85,10 +86,10 @@ function correct({ paths }: OpenAPIObject, schemas: Schemas, operation: Operatio
   if (takesKey) object.parameters = [...(object.parameters ?? []), idempotencyParameter]
   const body = object.requestBody as { content: Record<string, { schema: Schemas[string] }> }
   delete object.requestBody
-  if (!operation.readsBody) return object
+  if (!route.readsBody) return object
   const schema = body.content['application/json']?.schema ?? {}
   const id = input.meta()?.id
-  const { exampleInput } = operation
+  const { exampleInput } = route
   if (!id || !exampleInput)
     throw new TypeError(`The body of ${name} needs an id and an exampleInput`)
   if (schemas[id] && JSON.stringify(schemas[id]) !== JSON.stringify(schema))
@@ -102,10 +103,10 @@ function correct({ paths }: OpenAPIObject, schemas: Schemas, operation: Operatio
 /** An error response: whether the operation has it, its description, and its errors, which have one status. */
 type Row = [condition: unknown, description: string, ...errors: [Problem, ...Problem[]]]
 
-/** Returns all responses of an operation by status; `schema` is that of its success. */
-function responsesOf(operation: Operation, schema: object | undefined) {
-  const { method, readsBody, takesKey, notFound = '', conflict, creates } = operation
-  const { status, isPaged, deprecated, example } = operation
+/** Returns all responses of a route by status; `schema` is that of its success. */
+function responsesOf(route: Route, schema: object | undefined) {
+  const { method, readsBody, takesKey, notFound = '', conflict, creates } = route
+  const { status, deprecated, example, operation } = route
   const always = ['X-Request-Id', 'RateLimit', 'RateLimit-Policy']
   if (deprecated) always.push('Deprecation', 'Sunset', 'Link')
 
@@ -113,11 +114,11 @@ function responsesOf(operation: Operation, schema: object | undefined) {
   const violation = 'The resource exists already, or its state does not allow the request'
   const taken = new Problem('CONFLICT', conflict ?? '')
   const errors: Row[] = [
-    [!readsBody, 'A parameter is invalid', badRequest(operation)],
+    [!readsBody, 'A parameter is invalid', badRequest(route)],
     [
       readsBody,
       'The body lacks required fields, has invalid values (`BAD_REQUEST`), or is not JSON (`PARSE_ERROR`)',
-      badRequest(operation),
+      badRequest(route),
       problem('malformed'),
     ],
     [true, 'The API key is missing or invalid', problem('invalidKey')],
@@ -141,7 +142,10 @@ function responsesOf(operation: Operation, schema: object | undefined) {
   ]
   const success = {
     description: { 200: 'Success', 201: 'Added', 204: 'Removed' }[status],
-    headers: references([...always, ...(creates ? ['Location'] : isPaged ? ['Link'] : [])]),
+    headers: references([
+      ...always,
+      ...(creates ? ['Location'] : operation.isPaged ? ['Link'] : []),
+    ]),
     ...(status !== 204 && {
       content: { 'application/json': { schema, example: writable(structuredClone(example)) } },
     }),
@@ -174,13 +178,13 @@ const references = (names: string[]) =>
   Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
 
 /** Returns the error for an empty body, or for a first parameter that is `x`; else one that always exists. */
-function badRequest({ input, readsBody, pathParameters, queryParameters }: Operation): Problem {
-  const [[first] = ['']] = [...pathParameters, ...queryParameters]
+function badRequest({ operation, readsBody, pathParameters, queryParameters }: Route): Problem {
+  const [{ name: first } = { name: '' }] = [...pathParameters, ...queryParameters]
   const wrong = readsBody ? {} : { [first]: 'x' }
-  const issues = input
+  const issues = operation.input
     .safeParse(wrong)
     .error?.issues.filter(({ path: [field] }) =>
-      readsBody ? !pathParameters.some(([name]) => name === field) : field === first,
+      readsBody ? !pathParameters.some(({ name }) => name === field) : field === first,
     )
   return issues?.length
     ? problemOfInput({ issues })

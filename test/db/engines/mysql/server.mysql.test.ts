@@ -21,7 +21,7 @@ async function newDb(to = url, warn?: (message: string) => void) {
   onTestFinished(() => db.destroy())
   const sold = async () => {
     using deadline = new Deadline(5_000)
-    return (await petStore(db).list({ limit: 20, status: 'sold' }, deadline)).items
+    return (await petStore(db).list({ deadline }, { limit: 20, status: 'sold' })).items
   }
   return { db, sold }
 }
@@ -97,7 +97,7 @@ test('a transaction that init_connect begins is not that of a creation', async (
   const { db } = await newDb(withUser('app'))
   using deadline = new Deadline(5_000)
   const pet = { name: 'Luna', categoryId: 3n, status: 'sold' } as const
-  const { id } = await petStore(db).create(pet, deadline)
+  const { id } = await petStore(db).create({ deadline }, pet)
   expect(await admin("select id from pets where name = 'Luna'")).toEqual([{ id }])
   await admin("delete from pets where name = 'Luna'")
 })

@@ -1,10 +1,14 @@
 /** The service does not start with a description that contradicts its procedure. The error names the cause. */
 import type { IncomingMessage } from 'node:http'
+import type { AnyTRPCRouter } from '@trpc/server'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
+import type { Call } from '../../../src/procedure/call.ts'
+import { operationsOf } from '../../../src/procedure/operations.ts'
+import { paged } from '../../../src/procedure/paging.ts'
 import { procedure, router } from '../../../src/procedure/procedure.ts'
-import { idempotentWrite, write } from '../../../src/procedure/write.ts'
-import { operationsOf } from '../../../src/surface/rest/operations.ts'
+import { write, writeIdempotent } from '../../../src/procedure/write.ts'
+import { routesOf } from '../../../src/surface/rest/routes.ts'
 import { restSurface } from '../../../src/surface/rest/surface.ts'
 import { described } from '../../support/procedures.ts'
 
@@ -14,10 +18,18 @@ const give = async () => example
 const reading = procedure.meta(described('GET', '/toys', { example }))
 const posting = procedure.meta(described('POST', '/toys', { example, exampleInput: example }))
 const creating = procedure
-  .meta(described('POST', '/toys', { creates: '/toys/{id}', example, exampleInput: example }))
+  .meta(
+    described('POST', '/toys', {
+      creates: '/toys/{id}',
+      takesKey: true,
+      example,
+      exampleInput: example,
+    }),
+  )
   .input(Toy)
 const NAME = 'it'
-const baseUrl = 'https://x/v1'
+/** The routes of a router, as a start makes them. */
+const routesIn = (served: AnyTRPCRouter) => routesOf(operationsOf(served), 'https://x/v1')
 /** A query of the toy with a label of this schema, in its path. */
 const labelled = (path: `/${string}`, label: z.ZodType = z.string()) =>
   procedure
@@ -27,7 +39,7 @@ const labelled = (path: `/${string}`, label: z.ZodType = z.string()) =>
     .query(give)
 const query = reading.input(Toy).output(Toy).query(give)
 
-const mutation = posting.input(Toy).output(Toy)
+const create = ({ ctx }: { ctx: Call }) => writeIdempotent(ctx, give)
 
 test.each<[string, object, string]>([
   ['no meta', procedure.input(Toy).output(Toy).query(give), 'needs .meta'],
@@ -41,18 +53,36 @@ test.each<[string, object, string]>([
       .query(give),
     'no .use',
   ],
-  ['a GET that writes', reading.input(Toy).output(Toy).mutation(write(give)), 'is a mutation'],
+  [
+    'a GET that writes',
+    reading
+      .input(Toy)
+      .output(Toy)
+      .mutation(({ ctx }) => write(ctx, give)),
+    'is a mutation',
+  ],
   ['a POST that reads', posting.input(Toy).output(Toy).query(give), 'is a query'],
   [
-    'a query with a transaction',
-    reading.input(Toy).output(Toy).query(write(give)),
-    'must be made by write',
+    'a query with an Idempotency-Key',
+    procedure
+      .meta(described('GET', '/toys', { takesKey: true, example }))
+      .input(Toy)
+      .output(Toy)
+      .query(give),
+    'is a query, which takes no Idempotency-Key',
   ],
-  ['a mutation without one', mutation.mutation(give), 'must be made by write'],
-  ['a Location without its field', creating.output(Toy).mutation(idempotentWrite(give)), '{id}'],
+  [
+    'a mutation that returns a page',
+    posting
+      .input(Toy)
+      .output(paged(z.array(Toy)))
+      .mutation(give as never),
+    'is a mutation, whose output cannot be a page',
+  ],
+  ['a Location without its field', creating.output(Toy).mutation(create), '{id}'],
   [
     'a Location that is no path',
-    creating.output(Toy.extend({ id: z.string() })).mutation(idempotentWrite(give as never)),
+    creating.output(Toy.extend({ id: z.string() })).mutation(create as never),
     'creates /toys/{id}, the path of no procedure',
   ],
   ['a path without its field', labelled('/toys/{id}'), '{id}'],
@@ -64,14 +94,14 @@ test.each<[string, object, string]>([
     `The input of ${NAME}.label is of the type map`,
   ],
 ])('%s: no start', (_what, wrong, problem) => {
-  const start = () => operationsOf(router({ [NAME]: wrong as typeof query }), baseUrl)
-  expect(start).toThrow(TypeError)
-  expect(start).toThrow(problem)
+  const served = router({ [NAME]: wrong as typeof query })
+  expect(() => routesIn(served)).toThrow(TypeError)
+  expect(() => routesIn(served)).toThrow(problem)
 })
 
 test('a procedure whose name no Idempotency-Key can have is refused', () => {
-  expect(operationsOf(router({ ['x'.repeat(64)]: query }), baseUrl)).toHaveLength(1)
-  expect(() => operationsOf(router({ ['x'.repeat(65)]: query }), baseUrl)).toThrow('64 characters')
+  expect(routesIn(router({ ['x'.repeat(64)]: query }))).toHaveLength(1)
+  expect(() => routesIn(router({ ['x'.repeat(65)]: query }))).toThrow('64 characters')
 })
 
 test('a literal segment wins over a parameter, in any order of the procedures', () => {
@@ -81,7 +111,7 @@ test('a literal segment wins over a parameter, in any order of the procedures', 
     { one, count },
     { count, one },
   ]) {
-    const { match } = restSurface(operationsOf(router(procedures), baseUrl))
+    const { match } = restSurface(routesIn(router(procedures)))
     const at = (path: string) =>
       match({ method: 'HEAD' } as IncomingMessage, { path: `/v1${path}`, query: '' })?.operation
         .name

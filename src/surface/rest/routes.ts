@@ -1,0 +1,131 @@
+/**
+ * The routes of REST: each is made at the start, from an operation and its `restMeta`. The surface,
+ * the document, `Allow` and CORS depend on nothing else.
+ */
+import { z } from 'zod'
+import { emptyHeaders, headersOf, jsonHeaders } from '../../http/headers.ts'
+import type { Operation } from '../../procedure/call.ts'
+import type { RestMeta } from '../../procedure/meta.ts'
+import { readerOf } from './values.ts'
+
+/** A part of a path template: a text, or a parameter with this name. */
+export type Part = { text: string; name?: undefined } | { text?: undefined; name: string }
+
+/** A field of the input in the path or the query. */
+interface Parameter {
+  name: string
+  /** Converts its text. What it cannot convert is left for the schema to reject. */
+  readText(text: string): unknown
+}
+
+/** How REST serves an operation. */
+export interface Route extends RestMeta {
+  operation: Operation
+  /** The whole path template, such as `/v1/pets/{petId}`. */
+  template: string
+  /** The parts of the path, after the public URL of `/v1`. */
+  pathParts: Part[]
+  /** The parts of `Location`, after the same URL; undefined unless the operation creates a resource. */
+  locationParts: Part[] | undefined
+  /** The status of a success. */
+  status: 200 | 201 | 204
+  /** Headers of every response, errors included: names and values in turn. */
+  headers: readonly string[]
+  headersOfSuccess: readonly string[]
+  pathParameters: Parameter[]
+  queryParameters: Parameter[]
+  readsBody: boolean
+  /** Reads the value of a JSON body. */
+  readValue(value: unknown): unknown
+  /** The public URL of `/v1`, for links. */
+  baseUrl: string
+}
+
+const PREFIX = '/v1'
+
+/** A parameter of a path template, such as `/pets/{petId}`. */
+const PARAMETER = /\{(.+?)\}/
+
+/** Returns the parts of a path template: `/pets/{petId}` has the text `/pets/` and the name `petId`. */
+export function partsOf(template: string): Part[] {
+  // A split by a pattern with a group has the texts and the groups in turn.
+  const parts = template
+    .split(PARAMETER)
+    .map((part, at) => (at % 2 ? { name: part } : { text: part }))
+  return parts.filter(({ text }) => text !== '') as Part[]
+}
+
+const namesIn = (parts: Part[]) => parts.flatMap(({ name }) => name ?? [])
+
+/** Returns the path template without the names of its parameters: two that are equal match the same paths. */
+const placeOf = (path: string) => path.replaceAll(new RegExp(PARAMETER, 'g'), '{}')
+
+/**
+ * Returns the routes of operations; `baseUrl` is the public URL of `/v1`, for links. Throws TypeError for
+ * a description that contradicts its procedure.
+ */
+export function routesOf(operations: Operation[], baseUrl: string): Route[] {
+  const routes = operations.flatMap((operation) =>
+    operation.rest ? routeOf(operation, operation.rest, baseUrl) : [],
+  )
+  const places = routes.map(({ path }) => placeOf(path))
+  const wrong = routes.find(({ creates }) => creates && !places.includes(placeOf(creates)))
+  if (!wrong) return routes
+  const { operation, creates } = wrong
+  throw new TypeError(
+    `The procedure ${operation.name} creates ${creates}, the path of no procedure`,
+  )
+}
+
+function routeOf(operation: Operation, rest: RestMeta, baseUrl: string): Route {
+  const { name, input, output } = operation
+  const { method, path, creates } = rest
+  function need(condition: unknown, what: string): asserts condition {
+    if (!condition) throw new TypeError(`The procedure ${name} ${what}`)
+  }
+  const { fields = {}, read } = readerOf(input, `The input of ${name}`)
+  const pathParts = partsOf(path)
+  const inPath = namesIn(pathParts)
+  const others = Object.keys(fields).filter((field) => !inPath.includes(field))
+  const locationParts = creates === undefined ? undefined : partsOf(creates)
+  const made = output instanceof z.ZodObject ? output.shape : {}
+  for (const field of namesIn(locationParts ?? [])) {
+    const isKnown = field in made || inPath.includes(field)
+    need(isKnown, `creates {${field}}, which its output and its path lack`)
+  }
+  const readsBody = method !== 'GET' && method !== 'DELETE' && others.length > 0
+  const parametersOf = (names: string[]) =>
+    names.map((field): Parameter => {
+      const readText = fields[field]?.readText
+      need(readText, `needs {${field}} in its input, in a type that a URL can have`)
+      return { name: field, readText }
+    })
+  const status = creates !== undefined ? 201 : output.def.type === 'void' ? 204 : 200
+  const deprecation = deprecationOf(rest, baseUrl)
+  return {
+    ...rest,
+    operation,
+    template: PREFIX + path,
+    pathParts,
+    locationParts,
+    status,
+    headers: [...jsonHeaders, ...deprecation],
+    headersOfSuccess: [...(status === 204 ? emptyHeaders : jsonHeaders), ...deprecation],
+    pathParameters: parametersOf(inPath),
+    queryParameters: parametersOf(readsBody ? [] : others),
+    readsBody,
+    readValue: read,
+    baseUrl,
+  }
+}
+
+/** Returns the headers of RFC 9745, RFC 8594 and RFC 5829; none unless the operation is deprecated. */
+function deprecationOf({ deprecated }: RestMeta, baseUrl: string): readonly string[] {
+  if (!deprecated) return []
+  const { since, sunset, successor } = deprecated
+  return headersOf({
+    Deprecation: `@${Math.floor(since.getTime() / 1000)}`,
+    Sunset: sunset.toUTCString(),
+    Link: `<${baseUrl}${successor}>; rel="successor-version"`,
+  })
+}

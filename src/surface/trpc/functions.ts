@@ -1,0 +1,38 @@
+/** The operations as tRPC has them, and its own adapter over functions of this service. */
+import type { AnyTRPCRouter } from '@trpc/server'
+import type { Call } from '../../procedure/call.ts'
+import type { Page } from '../../procedure/paging.ts'
+import { decodeInput } from './input.ts'
+
+/** Runs the operation of a call. Returns its output; of a page the items, whose last one has the next cursor. */
+export async function runOperation(call: Call, input: unknown): Promise<unknown> {
+  const { operation } = call
+  const output = await operation.run(call, input)
+  return operation.isPaged ? (output as Page).items : output
+}
+
+/** A function in place of a procedure, as the adapter calls it. */
+interface Procedure<Context> {
+  type: 'query' | 'mutation'
+  call(context: Context, getInput: () => Promise<unknown>): Promise<unknown>
+}
+
+/**
+ * Returns a router with these functions by name, and with the formats of another router. It is for tRPC's
+ * adapters alone, which read the parts of a router that are set here: tRPC does not document them.
+ */
+export function routerOf<Context>(
+  { _def }: AnyTRPCRouter,
+  functions: Record<string, Procedure<Context>>,
+): AnyTRPCRouter {
+  const entries = Object.entries(functions).map(([name, { type, call }]) => {
+    const procedure = ({ ctx, getRawInput }: { ctx: Context; getRawInput(): Promise<unknown> }) =>
+      call(ctx, getRawInput)
+    return [name, Object.assign(procedure, { _def: { type } })]
+  })
+  const { transformer } = _def._config
+  const input = { ...transformer.input, deserialize: decodeInput }
+  const _config = { ..._def._config, transformer: { ...transformer, input } }
+  const procedures = Object.fromEntries(entries)
+  return { _def: { ..._def, _config, procedures } } as unknown as AnyTRPCRouter
+}

@@ -1,0 +1,34 @@
+/** The inputs of tRPC's calls. */
+import { transformer } from '../../../client/src/encoding.ts'
+import { MAX_BODY } from '../../config/product.ts'
+import { problem } from '../../errors/problem.ts'
+
+/**
+ * Returns the input of a call. devalue writes equal values only once, so a short text may stand for a huge
+ * value: its size is checked after decoding. Throws PARSE_ERROR for what is not in the encoding, and
+ * PAYLOAD_TOO_LARGE for more than `MAX_BODY` characters and values, the limit that REST has by the size of
+ * its body.
+ */
+export function decodeInput(encoded: unknown): unknown {
+  if (typeof encoded !== 'string') throw problem('malformed')
+  try {
+    const input = transformer.deserialize(encoded)
+    if (sizeOf(input, new Map()) <= MAX_BODY) return input
+  } catch (cause) {
+    throw problem('malformed', cause) // one that is nested too deeply has no size
+  }
+  throw problem('inputTooLarge')
+}
+
+/** Returns the number of values in a value, and of their characters; Infinity if it contains itself. */
+function sizeOf(value: unknown, known: Map<object, number>): number {
+  if (typeof value === 'string') return value.length
+  if (typeof value !== 'object' || value === null) return 1
+  const before = known.get(value)
+  if (before !== undefined) return before
+  known.set(value, Number.POSITIVE_INFINITY)
+  let size = 1
+  for (const inner of Object.values(value)) size += sizeOf(inner, known)
+  known.set(value, size)
+  return size
+}

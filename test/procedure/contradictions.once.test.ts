@@ -1,0 +1,64 @@
+/** Resolvers that contradict the description of their procedure: the first call of each says so. */
+import { expect, test } from 'vitest'
+import { z } from 'zod'
+import type { Call } from '../../src/procedure/call.ts'
+import { paged, pagingInputs } from '../../src/procedure/paging.ts'
+import { procedure, router } from '../../src/procedure/procedure.ts'
+import { write, writeIdempotent } from '../../src/procedure/write.ts'
+import { described, resourcesOf } from '../support/procedures.ts'
+import { serviceForFile } from '../support/service.ts'
+
+const Toy = z.object({ label: z.string() }).meta({ id: 'Toy' })
+const example = { label: 'Ball' }
+const give = async () => example
+
+const ofQuery = (resolver: (call: Call) => Promise<{ label: string }>) =>
+  procedure
+    .meta(described('GET', '/toys', { example }))
+    .input(z.object({}))
+    .output(Toy)
+    .query(({ ctx }) => resolver(ctx))
+const ofMutation = (takesKey: boolean, resolver: (call: Call) => Promise<{ label: string }>) =>
+  procedure
+    .meta(described('PUT', '/toys', { takesKey, example }))
+    .input(z.object({}))
+    .output(Toy)
+    .mutation(({ ctx }) => resolver(ctx))
+
+const served = router({
+  reads: ofQuery((call) => write(call, give)),
+  writesNothing: ofMutation(false, give),
+  lacksKey: ofMutation(true, (call) => write(call, give)),
+  hidesKey: ofMutation(false, (call) => writeIdempotent(call, give)),
+  misfits: ofQuery(async () => ({ label: 7 as never })),
+  misfitsLate: ofMutation(false, (call) => write(call, async () => ({ label: 7 as never }))),
+  misfitsInPages: procedure
+    .meta(described('GET', '/toys', { example: [] }))
+    .input(z.object(pagingInputs('toys')))
+    .output(paged(z.array(Toy).meta({ id: 'Toys' })))
+    .query(async () => ({ items: [{ label: 7 as never }], next: undefined })),
+})
+const service = await serviceForFile({}, { resources: resourcesOf(served) })
+
+test.each([
+  ['reads', 'reads is a query, and calls write(…)'],
+  ['writesNothing', 'The resolver of writesNothing must return write(…) or writeIdempotent(…)'],
+  ['lacksKey', 'lacksKey calls write(…), so its restMeta must not have takesKey'],
+  ['hidesKey', 'hidesKey calls writeIdempotent(…), so its restMeta needs takesKey: true'],
+  ['misfits', 'The output of misfits does not fit its schema'],
+  ['misfitsLate', 'The output of misfitsLate does not fit its schema'],
+  ['misfitsInPages', 'The output of misfitsInPages does not fit its schema'],
+])('%s: 500, and the log has its name and the mistake', async (name, mistake) => {
+  service.logged.length = 0
+  const isQuery = served._def.procedures[name as keyof typeof served._def.procedures]
+  const method = isQuery._def.type === 'query' ? 'GET' : 'POST'
+  const input = encodeURIComponent(JSON.stringify('[{}]'))
+  const answer =
+    method === 'GET'
+      ? await service.fetch(`/trpc/${name}?input=${input}`)
+      : await service.fetch(`/trpc/${name}`, { method, body: JSON.stringify('[{}]') })
+  expect(answer.status).toBe(500)
+  expect(await answer.text()).not.toContain(mistake)
+  const lines = service.logged.map((line) => JSON.parse(line))
+  expect(lines.find(({ level }) => level === 'error')?.err.message).toContain(mistake)
+})
