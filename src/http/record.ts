@@ -49,15 +49,25 @@ export const recordOf = (res: Recorded): RequestRecord => res[RECORD] as Request
 
 export type Telemetry = ReturnType<typeof createTelemetry>
 
-/** Returns the telemetry that logs to `log` and counts by `observe`. `trust` is that of X-Forwarded-For. */
-export function createTelemetry(
-  log: Logger,
-  trust: Trust,
-  observe: (record: RequestRecord) => void = () => {},
-) {
+/** The metrics of requests, where they are configured. */
+export interface Metrics {
+  /** Counts a call. */
+  count(call: RequestRecord): void
+  /** Counts a request by its duration. */
+  time(request: RequestRecord): void
+}
+
+/** Returns the telemetry that logs to `log`, and counts in `metrics`. `trust` is that of X-Forwarded-For. */
+export function createTelemetry(log: Logger, trust: Trust, metrics?: Metrics) {
   const write = (record: RequestRecord) => {
-    observe(record)
+    metrics?.count(record)
     log.info(record, 'request')
+  }
+  /** The calls of a batch have one duration, and a line and a count each. */
+  const finish = (record: RequestRecord, calls?: CallOutcome[]) => {
+    metrics?.time(record)
+    if (!calls) return write(record)
+    for (const { operation, status } of calls) write(Object.assign(record, { operation, status }))
   }
   return {
     /**
@@ -84,17 +94,15 @@ export function createTelemetry(
         if (record.operation === undefined) record.path = readablePath(url)
         if (record.keyId === undefined) record.address = plain(ipAddressOf(req, trust))
         // A batch whose client closed the connection has one line: none of its calls was answered.
-        if (!res.writableFinished) return write(record)
+        if (!res.writableFinished) return finish(record)
         record.status = res.statusCode
-        if (!calls) return write(record)
-        for (const { operation, status } of calls)
-          write(Object.assign(record, { operation, status }))
+        finish(record, calls)
       }
     },
     /** Logs and counts a request that the server rejects before the app; returns its new id. */
     onRefused(status: number, ipAddress: string | undefined): string {
       const record = new RequestRecord()
-      write(Object.assign(record, { status, address: plain(ipAddress) }))
+      finish(Object.assign(record, { status, address: plain(ipAddress) }))
       return record.requestId
     },
   }

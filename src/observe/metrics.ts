@@ -6,7 +6,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 import type { PoolUsage } from '../../db/engine.ts'
 import { NAME } from '../config/product.ts'
 
-/** What the metrics show of a finished request; the record of the log documents it. */
+/** What the metrics show of a finished request, or of a call in a batch; its record documents the parts. */
 interface Observation {
   surface: string
   operation: string | undefined
@@ -30,15 +30,15 @@ export function createMetrics(usage: PoolUsage) {
     registry.removeSingleMetric(`nodejs_active_${what}_total`)
   }
   const labelNames = ['surface', 'operation', 'status'] as const
-  const requests = new Counter({
+  const calls = new Counter({
     name: `${NAME}_requests_total`,
-    help: 'Requests, by surface, operation and HTTP status',
+    help: 'Calls, by surface, operation and HTTP status: each one of a batch counts',
     labelNames,
     registers,
   })
   const durations = new Histogram({
     name: `${NAME}_request_duration_seconds`,
-    help: 'How long requests took',
+    help: 'How long requests took, by surface, operation and HTTP status: a batch is one',
     labelNames,
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
     registers,
@@ -70,11 +70,10 @@ export function createMetrics(usage: PoolUsage) {
   })
   return {
     server,
-    observe({ surface, operation = 'none', status, duration }: Observation) {
-      const labels = { surface, operation, status }
-      requests.inc(labels)
-      durations.observe(labels, duration / 1000)
-    },
+    count: ({ surface, operation = 'none', status }: Observation) =>
+      calls.inc({ surface, operation, status }),
+    time: ({ surface, operation = 'none', status, duration }: Observation) =>
+      durations.observe({ surface, operation, status }, duration / 1000),
     /** Counts a look-up of an API key: a hit or a miss of the cache. */
     lookUp: (wasCached: boolean) => lookUps.inc({ cache: wasCached ? 'hit' : 'miss' }),
   }

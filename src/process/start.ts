@@ -66,7 +66,7 @@ export async function start(config: Config, log: Log, { createStores, ...api }: 
     timeout: config.databaseTimeout,
     report: reporter(log, readiness.reportBroken),
   }
-  const telemetry = createTelemetry(log, config.trustProxy, metrics?.observe)
+  const telemetry = createTelemetry(log, config.trustProxy, metrics)
   const app = createApp(config, api, service, telemetry, readiness)
   const { port, listenHost: host, reusePort } = config
   const ofMetrics = { port: config.metricsPort, host: config.metricsHost }

@@ -42,10 +42,10 @@ testOnce('all metrics after one request', async () => {
       /_seconds_(sum|bucket\{le="[\d.]+")/.test(line) ? line.replace(/ [\d.e-]+$/, ' …') : line,
     )
   expect(ofService).toEqual([
-    '# HELP petstore_requests_total Requests, by surface, operation and HTTP status',
+    '# HELP petstore_requests_total Calls, by surface, operation and HTTP status: each one of a batch counts',
     '# TYPE petstore_requests_total counter',
     `petstore_requests_total{${labels}} 1`,
-    '# HELP petstore_request_duration_seconds How long requests took',
+    '# HELP petstore_request_duration_seconds How long requests took, by surface, operation and HTTP status: a batch is one',
     '# TYPE petstore_request_duration_seconds histogram',
     ...buckets.map((le) => `petstore_request_duration_seconds_bucket{le="${le}",${labels}} …`),
     `petstore_request_duration_seconds_bucket{le="+Inf",${labels}} 1`,

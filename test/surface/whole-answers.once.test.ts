@@ -461,16 +461,20 @@ async function expectWhole(
   const expected = [...(circumstances.errors ?? []), ...lines]
   expect(await linesOf(id, expected.length, asked)).toEqual(expected)
   if (asked !== service) return
-  for (const { surface, operation = 'none', status } of lines) {
-    const labels = `surface="${surface}",operation="${operation}",status="${status}"`
-    counted[labels] = (counted[labels] ?? 0) + 1
-  }
+  for (const { operation, status } of lines) count(counted, surface, operation, status)
+  const [first, second] = lines
+  count(timed, surface, second ? 'batch' : first?.operation, status)
 }
 
 const bodyOf = (outcome: object) => (outcome as { body?: unknown }).body
 
-/** The number of requests so far, by the labels of the metrics. */
+/** The calls and the requests so far, by the labels of the metrics. */
 const counted: Record<string, number> = {}
+const timed: Record<string, number> = {}
+function count(all: typeof counted, surface: string, operation: unknown, status: unknown): void {
+  const labels = `surface="${surface}",operation="${operation ?? 'none'}",status="${status}"`
+  all[labels] = (all[labels] ?? 0) + 1
+}
 
 test.each(rows.map((row, index) => [`${index}: ${row[1].slice(0, 60)}`, row] as const))(
   '%s',
@@ -530,13 +534,16 @@ test('the RateLimit headers, and 429', async () => {
   await expectWhole(['trpc listPets', 'GET /trpc/listPets', {}, many], asked)
 })
 
-test('the metrics count each of these requests once', async () => {
+test('the metrics count each of these calls once, and have one duration for each request', async () => {
   const text = await metrics.text()
-  for (const metric of ['requests_total', 'request_duration_seconds_count']) {
+  for (const [metric, expected] of [
+    ['requests_total', counted],
+    ['request_duration_seconds_count', timed],
+  ] as const) {
     const found = text.matchAll(new RegExp(`^petstore_${metric}\\{(.*)\\} (\\d+)$`, 'gm'))
     const counts = Object.fromEntries(
       [...found].map(([, labels, count]) => [labels, Number(count)]),
     )
-    expect(counts).toEqual(counted)
+    expect(counts).toEqual(expected)
   }
 })
