@@ -103,12 +103,19 @@ function isWithin(mistakes: number, from: string, to: string): boolean {
   return within(1, 1, 0) || within(1, 0, 1) || within(1, 1, 1) || (isSwapped && within(1, 2, 2))
 }
 
+const SPACE = String.raw`[^\S\n]*`
+const COMMENT = String.raw`#[^\n]*`
+const NAME = String.raw`(?:export\s+)?[A-Za-z_][\w.]*`
+/** It may have several lines, and a comment behind it. */
+const QUOTED = `(?:"[^"]*"|'[^']*'|\`[^\`]*\`)${SPACE}(?:${COMMENT})?`
+const PLAIN = String.raw`[^\s"'${'`'}][^\n]*`
+const VARIABLE = `${NAME}${SPACE}=(?:${SPACE}(?:${QUOTED}|${PLAIN})|\\r?)`
+
 /**
- * The lines of .env: blank, a comment, or NAME=value. A value in quotes may have several lines, and a comment
- * behind it. After a missing quote, or a space for a value, Node would take the next variable for the value.
+ * The lines of .env: blank, a comment, or NAME=value. After a missing quote, or a space for a value, Node
+ * would take the next variable for the value.
  */
-const LINES =
-  /[^\S\n]*(?:#[^\n]*|(?:export\s+)?[A-Za-z_][\w.]*[^\S\n]*=(?:[^\S\n]*(?:(?:"[^"]*"|'[^']*'|`[^`]*`)[^\S\n]*(?:#[^\n]*)?|[^\s"'`][^\n]*)|\r?))?(?:\n|$)/gy
+const LINES = new RegExp(`${SPACE}(?:${COMMENT}|${VARIABLE})?(?:\\n|$)`, 'gy')
 
 /** Returns the variables of a text in the format of .env. Throws UsageError for another line. */
 export function parseDotenv(text: string): Variables {

@@ -82,13 +82,19 @@ export async function bringKey(db: Database, name: string, terms: KeyTerms & { k
 }
 
 /** When a key ends by itself: at its expiry, or after its grace period. Null for never. */
-const END = sql<
-  bigint | null
->`case when grace_until < expires_at then grace_until else coalesce(expires_at, grace_until) end`
+const END = sql<bigint | null>`
+  case
+    when grace_until < expires_at then grace_until
+    else coalesce(expires_at, grace_until)
+  end`
 
 /** The state of a key by the clock of the database, which does not matter once it is revoked. */
-const stateOf = (db: Database) =>
-  sql<string>`case when revoked_at is not null then 'revoked' when ${END} <= ${now(db)} then 'expired' else 'working' end`
+const stateOf = (db: Database) => sql<string>`
+  case
+    when revoked_at is not null then 'revoked'
+    when ${END} <= ${now(db)} then 'expired'
+    else 'working'
+  end`
 
 /** Returns all keys in the order of their creation, the ended ones included. */
 export async function listKeys(db: Database) {

@@ -27,7 +27,7 @@ const reads: [string, RegExp, () => Promise<{ status: number }>, number][] = [
   ['a single pet', /^select .*from `pets`/, () => service.rest('GET', '/pets/1'), 404],
   [
     'the look-up of a key',
-    /^select .*from `api_keys`/,
+    /^select .*from `api_keys`/s,
     async () => {
       const headers = { authorization: `Bearer ${await addKey(service.sql)}` }
       return await service.rest('GET', '/pets', { headers })

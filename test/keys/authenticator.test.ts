@@ -140,7 +140,7 @@ test.runIf(engine === 'mysql')(
     const slow = await startService({}, { database: { url, remove: async () => {} } })
     await statusAt(slow, slow.key) // opens the connection
     const { id, key } = await createKey('shop')
-    const answered = proxy.holdAt(/^select .*from `api_keys`/)
+    const answered = proxy.holdAt(/^select .*from `api_keys`/s)
     const first = statusAt(slow, key)
     const release = await answered // the database has answered that the key is valid
     await keys.revoke(database.url, id)
