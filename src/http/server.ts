@@ -21,20 +21,64 @@ const PIPELINED_REQUEST = 6_000
 /** Requests that a client may send before the answer to its first one. None of them is done. */
 const MAX_PIPELINED = 100
 
+type State = 'idle' | 'answering' | 'last' | 'closing'
+type Event = 'request' | 'lastRequest' | 'refusal' | 'answered' | 'end'
+
 interface Connection {
+  readonly socket: Socket
+  state: State
   /** The answer that the client has not taken in full. */
   current: ServerResponse | undefined
   /** Requests behind that of the current answer. */
   pipelined: number
-  /** Whether the connection closes after the current answer. */
-  isLast: boolean
   /** Bytes that the connection had read when the last answer was sent. */
   bytesBefore: number
 }
 
 /**
- * Returns a server that does not listen yet, and the function that stops it. `serve` answers a request. A client has `keepAliveTimeout` milliseconds to send the next
- * request, and to read the next bytes of an answer.
+ * Takes a connection to its next state. Entering `last` tells the client, if the head of its answer is not
+ * sent; entering `closing` ends this side.
+ *
+ * | State | The connection | request | lastRequest | refusal | answered | end |
+ * |---|---|---|---|---|---|---|
+ * | `idle` | waits for a request | `answering` | `last` | `closing` | `idle` | `closing` |
+ * | `answering` | has an answer that the client has not taken in full | `last` | `last` | `last` | `idle` | `closing` |
+ * | `last` | has one, and closes after it | `last` | `last` | `last` | `closing` | `closing` |
+ * | `closing` | waits for the client to end its side | `closing` | `closing` | `closing` | `closing` | `closing` |
+ *
+ * - `request`: the head of a request has arrived. Behind an answer that is not over, the request is not done,
+ *   and the answer closes the connection (RFC 9112, section 9.3.2).
+ * - `lastRequest`: the head of one that no other can follow.
+ * - `refusal`: what has arrived is not HTTP, or has not arrived in time.
+ * - `answered`: the answer is over, and its request has arrived in full.
+ * - `end`: Node has sent the last answer, or an answer is over that no request can follow.
+ */
+function next(connection: Connection, event: Event): void {
+  connection.state = stateAfter(event, connection.state)
+  const { state, current, socket } = connection
+  if (state === 'last' && current && !current.headersSent) current.shouldKeepAlive = false
+  if (state === 'closing') close(socket)
+}
+
+function stateAfter(event: Event, state: State): State {
+  if (state === 'closing') return 'closing'
+  switch (event) {
+    case 'request':
+      return state === 'idle' ? 'answering' : 'last'
+    case 'lastRequest':
+      return 'last'
+    case 'refusal':
+      return state === 'idle' ? 'closing' : 'last'
+    case 'answered':
+      return state === 'last' ? 'closing' : 'idle'
+    case 'end':
+      return 'closing'
+  }
+}
+
+/**
+ * Returns a server that does not listen yet, and the function that stops it. `serve` answers a request. A
+ * client has `keepAliveTimeout` milliseconds to send the next request, and to read the next bytes of an answer.
  */
 export function createHttpServer(
   serve: (req: IncomingMessage, res: ServerResponse) => void,
@@ -45,48 +89,45 @@ export function createHttpServer(
   let isStopping = false
 
   const accept = (req: IncomingMessage, res: ServerResponse) => {
-    const { socket } = req
-    const connection = connections.get(socket)
+    const connection = connections.get(req.socket)
     if (!connection) return
-    // RFC 9112, section 9.3.2: the first answer closes the connection, the second request is not done.
-    if (connection.current || socket.writableEnded) {
-      endAfterCurrent(connection)
-      if (++connection.pipelined > MAX_PIPELINED) return socket.destroy()
-      return hold(socket, socket.writableLength + connection.pipelined * PIPELINED_REQUEST)
-    }
+    if (connection.state !== 'idle') return drop(connection)
     connection.current = res
     // After an Upgrade header, Node drops the rest of the packet: the next request would lack bytes.
-    if (isStopping || req.headers.upgrade !== undefined) endAfterCurrent(connection)
+    const isLast = isStopping || req.headers.upgrade !== undefined
+    next(connection, isLast ? 'lastRequest' : 'request')
     const onOver = begin(req, res)
     res.on('close', () => {
       onOver()
       connection.current = undefined
-      connection.bytesBefore = socket.bytesRead
-      hold(socket, 0)
-      if (connection.isLast || isStopping || !req.complete) close(socket)
+      connection.bytesBefore = req.socket.bytesRead
+      hold(req.socket, 0)
+      next(connection, isStopping || !req.complete ? 'end' : 'answered')
     })
-    if (req.httpVersionMajor !== 1) return refuse(socket, NOT_HTTP)
-    // Node has then parsed the rest of the packet: a body, another request, or what is malformed. And the
-    // requests of one turn of the event loop run together, so that their calls can share statements.
+    if (req.httpVersionMajor !== 1) return refuse(connection, NOT_HTTP)
+    // One turn later, for two reasons: Node has then read the rest of the packet (a body, or a mistake in
+    // it), and requests that arrive together are served together, so that their calls can share statements.
     setImmediate(dispatch, req, res)
   }
 
   const dispatch = (req: IncomingMessage, res: ServerResponse) =>
     res.headersSent || res.destroyed || serve(req, res)
 
-  const refuse = (socket: Socket, error: Problem) => {
-    const connection = connections.get(socket)
-    if (!connection || socket.writableEnded) return
-    const { current } = connection
+  const refuse = (connection: Connection, error: Problem) => {
+    const { socket, current, state } = connection
+    // Node itself ends an idle connection whose client has ended its side.
+    if (socket.writableEnded) return
     const body = JSON.stringify(error.refusal)
-    if (current) {
-      endAfterCurrent(connection)
-      if (!current.req.complete) answer(current, error.status, jsonHeaders, body)
-    } else {
+    if (state === 'idle') {
       const id = onRefused(error.status, socket.remoteAddress)
       socket.write(rawAnswer(error.status, body, id))
-      close(socket)
     }
+    next(connection, 'refusal')
+    if (current && !current.req.complete) answer(current, error.status, jsonHeaders, body)
+  }
+  const refuseAt = (socket: Socket, error: Problem) => {
+    const connection = connections.get(socket)
+    if (connection) refuse(connection, error)
   }
 
   const server: Server = http.createServer({
@@ -108,10 +149,11 @@ export function createHttpServer(
   server
     .on('connection', (socket: Socket) => {
       void socket.remoteAddress // kept for the log, which reads it after the socket has closed
-      connections.set(socket, { current: undefined, pipelined: 0, isLast: false, bytesBefore: 0 })
+      const connection = newConnection(socket)
+      connections.set(socket, connection)
       socket.on('error', () => {}) // Node removes its own listener after CONNECT
       // Node calls this after the last answer, and would destroy a socket whose client still sends.
-      Object.assign(socket, { destroySoon: () => close(socket) })
+      Object.assign(socket, { destroySoon: () => next(connection, 'end') })
       socket.once('close', () => {
         connections.delete(socket)
         hold(socket, 0)
@@ -120,13 +162,13 @@ export function createHttpServer(
     .on('request', accept)
     .on('checkContinue', accept) // readBody sends 100 Continue
     .on('checkExpectation', accept) // RFC 9110, section 10.1.1: a server may ignore other values
-    .on('connect', ({ socket }: IncomingMessage) => refuse(socket, NO_CONNECT))
+    .on('connect', ({ socket }: IncomingMessage) => refuseAt(socket, NO_CONNECT))
     .on('clientError', ({ code }: NodeJS.ErrnoException, duplex) => {
       const socket = duplex as Socket // the sockets of a server without TLS are those of node:net
       // Browsers and pools open connections in advance: one without a request ends in silence.
       if (socket.destroyed || socket.bytesRead === 0) return socket.destroy()
-      if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return refuse(socket, problem('timeout'))
-      refuse(socket, code === 'HPE_HEADER_OVERFLOW' ? problem('headersTooLarge') : MALFORMED)
+      if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return refuseAt(socket, problem('timeout'))
+      refuseAt(socket, code === 'HPE_HEADER_OVERFLOW' ? problem('headersTooLarge') : MALFORMED)
     })
 
   /**
@@ -138,12 +180,12 @@ export function createHttpServer(
     const closed = new Promise((resolve) => server.once('close', resolve))
     // Node's own close() of http would cut answers that are still being read.
     NetServer.prototype.close.call(server)
-    for (const [socket, { current, bytesBefore }] of connections) {
+    for (const { socket, current, bytesBefore } of connections.values()) {
       if (!current && socket.bytesRead === bytesBefore) socket.destroy()
     }
     const timer = setTimeout(() => {
-      for (const [socket, { current }] of connections) {
-        if (!current?.req.complete) refuse(socket, problem('timeout'))
+      for (const connection of connections.values()) {
+        if (!connection.current?.req.complete) refuse(connection, problem('timeout'))
       }
     }, patience)
     await closed
@@ -152,10 +194,20 @@ export function createHttpServer(
   return { server, stop }
 }
 
-function endAfterCurrent(connection: Connection): void {
-  connection.isLast = true
-  const { current } = connection
-  if (current && !current.headersSent) current.shouldKeepAlive = false
+const newConnection = (socket: Socket): Connection => ({
+  socket,
+  state: 'idle',
+  current: undefined,
+  pipelined: 0,
+  bytesBefore: 0,
+})
+
+/** Does not do a request that has arrived before the answer to the one before it was over. */
+function drop(connection: Connection): void {
+  const { socket } = connection
+  next(connection, 'request')
+  if (++connection.pipelined > MAX_PIPELINED) socket.destroy()
+  else hold(socket, socket.writableLength + connection.pipelined * PIPELINED_REQUEST)
 }
 
 /** Closes this side. The client's side has a moment: a reset could take the last answer from it. */
@@ -171,6 +223,7 @@ function rawAnswer(status: number, body: string, requestId: string): string {
   const length = String(Buffer.byteLength(body))
   const own = ['X-Request-Id', requestId, 'Content-Length', length, 'Connection', 'close']
   const headers = [...jsonHeaders, 'Date', new Date().toUTCString(), ...own]
+  // Names and values in turn.
   const lines = headers.map((text, at) => (at % 2 ? `${text}\r\n` : `${text}: `))
   return `HTTP/1.1 ${status} ${http.STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`
 }
