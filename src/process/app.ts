@@ -12,7 +12,7 @@ import {
   publicHeaders,
 } from '../http/headers.ts'
 import { recordOf, type Telemetry } from '../http/record.ts'
-import { checkHost, parseTarget } from '../http/request.ts'
+import { checkHost, parseTarget, type Target } from '../http/request.ts'
 import { answer, getOnly } from '../http/respond.ts'
 import { createHttpServer } from '../http/server.ts'
 import { operationsOf } from '../procedure/operations.ts'
@@ -98,11 +98,13 @@ export function createApp(
     if (readiness.stopping) res.shouldKeepAlive = false
     const target = parseTarget(req.url ?? '')
     if (!target) return answer(res, BAD_URL.status, jsonHeaders, JSON.stringify(BAD_URL.refusal))
-    // Express takes what Node made, and gives it prototypes of its own: 5 µs, so the surfaces come first.
-    const route = () =>
-      serve(new RequestCall(service, res), target, surfaces) || app(req as Request, res as Response)
-    if (allowOrigins) allowOrigins(req as Request, res as Response, route)
-    else route()
+    if (!allowOrigins) return route(req, res, target)
+    allowOrigins(req as Request, res as Response, () => route(req, res, target))
+  }
+  // Express takes what Node made, and gives it prototypes of its own: 5 µs, so the surfaces come first.
+  const route = (req: IncomingMessage, res: ServerResponse, target: Target) => {
+    const call = new RequestCall(service, res)
+    if (!serve(call, target, surfaces)) app(req as Request, res as Response)
   }
   return createHttpServer(onRequest, telemetry, config.keepAliveTimeout)
 }
