@@ -1,8 +1,10 @@
 /** DATABASE_URL → the database: Kysely, and its lanes. Outside this folder, no code depends on the kind of database. */
 import { type Dialect, Kysely } from 'kysely'
+import type { Database } from './database.ts'
 import type { PoolSettings } from './engines/mysql/dialect.ts'
 import type { Lanes } from './lanes.ts'
-import type { Database, Tables } from './tables.ts'
+import type { Tables } from './tables.ts'
+import { runShared } from './transaction.ts'
 import { CREATE, describeUrl } from './url.ts'
 
 /**
@@ -28,6 +30,7 @@ async function databaseOf({
   const createDriver = () => driverOf(lanes)
   const db = Object.assign(new Kysely<Tables>({ dialect: { ...dialect, createDriver } }), { lanes })
   lanes.db = db
+  lanes.runShared = (session, works, deadline) => runShared(db, session, works, deadline)
   await db.connection().execute(async () => {}) // Kysely destroys only a driver that it has used
   return db
 }

@@ -1,12 +1,7 @@
 /** What differs between MySQL and SQLite. */
 import type { DialectAdapter, QueryExecutorProvider, RawBuilder } from 'kysely'
-import type { Database, Tables } from './tables.ts'
-
-/** The current numbers of connections in use, and of callers that wait for one. SQLite has no pool. */
-export interface PoolUsage {
-  used: number
-  waiting: number
-}
+import type { Database } from './database.ts'
+import type { Tables } from './tables.ts'
 
 /** A database and all transactions on it share one engine. */
 export interface Engine extends DialectAdapter {

@@ -12,9 +12,8 @@
  * No call joins calls that have begun, so each call sees what was committed before it. A deadline ends only its
  * own call, and a statement ends with the last of its calls.
  */
-import { type DatabaseConnection, type QueryResult, SelectQueryNode } from 'kysely'
+import { type DatabaseConnection, type Kysely, type QueryResult, SelectQueryNode } from 'kysely'
 import { Deadline, jointDeadline } from './deadline.ts'
-import type { PoolUsage } from './engine.ts'
 import {
   BrokenDatabaseError,
   ConflictError,
@@ -25,7 +24,7 @@ import { refuseInTransaction } from './guard.ts'
 import { type Compiled, type Plan, statementOf } from './plan.ts'
 import { pauseAfter } from './retry.ts'
 import type { Session, Sessions, Statement } from './session.ts'
-import type { Database } from './tables.ts'
+import type { Tables } from './tables.ts'
 
 /** Maximum number of calls that wait in a line. */
 const MAX_WAITING = 1_000
@@ -49,8 +48,11 @@ const WRITERS = 0.6
 /** What a lane is used for. `ahead` is for readiness: before all others, and if need be one lane beyond all. */
 export type Use = 'read' | 'write' | 'ahead'
 
-/** Work for a transaction that it shares with other such works. It must use this deadline, and no other. */
-export type SharedWork<Output> = (transaction: Database, deadline: Deadline) => Promise<Output>
+/** The current numbers of lanes in use, and of calls that wait for one. */
+export interface Usage {
+  used: number
+  waiting: number
+}
 
 interface Settings {
   /** Maximum number of lanes in use. */
@@ -60,20 +62,17 @@ interface Settings {
   /** Milliseconds that a statement without a deadline may take; unlimited by default. */
   timeout?: number | undefined
   /** The lanes keep these numbers current. */
-  usage?: PoolUsage
+  usage?: Usage
   /** Whether the database works in this process, which waits for it. */
   isInProcess: boolean
-  /** Runs works in one transaction, and returns their results in order. */
-  runShared?: RunShared
   /** For the lane of one session: the lanes that it is of. */
   root?: Lanes
 }
 
 /** Throws `PartialError` if the failures are those of some works, and the others can be repeated without them. */
-type RunShared = (
-  db: Database,
+type RunShared<Work = never> = (
   session: Session,
-  works: SharedWork<unknown>[],
+  works: Work[],
   deadline: Deadline,
 ) => Promise<unknown[]>
 
@@ -112,15 +111,16 @@ class Call {
 }
 
 export class Lanes {
-  /** The database whose lanes these are; set once, by the function that makes both. */
-  db!: Database
+  /** What builds the statements; set once, by the function that makes the database of the lanes. */
+  db!: Kysely<Tables>
+  /** Runs works in one transaction, and returns their results in order; set there, too. */
+  runShared: RunShared | undefined
   readonly isInProcess: boolean
   readonly timeout: number
   readonly #sessions: Sessions
   readonly #size: number
   readonly #writers: number
-  readonly #usage: PoolUsage
-  readonly #runShared: RunShared | undefined
+  readonly #usage: Usage
   readonly #root: Lanes | undefined
   /** The number of lanes in use that may write, and of those for readiness, which `#usage` leaves out. */
   #writing = 0
@@ -135,14 +135,13 @@ export class Lanes {
   #onUnused: (() => void) | undefined
 
   constructor(sessions: Sessions, settings: Settings) {
-    const { size, writers, timeout, usage, isInProcess, runShared, root } = settings
+    const { size, writers, timeout, usage, isInProcess, root } = settings
     this.#sessions = sessions
     this.#size = size
     this.#writers = writers ?? Math.max(1, Math.floor(size * WRITERS))
     this.timeout = timeout ?? Number.POSITIVE_INFINITY
     this.#usage = usage ?? { used: 0, waiting: 0 }
     this.isInProcess = isInProcess
-    this.#runShared = runShared
     this.#root = root
     const loans = (use: Use) => new Line(this, use, 1, Number.POSITIVE_INFINITY)
     this.#loans = { read: loans('read'), write: loans('write'), ahead: loans('ahead') }
@@ -173,15 +172,9 @@ export class Lanes {
     return this.#call(plan, input, deadline)
   }
 
-  /**
-   * Runs work in a transaction with other such works, which run concurrently: their inserts share
-   * statements, and all of them share a commit. Returns the result of the work after the commit. Work that
-   * fails beside others throws ConflictError, and had no effect: alone, it will show whether the failure is its
-   * own. The others run again without it. If the transaction itself fails, all of them throw ConflictError,
-   * and the effect is unknown. Work that is alone in the transaction throws its own errors.
-   */
-  async shareTransaction<Output>(work: SharedWork<Output>, deadline: Deadline): Promise<Output> {
-    return (await this.#join(this.#works, work, undefined, deadline)) as Output // that of this work
+  /** Waits for a transaction that works share, and resolves to the result of this one: see `shareTransaction`. */
+  share(work: unknown, deadline: Deadline): Promise<unknown> {
+    return this.#join(this.#works, work, undefined, deadline)
   }
 
   /** Executes one statement. Throws the errors of db/errors.ts, and the reason of the deadline. */
@@ -394,7 +387,7 @@ export class Lanes {
   ): Promise<unknown[]> {
     const { plan, kind, compiled } = line
     // Only the lines of plans and of works share lanes.
-    if (!plan) return (await this.#runShared?.(this.db, session, inputs as never, deadline)) ?? []
+    if (!plan) return (await this.runShared?.(session, inputs as never[], deadline)) ?? []
     const statement = statementOf(plan, kind, compiled, this.db, inputs as never[])
     return plan.split(await session.execute<never>(statement, deadline), inputs as never[])
   }

@@ -1,12 +1,12 @@
 /** Migrations: brings a database to the newest schema, and checks whether it has it. Their lock. */
 import { readdir } from 'node:fs/promises'
 import path from 'node:path'
+import type { Database } from './database.ts'
 import type { Deadline } from './deadline.ts'
 import { engineOf } from './engine.ts'
 import { DatabaseUnavailableError, DuplicateError, LockedError } from './errors.ts'
 import { retry } from './retry.ts'
 import { execute } from './statement.ts'
-import type { Database } from './tables.ts'
 
 interface Migration {
   name: string

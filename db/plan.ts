@@ -1,7 +1,7 @@
 /** Plans: how concurrent calls share a statement. A plan is data, which the queue reads. */
-import type { Compilable, CompiledQuery, QueryResult } from 'kysely'
+import type { Compilable, CompiledQuery, Kysely, QueryResult } from 'kysely'
 import type { Statement } from './session.ts'
-import type { Database } from './tables.ts'
+import type { Tables } from './tables.ts'
 
 /** Returns a placeholder for the value that `read` returns of an input at each execution. */
 export type Value<Input> = <Type>(read: (input: Input) => Type) => Type
@@ -26,7 +26,7 @@ export interface Plan<Input, Output, Shared = unknown> {
    * `where('id', '=', value((pet) => pet.id)).limit(20)` → `where id = ? limit ?` with the parameters
    * `[Placeholder, 20]`, which are `[7n, 20]` in the execution with `{ id: 7n }`
    */
-  build(db: Database, values: Value<Input>[], kind: string): Compilable
+  build(db: Kysely<Tables>, values: Value<Input>[], kind: string): Compilable
   /** Returns the outputs, in the order of the inputs. */
   split(result: QueryResult<never>, inputs: Input[]): Shared[]
   /** Returns the output of one of the calls that share it, which may change it. */
@@ -59,7 +59,7 @@ export function statementOf<Input, Output>(
   plan: Plan<Input, Output>,
   kind: string,
   compiled: Compiled,
-  db: Database,
+  db: Kysely<Tables>,
   inputs: Input[],
 ): Statement {
   const size = plan.sizeOf?.(inputs.length) ?? inputs.length

@@ -1,7 +1,7 @@
 /** Statements that a store makes for a call. */
 import type { Compilable, QueryResult } from 'kysely'
+import type { Database } from './database.ts'
 import type { Deadline } from './deadline.ts'
-import type { Database } from './tables.ts'
 
 /**
  * Compiles and executes a query, once. Throws the errors of db/errors.ts, and the reason of the deadline; by

@@ -1,6 +1,5 @@
 /** The columns of the tables, for Kysely. All integers are `bigint`, because a number may be rounded. */
-import type { Generated, Kysely } from 'kysely'
-import type { Lanes } from './lanes.ts'
+import type { Generated } from 'kysely'
 
 /** The store of a resource declares this interface again with its own table: see pets/store.ts. */
 export interface Tables {
@@ -50,9 +49,6 @@ export interface IdempotencyKeysTable {
   answer: string
   created_at: bigint
 }
-
-/** A database, or a transaction on it: Kysely builds its statements, and its lanes execute them. */
-export type Database = Kysely<Tables> & { readonly lanes: Lanes }
 
 /** The tables that the migrations create. What has such a name in a new database is another program's. */
 export const TABLES = ['api_keys', 'idempotency_keys', 'pets'] as const

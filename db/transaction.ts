@@ -1,11 +1,12 @@
 /** Transactions: work on one session, whose statements the database keeps or undoes together. */
 import { type QueryResult, Transaction } from 'kysely'
+import type { Database } from './database.ts'
 import { Deadline } from './deadline.ts'
 import { ConflictError, DatabaseTimeoutError, DatabaseUnavailableError } from './errors.ts'
 import { guarded, refuseInTransaction } from './guard.ts'
-import { Lanes, PartialError, type SharedWork } from './lanes.ts'
+import { Lanes, PartialError } from './lanes.ts'
 import type { Session, Statement } from './session.ts'
-import type { Database, Tables } from './tables.ts'
+import type { Tables } from './tables.ts'
 
 const OVER = new Error('The transaction is over: its work must await every statement')
 
@@ -33,7 +34,25 @@ export async function inTransaction<Result>(
   }
 }
 
-/** Runs works in one transaction: see `Lanes.shareTransaction`. */
+/** Work for a transaction that it shares with other such works. It must use this deadline, and no other. */
+type SharedWork<Output> = (transaction: Database, deadline: Deadline) => Promise<Output>
+
+/**
+ * Runs work in a transaction with other such works, which run concurrently: their inserts share statements,
+ * and all of them share a commit. Returns the result of the work after the commit. Work that fails beside
+ * others throws ConflictError, and had no effect: alone, it will show whether the failure is its own. The
+ * others run again without it. If the transaction itself fails, all of them throw ConflictError, and the
+ * effect is unknown. Work that is alone in the transaction throws its own errors.
+ */
+export async function shareTransaction<Output>(
+  db: Database,
+  work: SharedWork<Output>,
+  deadline: Deadline,
+): Promise<Output> {
+  return (await db.lanes.share(work, deadline)) as Output // that of this work
+}
+
+/** Runs works in one transaction on a session, for the lanes. */
 export async function runShared(
   db: Database,
   session: Session,

@@ -1,8 +1,8 @@
 /** Inserts of rows. Concurrent inserts share a statement, and each returns the id of its row. */
-import type { Generated, InsertObject } from 'kysely'
+import type { Generated, InsertObject, Kysely } from 'kysely'
 import { NoConsecutiveIdsError, RejectedRowError } from '../errors.ts'
 import type { Plan, Value } from '../plan.ts'
-import type { Database, Tables } from '../tables.ts'
+import type { Tables } from '../tables.ts'
 
 const MAX_ROWS = 200
 
@@ -18,7 +18,7 @@ type WithId = {
  */
 export function inserts<Row, Table extends WithId>(
   table: Table,
-  columns: (value: Value<Row>, db: Database) => InsertObject<Tables, Table>,
+  columns: (value: Value<Row>, db: Kysely<Tables>) => InsertObject<Tables, Table>,
 ): Plan<Row, bigint, bigint> {
   return {
     use: 'write',

@@ -1,14 +1,14 @@
 /** Look-ups of rows by their keys, with one query for all concurrent calls. */
-import type { Compilable } from 'kysely'
+import type { Compilable, Kysely } from 'kysely'
 import type { Plan, Value } from '../plan.ts'
-import type { Database } from '../tables.ts'
+import type { Tables } from '../tables.ts'
 
 /** Maximum number of keys in one query. */
 const MAX_KEYS = 100
 
 interface LookUp<Key, Row> {
   /** Returns the query for the rows of several keys, each of which has its own `value`: see `Plan`. */
-  select(db: Database, keys: Value<Key>[]): Compilable<Row>
+  select(db: Kysely<Tables>, keys: Value<Key>[]): Compilable<Row>
   /** Returns the name of a key or of a row: a row has the name of its key. */
   nameOf(keyOrRow: Key | Row): bigint | string
 }

@@ -1,7 +1,7 @@
 /** Pages of rows by id. Concurrent callers share queries. */
-import { type Compilable, type SelectQueryBuilder, sql } from 'kysely'
+import { type Compilable, type Kysely, type SelectQueryBuilder, sql } from 'kysely'
 import type { Plan, Value } from '../plan.ts'
-import type { Database, Tables } from '../tables.ts'
+import type { Tables } from '../tables.ts'
 
 /** A page of a list. All lists are by id, so the id of the last row is the cursor of the next page. */
 export interface Page<Item> {
@@ -23,7 +23,7 @@ interface Pages<Query, Row, Item> {
    * stands for a value of the query; `has` returns whether the query has a field, for optional filters.
    */
   select(
-    db: Database,
+    db: Kysely<Tables>,
     value: Value<Query>,
     has: (field: keyof Query) => boolean,
   ): SelectQueryBuilder<Tables, keyof Tables, Row>
@@ -104,7 +104,7 @@ const textOf = (query: object): string =>
  * a temporary table, a seventh of its time.
  */
 function unionOf<Row>(
-  db: Database,
+  db: Kysely<Tables>,
   queries: SelectQueryBuilder<Tables, keyof Tables, Row>[],
 ): Compilable<Row> {
   const numbered = queries.map((query, index) => query.select(sql.lit(index).as(PAGE)))

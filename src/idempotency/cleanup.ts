@@ -2,8 +2,8 @@
 import { setTimeout } from 'node:timers/promises'
 import { sql } from 'kysely'
 import type { Logger } from 'pino'
+import type { Database } from '../../db/database.ts'
 import { now } from '../../db/engine.ts'
-import type { Database } from '../../db/tables.ts'
 
 /** Milliseconds between two rounds. */
 const INTERVAL = 10 * 60_000

@@ -1,8 +1,9 @@
 /** The store of Idempotency-Keys, with which a request takes effect only once. */
 import { hash as hashOf } from 'node:crypto'
 import { parse, stringify } from 'devalue'
-import type { Selectable } from 'kysely'
+import type { Kysely, Selectable } from 'kysely'
 import type { Logger } from 'pino'
+import type { Database } from '../../db/database.ts'
 import type { Deadline } from '../../db/deadline.ts'
 import { engineOf, now } from '../../db/engine.ts'
 import { ConflictError, DuplicateError, LockedError } from '../../db/errors.ts'
@@ -11,8 +12,8 @@ import { inserts } from '../../db/plans/inserts.ts'
 import { lookUp } from '../../db/plans/lookup.ts'
 import { retry } from '../../db/retry.ts'
 import { execute } from '../../db/statement.ts'
-import type { Database, IdempotencyKeysTable } from '../../db/tables.ts'
-import { inTransaction } from '../../db/transaction.ts'
+import type { IdempotencyKeysTable, Tables } from '../../db/tables.ts'
+import { inTransaction, shareTransaction } from '../../db/transaction.ts'
 import { problem } from '../errors/problem.ts'
 import { startCleanup } from './cleanup.ts'
 
@@ -41,7 +42,7 @@ export function createIdempotency<Stores>(
       await storeKey(transaction, row, stringify(output), ofAll)
       return output
     }
-    return await db.lanes.shareTransaction(work, deadline)
+    return await shareTransaction(db, work, deadline)
   }
 
   /** Stores the key before the work, so that no work begins while another instance uses the key. */
@@ -150,7 +151,7 @@ const keyWithoutWait = {
   isOfOne: (error: unknown) => error instanceof LockedError,
 }
 
-function selectKeys(db: Database, values: Value<Key>[]) {
+function selectKeys(db: Kysely<Tables>, values: Value<Key>[]) {
   const columnsOf = (value: Value<Key>) => ({
     api_key_id: value(({ api_key_id }) => api_key_id),
     key_hash: value(({ key_hash }) => key_hash),

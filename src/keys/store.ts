@@ -1,12 +1,13 @@
 /** The API keys in the database, whose clock alone decides which of them work. */
 import { randomBytes } from 'node:crypto'
-import { type Selectable, sql } from 'kysely'
+import { type QueryExecutorProvider, type Selectable, sql } from 'kysely'
+import type { Database } from '../../db/database.ts'
 import type { Deadline } from '../../db/deadline.ts'
 import { engineOf, now } from '../../db/engine.ts'
 import { underLock } from '../../db/migrate.ts'
 import { lookUp } from '../../db/plans/lookup.ts'
 import { execute } from '../../db/statement.ts'
-import type { ApiKeysTable, Database } from '../../db/tables.ts'
+import type { ApiKeysTable } from '../../db/tables.ts'
 import { inTransaction } from '../../db/transaction.ts'
 import { hashKey, newKey, visiblePrefix } from './key.ts'
 
@@ -89,7 +90,7 @@ const END = sql<bigint | null>`
   end`
 
 /** The state of a key by the clock of the database, which does not matter once it is revoked. */
-const stateOf = (db: Database) => sql<string>`
+const stateOf = (db: QueryExecutorProvider) => sql<string>`
   case
     when revoked_at is not null then 'revoked'
     when ${END} <= ${now(db)} then 'expired'

@@ -3,7 +3,7 @@
  * has its own port, which clients of the service need not reach.
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
-import type { PoolUsage } from '../../db/engine.ts'
+import type { Usage } from '../../db/lanes.ts'
 import { NAME } from '../config/product.ts'
 
 /** What the metrics show of a finished request, or of a call in a batch; its record documents the parts. */
@@ -21,7 +21,7 @@ const { createServer } = process.getBuiltinModule('node:http')
  * Returns the metrics of one process, and a server of `/metrics` that does not listen yet. `usage` counts the
  * connections of its database pool.
  */
-export function createMetrics(usage: PoolUsage) {
+export function createMetrics(usage: Usage) {
   const registry = new Registry()
   const registers = [registry]
   collectDefaultMetrics({ register: registry })

@@ -1,5 +1,5 @@
 /** The stores of all resources: `ctx.stores` in procedures. */
-import type { Database } from '../../db/tables.ts'
+import type { Database } from '../../db/database.ts'
 import type { Stores } from '../procedure/call.ts'
 import { type PetStore, petStore } from './pets/store.ts'
 

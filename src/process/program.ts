@@ -1,8 +1,8 @@
 /** The programs of the package: their configuration, signals, arguments and database, and how they fail. */
 import { constants } from 'node:os'
 import path from 'node:path'
+import type { Database } from '../../db/database.ts'
 import { DatabaseUnavailableError } from '../../db/errors.ts'
-import type { Database } from '../../db/tables.ts'
 import { describeUrl } from '../../db/url.ts'
 import { type Config, loadConfig } from '../config/config.ts'
 import { UsageError } from '../config/environment.ts'

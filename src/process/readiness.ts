@@ -1,8 +1,9 @@
 /** The readiness of a process: whether a load balancer should send it requests. */
+
+import type { Database } from '../../db/database.ts'
 import { Deadline } from '../../db/deadline.ts'
 import { BrokenDatabaseError } from '../../db/errors.ts'
 import { isCurrent } from '../../db/migrate.ts'
-import type { Database } from '../../db/tables.ts'
 import type { Log } from '../observe/log.ts'
 
 /** Milliseconds that the database has to answer; load balancers check about once a second. */

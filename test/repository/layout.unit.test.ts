@@ -60,7 +60,7 @@ const layers = [
   'src/observe',
   'src/keys',
   'src/config',
-  'db/coalesce',
+  'db/plans',
   'db',
   'db/engines/mysql',
   'db/engines/sqlite',

@@ -1,6 +1,6 @@
 /** The description of procedures in tests, with words for those that no test reads. */
 import type { AnyTRPCRouter } from '@trpc/server'
-import type { Database } from '../../db/tables.ts'
+import type { Database } from '../../db/database.ts'
 import { createStores } from '../../src/petstore/stores.ts'
 import { texts } from '../../src/petstore/texts.ts'
 import type { Stores } from '../../src/procedure/call.ts'

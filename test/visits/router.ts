@@ -1,6 +1,6 @@
 /** The procedures of visits. */
 import { z } from 'zod'
-import type { Database } from '../../db/tables.ts'
+import type { Database } from '../../db/database.ts'
 import { Problem } from '../../src/errors/problem.ts'
 import type { Call, Stores } from '../../src/procedure/call.ts'
 import { paged } from '../../src/procedure/paging.ts'

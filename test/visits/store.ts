@@ -7,6 +7,7 @@ import type {
   Selectable,
 } from 'kysely'
 import { addColumn, addIndex, createTable } from '../../db/columns.ts'
+import type { Database } from '../../db/database.ts'
 import { engineOf, now } from '../../db/engine.ts'
 import type { Value } from '../../db/plan.ts'
 import { inserts } from '../../db/plans/inserts.ts'
@@ -14,7 +15,7 @@ import { lookUp } from '../../db/plans/lookup.ts'
 import { pages } from '../../db/plans/pages.ts'
 import { retry } from '../../db/retry.ts'
 import { execute } from '../../db/statement.ts'
-import type { Database, Tables } from '../../db/tables.ts'
+import type { Tables } from '../../db/tables.ts'
 import type { WithDeadline } from '../../src/procedure/call.ts'
 import type { ListVisits, NewVisit, OneVisit, Visit, VisitChange } from './schema.ts'
 

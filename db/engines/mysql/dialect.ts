@@ -8,11 +8,12 @@ import {
   sql,
 } from 'kysely'
 import type { SslOptions } from 'mysql2'
-import type { Engine, PoolUsage } from '../../engine.ts'
+import type { Database } from '../../database.ts'
+import type { Engine } from '../../engine.ts'
 import { LockedError } from '../../errors.ts'
-import { Lanes } from '../../lanes.ts'
-import { type Database, TABLES, type Tables } from '../../tables.ts'
-import { onSession, runShared } from '../../transaction.ts'
+import { Lanes, type Usage } from '../../lanes.ts'
+import { TABLES, type Tables } from '../../tables.ts'
+import { onSession } from '../../transaction.ts'
 import { mysqlQueryOf, type SslMode } from '../../url.ts'
 import { MysqlSessions } from './sessions.ts'
 import { COLLATION } from './set-up.ts'
@@ -46,7 +47,7 @@ export interface PoolSettings {
   /** Maximum number of connections; ten by default. */
   size?: number
   /** The pool keeps these numbers current. */
-  usage?: PoolUsage
+  usage?: Usage
   /** Is called once with each thing that an operator should know about the server. */
   warn?(message: string): void
 }
@@ -81,7 +82,7 @@ export function mysqlDialect(
     },
   }
   const sessions = new MysqlSessions(address, size)
-  const lanes = new Lanes(sessions, { size, timeout, usage, isInProcess: false, runShared })
+  const lanes = new Lanes(sessions, { size, timeout, usage, isInProcess: false })
   sessions.lanes = lanes
   return {
     lanes,

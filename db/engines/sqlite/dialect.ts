@@ -8,13 +8,14 @@ import {
   SqliteQueryCompiler,
   sql,
 } from 'kysely'
+import type { Database } from '../../database.ts'
 import type { Deadline } from '../../deadline.ts'
 import type { Engine } from '../../engine.ts'
 import { DatabaseUnavailableError } from '../../errors.ts'
 import { Lanes } from '../../lanes.ts'
 import type { Session, Statement } from '../../session.ts'
-import type { Database, Tables } from '../../tables.ts'
-import { inTransaction, runShared } from '../../transaction.ts'
+import type { Tables } from '../../tables.ts'
+import { inTransaction } from '../../transaction.ts'
 import { SqliteFile } from './file.ts'
 
 /** The `timeout` by default. */
@@ -50,7 +51,7 @@ export function sqliteDialect(path: string, mayCreate: boolean, timeout = LOCK_T
     giveBack: (session: SqliteSession) => void idle.push(session),
     end: () => file.close(),
   }
-  const settings = { size: SIZE, writers: WRITERS, isInProcess: true, runShared }
+  const settings = { size: SIZE, writers: WRITERS, isInProcess: true }
   return {
     lanes: new Lanes(sessions, settings),
     createAdapter: () => new SqliteEngine(file),

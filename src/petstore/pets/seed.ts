@@ -1,6 +1,7 @@
 /** Example animals for the catalogue. */
+
+import type { Database } from '../../../db/database.ts'
 import { underLock } from '../../../db/migrate.ts'
-import type { Database } from '../../../db/tables.ts'
 
 // The column is the category, from 1. Each name is unique.
 const names = [

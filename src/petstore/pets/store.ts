@@ -1,11 +1,11 @@
 /** The store of pets: their table and its statements. */
 import type { Generated } from 'kysely'
+import type { Database } from '../../../db/database.ts'
 import { engineOf } from '../../../db/engine.ts'
 import type { Value } from '../../../db/plan.ts'
 import { inserts } from '../../../db/plans/inserts.ts'
 import { lookUp } from '../../../db/plans/lookup.ts'
 import { pages } from '../../../db/plans/pages.ts'
-import type { Database } from '../../../db/tables.ts'
 import type { WithDeadline } from '../../procedure/call.ts'
 import type { ListPets, NewPet, Pet, PetStatus } from './schema.ts'
 

@@ -1,7 +1,8 @@
 /** The most that one statement and one transaction take of many concurrent calls, on either engine. */
 import { expect, test } from 'vitest'
+import type { Database } from '../../../db/database.ts'
 import { Deadline } from '../../../db/deadline.ts'
-import type { Database } from '../../../db/tables.ts'
+import { shareTransaction } from '../../../db/transaction.ts'
 import { petStore } from '../../../src/petstore/pets/store.ts'
 import { migratedForFile } from '../../support/migrated.ts'
 
@@ -36,7 +37,7 @@ test('a shared transaction has at most 100 works, whose inserts share a statemen
     ids.add(made.id)
     return made
   }
-  const share = () => db.lanes.shareTransaction(work, deadline)
+  const share = () => shareTransaction(db, work, deadline)
   expect(await statementsOf(100, share)).toBe(1)
   expect(await statementsOf(101, share)).toBe(2)
   expect(ids.size).toBe(201)
