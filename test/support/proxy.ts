@@ -25,6 +25,7 @@ async function startProxy(host: string, port: number, localAddress?: string) {
   const links = new Set<Link>()
   let opened = 0
   let isStalled = false
+  let delay = 0
   let change = (statement: string) => statement
 
   // Half-open, so that a dropped connection does not answer a FIN.
@@ -50,6 +51,10 @@ async function startProxy(host: string, port: number, localAddress?: string) {
     let breaking: Fault | undefined
     let hangs = false
     let held: Buffer[] | undefined
+    const pass = (to: Socket, data: Buffer) => {
+      if (delay > 0) setTimeout(() => to.write(data), delay)
+      else to.write(data)
+    }
     const end = ({ done }: Fault) => {
       client.destroy()
       upstream.destroy()
@@ -72,12 +77,12 @@ async function startProxy(host: string, port: number, localAddress?: string) {
         }
         breaking = fault
       }
-      upstream.write(passed)
+      pass(upstream, passed)
     })
     upstream.on('data', (chunk: Buffer) => {
       if (link.isForgotten) return
       if (held) held.push(chunk)
-      else if (!breaking) client.write(chunk)
+      else if (!breaking) pass(client, chunk)
       else if (breaking.when === 'held') {
         held = [chunk]
         breaking.done(() => {
@@ -117,6 +122,10 @@ async function startProxy(host: string, port: number, localAddress?: string) {
     stall() {
       isStalled = true
       for (const socket of sockets) socket.pause()
+    },
+    /** Delays later data by these milliseconds, in both directions. */
+    slow(milliseconds: number) {
+      delay = milliseconds
     },
     /** Forwards the data that was held back, and later data. */
     flow() {

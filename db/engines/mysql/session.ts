@@ -74,8 +74,10 @@ export async function open(
     connection.on('error', () => {}) // as above
     await within(LOG_IN_TIMEOUT, promisify(connection.connect).call(connection))
     onLogIn()
-    const server = await within(timeout, setUp(connection, known, warn))
-    return new MysqlSession(keeper, connection, socket, server, openedAt)
+    const { server, mayBatch } = await within(timeout, setUp(connection, known, warn))
+    // It may have waited for what another session found out.
+    if (socket.destroyed) throw new Error('The connection was lost')
+    return new MysqlSession(keeper, { connection, socket, server, mayBatch, openedAt })
   } catch (error) {
     socket.destroy()
     throw openError(error as Error, options.ssl !== undefined) // Node and mysql2 throw nothing else
@@ -93,6 +95,9 @@ export class MysqlSession implements Session {
    */
   readonly socket: Socket
   readonly server: Server
+  /** Whether the ids of one insert are consecutive, if no trigger assigns them. */
+  readonly mayBatch: boolean
+  /** When its opening began. */
   readonly openedAt: number
   /** When it was last known to work. */
   workedAt = performance.now()
@@ -104,23 +109,21 @@ export class MysqlSession implements Session {
 
   constructor(
     keeper: Keeper,
-    connection: Connection,
-    socket: Socket,
-    server: Server,
-    openedAt: number,
+    opened: Pick<MysqlSession, 'connection' | 'socket' | 'server' | 'mayBatch' | 'openedAt'>,
   ) {
     this.#keeper = keeper
-    this.connection = connection
-    this.socket = socket
-    this.server = server
-    this.openedAt = openedAt
+    this.connection = opened.connection
+    this.socket = opened.socket
+    this.server = opened.server
+    this.mayBatch = opened.mayBatch
+    this.openedAt = opened.openedAt
   }
 
   async execute<Row>(
     { sql, parameters, needsConsecutiveIds }: Statement,
     deadline: Deadline,
   ): Promise<QueryResult<Row>> {
-    if (needsConsecutiveIds && !this.server.hasConsecutiveIds) {
+    if (needsConsecutiveIds && !(this.mayBatch && this.server.hasNoTriggers)) {
       throw new NoConsecutiveIdsError('The server does not guarantee consecutive ids')
     }
     try {

@@ -5,7 +5,7 @@ import { Deadline } from '../../deadline.ts'
 import { DatabaseUnavailableError } from '../../errors.ts'
 import type { Lanes } from '../../lanes.ts'
 import type { Sessions } from '../../session.ts'
-import { isRefusal } from './errors.ts'
+import { Openings } from './openings.ts'
 import { type Address, type MysqlSession, open } from './session.ts'
 import { UnfitSessionError } from './set-up.ts'
 
@@ -28,53 +28,27 @@ const AGE_SPREAD = 0.2
 /** Milliseconds between two looks at the idle sessions and the old ones. */
 const SWEEP_INTERVAL = 3_000
 
-/** Milliseconds for which a log-in shows that the server answers, so that others may begin side by side. */
-const ANSWER_LIFETIME = 1_000
-
-/**
- * Milliseconds before another opening beside one that is not answered. The name may lead to another server
- * meanwhile, or to several of which one is silent, so the first ones come soon. But a server that hangs counts
- * each, and blocks the client's address after a hundred (see LOG_IN_TIMEOUT): here it counts 16 in ten minutes.
- */
-const PAUSES_IF_SILENT = [1_000, 1_000, 2_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000]
-
-/** Milliseconds before another log-in after those that were refused: a server may lock the account after some. */
-const PAUSES_IF_REFUSED = [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 128_000, 300_000]
-
-/** Milliseconds before another opening after one that failed while other sessions are open. */
-const PAUSE_IF_FAILED = 100
-
 /** Milliseconds between two ends of all sessions because a server said that it may not write. */
 const UNFIT_INTERVAL = 1_000
 
-const pauseAt = (pauses: number[], index: number) => pauses[Math.min(index, pauses.length - 1)] ?? 0
+/** Milliseconds after which calls that wait look again, at the latest. */
+const LOOK_AGAIN = 1_000
 
-/** A session that is being opened. */
-interface Opening {
-  beganAt: number
-  isAnswered: boolean
-}
+/** Number of sessions that end statements of others at a time, beyond those of the lanes. */
+const KILLERS = 2
 
 export class MysqlSessions implements Sessions {
   /** The lanes that use the sessions; set once, by the function that makes both. */
   lanes!: Lanes
   readonly #address: Address
-  /** Maximum number of sessions that are open: one for each lane, and two for readiness and kills. */
+  /** Maximum number of sessions: one for each lane, and two for readiness and kills. */
   readonly #maxOpen: number
   /** The sessions, and those of them that are idle: the first one was idle for the longest time. */
   #open: MysqlSession[] = []
   readonly #idle: MysqlSession[] = []
-  #openings: Opening[] = []
+  readonly #openings = new Openings()
   /** The number of idle sessions that are being pinged. */
   #checking = 0
-  /** When the server last accepted a log-in, and the number of openings beside silent ones since then. */
-  #answeredAt = Number.NEGATIVE_INFINITY
-  #silentCount = 0
-  /** Why the latest log-in was refused, and how many were refused in a row. */
-  #refusal: unknown
-  #refusedCount = 0
-  /** No session is opened before this time, for the reasons above. */
-  #notBefore = Number.NEGATIVE_INFINITY
   /** Sessions that were opened before are ended after their use. */
   #validFrom = Number.NEGATIVE_INFINITY
   /** What waits for a session to kill another one. */
@@ -94,20 +68,20 @@ export class MysqlSessions implements Sessions {
   }
 
   prepare(count: number): void {
-    const wanted = count + this.#killers.length
-    let coming = this.#checking + this.#openings.filter((one) => !this.#isSilent(one)).length
+    const wanted = count + Math.min(this.#killers.length, KILLERS)
+    let coming = this.#checking + this.#openings.coming
     for (; coming < wanted && this.#idle.length > 0; coming++) {
       void this.#check(this.#idle.pop() as MysqlSession) // there is one
     }
     for (; coming < wanted && this.#mayOpen(); coming++) void this.#openOne()
-    const isHopeless = this.#refusal && this.#open.length === 0 && this.#openings.length === 0
-    if (isHopeless) this.#fail(this.#refusal)
-    else if (coming < wanted) this.#wakeUp()
+    const { refusal } = this.#openings
+    if (refusal && coming === 0 && this.#open.length === 0) this.#fail(refusal)
+    else this.#lookAgain()
   }
 
   giveBack(session: MysqlSession): void {
     if (session.socket.destroyed) return
-    const isOver = session.isOld || session.openedAt < this.#validFrom || this.#end.signal.aborted
+    const isOver = session.isOld || this.#end.signal.aborted
     if (isOver || this.#open.length > this.#maxOpen) this.#close(session)
     else if (this.#killers.length > 0) this.#killers.shift()?.(session)
     else this.#idle.push(session)
@@ -164,87 +138,66 @@ export class MysqlSessions implements Sessions {
     if (performance.now() - this.#validFrom > UNFIT_INTERVAL) this.#endOlder()
   }
 
-  /** Ends the sessions that are open: the idle ones now, the others after their use. */
-  #endOlder(): void {
-    this.#validFrom = performance.now()
-    for (const session of [...this.#idle]) this.#close(session)
+  /** Ends the sessions that are open, or those with this server. */
+  #endOlder(server?: string): void {
+    if (!server) this.#validFrom = performance.now()
+    for (const session of [...this.#open]) {
+      if (!server || session.server.name === server) this.#endSoon(session)
+    }
   }
 
-  #isSilent({ beganAt, isAnswered }: Opening): boolean {
-    return !isAnswered && performance.now() - beganAt >= (PAUSES_IF_SILENT[0] as number)
+  /** Ends a session: now if it is idle, else after its use. */
+  #endSoon(session: MysqlSession): void {
+    session.isOld = true
+    if (this.#idle.includes(session)) this.#close(session)
   }
 
   /** Whether another session may be opened now. */
   #mayOpen(): boolean {
-    const now = performance.now()
-    if (this.#end.signal.aborted || now < this.#notBefore) return false
-    const silent = this.#openings.filter((opening) => this.#isSilent(opening))
-    const coming = this.#openings.length - silent.length
-    if (this.#open.length + coming >= this.#maxOpen) return false
-    const unanswered = this.#openings.filter(({ isAnswered }) => !isAnswered)
-    const latest = unanswered.at(-1)
-    if (!latest || now - this.#answeredAt < ANSWER_LIFETIME) return true
-    return now - latest.beganAt >= pauseAt(PAUSES_IF_SILENT, this.#silentCount)
+    if (this.#end.signal.aborted || performance.now() < this.#openings.nextAt) return false
+    return this.#open.length + this.#openings.count < this.#maxOpen
   }
 
-  /** Looks again when another session may be opened, if calls still wait then. */
-  #wakeUp(): void {
-    const now = performance.now()
-    const latest = this.#openings.findLast(({ isAnswered }) => !isAnswered)
-    const nextOpening = latest
-      ? latest.beganAt + pauseAt(PAUSES_IF_SILENT, this.#silentCount)
-      : now + PAUSE_IF_FAILED
-    const delay = Math.max(1, Math.max(nextOpening, this.#notBefore) - now)
+  /** If calls wait then, looks again once another session may be opened, or one that is being opened is silent. */
+  #lookAgain(): void {
     clearTimeout(this.#timer)
-    this.#timer = setTimeout(() => {
+    if (this.#end.signal.aborted) return
+    const pause = this.#openings.nextAt - performance.now()
+    const look = () => {
       this.lanes.next()
       if (this.#killers.length > 0) this.prepare(0)
-    }, delay).unref()
+    }
+    this.#timer = setTimeout(look, pause > 0 ? Math.ceil(pause) : LOOK_AGAIN).unref()
   }
 
   /** Opens a session. Never throws. */
   async #openOne(): Promise<MysqlSession | undefined> {
-    const opening: Opening = { beganAt: performance.now(), isAnswered: false }
-    if (this.#openings.some(({ isAnswered }) => !isAnswered)) this.#silentCount++
-    this.#openings.push(opening)
+    const opening = this.#openings.begin()
     try {
       const session = await open(this.#address, this, this.#end.signal, () => {
-        opening.isAnswered = true
-        this.#answeredAt = performance.now()
-        this.#silentCount = 0
-        this.#refusal = undefined
-        this.#refusedCount = 0
+        this.#openings.answered(opening)
         this.lanes.next() // others may be opened side by side
       })
+      this.#openings.ended(opening)
       session.endsAt = performance.now() + MAX_AGE * (1 - AGE_SPREAD * Math.random())
+      session.isOld = session.openedAt < this.#validFrom
       const onEnd = () => this.#forget(session)
       session.connection.on('end', onEnd).on('error', onEnd)
       session.socket.on('close', onEnd)
-      this.#openings = this.#openings.filter((other) => other !== opening)
       this.#open.push(session)
       this.giveBack(session)
       this.lanes.next()
       return session
     } catch (error) {
-      this.#openings = this.#openings.filter((other) => other !== opening)
-      this.#onFailure(error)
+      this.#openings.ended(opening)
+      // What is wrong with the server now was right when the others were opened.
+      if (error instanceof UnfitSessionError && error.server) this.#endOlder(error.server)
+      const besideOthers = this.#open.length > 0 || this.#openings.coming > 0
+      this.#openings.failed(error, besideOthers)
+      if (besideOthers) this.#lookAgain()
+      else this.#fail(error)
       return undefined
     }
-  }
-
-  #onFailure(error: unknown): void {
-    const now = performance.now()
-    if (isRefusal(error)) {
-      this.#refusal = error
-      this.#notBefore = now + pauseAt(PAUSES_IF_REFUSED, this.#refusedCount++)
-    }
-    // What is wrong now was right when the others were opened.
-    if (error instanceof UnfitSessionError) this.#endOlder()
-    const isOpen = this.#open.length > 0 || this.#openings.some((one) => !this.#isSilent(one))
-    if (isOpen) {
-      this.#notBefore = Math.max(this.#notBefore, now + PAUSE_IF_FAILED)
-      this.#wakeUp()
-    } else this.#fail(error)
   }
 
   /** No session can be had now. */
@@ -282,12 +235,9 @@ export class MysqlSessions implements Sessions {
       if (now - session.workedAt > IDLE_TIMEOUT) this.#close(session)
     }
     const old = this.#open.find(({ endsAt, isOld }) => !isOld && endsAt < now)
-    if (!old || !this.#mayOpen()) return
-    void this.#openOne().then((opened) => {
-      if (!opened) return
-      old.isOld = true
-      if (this.#idle.includes(old)) this.#close(old)
-    })
+    // One at a time: while a server is silent, the old session is the better one.
+    if (!old || !this.#openings.isEmpty || !this.#mayOpen()) return
+    void this.#openOne().then((opened) => opened && this.#endSoon(old))
   }
 
   /** Ends a session with a message to the server, and does not wait for a reply. */

@@ -1,5 +1,5 @@
 /** Sets up a session with a MySQL server, and checks it: its settings each time, what is true of a server once a minute. */
-import type { Connection, RowDataPacket } from 'mysql2'
+import type { Connection, ResultSetHeader, RowDataPacket } from 'mysql2'
 import { TABLES } from '../../tables.ts'
 
 /** The collation of statements and answers; mysql2 encodes statements in its character set. */
@@ -21,31 +21,29 @@ const ISOLATION = 'READ-COMMITTED'
  * https://dev.mysql.com/doc/refman/9.4/en/server-system-variables.html
  * https://dev.mysql.com/doc/refman/9.4/en/innodb-parameters.html
  */
-const SET_UP = [
-  'rollback', // of a transaction that init_connect or a proxy has left open
-  // Its variable has different names in MySQL and in MariaDB before 11.1.
-  `set session transaction isolation level ${ISOLATION.replace('-', ' ')}, read write`,
-  `set session ${[
-    // The server commits a statement outside a transaction at once. A commit begins no transaction.
-    "autocommit = 'ON', completion_type = 'NO_CHAIN'",
-    `sql_mode = '${SQL_MODE}'`,
-    // The server rejects a row with a used Idempotency-Key.
-    "unique_checks = 'ON'",
-    "default_storage_engine = 'InnoDB'",
-    "sql_safe_updates = 'OFF'", // a migration updates all rows
-    // A query without a limit returns all rows, however many it reads.
-    "sql_select_limit = 18446744073709551615, sql_big_selects = 'ON'",
-    // Seconds that a statement waits for the lock of a row.
-    'innodb_lock_wait_timeout = 1',
-    // Seconds that a statement waits for the lock of a table: as long as a call may wait for the database.
-    'lock_wait_timeout = 30',
-    // Seconds after which the server ends an idle session: longer than the pool keeps one. If a process and
-    // its connection are lost at once, its transaction would otherwise hold its locks for eight hours.
-    // MariaDB may end a list at the limit of a statement as if it were empty. MySQL reads a comment here.
-    'wait_timeout = 60 /*M! , max_statement_time = 0 */',
-    `names ${CHARACTER_SET} collate ${COLLATION}`,
-  ].join(', ')}`,
-]
+// The variables have different names in MySQL and in MariaDB before 11.1.
+const SET_TRANSACTIONS = `set session transaction isolation level ${ISOLATION.replace('-', ' ')}, read write`
+const SET_VARIABLES = `set session ${[
+  // The server commits a statement outside a transaction at once. A commit begins no transaction.
+  "autocommit = 'ON', completion_type = 'NO_CHAIN'",
+  `sql_mode = '${SQL_MODE}'`,
+  // The server rejects a row with a used Idempotency-Key.
+  "unique_checks = 'ON'",
+  "default_storage_engine = 'InnoDB'",
+  "sql_quote_show_create = 'ON'", // \`show grants\` is read
+  "sql_safe_updates = 'OFF'", // a migration updates all rows
+  // A query without a limit returns all rows, however many it reads.
+  "sql_select_limit = 18446744073709551615, sql_big_selects = 'ON'",
+  // Seconds that a statement waits for the lock of a row.
+  'innodb_lock_wait_timeout = 1',
+  // Seconds that a statement waits for the lock of a table: as long as a call may wait for the database.
+  'lock_wait_timeout = 30',
+  // Seconds after which the server ends an idle session: longer than the pool keeps one. If a process and
+  // its connection are lost at once, its transaction would otherwise hold its locks for eight hours.
+  // MariaDB may end a list at the limit of a statement as if it were empty. MySQL reads a comment here.
+  'wait_timeout = 60 /*M! , max_statement_time = 0 */',
+  `names ${CHARACTER_SET} collate ${COLLATION}`,
+].join(', ')}`
 
 /**
  * What is read back, because a proxy may answer SET itself or drop it. No server has this `sql_mode` by
@@ -73,7 +71,7 @@ const NAMES = `'${TABLES.join("', '")}'`
  * TiDB and Vitess report InnoDB too:
  * https://dev.mysql.com/doc/refman/9.4/en/information-schema-tables-table.html
  */
-const WITHOUT_TRANSACTIONS = `select table_name as name from information_schema.tables
+const WITHOUT_TRANSACTIONS = `select 'table' as kind, table_name as name from information_schema.tables
   where table_schema = database() and engine <> 'InnoDB'
     and (table_name in (${NAMES}) or table_name like 'kysely\\_migration%')`
 
@@ -81,79 +79,113 @@ const WITHOUT_TRANSACTIONS = `select table_name as name from information_schema.
  * A trigger, also of the table of a view, may assign ids: the answer to an insert of several rows does not tell
  * the first one. MySQL shows triggers only to a user with the right TRIGGER.
  */
-const TRIGGERS = `select trigger_name as name from information_schema.triggers
+const TRIGGERS = `select 'trigger', trigger_name from information_schema.triggers
   where event_object_schema = database() and event_object_table in (${NAMES})
     and action_timing = 'BEFORE' and event_manipulation = 'INSERT'
-  union select table_name from information_schema.views
+  union all select 'trigger', table_name from information_schema.views
   where table_schema = database() and table_name in (${NAMES})`
 
 /** The session, or its server, is unusable for a reason that an operator must mend. */
-export class UnfitSessionError extends Error {}
-
-/** What was found out about a server, and when (performance.now()). */
-interface Checked {
-  at: number
-  hasConsecutiveIds: boolean
+export class UnfitSessionError extends Error {
+  /** The name of the server, if it is unusable for all its sessions. */
+  readonly server: string | undefined
+  constructor(message: string, server?: string) {
+    super(message)
+    this.server = server
+  }
 }
 
-/** What was found out about servers, by their names. */
-export type KnownServers = Map<string, Checked>
-
-/** Milliseconds for which it is not asked again. */
-const CHECK_LIFETIME = 60_000
-
-/** A server, as a session knows it. */
+/** A server, as its sessions know it. They share the object, so that all learn what one of them finds. */
 export interface Server {
   /** Servers behind one load balancer use the same session numbers. */
-  name: string
-  /** Whether the ids of one insert are consecutive. */
-  hasConsecutiveIds: boolean
+  readonly name: string
+  /** When it was last checked (performance.now()), and the check that runs. */
+  checkedAt: number
+  checking: Promise<void> | undefined
+  /** Whether no trigger assigns ids. */
+  hasNoTriggers: boolean
 }
 
-type Query = (sql: string) => Promise<RowDataPacket[]>
+/** The servers, by their names. */
+export type KnownServers = Map<string, Server>
+
+/** Milliseconds for which a server is not checked again. */
+const CHECK_LIFETIME = 60_000
+
+/** The flag of an answer that says that a transaction is open: https://dev.mysql.com/doc/dev/mysql-server/9.4.0/mysql__com_8h.html */
+const IN_TRANSACTION = 1
+
+type Warn = (message: string) => void
 
 /**
- * Sets up a session, and returns its server. Each session is set up and read back; what is true of a server
- * (tables, rights, triggers) is asked by the first session that opens, and by one a minute later. Throws
- * UnfitSessionError for a session or a server that is unusable, and warns of one that may lose what was
- * acknowledged, or that is slow without need.
+ * Sets up a session, and returns its server, and whether it \`mayBatch\`: see \`toServer\`. Each session is set up and
+ * read back; what is true of a server (tables, rights, triggers) is asked by the first session that opens, and
+ * by one a minute later. Throws UnfitSessionError for a session or a server that is unusable, and warns of one
+ * that may lose what was acknowledged, or that is slow without need.
  */
-export async function setUp(
-  connection: Connection,
-  known: KnownServers,
-  warn: (message: string) => void,
-): Promise<Server> {
-  const query: Query = async (sql) => (await connection.promise().query<RowDataPacket[]>(sql))[0]
-  for (const sql of SET_UP) await query(sql)
-  const rows = await query(VARIABLES)
+export async function setUp(connection: Connection, known: KnownServers, warn: Warn) {
+  const session = connection.promise()
+  const [{ serverStatus }] = await session.query<ResultSetHeader>(SET_TRANSACTIONS)
+  // Of a transaction that init_connect or a proxy has left open.
+  if (serverStatus & IN_TRANSACTION) await session.query('rollback')
+  await session.query(SET_VARIABLES)
+  const [rows] = await session.query<RowDataPacket[]>(VARIABLES)
   const variables = rows.map((row) => [row.Variable_name, String(row.Value)])
   const { name, mayBatch } = toServer(Object.fromEntries(variables), warn)
-  const last = known.get(name)
-  if (last && performance.now() - last.at < CHECK_LIFETIME) {
-    return { name, hasConsecutiveIds: mayBatch && last.hasConsecutiveIds }
+  const server = known.get(name) ?? newServer(name)
+  known.set(name, server)
+  while (performance.now() - server.checkedAt > CHECK_LIFETIME) {
+    const isOther = server.checking !== undefined
+    server.checking ??= check(connection, server, mayBatch, warn).finally(() => {
+      server.checking = undefined
+    })
+    await server.checking.catch((error) => {
+      // If the session that checks is lost, the next one does.
+      if (!isOther || error instanceof UnfitSessionError) throw error
+    })
   }
-  const tables = await query(WITHOUT_TRANSACTIONS)
+  return { server, mayBatch }
+}
+
+const newServer = (name: string): Server => ({
+  name,
+  checkedAt: Number.NEGATIVE_INFINITY,
+  checking: undefined,
+  hasNoTriggers: false,
+})
+
+/** Checks what is true of a server. Throws UnfitSessionError for tables that lose what was acknowledged. */
+async function check(connection: Connection, server: Server, mayBatch: boolean, warn: Warn) {
+  const query = async (sql: string) => (await connection.promise().query<RowDataPacket[]>(sql))[0]
+  const found = await query(
+    mayBatch ? `${WITHOUT_TRANSACTIONS} union all ${TRIGGERS}` : WITHOUT_TRANSACTIONS,
+  )
+  const tables = found.filter(({ kind }) => kind === 'table')
   if (tables.length > 0) {
-    known.delete(name)
+    server.checkedAt = Number.NEGATIVE_INFINITY
     const remedy = tables.map(({ name }) => `alter table ${name} engine = InnoDB`).join('; ')
-    throw new UnfitSessionError(`Tables must have the storage engine InnoDB: ${remedy}`)
+    throw new UnfitSessionError(
+      `Tables must have the storage engine InnoDB: ${remedy}`,
+      server.name,
+    )
   }
-  const hasConsecutiveIds =
+  server.hasNoTriggers =
     mayBatch &&
-    (await showsTriggers(query, `${connection.config.database}`, warn)) &&
-    (await query(TRIGGERS)).length === 0
-  known.set(name, { at: performance.now(), hasConsecutiveIds })
-  return { name, hasConsecutiveIds }
+    found.length === 0 &&
+    (await showsTriggers(query, `${connection.config.database}`, warn))
+  server.checkedAt = performance.now()
 }
 
 /** Whether the server shows the triggers of the database to the user. Warns if it may hide some. */
 async function showsTriggers(
-  query: Query,
+  query: (sql: string) => Promise<RowDataPacket[]>,
   database: string,
-  warn: (message: string) => void,
+  warn: Warn,
 ): Promise<boolean> {
-  // A proxy may refuse it.
-  const rows = await query('show grants').catch(() => [])
+  const rows = await query('show grants').catch((error) => {
+    if (error.fatal) throw error
+    return [] // a proxy has refused it
+  })
   const isShown = hasTriggerRight(
     rows.map((row) => String(Object.values(row)[0])),
     database,
@@ -190,10 +222,12 @@ export function hasTriggerRight(lines: string[], database: string): boolean {
   if (isRevoked) return false
   const given = grants.filter(({ verb }) => verb === 'GRANT')
   if (given.some(({ schema, hasRight }) => schema === '*' && hasRight)) return true
-  const here = given.filter(({ schema }) => covers(schema))
-  const ofDatabase = here.filter(({ table }) => table === '*')
+  const ofDatabase = given.filter(({ schema, table }) => table === '*' && covers(schema))
   if (ofDatabase.length > 0 && ofDatabase.every(({ hasRight }) => hasRight)) return true
-  const tables = here.filter(({ table, hasRight }) => table !== '*' && hasRight)
+  // The name of the database in a right for a table is no pattern.
+  const tables = given.filter(({ schema, table, hasRight }) => {
+    return table !== '*' && hasRight && unquoted(schema) === database
+  })
   return TABLES.every((name) => tables.some(({ table }) => unquoted(table) === name))
 }
 
@@ -211,7 +245,7 @@ function patternOf(name: string): RegExp {
 /** Returns the properties of a server, from the variables; see `setUp`. */
 export function toServer(
   { tx_isolation, ...variables }: Record<string, string | undefined>,
-  warn: (message: string) => void,
+  warn: Warn,
 ) {
   // The name in MariaDB before 11.1.
   variables.transaction_isolation ??= tx_isolation

@@ -1,0 +1,166 @@
+/** When sessions with a MySQL server are opened, and replaced by others. */
+import { setTimeout } from 'node:timers/promises'
+import { sql } from 'kysely'
+import { afterAll, expect, onTestFinished, test, vi } from 'vitest'
+import { connect } from '../../../../db/connect.ts'
+import { execute } from '../../../../db/statement.ts'
+import type { Database } from '../../../../db/tables.ts'
+import { startBalancer, startSilent } from '../../../support/balancer.ts'
+import { pass } from '../../../support/clock.ts'
+import { newDatabase } from '../../../support/database.ts'
+import { running, until } from '../../../support/instance.ts'
+import { proxied } from '../../../support/proxy.ts'
+import { createKey } from '../../../support/service.ts'
+import { openSql } from '../../../support/sql.ts'
+
+const direct = await newDatabase()
+const { proxy, url } = await proxied(direct.url)
+await createKey(direct.url) // migrates
+const admin = await openSql(direct.url)
+afterAll(async () => {
+  await admin.close()
+  await proxy.cut()
+  await direct.remove()
+})
+
+async function newDb(to = url, size = 10): Promise<Database> {
+  const db = await connect(to, { timeout: 5_000, size })
+  onTestFinished(async () => {
+    await db.destroy()
+    await until('all are closed', () => proxy.clients === 0)
+  })
+  return db
+}
+const list = (db: Database) => execute(db, db.selectFrom('pets').select('id'))
+const sent = (pattern: RegExp) => proxy.statements.filter((text) => pattern.test(text)).length
+
+test('a lone call does not wait for a server that accepts its connection and stays silent', async () => {
+  const silent = await startSilent()
+  const balancer = await startBalancer(silent.port, Number(new URL(direct.url).port))
+  const db = await newDb(Object.assign(new URL(direct.url), { port: balancer.port }).href)
+  const began = performance.now()
+  expect((await list(db)).rows).toEqual([])
+  expect(performance.now() - began).toBeLessThan(2_000)
+  expect(silent.clients, 'it is kept: the server would count its end').toBe(1)
+})
+
+test('once a server has answered, sessions are opened side by side, and only the first one asks what is true of it', async () => {
+  const db = await newDb()
+  proxy.statements.length = 0
+  proxy.slow(100)
+  onTestFinished(() => proxy.slow(0))
+  const lists = Array.from({ length: 8 }, () => list(db))
+  await until('the first one is being opened', () => proxy.clients > 0)
+  expect(proxy.clients).toBe(1)
+  await until('all are being opened', () => proxy.clients === 8)
+  expect(sent(/^select `id`/), 'none is open').toBe(0)
+  await Promise.all(lists)
+  expect(sent(/^(set|show variables)/), 'three round trips for each').toBe(3 * 8)
+  expect(proxy.statements.length - 3 * 8 - 8, 'and two to ask').toBe(2)
+})
+
+test('the session that asks about the server is lost: another one asks', async () => {
+  const db = await newDb()
+  proxy.statements.length = 0
+  const held = proxy.holdAt(/^show grants/)
+  const lists = [list(db), list(db), list(db)]
+  await held
+  await until('two others wait for the answer', () => sent(/^show variables/) === 3)
+  const sessions = () =>
+    admin(
+      'select id from information_schema.processlist where db = database() and id <> connection_id() order by id',
+    )
+  await until(
+    'the sessions of the test before have ended',
+    async () => (await sessions()).length === 3,
+  )
+  const [first] = await sessions()
+  await admin(`kill ${first?.id}`)
+  await Promise.all(lists)
+  expect(sent(/^show grants/)).toBe(2)
+})
+
+/** Uses all sessions of a database at once; returns their ids. */
+async function idsOf(db: Database, count: number): Promise<Set<unknown>> {
+  const ids = Array.from({ length: count }, () =>
+    sql<{ id: bigint }>`select connection_id() as id, sleep(0.05)`.execute(db),
+  )
+  return new Set((await Promise.all(ids)).map(({ rows }) => rows[0]?.id))
+}
+
+test('after five minutes each session is replaced: one at a time, and the other one opens first', async () => {
+  const db = await newDb()
+  const before = await idsOf(db, 2)
+  expect(before.size).toBe(2)
+  pass(5 * 60_000)
+  proxy.slow(30) // so that it is seen
+  onTestFinished(() => proxy.slow(0))
+  let most = 0
+  let least = 10
+  let ids = before
+  await until('all are replaced', async () => {
+    most = Math.max(most, proxy.clients)
+    least = Math.min(least, proxy.clients)
+    ids = await idsOf(db, 2)
+    return ![...ids].some((id) => before.has(id))
+  })
+  expect([least, most]).toEqual([2, 3])
+  const after = await idsOf(db, 2)
+  expect(after, 'the new ones stay').toEqual(ids)
+})
+
+test('before four minutes no session is replaced', async () => {
+  const db = await newDb()
+  const before = await idsOf(db, 2)
+  pass(4 * 60_000 - 5_000)
+  await idsOf(db, 2)
+  await setTimeout(3_500)
+  expect(await idsOf(db, 2)).toEqual(before)
+})
+
+test('a server that says that it may not write: all sessions that were opened before end', async () => {
+  const db = await newDb()
+  const before = await idsOf(db, 4)
+  expect(before.size).toBe(4)
+  await using locker = await openSql(direct.url)
+  await locker('lock tables api_keys write')
+  const inUse = execute(db, db.selectFrom('api_keys').select('id'))
+  await until('it waits', async () => (await running(admin, 'select `id`%')).length === 1)
+  const said = proxy.failAt(/^update `pets`/, 1290)
+  await expect(db.updateTable('pets').set({ status: 'sold' }).execute()).rejects.toThrow()
+  await said
+  await until('the idle ones have ended', () => proxy.clients === 1)
+  await locker('unlock tables')
+  expect((await inUse).rows, 'each after its use').toHaveLength(1)
+  await until('it has ended', () => proxy.clients === 0)
+  expect([...(await idsOf(db, 4))].filter((id) => before.has(id))).toEqual([])
+})
+
+test('a refused log-in is not repeated within a call; the pauses double up to five minutes', async () => {
+  await admin("create user moved@'%' identified by 'before'")
+  await admin("grant all on *.* to moved@'%'")
+  const db = await newDb(
+    Object.assign(new URL(url), { username: 'moved', password: 'before' }).href,
+  )
+  await list(db)
+  await admin("alter user moved@'%' identified by 'after'")
+  await proxy.cut()
+  await proxy.mend()
+  await setTimeout(600) // later, a session is checked before its use
+  const logIns: number[] = []
+  for (let ahead = 0; ahead < 20 * 60; ahead++) {
+    vi.restoreAllMocks()
+    pass(ahead * 1_000)
+    const before = proxy.opened
+    await expect(list(db)).rejects.toMatchObject({
+      hadNoEffect: true,
+      cause: { message: expect.stringContaining('Access denied') },
+    })
+    if (proxy.opened > before) logIns.push(ahead)
+    expect(proxy.opened - before).toBeLessThanOrEqual(1)
+  }
+  expect(logIns).toHaveLength(12)
+  await admin("alter user moved@'%' identified by 'before'")
+  pass((20 + 5) * 60_000)
+  await list(db)
+})
