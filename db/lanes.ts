@@ -180,7 +180,8 @@ export class Lanes {
   /** Executes one statement. Throws the errors of db/errors.ts, and the reason of the deadline. */
   async execute<Row>(statement: Statement<Row>): Promise<QueryResult<Row>> {
     const deadline = statement.deadline ?? new Deadline(this.timeout)
-    const use = (statement.isRead ?? SelectQueryNode.is(statement.query)) ? 'read' : 'write'
+    const isRead = statement.isRead ?? SelectQueryNode.is(statement.query)
+    const use = statement.isAhead ? 'ahead' : isRead ? 'read' : 'write'
     const session = await this.take(use, deadline)
     try {
       return await session.execute<Row>(statement, deadline)

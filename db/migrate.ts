@@ -6,7 +6,7 @@ import type { Deadline } from './deadline.ts'
 import { engineOf } from './engine.ts'
 import { DatabaseUnavailableError, DuplicateError, LockedError } from './errors.ts'
 import { retry } from './retry.ts'
-import { execute } from './statement.ts'
+import type { Statement } from './session.ts'
 
 interface Migration {
   name: string
@@ -94,7 +94,7 @@ async function runPending(db: Database, migrations: Migration[], report?: Report
 }
 
 /**
- * Returns whether each migration has run, with one query. A newer release may have run others. Throws
+ * Returns whether each migration has run, with one query, before the calls that wait. A newer release may have run others. Throws
  * DatabaseUnavailableError, also at the deadline, and if there is no table of them. Throws
  * BrokenDatabaseError if the files of the database are no longer those that were opened.
  */
@@ -104,17 +104,21 @@ export async function isCurrent(
   migrations = MIGRATIONS,
 ): Promise<boolean> {
   engineOf(db).checkPlace()
-  const executed = await executedNames(db, deadline)
+  const executed = await executedNames(db, { deadline, isAhead: true })
   return migrations.every(({ name }) => executed.includes(name))
 }
 
-async function executedNames(db: Database, deadline?: Deadline): Promise<string[]> {
+async function executedNames(
+  db: Database,
+  options: Pick<Statement, 'deadline' | 'isAhead'> = {},
+): Promise<string[]> {
   const query = db
     .withTables<Executed>()
     .selectFrom(TABLE)
     // Where the database had the character set `binary`, Kysely's Migrator made its names binary, too.
     .select((builder) => builder.cast<string>('name', 'char').as('name'))
-  return (await execute(db, query, deadline)).rows.map(({ name }) => name)
+  const { rows } = await db.lanes.execute<{ name: string }>({ ...query.compile(), ...options })
+  return rows.map(({ name }) => name)
 }
 
 /**

@@ -8,6 +8,8 @@ export interface Statement<Row = unknown> extends CompiledQuery<Row> {
   deadline?: Deadline | undefined
   /** Whether the statement only reads, so that it does not wait behind writes; by default a `selectFrom` does, and raw SQL may write. */
   isRead?: boolean
+  /** Whether it takes the next free lane, or one beyond all, before the calls that wait: for readiness. */
+  isAhead?: boolean
   /** Throws NoConsecutiveIdsError if the server does not guarantee consecutive ids. */
   needsConsecutiveIds?: boolean
 }

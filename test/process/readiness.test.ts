@@ -1,5 +1,6 @@
 /** `/readyz` and `/healthz`: whether the service can serve, and whether the process is alive. */
 import { copyFileSync, renameSync, rmSync } from 'node:fs'
+import { setTimeout } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
 import { everyHeader } from '../support/expect.ts'
@@ -161,6 +162,31 @@ describe.runIf(engine === 'mysql')('a database server', () => {
     }
     expect((await answers).map(({ status }) => status)).toEqual(Array(20).fill(503))
     expect(most, 'concurrent queries: one, and another for late probes').toBeLessThan(4)
+  })
+
+  test('that is far away: ready from the first session on, while 200 calls wait', async () => {
+    const { proxy, url } = await proxied(database.url)
+    await start(url)
+    await proxy.cut()
+    await proxy.mend()
+    await setTimeout(600) // a session that was in use a moment ago is not checked
+    proxy.slow(75)
+    proxy.statements.length = 0
+    let isOver = false
+    const statuses = new Set<number>()
+    const clients = Array.from({ length: 200 }, async (_, client) => {
+      // No two share a statement.
+      const path = `/pets?limit=${1 + (client % 100)}${client < 100 ? '' : '&status=sold'}`
+      while (!isOver) statuses.add((await service.rest('GET', path)).status)
+    })
+    await until('a call is sent', () => proxy.statements.some((text) => /`api_keys`/.test(text)))
+    const probes: number[] = []
+    while (probes.length < 10) probes.push((await ready()).status)
+    isOver = true
+    await Promise.all(clients)
+    expect(probes).toEqual(Array(10).fill(200))
+    expect(statuses).toEqual(new Set([200]))
+    await proxy.cut()
   })
 
   test('that hangs: not ready after a second, also for concurrent probes', async () => {
