@@ -6,6 +6,8 @@ import { type AddressInfo, connect, createServer } from 'node:net'
 export interface Balancer {
   port: number
   ports: number[]
+  /** When the latest connection was opened (performance.now()). */
+  openedAt: number
 }
 
 const portOf = (server: ReturnType<typeof createServer>) => (server.address() as AddressInfo).port
@@ -13,6 +15,7 @@ const portOf = (server: ReturnType<typeof createServer>) => (server.address() as
 export async function startBalancer(...ports: number[]): Promise<Balancer> {
   let turn = 0
   const server = createServer((client) => {
+    balancer.openedAt = performance.now()
     const upstream = connect(balancer.ports[turn++ % balancer.ports.length] as number, '127.0.0.1')
     client.pipe(upstream).pipe(client)
     for (const socket of [client, upstream]) {
@@ -21,7 +24,7 @@ export async function startBalancer(...ports: number[]): Promise<Balancer> {
   })
   server.listen(0, '127.0.0.1').unref()
   await once(server, 'listening')
-  const balancer = { port: portOf(server), ports }
+  const balancer = { port: portOf(server), ports, openedAt: 0 }
   return balancer
 }
 
