@@ -1,8 +1,11 @@
 /** What operators do to a MySQL server, its tables and its users. */
 import { sql } from 'kysely'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { connect } from '../../../../db/connect.ts'
 import { Deadline } from '../../../../db/deadline.ts'
+import { NoConsecutiveIdsError } from '../../../../db/errors.ts'
+import { TABLES } from '../../../../db/tables.ts'
+import { inTransaction } from '../../../../db/transaction.ts'
 import { petStore } from '../../../../src/petstore/pets/store.ts'
 import { pass } from '../../../support/clock.ts'
 import { mysqlForFile, newDatabase } from '../../../support/database.ts'
@@ -74,6 +77,123 @@ test('a table that loses its transactions while the service runs: a minute later
   })
   await admin('alter table pets engine = InnoDB')
   expect(await sold()).toHaveLength(1)
+})
+
+test('a table that loses its transactions: noticed once a session is replaced, which ends the others too', async () => {
+  const { db, sold } = await newDb()
+  const ids = async () => {
+    const ask = () => sql<{ id: bigint }>`select connection_id() as id, sleep(0.1)`.execute(db)
+    const answers = await Promise.all([ask(), ask(), ask()])
+    return answers.map(({ rows }) => Number(rows[0]?.id))
+  }
+  const before = await ids()
+  await admin('alter table pets engine = MyISAM')
+  onTestFinished(async () => void (await admin('alter table pets engine = InnoDB')))
+  pass(4 * 60_000 - 1)
+  expect(await sold(), 'until then').toHaveLength(1)
+  vi.restoreAllMocks()
+  pass(5 * 60_000)
+  await ids() // in use: no session is idle for long
+  await until('the others have ended', async () => {
+    const open = await admin('select id from information_schema.processlist')
+    return !open.some(({ id }) => before.includes(Number(id)))
+  })
+  await expect(sold()).rejects.toMatchObject({
+    cause: { message: expect.stringContaining('alter table pets engine = InnoDB') },
+  })
+})
+
+test('a trigger that is added while the service runs: once a session is replaced, all sessions know', async () => {
+  const { db } = await newDb()
+  const ask = () => sql`select sleep(0.1)`.execute(db)
+  const batch = () => {
+    const query = sql`select 1`.compile(db)
+    return db.lanes.execute({ ...query, needsConsecutiveIds: true })
+  }
+  await Promise.all([ask(), ask(), ask()])
+  await batch()
+  await admin('create trigger other before insert on pets for each row set new.id = new.id')
+  onTestFinished(async () => void (await admin('drop trigger other')))
+  pass(5 * 60_000)
+  await Promise.all([ask(), ask(), ask()])
+  await until(
+    'one is replaced',
+    async () => (await batch().catch((error) => error)) instanceof NoConsecutiveIdsError,
+  )
+  const outcomes = await Promise.allSettled([batch(), batch(), batch()])
+  expect(outcomes.map(({ status }) => status)).toEqual(Array(3).fill('rejected'))
+})
+
+test('a server whose transactions only read, by default', async () => {
+  const [name] = await admin(
+    "show variables where variable_name in ('tx_read_only', 'transaction_read_only')",
+  )
+  await admin(`set global ${name?.Variable_name} = 'ON'`)
+  onTestFinished(async () => void (await admin(`set global ${name?.Variable_name} = 'OFF'`)))
+  const { db } = await newDb()
+  using deadline = new Deadline(5_000)
+  const pet = { name: 'Max', categoryId: 3n, status: 'available' } as const
+  const { id } = await petStore(db).create(pet, deadline)
+  await inTransaction(db, (inside) => inside.deleteFrom('pets').where('id', '=', id).execute())
+})
+
+/** Whether creations share statements for this user, and what the operator is told. */
+async function batchesOf(user: string, ...statements: string[]) {
+  const place = new URL(url).pathname.slice(1)
+  await admin(`create user ${user}@'%' identified by 'secret'`)
+  for (const statement of statements) await admin(statement.replaceAll('DB', place))
+  const warnings: string[] = []
+  const { db } = await newDb(withUser(user), (warning) => warnings.push(warning))
+  const query = sql`select 1`.compile(db)
+  const isBatched = await Promise.all(
+    [1, 2].map(() => db.lanes.execute({ ...query, needsConsecutiveIds: true })),
+  ).then(
+    () => true,
+    (error) => {
+      if (!(error instanceof NoConsecutiveIdsError)) throw error
+      return false
+    },
+  )
+  return { isBatched, warnings: warnings.filter((text) => text.includes('trigger')), place }
+}
+const ofTables = (rights: string, user: string) =>
+  TABLES.map((table) => `grant ${rights} on \`DB\`.${table} to ${user}@'%'`)
+
+test('a user whose rights are for a pattern of names: creations share statements', async () => {
+  const { isBatched, warnings } = await batchesOf('p1', "grant all on `petst%`.* to p1@'%'")
+  expect([isBatched, warnings]).toEqual([true, []])
+})
+
+test('a user whose rights are for each table: creations share statements with TRIGGER alone, and else one line says so', async () => {
+  expect(await batchesOf('p2', ...ofTables('all', 'p2'))).toMatchObject({
+    isBatched: true,
+    warnings: [],
+  })
+  const { isBatched, warnings, place } = await batchesOf(
+    'p3',
+    ...ofTables('select, insert, update, delete', 'p3'),
+  )
+  expect(isBatched).toBe(false)
+  expect(warnings).toEqual([expect.stringContaining(`grant trigger on \`${place}\`.* to the user`)])
+})
+
+test('a right that is revoked for the database: creations share no statement', async ({ skip }) => {
+  await admin('set global partial_revokes = ON').catch(() => skip('MariaDB has no partial revokes'))
+  const revoked = await batchesOf(
+    'p4',
+    "grant all on *.* to p4@'%'",
+    "revoke trigger on `DB`.* from p4@'%'",
+  )
+  expect(revoked).toMatchObject({
+    isBatched: false,
+    warnings: [expect.stringContaining('grant trigger')],
+  })
+  const managed = await batchesOf(
+    'p5',
+    "grant all on *.* to p5@'%'",
+    "revoke trigger, drop on mysql.* from p5@'%'",
+  )
+  expect(managed).toMatchObject({ isBatched: true, warnings: [] })
 })
 
 test('without its index, and through a view, a list is read too', async () => {

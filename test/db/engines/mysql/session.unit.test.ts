@@ -1,6 +1,6 @@
 /** What the variables of a MySQL server say. */
 import { expect, test } from 'vitest'
-import { toServer } from '../../../../db/engines/mysql/set-up.ts'
+import { hasTriggerRight, toServer } from '../../../../db/engines/mysql/set-up.ts'
 
 type Variables = Record<string, string | undefined>
 
@@ -73,4 +73,71 @@ test.each<[what: string, others: Variables, mistake?: string]>([
 ])('%s: why the session is unusable', (_, others, mistake) => {
   if (mistake) expect(() => toServerOf(others)).toThrow(mistake)
   else toServerOf(others)
+})
+
+const to = 'TO `shop`@`%`'
+const all = (place: string) => `GRANT ALL PRIVILEGES ON ${place} ${to}`
+const some = (place: string) => `GRANT SELECT, INSERT, UPDATE ON ${place} ${to}`
+const trigger = (place: string) =>
+  `GRANT SELECT, INSERT, TRIGGER ON ${place} ${to} WITH GRANT OPTION`
+const usage = `GRANT USAGE ON *.* ${to}`
+const tables = ['api_keys', 'idempotency_keys', 'pets']
+
+test.each<[what: string, lines: string[], isSo: boolean]>([
+  ['all rights everywhere', [all('*.*')], true],
+  ['TRIGGER everywhere', [trigger('*.*')], true],
+  ['all rights for the database', [usage, all('`pet_store`.*')], true],
+  ['a name with an escaped underscore', [usage, all('`pet\\_store`.*')], true],
+  ['a pattern', [usage, all('`pet%`.*')], true],
+  ['a pattern of one character', [usage, all('`p_t_store`.*')], true],
+  ['a pattern of another database', [usage, all('`shop%`.*')], false],
+  ['an escaped pattern, which is a name', [usage, all('`pet\\%`.*')], false],
+  ['two patterns, of which one has less', [usage, all('`pet%`.*'), some('`pet_store`.*')], false],
+  ['two patterns that have it', [usage, all('`pet%`.*'), trigger('`pet_store`.*')], true],
+  ['each table', [usage, ...tables.map((name) => trigger(`\`pet_store\`.\`${name}\``))], true],
+  [
+    'each table, as MySQL writes it',
+    [usage, ...tables.map((name) => trigger(`TABLE \`pet_store\`.\`${name}\``))],
+    true,
+  ],
+  [
+    'all tables but one',
+    [usage, ...tables.slice(1).map((name) => all(`\`pet_store\`.\`${name}\``))],
+    false,
+  ],
+  [
+    'each table of a database whose name is like a pattern',
+    [usage, ...tables.map((name) => all(`\`pet%\`.\`${name}\``))],
+    false,
+  ],
+  ['other rights everywhere', [some('*.*')], false],
+  ['other rights everywhere, and TRIGGER here', [some('*.*'), trigger('`pet_store`.*')], true],
+  [
+    'TRIGGER revoked here',
+    [trigger('*.*'), 'REVOKE TRIGGER ON `pet_store`.* FROM `shop`@`%`'],
+    false,
+  ],
+  [
+    'all rights revoked here',
+    [all('*.*'), 'REVOKE ALL PRIVILEGES ON `pet_store`.* FROM `shop`@`%`'],
+    false,
+  ],
+  [
+    'other rights revoked here',
+    [all('*.*'), 'REVOKE DROP, EVENT ON `pet_store`.* FROM `shop`@`%`'],
+    true,
+  ],
+  [
+    'rights revoked on `mysql`, as on managed servers',
+    [all('*.*'), 'REVOKE TRIGGER, DROP ON `mysql`.* FROM `shop`@`%`'],
+    true,
+  ],
+  [
+    'a role, and dynamic rights',
+    [usage, `GRANT BACKUP_ADMIN ON *.* ${to}`, 'GRANT `app`@`%` TO `shop`@`%`'],
+    false,
+  ],
+  ['nothing: a proxy has refused the question', [], false],
+])('%s: whether the server shows all triggers', (_, lines, isSo) => {
+  expect(hasTriggerRight(lines, 'pet_store')).toBe(isSo)
 })
