@@ -133,7 +133,7 @@ test('a server whose transactions only read, by default', async () => {
   const { db } = await newDb()
   using deadline = new Deadline(5_000)
   const pet = { name: 'Max', categoryId: 3n, status: 'available' } as const
-  const { id } = await petStore(db).create(pet, deadline)
+  const { id } = await petStore(db).create({ deadline }, pet)
   await inTransaction(db, (inside) => inside.deleteFrom('pets').where('id', '=', id).execute())
 })
 
