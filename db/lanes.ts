@@ -96,8 +96,11 @@ class Call {
   readonly resolve: (output: unknown) => void
   readonly reject: (error: unknown) => void
   isWaiting = true
-  /** Later calls of the same name, which have the same output. */
+  /** The first call of its name that waits, whose input is that of all. */
+  first: Call = this
+  /** Of the first call: the later ones of its name, which have its output, and the number of all that wait. */
   others: Call[] | undefined
+  waiting = 0
 
   constructor(input: unknown, name: Call['name'], deadline: Deadline) {
     this.input = input
@@ -179,7 +182,8 @@ export class Lanes {
 
   /** Executes one statement. Throws the errors of db/errors.ts, and the reason of the deadline. */
   async execute<Row>(statement: Statement<Row>): Promise<QueryResult<Row>> {
-    const deadline = statement.deadline ?? new Deadline(this.timeout)
+    using own = new Deadline(statement.deadline ? Number.POSITIVE_INFINITY : this.timeout)
+    const deadline = statement.deadline ?? own
     const isRead = statement.isRead ?? SelectQueryNode.is(statement.query)
     const use = statement.isAhead ? 'ahead' : isRead ? 'read' : 'write'
     const session = await this.take(use, deadline)
@@ -187,7 +191,6 @@ export class Lanes {
       return await session.execute<Row>(statement, deadline)
     } finally {
       this.giveBack(session, use)
-      if (!statement.deadline) deadline.clear()
     }
   }
 
@@ -253,20 +256,19 @@ export class Lanes {
   /** Waits in a line, and resolves to what its calls share. Throws OverloadedError if the line is full. */
   #join(line: Line, input: unknown, name: Call['name'], deadline: Deadline): Promise<unknown> {
     if (!this.#root) refuseInTransaction()
+    return this.#wait(line, input, name, deadline)
+  }
+
+  /** Waits as `#join`, also where a lane became free in the work of a transaction. */
+  #wait(line: Line, input: unknown, name: Call['name'], deadline: Deadline): Promise<unknown> {
     const refusal = deadline.reason ?? this.#ended ?? (line.isFull && OVERLOADED)
     if (refusal) return Promise.reject(refusal)
     const call = new Call(input, name, deadline)
-    const isAlone = this.#usage.used === 0 && this.#waiting.length === 0 && line.lastCount <= 1
-    if (line.add(call)) {
-      if (line.use === 'ahead') this.#waiting.unshift(line)
-      else this.#waiting.push(line)
-    }
+    const isAlone = this.#usage.used === 0 && this.#usage.waiting === 0 && line.lastCount <= 1
+    if (line.add(call)) this.#enqueue(line)
     this.#usage.waiting++
     deadline.onGiveUp((reason) => {
-      if (call.isWaiting) {
-        this.#leave(line, call)
-        line.hasGivenUp = true
-      }
+      this.#leave(line, call)
       call.reject(reason)
     })
     if (line.isDue) this.next()
@@ -307,7 +309,7 @@ export class Lanes {
       const calls = line.take()
       for (const call of calls) this.#begun(line, call)
       // The rest waits behind the lines that came meanwhile.
-      if (line.hasCalls) this.#waiting.push(line)
+      if (line.hasCalls) this.#enqueue(line)
       if (!session) continue
       this.#use(line.use)
       if (line.isOfLoans) calls[0]?.resolve(session)
@@ -315,20 +317,25 @@ export class Lanes {
     }
   }
 
+  #enqueue(line: Line): void {
+    if (line.use === 'ahead') this.#waiting.unshift(line)
+    else this.#waiting.push(line)
+  }
+
   #begun(line: Line, call: Call): void {
-    if (call.isWaiting) this.#leave(line, call)
-    for (const other of call.others ?? []) if (other.isWaiting) this.#leave(line, other)
+    this.#leave(line, call)
+    for (const other of call.others ?? []) this.#leave(line, other)
   }
 
   #leave(line: Line, call: Call): void {
-    call.isWaiting = false
-    line.count--
+    if (!call.isWaiting) return
+    line.leave(call)
     this.#usage.waiting--
   }
 
   #mayBegin(line: Line): boolean {
     const { used } = this.#usage
-    if (line.use === 'ahead') return this.#ahead === 0 && used <= this.#size
+    if (line.use === 'ahead') return this.#ahead === 0
     if (used >= this.#size) return false
     if (line.isHeld) {
       line.startTimer()
@@ -339,9 +346,13 @@ export class Lanes {
 
   /** The number of lanes that the waiting lines could have now. */
   #wanted(): number {
-    const lines = this.#waiting.filter((line) => line.isDue && this.#mayBegin(line))
-    const wanted = lines.reduce((sum, line) => sum + line.wanted, 0)
-    return Math.min(wanted, this.#size - this.#usage.used + 1)
+    const wanted = { read: 0, write: 0, ahead: 0 }
+    for (const line of this.#waiting) {
+      if (line.isDue && this.#mayBegin(line)) wanted[line.use] += line.wanted
+    }
+    const writes = Math.min(wanted.write, this.#writers - this.#writing)
+    const used = Math.min(wanted.read + writes, this.#size - this.#usage.used)
+    return used + Math.min(wanted.ahead, 1)
   }
 
   #use(use: Use): void {
@@ -396,7 +407,7 @@ export class Lanes {
   /** Rejects the calls of a statement or transaction that failed, or lets those run again that did not fail. */
   #refuse(line: Line, calls: Call[], error: unknown): void {
     const again = (line: Line, { input, deadline, resolve, reject }: Call) =>
-      void this.#join(line, input, undefined, deadline).then(resolve, reject)
+      void this.#wait(line, input, undefined, deadline).then(resolve, reject)
     if (error instanceof PartialError) {
       for (const [index, call] of calls.entries()) {
         const { failures } = error
@@ -458,10 +469,9 @@ class Line {
   readonly #maxLanes: number
   /** The calls, in the order of their arrival. Some have been given up. */
   #calls: Call[] = []
-  /** The number of calls that wait. */
+  /** The number of calls that wait, and of their inputs. */
   count = 0
-  /** Whether some of the calls have been given up. */
-  hasGivenUp = false
+  #inputs = 0
   /** The number of statements that hold the waiting calls back, and how often these were let go before. */
   #holding = 0
   #round = 0
@@ -505,12 +515,12 @@ class Line {
 
   /** Whether the statements that run hold the waiting calls back. */
   get isHeld(): boolean {
-    return this.#holding >= this.#maxLanes && this.#calls.length < this.#maxSize
+    return this.#holding >= this.#maxLanes && this.#inputs < this.#maxSize
   }
 
   /** The number of lanes that the waiting calls could have. */
   get wanted(): number {
-    const lanes = Math.ceil(this.count / this.#maxSize)
+    const lanes = Math.ceil(this.#inputs / this.#maxSize)
     return Math.min(lanes, Math.max(1, this.#maxLanes - this.#holding))
   }
 
@@ -522,41 +532,46 @@ class Line {
   /** Adds a call. Returns whether the line was empty. */
   add(call: Call): boolean {
     const wasEmpty = this.#calls.length === 0
-    this.count++
     const same = call.name !== undefined && this.#calls.find(({ name }) => name === call.name)
     if (!same) this.#calls.push(call)
     else if (same.others) same.others.push(call)
     else same.others = [call]
+    if (same) call.first = same
+    this.count++
+    if (call.first.waiting++ === 0) this.#inputs++
     return wasEmpty
+  }
+
+  /** Removes a call from those that wait. */
+  leave(call: Call): void {
+    call.isWaiting = false
+    this.count--
+    if (--call.first.waiting === 0) this.#inputs--
   }
 
   /** Takes the calls of the next statement out of the line, without those that were given up. */
   take(): Call[] {
     let calls: Call[] = []
-    if (!this.hasGivenUp && this.#calls.length <= this.#maxSize) {
+    if (this.#inputs === this.#calls.length && this.#inputs <= this.#maxSize) {
       calls = this.#calls
       this.#calls = []
     }
     while (this.#calls.length > 0 && calls.length < this.#maxSize) {
       for (const call of this.#calls.splice(0, this.#maxSize - calls.length)) {
-        if (call.isWaiting || call.others?.some(({ isWaiting }) => isWaiting)) calls.push(call)
+        if (call.waiting > 0) calls.push(call)
       }
     }
-    if (this.#calls.length === 0) this.#rest()
-    return calls
-  }
-
-  #rest(): void {
-    this.hasGivenUp = false
-    this.isDue = this.isOfLoans
+    if (this.#calls.length === 0) this.isDue = this.isOfLoans
     clearTimeout(this.#timer)
     this.#timer = undefined
+    return calls
   }
 
   /** Notes that a statement of so many calls has begun. Returns what `ended` needs to know. */
   began(count: number): number {
     this.lastCount = count
     this.#holding++
+    if (this.count > 0 && this.isHeld) this.startTimer()
     return this.#round
   }
 

@@ -1,0 +1,223 @@
+/** Lanes over sessions that the test controls: it opens them, and ends each of their statements. */
+import {
+  type CompiledQuery,
+  DummyDriver,
+  Kysely,
+  type QueryResult,
+  SqliteAdapter,
+  SqliteIntrospector,
+  SqliteQueryCompiler,
+  CompiledQuery as statementOf,
+} from 'kysely'
+import type { Database } from '../../../db/database.ts'
+import { Deadline } from '../../../db/deadline.ts'
+import { Lanes, type Usage } from '../../../db/lanes.ts'
+import type { Plan } from '../../../db/plan.ts'
+import type { Session, Sessions, Statement } from '../../../db/session.ts'
+import type { Tables } from '../../../db/tables.ts'
+import { runShared } from '../../../db/transaction.ts'
+
+/** What a session executes, until the test ends it or its deadline does. */
+export interface Running {
+  session: ControlledSession
+  /** The name of the plan and the kind of its inputs; `begin` and `commit` of a transaction. */
+  sql: string
+  inputs: unknown[]
+  deadline: Deadline
+  end(): void
+  fail(error: Error): void
+}
+
+export interface Observer {
+  onTake?(session: ControlledSession): void
+  onGiveBack?(session: ControlledSession): void
+  onRun?(running: Running): void
+  /** `hasEnded`: the statement succeeded. Otherwise `error` says why not. */
+  onEnd?(running: Running, error?: Error): void
+}
+
+export class ControlledSession implements Session {
+  readonly #sessions: ControlledSessions
+  isInTransaction = false
+  /** It is not used again. */
+  isLost = false
+
+  constructor(sessions: ControlledSessions) {
+    this.#sessions = sessions
+  }
+
+  execute<Row>(statement: Statement, deadline: Deadline): Promise<QueryResult<Row>> {
+    const { sql, parameters } = statement
+    return this.#run(sql, [...parameters], deadline) as Promise<QueryResult<never>>
+  }
+
+  async begin(deadline: Deadline): Promise<void> {
+    await this.#run('begin', [], deadline)
+    this.isInTransaction = true
+  }
+
+  async commit(deadline: Deadline): Promise<void> {
+    await this.#run('commit', [], deadline)
+    this.isInTransaction = false
+  }
+
+  async rollback(): Promise<void> {
+    this.isInTransaction = false
+  }
+
+  /** Runs until the test ends it. The rows of the result are the inputs. */
+  #run(sql: string, inputs: unknown[], deadline: Deadline): Promise<QueryResult<unknown>> {
+    const { running, observer } = this.#sessions
+    const isUsed = running.some(({ session }) => session === this)
+    if (isUsed || this.isLost) throw new Error('A session executes one statement at a time')
+    return new Promise((resolve, reject) => {
+      const remove = (error?: Error) => {
+        if (!running.includes(one)) return
+        running.splice(running.indexOf(one), 1)
+        observer.onEnd?.(one, error)
+        if (error) reject(error)
+        else resolve({ rows: inputs })
+      }
+      const one: Running = {
+        session: this,
+        sql,
+        inputs,
+        deadline,
+        end: remove,
+        fail: remove,
+      }
+      running.push(one)
+      observer.onRun?.(one)
+      deadline.onGiveUp((reason) => {
+        if (running.includes(one)) this.isLost = true
+        remove(reason)
+      })
+    })
+  }
+}
+
+export class ControlledSessions implements Sessions {
+  /** The lanes that use the sessions; set once, by `newLanes`. */
+  lanes!: Lanes
+  readonly observer: Observer
+  /** What the sessions execute, the oldest first. */
+  readonly running: Running[] = []
+  readonly taken = new Set<ControlledSession>()
+  idle: ControlledSession[] = []
+  /** The number of sessions for which calls wait. */
+  wanted = 0
+  /** The numbers of lanes that the lanes asked for. */
+  readonly prepared: number[] = []
+  isEnded = false
+
+  constructor(observer: Observer) {
+    this.observer = observer
+  }
+
+  take(): ControlledSession | undefined {
+    const session = this.idle.pop()
+    if (!session) return undefined
+    this.taken.add(session)
+    this.observer.onTake?.(session)
+    return session
+  }
+
+  prepare(count: number): void {
+    this.wanted = count
+    this.prepared.push(count)
+  }
+
+  giveBack(session: ControlledSession): void {
+    if (!this.taken.delete(session)) throw new Error('The session was not in use')
+    if (!session.isLost) this.idle.push(session)
+    this.observer.onGiveBack?.(session)
+  }
+
+  end(): void {
+    this.isEnded = true
+  }
+
+  /** Opens this many sessions. */
+  open(count: number): void {
+    this.wanted = Math.max(0, this.wanted - count)
+    this.idle.push(...Array.from({ length: count }, () => new ControlledSession(this)))
+    this.lanes.next()
+  }
+}
+
+interface Options {
+  size: number
+  isInProcess?: boolean
+  /** The number of sessions that are open; by default one more than there are lanes. */
+  open?: number
+  observer?: Observer
+  runShared?: typeof runShared
+}
+
+/** Returns lanes, their sessions, and their numbers. */
+export function newLanes({
+  size,
+  isInProcess = false,
+  open = size + 1,
+  observer = {},
+  runShared: run = runShared,
+}: Options) {
+  const usage: Usage = { used: 0, waiting: 0 }
+  const sessions = new ControlledSessions(observer)
+  const lanes = new Lanes(sessions, { size, usage, isInProcess })
+  sessions.lanes = lanes
+  const db = databaseWith(lanes)
+  lanes.db = db
+  lanes.runShared = (session, works, deadline) => run(db, session, works, deadline)
+  sessions.open(open)
+  return { lanes, sessions, usage }
+}
+
+function databaseWith(lanes: Lanes): Database {
+  const db = new Kysely<Tables>({
+    dialect: {
+      createAdapter: () => new SqliteAdapter(),
+      createDriver: () => new DummyDriver(),
+      createIntrospector: (db) => new SqliteIntrospector(db),
+      createQueryCompiler: () => new SqliteQueryCompiler(),
+    },
+  })
+  return Object.assign(db, { lanes })
+}
+
+/** Returns a plan whose statement has its inputs as parameters, and whose output is `outputOf` an input. */
+export function planOf<Input, Output>(
+  name: string,
+  outputOf: (input: Input) => Output,
+  { maxSize, ...options }: { maxSize: number } & Partial<Omit<Plan<Input, Output>, 'maxSize'>>,
+): Plan<Input, Output> {
+  return {
+    use: 'read',
+    maxSize: { inProcess: maxSize, server: maxSize },
+    build: (_db, values, kind) => ({
+      compile: (): CompiledQuery =>
+        statementOf.raw(
+          kind ? `${name} ${kind}` : name,
+          values.map((value) => value((input) => input)),
+        ),
+    }),
+    split: ({ rows }, inputs) => inputs.map((_input, index) => outputOf(rows[index] as Input)),
+    output: (shared) => shared as Output,
+    ...options,
+  }
+}
+
+export const forever = () => new Deadline(Number.POSITIVE_INFINITY)
+
+/** Lets everything happen that does not wait for another turn of the event loop. */
+export async function drain(): Promise<void> {
+  for (let tick = 0; tick < 6; tick++) await new Promise<void>((done) => process.nextTick(done))
+}
+
+/** Lets this many turns of the event loop pass. */
+export async function turns(count: number): Promise<void> {
+  for (let turn = 0; turn < count; turn++) {
+    await new Promise((done) => setImmediate(done))
+    await drain()
+  }
+}
