@@ -1,19 +1,23 @@
 /** Concurrent reads share a query, and each call has its own result. */
 import { setTimeout } from 'node:timers/promises'
-import { describe, expect, test, vi } from 'vitest'
+import { afterAll, describe, expect, test, vi } from 'vitest'
 import { connect } from '../../../db/connect.ts'
 import { Deadline } from '../../../db/deadline.ts'
 import { petStore } from '../../../src/petstore/pets/store.ts'
-import { engine } from '../../support/database.ts'
+import { engine, newDatabase } from '../../support/database.ts'
 import { running } from '../../support/instance.ts'
 import { abortable } from '../../support/raw.ts'
 import { transformer } from '../../support/router.ts'
 import { serviceForFile } from '../../support/service.ts'
+import { watchStatements } from '../../support/statements.ts'
 
 const PETS = 300
 
+const database = await newDatabase()
+const statements = await watchStatements(database.url)
+afterAll(() => statements.close())
 // Long, so that no timeout ends a statement.
-const service = await serviceForFile({ DATABASE_TIMEOUT: '30s' })
+const service = await serviceForFile({ DATABASE_TIMEOUT: '30s' }, { database })
 const { sql } = service
 const names = Array.from({ length: PETS }, (_, index) => `('Pet ${index + 1}', 1, 'available')`)
 await sql(`insert into pets (name, category_id, status) values ${names.join(', ')}`)
@@ -29,6 +33,20 @@ test('each of many concurrent calls has its own pet, or its own 404', async () =
   for (const [index, body] of answers.entries()) {
     const id = index + 1
     expect(body).toMatchObject(id <= PETS ? { id, name: `Pet ${id}` } : { code: 'NOT_FOUND' })
+  }
+})
+
+test('the calls of a batch share one statement, also where nothing else runs', async () => {
+  const sent = () => statements.like(/^select .* from [`"]pets[`"]/is)
+  const ids = Array.from({ length: 20 }, (_, index) => index + 1)
+  const inputs = ids.map((petId, index) => [index, transformer.serialize({ petId })])
+  const input = encodeURIComponent(JSON.stringify(Object.fromEntries(inputs)))
+  const path = `/trpc/${ids.map(() => 'getPet').join()}?batch=1&input=${input}`
+  await get(1) // the next call is alone, too
+  for (const when of ['after a single call', 'after a batch']) {
+    const before = (await sent()).length
+    expect((await service.fetch(path)).status).toBe(200)
+    expect((await sent()).length - before, when).toBe(1)
   }
 })
 
