@@ -1,6 +1,5 @@
 /** Many clients that never read: the memory of the process is bounded, other clients are served. */
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { expect, test } from 'vitest'
@@ -21,29 +20,12 @@ for (let made = 0; made < 100; made++) await ask('/v1/pets', { method: 'POST', b
 /** Resident memory of the server, in MB. */
 const memory = () => residentMemory(server.child.pid)
 
-/** Milliseconds of processor time that the server has used so far (proc(5): in ticks of 10 ms). */
-function used(): number {
-  const stat = readFileSync(`/proc/${server.child.pid}/stat`, 'utf8')
-  const [user, system] = stat
-    .slice(stat.lastIndexOf(')') + 2)
-    .split(' ')
-    .slice(11, 13)
-  return (Number(user) + Number(system)) * 10
-}
-
-/**
- * Milliseconds of processor time that the server uses until a new client has a list. Wall-clock
- * time would include other work on this machine, so only a deadline of 10 seconds checks it.
- */
-async function wait(): Promise<number> {
-  const before = used()
-  const began = performance.now()
+/** Checks that a new client has a list. How soon, the benchmark measures. */
+async function expectServed(): Promise<void> {
   const headers = { connection: 'close' }
   const answer = await ask('/v1/pets?limit=1', { headers })
   expect(answer.status).toBe(200)
   await answer.text()
-  expect(performance.now() - began).toBeLessThan(10_000)
-  return used() - before
 }
 
 async function silentReader(text: string): Promise<Socket> {
@@ -67,21 +49,18 @@ test.for([
     const authorization = isKeyed ? `Authorization: Bearer ${key}\r\n` : ''
     const text = `GET ${path} HTTP/1.1\r\nHost: x\r\n${authorization}\r\n`.repeat(REQUESTS)
     const sockets: Socket[] = []
-    const waits: number[] = []
     while (sockets.length < CONNECTIONS) {
       const batch = Array.from({ length: 100 }, () => silentReader(text))
       sockets.push(...(await Promise.all(batch)))
-      waits.push(await wait())
+      await expectServed()
     }
     for (let round = 0; round < 20; round++) {
-      waits.push(await wait())
+      await expectServed()
       await setTimeout(100)
     }
     const held = memory()
-    const longest = Math.round(Math.max(...waits))
-    console.log(path, { longest, held: Math.round(held) })
+    console.log(path, { held: Math.round(held) })
     for (const socket of sockets) socket.destroy()
-    expect(longest).toBeLessThan(1_000)
     // V8 and malloc keep what they once had, so each crowd must do with what the one before it left.
     expect(held).toBeLessThan(MAX_MEMORY)
   },

@@ -120,10 +120,15 @@ describe('the limits', () => {
 
 describe('lost connections', () => {
   test('of idle connections that a router has dropped, at most one fails a call', async () => {
-    const { db } = await newPool()
+    const { db, usage } = await newPool({ timeout: 20_000 })
     await warm(db, 7)
     proxy.forget()
-    await list(db).catch(() => {}) // half a second after its last use, a connection is checked
+    using gone = new Deadline(20_000)
+    const first = execute(db, db.selectFrom('pets').select('id'), gone).catch(() => {})
+    await until('it has a connection', () => usage.used === 1)
+    await setTimeout(600) // half a second after its last use, a connection is checked
+    gone.giveUp(new Error('Gone'))
+    await first
     for (let call = 0; call < 8; call++) await list(db)
   })
 
@@ -243,7 +248,7 @@ describe('the end of a pool', () => {
   })
 
   test('closes idle connections to a server that hangs, and one that is being opened', async () => {
-    const { db } = await newPool({ timeout: 500 })
+    const { db } = await newPool({ timeout: 20_000 })
     await list(db)
     proxy.stall()
     expect(await ended(db)).toBe('ended')
@@ -260,6 +265,7 @@ describe('the end of a pool', () => {
     const { port } = silent.address() as AddressInfo // it listens on a port
     const opening = await newPool({ timeout: 500 }, `mysql://root@127.0.0.1:${port}/pets`)
     await expect(list(opening.db)).rejects.toThrow('cannot be used')
+    await until('it is being opened', () => clients === 1)
     await setTimeout(200)
     expect(clients, 'it is kept: the server would count its end').toBe(1)
     expect(await ended(opening.db)).toBe('ended')
