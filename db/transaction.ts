@@ -35,7 +35,7 @@ export async function inTransaction<Result>(
 }
 
 /** Work for a transaction that it shares with other such works. It must use this deadline, and no other. */
-type SharedWork<Output> = (transaction: Database, deadline: Deadline) => Promise<Output>
+export type SharedWork<Output> = (transaction: Database, deadline: Deadline) => Promise<Output>
 
 /**
  * Runs work in a transaction with other such works, which run concurrently: their inserts share statements,

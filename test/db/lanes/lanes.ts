@@ -170,7 +170,7 @@ export function newLanes({
   lanes.db = db
   lanes.runShared = (session, works, deadline) => run(db, session, works, deadline)
   sessions.open(open)
-  return { lanes, sessions, usage }
+  return { db, lanes, sessions, usage }
 }
 
 function databaseWith(lanes: Lanes): Database {

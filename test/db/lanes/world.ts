@@ -12,9 +12,9 @@ import {
   OverloadedError,
   RejectedRowError,
 } from '../../../db/errors.ts'
-import type { SharedWork, Use } from '../../../db/lanes.ts'
+import type { Use } from '../../../db/lanes.ts'
 import type { Plan } from '../../../db/plan.ts'
-import { runShared } from '../../../db/transaction.ts'
+import { runShared, type SharedWork, shareTransaction } from '../../../db/transaction.ts'
 import { type ControlledSession, drain, newLanes, planOf, type Running, turns } from './lanes.ts'
 
 /** Milliseconds for which a statement holds back the calls of its line. */
@@ -231,7 +231,7 @@ export class World {
       return call.id
     }
     this.#works.set(work, call)
-    this.#start(call, () => this.#made.lanes.shareTransaction(work, call.deadline))
+    this.#start(call, () => shareTransaction(this.#made.db, work, call.deadline))
     return call
   }
 
