@@ -12,7 +12,7 @@ import {
   OverloadedError,
   RejectedRowError,
 } from '../../../db/errors.ts'
-import type { Use } from '../../../db/lanes.ts'
+import { PartialError, type Use } from '../../../db/lanes.ts'
 import type { Plan } from '../../../db/plan.ts'
 import { runShared, type SharedWork, shareTransaction } from '../../../db/transaction.ts'
 import { type ControlledSession, drain, newLanes, planOf, type Running, turns } from './lanes.ts'
@@ -165,7 +165,10 @@ export class World {
       },
       runShared: async (db, session, works, deadline) => {
         catching(() => this.#onWorks(session as ControlledSession, works))()
-        return await runShared(db, session, works, deadline)
+        return await runShared(db, session, works, deadline).catch((error) => {
+          // The model leaves it to examples that the other works run again.
+          throw error instanceof PartialError ? new ConflictError(error, false) : error
+        })
       },
     })
     this.running = this.#made.sessions.running
