@@ -75,10 +75,10 @@ export function mysqlError(error: DriverError): Error {
 }
 
 /**
- * Access denied, without a password (MariaDB), account locked, locked after too many refusals, password
- * expired: a server may count such log-ins, and lock the account after some.
+ * Access denied; the same without a password (MariaDB); password expired; account locked, by MySQL and by
+ * MariaDB; locked after too many refusals, by MySQL and by MariaDB. A server may count such log-ins.
  */
-const REFUSALS = [1045, 1698, 1862, 3118, 3955, 4151]
+const REFUSALS = [1045, 1698, 1862, 3118, 4151, 3955, 4150]
 
 /** Whether a server has refused the log-in of the user. */
 export const isRefusal = (error: unknown): boolean =>
