@@ -15,6 +15,12 @@ const ANSWER_LIFETIME = 1_000
  */
 const PAUSES_IF_SILENT = [1, 1, 1.5, 1.5, 3, 6, 12, 24, 48, 60].map((seconds) => seconds * 1_000)
 
+/**
+ * The same before the first answer. A process whose start fails after a minute is started again, and breaks its
+ * log-ins off, so it has two in a minute.
+ */
+const PAUSES_AT_START = [SILENT_AFTER, 60_000]
+
 /** The same after log-ins that were refused: a server may lock the account after some. */
 const PAUSES_IF_REFUSED = [1, 2, 4, 8, 16, 32, 64, 128, 256, 300].map((seconds) => seconds * 1_000)
 
@@ -33,7 +39,7 @@ export interface Opening {
 export class Openings {
   #all: Opening[] = []
   /** When a log-in was last accepted. Since then: the number of log-ins beside silent ones, and of refused ones. */
-  #answeredAt = Number.NEGATIVE_INFINITY
+  #answeredAt = Number.NEGATIVE_INFINITY // there was none
   #besideSilent = 0
   #refused = 0
   #notBefore = Number.NEGATIVE_INFINITY
@@ -90,9 +96,11 @@ export class Openings {
   /** When another one may begin. */
   get nextAt(): number {
     const latest = this.#unanswered.at(-1)
-    const isAnswering = performance.now() - this.#answeredAt < ANSWER_LIFETIME
-    if (!latest || (isAnswering && this.#silent.length === 0)) return this.#notBefore
-    return Math.max(this.#notBefore, latest.beganAt + at(PAUSES_IF_SILENT, this.#besideSilent))
+    const sinceAnswer = performance.now() - this.#answeredAt
+    const isAnswering = sinceAnswer < ANSWER_LIFETIME && this.#silent.length === 0
+    if (!latest || isAnswering) return this.#notBefore
+    const pauses = sinceAnswer < Number.POSITIVE_INFINITY ? PAUSES_IF_SILENT : PAUSES_AT_START
+    return Math.max(this.#notBefore, latest.beganAt + at(pauses, this.#besideSilent))
   }
 
   get #unanswered(): Opening[] {

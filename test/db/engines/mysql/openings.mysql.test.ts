@@ -4,6 +4,7 @@ import { sql } from 'kysely'
 import { afterAll, expect, onTestFinished, test, vi } from 'vitest'
 import { connect } from '../../../../db/connect.ts'
 import type { Database } from '../../../../db/database.ts'
+import { isCurrent } from '../../../../db/migrate.ts'
 import { execute } from '../../../../db/statement.ts'
 import { startBalancer, startSilent } from '../../../support/balancer.ts'
 import { pass } from '../../../support/clock.ts'
@@ -57,6 +58,29 @@ test('once a server has answered, sessions are opened side by side, and only the
   await Promise.all(lists)
   expect(sent(/^(set|show variables)/), 'three round trips for each').toBe(3 * 8)
   expect(proxy.statements.length - 3 * 8 - 8, 'and two to ask').toBe(2)
+})
+
+test('readiness takes the first session that opens, before the calls that wait, and one beyond all that are in use', async () => {
+  const db = await newDb(url, 2)
+  proxy.statements.length = 0
+  proxy.stall()
+  const lists = Array.from({ length: 20 }, () => list(db))
+  const ready = isCurrent(db)
+  await until('one is being opened', () => proxy.clients > 0)
+  proxy.flow()
+  expect(await ready).toBe(true)
+  await Promise.all(lists)
+  const [first] = proxy.statements.filter((text) => /`(pets|kysely_migration)`/.test(text))
+  expect(first).toContain('kysely_migration')
+
+  await using locker = await openSql(direct.url)
+  await locker('lock tables pets write')
+  const waiting = Array.from({ length: 20 }, () => list(db))
+  await until('all are in use', async () => (await running(admin, 'select `id`%')).length === 2)
+  expect(await isCurrent(db)).toBe(true)
+  expect(await running(admin, 'select `id`%')).toHaveLength(2)
+  await locker('unlock tables')
+  await Promise.all(waiting)
 })
 
 test('the session that asks about the server is lost: another one asks', async () => {

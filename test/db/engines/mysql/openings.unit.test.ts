@@ -1,6 +1,7 @@
-/** A MySQL server that accepts connections and says nothing for ten minutes, which pass at once. */
+/** Log-ins with a MySQL server that accepts connections and says nothing, for minutes that pass at once. */
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { connect } from '../../../../db/connect.ts'
+import { type Opening, Openings } from '../../../../db/engines/mysql/openings.ts'
 import { execute } from '../../../../db/statement.ts'
 import { startSilent } from '../../../support/balancer.ts'
 
@@ -9,14 +10,17 @@ const MAX_CONNECT_ERRORS = 100
 
 const PROCESSES = 4
 
-test('a server that hangs gets few log-ins: the first ones soon, and so few that it blocks nobody', async () => {
+/** Milliseconds, as in session.ts. */
+const LOG_IN_TIMEOUT = 60_000
+
+test('a server that hangs gets a second log-in soon, and then one a minute: also a process that starts again and again is not blocked', async () => {
   const silent = await startSilent()
   const turn = () => new Promise(setImmediate)
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
   onTestFinished(() => void vi.useRealTimers())
   const db = await connect(`mysql://root@127.0.0.1:${silent.port}/pets`, { timeout: 5_000 })
   const begun: number[] = []
-  for (let seconds = 0.25; seconds <= 600; seconds += 0.25) {
+  for (let seconds = 0.25; seconds <= 150; seconds += 0.25) {
     for (let call = 0; call < 2; call++) {
       execute(db, db.selectFrom('pets').select('id')).catch(() => {})
     }
@@ -26,10 +30,38 @@ test('a server that hangs gets few log-ins: the first ones soon, and so few that
     const sum = silent.clients + silent.closed
     while (begun.length < sum) begun.push(seconds)
   }
-  const counted = silent.closed
   await db.destroy()
-  const first = begun.filter((time) => time < 10)
-  expect(first, 'seconds, within a quarter').toEqual([0.25, 1, 2, 3.5, 5, 8])
+  expect(begun.slice(0, 4).map(Math.floor), 'seconds').toEqual([0, 1, 61, 121])
+  const inMinute = begun.filter((time) => time <= 60).length
+  expect(inMinute * 10 * PROCESSES).toBeLessThan(MAX_CONNECT_ERRORS)
+})
+
+test('a server that hangs after it has answered gets the first log-ins sooner, and still too few to block', () => {
+  vi.useFakeTimers({ toFake: ['performance'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const openings = new Openings()
+  const first = openings.begin()
+  openings.answered(first)
+  openings.ended(first)
+  vi.advanceTimersByTime(5_000)
+  const start = performance.now()
+  const secondsOf = (time: number) => (time - start) / 1_000
+  const begun: Opening[] = []
+  let counted = 0
+  while (secondsOf(performance.now()) < 600) {
+    for (const opening of begun) {
+      // After a minute, the client ends it, and the server counts that.
+      if (performance.now() - opening.beganAt === LOG_IN_TIMEOUT) {
+        openings.ended(opening)
+        openings.failed(new Error('The server does not answer'), false)
+        counted++
+      }
+    }
+    if (performance.now() >= openings.nextAt) begun.push(openings.begin())
+    vi.advanceTimersByTime(250)
+  }
+  const times = begun.map(({ beganAt }) => secondsOf(beganAt))
+  expect(times.slice(0, 10)).toEqual([0, 1, 2, 3.5, 5, 8, 14, 26, 50, 98])
   expect(counted).toBe(17)
   expect(counted * PROCESSES).toBeLessThan(MAX_CONNECT_ERRORS)
 })
