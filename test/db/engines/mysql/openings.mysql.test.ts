@@ -48,16 +48,18 @@ test('a lone call does not wait for a server that accepts its connection and sta
 test('once a server has answered, sessions are opened side by side, and only the first one asks what is true of it', async () => {
   const db = await newDb()
   proxy.statements.length = 0
+  const before = proxy.opened
   proxy.slow(100)
   onTestFinished(() => proxy.slow(0))
   const lists = Array.from({ length: 8 }, () => list(db))
   await until('the first one is being opened', () => proxy.clients > 0)
   expect(proxy.clients).toBe(1)
-  await until('all are being opened', () => proxy.clients === 8)
+  await until('all are being opened', () => proxy.clients >= 8)
   expect(sent(/^select `id`/), 'none is open').toBe(0)
   await Promise.all(lists)
-  expect(sent(/^(set|show variables)/), 'three round trips for each').toBe(3 * 8)
-  expect(proxy.statements.length - 3 * 8 - 8, 'and two to ask').toBe(2)
+  const opened = proxy.opened - before // more than eight where a busy machine takes a second for one
+  expect(sent(/^(set|show variables)/), 'three round trips for each').toBe(3 * opened)
+  expect(proxy.statements.length - 3 * opened - 8, 'and two to ask').toBe(2)
 })
 
 test('readiness takes the first session that opens, before the calls that wait, and one beyond all that are in use', async () => {
