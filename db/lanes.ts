@@ -4,7 +4,7 @@
  *
  * | A call | begins |
  * |---|---|
- * | while nothing else waits or runs, as the last one of its line | at once, with the calls of the same moment |
+ * | while nothing else waits or runs, if the latest statement of its line had one call | at once, with the calls of the same moment |
  * | while it may have a lane | after the next turn of the event loop (`isEarly`: after this one), with the calls that arrive until then |
  * | while its line has two lanes | once one of them is free, or the line is full, or 50 ms have passed |
  * | while all lanes are in use | once one is free, in the order in which the lines began to wait |

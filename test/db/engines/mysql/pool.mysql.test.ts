@@ -8,7 +8,6 @@ import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { connect } from '../../../../db/connect.ts'
 import type { Database } from '../../../../db/database.ts'
 import { Deadline } from '../../../../db/deadline.ts'
-import { OverloadedError } from '../../../../db/errors.ts'
 import { pages } from '../../../../db/plans/pages.ts'
 import { execute } from '../../../../db/statement.ts'
 import { inTransaction } from '../../../../db/transaction.ts'
@@ -32,7 +31,7 @@ afterAll(async () => {
 })
 
 /** A pool, which the end of the test closes, and its numbers. */
-async function newPool(settings: { timeout?: number; size?: number } = {}, to = url) {
+async function newPool(settings: { timeout?: number } = {}, to = url) {
   const usage = { used: 0, waiting: 0 }
   const db = await connect(to, { timeout: TIMEOUT, usage, ...settings })
   onTestFinished(async () => {
@@ -82,24 +81,6 @@ describe('the limits', () => {
     await rival('unlock tables')
     await Promise.all(writes)
     expect(usage).toEqual({ used: 0, waiting: 0 })
-  })
-
-  test('a pool of one connection may write', async () => {
-    const { db } = await newPool({ size: 1 })
-    await write(db)
-  })
-
-  test('a thousand calls may wait for a connection, and no more', async () => {
-    const { db, usage } = await newPool({ timeout: 30_000 })
-    await using rival = await openSql(direct.url)
-    await rival('lock tables pets write')
-    const listAll = (length: number) => Array.from({ length }, () => list(db))
-    const lists = listAll(10)
-    await until('they use all connections', () => usage.used === 10)
-    lists.push(...listAll(1_000))
-    await expect(list(db)).rejects.toThrow(OverloadedError)
-    await rival('unlock tables')
-    await Promise.all(lists)
   })
 
   test('connections that open after their calls were aborted are used by later calls', async () => {
