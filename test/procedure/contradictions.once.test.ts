@@ -12,15 +12,16 @@ const Toy = z.object({ label: z.string() }).meta({ id: 'Toy' })
 const example = { label: 'Ball' }
 const give = async () => example
 
+let paths = 0
 const ofQuery = (resolver: (call: Call) => Promise<{ label: string }>) =>
   procedure
-    .meta(described('GET', '/toys', { example }))
+    .meta(described('GET', `/toys/${paths++}`, { example }))
     .input(z.object({}))
     .output(Toy)
     .query(({ ctx }) => resolver(ctx))
 const ofMutation = (takesKey: boolean, resolver: (call: Call) => Promise<{ label: string }>) =>
   procedure
-    .meta(described('PUT', '/toys', { takesKey, example }))
+    .meta(described('PUT', `/toys/${paths++}`, { takesKey, example }))
     .input(z.object({}))
     .output(Toy)
     .mutation(({ ctx }) => resolver(ctx))

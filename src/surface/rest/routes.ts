@@ -16,6 +16,8 @@ interface Parameter {
   name: string
   /** Converts its text. What it cannot convert is left for the schema to reject. */
   readText(text: string): unknown
+  /** Undefined where the field has its description below `optional()`. */
+  description: string | undefined
 }
 
 /** How REST serves an operation. */
@@ -68,18 +70,31 @@ export function routesOf(operations: Operation[], baseUrl: string): Route[] {
   const routes = operations.flatMap((operation) =>
     operation.rest ? routeOf(operation, operation.rest, baseUrl) : [],
   )
-  const places = routes.map(({ path }) => placeOf(path))
-  const wrong = routes.find(({ creates }) => creates && !places.includes(placeOf(creates)))
-  if (!wrong) return routes
-  const { operation, creates } = wrong
-  throw new TypeError(
-    `The procedure ${operation.name} creates ${creates}, the path of no procedure`,
-  )
+  for (const [at, route] of routes.entries()) checkBesideOthers(route, routes.slice(0, at), routes)
+  return routes
+}
+
+/** Throws TypeError if a route contradicts one before it, or names a path that no route has. */
+function checkBesideOthers(route: Route, before: Route[], all: Route[]): void {
+  const { operation, path, method, creates, deprecated } = route
+  const isPath = (other: string) => all.some(({ path }) => placeOf(path) === placeOf(other))
+  const wrong = (what: string) => new TypeError(`The procedure ${operation.name} ${what}`)
+  if (creates && !isPath(creates)) throw wrong(`creates ${creates}, the path of no procedure`)
+  if (deprecated && !isPath(deprecated.successor)) {
+    throw wrong(`has the successor ${deprecated.successor}, the path of no procedure`)
+  }
+  for (const other of before) {
+    // Two paths whose parameters have different names match the same requests.
+    if (placeOf(other.path) !== placeOf(path)) continue
+    if (other.path === path && other.method !== method) continue
+    const beside = `${other.operation.name}, ${other.method} ${other.path}`
+    throw wrong(`serves ${method} ${path}, which the procedure ${beside} excludes`)
+  }
 }
 
 function routeOf(operation: Operation, rest: RestMeta, baseUrl: string): Route {
-  const { name, input, output } = operation
-  const { method, path, creates } = rest
+  const { name, input, output, isPaged } = operation
+  const { method, path, creates, example, exampleInput } = rest
   function need(condition: unknown, what: string): asserts condition {
     if (!condition) throw new TypeError(`The procedure ${name} ${what}`)
   }
@@ -93,14 +108,30 @@ function routeOf(operation: Operation, rest: RestMeta, baseUrl: string): Route {
     const isKnown = field in made || inPath.includes(field)
     need(isKnown, `creates {${field}}, which its output and its path lack`)
   }
+  need(!isPaged || 'cursor' in fields, 'returns a page, so it needs the inputs of pagingInputs(…)')
   const readsBody = method !== 'GET' && method !== 'DELETE' && others.length > 0
+  if (readsBody) {
+    need(
+      input.meta()?.id && exampleInput,
+      'reads a body, so its input needs an id and an exampleInput',
+    )
+    const issues = input.safeParse(exampleInput).error?.issues ?? []
+    const isOfBody = issues.every(({ path: [field] }) => inPath.includes(String(field)))
+    need(isOfBody, 'has an exampleInput that its input rejects')
+  }
   const parametersOf = (names: string[]) =>
     names.map((field): Parameter => {
-      const readText = fields[field]?.readText
-      need(readText, `needs {${field}} in its input, in a type that a URL can have`)
-      return { name: field, readText }
+      const { readText, schema } = fields[field] ?? {}
+      need(readText && schema, `needs {${field}} in its input, in a type that a URL can have`)
+      const isOptional = inPath.includes(field) && z.safeParse(schema, undefined).success
+      need(!isOptional, `has {${field}} in its path, so the field cannot be optional`)
+      return { name: field, readText, description: z.globalRegistry.get(schema)?.description }
     })
   const status = creates !== undefined ? 201 : output.def.type === 'void' ? 204 : 200
+  need(
+    status === 204 || output.safeParse(example).success,
+    'has an example that its output rejects',
+  )
   const deprecation = deprecationOf(rest, baseUrl)
   return {
     ...rest,

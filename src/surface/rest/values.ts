@@ -76,8 +76,8 @@ interface Reader {
   readText?: (text: string) => unknown
   /** Converts a value from `parseJson`. */
   read(value: unknown): unknown
-  /** The readers of the fields of an object. */
-  fields?: Record<string, Reader>
+  /** The readers of the fields of an object, and their schemas. */
+  fields?: Record<string, Reader & { schema: z.core.$ZodType }>
 }
 
 const matching = (pattern: RegExp, convert: (text: string) => unknown) => (text: string) =>
@@ -107,7 +107,7 @@ const scalars: Partial<Record<z.core.$ZodTypeDef['type'], Reader>> = {
 }
 
 /** Returns the reader of an object, which drops all other fields. */
-function object(fields: Record<string, Reader>): Reader {
+function object(fields: NonNullable<Reader['fields']>): Reader {
   const all = Object.entries(fields)
   const read = (value: unknown) => {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return unmarked(value)
@@ -141,7 +141,9 @@ export function readerOf(schema: z.core.$ZodType, place: string): Reader {
     }
     case 'object': {
       const fields = Object.entries(def.shape)
-      const readers = fields.map(([name, field]) => [name, readerOf(field, `${place}.${name}`)])
+      const readers = fields.map(([name, schema]) => {
+        return [name, { ...readerOf(schema, `${place}.${name}`), schema }] as const
+      })
       return object(Object.fromEntries(readers))
     }
   }

@@ -29,6 +29,9 @@ interface Document {
   paths: Record<string, Record<string, Operation>>
   components: Record<'schemas' | 'headers' | 'securitySchemes', Record<string, object>>
 }
+interface Described {
+  properties?: Record<string, object>
+}
 interface Operation {
   operationId: string
   deprecated?: boolean
@@ -84,11 +87,15 @@ test.each([
   ['an id', z.object({ size: z.int() }), { size: 1 }],
   ['an example', z.object({ size: z.int() }).meta({ id: 'Size' }), undefined],
 ])('a body without %s is refused', (_what, input, exampleInput) => {
-  const meta = described('POST', '/sizes', { example: 1, ...(exampleInput && { exampleInput }) })
+  const meta = described('POST', '/sizes', {
+    tag: 'pets',
+    example: 1,
+    ...(exampleInput && { exampleInput }),
+  })
   const size = procedure.meta(meta).input(input).output(z.int())
   const served = router({ size: size.mutation(({ ctx }) => write(ctx, async () => 1)) })
   expect(() => make(served, 'https://x/v1')).toThrow(
-    'The body of size needs an id and an exampleInput',
+    'The procedure size reads a body, so its input needs an id and an exampleInput',
   )
 })
 
@@ -190,6 +197,40 @@ test.each([
   expect(responses[success]?.content).toMatchObject({
     'application/json': { schema: { $ref: `#/components/schemas/${name}` } },
   })
+})
+
+test('every parameter and field has a description, also behind optional()', () => {
+  const color = z.string().optional().meta({ description: 'Keep only this color.' })
+  const meta = described('GET', '/toys', { tag: 'pets', example: 'Ball' })
+  const toys = procedure.meta(meta).input(z.object({ color })).output(z.string())
+  const served = router({ toys: toys.query(async () => 'Ball') })
+  for (const made of [document, JSON.parse(make(served, 'https://x/v1')) as Document]) {
+    const operations = Object.values(made.paths).flatMap((item) => Object.values(item))
+    for (const { parameters = [] } of operations) {
+      for (const parameter of parameters) expect(parameter).toHaveProperty('description')
+    }
+    for (const { properties = {} } of Object.values(made.components.schemas) as Described[]) {
+      for (const field of Object.values(properties)) {
+        expect(Object.keys(field).join()).toMatch(/description|\$ref/)
+      }
+    }
+  }
+  expect(make(served, 'https://x/v1')).toContain('"description":"Keep only this color."')
+})
+
+test('a tag without a text, and a schema with the id of another, are refused', () => {
+  const toy = (path: `/${string}`, tag = 'pets', id = 'Toy') =>
+    procedure
+      .meta(described('PUT', path, { tag, example: 1, exampleInput: { [path]: 1 } }))
+      .input(z.object({ [path]: z.int() }).meta({ id }))
+      .output(z.int())
+      .mutation(({ ctx }) => write(ctx, async () => 1))
+  const start = (procedures: Record<string, ReturnType<typeof toy>>) => () =>
+    make(router(procedures), 'https://x/v1')
+  expect(start({ one: toy('/a', 'toys') })).toThrow('The procedure one has the tag toys')
+  expect(start({ one: toy('/a'), two: toy('/b') })).toThrow(
+    /The body of the procedure two has the id Toy/,
+  )
 })
 
 test('every component is referenced, and no example is an Idempotency-Key', () => {

@@ -48,7 +48,7 @@ const Order = z.object({ id: long, note: z.string() }).meta({ id: 'Order' })
 const deprecated = {
   since: new Date('2026-11-20T00:00:00.999Z'), // the header has seconds
   sunset: new Date('2030-12-05'),
-  successor: '/notes',
+  successor: '/see',
 } as const
 
 const removed: object[] = []
@@ -341,7 +341,7 @@ test.each([
     const { headers } = await ask(`${path}?limit=2&flag=false&note[is]=a%26b+%3E`)
     const link = headers.get('link')
     expect(link).toBe(
-      `<${service.baseUrl}/notes>; rel="successor-version", <${service.baseUrl}/shops/${encoded}/orders?limit=2&cursor=2&note%5Bis%5D=a%26b%20%3E&flag=false>; rel="next"`,
+      `<${service.baseUrl}/see>; rel="successor-version", <${service.baseUrl}/shops/${encoded}/orders?limit=2&cursor=2&note%5Bis%5D=a%26b%20%3E&flag=false>; rel="next"`,
     )
     expect((await ask(`${path}?note[is]=a&note[is]=b`)).status).toBe(400)
     const second = await ask(String(link?.match(/<.*\/v1(.*)>/)?.[1]))

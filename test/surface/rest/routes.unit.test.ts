@@ -28,13 +28,14 @@ const creating = procedure
   )
   .input(Toy)
 const NAME = 'it'
+const ended = { since: new Date(), sunset: new Date() }
 /** The routes of a router, as a start makes them. */
 const routesIn = (served: AnyTRPCRouter) => routesOf(operationsOf(served), 'https://x/v1')
 /** A query of the toy with a label of this schema, in its path. */
 const labelled = (path: `/${string}`, label: z.ZodType = z.string()) =>
   procedure
     .meta(described('GET', path, { example }))
-    .input(z.object({ label }))
+    .input(z.object({ label, ...(path.includes('{name}') && { name: label }) }))
     .output(Toy)
     .query(give)
 const query = reading.input(Toy).output(Toy).query(give)
@@ -82,7 +83,7 @@ test.each<[string, object, string]>([
   ['a Location without its field', creating.output(Toy).mutation(create), '{id}'],
   [
     'a Location that is no path',
-    creating.output(Toy.extend({ id: z.string() })).mutation(create as never),
+    creating.output(Toy.extend({ id: z.string().optional() })).mutation(create),
     'creates /toys/{id}, the path of no procedure',
   ],
   ['a path without its field', labelled('/toys/{id}'), '{id}'],
@@ -93,10 +94,56 @@ test.each<[string, object, string]>([
     labelled('/toys', z.map(z.string(), z.string())),
     `The input of ${NAME}.label is of the type map`,
   ],
+  [
+    'a path with an optional field',
+    labelled('/toys/{label}', z.string().optional()),
+    'be optional',
+  ],
+  [
+    'a page without a cursor',
+    reading
+      .input(Toy)
+      .output(paged(z.array(Toy)))
+      .query(async () => ({ items: [], next: undefined })),
+    'needs the inputs of pagingInputs',
+  ],
+  [
+    'an example that is no output',
+    reading
+      .input(Toy)
+      .output(Toy.extend({ size: z.int() }))
+      .query(give as never),
+    'has an example that its output rejects',
+  ],
+  [
+    'an example of a body that is no input',
+    posting
+      .input(Toy.extend({ size: z.int() }).meta({ id: 'Sized' }))
+      .output(Toy)
+      .mutation(create),
+    'has an exampleInput that its input rejects',
+  ],
+  [
+    'a successor that is no path',
+    procedure
+      .meta(described('GET', '/toys', { deprecated: { ...ended, successor: '/games' }, example }))
+      .input(Toy)
+      .output(Toy)
+      .query(give),
+    'has the successor /games, the path of no procedure',
+  ],
 ])('%s: no start', (_what, wrong, problem) => {
   const served = router({ [NAME]: wrong as typeof query })
   expect(() => routesIn(served)).toThrow(TypeError)
   expect(() => routesIn(served)).toThrow(problem)
+})
+
+test.each([
+  ['the method and the path', labelled('/toys/{label}'), labelled('/toys/{label}')],
+  ['the place of another parameter', labelled('/toys/{label}'), labelled('/toys/{name}')],
+])('two procedures with %s: no start', (_what, one, other) => {
+  const start = () => routesIn(router({ one, other }))
+  expect(start).toThrow(/The procedure other serves GET .* which the procedure one, GET/)
 })
 
 test('a procedure whose name no Idempotency-Key can have is refused', () => {

@@ -21,7 +21,7 @@ export interface Texts {
   sample: string
 }
 
-/** Returns the OpenAPI 3.1 document of routes, as JSON. Throws TypeError for two different schemas with one name. */
+/** Returns the OpenAPI 3.1 document of routes, as JSON. Throws TypeError for two different schemas with one name, and a tag without a text. */
 export function openApiDocument(
   router: AnyTRPCRouter,
   routes: Route[],
@@ -49,6 +49,10 @@ export function openApiDocument(
   document.tags = Object.entries(tags).map(([name, description]) => ({ name, description }))
   const schemas = { ...document.components?.schemas, ...(fixed.schemas as Schemas) }
   for (const route of routes) {
+    if (!(route.tag in tags)) {
+      const { name } = route.operation
+      throw new TypeError(`The procedure ${name} has the tag ${route.tag}, which has no text`)
+    }
     const object = correct(document, schemas, route)
     if (!route.sample) continue
     const source = withUrls(sample) + route.sample
@@ -64,6 +68,11 @@ export function openApiDocument(
 const MORE_PAGES =
   'If there are more, the response has a `Link` header with `rel="next"`, the URL of the next page.'
 
+interface Parameter {
+  name: string
+  schema: { description?: string | undefined }
+}
+
 /** Corrects the part of a generated document that describes a route, and returns it. */
 function correct({ paths }: OpenAPIObject, schemas: Schemas, route: Route) {
   const { path, method, description, creates, takesKey } = route
@@ -78,9 +87,12 @@ function correct({ paths }: OpenAPIObject, schemas: Schemas, route: Route) {
   object.description = sentences.filter(Boolean).join(' ')
   object.responses = responsesOf(route, output)
   // The generator writes the schemas of parameters and bodies inline.
-  for (const parameter of (object.parameters ?? []) as { schema: { description?: string } }[]) {
-    // Programs that show the document expect the description in the parameter, not in its schema.
-    const { description, ...schema } = parameter.schema
+  const parameters = [...route.pathParameters, ...route.queryParameters]
+  for (const parameter of (object.parameters ?? []) as Parameter[]) {
+    // Programs that show the document expect the description in the parameter, not in its schema. The
+    // generator ignores one that follows `optional()`.
+    const own = parameters.find(({ name }) => name === parameter.name)?.description
+    const { description = own, ...schema } = parameter.schema
     if (description !== undefined) Object.assign(parameter, { description, schema })
   }
   if (takesKey) object.parameters = [...(object.parameters ?? []), idempotencyParameter]
@@ -89,13 +101,11 @@ function correct({ paths }: OpenAPIObject, schemas: Schemas, route: Route) {
   if (!route.readsBody) return object
   const schema = body.content['application/json']?.schema ?? {}
   const id = input.meta()?.id
-  const { exampleInput } = route
-  if (!id || !exampleInput)
-    throw new TypeError(`The body of ${name} needs an id and an exampleInput`)
+  if (!id) throw new TypeError(`The body of ${name} has no id`) // `routesOf` has checked it
   if (schemas[id] && JSON.stringify(schemas[id]) !== JSON.stringify(schema))
-    throw new TypeError(`There are two different schemas with the name ${id}`)
+    throw new TypeError(`The body of the procedure ${name} has the id ${id} of another schema`)
   schemas[id] = schema
-  const content = { schema: { $ref: `#/components/schemas/${id}` }, example: exampleInput }
+  const content = { schema: { $ref: `#/components/schemas/${id}` }, example: route.exampleInput }
   object.requestBody = { required: true, content: { 'application/json': content } }
   return object
 }
