@@ -78,7 +78,8 @@ function stateAfter(event: Event, state: State): State {
 
 /**
  * Returns a server that does not listen yet, and the function that stops it. `serve` answers a request. A
- * client has `keepAliveTimeout` milliseconds to send the next request, and to read the next bytes of an answer.
+ * client has `keepAliveTimeout` milliseconds to send the next request, and to read the next bytes of an
+ * answer.
  */
 export function createHttpServer(
   serve: (req: IncomingMessage, res: ServerResponse) => void,
