@@ -24,7 +24,10 @@ export const MIGRATIONS: Migration[] = await Promise.all(
   names.sort().map(async (name) => ({ name, up: (await import(`./migrations/${name}.ts`)).up })),
 )
 
-/** The table of the migrations that have run, as Kysely's Migrator makes it, except its character set. */
+/**
+ * The table of the migrations that have run, as Kysely's Migrator makes it, except its character set, and
+ * the length of a name: where a page has 4 KiB, MySQL's index has room for 191 characters of four bytes.
+ */
 const TABLE = 'kysely_migration'
 type Executed = { [TABLE]: { name: string; timestamp: string } }
 
@@ -68,7 +71,7 @@ async function runPending(db: Database, migrations: Migration[], report?: Report
   await db.schema
     .createTable(TABLE)
     .ifNotExists()
-    .addColumn('name', 'varchar(255)', (column) => column.notNull().primaryKey())
+    .addColumn('name', 'varchar(190)', (column) => column.notNull().primaryKey())
     .addColumn('timestamp', 'varchar(255)', (column) => column.notNull())
     .modifyEnd(await engineOf(db).tableOptions(db))
     .execute()

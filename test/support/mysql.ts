@@ -36,7 +36,9 @@ export async function startMysql(flags: string[] = []): Promise<MysqlServer> {
   const [installer, ...installing] = isMariadb
     ? ['mariadb-install-db', '--auth-root-authentication-method=normal', '--skip-test-db']
     : [program, '--initialize-insecure', `--init-file=${ROOT_BY_ADDRESS}`]
-  execFileSync(installer as string, ['--no-defaults', ...installing, ...common], { stdio: 'pipe' })
+  const ofData = flags.filter((flag) => flag.startsWith('--innodb-page-size'))
+  const options = ['--no-defaults', ...installing, ...common, ...ofData]
+  execFileSync(installer as string, options, { stdio: 'pipe' })
   const port = await freePort()
   const pidFile = path.join(folder, 'pid')
 

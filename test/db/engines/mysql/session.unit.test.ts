@@ -140,4 +140,15 @@ test.each<[what: string, lines: string[], isSo: boolean]>([
   ['nothing: a proxy has refused the question', [], false],
 ])('%s: whether the server shows all triggers', (_, lines, isSo) => {
   expect(hasTriggerRight(lines, 'pet_store')).toBe(isSo)
+test.each<[variables: Variables, warned: string[]]>([
+  [{ innodb_flush_log_at_trx_commit: '1', log_bin: 'ON', sync_binlog: '1' }, []],
+  // Of MariaDB alone: as 1, and with a wait for the disk at the prepare of the binary log, too.
+  [{ innodb_flush_log_at_trx_commit: '3', log_bin: 'OFF', sync_binlog: '0' }, []],
+  [{ innodb_flush_log_at_trx_commit: '0' }, ['innodb_flush_log_at_trx_commit = 0, not 1']],
+  [{ innodb_flush_log_at_trx_commit: '2' }, ['innodb_flush_log_at_trx_commit = 2, not 1']],
+  [{ log_bin: 'ON', sync_binlog: '3' }, ['sync_binlog = 3, not 1']],
+])('%j: what is warned of', (variables, warned) => {
+  const warnings: string[] = []
+  toServer({ ...session, ...variables }, (warning) => warnings.push(warning))
+  expect(warnings).toEqual(warned.map((setting) => expect.stringContaining(`has ${setting}:`)))
 })
