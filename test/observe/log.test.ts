@@ -5,6 +5,7 @@ import { existsSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { setTimeout } from 'node:timers/promises'
 import { stripVTControlCharacters } from 'node:util'
+import { stringify } from 'devalue'
 import { afterEach, describe, expect, test } from 'vitest'
 import { beginCreation } from '../support/creation.ts'
 import { engine } from '../support/database.ts'
@@ -184,6 +185,28 @@ test.each(['/v1/pets', '/trpc/createPet'])(
     expect(line).toMatchObject({ msg: 'request', operation: 'createPet', status: 500 })
     expect(more).toEqual([])
     expect(server.stderr).not.toMatch(/Sesame|987654321/)
+  },
+)
+
+test.each(['/v1/pets', '/trpc/createPet'])(
+  'the cause of a 500 of %s does not quote a row that an index of the operator rejects',
+  async (path) => {
+    await sql("insert into pets (name, category_id, status) values ('Sesame', 3, 'sold')")
+    await sql('create unique index operators_own on pets (name)')
+    const input = { name: 'Sesame', categoryId: 3 }
+    const text = JSON.stringify(input)
+    const body = path.startsWith('/v1') ? text : JSON.stringify(stringify(input))
+    const id = newId()
+    try {
+      expect((await ask(id, path, { method: 'POST', body })).status).toBe(500)
+    } finally {
+      await sql(`drop index operators_own${engine === 'mysql' ? ' on pets' : ''}`)
+      await sql("delete from pets where name = 'Sesame'")
+    }
+    const [cause] = await entriesOf(id)
+    const names = engine === 'mysql' ? /for key '(pets\.)?operators_own'/ : /pets\.name/
+    expect(cause).toMatchObject({ err: { message: expect.stringMatching(names) } })
+    expect(server.stderr).not.toContain('Sesame')
   },
 )
 

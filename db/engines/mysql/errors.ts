@@ -61,13 +61,21 @@ const known = new Map(
 )
 
 /** `syscall` is set in an error of the socket. `fatal` says whether the error ended the connection. */
-type DriverError = NodeJS.ErrnoException & { fatal?: boolean; sqlState?: string }
+type DriverError = NodeJS.ErrnoException & {
+  fatal?: boolean
+  sqlState?: string
+  sqlMessage?: string
+}
 
 /** Returns an error of mysql2 as an error of db/errors.ts; an error in the statement stays as it is. */
 export function mysqlError(error: DriverError): Error {
   const { errno = 0, fatal = false, sqlState, syscall } = error
-  // mysql2 adds the statement with all its values, which must not appear in the log.
+  // mysql2 adds the statement with all its values, and the server quotes some: none may appear in the log.
   Reflect.deleteProperty(error, 'sql')
+  const text = withoutValues(error.message)
+  error.stack = `${error.stack}`.replace(error.message, () => text)
+  error.message = text
+  if (error.sqlMessage !== undefined) error.sqlMessage = text
   // A trigger signals 45000 with any number. Those below 1000 are of the server's files, such as for a full disk.
   const isUnknown = fatal || syscall !== undefined || (errno > 0 && errno < 1_000)
   const make = known.get(errno) ?? ((sqlState === '45000' && rejected) || (isUnknown && unknown))
@@ -83,6 +91,23 @@ const REFUSALS = [1045, 1698, 1862, 3118, 4151, 3955, 4150]
 /** Whether a server has refused the log-in of the user. */
 export const isRefusal = (error: unknown): boolean =>
   REFUSALS.includes((error as DriverError)?.errno ?? 0)
+
+/**
+ * A value that an error quotes: of a row (1062, 1292, 1366, 1411, 1525, 1586), or in a part of the statement (1064).
+ * It may contain quotes. The name of the key or column behind it stays.
+ */
+const QUOTED =
+  /\b(entry|record|(?:value|string):?|converting|near) '(?:.*'(?= for (?:key|column|function|option) )|.*'(?= would )|.*')/is
+
+/** Returns the text of an error without the values of the statement. The session has its texts in English. */
+function withoutValues(text: string): string {
+  return text
+    .replace(QUOTED, "$1 '…'")
+    .replace(/(?<=no partition for value ).*/is, '…') // 1526
+    .replace(/(?<=out of range in ').*/is, (expression) =>
+      expression.replace(/'.*'(?=.*')|(?<![\w`.])\d[\d.e]*/gis, '…'),
+    ) // 1690
+}
 
 /** The plugins of servers for which mysql2 can log in. */
 const PLUGINS = 'mysql_native_password, caching_sha2_password or sha256_password'

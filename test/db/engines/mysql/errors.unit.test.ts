@@ -39,3 +39,29 @@ test('an error that ended the connection, or of the socket, is uncertain', () =>
     expect(errorOf(0, more)).toMatchObject({ name: 'DatabaseUnavailableError', hadNoEffect: false })
   }
 })
+
+// server.mysql.test.ts has those that a statement can bring about.
+test.each([
+  [
+    "Cannot convert string 'Sesame' from utf8mb4 to latin1",
+    "Cannot convert string '…' from utf8mb4 to latin1",
+  ],
+  [
+    "Got overflow when converting 'Sesame' to INT. Value truncated",
+    "Got overflow when converting '…' to INT. Value truncated",
+  ],
+  [
+    "Foreign key constraint for table 'toys', record 'Sesame' would lead to a duplicate entry in table 'pets', key 'name'",
+    "Foreign key constraint for table 'toys', record '…' would lead to a duplicate entry in table 'pets', key 'name'",
+  ],
+  [
+    "BIGINT value is out of range in '(`pets`.`n1` + length('Sesame') + 98765)'",
+    "BIGINT value is out of range in '(`pets`.`n1` + length(…) + …)'",
+  ],
+  ["Column 'name' cannot be null", "Column 'name' cannot be null"],
+  ["Unknown column 'name' in 'field list'", "Unknown column 'name' in 'field list'"],
+])('%s: the log has %s', (text, logged) => {
+  const { message, stack } = mysqlError(new Error(text))
+  expect(message).toBe(logged)
+  expect(stack).toContain(`Error: ${logged}\n`)
+})

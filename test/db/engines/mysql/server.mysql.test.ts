@@ -1,4 +1,5 @@
 /** What operators do to a MySQL server, its tables and its users. */
+import { inspect } from 'node:util'
 import { sql } from 'kysely'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { connect } from '../../../../db/connect.ts'
@@ -251,3 +252,59 @@ test('a plugin that the driver does not know: the reason names those that work',
     'Server requests authentication using unknown plugin client_ed25519: the user must log in by mysql_native_password, caching_sha2_password or sha256_password',
   )
 })
+
+/** Statements that the server rejects, each with a text for `?`, and what the operator must learn of it. */
+const rejected: [statement: string, value: string, learns: string][] = [
+  ['insert into t (name) values (?)', "O'Sesame' for key 'x", "Duplicate entry '…' for key "],
+  ['insert into t (n) values (?)', 'Sesame', "Incorrect integer value: '…' for column "],
+  ['insert into t (d) values (?)', 'Sesame', "Incorrect datetime value: '…' for column "],
+  ['insert into t (l) values (?)', '\u{1F415}', "Incorrect string value: '…' for column "],
+  ['insert into t (n) values (?)', '98765432198', "Out of range value for column 'n' at row 1"],
+  ['insert into t (l) values (?)', 'Sesame '.repeat(9), "Data too long for column 'l' at row 1"],
+  ['insert into t (e) values (?)', 'Sesame', "Data truncated for column 'e' at row 1"],
+  ['insert into t (c) values (?)', 'Sesame', 'only_short'],
+  ['insert into parts values (?)', '987654321', 'Table has no partition for value …'],
+  ['update t set n = ? + 1', 'Sesame', "Truncated incorrect DOUBLE value: '…'"],
+  [
+    'update t set n = cast(? as signed) * 9223372036854775807',
+    '987654321',
+    "value is out of range in '",
+  ],
+  ['updat t set l = ?', 'Sesame', "near '…'"],
+]
+
+test.each(['en_US', 'de_DE'])(
+  'the texts of the errors of a server in %s do not quote values, but name columns and keys',
+  async (language) => {
+    await admin(`set global lc_messages = '${language}'`)
+    onTestFinished(async () => void (await admin("set global lc_messages = 'en_US'")))
+    await admin(
+      `create table t (id int auto_increment primary key, name varchar(99) unique, n int, d datetime,
+        l varchar(20) character set latin1, e enum('a', 'b'), c varchar(9),
+        constraint only_short check (length(c) < 5))`,
+    )
+    await admin(
+      'create table parts (id bigint) partition by list (id) (partition one values in (1))',
+    )
+    onTestFinished(async () => void (await admin('drop table t, parts')))
+    const { db } = await newDb()
+    await admin('insert into t (name, n) values (?, 1)', [rejected[0]?.[1]])
+    for (const [statement, value, learns] of rejected) {
+      const [before = '', after] = statement.split('?')
+      // As a value in the text, which a server in between may make of it.
+      for (const query of [
+        sql`${sql.raw(before)}${value}${sql.raw(String(after))}`,
+        sql.raw(statement.replace('?', () => `'${value.replaceAll("'", "''")}'`)),
+      ]) {
+        const error: Error = await query.execute(db).then(
+          () => expect.unreachable(statement),
+          (error) => error,
+        )
+        const shown = inspect(error, { depth: 9, showHidden: true })
+        expect(shown, statement).not.toMatch(/Sesame|98765|\u{1F415}|F0/u)
+        expect(shown).toContain(learns)
+        expect(shown).toMatch(/errno: \d{4}|DuplicateError/)
+      }
+    }
+  },
+)

@@ -140,6 +140,8 @@ test.each<[what: string, lines: string[], isSo: boolean]>([
   ['nothing: a proxy has refused the question', [], false],
 ])('%s: whether the server shows all triggers', (_, lines, isSo) => {
   expect(hasTriggerRight(lines, 'pet_store')).toBe(isSo)
+})
+
 test.each<[variables: Variables, warned: string[]]>([
   [{ innodb_flush_log_at_trx_commit: '1', log_bin: 'ON', sync_binlog: '1' }, []],
   // Of MariaDB alone: as 1, and with a wait for the disk at the prepare of the binary log, too.
