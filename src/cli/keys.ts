@@ -42,6 +42,9 @@ const flag = z.boolean('takes no value').default(false)
 const takes = <Fields extends z.ZodRawShape>(fields: Fields) =>
   z.strictObject({ ...fields, json: flag }, { error: (issue) => `takes no ${issue.keys}` })
 
+const NO_END =
+  'must have --expires DURATION or --forever, as in npm run keys -- create NAME --expires 90d (npm takes what has no -- before it)'
+
 const Arguments = z.discriminatedUnion(
   'COMMAND',
   [
@@ -53,7 +56,13 @@ const Arguments = z.discriminatedUnion(
       'read-only': flag,
       'if-none': flag,
       'key-file': z.string('takes a FILE').min(1, 'takes a FILE').optional(),
-    }),
+    })
+      // A key without an end is asked for in words: npm may have taken an --expires.
+      .refine(({ expires, forever }) => expires !== undefined || forever, NO_END)
+      .refine(
+        ({ expires, forever }) => expires === undefined || !forever,
+        'takes --expires or --forever, not both',
+      ),
     takes({ COMMAND: z.literal('list') }),
     takes({ COMMAND: z.literal('rotate'), ID, grace: duration('0s').prefault('24h') }),
     takes({ COMMAND: z.literal('revoke'), ID }),
@@ -87,7 +96,7 @@ async function run(config: Config, location: string): Promise<void> {
     await print(given.json ? toJson({ id, key }) : key).catch(({ message }) => {
       throw new UsageError(`${message}. The new key ${id} of ${location} is lost: revoke it`)
     })
-    const lasts = given.COMMAND === 'create' && !given.expires ? ', and never ends' : ''
+    const lasts = given.COMMAND === 'create' && given.forever ? ', and never ends' : ''
     console.error(`Key ${id} of ${location} is on stdout${lasts}. Keep it: it is not shown again.`)
   }
   const brought = given.COMMAND === 'create' ? keyToBring(given, config) : undefined

@@ -16,7 +16,7 @@ export function startText(
   const { engine, location } = describeUrl(databaseUrl)
   const key = firstKey
     ? `${firstKey}\n            Keep it: it is not shown again.`
-    : 'for a new one: npm run keys -- create NAME'
+    : 'for a new one: npm run keys -- create NAME --expires 90d'
   return `${TITLE} is running.
 
   REST      ${origin}/v1${path}

@@ -78,7 +78,7 @@ test.runIf(existsSync('/dev/full'))('a full disk behind stdout is an error', asy
     const variables = { DATABASE_URL, PORT: '0' }
     return runProgram(programs[program], variables, operands, undefined, toFull)
   }
-  const created = run('keys', 'create', 'lost')
+  const created = run('keys', 'create', 'lost', '--forever')
   expect(await created.exited).toBe(1)
   expect(created.stderr).toBe(`${noSpace}. The new key 1 of ${place} is lost: revoke it\n`)
   const server = run('server')

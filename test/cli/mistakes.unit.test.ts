@@ -9,6 +9,8 @@ import { runFirst, withHooks } from '../support/watched.ts'
 const folder = newFolder(afterAll)
 
 const DURATION = 'must be a duration such as 15m, from 1ms to 36525d'
+const NO_END =
+  'create must have --expires DURATION or --forever, as in npm run keys -- create NAME --expires 90d (npm takes what has no -- before it)'
 const ONE_FILE = 'This command takes one FILE, such as backups/monday.db'
 const NO_ARGUMENTS = 'This command takes no arguments: remove '
 
@@ -17,29 +19,38 @@ test.each<[program: keyof typeof programs, operands: string[], message: string]>
   ['keys', ['create'], 'NAME is required; see --help'],
   [
     'keys',
-    ['create', 'web', 'shop'],
+    ['create', 'web', 'shop', '--forever'],
     'create takes no second argument: put quotes around a name; see --help',
   ],
   // No-break space, Hangul filler, Braille blank, joiner: they show nothing.
   ['keys', ['create', ' \u00a0\u3164\u2800\u034f\u200b'], 'NAME must not be blank; see --help'],
+  ['keys', ['create', 'x'], `${NO_END}; see --help`],
+  ['keys', ['create', 'x', '--read-only', '--json'], `${NO_END}; see --help`],
+  [
+    'keys',
+    ['create', 'x', '--expires', '90d', '--forever'],
+    'create takes --expires or --forever, not both; see --help',
+  ],
+  ['keys', ['create', 'x', '--forever=true'], 'forever takes no value; see --help'],
+  ['keys', ['rotate', '1', '--forever'], 'rotate takes no forever; see --help'],
   ['keys', ['create', 'x', '--expires', '90'], `expires ${DURATION}; see --help`],
   ['keys', ['create', 'x', '--expires', '36526d'], `expires ${DURATION}; see --help`],
   ['keys', ['create', 'x', '--expires', '0s'], `expires ${DURATION}; see --help`],
   ['keys', ['create', 'x', '--expires', '-5d'], `expires ${DURATION}; see --help`],
-  ['keys', ['create', 'x', '--grace', '1h'], 'create takes no grace; see --help'],
+  ['keys', ['create', 'x', '--forever', '--grace', '1h'], 'create takes no grace; see --help'],
   [
     'keys',
-    ['create', 'x', '--if-none', '--key-file', 'x'],
+    ['create', 'x', '--forever', '--if-none', '--key-file', 'x'],
     'Give --if-none or --key-file, not both',
   ],
   [
     'keys',
-    ['create', 'x', '--key-file', 'missing'],
+    ['create', 'x', '--forever', '--key-file', 'missing'],
     "--key-file: ENOENT: no such file or directory, open 'missing'",
   ],
   [
     'keys',
-    ['create', 'x', '--key-file', '/proc/version'],
+    ['create', 'x', '--forever', '--key-file', '/proc/version'],
     '/proc/version must have petstore_ or petstore_read_ and 32 random bytes in base64url',
   ],
   ['keys', ['list', 'x', '--all'], 'list takes no ID,all; see --help'],

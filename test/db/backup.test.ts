@@ -139,7 +139,12 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
   test('a restore migrates a backup of an earlier release, and assigns no id again', async () => {
     const keys = async (name: string) => {
       const variables = { DATABASE_URL: service.databaseUrl }
-      const { stdout } = await runToEnd(programs.keys, variables, ['create', name, '--json'])
+      const { stdout } = await runToEnd(programs.keys, variables, [
+        'create',
+        name,
+        '--forever',
+        '--json',
+      ])
       return JSON.parse(stdout).id as number
     }
     await run('backup', 'old.db')

@@ -46,7 +46,7 @@ test('a command says that it may have taken effect', async () => {
   const between = await proxied(service.databaseUrl)
   const broken = between.proxy.breakAt(/^insert into `api_keys`/, 'after')
   const variables = { DATABASE_URL: between.url }
-  const { stderr } = await runToEnd(programs.keys, variables, ['create', 'lost'])
+  const { stderr } = await runToEnd(programs.keys, variables, ['create', 'lost', '--expires', '1d'])
   await broken
   await between.proxy.cut()
   expect(stderr).toMatch(/^DATABASE_URL: cannot use .+; a change may have taken effect\n$/)

@@ -76,7 +76,7 @@ describe('the commands', () => {
   }
 
   beforeAll(async () => {
-    const { stdout } = await run('npm run --silent keys -- create first')
+    const { stdout } = await run('npm run --silent keys -- create first --forever')
     key = stdout.trim()
   })
 

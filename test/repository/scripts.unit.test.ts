@@ -29,7 +29,7 @@ test('storefront:key makes one read-only key for the shop, and no file where it 
   expect(readFileSync(file, 'utf8')).toBe(made)
 })
 
-test('a key is not made without the options that npm takes for itself; FILE is where npm is called', () => {
+test('no option that npm takes for itself makes a key stronger; FILE is where npm is called', () => {
   const folder = newFolder()
   const { PATH = '' } = process.env
   const run = (...words: string[]) =>
@@ -38,9 +38,17 @@ test('a key is not made without the options that npm takes for itself; FILE is w
       env: { PATH, DATABASE_URL: `sqlite:${folder}/pets.db?create` },
       encoding: 'utf8',
     })
-  expect(run('keys', 'create', 'Web shop', '--read-only').stderr).toMatch(/^npm took .+ -- .+\n$/)
+  for (const [options, line] of [
+    [['--read-only', '--expires', '90d'], /^npm took .+ -- .+\n$/],
+    [['--expires', '90d'], /^create must have .+ -- .+\n$/],
+  ] as const) {
+    const { stdout, stderr, status } = run('keys', 'create', 'Web shop', ...options)
+    expect({ stdout, status }, options.join()).toEqual({ stdout: '', status: 1 })
+    expect(stderr).toMatch(line)
+  }
+  expect(run('keys', 'rotate', '1', '--grace', '0s').stderr).toMatch(/^npm took .+\n$/)
   expect(existsSync(path.join(folder, 'pets.db'))).toBe(false)
-  expect(run('keys', '--', 'create', 'Web shop').stderr).toContain(
+  expect(run('keys', '--', 'create', 'Web shop', '--forever').stderr).toContain(
     'pets.db is on stdout, and never ends.',
   )
   expect(run('backup', '--', 'monday.db').stdout).toBe(

@@ -32,6 +32,7 @@ const SET_VARIABLES = `set session ${[
   "default_storage_engine = 'InnoDB'",
   "sql_quote_show_create = 'ON'", // \`show grants\` is read
   "sql_safe_updates = 'OFF'", // a migration updates all rows
+  "lc_messages = 'en_US'", // withoutValues() knows the texts of errors in English
   // A query without a limit returns all rows, however many it reads.
   "sql_select_limit = 18446744073709551615, sql_big_selects = 'ON'",
   // Seconds that a statement waits for the lock of a row.

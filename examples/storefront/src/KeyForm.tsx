@@ -91,8 +91,9 @@ export function KeyForm({ isOpen, expired, onEnter }: Props) {
                 {shopKey
                   ? 'the service does not know the read-only key in VITE_PETSTORE_KEY. '
                   : 'this shop has no read-only key of its own in VITE_PETSTORE_KEY. '}
-                In the folder of the service, <code>npm run keys -- create shop --read-only</code>{' '}
-                makes one. Put it into the file <code>.env.local</code> of this shop:{' '}
+                In the folder of the service,{' '}
+                <code>npm run keys -- create shop --read-only --forever</code> makes one. Put it
+                into the file <code>.env.local</code> of this shop:{' '}
                 <code>VITE_PETSTORE_KEY=petstore_read_…</code>
               </DeveloperNote>
             </>

@@ -70,7 +70,11 @@ describe.skipIf(process.env.TEST_DATABASE_URL)('unsuitable settings', () => {
     service.rest('POST', '/pets', { headers, body: { ...rex, name } })
 
   test('acknowledged pets, their keys and API keys are stored after a stop', async () => {
-    const made = await runToEnd(programs.keys, { DATABASE_URL: databaseUrl }, ['create', 'shop'])
+    const made = await runToEnd(programs.keys, { DATABASE_URL: databaseUrl }, [
+      'create',
+      'shop',
+      '--forever',
+    ])
     const authorization = `Bearer ${made.stdout.trim()}`
     const keyed = (name: string) => post(name, { authorization, 'idempotency-key': `"${name}"` })
     const pets: unknown[] = []
