@@ -15,14 +15,7 @@ import {
 import { basename, dirname, join, resolve } from 'node:path'
 import { BrokenDatabaseError } from '../../errors.ts'
 import { isMountPoint } from './mounts.ts'
-import { isWhole, LOG_HEADER, pageSizeOf } from './wal.ts'
-
-/** The header of a database: https://sqlite.org/fileformat2.html#the_database_header */
-const FILE_HEADER = 100
-const MAGIC = 'SQLite format 3\0'
-
-/** What byte 18 of the header is where the database has a write-ahead log. */
-const WITH_LOG = 2
+import { FILE_HEADER, hasLog, isWhole, LOG_HEADER, pageSizeOf } from './wal.ts'
 
 const LOST = 'see "When the data are lost" in docs/runbook.md'
 
@@ -58,12 +51,11 @@ function problemOf(file: string): string | undefined {
     return `the file is ${head ? 'empty' : 'missing'}, but ${nameOfLog}, a part of the database, lies beside it: put the file back, or move the rest away and restore a backup, ${LOST}`
   }
   const pageSize = head.readUInt16BE(16) === 1 ? 65_536 : head.readUInt16BE(16)
-  const hasLog = head.toString('latin1', 0, MAGIC.length) === MAGIC && head[18] === WITH_LOG
   const isLogUsed = logHead !== undefined && logHead.length > 0
-  if (isLogUsed && (!hasLog || (pageSizeOf(logHead) ?? pageSize) !== pageSize)) {
+  if (isLogUsed && (!hasLog(head) || (pageSizeOf(logHead) ?? pageSize) !== pageSize)) {
     return `${nameOfLog} belongs to another database than the file beside it: put the file back to which it belongs, or move it away`
   }
-  if (!hasLog) return undefined
+  if (!hasLog(head)) return undefined
   const isComplete = isLogUsed || statSync(file).size > pageSize
   if (isComplete && headOf(journal, 1)?.[0]) {
     return `${basename(journal)}, which is no part of this database, lies beside it: move it away`

@@ -1,11 +1,17 @@
 /** Whether the files of an open SQLite database are still those that were opened, and whole. */
-import { type BigIntStats, closeSync, fstatSync, openSync, realpathSync, statSync } from 'node:fs'
+import {
+  type BigIntStats,
+  closeSync,
+  fstatSync,
+  openSync,
+  readSync,
+  realpathSync,
+  statSync,
+} from 'node:fs'
 import { basename } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import { BrokenDatabaseError } from '../../errors.ts'
-import { isWhole } from './wal.ts'
-
-const REMEDY = 'stop the service, and see "When the data are lost" in docs/runbook.md'
+import { FILE_HEADER, hasLog, isWhole } from './wal.ts'
 
 /** The place of a database: its file, its write-ahead log, and the index of the log. */
 export class Place {
@@ -13,8 +19,9 @@ export class Place {
   readonly #log: string
   /** The files, by their paths, each with what identified it when it was opened. */
   readonly #files: Map<string, string | undefined>
-  /** They stay open as long as the database: to close a descriptor of the index drops SQLite's locks. */
-  readonly #descriptors: { log: number; index: number }
+  /** They stay open as long as the database: to close one of the file or the index drops SQLite's locks. */
+  readonly #descriptors: { main: number; log: number; index: number }
+  readonly #head = Buffer.alloc(FILE_HEADER)
   #lost: BrokenDatabaseError | undefined
   #cut: BrokenDatabaseError | undefined
 
@@ -26,7 +33,8 @@ export class Place {
     this.#log = `${target}-wal`
     const names = [this.#main, this.#log, index]
     this.#files = new Map(names.map((name) => [name, identityOf(statsOf(name))]))
-    this.#descriptors = { log: openSync(this.#log, 'r'), index: openSync(index, 'r') }
+    const [main, log] = [openSync(target, 'r'), openSync(this.#log, 'r')]
+    this.#descriptors = { main, log, index: openSync(index, 'r') }
   }
 
   /** Closes the descriptors of a database that is closed. */
@@ -42,16 +50,13 @@ export class Place {
   /**
    * Throws BrokenDatabaseError while a path does not lead to the file that was opened, which SQLite goes on using
    * (https://sqlite.org/howtocorrupt.html#_unlinking_or_renaming_a_database_file_while_in_use), and for good once
-   * the file was emptied, or its log has lost frames: SQLite would write further ones behind the gap.
+   * the file was overwritten, or its log has lost frames: SQLite would write further ones behind the gap.
    */
   check(): void {
     if (this.#cut) throw this.#cut
     let lost: string | undefined
-    let isEmpty = false
     for (const [path, identity] of this.#files) {
-      const stats = statsOf(path)
-      if (identityOf(stats) !== identity) lost ??= path
-      else if (path === this.#main) isEmpty = stats?.size === 0n
+      if (identityOf(statsOf(path)) !== identity) lost ??= path
     }
     if (lost === undefined) this.#lost = undefined
     else
@@ -59,25 +64,32 @@ export class Place {
         `${lost} is no longer the file that the service opened, and new data is lost with the old file: put that back, or restart the service`,
       )
     if (this.#lost) throw this.#lost
-    if (isEmpty) this.#cut = broken(`${basename(this.#main)} was emptied: ${REMEDY}`)
-    else if (!this.#isLogWhole()) {
-      this.#cut = broken(`${basename(this.#log)}, a part of the database, was shortened: ${REMEDY}`)
-    }
-    if (this.#cut) throw this.#cut
+    const loss = this.#loss()
+    if (loss === undefined) return
+    this.#cut = broken(
+      `${loss}: stop the service, and see "When the data are lost" in docs/runbook.md`,
+    )
+    throw this.#cut
   }
 
   /** Copies what was acknowledged into the database, if its log alone was removed: SQLite still has it. */
   saveLog(database: DatabaseSync): void {
     const isLost = (path: string) => identityOf(statsOf(path)) !== this.#files.get(path)
-    if (isLost(this.#main) || !isLost(this.#log) || !this.#isLogWhole()) return
+    if (isLost(this.#main) || !isLost(this.#log) || this.#loss()) return
     // A process that only reads makes an empty log; one that writes uses the database without the lost one.
     const isUsed = (statsOf(this.#log)?.size ?? 0n) > 0n
     if (!isUsed) database.exec('pragma wal_checkpoint')
   }
 
-  #isLogWhole(): boolean {
-    const { log, index } = this.#descriptors
-    return isWhole(index, false, () => fstatSync(log).size)
+  /** Returns what happened to the opened file or log; undefined if they are whole. */
+  #loss(): string | undefined {
+    const { main, log, index } = this.#descriptors
+    // A backup that was copied over the file, for example, has no log.
+    const length = readSync(main, this.#head, 0, FILE_HEADER, 0)
+    if (length < FILE_HEADER || !hasLog(this.#head))
+      return `${basename(this.#main)} was overwritten`
+    if (isWhole(index, false, () => fstatSync(log).size)) return undefined
+    return `${basename(this.#log)}, a part of the database, was shortened`
   }
 }
 

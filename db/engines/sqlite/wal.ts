@@ -4,7 +4,15 @@
  */
 import { readSync } from 'node:fs'
 
-/** The first bytes of a log. */
+/** The bytes of the header of a database: https://sqlite.org/fileformat2.html#the_database_header */
+export const FILE_HEADER = 100
+const MAGIC = Buffer.from('SQLite format 3\0')
+
+/** Returns whether these bytes begin a database that has a write-ahead log. */
+export const hasLog = (head: Buffer): boolean =>
+  head.compare(MAGIC, 0, MAGIC.length, 0, MAGIC.length) === 0 && head[18] === 2 // otherwise 1
+
+/** The bytes of the header of a log. */
 export const LOG_HEADER = 32
 const FRAME_HEADER = 24
 

@@ -2,6 +2,7 @@
 import { execFileSync } from 'node:child_process'
 import {
   closeSync,
+  copyFileSync,
   openSync,
   readFileSync,
   rmSync,
@@ -118,7 +119,7 @@ test.each([
     expect((await fetch(`${service.origin}/healthz`)).status).toBe(200)
     await expect
       .poll(errors)
-      .toEqual([expect.stringMatching(/(is damaged|was emptied).+ in docs\/runbook\.md/)])
+      .toEqual([expect.stringMatching(/(is damaged|was overwritten).+ in docs\/runbook\.md/)])
   },
 )
 
@@ -214,31 +215,31 @@ test('a row that a trigger ignores is 500, and nothing of its transaction stays'
   expect(await service.sql('select id from idempotency_keys')).toEqual([])
 })
 
-/** Creates pets until the log has frames that the file does not have. */
-async function createSome(count: number): Promise<void> {
-  for (let made = 0; made < count; made++) expect((await create()).status).toBe(201)
-}
-
 test.each([
-  ['its log is emptied', '-wal', 0],
-  ['its log is cut', '-wal', 8_192],
-  ['it is emptied', '', 0],
+  ['its log is emptied', () => truncateSync(`${file()}-wal`)],
+  ['its log is cut', () => truncateSync(`${file()}-wal`, 8_192)],
+  ['it is emptied', () => truncateSync(file())],
+  ['a backup is copied over it', () => copyFileSync(`${file()}.backup`, file())],
+  ['another file is copied over it', () => copyFileSync('package-lock.json', file())],
 ])(
   'while the service runs, %s: no creation is acknowledged, with one line, and a restart is refused',
-  async (_, suffix, length) => {
+  async (_, spoil) => {
     const database = await newDatabase()
     onTestFinished(database.remove)
     await startService({}, database)
-    await createSome(20)
+    const variables = { DATABASE_URL: database.url }
+    const backup = await runToEnd(programs.backup, variables, [`${file()}.backup`])
+    expect(backup).toMatchObject({ code: 0 })
+    for (let made = 0; made < 20; made++) expect((await create()).status).toBe(201)
     await service.sql.close() // this test reads the file, which would take the locks of that connection
-    truncateSync(file() + suffix, length)
+    spoil()
     for (const call of [create, createWithKey, create]) {
       expect(await call()).toMatchObject(unavailable)
     }
     expect(await ready()).toBe(503)
     expect((await fetch(`${service.origin}/healthz`)).status).toBe(200)
     await expect.poll(errors).toHaveLength(1)
-    expect(errors()[0]).toMatch(/petstore\.db\S* .*was (shortened|emptied).+docs\/runbook\.md/)
+    expect(errors()[0]).toMatch(/petstore\.db\S* .*was (shortened|overwritten).+docs\/runbook\.md/)
     const before = readFileSync(file())
     await service.stop()
     expect(readFileSync(file()).equals(before)).toBe(true)
