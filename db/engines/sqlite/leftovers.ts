@@ -52,8 +52,8 @@ function problemOf(file: string): string | undefined {
   }
   const pageSize = head.readUInt16BE(16) === 1 ? 65_536 : head.readUInt16BE(16)
   const isLogUsed = logHead !== undefined && logHead.length > 0
-  if (isLogUsed && (!hasLog(head) || (pageSizeOf(logHead) ?? pageSize) !== pageSize)) {
-    return `${nameOfLog} belongs to another database than the file beside it: put the file back to which it belongs, or move it away`
+  if (isLogUsed && !(hasLog(head) && fits(logHead, pageSize))) {
+    return `${nameOfLog} is not the write-ahead log of ${basename(file)}: put the file back to which it belongs, or move it away`
   }
   if (!hasLog(head)) return undefined
   const isComplete = isLogUsed || statSync(file).size > pageSize
@@ -65,6 +65,10 @@ function problemOf(file: string): string | undefined {
   }
   return undefined
 }
+
+/** Returns whether these bytes may begin the log of a database. A power failure may leave zeros. */
+const fits = (logHead: Buffer, pageSize: number): boolean =>
+  pageSizeOf(logHead) === pageSize || logHead.every((byte) => byte === 0)
 
 /** Returns whether the log has what its index names, and the file does not have. */
 function hasAllFrames(log: string, index: string): boolean {

@@ -155,8 +155,16 @@ const states: Record<string, State> = {
   },
   'a backup that was copied over the file': {
     make: () => copyFileSync(at('good.db'), at(FILE)),
-    says: /petstore\.db-wal belongs to another database/,
+    says: /petstore\.db-wal is not the write-ahead log of petstore\.db/,
     mend: () => copyFileSync(path.join(master, FILE), at(FILE)),
+  },
+  'a backup in the place of the log': {
+    make: () => {
+      copyFileSync(at('good.db'), at(LOG))
+      rmSync(at(`${FILE}-shm`))
+    },
+    says: /petstore\.db-wal is not the write-ahead log of petstore\.db/,
+    mend: () => copyFileSync(path.join(master, LOG), at(LOG)),
   },
   'a journal that was copied': {
     make: makeStaleJournal,
