@@ -72,25 +72,31 @@ const fits = (logHead: Buffer, pageSize: number): boolean =>
 
 /** Returns whether the log has what its index names, and the file does not have. */
 function hasAllFrames(log: string, index: string): boolean {
-  if (!existsSync(index)) return true
-  const descriptor = openSync(index, 'r')
-  try {
-    return isWhole(descriptor, true, () => {
-      const head = headOf(log, LOG_HEADER)
-      return head && pageSizeOf(head) ? statSync(log).size : 0
-    })
-  } finally {
-    closeSync(descriptor)
+  const sizeOf = () => {
+    const head = headOf(log, LOG_HEADER)
+    return head && pageSizeOf(head) ? (statSync(log, { throwIfNoEntry: false })?.size ?? 0) : 0
   }
+  return withFile(index, (descriptor) => isWhole(descriptor, true, sizeOf)) ?? true
 }
 
 /** Returns the first bytes of a file, at most `length`; undefined if it is missing. */
-function headOf(path: string, length: number): Buffer | undefined {
-  if (!existsSync(path)) return undefined
-  const descriptor = openSync(path, 'r')
-  try {
+const headOf = (path: string, length: number): Buffer | undefined =>
+  withFile(path, (descriptor) => {
     const bytes = Buffer.alloc(length)
     return bytes.subarray(0, readSync(descriptor, bytes, 0, length, 0))
+  })
+
+/** Calls `use` with an open file. Returns undefined if it is missing: another process may remove it at any time. */
+function withFile<Result>(path: string, use: (descriptor: number) => Result): Result | undefined {
+  let descriptor: number
+  try {
+    descriptor = openSync(path, 'r')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
+  }
+  try {
+    return use(descriptor)
   } finally {
     closeSync(descriptor)
   }

@@ -1,4 +1,5 @@
 /** What lies beside the SQLite file when it is opened: SQLite would remove it, or roll it back, without a word. */
+import { spawn } from 'node:child_process'
 import {
   copyFileSync,
   cpSync,
@@ -16,9 +17,10 @@ import {
 } from 'node:fs'
 import path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { afterAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, beforeEach, expect, onTestFinished, test } from 'vitest'
+import { refuseLeftovers } from '../../../db/engines/sqlite/leftovers.ts'
 import { newFolder } from '../../support/database.ts'
-import { addKey } from '../../support/instance.ts'
+import { addKey, until } from '../../support/instance.ts'
 import {
   mayMount,
   programs,
@@ -264,3 +266,19 @@ test.runIf(mayMount())(
     await server.end()
   },
 )
+
+test('a look while another process makes, opens and closes the database refuses nothing', async () => {
+  const file = at('busy.db')
+  const code = `import { DatabaseSync } from 'node:sqlite'
+    for (;;) {
+      using database = new DatabaseSync('${file}')
+      database.exec('pragma journal_mode = wal; pragma synchronous = off; create table if not exists pets (name)')
+      database.exec("insert into pets values ('Rex')")
+    }`
+  const other = spawn(process.execPath, ['--input-type=module', '-e', code], { stdio: 'inherit' })
+  onTestFinished(() => void other.kill('SIGKILL'))
+  await until('the other process writes', () => existsSync(file))
+  const end = performance.now() + 5_000
+  while (performance.now() < end) refuseLeftovers(file)
+  expect(other.exitCode).toBeNull()
+})
