@@ -18,7 +18,11 @@ import {
 import path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeEach, expect, onTestFinished, test } from 'vitest'
+import { backUp, restore } from '../../../db/backup.ts'
+import { connect } from '../../../db/connect.ts'
 import { refuseLeftovers } from '../../../db/engines/sqlite/leftovers.ts'
+import { migrate } from '../../../db/migrate.ts'
+import { execute } from '../../../db/statement.ts'
 import { newFolder } from '../../support/database.ts'
 import { addKey, until } from '../../support/instance.ts'
 import {
@@ -92,18 +96,14 @@ async function run(
   return { code, stdout: running.stdout, stderr: running.stderr }
 }
 
-const service = () => run('server')
-const backup = () => run('backup', ['made.db'])
-const restore = () => run('restore', ['good.db'])
-const commands = [() => run('migrate'), () => run('seed'), () => run('keys', ['list'])]
-
-/** Returns the number of the pets that a service returns. Throws if it does not start. */
-async function countServed(): Promise<number> {
-  const server = await runServer({ DATABASE_URL: url }, folder)
-  const { body } = await restClient(server.origin, key)('GET', '/pets?limit=100')
-  await server.end('SIGKILL')
-  return (body as unknown[]).length
+/** What the service, and every command but the next two, begins with. Returns the number of pets. */
+async function open(): Promise<number> {
+  await using db = await connect(`sqlite:${at(FILE)}?create`)
+  await migrate(db)
+  return (await execute(db, db.selectFrom('pets').select('id'))).rows.length
 }
+const backup = () => backUp(at(FILE), at('made.db'))
+const restored = () => restore(at(FILE), at('good.db'))
 
 /** A journal with which SQLite would roll the file back to the state of the backup. */
 function makeStaleJournal(): void {
@@ -201,21 +201,41 @@ const states: Record<string, State> = {
 }
 
 test.each(Object.entries(states))(
-  '%s is refused in one line, and stays as it is',
-  async (what, { make, says, mend }) => {
+  '%s is refused, and stays as it is',
+  async (_, { make, says, mend }) => {
     make()
     const before = contents()
-    const all = what === Object.keys(states)[0] ? commands : []
-    const refusals = await Promise.all([service, backup, restore, ...all].map((call) => call()))
-    for (const refusal of refusals) {
-      expect(refusal).toEqual({ code: 1, stdout: '', stderr: expect.stringMatching(/^[^\n]+\n$/) })
-      expect(refusal.stderr).toMatch(says)
+    for (const use of [open, backup, restored]) {
+      const { message, cause = { message } } = await use().then(
+        () => expect.unreachable(),
+        (error) => error,
+      )
+      expect(cause.message).toMatch(says)
     }
     expect(contents()).toEqual(before)
     mend?.()
-    if (mend) expect(await countServed()).toBe(COUNT)
+    if (mend) expect(await open()).toBe(COUNT)
   },
 )
+
+test('the service and every command refuse it in one line', async () => {
+  truncateSync(at(FILE))
+  const before = contents()
+  const all = {
+    server: [],
+    migrate: [],
+    seed: [],
+    keys: ['list'],
+    backup: ['made.db'],
+    restore: ['good.db'],
+  }
+  const runs = Object.entries(all).map(([name, args]) => run(name as keyof typeof all, args))
+  for (const refusal of await Promise.all(runs)) {
+    const says = /^[^\n]+: the file is empty, but petstore\.db-wal[^\n]+\n$/
+    expect(refusal).toEqual({ code: 1, stdout: '', stderr: expect.stringMatching(says) })
+  }
+  expect(contents()).toEqual(before)
+})
 
 test.runIf(mayMount())('a file that is mounted without its folder is refused', async () => {
   // As `docker run -v ./petstore.db:/app/data/petstore.db` does.
