@@ -2,6 +2,7 @@
 import path from 'node:path'
 import { parseArgs } from 'node:util'
 import { z } from 'zod'
+import { MIGRATIONS } from '../../db/migrate.ts'
 import { type Config, duration } from '../config/config.ts'
 import { readSecret, UsageError } from '../config/environment.ts'
 import { isReadOnlyKey, KEY_LIFETIME, visiblePrefix } from '../keys/key.ts'
@@ -100,7 +101,9 @@ async function run(config: Config, location: string): Promise<void> {
     console.error(`Key ${id} of ${location} is on stdout${lasts}. Keep it: it is not shown again.`)
   }
   const brought = given.COMMAND === 'create' ? keyToBring(given, config) : undefined
-  await withDatabase(config, async (db) => {
+  await withDatabase(config, async (db, migrated) => {
+    // The service may have another DATABASE_URL, such as that of its container.
+    if (migrated.length === MIGRATIONS.length) console.error(`Created the database ${location}`)
     if (given.COMMAND === 'create') {
       const terms = { lifetime: given.expires, readOnly: given['read-only'] }
       if (brought) {

@@ -163,6 +163,8 @@ export function readConfig(environment: Variables, dotenv: Variables = {}) {
     callerFolder: /^bin\/(node|keys)/.test(environment.npm_lifecycle_script ?? '')
       ? environment.INIT_CWD
       : undefined,
+    /** How an operator calls the command for API keys: containers and systemd have no npm. */
+    keysCommand: environment.npm_lifecycle_script ? 'npm run keys --' : 'node src/cli/keys.ts',
     /** Sentences for the log. */
     warnings,
   }

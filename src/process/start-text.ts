@@ -6,7 +6,7 @@ import { TITLE } from '../config/product.ts'
 
 /** Returns the start-up text. `body` is that of a creation at the path of REST. */
 export function startText(
-  { databaseUrl, listenHost = '0.0.0.0' }: Config,
+  { databaseUrl, listenHost = '0.0.0.0', keysCommand }: Config,
   { port, firstKey }: { port: number; firstKey: string | undefined },
   { path, body }: { path: string; body: string },
 ): string {
@@ -16,7 +16,7 @@ export function startText(
   const { engine, location } = describeUrl(databaseUrl)
   const key = firstKey
     ? `${firstKey}\n            Keep it: it is not shown again.`
-    : 'for a new one: npm run keys -- create NAME --expires 90d'
+    : `for a new one: ${keysCommand} create NAME --expires 90d`
   return `${TITLE} is running.
 
   REST      ${origin}/v1${path}

@@ -80,7 +80,9 @@ test.runIf(existsSync('/dev/full'))('a full disk behind stdout is an error', asy
   }
   const created = run('keys', 'create', 'lost', '--forever')
   expect(await created.exited).toBe(1)
-  expect(created.stderr).toBe(`${noSpace}. The new key 1 of ${place} is lost: revoke it\n`)
+  expect(created.stderr).toBe(
+    `Created the database ${place}\n${noSpace}. The new key 1 of ${place} is lost: revoke it\n`,
+  )
   const server = run('server')
   const line = await server.logged(/The start-up text, with any new key, is lost/)
   expect(JSON.parse(line)).toMatchObject({ level: 'warn', err: { message: noSpace } })

@@ -26,6 +26,7 @@ const defaults = {
   listenHost: undefined,
   reusePort: false,
   callerFolder: undefined,
+  keysCommand: 'node src/cli/keys.ts',
   warnings: [],
 }
 

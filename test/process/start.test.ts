@@ -61,7 +61,7 @@ A first request:
 `
 }
 
-const noKey = 'for a new one: npm run keys -- create NAME --expires 90d'
+const noKey = 'for a new one: node src/cli/keys.ts create NAME --expires 90d'
 
 test('the first start prints URLs, a key and a first request; a restart keeps the pets', async () => {
   const place = await newPlace()

@@ -105,7 +105,10 @@ async function makeRoot(suite: string): Promise<string> {
 
 /** Runs commands in a root, whose processes end with the one that this starts. */
 function runIn(root: string, commands: string, variables: Record<string, string> = {}, user = '0') {
-  const mount = 'mount -t proc proc "$1/proc" && mount -t tmpfs shm "$1/dev/shm"'
+  const mount = [
+    ...['mount -t proc proc "$1/proc"', 'mount -t tmpfs shm "$1/dev/shm"'],
+    'mount -t devpts -o newinstance,ptmxmode=666 devpts "$1/dev/pts"',
+  ].join(' && ')
   const enter = `${mount} && exec chroot --userspec="$2" "$1" sh -c "cd /opt/petstore && $3"`
   const isolate = ['--mount', '--pid', '--fork', '--kill-child']
   const child = spawn('unshare', [...isolate, 'sh', '-c', enter, 'sh', root, user, commands], {
