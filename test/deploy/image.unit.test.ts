@@ -15,7 +15,7 @@ test('the stages of the image have one Node version, and it does not run as root
   // Kubernetes can tell only of a number that it is not root.
   expect(said(/USER/)).toEqual(['1000'])
   // Another user of group 0 has the rights of the owner, as OpenShift expects.
-  expect(said(/RUN/).join()).toMatch(/chown 1000:0 (.+) && chmod g=u \1$/)
+  expect(said(/RUN/).join()).toMatch(/chown 1000:0 (data .+) && chmod g=u \1,/)
 })
 
 test('the image starts the service with the options and variables of npm start', () => {
@@ -74,7 +74,9 @@ test('compose sets the database of the service, and a sufficient stop_grace_peri
   expect(url.host).toBe('mysql:3306')
   // Longer than the default SHUTDOWN_TIMEOUT of 10 seconds.
   expect(Number.parseInt(String(value('stop_grace_period')), 10)).toBeGreaterThan(10)
-  expect(compose).toMatch(/^ {4}ports:\n {6}- 3000:3000$/m)
+  // Plain HTTP must not pass a firewall, which Docker goes around.
+  expect(compose).toMatch(/^ {4}ports:\n {6}- 127\.0\.0\.1:3000:3000$/m)
+  expect(value('PORT')).toBe('3000')
 })
 
 test('the 503 of HAProxy has the form of an error of the service', () => {

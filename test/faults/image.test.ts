@@ -72,7 +72,7 @@ test('the files of the image suffice in any folder: to start, serve, pass the he
 
 test('compose creates a first key only when there is none', async () => {
   const folder = newFolder()
-  const script = /^ {6}- '(.+)'$/m.exec(compose)?.[1]?.replaceAll('$$', '$')
+  const script = /^ {6}- \|\n((?: {8}.+\n)+)/m.exec(compose)?.[1]?.replaceAll('$$', '$')
   const { PATH = '' } = process.env
   const run = (DATABASE_URL = `sqlite:${folder}/petstore.db?create`) =>
     execFileSync('sh', ['-c', String(script)], {

@@ -78,3 +78,10 @@ export async function logged(name: string, pattern: RegExp): Promise<string> {
     await wait(200)
   }
 }
+
+/** Runs `docker compose` with these files in a folder, as a project of this name. */
+export function composeIn(folder: string, project: string, ...files: string[]) {
+  const options = ['compose', '--project-name', project, '--project-directory', folder]
+  const all = [...options, ...files.flatMap((file) => ['--file', path.join(folder, file)])]
+  return (...args: string[]) => execute('docker', [...all, ...args])
+}
