@@ -1,4 +1,4 @@
-/** The configuration, from the environment and the file .env. No other file reads process.env. */
+/** The configuration, from the environment and the file .env. Of the other files, only the health check reads process.env. */
 import { isIP } from 'node:net'
 import { platform } from 'node:process'
 import { compile } from 'proxy-addr'

@@ -1,4 +1,5 @@
 /** The programs of the package: their configuration, signals, arguments and database, and how they fail. */
+import { existsSync, statSync } from 'node:fs'
 import { constants } from 'node:os'
 import path from 'node:path'
 import type { Database } from '../../db/database.ts'
@@ -29,10 +30,23 @@ export async function program(
     const { message, code, fatal, errno } = error.cause as NodeJS.ErrnoException & {
       fatal?: boolean
     }
+    const owner = ownerOf(error.cause as NodeJS.ErrnoException)
     const isLost = !error.hadNoEffect && (fatal || Number(errno) > 0)
     const doubt = isLost ? '; a change may have taken effect' : ''
-    console.error(`DATABASE_URL: cannot use the database ${location}: ${message || code}${doubt}`)
+    console.error(
+      `DATABASE_URL: cannot use the database ${location}: ${message || code}${owner}${doubt}`,
+    )
   }
+}
+
+/** Says who may use a file or its folder where this process may not: a volume may belong to another user. */
+function ownerOf({ code, path: file }: NodeJS.ErrnoException): string {
+  if (code !== 'EACCES' || !file) return ''
+  let place = file
+  while (!existsSync(place)) place = path.dirname(place)
+  const { uid, gid } = statSync(place)
+  const user = process.getuid?.()
+  return `. ${place} belongs to user ${uid} and group ${gid}, and this process is of user ${user}: run chown -R ${user} ${path.dirname(file)} as root`
 }
 
 /**

@@ -45,6 +45,15 @@ test('Docker receives the files of the image', () => {
   }
 })
 
+test('npm lists what the image has, for those who check it', () => {
+  const args = ['sbom', '--omit=dev', '--sbom-format=cyclonedx', '--package-lock-only']
+  const { status, stdout, stderr } = spawnSync('npm', args, { encoding: 'utf8' })
+  expect(status, stderr).toBe(0)
+  expect(JSON.parse(stdout).components.map(({ name }: { name: string }) => name)).toContain(
+    'mysql2',
+  )
+})
+
 const units = ['petstore.service', 'petstore@.service'].map((name) => `deploy/${name}`)
 
 test.each(units)('%s starts the service as `npm start` does', (unit) => {

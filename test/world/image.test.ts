@@ -1,6 +1,10 @@
 /** The image, built and run by Docker. */
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import { expect } from 'vitest'
+import { expect, onTestFinished, vi } from 'vitest'
 import { docker, inspect, logged, logs, start, withoutDocker } from './docker.ts'
 import { trial } from './trial.ts'
 
@@ -37,4 +41,57 @@ imageTrial('compiled code', async () => {
   expect(printed).toMatch(/V8 code cache for ESM file:\/\/\/app\/src\/main.ts was accepted/)
   expect(printed).not.toMatch(/V8 code cache for .* was rejected/)
   return 'a new container starts with it, read-only, too'
+})
+
+imageTrial('users and volumes', async () => {
+  const volume = `petstore-${randomBytes(4).toString('hex')}`
+  const folder = mkdtempSync(path.join(tmpdir(), 'petstore-root-'))
+  const [mount, bind] = [volume, folder].map((source) => ['--volume', `${source}:/app/data`])
+  onTestFinished(async () => {
+    await docker('volume', 'rm', '--force', volume)
+    rmSync(folder, { recursive: true })
+  })
+  const [other, first] = [['--user', '12345:0'], await start(mount)]
+  await logged(await start([...other, '--read-only', '--tmpfs', '/tmp']), /is running/) // as OpenShift
+  await logged(first, /is running/)
+  await docker('rm', '--force', first)
+  for (const [options, place, owner, user] of [
+    [[...other, ...(mount ?? [])], 'data/petstore.db', '1000 and group 1000', '12345'],
+    [bind ?? [], 'data', '0 and group 0', '1000'],
+  ] as const) {
+    const said = `${place} belongs to user ${owner}, and this process is of user ${user}: run chown -R ${user} data as root`
+    await expect(logged(await start([...options]), /is running/)).rejects.toThrow(said)
+    await docker(
+      'wait',
+      await start(['--user', '0', ...options.slice(-2)], ['chown', '-R', user, 'data']),
+    )
+    await logged(await start([...options]), /is running/)
+  }
+  return 'any user of group 0; where a volume is of another user, a message names both'
+})
+
+imageTrial('health', async () => {
+  const often = ['--health-interval=2s', '--health-timeout=10s']
+  const withoutIpv6 = ['--sysctl', 'net.ipv6.conf.all.disable_ipv6=1']
+  const containers = await Promise.all([
+    ...[[], ['LISTEN_HOST=localhost'], ['LISTEN_HOST=127.0.0.1'], ['PORT=0']].map((variables) =>
+      start([...variables.flatMap((variable) => ['--env', variable]), ...often]),
+    ),
+    start(['--env', 'LISTEN_HOST=::', ...withoutIpv6, ...often]),
+  ])
+  for (const name of containers) {
+    await vi.waitFor(
+      async () => expect(await inspect(name, '.State.Health.Status')).toBe('healthy'),
+      { timeout: 120_000, interval: 500 },
+    )
+    expect(await inspect(name, 'json .State.Health.Log')).not.toMatch(/"Output":"[^"]/)
+  }
+  // A process that hangs.
+  const [frozen = ''] = containers
+  await docker('exec', '--user', '0', frozen, 'sh', '-c', 'kill -STOP -1')
+  await vi.waitFor(
+    async () => expect(await inspect(frozen, '.State.Health.Status')).toBe('unhealthy'),
+    { timeout: 120_000, interval: 500 },
+  )
+  return 'is known whatever LISTEN_HOST and PORT are, and checked in silence'
 })
