@@ -3,9 +3,10 @@
  * itself, because the whole configuration takes four times the CPU, every ten seconds.
  */
 import { Agent, get } from 'node:http'
-import { parseDotenv, readDotenv } from '../config/environment.ts'
+import { loadVariables } from '../config/environment.ts'
 
-const variables = { ...parseDotenv(readDotenv()), ...process.env }
+const [environment, dotenv] = loadVariables()
+const variables = { ...dotenv, ...environment }
 const port = variables.PORT || '3000'
 const host = variables.LISTEN_HOST || '::'
 

@@ -1,10 +1,10 @@
-/** The configuration, from the environment and the file .env. Of the other files, only the health check reads process.env. */
+/** The configuration, from the environment and the file .env. */
 import { isIP } from 'node:net'
 import { platform } from 'node:process'
 import { compile } from 'proxy-addr'
 import { z } from 'zod'
 import { mysqlQueryOf } from '../../db/url.ts'
-import { parseDotenv, readDotenv, UsageError, type Variables, valuesOf } from './environment.ts'
+import { loadVariables, UsageError, type Variables, valuesOf } from './environment.ts'
 import { NAME } from './product.ts'
 
 /** Returns the schema of a text. `rule` says for which `isValid` returns true, and does not throw. */
@@ -140,7 +140,7 @@ const nameOf = (field: string) => field.replaceAll(/[A-Z]/g, '_$&').toUpperCase(
 export type Config = ReturnType<typeof readConfig>
 
 /** Returns the configuration of this process, from its environment and the file .env. Throws UsageError. */
-export const loadConfig = (): Config => readConfig(process.env, parseDotenv(readDotenv()))
+export const loadConfig = (): Config => readConfig(...loadVariables())
 
 /**
  * Returns the configuration of an environment and of the variables in .env. Throws UsageError, which does

@@ -1,4 +1,4 @@
-/** The variables of the service, from the environment of the process and from the file .env. */
+/** The variables of the service, from the environment of the process and from the file .env. No other file reads process.env. */
 import { readFileSync } from 'node:fs'
 import { parseEnv } from 'node:util'
 
@@ -116,6 +116,12 @@ const VARIABLE = `${NAME}${SPACE}=(?:${SPACE}(?:${QUOTED}|${PLAIN})|\\r?)`
  * would take the next variable for the value.
  */
 const LINES = new RegExp(`${SPACE}(?:${COMMENT}|${VARIABLE})?(?:\\n|$)`, 'gy')
+
+/** Returns the variables of the environment and those of the file .env. Throws UsageError. */
+export const loadVariables = (): [environment: Variables, dotenv: Variables] => [
+  process.env,
+  parseDotenv(readDotenv()),
+]
 
 /** Returns the variables of a text in the format of .env. Throws UsageError for another line. */
 export function parseDotenv(text: string): Variables {

@@ -121,9 +121,9 @@ test.each<[string, RegExp, RegExp]>([
   expect(violations(places, forbidden)).toEqual([])
 })
 
-test('only src/config/config.ts reads the environment', () => {
+test('only src/config/environment.ts reads the environment', () => {
   const readers = files.filter((file) =>
     /process\.env|loadEnvFile/.test(readFileSync(path.join(root, file), 'utf8')),
   )
-  expect(readers).toEqual(['src/config/config.ts'])
+  expect(readers).toEqual(['src/config/environment.ts'])
 })

@@ -34,7 +34,12 @@ export async function startMysql(flags: string[] = []): Promise<MysqlServer> {
     ...(process.getuid?.() === 0 ? ['--user=root'] : []),
   ]
   const [installer, ...installing] = isMariadb
-    ? ['mariadb-install-db', '--auth-root-authentication-method=normal', '--skip-test-db']
+    ? [
+        'mariadb-install-db',
+        '--force',
+        '--auth-root-authentication-method=normal',
+        '--skip-test-db',
+      ]
     : [program, '--initialize-insecure', `--init-file=${ROOT_BY_ADDRESS}`]
   const ofData = flags.filter((flag) => flag.startsWith('--innodb-page-size'))
   const options = ['--no-defaults', ...installing, ...common, ...ofData]

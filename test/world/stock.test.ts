@@ -1,7 +1,15 @@
 /** README's two commands on stock machines: a minimal Debian with Node 20 and npm, and nothing else. */
 import { execFile, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
+import {
+  chmodSync,
+  cpSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { promisify } from 'node:util'
@@ -79,6 +87,7 @@ async function makeRoot(suite: string): Promise<string> {
   const root = mkdtempSync(path.join(tmpdir(), `petstore-${suite}-`))
   chmodSync(root, 0o755)
   await promisify(execFile)('debootstrap', ['--variant=minbase', suite, root], { env })
+  writeFileSync(path.join(root, 'etc/hosts'), '127.0.0.1 localhost\n') // as each installed machine has
   const project = emptyProject()
   onTestFinished(project.remove)
   project.write('package.json', '{ "allowScripts": { "node": true } }')
