@@ -18,8 +18,7 @@ LABEL org.opencontainers.image.title="Petstore" \
 ENV NODE_ENV=production
 WORKDIR /app
 COPY --from=dependencies /app/node_modules node_modules
-COPY package.json ./
-COPY LICENSE ./
+COPY package.json openapi.json LICENSE ./
 # For `npm run keys` and the other commands.
 COPY bin bin
 COPY docs-page docs-page

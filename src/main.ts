@@ -1,5 +1,6 @@
 /** The process, from its start to its stop. */
 import { executionAsyncResource } from 'node:async_hooks'
+import { readFileSync } from 'node:fs'
 import { createLog } from './observe/log.ts'
 import { print, program, refuseArguments, withDatabase } from './process/program.ts'
 import { stopRequested, stopSignal } from './process/shutdown.ts'
@@ -29,7 +30,8 @@ await program(async (config) => {
   ])
   await withDatabase(config, () => {}, log.info.bind(log))
   stopping = stopRequested(signalled, config.shutdownTimeout, log)
-  const service = await start(config, log, { router: appRouter, createStores, texts })
+  const document = readFileSync(new URL('../openapi.json', import.meta.url), 'utf8')
+  const service = await start(config, log, { router: appRouter, createStores, document })
   // Not awaited: whatever reads stdout may take it late, or never.
   print(startText(config, service, texts.firstRequest)).catch((error) =>
     log.warn({ err: error }, 'The start-up text, with any new key, is lost'),

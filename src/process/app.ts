@@ -1,7 +1,12 @@
 /** The Express app and its server: the routes, in their order. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AnyTRPCRouter } from '@trpc/server'
-import express, { type ErrorRequestHandler, type Request, type Response } from 'express'
+import express, {
+  type ErrorRequestHandler,
+  type Request,
+  type Response,
+  type Router,
+} from 'express'
 import type { Config } from '../config/config.ts'
 import { Problem, problem, toProblem } from '../errors/problem.ts'
 import {
@@ -16,47 +21,33 @@ import { checkHost, parseTarget, type Target } from '../http/request.ts'
 import { answer, getOnly } from '../http/respond.ts'
 import { createHttpServer } from '../http/server.ts'
 import { operationsOf } from '../procedure/operations.ts'
+import { docsRouter } from '../surface/docs.ts'
 import { RequestCall, type Service, serve } from '../surface/pipeline.ts'
-import type { Texts } from '../surface/rest/openapi/document.ts'
+import { documentOf } from '../surface/rest/openapi/published.ts'
 import { routesOf } from '../surface/rest/routes.ts'
 import { restSurface } from '../surface/rest/surface.ts'
 import { trpcSurface } from '../surface/trpc/surface.ts'
 import type { Readiness } from './readiness.ts'
 
-/** The operations that are served, and the texts of their document. */
+/** The operations that are served, and their published document, as JSON. */
 export interface Api {
   router: AnyTRPCRouter
-  texts: Texts
+  document: string
 }
 
 /** Returns a server that does not listen yet. Throws TypeError for an incomplete description. */
 export function createApp(
   config: Config,
-  { router, texts }: Api,
+  { router, document: published }: Api,
   service: Service,
   telemetry: Telemetry,
   readiness: Readiness,
 ) {
   const operations = operationsOf(router)
   const routes = routesOf(operations, config.baseUrl)
-  // Made at the first request, and again after a failure: most processes serve neither, and their modules are
-  // a tenth of the memory.
-  let made: ReturnType<typeof makeDocs> | undefined
-  const docs = () => {
-    made ??= makeDocs().catch((error) => {
-      made = undefined
-      throw error
-    })
-    return made
-  }
-  const makeDocs = async () => {
-    const [{ openApiDocument }, { docsRouter }] = await Promise.all([
-      import('../surface/rest/openapi/document.ts'),
-      import('../surface/docs.ts'),
-    ])
-    const document = openApiDocument(router, routes, texts, config)
-    return { document, page: docsRouter(document) }
-  }
+  const document = documentOf(published, config)
+  // Made at the first request: most processes never serve it.
+  let page: Router | undefined
 
   const app = express()
   app.disable('x-powered-by').enable('case sensitive routing').enable('strict routing')
@@ -72,12 +63,15 @@ export function createApp(
     checkHost(req)
     next()
   })
-  app.get('/v1/openapi.json', async (_req, res) =>
-    answer(res, 200, [...publicHeaders, ...forAnyPage], (await docs()).document),
+  app.get('/v1/openapi.json', (_req, res) =>
+    answer(res, 200, [...publicHeaders, ...forAnyPage], document),
   )
   app.get(['/', '/docs'], (_req, res) => answer(res, 302, TO_DOCS, ''))
   app.all(['/v1/openapi.json', '/', '/docs'], getOnly)
-  app.use('/docs/', async (req, res, next) => (await docs()).page(req, res, next))
+  app.use('/docs/', (req, res, next) => {
+    page ??= docsRouter(document)
+    page(req, res, next)
+  })
   app.use(() => {
     throw problem('nothingHere')
   })

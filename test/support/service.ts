@@ -21,8 +21,12 @@ import { appRouter } from '../../src/petstore/router.ts'
 import { createStores } from '../../src/petstore/stores.ts'
 import { texts } from '../../src/petstore/texts.ts'
 import type { Stores } from '../../src/procedure/call.ts'
+import { operationsOf } from '../../src/procedure/operations.ts'
 import { withDatabase } from '../../src/process/program.ts'
 import { start } from '../../src/process/start.ts'
+import { openApiDocument } from '../../src/surface/rest/openapi/document.ts'
+import { PUBLISHED } from '../../src/surface/rest/openapi/published.ts'
+import { routesOf } from '../../src/surface/rest/routes.ts'
 import { newDatabase, type TestDatabase } from './database.ts'
 import { DATABASE_TIMEOUT } from './process.ts'
 import { keyedFetch, restClient } from './rest.ts'
@@ -69,7 +73,9 @@ export async function startService(
   // The types of the service lack the tables that `prepare` creates.
   await withDatabase({ databaseUrl: database.url }, (db) => prepare(db as Kysely<unknown>))
   const { tags, ...served } = resources ?? { router: appRouter, tags: texts.tags, createStores }
-  const { port, stop } = await start(config, log, { ...served, texts: { ...texts, tags } })
+  const routes = routesOf(operationsOf(served.router), PUBLISHED.baseUrl)
+  const document = openApiDocument(served.router, routes, { ...texts, tags }, PUBLISHED)
+  const { port, stop } = await start(config, log, { ...served, document })
   const sql = await openSql(database.url)
   const origin = `http://127.0.0.1:${port}`
   return {

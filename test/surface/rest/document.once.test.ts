@@ -1,5 +1,6 @@
 /** The OpenAPI document: valid, complete, and equal to the interface document. */
 import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
@@ -15,6 +16,7 @@ import { MAX_LIMIT } from '../../../src/procedure/paging.ts'
 import { procedure, router } from '../../../src/procedure/procedure.ts'
 import { write } from '../../../src/procedure/write.ts'
 import { openApiDocument } from '../../../src/surface/rest/openapi/document.ts'
+import { documentOf } from '../../../src/surface/rest/openapi/published.ts'
 import { routesOf } from '../../../src/surface/rest/routes.ts'
 import { blocksOf, filesIn } from '../../support/documents.ts'
 import { described } from '../../support/procedures.ts'
@@ -54,6 +56,22 @@ expect(response.status).toBe(200)
 expect(response.headers.get('content-type')).toBe('application/json')
 const text = await response.text()
 const document = parseExact(text) as Document
+
+test.each([
+  ['http://localhost:3000/v1', undefined],
+  ['https://pets.example/shop/$&/V1', 'https://staging.pets.example/v1'],
+  ['https://petstore.example/v1', undefined],
+])('the document at %s is the published one with its URLs', (baseUrl, stagingUrl) => {
+  const urls = { baseUrl, stagingUrl }
+  const generated = openApiDocument(
+    appRouter,
+    routesOf(operationsOf(appRouter), baseUrl),
+    texts,
+    urls,
+  )
+  const published = readFileSync('openapi.json', 'utf8')
+  expect(parseExact(documentOf(published, urls))).toEqual(parseExact(generated))
+})
 
 test('the document is valid OpenAPI 3.1', async () => {
   expect(document.openapi).toMatch(/^3\.1\.\d$/)

@@ -8,6 +8,7 @@ import { idempotencyParameter } from '../../../idempotency/header.ts'
 import type { Route } from '../routes.ts'
 import { writable } from '../values.ts'
 import * as fixed from './components.ts'
+import { serversOf, trpcUrlOf } from './published.ts'
 
 type Schemas = NonNullable<NonNullable<OpenAPIObject['components']>['schemas']>
 
@@ -26,26 +27,22 @@ export function openApiDocument(
   router: AnyTRPCRouter,
   routes: Route[],
   { description, tags, sample }: Texts,
-  { baseUrl, stagingUrl }: Pick<Config, 'baseUrl' | 'stagingUrl'>,
+  urls: Pick<Config, 'baseUrl' | 'stagingUrl'>,
 ): string {
   const withUrls = (text: string) =>
     text
-      .replaceAll('{{baseUrl}}', baseUrl)
-      .replaceAll('{{trpcUrl}}', baseUrl.replace(/\/v1$/i, '/trpc'))
+      .replaceAll('{{baseUrl}}', () => urls.baseUrl)
+      .replaceAll('{{trpcUrl}}', () => trpcUrlOf(urls))
   const document = generateOpenApiDocument(router, {
     title: TITLE,
     description: withUrls(description),
     version: VERSION,
     license: { name: 'MIT', identifier: 'MIT' },
     openApiVersion: '3.1.0',
-    baseUrl,
+    baseUrl: urls.baseUrl,
     securitySchemes: fixed.securitySchemes,
   }) as OpenAPIObject // the generator declares the same type of openapi3-ts
-  const isLocal = /^https?:\/\/(localhost|127\.|\[::1\])/i.test(baseUrl)
-  document.servers = [
-    { url: baseUrl, description: isLocal ? 'Local' : 'Production' },
-    ...(stagingUrl ? [{ url: stagingUrl, description: 'Staging' }] : []),
-  ]
+  document.servers = serversOf(urls)
   document.tags = Object.entries(tags).map(([name, description]) => ({ name, description }))
   const schemas = { ...document.components?.schemas, ...(fixed.schemas as Schemas) }
   for (const route of routes) {
