@@ -545,6 +545,10 @@ export class World {
     await turns(3)
     await this.check()
     const { ahead, writing, used } = this.#uses()
+    const { wanted } = this.sessions
+    check(wanted <= this.size - used + 1, 'no session is opened that no lane could use')
+    const reads = Math.min(this.#lines.get('loans read')?.count ?? 0, this.size - used)
+    check(wanted >= reads, 'the sessions that calls wait for are opened side by side')
     for (const [key, line] of this.#lines) {
       const groups = line.groups.filter(isLive)
       if (groups.length === 0) continue
@@ -561,12 +565,16 @@ export class World {
       const isHeld = line.isHeld && running.length >= 2 && groups.length < line.maxSize
       if (isHeld && Date.now() - heldSince < HOLD) continue
       check(this.sessions.idle.length === 0, `${key} waits while a lane is idle`)
-      check(this.sessions.wanted > 0, `${key} waits, and no session is opened`)
+      check(wanted > 0, `${key} waits, and no session is opened`)
     }
   }
 
   /** Lets everything end, and checks that no call is lost. */
   async finish(pass: (milliseconds: number) => Promise<void>): Promise<void> {
+    if (this.sessions.wanted > 0) this.open(this.sessions.wanted)
+    await this.check()
+    await pass(HOLD)
+    await this.checkIdle()
     for (let round = 0; this.calls.some(({ state }) => state !== 'settled'); round++) {
       check(round < 500, 'no call is lost')
       for (const running of [...this.running]) {
@@ -580,6 +588,7 @@ export class World {
       if (this.running.length === 0) await pass(30)
     }
     await this.#releaseAll()
+    this.#made.lanes.next() // forgets the lines whose calls were given up
   }
 
   async #releaseAll(): Promise<void> {
