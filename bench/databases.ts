@@ -30,7 +30,7 @@ export async function fillDatabase(url: string, pid?: number): Promise<BenchData
   const { code, stdout, stderr } = await runToEnd(
     KEYS_PROGRAM,
     { DATABASE_URL: isSqlite ? `${url}?create` : url },
-    ['create', 'benchmark'],
+    ['create', 'benchmark', '--forever'],
   )
   if (code !== 0) throw new Error(`No key could be made: ${stderr}`)
   const sql = await openSql(url)

@@ -23,7 +23,7 @@ try {
     BASE_URL: `${SHOWN}/v1`,
   }
   await runToEnd(programs.seed, variables)
-  const words = ['create', 'shop', '--read-only']
+  const words = ['create', 'shop', '--forever', '--read-only']
   const { stdout } = await runToEnd(programs.keys, variables, words)
   const service = await runServer(variables)
   cleanUp.push(

@@ -43,7 +43,16 @@ trial(
     }
     const answer = await vi.waitFor(serving, { timeout: 60_000, interval: 500 })
     expect(answer.headers.get('ratelimit-policy')).toContain('q=777') // of .env
-    const create = ['exec', '-T', 'petstore', 'node', 'src/cli/keys.ts', 'create', 'other']
+    const create = [
+      'exec',
+      '-T',
+      'petstore',
+      'node',
+      'src/cli/keys.ts',
+      'create',
+      'other',
+      '--forever',
+    ]
     expect((await statusWith((await checked(...create, '--forever')).trim())).status).toBe(200)
 
     await checked('down')

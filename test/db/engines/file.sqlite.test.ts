@@ -192,7 +192,7 @@ test('once another process has made a new log, the service writes nothing of the
   for (const suffix of ['-wal', '-shm']) rmSync(file() + suffix)
   const run = (...words: string[]) =>
     runToEnd(programs.keys, { DATABASE_URL: service.databaseUrl }, words)
-  expect(await run('create', 'kept')).toMatchObject({ code: 0 })
+  expect(await run('create', 'kept', '--forever')).toMatchObject({ code: 0 })
   const before = readFileSync(file())
   expect(await create()).toMatchObject(unavailable)
   expect(await ready()).toBe(503)
