@@ -17,7 +17,7 @@ export interface Settings {
   warmUp: number
 }
 
-interface Part {
+export interface Part {
   id: string
   title: string
   cases: Case[]
@@ -51,14 +51,14 @@ export interface Table {
 /** Runs all cases on all servers. */
 export async function compare(
   { id, title, cases, contestants }: Part,
-  openDatabase: () => Promise<BenchDatabase>,
+  openDatabase: (contestant: Contestant) => Promise<BenchDatabase>,
   settings: Settings,
 ): Promise<Table> {
   await using running = new AsyncDisposableStack()
   const servers: Server[] = []
   let described = { version: '', bytesPerPet: Number.NaN }
   for (const contestant of contestants) {
-    const database = await openDatabase()
+    const database = await openDatabase(contestant)
     const server = await startServer(contestant, database, settings.folder)
     running.defer(server.stop)
     servers.push(server)
@@ -100,7 +100,8 @@ async function measure(
   for (let round = 1; round <= rounds; round++) {
     // The speed of the disk varies, and creations wait for it.
     if (test.creates) commits.push(commitsPerSecond(folder))
-    for (const { server, results } of entries) {
+    // Each second round runs backwards, so that no server always follows the same one.
+    for (const { server, results } of round % 2 === 0 ? entries.toReversed() : entries) {
       const result = await load(server, test, { seconds, strict: false, signal })
       results.push(result)
       const perSecond = Math.round(result.requests / result.seconds)
@@ -135,7 +136,31 @@ async function compareAnswers(servers: Server[], test: Case): Promise<void> {
   }
 }
 
-/** Combines all rounds: sums of counts, and medians of other values. */
+/** Combines the tables of several runs of one part. */
+export function merge(runs: [Table, ...Table[]]): Table {
+  const [first] = runs
+  const middle = (values: number[]) => median(values) ?? Number.NaN
+  return {
+    ...first,
+    servers: first.servers.map((server, index) => {
+      const all = runs.flatMap(({ servers }) => servers[index]?.memory ?? [])
+      const memory = {
+        idle: middle(all.map(({ idle }) => idle)),
+        most: middle(all.map(({ most }) => most)),
+      }
+      return { ...server, memory }
+    }),
+    rows: first.rows.map((row, place) => ({
+      ...row,
+      commits: median(runs.flatMap(({ rows }) => rows[place]?.commits ?? [])),
+      results: row.results.map((_result, index) =>
+        combined(runs.flatMap(({ rows }) => rows[place]?.results[index] ?? [])),
+      ),
+    })),
+  }
+}
+
+/** Combines several results: sums of counts, and medians of other values. */
 function combined(results: Result[]): Result {
   const sum = (name: keyof Result) => results.reduce((total, result) => total + result[name], 0)
   const middle = (name: keyof Result) => median(results.map((result) => result[name])) ?? Number.NaN
@@ -153,5 +178,9 @@ function combined(results: Result[]): Result {
   }
 }
 
-const median = (values: number[]) =>
-  values.toSorted((one, other) => one - other)[Math.floor(values.length / 2)]
+/** Returns the median; undefined of no values. */
+export function median(values: number[]): number | undefined {
+  const sorted = values.toSorted((one, other) => one - other)
+  const [lower, upper] = [sorted[(sorted.length - 1) >> 1], sorted[sorted.length >> 1]]
+  return lower === undefined || upper === undefined ? undefined : (lower + upper) / 2
+}

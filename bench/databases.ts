@@ -1,10 +1,12 @@
 /** Databases with 100,000 pets, and the speed of the disk. */
+import { execFile } from 'node:child_process'
+import { mkdtemp } from 'node:fs/promises'
 import path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { runToEnd } from '../test/support/process.ts'
+import { promisify } from 'node:util'
 import { openSql, type Sql } from '../test/support/sql.ts'
 import { PETS, randomPet, repeatable } from './cases.ts'
-import { KEYS_PROGRAM } from './service.ts'
+import { type Checkout, KEYS_PROGRAM } from './service.ts'
 
 /** The number of pets that one statement inserts. */
 const BATCH = 1_000
@@ -24,15 +26,28 @@ export interface BenchDatabase {
   countStatements(): Promise<{ statements: number; inserts: number }>
 }
 
-/** Fills an empty database with the programs of the service and plain SQL. */
-export async function fillDatabase(url: string, pid?: number): Promise<BenchDatabase> {
+/** An empty database, and whose programs give it its schema. */
+interface Empty {
+  url: string
+  /** The process of the server; undefined for the embedded database. */
+  pid: number | undefined
+  checkout: Checkout
+  /** The parent of temporary folders. */
+  folder: string
+}
+
+/** Fills an empty database with the programs of a checkout and plain SQL. */
+export async function fillDatabase({ url, pid, checkout, folder }: Empty): Promise<BenchDatabase> {
   const isSqlite = url.startsWith('sqlite:')
-  const { code, stdout, stderr } = await runToEnd(
-    KEYS_PROGRAM,
-    { DATABASE_URL: isSqlite ? `${url}?create` : url },
-    ['create', 'benchmark', '--forever'],
+  const { PATH = '', HOME = '' } = process.env
+  const { stdout } = await promisify(execFile)(
+    checkout.node,
+    [path.join(checkout.root, KEYS_PROGRAM), 'create', 'benchmark', '--expires', '90d'],
+    {
+      cwd: await mkdtemp(path.join(folder, 'keys-')), // no .env file of a checkout is used
+      env: { PATH, HOME, DATABASE_URL: isSqlite ? `${url}?create` : url },
+    },
   )
-  if (code !== 0) throw new Error(`No key could be made: ${stderr}`)
   const sql = await openSql(url)
   const random = repeatable()
   for (let first = 1; first <= PETS; first += BATCH) {

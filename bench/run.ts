@@ -11,7 +11,7 @@ import { startMysql } from '../test/support/mysql.ts'
 import { openSql } from '../test/support/sql.ts'
 import { capacityMarkdown } from './capacity.ts'
 import { PETS, restCases, trpcCases } from './cases.ts'
-import { compare, type Table } from './compare.ts'
+import { compare, merge, type Part, type Table } from './compare.ts'
 import { type BenchDatabase, fillDatabase, growDatabase } from './databases.ts'
 import { deepCases, deepMarkdown } from './deep.ts'
 import { model } from './model.ts'
@@ -19,12 +19,14 @@ import { profile } from './profile.ts'
 import type { Contestant } from './servers.ts'
 import {
   type Codec,
+  readCheckout,
   SERVICE_FLAGS,
   SERVICE_PROGRAM,
   SERVICE_VARIABLES,
   serviceCodec,
+  THIS_CHECKOUT,
 } from './service.ts'
-import { markdown } from './tables.ts'
+import { besideMarkdown, markdown } from './tables.ts'
 
 const allCases = [...restCases(), ...trpcCases]
 const ids = allCases.map(({ id }) => id)
@@ -36,6 +38,8 @@ const help = `Usage: npm run bench -- [OPTIONS]
                         ${ids.join(', ')}
   --quick               one round of three seconds per case, as a short test
   --seconds SECONDS     the load on each server in each round; the default is 5
+  --runs RUNS           all of it so many times, each with new processes; the default is 1
+  --beside FOLDER       another checkout of this service, with its node_modules, as one more server
   --json FILE           write the results to a file, for --capacity
   --deep                pages among millions of pets, on MySQL and SQLite
   --model               compare the model of docs/capacity.md with measurements
@@ -46,14 +50,33 @@ const help = `Usage: npm run bench -- [OPTIONS]
                         on SQLite
 `
 
+const { values: options } = parseArgs({
+  options: {
+    only: { type: 'string' },
+    case: { type: 'string' },
+    quick: { type: 'boolean', default: false },
+    seconds: { type: 'string' },
+    runs: { type: 'string', default: '1' },
+    beside: { type: 'string' },
+    json: { type: 'string' },
+    deep: { type: 'boolean', default: false },
+    model: { type: 'boolean', default: false },
+    pets: { type: 'string', default: '10000000' },
+    capacity: { type: 'string' },
+    profile: { type: 'string' },
+    help: { type: 'boolean', default: false },
+  },
+})
 const plain: Codec = { encode: (input) => input, decode: (output) => output }
 const peer = (name: string, file: string): Contestant => ({
   name,
+  checkout: THIS_CHECKOUT,
   program: `bench/peers/${file}`,
   codec: plain,
 })
 const service: Contestant = {
   name: '**this service**',
+  checkout: THIS_CHECKOUT,
   program: SERVICE_PROGRAM,
   flags: SERVICE_FLAGS,
   env: SERVICE_VARIABLES,
@@ -72,6 +95,25 @@ const trpcPeer = peer('tRPC + trpc-to-openapi + Kysely, as in their READMEs', 't
 const hasFastify = existsSync(path.join(import.meta.dirname, 'peers/node_modules/fastify'))
 const fastify = hasFastify ? [peer('Fastify + mysql2 prepared statements', 'fastify.ts')] : []
 
+const beside = options.beside === undefined ? undefined : await serviceOf(options.beside)
+const services = [...(beside ? [beside] : []), service]
+
+/** The service of another checkout, by the name of its commit. */
+async function serviceOf(folder: string): Promise<Contestant> {
+  const root = path.resolve(folder)
+  const { checkout, flags, variables, codec } = await readCheckout(root)
+  const isOther = checkout.nodeVersion !== THIS_CHECKOUT.nodeVersion
+  const node = isOther ? ` on Node ${checkout.nodeVersion}` : ''
+  return {
+    ...service,
+    name: `\`${commitOf(root)}\`${node}`,
+    checkout,
+    flags,
+    env: variables,
+    codec,
+  }
+}
+
 /** Each part is a table; its first server is the reference of the ratios. */
 const parts = {
   mysql: {
@@ -82,44 +124,32 @@ const parts = {
       ...fastify,
       peer('Express + zod + Kysely', 'express.ts'),
       trpcPeer,
-      service,
+      ...services,
     ],
   },
   sqlite: {
     title: 'REST on SQLite',
     cases: restCases(),
-    contestants: [byHand.sqlite, service],
+    contestants: [byHand.sqlite, ...services],
   },
-  trpc: { title: 'tRPC on MySQL', cases: trpcCases, contestants: [trpcPeer, service] },
+  trpc: { title: 'tRPC on MySQL', cases: trpcCases, contestants: [trpcPeer, ...services] },
 }
-type Part = keyof typeof parts
+type PartName = keyof typeof parts
 
-const { values: options } = parseArgs({
-  options: {
-    only: { type: 'string' },
-    case: { type: 'string' },
-    quick: { type: 'boolean', default: false },
-    seconds: { type: 'string' },
-    json: { type: 'string' },
-    deep: { type: 'boolean', default: false },
-    model: { type: 'boolean', default: false },
-    pets: { type: 'string', default: '10000000' },
-    capacity: { type: 'string' },
-    profile: { type: 'string' },
-    help: { type: 'boolean', default: false },
-  },
-})
 const { only = '', profile: operation = '' } = options
 const chosen = options.case?.split(',')
 const seconds = Number(options.seconds ?? (options.quick ? 3 : 5))
 const pets = Number(options.pets)
-const isPart = (name: string): name is Part => name in parts
+const runs = Number(options.runs)
+const isPart = (name: string): name is PartName => name in parts
 const profiled = allCases.find(({ id }) => id === operation)
 const isMistaken =
   (only && !isPart(only)) ||
   (operation && !profiled) ||
   chosen?.some((id) => !ids.includes(id)) ||
   !(seconds >= 1) ||
+  !(runs >= 1) ||
+  (beside && (options.deep || options.model || options.capacity || operation)) ||
   !(pets >= PETS && pets % PETS === 0)
 if (options.help || isMistaken) {
   console.log(help)
@@ -155,28 +185,44 @@ await using cleanup = new AsyncDisposableStack()
 const folder = mkdtempSync(path.join(tmpdir(), 'petstore-bench-'))
 cleanup.defer(() => rmSync(folder, { recursive: true, force: true }))
 
-let mysql: BenchDatabase | undefined
-async function openDatabase(part: Part): Promise<BenchDatabase> {
-  if (part !== 'sqlite') {
-    mysql ??= await startMysqlDatabase()
-    return mysql
-  }
-  return await fill(`sqlite:${path.join(mkdtempSync(path.join(folder, 'sqlite-')), 'petstore.db')}`)
+const databases = new Map<string, Promise<BenchDatabase>>()
+
+/** Returns the database of a contestant for a part. It has one of its own, as its schema may differ. */
+function openDatabase(part: PartName, contestant: Contestant): Promise<BenchDatabase> {
+  const engine = part === 'sqlite' ? 'sqlite' : 'mysql'
+  const name = `${engine}: ${contestant.name}`
+  const found = databases.get(name) ?? newDatabase(engine, contestant)
+  databases.set(name, found)
+  return found
 }
 
-async function startMysqlDatabase(): Promise<BenchDatabase> {
+let mysql: ReturnType<typeof startMysqlServer> | undefined
+
+async function newDatabase(engine: 'mysql' | 'sqlite', { checkout }: Contestant) {
+  if (engine === 'sqlite') {
+    const own = mkdtempSync(path.join(folder, 'sqlite-'))
+    const url = `sqlite:${path.join(own, 'petstore.db')}`
+    return await fill({ url, pid: undefined, checkout, folder })
+  }
+  mysql ??= startMysqlServer()
+  const { url, pid, sql } = await mysql
+  const name = `petstore_${databases.size}`
+  await sql(`create database ${name}`)
+  return await fill({ url: `${url}/${name}`, pid, checkout, folder })
+}
+
+async function startMysqlServer() {
   // All data fit into memory, as in production; the other settings are the defaults.
   const size = options.deep || options.model ? '4G' : '1G'
   const server = await startMysql([`--innodb-buffer-pool-size=${size}`])
   cleanup.defer(server.remove)
   const sql = await openSql(server.url)
-  await sql('create database petstore')
-  await sql.close()
-  return await fill(`${server.url}/petstore`, server.pid)
+  cleanup.defer(sql.close)
+  return { ...server, sql }
 }
 
-async function fill(url: string, pid?: number): Promise<BenchDatabase> {
-  const database = await fillDatabase(url, pid)
+async function fill(empty: Parameters<typeof fillDatabase>[0]): Promise<BenchDatabase> {
+  const database = await fillDatabase(empty)
   cleanup.defer(database.sql.close)
   stop.signal.throwIfAborted()
   return database
@@ -184,7 +230,7 @@ async function fill(url: string, pid?: number): Promise<BenchDatabase> {
 
 /** Pages among many pets; both servers only read, so they share a database. */
 async function deep(engine: 'mysql' | 'sqlite'): Promise<Table> {
-  const database = await openDatabase(engine)
+  const database = await openDatabase(engine, service)
   console.error(`${database.version}: growing to ${pets} pets`)
   await growDatabase(database, pets)
   const title = `${pets.toLocaleString('en')} pets`
@@ -193,9 +239,22 @@ async function deep(engine: 'mysql' | 'sqlite'): Promise<Table> {
   return await compare(part, async () => database, { ...settings, rounds: 1 })
 }
 
-function currentCommit(): string {
-  const git = (...args: string[]) =>
-    execFileSync('git', args, { cwd: import.meta.dirname, encoding: 'utf8' }).trim()
+/** Runs a part in new processes as often as `--runs` says, and prints its tables. */
+async function comparePart(part: Part, open: (contestant: Contestant) => Promise<BenchDatabase>) {
+  const run = (number: number) => {
+    if (runs > 1) console.error(`${part.id}, run ${number} of ${runs}`)
+    return compare(part, open, settings)
+  }
+  const all: [Table, ...Table[]] = [await run(1)]
+  while (all.length < runs) all.push(await run(all.length + 1))
+  const table = merge(all)
+  report.tables.push(table)
+  console.log(`\n${markdown(table)}`)
+  if (beside) console.log(`\n${besideMarkdown(all, service.name, beside.name)}`)
+}
+
+function commitOf(cwd: string): string {
+  const git = (...args: string[]) => execFileSync('git', args, { cwd, encoding: 'utf8' }).trim()
   try {
     return `${git('rev-parse', '--short', 'HEAD')}${git('status', '--porcelain') && ', changed'}`
   } catch {
@@ -216,37 +275,35 @@ const settings = {
 }
 
 const report: Report = {
-  commit: currentCommit(),
+  commit: commitOf(import.meta.dirname),
   machine: `${cpus().length} cores, ${cpus()[0]?.model}, Node ${process.versions.node}`,
   tables: [],
 }
+const isChosen = ({ id }: { id: string }) => chosen?.includes(id) ?? true
 const engines = only && isPart(only) ? [only] : (['mysql', 'sqlite', 'trpc'] as const)
 
 if (profiled) {
-  await profile(service, profiled, await openDatabase(only === 'sqlite' ? 'sqlite' : 'mysql'), {
-    ...settings,
-  })
+  const engine = only === 'sqlite' ? 'sqlite' : 'mysql'
+  await profile(service, profiled, await openDatabase(engine, service), settings)
 } else {
   console.log(provenance(report.commit, report.machine))
   if (options.model) {
-    const rounds = 1
-    const database = await openDatabase('mysql')
-    console.log(`\n${await model(service, database, [PETS, pets], { ...settings, rounds })}`)
-  } else {
-    for (const part of engines) {
-      if (options.deep) {
-        if (part === 'trpc') continue
-        const table = await deep(part)
-        report.tables.push(table)
-        console.log(`\n${deepMarkdown(table)}`)
-        continue
-      }
-      const cases = parts[part].cases.filter(({ id }) => chosen?.includes(id) ?? true)
-      if (cases.length === 0) continue
-      const open = () => openDatabase(part)
-      const table = await compare({ ...parts[part], id: part, cases }, open, settings)
+    const once = { ...settings, rounds: 1 }
+    console.log(
+      `\n${await model(service, await openDatabase('mysql', service), [PETS, pets], once)}`,
+    )
+  } else if (options.deep) {
+    for (const engine of engines) {
+      if (engine === 'trpc') continue
+      const table = await deep(engine)
       report.tables.push(table)
-      console.log(`\n${markdown(table)}`)
+      console.log(`\n${deepMarkdown(table)}`)
+    }
+  } else {
+    for (const id of engines) {
+      const cases = parts[id].cases.filter(isChosen)
+      if (cases.length === 0) continue
+      await comparePart({ ...parts[id], id, cases }, (contestant) => openDatabase(id, contestant))
     }
   }
 }

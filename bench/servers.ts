@@ -8,14 +8,16 @@ import { setTimeout } from 'node:timers/promises'
 import { freePort } from '../test/support/mysql.ts'
 import type { BenchDatabase } from './databases.ts'
 import { processorTime, residentMemory } from './processes.ts'
-import type { Codec } from './service.ts'
+import type { Checkout, Codec } from './service.ts'
 
 /** The timeout of a start and of a stop, in milliseconds. */
 const TIMEOUT = 30_000
 
-/** A program of this repository, with its name in the tables. */
+/** A program of a checkout, with its name in the tables. */
 export interface Contestant {
   name: string
+  checkout: Checkout
+  /** Its path in the checkout. */
   program: string
   /** Its options of Node. */
   flags?: string[]
@@ -67,24 +69,21 @@ export async function startServer(
   const log = path.join(folder, 'log')
   const output = openSync(log, 'a')
   const { PATH = '', HOME = '' } = process.env
-  const child = spawn(
-    process.execPath,
-    [...(contestant.flags ?? []), path.join(import.meta.dirname, '..', contestant.program)],
-    {
-      cwd: folder, // no .env file of this checkout is used
-      env: {
-        PATH,
-        HOME,
-        NODE_ENV: 'production',
-        NODE_COMPILE_CACHE: path.join(import.meta.dirname, '../node_modules/.cache/node'),
-        PORT: String(port),
-        DATABASE_URL: url,
-        API_KEY: key,
-        ...contestant.env,
-      },
-      stdio: ['ignore', output, output],
+  const { root, node } = contestant.checkout
+  const child = spawn(node, [...(contestant.flags ?? []), path.join(root, contestant.program)], {
+    cwd: folder, // no .env file of this checkout is used
+    env: {
+      PATH,
+      HOME,
+      NODE_ENV: 'production',
+      NODE_COMPILE_CACHE: path.join(root, 'node_modules/.cache/node'),
+      PORT: String(port),
+      DATABASE_URL: url,
+      API_KEY: key,
+      ...contestant.env,
     },
-  )
+    stdio: ['ignore', output, output],
+  })
   closeSync(output) // the process has its own descriptor
   const serverPid = child.pid ?? 0 // a process that could not be started does not respond below
   const kill = () => child.kill('SIGKILL')

@@ -1,30 +1,59 @@
 /** The files of the service: the only file here that depends on their paths. */
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import path from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { transformer } from '../client/src/client.ts'
 import manifest from '../package.json' with { type: 'json' }
+
+/** A folder with this repository at some commit, and its own node_modules. */
+export interface Checkout {
+  root: string
+  /** The path of the Node that its `npm start` runs, and its version. */
+  node: string
+  nodeVersion: string
+}
+
+/** The checkout that this program belongs to. */
+export const THIS_CHECKOUT: Checkout = {
+  root: path.join(import.meta.dirname, '..'),
+  node: process.execPath,
+  nodeVersion: process.versions.node,
+}
 
 /** The program of the server. */
 export const SERVICE_PROGRAM = 'src/main.ts'
 
-const start = manifest.scripts.start.split(' ')
+/** The program that migrates the schema and creates API keys. */
+export const KEYS_PROGRAM = 'src/cli/keys.ts'
+
+/** The options of Node and the variables of an `npm start`. */
+function readStart(script: string) {
+  const words = script.split(' ')
+  return {
+    flags: words.filter((word) => word.startsWith('--')),
+    // All servers of one checkout share the folder of the compile cache.
+    variables: Object.fromEntries(
+      words.flatMap((word) => {
+        const [name = '', value = ''] = word.split('=')
+        return /^[A-Z]/.test(name) && name !== 'NODE_COMPILE_CACHE' ? [[name, value]] : []
+      }),
+    ),
+  }
+}
+
+const start = readStart(manifest.scripts.start)
 
 /** The options of Node in `npm start`. */
-export const SERVICE_FLAGS = start.filter((word) => word.startsWith('--'))
+export const SERVICE_FLAGS = start.flags
 
 /** Those that NODE_OPTIONS may have. */
 export const ALLOWED_FLAGS = SERVICE_FLAGS.filter((flag) =>
   process.allowedNodeEnvironmentFlags.has(flag.replace(/=.*/, '')),
 )
 
-/** The variables of `npm start`, except the folder of the compile cache, which all servers share. */
-export const SERVICE_VARIABLES = Object.fromEntries(
-  start.flatMap((word) => {
-    const [name = '', value = ''] = word.split('=')
-    return /^[A-Z]/.test(name) && name !== 'NODE_COMPILE_CACHE' ? [[name, value]] : []
-  }),
-)
-
-/** The program that migrates the schema and creates API keys. */
-export const KEYS_PROGRAM = 'src/cli/keys.ts'
+/** The variables of `npm start`, except the folder of the compile cache. */
+export const SERVICE_VARIABLES = start.variables
 
 /** The encoding of a server for inputs and outputs of tRPC. */
 export interface Codec {
@@ -32,11 +61,28 @@ export interface Codec {
   decode(output: never): unknown
 }
 
-export const serviceCodec: Codec = {
-  encode: transformer.serialize,
-  decode: (output) => JSON.parse(JSON.stringify(transformer.deserialize(output), asNumber)),
-}
+const codecOf = ({ serialize, deserialize }: typeof transformer): Codec => ({
+  encode: serialize,
+  decode: (output) => JSON.parse(JSON.stringify(deserialize(output), asNumber)),
+})
 
 // The ids of the benchmark are small; the peers use numbers.
 const asNumber = (_name: string, value: unknown) =>
   typeof value === 'bigint' ? Number(value) : value
+
+export const serviceCodec = codecOf(transformer)
+
+/** Reads how another checkout starts its service. Throws if it has none, or no Node. */
+export async function readCheckout(root: string) {
+  const { scripts }: typeof manifest = JSON.parse(
+    readFileSync(path.join(root, 'package.json'), 'utf8'),
+  )
+  const print = 'process.execPath + " " + process.versions.node'
+  const node = execFileSync(path.join(root, 'bin/node'), ['-p', print], { encoding: 'utf8' })
+  const [, execPath = '', nodeVersion = ''] = /^(.*) (\S+)$/m.exec(node) ?? []
+  const client: { transformer: typeof transformer } = await import(
+    pathToFileURL(path.join(root, 'client/src/client.ts')).href
+  )
+  const checkout: Checkout = { root, node: execPath, nodeVersion }
+  return { checkout, ...readStart(scripts.start), codec: codecOf(client.transformer) }
+}

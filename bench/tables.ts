@@ -1,5 +1,5 @@
 /** The results in Markdown, for README.md of this folder. */
-import type { Row, Table } from './compare.ts'
+import { median, type Row, type Table } from './compare.ts'
 import type { Result } from './wrk.ts'
 
 /** Writes one row of a table. */
@@ -40,6 +40,43 @@ export function markdown({ title, version, servers, rows }: Table): string {
     `Processor time of a request in µs: of the server${hasDatabase ? ' + of the database’s process' : ''}:`,
     table(names, times),
   ].join('\n\n')
+}
+
+/** A ratio below this one is marked. */
+const LOW = 0.9
+
+/**
+ * Compares two servers of one part by the tables of its runs: for each case, the median of the runs'
+ * ratios of requests per second and of p99, with the least and the greatest.
+ */
+export function besideMarkdown(runs: [Table, ...Table[]], server: string, beside: string): string {
+  const [{ title, version, servers, rows }] = runs
+  const [index, other] = [server, beside].map((name) =>
+    servers.findIndex((found) => found.name === name),
+  ) as [number, number] // one for each name
+  const lines = rows.map((row, place) => {
+    const ratios = (of: (result: Result) => number) =>
+      runs.flatMap(({ rows }) => {
+        const [one, two] = [rows[place]?.results[index], rows[place]?.results[other]]
+        return one && two ? [of(one) / of(two)] : []
+      })
+    const speeds = ratios(perSecond)
+    const isLow = (median(speeds) ?? 0) < LOW
+    return [row.title, `${spread(speeds)}${isLow ? ' ‡' : ''}`, spread(ratios(({ p99 }) => p99))]
+  })
+  return [
+    `${title} (${version}), ${server} ÷ ${beside}: the median of ${runs.length} ${runs.length === 1 ? 'run' : 'runs'} (least to greatest); ‡: more than a tenth below:`,
+    table(['', 'requests per second', 'p99'], lines),
+  ].join('\n\n')
+}
+
+function spread(values: number[]): string {
+  const [middle = Number.NaN, least, most] = [
+    median(values),
+    Math.min(...values),
+    Math.max(...values),
+  ]
+  return `${middle.toFixed(2)} (${least.toFixed(2)} to ${most.toFixed(2)})`
 }
 
 const titleOf = ({ title, commits }: Row) =>
