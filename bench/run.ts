@@ -14,6 +14,7 @@ import { PETS, restCases, trpcCases } from './cases.ts'
 import { compare, merge, type Part, type Table } from './compare.ts'
 import { type BenchDatabase, fillDatabase, growDatabase } from './databases.ts'
 import { deepCases, deepMarkdown } from './deep.ts'
+import { DISTANCES, distantCases, startRelay } from './distant.ts'
 import { model } from './model.ts'
 import { profile } from './profile.ts'
 import type { Contestant } from './servers.ts'
@@ -41,6 +42,7 @@ const help = `Usage: npm run bench -- [OPTIONS]
   --runs RUNS           all of it so many times, each with new processes; the default is 1
   --beside FOLDER       another checkout of this service, with its node_modules, as one more server
   --json FILE           write the results to a file, for --capacity
+  --distant             the database 1 ms and 15 ms away, for 32 and 200 connections
   --deep                pages among millions of pets, on MySQL and SQLite
   --model               compare the model of docs/capacity.md with measurements
   --pets PETS           the pets of --deep and --model, a multiple of ${PETS};
@@ -59,6 +61,7 @@ const { values: options } = parseArgs({
     runs: { type: 'string', default: '1' },
     beside: { type: 'string' },
     json: { type: 'string' },
+    distant: { type: 'boolean', default: false },
     deep: { type: 'boolean', default: false },
     model: { type: 'boolean', default: false },
     pets: { type: 'string', default: '10000000' },
@@ -253,6 +256,30 @@ async function comparePart(part: Part, open: (contestant: Contestant) => Promise
   if (beside) console.log(`\n${besideMarkdown(all, service.name, beside.name)}`)
 }
 
+/** Pages, look-ups and creations on a database that is some milliseconds away. */
+async function compareDistant(delay: number) {
+  const open = (contestant: Contestant) => openDatabase('mysql', contestant)
+  const contestants = [byHand.mysql, ...services]
+  const { url } = await open(byHand.mysql)
+  const relay = await startRelay(url, delay)
+  const part = {
+    id: `distant.${delay}`,
+    title: `REST on MySQL, ${delay} ms away each way`,
+    cases: distantCases().filter(isChosen),
+    contestants,
+  }
+  const away = async (contestant: Contestant) => {
+    const database = await open(contestant)
+    return { ...database, url: relay.through(database.url) }
+  }
+  await comparePart(part, away)
+  const { mean, p99, max, processor } = await relay.stop()
+  const times = `${mean.toFixed(1)} ms (p99 ${p99.toFixed(1)} ms, at most ${max.toFixed(1)} ms)`
+  console.log(
+    `\nReally ${times} away each way; the relay took ${processor.toFixed(0)} µs for each piece of data.`,
+  )
+}
+
 function commitOf(cwd: string): string {
   const git = (...args: string[]) => execFileSync('git', args, { cwd, encoding: 'utf8' }).trim()
   try {
@@ -279,7 +306,8 @@ const report: Report = {
   machine: `${cpus().length} cores, ${cpus()[0]?.model}, Node ${process.versions.node}`,
   tables: [],
 }
-const isChosen = ({ id }: { id: string }) => chosen?.includes(id) ?? true
+const isChosen = ({ id }: { id: string }) =>
+  chosen?.some((name) => id === name || id.startsWith(`${name}.`)) ?? true
 const engines = only && isPart(only) ? [only] : (['mysql', 'sqlite', 'trpc'] as const)
 
 if (profiled) {
@@ -292,6 +320,8 @@ if (profiled) {
     console.log(
       `\n${await model(service, await openDatabase('mysql', service), [PETS, pets], once)}`,
     )
+  } else if (options.distant) {
+    for (const delay of DISTANCES) await compareDistant(delay)
   } else if (options.deep) {
     for (const engine of engines) {
       if (engine === 'trpc') continue
