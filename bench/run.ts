@@ -16,6 +16,7 @@ import { type BenchDatabase, fillDatabase, growDatabase } from './databases.ts'
 import { deepCases, deepMarkdown } from './deep.ts'
 import { DISTANCES, distantCases, startRelay } from './distant.ts'
 import { model } from './model.ts'
+import { overload } from './overload.ts'
 import { profile } from './profile.ts'
 import type { Contestant } from './servers.ts'
 import {
@@ -43,6 +44,7 @@ const help = `Usage: npm run bench -- [OPTIONS]
   --beside FOLDER       another checkout of this service, with its node_modules, as one more server
   --json FILE           write the results to a file, for --capacity
   --distant             the database 1 ms and 15 ms away, for 32 and 200 connections
+  --overload            more arrivals than the service can answer, by httperf
   --deep                pages among millions of pets, on MySQL and SQLite
   --model               compare the model of docs/capacity.md with measurements
   --pets PETS           the pets of --deep and --model, a multiple of ${PETS};
@@ -62,6 +64,7 @@ const { values: options } = parseArgs({
     beside: { type: 'string' },
     json: { type: 'string' },
     distant: { type: 'boolean', default: false },
+    overload: { type: 'boolean', default: false },
     deep: { type: 'boolean', default: false },
     model: { type: 'boolean', default: false },
     pets: { type: 'string', default: '10000000' },
@@ -175,7 +178,10 @@ if (options.capacity) {
   process.exit()
 }
 
-if (spawnSync('wrk').error) throw new Error('The benchmark needs wrk: run test/install bench')
+for (const program of ['wrk', ...(options.overload ? ['httperf'] : [])]) {
+  const { error } = spawnSync(program, ['--version'])
+  if (error) throw new Error(`The benchmark needs ${program}: run test/install bench`)
+}
 if (!hasFastify) {
   console.error('Fastify is left out: npm install --prefix bench/peers --no-save fastify@5')
 }
@@ -322,6 +328,9 @@ if (profiled) {
     )
   } else if (options.distant) {
     for (const delay of DISTANCES) await compareDistant(delay)
+  } else if (options.overload) {
+    const open = (contestant: Contestant) => openDatabase('mysql', contestant)
+    console.log(`\n${await overload([byHand.mysql, ...services], open, settings)}`)
   } else if (options.deep) {
     for (const engine of engines) {
       if (engine === 'trpc') continue
