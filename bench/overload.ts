@@ -163,7 +163,7 @@ async function overwhelm(
 }
 
 /** Reads the report of httperf: https://manpages.debian.org/httperf */
-export function readHttperf(report: string, callers: number): Omit<Arrivals, 'recovery'> {
+function readHttperf(report: string, callers: number): Omit<Arrivals, 'recovery'> {
   const read = (pattern: RegExp) => {
     const [, ...numbers] = pattern.exec(report) ?? []
     if (numbers.length === 0) throw new Error(`httperf reported no ${pattern.source}:\n${report}`)
