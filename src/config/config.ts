@@ -4,7 +4,7 @@ import { platform } from 'node:process'
 import { compile } from 'proxy-addr'
 import { z } from 'zod'
 import { mysqlQueryOf } from '../../db/url.ts'
-import { loadVariables, UsageError, type Variables, valuesOf } from './environment.ts'
+import { loadVariables, quotesOf, UsageError, type Variables, valuesOf } from './environment.ts'
 import { NAME } from './product.ts'
 
 /** Returns the schema of a text. `rule` says for which `isValid` returns true, and does not throw. */
@@ -154,7 +154,9 @@ export function readConfig(environment: Variables, dotenv: Variables = {}) {
   )
   if (error) {
     const [{ path, message }] = error.issues as [z.core.$ZodIssue] // an error has an issue
-    throw new UsageError(`${nameOf(String(path[0]))} ${message}`)
+    const name = nameOf(String(path[0]))
+    const quotes = warnings.find((warning) => warning === quotesOf(name))
+    throw new UsageError(quotes ?? `${name} ${message}`)
   }
   return {
     ...data,

@@ -16,7 +16,7 @@ export type Variables = Readonly<Record<string, string | undefined>>
 const SERVICE_LINK = /^(tcp|udp|sctp):\/\/[\da-f.:[\]]+:\d+$/
 
 /**
- * Returns the values of the variables with these names, and warnings for the operator. A variable of the
+ * Returns the values of the variables with these names, without line ends, and warnings for the operator. A variable of the
  * environment takes precedence over that of .env, even if it is empty; an empty one counts as unset.
  * DATABASE_URL has the password of DATABASE_PASSWORD; either may be in a file. Throws UsageError for a name
  * in .env that resembles one of these names. The environment belongs to the platform, too, so there such a
@@ -34,7 +34,9 @@ export function valuesOf(known: readonly string[], environment: Variables, doten
   const values: Record<string, string | undefined> = {}
   for (const name of names) {
     const own = links.includes(name) ? undefined : environment[name]
-    values[name] = (own ?? dotenv[name]) || undefined
+    // Secrets that `echo` has made end in a line end.
+    values[name] = (own ?? dotenv[name])?.replace(/[\r\n]+$/, '') || undefined
+    if (/^(["']).*\1\s*$/s.test(own ?? '')) warnings.push(quotesOf(name))
   }
   const hasDatabase = values.DATABASE_URL ?? values.DATABASE_URL_FILE
   for (const [name, value] of Object.entries({ ...environment, ...dotenv })) {
@@ -50,6 +52,10 @@ export function valuesOf(known: readonly string[], environment: Variables, doten
   values.DATABASE_URL = databaseUrlOf(values)
   return { values, warnings }
 }
+
+/** What is wrong with a variable of the environment whose value is in quotes, as the operator should know it. */
+export const quotesOf = (name: string): string =>
+  `${name} has quotes around its value, which docker run --env-file keeps: remove them, unless they belong to it`
 
 /** Returns DATABASE_URL, with DATABASE_PASSWORD, which is not percent-encoded, as its password. */
 function databaseUrlOf(values: Variables): string | undefined {

@@ -265,6 +265,30 @@ test('DATABASE_URL_FILE and DATABASE_PASSWORD_FILE name files, which are not emp
   expect(readConfig(withoutPassword).databaseUrl).toBe("mysql://shop:it's%20%231%20@db/pets")
 })
 
+test('line ends after a value are not part of it, as of a secret that echo has made', () => {
+  const { DATABASE_URL } = mysql
+  const made = readConfig({ DATABASE_URL: 'mysql://shop@db/pets', DATABASE_PASSWORD: 'pw \r\n' })
+  expect(made).toMatchObject({ databaseUrl: 'mysql://shop:pw%20@db/pets', warnings: [] })
+  const others = { DATABASE_URL: `${DATABASE_URL}\n`, PORT: '3001\n', RATE_LIMIT: '\n' }
+  const read = { databaseUrl: DATABASE_URL, port: 3001, rateLimit: undefined }
+  expect(readConfig(others)).toMatchObject(read)
+})
+
+test('quotes around a value, which docker run --env-file keeps, are pointed out', () => {
+  const hint = (name: string) =>
+    `${name} has quotes around its value, which docker run --env-file keeps: remove them, unless they belong to it`
+  for (const quoted of ['"pw"', "'pw'"]) {
+    const withPassword = { DATABASE_URL: 'mysql://shop@db/pets', DATABASE_PASSWORD: quoted }
+    expect(readConfig(withPassword).warnings).toEqual([hint('DATABASE_PASSWORD')])
+  }
+  for (const [name, value] of Object.entries({ PORT: "'80'", DATABASE_URL: '"mysql://a@b/c"' })) {
+    expect(() => readConfig({ [name]: value })).toThrow(new UsageError(hint(name)))
+  }
+  // Those that are a part of a password, and those of .env, which Node removes.
+  const plain = { DATABASE_URL: 'mysql://shop@db/pets', DATABASE_PASSWORD: '"a"b' }
+  expect(readConfig(plain).warnings).toEqual([])
+})
+
 const meant = (written: string, name: string) =>
   `${written} is not a variable of this service: did you mean ${name}?`
 
