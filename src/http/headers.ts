@@ -50,7 +50,7 @@ export function crossOrigin(origins: string[], methods: string[]): RequestHandle
     origin: origins.includes('*') ? '*' : origins,
     methods,
     allowedHeaders:
-      'Authorization,Content-Type,Idempotency-Key,X-Request-Id,trpc-accept,x-trpc-source,traceparent,tracestate,baggage',
+      'Authorization,Content-Type,Idempotency-Key,X-Request-Id,X-Requested-With,Cache-Control,Pragma,trpc-accept,x-trpc-source,traceparent,tracestate,baggage',
     exposedHeaders:
       'Link,Location,Deprecation,Sunset,RateLimit,RateLimit-Policy,Retry-After,WWW-Authenticate,X-Request-Id',
     maxAge: 600, // seconds for which a browser caches the response to a preflight
