@@ -33,7 +33,7 @@ export async function readBody(
   try {
     return utf8.decode(bytes)
   } catch (cause) {
-    throw problem('malformed', cause)
+    throw problem('notUtf8', cause)
   }
 }
 

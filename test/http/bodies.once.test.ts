@@ -136,6 +136,10 @@ test.for<[string, string | Uint8Array]>([
   ['two values', '{"name":"a","categoryId":1}{}'],
   ['a blank', ' '],
 ])('a body with %s is invalid JSON, on REST and on tRPC', async ([, body]) => {
+  for (const answer of [await post(body), await postTrpc(body)]) {
+    const isText = typeof body === 'string'
+    expect(answer.body).toContain(isText ? 'its JSON cannot be read' : 'its body must be UTF-8')
+  }
   expectRestError(await post(body), 400, 'PARSE_ERROR')
   expectTrpcError(await postTrpc(body), 400, 'PARSE_ERROR')
 })
