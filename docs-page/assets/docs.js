@@ -100,7 +100,8 @@ function requestOf(form) {
   )
   const query = new URLSearchParams(filled('query')).toString()
   const headers = filled('header')
-  if (keyField.value !== '') headers.push(['Authorization', `Bearer ${keyField.value}`])
+  const key = keyField.value.trim()
+  if (key !== '') headers.push(['Authorization', `Bearer ${key}`])
   if (form.elements.body) headers.push(['Content-Type', 'application/json'])
   return [url + (query && `?${query}`), { method, headers, body: form.elements.body?.value }]
 }
@@ -120,11 +121,17 @@ function pretty(text) {
 async function send(form) {
   const submit = form.querySelector('[type=submit]')
   if (submit.ariaBusy === 'true') return // a second click must not add a second thing
-  submit.ariaBusy = 'true'
   const state = form.querySelector('[role=status]')
   const result = state.nextElementSibling
   const [content, headers] = result.querySelectorAll('pre')
   result.hidden = true
+  // A pasted key may bring a character with it that shows nothing, which the browser would not send.
+  if (/[^!-~]/.test(keyField.value.trim())) {
+    state.className = 's4'
+    state.textContent = 'The API key has a character that is not part of any key'
+    return
+  }
+  submit.ariaBusy = 'true'
   state.className = ''
   state.textContent = 'Sending …'
   try {

@@ -130,7 +130,7 @@ const authentication = ({ components }: OpenApi): Html => html`
           ${Object.values(components.securitySchemes ?? {}).map(({ description }) => prose(description))}
           <form class="key" hidden>
             <label for="key">API key</label>
-            <input id="key" type="password" autocomplete="off" autocapitalize="off" spellcheck="false" aria-describedby="key-hint">
+            <input id="key" type="password" autocomplete="new-password" autocapitalize="off" spellcheck="false" aria-describedby="key-hint">
             <p class="hint" id="key-hint">All forms on this page send it.</p>
             <label class="choice"><input id="keep" type="checkbox">Keep it in this tab until I close the tab</label>
           </form>

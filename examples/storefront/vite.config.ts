@@ -8,6 +8,7 @@ export default defineConfig(({ mode }) => {
   const { PETSTORE_ORIGIN = `http://localhost:${PORT}` } = loadEnv(mode, '.', 'PETSTORE_')
   const proxy = { '/trpc': PETSTORE_ORIGIN }
   return {
+    base: './', // the built page may be served below a path
     plugins: [react()],
     server: { proxy },
     preview: { proxy },

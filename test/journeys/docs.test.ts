@@ -102,6 +102,15 @@ test('createPet and listPets work with a key, and an id has all its digits', asy
   expect((await list).url()).toBe(`${service.origin}/v1/pets?limit=100&status=available`)
 })
 
+test('a key that no header can carry, or with spaces around it, is a message or trimmed', async () => {
+  await keyField().fill(`${service.key}\u200b`)
+  await sendButton('listPets').click()
+  const state = answerOf('listPets').getByRole('status')
+  await state.getByText('The API key has a character that is not part of any key').waitFor()
+  await keyField().fill(` ${service.key} `)
+  expect((await send('listPets')).status).toBe('200 OK')
+})
+
 test('an example is only a hint: what is left empty is not sent', async () => {
   const keys: (string | undefined)[] = []
   await page.route('**/v1/pets', (route) => {
@@ -195,6 +204,8 @@ test('on a phone the contents are folded up, and again at a click on one of thei
 test('the key is kept for the tab only if its checkbox is checked', async () => {
   const keep = page.getByLabel('Keep it in this tab')
   expect(await keyField().getAttribute('type')).toBe('password')
+  // With `off`, browsers fill a saved password in.
+  expect(await keyField().getAttribute('autocomplete')).toBe('new-password')
   await keyField().fill('secret')
   await page.reload()
   expect(await keyField().inputValue()).toBe('')

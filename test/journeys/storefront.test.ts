@@ -1,6 +1,7 @@
 /** The example storefront in a real browser, from another origin and even another host than the service. */
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import path from 'node:path'
 import express from 'express'
@@ -34,6 +35,13 @@ execFileSync(path.resolve('node_modules/.bin/vite'), ['build', '--outDir', folde
     VITE_PETSTORE_URL: `${origin}/trpc`,
     VITE_PETSTORE_KEY: visitors.key,
   },
+})
+
+test('the built shop may be served below a path', () => {
+  const page = readFileSync(path.join(folder, 'index.html'), 'utf8')
+  const files = [...page.matchAll(/(?:src|href)="([^"#]+)"/g)].map(([, file]) => file)
+  expect(files.length).toBeGreaterThan(1)
+  for (const file of files) expect(file).toMatch(/^\.\//)
 })
 
 const browser = await startBrowser()

@@ -58,6 +58,8 @@ export function KeyForm({ isOpen, expired, onEnter }: Props) {
               className="control"
               ref={field}
               type={isShown ? 'text' : 'password'}
+              // With `off`, browsers fill a saved password in.
+              autoComplete="new-password"
               required
               // The characters of a header; the browser does not send any other.
               pattern="\s*[!-~]+\s*"
