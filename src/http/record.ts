@@ -59,9 +59,20 @@ export interface Metrics {
 
 /** Returns the telemetry that logs to `log`, and counts in `metrics`. `trust` is that of X-Forwarded-For. */
 export function createTelemetry(log: Logger, trust: Trust, metrics?: Metrics) {
+  // The latest status of each path of health, which load balancers and supervisors ask every second.
+  const health = new Map([
+    ['/healthz', 200],
+    ['/readyz', 200],
+  ])
+  const isWorthALine = ({ path = '', status }: RequestRecord) => {
+    const before = health.get(path)
+    if (before === undefined) return status >= 400 || !FILE_OF_DOCS.test(path)
+    health.set(path, status)
+    return status !== 200 || before !== 200
+  }
   const write = (record: RequestRecord) => {
     metrics?.count(record)
-    log.info(record, 'request')
+    if (isWorthALine(record)) log.info(record, 'request')
   }
   /** The calls of a batch have one duration, and a line and a count each. */
   const finish = (record: RequestRecord, calls?: CallOutcome[]) => {
@@ -107,6 +118,9 @@ export function createTelemetry(log: Logger, trust: Trust, metrics?: Metrics) {
     },
   }
 }
+
+/** A file that the docs page loads. */
+const FILE_OF_DOCS = /^\/docs\/\w+\.(css|js|svg)$/
 
 /** A valid `X-Request-Id`. */
 export const REQUEST_ID = /^[A-Za-z0-9_.:/+=-]{1,128}$/

@@ -295,7 +295,7 @@ test('a request without a valid key is logged with the IP address that TRUST_PRO
     for (const [path, status] of [
       ['/v1/pets', 401],
       ['/trpc/listPets', 401],
-      ['/healthz', 200],
+      ['/nothing', 404],
     ] as const) {
       const headers = ['X-Forwarded-For: 192.0.2.7', 'Connection: close']
       const { answers } = await converse(started.origin, requestText(`GET ${path}`, { headers }))

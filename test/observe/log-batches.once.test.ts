@@ -39,7 +39,7 @@ const requests = ({ stderr }: ServerProgram) =>
 
 test('an entry does not wait for others, each is one line, and a stop loses none', async () => {
   const server = await start()
-  const ask = () => fetch(`${server.origin}/healthz`)
+  const ask = () => fetch(`${server.origin}/nothing`)
   await ask()
   await server.logged(/"msg":"request"/)
   for (let count = 1; count < 200; count++) await ask()
@@ -48,9 +48,31 @@ test('an entry does not wait for others, each is one line, and a stop loses none
   expect(requests(server)).toBe(200)
 })
 
+test('health has a line only when it fails or is back, and a file of the docs page only when it fails', async () => {
+  const { program, fetch, sql, stop } = await startInstance()
+  onTestFinished(async () => void (await stop('SIGKILL')))
+  const ask = async (path: string) => (await fetch(path)).status
+  for (const path of ['/healthz', '/readyz', '/docs/docs.js', '/docs/docs.css', '/docs/icon.svg']) {
+    for (let count = 0; count < 3; count++) expect(await ask(path)).toBe(200)
+  }
+  await sql('alter table kysely_migration rename to away')
+  for (let count = 0; count < 2; count++) expect(await ask('/readyz')).toBe(503)
+  await sql('alter table away rename to kysely_migration')
+  for (let count = 0; count < 3; count++) expect(await ask('/readyz')).toBe(200)
+  expect(await ask('/docs/none.js')).toBe(404)
+  expect(await program.end('SIGTERM')).toBe(0)
+  const lines = program.entries().filter(({ msg }) => msg === 'request')
+  expect(lines.map(({ path, status }) => [path, status])).toEqual([
+    ['/readyz', 503],
+    ['/readyz', 503],
+    ['/readyz', 200],
+    ['/docs/none.js', 404],
+  ])
+})
+
 test('LOG_LEVEL=error leaves out requests and the stop', async () => {
   const server = await start({ LOG_LEVEL: 'error' })
-  await fetch(`${server.origin}/healthz`)
+  await fetch(`${server.origin}/nothing`)
   expect(await server.end('SIGTERM')).toBe(0)
   expect(server.stderr).toBe('')
 })

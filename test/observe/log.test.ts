@@ -36,7 +36,7 @@ async function entriesOf(id: string): Promise<LogEntry[]> {
   await until('it is logged', () => find().some(({ msg }) => msg === 'request'))
   // A late entry would be logged before that of a later request.
   const next = newId()
-  await ask(next, '/healthz')
+  await ask(next, '/nothing')
   await server.logged(new RegExp(`"${next}"`))
   return find()
 }

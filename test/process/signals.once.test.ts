@@ -131,7 +131,7 @@ test('with SHUTDOWN_DELAY the process keeps serving, and is not ready; a second 
   })
   expect(await server.exited).toBe(1)
   // The end loses no entry, and that the service is not ready is not logged as an error.
-  expect(server.entries().filter(({ msg }) => msg === 'request')).toHaveLength(8)
+  expect(server.entries().filter(({ msg }) => msg === 'request')).toHaveLength(5)
   const others = server.entries().filter(({ msg }) => msg !== 'request')
   expect(others).toMatchObject([
     { level: 'info', msg: 'Stopping: finishing the requests in flight' },
