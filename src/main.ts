@@ -2,7 +2,7 @@
 import { executionAsyncResource } from 'node:async_hooks'
 import { readFileSync } from 'node:fs'
 import { createLog } from './observe/log.ts'
-import { print, program, refuseArguments, withDatabase } from './process/program.ts'
+import { onWarning, print, program, refuseArguments, withDatabase } from './process/program.ts'
 import { stopRequested, stopSignal } from './process/shutdown.ts'
 
 // Node makes an object for each task of nextTick. If a full garbage collection finds none, V8 forgets their
@@ -11,6 +11,7 @@ const keptTasks: object[] = []
 process.nextTick(() => keptTasks.push(executionAsyncResource()))
 
 const log = await createLog()
+onWarning((warning) => log.warn({ err: warning }, 'Node warns'))
 await program(async (config) => {
   refuseArguments()
   log.level = config.logLevel

@@ -55,12 +55,20 @@ function ownerOf({ code, path: file }: NodeJS.ErrnoException): string {
  */
 export function command(run: (config: Config, location: string) => Promise<void>): Promise<void> {
   unblockTerminals()
+  onWarning(({ name, message }) => console.error(`${name}: ${message}`))
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
     process.once(signal, () => process.exit(128 + constants.signals[signal]))
   }
   return program(async (config, location) => {
     for (const warning of config.warnings) console.error(warning)
     await run(config, location)
+  })
+}
+
+/** Has `report` hear of warnings of Node, except that a feature such as node:sqlite of Node 24.4 is experimental. */
+export function onWarning(report: (warning: Error) => void): void {
+  process.removeAllListeners('warning').on('warning', (warning) => {
+    if (warning.name !== 'ExperimentalWarning') report(warning)
   })
 }
 

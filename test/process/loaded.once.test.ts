@@ -49,3 +49,25 @@ test('a mistyped program loads neither a database driver nor a server', async ()
   // … so that this test would notice.
   expect(await loadedBy('keys', ['list'])).toContain('node:sqlite')
 })
+
+test('a warning of Node is an entry of the log; that node:sqlite is experimental, as in Node 24.4 to 24.11, is none', async () => {
+  const warnings = withHooks(`
+    if (specifier === 'node:sqlite') {
+      process.emitWarning('SQLite is an experimental feature', 'ExperimentalWarning')
+      process.emitWarning('Something is deprecated', 'DeprecationWarning')
+    }
+    return next(specifier, context)`)
+  const listed = await runToEnd(programs.keys, warnings, ['list', '--json'])
+  expect(listed).toEqual({
+    code: 0,
+    stdout: '[]\n',
+    stderr: 'DeprecationWarning: Something is deprecated\n',
+  })
+  const { program, stop } = await startInstance(warnings)
+  onTestFinished(async () => void (await stop()))
+  expect(await program.end('SIGTERM')).toBe(0)
+  const warned = program.entries().filter(({ level }) => level === 'warn')
+  expect(warned).toMatchObject([
+    { err: { name: 'DeprecationWarning', message: 'Something is deprecated' } },
+  ])
+})
