@@ -19,9 +19,10 @@ const { createServer } = process.getBuiltinModule('node:http')
 
 /**
  * Returns the metrics of one process, and a server of `/metrics` that does not listen yet. `usage` counts the
- * connections of its database pool.
+ * connections of its database pool. The server has `/readyz`, too: on the port of the service, another process may
+ * answer.
  */
-export function createMetrics(usage: Usage) {
+export function createMetrics(usage: Usage, isReady: () => Promise<boolean>) {
   const registry = new Registry()
   const registers = [registry]
   collectDefaultMetrics({ register: registry })
@@ -60,7 +61,9 @@ export function createMetrics(usage: Usage) {
     })
   }
   const server = createServer(async (req, res) => {
-    if (req.url?.split('?')[0] !== '/metrics') return res.writeHead(404).end()
+    const path = req.url?.split('?')[0]
+    if (path === '/readyz') return res.writeHead((await isReady()) ? 200 : 503).end()
+    if (path !== '/metrics') return res.writeHead(404).end()
     try {
       const text = await registry.metrics()
       res.writeHead(200, { 'Content-Type': registry.contentType }).end(text)

@@ -11,19 +11,20 @@ import { unblockTerminals } from '../observe/terminal.ts'
 
 /**
  * Calls `run` with the configuration of the environment, and the location of the database for people: host
- * and name, or the file. Prints an error on stderr, and sets the exit code 1. A mistake of the operator, or
- * a database that is unavailable, is one line; any other error is a bug, and has its stack.
+ * and name, or the file. Prints an error on stderr, and sets the exit code: 78 for a wrong configuration, which
+ * does not right itself (EX_CONFIG of sysexits.h), otherwise 1. A mistake of the operator, or a database that is
+ * unavailable, is one line; any other error is a bug, and has its stack.
  */
 export async function program(
   run: (config: Config, location: string) => Promise<void>,
 ): Promise<void> {
-  let location = ''
+  let location: string | undefined
   try {
     const config = loadConfig()
     location = describeUrl(config.databaseUrl).location
     await run(config, location)
   } catch (error) {
-    process.exitCode = 1
+    process.exitCode = location === undefined ? 78 : 1
     if (error instanceof UsageError) return console.error(error.message)
     if (!(error instanceof DatabaseUnavailableError)) return console.error(error)
     // The error of the driver: mysql2 sets `fatal` if it ended the connection, or the server's number.
@@ -39,13 +40,14 @@ export async function program(
   }
 }
 
-/** Says who may use a file or its folder where this process may not: a volume may belong to another user. */
-function ownerOf({ code, path: file }: NodeJS.ErrnoException): string {
+/** Says whose a file is that this process may not use, as on a volume of another user, and what helps. */
+function ownerOf({ code, syscall, path: file }: NodeJS.ErrnoException): string {
+  const user = process.getuid?.()
+  if (syscall === 'mkdir') return `: run install -d -o ${user} ${file} as root`
   if (code !== 'EACCES' || !file) return ''
   let place = file
   while (!existsSync(place)) place = path.dirname(place)
   const { uid, gid } = statSync(place)
-  const user = process.getuid?.()
   return `. ${place} belongs to user ${uid} and group ${gid}, and this process is of user ${user}: run chown -R ${user} ${path.dirname(file)} as root`
 }
 

@@ -46,14 +46,17 @@ export async function start(config: Config, log: Log, { createStores, ...api }: 
     usage,
     warn: (message) => log.warn(message),
   })
+  const readiness = createReadiness(db, log)
   // Metrics are imported only where they are configured: they cost time and memory.
   const metrics =
     config.metricsPort === undefined
       ? undefined
-      : (await import('../observe/metrics.ts')).createMetrics(usage)
+      : (await import('../observe/metrics.ts')).createMetrics(
+          usage,
+          async () => app.server.listening && (await readiness.isReady()),
+        )
   const authenticator = createAuthenticator(db, log, metrics?.lookUp)
   const idempotency = createIdempotency(db, createStores, config.idempotencyLifetime, log)
-  const readiness = createReadiness(db, log)
   const service: Service = {
     stores: createStores(db),
     transact(work, deadline) {

@@ -83,5 +83,5 @@ test.each<[string, Buffer | undefined, string]>([
   else mkdirSync(dotenv)
   const stderr = `.env must be a text in UTF-8 that this user may read (${code})\n`
   const ended = await runToEnd(programs.server, { PORT: '0' }, [], folder)
-  expect(ended).toEqual({ code: 1, stdout: '', stderr })
+  expect(ended).toEqual({ code: 78, stdout: '', stderr })
 })

@@ -110,6 +110,8 @@ testOnce('metrics are served at /metrics of their own port only', async () => {
     expect([answer.status, answer.headers.get('content-type')]).toEqual([200, type])
     if (method === 'GET') expect(await answer.text()).toMatch(/^process_resident_memory_bytes \d/m)
   }
+  // Of this process: on the service's port, another one may answer.
+  expect((await fetch(new URL('/readyz', url))).status).toBe(200)
   for (const path of ['/', '/metrics/', '/v1/pets', '/healthz', '/metrics/x']) {
     const other = await fetch(new URL(path, url))
     expect([path, other.status, await other.text()]).toEqual([path, 404, ''])

@@ -20,6 +20,9 @@ import { freePort } from '../support/mysql.ts'
 import { env, lacking, trial } from './trial.ts'
 
 const repository = path.resolve(import.meta.dirname, '../..')
+// A busy machine takes a quarter of an hour for one of them.
+vi.setConfig({ testTimeout: 1_800_000, hookTimeout: 600_000 })
+
 const missing = lacking('debootstrap', 'unshare')
 
 /** README's only block of code with these words. */

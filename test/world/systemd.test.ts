@@ -1,0 +1,92 @@
+/** The units of deploy/ on a booted systemd, in a container of the image PETSTORE_SYSTEMD_IMAGE. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import path from 'node:path'
+import { expect, onTestFinished } from 'vitest'
+import { docker, execute, withoutDocker } from './docker.ts'
+import { trial } from './trial.ts'
+
+const root = path.resolve(import.meta.dirname, '../..')
+
+/** It boots systemd as process 1, and has Node 20, npm, curl and MariaDB. */
+const { PETSTORE_SYSTEMD_IMAGE: image } = process.env
+
+trial(
+  'The units of systemd',
+  async () => {
+    expect(image).toBeDefined()
+    const boot = [
+      '--privileged',
+      '--cgroupns',
+      'private',
+      '--tmpfs',
+      '/run',
+      '--tmpfs',
+      '/tmp:exec',
+    ]
+    const name = await docker('run', '--detach', ...boot, `${image}`)
+    onTestFinished(async () => void (await docker('rm', '--force', name)))
+    /** Runs commands in the machine, and returns their output. Throws it if one fails. */
+    const run = async (commands: string) => {
+      const ran = await execute('docker', ['exec', name, 'sh', '-ec', commands])
+      if (ran.code !== 0) throw new Error(`${commands}: ${ran.stdout}${ran.stderr}`)
+      return ran.stdout
+    }
+    await execute('docker', ['exec', name, 'systemctl', 'is-system-running', '--wait'])
+    await copyTo(name)
+    // What the header of petstore.service says.
+    await run(`cd /opt/petstore && npm ci && useradd --system petstore && cp deploy/*.service /etc/systemd/system/
+      mkdir data node_modules/.cache && chown petstore data node_modules/.cache && systemctl daemon-reload`)
+
+    await run('systemctl start petstore && curl --fail localhost:3000/readyz')
+    const exposure = await run('systemd-analyze security petstore')
+    expect(Number(/exposure level .*: ([\d.]+)/.exec(exposure)?.[1])).toBeLessThan(1.5)
+    expect(await run('journalctl -t petstore')).toContain('Petstore is running')
+
+    await run('systemctl stop petstore; echo PORT=abc > /opt/petstore/.env')
+    await expect(run('systemctl start petstore')).rejects.toThrow('Job for petstore.service failed')
+    const show = 'systemctl show petstore -p NRestarts -p ExecMainStatus -p ActiveState'
+    expect((await run(`sleep 3; ${show}`)).trim().split('\n')).toEqual([
+      ...['NRestarts=0', 'ExecMainStatus=78', 'ActiveState=failed'],
+    ])
+
+    await run(`cd /opt/petstore && rm .env && mv data elsewhere
+      systemctl start petstore || true; systemctl stop petstore`)
+    expect(await run('journalctl -t petstore')).toMatch(/run install -d -o \d+ data as root/)
+
+    await run(`systemctl start mariadb; cd /opt/petstore
+      mariadb -e "create database petstore; create user petstore@'%' identified by 'sesame';
+        grant all on petstore.* to petstore@'%'"
+      echo DATABASE_URL=mysql://petstore:sesame@127.0.0.1/petstore > .env
+      systemctl start petstore@9464 petstore@9465`)
+    const codes = await run(`
+      for call in $(seq 200); do
+        curl --silent --output /dev/null --max-time 5 --write-out '%{http_code} ' localhost:3000/healthz || true
+        sleep 0.1
+      done > /tmp/codes &
+      systemctl restart petstore@9464; systemctl restart petstore@9465; wait; cat /tmp/codes`)
+    expect(codes.trim().split(' ')).toEqual(Array(200).fill('200'))
+    return {
+      version: /systemd (\d+)/.exec(await run('systemctl --version'))?.[1] ?? '',
+      result:
+        'a rolling restart refuses none of 200 calls; few rights; a wrong variable ends the attempts',
+    }
+  },
+  withoutDocker ?? (image ? undefined : 'PETSTORE_SYSTEMD_IMAGE names no image'),
+)
+
+/** Copies this repository to /opt/petstore of a container, without what it has installed. */
+async function copyTo(name: string): Promise<void> {
+  const own = ['.git', 'node_modules', 'dist', 'data', '.env'].map((file) => `--exclude=${file}`)
+  const tar = spawn('tar', ['--create', ...own, '.'], {
+    cwd: root,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const unpack = 'mkdir /opt/petstore && tar --extract --directory /opt/petstore --no-same-owner'
+  const target = spawn('docker', ['exec', '--interactive', name, 'sh', '-c', unpack], {
+    stdio: ['pipe', 'inherit', 'inherit'],
+  })
+  tar.stdout.pipe(target.stdin)
+  const [code] = await once(target, 'close')
+  expect(code).toBe(0)
+}
