@@ -18,7 +18,9 @@ LABEL org.opencontainers.image.title="Petstore" \
 ENV NODE_ENV=production
 WORKDIR /app
 COPY --from=dependencies /app/node_modules node_modules
-COPY package.json openapi.json LICENSE ./
+COPY package.json ./
+COPY openapi.json ./
+COPY LICENSE ./
 # For `npm run keys` and the other commands.
 COPY bin bin
 COPY docs-page docs-page
