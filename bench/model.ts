@@ -1,7 +1,5 @@
 /** `--model`: predictions of capacity.ts for several deployments beside measurements. */
 import { availableParallelism } from 'node:os'
-import path from 'node:path'
-import { pathToFileURL } from 'node:url'
 import { blend, check, costsOf, type Deployment, MIXTURE, type Mixture } from './capacity.ts'
 import { restCases } from './cases.ts'
 import { compare, type Settings } from './compare.ts'
@@ -23,8 +21,6 @@ const CALLS: Record<string, Mixture> = {
 /** A deviation beyond this limit needs an explanation. */
 const LARGE = 0.2
 
-const poolSize = pathToFileURL(path.join(import.meta.dirname, 'pool-size.ts'))
-
 /** Measures each deployment with few and with many pets, and returns a table with the predictions. */
 export async function model(
   service: Contestant,
@@ -35,7 +31,7 @@ export async function model(
   const contestants = POOLS.map((pool) => ({
     ...service,
     name: `pool ${pool}`,
-    flags: [...(service.flags ?? []), `--import=${poolSize}?${pool}`],
+    env: { ...service.env, DATABASE_POOL_SIZE: String(pool) },
   }))
   const run = (pets: number, ids: string[], those: Contestant[]) => {
     const cases = restCases(pets).filter(({ id }) => ids.includes(id))
