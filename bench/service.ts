@@ -1,10 +1,9 @@
 /** The files of the service: the only file here that depends on their paths. */
 import { execFileSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { transformer } from '../client/src/client.ts'
-import manifest from '../package.json' with { type: 'json' }
 
 /** A folder with this repository at some commit, and its own node_modules. */
 export interface Checkout {
@@ -27,24 +26,28 @@ export const SERVICE_PROGRAM = 'src/main.ts'
 /** The program that migrates the schema and creates API keys. */
 export const KEYS_PROGRAM = 'src/cli/keys.ts'
 
-/** The options of Node and the variables of an `npm start`. */
-function readStart(script: string) {
-  const words = script.split(' ')
+/** Reads the options of Node and the variables with which a checkout starts: in bin/petstore, before that in `npm start`. */
+function readStart(root: string) {
+  const program = path.join(root, 'bin/petstore')
+  const file = existsSync(program) ? program : path.join(root, 'package.json')
+  const text = readFileSync(file, 'utf8')
+  const script = file === program ? text.replaceAll(/^#.*/gm, '') : JSON.parse(text).scripts.start
+  const words: string[] = script.split(/\s+/)
   return {
     flags: words.filter((word) => word.startsWith('--')),
     // All servers of one checkout share the folder of the compile cache.
     variables: Object.fromEntries(
       words.flatMap((word) => {
-        const [name = '', value = ''] = word.split('=')
-        return /^[A-Z]/.test(name) && name !== 'NODE_COMPILE_CACHE' ? [[name, value]] : []
+        const [, name = '', value = ''] = /^([A-Z_]+)=(.*)/.exec(word) ?? []
+        return name && name !== 'NODE_COMPILE_CACHE' ? [[name, value]] : []
       }),
     ),
   }
 }
 
-const start = readStart(manifest.scripts.start)
+const start = readStart(THIS_CHECKOUT.root)
 
-/** The options of Node in `npm start`. */
+/** The options of Node in `bin/petstore`. */
 export const SERVICE_FLAGS = start.flags
 
 /** Those that NODE_OPTIONS may have. */
@@ -52,7 +55,7 @@ export const ALLOWED_FLAGS = SERVICE_FLAGS.filter((flag) =>
   process.allowedNodeEnvironmentFlags.has(flag.replace(/=.*/, '')),
 )
 
-/** The variables of `npm start`, except the folder of the compile cache. */
+/** The variables of `bin/petstore`, except the folder of the compile cache. */
 export const SERVICE_VARIABLES = start.variables
 
 /** The encoding of a server for inputs and outputs of tRPC. */
@@ -74,9 +77,6 @@ export const serviceCodec = codecOf(transformer)
 
 /** Reads how another checkout starts its service. Throws if it has none, or no Node. */
 export async function readCheckout(root: string) {
-  const { scripts }: typeof manifest = JSON.parse(
-    readFileSync(path.join(root, 'package.json'), 'utf8'),
-  )
   const print = 'process.execPath + " " + process.versions.node'
   const node = execFileSync(path.join(root, 'bin/node'), ['-p', print], { encoding: 'utf8' })
   const [, execPath = '', nodeVersion = ''] = /^(.*) (\S+)$/m.exec(node) ?? []
@@ -84,5 +84,5 @@ export async function readCheckout(root: string) {
     pathToFileURL(path.join(root, 'client/src/client.ts')).href
   )
   const checkout: Checkout = { root, node: execPath, nodeVersion }
-  return { checkout, ...readStart(scripts.start), codec: codecOf(client.transformer) }
+  return { checkout, ...readStart(root), codec: codecOf(client.transformer) }
 }

@@ -1,7 +1,6 @@
 /** The files in deploy/, the Dockerfile and compose, checked without running them. */
 import { spawnSync } from 'node:child_process'
 import { expect, test } from 'vitest'
-import { SERVICE_FLAGS, SERVICE_PROGRAM, SERVICE_VARIABLES } from '../../bench/service.ts'
 import manifest from '../../package.json' with { type: 'json' }
 import { readConfig } from '../../src/config/config.ts'
 import { compose, dockerfile, imageNode, readRoot, said } from '../support/image.ts'
@@ -18,14 +17,18 @@ test('the stages of the image have one Node version, and it does not run as root
   expect(said(/RUN/).join()).toMatch(/chown 1000:0 (data .+) && chmod g=u \1,/)
 })
 
-test('the image starts the service with the options and variables of npm start', () => {
-  const command = JSON.parse(said(/CMD/).join())
-  expect(command).toEqual(['node', ...SERVICE_FLAGS, SERVICE_PROGRAM])
-  expect(Object.fromEntries(said(/ENV/).map((text) => text.split('=')))).toEqual({
-    ...SERVICE_VARIABLES,
-    NODE_ENV: 'production',
-    NODE_COMPILE_CACHE: '/app/node_modules/.cache/node',
-  })
+const units = ['petstore.service', 'petstore@.service'].map((name) => `deploy/${name}`)
+
+// test/repository/scripts.unit.test.ts runs it.
+test('npm start, the image and the units run one command', () => {
+  expect(manifest.scripts.start).toBe('exec bin/petstore')
+  expect(JSON.parse(said(/CMD/).join())).toEqual(['bin/petstore'])
+  // The code is compiled with the options of that command.
+  expect(said(/RUN/).join()).toMatch(/ bin\/petstore >\S+ & /)
+  expect(said(/ENV/)).toContain('NODE_COMPILE_CACHE=/app/node_modules/.cache/node')
+  for (const unit of units) {
+    expect(readRoot(unit), unit).toContain('\nExecStart=/opt/petstore/bin/petstore\n')
+  }
 })
 
 // test/faults/image.test.ts starts the service with these files alone.
@@ -52,14 +55,6 @@ test('npm lists what the image has, for those who check it', () => {
   expect(JSON.parse(stdout).components.map(({ name }: { name: string }) => name)).toContain(
     'mysql2',
   )
-})
-
-const units = ['petstore.service', 'petstore@.service'].map((name) => `deploy/${name}`)
-
-test.each(units)('%s starts the service as `npm start` does', (unit) => {
-  const [variables, command] = manifest.scripts.start.split(' exec ')
-  expect(readRoot(unit)).toContain(`Environment=${variables}\n`)
-  expect(readRoot(unit)).toContain(`ExecStart=/opt/petstore/${command}\n`)
 })
 
 test.runIf(spawnSync('systemd-analyze', ['--version']).status === 0)(

@@ -26,15 +26,16 @@ const production = withHooks(
 test('the files of the image suffice in any folder: to start, serve, pass the health check and stop', async () => {
   const folder = path.join(newFolder(), 'c# 50%25 what?') // special in URLs
   for (const text of said(/COPY(?! --from)/)) {
-    const [source = '', target = ''] = text.split(' ')
-    cpSync(path.join(root, source), path.join(folder, target === './' ? source : target), {
-      recursive: true,
-    })
+    const sources = text.split(' ')
+    const target = `${sources.pop()}`
+    for (const source of sources) {
+      const place = target === './' ? source : target
+      cpSync(path.join(root, source), path.join(folder, place), { recursive: true })
+    }
   }
   symlinkSync(path.join(root, 'node_modules'), path.join(folder, 'node_modules'))
-  const [node, ...command] = JSON.parse(said(/CMD/).join())
-  expect([node, command.at(-1)]).toEqual(['node', programs.server])
-  expect(JSON.parse(readRoot('package.json')).scripts.start).toContain(command.join(' '))
+  const [start = '', ...options] = JSON.parse(said(/CMD/).join())
+  expect(options).toEqual([])
   const port = await freePort()
   const variables = {
     PORT: String(port),
@@ -42,8 +43,9 @@ test('the files of the image suffice in any folder: to start, serve, pass the he
     NODE_ENV: 'production',
     ...production,
   }
-  const copied = path.relative(root, path.join(folder, programs.server))
-  const program = runProgram(copied, variables, [], folder)
+  // In place of the program: its command, which finds Node and the program by itself.
+  const starter = ['sh', '-c', 'exec "$0"', start]
+  const program = runProgram(programs.server, variables, [], folder, starter)
   try {
     await vi.waitFor(() => expect(program.stdout).toContain('Petstore is running'), 30_000)
     expect(program.stdout).toContain('SQLite, embedded: data/petstore.db')

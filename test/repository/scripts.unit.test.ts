@@ -3,6 +3,7 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect, test } from 'vitest'
+import { SERVICE_FLAGS, SERVICE_PROGRAM, SERVICE_VARIABLES } from '../../bench/service.ts'
 import manifest from '../../package.json' with { type: 'json' }
 import { newFolder } from '../support/database.ts'
 
@@ -88,6 +89,26 @@ test.each([
   for (const at of [folder, `${folder} linked`]) {
     const ran = spawnSync(path.join(at, 'bin/node'), ['a b', '*'], { env, encoding: 'utf8' })
     expect([ran.stdout, ran.stderr]).toEqual([`${name}: a b *\n`, ''])
+  }
+})
+
+test('bin/petstore becomes Node, with its options and variables, and keeps a cache that is given', () => {
+  const print = 'echo "$$ $MALLOC_ARENA_MAX $NODE_COMPILE_CACHE $*"'
+  const { folder, env } = machine('', `#!/bin/sh\n[ "$1" = -e ] || ${print}\n`)
+  const program = path.join(folder, 'bin/petstore')
+  const options = [...SERVICE_FLAGS, `${folder}/bin/../${SERVICE_PROGRAM}`, 'a b']
+  for (const [given, cache] of [
+    [{}, `${folder}/bin/../node_modules/.cache/node`],
+    [{ NODE_COMPILE_CACHE: '/cache' }, '/cache'],
+  ] as const) {
+    // Its number is that of the process that was started: a signal to it is one to Node.
+    const { pid, stdout } = spawnSync(program, ['a b'], {
+      env: { ...env, ...given },
+      encoding: 'utf8',
+    })
+    expect(stdout).toBe(
+      `${pid} ${SERVICE_VARIABLES.MALLOC_ARENA_MAX} ${cache} ${options.join(' ')}\n`,
+    )
   }
 })
 
