@@ -1,28 +1,11 @@
 /** Migrations: brings a database to the newest schema, and checks whether it has it. Their lock. */
-import { readdir } from 'node:fs/promises'
-import path from 'node:path'
 import type { Database } from './database.ts'
 import type { Deadline } from './deadline.ts'
 import { engineOf } from './engine.ts'
 import { DatabaseUnavailableError, DuplicateError, LockedError } from './errors.ts'
+import { MIGRATIONS, type Migration } from './migrations.ts'
 import { retry } from './retry.ts'
 import type { Statement } from './session.ts'
-
-interface Migration {
-  name: string
-  up(db: Database): Promise<void>
-}
-
-const files = await readdir(path.join(import.meta.dirname, 'migrations'))
-const names = files.filter((file) => file.endsWith('.ts')).map((file) => path.basename(file, '.ts'))
-
-/**
- * The migrations of the service, in the alphabetical order of their names, in which they run. They are read
- * once: an upgrade may replace the files under a running process.
- */
-export const MIGRATIONS: Migration[] = await Promise.all(
-  names.sort().map(async (name) => ({ name, up: (await import(`./migrations/${name}.ts`)).up })),
-)
 
 /**
  * The table of the migrations that have run, as Kysely's Migrator makes it, except its character set, and

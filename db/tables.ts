@@ -49,6 +49,3 @@ export interface IdempotencyKeysTable {
   answer: string
   created_at: bigint
 }
-
-/** The tables that the migrations create. What has such a name in a new database is another program's. */
-export const TABLES = ['api_keys', 'idempotency_keys', 'pets'] as const

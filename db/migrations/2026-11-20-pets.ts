@@ -2,6 +2,8 @@
 import type { Kysely } from 'kysely'
 import { createTable } from '../columns.ts'
 
+export const tables = ['pets']
+
 export async function up(db: Kysely<unknown>): Promise<void> {
   const table = await createTable(db, 'pets')
   await table

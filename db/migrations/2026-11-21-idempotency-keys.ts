@@ -2,6 +2,8 @@
 import { type Kysely, sql } from 'kysely'
 import { createTable } from '../columns.ts'
 
+export const tables = ['idempotency_keys']
+
 export async function up(db: Kysely<unknown>): Promise<void> {
   const table = await createTable(db, 'idempotency_keys')
   await table

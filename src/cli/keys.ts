@@ -2,7 +2,7 @@
 import path from 'node:path'
 import { parseArgs } from 'node:util'
 import { z } from 'zod'
-import { MIGRATIONS } from '../../db/migrate.ts'
+import { MIGRATIONS } from '../../db/migrations.ts'
 import { type Config, duration } from '../config/config.ts'
 import { readSecret, UsageError } from '../config/environment.ts'
 import { isReadOnlyKey, KEY_LIFETIME, visiblePrefix } from '../keys/key.ts'

@@ -90,6 +90,11 @@ test('imports go downward', () => {
 test.each<[string, RegExp, RegExp]>([
   ['db imports nothing of the service', /^db\//, /^(src|client)\/|express|@trpc/],
   [
+    'a migration imports nothing that waits until the migrations are read',
+    /^db\/migrations\//,
+    /^(?!kysely$|db\/(columns|engine)\.ts$)/,
+  ],
+  [
     'src/http imports neither surfaces nor the database',
     /^src\/http\//,
     /^src\/surface|^db\/|kysely/,

@@ -1,6 +1,6 @@
 /** Sets up a session with a MySQL server, and checks it: its settings each time, what is true of a server once a minute. */
 import type { Connection, ResultSetHeader, RowDataPacket } from 'mysql2'
-import { TABLES } from '../../tables.ts'
+import { TABLES } from '../../migrations.ts'
 
 /** The collation of statements and answers; mysql2 encodes statements in its character set. */
 export const COLLATION = 'utf8mb4_bin'

@@ -1,0 +1,25 @@
+/** The migrations of the service, and the tables that they create. */
+import { readdir } from 'node:fs/promises'
+import path from 'node:path'
+import type { Database } from './database.ts'
+
+export interface Migration {
+  name: string
+  /** The tables that it creates. */
+  tables?: readonly string[]
+  up(db: Database): Promise<void>
+}
+
+const files = await readdir(path.join(import.meta.dirname, 'migrations'))
+const names = files.filter((file) => file.endsWith('.ts')).map((file) => path.basename(file, '.ts'))
+
+/**
+ * The migrations, in the alphabetical order of their names, in which they run. They are read once: an upgrade
+ * may replace the files under a running process.
+ */
+export const MIGRATIONS: Migration[] = await Promise.all(
+  names.sort().map(async (name) => ({ name, ...(await import(`./migrations/${name}.ts`)) })),
+)
+
+/** The tables that the migrations create. What has such a name in a new database is another program's. */
+export const TABLES = MIGRATIONS.flatMap(({ tables = [] }) => tables)
