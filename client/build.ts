@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'rolldown'
-import { appRouter } from '../src/petstore/router.ts'
+import { appRouter } from '../src/petstore/resources.ts'
 import { documented, documentedClient } from './documentation.ts'
 
 const built = path.join(import.meta.dirname, 'dist/client/src')

@@ -22,9 +22,8 @@ await program(async (config) => {
   const signalled = stopSignal()
   void signalled.then(() => stopping ?? process.exit(0))
   // Imported after the configuration is read, so that a wrong variable is reported at once.
-  const [{ appRouter }, { createStores }, { texts }, { start }, { startText }] = await Promise.all([
-    import('./petstore/router.ts'),
-    import('./petstore/stores.ts'),
+  const [{ appRouter, createStores }, { texts }, { start }, { startText }] = await Promise.all([
+    import('./petstore/resources.ts'),
     import('./petstore/texts.ts'),
     import('./process/start.ts'),
     import('./process/start-text.ts'),

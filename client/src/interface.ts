@@ -6,7 +6,7 @@ import type {
   TRPCQueryProcedure,
   TRPCRouterRecord,
 } from '@trpc/server'
-import { appRouter } from '../../src/petstore/router.ts'
+import { appRouter } from '../../src/petstore/resources.ts'
 
 interface Router<ErrorShape, Procedures> {
   _def: { _config: { $types: { errorShape: ErrorShape } }; procedures: Procedures }

@@ -1,6 +1,6 @@
 /** `npm run openapi`: writes openapi.json, the published document, from which a service makes its own. */
 import { writeFileSync } from 'node:fs'
-import { appRouter } from '../petstore/router.ts'
+import { appRouter } from '../petstore/resources.ts'
 import { texts } from '../petstore/texts.ts'
 import { operationsOf } from '../procedure/operations.ts'
 import { openApiDocument } from '../surface/rest/openapi/document.ts'

@@ -3,7 +3,6 @@ import { readFileSync } from 'node:fs'
 
 export const texts = {
   description: readFileSync(new URL('guide.md', import.meta.url), 'utf8').trimEnd(),
-  tags: { pets: 'The animals of the store.' },
   sample: `import { createPetstoreClient } from '@petstore-catalogue/petstore/client'
 
 const petstore = createPetstoreClient({

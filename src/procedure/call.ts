@@ -7,7 +7,7 @@ import type { Caller } from '../keys/key.ts'
 import type { RestMeta } from './meta.ts'
 import type { Page } from './paging.ts'
 
-/** The type of `ctx.stores`. Each resource declares its own store here, as petstore/stores.ts does. */
+/** The type of `ctx.stores`. The store of a resource declares this interface again with itself: see pets/store.ts. */
 // biome-ignore lint/suspicious/noEmptyInterface: resources add to it.
 export interface Stores {}
 

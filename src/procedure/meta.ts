@@ -6,8 +6,8 @@ export interface RestMeta {
   method: 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE'
   /** A path template, such as `/pets/{petId}`. Each parameter is a field of the input. */
   path: `/${string}`
-  /** The tag of the operation in the document. */
-  tag: string
+  /** The tag of the operation in the document, and its text, which all operations of a resource have. */
+  tag: { name: string; description: string }
   summary: string
   description: string
   /** An output. A DELETE has none: it returns nothing, with 204. */
@@ -41,7 +41,7 @@ export interface RestMeta {
 /** Returns the meta of a procedure, for this service (`rest`) and for trpc-to-openapi (`openapi`). */
 export function restMeta(rest: RestMeta): OpenApiMeta<{ rest: RestMeta }> {
   const { method, path, tag, summary, description, deprecated } = rest
-  const texts = { tags: [tag], summary, description, deprecated: deprecated !== undefined }
+  const texts = { tags: [tag.name], summary, description, deprecated: deprecated !== undefined }
   // surface/rest/openapi/ adds the responses, errors included.
   return { rest, openapi: { method, path, ...texts, errorResponses: [] } }
 }

@@ -12,9 +12,9 @@ import { retry } from '../../db/retry.ts'
 import type { Statement } from '../../db/session.ts'
 import { execute } from '../../db/statement.ts'
 import { inTransaction } from '../../db/transaction.ts'
-import { getPet, listPets } from '../../src/petstore/pets/procedures.ts'
+import { petProcedures } from '../../src/petstore/pets/procedures.ts'
 import { NewPet, Pet } from '../../src/petstore/pets/schema.ts'
-import { createStores } from '../../src/petstore/stores.ts'
+import { createStores } from '../../src/petstore/resources.ts'
 import type { Call, Stores } from '../../src/procedure/call.ts'
 import { int64Input } from '../../src/procedure/fields.ts'
 import { procedure, router, unique } from '../../src/procedure/procedure.ts'
@@ -163,8 +163,8 @@ const creation = (path: `/${string}`) =>
 
 const served = router({
   ...(Object.fromEntries(changes) as object),
-  getPet,
-  listPets, // the successor of getPet
+  getPet: petProcedures.getPet,
+  listPets: petProcedures.listPets, // the successor of getPet
   twin: creation('/twins').mutation(({ ctx, input }) =>
     writeIdempotent(ctx, async (call) => {
       const original = await call.stores.pets.get(call, input.categoryId)

@@ -2,6 +2,6 @@
 
 export { transformer } from '../../client/src/encoding.ts'
 
-import type { appRouter } from '../../src/petstore/router.ts'
+import type { appRouter } from '../../src/petstore/resources.ts'
 
 export type AppRouter = typeof appRouter

@@ -17,8 +17,7 @@ import { afterAll } from 'vitest'
 import type { Database } from '../../db/database.ts'
 import { readConfig } from '../../src/config/config.ts'
 import { createKey as createKeyIn, revokeKey, rotateKey } from '../../src/keys/store.ts'
-import { appRouter } from '../../src/petstore/router.ts'
-import { createStores } from '../../src/petstore/stores.ts'
+import { appRouter, createStores } from '../../src/petstore/resources.ts'
 import { texts } from '../../src/petstore/texts.ts'
 import type { Stores } from '../../src/procedure/call.ts'
 import { operationsOf } from '../../src/procedure/operations.ts'
@@ -42,7 +41,6 @@ export interface Surroundings {
   /** Replace the resources of the petstore. */
   resources?: {
     router: AnyTRPCRouter
-    tags: Record<string, string>
     createStores(db: Database): Stores
   }
   /** Creates the tables of those resources. */
@@ -72,9 +70,9 @@ export async function startService(
   const { key } = await keys.create(database.url, 'test')
   // The types of the service lack the tables that `prepare` creates.
   await withDatabase({ databaseUrl: database.url }, (db) => prepare(db as Kysely<unknown>))
-  const { tags, ...served } = resources ?? { router: appRouter, tags: texts.tags, createStores }
+  const served = resources ?? { router: appRouter, createStores }
   const routes = routesOf(operationsOf(served.router), PUBLISHED.baseUrl)
-  const document = openApiDocument(served.router, routes, { ...texts, tags }, PUBLISHED)
+  const document = openApiDocument(served.router, routes, texts, PUBLISHED)
   const { port, stop } = await start(config, log, { ...served, document })
   const sql = await openSql(database.url)
   const origin = `http://127.0.0.1:${port}`

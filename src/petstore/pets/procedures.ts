@@ -5,11 +5,11 @@ import { found, procedure } from '../../procedure/procedure.ts'
 import { writeIdempotent } from '../../procedure/write.ts'
 import { GetPet, ListPets, NewPet, Pet, Pets } from './schema.ts'
 
-const tag = 'pets'
+const tag = { name: 'pets', description: 'The animals of the store.' }
 const example: Pet = { id: 42n, name: 'Rex', categoryId: 3n, status: 'available' }
 const noPet = (petId: bigint) => `There is no animal with the id ${petId}`
 
-export const listPets = procedure
+const listPets = procedure
   .meta(
     restMeta({
       method: 'GET',
@@ -25,7 +25,7 @@ export const listPets = procedure
   .output(paged(Pets))
   .query(({ ctx, input }) => ctx.stores.pets.list(ctx, input))
 
-export const createPet = procedure
+const createPet = procedure
   .meta(
     restMeta({
       method: 'POST',
@@ -47,7 +47,7 @@ export const createPet = procedure
     writeIdempotent(ctx, (call) => call.stores.pets.create(call, input), { oneStatement: true }),
   )
 
-export const getPet = procedure
+const getPet = procedure
   .meta(
     restMeta({
       method: 'GET',
@@ -71,3 +71,6 @@ export const getPet = procedure
   .query(async ({ ctx, input: { petId } }) =>
     found(await ctx.stores.pets.get(ctx, petId), noPet(petId)),
   )
+
+/** In the order of the document. */
+export const petProcedures = { listPets, createPet, getPet }

@@ -9,7 +9,7 @@ import type { AnyTRPCRouter } from '@trpc/server'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { MAX_BODY } from '../../../src/config/product.ts'
-import { appRouter } from '../../../src/petstore/router.ts'
+import { appRouter } from '../../../src/petstore/resources.ts'
 import { texts } from '../../../src/petstore/texts.ts'
 import { operationsOf } from '../../../src/procedure/operations.ts'
 import { MAX_LIMIT } from '../../../src/procedure/paging.ts'
@@ -106,7 +106,6 @@ test.each([
   ['an example', z.object({ size: z.int() }).meta({ id: 'Size' }), undefined],
 ])('a body without %s is refused', (_what, input, exampleInput) => {
   const meta = described('POST', '/sizes', {
-    tag: 'pets',
     example: 1,
     ...(exampleInput && { exampleInput }),
   })
@@ -219,7 +218,7 @@ test.each([
 
 test('every parameter and field has a description, also behind optional()', () => {
   const color = z.string().optional().meta({ description: 'Keep only this color.' })
-  const meta = described('GET', '/toys', { tag: 'pets', example: 'Ball' })
+  const meta = described('GET', '/toys', { example: 'Ball' })
   const toys = procedure.meta(meta).input(z.object({ color })).output(z.string())
   const served = router({ toys: toys.query(async () => 'Ball') })
   for (const made of [document, JSON.parse(make(served, 'https://x/v1')) as Document]) {
@@ -236,16 +235,23 @@ test('every parameter and field has a description, also behind optional()', () =
   expect(make(served, 'https://x/v1')).toContain('"description":"Keep only this color."')
 })
 
-test('a tag without a text, and a schema with the id of another, are refused', () => {
-  const toy = (path: `/${string}`, tag = 'pets', id = 'Toy') =>
+test('a tag with two texts, and a schema with the id of another, are refused', () => {
+  const toy = (path: `/${string}`, text = 'Toys.', id = 'Toy') =>
     procedure
-      .meta(described('PUT', path, { tag, example: 1, exampleInput: { [path]: 1 } }))
+      .meta(
+        described('PUT', path, {
+          ...{ tag: { name: 'toys', description: text }, example: 1 },
+          exampleInput: { [path]: 1 },
+        }),
+      )
       .input(z.object({ [path]: z.int() }).meta({ id }))
       .output(z.int())
       .mutation(({ ctx }) => write(ctx, async () => 1))
   const start = (procedures: Record<string, ReturnType<typeof toy>>) => () =>
     make(router(procedures), 'https://x/v1')
-  expect(start({ one: toy('/a', 'toys') })).toThrow('The procedure one has the tag toys')
+  expect(start({ one: toy('/a'), two: toy('/b', 'Games.', 'Game') })).toThrow(
+    'The procedure two has another text for the tag toys',
+  )
   expect(start({ one: toy('/a'), two: toy('/b') })).toThrow(
     /The body of the procedure two has the id Toy/,
   )

@@ -5,6 +5,7 @@ import type { Config } from '../../../config/config.ts'
 import { MAX_BODY, MAX_HEADER_COUNT, MAX_HEADERS, TITLE, VERSION } from '../../../config/product.ts'
 import { Problem, problem, problemOfInput, tooManyRequests } from '../../../errors/problem.ts'
 import { idempotencyParameter } from '../../../idempotency/header.ts'
+import type { RestMeta } from '../../../procedure/meta.ts'
 import type { Route } from '../routes.ts'
 import { writable } from '../values.ts'
 import * as fixed from './components.ts'
@@ -16,17 +17,15 @@ type Schemas = NonNullable<NonNullable<OpenAPIObject['components']>['schemas']>
 export interface Texts {
   /** The description of the API, in Markdown. */
   description: string
-  /** The description of each tag, by name. */
-  tags: Record<string, string>
   /** The program in TypeScript before the `sample` of each operation. */
   sample: string
 }
 
-/** Returns the OpenAPI 3.1 document of routes, as JSON. Throws TypeError for two different schemas with one name, and a tag without a text. */
+/** Returns the OpenAPI 3.1 document of routes, as JSON. Throws TypeError for two different schemas with one name, and for two texts of one tag. */
 export function openApiDocument(
   router: AnyTRPCRouter,
   routes: Route[],
-  { description, tags, sample }: Texts,
+  { description, sample }: Texts,
   urls: Pick<Config, 'baseUrl' | 'stagingUrl'>,
 ): string {
   const withUrls = (text: string) =>
@@ -43,18 +42,22 @@ export function openApiDocument(
     securitySchemes: fixed.securitySchemes,
   }) as OpenAPIObject // the generator declares the same type of openapi3-ts
   document.servers = serversOf(urls)
-  document.tags = Object.entries(tags).map(([name, description]) => ({ name, description }))
+  const tags = new Map<string, RestMeta['tag']>()
   const schemas = { ...document.components?.schemas, ...(fixed.schemas as Schemas) }
   for (const route of routes) {
-    if (!(route.tag in tags)) {
-      const { name } = route.operation
-      throw new TypeError(`The procedure ${name} has the tag ${route.tag}, which has no text`)
+    const { name, description } = route.tag
+    const known = tags.get(name) ?? route.tag
+    if (known.description !== description) {
+      const { operation } = route
+      throw new TypeError(`The procedure ${operation.name} has another text for the tag ${name}`)
     }
+    tags.set(name, known)
     const object = correct(document, schemas, route)
     if (!route.sample) continue
     const source = withUrls(sample) + route.sample
     Object.assign(object, { 'x-codeSamples': [{ lang: 'TypeScript', source }] })
   }
+  document.tags = [...tags.values()]
   Object.assign(document.components ?? {}, { schemas, headers: fixed.headers })
   // zod closes the schema of each output, but answers may gain fields.
   return JSON.stringify(document, (keyword, value) =>

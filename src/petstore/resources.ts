@@ -1,0 +1,16 @@
+/** The resources of the service: a new one adds its procedures and its store here. */
+import type { Database } from '../../db/database.ts'
+import type { Stores } from '../procedure/call.ts'
+import { router } from '../procedure/procedure.ts'
+import { petProcedures } from './pets/procedures.ts'
+import { petStore } from './pets/store.ts'
+
+/** The router: all operations of the service, for tRPC and for REST. */
+export const appRouter = router({
+  ...petProcedures,
+})
+
+/** Returns the stores of a database or of a transaction. It is called for each transaction. */
+export const createStores = (db: Database): Stores => ({
+  pets: petStore(db),
+})
