@@ -114,6 +114,7 @@ test('a call is alone after one that was given up while it waited', async () => 
 })
 
 test('a line has two lanes, and a third one for a full statement', async () => {
+  fakeTimers() // so that no wait ends by itself
   const { call, inputs, end } = lanesOf({ size: 9 })
   const calls = call(lookUps, 1, 2)
   await turns(2)
@@ -136,6 +137,7 @@ test('a line has two lanes, and a third one for a full statement', async () => {
 })
 
 test('calls that were given up do not fill a statement', async () => {
+  fakeTimers() // so that no wait ends by itself
   const { lanes, call, inputs } = lanesOf({ size: 9 })
   for (const input of [1, 2]) {
     call(lookUps, input)
@@ -188,6 +190,7 @@ test('what a full statement leaves waits 50 ms, whatever the others waited', asy
 })
 
 test('a lane takes along the waiting calls of its line; the lines begin in order', async () => {
+  fakeTimers() // so that no wait ends by itself
   const { lanes, call, inputs } = lanesOf({ size: 1 })
   const free = await occupy(lanes, 1)
   call(lookUps, 1)
@@ -211,6 +214,7 @@ test('a lane is free for the next calls before those of its statement are answer
 })
 
 test('the rest of a line waits behind the lines that came meanwhile', async () => {
+  fakeTimers() // so that no wait ends by itself
   const { lanes, call, inputs, end } = lanesOf({ size: 1 })
   const free = await occupy(lanes, 1)
   call(pages, 1, 2, 3)
@@ -224,6 +228,7 @@ test('the rest of a line waits behind the lines that came meanwhile', async () =
 })
 
 test('a call that is given up while it waits is not part of the next statement', async () => {
+  fakeTimers() // so that no wait ends by itself
   const { lanes, call, inputs } = lanesOf({ size: 1 })
   const free = await occupy(lanes, 1)
   const left = forever()
