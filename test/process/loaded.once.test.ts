@@ -61,7 +61,7 @@ test('a warning of Node is an entry of the log; that node:sqlite is experimental
   expect(listed).toEqual({
     code: 0,
     stdout: '[]\n',
-    stderr: 'DeprecationWarning: Something is deprecated\n',
+    stderr: 'Created the database data/petstore.db\nDeprecationWarning: Something is deprecated\n',
   })
   const { program, stop } = await startInstance(warnings)
   onTestFinished(async () => void (await stop()))
