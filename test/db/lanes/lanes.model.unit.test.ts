@@ -7,7 +7,7 @@ import type { Use } from '../../../db/lanes.ts'
 import { drain, turns } from './lanes.ts'
 import { type Outcome, type PLANS, World } from './world.ts'
 
-const RUNS = 300
+const RUNS = 100
 const SEED = Number(process.env.DIFFERENTIAL_SEED)
 
 const pauseReally = timers.setTimeout

@@ -1,0 +1,42 @@
+/** What CONTRIBUTING says of a release: the numbers that must agree. */
+import { expect, test } from 'vitest'
+import clientManifest from '../../client/package.json' with { type: 'json' }
+import manifest from '../../package.json' with { type: 'json' }
+import lock from '../../package-lock.json' with { type: 'json' }
+import { readRoot } from '../support/image.ts'
+
+/** The sections of the changelog, the newest first: a heading and its text. */
+const sections = readRoot('CHANGELOG.md')
+  .split(/^## /m)
+  .slice(1)
+  .map((section) => {
+    const [heading = '', ...lines] = section.split('\n')
+    return { heading, text: lines.join('\n').trim() }
+  })
+const isUnreleased = sections[0]?.heading === '[Unreleased]'
+const releases = isUnreleased ? sections.slice(1) : sections
+
+test('the newest release of the changelog is the version of the service', () => {
+  expect(releases[0]?.heading.startsWith(`[${manifest.version}] - `)).toBe(true)
+  const { '': service, client } = lock.packages
+  expect([lock.version, service.version]).toEqual([manifest.version, manifest.version])
+  expect(client.version).toBe(clientManifest.version)
+})
+
+test('each release of the changelog has a version, a later date than the one before, and a text', () => {
+  const dates = releases.map(
+    ({ heading }) => /^\[\d+\.\d+\.\d+\] - (\d{4}-\d\d-\d\d)$/.exec(heading)?.[1],
+  )
+  expect(dates).not.toContain(undefined)
+  expect(dates).toEqual(dates.toSorted().toReversed())
+  expect(sections.filter(({ text }) => text === '')).toEqual([])
+})
+
+test.each(['README.md', 'client/README.md', 'examples/storefront/README.md'])(
+  '%s names the file of the client package',
+  (file) => {
+    const names = readRoot(file).match(/petstore-catalogue-petstore-[\d.]+\.tgz/g) ?? []
+    expect(names).toContain(`petstore-catalogue-petstore-${clientManifest.version}.tgz`)
+    expect(new Set(names).size).toBe(1)
+  },
+)
