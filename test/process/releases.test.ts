@@ -163,6 +163,7 @@ test.runIf(isKnown(first) && engine === 'sqlite')(
     const now = await start(root, database.url)
     const ofNow = caller(now, key)
     expect(await ofNow.list()).toEqual([kept])
+    await expect(ofNow.create('Kept', 'before')).rejects.toThrow('422')
     await ofNow.create('After')
     expect(await now.stop()).toBe(0)
     await sql.close()

@@ -2,7 +2,7 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { SERVICE_FLAGS, SERVICE_PROGRAM, SERVICE_VARIABLES } from '../../bench/service.ts'
 import manifest from '../../package.json' with { type: 'json' }
 import { newFolder } from '../support/database.ts'
@@ -125,4 +125,40 @@ Run npm ci without --ignore-scripts, --omit=dev and NODE_ENV=production, which i
     )
     expect(ran.status, name).toBe(1)
   }
+})
+
+describe('.ci/run', () => {
+  /** Runs it with commands that only say their names, and fail where it matches. */
+  function runCi(failing: RegExp) {
+    const folder = newFolder()
+    const say = (name: string) =>
+      `#!/bin/sh\nset -- ${name} "$@"; echo "$*"; ! echo "$*" | grep -Eq '${failing.source}'\n`
+    for (const file of ['npm', 'timeout', 'test/install']) {
+      mkdirSync(path.dirname(path.join(folder, file)), { recursive: true })
+      writeFileSync(path.join(folder, file), say(path.basename(file)), { mode: 0o755 })
+    }
+    cpSync(path.join(root, '.ci'), path.join(folder, '.ci'), { recursive: true })
+    const env = { PATH: `${folder}:${process.env.PATH}` }
+    const { stdout, status } = spawnSync(path.join(folder, '.ci/run'), { env, encoding: 'utf8' })
+    return { ran: stdout.trim().split('\n'), status }
+  }
+  const world = 'timeout --kill-after=30 900 npm run test:world'
+  const all = ['install', 'npm ci', 'npm test', 'npm run test:faults', 'install cluster']
+  all.push('npm run test:cluster', 'install world', world)
+
+  test.each([
+    ['runs everything', /never/, all, 0],
+    ['fails with npm test', /npm test$/, all.slice(0, 3), 1],
+    ['fails with test:faults', /faults$/, all.slice(0, 4), 1],
+    ['fails with test:cluster', /test:cluster$/, all.slice(0, 6), 1],
+    ['does not fail with test:world', /test:world$/, all, 0],
+    [
+      'does not fail without packages',
+      /install ./,
+      all.filter((name) => !/test:[cw]/.test(name)),
+      0,
+    ],
+  ])('%s', (_, failing, ran, status) => {
+    expect(runCi(failing)).toEqual({ ran, status })
+  })
 })
