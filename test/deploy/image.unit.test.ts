@@ -57,6 +57,13 @@ test('npm lists what the image has, for those who check it', () => {
   )
 })
 
+test.each(units)('%s starts the service again however often it has failed', (unit) => {
+  // By default systemd gives up after five starts in ten seconds.
+  const [, ofUnit = ''] = readRoot(unit).split('[Unit]\n')
+  expect(ofUnit.split('\n[')[0]).toMatch(/^StartLimitIntervalSec=0$/m)
+  expect(readRoot(unit)).toMatch(/^Restart=always$/m)
+})
+
 test.runIf(spawnSync('systemd-analyze', ['--version']).status === 0)(
   'systemd knows each setting of the units',
   () => {
@@ -81,6 +88,20 @@ test('compose sets the database of the service, and a sufficient stop_grace_peri
   // Plain HTTP must not pass a firewall, which Docker goes around.
   expect(compose).toMatch(/^ {4}ports:\n {6}- 127\.0\.0\.1:3000:3000$/m)
   expect(value('PORT')).toBe('3000')
+})
+
+test('compose makes the first key when MySQL is ready, and starts the service after it', () => {
+  const service = (name: string) =>
+    compose
+      .split(`\n  ${name}:\n`)[1]
+      ?.split(/\n {0,2}\S/)[0]
+      ?.replaceAll(/\s+/g, ' ')
+  expect(service('first-key')).toContain('depends_on: mysql: condition: service_healthy')
+  expect(service('petstore')).toContain(
+    'depends_on: first-key: condition: service_completed_successfully',
+  )
+  // Over TCP: the server that sets up a new volume has only a socket.
+  expect(service('mysql')).toMatch(/healthcheck: .*--host=127\.0\.0\.1/)
 })
 
 test('the 503 of HAProxy has the form of an error of the service', () => {

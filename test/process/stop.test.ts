@@ -54,6 +54,15 @@ test('SIGTERM: requests in flight finish, new connections are refused, the proce
   expect(Number(used)).toBeLessThanOrEqual(Date.now())
 })
 
+test('SIGTERM: a request that does not arrive in half of SHUTDOWN_TIMEOUT gets 408, and cuts nothing off', async () => {
+  const { program, key, stop } = await startInstance({ SHUTDOWN_TIMEOUT: '8s' })
+  onTestFinished(async () => void (await stop()))
+  const request = await beginCreation(program.port, key)
+  expect(await program.end('SIGTERM')).toBe(0)
+  expect(program.entries()).toContainEqual(expect.objectContaining({ status: 408 }))
+  request.leave()
+})
+
 describe.runIf(engine === 'mysql')('SIGTERM while the database hangs', () => {
   /** Starts a service, uses its database, and then makes that hang. */
   async function startHanging(variables: Record<string, string>) {

@@ -8,6 +8,7 @@ import { connect } from '../../../db/connect.ts'
 import type { Database } from '../../../db/database.ts'
 import { Deadline } from '../../../db/deadline.ts'
 import { engineOf } from '../../../db/engine.ts'
+import { sqliteError } from '../../../db/engines/sqlite/errors.ts'
 import {
   BrokenDatabaseError,
   DatabaseTimeoutError,
@@ -252,4 +253,10 @@ test('a file that is missing, or is a folder, is an error that is not repeated',
   await expect(list()).rejects.toMatchObject(error)
   mkdirSync(path)
   await expect(list()).rejects.toMatchObject(error)
+})
+
+// SQLITE_BUSY, _RECOVERY, _SNAPSHOT and _TIMEOUT: https://sqlite.org/rescode.html
+test.each([5, 261, 517, 773])('the code %i is a LockedError', (errcode) => {
+  const error = Object.assign(new Error('locked'), { code: 'ERR_SQLITE_ERROR', errcode })
+  expect(sqliteError(error)).toBeInstanceOf(LockedError)
 })

@@ -99,6 +99,13 @@ describe('the limits', () => {
   })
 })
 
+test('after a peak one connection serves the calls, so that the others end for want of use', async () => {
+  const { db } = await newPool()
+  await warm(db, 6)
+  const first = await idOf(db)
+  for (let call = 0; call < 12; call++) expect(await idOf(db)).toBe(first)
+})
+
 describe('lost connections', () => {
   test('of idle connections that a router has dropped, at most one fails a call', async () => {
     const { db, usage } = await newPool({ timeout: 20_000 })
