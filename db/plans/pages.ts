@@ -1,32 +1,44 @@
-/** Pages of rows by id. Concurrent callers share queries. */
+/** Pages of rows, by id or by a column and the id. Concurrent callers share queries. */
 import { type Compilable, type Kysely, type SelectQueryBuilder, sql } from 'kysely'
 import type { Plan, Value } from '../plan.ts'
 import type { Tables } from '../tables.ts'
 
-/** A page of a list. All lists are by id, so the id of the last row is the cursor of the next page. */
+/** A page of a list. */
 export interface Page<Item> {
   items: Item[]
-  /** The cursor of the next page; undefined for the last page. */
-  next: bigint | undefined
+  /** The cursor of the next page, as the input `cursor` takes it; undefined for the last page. */
+  next: unknown
 }
+
+/** What the input `cursor` reads: the id of the last row seen, and its value of the column `by`. */
+type Cursor = bigint | { id: bigint; value: unknown }
 
 interface PageQuery {
   limit: number
-  cursor?: bigint | undefined
+  cursor?: Cursor | undefined
 }
 
-interface Pages<Query, Row, Item> {
-  /** The direction of the ids: by default `ascending`, the order of creation. */
+/** Returns whether a query has a field: for optional filters. */
+export type Has<Query> = (field: keyof Query) => boolean
+
+interface Pages<Query, Table extends keyof Tables, Row, Item> {
+  /** A column that the list is ordered by before the id. It is never null. */
+  by?: string
+  /** The direction of both: by default `ascending`, by id the order of creation. */
   order?: 'ascending' | 'descending'
+  /** Returns the query for the rows of one table, without conditions. Its columns include `id` and `by`. */
+  select(db: Kysely<Tables>, has: Has<Query>): SelectQueryBuilder<Tables, Table, Row>
   /**
-   * Returns the query for all rows of one table, without an order. Its columns include `id`. `value`
-   * stands for a value of the query; `has` returns whether the query has a field, for optional filters.
+   * Adds the conditions of the filters; `value` stands for a value of the query. They follow that of the cursor,
+   * because SQLite begins to read at the first bound of a column.
    */
-  select(
-    db: Kysely<Tables>,
+  where?(
+    rows: SelectQueryBuilder<Tables, Table, Row>,
     value: Value<Query>,
-    has: (field: keyof Query) => boolean,
-  ): SelectQueryBuilder<Tables, keyof Tables, Row>
+    has: Has<Query>,
+  ): SelectQueryBuilder<Tables, Table, Row>
+  /** Returns the cursor of the page after this row, as the input `cursor` takes it: by default its id. */
+  next?(row: Row): unknown
   /** Converts a row to a new item, for each caller. It must not change the row. */
   item(row: Row): Item
 }
@@ -38,21 +50,44 @@ const id = sql.ref<bigint>('id')
 
 /**
  * Returns the plan that reads a page: the first `limit` items, after `cursor` if there is one. A page reads
- * only its own rows if an index has the columns of the filters, then the id. Queries with the same fields
+ * only its own rows if an index has the columns that filters compare for equality, then those of the order. Queries with the same fields
  * share a statement, because a round trip costs more than a page: with a statement for each, a fifth fewer
  * pages at random cursors are read. Callers with the same query share the rows.
  */
-export function pages<Query extends PageQuery, Row extends { id: bigint }, Item>({
+export function pages<
+  Query extends PageQuery,
+  Table extends keyof Tables,
+  Row extends { id: bigint },
+  Item,
+>({
+  by,
   order = 'ascending',
   select,
+  where = (rows) => rows,
+  next = ({ id }) => id,
   item,
-}: Pages<Query, Row, Item>): Plan<Query, Page<Item>, Page<Row>> {
+}: Pages<Query, Table, Row, Item>): Plan<Query, Page<Item>, Page<Row>> {
   type PageRow = Row & { [PAGE]?: bigint | number }
   const isAscending = order === 'ascending'
+  const direction = isAscending ? 'asc' : 'desc'
+  const column = by === undefined ? undefined : sql.ref<unknown>(by)
+
+  /** Adds the condition for the rows after the cursor of a query, which has one. */
+  function afterCursor(rows: SelectQueryBuilder<Tables, Table, Row>, value: Value<Query>) {
+    const beyond = isAscending ? '>' : '<'
+    const lastId = value(({ cursor }) => (typeof cursor === 'object' ? cursor.id : cursor))
+    if (!column) return rows.where(id, beyond, lastId as bigint)
+    const last = value(({ cursor }) => (typeof cursor === 'object' ? cursor.value : undefined))
+    // Both engines begin to read an index at the first bound; at `a > ? or a = ? and b > ?` they do not.
+    return rows
+      .where(column, `${beyond}=`, last)
+      .where((eb) => eb.or([eb(column, beyond, last), eb(id, beyond, lastId as bigint)]))
+  }
 
   return {
     use: 'read',
-    maxSize: { inProcess: 1, server: 8 },
+    // Pages of one statement are ordered here, and texts as their database orders them only there.
+    maxSize: { inProcess: 1, server: by === undefined ? 8 : 1 },
     nameOf: textOf,
     // The schema of a query leaves few sets of fields.
     kindOf(query) {
@@ -62,16 +97,13 @@ export function pages<Query extends PageQuery, Row extends { id: bigint }, Item>
     },
     build(db, values, kind) {
       const fields = kind.split(',')
+      const has: Has<Query> = (field) => fields.includes(String(field))
       const queries = values.map((value) => {
-        let rows = select(db, value, (field) => fields.includes(String(field)))
-        if (fields.includes('cursor')) {
-          // A query with a cursor has one.
-          const cursor = value((query) => query.cursor as bigint)
-          rows = rows.where(id, isAscending ? '>' : '<', cursor)
-        }
+        const all = select(db, has)
+        const rows = where(has('cursor') ? afterCursor(all, value) : all, value, has)
+        const ordered = column ? rows.orderBy(column, direction) : rows
         // One more row shows whether another page follows.
-        const limit = value((query) => query.limit + 1)
-        return rows.orderBy(id, isAscending ? 'asc' : 'desc').limit(limit)
+        return ordered.orderBy(id, direction).limit(value(({ limit }) => limit + 1))
       })
       return queries.length === 1 ? (queries[0] as Compilable) : unionOf(db, queries)
     },
@@ -87,7 +119,8 @@ export function pages<Query extends PageQuery, Row extends { id: bigint }, Item>
       return queries.map(({ limit }, index) => {
         const rows = rowsOf[index] as Row[] // as many as queries
         const items = rows.length > limit ? rows.slice(0, limit) : rows
-        return { items, next: rows.length > limit ? items.at(-1)?.id : undefined }
+        const last = rows.length > limit ? items.at(-1) : undefined
+        return { items, next: last && next(last) }
       })
     },
     output: ({ items, next }) => ({ items: items.map(item), next }),
@@ -103,9 +136,9 @@ const textOf = (query: object): string =>
  * not order the result (https://dev.mysql.com/doc/refman/9.4/en/union.html): to order it the server needs
  * a temporary table, a seventh of its time.
  */
-function unionOf<Row>(
+function unionOf<Table extends keyof Tables, Row>(
   db: Kysely<Tables>,
-  queries: SelectQueryBuilder<Tables, keyof Tables, Row>[],
+  queries: SelectQueryBuilder<Tables, Table, Row>[],
 ): Compilable<Row> {
   const numbered = queries.map((query, index) => query.select(sql.lit(index).as(PAGE)))
   const union = sql<Row>`${sql.join(numbered, sql` union all `)}`

@@ -55,7 +55,7 @@ export const int64Output = (documentation: Documentation<number>) =>
   z.bigint().meta({ ...documentation, override: int64 })
 
 /** Characters (Unicode code points) of a column `varchar(255)`. */
-const MAX_LENGTH = 255
+export const MAX_LENGTH = 255
 
 /** Text that shows nothing. A text may contain such characters, such as the joiner of an emoji. */
 const BLANK = /^[\p{White_Space}\p{Default_Ignorable_Code_Point}\u2800]*$/u

@@ -1,6 +1,6 @@
 /** Pagination by cursor, for any resource. */
 import { z } from 'zod'
-import { int64Input } from './fields.ts'
+import { int64Input, MAX_LENGTH, textInput } from './fields.ts'
 
 /** The maximum of `limit`, and so of the items of a page. */
 export const MAX_LIMIT = 100
@@ -27,6 +27,34 @@ export const pagingInputs = (noun: string) => ({
     description: `The \`id\` of the last of the ${noun} seen: the page begins after it.`,
   }).optional(),
 })
+
+/** An id and the text after it. */
+const TEXT_CURSOR = /^(-?\d{1,19}) (.+)$/s
+
+/** Characters of an id and a space. */
+const BEFORE_TEXT = 21
+
+/**
+ * Returns the schema of the `cursor` of a list by a text field and then by id, in place of that of `pagingInputs`:
+ * id and text of the last one seen, such as `7 Graz`, which clients of tRPC write too. `maxLength` is that of the
+ * text. Its output is what `by` of db/plans/pages.ts needs.
+ * @public Lists by a text need it, such as that of owners in test/visits.
+ */
+export function textCursor(noun: string, field: string, maxLength = MAX_LENGTH) {
+  const rule = `must be the id, a space and the ${field} of one of the ${noun}`
+  const text = textInput({}, maxLength + BEFORE_TEXT)
+  return text
+    .transform((text, { addIssue }) => {
+      const [, digits = '', value] = TEXT_CURSOR.exec(text) ?? []
+      const id = BigInt(digits)
+      if (value !== undefined && BigInt.asIntN(64, id) === id) return { id, value }
+      addIssue({ code: 'custom', message: rule, input: text })
+      return z.NEVER
+    })
+    .meta({
+      description: `The \`id\`, a space, and the \`${field}\` of the last of the ${noun} seen: the page begins after it.`,
+    })
+}
 
 /** The schemas of the items, by the outputs that `paged` has made. */
 const schemasOfItems = new WeakMap<z.ZodType, z.ZodType>()

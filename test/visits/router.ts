@@ -7,7 +7,16 @@ import { paged } from '../../src/procedure/paging.ts'
 import { found, procedure, router, unique } from '../../src/procedure/procedure.ts'
 import { write, writeIdempotent } from '../../src/procedure/write.ts'
 import { described, resourcesOf } from '../support/procedures.ts'
-import { ListVisits, NewVisit, OneVisit, Visit, VisitChange, Visits } from './schema.ts'
+import {
+  ListOwners,
+  ListVisits,
+  NewVisit,
+  OneVisit,
+  Owners,
+  Visit,
+  VisitChange,
+  Visits,
+} from './schema.ts'
 import { ownerStore, visitStore } from './store.ts'
 
 const createStores = (db: Database) => ({ owners: ownerStore(db), visits: visitStore(db) })
@@ -30,6 +39,12 @@ async function withOwner(call: Call, ownerId: bigint) {
   found(await stores.owners.get(call, ownerId), noOwner(ownerId))
   return stores
 }
+
+const listOwners = procedure
+  .meta(described('GET', '/owners', { example: [{ id: 3n, name: 'Ada' }] }))
+  .input(ListOwners)
+  .output(paged(Owners))
+  .query(({ ctx, input }) => storesOf(ctx).owners.list(ctx, input))
 
 const listVisits = procedure
   .meta(described('GET', all, { notFound: noOwner(3n), example: [example] }))
@@ -103,8 +118,10 @@ const closeVisit = procedure
     }),
   )
 
-const procedures = { listVisits, createVisit, getVisit, updateVisit, removeVisit, closeVisit }
-export const visitRouter = router(procedures)
+export const visitProcedures = {
+  ...{ listOwners, listVisits, createVisit, getVisit, updateVisit, removeVisit, closeVisit },
+}
+export const visitRouter = router(visitProcedures)
 
 /** What is served in place of the service's own resources. */
 export const visitResources = resourcesOf(

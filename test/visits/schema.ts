@@ -8,7 +8,21 @@ import {
   textInput,
   textOutput,
 } from '../../src/procedure/fields.ts'
-import { MAX_LIMIT, pagingInputs } from '../../src/procedure/paging.ts'
+import { MAX_LIMIT, pagingInputs, textCursor } from '../../src/procedure/paging.ts'
+
+const NAME = 40
+
+export const Owner = z
+  .object({ id: int64Output({ description: 'Identifies the owner.' }), name: textOutput({}, NAME) })
+  .meta({ id: 'Owner', description: 'An owner.' })
+
+export const Owners = z.array(Owner).max(MAX_LIMIT).meta({ id: 'Owners' })
+
+export const ListOwners = z.object({
+  ...pagingInputs('owners'),
+  cursor: textCursor('owners', 'name', NAME).optional(),
+  prefix: textInput({ description: 'Keep only names that begin so.' }, NAME).optional(),
+})
 
 const ownerId = int64Input({ description: 'Identifier of the owner.' })
 const urgent = z.boolean({ error: 'must be true or false' })
@@ -51,6 +65,8 @@ export const VisitChange = OneVisit.extend({
   note: note.nullable().optional(),
 }).meta({ id: 'VisitChange', description: 'What is to change of a visit.' })
 
+export type Owner = z.output<typeof Owner>
+export type ListOwners = z.output<typeof ListOwners>
 export type NewVisit = z.output<typeof NewVisit>
 export type Visit = z.output<typeof Visit>
 export type ListVisits = z.output<typeof ListVisits>

@@ -12,16 +12,16 @@ import { engineOf, now } from '../../db/engine.ts'
 import type { Value } from '../../db/plan.ts'
 import { inserts } from '../../db/plans/inserts.ts'
 import { lookUp } from '../../db/plans/lookup.ts'
-import { pages } from '../../db/plans/pages.ts'
+import { type Has, pages } from '../../db/plans/pages.ts'
 import { retry } from '../../db/retry.ts'
 import { execute } from '../../db/statement.ts'
 import type { Tables } from '../../db/tables.ts'
 import type { WithDeadline } from '../../src/procedure/call.ts'
-import type { ListVisits, NewVisit, OneVisit, Visit, VisitChange } from './schema.ts'
+import type { ListOwners, ListVisits, NewVisit, OneVisit, Visit, VisitChange } from './schema.ts'
 
 declare module '../../db/tables.ts' {
   interface Tables {
-    test_owners: { id: Generated<bigint>; closed: bigint }
+    test_owners: { id: Generated<bigint>; name: string; closed: bigint }
     test_visits: {
       id: Generated<bigint>
       owner_id: bigint
@@ -39,7 +39,11 @@ declare module '../../db/tables.ts' {
 export async function up(db: Kysely<unknown>): Promise<void> {
   const notNull = (column: ColumnDefinitionBuilder) => column.notNull()
   const owners = await createTable(db, 'test_owners')
-  await owners.addColumn('closed', 'bigint', notNull).execute()
+  await owners
+    .addColumn('name', 'varchar(40)', notNull)
+    .addColumn('closed', 'bigint', notNull)
+    .addUniqueConstraint('test_owners_name', ['name', 'id'])
+    .execute()
   const table = await createTable(db, 'test_visits')
   await table
     .addColumn('owner_id', 'bigint', notNull)
@@ -55,12 +59,32 @@ export async function up(db: Kysely<unknown>): Promise<void> {
 }
 
 export const ownerStore = (db: Database) => ({
+  /** Returns owners by name, then by id; with `prefix`, only those whose names begin so. */
+  list: (call: WithDeadline, query: ListOwners) =>
+    db.lanes.read(pageOfOwners, query, call.deadline),
   get: (call: WithDeadline, id: bigint) => db.lanes.read(ownerById, id, call.deadline),
   /** Counts a closed visit. */
   async count({ deadline }: WithDeadline, id: bigint): Promise<void> {
     const change = db.updateTable('test_owners').set((eb) => ({ closed: eb('closed', '+', 1n) }))
     await execute(db, change.where('id', '=', id), deadline)
   },
+})
+
+const LAST_CHARACTER = '\u{10ffff}' // which no text should have
+
+const pageOfOwners = pages({
+  by: 'name',
+  select(db, _: Has<ListOwners>) {
+    return db.selectFrom(engineOf(db).forceIndex('test_owners', 'test_owners_name')).selectAll()
+  },
+  where(owners, value, has) {
+    if (!has('prefix')) return owners
+    const first = value(({ prefix = '' }) => prefix)
+    const last = value(({ prefix = '' }) => prefix + LAST_CHARACTER)
+    return owners.where('name', '>=', first).where('name', '<', last)
+  },
+  next: ({ id, name }) => `${id} ${name}`,
+  item: ({ id, name }) => ({ id, name }),
 })
 
 const ownerById = lookUp({
@@ -127,12 +151,17 @@ const newVisit = inserts('test_visits', (value: Value<NewVisit>) => ({
 
 const pageOfVisits = pages({
   order: 'descending',
-  select(db, value: Value<ListVisits>, has) {
-    const owner = value(({ ownerId }) => ownerId)
-    const table = engineOf(db).forceIndex('test_visits', 'test_visits_owner')
-    const visits = db.selectFrom(table).selectAll().where('owner_id', '=', owner)
+  select(db, _: Has<ListVisits>) {
+    return db.selectFrom(engineOf(db).forceIndex('test_visits', 'test_visits_owner')).selectAll()
+  },
+  where(visits, value, has) {
+    const ofOwner = visits.where(
+      'owner_id',
+      '=',
+      value(({ ownerId }) => ownerId),
+    )
     const urgent = value((query) => BigInt(query.urgent === true))
-    return has('urgent') ? visits.where('urgent', '=', urgent) : visits
+    return has('urgent') ? ofOwner.where('urgent', '=', urgent) : ofOwner
   },
   item: toVisit,
 })

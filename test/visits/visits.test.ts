@@ -13,7 +13,7 @@ let visits: string
 beforeEach(async () => {
   ownerId = ++serial
   visits = `/owners/${ownerId}/visits`
-  await service.sql(`insert into test_owners (id, closed) values (${ownerId}, 0)`)
+  await service.sql(`insert into test_owners (id, name, closed) values (${ownerId}, 'Ada', 0)`)
 })
 
 const newVisit = () => ({ reference: `V-${serial++}`, at: '2026-01-02T03:04:05.678Z' })
@@ -109,5 +109,51 @@ test('a reference that is taken is 409 in words of its own, with a key and witho
   for (const headers of [{}, { 'idempotency-key': '"taken"' }]) {
     const message = 'There is a visit with this reference already'
     expect((await create(visit, headers)).body).toMatchObject({ code: 'CONFLICT', message })
+  }
+})
+
+test('a list by name goes on after the last one seen, also among equal names, and has a filter', async () => {
+  // In code points, the last one comes after the one before it; in UTF-16, it does not.
+  const names = ['Graz', 'Graz ', 'Grazia', 'Graz', 'graz', 'Gra', 'Graz\uff01', 'Graz\u{1f415}']
+  for (const name of names) {
+    await service.sql('insert into test_owners (id, name, closed) values (?, ?, 0)', [
+      ++serial,
+      name,
+    ])
+  }
+  type Owners = { id: number; name: string }[]
+  /** All pages of the list, by `Link`. */
+  const all = async (query: string) => {
+    const owners: Owners = []
+    for (let path: string | undefined = `/owners?${query}`; path; ) {
+      const page = await service.rest('GET', path)
+      expect(page.status).toBe(200)
+      owners.push(...(page.body as Owners))
+      path = page.headers.get('link')?.match(/<.*\/v1(.*)>/)?.[1]
+    }
+    return owners
+  }
+  const bytes = ({ id, name }: Owners[number]) => `${Buffer.from(name).toString('hex')} ${1e6 + id}`
+  const everyone = await all('limit=100')
+  expect(everyone).toEqual(everyone.toSorted((a, b) => (bytes(a) < bytes(b) ? -1 : 1)))
+  expect(everyone.length).toBeGreaterThan(names.length)
+  for (const limit of [1, 2, 3]) expect(await all(`limit=${limit}`)).toEqual(everyone)
+  const ofGraz = everyone.filter(({ name }) => name.startsWith('Graz'))
+  expect(ofGraz).toHaveLength(6)
+  expect(await all('limit=2&prefix=Graz')).toEqual(ofGraz)
+  // A client of tRPC writes the cursor, and concurrent pages keep apart. No cursor leaves the filter.
+  const after = ({ id, name }: Owners[number]) =>
+    client.listOwners.query({ limit: 1, cursor: `${id} ${name}`, prefix: 'Graz' })
+  const pages = await Promise.all(everyone.slice(0, -2).map(after))
+  const next = (at: number) => everyone.slice(at + 1).find((owner) => ofGraz.includes(owner))
+  expect(pages.flat().map(({ id }) => Number(id))).toEqual(
+    pages.flatMap((_, at) => next(at)?.id ?? []),
+  )
+  for (const cursor of ['7', 'x Graz', '7Graz', ' Graz', '9223372036854775808 Graz']) {
+    const answer = await service.rest('GET', `/owners?cursor=${encodeURIComponent(cursor)}`)
+    expect(answer).toMatchObject({ status: 400, body: { code: 'BAD_REQUEST' } })
+    expect(answer.text).toContain(
+      'cursor must be the id, a space and the name of one of the owners',
+    )
   }
 })

@@ -5,7 +5,7 @@ import { engineOf } from '../../../db/engine.ts'
 import type { Value } from '../../../db/plan.ts'
 import { inserts } from '../../../db/plans/inserts.ts'
 import { lookUp } from '../../../db/plans/lookup.ts'
-import { pages } from '../../../db/plans/pages.ts'
+import { type Has, pages } from '../../../db/plans/pages.ts'
 import type { WithDeadline } from '../../procedure/call.ts'
 import type { ListPets, NewPet, Pet, PetStatus } from './schema.ts'
 
@@ -49,11 +49,13 @@ const newPet = inserts('pets', (value: Value<NewPet>) => ({
 const columns = ['id', 'name', 'category_id as categoryId', 'status'] as const
 
 const pageOfPets = pages({
-  select(db, value: Value<ListPets>, has) {
-    if (!has('status')) return db.selectFrom('pets').select(columns)
+  select(db, has: Has<ListPets>) {
+    const byStatus = () => engineOf(db).forceIndex('pets', 'pets_status_id')
+    return db.selectFrom(has('status') ? byStatus() : 'pets').select(columns)
+  },
+  where(pets, value, has) {
     const status = value((query) => query.status as PetStatus)
-    const pets = db.selectFrom(engineOf(db).forceIndex('pets', 'pets_status_id'))
-    return pets.select(columns).where('status', '=', status)
+    return has('status') ? pets.where('status', '=', status) : pets
   },
   item: ({ id, name, categoryId, status }) => ({ id, name, categoryId, status }),
 })
