@@ -37,8 +37,9 @@ const millisecondsOf = (text: string) =>
 
 /** Returns the schema of a duration, in milliseconds. Without a maximum it is a century: no API key lives longer. */
 export function duration(least: string, most = '36525d') {
-  const rule = `must be a duration such as 15m, from ${least} to ${most}`
   const isValid = (value: number) => value >= millisecondsOf(least) && value <= millisecondsOf(most)
+  const example = ['15m', '10s'].find((text) => isValid(millisecondsOf(text))) ?? most
+  const rule = `must be a duration such as ${example}, from ${least} to ${most}`
   return z.string(rule).transform(millisecondsOf).refine(isValid, rule)
 }
 

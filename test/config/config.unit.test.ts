@@ -162,7 +162,7 @@ test.each([
 const url = 'an http or https URL that ends in /v1'
 const database =
   'mysql://user:password@host:3306/database (special characters percent-encoded; for TLS with ?ssl-mode=REQUIRED, VERIFY_CA, or VERIFY_IDENTITY and a host name; for a socket with ?socketPath=/path), or sqlite:path, or sqlite:path?create, where the path is that of a file, or empty'
-const duration = (range: string) => `a duration such as 15m, from ${range}`
+const duration = (range: string, example = '15m') => `a duration such as ${example}, from ${range}`
 const wrong: [name: string, expected: string, values: string[]][] = [
   [
     'PORT',
@@ -234,7 +234,7 @@ const wrong: [name: string, expected: string, values: string[]][] = [
   ],
   [
     'DATABASE_TIMEOUT',
-    duration('1ms to 30s'),
+    duration('1ms to 30s', '10s'),
     ['0s', '31s', '30001ms', '5', '-5s', '1.5s', '5 s', '5S'],
   ],
   ['SHUTDOWN_TIMEOUT', duration('1ms to 1h'), ['0s', '61m', '3600001ms', '10', '10S', 'never']],
