@@ -19,9 +19,12 @@ import {
 } from './schema.ts'
 import { ownerStore, visitStore } from './store.ts'
 
-const createStores = (db: Database) => ({ owners: ownerStore(db), visits: visitStore(db) })
+export const createVisitStores = (db: Database) => ({
+  owners: ownerStore(db),
+  visits: visitStore(db),
+})
 // In the service these would be two lines of `Stores`, which a test cannot add to.
-const storesOf = ({ stores }: Call) => stores as unknown as ReturnType<typeof createStores>
+const storesOf = ({ stores }: Call) => stores as unknown as ReturnType<typeof createVisitStores>
 
 const at = new Date('2026-01-02T03:04:05Z')
 const example: Visit = { id: 7n, reference: 'V-1', at, urgent: false, note: null, closedAt: null }
@@ -126,5 +129,5 @@ export const visitRouter = router(visitProcedures)
 /** What is served in place of the service's own resources. */
 export const visitResources = resourcesOf(
   visitRouter,
-  (db) => createStores(db) as unknown as Stores,
+  (db) => createVisitStores(db) as unknown as Stores,
 )

@@ -1,0 +1,98 @@
+/** Two resources at once: the lanes, transactions and Idempotency-Keys that they share keep them apart. */
+import { expect, test } from 'vitest'
+import { petProcedures } from '../../src/petstore/pets/procedures.ts'
+import { createStores } from '../../src/petstore/resources.ts'
+import { router } from '../../src/procedure/procedure.ts'
+import { resourcesOf } from '../support/procedures.ts'
+import { serviceForFile, trpcClient } from '../support/service.ts'
+import { createVisitStores, visitProcedures } from './router.ts'
+import { up } from './store.ts'
+
+const served = router({ ...petProcedures, ...visitProcedures })
+const resources = resourcesOf(served, (db) => ({ ...createStores(db), ...createVisitStores(db) }))
+const service = await serviceForFile({}, { resources, prepare: up })
+const client = trpcClient<typeof served>(service.origin, service.key)
+await service.sql("insert into test_owners (id, name, closed) values (1, 'Ada', 0)")
+
+const at = '2026-01-02T03:04:05.678Z'
+const COUNT = 60
+
+interface Made {
+  status: number
+  id: number
+  /** Its name or its reference, by which it is known. */
+  what: string
+}
+
+/** Creates a pet or a visit. Every second one has a key, and so shares a transaction with others. */
+async function create(path: string, body: object, what: string, serial: number): Promise<Made> {
+  const headers = serial % 2 ? { 'idempotency-key': `"${path} ${what} ${serial}"` } : {}
+  const answer = await service.rest('POST', path, { body, headers })
+  return { status: answer.status, id: (answer.body as { id: number }).id, what }
+}
+const pet = (name: string, serial: number) =>
+  create('/pets', { name, categoryId: serial }, name, serial)
+const visit = (reference: string, serial: number) =>
+  create('/owners/1/visits', { reference, at }, reference, serial)
+
+/** The rows of a table, by id. */
+const rows = async (table: string, column: string) => {
+  const found = await service.sql(`select id, ${column} as what from ${table} order by id`)
+  return found.map(({ id, what }) => [Number(id), what])
+}
+const made = (answers: Made[]) =>
+  answers
+    .filter(({ status }) => status === 201)
+    .map(({ id, what }) => [id, what])
+    .sort(([one], [other]) => Number(one) - Number(other))
+
+test('each has its own ids, rows and errors, whatever becomes of the other', async () => {
+  const serials = Array.from({ length: COUNT }, (_, serial) => serial)
+  // Of six visits, two have a reference that others take, too.
+  const referenceOf = (serial: number) => (serial % 6 < 2 ? `taken ${serial % 4}` : `V-${serial}`)
+  const [pets, visits] = await Promise.all([
+    Promise.all(serials.map((serial) => pet(`Pet ${serial}`, serial))),
+    Promise.all(serials.map((serial) => visit(referenceOf(serial), serial))),
+  ])
+  expect(new Set(pets.map(({ status }) => status))).toEqual(new Set([201]))
+  expect(await rows('pets', 'name')).toEqual(made(pets))
+  expect(await rows('test_visits', 'reference')).toEqual(made(visits))
+  const references = new Set(serials.map(referenceOf))
+  expect(new Set(made(visits).map(([, reference]) => reference))).toEqual(references)
+  const refused = visits.filter(({ status }) => status !== 201)
+  expect(refused.length).toBe(COUNT - references.size)
+  expect(new Set(refused.map(({ status }) => status))).toEqual(new Set([409]))
+
+  // Reads of both at once, with ids of both, and without a row: a pet of a visit's id is no visit.
+  const [names, found] = await Promise.all([
+    Promise.all(
+      made(pets).map(async ([id]) => (await client.getPet.query({ petId: Number(id) })).name),
+    ),
+    Promise.all(
+      made(visits).map(async ([id]) => {
+        const one = await client.getVisit.query({ ownerId: 1, visitId: Number(id) })
+        return one.reference
+      }),
+    ),
+    ...[9_998, 9_999].map((id) =>
+      Promise.all([
+        expect(client.getPet.query({ petId: id })).rejects.toThrow(`no animal with the id ${id}`),
+        expect(client.getVisit.query({ ownerId: 1, visitId: id })).rejects.toThrow(
+          `no visit with the id ${id}`,
+        ),
+      ]),
+    ),
+  ])
+  expect(names).toEqual(made(pets).map(([, name]) => name))
+  expect(found).toEqual(made(visits).map(([, reference]) => reference))
+
+  // A table that is lost fails its own calls alone.
+  await service.sql('drop table test_visits')
+  const [later, failed] = await Promise.all([
+    Promise.all(serials.map((serial) => pet(`Later ${serial}`, serial))),
+    Promise.all(serials.map((serial) => visit(`Later ${serial}`, serial))),
+  ])
+  expect(new Set(failed.map(({ status }) => status))).toEqual(new Set([500]))
+  expect(await rows('pets', 'name')).toEqual(made([...pets, ...later]))
+  expect(made(later)).toHaveLength(COUNT)
+})
