@@ -149,10 +149,9 @@ export const reading: fc.Arbitrary<Given> = fc
     return { operation: 'getPet', rest: { method: 'GET', path }, trpc: { petId: value } }
   })
 
-/** Inputs of all operations. */
-const all: Record<OperationName, fc.WeightedArbitrary<Given>> = {
-  createPet: { arbitrary: creation, weight: 3 },
-  listPets: { arbitrary: listing, weight: 3 },
-  getPet: { arbitrary: reading, weight: 1 },
-}
-export const given: fc.Arbitrary<Given> = fc.oneof(...Object.values(all))
+/** Inputs of the operations on pets, which have every kind of reader; kinds.once.test.ts has the other types. */
+export const given: fc.Arbitrary<Given> = fc.oneof(
+  { arbitrary: creation, weight: 3 },
+  { arbitrary: listing, weight: 3 },
+  { arbitrary: reading, weight: 1 },
+)

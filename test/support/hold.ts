@@ -1,11 +1,12 @@
 /** Blocks the writes of the service from another connection. */
 import { engine } from './database.ts'
+import { tables } from './operations.ts'
 import { openSql } from './sql.ts'
 
-/** Takes a lock that blocks all creations of pets, and returns a function that releases it. */
+/** Takes a lock that blocks the writes of all resources, and returns a function that releases it. */
 export async function holdWrites(databaseUrl: string): Promise<() => Promise<void>> {
   const sql = await openSql(databaseUrl)
-  await sql(engine === 'mysql' ? 'lock tables pets write' : 'begin immediate')
+  await sql(engine === 'mysql' ? `lock tables ${tables.join(' write, ')} write` : 'begin immediate')
   return async () => {
     await sql(engine === 'mysql' ? 'unlock tables' : 'rollback')
     await sql.close()

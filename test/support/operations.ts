@@ -1,105 +1,127 @@
-/** Every operation of the service, with calls for tests: a new one does not compile until it is here. */
+/** Every operation of the service, with calls for tests, read from the router. */
 import type { TRPCClient } from '@trpc/client'
-import type { inferRouterInputs, inferRouterOutputs } from '@trpc/server'
+import type { inferRouterInputs } from '@trpc/server'
+import { TABLES } from '../../db/migrations.ts'
+import { appRouter } from '../../src/petstore/resources.ts'
+import type { Operation as Served } from '../../src/procedure/call.ts'
+import type { RestMeta } from '../../src/procedure/meta.ts'
+import { operationsOf } from '../../src/procedure/operations.ts'
 import type { Answer, RestClient, RestInit } from './rest.ts'
 import type { AppRouter } from './router.ts'
 
-type Inputs = inferRouterInputs<AppRouter>
-type Outputs = inferRouterOutputs<AppRouter>
-
 /** The name of a procedure, which is also the `operationId`. */
-export type OperationName = keyof Inputs
+export type OperationName = keyof inferRouterInputs<AppRouter>
 
-interface Call {
+/** A request of REST. */
+export interface Call {
   method: string
   path: string
   body?: object
 }
 
-interface Definition<Name extends OperationName> {
-  /** The table that it reads or writes. */
-  table: string
-  /** Succeeds if pet 1 exists. */
-  good: Call
-  /** Returns 400. With a `body` the operation reads one. */
-  invalid: Call
-  /** Returns 404; undefined if the operation has no id. */
-  missing?: Call
-  /** Valid like `good`, with another body; undefined if the operation has no Idempotency-Key. */
-  other?: Call
-  call(client: TRPCClient<AppRouter>, input: Inputs[Name]): Promise<Outputs[Name]>
+/** What a call is: it succeeds, as `good` and `other` do on rows that each call has for itself; 400; or 404. */
+export type Kind = 'good' | 'other' | 'invalid' | 'missing'
+
+const PARAMETER = /\{\w+\}/g
+const placeOf = (path: string) => path.replaceAll(PARAMETER, '{}')
+
+/** An operation that REST has. */
+type Described = Served & { name: OperationName; rest: RestMeta }
+const described = operationsOf(appRouter) as Described[]
+
+let serial = 0
+
+/** Returns a body like the example, whose texts are unique where its schema lets them be. */
+function uniqueBody({ input, rest }: Described): object {
+  const body: Record<string, unknown> = { ...rest.exampleInput }
+  const mark = ++serial
+  for (const [field, value] of Object.entries(body)) {
+    if (typeof value !== 'string') continue
+    const isValid = (text: string) => {
+      const issues = input.safeParse({ ...body, [field]: text }).error?.issues ?? []
+      return !issues.some(({ path: [first] }) => first === field)
+    }
+    body[field] = [`${value} ${mark}`, `${mark}${value}`].find(isValid) ?? value
+  }
+  return body
 }
 
-const rex = { name: 'Rex', categoryId: 3 }
-
-const definitions: { [Name in OperationName]: Definition<Name> } = {
-  listPets: {
-    table: 'pets',
-    good: { method: 'GET', path: '/pets' },
-    invalid: { method: 'GET', path: '/pets?limit=0' },
-    call: (client, input) => client.listPets.query(input),
-  },
-  createPet: {
-    table: 'pets',
-    good: { method: 'POST', path: '/pets', body: rex },
-    invalid: { method: 'POST', path: '/pets', body: { ...rex, name: '' } },
-    other: { method: 'POST', path: '/pets', body: { ...rex, name: 'Bella' } },
-    call: (client, input) => client.createPet.mutate(input),
-  },
-  getPet: {
-    table: 'pets',
-    good: { method: 'GET', path: '/pets/1' },
-    invalid: { method: 'GET', path: '/pets/1.5' },
-    missing: { method: 'GET', path: '/pets/404' },
-    call: (client, input) => client.getPet.query(input),
-  },
+/** Returns the path of a resource that was created for this template; `client` creates it, and what it belongs to. */
+async function pathFor(template: string, client: RestClient): Promise<string> {
+  const end = template.lastIndexOf('}') + 1
+  if (end === 0) return template
+  const place = placeOf(template.slice(0, end))
+  const creation = described.find(({ rest }) => rest.creates && placeOf(rest.creates) === place)
+  if (!creation) throw new Error(`No operation creates ${template.slice(0, end)}`)
+  const path = await pathFor(creation.rest.path, client)
+  const body = uniqueBody(creation)
+  const { headers, status, text } = await client('POST', path, { body })
+  if (status !== 201) throw new Error(`The example of ${creation.name} is refused: ${text}`)
+  const location = new URL(headers.get('location') ?? '').pathname.replace(/^.*\/v1(?=\/)/, '')
+  return location + template.slice(end)
 }
 
 /** An operation, without the types of its input and output. */
 export type Operation = (typeof operations)[number]
 
 /** All operations, in the order of the router. */
-export const operations = Object.entries(definitions).map(([name, definition]) => ({
-  name: name as OperationName, // Object.entries returns strings
-  /** Whether it writes, so that a read-only key is rejected. */
-  changes: definition.good.method !== 'GET',
-  hasBody: definition.invalid.body !== undefined,
-  /** Whether it has the id of a resource that may not exist. */
-  namesOne: definition.missing !== undefined,
-  takesIdempotencyKey: definition.other !== undefined,
-  /** Makes one of its calls; `init` extends or overrides the request. */
-  rest(
-    client: RestClient,
-    kind: 'good' | 'invalid' | 'missing' | 'other' = 'good',
-    init: RestInit = {},
-  ): Promise<Answer> {
-    const call = definition[kind]
-    if (!call) throw new Error(`${name} has no call that is "${kind}"`)
-    const { method, path, body } = call
-    return client(method, path, { ...(body && { body }), ...init })
-  },
-}))
+export const operations = described.map((operation) => {
+  const { name, type, rest, isPaged } = operation
+  const { method, path, exampleInput, notFound, takesKey = false, conflict } = rest
+  const hasBody = exampleInput !== undefined
+  return {
+    name,
+    /** Whether it writes, so that a read-only key is rejected. */
+    changes: type === 'mutation',
+    hasBody,
+    /** Whether it has the id of a resource that may not exist. */
+    namesOne: notFound !== undefined,
+    takesIdempotencyKey: takesKey,
+    /** Whether it refuses what a resource's state or a unique value excludes. */
+    hasConflict: conflict !== undefined,
+    /** Returns one of its calls; `client` creates what it needs. */
+    async prepare(client: RestClient, kind: Kind = 'good'): Promise<Call> {
+      const body = hasBody && { body: kind === 'invalid' ? [] : uniqueBody(operation) }
+      if (kind === 'good' || kind === 'other' || (kind === 'invalid' && hasBody)) {
+        return { method, path: await pathFor(path, client), ...body }
+      }
+      const value = kind === 'missing' ? '404' : '1.5'
+      const query = kind === 'invalid' && isPaged ? '?limit=0' : ''
+      return { method, path: path.replaceAll(PARAMETER, value) + query, ...body }
+    },
+  }
+})
 
-const all = Object.values(definitions)
+/** Sends a call; `init` extends or overrides the request. */
+export const send = (
+  client: RestClient,
+  { method, path, body }: Call,
+  init: RestInit = {},
+): Promise<Answer> => client(method, path, { ...(body && { body }), ...init })
 
-/** The tables of all operations. */
-export const tables = [...new Set(all.map(({ table }) => table))]
+/** The tables of all resources. */
+export const tables = TABLES.filter((name) => !['api_keys', 'idempotency_keys'].includes(name))
 
 /** The methods that CORS allows: those of all operations, and those that tRPC needs. */
 export const corsMethods = [
-  ...new Set(['GET', 'HEAD', 'POST', ...all.map(({ good }) => good.method)]),
+  ...new Set(['GET', 'HEAD', 'POST', ...described.map(({ rest }) => rest.method)]),
 ]
 
-/** The expected `Allow` of a REST path that good calls have. */
+/** The expected `Allow` of a REST path. */
 export const allowAt = (path: string): string =>
-  all
-    .filter(({ good }) => good.path === path)
-    .flatMap(({ good }) => (good.method === 'GET' ? ['GET', 'HEAD'] : [good.method]))
+  described
+    .filter(({ rest }) => new RegExp(`^${rest.path.replaceAll(PARAMETER, '[^/]+')}$`).test(path))
+    .flatMap(({ rest }) => (rest.method === 'GET' ? ['GET', 'HEAD'] : [rest.method]))
     .join(', ')
 
 /** Calls an operation of the client package, even with an input that its types do not allow. */
-export const callWith = (
+export function callWith(
   client: TRPCClient<AppRouter>,
   name: OperationName,
   input: unknown,
-): Promise<unknown> => definitions[name].call(client, input as never)
+): Promise<unknown> {
+  type Caller = { query(input: unknown): Promise<unknown>; mutate: Caller['query'] }
+  const isQuery = operations.some((one) => one.name === name && !one.changes)
+  const procedure = client[name] as unknown as Caller
+  return isQuery ? procedure.query(input) : procedure.mutate(input)
+}
