@@ -28,31 +28,35 @@ export const pagingInputs = (noun: string) => ({
   }).optional(),
 })
 
-/** An id and the text after it. */
-const TEXT_CURSOR = /^(-?\d{1,19}) (.+)$/s
+/** An id, a space, and a text. */
+const TEXT_CURSOR = /^(\d{1,19}) (.+)$/s
 
 /** Characters of an id and a space. */
-const BEFORE_TEXT = 21
+const BEFORE_TEXT = 20
+
+const LAST_ID = (1n << 63n) - 1n
 
 /**
  * Returns the schema of the `cursor` of a list by a text field and then by id, in place of that of `pagingInputs`:
  * id and text of the last one seen, such as `7 Graz`, which clients of tRPC write too. `maxLength` is that of the
- * text. Its output is what `by` of db/plans/pages.ts needs.
+ * text. Its output is what a list `by` the text needs: see db/plans/pages.ts.
  * @public Lists by a text need it, such as that of owners in test/visits.
  */
 export function textCursor(noun: string, field: string, maxLength = MAX_LENGTH) {
-  const rule = `must be the id, a space and the ${field} of one of the ${noun}`
-  const text = textInput({}, maxLength + BEFORE_TEXT)
-  return text
-    .transform((text, { addIssue }) => {
+  const length = maxLength + BEFORE_TEXT
+  const pattern = '^[0-9]{1,19} [^\\x00]+$'
+  return textInput({}, length)
+    .refine((text) => TEXT_CURSOR.test(text), {
+      error: `must be the id, a space and the ${field} of one of the ${noun}`,
+    })
+    .transform((text) => {
       const [, digits = '', value] = TEXT_CURSOR.exec(text) ?? []
       const id = BigInt(digits)
-      if (value !== undefined && BigInt.asIntN(64, id) === id) return { id, value }
-      addIssue({ code: 'custom', message: rule, input: text })
-      return z.NEVER
+      return { id: id < LAST_ID ? id : LAST_ID, value }
     })
     .meta({
       description: `The \`id\`, a space, and the \`${field}\` of the last of the ${noun} seen: the page begins after it.`,
+      override: { type: 'string', minLength: 3, maxLength: length, pattern },
     })
 }
 

@@ -2,7 +2,9 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Answer } from '../support/rest.ts'
-import { serviceForFile } from '../support/service.ts'
+import { type Service, serviceForFile } from '../support/service.ts'
+import { visitResources } from '../visits/router.ts'
+import { up } from '../visits/store.ts'
 import { hold, TIMEOUT, tellSeed } from './cases.ts'
 import { invalid, type Schema, type Schemas, valid } from './schemas.ts'
 import { chooser, spelledJson, spelledQuery, spelling } from './spelling.ts'
@@ -28,8 +30,19 @@ interface Document {
 }
 
 tellSeed()
-const service = await serviceForFile()
-const document = (await service.rest('GET', '/openapi.json')).body as Document // its form has its own tests
+/** A service and its document, whose form has its own tests. */
+const withDocument = async (service: Service) => {
+  const { body } = await service.rest('GET', '/openapi.json')
+  return { service, document: body as Document }
+}
+type Served = Awaited<ReturnType<typeof withDocument>>
+const served: [string, Served][] = [
+  ['the petstore', await withDocument(await serviceForFile())],
+  [
+    'visits',
+    await withDocument(await serviceForFile({}, { resources: visitResources, prepare: up })),
+  ],
+]
 
 /** A request of the document: the strings of the parameters by name, and the value of the body. */
 interface Request {
@@ -44,7 +57,7 @@ interface Described {
   operation: Operation
 }
 
-const described = (): Described[] =>
+const described = ({ document }: Served): Described[] =>
   Object.entries(document.paths).flatMap(([path, item]) =>
     Object.entries(item).map(([method, operation]) => ({ method, path, operation })),
   )
@@ -61,7 +74,9 @@ function texts(
     .filter((value) =>
       schema.type === 'integer'
         ? typeof value !== 'object' && !(typeof value === 'string' && /^-?\d+$/.test(value))
-        : typeof value === 'string',
+        : typeof value === 'string'
+          ? schema.type !== 'boolean' || !/^(true|false)$/.test(value)
+          : schema.type === 'boolean' && typeof value === 'boolean',
     )
     .map(String)
   if (place === 'query') return written
@@ -74,8 +89,10 @@ function texts(
 /** What an Idempotency-Key is not: a rule that its description has in words, because the pattern would need a lookahead, which Go lacks. */
 const MISSING = /^"?(undefined|null|NaN|None)"?$/
 
-function validRequest({ parameters = [], requestBody }: Operation): fc.Arbitrary<Request> {
-  const { schemas } = document.components
+function validRequest(
+  { parameters = [], requestBody }: Operation,
+  schemas: Schemas,
+): fc.Arbitrary<Request> {
   const fields = parameters.map((parameter): [string, fc.Arbitrary<string>] => [
     parameter.name,
     texts(valid(parameter.schema, schemas), parameter).filter(
@@ -93,10 +110,9 @@ function validRequest({ parameters = [], requestBody }: Operation): fc.Arbitrary
 }
 
 /** A request with one invalid part: a parameter or the body. */
-function invalidRequest(operation: Operation): fc.Arbitrary<Request> {
+function invalidRequest(operation: Operation, schemas: Schemas): fc.Arbitrary<Request> {
   const { parameters = [], requestBody } = operation
-  const { schemas } = document.components
-  const whole = validRequest(operation)
+  const whole = validRequest(operation, schemas)
   const spoilt = parameters.map((parameter) =>
     fc
       .tuple(whole, texts(invalid(parameter.schema, schemas), parameter))
@@ -114,7 +130,12 @@ function invalidRequest(operation: Operation): fc.Arbitrary<Request> {
   )
 }
 
-function send({ method, path, operation }: Described, request: Request, choices: number[]) {
+function send(
+  service: Service,
+  { method, path, operation }: Described,
+  request: Request,
+  choices: number[],
+) {
   const choose = chooser(choices)
   const placed = (place: string) =>
     (operation.parameters ?? []).flatMap((parameter): [string, string][] => {
@@ -133,29 +154,30 @@ function send({ method, path, operation }: Described, request: Request, choices:
 }
 
 async function holdForEach(
-  requestOf: (operation: Operation) => fc.Arbitrary<Request>,
+  of: Served,
+  requestOf: typeof validRequest,
   check: (answer: Answer, operation: Operation) => void,
 ): Promise<void> {
-  for (const one of described()) {
+  for (const one of described(of)) {
     const property = fc.asyncProperty(
-      requestOf(one.operation),
+      requestOf(one.operation, of.document.components.schemas),
       spelling,
       async (request, choices) => {
-        check(await send(one, request, choices), one.operation)
+        check(await send(of.service, one, request, choices), one.operation)
       },
     )
     await hold(property, 0.25)
   }
 }
 
-test('valid requests are accepted', { timeout: TIMEOUT }, async () => {
+test.for(served)('valid requests of %s are accepted', { timeout: TIMEOUT }, async ([, of]) => {
   // 404: the resource does not exist. 409: a unique value is taken. 422: one Idempotency-Key has two bodies.
-  await holdForEach(validRequest, ({ status, text }, { responses }) => {
+  await holdForEach(of, validRequest, ({ status, text }, { responses }) => {
     expect(Object.keys(responses), text).toContain(String(status))
     expect([200, 201, 204, 404, 409, 422], text).toContain(status)
   })
 })
 
-test('invalid requests are 400', { timeout: TIMEOUT }, async () => {
-  await holdForEach(invalidRequest, ({ status, text }) => expect(status, text).toBe(400))
+test.for(served)('invalid requests of %s are 400', { timeout: TIMEOUT }, async ([, of]) => {
+  await holdForEach(of, invalidRequest, ({ status, text }) => expect(status, text).toBe(400))
 })
