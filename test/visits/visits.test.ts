@@ -1,5 +1,6 @@
 /** The example of a resource: what a stranger copies works, on both surfaces and both engines. */
 import { beforeEach, expect, test } from 'vitest'
+import { meanwhile } from '../support/meanwhile.ts'
 import { serviceForFile, trpcClient } from '../support/service.ts'
 import { visitResources, type visitRouter } from './router.ts'
 import { up } from './store.ts'
@@ -164,4 +165,11 @@ test('a list by name goes on after the last one seen, also among equal names, an
       'cursor must be the id, a space and the name of one of the owners',
     )
   }
+})
+
+test('a visit that another transaction is closing waits for it, and is closed once', async () => {
+  const path = await added()
+  const close = `update test_visits set closed_at = 0 where id = ${path.split('/').at(-1)}`
+  const answer = await meanwhile(service.sql, [close], () => service.rest('POST', `${path}/close`))
+  expect(answer).toMatchObject({ status: 409, body: { message: 'This visit is closed already' } })
 })
