@@ -50,7 +50,7 @@ export function textCursor(noun: string, field: string, maxLength = MAX_LENGTH) 
       error: `must be the id, a space and the ${field} of one of the ${noun}`,
     })
     .transform((text) => {
-      const [, digits = '', value] = TEXT_CURSOR.exec(text) ?? []
+      const [, digits = '', value = ''] = TEXT_CURSOR.exec(text) ?? []
       const id = BigInt(digits)
       return { id: id < LAST_ID ? id : LAST_ID, value }
     })

@@ -13,7 +13,10 @@ import { MAX_LIMIT, pagingInputs, textCursor } from '../../src/procedure/paging.
 const NAME = 40
 
 export const Owner = z
-  .object({ id: int64Output({ description: 'Identifies the owner.' }), name: textOutput({}, NAME) })
+  .object({
+    id: int64Output({ description: 'Identifies the owner.' }),
+    name: textOutput({ description: 'The name.' }, NAME),
+  })
   .meta({ id: 'Owner', description: 'An owner.' })
 
 export const Owners = z.array(Owner).max(MAX_LIMIT).meta({ id: 'Owners' })
@@ -26,7 +29,8 @@ export const ListOwners = z.object({
 
 const ownerId = int64Input({ description: 'Identifier of the owner.' })
 const urgent = z.boolean({ error: 'must be true or false' })
-const note = textInput({ description: 'What is to be known; null where there is nothing.' })
+const note = textInput({}).nullable()
+const aboutNote = { description: 'What is to be known; null where there is nothing.' }
 
 export const NewVisit = z
   .object({
@@ -34,18 +38,18 @@ export const NewVisit = z
     reference: textInput({ description: 'Names the visit; no other has it.' }, 40),
     at: dateTimeInput({ description: 'When it is.' }),
     urgent: urgent.default(false).meta({ description: 'Whether it comes before others.' }),
-    note: note.nullable().default(null),
+    note: note.default(null).meta(aboutNote),
   })
   .meta({ id: 'NewVisit', description: 'A visit to add.' })
 
 export const Visit = z
   .object({
     id: int64Output({ description: 'Identifies the visit.' }),
-    reference: textOutput({}, 40),
-    at: dateTimeOutput(),
-    urgent: z.boolean(),
-    note: textOutput({}).nullable(),
-    closedAt: dateTimeOutput().nullable(),
+    reference: textOutput({ description: 'Names the visit.' }, 40),
+    at: dateTimeOutput({ description: 'When it is.' }),
+    urgent: z.boolean().meta({ description: 'Whether it comes before others.' }),
+    note: textOutput({}).nullable().meta(aboutNote),
+    closedAt: dateTimeOutput().nullable().meta({ description: 'When it was closed; null before.' }),
   })
   .meta({ id: 'Visit', description: 'A visit.' })
 
@@ -61,8 +65,8 @@ export const OneVisit = z.object({ ownerId, visitId: int64Input({ description: '
 
 // A field that is left out stays as it is; null clears it.
 export const VisitChange = OneVisit.extend({
-  urgent: urgent.optional(),
-  note: note.nullable().optional(),
+  urgent: urgent.optional().meta({ description: 'Whether it comes before others.' }),
+  note: note.optional().meta(aboutNote),
 }).meta({ id: 'VisitChange', description: 'What is to change of a visit.' })
 
 export type Owner = z.output<typeof Owner>

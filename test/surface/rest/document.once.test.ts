@@ -22,6 +22,7 @@ import { blocksOf, filesIn } from '../../support/documents.ts'
 import { described } from '../../support/procedures.ts'
 import { parseExact } from '../../support/rest.ts'
 import { serviceForFile } from '../../support/service.ts'
+import { visitRouter } from '../../visits/router.ts'
 
 /** The parts of OpenAPI that these tests read. */
 interface Document {
@@ -221,7 +222,8 @@ test('every parameter and field has a description, also behind optional()', () =
   const meta = described('GET', '/toys', { example: 'Ball' })
   const toys = procedure.meta(meta).input(z.object({ color })).output(z.string())
   const served = router({ toys: toys.query(async () => 'Ball') })
-  for (const made of [document, JSON.parse(make(served, 'https://x/v1')) as Document]) {
+  const others = [served, visitRouter].map((other) => JSON.parse(make(other, 'https://x/v1')))
+  for (const made of [document, ...(others as Document[])]) {
     const operations = Object.values(made.paths).flatMap((item) => Object.values(item))
     for (const { parameters = [] } of operations) {
       for (const parameter of parameters) expect(parameter).toHaveProperty('description')
