@@ -2,13 +2,45 @@
 import { expect, test } from 'vitest'
 import { petProcedures } from '../../src/petstore/pets/procedures.ts'
 import { createStores } from '../../src/petstore/resources.ts'
-import { router } from '../../src/procedure/procedure.ts'
-import { resourcesOf } from '../support/procedures.ts'
+import { procedure, router, unique } from '../../src/procedure/procedure.ts'
+import { writeIdempotent } from '../../src/procedure/write.ts'
+import { described, resourcesOf } from '../support/procedures.ts'
 import { serviceForFile, trpcClient } from '../support/service.ts'
 import { createVisitStores, visitProcedures } from './router.ts'
+import { NewVisit, Visit } from './schema.ts'
 import { up } from './store.ts'
 
-const served = router({ ...petProcedures, ...visitProcedures })
+/** A visit by one statement: with a key, it shares a transaction with creations of pets. */
+const bookVisit = procedure
+  .meta(
+    described('POST', '/owners/{ownerId}/bookings', {
+      creates: '/owners/{ownerId}/visits/{id}',
+      takesKey: true,
+      conflict: 'The reference is taken',
+      example: {
+        id: 7n,
+        reference: 'V',
+        at: new Date(0),
+        urgent: false,
+        note: null,
+        closedAt: null,
+      },
+      exampleInput: { reference: 'V', at: new Date(0) },
+    }),
+  )
+  .input(NewVisit)
+  .output(Visit)
+  .mutation(({ ctx, input }) =>
+    writeIdempotent(
+      ctx,
+      ({ stores, ...call }) => {
+        const { visits } = stores as unknown as ReturnType<typeof createVisitStores>
+        return unique(visits.create(call, input), 'The reference is taken')
+      },
+      { oneStatement: true },
+    ),
+  )
+const served = router({ ...petProcedures, ...visitProcedures, bookVisit })
 const resources = resourcesOf(served, (db) => ({ ...createStores(db), ...createVisitStores(db) }))
 const service = await serviceForFile({}, { resources, prepare: up })
 const client = trpcClient<typeof served>(service.origin, service.key)
@@ -24,7 +56,7 @@ interface Made {
   what: string
 }
 
-/** Creates a pet or a visit. Every second one has a key, and so shares a transaction with others. */
+/** Creates a pet or a visit. Every second one has a key, and so shares a transaction with others where one statement suffices. */
 async function create(path: string, body: object, what: string, serial: number): Promise<Made> {
   const headers = serial % 2 ? { 'idempotency-key': `"${path} ${what} ${serial}"` } : {}
   const answer = await service.rest('POST', path, { body, headers })
@@ -33,7 +65,7 @@ async function create(path: string, body: object, what: string, serial: number):
 const pet = (name: string, serial: number) =>
   create('/pets', { name, categoryId: serial }, name, serial)
 const visit = (reference: string, serial: number) =>
-  create('/owners/1/visits', { reference, at }, reference, serial)
+  create(`/owners/1/${serial % 2 ? 'bookings' : 'visits'}`, { reference, at }, reference, serial)
 
 /** The rows of a table, by id. */
 const rows = async (table: string, column: string) => {
