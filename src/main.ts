@@ -12,6 +12,13 @@ process.nextTick(() => keptTasks.push(executionAsyncResource()))
 
 const log = await createLog()
 onWarning((warning) => log.warn({ err: warning }, 'Node warns'))
+
+/** Reports why the service ends: to people as it is, to a collector of logs as one entry. */
+function reportFatal(error: unknown): void {
+  if (process.stderr.isTTY) console.error(error)
+  else log.fatal(error)
+}
+
 await program(async (config) => {
   refuseArguments()
   log.level = config.logLevel
@@ -38,6 +45,6 @@ await program(async (config) => {
   )
   await stopping
   await service.stop()
-})
+}, reportFatal)
 // A connection to a database that hangs would keep the process alive.
 process.exit()

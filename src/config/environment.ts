@@ -1,5 +1,5 @@
 /** The variables of the service, from the environment of the process and from the file .env. No other file reads process.env. */
-import { readFileSync } from 'node:fs'
+import { fstatSync, readFileSync } from 'node:fs'
 import { parseEnv } from 'node:util'
 
 /** A mistake of the operator, in a variable or an argument. The message says what would be right. */
@@ -128,6 +128,12 @@ export const loadVariables = (): [environment: Variables, dotenv: Variables] => 
   process.env,
   parseDotenv(readDotenv()),
 ]
+
+/** Whether stderr leads to the journal of systemd. Children and files inherit the variable, so it says which one. */
+export function isJournal(fd: number): boolean {
+  const { dev, ino } = fstatSync(fd, { bigint: true })
+  return process.env.JOURNAL_STREAM === `${dev}:${ino}`
+}
 
 /** Returns the variables of a text in the format of .env. Throws UsageError for another line. */
 export function parseDotenv(text: string): Variables {

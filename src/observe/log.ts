@@ -1,5 +1,6 @@
 /** The log, on stderr: text in a terminal, otherwise one line of JSON for each entry. */
 import { type Logger, pino } from 'pino'
+import { isJournal } from '../config/environment.ts'
 import { unblockTerminals } from './terminal.ts'
 
 export type Log = Logger
@@ -51,7 +52,8 @@ export async function createLog(): Promise<Log> {
   }
   writeLater()
   // Collectors know levels by their names.
-  const log = pino({ formatters: { level: (level) => ({ level }) } }, { write })
+  const output = isJournal(STDERR) ? withPriorities(write) : { write }
+  const log = pino({ formatters: { level: (level) => ({ level }) } }, output)
   let dropped = 0
   const reportDropped = () => {
     const entries = dropped
@@ -84,13 +86,14 @@ const MAX_LINE = 16_384
 function shortened(line: string): string {
   // No character takes more than three bytes.
   if (line.length <= MAX_LINE / 3 || Buffer.byteLength(line) <= MAX_LINE) return line
-  const entry = JSON.parse(line)
+  const [priority = ''] = /^<\d>/.exec(line) ?? []
+  const entry = JSON.parse(line.slice(priority.length))
   for (let length = MAX_LINE / 2; length >= 1; length /= 2) {
-    const short = `${JSON.stringify(entry, (_name, value) => cut(value, length))}\n`
+    const short = `${priority}${JSON.stringify(entry, (_name, value) => cut(value, length))}\n`
     if (Buffer.byteLength(short) <= MAX_LINE) return short
   }
   const { level, time, requestId, msg } = entry
-  return `${JSON.stringify({ level, time, requestId, msg: cut(msg, MAX_LINE / 8) })}\n`
+  return `${priority}${JSON.stringify({ level, time, requestId, msg: cut(msg, MAX_LINE / 8) })}\n`
 }
 
 function cut(value: unknown, length: number): unknown {
@@ -106,3 +109,15 @@ async function readable(): Promise<(line: string) => string> {
   const { prettyFactory } = await import('pino-pretty')
   return prettyFactory({ singleLine: true, ignore: 'pid,hostname' })
 }
+/** The priorities of syslog: https://www.freedesktop.org/software/systemd/man/latest/sd-daemon.html */
+const priorityOf = (level: number) =>
+  level >= 60 ? 2 : level >= 50 ? 3 : level >= 40 ? 4 : level >= 30 ? 6 : 7
+
+/** Returns an output of pino that begins each line with its priority, which the journal removes. */
+const withPriorities = (write: (line: string) => void) => ({
+  [Symbol.for('pino.metadata')]: true, // pino then sets the level of each line
+  lastLevel: 0,
+  write(line: string) {
+    write(`<${priorityOf(this.lastLevel)}>${line}`)
+  },
+})

@@ -11,12 +11,13 @@ import { unblockTerminals } from '../observe/terminal.ts'
 
 /**
  * Calls `run` with the configuration of the environment, and the location of the database for people: host
- * and name, or the file. Prints an error on stderr, and sets the exit code: 78 for a wrong configuration, which
+ * and name, or the file. Reports an error, by default on stderr, and sets the exit code: 78 for a wrong configuration, which
  * does not right itself (EX_CONFIG of sysexits.h), otherwise 1. A mistake of the operator, or a database that is
  * unavailable, is one line; any other error is a bug, and has its stack.
  */
 export async function program(
   run: (config: Config, location: string) => Promise<void>,
+  report: (error: unknown) => void = console.error,
 ): Promise<void> {
   let location: string | undefined
   try {
@@ -25,8 +26,8 @@ export async function program(
     await run(config, location)
   } catch (error) {
     process.exitCode = location === undefined ? 78 : 1
-    if (error instanceof UsageError) return console.error(error.message)
-    if (!(error instanceof DatabaseUnavailableError)) return console.error(error)
+    if (error instanceof UsageError) return report(error.message)
+    if (!(error instanceof DatabaseUnavailableError)) return report(error)
     // The error of the driver: mysql2 sets `fatal` if it ended the connection, or the server's number.
     const { message, code, fatal, errno } = error.cause as NodeJS.ErrnoException & {
       fatal?: boolean
@@ -34,9 +35,7 @@ export async function program(
     const owner = ownerOf(error.cause as NodeJS.ErrnoException)
     const isLost = !error.hadNoEffect && (fatal || Number(errno) > 0)
     const doubt = isLost ? '; a change may have taken effect' : ''
-    console.error(
-      `DATABASE_URL: cannot use the database ${location}: ${message || code}${owner}${doubt}`,
-    )
+    report(`DATABASE_URL: cannot use the database ${location}: ${message || code}${owner}${doubt}`)
   }
 }
 

@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { beforeEach, expect, onTestFinished, test } from 'vitest'
 import { newFolder } from '../support/database.ts'
-import { programs, runServer, runToEnd, type ServerProgram } from '../support/process.ts'
+import { failToStart, runServer, type ServerProgram } from '../support/process.ts'
 import { keyedFetch } from '../support/rest.ts'
 
 let folder: string
@@ -81,7 +81,6 @@ test.each<[string, Buffer | undefined, string]>([
 ])('a .env %s stops the start with one line', async (_, bytes, code) => {
   if (bytes) writeFileSync(dotenv, bytes)
   else mkdirSync(dotenv)
-  const stderr = `.env must be a text in UTF-8 that this user may read (${code})\n`
-  const ended = await runToEnd(programs.server, { PORT: '0' }, [], folder)
-  expect(ended).toEqual({ code: 78, stdout: '', stderr })
+  const message = `.env must be a text in UTF-8 that this user may read (${code})`
+  expect(await failToStart({ PORT: '0' }, [], folder)).toEqual({ code: 78, stdout: '', message })
 })

@@ -4,7 +4,7 @@ import { connect } from '../../db/connect.ts'
 import { isCurrent, migrate } from '../../db/migrate.ts'
 import { TABLES } from '../../db/migrations.ts'
 import { engine, newDatabase } from '../support/database.ts'
-import { programs, runToEnd } from '../support/process.ts'
+import { failToStart, programs, runToEnd } from '../support/process.ts'
 import { openSql } from '../support/sql.ts'
 
 /** An empty database, plain SQL on it, and the service's access. */
@@ -36,10 +36,10 @@ test.each([...TABLES, 'kysely_migration'])(
     const { url, sql, tables } = await open()
     await sql(`create table ${name} (name varchar(255), timestamp varchar(255))`)
     await sql(`insert into ${name} values ('2020-strange', '2020-01-01T00:00:00.000Z')`)
-    const { code, stderr } = await runToEnd(programs.server, { DATABASE_URL: url })
+    const { code, message } = await failToStart({ DATABASE_URL: url })
     expect(code).toBe(1)
-    expect(stderr).toMatch(
-      new RegExp(`^DATABASE_URL: .+: its table ${name} belongs to another program: .+\\n$`),
+    expect(message).toMatch(
+      new RegExp(`^DATABASE_URL: .+: its table ${name} belongs to another program: .+$`),
     )
     expect(await tables()).toEqual([name])
   },

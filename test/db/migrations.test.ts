@@ -12,7 +12,7 @@ import { isCurrent, migrate } from '../../db/migrate.ts'
 import { MIGRATIONS } from '../../db/migrations.ts'
 import { pass } from '../support/clock.ts'
 import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
-import { programs, runToEnd } from '../support/process.ts'
+import { failToStart } from '../support/process.ts'
 import { proxied } from '../support/proxy.ts'
 import { openSql } from '../support/sql.ts'
 
@@ -183,9 +183,9 @@ test.runIf(engine === 'mysql')(
     await sql('alter table pets engine = MyISAM')
     // Its key is too long for MyISAM in MySQL.
     await sql('alter table kysely_migration engine = MEMORY')
-    const { code, stderr } = await runToEnd(programs.server, { DATABASE_URL: database.url })
-    expect(code).toBe(1)
-    const [message, remedy = ''] = stderr.split(/: (?=alter)/)
+    const ended = await failToStart({ DATABASE_URL: database.url })
+    expect(ended.code).toBe(1)
+    const [message, remedy = ''] = ended.message.split(/: (?=alter)/)
     expect(message).toMatch(/^DATABASE_URL: .+: Tables must have the storage engine InnoDB$/)
     expect(remedy.split('; ')).toHaveLength(2)
     for (const statement of remedy.split('; ')) await sql(statement)

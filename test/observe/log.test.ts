@@ -1,16 +1,17 @@
 /** The log of a process: its entries, and secrets that it must not contain. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
+import path from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { stripVTControlCharacters } from 'node:util'
 import { stringify } from 'devalue'
 import { afterEach, describe, expect, test } from 'vitest'
 import { beginCreation } from '../support/creation.ts'
-import { engine } from '../support/database.ts'
+import { engine, newFolder } from '../support/database.ts'
 import { instanceForFile, running, until } from '../support/instance.ts'
-import { type LogEntry, programs } from '../support/process.ts'
+import { type LogEntry, programs, runToEnd } from '../support/process.ts'
 import { abortable, requestText } from '../support/raw.ts'
 import type { KeyedInit } from '../support/rest.ts'
 import { readSlowly } from '../support/slow-reader.ts'
@@ -209,6 +210,21 @@ test.each(['/v1/pets', '/trpc/createPet'])(
     expect(server.stderr).not.toContain('Sesame')
   },
 )
+test.runIf(engine === 'sqlite')('a line has a priority where stderr is the journal', async () => {
+  const folder = newFolder()
+  const file = path.join(folder, 'log')
+  const written = async (stream: bigint) => {
+    writeFileSync(file, '')
+    const { dev, ino } = statSync(file, { bigint: true })
+    const variables = { PORT: 'abc', JOURNAL_STREAM: `${dev}:${ino + stream}` }
+    const toFile = ['sh', '-c', `exec "$@" 2> ${file}`, 'sh']
+    await runToEnd(programs.server, variables, [], folder, toFile)
+    return readFileSync(file, 'utf8')
+  }
+  expect(await written(0n)).toMatch(/^<2>\{"level":"fatal",.+\}\n$/)
+  // A file of a child, which inherits the variable.
+  expect(await written(1n)).toMatch(/^\{"level":"fatal",.+\}\n$/)
+})
 
 // util-linux's `script` runs a program in a terminal.
 test.runIf(engine === 'sqlite' && existsSync('/usr/bin/script'))(

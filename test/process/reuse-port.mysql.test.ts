@@ -2,7 +2,7 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { newDatabase } from '../support/database.ts'
 import { freePort } from '../support/mysql.ts'
-import { programs, runServer, runToEnd, type ServerProgram } from '../support/process.ts'
+import { failToStart, runServer, type ServerProgram } from '../support/process.ts'
 import { keyedFetch } from '../support/rest.ts'
 import { createKey } from '../support/service.ts'
 
@@ -34,8 +34,8 @@ test.runIf(process.platform === 'linux')(
     expect(await first.end('SIGTERM')).toBe(0)
     await callMany()
     const without = { ...variables, REUSE_PORT: 'false' }
-    const alone = await runToEnd(programs.server, without)
-    expect(alone).toMatchObject({ code: 1, stderr: expect.stringContaining('EADDRINUSE') })
+    const alone = await failToStart(without)
+    expect(alone).toMatchObject({ code: 1, message: expect.stringContaining('EADDRINUSE') })
 
     for (const server of servers.slice(1)) expect(await server.end('SIGTERM')).toBe(0)
     const counts = servers.map(

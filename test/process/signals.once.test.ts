@@ -10,6 +10,7 @@ import { holdWrites } from '../support/hold.ts'
 import { until } from '../support/instance.ts'
 import { freePort } from '../support/mysql.ts'
 import {
+  failToStart,
   type Program,
   programs,
   runProgram,
@@ -242,8 +243,8 @@ test('a port that cannot be listened on fails the start with one line, and creat
       'PORT: cannot listen on 0 of 192.0.2.1 (LISTEN_HOST) (EADDRNOTAVAIL)',
     ],
   ] as const) {
-    const ended = await runToEnd(programs.server, { DATABASE_URL: fresh.url, ...variables })
-    expect(ended).toEqual({ code: 1, stdout: '', stderr: `${line}\n` })
+    const ended = await failToStart({ DATABASE_URL: fresh.url, ...variables })
+    expect(ended).toEqual({ code: 1, stdout: '', message: line })
   }
   await using sql = await openSql(fresh.url)
   expect(await sql('select id from api_keys')).toEqual([])

@@ -10,7 +10,13 @@ import { startText as printedText } from '../../src/process/start-text.ts'
 import { engine, newDatabase, newFolder } from '../support/database.ts'
 import { holdWrites } from '../support/hold.ts'
 import { freePort } from '../support/mysql.ts'
-import { programs, runServer, runToEnd, type ServerProgram } from '../support/process.ts'
+import {
+  failToStart,
+  programs,
+  runServer,
+  runToEnd,
+  type ServerProgram,
+} from '../support/process.ts'
 import { keyedFetch, restClient } from '../support/rest.ts'
 import { createKey } from '../support/service.ts'
 import { openSql } from '../support/sql.ts'
@@ -158,11 +164,11 @@ describe.runIf(engine === 'mysql')('the database server', () => {
     ['a wrong database', { pathname: '/nowhere' }, /Unknown database/],
   ])('refuses %s: the start fails with one line', async (_, parts, reason) => {
     const url = Object.assign(new URL(inject('mysqlUrl')), { pathname: '/petstore' }, parts)
-    const ended = await runToEnd(programs.server, { PORT: '0', DATABASE_URL: url.href })
+    const ended = await failToStart({ PORT: '0', DATABASE_URL: url.href })
     expect(ended).toMatchObject({ code: 1, stdout: '' })
-    expect(ended.stderr).toMatch(/^DATABASE_URL: cannot use the database \S+: .+\n$/)
-    expect(ended.stderr).toMatch(reason)
-    expect(ended.stderr).not.toContain('sesame')
+    expect(ended.message).toMatch(/^DATABASE_URL: cannot use the database \S+: .+$/)
+    expect(ended.message).toMatch(reason)
+    expect(ended.message).not.toContain('sesame')
   })
 })
 

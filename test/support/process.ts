@@ -123,6 +123,17 @@ export async function runToEnd(...parameters: Parameters<typeof runProgram>) {
   return { code, stdout: program.stdout, stderr: program.stderr }
 }
 
+/** Runs the server, whose start fails, and returns the one entry of its log as `message`. Throws if it has others. */
+export async function failToStart(
+  variables: Record<string, string>,
+  ...rest: [string[]?, string?]
+) {
+  const { code, stdout, stderr } = await runToEnd(programs.server, variables, ...rest)
+  const { level, msg } = JSON.parse(stderr)
+  if (level !== 'fatal') throw new Error(stderr)
+  return { code, stdout, message: String(msg) }
+}
+
 /** Runs the server on a free port, and waits until it listens. Throws if it does not start. */
 export async function runServer(
   variables: Record<string, string>,

@@ -50,6 +50,9 @@ trial(
       ...['NRestarts=0', 'ExecMainStatus=78', 'ActiveState=failed'],
     ])
 
+    expect(await run('journalctl -t petstore -p crit')).toContain('PORT must be an integer')
+    expect(await run('journalctl -t petstore -p crit')).not.toContain('request')
+
     await run(`cd /opt/petstore && rm .env && mv data elsewhere
       systemctl start petstore || true; systemctl stop petstore`)
     expect(await run('journalctl -t petstore')).toMatch(/run install -d -o \d+ data as root/)

@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { connect } from '../../../../db/connect.ts'
 import { type MysqlServer, startMysql } from '../../../support/mysql.ts'
-import { programs, runToEnd } from '../../../support/process.ts'
+import { failToStart, programs, runToEnd } from '../../../support/process.ts'
 import { type Proxy as Between, proxied } from '../../../support/proxy.ts'
 import { type Service, startService } from '../../../support/service.ts'
 import { openSql } from '../../../support/sql.ts'
@@ -166,9 +166,9 @@ describe.skipIf(process.env.TEST_DATABASE_URL)('unsuitable settings', () => {
 
     test('the start fails with the remedy', async () => {
       proxy.rewrite((statement) => statement.replace(/autocommit = 'ON', /, ''))
-      expect(await runToEnd(programs.server, { DATABASE_URL: url })).toMatchObject({
+      expect(await failToStart({ DATABASE_URL: url })).toMatchObject({
         code: 1,
-        stderr: `DATABASE_URL: cannot use the database ${new URL(url).host}/petstore: The variables of the session are wrong (autocommit is OFF, not ON): a proxy must pass SET statements on\n`,
+        message: `DATABASE_URL: cannot use the database ${new URL(url).host}/petstore: The variables of the session are wrong (autocommit is OFF, not ON): a proxy must pass SET statements on`,
       })
     })
   })
@@ -181,11 +181,11 @@ describe.skipIf(process.env.TEST_DATABASE_URL)('unsuitable settings', () => {
     ])
     await using admin = await openSql(url)
     await admin('create database petstore')
-    const ended = await runToEnd(programs.server, { DATABASE_URL: `${url}/petstore` })
+    const ended = await failToStart({ DATABASE_URL: `${url}/petstore` })
     await remove()
     expect(ended).toMatchObject({
       code: 1,
-      stderr: `DATABASE_URL: cannot use the database ${new URL(url).host}/petstore: The server logs statements: binlog_format must be ROW or MIXED\n`,
+      message: `DATABASE_URL: cannot use the database ${new URL(url).host}/petstore: The server logs statements: binlog_format must be ROW or MIXED`,
     })
   })
 })
