@@ -107,7 +107,13 @@ describe('the commands', () => {
 
   test('docs/operating.md: backup and restore succeed', async () => {
     const lines = block('docs/operating.md', 'npm run backup')
-    await run(lines.replaceAll('backups', path.join(folder, 'backups')))
+    const own = (text: string) =>
+      text
+        .replaceAll('data/backups', path.join(folder, 'backups'))
+        .replaceAll('/tmp/drill', path.join(folder, 'drill'))
+    await run(own(lines))
     expect(existsSync(path.join(folder, 'backups/monday.db'))).toBe(true)
+    const { stdout } = await run(own(block('docs/operating.md', '/tmp/drill')))
+    expect(stdout).toMatch(/^1 +first +petstore_/m)
   })
 })

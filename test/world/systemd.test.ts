@@ -35,13 +35,16 @@ trial(
     await execute('docker', ['exec', name, 'systemctl', 'is-system-running', '--wait'])
     await copyTo(name)
     // What the header of petstore.service says.
-    await run(`cd /opt/petstore && npm ci && useradd --system petstore && cp deploy/*.service /etc/systemd/system/
+    await run(`cd /opt/petstore && npm ci && useradd --system petstore && cp deploy/*.service deploy/*.timer /etc/systemd/system/
       mkdir data node_modules/.cache && chown petstore data node_modules/.cache && systemctl daemon-reload`)
 
     await run('systemctl start petstore && curl --fail localhost:3000/readyz')
     const exposure = await run('systemd-analyze security petstore')
     expect(Number(/exposure level .*: ([\d.]+)/.exec(exposure)?.[1])).toBeLessThan(1.5)
     expect(await run('journalctl -t petstore')).toContain('Petstore is running')
+
+    await run('systemctl start petstore-backup.timer petstore-backup')
+    expect(await run('ls /opt/petstore/data/backups')).toMatch(/^petstore-.+\.db\n$/)
 
     await run('systemctl stop petstore; echo PORT=abc > /opt/petstore/.env')
     await expect(run('systemctl start petstore')).rejects.toThrow('Job for petstore.service failed')

@@ -1,0 +1,72 @@
+/** bin/backup: a backup by name and time, and the end of old ones. */
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { expect, test } from 'vitest'
+import { engine, newFolder } from '../support/database.ts'
+import { migratedForFile } from '../support/migrated.ts'
+
+const { url } = await migratedForFile()
+const script = path.join(import.meta.dirname, '../../bin/backup')
+
+/** A folder of backups: two of 14 days, which are old, one of 13, and a file of another program. */
+function newBackups() {
+  const folder = path.join(newFolder(), 'the backups')
+  mkdirSync(folder)
+  for (const [name, days] of [
+    ['petstore-old.db', 14],
+    ['petstore-old.sql', 14],
+    ['petstore-new.db', 13],
+    ['other.db', 99],
+  ] as const) {
+    const file = path.join(folder, name)
+    writeFileSync(file, '')
+    utimesSync(file, new Date(), new Date(Date.now() - days * 86_400_000 - 3_600_000))
+  }
+  const kept = ['other.db', 'petstore-new.db']
+  const all = [...kept, 'petstore-old.db', 'petstore-old.sql']
+  const run = (...words: string[]) => {
+    const env = { PATH: process.env.PATH, DATABASE_URL: url }
+    const { status, stderr } = spawnSync(script, [folder, '14', ...words], {
+      env,
+      encoding: 'utf8',
+    })
+    return { status, stderr, files: readdirSync(folder).sort() }
+  }
+  return { folder, kept, all, run }
+}
+
+const TIME = /^petstore-\d{4}-\d\d-\d\dT\d{6}Z/
+
+test.runIf(engine === 'sqlite')('the embedded database', () => {
+  const { kept, run } = newBackups()
+  const { status, stderr, files } = run()
+  expect([status, stderr]).toEqual([0, ''])
+  const made = files.filter((name) => !kept.includes(name))
+  expect(made).toEqual([expect.stringMatching(new RegExp(`${TIME.source}\\.db$`))])
+})
+
+const dump = ['mariadb-dump', 'mysqldump'].find(
+  (name) => spawnSync(name, ['--version']).status === 0,
+)
+test.runIf(engine === 'mysql' && dump)('MySQL, by mysqldump or mariadb-dump', () => {
+  const { folder, kept, run } = newBackups()
+  const { hostname, port, username, pathname } = new URL(url)
+  const client = [`--host=${hostname}`, `--port=${port}`, `--user=${username}`]
+  const options = ['--no-defaults', ...client, '--single-transaction', '--no-tablespaces']
+  const { status, stderr, files } = run(`${dump}`, ...options, pathname.slice(1))
+  expect([status, stderr]).toEqual([0, ''])
+  const [made = '', ...others] = files.filter((name) => !kept.includes(name))
+  expect(made).toMatch(new RegExp(`${TIME.source}\\.sql$`))
+  expect(others).toEqual([])
+  expect(readFileSync(path.join(folder, made), 'utf8')).toContain('`pets`')
+})
+
+test.each([
+  ['fails', 'echo "-- Dump completed"; exit 2', 2],
+  ['ends early', 'echo "create table pets"', 1],
+])('a dump that %s leaves no file and removes none', (_, commands, code) => {
+  const { all, run } = newBackups()
+  const { status, files } = run('sh', '-c', commands)
+  expect({ status, files }).toEqual({ status: code, files: all })
+})
