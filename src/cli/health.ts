@@ -8,10 +8,10 @@ import { loadVariables } from '../config/environment.ts'
 const [environment, dotenv] = loadVariables()
 const variables = { ...dotenv, ...environment }
 const port = variables.PORT || '3000'
-const host = variables.LISTEN_HOST || '::'
+const host = variables.LISTEN_HOST || '*'
 
 // A process that listens on all addresses, or on the localhost of its system, listens on one of these.
-const hosts = ['0.0.0.0', '::', 'localhost'].includes(host) ? ['127.0.0.1', '::1'] : [host]
+const hosts = ['*', '0.0.0.0', '::', 'localhost'].includes(host) ? ['127.0.0.1', '::1'] : [host]
 
 const isHealthy = (host: string) =>
   new Promise<boolean>((resolve) => {

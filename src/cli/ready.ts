@@ -8,7 +8,7 @@ import { loadVariables } from '../config/environment.ts'
 const [environment, dotenv] = loadVariables()
 const { METRICS_PORT, METRICS_HOST, PORT, LISTEN_HOST, MAINPID } = { ...dotenv, ...environment }
 const [port, host] = METRICS_PORT ? [METRICS_PORT, METRICS_HOST] : [PORT || 3000, LISTEN_HOST]
-const name = !host || host === '::' || host === '0.0.0.0' ? 'localhost' : host
+const name = !host || ['*', '::', '0.0.0.0'].includes(host) ? 'localhost' : host
 const url = `http://${name.includes(':') ? `[${name}]` : name}:${port}/readyz`
 
 const isReady = () =>

@@ -27,6 +27,9 @@ const integer = (least: number, most: number) =>
 
 const port = integer(0, 65_535)
 
+/** An address to listen on; undefined for all of them. */
+const host = z.string().transform((text) => (text === '*' ? undefined : text))
+
 const listOf = (text: string) => text.split(',').map((item) => item.trim())
 
 const UNITS = new Map(Object.entries({ ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }))
@@ -79,7 +82,7 @@ const variables = z
   .object({
     port: port.default(3000),
     /** Undefined for all addresses of this machine. */
-    listenHost: z.string().optional(),
+    listenHost: host.optional(),
     databaseUrl: text(
       'mysql://user:password@host:3306/database (special characters percent-encoded; for TLS with ?ssl-mode=REQUIRED, VERIFY_CA, or VERIFY_IDENTITY and a host name; for a socket with ?socketPath=/path), or sqlite:path, or sqlite:path?create, where the path is that of a file, or empty',
       isDatabaseUrl,
@@ -118,7 +121,7 @@ const variables = z
       .default('info'),
     /** Undefined where the metrics are off. */
     metricsPort: port.optional(),
-    metricsHost: z.string().default('127.0.0.1'),
+    metricsHost: host.prefault('127.0.0.1'),
     /** Whether other processes of the service may listen on the same port. */
     reusePort: z
       .enum(['true', 'false'], 'must be true or false')

@@ -50,6 +50,10 @@ export function valuesOf(known: readonly string[], environment: Variables, doten
     warnings.push(warning)
   }
   values.DATABASE_URL = databaseUrlOf(values)
+  if (environment.KUBERNETES_SERVICE_HOST && !values.DATABASE_URL)
+    warnings.push(
+      'The embedded database is of this Pod alone, and ends with it unless data is a volume: set DATABASE_URL',
+    )
   return { values, warnings }
 }
 

@@ -39,8 +39,8 @@ test('an empty environment and empty variables result in the defaults', () => {
 function namesRead(): string[] {
   const names = new Set<string>()
   readConfig(new Proxy({}, { get: (_, name: string) => void names.add(name) }))
-  const ofNpm = ['INIT_CWD', 'npm_lifecycle_script']
-  return [...names].filter((name) => !ofNpm.includes(name)).sort()
+  const ofOthers = ['INIT_CWD', 'npm_lifecycle_script', 'KUBERNETES_SERVICE_HOST']
+  return [...names].filter((name) => !ofOthers.includes(name)).sort()
 }
 
 test('README and .env.example have each variable', () => {
@@ -120,6 +120,10 @@ test.each<[Record<string, string>, object]>([
   [{ METRICS_PORT: '0' }, { metricsPort: 0 }],
   [{ METRICS_PORT: '65535' }, { metricsPort: 65_535 }],
   [{ METRICS_HOST: '::' }, { metricsHost: '::' }],
+  [
+    { METRICS_HOST: '*', LISTEN_HOST: '*' },
+    { metricsHost: undefined, listenHost: undefined },
+  ],
   [
     { REUSE_PORT: 'true', ...mysql },
     { reusePort: true, databaseUrl: mysql.DATABASE_URL },
@@ -346,6 +350,15 @@ test.each(['tcp://10.3.0.7:9464', 'udp://[fd00::7]:53'])(
     })
   },
 )
+
+test('the embedded database in Kubernetes is a warning', () => {
+  const KUBERNETES_SERVICE_HOST = '10.96.0.1'
+  const [warning] = readConfig({ KUBERNETES_SERVICE_HOST }).warnings
+  expect(warning).toMatch(/^The embedded database is of this Pod alone, .+: set DATABASE_URL$/)
+  expect(readConfig({ KUBERNETES_SERVICE_HOST, ...mysql }).warnings).toEqual([])
+  const DATABASE_URL = 'sqlite:/data/petstore.db' // a choice of the operator
+  expect(readConfig({ KUBERNETES_SERVICE_HOST, DATABASE_URL }).warnings).toEqual([])
+})
 
 test('a line of .env that is neither blank, nor a comment, nor NAME=value ends the start', () => {
   const good = `# it's a "comment\n\n export PORT = 1 \r\nA='#\n\nx'\r\nB="it's" # y\n`
