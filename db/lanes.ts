@@ -4,7 +4,7 @@
  *
  * | A call | begins |
  * |---|---|
- * | while nothing else waits or runs, if the latest statement of its line had one call | at once, with the calls of the same moment |
+ * | while nothing else waits or runs, if the latest statement of its line had one call, in an earlier turn | at once, with the calls of the same moment |
  * | while it may have a lane | after the next turn of the event loop (`isEarly`: after this one), with the calls that arrive until then |
  * | while its line has two lanes | once one of them is free, or the line is full, or 50 ms have passed |
  * | while all lanes are in use | once one is free, in the order in which the lines began to wait |
@@ -264,7 +264,8 @@ export class Lanes {
     const refusal = deadline.reason ?? this.#ended ?? (line.isFull && OVERLOADED)
     if (refusal) return Promise.reject(refusal)
     const call = new Call(input, name, deadline)
-    const isAlone = this.#usage.used === 0 && this.#usage.waiting === 0 && line.lastCount <= 1
+    const isAlone =
+      this.#usage.used === 0 && this.#usage.waiting === 0 && line.lastCount <= 1 && !line.hasBegun
     if (line.add(call)) this.#enqueue(line)
     this.#usage.waiting++
     deadline.onGiveUp((reason) => {
@@ -284,8 +285,11 @@ export class Lanes {
     // The works of a shared transaction run in one turn.
     else if (this.#root) queueMicrotask(() => process.nextTick(line.begin))
     // The calls of a batch come in one moment.
-    else if (isAlone) queueMicrotask(line.begin)
-    else if (line.plan?.isEarly && !this.isInProcess) setImmediate(line.begin)
+    else if (isAlone) {
+      queueMicrotask(line.begin)
+      line.hasBegun = true
+      setImmediate(line.passTurn)
+    } else if (line.plan?.isEarly && !this.isInProcess) setImmediate(line.begin)
     // The answers of this turn bring the next requests: after one turn, statements would be a tenth more.
     else setImmediate(() => setImmediate(line.begin))
   }
@@ -478,6 +482,11 @@ class Line {
   /** The number of calls of the latest statement. */
   lastCount = 0
   isScheduled = false
+  /**
+   * Whether a call has begun alone in this turn of the event loop. A database of this process has answered it
+   * before the next call of the turn comes, which is not alone.
+   */
+  hasBegun = false
   /** Whether the waiting calls may begin. */
   isDue = false
   /** Whether each call has a statement of its own. */
@@ -578,6 +587,10 @@ class Line {
   ended(round: number): void {
     if (round === this.#round) this.#holding--
     if (this.count > 0) this.isDue = true
+  }
+
+  readonly passTurn = (): void => {
+    this.hasBegun = false
   }
 
   /** Lets the waiting calls begin. */

@@ -64,11 +64,24 @@ test('what is alone begins in its turn, with the calls of the same moment', asyn
   expect(inputs()).toEqual([[1]])
   await end()
   expect(await one).toBe(2)
+  await turns(1)
   const others = call(lookUps, 2, 3)
   await drain()
   expect(inputs()).toEqual([[2, 3]])
   await end()
   expect(await Promise.all(others)).toEqual([4, 6])
+})
+
+test('calls of one turn share a statement also where the database has answered the first one at once', async () => {
+  const { call, inputs, end } = lanesOf({ size: 9, isInProcess: true })
+  for (const input of [1, 2, 3]) {
+    call(lookUps, input)
+    await drain()
+    if (input === 1) await end() // as SQLite does, in the same turn
+  }
+  expect(inputs()).toEqual([])
+  await turns(2)
+  expect(inputs()).toEqual([[2, 3]])
 })
 
 test.each([
