@@ -1,10 +1,13 @@
 /** compose.yaml, run by Docker: the first start, others after it, and the mistakes that people make. */
+import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { appendFileSync, writeFileSync } from 'node:fs'
+import { appendFileSync, cpSync, readFileSync, writeFileSync } from 'node:fs'
+import type { IncomingMessage } from 'node:http'
+import { request as send } from 'node:https'
 import path from 'node:path'
 import { expect, onTestFinished, vi } from 'vitest'
 import { newFolder } from '../support/database.ts'
-import { compose } from '../support/image.ts'
+import { compose, readRoot } from '../support/image.ts'
 import { freePort } from '../support/mysql.ts'
 import { composeIn, docker, withoutDocker } from './docker.ts'
 import { trial } from './trial.ts'
@@ -85,6 +88,74 @@ trial(
     return {
       version: await docker('compose', 'version', '--short'),
       result: 'serves, keeps its data and its first key, and says where another password is wrong',
+    }
+  },
+  withoutDocker,
+)
+
+trial(
+  'compose.tls.yaml, with HAProxy',
+  async () => {
+    const folder = newFolder()
+    const [port, tls] = [await freePort(), await freePort()]
+    cpSync(path.join(root, 'deploy'), path.join(folder, 'deploy'), { recursive: true })
+    const write = (file: string, text: string) => writeFileSync(path.join(folder, file), text)
+    write(
+      'compose.yaml',
+      compose.replace('build: .', `build: ${root}`).replace(' 127.0.0.1:3000:3000', ' 3000'),
+    )
+    const withTls = readRoot('compose.tls.yaml')
+      .replace('- 80:80', `- 127.0.0.1:${port}:80`)
+      .replace('- 443:443', `- 127.0.0.1:${tls}:443`)
+    write('compose.tls.yaml', withTls)
+    const certificate =
+      '-newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost'
+    const words = [
+      'req',
+      '-x509',
+      ...certificate.split(' '),
+      '-keyout',
+      'key.pem',
+      '-out',
+      'chain.pem',
+    ]
+    execFileSync('openssl', words, { cwd: folder, stdio: 'ignore' })
+    const read = (file: string) => readFileSync(path.join(folder, file), 'utf8')
+    write('certificate.pem', read('chain.pem') + read('key.pem'))
+    write('.env', 'PETSTORE_HOST=localhost\n')
+    const project = `petstore-${randomBytes(4).toString('hex')}`
+    const run = composeIn(folder, project, 'compose.yaml', 'compose.tls.yaml')
+    onTestFinished(async () => void (await run('down', '--volumes')))
+    const { code, stderr } = await run('up', '--detach', '--build')
+    expect(code, stderr).toBe(0)
+    const [key = ''] = (await run('logs', 'first-key')).stdout.match(/petstore_[\w-]{43}/) ?? []
+
+    const body = JSON.stringify({ name: 'Rex', categoryId: 1 })
+    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
+    const answer = await vi.waitFor(
+      () =>
+        new Promise<IncomingMessage>((resolve, reject) => {
+          const options = { method: 'POST', headers, ca: read('chain.pem'), agent: false as const }
+          const sent = send(`https://localhost:${tls}/v1/pets`, options, resolve).on(
+            'error',
+            reject,
+          )
+          sent.end(body)
+        }),
+      { timeout: 60_000, interval: 500 },
+    )
+    answer.resume()
+    expect([answer.statusCode, answer.headers.location]).toEqual([
+      201,
+      'https://localhost/v1/pets/1',
+    ])
+    expect(answer.headers['strict-transport-security']).toMatch(/^max-age=/)
+    const redirected = await fetch(`http://127.0.0.1:${port}/v1/pets`, { redirect: 'manual' })
+    expect(redirected.status).toBe(308)
+    const version = await run('exec', 'haproxy', 'haproxy', '-v')
+    return {
+      version: /\d+\.\d+\.\d+/.exec(version.stdout)?.[0] ?? '',
+      result: 'serves a host name with its certificate, and redirects to it',
     }
   },
   withoutDocker,

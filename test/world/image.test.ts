@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { expect, onTestFinished, vi } from 'vitest'
+import { freePort } from '../support/mysql.ts'
 import { docker, inspect, logged, logs, start, withoutDocker } from './docker.ts'
 import { trial } from './trial.ts'
 
@@ -94,4 +95,20 @@ imageTrial('health', async () => {
     { timeout: 120_000, interval: 500 },
   )
   return 'is known whatever LISTEN_HOST and PORT are, and checked in silence'
+})
+
+imageTrial('the embedded database', async () => {
+  const port = await freePort()
+  const name = await start(['--publish', `127.0.0.1:${port}:3000`, '--volume', '/app/data'])
+  const first = await logged(name, /petstore_[\w-]{43}/)
+  // As docs/operating.md says.
+  const rotate = ['node', 'src/cli/keys.ts', 'rotate', '1', '--grace', '0s']
+  const second = await docker('exec', name, ...rotate)
+  const statusWith = async (key: string) => {
+    const headers = { authorization: `Bearer ${key}` }
+    return (await fetch(`http://127.0.0.1:${port}/v1/pets`, { headers })).status
+  }
+  expect([await statusWith(second), await statusWith(first)]).toEqual([200, 401])
+  expect(await docker('exec', name, 'bin/backup', 'data/backups', '14')).toMatch(/^Backed up to /)
+  return 'serves with the first key of the log, which is replaced; makes a backup'
 })
