@@ -1,4 +1,4 @@
-FROM node:26-slim AS dependencies
+FROM docker.io/library/node:26-slim AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json ./
 COPY docs-page/package.json docs-page/
@@ -8,7 +8,7 @@ RUN npm ci --omit=dev && cd node_modules && rm -rf typescript @typescript @rollu
   find . \( -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' -o -name '*.map' \) -delete && \
   find . -type d \( -name test -o -name tests -o -name __tests__ \) -prune -exec rm -r {} +
 
-FROM node:26-slim
+FROM docker.io/library/node:26-slim
 # The kernel drops a signal that process 1 does not handle yet, such as SIGTERM in the first moments of a start.
 RUN apt-get update && apt-get install -y --no-install-recommends tini && rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin
 ENTRYPOINT ["tini", "-s", "--", "docker-entrypoint.sh"]

@@ -8,8 +8,8 @@ import { compose, dockerfile, imageNode, readRoot, said } from '../support/image
 // test/world/runtime.test.ts starts the service on that version.
 test('the stages of the image have one Node version, and it does not run as root', () => {
   expect([...dockerfile.matchAll(/^FROM (\S+)/gm)].map(([, image]) => image)).toEqual([
-    `node:${imageNode}-slim`,
-    `node:${imageNode}-slim`,
+    `docker.io/library/node:${imageNode}-slim`,
+    `docker.io/library/node:${imageNode}-slim`,
   ])
   // Kubernetes can tell only of a number that it is not root.
   expect(said(/USER/)).toEqual(['1000'])

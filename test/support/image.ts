@@ -10,7 +10,7 @@ export const readRoot = (file: string): string => readFileSync(path.join(root, f
 export const dockerfile = readRoot('Dockerfile').replaceAll('\\\n', ' ')
 
 /** The major version of Node in the image. */
-export const imageNode = String(/^FROM node:(\d+)-slim/m.exec(dockerfile)?.[1])
+export const imageNode = String(/^FROM docker\.io\/library\/node:(\d+)-slim/m.exec(dockerfile)?.[1])
 
 export const compose = readRoot('compose.yaml')
 
