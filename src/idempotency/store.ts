@@ -134,7 +134,12 @@ async function findKey(db: Database, key: Key, deadline: Deadline): Promise<KeyR
     // It may be the look-up of another repetition that had the lock.
     const row = await db.lanes.read(visibleKey, key, deadline)
     if (row) return row
-    throw problem('keyRunning')
+  }
+  try {
+    // If that was the lock of the whole table, the look-up of what is visible has waited for its end.
+    return await db.lanes.read(keyWithoutWait, key, deadline)
+  } catch (error) {
+    throw error instanceof LockedError ? problem('keyRunning') : error
   }
 }
 
