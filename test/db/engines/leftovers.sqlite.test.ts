@@ -247,9 +247,7 @@ test.runIf(mayMount())('a file that is mounted without its folder is refused', a
   ] as const) {
     const refused = await run(program, [...args], starter)
     expect(refused).toMatchObject({ code: 1, stdout: '' })
-    expect(refused.stderr).toMatch(
-      /petstore\.db is mounted without its folder.+: mount the folder\n$/,
-    )
+    expect(refused.stderr).toMatch(/petstore\.db is mounted without its folder.+: mount the folder/)
   }
   expect(contents()).toEqual(before)
 })
@@ -269,7 +267,7 @@ test.runIf(mayMount()).each([
     const refused = await run(program, [...args], starter, 'sqlite:disk/full.db')
     expect(refused).toMatchObject({ code: 1, stdout: '' })
     expect(refused.stderr).toMatch(
-      /^[^\n]+: the disk of \S+\/disk is full [^\n]+: free some space, and try again\n$/,
+      /the disk of \S+\/disk is full .+: free some space, and try again/,
     )
   }
 })
