@@ -65,6 +65,17 @@ async function start(release: string, url: string) {
   return { origin, stop: () => program.end('SIGTERM') }
 }
 
+/** Starts another release on a new database, with an API key. */
+async function startOther(commit: string) {
+  const before = filesOf(commit)
+  const database = await newDatabase()
+  onTestFinished(database.remove)
+  const old = await start(before, database.url)
+  await using sql = await openSql(database.url)
+  const key = await addKey(sql)
+  return { before, database, old, key }
+}
+
 /** What a caller does with an instance: each call must succeed. */
 function caller({ origin }: { origin: string }, apiKey: string) {
   const send = keyedFetch(origin, apiKey)
@@ -87,12 +98,7 @@ function caller({ origin }: { origin: string }, apiKey: string) {
 test.runIf(isKnown(previous))(
   'the previous release and this one serve side by side, through an upgrade and a rollback',
   async () => {
-    const before = filesOf(previous)
-    const database = await newDatabase()
-    onTestFinished(database.remove)
-    const old = await start(before, database.url)
-    await using sql = await openSql(database.url)
-    const key = await addKey(sql)
+    const { before, database, old, key } = await startOther(previous)
     const ofOld = caller(old, key)
     const kept = await ofOld.create('Kept', 'before')
     // The upgrade: this release starts beside it, on the data that it has.
@@ -138,12 +144,7 @@ test.runIf(isKnown(previous))(
 test.runIf(isKnown(first) && engine === 'sqlite')(
   '1.0.0: a backup, the upgrade with its data, and the way back by the backup',
   async () => {
-    const before = filesOf(first)
-    const database = await newDatabase()
-    onTestFinished(database.remove)
-    const old = await start(before, database.url)
-    await using sql = await openSql(database.url)
-    const key = await addKey(sql)
+    const { before, database, old, key } = await startOther(first)
     const kept = await caller(old, key).create('Kept', 'before')
     const file = path.join(newFolder(), 'backup.db')
     const run = async (program: 'backup' | 'restore') => {
@@ -166,7 +167,6 @@ test.runIf(isKnown(first) && engine === 'sqlite')(
     await expect(ofNow.create('Kept', 'before')).rejects.toThrow('422')
     await ofNow.create('After')
     expect(await now.stop()).toBe(0)
-    await sql.close()
     await run('restore')
     const again = await start(before, database.url)
     expect(await caller(again, key).list()).toEqual([kept])

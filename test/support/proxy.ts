@@ -1,8 +1,11 @@
 /** A TCP proxy in front of a MySQL server, which simulates failures of the server and the network. */
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
+import { afterAll } from 'vitest'
 import { newDatabase, type TestDatabase } from './database.ts'
 import { freePort } from './mysql.ts'
+import { createKey } from './service.ts'
+import { openSql } from './sql.ts'
 
 export type Proxy = Awaited<ReturnType<typeof startProxy>>
 
@@ -179,6 +182,23 @@ export async function newProxiedDatabase(): Promise<TestDatabase & { proxy: Prox
   const database = await newDatabase()
   const { proxy, url } = await proxied(database.url)
   return { ...database, url, proxy }
+}
+
+/**
+ * A migrated MySQL database for all tests of a file: `direct`, with `admin` to send it statements, and `url`
+ * through a proxy.
+ */
+export async function sharedProxiedDatabase() {
+  const direct = await newDatabase()
+  const { proxy, url } = await proxied(direct.url)
+  await createKey(direct.url) // migrates
+  const admin = await openSql(direct.url)
+  afterAll(async () => {
+    await admin.close()
+    await proxy.cut()
+    await direct.remove()
+  })
+  return { direct, proxy, url, admin }
 }
 
 /**

@@ -1,28 +1,18 @@
 /** When sessions with a MySQL server are opened, and replaced by others. */
 import { setTimeout } from 'node:timers/promises'
 import { sql } from 'kysely'
-import { afterAll, expect, onTestFinished, test, vi } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { connect } from '../../../../db/connect.ts'
 import type { Database } from '../../../../db/database.ts'
 import { isCurrent } from '../../../../db/migrate.ts'
 import { execute } from '../../../../db/statement.ts'
 import { startBalancer, startSilent } from '../../../support/balancer.ts'
 import { pass } from '../../../support/clock.ts'
-import { newDatabase } from '../../../support/database.ts'
 import { running, until } from '../../../support/instance.ts'
-import { proxied } from '../../../support/proxy.ts'
-import { createKey } from '../../../support/service.ts'
+import { sharedProxiedDatabase } from '../../../support/proxy.ts'
 import { openSql } from '../../../support/sql.ts'
 
-const direct = await newDatabase()
-const { proxy, url } = await proxied(direct.url)
-await createKey(direct.url) // migrates
-const admin = await openSql(direct.url)
-afterAll(async () => {
-  await admin.close()
-  await proxy.cut()
-  await direct.remove()
-})
+const { direct, proxy, url, admin } = await sharedProxiedDatabase()
 
 async function newDb(to = url, size = 10): Promise<Database> {
   const db = await connect(to, { timeout: 5_000, size })

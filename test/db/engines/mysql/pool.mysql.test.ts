@@ -4,31 +4,21 @@ import { existsSync, readFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { sql } from 'kysely'
-import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { connect } from '../../../../db/connect.ts'
 import type { Database } from '../../../../db/database.ts'
 import { Deadline } from '../../../../db/deadline.ts'
 import { pages } from '../../../../db/plans/pages.ts'
 import { execute } from '../../../../db/statement.ts'
 import { inTransaction } from '../../../../db/transaction.ts'
-import { newDatabase } from '../../../support/database.ts'
 import { running, until } from '../../../support/instance.ts'
-import { proxied } from '../../../support/proxy.ts'
-import { createKey } from '../../../support/service.ts'
+import { sharedProxiedDatabase } from '../../../support/proxy.ts'
 import { openSql } from '../../../support/sql.ts'
 
 /** Milliseconds that a statement may take. */
 const TIMEOUT = 1_500
 
-const direct = await newDatabase()
-const { proxy, url } = await proxied(direct.url)
-await createKey(direct.url) // migrates
-const admin = await openSql(direct.url)
-afterAll(async () => {
-  await admin.close()
-  await proxy.cut()
-  await direct.remove()
-})
+const { direct, proxy, url, admin } = await sharedProxiedDatabase()
 
 /** A pool, which the end of the test closes, and its numbers. */
 async function newPool(settings: { timeout?: number } = {}, to = url) {
