@@ -3,8 +3,10 @@ import { hash } from 'node:crypto'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
+import { newDatabase } from '../support/database.ts'
 import { freeze, thaw } from '../support/freeze.ts'
 import { startInstance, until } from '../support/instance.ts'
+import { startMysql } from '../support/mysql.ts'
 import { requestText } from '../support/raw.ts'
 import { openSql } from '../support/sql.ts'
 
@@ -54,7 +56,9 @@ test('creations that share a transaction commit together, also the creation of a
 })
 
 test('a key that another instance is storing is 409 at once, and its neighbours do not wait', async () => {
-  const service = await startInstance()
+  const server = await startMysql() // which counts the waits of no other test
+  onTestFinished(server.remove)
+  const service = await startInstance({}, await newDatabase(server.url))
   onTestFinished(async () => void (await service.stop()))
   const create = (key: string) => {
     const body = { name: key, categoryId: 3 }
