@@ -21,13 +21,11 @@ import {
   OverloadedError,
 } from './errors.ts'
 import { refuseInTransaction } from './guard.ts'
-import { type Compiled, type Plan, statementOf } from './plan.ts'
+import { Line, QueuedCall, type Use } from './line.ts'
+import { type Plan, statementOf } from './plan.ts'
 import { pauseAfter } from './retry.ts'
 import type { Session, Sessions, Statement } from './session.ts'
 import type { Tables } from './tables.ts'
-
-/** Maximum number of calls that wait in a line. */
-const MAX_WAITING = 1_000
 
 /**
  * Number of lanes of a line whose calls share statements: while the database works on one statement, the
@@ -36,17 +34,11 @@ const MAX_WAITING = 1_000
  */
 const SHARED_LANES = 2
 
-/** Milliseconds after which a statement no longer holds back the calls of its line: it may hang. */
-const MAX_HOLD = 50
-
 /** Maximum number of works that share a transaction. */
 const MAX_WORKS = 100
 
 /** The part of the lanes that may write: while all writes wait for a lock, reads continue. */
 const WRITERS = 0.6
-
-/** What a lane is used for. `ahead` is for readiness: before all others, and if need be one lane beyond all. */
-export type Use = 'read' | 'write' | 'ahead'
 
 /** The current numbers of lanes in use, and of calls that wait for one. */
 export interface Usage {
@@ -87,32 +79,6 @@ export class PartialError extends Error {
   }
 }
 
-/** A call that waits, or whose statement runs. */
-class Call {
-  readonly input: unknown
-  readonly name: bigint | string | undefined
-  readonly deadline: Deadline
-  readonly promise: Promise<unknown>
-  readonly resolve: (output: unknown) => void
-  readonly reject: (error: unknown) => void
-  isWaiting = true
-  /** The first call of its name that waits, whose input is that of all. */
-  first: Call = this
-  /** Of the first call: the later ones of its name, which have its output, and the number of all that wait. */
-  others: Call[] | undefined
-  waiting = 0
-
-  constructor(input: unknown, name: Call['name'], deadline: Deadline) {
-    this.input = input
-    this.name = name
-    this.deadline = deadline
-    const { promise, resolve, reject } = Promise.withResolvers<unknown>()
-    this.promise = promise
-    this.resolve = resolve
-    this.reject = reject
-  }
-}
-
 export class Lanes {
   /** What builds the statements; set once, by the function that makes the database of the lanes. */
   db!: Kysely<Tables>
@@ -134,6 +100,7 @@ export class Lanes {
   readonly #works: Line
   /** The lines with waiting calls. */
   readonly #waiting: Line[] = []
+  readonly #next = (): void => this.next()
   #ended: unknown
   #onUnused: (() => void) | undefined
 
@@ -146,33 +113,33 @@ export class Lanes {
     this.#usage = usage ?? { used: 0, waiting: 0 }
     this.isInProcess = isInProcess
     this.#root = root
-    const loans = (use: Use) => new Line(this, use, 1, Number.POSITIVE_INFINITY)
+    const loans = (use: Use) => new Line(this.#next, use, 1, Number.POSITIVE_INFINITY)
     this.#loans = { read: loans('read'), write: loans('write'), ahead: loans('ahead') }
-    this.#works = new Line(this, 'write', MAX_WORKS, SHARED_LANES)
+    this.#works = new Line(this.#next, 'write', MAX_WORKS, SHARED_LANES)
   }
 
   /**
-   * Returns the output of a plan that reads, after up to three attempts. Throws DatabaseUnavailableError, also
-   * at the deadline.
+   * Returns the output of a plan for an input. Outside a transaction there are more attempts: up to three of a
+   * plan that reads, and of one that writes only after an attempt that certainly had no effect. Throws
+   * DuplicateError, DatabaseUnavailableError, and the reason of the deadline.
    */
-  read<Input, Output>(
+  async call<Input, Output>(
     plan: Plan<Input, Output>,
     input: Input,
     deadline: Deadline,
   ): Promise<Output> {
-    return this.#call(plan, input, deadline)
-  }
-
-  /**
-   * Returns the output of a plan that writes. Outside a transaction, repeats an attempt that certainly had no
-   * effect. Throws DuplicateError, DatabaseUnavailableError, and the reason of the deadline.
-   */
-  write<Input, Output>(
-    plan: Plan<Input, Output>,
-    input: Input,
-    deadline: Deadline,
-  ): Promise<Output> {
-    return this.#call(plan, input, deadline)
+    const line = this.#lineOf(plan, plan.kindOf?.(input) ?? '')
+    const name = plan.nameOf?.(input)
+    let here = line.isSplit ? line.alone : line
+    for (let attempt = 0; ; attempt++) {
+      try {
+        return plan.output(await this.#join(here, input, name, deadline))
+      } catch (error) {
+        if (this.#root) throw error // the transaction is repeated as a whole
+        if (plan.isOfOne?.(error)) here = line.alone
+        await pauseAfter(attempt, error, plan.use === 'read', deadline)
+      }
+    }
   }
 
   /** Waits for a transaction that works share, and resolves to the result of this one: see `shareTransaction`. */
@@ -223,47 +190,38 @@ export class Lanes {
     await promise
   }
 
-  async #call<Input, Output>(
-    plan: Plan<Input, Output>,
-    input: Input,
-    deadline: Deadline,
-  ): Promise<Output> {
-    const line = this.#lineOf(plan, plan.kindOf?.(input) ?? '')
-    const name = plan.nameOf?.(input)
-    let here = line.isSplit ? line.alone : line
-    for (let attempt = 0; ; attempt++) {
-      try {
-        return plan.output(await this.#join(here, input, name, deadline))
-      } catch (error) {
-        if (this.#root) throw error // the transaction is repeated as a whole
-        if (plan.isOfOne?.(error)) here = line.alone
-        await pauseAfter(attempt, error, plan.use === 'read', deadline)
-      }
-    }
-  }
-
   #lineOf(plan: Plan<never, unknown>, kind: string): Line {
     const known = this.#lines.get(plan)?.get(kind)
     if (known) return known
     const size = this.isInProcess ? plan.maxSize.inProcess : plan.maxSize.server
     const compiled = this.#root ? this.#root.#lineOf(plan, kind).compiled : new Map()
-    const line = new Line(this, plan.use, size, SHARED_LANES, { plan, kind, compiled })
+    const line = new Line(this.#next, plan.use, size, SHARED_LANES, { plan, kind, compiled })
     const lines = this.#lines.get(plan) ?? new Map<string, Line>()
     this.#lines.set(plan, lines.set(kind, line))
     return line
   }
 
   /** Waits in a line, and resolves to what its calls share. Throws OverloadedError if the line is full. */
-  #join(line: Line, input: unknown, name: Call['name'], deadline: Deadline): Promise<unknown> {
+  #join(
+    line: Line,
+    input: unknown,
+    name: QueuedCall['name'],
+    deadline: Deadline,
+  ): Promise<unknown> {
     if (!this.#root) refuseInTransaction()
     return this.#wait(line, input, name, deadline)
   }
 
   /** Waits as `#join`, also where a lane became free in the work of a transaction. */
-  #wait(line: Line, input: unknown, name: Call['name'], deadline: Deadline): Promise<unknown> {
+  #wait(
+    line: Line,
+    input: unknown,
+    name: QueuedCall['name'],
+    deadline: Deadline,
+  ): Promise<unknown> {
     const refusal = deadline.reason ?? this.#ended ?? (line.isFull && OVERLOADED)
     if (refusal) return Promise.reject(refusal)
-    const call = new Call(input, name, deadline)
+    const call = new QueuedCall(input, name, deadline)
     const isAlone =
       this.#usage.used === 0 && this.#usage.waiting === 0 && line.lastCount <= 1 && !line.hasBegun
     if (line.add(call)) this.#enqueue(line)
@@ -326,12 +284,12 @@ export class Lanes {
     else this.#waiting.push(line)
   }
 
-  #begun(line: Line, call: Call): void {
+  #begun(line: Line, call: QueuedCall): void {
     this.#leave(line, call)
     for (const other of call.others ?? []) this.#leave(line, other)
   }
 
-  #leave(line: Line, call: Call): void {
+  #leave(line: Line, call: QueuedCall): void {
     if (!call.isWaiting) return
     line.leave(call)
     this.#usage.waiting--
@@ -374,7 +332,7 @@ export class Lanes {
   }
 
   /** Executes the statement of these calls, and answers them. Never throws. */
-  async #run(line: Line, session: Session, calls: Call[]): Promise<void> {
+  async #run(line: Line, session: Session, calls: QueuedCall[]): Promise<void> {
     const all = calls.some(({ others }) => others)
       ? calls.flatMap((call) => [call, ...(call.others ?? [])])
       : calls
@@ -391,7 +349,7 @@ export class Lanes {
     line.ended(round)
     this.giveBack(session, line.use)
     if (failure) this.#refuse(line, calls, failure.error)
-    else for (const [index, call] of calls.entries()) answer(call, outputs[index])
+    else for (const [index, call] of calls.entries()) call.answer(outputs[index])
   }
 
   /** Returns the outputs of these inputs, in their order. */
@@ -409,8 +367,8 @@ export class Lanes {
   }
 
   /** Rejects the calls of a statement or transaction that failed, or lets those run again that did not fail. */
-  #refuse(line: Line, calls: Call[], error: unknown): void {
-    const again = (line: Line, { input, deadline, resolve, reject }: Call) =>
+  #refuse(line: Line, calls: QueuedCall[], error: unknown): void {
+    const again = (line: Line, { input, deadline, resolve, reject }: QueuedCall) =>
       void this.#wait(line, input, undefined, deadline).then(resolve, reject)
     if (error instanceof PartialError) {
       for (const [index, call] of calls.entries()) {
@@ -424,7 +382,7 @@ export class Lanes {
         for (const one of [call, ...(call.others ?? [])]) again(line.alone, one)
       }
     } else {
-      for (const call of calls) reject(call, error)
+      for (const call of calls) call.fail(error)
     }
   }
 
@@ -440,173 +398,11 @@ export class Lanes {
     while (line.count > 0) {
       for (const call of line.take()) {
         this.#begun(line, call)
-        reject(call, error)
+        call.fail(error)
       }
     }
   }
-}
-
-function answer(call: Call, output: unknown): void {
-  call.resolve(output)
-  for (const other of call.others ?? []) other.resolve(output)
-}
-
-function reject(call: Call, error: unknown): void {
-  call.reject(error)
-  for (const other of call.others ?? []) other.reject(error)
 }
 
 const ENDED = new BrokenDatabaseError(new Error('The service has closed the database'), true)
 const OVERLOADED = new OverloadedError('Too many calls wait for the database')
-
-/** Calls that wait for lanes: of a plan and a kind, the works of shared transactions, or loans of sessions. */
-class Line {
-  readonly use: Use
-  readonly plan: Plan<never, unknown> | undefined
-  readonly kind: string
-  /** The statements of the plan for each number of inputs. */
-  readonly compiled: Compiled
-  /** Whether each call has a session for itself. */
-  readonly isOfLoans: boolean
-  readonly #lanes: Lanes
-  readonly #maxSize: number
-  readonly #maxLanes: number
-  /** The calls, in the order of their arrival. Some have been given up. */
-  #calls: Call[] = []
-  /** The number of calls that wait, and of their inputs. */
-  count = 0
-  #inputs = 0
-  /** The number of statements that hold the waiting calls back, and how often these were let go before. */
-  #holding = 0
-  #round = 0
-  /** The number of calls of the latest statement. */
-  lastCount = 0
-  isScheduled = false
-  /**
-   * Whether a call has begun alone in this turn of the event loop. A database of this process has answered it
-   * before the next call of the turn comes, which is not alone.
-   */
-  hasBegun = false
-  /** Whether the waiting calls may begin. */
-  isDue = false
-  /** Whether each call has a statement of its own. */
-  isSplit = false
-  #alone: Line | undefined
-  #timer: NodeJS.Timeout | undefined
-
-  constructor(
-    lanes: Lanes,
-    use: Use,
-    maxSize: number,
-    maxLanes: number,
-    of?: Pick<Line, 'plan' | 'kind' | 'compiled'>,
-  ) {
-    this.#lanes = lanes
-    this.use = use
-    this.#maxSize = maxSize
-    this.#maxLanes = maxLanes
-    this.plan = of?.plan
-    this.kind = of?.kind ?? ''
-    this.compiled = of?.compiled ?? new Map()
-    this.isOfLoans = !of && maxSize === 1
-  }
-
-  /** The line of the calls each of which has a statement of its own. */
-  get alone(): Line {
-    this.#alone ??= new Line(this.#lanes, this.use, 1, Number.POSITIVE_INFINITY, this)
-    return this.#alone
-  }
-
-  /** Whether no other call may wait. The calls of one turn are never too many: they are about to begin. */
-  get isFull(): boolean {
-    return this.count >= MAX_WAITING && !this.isScheduled
-  }
-
-  /** Whether the statements that run hold the waiting calls back. */
-  get isHeld(): boolean {
-    return this.#holding >= this.#maxLanes && this.#inputs < this.#maxSize
-  }
-
-  /** The number of lanes that the waiting calls could have. */
-  get wanted(): number {
-    const lanes = Math.ceil(this.#inputs / this.#maxSize)
-    return Math.min(lanes, Math.max(1, this.#maxLanes - this.#holding))
-  }
-
-  /** Whether it has calls, perhaps none that waits. */
-  get hasCalls(): boolean {
-    return this.#calls.length > 0
-  }
-
-  /** Adds a call. Returns whether the line was empty. */
-  add(call: Call): boolean {
-    const wasEmpty = this.#calls.length === 0
-    const same = call.name !== undefined && this.#calls.find(({ name }) => name === call.name)
-    if (!same) this.#calls.push(call)
-    else if (same.others) same.others.push(call)
-    else same.others = [call]
-    if (same) call.first = same
-    this.count++
-    if (call.first.waiting++ === 0) this.#inputs++
-    return wasEmpty
-  }
-
-  /** Removes a call from those that wait. */
-  leave(call: Call): void {
-    call.isWaiting = false
-    this.count--
-    if (--call.first.waiting === 0) this.#inputs--
-  }
-
-  /** Takes the calls of the next statement out of the line, without those that were given up. */
-  take(): Call[] {
-    let calls: Call[] = []
-    if (this.#inputs === this.#calls.length && this.#inputs <= this.#maxSize) {
-      calls = this.#calls
-      this.#calls = []
-    }
-    while (this.#calls.length > 0 && calls.length < this.#maxSize) {
-      for (const call of this.#calls.splice(0, this.#maxSize - calls.length)) {
-        if (call.waiting > 0) calls.push(call)
-      }
-    }
-    if (this.#calls.length === 0) this.isDue = this.isOfLoans
-    clearTimeout(this.#timer)
-    this.#timer = undefined
-    return calls
-  }
-
-  /** Notes that a statement of so many calls has begun. Returns what `ended` needs to know. */
-  began(count: number): number {
-    this.lastCount = count
-    this.#holding++
-    if (this.count > 0 && this.isHeld) this.startTimer()
-    return this.#round
-  }
-
-  ended(round: number): void {
-    if (round === this.#round) this.#holding--
-    if (this.count > 0) this.isDue = true
-  }
-
-  readonly passTurn = (): void => {
-    this.hasBegun = false
-  }
-
-  /** Lets the waiting calls begin. */
-  readonly begin = (): void => {
-    this.isScheduled = false
-    if (this.count === 0) return
-    this.isDue = true
-    this.#lanes.next()
-  }
-
-  startTimer(): void {
-    this.#timer ??= setTimeout(() => {
-      this.#timer = undefined
-      this.#round++ // the statements go on
-      this.#holding = 0
-      this.begin()
-    }, MAX_HOLD)
-  }
-}

@@ -128,16 +128,16 @@ function nameOf({ api_key_id, key_hash }: Key): string {
  */
 async function findKey(db: Database, key: Key, deadline: Deadline): Promise<KeyRow | undefined> {
   try {
-    return await db.lanes.read(keyWithoutWait, key, deadline)
+    return await db.lanes.call(keyWithoutWait, key, deadline)
   } catch (error) {
     if (!(error instanceof LockedError)) throw error
     // It may be the look-up of another repetition that had the lock.
-    const row = await db.lanes.read(visibleKey, key, deadline)
+    const row = await db.lanes.call(visibleKey, key, deadline)
     if (row) return row
   }
   try {
     // If that was the lock of the whole table, the look-up of what is visible has waited for its end.
-    return await db.lanes.read(keyWithoutWait, key, deadline)
+    return await db.lanes.call(keyWithoutWait, key, deadline)
   } catch (error) {
     throw error instanceof LockedError ? problem('keyRunning') : error
   }
@@ -189,7 +189,7 @@ async function storeKey(
   deadline: Deadline,
 ): Promise<bigint> {
   try {
-    return await transaction.lanes.write(newKey, { ...row, answer }, deadline)
+    return await transaction.lanes.call(newKey, { ...row, answer }, deadline)
   } catch (error) {
     if (error instanceof LockedError) throw problem('keyRunning')
     throw error instanceof DuplicateError ? new ConflictError(error, true) : error

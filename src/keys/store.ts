@@ -167,7 +167,7 @@ export async function revokeKey(db: Database, id: bigint): Promise<boolean> {
 
 /** Returns the working key with a hash. Throws DatabaseUnavailableError, and the reason of the deadline. */
 export async function findKey(db: Database, hash: string, deadline: Deadline) {
-  const row = await db.lanes.read(keyByHash, hash, deadline)
+  const row = await db.lanes.call(keyByHash, hash, deadline)
   if (!row) return undefined
   return {
     keyId: row.id,

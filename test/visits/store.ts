@@ -61,8 +61,8 @@ export async function up(db: Kysely<unknown>): Promise<void> {
 export const ownerStore = (db: Database) => ({
   /** Returns owners by name, then by id; with `prefix`, only those whose names begin so. */
   list: (call: WithDeadline, query: ListOwners) =>
-    db.lanes.read(pageOfOwners, query, call.deadline),
-  get: (call: WithDeadline, id: bigint) => db.lanes.read(ownerById, id, call.deadline),
+    db.lanes.call(pageOfOwners, query, call.deadline),
+  get: (call: WithDeadline, id: bigint) => db.lanes.call(ownerById, id, call.deadline),
   /** Counts a closed visit. */
   async count({ deadline }: WithDeadline, id: bigint): Promise<void> {
     const change = db.updateTable('test_owners').set((eb) => ({ closed: eb('closed', '+', 1n) }))
@@ -97,7 +97,7 @@ const ownerById = lookUp({
 
 export const visitStore = (db: Database) => ({
   list: (call: WithDeadline, query: ListVisits) =>
-    db.lanes.read(pageOfVisits, query, call.deadline),
+    db.lanes.call(pageOfVisits, query, call.deadline),
 
   async get({ deadline }: WithDeadline, place: OneVisit): Promise<Visit | undefined> {
     const query = db.selectFrom('test_visits').selectAll().where(isAt(place))
@@ -107,7 +107,7 @@ export const visitStore = (db: Database) => ({
 
   /** Throws DuplicateError if there is a visit with this reference. */
   async create(call: WithDeadline, visit: NewVisit): Promise<Visit> {
-    const id = await db.lanes.write(newVisit, visit, call.deadline)
+    const id = await db.lanes.call(newVisit, visit, call.deadline)
     const { ownerId: _, ...made } = visit
     return { id, ...made, closedAt: null }
   },

@@ -31,12 +31,12 @@ export type PetStore = ReturnType<typeof petStore>
 /** Returns the store of a database or transaction. All methods throw DatabaseUnavailableError. */
 export const petStore = (db: Database) => ({
   /** Returns up to `limit` pets after `cursor`, by ascending id; with `status`, only those that have it. */
-  list: (call: WithDeadline, query: ListPets) => db.lanes.read(pageOfPets, query, call.deadline),
+  list: (call: WithDeadline, query: ListPets) => db.lanes.call(pageOfPets, query, call.deadline),
   /** Returns the pet with this id, or undefined. */
-  get: (call: WithDeadline, id: bigint) => db.lanes.read(petById, id, call.deadline),
+  get: (call: WithDeadline, id: bigint) => db.lanes.call(petById, id, call.deadline),
   /** Inserts a pet, and returns it with its new id. */
   async create(call: WithDeadline, pet: NewPet): Promise<Pet> {
-    return { id: await db.lanes.write(newPet, pet, call.deadline), ...pet }
+    return { id: await db.lanes.call(newPet, pet, call.deadline), ...pet }
   },
 })
 

@@ -32,7 +32,7 @@ function lanesOf(options: Parameters<typeof newLanes>[0]) {
     running,
     inputs: () => running.map(({ inputs }) => inputs),
     call: (plan: Plan<number, number>, ...inputs: number[]) =>
-      inputs.map((input) => made.lanes[plan.use](plan, input, forever())),
+      inputs.map((input) => made.lanes.call(plan, input, forever())),
     async end(index = 0) {
       running[index]?.end()
       await drain()
@@ -116,7 +116,7 @@ test('a line whose latest statement had several calls waits for its turns, too',
 test('a call is alone after one that was given up while it waited', async () => {
   const { lanes, sessions, call, inputs } = lanesOf({ size: 9, open: 0 })
   const left = forever()
-  const leaving = expect(lanes.read(lookUps, 1, left)).rejects.toThrow('left')
+  const leaving = expect(lanes.call(lookUps, 1, left)).rejects.toThrow('left')
   await drain()
   left.giveUp(new Error('The client has left'))
   await leaving
@@ -157,7 +157,7 @@ test('calls that were given up do not fill a statement', async () => {
     await turns(2)
   }
   const left = forever()
-  const leaving = [3, 4, 5].map((input) => lanes.read(lookUps, input, left))
+  const leaving = [3, 4, 5].map((input) => lanes.call(lookUps, input, left))
   const answers = Promise.allSettled(leaving)
   left.giveUp(new Error('The client has left'))
   await answers
@@ -246,13 +246,13 @@ test('a call that is given up while it waits is not part of the next statement',
   const free = await occupy(lanes, 1)
   const left = forever()
   const leaving = [3, 4].map((input) =>
-    expect(lanes.read(lookUps, input, left)).rejects.toThrow('left'),
+    expect(lanes.call(lookUps, input, left)).rejects.toThrow('left'),
   )
   call(lookUps, 3, 5) // the first one waits for the output of a call that leaves
   await turns(2)
   left.giveUp(new Error('The client has left'))
   await Promise.all(leaving)
-  await expect(lanes.read(lookUps, 5, left), 'later').rejects.toThrow('left')
+  await expect(lanes.call(lookUps, 5, left), 'later').rejects.toThrow('left')
   free()
   expect(inputs()).toEqual([[3, 5]])
 })
@@ -261,7 +261,7 @@ test('a statement ends with the last of its calls', async () => {
   const { lanes, running } = lanesOf({ size: 1 })
   const deadlines = [forever(), forever(), forever()]
   const [first, ...others] = deadlines
-  const calls = deadlines.map((deadline, input) => lanes.read(lookUps, input % 2, deadline))
+  const calls = deadlines.map((deadline, input) => lanes.call(lookUps, input % 2, deadline))
   const outcomes = Promise.allSettled(calls)
   await drain()
   for (const other of others) other.giveUp(new Error('The client has left'))
@@ -276,7 +276,7 @@ test('a thousand calls may wait in a line, and no more; those of one turn are no
   const { lanes, call, usage } = lanesOf({ size: 1 })
   const free = await occupy(lanes, 1)
   const left = forever()
-  const all = Array.from({ length: 1_001 }, (_, input) => lanes.read(early, input, left))
+  const all = Array.from({ length: 1_001 }, (_, input) => lanes.call(early, input, left))
   const outcomes = Promise.allSettled(all)
   await turns(2)
   const [refused] = call(early, 1)
@@ -347,7 +347,7 @@ test('a lane that becomes free in the work of a transaction serves the calls of 
   await turns(3)
   await end()
   expect(await Promise.all(calls)).toEqual([2, 4])
-  await expect(guarded(() => lanes.read(lookUps, 1, forever()))).rejects.toThrow('in a transaction')
+  await expect(guarded(() => lanes.call(lookUps, 1, forever()))).rejects.toThrow('in a transaction')
 })
 
 test('readiness has the next lane before all calls, or one beyond all', async () => {

@@ -12,7 +12,8 @@ import {
   OverloadedError,
   RejectedRowError,
 } from '../../../db/errors.ts'
-import { PartialError, type Use } from '../../../db/lanes.ts'
+import { PartialError } from '../../../db/lanes.ts'
+import type { Use } from '../../../db/line.ts'
 import type { Plan } from '../../../db/plan.ts'
 import { runShared, type SharedWork, shareTransaction } from '../../../db/transaction.ts'
 import { type ControlledSession, drain, newLanes, planOf, type Running, turns } from './lanes.ts'
@@ -193,7 +194,7 @@ export class World {
     const expected = plan.nameOf ? ofName(input) : ofInput(input)
     const call = this.#newCall({ use: plan.use, plan, input, deadline, expected })
     const lanes = this.#made.lanes
-    this.#start(call, () => lanes[plan.use](plan, input, deadline))
+    this.#start(call, () => lanes.call(plan, input, deadline))
     return call
   }
 
@@ -225,7 +226,7 @@ export class World {
         id: `${call.id}.${row}`,
         name: '',
       }))
-      const writes = inputs.map((input) => transaction.lanes.write(PLANS.inserts, input, ofAll))
+      const writes = inputs.map((input) => transaction.lanes.call(PLANS.inserts, input, ofAll))
       await Promise.allSettled(writes)
       const outputs = await Promise.all(writes)
       const isOwn = `${outputs}` === `${inputs.map(ofInput)}`

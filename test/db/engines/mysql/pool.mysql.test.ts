@@ -66,7 +66,7 @@ describe('the limits', () => {
     expect(await Promise.all(Array.from({ length: 5 }, keys))).toHaveLength(5)
     // Concurrent pages share a query, which is a read too.
     using soon = new Deadline(10_000)
-    await Promise.all([1, 2].map((limit) => db.lanes.read(pagesOfKeys, { limit }, soon)))
+    await Promise.all([1, 2].map((limit) => db.lanes.call(pagesOfKeys, { limit }, soon)))
     expect(usage).toEqual({ used: 6, waiting: 2 })
     await rival('unlock tables')
     await Promise.all(writes)
