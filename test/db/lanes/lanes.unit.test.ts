@@ -304,6 +304,11 @@ test('rows for which the server has no consecutive ids are inserted alone, on an
   calls.push(...call(inserts, 5)) // the line knows
   await turns(3)
   expect(inputs()).toEqual([[1], [2], [3], [4], [5]])
+  // Also those that wait again after a pause.
+  const random = vi.spyOn(Math, 'random').mockReturnValue(0.5)
+  onTestFinished(() => random.mockRestore())
+  for (const { fail } of running.slice(0, 2)) fail(new DatabaseUnavailableError(undefined, true))
+  await vi.waitFor(() => expect(inputs()).toEqual([[3], [4], [5], [1], [2]]))
   while (running.length > 0) await end()
   expect(await Promise.all(calls)).toEqual([2, 4, 6, 8, 10])
 })
