@@ -45,16 +45,28 @@ test.each(documents)('%s: each named script exists', (file) => {
   for (const [, name] of named) expect(known).toContain(name)
 })
 
-test.each(documents.filter((file) => file !== 'CONTRIBUTING.md'))(
-  '%s: each named path exists',
-  (file) => {
-    const paths = /`((?:src|db|client|docs|deploy|bench|examples|test)\/[\w@./*-]*)/g
-    for (const [, name = ''] of read(file).matchAll(paths)) {
-      const there = [name, path.join(path.dirname(file), name)]
-      expect(globSync(there, { cwd: root }), name).not.toEqual([])
-    }
-  },
-)
+/** The files that CONTRIBUTING tells a developer to add. */
+const ADDED = /visits(?:\/|\.)/
+
+test.each(documents)('%s: each named path exists', (file) => {
+  const paths = /`((?:src|db|client|docs|deploy|bench|examples|test)\/[\w@./*-]*)/g
+  for (const [, name = ''] of read(file).matchAll(paths)) {
+    const there = [name, path.join(path.dirname(file), name)]
+    if (!ADDED.test(name)) expect(globSync(there, { cwd: root }), name).not.toEqual([])
+  }
+})
+
+test('CONTRIBUTING: each folder and file of the tree exists', () => {
+  const lines = read('CONTRIBUTING.md').matchAll(/^( *)([\w-]+(?:\/|\.ts))(?: {2,}.*)?$/gm)
+  const parents: string[] = []
+  let count = 0
+  for (const [, indent = '', name = ''] of lines) {
+    parents.splice(indent.length / 2, parents.length, name)
+    expect(existsSync(path.join(root, ...parents)), parents.join('')).toBe(true)
+    count++
+  }
+  expect(count).toBeGreaterThan(20)
+})
 
 describe('the commands', () => {
   const folder = newFolder(afterAll)
