@@ -47,29 +47,36 @@ test('at most a thousand calls wait for single pets, a hundred in one query', as
     await answer.body?.cancel()
     return answer.status
   }
-  const getMany = (count: number) => Array.from({ length: count }, get)
+  const calls: Promise<number>[] = []
+  const send = (count: number) => calls.push(...Array.from({ length: count }, get))
+  const lookUps = () => service.metric('petstore_key_lookups_total{cache="hit"}')
   await get()
+  const before = await lookUps()
   await using locker = await openSql(service.databaseUrl)
   await locker('lock tables pets write')
-  const first = getMany(1)
+  send(1)
   await until('one connection is in use', async () => (await service.used()) === 1)
   // Concurrent: a call that does not fit into one query does not wait for the end of that query.
   const { pid } = service.program.child
   await freeze(Number(pid))
-  const burst = getMany(500)
+  send(500)
   thaw(Number(pid))
   await until('six connections are in use', async () => (await service.used()) >= 6)
-  // One runs alone, nine hundred in nine queries, and a thousand wait.
-  const others = getMany(1_901 - 501)
-  await until('ten connections are in use', async () => (await service.used()) === 10)
-  const lookUps = () => service.metric('petstore_key_lookups_total{cache="hit"}')
-  await until('all calls have arrived', async () => (await lookUps()) >= 1_901)
+  while ((await service.used()) < 10) {
+    send(100)
+    await until('they have arrived', async () => (await lookUps()) >= before + calls.length)
+  }
+  send(1_000 - (await service.waiting()))
+  await until('a thousand calls wait', async () => (await service.waiting()) === 1_000)
   const start = performance.now()
-  expect(await Promise.all(getMany(3))).toEqual([503, 503, 503])
+  expect(await Promise.all([get(), get(), get()])).toEqual([503, 503, 503])
   expect(performance.now() - start, 'at once').toBeLessThan(5_000)
   await locker('unlock tables')
-  const statuses = await Promise.all([...first, ...burst, ...others])
+  const statuses = await Promise.all(calls)
   expect(statuses).toEqual(statuses.map(() => 404))
+  const queries = service.proxy?.statements.filter((text) => text.includes(' in (')) ?? []
+  const sizes = queries.map((text) => text.split(' in (')[1]?.split(',').length ?? 0)
+  expect(Math.max(...sizes)).toBe(100)
   await locker.close()
   await service.stop()
 })
