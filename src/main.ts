@@ -1,6 +1,7 @@
 /** The process, from its start to its stop. */
 import { executionAsyncResource } from 'node:async_hooks'
 import { readFileSync } from 'node:fs'
+import { TITLE } from './config/product.ts'
 import { createLog } from './observe/log.ts'
 import { onWarning, print, program, refuseArguments, withDatabase } from './process/program.ts'
 import { stopRequested, stopSignal } from './process/shutdown.ts'
@@ -29,20 +30,25 @@ await program(async (config) => {
   const signalled = stopSignal()
   void signalled.then(() => stopping ?? process.exit(0))
   // Imported after the configuration is read, so that a wrong variable is reported at once.
-  const [{ appRouter, createStores }, { texts }, { start }, { startText }] = await Promise.all([
-    import('./petstore/resources.ts'),
-    import('./petstore/texts.ts'),
-    import('./process/start.ts'),
-    import('./process/start-text.ts'),
-  ])
+  const [{ appRouter, createStores }, { texts }, { start }, { placesOf, startText }] =
+    await Promise.all([
+      import('./petstore/resources.ts'),
+      import('./petstore/texts.ts'),
+      import('./process/start.ts'),
+      import('./process/start-text.ts'),
+    ])
   await withDatabase(config, () => {}, log.info.bind(log))
   stopping = stopRequested(signalled, config.shutdownTimeout, log)
   const document = readFileSync(new URL('../openapi.json', import.meta.url), 'utf8')
   const service = await start(config, log, { router: appRouter, createStores, document })
-  // Not awaited: whatever reads stdout may take it late, or never.
-  print(startText(config, service, texts.firstRequest)).catch((error) =>
-    log.warn({ err: error }, 'The start-up text, with any new key, is lost'),
-  )
+  const isForPeople = process.stdout.isTTY
+  // A key is never logged. Not awaited: whatever reads stdout may take it late, or never.
+  if (isForPeople || service.firstKey)
+    print(startText(config, service, texts.firstRequest)).catch((error) =>
+      log.warn({ err: error }, 'The start-up text, with any new key, is lost'),
+    )
+  // A collector of logs takes each line of a text for an entry.
+  if (!isForPeople) log.info(placesOf(config, service, texts.firstRequest), `${TITLE} is running`)
   await stopping
   await service.stop()
 }, reportFatal)

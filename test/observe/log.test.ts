@@ -243,7 +243,7 @@ test.runIf(engine === 'sqlite' && existsSync('/usr/bin/script'))(
       while (!pattern.test(shown)) await once(child.stdout, 'data')
       return String(pattern.exec(shown)?.[1])
     }
-    const origin = await until(/REST +(http:\/\/\S+)\/v1\/pets/)
+    const origin = await until(/"rest":"(http:\/\/\S+)\/v1\/pets/)
     await fetch(`${origin}/v1/pets/7`, { headers: { 'x-request-id': 'terminal-7' } })
     const line = await until(/(.*terminal-7.*)\r?\n/)
     const ended = once(child, 'close')

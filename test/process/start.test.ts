@@ -1,6 +1,6 @@
 /** The service as a process: start, restart, concurrent starts. */
 import { setTimeout } from 'node:timers/promises'
-import { describe, expect, inject, onTestFinished, test } from 'vitest'
+import { describe, expect, inject, onTestFinished, test, vi } from 'vitest'
 import { ALLOWED_FLAGS } from '../../bench/service.ts'
 import { connect } from '../../db/connect.ts'
 import { readConfig } from '../../src/config/config.ts'
@@ -13,6 +13,7 @@ import { freePort } from '../support/mysql.ts'
 import {
   failToStart,
   programs,
+  runProgram,
   runServer,
   runToEnd,
   type ServerProgram,
@@ -20,6 +21,7 @@ import {
 import { keyedFetch, restClient } from '../support/rest.ts'
 import { createKey } from '../support/service.ts'
 import { openSql } from '../support/sql.ts'
+import { openTerminal } from '../support/terminal.ts'
 import { runFirst } from '../support/watched.ts'
 
 interface Place {
@@ -46,9 +48,26 @@ async function start({ folder, variables }: Place, more = {}): Promise<ServerPro
 
 const keyPattern = /petstore_[\w-]{43}/
 
+const databaseOf = ({ variables: { DATABASE_URL: url } }: Place) =>
+  url ? `MySQL: ${new URL(url).host}${new URL(url).pathname}` : 'SQLite, embedded: data/petstore.db'
+
+/** The entry of a start in the log. */
+function startEntry(port: number, place: Place) {
+  const origin = `http://localhost:${port}`
+  return {
+    level: 'info',
+    rest: `${origin}/v1/pets`,
+    trpc: `${origin}/trpc`,
+    openapi: `${origin}/v1/openapi.json`,
+    docs: `${origin}/docs/`,
+    baseUrl: `${origin}/v1`,
+    database: databaseOf(place),
+    msg: 'Petstore is running',
+  }
+}
+
 /** The whole start message on stdout. */
-function startText(port: number, { variables }: Place, key: string, pasted = '<API_KEY>'): string {
-  const url = variables.DATABASE_URL ? new URL(variables.DATABASE_URL) : undefined
+function startText(port: number, place: Place, key: string, pasted = '<API_KEY>'): string {
   const origin = `http://localhost:${port}`
   return `Petstore is running.
 
@@ -56,7 +75,8 @@ function startText(port: number, { variables }: Place, key: string, pasted = '<A
   tRPC      ${origin}/trpc
   OpenAPI   ${origin}/v1/openapi.json
   Docs      ${origin}/docs/
-  Database  ${url ? `MySQL: ${url.host}${url.pathname}` : 'SQLite, embedded: data/petstore.db'}
+  Links     ${origin}/v1 (set BASE_URL where clients use another port or name)
+  Database  ${databaseOf(place)}
   API key   ${key}
 
 A first request:
@@ -67,9 +87,7 @@ A first request:
 `
 }
 
-const noKey = 'for a new one: node src/cli/keys.ts create NAME --expires 90d'
-
-test('the first start prints URLs, a key and a first request; a restart keeps the pets', async () => {
+test('the first start prints URLs, a key and a first request, or logs one entry; a restart keeps the pets', async () => {
   const place = await newPlace()
   const began = Date.now()
   const port = await freePort()
@@ -78,8 +96,10 @@ test('the first start prints URLs, a key and a first request; a restart keeps th
   expect(first.stdout).toBe(
     engine === 'sqlite'
       ? startText(port, place, `${shown}\n            Keep it: it is not shown again.`, shown)
-      : startText(port, place, noKey),
+      : '',
   )
+  const logged = await first.logged(/Petstore is running/)
+  expect(JSON.parse(logged)).toMatchObject(startEntry(port, place))
   await using sql = await openSql(place.url)
   const [row] = await sql('select * from api_keys')
   if (engine === 'sqlite') {
@@ -92,15 +112,16 @@ test('the first start prints URLs, a key and a first request; a restart keeps th
   const rest = restClient(first.origin, key)
   const made = await rest('POST', '/pets', { body: { name: 'Rex', categoryId: 1 } })
   expect(made.headers.get('location')).toBe(`http://localhost:${port}/v1/pets/1`)
-  // stdout has the start message, and nothing of the log.
-  expect(first.stdout).not.toContain('"msg"')
-  expect(first.stderr).not.toMatch(/Petstore is running/)
+  if (shown) expect(first.stderr).not.toContain(shown)
   expect(await first.end('SIGTERM')).toBe(0)
 
   // A start creates no key when all keys are revoked.
   await sql('update api_keys set revoked_at = 1')
-  const second = await start(place)
-  expect(second.stdout).toBe(startText(second.port, place, noKey))
+  const BASE_URL = 'https://pets.example.com/v1'
+  const second = await start(place, { BASE_URL })
+  expect(second.stdout).toBe('')
+  const again = JSON.parse(await second.logged(/Petstore is running/))
+  expect(again).toMatchObject({ ...startEntry(second.port, place), baseUrl: BASE_URL })
   await sql('update api_keys set revoked_at = null')
   expect((await restClient(second.origin, key)('GET', '/pets/1')).text).toBe(made.text)
 })
@@ -112,7 +133,26 @@ test.each([
 ])('the URLs of LISTEN_HOST=%s have the host %s', (LISTEN_HOST, host) => {
   const state = { port: 3000, firstKey: undefined }
   const text = printedText(readConfig({ LISTEN_HOST }), state, texts.firstRequest)
-  expect(text.match(/http:\/\/.+?(?=\/)/g)).toEqual(Array(5).fill(`http://${host}:3000`))
+  const urls = [...Array(4).fill(host), 'localhost', host].map((one) => `http://${one}:3000`)
+  expect(text.match(/http:\/\/.+?(?=\/)/g)).toEqual(urls)
+})
+
+test.runIf(engine === 'sqlite')('at a terminal, each start prints the text', async () => {
+  const place = await newPlace()
+  await createKey(`${place.url}?create`)
+  const terminal = await openTerminal()
+  terminal.read()
+  const PORT = await freePort()
+  const starter = terminal.starter(1)
+  const program = runProgram(programs.server, { PORT: `${PORT}` }, [], place.folder, starter)
+  onTestFinished(async () => void (await program.end()))
+  const text = startText(
+    PORT,
+    place,
+    'for a new one: node src/cli/keys.ts create NAME --expires 90d',
+  )
+  await vi.waitFor(() => expect(terminal.shown).toBe(text), 30_000)
+  expect(program.stderr).not.toContain('is running')
 })
 
 test('several instances start concurrently on one empty database', async () => {

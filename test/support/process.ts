@@ -143,10 +143,14 @@ export async function runServer(
   const given = { PORT: '0', DATABASE_TIMEOUT, ...variables }
   const program = runProgram(programs.server, given, [], folder, starter)
   const { promise: origin, resolve } = Promise.withResolvers<string>()
-  createInterface({ input: program.child.stdout as NodeJS.ReadableStream }).on('line', (line) => {
-    const address = /REST +(http:\/\/\S+)\/v1\/pets/.exec(line)?.[1]
-    if (address) resolve(address)
-  })
+  const { stdout, stderr } = program.child
+  // The text with a first key, or the entry of the log.
+  for (const input of [stdout, stderr]) {
+    createInterface({ input }).on('line', (line) => {
+      const address = /(?:REST +|"rest":")(http:\/\/\S+)\/v1\/pets/.exec(line)?.[1]
+      if (address) resolve(address)
+    })
+  }
   const failed = program.exited.then((code) => {
     throw new Error(`The server did not start, code ${code}: ${program.stderr}`)
   })
