@@ -123,15 +123,23 @@ export async function runToEnd(...parameters: Parameters<typeof runProgram>) {
   return { code, stdout: program.stdout, stderr: program.stderr }
 }
 
+/** Returns the only line of a program that failed: the text of a command, or the message of the server's entry. */
+export function failureOf(stderr: string): string {
+  const [line = '', ...rest] = stderr.split('\n')
+  if (rest.join() !== '') throw new Error(`Not one line: ${stderr}`)
+  if (!line.startsWith('{')) return line
+  const { level, msg } = JSON.parse(line)
+  if (level !== 'fatal') throw new Error(stderr)
+  return String(msg)
+}
+
 /** Runs the server, whose start fails, and returns the one entry of its log as `message`. Throws if it has others. */
 export async function failToStart(
   variables: Record<string, string>,
   ...rest: [string[]?, string?]
 ) {
   const { code, stdout, stderr } = await runToEnd(programs.server, variables, ...rest)
-  const { level, msg } = JSON.parse(stderr)
-  if (level !== 'fatal') throw new Error(stderr)
-  return { code, stdout, message: String(msg) }
+  return { code, stdout, message: failureOf(stderr) }
 }
 
 /** Runs the server on a free port, and waits until it listens. Throws if it does not start. */

@@ -26,6 +26,7 @@ import { execute } from '../../../db/statement.ts'
 import { newFolder } from '../../support/database.ts'
 import { addKey, until } from '../../support/instance.ts'
 import {
+  failureOf,
   mayMount,
   programs,
   runProgram,
@@ -247,7 +248,9 @@ test.runIf(mayMount())('a file that is mounted without its folder is refused', a
   ] as const) {
     const refused = await run(program, [...args], starter)
     expect(refused).toMatchObject({ code: 1, stdout: '' })
-    expect(refused.stderr).toMatch(/petstore\.db is mounted without its folder.+: mount the folder/)
+    expect(failureOf(refused.stderr)).toMatch(
+      /petstore\.db is mounted without its folder.+: mount the folder$/,
+    )
   }
   expect(contents()).toEqual(before)
 })
@@ -266,8 +269,8 @@ test.runIf(mayMount()).each([
   ] as const) {
     const refused = await run(program, [...args], starter, 'sqlite:disk/full.db')
     expect(refused).toMatchObject({ code: 1, stdout: '' })
-    expect(refused.stderr).toMatch(
-      /the disk of \S+\/disk is full .+: free some space, and try again/,
+    expect(failureOf(refused.stderr)).toMatch(
+      /the disk of \S+\/disk is full .+: free some space, and try again$/,
     )
   }
 })
