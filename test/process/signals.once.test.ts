@@ -135,6 +135,7 @@ test('with SHUTDOWN_DELAY the process keeps serving, and is not ready; a second 
   expect(server.entries().filter(({ msg }) => msg === 'request')).toHaveLength(5)
   const others = server.entries().filter(({ msg }) => msg !== 'request')
   expect(others).toMatchObject([
+    { level: 'info', msg: 'Petstore is running' },
     { level: 'info', msg: 'Stopping: finishing the requests in flight' },
   ])
 })
@@ -191,7 +192,7 @@ test('npm start forwards the signal', async () => {
   const { PATH = '', HOME = '' } = process.env
   const npm = spawn('npm', ['start'], {
     env: { PATH, HOME, PORT: '0', DATABASE_URL },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['ignore', 'ignore', 'pipe'],
     detached: true, // its own process group, to kill all of it
   })
   onTestFinished(() => {
@@ -199,12 +200,10 @@ test('npm start forwards the signal', async () => {
       process.kill(-Number(npm.pid), 'SIGKILL')
     } catch {} // it has exited, as expected
   })
-  let stdout = ''
   let stderr = ''
   npm.stderr.on('data', (chunk) => (stderr += chunk))
-  npm.stdout.on('data', (chunk) => (stdout += chunk))
-  const port = () => Number(stdout.match(/http:\/\/localhost:(\d+)\/v1\/pets/)?.[1])
-  while (!port()) await once(npm.stdout, 'data')
+  const port = () => Number(stderr.match(/http:\/\/localhost:(\d+)\/v1\/pets/)?.[1])
+  while (!port()) await once(npm.stderr, 'data')
   const request = await beginCreation(port(), key)
   npm.kill('SIGTERM')
   const ended = once(npm, 'close')

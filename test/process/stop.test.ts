@@ -41,6 +41,7 @@ test('SIGTERM: requests in flight finish, new connections are refused, the proce
     .entries()
     .map(({ level, msg, operation, path, status }) => [level, msg, operation ?? path, status])
   expect(entries).toEqual([
+    ['info', 'Petstore is running', undefined, undefined],
     ['info', 'request', 'listPets', 200],
     ['info', 'Stopping: finishing the requests in flight', undefined, undefined],
     ['info', 'request', 'createPet', 499],
