@@ -25,10 +25,11 @@ export type Terminal = Awaited<ReturnType<typeof openTerminal>>
 export async function openTerminal(...fill: 'full'[]) {
   const owner = spawn('python3', ['-c', program, ...fill], { stdio: ['pipe', 'pipe', 'inherit'] })
   onTestFinished(() => void owner.kill('SIGKILL'))
-  const [name] = await once(owner.stdout, 'data')
-  const path = String(name).trim()
   let shown = ''
   owner.stdout.setEncoding('utf8').on('data', (text) => (shown += text))
+  while (!shown.includes('\n')) await once(owner.stdout, 'data')
+  const [path = ''] = shown.split('\n')
+  shown = shown.slice(path.length + 1)
   return {
     /** A `starter` of a program whose streams with these numbers are the terminal. */
     starter: (...streams: (1 | 2)[]) => [
