@@ -71,7 +71,7 @@ for (const suite of ['bookworm', 'trixie']) {
       const refused = runIn(await root(), commands, {}, 'nobody')
       expect(await refused.ended).toBe(1)
       expect(refused.output()).toBe(
-        'Have an administrator install these packages: chromium mariadb-server curl python3 prometheus openssl\n',
+        'Have an administrator install these packages: chromium mariadb-server curl python3 prometheus strace openssl\n',
       )
       const process = runIn(await root(), `${commands} -- ${Object.values(using).join(' ')}`)
       onTestFinished(process.end)
