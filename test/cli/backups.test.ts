@@ -25,15 +25,14 @@ function newBackups() {
   }
   const kept = ['other.db', 'petstore-new.db']
   const all = [...kept, 'petstore-old.db', 'petstore-old.sql']
-  const run = (...words: string[]) => {
+  const keep = (days: string, ...words: string[]) => {
     const env = { PATH: process.env.PATH, DATABASE_URL: url }
-    const { status, stderr } = spawnSync(script, [folder, '14', ...words], {
-      env,
-      encoding: 'utf8',
-    })
+    const args = [folder, days, ...words]
+    const { status, stderr } = spawnSync(script, args, { env, encoding: 'utf8' })
     return { status, stderr, files: readdirSync(folder).sort() }
   }
-  return { folder, kept, all, run }
+  const run = (...words: string[]) => keep('14', ...words)
+  return { folder, kept, all, keep, run }
 }
 
 const TIME = /^petstore-\d{4}-\d\d-\d\dT\d{6}Z/
@@ -70,3 +69,12 @@ test.each([
   const { status, files } = run('sh', '-c', commands)
   expect({ status, files }).toEqual({ status: code, files: all })
 })
+
+test.each(['0', '00', '-1', 'a week', ''])(
+  'DAYS = "%s" makes no backup and removes none',
+  (days) => {
+    const { all, keep } = newBackups()
+    const stderr = 'DAYS must be a number of days from 1 on: bin/backup FOLDER DAYS\n'
+    expect(keep(days, 'echo', '-- Dump completed')).toEqual({ status: 1, stderr, files: all })
+  },
+)
