@@ -76,9 +76,8 @@ export class Place {
   saveLog(database: DatabaseSync): void {
     const isLost = (path: string) => identityOf(statsOf(path)) !== this.#files.get(path)
     if (isLost(this.#main) || !isLost(this.#log) || this.#loss()) return
-    // A process that only reads makes an empty log; one that writes uses the database without the lost one.
-    const isUsed = (statsOf(this.#log)?.size ?? 0n) > 0n
-    if (!isUsed) database.exec('pragma wal_checkpoint')
+    // Another process that has made a new log, even an empty one, may write pages that it read before the copy.
+    if (!statsOf(this.#log)) database.exec('pragma wal_checkpoint')
   }
 
   /** Returns what happened to the opened file or log; undefined if they are whole. */

@@ -15,7 +15,7 @@ import { setTimeout } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import { newDatabase, newFolder } from '../../support/database.ts'
 import { addKey, type Instance, startInstance } from '../../support/instance.ts'
-import { programs, runToEnd } from '../../support/process.ts'
+import { programs, runServer, runToEnd } from '../../support/process.ts'
 import { restClient } from '../../support/rest.ts'
 import { openSql } from '../../support/sql.ts'
 import { watchedSqlite } from '../../support/watched.ts'
@@ -156,8 +156,6 @@ test.each([[['-wal', '-shm']], [['-wal']], [['-shm']]])(
     await startService({}, { url: `sqlite:${folder}/link.db`, remove: async () => {} })
     expect((await create()).status).toBe(201)
     for (const suffix of suffixes) rmSync(`${folder}/target.db${suffix}`)
-    // A process that reads makes an empty log.
-    if (suffixes.length > 1) closeSync(openSync(`${folder}/target.db-wal`, 'a'))
     for (const call of [create, createWithKey, () => service.rest('GET', '/pets')]) {
       expect(await call()).toMatchObject(unavailable)
     }
@@ -170,6 +168,26 @@ test.each([[['-wal', '-shm']], [['-wal']], [['-shm']]])(
     expect(await sql('select name from pets')).toEqual([{ name: 'Rex' }])
   },
 )
+
+test('a removed log is not copied under another process, which has read the file without it', async () => {
+  await startService()
+  await create()
+  await service.sql('pragma wal_checkpoint(truncate)')
+  await create()
+  for (const suffix of ['-wal', '-shm']) rmSync(file() + suffix)
+  const { databaseUrl: DATABASE_URL, key } = service
+  const other = await runServer({ DATABASE_URL })
+  onTestFinished(async () => void (await other.end()))
+  const rest = restClient(other.origin, key)
+  expect((await rest('GET', '/pets')).body).toMatchObject([{ id: 1 }])
+  expect(await create()).toMatchObject(unavailable)
+  expect((await rest('POST', '/pets', { body: rex })).status).toBe(201)
+  await service.program.end()
+  expect((await rest('GET', '/pets')).body).toMatchObject([{ id: 1 }, { id: 2 }])
+  // A backup checks the whole file.
+  const backup = await runToEnd(programs.backup, { DATABASE_URL }, ['made.db'])
+  expect(backup).toMatchObject({ code: 0, stderr: '' })
+})
 
 test('a reader with an older snapshot delays only until its end that a lost log is saved', async () => {
   await startService()
