@@ -114,7 +114,7 @@ export class SqliteFile {
       this.checkPlace()
       return error
     } catch (reason) {
-      return reason
+      return sqliteError(reason)
     }
   }
 

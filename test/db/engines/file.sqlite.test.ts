@@ -3,14 +3,17 @@ import { execFileSync } from 'node:child_process'
 import {
   closeSync,
   copyFileSync,
+  mkdirSync,
   openSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   symlinkSync,
   truncateSync,
   writeSync,
 } from 'node:fs'
+import path from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import { newDatabase, newFolder } from '../../support/database.ts'
@@ -187,6 +190,21 @@ test('a removed log is not copied under another process, which has read the file
   // A backup checks the whole file.
   const backup = await runToEnd(programs.backup, { DATABASE_URL }, ['made.db'])
   expect(backup).toMatchObject({ code: 0, stderr: '' })
+})
+
+test('while the files cannot be looked at, calls are 503', async () => {
+  const folder = path.join(newFolder(), 'data')
+  mkdirSync(folder)
+  closeSync(openSync(`${folder}/petstore.db`, 'a'))
+  await startService({}, { url: `sqlite:${folder}/petstore.db`, remove: async () => {} })
+  expect((await create()).status).toBe(201)
+  renameSync(folder, `${folder}-away`)
+  symlinkSync(folder, folder) // ELOOP
+  for (const call of [create, createWithKey]) expect(await call()).toMatchObject(unavailable)
+  expect(await ready()).toBe(503)
+  rmSync(folder)
+  renameSync(`${folder}-away`, folder)
+  expect((await create()).status).toBe(201)
 })
 
 test('a reader with an older snapshot delays only until its end that a lost log is saved', async () => {
