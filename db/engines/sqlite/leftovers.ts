@@ -12,6 +12,7 @@ import {
   realpathSync,
   statSync,
 } from 'node:fs'
+import { uptime } from 'node:os'
 import { basename, dirname, join, resolve } from 'node:path'
 import { BrokenDatabaseError } from '../../errors.ts'
 import { isMountPoint } from './mounts.ts'
@@ -36,7 +37,10 @@ function problemOf(file: string): string | undefined {
   const nameOfLog = basename(log)
   for (const path of [file, log, index]) {
     const stats = statSync(path, { throwIfNoEntry: false })
-    if (stats?.isFile() && stats.nlink > 1) {
+    if (!stats) continue
+    if (!stats.isFile())
+      return `${basename(path)} is not a file: move it away, or name another path`
+    if (stats.nlink > 1) {
       return `${basename(path)} has ${stats.nlink} names (hard links), and SQLite would keep a log for each: remove the others, or copy the folder and use the copy`
     }
     if (isMountPoint(path)) {
@@ -72,6 +76,10 @@ const fits = (logHead: Buffer, pageSize: number): boolean =>
 
 /** Returns whether the log has what its index names, and the file does not have. */
 function hasAllFrames(log: string, index: string): boolean {
+  // After a failure of the machine the disk may have a newer log, for example one that was emptied in order.
+  const machineStartedAt = Date.now() - uptime() * 1_000
+  const writtenAt = statSync(index, { throwIfNoEntry: false })?.mtimeMs ?? 0
+  if (writtenAt < machineStartedAt) return true
   const sizeOf = () => {
     const head = headOf(log, LOG_HEADER)
     return head && pageSizeOf(head) ? (statSync(log, { throwIfNoEntry: false })?.size ?? 0) : 0
@@ -104,7 +112,7 @@ function withFile<Result>(path: string, use: (descriptor: number) => Result): Re
 
 /** Returns the path that links lead to, also if it does not exist. */
 function targetOf(path: string): string {
-  if (existsSync(path)) return realpathSync(path)
+  if (statSync(path, { throwIfNoEntry: false })) return realpathSync(path)
   const isLink = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()
   if (isLink) return targetOf(resolve(dirname(path), readlinkSync(path)))
   const folder = dirname(path)

@@ -1,5 +1,5 @@
 /** What lies beside the SQLite file when it is opened: SQLite would remove it, or roll it back, without a word. */
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import {
   copyFileSync,
   cpSync,
@@ -13,8 +13,10 @@ import {
   statSync,
   symlinkSync,
   truncateSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs'
+import { uptime } from 'node:os'
 import path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeEach, expect, onTestFinished, test } from 'vitest'
@@ -92,7 +94,7 @@ async function run(
     folder,
     starter,
   )
-  if (program === 'server') running.child.stdout.once('data', () => void running.end())
+  if (program === 'server') void running.logged(/is running/).then(() => running.end())
   const code = await running.exited
   return { code, stdout: running.stdout, stderr: running.stderr }
 }
@@ -218,6 +220,49 @@ test.each(Object.entries(states))(
     if (mend) expect(await open()).toBe(COUNT)
   },
 )
+
+test('an index from before the start of the machine says nothing of a log that was emptied', async () => {
+  // A tool has copied the log into the file and emptied it. Then the power failed: the disk has the empty log,
+  // and the index of before.
+  const index = readFileSync(at(`${FILE}-shm`))
+  const database = new DatabaseSync(at(FILE))
+  database.exec('pragma wal_checkpoint(truncate)')
+  copyFileSync(at(FILE), at('whole.db'))
+  database.close()
+  copyFileSync(at('whole.db'), at(FILE))
+  writeFileSync(at(LOG), '')
+  writeFileSync(at(`${FILE}-shm`), index)
+  await expect(open()).rejects.toThrow() // the log may have been emptied by hand
+  const then = new Date(Date.now() - (uptime() + 60) * 1_000)
+  utimesSync(at(`${FILE}-shm`), then, then)
+  expect(await open()).toBe(COUNT)
+})
+
+test.each([
+  ['a link to itself', (path: string) => symlinkSync(path, path), /ELOOP/],
+  [
+    'a pipe',
+    (path: string) => execFileSync('mkfifo', [path]),
+    /petstore\.db is not a file: move it away, or name another path$/,
+  ],
+  [
+    'a folder',
+    (path: string) => mkdirSync(path),
+    /petstore\.db is not a file: move it away, or name another path$/,
+  ],
+])('%s in the place of the database is refused in one line', async (_, make, says) => {
+  const place = path.join(newFolder(), FILE)
+  make(place)
+  for (const [program, args] of [
+    ['server', []],
+    ['backup', ['made.db']],
+    ['keys', ['list']],
+  ] as const) {
+    const refused = await run(program, [...args], [], `sqlite:${place}?create`)
+    expect(refused).toMatchObject({ code: 1, stdout: '' })
+    expect(failureOf(refused.stderr)).toMatch(says)
+  }
+})
 
 test('the service and every command refuse it in one line', async () => {
   truncateSync(at(FILE))
