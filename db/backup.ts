@@ -1,10 +1,15 @@
 /** Backups of an embedded database, while other processes use it. */
 import {
   chmodSync,
+  closeSync,
   copyFileSync,
   existsSync,
+  fsyncSync,
+  linkSync,
+  lstatSync,
   mkdirSync,
   mkdtempSync,
+  openSync,
   realpathSync,
   renameSync,
   rmSync,
@@ -53,6 +58,7 @@ export async function backUp(source: string, file: string): Promise<void> {
   await withCopy(file, copySource, (_copied, part) => {
     writeFileSync(file, '', { flag: 'wx' }) // throws if another backup was faster: a rename would replace its file
     renameSync(part, file)
+    keepName(file)
   })
 }
 
@@ -79,8 +85,17 @@ export async function restore(target: string, file: string): Promise<void> {
     copyFileSync(file, part)
     chmodSync(part, 0o600) // `copyFileSync` has given it the rights of the file
   }
+  const isNew = lstatSync(target, { throwIfNoEntry: false }) === undefined
+  if (isNew) refuseLeftovers(target)
   await withCopy(target, copyFile, async (copied, part) => {
     await migrateFile(part)
+    if (isNew) {
+      copied.exec('pragma journal_mode = delete') // the migration has made a log
+      // Never an empty file, with which a service would start: this fails if there is a file by now.
+      linkSync(part, target)
+      rmSync(part)
+      return keepName(target)
+    }
     try {
       await migrateFile(target)
       await replace(target, copied)
@@ -92,6 +107,13 @@ export async function restore(target: string, file: string): Promise<void> {
       )
     }
   })
+}
+
+/** Has a new name of a file survive a power failure. */
+function keepName(file: string): void {
+  const folder = openSync(path.dirname(file), 'r')
+  fsyncSync(folder)
+  closeSync(folder)
 }
 
 async function migrateFile(file: string): Promise<void> {

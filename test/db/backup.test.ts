@@ -114,6 +114,20 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
     for (const text of before) expect(await textOf(text, rest)).toBe(text)
   })
 
+  test('a restore that is killed leaves the whole database in a new place, or none', async () => {
+    await create()
+    await run('backup', 'killed.db')
+    const file = path.join(folder, 'new.db')
+    const variables = { DATABASE_URL: `sqlite:${file}` }
+    const restoring = runProgram(programs.restore, variables, ['killed.db'], folder)
+    // It ends if it is faster.
+    while (!existsSync(file) && restoring.child.exitCode === null) await setImmediate()
+    await restoring.end('SIGKILL')
+    using database = new DatabaseSync(file)
+    const { count } = database.prepare('select count(*) as count from pets').get() ?? {}
+    expect(count).toBeGreaterThan(0)
+  })
+
   test('a restore under load replaces all pets, and the service continues', async () => {
     const kept = createAll('Kept')
     await kept.created(50)
