@@ -378,7 +378,7 @@ export class Lanes {
         else again(line, call)
       }
     } else if (calls.length > 1 && line.plan?.isOfOne?.(error)) {
-      if (error instanceof NoConsecutiveIdsError) line.isSplit = true
+      if (error instanceof NoConsecutiveIdsError) line.split()
       for (const call of calls) {
         for (const one of [call, ...(call.others ?? [])]) again(line.alone, one)
       }

@@ -8,6 +8,9 @@ const MAX_WAITING = 1_000
 /** Milliseconds after which a statement no longer holds back the calls of its line: it may hang. */
 const MAX_HOLD = 50
 
+/** Milliseconds for which each call has a statement of its own, after one of several was impossible. */
+const SPLIT_LIFETIME = 60_000
+
 /** What a lane is used for. `ahead` is for readiness: before all others, and if need be one lane beyond all. */
 export type Use = 'read' | 'write' | 'ahead'
 
@@ -79,8 +82,7 @@ export class Line {
   hasBegun = false
   /** Whether the waiting calls may begin. */
   isDue = false
-  /** Whether each call has a statement of its own. */
-  isSplit = false
+  #splitUntil = 0
   #alone: Line | undefined
   #timer: NodeJS.Timeout | undefined
 
@@ -99,6 +101,15 @@ export class Line {
     this.kind = of?.kind ?? ''
     this.compiled = of?.compiled ?? new Map()
     this.isOfLoans = !of && maxSize === 1
+  }
+
+  /** Lets each call have a statement of its own for a minute: the database may serve several together by then. */
+  split(): void {
+    this.#splitUntil = performance.now() + SPLIT_LIFETIME
+  }
+
+  get isSplit(): boolean {
+    return performance.now() < this.#splitUntil
   }
 
   /** The line of the calls each of which has a statement of its own. */
