@@ -4,7 +4,7 @@ import { sql } from 'kysely'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { connect } from '../../../../db/connect.ts'
 import { Deadline } from '../../../../db/deadline.ts'
-import { NoConsecutiveIdsError } from '../../../../db/errors.ts'
+import { DatabaseUnavailableError, NoConsecutiveIdsError } from '../../../../db/errors.ts'
 import { TABLES } from '../../../../db/migrations.ts'
 import { inTransaction } from '../../../../db/transaction.ts'
 import { petStore } from '../../../../src/petstore/pets/store.ts'
@@ -133,9 +133,29 @@ test('a server whose transactions only read, by default', async () => {
   onTestFinished(async () => void (await admin(`set global ${name?.Variable_name} = 'OFF'`)))
   const { db } = await newDb()
   using deadline = new Deadline(5_000)
-  const pet = { name: 'Max', categoryId: 3n, status: 'available' } as const
-  const { id } = await petStore(db).create({ deadline }, pet)
+  const { id } = await petStore(db).create({ deadline }, { name: 'Max', ...pet })
   await inTransaction(db, (inside) => inside.deleteFrom('pets').where('id', '=', id).execute())
+})
+
+const pet = { categoryId: 3n, status: 'available' } as const
+
+test('a right that was revoked and is granted again: the next creation succeeds', async () => {
+  const place = new URL(url).pathname.slice(1)
+  await admin("create user clerk@'%' identified by 'secret'")
+  await admin(`grant all on \`${place}\`.* to clerk@'%'`)
+  const { db } = await newDb(withUser('clerk'))
+  const create = async () => {
+    using deadline = new Deadline(5_000)
+    return await petStore(db).create({ deadline }, { name: 'Given', ...pet })
+  }
+  await create()
+  await admin(`revoke insert on \`${place}\`.* from clerk@'%'`)
+  const sessions = await admin("select id from information_schema.processlist where user = 'clerk'")
+  for (const { id } of sessions) await admin(`kill ${id}`)
+  await expect(create()).rejects.toThrow(DatabaseUnavailableError)
+  await admin(`grant insert on \`${place}\`.* to clerk@'%'`)
+  await create()
+  await admin("delete from pets where name = 'Given'")
 })
 
 /** Whether creations share statements for this user, and what the operator is told. */
