@@ -38,8 +38,13 @@ export class BrokenDatabaseError extends DatabaseUnavailableError {}
 /** The database reports damage of its file. */
 export class DamagedDatabaseError extends BrokenDatabaseError {}
 
-/** The database rejected a row because of its values, so its statement added no row. `cause` is the reason. */
-export class RejectedRowError extends Error {
+/** The database answered a statement with an error, and has undone what it did. `cause` is the reason. */
+export class RejectedStatementError extends Error {
+  override name = 'RejectedStatementError'
+}
+
+/** The database rejected a row because of its values, so its statement added no row. */
+export class RejectedRowError extends RejectedStatementError {
   override name = 'RejectedRowError'
 }
 

@@ -1,6 +1,6 @@
 /** Inserts of rows. Concurrent inserts share a statement, and each returns the id of its row. */
 import type { Generated, InsertObject, Kysely } from 'kysely'
-import { NoConsecutiveIdsError, RejectedRowError } from '../errors.ts'
+import { NoConsecutiveIdsError, RejectedStatementError } from '../errors.ts'
 import type { Plan, Value } from '../plan.ts'
 import type { Tables } from '../tables.ts'
 
@@ -34,6 +34,7 @@ export function inserts<Row, Table extends WithId>(
     },
     output: (id) => id,
     // After any other error, the rows may have been inserted.
-    isOfOne: (error) => error instanceof RejectedRowError || error instanceof NoConsecutiveIdsError,
+    isOfOne: (error) =>
+      error instanceof RejectedStatementError || error instanceof NoConsecutiveIdsError,
   }
 }

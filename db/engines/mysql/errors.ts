@@ -13,6 +13,7 @@ import {
   ExistsError,
   LockedError,
   RejectedRowError,
+  RejectedStatementError,
 } from '../../errors.ts'
 
 /** The server is unable to serve further statements of the connection, so another connection is better. */
@@ -68,7 +69,7 @@ type DriverError = NodeJS.ErrnoException & {
   sqlMessage?: string
 }
 
-/** Returns an error of mysql2 as an error of db/errors.ts; an error in the statement stays as it is. */
+/** Returns an error of mysql2 as an error of db/errors.ts; one of the driver itself stays as it is. */
 export function mysqlError(error: DriverError): Error {
   const { errno = 0, fatal = false, sqlState, syscall } = error
   // mysql2 adds the statement with all its values, and the server quotes some: none may appear in the log.
@@ -80,7 +81,9 @@ export function mysqlError(error: DriverError): Error {
   // A trigger signals 45000 with any number. Those below 1000 are of the server's files, such as for a full disk.
   const isUnknown = fatal || syscall !== undefined || (errno > 0 && errno < 1_000)
   const make = known.get(errno) ?? ((sqlState === '45000' && rejected) || (isUnknown && unknown))
-  return make ? make(error) : error
+  if (make) return make(error)
+  // Without a number it is an error of the driver.
+  return errno > 0 ? new RejectedStatementError(text, { cause: error }) : error
 }
 
 /**

@@ -7,6 +7,7 @@ import {
   DuplicateError,
   LockedError,
   RejectedRowError,
+  RejectedStatementError,
 } from '../../errors.ts'
 import { fileSystemOf } from './mounts.ts'
 
@@ -64,7 +65,7 @@ function isFull(folder: string): boolean {
   return bavail * bsize < MIN_SPACE || (files > 0 && ffree === 0) // some file systems count no files
 }
 
-/** Returns an error of node:sqlite as an error of db/errors.ts; an error in the statement stays as it is. */
+/** Returns an error of node:sqlite as an error of db/errors.ts; one of Node itself stays as it is. */
 export function sqliteError(error: unknown): unknown {
   if (!(error instanceof Error)) return error
   const { code, errcode = 0, syscall, message }: DriverError = error
@@ -79,5 +80,6 @@ export function sqliteError(error: unknown): unknown {
     return new DamagedDatabaseError(new Error(hint, { cause: error }), true)
   }
   if (duplicate.has(errcode)) return new DuplicateError(message)
-  return primary === CONSTRAINT ? new RejectedRowError(message, { cause: error }) : error
+  const Rejected = primary === CONSTRAINT ? RejectedRowError : RejectedStatementError
+  return new Rejected(message, { cause: error })
 }

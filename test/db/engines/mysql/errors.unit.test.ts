@@ -29,8 +29,9 @@ test('a row that the server rejected was not added', () => {
 
 test('any other error is one of the statement, without its values', () => {
   for (const errno of [1054, 1064, 1146]) {
-    expect(errorOf(errno)).toMatchObject({ name: 'Error', message: 'No', errno })
-    expect(errorOf(errno)).not.toHaveProperty('sql')
+    const name = 'RejectedStatementError'
+    expect(errorOf(errno)).toMatchObject({ name, message: 'No', cause: { errno } })
+    expect(errorOf(errno).cause).not.toHaveProperty('sql')
   }
 })
 

@@ -158,6 +158,23 @@ test('a right that was revoked and is granted again: the next creation succeeds'
   await admin("delete from pets where name = 'Given'")
 })
 
+test('a row that a trigger cannot take, whatever its error: the other rows of its statement are added', async () => {
+  await admin(`create trigger audit after insert on pets for each row
+    if new.name = 'bad' then set @audited = (select 1 union select 2); end if`)
+  onTestFinished(async () => {
+    await admin('drop trigger audit')
+    await admin("delete from pets where name <> 'Rex'")
+  })
+  const { db } = await newDb()
+  using deadline = new Deadline(5_000)
+  const names = Array.from({ length: 20 }, (_, index) => (index === 7 ? 'bad' : `good ${index}`))
+  const outcomes = await Promise.allSettled(
+    names.map((name) => petStore(db).create({ deadline }, { name, ...pet })),
+  )
+  const failed = names.filter((_, index) => outcomes[index]?.status === 'rejected')
+  expect(failed).toEqual(['bad'])
+})
+
 /** Whether creations share statements for this user, and what the operator is told. */
 async function batchesOf(user: string, ...statements: string[]) {
   const place = new URL(url).pathname.slice(1)
