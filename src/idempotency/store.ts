@@ -136,10 +136,24 @@ async function findKey(db: Database, key: Key, deadline: Deadline): Promise<KeyR
     if (row) return row
   }
   try {
-    // If that was the lock of the whole table, the look-up of what is visible has waited for its end.
+    // If that was a lock against reads, too, the look-up of what is visible has waited for its end.
     return await db.lanes.call(keyWithoutWait, key, deadline)
   } catch (error) {
-    throw error instanceof LockedError ? problem('keyRunning') : error
+    if (!(error instanceof LockedError)) throw error
+    // Behind the lock of the whole table no request is known to run: the insert waits for its end.
+    if (await isTableLocked(db, deadline)) return undefined
+    throw problem('keyRunning')
+  }
+}
+
+async function isTableLocked(db: Database, deadline: Deadline): Promise<boolean> {
+  const noKey = db.selectFrom('idempotency_keys').select('id').where('id', '=', 0n)
+  try {
+    await execute(db, engineOf(db).withoutWait(noKey), deadline)
+    return false
+  } catch (error) {
+    if (error instanceof LockedError) return true
+    throw error
   }
 }
 

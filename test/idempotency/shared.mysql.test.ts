@@ -5,7 +5,7 @@ import { connect } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { newDatabase } from '../support/database.ts'
 import { freeze, thaw } from '../support/freeze.ts'
-import { startInstance, until } from '../support/instance.ts'
+import { running, startInstance, until } from '../support/instance.ts'
 import { startMysql } from '../support/mysql.ts'
 import { requestText } from '../support/raw.ts'
 import { openSql } from '../support/sql.ts'
@@ -86,6 +86,21 @@ test('a key that another instance is storing is 409 at once, and its neighbours 
   expect(await waits(), 'no statement waited for the lock').toBe(before)
   await other('rollback')
   expect((await create('busy')).status).toBe(201)
+})
+
+test('a new key waits for the lock of the whole table, as a creation without a key does', async () => {
+  const service = await startInstance()
+  onTestFinished(async () => void (await service.stop()))
+  const headers = { 'idempotency-key': '"new"' }
+  const create = () =>
+    service.rest('POST', '/pets', { headers, body: { name: 'Rex', categoryId: 3 } })
+  await using other = await openSql(service.databaseUrl)
+  await other('lock tables idempotency_keys read, pets read')
+  const made = create()
+  const isWaiting = async () => (await running(service.sql, 'insert into%')).length > 0
+  await until('an insert waits', isWaiting)
+  await other('unlock tables')
+  expect((await made).status).toBe(201)
 })
 
 test('a work that fails beside others is repeated alone, and the others together', async () => {
