@@ -104,8 +104,12 @@ export function createIdempotency<Stores>(
         mayShare = false
         return await runShared(row, deadline, make)
       }
+      const repeatable = () =>
+        attempt().catch((error) => {
+          throw error instanceof KeyTakenError ? new ConflictError(error, true) : error
+        })
       try {
-        return await retry(attempt, { repeatable: true, deadline })
+        return await retry(repeatable, { repeatable: true, deadline })
       } finally {
         running.delete(name)
       }
@@ -114,6 +118,9 @@ export function createIdempotency<Stores>(
     stop: stopCleanup,
   }
 }
+
+/** Another request has stored the key. The works beside this one have no part in that. */
+class KeyTakenError extends Error {}
 
 type NewRow = Omit<IdempotencyKeysTable, 'id' | 'answer' | 'created_at'>
 type Key = Pick<NewRow, 'api_key_id' | 'key_hash'>
@@ -194,7 +201,7 @@ const newKey = inserts('idempotency_keys', (value: Value<NewRow & { answer: stri
 
 /**
  * Stores the key, and returns the id of its row. If another request has stored the key, which alone is
- * unique here, throws ConflictError; if that one is running, CONFLICT.
+ * unique here, throws KeyTakenError; if that one is running, CONFLICT.
  */
 async function storeKey(
   transaction: Database,
@@ -206,7 +213,7 @@ async function storeKey(
     return await transaction.lanes.call(newKey, { ...row, answer }, deadline)
   } catch (error) {
     if (error instanceof LockedError) throw problem('keyRunning')
-    throw error instanceof DuplicateError ? new ConflictError(error, true) : error
+    throw error instanceof DuplicateError ? new KeyTakenError(error.message) : error
   }
 }
 

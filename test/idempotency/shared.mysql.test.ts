@@ -103,6 +103,37 @@ test('a new key waits for the lock of the whole table, as a creation without a k
   expect((await made).status).toBe(201)
 })
 
+test('a key that another instance stores in between is repeated alone, and the others together', async () => {
+  const service = await startInstance()
+  onTestFinished(async () => void (await service.stop()))
+  const create = (name: string) => {
+    const headers = { 'idempotency-key': `"${name}"` }
+    return service.rest('POST', '/pets', { headers, body: { name, categoryId: 3 } })
+  }
+  expect((await create('first')).status).toBe(201)
+  const statements = () => service.proxy?.statements ?? []
+  const begun = () => statements().filter((text) => text === 'begin').length
+  await using locker = await openSql(service.databaseUrl)
+  await locker('lock tables pets write')
+  const before = begun()
+  const names = Array.from({ length: 20 }, (_, index) => `Pet ${index}`)
+  const answers = Promise.all(names.map(create))
+  const inserted = () =>
+    statements()
+      .filter((text) => text.startsWith('insert into `pets`'))
+      .join()
+  await until('all wait', () => names.every((name) => inserted().includes(`'${name}'`)))
+  await service.sql(
+    `insert into idempotency_keys (api_key_id, key_hash, operation, fingerprint, answer, created_at)
+     select api_key_id, '${hash('sha256', 'Pet 7')}', operation, 'x', answer, created_at from idempotency_keys`,
+  )
+  await locker('unlock tables')
+  const statuses = (await answers).map(({ status }) => status)
+  expect(statuses).toEqual(names.map((name) => (name === 'Pet 7' ? 422 : 201)))
+  // Those that share, and the same again without the key.
+  expect(begun() - before).toBeLessThanOrEqual(6)
+})
+
 test('a work that fails beside others is repeated alone, and the others together', async () => {
   const service = await startInstance()
   onTestFinished(async () => void (await service.stop()))
