@@ -130,14 +130,13 @@ export class Lanes {
   ): Promise<Output> {
     const line = this.#lineOf(plan, plan.kindOf?.(input) ?? '')
     const name = plan.nameOf?.(input)
-    let isAlone = false
     for (let attempt = 0; ; attempt++) {
-      const here = isAlone || line.isSplit ? line.alone : line
+      const here = line.isSplit ? line.alone : line
       try {
         return plan.output(await this.#join(here, input, name, deadline))
       } catch (error) {
         if (this.#root) throw error // the transaction is repeated as a whole
-        if (plan.isOfOne?.(error)) isAlone = true
+        if (plan.isOfOne?.(error)) throw error // its statement had this input alone
         await pauseAfter(attempt, error, plan.use === 'read', deadline)
       }
     }
