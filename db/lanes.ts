@@ -4,13 +4,13 @@
  *
  * | A call | begins |
  * |---|---|
- * | while nothing else waits or runs, if the latest statement of its line had one call, in an earlier turn | at once, with the calls of the same moment |
+ * | while the database is idle, the latest statement of its line had one call, and none has begun in this turn | at once, with the calls of the same moment |
  * | while it may have a lane | after the next turn of the event loop (`isEarly`: after this one), with the calls that arrive until then |
- * | while its line has two lanes | once one of them is free, or the line is full, or 50 ms have passed |
+ * | while its line has two lanes | once one of them is free, or the line has inputs for a whole statement, or 50 ms have passed |
  * | while all lanes are in use | once one is free, in the order in which the lines began to wait |
  *
- * No call joins calls that have begun, so each call sees what was committed before it. A deadline ends only its
- * own call, and a statement ends with the last of its calls.
+ * No call joins calls that have begun, so each call sees what was committed before it. A deadline rejects only
+ * its own call. A statement is ended once the deadlines of all its calls have passed.
  */
 import { type DatabaseConnection, type Kysely, type QueryResult, SelectQueryNode } from 'kysely'
 import { Deadline, jointDeadline } from './deadline.ts'
@@ -230,6 +230,7 @@ export class Lanes {
       this.#leave(line, call)
       call.reject(reason)
     })
+    // Otherwise `next` finds the line: after its turn, or as a statement ends (`#run`).
     if (line.isDue) this.next()
     else if (line.isHeld) line.startTimer()
     else if (!line.isScheduled) this.#schedule(line, isAlone)

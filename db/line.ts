@@ -69,15 +69,18 @@ export class Line {
   /** The number of calls that wait, and of their inputs. */
   count = 0
   #inputs = 0
-  /** The number of statements that hold the waiting calls back, and how often these were let go before. */
+  /**
+   * The number of statements that hold the waiting calls back, and how often the 50 ms have passed: a statement of
+   * an earlier round holds nothing back.
+   */
   #holding = 0
   #round = 0
   /** The number of calls of the latest statement. */
   lastCount = 0
   isScheduled = false
   /**
-   * Whether a call has begun alone in this turn of the event loop. A database of this process has answered it
-   * before the next call of the turn comes, which is not alone.
+   * Whether a call has begun alone in this turn of the event loop. SQLite answers within the turn, so without
+   * this each further call of the turn would seem alone.
    */
   hasBegun = false
   /** Whether the waiting calls may begin. */
@@ -177,7 +180,7 @@ export class Line {
     return calls
   }
 
-  /** Notes that a statement of so many calls has begun. Returns what `ended` needs to know. */
+  /** Notes that a statement of so many calls has begun. Returns the round, for `ended`. */
   began(count: number): number {
     this.lastCount = count
     this.#holding++

@@ -31,7 +31,7 @@ export interface Plan<Input, Output, Shared = unknown> {
   split(result: QueryResult<never>, inputs: Input[]): Shared[]
   /** Returns the output of one of the calls that share it, which may change it. */
   output(shared: Shared): Output
-  /** Whether each input of a statement that failed so has a statement of its own: the failure is one input's. */
+  /** Whether one input alone caused this error. Each input then has a statement of its own. */
   isOfOne?(error: unknown): boolean
   /** See `Statement`. */
   needsConsecutiveIds?(count: number): boolean

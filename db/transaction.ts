@@ -68,7 +68,7 @@ export async function runShared(
       if (outcome.status === 'rejected') failures.set(index, outcome.reason)
     }
     const isPartial = failures.size > 0 && failures.size < works.length
-    // The failure of the database is that of all.
+    // If the database failed, no work is to blame: each is repeated alone.
     const isOfDatabase = [...failures.values()].some(
       (error) => error instanceof DatabaseUnavailableError,
     )

@@ -30,7 +30,7 @@ const SET_VARIABLES = `set session ${[
   // The server rejects a row with a used Idempotency-Key.
   "unique_checks = 'ON'",
   "default_storage_engine = 'InnoDB'",
-  "sql_quote_show_create = 'ON'", // \`show grants\` is read
+  "sql_quote_show_create = 'ON'", // `show grants` is read
   "sql_safe_updates = 'OFF'", // a migration updates all rows
   "lc_messages = 'en_US'", // withoutValues() knows the texts of errors in English
   // A query without a limit returns all rows, however many it reads.
@@ -119,7 +119,7 @@ const IN_TRANSACTION = 1
 type Warn = (message: string) => void
 
 /**
- * Sets up a session, and returns its server, and whether it \`mayBatch\`: see \`toServer\`. Each session is set up and
+ * Sets up a session, and returns its server, and whether it `mayBatch`: see `toServer`. Each session is set up and
  * read back; what is true of a server (tables, rights, triggers) is asked by the first session that opens, and
  * by one a minute later. Throws UnfitSessionError for a session or a server that is unusable, and warns of one
  * that may lose what was acknowledged, or that is slow without need.
