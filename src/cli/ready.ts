@@ -4,18 +4,14 @@
  */
 import { setTimeout } from 'node:timers/promises'
 import { loadVariables } from '../config/environment.ts'
+import { isOk } from './probe.ts'
 
 const [environment, dotenv] = loadVariables()
 const { METRICS_PORT, METRICS_HOST, PORT, LISTEN_HOST, MAINPID } = { ...dotenv, ...environment }
-const [port, host] = METRICS_PORT ? [METRICS_PORT, METRICS_HOST] : [PORT || 3000, LISTEN_HOST]
-const name = !host || ['*', '::', '0.0.0.0'].includes(host) ? 'localhost' : host
-const url = `http://${name.includes(':') ? `[${name}]` : name}:${port}/readyz`
+const [port, host] = METRICS_PORT
+  ? [METRICS_PORT, METRICS_HOST || '127.0.0.1']
+  : [PORT || '3000', LISTEN_HOST || '*']
 
-const isReady = () =>
-  fetch(url, { signal: AbortSignal.timeout(2_000) }).then(
-    ({ ok }) => ok,
-    () => false, // also where the service refuses a variable
-  )
 const isAlive = () => {
   try {
     return process.kill(Number(MAINPID), 0)
@@ -23,7 +19,7 @@ const isAlive = () => {
     return false
   }
 }
-while (!(await isReady())) {
+while (!(await isOk(host, port, '/readyz'))) {
   if (!isAlive()) process.exit(1)
   await setTimeout(100)
 }

@@ -24,6 +24,8 @@ export const programs = {
   backup: 'src/cli/backup.ts',
   restore: 'src/cli/restore.ts',
   openapi: 'src/cli/openapi.ts',
+  health: 'src/cli/health.ts',
+  ready: 'src/cli/ready.ts',
 } as const
 
 /** A line of the log. */
