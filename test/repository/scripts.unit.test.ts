@@ -114,6 +114,24 @@ test('bin/petstore becomes Node, with its options and variables, and keeps a cac
   }
 })
 
+test.each([
+  ['petstore', [], 'src/main.ts'],
+  ['keys', ['list'], 'src/cli/keys.ts list'],
+  ['backup', ['backups', '14'], /src\/cli\/backup\.ts backups\/petstore-\S+\.db$/],
+])('bin/%s runs through a link, such as one in /usr/local/bin', (name, words, expected) => {
+  const { folder, env } = machine(old, fine('brought'))
+  const elsewhere = newFolder()
+  writeFileSync(path.join(elsewhere, 'node'), fine('another'), { mode: 0o755 })
+  const link = path.join(elsewhere, name)
+  symlinkSync(path.relative(elsewhere, path.join(folder, 'bin', name)), link)
+  const PATH = `${env.PATH}:${process.env.PATH}`
+  const { stdout } = spawnSync(link, words, { cwd: elsewhere, env: { PATH }, encoding: 'utf8' })
+  expect(stdout.trim()).toMatch(/^brought: /)
+  expect(stdout.trim().replace(/^.+\/bin\/\.\.\//, '')).toEqual(
+    expected instanceof RegExp ? expect.stringMatching(expected) : expected,
+  )
+})
+
 test('every script that runs Node says why none starts, and what helps', () => {
   const { folder, env } = machine(old, broken)
   const other = /^(npm run (build|check)|biome check --write)/
