@@ -84,7 +84,7 @@ const variables = z
     /** Undefined for all addresses of this machine. */
     listenHost: host.optional(),
     databaseUrl: text(
-      'mysql://user:password@host:3306/database (special characters percent-encoded; for TLS with ?ssl-mode=REQUIRED, VERIFY_CA, or VERIFY_IDENTITY and a host name; for a socket with ?socketPath=/path), or sqlite:path, or sqlite:path?create, where the path is that of a file, or empty',
+      'mysql://user:password@host:3306/database (special characters percent-encoded; for TLS with ?ssl-mode=REQUIRED, VERIFY_CA, or VERIFY_IDENTITY and a host name; for a socket with ?socketPath=/path), or sqlite:path, or sqlite:path?create, where the path is that of a file, without ~ for a home folder, or empty',
       isDatabaseUrl,
     ).default(`sqlite:data/${NAME}.db?create`),
     baseUrl: serverUrl.optional(),
@@ -178,8 +178,9 @@ export function readConfig(environment: Variables, dotenv: Variables = {}) {
 
 /** Whether a text is a DATABASE_URL. Throws for some of those that are none. */
 function isDatabaseUrl(text: string): boolean {
-  // SQLite itself would take the last two for a database in memory, and for a URI with options.
-  if (text.startsWith('sqlite:')) return !/^sqlite:(\?create$|$|:memory:|file:)/.test(text)
+  // SQLite itself would take :memory: for a database in memory, and file: for a URI with options. Only a shell replaces
+  // ~ by a home folder: the service would make one of that name.
+  if (text.startsWith('sqlite:')) return !/^sqlite:(\?create$|$|:memory:|file:|~[^/]*\/)/.test(text)
   const url = new URL(text)
   // mysql2 decodes these, so a % in a password must be written as %25.
   decodeURIComponent(url.username + url.password + url.hostname + url.pathname)

@@ -165,7 +165,7 @@ test.each([
 
 const url = 'an http or https URL that ends in /v1'
 const database =
-  'mysql://user:password@host:3306/database (special characters percent-encoded; for TLS with ?ssl-mode=REQUIRED, VERIFY_CA, or VERIFY_IDENTITY and a host name; for a socket with ?socketPath=/path), or sqlite:path, or sqlite:path?create, where the path is that of a file, or empty'
+  'mysql://user:password@host:3306/database (special characters percent-encoded; for TLS with ?ssl-mode=REQUIRED, VERIFY_CA, or VERIFY_IDENTITY and a host name; for a socket with ?socketPath=/path), or sqlite:path, or sqlite:path?create, where the path is that of a file, without ~ for a home folder, or empty'
 const duration = (range: string, example = '15m') => `a duration such as ${example}, from ${range}`
 const wrong: [name: string, expected: string, values: string[]][] = [
   [
@@ -182,7 +182,7 @@ const wrong: [name: string, expected: string, values: string[]][] = [
       ...['mysql://us%er:secret@host/petstore', 'mysql://user:100%@host/petstore'],
       ...['mysql://user:secret@host/50%', 'secret', 'sqlite:', 'sqlite:?create'],
       ...['sqlite::memory:', 'sqlite::memory:?create', 'sqlite:file:/var/lib/petstore.db?create'],
-      '/data/petstore.db',
+      ...['/data/petstore.db', 'sqlite:~/petstore.db?create', 'sqlite:~zoe/petstore.db'],
       ...[
         ...['ssl=true', 'sslmode=require', 'ssl-mode=PREFERRED', 'ssl-mode=required', 'ssl-mode'],
         ...['ssl-mode=', 'ssl-mode=REQUIRED&ssl-mode=REQUIRED', 'ssl-mode=REQUIRED&debug=true'],
