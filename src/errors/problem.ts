@@ -73,6 +73,11 @@ const catalogue = {
   ],
   readOnlyKey: ['FORBIDDEN', 'The API key may only read: this call needs one that may write'],
   malformed: ['PARSE_ERROR', 'The request is not well-formed: its JSON cannot be read'],
+  // An input of tRPC that is plain JSON
+  plainInput: [
+    'PARSE_ERROR',
+    "The input must be encoded by the transformer of the service's client package",
+  ],
   notUtf8: ['PARSE_ERROR', 'The request is not well-formed: its body must be UTF-8'],
   bodyTooLarge: ['PAYLOAD_TOO_LARGE', `The body must have at most ${MAX_BODY} bytes`],
   // An input of tRPC whose short text stands for a long value

@@ -10,7 +10,7 @@ import { problem } from '../../errors/problem.ts'
  * its body.
  */
 export function decodeInput(encoded: unknown): unknown {
-  if (typeof encoded !== 'string') throw problem('malformed')
+  if (typeof encoded !== 'string') throw problem('plainInput')
   try {
     const input = transformer.deserialize(encoded)
     if (sizeOf(input, new Map()) <= MAX_BODY) return input
