@@ -4,6 +4,7 @@ import { mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 
 import path from 'node:path'
 import { expect, test } from 'vitest'
 import { engine, newFolder } from '../support/database.ts'
+import { readRoot } from '../support/image.ts'
 import { migratedForFile } from '../support/migrated.ts'
 
 const { url } = await migratedForFile()
@@ -58,7 +59,24 @@ test.runIf(engine === 'mysql' && dump)('MySQL, by mysqldump or mariadb-dump', ()
   const [made = '', ...others] = files.filter((name) => !kept.includes(name))
   expect(made).toMatch(new RegExp(`${TIME.source}\\.sql$`))
   expect(others).toEqual([])
-  expect(readFileSync(path.join(folder, made), 'utf8')).toContain('`pets`')
+  const text = readFileSync(path.join(folder, made), 'utf8')
+  expect(text).toContain('`pets`')
+
+  // The lines of docs/operating.md for the other server: each replaces every name of one, and the other undoes it.
+  const scripts = [...readRoot('docs/operating.md').matchAll(/^sed '(.+?)'/gm)].map(
+    ([, script]) => `${script}`,
+  )
+  const sed = (script: string, input: string) =>
+    spawnSync('sed', [script], { input, encoding: 'utf8' }).stdout
+  const [forOther = '', forThis = ''] = text.includes('utf8mb4_nopad_bin')
+    ? scripts
+    : scripts.toReversed()
+  const collationsOf = (text: string) => new Set(text.match(/(?<=COLLATE.)\w+(?=_bin)/g))
+  const translated = sed(forOther, text)
+  expect([...collationsOf(text), ...collationsOf(translated)].sort()).toEqual([
+    ...['utf8mb4_0900', 'utf8mb4_nopad'],
+  ])
+  expect(sed(forThis, translated)).toBe(text)
 })
 
 test.each([
