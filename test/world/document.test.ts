@@ -1,6 +1,7 @@
 /** Tools and generators that read the OpenAPI document. */
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
+import { Validator } from '@seriousme/openapi-schema-validator'
 import { expect, onTestFinished } from 'vitest'
 import { type Project, run } from '../support/client-package.ts'
 import { freePort } from '../support/mysql.ts'
@@ -100,6 +101,20 @@ npmTrial('Spectral with the OWASP rules', SPECTRAL, async (project) => {
   )
   expect(await rules(served)).toEqual([])
   return 'finds nothing, but for the rules that spectral.yaml names'
+})
+
+npmTrial('openapi-down-convert', ['@apiture/openapi-down-convert'], async (project) => {
+  project.write('openapi.json', served)
+  const args = ['--input', 'openapi.json', '--output', 'openapi-3.0.json']
+  await runIn(project, 'node_modules/.bin/openapi-down-convert', ...args)
+  const converted = JSON.parse(readFileSync(path.join(project.folder, 'openapi-3.0.json'), 'utf8'))
+  const isValid = async (document: Record<string, unknown>) =>
+    (await new Validator().validate(document)).valid
+  const { openapi } = converted
+  expect(openapi).toMatch(/^3\.0\./)
+  expect(await isValid({ ...JSON.parse(served), openapi })).toBe(false)
+  expect(await isValid(converted)).toBe(true)
+  return 'makes a valid document of OpenAPI 3.0'
 })
 
 npmTrial('Ajv 2020', ['ajv', 'ajv-formats'], async (project) => {
